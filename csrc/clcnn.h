@@ -1,0 +1,279 @@
+/* clcnn.h: the public C interface of clcnn, and the only header that the Python binding sees.
+ *
+ * Lifecycle: open a device -> build a graph -> compile it into a plan -> run the plan.
+ * Ownership: device > {buffer, plan}. A child must be freed before its device is freed; *_close() may come in any
+ *   order, is idempotent, and leaves the handle valid for *_free() and for calls that then fail with CLCNN_E_STATE.
+ * Errors: every fallible function returns a status and fills the trailing `err`, which lives on the caller's stack;
+ *   call clcnn_err_clear() after use (it frees a build log). Output handles are written only on success.
+ * Threads: all functions may be called from any thread. Devices and plans lock themselves; a graph does not (build it
+ *   in one thread; afterwards it is read only and may be shared).
+ */
+#ifndef CLCNN_H
+#define CLCNN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define CLCNN_MAX_RANK 8
+#define CLCNN_NAME_MAX 256 /* longest layer, device or algorithm name kept, with its terminating zero */
+
+enum clcnn_status {
+    CLCNN_OK = 0,
+    CLCNN_E_VALUE,       /* an argument outside its rule */
+    CLCNN_E_SHAPE,       /* shapes that do not fit together */
+    CLCNN_E_DTYPE,       /* wrong element type */
+    CLCNN_E_UNSUPPORTED, /* legal, but not offered; the text carries the reasons */
+    CLCNN_E_HOST_MEM,
+    CLCNN_E_DEVICE_MEM,
+    CLCNN_E_BUILD,     /* a kernel did not build; log, options and kernel are set */
+    CLCNN_E_CL,        /* an OpenCL or CLBlast call failed; cl_code and call are set */
+    CLCNN_E_NO_DEVICE, /* no loader, platform or matching device */
+    CLCNN_E_STATE,     /* closed, busy after a time-out, or used in a forked child */
+    CLCNN_E_TIMEOUT,   /* the device did not finish in time; the plan stays busy until it does */
+    CLCNN_E_INTERNAL,
+    CLCNN_PENDING /* not an error: clcnn_plan_advance() has more to do */
+};
+
+struct clcnn_err {
+    enum clcnn_status status;
+    int cl_code;       /* OpenCL or CLBlast code, 0 otherwise */
+    const char *call;  /* static string: the call that failed, or NULL */
+    char text[1024];   /* one message for a person: layer, value, rule */
+    char kernel[64];   /* BUILD: kernel file stem */
+    char *options;     /* BUILD: malloc'd build options and defines, or NULL */
+    char *log;         /* BUILD: malloc'd compiler output, or NULL */
+};
+void clcnn_err_clear(struct clcnn_err *err);
+const char *clcnn_status_name(enum clcnn_status status);
+const char *clcnn_cl_code_name(int code); /* "CL_OUT_OF_RESOURCES", or NULL for an unknown code */
+
+/* ---- devices -------------------------------------------------------------------------------------------------- */
+
+enum clcnn_device_type { CLCNN_DEVICE_CPU, CLCNN_DEVICE_GPU, CLCNN_DEVICE_ACCELERATOR, CLCNN_DEVICE_OTHER };
+
+struct clcnn_device_info {
+    int index; /* position over all platforms, as printed by `python -m clcnn devices` */
+    enum clcnn_device_type type;
+    char name[CLCNN_NAME_MAX], vendor[CLCNN_NAME_MAX], version[CLCNN_NAME_MAX], driver[CLCNN_NAME_MAX];
+    char platform[CLCNN_NAME_MAX], platform_version[CLCNN_NAME_MAX];
+    uint32_t compute_units, max_clock_mhz, float_width; /* float_width: native vector width in floats */
+    uint64_t global_mem_bytes, max_alloc_bytes, local_mem_bytes;
+    size_t max_group_size;
+    bool host_unified, local_is_dedicated, has_fp64, has_fp16, available;
+};
+
+struct clcnn_device_options {
+    const char *cache_dir;      /* kernel cache folder (created when missing), NULL = no disk cache */
+    const char *kernel_dir;     /* read kernel files here instead of the embedded ones; NULL = embedded */
+    uint64_t memory_limit;      /* bytes of device memory all buffers together may take, 0 = no limit */
+    int build_threads;          /* programs built at once, 0 = number of host cores */
+};
+
+struct clcnn_device;
+
+/* Lists devices over all platforms. *out is malloc'd (free() it), in index order. No loader, no platform and platforms
+ * without devices give NO_DEVICE with the loader and ICD files that were seen and what to install. */
+enum clcnn_status clcnn_device_list(struct clcnn_device_info **out, size_t *count, struct clcnn_err *err);
+/* selector: NULL or "" (first GPU, else first CPU, else first), "cpu", "gpu", "accelerator", an index, or a
+ * case-insensitive part of device or platform name; "platform:part" restricts to one platform. */
+enum clcnn_status clcnn_device_open(struct clcnn_device **out, const char *selector,
+                                    const struct clcnn_device_options *options, struct clcnn_err *err);
+const struct clcnn_device_info *clcnn_device_get_info(const struct clcnn_device *dev);
+struct clcnn_device_stats {
+    uint64_t bytes_now, bytes_peak;              /* device memory held by buffers, weights and arenas */
+    uint64_t programs_built, programs_loaded;    /* from source; from the disk cache */
+    uint64_t weights_bytes;                      /* part of bytes_now in the weight store */
+    uint64_t live_objects;                       /* OpenCL objects created and not yet released */
+};
+void clcnn_device_get_stats(struct clcnn_device *dev, struct clcnn_device_stats *out);
+enum clcnn_status clcnn_device_finish(struct clcnn_device *dev, struct clcnn_err *err);
+void clcnn_device_close(struct clcnn_device *dev); /* idempotent; NULL is fine */
+void clcnn_device_free(struct clcnn_device *dev);  /* closes too; all children must be gone */
+
+/* ---- device buffers ------------------------------------------------------------------------------------------- */
+
+struct clcnn_buffer;
+enum clcnn_status clcnn_buffer_create(struct clcnn_buffer **out, struct clcnn_device *dev, size_t bytes,
+                                      struct clcnn_err *err);
+enum clcnn_status clcnn_buffer_write(struct clcnn_buffer *buf, size_t offset, const void *src, size_t bytes,
+                                     struct clcnn_err *err); /* blocking */
+enum clcnn_status clcnn_buffer_read(struct clcnn_buffer *buf, size_t offset, void *dst, size_t bytes,
+                                    struct clcnn_err *err); /* blocking */
+size_t clcnn_buffer_bytes(const struct clcnn_buffer *buf);
+void clcnn_buffer_close(struct clcnn_buffer *buf);
+void clcnn_buffer_free(struct clcnn_buffer *buf);
+
+/* ---- operators (static tables) -------------------------------------------------------------------------------- */
+
+enum clcnn_attr_kind { CLCNN_ATTR_INT, CLCNN_ATTR_BOOL, CLCNN_ATTR_FLOAT, CLCNN_ATTR_INTS, CLCNN_ATTR_FLOATS,
+                       CLCNN_ATTR_ENUM };
+
+struct clcnn_attr_info {
+    const char *name, *doc;
+    enum clcnn_attr_kind kind;
+    bool required;
+    double def;          /* INT, BOOL, FLOAT, one-element INTS; an ENUM's index; NaN: an empty list */
+    const char *choices; /* ENUM: "nearest|linear" */
+};
+struct clcnn_op_info {
+    const char *name, *doc;
+    const char *inputs; /* "x w b?": names in order; '?' optional, "xs..." one or more */
+    const struct clcnn_attr_info *attrs;
+    int attr_count;
+};
+int clcnn_op_count(void);
+const struct clcnn_op_info *clcnn_op_get(int op); /* NULL when out of range */
+int clcnn_op_find(const char *name);              /* -1 when unknown */
+int clcnn_op_algo_count(int op);
+const char *clcnn_op_algo_name(int op, int algo);
+
+/* One attribute as given by a caller. INTS also takes `ints` of one element for "the same everywhere". */
+struct clcnn_attr {
+    const char *name;
+    enum clcnn_attr_kind kind; /* INT is accepted for FLOAT, BOOL and INTS */
+    int64_t i;
+    double f;
+    const char *s;
+    int n;
+    const int64_t *ints;
+    const double *floats;
+};
+
+/* ---- graphs --------------------------------------------------------------------------------------------------- */
+
+struct clcnn_shape {
+    int32_t rank;
+    int32_t dim[CLCNN_MAX_RANK];
+};
+
+struct clcnn_graph;
+enum clcnn_status clcnn_graph_create(struct clcnn_graph **out, struct clcnn_err *err);
+void clcnn_graph_free(struct clcnn_graph *graph);
+/* Values are small integers. Names must be unique among inputs and constants, and among nodes. */
+enum clcnn_status clcnn_graph_input(struct clcnn_graph *graph, const char *name, const struct clcnn_shape *shape,
+                                    int *value, struct clcnn_err *err);
+/* data: C-contiguous float32, borrowed: it must stay alive and unchanged as long as the graph. */
+enum clcnn_status clcnn_graph_constant(struct clcnn_graph *graph, const char *name, const struct clcnn_shape *shape,
+                                       const float *data, int *value, struct clcnn_err *err);
+/* inputs: value ids, -1 for an optional one that is absent. values receives up to max_values output ids. The shape rule
+ * of the operator runs here, so a bad node is refused at once, with its name in the message. */
+enum clcnn_status clcnn_graph_node(struct clcnn_graph *graph, const char *op, const char *name, const int *inputs,
+                                   int input_count, const struct clcnn_attr *attrs, int attr_count, int *values,
+                                   int max_values, int *value_count, struct clcnn_err *err);
+enum clcnn_status clcnn_graph_output(struct clcnn_graph *graph, int value, const char *name, struct clcnn_err *err);
+enum clcnn_status clcnn_graph_value_shape(const struct clcnn_graph *graph, int value, struct clcnn_shape *shape,
+                                          struct clcnn_err *err);
+struct clcnn_node_info {
+    const char *name, *op;
+    int input_count, output_count;
+    const int *inputs, *outputs;
+    double macs; /* multiply-adds */
+};
+int clcnn_graph_node_count(const struct clcnn_graph *graph);
+enum clcnn_status clcnn_graph_node_info(const struct clcnn_graph *graph, int node, struct clcnn_node_info *info,
+                                        struct clcnn_err *err);
+
+/* ---- plans ---------------------------------------------------------------------------------------------------- */
+
+enum clcnn_precision { CLCNN_PRECISION_STRICT, CLCNN_PRECISION_HIGHEST, CLCNN_PRECISION_HIGH,
+                       CLCNN_PRECISION_MEDIUM };
+
+struct clcnn_override {
+    const char *layer, *algo;
+};
+struct clcnn_plan_options {
+    enum clcnn_precision precision;
+    size_t workspace_limit;  /* bytes of scratch an algorithm may ask for */
+    uint64_t memory_limit;   /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
+    const struct clcnn_override *overrides;
+    int override_count;
+    bool fuse;   /* run the rewrites (true in use; false to test one operator by itself) */
+    bool guard;  /* test mode: no memory is shared, every root lies between guard bands, all is NaN before a run, and
+                    batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */
+};
+struct clcnn_plan;
+
+enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
+                                     const struct clcnn_graph *graph, const struct clcnn_plan_options *options,
+                                     struct clcnn_err *err);
+/* Shares programs and weights with its origin; has its own arena, kernels and queue. */
+enum clcnn_status clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err);
+void clcnn_plan_close(struct clcnn_plan *plan);
+void clcnn_plan_free(struct clcnn_plan *plan);
+
+struct clcnn_io_info {
+    const char *name;
+    struct clcnn_shape shape;
+};
+int clcnn_plan_input_count(const struct clcnn_plan *plan);
+int clcnn_plan_output_count(const struct clcnn_plan *plan);
+const struct clcnn_io_info *clcnn_plan_input(const struct clcnn_plan *plan, int i);
+const struct clcnn_io_info *clcnn_plan_output(const struct clcnn_plan *plan, int i);
+
+/* One end of a transfer: host memory (C-contiguous float32) or a device buffer of the same device. */
+struct clcnn_io {
+    void *host;
+    struct clcnn_buffer *buffer;
+    size_t offset; /* bytes, for a buffer */
+};
+/* A run is begin, advance until it is no longer PENDING, and then done. The plan stays locked in between. advance
+ * returns at the latest after `slice_ms` (checked between launches; a launch is cut to stay below about 50 ms), so that
+ * the caller can look at signals and clocks. cancel waits for what is enqueued and unlocks. */
+enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs,
+                                   struct clcnn_err *err);
+/* deadline_ms > 0: poll instead of block; TIMEOUT when what is enqueued has not finished by then. After TIMEOUT the
+ * plan refuses further runs with STATE until the device is done; closing it then does not block. */
+enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms,
+                                     struct clcnn_err *err);
+void clcnn_plan_cancel(struct clcnn_plan *plan);
+
+struct clcnn_plan_stats {
+    uint64_t arena_bytes, weights_bytes, workspace_bytes, peak_bytes; /* peak = arena (with workspace) + weights */
+    uint64_t live_bytes; /* largest set of activations that live at once: a lower bound for the arena */
+    int step_count, program_count;
+    double select_ms, build_ms, weights_ms, warm_ms; /* where compile time went */
+};
+void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out);
+
+struct clcnn_step_info {
+    const char *layer, *op, *algo, *kernel; /* kernel: file stem and entry, "clblast:gemm" for a library call */
+    const char *defines;                    /* sorted "A=1 B=2", "" for none */
+    size_t groups, group_size;
+    double macs, bytes; /* multiply-adds; bytes that must be read and written */
+};
+enum clcnn_status clcnn_plan_step_info(const struct clcnn_plan *plan, int step, struct clcnn_step_info *info,
+                                       struct clcnn_err *err);
+/* One whole run with events; start_ns and end_ns (clcnn_plan_stats.step_count of each) count from the first start. */
+enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs,
+                                     uint64_t *start_ns, uint64_t *end_ns, struct clcnn_err *err);
+
+/* What was decided for each layer of the rewritten graph. */
+struct clcnn_layer_info {
+    const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
+    const char *error_class;               /* "exact", "strict", "highest" */
+    struct clcnn_shape input, output;
+    size_t workspace_bytes, weight_bytes;
+    double macs;
+    int candidate_count;
+};
+struct clcnn_candidate_info {
+    const char *algo;
+    const char *verdict; /* "chosen", "chosen by override", "rejected", "passed over", "not needed" */
+    const char *reason;  /* the rule, "" when chosen */
+    size_t workspace_bytes;
+};
+int clcnn_plan_layer_count(const struct clcnn_plan *plan);
+enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer, struct clcnn_layer_info *info,
+                                        struct clcnn_err *err);
+enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int layer, int candidate,
+                                            struct clcnn_candidate_info *info, struct clcnn_err *err);
+/* Rewrites that were applied, one line each ("fold batch_norm bn1 into conv conv1"). NULL past the end. */
+const char *clcnn_plan_rewrite_note(const struct clcnn_plan *plan, int i);
+/* Only for plans compiled with guard: OK, or INTERNAL naming the root that was overrun. */
+enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_err *err);
+
+/* Version of everything that a cached kernel binary depends on. */
+const char *clcnn_version(void);
+
+#endif

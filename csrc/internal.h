@@ -1,0 +1,390 @@
+/* internal.h: what the rooms of the core share. Never included by py/. See README.md for the picture. */
+#ifndef CLCNN_INTERNAL_H
+#define CLCNN_INTERNAL_H
+
+#include "clcnn.h"
+
+/* ---- errors: one idiom ---------------------------------------------------------------------------------------- */
+
+/* Fills err and returns status, so that `return clcnn_fail(err, CLCNN_E_SHAPE, "conv %s: ...", ...)` reads well. */
+enum clcnn_status clcnn_fail(struct clcnn_err *err, enum clcnn_status status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+enum clcnn_status clcnn_fail_mem(struct clcnn_err *err, size_t bytes); /* HOST_MEM */
+/* TRY: run, and leave through the function's single exit `done:` with `st` set when it fails. */
+#define TRY(expr)              \
+    do {                       \
+        st = (expr);           \
+        if (st != CLCNN_OK)    \
+            goto done;         \
+    } while (0)
+
+void *clcnn_calloc(size_t count, size_t size); /* checks the product; tests make it fail (CLCNN_FAIL_ALLOC) */
+char *clcnn_strdup(const char *s);
+/* Grows *items (element size `size`) to hold at least `need`; false when out of memory. */
+bool clcnn_grow(void **items, int *capacity, int need, size_t size);
+
+#define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
+
+struct sha256 {
+    uint32_t state[8];
+    uint64_t bytes;
+    uint8_t block[64];
+};
+void sha256_init(struct sha256 *h);
+void sha256_add(struct sha256 *h, const void *data, size_t bytes);
+void sha256_hex(struct sha256 *h, char out[65]);
+struct hash128 {
+    uint64_t a, b;
+};
+struct hash128 hash128_bytes(const void *data, size_t bytes); /* fast, not cryptographic: weight identity */
+
+/* ---- shapes --------------------------------------------------------------------------------------------------- */
+
+int64_t shape_count(const struct clcnn_shape *s); /* 1 for rank 0 */
+int64_t shape_count_from(const struct clcnn_shape *s, int first); /* product of dim[first..] */
+bool shape_equal(const struct clcnn_shape *a, const struct clcnn_shape *b);
+const char *shape_text(const struct clcnn_shape *s, char buf[96]); /* "[1, 3, 224, 224]" */
+
+/* ---- operators ------------------------------------------------------------------------------------------------ */
+
+struct ints {
+    int32_t n, v[2 * CLCNN_MAX_RANK];
+};
+struct floats {
+    int32_t n;
+    float v[CLCNN_MAX_RANK];
+};
+
+#define MAX_OUTPUTS 64
+
+/* What a shape rule sees and fills. Rules also bring attributes into canonical form (kernel_size for every spatial
+ * dimension, padding as begins then ends, axes non-negative and sorted), so that algorithms never guess; doing so twice
+ * changes nothing. */
+struct infer {
+    const char *layer;
+    void *attrs;
+    int n_in;
+    const struct clcnn_shape *in; /* rank -1: an optional input that is absent */
+    int n_out;
+    struct clcnn_shape out[MAX_OUTPUTS];
+};
+
+struct attr_def {
+    struct clcnn_attr_info info;
+    size_t offset; /* in the op's attribute struct: int32_t, float, struct ints, struct floats */
+};
+
+struct grad; /* the gradient builder that training adds; vjp is NULL until then */
+
+struct op_def {
+    const char *name, *doc, *inputs;
+    const struct attr_def *attrs;
+    int attr_count;
+    size_t attrs_size;
+    enum clcnn_status (*infer)(struct infer *in, struct clcnn_err *err);
+    enum clcnn_status (*vjp)(struct grad *g);
+    double (*macs)(const struct infer *in); /* multiply-adds; NULL: none to speak of */
+    int code;      /* rows of a family (element-wise) share functions and differ here */
+    bool fuses;    /* its algorithms apply an epilogue (bias is the op's own input) */
+    bool alias;    /* same bytes under another shape (reshape, identity ...): no step when the input is dense */
+};
+
+extern const struct op_def *const clcnn_ops[]; /* in the order of ops.def, NULL at the end */
+
+enum clcnn_status attrs_set(const struct op_def *op, const char *layer, void *attrs, const struct clcnn_attr *given,
+                            int count, struct clcnn_err *err); /* defaults, then given; checks names and kinds */
+
+/* Attribute structs that several files read. Names equal the public attribute names. */
+struct conv_attrs { /* conv and conv_transpose; canonical: every list has one entry per spatial dim, padding two */
+    struct ints stride, padding, dilation, output_padding;
+    int32_t groups;
+};
+struct pool_attrs {
+    struct ints kernel_size, stride, padding, dilation;
+    int32_t ceil_mode, count_include_pad;
+};
+struct adaptive_attrs {
+    struct ints output_size;
+};
+struct norm_attrs { /* batch_norm */
+    float eps;
+};
+struct lrn_attrs {
+    int32_t size;
+    float alpha, beta, k;
+};
+struct gemm_attrs {
+    float alpha, beta;
+    int32_t trans_a, trans_b;
+};
+struct eltwise_attrs { /* every unary op: at most two numbers */
+    float p0, p1;
+    int32_t choice; /* gelu: 0 none, 1 tanh */
+};
+struct dim_attrs { /* softmax, log_softmax, concat */
+    int32_t dim;
+};
+struct reduce_attrs {
+    struct ints axes;
+    int32_t keepdims;
+};
+struct split_attrs {
+    struct ints sizes;
+    int32_t dim;
+};
+struct slice_attrs {
+    struct ints starts, ends, axes, steps;
+};
+struct pad_attrs {
+    struct ints pads;
+    float value;
+};
+struct shape_attrs { /* reshape, expand */
+    struct ints shape;
+};
+struct flatten_attrs {
+    int32_t start_dim, end_dim;
+};
+struct axes_attrs { /* transpose (perm), squeeze, unsqueeze */
+    struct ints axes;
+};
+struct resize_attrs {
+    struct ints size;
+    struct floats scales;
+    int32_t mode, coordinates, nearest_rounding;
+};
+struct dropout_attrs {
+    float p;
+};
+struct separable_attrs { /* made by the rewriter: depthwise conv, its activation, then a 1x1 conv */
+    struct conv_attrs dw;
+    int32_t mid_act; /* enum act */
+    float mid_p0, mid_p1;
+    int32_t dw_bias, pw_bias; /* whether inputs 2 and 4 are present */
+};
+
+/* Activations that an epilogue can apply; kernels/activation.clh has the same names (act_relu ...). */
+enum act {
+#define ACT(name) ACT_##name,
+#include "ops/act.def"
+#undef ACT
+    ACT_COUNT
+};
+const char *act_identifier(enum act act); /* "act_relu" */
+
+/* ---- graph ---------------------------------------------------------------------------------------------------- */
+
+enum value_kind { VALUE_INPUT, VALUE_CONSTANT, VALUE_NODE };
+
+struct value {
+    char *name; /* inputs, constants, and outputs of nodes that are graph outputs; else NULL */
+    enum value_kind kind;
+    struct clcnn_shape shape;
+    const float *data; /* constants: borrowed, or `owned` */
+    float *owned;      /* made by the rewriter; freed with the graph */
+    int producer;      /* node, -1 otherwise */
+};
+
+/* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. */
+struct epilogue {
+    int add; /* value added before the activation, -1: none */
+    enum act act;
+    float p0, p1;
+};
+
+struct node {
+    char *name;
+    const struct op_def *op;
+    void *attrs;
+    int n_in, n_out;
+    int *in, *out;
+    struct epilogue epi;
+    bool dead; /* removed by a rewrite */
+};
+
+struct graph_output {
+    int value;
+    char *name;
+};
+
+struct clcnn_graph {
+    struct value *values;
+    struct node *nodes;
+    int *inputs; /* values, in order of creation */
+    struct graph_output *outputs;
+    int n_values, n_nodes, n_inputs, n_outputs;
+    int cap_values, cap_nodes, cap_inputs, cap_outputs;
+};
+
+/* A deep copy that may be rewritten; borrowed weights stay borrowed. */
+enum clcnn_status graph_copy(struct clcnn_graph **out, const struct clcnn_graph *src, struct clcnn_err *err);
+/* A constant that the graph owns, filled by the caller (rewrites: folded weights). */
+enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn_shape *shape, int *value,
+                                       struct clcnn_err *err);
+/* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */
+enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
+                              struct clcnn_err *err);
+enum clcnn_status graph_check(const struct clcnn_graph *g, struct clcnn_err *err); /* outputs set, no dangling */
+
+struct notes { /* rewrites applied, for people */
+    char **line;
+    int n, cap;
+};
+struct rewrite_options {
+    const struct clcnn_override *overrides; /* a layer whose algorithm is forced is not merged into another op */
+    int override_count;
+};
+enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options, struct notes *notes,
+                                struct clcnn_err *err);
+
+/* ---- algorithms ----------------------------------------------------------------------------------------------- */
+
+#define SLOT_NONE (-1)
+
+/* One operand of a node, as an algorithm sees it. Elements of one batch item (dim[0]) are dense and in row-major order
+ * of dim[1..]; items lie batch_stride elements apart, which may be more than the item (a channel range of a larger
+ * root). Rank 0 and 1 are one item. */
+struct operand {
+    struct clcnn_shape shape;
+    int slot; /* handle for step_read() and step_write() */
+    int64_t batch_stride;
+    bool present, constant;
+};
+static inline bool operand_dense(const struct operand *o)
+{
+    return o->shape.rank == 0 || o->shape.dim[0] <= 1 || o->batch_stride == shape_count_from(&o->shape, 1);
+}
+
+struct problem {
+    const char *layer;
+    const struct op_def *op;
+    const void *attrs;
+    int n_in, n_out;
+    const struct operand *in, *out;
+    struct operand add;  /* epilogue operand; present is false without one */
+    enum act act;        /* epilogue activation, ACT_none without one */
+    float p0, p1;
+    const struct clcnn_device_info *device;
+    size_t workspace_limit;
+    enum clcnn_precision precision;
+    bool has_clblast;
+};
+
+/* Why an algorithm was not taken. REQUIRE: it cannot; PREFER: it could (an override may force it), but another one is
+ * expected to be faster. Both texts are static strings, listed by explain() and counted by a test. */
+struct why {
+    const char *reason;
+    bool passed_over;
+};
+#define REQUIRE(why, cond, text)       \
+    do {                               \
+        if (!(cond)) {                 \
+            (why)->reason = text;      \
+            (why)->passed_over = false; \
+            return false;              \
+        }                              \
+    } while (0)
+/* Use after all REQUIREs. */
+#define PREFER(why, cond, text)       \
+    do {                              \
+        if (!(cond)) {                \
+            (why)->reason = text;     \
+            (why)->passed_over = true; \
+            return false;             \
+        }                             \
+    } while (0)
+
+enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST };
+
+struct emit; /* collects step descriptions for one plan */
+
+struct algo_def {
+    const char *name, *doc;
+    enum error_class error;
+    bool deterministic;
+    bool (*applicable)(const struct problem *p, struct why *why);
+    size_t (*workspace)(const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */
+    void (*emit)(const struct problem *p, struct emit *e); /* errors stick to e and are reported by the planner */
+};
+extern const struct algo_def *const *const clcnn_algos[]; /* per op, preferred first, NULL at the end of each */
+
+/* ---- step descriptions (plan/emit.c) --------------------------------------------------------------------------- */
+
+#define MAX_STEP_BUFFERS 10
+#define MAX_STEP_ARGS 256 /* bytes of the argument block */
+#define MAX_DEFINES 24
+
+enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
+
+struct define {
+    char name[24];
+    char text[40]; /* an integer or an identifier */
+};
+
+struct gemm_call { /* C = alpha * op(A) op(B) + beta * C, row major, through CLBlast */
+    size_t m, n, k, batch;
+    bool trans_a, trans_b;
+    float alpha, beta;
+    size_t lda, ldb, ldc;
+    int64_t stride_a, stride_b, stride_c; /* elements between items of the batch */
+    int64_t a_off, b_off, c_off;          /* elements, added to the slots' own offsets */
+};
+
+struct step {
+    const char *layer, *op, *algo; /* interned by the emit context */
+    const char *stem;              /* kernels/<stem>.cl; NULL for a library call */
+    const char *entry;             /* kernel name without FN(): "main", "pack" */
+    struct define define[MAX_DEFINES];
+    int n_defines;
+    struct {
+        int slot;
+        enum access access;
+        int64_t offset; /* elements, added to the slot's offset */
+    } buffer[MAX_STEP_BUFFERS];
+    int n_buffers;
+    unsigned char args[MAX_STEP_ARGS]; /* argument block, passed by value after the buffers; 0 bytes: none */
+    size_t args_bytes;
+    size_t groups, group_size;
+    struct gemm_call gemm;
+    double macs, bytes;
+};
+
+/* Appends a step: kernel kernels/<stem>.cl, entry FN(<entry>), `groups` groups of `group_size` work-items in one
+ * dimension. Kernel arguments are, in this order: (global buffer, ulong element offset) for each step_read/step_write in
+ * the order of the calls, then the argument block by value. */
+struct step *emit_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size);
+void step_define(struct step *s, const char *name, int value);
+void step_define_id(struct step *s, const char *name, const char *identifier);
+void step_read(struct step *s, int slot);
+void step_write(struct step *s, int slot);
+void step_update(struct step *s, int slot);
+void step_read_at(struct step *s, int slot, int64_t offset); /* offset in elements */
+void step_write_at(struct step *s, int slot, int64_t offset);
+void step_args(struct step *s, const void *block, size_t bytes);
+void step_cost(struct step *s, double macs, double bytes);
+/* A CLBlast call; slots a and b are read, c is written (read too when beta != 0). */
+struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c);
+/* Scratch memory for steps of this layer; its life is the span of steps that use it. */
+int emit_workspace(struct emit *e, size_t bytes);
+/* A constant in a layout of its own: a slot of `bytes` in the device's weight store, made once by a setup step and shared
+ * by every plan of the device with the same contents and the same `packing` (name with all its parameters). Returns the
+ * slot; *setup is the step to fill (it writes the slot: call step_read(constant), then step_write(slot)), or NULL when
+ * this constant is packed already. */
+int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes, const char *stem,
+                const char *entry, size_t groups, size_t group_size, struct step **setup);
+/* Runs another op's algorithms as part of this one (separable = depthwise + 1x1): selects and emits. */
+void emit_sub(struct emit *e, const struct problem *p);
+/* Defines and buffers of the usual epilogue: EPI_BIAS, EPI_ADD, EPI_ACT; reads bias and add (SLOT_NONE when absent).
+ * See kernels/epilogue.clh for the kernel's side. */
+void step_epilogue(struct step *s, const struct problem *p, const struct operand *bias);
+/* A separate pass y = act(y + bias[c] + add) for algorithms that cannot fuse it (library GEMM). */
+void emit_epilogue_pass(struct emit *e, const struct problem *p, const struct operand *bias);
+void emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+static inline size_t ceil_div(size_t a, size_t b)
+{
+    return (a + b - 1) / b;
+}
+#define GROUP_SIZE 256 /* work-items of a portable kernel's group */
+
+#endif
