@@ -1,0 +1,106 @@
+# Every target does its own set-up and is quick when run again: what is done leaves a stamp in .venv.
+# PYTHON=python3.12 chooses the interpreter; ARGS="-k conv" goes to pytest.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := $(shell find csrc kernels -type f 2>/dev/null)
+POCL := /etc/OpenCL/vendors/pocl.icd
+export PYTHON PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-all test-gpu bench oclgrind sanitize fuzz lint clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo      classify photos with a pretrained network (does all set-up first)"
+	@echo "make test      run the tests"
+	@echo "make test-all  run every test: full sweeps, the ONNX backend suite, notebooks"
+	@echo "make test-gpu  run the tests on a GPU (CLCNN_TEST_DEVICE, default gpu)"
+	@echo "make bench     list and run the benchmarks"
+	@echo "make oclgrind  look for races, bad accesses and uninitialised reads in the kernels"
+	@echo "make sanitize  run the tests under AddressSanitizer and UBSan"
+	@echo "make fuzz      fuzz the readers of weight files"
+	@echo "make lint      clang-format, ruff, mypy, stubtest"
+	@echo "make setup     system packages, .venv, build and install"
+	@echo "make clean     remove what was built, and .venv"
+
+setup: $(VENV)/.extra-test
+
+# Checked each time, in a few hundredths of a second: a system package may have gone since the stamp was made.
+.PHONY: system
+system:
+	@.ci/system build
+
+$(VENV)/.made: | system
+	@echo "Creating the virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q "setuptools>=77" "numpy>=2.0"
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.made pyproject.toml setup.py MANIFEST.in
+	@echo "Building clcnn and installing it in $(VENV)"
+	@$(BIN)/python -m pip install -q --no-build-isolation -e .
+	@touch $@ $(VENV)/.built
+
+$(VENV)/.built: $(VENV)/.installed $(SOURCES)
+	@echo "Building the extension module again: its sources have changed"
+	@$(BIN)/python setup.py -q build_ext --inplace
+	@touch $@
+
+# The packages of one extra of pyproject.toml, say $(VENV)/.extra-demo.
+$(VENV)/.extra-%: $(VENV)/.installed $(VENV)/.built
+	@if [ ! -e $@ ] || [ pyproject.toml -nt $@ ]; then \
+	    echo "Installing the Python packages for: $*"; \
+	    $(BIN)/python -m pip install -q --no-build-isolation -e ".[$*]"; fi
+	@touch $@
+
+demo: system $(VENV)/.extra-demo
+	@echo "Classifying sample photos with EfficientNet-Lite0"
+	@$(BIN)/python -m clcnn demo
+
+test: system $(VENV)/.extra-test
+	@echo "Running the tests (device: $${CLCNN_TEST_DEVICE:-cpu})"
+	@$(BIN)/python -m pytest -q $(ARGS)
+
+test-all: system $(VENV)/.extra-test
+	@echo "Running all tests, the slow ones too (device: $${CLCNN_TEST_DEVICE:-cpu})"
+	@$(BIN)/python -m pytest -q --run-slow $(ARGS)
+
+test-gpu: export CLCNN_TEST_DEVICE ?= gpu
+test-gpu: system $(VENV)/.extra-test
+	@echo "Running the tests on device: $$CLCNN_TEST_DEVICE"
+	@$(BIN)/python -m pytest -q $(ARGS)
+
+bench: system $(VENV)/.extra-demo
+	@echo "Running the benchmarks (peers that are not installed are skipped: $(BIN)/pip install -e '.[bench]')"
+	@for script in benchmarks/*.py; do echo "  $$script"; done
+	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+
+oclgrind: system $(VENV)/.extra-test
+	@.ci/system oclgrind
+	@echo "Running every portable kernel under Oclgrind"
+	@$(BIN)/python tests/oclgrind.py $(ARGS)
+
+sanitize: system $(VENV)/.extra-test
+	@echo "Running the tests under AddressSanitizer and UBSan"
+	@CLCNN_SANITIZE=1 $(BIN)/python setup.py -q build --build-base build/sanitize --build-lib build/sanitize/lib
+	@LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
+	    ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc OCL_ICD_VENDORS=$(POCL) \
+	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest -q $(ARGS)
+
+fuzz: system $(VENV)/.extra-test $(VENV)/.extra-fuzz
+	@echo "Fuzzing the readers of weight files (ARGS=-max_total_time=60 bounds it)"
+	@$(BIN)/python tests/fuzz_weights.py $(ARGS)
+
+lint: system $(VENV)/.extra-test $(VENV)/.extra-lint
+	@echo "Checking style and types"
+	@$(BIN)/clang-format --dry-run --Werror $$(find csrc -name '*.[ch]')
+	@$(BIN)/ruff check .
+	@$(BIN)/mypy
+	@$(BIN)/stubtest clcnn._core
+
+clean:
+	@echo "Removing what was built, and $(VENV)"
+	@rm -rf $(VENV) build dist .pytest_cache .hypothesis .mypy_cache .ruff_cache python/clcnn.egg-info
+	@find python csrc -name '*.so' -delete; find . -name __pycache__ -type d -prune -exec rm -rf {} +
