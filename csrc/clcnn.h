@@ -115,6 +115,8 @@ struct clcnn_attr_info {
     bool required;
     double def;          /* INT, BOOL, FLOAT, one-element INTS; an ENUM's index; NaN: an empty list */
     const char *choices; /* ENUM: "nearest|linear" */
+    bool clamps;         /* INTS: numbers beyond 32 bits are clamped instead of refused (bounds of a slice) */
+    size_t offset;       /* where the core keeps it; of no use to callers */
 };
 struct clcnn_op_info {
     const char *name, *doc;
@@ -237,7 +239,8 @@ struct clcnn_plan_stats {
 void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out);
 
 struct clcnn_step_info {
-    const char *layer, *op, *algo, *kernel; /* kernel: file stem and entry, "clblast:gemm" for a library call */
+    const char *layer, *op, *algo;
+    const char *kernel, *entry; /* file stem and kernel in it; "clblast" and "gemm" for a library call */
     const char *defines;                    /* sorted "A=1 B=2", "" for none */
     size_t groups, group_size;
     double macs, bytes; /* multiply-adds; bytes that must be read and written */
@@ -252,6 +255,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
 struct clcnn_layer_info {
     const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
     const char *error_class;               /* "exact", "strict", "highest" */
+    bool part;                             /* chosen inside the layer before it (separable: its two convolutions) */
     struct clcnn_shape input, output;
     size_t workspace_bytes, weight_bytes;
     double macs;

@@ -44,6 +44,8 @@ int64_t shape_count(const struct clcnn_shape *s); /* 1 for rank 0 */
 int64_t shape_count_from(const struct clcnn_shape *s, int first); /* product of dim[first..] */
 bool shape_equal(const struct clcnn_shape *a, const struct clcnn_shape *b);
 const char *shape_text(const struct clcnn_shape *s, char buf[96]); /* "[1, 3, 224, 224]" */
+/* Rank up to CLCNN_MAX_RANK, every dimension at least 1, fewer than 2^40 elements; `what` names the value in messages. */
+enum clcnn_status shape_check(const struct clcnn_shape *s, const char *what, struct clcnn_err *err);
 
 /* ---- operators ------------------------------------------------------------------------------------------------ */
 
@@ -61,6 +63,7 @@ struct floats {
  * dimension, padding as begins then ends, axes non-negative and sorted), so that algorithms never guess; doing so twice
  * changes nothing. */
 struct infer {
+    const struct op_def *op;
     const char *layer;
     void *attrs;
     int n_in;
@@ -69,17 +72,17 @@ struct infer {
     struct clcnn_shape out[MAX_OUTPUTS];
 };
 
-struct attr_def {
-    struct clcnn_attr_info info;
-    size_t offset; /* in the op's attribute struct: int32_t, float, struct ints, struct floats */
-};
-
 struct grad; /* the gradient builder that training adds; vjp is NULL until then */
 
 struct op_def {
-    const char *name, *doc, *inputs;
-    const struct attr_def *attrs;
-    int attr_count;
+    union {
+        struct {
+            const char *name, *doc, *inputs;
+            const struct clcnn_attr_info *attrs; /* offsets into the attribute struct: int32_t, float, ints, floats */
+            int attr_count;
+        };
+        struct clcnn_op_info info; /* the same members, as the public interface hands them out */
+    };
     size_t attrs_size;
     enum clcnn_status (*infer)(struct infer *in, struct clcnn_err *err);
     enum clcnn_status (*vjp)(struct grad *g);
@@ -87,6 +90,7 @@ struct op_def {
     int code;      /* rows of a family (element-wise) share functions and differ here */
     bool fuses;    /* its algorithms apply an epilogue (bias is the op's own input) */
     bool alias;    /* same bytes under another shape (reshape, identity ...): no step when the input is dense */
+    bool internal; /* made by rewrites only: clcnn_graph_node() refuses it */
 };
 
 extern const struct op_def *const clcnn_ops[]; /* in the order of ops.def, NULL at the end */
@@ -171,6 +175,10 @@ enum act {
     ACT_COUNT
 };
 const char *act_identifier(enum act act); /* "act_relu" */
+/* Function of an element-wise operator in activation.clh ("act_relu", "act_gelu_tanh") or binary_ref.cl ("bin_add"). */
+const char *eltwise_identifier(const struct op_def *op, const void *attrs);
+/* Whether a node of this operator can become another one's epilogue, and then as what. */
+bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1);
 
 /* ---- graph ---------------------------------------------------------------------------------------------------- */
 
@@ -249,6 +257,7 @@ struct operand {
     int slot; /* handle for step_read() and step_write() */
     int64_t batch_stride;
     bool present, constant;
+    bool in_place; /* concat: this input already lies in its range of the output */
 };
 static inline bool operand_dense(const struct operand *o)
 {

@@ -1,0 +1,126 @@
+/* rewrite.c: the passes in their order, and what they share. */
+#include "graph/rewrite.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool
+rewrite_is(const struct node *n, const char *op)
+{
+    return strcmp(n->op->name, op) == 0;
+}
+
+bool
+rewrite_is_constant(const struct rewriter *r, int value)
+{
+    return value >= 0 && r->g->values[value].kind == VALUE_CONSTANT;
+}
+
+struct node *
+rewrite_sole_producer(const struct rewriter *r, int value)
+{
+    if (value < 0 || r->g->values[value].kind != VALUE_NODE || r->uses[value] != 1)
+        return NULL;
+    struct node *n = &r->g->nodes[r->g->values[value].producer];
+    return n->dead || n->n_out != 1 ? NULL : n;
+}
+
+static bool
+op_has_algo(const char *op, const char *algo)
+{
+    const int index = clcnn_op_find(op);
+    for (int i = 0; index >= 0 && i < clcnn_op_algo_count(index); i++)
+        if (strcmp(clcnn_op_algo_name(index, i), algo) == 0)
+            return true;
+    return false;
+}
+
+bool
+rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *merged_op)
+{
+    for (int i = 0; i < r->options->override_count; i++)
+        if (strcmp(r->options->overrides[i].layer, n->name) == 0)
+            return !op_has_algo(merged_op, r->options->overrides[i].algo);
+    return false;
+}
+
+enum clcnn_status
+rewrite_note(struct rewriter *r, const char *fmt, ...)
+{
+    char text[3 * CLCNN_NAME_MAX];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    struct notes *notes = r->notes;
+    if (!clcnn_grow((void **)&notes->line, &notes->cap, notes->n + 1, sizeof *notes->line))
+        return clcnn_fail_mem(r->err, sizeof *notes->line);
+    notes->line[notes->n] = clcnn_strdup(text);
+    if (!notes->line[notes->n])
+        return clcnn_fail_mem(r->err, sizeof text);
+    notes->n++;
+    return CLCNN_OK;
+}
+
+void
+rewrite_count_uses(struct rewriter *r)
+{
+    const struct clcnn_graph *g = r->g;
+    memset(r->uses, 0, (size_t)g->n_values * sizeof *r->uses);
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct node *n = &g->nodes[i];
+        for (int k = 0; !n->dead && k < n->n_in; k++)
+            if (n->in[k] >= 0)
+                r->uses[n->in[k]]++;
+        if (!n->dead && n->epi.add >= 0)
+            r->uses[n->epi.add]++;
+    }
+    for (int i = 0; i < g->n_outputs; i++)
+        r->uses[g->outputs[i].value]++;
+}
+
+/* The later position is the safe one: whatever the fused node reads has been computed there. */
+void
+rewrite_move(struct rewriter *r, struct node *from, struct node *to)
+{
+    const struct node husk = *to;
+    *to = *from;
+    *from = husk;
+    from->dead = true;
+    const int computed = to->out[0];
+    to->out[0] = from->out[0];
+    from->out[0] = computed;
+    r->g->values[to->out[0]].producer = (int)(to - r->g->nodes);
+    r->g->values[computed].producer = (int)(from - r->g->nodes);
+}
+
+static enum clcnn_status
+run_pass(struct rewriter *r, enum clcnn_status (*pass)(struct rewriter *r))
+{
+    free(r->uses);
+    r->uses = clcnn_calloc((size_t)r->g->n_values + 1, sizeof *r->uses);
+    if (!r->uses)
+        return clcnn_fail_mem(r->err, (size_t)r->g->n_values * sizeof *r->uses);
+    rewrite_count_uses(r);
+    return pass(r);
+}
+
+enum clcnn_status
+graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options, struct notes *notes, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct rewriter r = {.g = g, .options = options, .notes = notes, .err = err};
+    enum clcnn_status (*const passes[])(struct rewriter *) = {
+        rewrite_drop_identities, /* first: they hide the patterns below */
+        rewrite_fold_batch_norm, /* before epilogues, which would take its place */
+        rewrite_fuse_epilogues,
+        rewrite_merge_separable, /* last: carries the epilogues of both convolutions */
+    };
+    for (int i = 0; i < COUNT_OF(passes); i++)
+        TRY(run_pass(&r, passes[i]));
+done:
+    free(r.uses);
+    return st;
+}

@@ -1,0 +1,32 @@
+/* rewrite.h: what the rewrites share. Each pass walks the nodes in order (which is topological), changes the working copy in
+ * place, and leaves a line in the notes. */
+#ifndef CLCNN_GRAPH_REWRITE_H
+#define CLCNN_GRAPH_REWRITE_H
+
+#include "internal.h"
+
+struct rewriter {
+    struct clcnn_graph *g;
+    const struct rewrite_options *options;
+    struct notes *notes;
+    struct clcnn_err *err;
+    int *uses; /* per value: by nodes, epilogues and outputs */
+};
+
+bool rewrite_is(const struct node *n, const char *op);
+/* The live node that computes `value`, if nothing else uses the value; NULL otherwise. */
+struct node *rewrite_sole_producer(const struct rewriter *r, int value);
+bool rewrite_is_constant(const struct rewriter *r, int value);
+/* A layer whose algorithm the user forces keeps its own node, unless the algorithm belongs to the merged op. */
+bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *merged_op);
+enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void rewrite_count_uses(struct rewriter *r);
+/* Moves `from` to the position of `to`, computing to's output; `to` is gone. */
+void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
+
+enum clcnn_status rewrite_drop_identities(struct rewriter *r);
+enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
+enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);
+enum clcnn_status rewrite_merge_separable(struct rewriter *r);
+
+#endif

@@ -1,0 +1,122 @@
+/* rewrite_fold.c: identities disappear; batch normalisation after a convolution becomes part of its weights.
+ *
+ *   BN(conv(x)) = s * (w x + b - mean) + bias,  s = weight / sqrt(var + eps)   =>   w' = s w,  b' = s (b - mean) + bias
+ */
+#include "graph/rewrite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void
+replace_uses(struct rewriter *r, int old, int new)
+{
+    struct clcnn_graph *g = r->g;
+    for (int i = 0; i < g->n_nodes; i++)
+        for (int k = 0; k < g->nodes[i].n_in; k++)
+            if (g->nodes[i].in[k] == old)
+                g->nodes[i].in[k] = new;
+    for (int i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i].value == old)
+            g->outputs[i].value = new;
+}
+
+enum clcnn_status
+rewrite_drop_identities(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        struct node *n = &r->g->nodes[i];
+        if (n->dead || !(rewrite_is(n, "identity") || rewrite_is(n, "dropout")))
+            continue;
+        replace_uses(r, n->out[0], n->in[0]);
+        n->dead = true;
+        TRY(rewrite_note(r, "drop %s %s", n->op->name, n->name));
+    }
+done:
+    return st;
+}
+
+struct fold { /* one producer with filters, and where they lie in its weights */
+    int64_t filters, before, inner; /* weights are [before][filters][inner] */
+};
+
+static bool
+foldable(const struct rewriter *r, const struct node *producer, const struct node *bn, struct fold *f)
+{
+    for (int i = 1; i < bn->n_in; i++)
+        if (!rewrite_is_constant(r, bn->in[i]))
+            return false;
+    const bool linear = rewrite_is(producer, "linear");
+    if (!linear && !rewrite_is(producer, "conv"))
+        return false;
+    if (linear && r->g->values[producer->out[0]].shape.rank != 2)
+        return false; /* its last dimension is not the channel */
+    if (!rewrite_is_constant(r, producer->in[1]) || (producer->n_in > 2 && producer->in[2] >= 0 &&
+                                                     !rewrite_is_constant(r, producer->in[2])))
+        return false;
+    const struct clcnn_shape *w = &r->g->values[producer->in[1]].shape;
+    *f = (struct fold){.filters = w->dim[0], .before = 1, .inner = shape_count_from(w, 1)};
+    return true;
+}
+
+static void
+fold_values(const struct clcnn_graph *g, const struct node *producer, const struct node *bn, const struct fold *f, int w_new,
+            int b_new)
+{
+    const float *gamma = g->values[bn->in[1]].data, *beta = g->values[bn->in[2]].data;
+    const float *mean = g->values[bn->in[3]].data, *var = g->values[bn->in[4]].data;
+    const float *w = g->values[producer->in[1]].data;
+    const float *b = producer->n_in > 2 && producer->in[2] >= 0 ? g->values[producer->in[2]].data : NULL;
+    const double eps = ((const struct norm_attrs *)bn->attrs)->eps;
+    for (int64_t k = 0; k < f->filters; k++) {
+        const double s = gamma[k] / sqrt((double)var[k] + eps);
+        for (int64_t i = 0; i < f->inner; i++)
+            g->values[w_new].owned[k * f->inner + i] = (float)(s * w[k * f->inner + i]);
+        g->values[b_new].owned[k] = (float)(s * ((b ? b[k] : 0.0) - mean[k]) + beta[k]);
+    }
+}
+
+/* Inputs x, w, b: makes room for the bias of a producer that had none. */
+static enum clcnn_status
+set_weights(struct rewriter *r, struct node *n, int w, int b)
+{
+    if (n->n_in < 3) {
+        int *in = clcnn_calloc(3, sizeof *in);
+        if (!in)
+            return clcnn_fail_mem(r->err, 3 * sizeof *in);
+        in[0] = n->in[0];
+        free(n->in);
+        n->in = in;
+        n->n_in = 3;
+    }
+    n->in[1] = w;
+    n->in[2] = b;
+    return CLCNN_OK;
+}
+
+enum clcnn_status
+rewrite_fold_batch_norm(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        struct node *bn = &r->g->nodes[i];
+        if (bn->dead || !rewrite_is(bn, "batch_norm"))
+            continue;
+        struct node *producer = rewrite_sole_producer(r, bn->in[0]);
+        struct fold f;
+        if (!producer || !foldable(r, producer, bn, &f))
+            continue;
+        int w = -1, b = -1;
+        const struct clcnn_shape w_shape = r->g->values[producer->in[1]].shape; /* values may move when one is added */
+        const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)f.filters}};
+        TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));
+        TRY(graph_owned_constant(r->g, &b_shape, &b, r->err));
+        fold_values(r->g, producer, bn, &f, w, b);
+        TRY(set_weights(r, producer, w, b));
+        TRY(rewrite_note(r, "fold batch_norm %s into %s %s", bn->name, producer->op->name, producer->name));
+        rewrite_move(r, producer, bn);
+    }
+done:
+    return st;
+}

@@ -1,0 +1,272 @@
+/* bind.c: a blueprint gets programs and packed weights (once, shared by clones); a plan gets its arena, kernels and queue,
+ * with every kernel argument set. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct unit
+unit_of(const struct step *s)
+{
+    return (struct unit){.stem = s->stem, .define = s->define, .n_defines = s->n_defines};
+}
+
+static struct step *
+setup_of(const struct blueprint *bp, int packed)
+{
+    return bp->packed[packed].used ? bp->packed[packed].setup : NULL;
+}
+
+/* programs[i] for step i, programs[n_steps + k] for the setup step of packed constant k. */
+enum clcnn_status
+blueprint_programs(struct blueprint *bp, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const int total = bp->n_steps + bp->n_packed;
+    struct unit *units = clcnn_calloc((size_t)total + 1, sizeof *units);
+    struct program **got = clcnn_calloc((size_t)total + 1, sizeof *got);
+    int *owner = clcnn_calloc((size_t)total + 1, sizeof *owner), n = 0;
+    bp->programs = clcnn_calloc((size_t)total + 1, sizeof(struct program *));
+    if (!units || !got || !owner || !bp->programs) {
+        st = clcnn_fail_mem(err, (size_t)total * sizeof *units);
+        goto done;
+    }
+    for (int i = 0; i < total; i++) {
+        const struct step *s = i < bp->n_steps ? bp->steps[i] : setup_of(bp, i - bp->n_steps);
+        if (!s || !s->stem)
+            continue;
+        owner[n] = i;
+        units[n++] = unit_of(s);
+    }
+    TRY(programs_acquire(bp->dev, units, n, got, err));
+    for (int i = 0; i < n; i++) {
+        bp->programs[owner[i]] = got[i];
+        bool seen = false;
+        for (int k = 0; k < i && !seen; k++)
+            seen = got[k] == got[i];
+        bp->stats.program_count += !seen;
+    }
+done:
+    free(units);
+    free(got);
+    free(owner);
+    return st;
+}
+
+/* Uploads the constants that a setup step reads, runs it into `dst`, and drops them again. */
+static enum clcnn_status
+run_setup(struct blueprint *bp, int packed, const struct memory *dst, struct queue *q, struct place *places,
+          struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct step *s = setup_of(bp, packed);
+    struct memory raw[MAX_STEP_BUFFERS] = {{0}};
+    struct launch launch = {0};
+    for (int i = 0; i < s->n_buffers; i++) {
+        const int slot = s->buffer[i].slot;
+        if (slot < 0)
+            continue;
+        const int source = bp->slots[slot].packed;
+        if (source == packed) {
+            places[slot] = (struct place){dst->mem, 0};
+            continue;
+        }
+        const struct packed *p = &bp->packed[source];
+        TRY(memory_create(&raw[i], bp->dev, p->bytes, p->layer, err));
+        TRY(queue_write(q, raw[i].mem, 0, bp->graph->values[p->value].data, p->bytes, err));
+        places[slot] = (struct place){raw[i].mem, bp->slots[slot].offset};
+    }
+    TRY(launch_bind(&launch, bp->dev, bp->programs[bp->n_steps + packed], s, places, err));
+    queue_start(q, &launch, 1);
+    do
+        st = queue_advance(q, 1e9, 0.0, err);
+    while (st == CLCNN_PENDING);
+done:
+    launch_release(&launch, bp->dev);
+    for (int i = 0; i < MAX_STEP_BUFFERS; i++)
+        memory_release(&raw[i], bp->dev);
+    return st;
+}
+
+static enum clcnn_status
+fill_weight(struct blueprint *bp, int packed, struct queue *q, struct place *places, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct packed *p = &bp->packed[packed];
+    struct weight_key key = {0};
+    bool fresh = false;
+    const struct value *v = &bp->graph->values[p->value];
+    key.content = hash128_bytes(v->data, (size_t)shape_count(&v->shape) * sizeof(float));
+    snprintf(key.packing, sizeof key.packing, "%s", p->packing);
+    TRY(weight_acquire(&p->weight, &fresh, bp->dev, &key, p->bytes, p->layer, err));
+    if (!fresh)
+        return CLCNN_OK;
+    if (p->setup)
+        st = run_setup(bp, packed, &p->weight->memory, q, places, err);
+    else
+        st = queue_write(q, p->weight->memory.mem, 0, v->data, p->bytes, err);
+    if (st != CLCNN_OK) {
+        weight_abandon(bp->dev, p->weight);
+        p->weight = NULL;
+    }
+done:
+    return st;
+}
+
+enum clcnn_status
+blueprint_weights(struct blueprint *bp, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct queue *q = NULL;
+    struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
+    if (!places)
+        return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
+    /* Held over the whole phase: another plan that wants the same weights must find them filled. */
+    pthread_mutex_lock(&bp->dev->weights_lock);
+    TRY(queue_create(&q, bp->dev, false, err));
+    for (int i = 0; i < bp->n_packed; i++)
+        if (bp->packed[i].used)
+            TRY(fill_weight(bp, i, q, places, err));
+    TRY(queue_finish(q, err));
+done:
+    queue_free(q);
+    pthread_mutex_unlock(&bp->dev->weights_lock);
+    free(places);
+    return st;
+}
+
+static enum clcnn_status
+bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
+    plan->launches = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *plan->launches);
+    if (!places || !plan->launches) {
+        st = clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *plan->launches);
+        goto done;
+    }
+    for (int i = 0; i < bp->n_slots; i++) {
+        const struct slot *s = &bp->slots[i];
+        if (s->root >= 0)
+            places[i] = (struct place){plan->arena.mem, (int64_t)(bp->roots[s->root].offset / sizeof(float)) + s->offset};
+        else if (bp->packed[s->packed].weight)
+            places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset};
+    }
+    for (int i = 0; i < bp->n_steps; i++) {
+        struct launch *l = &plan->launches[i];
+        TRY(launch_bind(l, bp->dev, bp->programs[i], bp->steps[i], places, err));
+        if (bp->gemm_scratch[i] != SLOT_NONE) {
+            const struct root *r = &bp->roots[bp->slots[bp->gemm_scratch[i]].root];
+            l->scratch = places[bp->gemm_scratch[i]];
+            l->scratch_bytes = (size_t)r->item_elems * sizeof(float);
+        }
+    }
+done:
+    free(places);
+    return st;
+}
+
+enum clcnn_status
+plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_plan *plan = clcnn_calloc(1, sizeof *plan);
+    if (!plan)
+        return clcnn_fail_mem(err, sizeof *plan);
+    pthread_mutex_init(&plan->lock, NULL);
+    plan->bp = bp;
+    blueprint_retain(bp);
+    plan->io_copy = clcnn_calloc((size_t)bp->n_outputs + 1, sizeof *plan->io_copy);
+    if (!plan->io_copy) {
+        st = clcnn_fail_mem(err, sizeof *plan->io_copy);
+        goto done;
+    }
+    TRY(memory_create(&plan->arena, bp->dev, bp->arena_bytes, "arena of the plan", err));
+    TRY(queue_create(&plan->queue, bp->dev, false, err));
+    TRY(bind_launches(plan, err));
+    *out = plan;
+    plan = NULL;
+done:
+    clcnn_plan_free(plan);
+    return st;
+}
+
+static bool
+same_kernel(const struct blueprint *bp, int a, int b)
+{
+    return bp->programs[a] == bp->programs[b] && strcmp(bp->steps[a]->entry, bp->steps[b]->entry) == 0;
+}
+
+/* Runs one group of every distinct kernel, and every library call, so that drivers that generate code at the first launch
+ * have done so, and binaries are complete when they are saved. */
+enum clcnn_status
+plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct blueprint *bp = plan->bp;
+    int n = 0;
+    struct launch *once = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *once);
+    if (!once)
+        return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *once);
+    for (int i = 0; i < bp->n_steps; i++) {
+        bool seen = false;
+        for (int k = 0; k < i && !seen && bp->programs[i]; k++)
+            seen = same_kernel(bp, i, k);
+        if (seen)
+            continue;
+        once[n] = plan->launches[i]; /* borrowed: not released */
+        if (once[n].kernel)
+            once[n].groups = 1;
+        n++;
+    }
+    queue_start(plan->queue, once, n);
+    do
+        st = queue_advance(plan->queue, 1e9, 0.0, err);
+    while (st == CLCNN_PENDING);
+    if (st != CLCNN_OK)
+        goto done;
+    for (int i = 0; i < bp->n_steps + bp->n_packed; i++)
+        if (bp->programs[i])
+            program_save(bp->dev, bp->programs[i]);
+done:
+    free(once);
+    return st;
+}
+
+void
+blueprint_retain(struct blueprint *bp)
+{
+    atomic_fetch_add(&bp->refs, 1);
+}
+
+void
+blueprint_release(struct blueprint *bp)
+{
+    if (!bp || atomic_fetch_sub(&bp->refs, 1) > 1)
+        return;
+    for (int i = 0; i < bp->n_steps + bp->n_packed && bp->programs; i++)
+        if (bp->programs[i])
+            program_release(bp->dev, bp->programs[i]);
+    for (int i = 0; i < bp->n_packed; i++) {
+        if (bp->packed[i].weight)
+            weight_release(bp->dev, bp->packed[i].weight);
+        free(bp->packed[i].setup);
+    }
+    for (int i = 0; i < bp->n_steps; i++) {
+        free(bp->steps[i]);
+        if (bp->defines_text)
+            free(bp->defines_text[i]);
+    }
+    for (int i = 0; i < bp->n_layers; i++)
+        free(bp->layers[i].candidates);
+    for (int i = 0; i < bp->notes.n; i++)
+        free(bp->notes.line[i]);
+    void *owned[] = {bp->notes.line, bp->roots, bp->packed, bp->slots, bp->steps, bp->layers, bp->inputs, bp->outputs,
+                     bp->programs, bp->gemm_scratch, bp->defines_text};
+    for (int i = 0; i < COUNT_OF(owned); i++)
+        free(owned[i]);
+    clcnn_graph_free(bp->graph);
+    free(bp);
+}

@@ -1,0 +1,289 @@
+/* compile.c: graph -> rewrite -> place -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static double
+now_ms(void)
+{
+    struct timespec t;
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
+static void
+describe_fused(char out[48], const struct node *n)
+{
+    const bool add = n->epi.add >= 0, act = n->epi.act != ACT_none;
+    snprintf(out, 48, "%s%s%s", add ? "add" : "", add && act ? "+" : "",
+             act ? act_identifier(n->epi.act) + strlen("act_") : "");
+}
+
+static struct layer *
+new_layer(struct emit *e, int node, const struct problem *p)
+{
+    struct blueprint *bp = e->bp;
+    if (!clcnn_grow((void **)&bp->layers, &bp->cap_layers, bp->n_layers + 1, sizeof *bp->layers))
+        return NULL;
+    struct layer *l = &bp->layers[bp->n_layers];
+    *l = (struct layer){.node = node, .op = p->op, .input = p->in[0].shape, .output = p->out[0].shape};
+    e->layer_index = bp->n_layers++;
+    return l;
+}
+
+/* Chooses and emits for one problem; `e` describes the layer while its algorithm writes. */
+static enum clcnn_status
+emit_problem(struct emit *e, const struct problem *p, int node, const char *fused, bool sub)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct emit outer = *e; /* a sub-problem returns to its layer */
+    struct layer *l = new_layer(e, node, p);
+    if (!l)
+        return clcnn_fail_mem(e->err, sizeof *l);
+    l->sub = sub;
+    snprintf(l->fused, sizeof l->fused, "%s", fused);
+    e->op = p->op;
+    TRY(select_algo(&e->algo, p, e, e->err));
+    e->algo->emit(p, e);
+    st = e->status;
+done:
+    e->op = outer.op;
+    e->algo = outer.algo;
+    e->layer_index = outer.layer_index;
+    return st;
+}
+
+void
+emit_sub(struct emit *e, const struct problem *p)
+{
+    if (e->status != CLCNN_OK)
+        return;
+    e->status = emit_problem(e, p, e->bp->layers[e->layer_index].node, "", true);
+}
+
+static enum clcnn_status
+emit_node(struct emit *e, const struct placement *pl, int index)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct node *n = &e->bp->graph->nodes[index];
+    struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
+    struct infer shapes = {0};
+    if (!ops)
+        return clcnn_fail_mem(e->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
+    for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i] >= 0)
+            ops[i] = pl->operand[n->in[i]];
+        else
+            ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
+        if (strcmp(n->op->name, "concat") == 0)
+            ops[i].in_place = concat_input_in_place(e->bp, pl, n, i);
+    }
+    for (int i = 0; i < n->n_out; i++)
+        ops[n->n_in + i] = pl->operand[n->out[i]];
+    const struct problem p = {
+        .layer = n->name, .op = n->op, .attrs = n->attrs,
+        .n_in = n->n_in, .n_out = n->n_out, .in = ops, .out = ops + n->n_in,
+        .add = n->epi.add >= 0 ? pl->operand[n->epi.add] : (struct operand){.slot = SLOT_NONE},
+        .act = n->epi.act, .p0 = n->epi.p0, .p1 = n->epi.p1,
+        .device = &e->bp->dev->info, .workspace_limit = e->options->workspace_limit,
+        .precision = e->options->precision, .has_clblast = device_has_clblast(e->bp->dev),
+    };
+    char fused[48];
+    describe_fused(fused, n);
+    e->layer = n->name;
+    const int layer = e->bp->n_layers;
+    TRY(emit_problem(e, &p, index, fused, false));
+    TRY(graph_infer(e->bp->graph, n, &shapes, e->err));
+    e->bp->layers[layer].macs = n->op->macs ? n->op->macs(&shapes) : 0.0;
+    for (int i = 0; i < n->n_in; i++)
+        if (ops[i].constant)
+            e->bp->layers[layer].weight_bytes += (size_t)shape_count(&ops[i].shape) * sizeof(float);
+done:
+    free((void *)shapes.in);
+    free(ops);
+    return st;
+}
+
+static enum clcnn_status
+check_overrides(const struct emit *e, const struct clcnn_graph *original, struct clcnn_err *err)
+{
+    for (int i = 0; i < e->options->override_count && i < COUNT_OF(e->override_used); i++) {
+        const char *layer = e->options->overrides[i].layer;
+        if (e->override_used[i])
+            continue;
+        for (int k = 0; k < original->n_nodes; k++)
+            if (strcmp(original->nodes[k].name, layer) == 0)
+                return clcnn_fail(err, CLCNN_E_VALUE,
+                                  "layer '%s' (%s) has no algorithm of its own: it became part of another layer or a view",
+                                  layer, original->nodes[k].op->name);
+        return clcnn_fail(err, CLCNN_E_VALUE, "unknown layer '%s' in algorithms; the graph has %d layers, the first is '%s'",
+                          layer, original->n_nodes, original->n_nodes ? original->nodes[0].name : "");
+    }
+    return CLCNN_OK;
+}
+
+static enum clcnn_status
+emit_layers(struct blueprint *bp, const struct placement *pl, const struct clcnn_plan_options *options,
+            const struct clcnn_graph *original, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct emit e = {.bp = bp, .options = options, .err = err};
+    if (options->override_count > COUNT_OF(e.override_used))
+        return clcnn_fail(err, CLCNN_E_VALUE, "%d algorithm overrides; at most %d are taken", options->override_count,
+                          COUNT_OF(e.override_used));
+    for (int i = 0; i < bp->graph->n_nodes; i++)
+        if (!bp->graph->nodes[i].dead && !pl->skip[i])
+            TRY(emit_node(&e, pl, i));
+    TRY(check_overrides(&e, original, err));
+done:
+    return st;
+}
+
+static enum clcnn_status
+bind_io(struct blueprint *bp, const struct placement *pl, struct clcnn_err *err)
+{
+    const struct clcnn_graph *g = bp->graph;
+    bp->inputs = clcnn_calloc((size_t)g->n_inputs + 1, sizeof *bp->inputs);
+    bp->outputs = clcnn_calloc((size_t)g->n_outputs + 1, sizeof *bp->outputs);
+    if (!bp->inputs || !bp->outputs)
+        return clcnn_fail_mem(err, (size_t)(g->n_inputs + g->n_outputs) * sizeof *bp->inputs);
+    for (int i = 0; i < g->n_inputs; i++) {
+        const struct operand *o = &pl->operand[g->inputs[i]];
+        bp->inputs[i] = (struct io_slot){{g->values[g->inputs[i]].name, o->shape}, o->slot, o->batch_stride};
+    }
+    for (int i = 0; i < g->n_outputs; i++) {
+        const struct operand *o = &pl->operand[g->outputs[i].value];
+        bp->outputs[i] = (struct io_slot){{g->outputs[i].name, o->shape}, o->slot, o->batch_stride};
+    }
+    bp->n_inputs = g->n_inputs;
+    bp->n_outputs = g->n_outputs;
+    return CLCNN_OK;
+}
+
+/* A raw constant is kept only when a step of the run, or an output, reads it. */
+static void
+mark_used(struct blueprint *bp)
+{
+    for (int i = 0; i < bp->n_steps; i++)
+        for (int b = 0; b < bp->steps[i]->n_buffers; b++) {
+            const int slot = bp->steps[i]->buffer[b].slot;
+            if (slot >= 0 && bp->slots[slot].packed >= 0)
+                bp->packed[bp->slots[slot].packed].used = true;
+        }
+    for (int i = 0; i < bp->n_outputs; i++)
+        if (bp->slots[bp->outputs[i].slot].packed >= 0)
+            bp->packed[bp->slots[bp->outputs[i].slot].packed].used = true;
+    for (int i = 0; i < bp->n_packed; i++)
+        if (bp->packed[i].used)
+            bp->stats.weights_bytes += bp->packed[i].bytes;
+}
+
+static enum clcnn_status
+add_gemm_scratch(struct blueprint *bp, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    bp->gemm_scratch = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *bp->gemm_scratch);
+    if (!bp->gemm_scratch)
+        return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *bp->gemm_scratch);
+    for (int i = 0; i < bp->n_steps; i++) {
+        size_t bytes = 0;
+        bp->gemm_scratch[i] = SLOT_NONE;
+        if (bp->steps[i]->stem)
+            continue;
+        TRY(gemm_scratch_bytes(&bytes, bp->dev, &bp->steps[i]->gemm, err));
+        if (!bytes)
+            continue;
+        const int root = blueprint_root(bp, bp->steps[i]->layer, 1, (int64_t)ceil_div(bytes, sizeof(float)), false, true);
+        bp->gemm_scratch[i] = root < 0 ? -1 : blueprint_slot(bp, root, -1, 0);
+        if (bp->gemm_scratch[i] < 0)
+            return clcnn_fail_mem(err, sizeof(struct root));
+    }
+done:
+    return st;
+}
+
+static enum clcnn_status
+check_memory(const struct blueprint *bp, const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    const uint64_t need = bp->stats.arena_bytes + bp->stats.weights_bytes;
+    if (options->memory_limit && need > options->memory_limit)
+        return clcnn_fail(err, CLCNN_E_DEVICE_MEM,
+                          "the plan needs %.1f MiB (arena %.1f + weights %.1f), more than memory_limit %.1f MiB",
+                          need / 1048576.0, bp->stats.arena_bytes / 1048576.0, bp->stats.weights_bytes / 1048576.0,
+                          options->memory_limit / 1048576.0);
+    return CLCNN_OK;
+}
+
+static void
+free_folded_weights(struct clcnn_graph *g)
+{
+    for (int i = 0; i < g->n_values; i++) {
+        free(g->values[i].owned);
+        g->values[i].owned = NULL;
+        g->values[i].data = NULL; /* borrowed ones may go away now */
+    }
+}
+
+static enum clcnn_status
+make_blueprint(struct blueprint *bp, const struct clcnn_graph *graph, const struct clcnn_plan_options *options,
+               struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct placement pl = {0};
+    const struct rewrite_options rewrites = {options->overrides, options->override_count};
+    TRY(graph_check(graph, err));
+    TRY(graph_copy(&bp->graph, graph, err));
+    if (options->fuse)
+        TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
+    TRY(place_values(&pl, bp, err));
+    TRY(emit_layers(bp, &pl, options, graph, err));
+    TRY(bind_io(bp, &pl, err));
+    mark_used(bp);
+    TRY(add_gemm_scratch(bp, err));
+    TRY(arena_plan(bp, err));
+    TRY(check_memory(bp, options, err));
+    TRY(blueprint_describe_steps(bp, err));
+    bp->stats.step_count = bp->n_steps;
+done:
+    placement_free(&pl);
+    return st;
+}
+
+enum clcnn_status
+clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev, const struct clcnn_graph *graph,
+                   const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_plan *plan = NULL;
+    struct blueprint *bp = NULL;
+    TRY(device_enter(dev, err));
+    bp = clcnn_calloc(1, sizeof *bp);
+    if (!bp)
+        return clcnn_fail_mem(err, sizeof *bp);
+    atomic_init(&bp->refs, 1);
+    bp->dev = dev;
+    bp->guard = options->guard;
+    const double start = now_ms();
+    TRY(make_blueprint(bp, graph, options, err));
+    const double selected = now_ms();
+    TRY(blueprint_programs(bp, err));
+    const double built = now_ms();
+    TRY(blueprint_weights(bp, err));
+    free_folded_weights(bp->graph);
+    const double packed = now_ms();
+    TRY(plan_instantiate(&plan, bp, err));
+    TRY(plan_warm(plan, err));
+    bp->stats.select_ms = selected - start;
+    bp->stats.build_ms = built - selected;
+    bp->stats.weights_ms = packed - built;
+    bp->stats.warm_ms = now_ms() - packed;
+    *out = plan;
+    plan = NULL;
+done:
+    clcnn_plan_free(plan);
+    blueprint_release(bp); /* the plan holds its own reference */
+    return st;
+}

@@ -1,0 +1,247 @@
+/* emit.c: the builder that algorithms write step descriptions into. Errors stick: after the first one every call is
+ * harmless, and the planner reports it once the algorithm returns. */
+#include "plan/plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...)
+{
+    if (e->status != CLCNN_OK)
+        return;
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    e->status = clcnn_fail(e->err, status, "%s %s: %s", e->op->name, e->layer, text);
+}
+
+static void
+out_of_memory(struct emit *e)
+{
+    if (e->status == CLCNN_OK)
+        e->status = clcnn_fail_mem(e->err, sizeof(struct step));
+}
+
+int
+blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset)
+{
+    if (!clcnn_grow((void **)&bp->slots, &bp->cap_slots, bp->n_slots + 1, sizeof *bp->slots))
+        return -1;
+    bp->slots[bp->n_slots] = (struct slot){.root = root, .packed = packed, .offset = offset};
+    return bp->n_slots++;
+}
+
+int
+blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items, bool scratch)
+{
+    if (!clcnn_grow((void **)&bp->roots, &bp->cap_roots, bp->n_roots + 1, sizeof *bp->roots))
+        return -1;
+    const int64_t gap = bp->guard && pad_items ? 13 : 0; /* odd, so that nothing relies on alignment by accident */
+    bp->roots[bp->n_roots] = (struct root){
+        .name = name, .items = items, .item_elems = item_elems, .stride = item_elems + gap,
+        .first = INT32_MAX, .last = -1, .scratch = scratch,
+    };
+    return bp->n_roots++;
+}
+
+int
+blueprint_packed(struct blueprint *bp, int value, const char *packing, size_t bytes, const char *layer)
+{
+    for (int i = 0; i < bp->n_packed; i++)
+        if (bp->packed[i].value == value && strcmp(bp->packed[i].packing, packing) == 0)
+            return i;
+    if (!clcnn_grow((void **)&bp->packed, &bp->cap_packed, bp->n_packed + 1, sizeof *bp->packed))
+        return -1;
+    struct packed *p = &bp->packed[bp->n_packed];
+    *p = (struct packed){.value = value, .bytes = bytes, .layer = layer};
+    snprintf(p->packing, sizeof p->packing, "%s", packing);
+    return bp->n_packed++;
+}
+
+static struct step *
+new_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size)
+{
+    struct step *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->layer = e->layer;
+    s->op = e->op->name;
+    s->algo = e->algo ? e->algo->name : "";
+    s->stem = stem;
+    s->entry = entry;
+    s->groups = groups;
+    s->group_size = group_size;
+    if (stem)
+        step_define(s, "WG", (int)group_size);
+    return s;
+}
+
+static struct step *
+append_step(struct emit *e, struct step *s)
+{
+    struct blueprint *bp = e->bp;
+    if (!s || !clcnn_grow((void **)&bp->steps, &bp->cap_steps, bp->n_steps + 1, sizeof *bp->steps)) {
+        free(s);
+        out_of_memory(e);
+        return &e->sink;
+    }
+    bp->steps[bp->n_steps++] = s;
+    return s;
+}
+
+struct step *
+emit_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size)
+{
+    if (e->status != CLCNN_OK) {
+        memset(&e->sink, 0, sizeof e->sink);
+        return &e->sink;
+    }
+    return append_step(e, new_step(e, stem, entry, groups, group_size));
+}
+
+/* Keeps the defines sorted by name, so that equal variants have equal text. */
+void
+step_define_id(struct step *s, const char *name, const char *identifier)
+{
+    if (s->n_defines == MAX_DEFINES)
+        abort(); /* a kernel with more knobs than MAX_DEFINES is a mistake in its algorithm file */
+    int i = s->n_defines++;
+    for (; i > 0 && strcmp(s->define[i - 1].name, name) > 0; i--)
+        s->define[i] = s->define[i - 1];
+    snprintf(s->define[i].name, sizeof s->define[i].name, "%s", name);
+    snprintf(s->define[i].text, sizeof s->define[i].text, "%s", identifier);
+}
+
+void
+step_define(struct step *s, const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    step_define_id(s, name, text);
+}
+
+static void
+add_buffer(struct step *s, int slot, enum access access, int64_t offset)
+{
+    if (s->n_buffers == MAX_STEP_BUFFERS)
+        abort();
+    s->buffer[s->n_buffers].slot = slot;
+    s->buffer[s->n_buffers].access = access;
+    s->buffer[s->n_buffers].offset = offset;
+    s->n_buffers++;
+}
+
+void
+step_read(struct step *s, int slot)
+{
+    add_buffer(s, slot, ACCESS_READ, 0);
+}
+
+void
+step_write(struct step *s, int slot)
+{
+    add_buffer(s, slot, ACCESS_WRITE, 0);
+}
+
+void
+step_update(struct step *s, int slot)
+{
+    add_buffer(s, slot, ACCESS_UPDATE, 0);
+}
+
+void
+step_read_at(struct step *s, int slot, int64_t offset)
+{
+    add_buffer(s, slot, ACCESS_READ, offset);
+}
+
+void
+step_write_at(struct step *s, int slot, int64_t offset)
+{
+    add_buffer(s, slot, ACCESS_WRITE, offset);
+}
+
+void
+step_args(struct step *s, const void *block, size_t bytes)
+{
+    if (bytes > MAX_STEP_ARGS)
+        abort();
+    memcpy(s->args, block, bytes);
+    s->args_bytes = bytes;
+}
+
+void
+step_cost(struct step *s, double macs, double bytes)
+{
+    s->macs = macs;
+    s->bytes = bytes;
+}
+
+void
+step_epilogue(struct step *s, const struct problem *p, const struct operand *bias)
+{
+    const bool has_bias = bias && bias->present;
+    step_define(s, "EPI_BIAS", has_bias);
+    step_define(s, "EPI_ADD", p->add.present);
+    step_define_id(s, "EPI_ACT", act_identifier(p->act));
+    step_read(s, has_bias ? bias->slot : SLOT_NONE);
+    step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
+}
+
+struct step *
+emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c)
+{
+    struct step *s = emit_step(e, NULL, "gemm", 1, 1);
+    s->gemm = *call;
+    step_read(s, a);
+    step_read(s, b);
+    add_buffer(s, c, call->beta != 0.0f ? ACCESS_UPDATE : ACCESS_WRITE, 0);
+    const size_t batch = call->batch ? call->batch : 1;
+    step_cost(s, (double)call->m * call->n * call->k * batch,
+              4.0 * batch * (call->m * call->k + call->k * call->n + call->m * call->n));
+    return s;
+}
+
+int
+emit_workspace(struct emit *e, size_t bytes)
+{
+    if (e->status != CLCNN_OK)
+        return SLOT_NONE;
+    const int root = blueprint_root(e->bp, e->layer, 1, (int64_t)ceil_div(bytes, sizeof(float)), false, true);
+    const int slot = root < 0 ? -1 : blueprint_slot(e->bp, root, -1, 0);
+    if (slot < 0)
+        out_of_memory(e);
+    e->bp->layers[e->layer_index].workspace += bytes;
+    return slot;
+}
+
+int
+emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes, const char *stem,
+            const char *entry, size_t groups, size_t group_size, struct step **setup)
+{
+    struct blueprint *bp = e->bp;
+    *setup = NULL;
+    if (e->status != CLCNN_OK)
+        return SLOT_NONE;
+    const int raw = bp->slots[constant->slot].packed;
+    if (raw < 0) { /* computed weights: packed anew in every run */
+        const int slot = emit_workspace(e, bytes);
+        *setup = emit_step(e, stem, entry, groups, group_size);
+        return slot;
+    }
+    const int known = bp->n_packed;
+    const int packed = blueprint_packed(bp, bp->packed[raw].value, packing, bytes, e->layer);
+    const int slot = packed < 0 ? -1 : blueprint_slot(bp, -1, packed, 0);
+    if (slot >= 0 && packed == known) {
+        bp->packed[packed].setup = new_step(e, stem, entry, groups, group_size);
+        *setup = bp->packed[packed].setup;
+    }
+    if (slot < 0 || (packed == known && !*setup))
+        out_of_memory(e);
+    return slot;
+}

@@ -1,0 +1,259 @@
+/* place.c: where every value lives. A value is a range of a root: reshapes share their input's place when the bytes are the
+ * same, concat on the first two dimensions lets producers write into ranges of the parent, split reads ranges of its input.
+ * What cannot be a view gets a root of its own, and a copy step. */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct parent { /* of a value that is written into a concat's output */
+    int value;      /* -1: none */
+    int64_t offset; /* along the joined dimension */
+};
+
+struct placer {
+    struct blueprint *bp;
+    struct clcnn_graph *g;
+    struct placement *pl;
+    struct parent *parent;
+    struct clcnn_err *err;
+};
+
+static int64_t
+item_elems(const struct clcnn_shape *s)
+{
+    return s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
+}
+
+static int64_t
+items(const struct clcnn_shape *s)
+{
+    return s->rank < 2 ? 1 : s->dim[0];
+}
+
+/* Only a value that a step computes into memory of its own can be moved into a parent. */
+static bool
+movable(const struct placer *p, int value)
+{
+    const struct value *v = &p->g->values[value];
+    return v->kind == VALUE_NODE && p->parent[value].value < 0 && !p->g->nodes[v->producer].op->alias &&
+           strcmp(p->g->nodes[v->producer].op->name, "split") != 0;
+}
+
+/* All inputs already sit one after the other in the same parent (the growing concats of a dense block): then this concat is
+ * itself a range of that parent. */
+static bool
+consecutive(const struct placer *p, const struct node *n, int dim)
+{
+    const struct parent *first = &p->parent[n->in[0]];
+    int64_t at = first->offset;
+    if (first->value < 0 || p->parent[n->out[0]].value >= 0)
+        return false;
+    const struct node *owner = &p->g->nodes[p->g->values[first->value].producer];
+    if (((const struct dim_attrs *)owner->attrs)->dim != dim)
+        return false;
+    for (int i = 0; i < n->n_in; i++) {
+        if (p->parent[n->in[i]].value != first->value || p->parent[n->in[i]].offset != at)
+            return false;
+        at += p->g->values[n->in[i]].shape.dim[dim];
+    }
+    return true;
+}
+
+/* Last concat first: it is the largest one of a dense block, and the outer one of nested ones. */
+static void
+choose_parents(struct placer *p)
+{
+    for (int i = p->g->n_nodes - 1; i >= 0; i--) {
+        const struct node *n = &p->g->nodes[i];
+        if (n->dead || strcmp(n->op->name, "concat") != 0)
+            continue;
+        const int dim = ((const struct dim_attrs *)n->attrs)->dim;
+        if (dim > 1 || p->g->values[n->out[0]].shape.rank < 2)
+            continue;
+        if (consecutive(p, n, dim)) {
+            p->parent[n->out[0]] = p->parent[n->in[0]];
+            continue;
+        }
+        int64_t at = 0;
+        for (int k = 0; k < n->n_in; k++) {
+            if (movable(p, n->in[k]))
+                p->parent[n->in[k]] = (struct parent){.value = n->out[0], .offset = at};
+            at += p->g->values[n->in[k]].shape.dim[dim];
+        }
+    }
+}
+
+static bool
+new_slot(struct placer *p, struct operand *o, int root, int packed, int64_t offset)
+{
+    o->slot = blueprint_slot(p->bp, root, packed, offset);
+    return o->slot >= 0;
+}
+
+static bool
+place_at_root(struct placer *p, int value, const char *name)
+{
+    struct operand *o = &p->pl->operand[value];
+    const int root = blueprint_root(p->bp, name, items(&o->shape), item_elems(&o->shape), true, false);
+    if (root < 0 || !new_slot(p, o, root, -1, 0))
+        return false;
+    o->batch_stride = p->bp->roots[root].stride;
+    return true;
+}
+
+/* A range of another value along dim 0 or 1, `at` entries from its start. */
+static bool
+place_in(struct placer *p, int value, int whole, int dim, int64_t at)
+{
+    struct operand *o = &p->pl->operand[value];
+    const struct operand *w = &p->pl->operand[whole];
+    const struct slot s = p->bp->slots[w->slot];
+    const int64_t offset = dim == 0 ? at * w->batch_stride : at * shape_count_from(&w->shape, 2);
+    o->batch_stride = w->batch_stride;
+    o->constant = w->constant;
+    return new_slot(p, o, s.root, s.packed, s.offset + offset);
+}
+
+static bool place_output(struct placer *p, int value);
+
+static bool
+place_in_parent(struct placer *p, int value)
+{
+    const int whole = p->parent[value].value;
+    if (p->pl->operand[whole].slot == SLOT_NONE && !place_output(p, whole))
+        return false;
+    const struct node *owner = &p->g->nodes[p->g->values[whole].producer];
+    return place_in(p, value, whole, ((const struct dim_attrs *)owner->attrs)->dim, p->parent[value].offset);
+}
+
+static bool
+place_output(struct placer *p, int value)
+{
+    if (p->pl->operand[value].slot != SLOT_NONE)
+        return true; /* placed when a member of its concat was */
+    if (p->parent[value].value >= 0)
+        return place_in_parent(p, value);
+    return place_at_root(p, value, p->g->nodes[p->g->values[value].producer].name);
+}
+
+/* An alias: same elements in the same order. A different shape needs dense items, since its own items differ. */
+static bool
+try_alias(struct placer *p, const struct node *n, bool *skip)
+{
+    const struct operand *in = &p->pl->operand[n->in[0]];
+    struct operand *out = &p->pl->operand[n->out[0]];
+    const bool same_items = items(&in->shape) == items(&out->shape);
+    if (!n->op->alias || p->parent[n->out[0]].value >= 0)
+        return true;
+    if (!same_items && items(&in->shape) > 1 && in->batch_stride != item_elems(&in->shape))
+        return true;
+    const struct slot s = p->bp->slots[in->slot];
+    out->constant = in->constant;
+    out->batch_stride = same_items ? in->batch_stride : item_elems(&out->shape);
+    *skip = true;
+    return new_slot(p, out, s.root, s.packed, s.offset);
+}
+
+static bool
+try_split(struct placer *p, const struct node *n, bool *skip)
+{
+    if (strcmp(n->op->name, "split") != 0)
+        return true;
+    const struct split_attrs *a = n->attrs;
+    const struct operand *in = &p->pl->operand[n->in[0]];
+    if (a->dim > 1 || in->shape.rank < 2)
+        return true;
+    int64_t at = 0;
+    for (int i = 0; i < n->n_out; i++) {
+        if (!place_in(p, n->out[i], n->in[0], a->dim, at))
+            return false;
+        at += p->g->values[n->out[i]].shape.dim[a->dim];
+    }
+    *skip = true;
+    return true;
+}
+
+bool
+concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n, int input)
+{
+    const int dim = ((const struct dim_attrs *)n->attrs)->dim;
+    const struct operand *whole = &pl->operand[n->out[0]], *part = &pl->operand[n->in[input]];
+    const struct slot w = bp->slots[whole->slot], s = bp->slots[part->slot];
+    if (dim > 1 || w.root < 0 || s.root != w.root || part->batch_stride != whole->batch_stride)
+        return false;
+    int64_t at = 0;
+    for (int i = 0; i < input; i++)
+        at += bp->graph->values[n->in[i]].shape.dim[dim];
+    return s.offset == w.offset + (dim == 0 ? at * whole->batch_stride : at * shape_count_from(&whole->shape, 2));
+}
+
+static bool
+place_node(struct placer *p, int index)
+{
+    const struct node *n = &p->g->nodes[index];
+    bool *skip = &p->pl->skip[index];
+    if (!try_alias(p, n, skip) || (!*skip && !try_split(p, n, skip)))
+        return false;
+    if (*skip)
+        return true;
+    for (int i = 0; i < n->n_out; i++)
+        if (!place_output(p, n->out[i]))
+            return false;
+    if (strcmp(n->op->name, "concat") == 0) {
+        *skip = true;
+        for (int i = 0; i < n->n_in; i++)
+            *skip = *skip && concat_input_in_place(p->bp, p->pl, n, i);
+    }
+    return true;
+}
+
+static bool
+place_leaves(struct placer *p)
+{
+    for (int i = 0; i < p->g->n_values; i++) {
+        const struct value *v = &p->g->values[i];
+        struct operand *o = &p->pl->operand[i];
+        *o = (struct operand){.shape = v->shape, .slot = SLOT_NONE, .present = true,
+                              .constant = v->kind == VALUE_CONSTANT, .batch_stride = item_elems(&v->shape)};
+        if (v->kind == VALUE_CONSTANT) {
+            const size_t bytes = (size_t)shape_count(&v->shape) * sizeof(float);
+            const int packed = blueprint_packed(p->bp, i, "", bytes, v->name ? v->name : "");
+            if (packed < 0 || !new_slot(p, o, -1, packed, 0))
+                return false;
+        } else if (v->kind == VALUE_INPUT && !place_at_root(p, i, v->name)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+enum clcnn_status
+place_values(struct placement *pl, struct blueprint *bp, struct clcnn_err *err)
+{
+    struct clcnn_graph *g = bp->graph;
+    struct placer p = {.bp = bp, .g = g, .pl = pl, .err = err};
+    pl->operand = clcnn_calloc((size_t)g->n_values + 1, sizeof *pl->operand);
+    pl->skip = clcnn_calloc((size_t)g->n_nodes + 1, sizeof *pl->skip);
+    p.parent = clcnn_calloc((size_t)g->n_values + 1, sizeof *p.parent);
+    bool ok = pl->operand && pl->skip && p.parent;
+    for (int i = 0; ok && i < g->n_values; i++)
+        p.parent[i].value = -1;
+    if (ok) {
+        choose_parents(&p);
+        ok = place_leaves(&p);
+    }
+    for (int i = 0; ok && i < g->n_nodes; i++)
+        if (!g->nodes[i].dead)
+            ok = place_node(&p, i);
+    free(p.parent);
+    return ok ? CLCNN_OK : clcnn_fail_mem(err, (size_t)g->n_values * sizeof *pl->operand);
+}
+
+void
+placement_free(struct placement *pl)
+{
+    free(pl->operand);
+    free(pl->skip);
+    memset(pl, 0, sizeof *pl);
+}

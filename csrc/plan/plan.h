@@ -1,0 +1,143 @@
+/* plan.h: a compiled network. The blueprint is what compile decided (shared by clones, never changes); the plan adds the
+ * memory, kernels and queue of one runner. */
+#ifndef CLCNN_PLAN_H
+#define CLCNN_PLAN_H
+
+#include <stdatomic.h>
+
+#include "internal.h"
+#include "runtime/runtime.h"
+
+/* A piece of arena memory with one life: the home of one or more values, or scratch. */
+struct root {
+    const char *name;  /* of the value or layer, for messages */
+    int64_t items, item_elems, stride; /* floats: items of item_elems, stride apart */
+    int first, last;   /* steps that touch it; -1: written before the first, n_steps: read after the last */
+    bool scratch;
+    size_t offset, bytes; /* in the arena; bytes includes guard bands, offset points past the first */
+};
+
+/* A constant in the form that steps read. */
+struct packed {
+    int value;        /* constant of the graph */
+    char packing[96]; /* "" for the constant as it is */
+    size_t bytes;
+    struct step *setup; /* fills it; NULL: upload as it is */
+    bool used;          /* read by a step of the run (a raw constant may only feed setup steps) */
+    const char *layer;
+    struct weight *weight;
+};
+
+/* What steps refer to: a place in a root or a packed constant. */
+struct slot {
+    int root, packed; /* one of them is -1 */
+    int64_t offset;   /* elements into the root's first item */
+};
+
+struct candidate {
+    const struct algo_def *algo;
+    const char *verdict, *reason;
+    size_t workspace;
+};
+struct layer {
+    int node; /* of the rewritten graph */
+    const struct algo_def *algo;
+    char fused[48];
+    struct candidate *candidates;
+    int n_candidates;
+    size_t workspace, weight_bytes;
+    bool sub; /* chosen inside another layer (emit_sub) */
+    const struct op_def *op;
+    struct clcnn_shape input, output;
+    double macs;
+};
+
+struct io_slot {
+    struct clcnn_io_info info; /* name borrowed from the graph copy */
+    int slot;
+    int64_t batch_stride;
+};
+
+struct blueprint {
+    atomic_int refs;
+    struct clcnn_device *dev;
+    struct clcnn_graph *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
+    struct notes notes;
+    bool guard;
+
+    struct root *roots;
+    struct packed *packed;
+    struct slot *slots;
+    struct step **steps;
+    struct layer *layers;
+    int n_roots, n_packed, n_slots, n_steps, n_layers;
+    int cap_roots, cap_packed, cap_slots, cap_steps, cap_layers;
+
+    struct io_slot *inputs, *outputs;
+    int n_inputs, n_outputs;
+
+    struct program **programs; /* one per step; NULL for library calls */
+    int *gemm_scratch;         /* slot per step, SLOT_NONE without one */
+    char **defines_text;       /* per step, for step_info */
+    size_t arena_bytes;
+    struct clcnn_plan_stats stats;
+};
+
+struct clcnn_plan {
+    struct blueprint *bp;
+    pthread_mutex_t lock; /* held from begin to the end of a run */
+    bool closed;
+    struct memory arena;
+    struct launch *launches;
+    struct queue *queue;
+    struct clcnn_io *io_copy; /* outputs of the run in flight */
+};
+
+/* place.c: where every value lives, as operands; aliases and concat views need no steps. */
+struct placement {
+    struct operand *operand; /* per value */
+    bool *skip;              /* per node: nothing to do, its outputs are views */
+};
+enum clcnn_status place_values(struct placement *out, struct blueprint *bp, struct clcnn_err *err);
+/* Input `input` of this concat node was written straight into its range of the output. */
+bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n, int input);
+void placement_free(struct placement *pl);
+
+/* emit.c: the builder that algorithms write into. */
+struct emit {
+    struct blueprint *bp;
+    const struct clcnn_plan_options *options;
+    const char *layer;
+    const struct op_def *op;
+    const struct algo_def *algo;
+    int layer_index;
+    enum clcnn_status status; /* first error, kept until the planner looks */
+    struct clcnn_err *err;
+    struct step sink; /* what emit functions hand out after an error */
+    bool override_used[64];
+};
+int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset); /* -1: out of memory */
+int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
+                   bool scratch);
+int blueprint_packed(struct blueprint *bp, int value, const char *packing, size_t bytes, const char *layer);
+
+/* select.c */
+enum clcnn_status select_algo(const struct algo_def **out, const struct problem *p, struct emit *e,
+                              struct clcnn_err *err);
+
+/* arena.c */
+#define ARENA_GUARD 1028 /* bytes of guard band on either side; odd in float4s, so that roots are misaligned */
+enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
+
+/* bind.c */
+enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err);
+void blueprint_retain(struct blueprint *bp);
+void blueprint_release(struct blueprint *bp);
+
+/* info.c */
+enum clcnn_status blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err);
+
+#endif

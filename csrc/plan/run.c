@@ -1,0 +1,287 @@
+/* run.c: the life of a plan after compile. A run is begin, advance ..., and done; nothing is allocated in between. */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define GUARD_PATTERN 0x7fc0deadu /* a quiet NaN that no kernel computes */
+
+struct extent { /* one value in device memory */
+    cl_mem mem;
+    size_t offset, stride, row, rows; /* bytes */
+};
+
+static struct extent
+extent_of(const struct clcnn_plan *plan, const struct io_slot *io)
+{
+    const struct blueprint *bp = plan->bp;
+    const struct slot *s = &bp->slots[io->slot];
+    const struct clcnn_shape *shape = &io->info.shape;
+    const bool many = shape->rank >= 2 && shape->dim[0] > 1;
+    struct extent x = {
+        .mem = s->root >= 0 ? plan->arena.mem : bp->packed[s->packed].weight->memory.mem,
+        .offset = (s->root >= 0 ? bp->roots[s->root].offset : 0) + (size_t)s->offset * sizeof(float),
+        .row = (size_t)shape_count(shape) * sizeof(float),
+        .rows = 1,
+    };
+    if (many && io->batch_stride != shape_count_from(shape, 1)) {
+        x.rows = (size_t)shape->dim[0];
+        x.row /= x.rows;
+        x.stride = (size_t)io->batch_stride * sizeof(float);
+    }
+    return x;
+}
+
+static enum clcnn_status
+send(struct clcnn_plan *plan, struct queue *q, const struct io_slot *io, const struct clcnn_io *from, struct clcnn_err *err)
+{
+    const struct extent x = extent_of(plan, io);
+    if (from->buffer && x.rows == 1)
+        return queue_copy(q, from->buffer->memory.mem, from->offset, x.mem, x.offset, x.row, err);
+    if (from->buffer)
+        return queue_copy_rows(q, from->buffer->memory.mem, from->offset, x.row, x.mem, x.offset, x.stride, x.row, x.rows,
+                               err);
+    if (x.rows == 1)
+        return queue_write(q, x.mem, x.offset, from->host, x.row, err);
+    return queue_write_rows(q, x.mem, x.offset, x.stride, from->host, x.row, x.rows, err);
+}
+
+static enum clcnn_status
+fetch(struct clcnn_plan *plan, struct queue *q, const struct io_slot *io, const struct clcnn_io *to, struct clcnn_err *err)
+{
+    const struct extent x = extent_of(plan, io);
+    if (to->buffer && x.rows == 1)
+        return queue_copy(q, x.mem, x.offset, to->buffer->memory.mem, to->offset, x.row, err);
+    if (to->buffer)
+        return queue_copy_rows(q, x.mem, x.offset, x.stride, to->buffer->memory.mem, to->offset, x.row, x.row, x.rows, err);
+    if (x.rows == 1)
+        return queue_read(q, x.mem, x.offset, to->host, x.row, err);
+    return queue_read_rows(q, x.mem, x.offset, x.stride, to->host, x.row, x.rows, err);
+}
+
+static enum clcnn_status
+check_io(const struct clcnn_plan *plan, const struct io_slot *slots, const struct clcnn_io *io, int count, const char *what,
+         struct clcnn_err *err)
+{
+    for (int i = 0; i < count; i++) {
+        const size_t need = (size_t)shape_count(&slots[i].info.shape) * sizeof(float);
+        const struct clcnn_buffer *b = io[i].buffer;
+        if (!b && !io[i].host)
+            return clcnn_fail(err, CLCNN_E_VALUE, "%s '%s' has no memory", what, slots[i].info.name);
+        if (b && (b->closed || b->dev != plan->bp->dev))
+            return clcnn_fail(err, CLCNN_E_STATE, "%s '%s': the tensor is closed or belongs to another device", what,
+                              slots[i].info.name);
+        if (b && (io[i].offset > b->bytes || b->bytes - io[i].offset < need))
+            return clcnn_fail(err, CLCNN_E_SHAPE, "%s '%s' needs %zu bytes, the tensor has %zu", what, slots[i].info.name,
+                              need, b->bytes);
+    }
+    return CLCNN_OK;
+}
+
+static enum clcnn_status
+enter(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    if (plan->closed)
+        return clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
+    TRY(device_enter(plan->bp->dev, err));
+    if (queue_stuck(plan->queue))
+        return clcnn_fail(err, CLCNN_E_STATE, "the plan is still busy with a run that timed out");
+    TRY(check_io(plan, plan->bp->inputs, inputs, plan->bp->n_inputs, "input", err));
+    TRY(check_io(plan, plan->bp->outputs, outputs, plan->bp->n_outputs, "output", err));
+done:
+    return st;
+}
+
+static enum clcnn_status
+send_all(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    if (bp->guard && bp->arena_bytes)
+        TRY(queue_fill(q, plan->arena.mem, 0, GUARD_PATTERN, bp->arena_bytes, err));
+    for (int i = 0; i < bp->n_inputs; i++)
+        TRY(send(plan, q, &bp->inputs[i], &inputs[i], err));
+done:
+    return st;
+}
+
+static enum clcnn_status
+fetch_all(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *outputs, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    for (int i = 0; i < bp->n_outputs; i++)
+        TRY(fetch(plan, q, &bp->outputs[i], &outputs[i], err));
+    for (int i = 0; i < bp->n_outputs; i++)
+        if (outputs[i].buffer)
+            return queue_finish(q, err); /* reads block, copies between buffers do not */
+done:
+    return st;
+}
+
+static void
+end_run(struct clcnn_plan *plan)
+{
+    pthread_mutex_unlock(&plan->lock);
+}
+
+enum clcnn_status
+clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs,
+                 struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    bool sent = false;
+    pthread_mutex_lock(&plan->lock);
+    TRY(enter(plan, inputs, outputs, err));
+    memcpy(plan->io_copy, outputs, (size_t)plan->bp->n_outputs * sizeof *outputs);
+    sent = true;
+    TRY(send_all(plan, plan->queue, inputs, err));
+    queue_start(plan->queue, plan->launches, plan->bp->n_steps);
+    return CLCNN_OK;
+done:
+    if (sent)
+        queue_cancel(plan->queue);
+    end_run(plan);
+    return st;
+}
+
+enum clcnn_status
+clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms, struct clcnn_err *err)
+{
+    enum clcnn_status st = queue_advance(plan->queue, slice_ms, deadline_ms, err);
+    if (st == CLCNN_PENDING)
+        return st;
+    if (st == CLCNN_OK)
+        st = fetch_all(plan, plan->queue, plan->io_copy, err);
+    end_run(plan);
+    return st;
+}
+
+void
+clcnn_plan_cancel(struct clcnn_plan *plan)
+{
+    queue_cancel(plan->queue);
+    end_run(plan);
+}
+
+enum clcnn_status
+clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs,
+                   uint64_t *start_ns, uint64_t *end_ns, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct queue *q = NULL;
+    pthread_mutex_lock(&plan->lock);
+    TRY(enter(plan, inputs, outputs, err));
+    TRY(queue_create(&q, plan->bp->dev, true, err));
+    TRY(send_all(plan, q, inputs, err));
+    TRY(queue_profile(q, plan->launches, plan->bp->n_steps, start_ns, end_ns, err));
+    TRY(fetch_all(plan, q, outputs, err));
+done:
+    queue_free(q);
+    pthread_mutex_unlock(&plan->lock);
+    return st;
+}
+
+enum clcnn_status
+clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    pthread_mutex_lock(&plan->lock);
+    const bool closed = plan->closed;
+    struct blueprint *bp = plan->bp;
+    if (!closed)
+        blueprint_retain(bp);
+    pthread_mutex_unlock(&plan->lock);
+    if (closed)
+        return clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
+    TRY(device_enter(bp->dev, err));
+    TRY(plan_instantiate(out, bp, err));
+done:
+    blueprint_release(bp);
+    return st;
+}
+
+/* The blueprint stays until free(), so that names and figures can be asked of a closed plan. */
+static void
+drop_memory(struct clcnn_plan *plan)
+{
+    const bool stuck = plan->queue && queue_stuck(plan->queue);
+    queue_free(plan->queue);
+    plan->queue = NULL;
+    if (stuck) /* the device may still use the rest: leaking it is the only safe choice */
+        return;
+    for (int i = 0; plan->launches && i < plan->bp->n_steps; i++)
+        launch_release(&plan->launches[i], plan->bp->dev);
+    free(plan->launches);
+    plan->launches = NULL;
+    memory_release(&plan->arena, plan->bp->dev);
+}
+
+void
+clcnn_plan_close(struct clcnn_plan *plan)
+{
+    if (!plan)
+        return;
+    pthread_mutex_lock(&plan->lock);
+    if (!plan->closed)
+        drop_memory(plan);
+    plan->closed = true;
+    pthread_mutex_unlock(&plan->lock);
+}
+
+void
+clcnn_plan_free(struct clcnn_plan *plan)
+{
+    if (!plan)
+        return;
+    clcnn_plan_close(plan);
+    blueprint_release(plan->bp);
+    pthread_mutex_destroy(&plan->lock);
+    free(plan->io_copy);
+    free(plan);
+}
+
+/* Everything outside the roots' items must still hold the pattern. */
+static enum clcnn_status
+check_root(const struct root *r, const uint32_t *arena, size_t guard, struct clcnn_err *err)
+{
+    const size_t start = r->offset / 4 - guard, end = start + r->bytes / 4;
+    for (size_t at = start; at < end; at++) {
+        const size_t rel = at - start;
+        const bool inside = rel >= guard && (rel - guard) / (size_t)r->stride < (size_t)r->items &&
+                            (rel - guard) % (size_t)r->stride < (size_t)r->item_elems;
+        if (!inside && arena[at] != GUARD_PATTERN)
+            return clcnn_fail(err, CLCNN_E_INTERNAL, "%s '%s': element %lld lies outside its memory and was overwritten",
+                              r->scratch ? "workspace of" : "output of", r->name, (long long)rel - (long long)guard);
+    }
+    return CLCNN_OK;
+}
+
+enum clcnn_status
+clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    uint32_t *arena = NULL;
+    pthread_mutex_lock(&plan->lock);
+    if (!bp->guard || plan->closed) {
+        st = clcnn_fail(err, CLCNN_E_STATE, "the plan is closed or was not compiled with guard");
+        goto done;
+    }
+    TRY(device_enter(bp->dev, err));
+    arena = malloc(bp->arena_bytes + 1);
+    if (!arena) {
+        st = clcnn_fail_mem(err, bp->arena_bytes);
+        goto done;
+    }
+    if (bp->arena_bytes)
+        TRY(queue_read(plan->queue, plan->arena.mem, 0, arena, bp->arena_bytes, err));
+    for (int i = 0; i < bp->n_roots; i++)
+        if (bp->roots[i].bytes)
+            TRY(check_root(&bp->roots[i], arena, ARENA_GUARD / 4, err));
+done:
+    pthread_mutex_unlock(&plan->lock);
+    free(arena);
+    return st;
+}
