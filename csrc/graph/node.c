@@ -1,0 +1,270 @@
+/* node.c: a node into a graph: names and number of inputs, attributes, shapes; and a copy of a whole graph. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/parts.h"
+
+/* ---- the grammar of op_def.inputs: "x w b?" or "xs..." ------------------------------------------------------------- */
+
+struct input_name {
+    char text[24];
+    bool optional, many;
+};
+
+/* Reads the next name and moves on; false at the end. */
+static bool next_input(const char **cursor, struct input_name *out)
+{
+    *cursor += strspn(*cursor, " ");
+    size_t length = strcspn(*cursor, " ");
+
+    if (length == 0)
+        return false;
+    snprintf(out->text, sizeof out->text, "%.*s", (int)length, *cursor);
+    size_t name = strcspn(out->text, "?.");
+    out->optional = out->text[name] == '?';
+    out->many = out->text[name] == '.';
+    out->text[name] = '\0';
+    *cursor += length;
+    return true;
+}
+
+/* Number of inputs that a node of this operator keeps: absent optional ones at the end are added as -1, so that rules
+ * and algorithms can address every input by its place. */
+static enum clcnn_status check_inputs(const struct clcnn_graph *g, const struct op_def *op, const char *layer,
+                                      const int *inputs, int count, int *kept, struct clcnn_err *err)
+{
+    const char *cursor = op->inputs;
+    struct input_name name;
+    int i = 0;
+
+    while (next_input(&cursor, &name)) {
+        do {
+            int value = i < count ? inputs[i] : -1;
+            if (value == -1 && !name.optional) {
+                return clcnn_fail(err, CLCNN_E_VALUE, "%s %s: input \"%s\" is missing (inputs: %s)", op->name,
+                                  layer, name.text, op->inputs);
+            }
+            if (value < -1 || value >= g->n_values) {
+                return clcnn_fail(
+                    err, CLCNN_E_VALUE,
+                    "%s %s: input \"%s\" refers to value %d, which does not exist (the graph has %d)",
+                    op->name, layer, name.text, value, g->n_values);
+            }
+            i++;
+        } while (name.many && i < count);
+    }
+    if (count > i) {
+        return clcnn_fail(err, CLCNN_E_VALUE, "%s %s: %d inputs given, at most %d expected (%s)", op->name,
+                          layer, count, i, op->inputs);
+    }
+    *kept = i;
+    return CLCNN_OK;
+}
+
+/* ---- shapes --------------------------------------------------------------------------------------------------- */
+
+enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
+                              struct clcnn_err *err)
+{
+    size_t count = (size_t)(n->n_in > 0 ? n->n_in : 1);
+    struct clcnn_shape *shapes = clcnn_calloc(count, sizeof *shapes);
+
+    if (!shapes)
+        return clcnn_fail_mem(err, count * sizeof *shapes);
+    memset(in, 0, sizeof *in);
+    in->op = n->op;
+    in->layer = n->name;
+    in->attrs = n->attrs;
+    in->n_in = n->n_in;
+    in->in = shapes;
+    in->n_out = n->n_out;
+    for (int i = 0; i < n->n_in; i++)
+        shapes[i] = n->in[i] < 0 ? (struct clcnn_shape){.rank = -1} : g->values[n->in[i]].shape;
+    for (int i = 0; i < n->n_out; i++)
+        in->out[i] = g->values[n->out[i]].shape;
+    return CLCNN_OK;
+}
+
+/* Runs the operator's rule; shapes of the results in in->out. */
+static enum clcnn_status run_rule(const struct clcnn_graph *g, const struct node *n, struct infer *in,
+                                  struct clcnn_err *err)
+{
+    char what[CLCNN_NAME_MAX + 48];
+    enum clcnn_status st = graph_infer(g, n, in, err);
+
+    if (st != CLCNN_OK)
+        return st;
+    st = n->op->infer(in, err);
+    free((void *)in->in);
+    snprintf(what, sizeof what, "%s %s: the output", n->op->name, n->name);
+    for (int i = 0; st == CLCNN_OK && i < in->n_out; i++)
+        st = shape_check(&in->out[i], what, err);
+    return st;
+}
+
+/* ---- nodes ---------------------------------------------------------------------------------------------------- */
+
+static void node_clear(struct node *n)
+{
+    free(n->name);
+    free(n->attrs);
+    free(n->in);
+    free(n->out);
+}
+
+static enum clcnn_status node_alloc(struct node *n, const struct op_def *op, const char *name, int n_in,
+                                    struct clcnn_err *err)
+{
+    size_t bytes = op->attrs_size ? op->attrs_size : 1;
+
+    *n = (struct node){.op = op, .n_in = n_in, .epi = {.add = -1, .act = ACT_none}};
+    n->name = clcnn_strdup(name);
+    n->attrs = clcnn_calloc(1, bytes);
+    n->in = clcnn_calloc((size_t)n_in, sizeof *n->in);
+    if (!n->name || !n->attrs || !n->in)
+        return clcnn_fail_mem(err, bytes + (size_t)n_in * sizeof *n->in);
+    return CLCNN_OK;
+}
+
+/* Moves a finished node into the graph and makes its values. */
+static enum clcnn_status node_commit(struct clcnn_graph *g, struct node *n, const struct infer *in,
+                                     int *values, struct clcnn_err *err)
+{
+    n->n_out = in->n_out;
+    n->out = clcnn_calloc((size_t)in->n_out, sizeof *n->out);
+    if (!n->out || !graph_grow_values(g, in->n_out) || !graph_grow_nodes(g))
+        return clcnn_fail_mem(err, (size_t)in->n_out * sizeof *g->values);
+    for (int i = 0; i < in->n_out; i++) {
+        n->out[i] = values[i] = g->n_values++;
+        g->values[values[i]] =
+            (struct value){.kind = VALUE_NODE, .shape = in->out[i], .producer = g->n_nodes};
+    }
+    g->nodes[g->n_nodes++] = *n;
+    return CLCNN_OK;
+}
+
+static enum clcnn_status find_op(const char *name, const struct op_def **op, struct clcnn_err *err)
+{
+    int index = name ? clcnn_op_find(name) : -1;
+
+    if (index < 0 || clcnn_ops[index]->internal)
+        return clcnn_fail(err, CLCNN_E_VALUE, "unknown operator \"%.64s\"", name ? name : "");
+    *op = clcnn_ops[index];
+    return CLCNN_OK;
+}
+
+enum clcnn_status clcnn_graph_node(struct clcnn_graph *g, const char *op_name, const char *name,
+                                   const int *inputs, int input_count, const struct clcnn_attr *attrs,
+                                   int attr_count, int *values, int max_values, int *value_count,
+                                   struct clcnn_err *err)
+{
+    enum clcnn_status st;
+    const struct op_def *op;
+    struct node n = {0};
+    struct infer in;
+    int kept;
+
+    TRY(find_op(op_name, &op, err));
+    TRY(graph_name_check(op->name, name, err));
+    for (int i = 0; i < g->n_nodes; i++) {
+        if (strcmp(g->nodes[i].name, name) == 0)
+            TRY(clcnn_fail(err, CLCNN_E_VALUE, "%s %s: a layer of this name exists already", op->name, name));
+    }
+    TRY(check_inputs(g, op, name, inputs, input_count, &kept, err));
+    TRY(node_alloc(&n, op, name, kept, err));
+    for (int i = 0; i < kept; i++)
+        n.in[i] = i < input_count ? inputs[i] : -1;
+    TRY(attrs_set(op, name, n.attrs, attrs, attr_count, err));
+    TRY(run_rule(g, &n, &in, err));
+    if (in.n_out > max_values)
+        TRY(clcnn_fail(err, CLCNN_E_VALUE, "%s %s has %d outputs, room was given for %d", op->name, name,
+                       in.n_out, max_values));
+    TRY(node_commit(g, &n, &in, values, err));
+    *value_count = in.n_out;
+    return CLCNN_OK;
+done:
+    node_clear(&n);
+    return st;
+}
+
+/* ---- copy ----------------------------------------------------------------------------------------------------- */
+
+static void *copy_bytes(const void *src, size_t count, size_t size)
+{
+    void *copy = clcnn_calloc(count ? count : 1, size ? size : 1);
+
+    if (copy && count && size)
+        memcpy(copy, src, count * size);
+    return copy;
+}
+
+static bool copy_values(struct clcnn_graph *g, const struct clcnn_graph *src)
+{
+    if (!graph_grow_values(g, src->n_values))
+        return false;
+    for (int i = 0; i < src->n_values; i++) {
+        const struct value *from = &src->values[i];
+        struct value *to = &g->values[g->n_values++];
+        *to = *from;
+        to->name = from->name ? clcnn_strdup(from->name) : NULL;
+        to->owned =
+            from->owned ? copy_bytes(from->owned, (size_t)shape_count(&from->shape), sizeof(float)) : NULL;
+        if (to->owned)
+            to->data = to->owned;
+        if ((from->name && !to->name) || (from->owned && !to->owned))
+            return false;
+    }
+    return true;
+}
+
+static bool copy_nodes(struct clcnn_graph *g, const struct clcnn_graph *src)
+{
+    for (int i = 0; i < src->n_nodes; i++) {
+        const struct node *from = &src->nodes[i];
+        if (!graph_grow_nodes(g))
+            return false;
+        struct node *to = &g->nodes[g->n_nodes++];
+        *to = *from;
+        to->name = clcnn_strdup(from->name);
+        to->attrs = copy_bytes(from->attrs, 1, from->op->attrs_size);
+        to->in = copy_bytes(from->in, (size_t)from->n_in, sizeof *from->in);
+        to->out = copy_bytes(from->out, (size_t)from->n_out, sizeof *from->out);
+        if (!to->name || !to->attrs || !to->in || !to->out)
+            return false;
+    }
+    return true;
+}
+
+static bool copy_ends(struct clcnn_graph *g, const struct clcnn_graph *src)
+{
+    g->inputs = copy_bytes(src->inputs, (size_t)src->n_inputs, sizeof *src->inputs);
+    g->outputs = clcnn_calloc((size_t)(src->n_outputs ? src->n_outputs : 1), sizeof *src->outputs);
+    if (!g->inputs || !g->outputs)
+        return false;
+    g->n_inputs = g->cap_inputs = src->n_inputs;
+    g->cap_outputs = src->n_outputs;
+    for (; g->n_outputs < src->n_outputs; g->n_outputs++) {
+        struct graph_output *to = &g->outputs[g->n_outputs];
+        to->value = src->outputs[g->n_outputs].value;
+        to->name = clcnn_strdup(src->outputs[g->n_outputs].name);
+        if (!to->name)
+            return false;
+    }
+    return true;
+}
+
+enum clcnn_status graph_copy(struct clcnn_graph **out, const struct clcnn_graph *src, struct clcnn_err *err)
+{
+    struct clcnn_graph *g;
+    enum clcnn_status st = clcnn_graph_create(&g, err);
+
+    if (st != CLCNN_OK)
+        return st;
+    if (!copy_values(g, src) || !copy_nodes(g, src) || !copy_ends(g, src)) {
+        clcnn_graph_free(g);
+        return clcnn_fail_mem(err, sizeof *g);
+    }
+    *out = g;
+    return CLCNN_OK;
+}
