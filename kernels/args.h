@@ -24,4 +24,15 @@ struct conv_args {
     f32 p0, p1; /* of the epilogue's activation */
 };
 
+/* Rows cut into pieces as rows.clh tells: unary_ref. */
+struct unary_args {
+    i64 rows, inner, pieces, x_n, y_n;
+    f32 p0, p1;
+};
+
+/* Filters regrouped in blocks: conv_pack. */
+struct conv_pack_args {
+    i32 groups, kg, c, taps, block; /* kg filters and c channels a group, taps = product of kernel sizes */
+};
+
 #endif

@@ -1,0 +1,126 @@
+/* conv_common.c: what the convolution algorithms share. */
+#include "algos/conv_common.h"
+
+#include <stdio.h>
+
+struct conv_args
+conv_args_of(const struct problem *p)
+{
+    const struct conv_attrs *at = p->attrs;
+    const struct operand *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
+    struct conv_args a = {
+        .src_n = x->batch_stride,
+        .dst_n = y->batch_stride,
+        .add_n = p->add.present ? p->add.batch_stride : 0,
+        .n = x->shape.dim[0],
+        .c = x->shape.dim[1],
+        .k = y->shape.dim[1],
+        .groups = at->groups,
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+        .ker = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .dil = {1, 1, 1},
+        .p0 = p->p0,
+        .p1 = p->p1,
+    };
+    const int n = x->shape.rank - 2;
+    for (int i = 0; i < n; i++) {
+        const int d = 3 - n + i;
+        a.in[d] = x->shape.dim[2 + i];
+        a.out[d] = y->shape.dim[2 + i];
+        a.ker[d] = w->shape.dim[2 + i];
+        a.stride[d] = at->stride.v[i];
+        a.pad[d] = at->padding.v[i];
+        a.dil[d] = at->dilation.v[i];
+    }
+    return a;
+}
+
+static int64_t
+taps(const struct conv_args *a)
+{
+    return (int64_t)a->ker[0] * a->ker[1] * a->ker[2];
+}
+
+void
+conv_cost(struct step *s, const struct problem *p)
+{
+    const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
+    const double y = shape_count(&p->out[0].shape);
+    step_cost(s, w * p->out[0].shape.dim[0] * shape_count_from(&p->out[0].shape, 2),
+              4.0 * (x + w + y + (p->add.present ? y : 0.0)));
+}
+
+bool
+conv_is_2d(const struct problem *p)
+{
+    return p->in[0].shape.rank <= 4;
+}
+
+bool
+conv_is_pointwise(const struct conv_args *a)
+{
+    for (int d = 0; d < 3; d++)
+        if (a->ker[d] != 1 || a->stride[d] != 1 || a->in[d] != a->out[d])
+            return false;
+    return true;
+}
+
+bool
+conv_is_depthwise(const struct conv_args *a)
+{
+    return a->c == a->groups;
+}
+
+bool
+conv_on_cpu(const struct problem *p)
+{
+    return p->device->type == CLCNN_DEVICE_CPU;
+}
+
+int
+conv_blocks(const struct conv_args *a, int block)
+{
+    return a->groups * (int)ceil_div((size_t)(a->k / a->groups), (size_t)block);
+}
+
+size_t
+conv_packed_bytes(const struct conv_args *a, struct conv_packing packing)
+{
+    return sizeof(float) * (size_t)conv_blocks(a, packing.block) * (size_t)packing.block *
+           (size_t)(a->c / a->groups) * (size_t)taps(a);
+}
+
+int
+emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a, struct conv_packing packing)
+{
+    const struct conv_pack_args args = {
+        .groups = a->groups,
+        .kg = a->k / a->groups,
+        .c = a->c / a->groups,
+        .taps = (int)taps(a),
+        .block = packing.block,
+    };
+    const size_t bytes = conv_packed_bytes(a, packing);
+    char name[80];
+    snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d%s", args.groups, args.kg, args.c, args.taps, args.block,
+             packing.tap_major ? " taps" : "");
+    struct step *setup;
+    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main",
+                                 ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
+    if (setup) {
+        step_define(setup, "TAP_MAJOR", packing.tap_major);
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 2.0 * (double)bytes);
+    }
+    return slot;
+}
+
+size_t
+conv_packing_workspace(const struct problem *p, const struct conv_args *a, struct conv_packing packing)
+{
+    return p->in[1].constant ? 0 : conv_packed_bytes(a, packing);
+}

@@ -1,0 +1,32 @@
+/* conv_common.h: what the convolution algorithms share. */
+#ifndef CLCNN_ALGOS_CONV_COMMON_H
+#define CLCNN_ALGOS_CONV_COMMON_H
+
+#include "args.h"
+#include "internal.h"
+
+/* The argument block of a conv or conv_transpose problem with 1 to 3 spatial dimensions. */
+struct conv_args conv_args_of(const struct problem *p);
+/* Multiply-adds of a conv, and bytes with every operand read or written once. */
+void conv_cost(struct step *s, const struct problem *p);
+/* 2-D view: 1-D and 2-D problems (kernels that index rows and columns only). */
+bool conv_is_2d(const struct problem *p);
+/* A 1x1 window at stride 1 without padding: pixels do not depend on their neighbours. */
+bool conv_is_pointwise(const struct conv_args *a);
+/* One input channel a group. */
+bool conv_is_depthwise(const struct conv_args *a);
+/* Whether the tiles of the kernel written for CPU devices are the better ones. */
+bool conv_on_cpu(const struct problem *p);
+
+/* Weights regrouped by kernels/conv_pack.cl: `block` filters of a group side by side. */
+struct conv_packing {
+    int block;
+    bool tap_major;
+};
+int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */
+size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing);
+int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a, struct conv_packing packing);
+/* Workspace of an algorithm that packs: none, unless the weights are computed and packed in every run. */
+size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a, struct conv_packing packing);
+
+#endif

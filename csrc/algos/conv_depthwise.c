@@ -1,0 +1,54 @@
+/* conv_depthwise: vectors of row pixels with the weights of their channel in registers; see kernels/conv_depthwise.cl. */
+#include "algos/conv_common.h"
+
+#define ROWS 4 /* output rows of a work-item: input rows are shared between them */
+
+static bool
+applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to ref");
+    REQUIRE(why, conv_is_depthwise(&a), "each group must have one input channel");
+    PREFER(why, a.k / a.c <= 4, "many filters share each channel: register tiles over filters reuse it");
+    return true;
+}
+
+/* Taps are unrolled for the sizes that nets use; others are read from the argument block. */
+static int
+unrolled(const struct conv_args *a)
+{
+    const int size = a->ker[1];
+    const bool known = (size == 3 || size == 5) && a->ker[2] == size && a->dil[1] == 1 && a->dil[2] == 1;
+    return known ? size : 0;
+}
+
+static void
+emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p);
+    const bool cpu = conv_on_cpu(p);
+    const int v = cpu ? 16 : 4, wg = cpu ? 1 : GROUP_SIZE;
+    const size_t items = (size_t)a.n * (size_t)a.k * ceil_div((size_t)a.out[1], ROWS) *
+                         ceil_div((size_t)a.out[2], (size_t)v);
+    struct step *s = emit_step(e, "conv_depthwise", "main", ceil_div(items, (size_t)wg), (size_t)wg);
+    step_define(s, "V", v);
+    step_define(s, "RY", ROWS);
+    step_define(s, "KH", unrolled(&a));
+    step_define(s, "KW", unrolled(&a));
+    step_define(s, "SW", a.stride[2] <= 2 ? a.stride[2] : 0);
+    step_read(s, p->in[0].slot);
+    step_read(s, p->in[1].slot);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, &a, sizeof a);
+    conv_cost(s, p);
+}
+
+const struct algo_def algo_conv_depthwise = {
+    .name = "depthwise",
+    .doc = "one input channel a group: weights in registers, memory bound",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = applicable,
+    .emit = emit,
+};
