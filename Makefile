@@ -35,12 +35,12 @@ system:
 $(VENV)/.made: | system
 	@echo "Creating the virtual environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q "setuptools>=77" "numpy>=2.0"
+	@$(BIN)/python -m pip install -qq "setuptools>=77" "numpy>=2.0"
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.made pyproject.toml setup.py MANIFEST.in
 	@echo "Building clcnn and installing it in $(VENV)"
-	@$(BIN)/python -m pip install -q --no-build-isolation -e .
+	@$(BIN)/python -m pip install -qq --no-build-isolation -e .
 	@touch $@ $(VENV)/.built
 
 $(VENV)/.built: $(VENV)/.installed $(SOURCES)
@@ -52,7 +52,7 @@ $(VENV)/.built: $(VENV)/.installed $(SOURCES)
 $(VENV)/.extra-%: $(VENV)/.installed $(VENV)/.built
 	@if [ ! -e $@ ] || [ pyproject.toml -nt $@ ]; then \
 	    echo "Installing the Python packages for: $*"; \
-	    $(BIN)/python -m pip install -q --no-build-isolation -e ".[$*]"; fi
+	    $(BIN)/python -m pip install -qq --no-build-isolation -e ".[$*]"; fi
 	@touch $@
 
 demo: system $(VENV)/.extra-demo
@@ -87,7 +87,7 @@ sanitize: system $(VENV)/.extra-test
 	@CLCNN_SANITIZE=1 $(BIN)/python setup.py -q build --build-base build/sanitize --build-lib build/sanitize/lib
 	@LD_PRELOAD="$$(gcc -print-file-name=libasan.so) $$(gcc -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc OCL_ICD_VENDORS=$(POCL) \
-	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest -q $(ARGS)
+	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest -q --capture=sys $(ARGS)
 
 fuzz: system $(VENV)/.extra-test $(VENV)/.extra-fuzz
 	@echo "Fuzzing the readers of weight files (ARGS=-max_total_time=60 bounds it)"
