@@ -1,0 +1,258 @@
+/* module.c: the module clcnn._core itself: state, types, and the functions that need no object. */
+#include "py.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- shared by the types ---- */
+
+struct state *py_state_of_type(PyTypeObject *type)
+{
+    PyObject *module = PyType_GetModuleByDef(type, &py_module);
+    return module ? PyModule_GetState(module) : NULL;
+}
+
+PyObject *py_enter(PyObject *self, PyObject *Py_UNUSED(unused))
+{
+    return Py_NewRef(self);
+}
+
+void py_free(PyObject *self)
+{
+    PyTypeObject *type = Py_TYPE(self);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(self);
+    Py_DECREF(type);
+}
+
+int py_bytes_parse(struct state *state, PyObject *object, const char *what, uint64_t *out)
+{
+    if (!PyIndex_Check(object)) {
+        py_error_format(state, CLCNN_E_DTYPE, "%s: expected a number of bytes, got %R", what, object);
+        return -1;
+    }
+    Py_ssize_t bytes = PyNumber_AsSsize_t(object, NULL); /* clips what does not fit */
+    if (bytes == -1 && PyErr_Occurred())
+        return -1;
+    if (bytes < 0) {
+        py_error_format(state, CLCNN_E_VALUE, "%s: a number of bytes must not be negative, got %S", what,
+                        object);
+        return -1;
+    }
+    *out = (uint64_t)bytes;
+    return 0;
+}
+
+/* ---- devices() ---- */
+
+PyDoc_STRVAR(
+    devices_doc,
+    "devices()\n--\n\n"
+    "Information about every OpenCL device, over all platforms, as a list of dicts in index order.\n\n"
+    "Opens nothing. Raises NoDeviceError, which says what was looked for and what to install.");
+
+static PyObject *devices(PyObject *module, PyObject *Py_UNUSED(unused))
+{
+    struct clcnn_device_info *info = NULL;
+    size_t count = 0;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    Py_BEGIN_ALLOW_THREADS status = clcnn_device_list(&info, &count, &err);
+    Py_END_ALLOW_THREADS if (status) return py_error_raise(PyModule_GetState(module), &err);
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list && i < count; i++) {
+        PyObject *dict = py_device_info_dict(&info[i]);
+        if (!dict || PyList_Append(list, dict) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(dict);
+    }
+    free(info);
+    return list;
+}
+
+/* ---- ops() ---- */
+
+static const char *const kind_names[] = {"int", "bool", "float", "ints", "floats", "enum"};
+
+/* "a|b" at sep "|" as ["a", "b"]; nothing as []. sep NULL: any space. */
+static PyObject *split(const char *text, const char *sep)
+{
+    if (!text || !*text)
+        return PyList_New(0);
+    PyObject *whole = PyUnicode_FromString(text);
+    PyObject *mark = sep ? PyUnicode_FromString(sep) : NULL;
+    PyObject *list = whole && (mark || !sep) ? PyUnicode_Split(whole, mark, -1) : NULL;
+    Py_XDECREF(whole);
+    Py_XDECREF(mark);
+    return list;
+}
+
+static PyObject *default_value(const struct clcnn_attr_info *attr, PyObject *choices)
+{
+    if (attr->required)
+        return Py_NewRef(Py_None);
+    if (attr->kind == CLCNN_ATTR_ENUM)
+        return Py_XNewRef(PyList_GetItem(choices, (Py_ssize_t)attr->def));
+    if (attr->kind == CLCNN_ATTR_BOOL)
+        return PyBool_FromLong(attr->def != 0);
+    if (attr->kind != CLCNN_ATTR_FLOAT && isnan(attr->def))
+        return PyTuple_New(0);
+    if (attr->kind == CLCNN_ATTR_FLOAT || attr->kind == CLCNN_ATTR_FLOATS)
+        return PyFloat_FromDouble(attr->def);
+    return PyLong_FromDouble(attr->def);
+}
+
+static PyObject *attr_row(const struct clcnn_attr_info *attr)
+{
+    PyObject *choices = split(attr->kind == CLCNN_ATTR_ENUM ? attr->choices : NULL, "|");
+    PyObject *value = choices ? default_value(attr, choices) : NULL;
+    PyObject *row =
+        value ? Py_BuildValue("{s:s, s:s, s:O, s:O, s:O, s:s}", "name", attr->name, "kind",
+                              kind_names[attr->kind], "required", attr->required ? Py_True : Py_False,
+                              "default", value, "choices", choices, "doc", attr->doc ? attr->doc : "")
+              : NULL;
+    Py_XDECREF(choices);
+    Py_XDECREF(value);
+    return row;
+}
+
+static PyObject *op_row(int op)
+{
+    const struct clcnn_op_info *info = clcnn_op_get(op);
+    PyObject *attrs = PyList_New(0), *algos = PyList_New(0), *inputs = split(info->inputs, NULL), *row = NULL;
+    for (int i = 0; attrs && i < info->attr_count; i++) {
+        PyObject *attr = attr_row(&info->attrs[i]);
+        if (!attr || PyList_Append(attrs, attr) < 0)
+            Py_CLEAR(attrs);
+        Py_XDECREF(attr);
+    }
+    for (int i = 0; algos && i < clcnn_op_algo_count(op); i++) {
+        PyObject *name = PyUnicode_FromString(clcnn_op_algo_name(op, i));
+        if (!name || PyList_Append(algos, name) < 0)
+            Py_CLEAR(algos);
+        Py_XDECREF(name);
+    }
+    if (attrs && algos && inputs)
+        row = Py_BuildValue("{s:s, s:O, s:O, s:O}", "doc", info->doc ? info->doc : "", "inputs", inputs,
+                            "attrs", attrs, "algos", algos);
+    Py_XDECREF(attrs);
+    Py_XDECREF(algos);
+    Py_XDECREF(inputs);
+    return row;
+}
+
+PyDoc_STRVAR(
+    ops_doc,
+    "ops()\n--\n\n"
+    "The operator tables: {name: {\"doc\", \"inputs\", \"attrs\", \"algos\"}}.\n\n"
+    "inputs: names in order, '?' marks an optional one, \"xs...\" one or more. attrs: dicts with name, kind\n"
+    "(int, bool, float, ints, floats, enum), required, default, choices, doc. algos: preferred first.");
+
+static PyObject *ops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    PyObject *dict = PyDict_New();
+    for (int op = 0; dict && op < clcnn_op_count(); op++) {
+        PyObject *row = op_row(op);
+        if (!row || PyDict_SetItemString(dict, clcnn_op_get(op)->name, row) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(row);
+    }
+    return dict;
+}
+
+PyDoc_STRVAR(version_doc, "version()\n--\n\n"
+                          "Version of everything that a cached kernel binary depends on.");
+
+static PyObject *version(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return PyUnicode_FromString(clcnn_version());
+}
+
+/* ---- the module ---- */
+
+static int add_type(PyObject *module, PyType_Spec *spec, PyTypeObject **slot)
+{
+    PyObject *type = PyType_FromModuleAndSpec(module, spec, NULL);
+    *slot = (PyTypeObject *)type;
+    return type ? PyModule_AddType(module, *slot) : -1;
+}
+
+static int module_exec(PyObject *module)
+{
+    struct state *state = PyModule_GetState(module);
+    if (py_array_init(module) < 0 || py_error_init(module, state) < 0)
+        return -1;
+    if (add_type(module, &py_device_spec, &state->device_type) < 0 ||
+        add_type(module, &py_tensor_spec, &state->tensor_type) < 0 ||
+        add_type(module, &py_graph_spec, &state->graph_type) < 0 ||
+        add_type(module, &py_plan_spec, &state->plan_type) < 0)
+        return -1;
+    return 0;
+}
+
+static int module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    struct state *state = PyModule_GetState(module);
+    Py_VISIT(state->device_type);
+    Py_VISIT(state->tensor_type);
+    Py_VISIT(state->graph_type);
+    Py_VISIT(state->plan_type);
+    Py_VISIT(state->error);
+    for (int i = 0; i <= CLCNN_PENDING; i++)
+        Py_VISIT(state->exception[i]);
+    return 0;
+}
+
+static int module_clear(PyObject *module)
+{
+    struct state *state = PyModule_GetState(module);
+    Py_CLEAR(state->device_type);
+    Py_CLEAR(state->tensor_type);
+    Py_CLEAR(state->graph_type);
+    Py_CLEAR(state->plan_type);
+    Py_CLEAR(state->error);
+    for (int i = 0; i <= CLCNN_PENDING; i++)
+        Py_CLEAR(state->exception[i]);
+    return 0;
+}
+
+static void module_free(void *module)
+{
+    module_clear(module);
+}
+
+static PyMethodDef module_methods[] = {
+    {"devices", devices, METH_NOARGS, devices_doc},
+    {"ops", ops, METH_NOARGS, ops_doc},
+    {"version", version, METH_NOARGS, version_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, module_exec},
+#if PY_VERSION_HEX >= 0x030c0000
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED}, /* NumPy's limit */
+#endif
+#if PY_VERSION_HEX >= 0x030d0000
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+struct PyModuleDef py_module = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "clcnn._core",
+    .m_doc =
+        "The C core of clcnn: devices, device tensors, graphs and plans. Use it through the package clcnn.",
+    .m_size = sizeof(struct state),
+    .m_methods = module_methods,
+    .m_slots = module_slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+    .m_free = module_free,
+};
+
+PyMODINIT_FUNC PyInit__core(void)
+{
+    return PyModuleDef_Init(&py_module);
+}

@@ -1,0 +1,130 @@
+/* py.h: what the files of the binding share. The binding turns Python objects into the structs of clcnn.h and back; it
+ * never calls OpenCL and never looks inside a core object.
+ *
+ * Every entry that may block makes four moves: parse Python into C structs, drop the GIL, call the core (which takes
+ * its own locks only then, so that no lock is ever waited for with the GIL held), take the GIL back and map the error.
+ */
+#ifndef CLCNN_PY_H
+#define CLCNN_PY_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <stdatomic.h>
+
+#include "clcnn.h"
+
+/* Per-module state; objects keep a pointer to it, and their types keep the module alive. */
+struct state {
+    PyTypeObject *device_type, *tensor_type, *graph_type, *plan_type;
+    PyObject *error;                        /* clcnn.Error, base of all */
+    PyObject *exception[CLCNN_PENDING + 1]; /* by status */
+};
+extern struct PyModuleDef py_module;
+struct state *py_state_of_type(PyTypeObject *type); /* also for Python subclasses; NULL with an exception */
+
+struct device_object {
+    PyObject_HEAD struct state *state;
+    struct clcnn_device *handle;
+    atomic_bool closed;
+};
+
+struct tensor_object {
+    PyObject_HEAD struct state *state;
+    struct device_object *device; /* strong */
+    struct clcnn_buffer *handle;
+    struct clcnn_shape shape;
+    atomic_bool closed;
+};
+
+struct graph_object {
+    PyObject_HEAD struct state *state;
+    struct clcnn_graph *handle;
+    PyThread_type_lock lock; /* the core does not lock graphs; waited for with the GIL dropped */
+    PyObject *kept;          /* list of the arrays that constants borrow */
+};
+
+struct plan_object {
+    PyObject_HEAD struct state *state;
+    struct device_object *device; /* strong */
+    struct clcnn_plan *handle;
+    atomic_ulong runner; /* thread inside run(), 0 for none */
+    PyObject *stranded;  /* arrays of a run that timed out, which the device may still touch */
+    atomic_bool closed;
+};
+
+/* ---- py_error.c ---- */
+int py_error_init(PyObject *module, struct state *state);
+/* Raises what `err` says, frees its strings, and returns NULL. */
+PyObject *py_error_raise(struct state *state, struct clcnn_err *err);
+/* Raises an error that the binding found by itself; PyUnicode_FromFormat's language. Returns NULL. */
+PyObject *py_error_format(struct state *state, enum clcnn_status status, const char *format, ...);
+
+/* ---- py_array.c: the one file that sees NumPy's C API ---- */
+struct host_array {
+    float *data;
+    size_t bytes;
+    struct clcnn_shape shape;
+};
+enum array_use { ARRAY_READ, ARRAY_WRITE };
+int py_array_init(PyObject *module);
+PyObject *py_array_new(const struct clcnn_shape *shape,
+                       struct host_array *out); /* float32, not initialised */
+bool py_array_check(PyObject *object);
+/* Looks at a C-contiguous, native float32 array; `what` names it in messages. The caller keeps the reference. */
+int py_array_view(struct state *state, PyObject *array, enum array_use use, const char *what,
+                  struct host_array *out);
+PyObject *py_array_dtype(void); /* numpy.dtype("float32") */
+
+int py_shape_parse(struct state *state, PyObject *object, const char *what, struct clcnn_shape *out);
+PyObject *py_shape_tuple(const struct clcnn_shape *shape);
+size_t py_shape_bytes(const struct clcnn_shape *shape); /* 0 when it does not fit in size_t */
+bool py_shape_equal(const struct clcnn_shape *a, const struct clcnn_shape *b);
+/* ShapeError "<what>: expected shape (1, 3), got (1, 4)"; returns -1. */
+int py_shape_mismatch(struct state *state, const char *what, const struct clcnn_shape *expected,
+                      const struct clcnn_shape *got);
+
+/* ---- py_attrs.c ---- */
+struct attr_list {
+    struct clcnn_attr *attr;
+    int count;
+    PyObject *owner; /* private copy of the dict: owns the strings */
+};
+/* A dict of attributes for operator `op` of node `name`, in the kinds that the operator's table asks for where Python's
+ * type leaves a choice. None means absent. Free in any case. */
+int py_attrs_parse(struct state *state, const char *op, const char *name, PyObject *dict,
+                   struct attr_list *out);
+void py_attrs_free(struct attr_list *list);
+
+/* ---- one type a file ---- */
+extern PyType_Spec py_device_spec, py_tensor_spec, py_graph_spec, py_plan_spec;
+PyObject *py_device_info_dict(const struct clcnn_device_info *info);
+void py_graph_lock(struct graph_object *graph);   /* call without the GIL */
+void py_graph_unlock(struct graph_object *graph); /* call without the GIL */
+
+/* ---- py_ends.c ---- */
+struct py_ends {
+    PyObject *inputs, *outputs; /* a tuple and a list, strong */
+    struct clcnn_io *in, *out;  /* one block */
+    int n_in, n_out;
+};
+/* inputs: a sequence of arrays and tensors; outputs: None or a sequence that has None for arrays to be made. Checks
+ * number, dtype, layout, shape, device, and that no output shares memory with another end. Free in any case. */
+int py_ends_parse(struct plan_object *plan, PyObject *inputs, PyObject *outputs, struct py_ends *ends);
+void py_ends_free(struct py_ends *ends);
+
+/* ---- py_report.c: methods of Plan ---- */
+PyObject *py_plan_inputs(PyObject *plan, void *closure);
+PyObject *py_plan_outputs(PyObject *plan, void *closure);
+PyObject *py_plan_steps(PyObject *plan, PyObject *unused);
+PyObject *py_plan_layers(PyObject *plan, PyObject *unused);
+PyObject *py_plan_rewrites(PyObject *plan, PyObject *unused);
+PyObject *py_plan_stats(PyObject *plan, PyObject *unused);
+extern const char py_plan_steps_doc[], py_plan_layers_doc[], py_plan_rewrites_doc[], py_plan_stats_doc[];
+
+/* ---- small things that several types need ---- */
+PyObject *py_enter(PyObject *self, PyObject *unused); /* __enter__ */
+void py_free(PyObject *self);                         /* the end of every tp_dealloc */
+/* A count of bytes from 0 to 2^63 - 1; `what` names the argument. */
+int py_bytes_parse(struct state *state, PyObject *object, const char *what, uint64_t *out);
+
+#endif

@@ -1,0 +1,190 @@
+/* py_array.c: NumPy arrays and shapes. The one file that sees NumPy's C API. */
+#include "py.h"
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_1_25_API_VERSION
+#include <numpy/arrayobject.h>
+
+int py_array_init(PyObject *module)
+{
+    if (PyArray_ImportNumPyAPI() < 0)
+        return -1;
+    return PyModule_AddIntConstant(module, "MAX_RANK", CLCNN_MAX_RANK);
+}
+
+PyObject *py_array_new(const struct clcnn_shape *shape, struct host_array *out)
+{
+    npy_intp dims[CLCNN_MAX_RANK];
+    for (int i = 0; i < shape->rank; i++)
+        dims[i] = shape->dim[i];
+    PyObject *array = PyArray_SimpleNew(shape->rank, dims, NPY_FLOAT32);
+    if (array) {
+        out->data = PyArray_DATA((PyArrayObject *)array);
+        out->bytes = (size_t)PyArray_NBYTES((PyArrayObject *)array);
+        out->shape = *shape;
+    }
+    return array;
+}
+
+bool py_array_check(PyObject *object)
+{
+    return PyArray_Check(object);
+}
+
+PyObject *py_array_dtype(void)
+{
+    return (PyObject *)PyArray_DescrFromType(NPY_FLOAT32);
+}
+
+static int array_shape(struct state *state, PyArrayObject *array, const char *what, struct clcnn_shape *out)
+{
+    out->rank = PyArray_NDIM(array);
+    if (out->rank > CLCNN_MAX_RANK) {
+        py_error_format(state, CLCNN_E_SHAPE, "%s: rank %d is above the limit of %d", what, out->rank,
+                        CLCNN_MAX_RANK);
+        return -1;
+    }
+    for (int i = 0; i < out->rank; i++) {
+        npy_intp dim = PyArray_DIM(array, i);
+        if (dim < 1 || dim > INT32_MAX) {
+            py_error_format(state, CLCNN_E_SHAPE,
+                            "%s: dimension %d is %zd; every dimension must be from 1 to %d", what, i,
+                            (Py_ssize_t)dim, INT32_MAX);
+            return -1;
+        }
+        out->dim[i] = (int32_t)dim;
+    }
+    return 0;
+}
+
+/* Says dtype, shape, strides and the broken rule, with what to do about it. */
+static int refuse_layout(struct state *state, PyArrayObject *array, const char *what, const char *rule,
+                         const char *advice)
+{
+    PyObject *shape = PyObject_GetAttrString((PyObject *)array, "shape");
+    PyObject *strides = PyObject_GetAttrString((PyObject *)array, "strides");
+    if (shape && strides)
+        py_error_format(state, CLCNN_E_VALUE, "%s: array of dtype float32, shape %R and strides %R is %s; %s",
+                        what, shape, strides, rule, advice);
+    Py_XDECREF(shape);
+    Py_XDECREF(strides);
+    return -1;
+}
+
+int py_array_view(struct state *state, PyObject *object, enum array_use use, const char *what,
+                  struct host_array *out)
+{
+    if (!PyArray_Check(object)) {
+        PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
+        if (type)
+            py_error_format(state, CLCNN_E_DTYPE,
+                            "%s: expected a NumPy array of float32, got %U; pass"
+                            " np.asarray(x, np.float32)",
+                            what, type);
+        Py_XDECREF(type);
+        return -1;
+    }
+    PyArrayObject *array = (PyArrayObject *)object;
+    if (PyArray_TYPE(array) != NPY_FLOAT32 || !PyArray_ISNOTSWAPPED(array)) {
+        py_error_format(state, CLCNN_E_DTYPE,
+                        "%s: dtype must be float32 in native byte order, got %S (%R); pass"
+                        " x.astype(np.float32)",
+                        what, PyArray_DESCR(array), PyArray_DESCR(array));
+        return -1;
+    }
+    if (array_shape(state, array, what, &out->shape) < 0)
+        return -1;
+    if (!PyArray_IS_C_CONTIGUOUS(array))
+        return refuse_layout(state, array, what, "not C-contiguous", "pass np.ascontiguousarray(x)");
+    if (!PyArray_ISALIGNED(array))
+        return refuse_layout(state, array, what, "not aligned", "pass x.copy()");
+    if (use == ARRAY_WRITE && !PyArray_ISWRITEABLE(array))
+        return refuse_layout(state, array, what, "read-only", "pass a writable array");
+    out->data = PyArray_DATA(array);
+    out->bytes = (size_t)PyArray_NBYTES(array);
+    return 0;
+}
+
+/* ---- shapes ---- */
+
+int py_shape_parse(struct state *state, PyObject *object, const char *what, struct clcnn_shape *out)
+{
+    PyObject *dims = PySequence_Tuple(object);
+    if (!dims) {
+        if (PyErr_ExceptionMatches(PyExc_TypeError))
+            py_error_format(state, CLCNN_E_DTYPE, "%s: a shape must be a sequence of integers, got %R", what,
+                            object);
+        return -1;
+    }
+    Py_ssize_t rank = PyTuple_Size(dims);
+    if (rank > CLCNN_MAX_RANK) {
+        py_error_format(state, CLCNN_E_SHAPE, "%s: rank %zd of shape %R is above the limit of %d", what, rank,
+                        dims, CLCNN_MAX_RANK);
+        goto fail;
+    }
+    out->rank = (int32_t)rank;
+    for (Py_ssize_t i = 0; i < rank; i++) {
+        PyObject *item = PyTuple_GetItem(dims, i);
+        Py_ssize_t dim =
+            PyIndex_Check(item) ? PyNumber_AsSsize_t(item, NULL) : -1; /* clips what does not fit */
+        if (dim == -1 && PyErr_Occurred())
+            goto fail;
+        if (!PyIndex_Check(item)) {
+            py_error_format(state, CLCNN_E_DTYPE, "%s: dimension %zd of shape %R is not an integer", what, i,
+                            dims);
+            goto fail;
+        }
+        if (dim < 1 || dim > INT32_MAX) {
+            py_error_format(state, CLCNN_E_SHAPE,
+                            "%s: dimension %zd of shape %R is %S; every dimension must be from 1 to"
+                            " %d",
+                            what, i, dims, item, INT32_MAX);
+            goto fail;
+        }
+        out->dim[i] = (int32_t)dim;
+    }
+    Py_DECREF(dims);
+    return 0;
+fail:
+    Py_DECREF(dims);
+    return -1;
+}
+
+PyObject *py_shape_tuple(const struct clcnn_shape *shape)
+{
+    PyObject *tuple = PyTuple_New(shape->rank);
+    for (int i = 0; tuple && i < shape->rank; i++) {
+        PyObject *dim = PyLong_FromLong(shape->dim[i]);
+        if (!dim || PyTuple_SetItem(tuple, i, dim) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+size_t py_shape_bytes(const struct clcnn_shape *shape)
+{
+    size_t bytes = sizeof(float);
+    for (int i = 0; i < shape->rank; i++)
+        if (__builtin_mul_overflow(bytes, (size_t)shape->dim[i], &bytes))
+            return 0;
+    return bytes <= PY_SSIZE_T_MAX ? bytes : 0;
+}
+
+bool py_shape_equal(const struct clcnn_shape *a, const struct clcnn_shape *b)
+{
+    bool same = a->rank == b->rank;
+    for (int i = 0; same && i < a->rank; i++)
+        same = a->dim[i] == b->dim[i];
+    return same;
+}
+
+int py_shape_mismatch(struct state *state, const char *what, const struct clcnn_shape *expected,
+                      const struct clcnn_shape *got)
+{
+    PyObject *a = py_shape_tuple(expected), *b = py_shape_tuple(got);
+    if (a && b)
+        py_error_format(state, CLCNN_E_SHAPE, "%s: expected shape %R, got %R", what, a, b);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return -1;
+}

@@ -1,0 +1,285 @@
+/* py_device.c: _core.Device, and device information as Python objects. */
+#include "py.h"
+
+enum field_kind { FIELD_INT, FIELD_UINT32, FIELD_UINT64, FIELD_SIZE, FIELD_BOOL, FIELD_TEXT, FIELD_TYPE };
+
+/* name, kind, member of clcnn_device_info, doc: attributes of Device and keys of devices(). */
+#define DEVICE_FIELDS(X)                                                                                \
+    X(index, INT, index, "Position over all platforms, as listed by devices().")                        \
+    X(name, TEXT, name, "Device name.")                                                                 \
+    X(type, TYPE, type, "\"cpu\", \"gpu\", \"accelerator\" or \"other\".")                              \
+    X(vendor, TEXT, vendor, "Vendor.")                                                                  \
+    X(version, TEXT, version, "OpenCL version of the device.")                                          \
+    X(driver, TEXT, driver, "Driver version.")                                                          \
+    X(platform, TEXT, platform, "Platform name.")                                                       \
+    X(platform_version, TEXT, platform_version, "OpenCL version of the platform.")                      \
+    X(compute_units, UINT32, compute_units, "Compute units: cores of a CPU, multiprocessors of a GPU.") \
+    X(max_clock, UINT32, max_clock_mhz, "Highest clock in MHz, as the driver says.")                    \
+    X(global_mem, UINT64, global_mem_bytes, "Device memory in bytes.")                                  \
+    X(max_alloc, UINT64, max_alloc_bytes, "Largest single buffer in bytes.")                            \
+    X(local_mem, UINT64, local_mem_bytes, "Local memory of a work-group in bytes.")                     \
+    X(max_group_size, SIZE, max_group_size, "Largest work-group.")                                      \
+    X(float_width, UINT32, float_width, "Native vector width in floats.")                               \
+    X(host_unified, BOOL, host_unified, "Whether the device shares the host's memory.")                 \
+    X(local_is_dedicated, BOOL, local_is_dedicated,                                                     \
+      "Whether local memory is on chip, not part of global memory.")                                    \
+    X(has_fp64, BOOL, has_fp64, "Whether kernels may use double precision.")                            \
+    X(has_fp16, BOOL, has_fp16, "Whether kernels may compute in half precision.")                       \
+    X(available, BOOL, available, "Whether the driver says that the device can be used.")
+
+enum field_index {
+#define ROW(name, kind, member, doc) AT_##name,
+    DEVICE_FIELDS(ROW)
+#undef ROW
+};
+static const struct field {
+    const char *name;
+    enum field_kind kind;
+    size_t offset;
+} fields[] = {
+#define ROW(name, kind, member, doc) {#name, FIELD_##kind, offsetof(struct clcnn_device_info, member)},
+    DEVICE_FIELDS(ROW)
+#undef ROW
+};
+#define FIELD_COUNT (sizeof fields / sizeof *fields)
+
+static const char *const type_names[] = {"cpu", "gpu", "accelerator", "other"};
+
+static PyObject *field_value(const struct clcnn_device_info *info, const struct field *field)
+{
+    const void *at = (const char *)info + field->offset;
+    switch (field->kind) {
+    case FIELD_INT:
+        return PyLong_FromLong(*(const int *)at);
+    case FIELD_UINT32:
+        return PyLong_FromUnsignedLong(*(const uint32_t *)at);
+    case FIELD_UINT64:
+        return PyLong_FromUnsignedLongLong(*(const uint64_t *)at);
+    case FIELD_SIZE:
+        return PyLong_FromSize_t(*(const size_t *)at);
+    case FIELD_BOOL:
+        return PyBool_FromLong(*(const bool *)at);
+    case FIELD_TYPE:
+        return PyUnicode_FromString(type_names[*(const enum clcnn_device_type *)at]);
+    case FIELD_TEXT:
+        break;
+    }
+    return PyUnicode_DecodeUTF8(at, (Py_ssize_t)strlen(at), "replace");
+}
+
+PyObject *py_device_info_dict(const struct clcnn_device_info *info)
+{
+    PyObject *dict = PyDict_New();
+    for (size_t i = 0; dict && i < FIELD_COUNT; i++) {
+        PyObject *value = field_value(info, &fields[i]);
+        if (!value || PyDict_SetItemString(dict, fields[i].name, value) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(value);
+    }
+    return dict;
+}
+
+/* ---- construction ---- */
+
+/* None, a string, or an index: the selector's text. A new reference that *text points into. */
+static PyObject *selector_text(struct state *state, PyObject *selector, const char **text)
+{
+    *text = NULL;
+    if (selector == Py_None)
+        return Py_NewRef(Py_None);
+    if (!PyUnicode_Check(selector) && !PyLong_Check(selector))
+        return py_error_format(state, CLCNN_E_DTYPE,
+                               "device: a selector is a string, an index or None, got %R", selector);
+    PyObject *string = PyObject_Str(selector);
+    if (string && !(*text = PyUnicode_AsUTF8AndSize(string, NULL)))
+        Py_CLEAR(string);
+    return string;
+}
+
+/* None or a path; *bytes is a new reference or NULL. */
+static int path_text(PyObject *path, PyObject **bytes, const char **text)
+{
+    *bytes = NULL;
+    *text = NULL;
+    if (path == Py_None)
+        return 0;
+    if (!PyUnicode_FSConverter(path, bytes))
+        return -1;
+    *text = PyBytes_AsString(*bytes);
+    return 0;
+}
+
+static PyObject *device_open(PyTypeObject *type, struct state *state, const char *selector,
+                             const struct clcnn_device_options *options)
+{
+    struct clcnn_device *handle = NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    Py_BEGIN_ALLOW_THREADS status = clcnn_device_open(&handle, selector, options, &err);
+    Py_END_ALLOW_THREADS if (status) return py_error_raise(state, &err);
+    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct device_object *self = (struct device_object *)alloc(type, 0);
+    if (!self) {
+        clcnn_device_free(handle);
+        return NULL;
+    }
+    self->state = state;
+    self->handle = handle;
+    atomic_init(&self->closed, false);
+    return (PyObject *)self;
+}
+
+static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"selector", "cache_dir", "kernel_dir", "memory_limit", "build_threads", NULL};
+    struct state *state = py_state_of_type(type);
+    PyObject *selector = Py_None, *cache_dir = Py_None, *kernel_dir = Py_None, *limit = NULL;
+    struct clcnn_device_options options = {0};
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOOi:Device", keys, &selector, &cache_dir,
+                                               &kernel_dir, &limit, &options.build_threads))
+        return NULL;
+    if (limit && py_bytes_parse(state, limit, "memory_limit", &options.memory_limit) < 0)
+        return NULL;
+    if (options.build_threads < 0)
+        return py_error_format(state, CLCNN_E_VALUE, "build_threads: must not be negative, got %d",
+                               options.build_threads);
+    PyObject *cache_bytes = NULL, *kernel_bytes = NULL, *made = NULL;
+    const char *text;
+    PyObject *name = selector_text(state, selector, &text);
+    if (name && path_text(cache_dir, &cache_bytes, &options.cache_dir) == 0 &&
+        path_text(kernel_dir, &kernel_bytes, &options.kernel_dir) == 0)
+        made = device_open(type, state, text, &options);
+    Py_XDECREF(name);
+    Py_XDECREF(cache_bytes);
+    Py_XDECREF(kernel_bytes);
+    return made;
+}
+
+static void device_dealloc(PyObject *op)
+{
+    struct device_object *self = (struct device_object *)op;
+    Py_BEGIN_ALLOW_THREADS clcnn_device_free(self->handle);
+    Py_END_ALLOW_THREADS py_free(op);
+}
+
+/* ---- methods ---- */
+
+PyDoc_STRVAR(
+    stats_doc,
+    "stats($self, /)\n--\n\n"
+    "Counters as a dict: bytes_now, bytes_peak, weights_bytes (device memory), programs_built,\n"
+    "programs_loaded (from source, from the disk cache), live_objects (OpenCL objects not yet released).");
+
+static PyObject *device_stats(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct clcnn_device_stats stats;
+    Py_BEGIN_ALLOW_THREADS clcnn_device_get_stats(((struct device_object *)op)->handle, &stats);
+    Py_END_ALLOW_THREADS return Py_BuildValue(
+        "{s:K, s:K, s:K, s:K, s:K, s:K}", "bytes_now", (unsigned long long)stats.bytes_now, "bytes_peak",
+        (unsigned long long)stats.bytes_peak, "weights_bytes", (unsigned long long)stats.weights_bytes,
+        "programs_built", (unsigned long long)stats.programs_built, "programs_loaded",
+        (unsigned long long)stats.programs_loaded, "live_objects", (unsigned long long)stats.live_objects);
+}
+
+PyDoc_STRVAR(info_doc, "info($self, /)\n--\n\nThe device's row of devices(), as a dict.");
+
+static PyObject *device_info(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    return py_device_info_dict(clcnn_device_get_info(((struct device_object *)op)->handle));
+}
+
+PyDoc_STRVAR(finish_doc,
+             "finish($self, /)\n--\n\n"
+             "Waits until the device has done everything it was given. Raises DeviceError, StateError.");
+
+static PyObject *device_finish(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct device_object *self = (struct device_object *)op;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    Py_BEGIN_ALLOW_THREADS status = clcnn_device_finish(self->handle, &err);
+    Py_END_ALLOW_THREADS return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+}
+
+PyDoc_STRVAR(close_doc,
+             "close($self, /)\n--\n\n"
+             "Gives everything on the device back; its tensors and plans raise StateError from then on.\n"
+             "Closing twice is fine.");
+
+static PyObject *device_close(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct device_object *self = (struct device_object *)op;
+    Py_BEGIN_ALLOW_THREADS clcnn_device_close(self->handle);
+    Py_END_ALLOW_THREADS atomic_store(&self->closed, true);
+    Py_RETURN_NONE;
+}
+
+static PyObject *device_exit(PyObject *op, PyObject *Py_UNUSED(args))
+{
+    return device_close(op, NULL);
+}
+
+static PyObject *device_repr(PyObject *op)
+{
+    struct device_object *self = (struct device_object *)op;
+    const struct clcnn_device_info *info = clcnn_device_get_info(self->handle);
+    return PyUnicode_FromFormat("<clcnn.Device %d: %s, %s, %u compute units%s>", info->index, info->name,
+                                type_names[info->type], (unsigned)info->compute_units,
+                                atomic_load(&self->closed) ? ", closed" : "");
+}
+
+static PyObject *get_field(PyObject *op, void *field)
+{
+    return field_value(clcnn_device_get_info(((struct device_object *)op)->handle), field);
+}
+
+static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(atomic_load(&((struct device_object *)op)->closed));
+}
+
+PyDoc_STRVAR(
+    device_doc,
+    "Device(selector=None, *, cache_dir=None, kernel_dir=None, memory_limit=0, build_threads=0)\n--\n\n"
+    "An opened OpenCL device: one context, one store of weights and programs.\n\n"
+    "selector: None (first GPU, else first CPU, else first), \"cpu\", \"gpu\", \"accelerator\", an index, "
+    "part of\n"
+    "a device or platform name, or \"platform:part\". cache_dir: kernel cache folder, None for none.\n"
+    "kernel_dir: read kernels here instead of the embedded ones. memory_limit: bytes that all buffers\n"
+    "together may take, 0 for no limit. build_threads: programs built at once, 0 for one a host core.\n\n"
+    "Raises NoDeviceError, DeviceError, ArgumentError.");
+
+static PyMethodDef device_methods[] = {
+    {"stats", device_stats, METH_NOARGS, stats_doc},
+    {"info", device_info, METH_NOARGS, info_doc},
+    {"finish", device_finish, METH_NOARGS, finish_doc},
+    {"close", device_close, METH_NOARGS, close_doc},
+    {"__enter__", py_enter, METH_NOARGS, "__enter__($self, /)\n--\n\n"},
+    {"__exit__", device_exit, METH_VARARGS, "__exit__($self, /, *args)\n--\n\n"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef device_getset[] = {
+#define ROW(name, kind, member, doc) {#name, get_field, NULL, doc, (void *)&fields[AT_##name]},
+    DEVICE_FIELDS(ROW)
+#undef ROW
+        {"closed", get_closed, NULL, "Whether close() was called.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot device_slots[] = {
+    {Py_tp_doc, (void *)device_doc},
+    {Py_tp_new, device_new},
+    {Py_tp_dealloc, device_dealloc},
+    {Py_tp_repr, device_repr},
+    {Py_tp_methods, device_methods},
+    {Py_tp_getset, device_getset},
+    {0, NULL},
+};
+
+PyType_Spec py_device_spec = {
+    .name = "clcnn._core.Device",
+    .basicsize = sizeof(struct device_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = device_slots,
+};

@@ -1,0 +1,123 @@
+/* py_ends.c: the arrays and tensors at the two ends of a run, checked against the plan and turned into clcnn_io. */
+#include "py.h"
+
+void py_ends_free(struct py_ends *ends)
+{
+    Py_XDECREF(ends->inputs);
+    Py_XDECREF(ends->outputs);
+    PyMem_Free(ends->in);
+}
+
+/* One array or tensor; its shape must be that of the plan's input or output. */
+static int parse_end(struct plan_object *self, PyObject *item, enum array_use use,
+                     const struct clcnn_io_info *info, struct clcnn_io *io)
+{
+    char what[CLCNN_NAME_MAX + 16];
+    struct clcnn_shape shape;
+    PyOS_snprintf(what, sizeof what, "%s %s", use == ARRAY_READ ? "input" : "output", info->name);
+    if (PyObject_TypeCheck(item, self->state->tensor_type)) {
+        struct tensor_object *tensor = (struct tensor_object *)item;
+        if (tensor->device != self->device) {
+            py_error_format(self->state, CLCNN_E_VALUE, "%s: the tensor is on another device than the plan",
+                            what);
+            return -1;
+        }
+        io->buffer = tensor->handle;
+        shape = tensor->shape;
+    } else {
+        struct host_array host;
+        if (py_array_view(self->state, item, use, what, &host) < 0)
+            return -1;
+        io->host = host.data;
+        shape = host.shape;
+    }
+    return py_shape_equal(&info->shape, &shape) ? 0
+                                                : py_shape_mismatch(self->state, what, &info->shape, &shape);
+}
+
+/* An output is written while inputs, and other outputs, may still be needed. */
+static bool overlaps(const struct clcnn_io *a, const struct clcnn_shape *a_shape, const struct clcnn_io *b,
+                     const struct clcnn_shape *b_shape)
+{
+    if (a->buffer || b->buffer)
+        return a->buffer == b->buffer;
+    const char *x = a->host, *y = b->host;
+    return x < y + py_shape_bytes(b_shape) && y < x + py_shape_bytes(a_shape);
+}
+
+static int check_overlap(struct plan_object *self, const struct py_ends *ends)
+{
+    for (int i = 0; i < ends->n_out; i++) {
+        const struct clcnn_io_info *info = clcnn_plan_output(self->handle, i), *other = NULL;
+        for (int j = 0; j < ends->n_in && !other; j++) {
+            const struct clcnn_io_info *input = clcnn_plan_input(self->handle, j);
+            if (overlaps(&ends->out[i], &info->shape, &ends->in[j], &input->shape))
+                other = input;
+        }
+        for (int j = 0; j < i && !other; j++) {
+            const struct clcnn_io_info *output = clcnn_plan_output(self->handle, j);
+            if (overlaps(&ends->out[i], &info->shape, &ends->out[j], &output->shape))
+                other = output;
+        }
+        if (other) {
+            py_error_format(self->state, CLCNN_E_VALUE, "output %s: shares memory with %s", info->name,
+                            other->name);
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int check_count(struct plan_object *self, const char *what, Py_ssize_t got, int expected)
+{
+    if (got == expected)
+        return 0;
+    py_error_format(self->state, CLCNN_E_VALUE, "this plan has %d %s%s, got %zd", expected, what,
+                    expected == 1 ? "" : "s", got);
+    return -1;
+}
+
+static int fill_outputs(struct plan_object *self, struct py_ends *ends)
+{
+    for (int i = 0; i < ends->n_out; i++) {
+        const struct clcnn_io_info *info = clcnn_plan_output(self->handle, i);
+        PyObject *item = PyList_GetItem(ends->outputs, i);
+        struct host_array host;
+        if (item != Py_None) {
+            if (parse_end(self, item, ARRAY_WRITE, info, &ends->out[i]) < 0)
+                return -1;
+            continue;
+        }
+        PyObject *made = py_array_new(&info->shape, &host);
+        if (!made || PyList_SetItem(ends->outputs, i, made) < 0)
+            return -1;
+        ends->out[i].host = host.data;
+    }
+    return 0;
+}
+
+int py_ends_parse(struct plan_object *self, PyObject *inputs, PyObject *outputs, struct py_ends *ends)
+{
+    ends->n_in = clcnn_plan_input_count(self->handle);
+    ends->n_out = clcnn_plan_output_count(self->handle);
+    ends->inputs = PySequence_Tuple(inputs);
+    ends->outputs = outputs == Py_None ? PyList_New(0) : PySequence_List(outputs);
+    ends->in = PyMem_Calloc((size_t)(ends->n_in + ends->n_out) + 1, sizeof *ends->in);
+    if (!ends->in)
+        PyErr_NoMemory();
+    if (!ends->inputs || !ends->outputs || !ends->in)
+        return -1;
+    ends->out = ends->in + ends->n_in;
+    for (int i = 0; outputs == Py_None && i < ends->n_out; i++)
+        if (PyList_Append(ends->outputs, Py_None) < 0)
+            return -1;
+    if (check_count(self, "input", PyTuple_Size(ends->inputs), ends->n_in) < 0 ||
+        check_count(self, "output", PyList_Size(ends->outputs), ends->n_out) < 0)
+        return -1;
+    for (int i = 0; i < ends->n_in; i++) {
+        const struct clcnn_io_info *info = clcnn_plan_input(self->handle, i);
+        if (parse_end(self, PyTuple_GetItem(ends->inputs, i), ARRAY_READ, info, &ends->in[i]) < 0)
+            return -1;
+    }
+    return fill_outputs(self, ends) < 0 ? -1 : check_overlap(self, ends);
+}

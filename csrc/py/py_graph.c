@@ -1,0 +1,304 @@
+/* py_graph.c: _core.Graph. Values are the core's small integers; clcnn.Graph dresses them. */
+#include "py.h"
+
+#define MAX_NODE_OUTPUTS 1024 /* `split` is the only operator with more than one */
+
+void py_graph_lock(struct graph_object *graph)
+{
+    PyThread_acquire_lock(graph->lock, WAIT_LOCK);
+}
+
+void py_graph_unlock(struct graph_object *graph)
+{
+    PyThread_release_lock(graph->lock);
+}
+
+/* Drops the GIL, takes the graph's lock, runs `call`, and undoes both. */
+#define LOCKED(self, call)                      \
+    Py_BEGIN_ALLOW_THREADS py_graph_lock(self); \
+    call;                                       \
+    py_graph_unlock(self);                      \
+    Py_END_ALLOW_THREADS
+
+static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {NULL};
+    struct state *state = py_state_of_type(type);
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, ":Graph", keys))
+        return NULL;
+    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct graph_object *self = (struct graph_object *)alloc(type, 0);
+    if (!self)
+        return NULL;
+    struct clcnn_err err = {0};
+    self->state = state;
+    self->kept = PyList_New(0);
+    self->lock = PyThread_allocate_lock();
+    if (!self->lock)
+        PyErr_NoMemory();
+    if (self->kept && self->lock && clcnn_graph_create(&self->handle, &err))
+        py_error_raise(state, &err);
+    if (!self->handle)
+        Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static int graph_traverse(PyObject *op, visitproc visit, void *arg)
+{
+    Py_VISIT(Py_TYPE(op));
+    Py_VISIT(((struct graph_object *)op)->kept);
+    return 0;
+}
+
+/* The arrays must outlive the core's graph, so a cycle is broken by ending that first. */
+static int graph_clear(PyObject *op)
+{
+    struct graph_object *self = (struct graph_object *)op;
+    clcnn_graph_free(self->handle);
+    self->handle = NULL;
+    Py_CLEAR(self->kept);
+    return 0;
+}
+
+static void graph_dealloc(PyObject *op)
+{
+    struct graph_object *self = (struct graph_object *)op;
+    PyObject_GC_UnTrack(op);
+    graph_clear(op);
+    if (self->lock)
+        PyThread_free_lock(self->lock);
+    py_free(op);
+}
+
+/* ---- building ---- */
+
+PyDoc_STRVAR(input_doc, "input($self, /, name, shape)\n--\n\n"
+                        "Adds an input and returns its value. Names are unique among inputs and constants.");
+
+static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"name", "shape", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    const char *name;
+    PyObject *shape_object;
+    struct clcnn_shape shape;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO:input", keys, &name, &shape_object))
+        return NULL;
+    PyObject *what = PyUnicode_FromFormat("input %s", name);
+    const char *what_text = what ? PyUnicode_AsUTF8AndSize(what, NULL) : NULL;
+    int rc = what_text ? py_shape_parse(self->state, shape_object, what_text, &shape) : -1;
+    Py_XDECREF(what);
+    if (rc < 0)
+        return NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    int value = -1;
+    LOCKED(self, status = clcnn_graph_input(self->handle, name, &shape, &value, &err))
+    return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
+}
+
+PyDoc_STRVAR(
+    constant_doc,
+    "constant($self, /, name, array)\n--\n\n"
+    "Adds a constant and returns its value. The array (C-contiguous float32) is kept, not copied: it must\n"
+    "not change as long as the graph lives. Raises DtypeError, ShapeError, ArgumentError.");
+
+static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"name", "array", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    const char *name;
+    PyObject *array;
+    struct host_array host;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO:constant", keys, &name, &array))
+        return NULL;
+    PyObject *what = PyUnicode_FromFormat("constant %s", name);
+    const char *what_text = what ? PyUnicode_AsUTF8AndSize(what, NULL) : NULL;
+    int rc = what_text ? py_array_view(self->state, array, ARRAY_READ, what_text, &host) : -1;
+    Py_XDECREF(what);
+    if (rc < 0 || PyList_Append(self->kept, array) < 0) /* first: another thread may compile at once */
+        return NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    int value = -1;
+    LOCKED(self, status = clcnn_graph_constant(self->handle, name, &host.shape, host.data, &value, &err))
+    return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
+}
+
+/* A sequence of int or None as value ids, -1 for None; PyMem_Free it. NULL with an exception. */
+static int *parse_values(struct state *state, const char *op, const char *name, PyObject *sequence,
+                         int *count)
+{
+    PyObject *items = PySequence_Tuple(sequence);
+    if (!items)
+        return NULL;
+    Py_ssize_t n = PyTuple_Size(items);
+    int *values = n < INT32_MAX ? PyMem_Calloc((size_t)n + 1, sizeof *values) : NULL;
+    if (!values)
+        PyErr_NoMemory();
+    for (Py_ssize_t i = 0; values && i < n; i++) {
+        PyObject *item = PyTuple_GetItem(items, i);
+        long value = item == Py_None ? -1 : PyLong_Check(item) ? PyLong_AsLong(item) : -2;
+        bool valid = item == Py_None || (value >= 0 && value <= INT32_MAX);
+        values[i] = (int)value;
+        if (valid)
+            continue;
+        PyErr_Clear();
+        py_error_format(state, CLCNN_E_VALUE,
+                        "%s %s: input %zd must be a value of this graph or None, got %R", op, name, i, item);
+        PyMem_Free(values);
+        values = NULL;
+    }
+    *count = (int)n;
+    Py_DECREF(items);
+    return values;
+}
+
+static PyObject *tuple_of_ints(const int *values, int count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; tuple && i < count; i++) {
+        PyObject *value = PyLong_FromLong(values[i]);
+        if (!value || PyTuple_SetItem(tuple, i, value) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+PyDoc_STRVAR(node_doc, "node($self, /, op, name, inputs, attrs)\n--\n\n"
+                       "Adds a node and returns the tuple of its outputs. inputs: values, None for an "
+                       "optional one that is absent.\n"
+                       "The operator's shape rule runs at once. Raises ArgumentError, ShapeError, DtypeError "
+                       "with the node's name.");
+
+static PyObject *graph_node(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"op", "name", "inputs", "attrs", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    const char *op_name, *name;
+    PyObject *inputs, *dict, *result = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ssOO!:node", keys, &op_name, &name, &inputs, &PyDict_Type,
+                                     &dict))
+        return NULL;
+    int input_count = 0, count = 0, outputs[MAX_NODE_OUTPUTS];
+    int *values = parse_values(self->state, op_name, name, inputs, &input_count);
+    struct attr_list attrs = {0};
+    if (values && py_attrs_parse(self->state, op_name, name, dict, &attrs) == 0) {
+        struct clcnn_err err = {0};
+        enum clcnn_status status;
+        LOCKED(self, status = clcnn_graph_node(self->handle, op_name, name, values, input_count, attrs.attr,
+                                               attrs.count, outputs, MAX_NODE_OUTPUTS, &count, &err))
+        result = status ? py_error_raise(self->state, &err) : tuple_of_ints(outputs, count);
+    }
+    py_attrs_free(&attrs);
+    PyMem_Free(values);
+    return result;
+}
+
+PyDoc_STRVAR(output_doc,
+             "output($self, /, value, name)\n--\n\nMakes a value an output of the graph, under this name.");
+
+static PyObject *graph_output(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"value", "name", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    int value;
+    const char *name;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "is:output", keys, &value, &name))
+        return NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    LOCKED(self, status = clcnn_graph_output(self->handle, value, name, &err))
+    return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+}
+
+/* ---- looking ---- */
+
+PyDoc_STRVAR(shape_doc, "shape($self, /, value)\n--\n\nShape of a value, a tuple of int.");
+
+static PyObject *graph_shape(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"value", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    int value;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:shape", keys, &value))
+        return NULL;
+    struct clcnn_shape shape;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    LOCKED(self, status = clcnn_graph_value_shape(self->handle, value, &shape, &err))
+    return status ? py_error_raise(self->state, &err) : py_shape_tuple(&shape);
+}
+
+/* The core only appends nodes, so what a node_info points to stays as long as the graph; no lock is held while Python
+ * objects are made, which may run finalizers. */
+static PyObject *node_row(struct graph_object *self, int i)
+{
+    struct clcnn_node_info info = {0};
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    LOCKED(self, status = clcnn_graph_node_info(self->handle, i, &info, &err))
+    if (status)
+        return py_error_raise(self->state, &err);
+    PyObject *inputs = tuple_of_ints(info.inputs, info.input_count);
+    PyObject *outputs = tuple_of_ints(info.outputs, info.output_count);
+    PyObject *row = inputs && outputs
+                        ? Py_BuildValue("{s:s, s:s, s:O, s:O, s:d}", "name", info.name, "op", info.op,
+                                        "inputs", inputs, "outputs", outputs, "macs", info.macs)
+                        : NULL;
+    Py_XDECREF(inputs);
+    Py_XDECREF(outputs);
+    return row;
+}
+
+PyDoc_STRVAR(
+    nodes_doc,
+    "nodes($self, /)\n--\n\n"
+    "Nodes in order, as dicts with name, op, inputs (-1 where absent), outputs, macs (multiply-adds).");
+
+static PyObject *graph_nodes(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct graph_object *self = (struct graph_object *)op;
+    int count;
+    LOCKED(self, count = clcnn_graph_node_count(self->handle))
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < count; i++) {
+        PyObject *row = node_row(self, i);
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+PyDoc_STRVAR(graph_doc,
+             "Graph()\n--\n\n"
+             "A network as values and nodes, with shapes inferred as it is built. Needs no device.");
+
+#define KEYWORDS(f) (PyCFunction)(void (*)(void)) f, METH_VARARGS | METH_KEYWORDS
+static PyMethodDef graph_methods[] = {
+    {"input", KEYWORDS(graph_input), input_doc},
+    {"constant", KEYWORDS(graph_constant), constant_doc},
+    {"node", KEYWORDS(graph_node), node_doc},
+    {"output", KEYWORDS(graph_output), output_doc},
+    {"shape", KEYWORDS(graph_shape), shape_doc},
+    {"nodes", graph_nodes, METH_NOARGS, nodes_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot graph_slots[] = {
+    {Py_tp_doc, (void *)graph_doc},
+    {Py_tp_new, graph_new},
+    {Py_tp_dealloc, graph_dealloc},
+    {Py_tp_traverse, graph_traverse},
+    {Py_tp_clear, graph_clear},
+    {Py_tp_methods, graph_methods},
+    {0, NULL},
+};
+
+PyType_Spec py_graph_spec = {
+    .name = "clcnn._core.Graph",
+    .basicsize = sizeof(struct graph_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = graph_slots,
+};

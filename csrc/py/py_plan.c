@@ -1,0 +1,372 @@
+/* py_plan.c: _core.Plan, part one: compiling, cloning and running. What a plan tells about itself is in py_report.c. */
+#include "py.h"
+
+#include <string.h>
+
+#define SLICE_MS 50.0 /* between looks at signals */
+
+/* ---- compile ---- */
+
+static int parse_precision(struct state *state, const char *name, enum clcnn_precision *out)
+{
+    static const struct {
+        const char *name;
+        enum clcnn_precision value;
+    } words[] = {{"strict", CLCNN_PRECISION_STRICT},
+                 {"highest", CLCNN_PRECISION_HIGHEST},
+                 {"high", CLCNN_PRECISION_HIGH},
+                 {"medium", CLCNN_PRECISION_MEDIUM}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (strcmp(words[i].name, name) == 0) {
+            *out = words[i].value;
+            return 0;
+        }
+    }
+    py_error_format(state, CLCNN_E_VALUE,
+                    "precision: must be 'strict', 'highest', 'high' or 'medium', got '%s'", name);
+    return -1;
+}
+
+/* A private copy of {layer: algorithm} and rows that point into it. Both to be released by the caller. */
+static int parse_overrides(struct state *state, PyObject *dict, PyObject **copy,
+                           struct clcnn_plan_options *options)
+{
+    *copy = dict ? PyDict_Copy(dict) : PyDict_New();
+    struct clcnn_override *rows = *copy ? PyMem_Calloc((size_t)PyDict_Size(*copy) + 1, sizeof *rows) : NULL;
+    options->overrides = rows;
+    if (!rows) {
+        if (*copy)
+            PyErr_NoMemory();
+        return -1;
+    }
+    PyObject *layer, *algo;
+    Py_ssize_t at = 0;
+    while (PyDict_Next(*copy, &at, &layer, &algo)) {
+        if (!PyUnicode_Check(layer) || !PyUnicode_Check(algo)) {
+            py_error_format(state, CLCNN_E_DTYPE,
+                            "overrides: expected {layer: algorithm} of strings, got %R: %R", layer, algo);
+            return -1;
+        }
+        struct clcnn_override *row = &rows[options->override_count];
+        row->layer = PyUnicode_AsUTF8AndSize(layer, NULL);
+        row->algo = PyUnicode_AsUTF8AndSize(algo, NULL);
+        if (!row->layer || !row->algo)
+            return -1;
+        options->override_count++;
+    }
+    return 0;
+}
+
+/* Takes ownership of the handle, also on failure. */
+static PyObject *wrap(PyTypeObject *type, struct state *state, struct device_object *device,
+                      struct clcnn_plan *handle)
+{
+    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct plan_object *self = (struct plan_object *)alloc(type, 0);
+    if (!self) {
+        clcnn_plan_free(handle);
+        return NULL;
+    }
+    self->state = state;
+    self->device = (struct device_object *)Py_NewRef((PyObject *)device);
+    self->handle = handle;
+    atomic_init(&self->runner, 0);
+    atomic_init(&self->closed, false);
+    return (PyObject *)self;
+}
+
+static PyObject *compile(PyTypeObject *type, struct state *state, struct device_object *device,
+                         struct graph_object *graph, const struct clcnn_plan_options *options)
+{
+    struct clcnn_plan *handle = NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    Py_BEGIN_ALLOW_THREADS py_graph_lock(graph);
+    status = clcnn_plan_compile(&handle, device->handle, graph->handle, options, &err);
+    py_graph_unlock(graph);
+    Py_END_ALLOW_THREADS return status ? py_error_raise(state, &err) : wrap(type, state, device, handle);
+}
+
+static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"device", "graph", "precision", "workspace_limit", "memory_limit", "overrides",
+                           "fuse",   "guard", NULL};
+    struct state *state = py_state_of_type(type);
+    PyObject *device, *graph, *workspace = NULL, *memory = NULL, *overrides = NULL, *copy = NULL,
+                              *made = NULL;
+    const char *precision = "highest";
+    int fuse = 1, guard = 0;
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!pp:Plan", keys, state->device_type,
+                                               &device, state->graph_type, &graph, &precision, &workspace,
+                                               &memory, &PyDict_Type, &overrides, &fuse, &guard))
+        return NULL;
+    struct clcnn_plan_options options = {.workspace_limit = 64 << 20, .fuse = fuse, .guard = guard};
+    uint64_t limit = options.workspace_limit;
+    if (parse_precision(state, precision, &options.precision) < 0 ||
+        (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||
+        (memory && py_bytes_parse(state, memory, "memory_limit", &options.memory_limit) < 0))
+        return NULL;
+    options.workspace_limit = (size_t)limit;
+    if (parse_overrides(state, overrides, &copy, &options) == 0)
+        made = compile(type, state, (struct device_object *)device, (struct graph_object *)graph, &options);
+    PyMem_Free((void *)options.overrides);
+    Py_XDECREF(copy);
+    return made;
+}
+
+static void plan_dealloc(PyObject *op)
+{
+    struct plan_object *self = (struct plan_object *)op;
+    Py_BEGIN_ALLOW_THREADS clcnn_plan_free(self->handle);
+    Py_END_ALLOW_THREADS Py_XDECREF(self->stranded);
+    Py_XDECREF(self->device);
+    py_free(op);
+}
+
+/* A signal handler may call back into the plan that its own thread is running: that would wait for itself. */
+static int enter(struct plan_object *self)
+{
+    if (atomic_load(&self->runner) != PyThread_get_thread_ident())
+        return 0;
+    py_error_format(self->state, CLCNN_E_STATE,
+                    "this plan is in the middle of a run in this thread (was it called from a"
+                    " signal handler?)");
+    return -1;
+}
+
+PyDoc_STRVAR(clone_doc,
+             "clone($self, /)\n--\n\n"
+             "A plan for another thread: shares weights and programs, has its own activations and queue.");
+
+static PyObject *plan_clone(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct plan_object *self = (struct plan_object *)op;
+    struct clcnn_plan *handle = NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status = clcnn_plan_clone(&handle, self->handle, &err);
+    Py_END_ALLOW_THREADS return status ? py_error_raise(self->state, &err)
+                                       : wrap(Py_TYPE(op), self->state, self->device, handle);
+}
+
+PyDoc_STRVAR(
+    close_doc,
+    "close($self, /)\n--\n\n"
+    "Gives the plan's device memory back; waits for a run in another thread. Closing twice is fine.");
+
+static PyObject *plan_close(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct plan_object *self = (struct plan_object *)op;
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS clcnn_plan_close(self->handle);
+    Py_END_ALLOW_THREADS atomic_store(&self->closed, true);
+    Py_RETURN_NONE;
+}
+
+static PyObject *plan_exit(PyObject *op, PyObject *Py_UNUSED(args))
+{
+    return plan_close(op, NULL);
+}
+
+/* ---- run ---- */
+
+/* Runs in slices; between them Python's signal handlers get their turn. -1 with an exception set by one of them. */
+static int run_slices(struct plan_object *self, const struct py_ends *ends, double deadline_ms,
+                      enum clcnn_status *status, struct clcnn_err *err)
+{
+    int rc = 0;
+    Py_BEGIN_ALLOW_THREADS *status = clcnn_plan_begin(self->handle, ends->in, ends->out, err);
+    Py_END_ALLOW_THREADS if (*status) return 0;
+    atomic_store(&self->runner, PyThread_get_thread_ident());
+    do {
+        Py_BEGIN_ALLOW_THREADS *status = clcnn_plan_advance(self->handle, SLICE_MS, deadline_ms, err);
+        Py_END_ALLOW_THREADS if (*status == CLCNN_PENDING && (rc = PyErr_CheckSignals()) < 0)
+        {
+            Py_BEGIN_ALLOW_THREADS clcnn_plan_cancel(self->handle);
+            Py_END_ALLOW_THREADS
+        }
+    } while (rc == 0 && *status == CLCNN_PENDING);
+    atomic_store(&self->runner, 0);
+    return rc;
+}
+
+static int parse_timeout(struct plan_object *self, PyObject *timeout, double *deadline_ms)
+{
+    *deadline_ms = 0;
+    if (timeout == Py_None)
+        return 0;
+    double seconds = PyFloat_AsDouble(timeout);
+    if (seconds == -1.0 && PyErr_Occurred())
+        return -1;
+    if (!(seconds > 0)) {
+        py_error_format(self->state, CLCNN_E_VALUE,
+                        "timeout: must be a positive number of seconds or None, got %R", timeout);
+        return -1;
+    }
+    *deadline_ms = seconds * 1e3;
+    return 0;
+}
+
+PyDoc_STRVAR(run_doc, "run($self, /, inputs, outputs=None, timeout=None)\n--\n\n"
+                      "One inference. inputs: a NumPy array or Tensor for each of `inputs`; outputs: for "
+                      "each of `outputs` None (a new\n"
+                      "array), an array or a Tensor. Returns the list of outputs. timeout: seconds.\n\n"
+                      "Raises ShapeError, DtypeError, ArgumentError, DeviceError, StateError, "
+                      "RunTimeoutError, and what a signal handler\n"
+                      "raises (KeyboardInterrupt); after that the plan can be used again.");
+
+static PyObject *plan_run(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"inputs", "outputs", "timeout", NULL};
+    struct plan_object *self = (struct plan_object *)op;
+    PyObject *inputs, *outputs = Py_None, *timeout = Py_None, *result = NULL;
+    struct py_ends ends = {0};
+    double deadline_ms;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:run", keys, &inputs, &outputs, &timeout))
+        return NULL;
+    if (parse_timeout(self, timeout, &deadline_ms) < 0 || enter(self) < 0)
+        return NULL;
+    if (py_ends_parse(self, inputs, outputs, &ends) == 0) {
+        struct clcnn_err err = {0};
+        enum clcnn_status status = CLCNN_OK;
+        if (run_slices(self, &ends, deadline_ms, &status, &err) < 0)
+            clcnn_err_clear(&err);
+        else if (status == CLCNN_OK)
+            result = Py_NewRef(ends.outputs);
+        else
+            py_error_raise(self->state, &err);
+        if (status == CLCNN_E_TIMEOUT) {
+            PyObject *type, *value, *trace;
+            PyErr_Fetch(&type, &value, &trace);
+            Py_XSETREF(self->stranded, PyTuple_Pack(2, ends.inputs, ends.outputs));
+            PyErr_Restore(type, value, trace);
+        }
+    }
+    py_ends_free(&ends);
+    return result;
+}
+
+PyDoc_STRVAR(
+    profile_doc,
+    "profile($self, /, inputs)\n--\n\n"
+    "One run with device events: (outputs, [(start_ns, end_ns)] for each of steps(), from the first start).");
+
+static PyObject *profile_times(const uint64_t *ns, int steps)
+{
+    PyObject *times = PyList_New(0);
+    for (int i = 0; times && i < steps; i++) {
+        PyObject *row = Py_BuildValue("(KK)", (unsigned long long)ns[i], (unsigned long long)ns[steps + i]);
+        if (!row || PyList_Append(times, row) < 0)
+            Py_CLEAR(times);
+        Py_XDECREF(row);
+    }
+    return times;
+}
+
+static PyObject *plan_profile(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"inputs", NULL};
+    struct plan_object *self = (struct plan_object *)op;
+    PyObject *inputs, *result = NULL;
+    struct py_ends ends = {0};
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:profile", keys, &inputs) || enter(self) < 0)
+        return NULL;
+    struct clcnn_plan_stats stats;
+    Py_BEGIN_ALLOW_THREADS clcnn_plan_get_stats(self->handle, &stats);
+    Py_END_ALLOW_THREADS uint64_t *ns = PyMem_Calloc(2 * (size_t)stats.step_count + 1, sizeof *ns);
+    if (!ns)
+        PyErr_NoMemory();
+    if (ns && py_ends_parse(self, inputs, Py_None, &ends) == 0) {
+        struct clcnn_err err = {0};
+        enum clcnn_status status;
+        Py_BEGIN_ALLOW_THREADS status =
+            clcnn_plan_profile(self->handle, ends.in, ends.out, ns, ns + stats.step_count, &err);
+        Py_END_ALLOW_THREADS if (status)
+        {
+            py_error_raise(self->state, &err);
+        }
+        else
+        {
+            PyObject *times = profile_times(ns, stats.step_count);
+            result = times ? Py_BuildValue("(OO)", ends.outputs, times) : NULL;
+            Py_XDECREF(times);
+        }
+    }
+    PyMem_Free(ns);
+    py_ends_free(&ends);
+    return result;
+}
+
+PyDoc_STRVAR(
+    check_guards_doc,
+    "check_guards($self, /)\n--\n\n"
+    "For plans compiled with guard=True: raises SystemError naming the buffer that a kernel overran.");
+
+static PyObject *plan_check_guards(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct plan_object *self = (struct plan_object *)op;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    if (enter(self) < 0)
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS status = clcnn_plan_check_guards(self->handle, &err);
+    Py_END_ALLOW_THREADS return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+}
+
+static PyObject *get_device(PyObject *op, void *Py_UNUSED(closure))
+{
+    return Py_NewRef((PyObject *)((struct plan_object *)op)->device);
+}
+
+static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(atomic_load(&((struct plan_object *)op)->closed));
+}
+
+PyDoc_STRVAR(
+    plan_doc,
+    "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
+    "fuse=True,"
+    " guard=False)\n--\n\n"
+    "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n\n"
+    "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "
+    "StateError.");
+
+#define KEYWORDS(f) (PyCFunction)(void (*)(void)) f, METH_VARARGS | METH_KEYWORDS
+static PyMethodDef plan_methods[] = {
+    {"run", KEYWORDS(plan_run), run_doc},
+    {"profile", KEYWORDS(plan_profile), profile_doc},
+    {"clone", plan_clone, METH_NOARGS, clone_doc},
+    {"close", plan_close, METH_NOARGS, close_doc},
+    {"check_guards", plan_check_guards, METH_NOARGS, check_guards_doc},
+    {"steps", py_plan_steps, METH_NOARGS, py_plan_steps_doc},
+    {"layers", py_plan_layers, METH_NOARGS, py_plan_layers_doc},
+    {"rewrites", py_plan_rewrites, METH_NOARGS, py_plan_rewrites_doc},
+    {"stats", py_plan_stats, METH_NOARGS, py_plan_stats_doc},
+    {"__enter__", py_enter, METH_NOARGS, "__enter__($self, /)\n--\n\n"},
+    {"__exit__", plan_exit, METH_VARARGS, "__exit__($self, /, *args)\n--\n\n"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef plan_getset[] = {
+    {"inputs", py_plan_inputs, NULL, "Inputs, a list of (name, shape).", NULL},
+    {"outputs", py_plan_outputs, NULL, "Outputs, a list of (name, shape).", NULL},
+    {"device", get_device, NULL, "The device that the plan was compiled for.", NULL},
+    {"closed", get_closed, NULL, "Whether close() was called.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot plan_slots[] = {
+    {Py_tp_doc, (void *)plan_doc}, {Py_tp_new, plan_new},       {Py_tp_dealloc, plan_dealloc},
+    {Py_tp_methods, plan_methods}, {Py_tp_getset, plan_getset}, {0, NULL},
+};
+
+PyType_Spec py_plan_spec = {
+    .name = "clcnn._core.Plan",
+    .basicsize = sizeof(struct plan_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = plan_slots,
+};

@@ -1,0 +1,220 @@
+/* py_tensor.c: _core.Tensor, float32 values in a device buffer. */
+#include "py.h"
+
+static int shape_checked(struct state *state, PyObject *object, struct clcnn_shape *shape, size_t *bytes)
+{
+    if (py_shape_parse(state, object, "Tensor", shape) < 0)
+        return -1;
+    *bytes = py_shape_bytes(shape);
+    if (*bytes == 0)
+        py_error_format(state, CLCNN_E_SHAPE, "Tensor: shape %R takes more bytes than an address has",
+                        object);
+    return *bytes ? 0 : -1;
+}
+
+static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"device", "shape", NULL};
+    struct state *state = py_state_of_type(type);
+    PyObject *device, *shape_object;
+    struct clcnn_shape shape;
+    size_t bytes;
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O:Tensor", keys, state->device_type, &device,
+                                               &shape_object))
+        return NULL;
+    if (shape_checked(state, shape_object, &shape, &bytes) < 0)
+        return NULL;
+    struct clcnn_buffer *handle = NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    Py_BEGIN_ALLOW_THREADS status =
+        clcnn_buffer_create(&handle, ((struct device_object *)device)->handle, bytes, &err);
+    Py_END_ALLOW_THREADS if (status) return py_error_raise(state, &err);
+    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    struct tensor_object *self = (struct tensor_object *)alloc(type, 0);
+    if (!self) {
+        clcnn_buffer_free(handle);
+        return NULL;
+    }
+    self->state = state;
+    self->device = (struct device_object *)Py_NewRef(device);
+    self->handle = handle;
+    self->shape = shape;
+    atomic_init(&self->closed, false);
+    return (PyObject *)self;
+}
+
+static void tensor_dealloc(PyObject *op)
+{
+    struct tensor_object *self = (struct tensor_object *)op;
+    Py_BEGIN_ALLOW_THREADS clcnn_buffer_free(self->handle);
+    Py_END_ALLOW_THREADS Py_XDECREF(self->device);
+    py_free(op);
+}
+
+/* ---- methods ---- */
+
+/* An array that fits the tensor. */
+static int view(struct tensor_object *self, PyObject *array, enum array_use use, struct host_array *out)
+{
+    if (py_array_view(self->state, array, use, "Tensor", out) < 0)
+        return -1;
+    return py_shape_equal(&self->shape, &out->shape)
+               ? 0
+               : py_shape_mismatch(self->state, "Tensor", &self->shape, &out->shape);
+}
+
+PyDoc_STRVAR(write_doc,
+             "write($self, /, array)\n--\n\n"
+             "Copies a C-contiguous float32 array of the tensor's shape to the device.\n\n"
+             "Raises DtypeError, ShapeError, ArgumentError (not contiguous), DeviceError, StateError.");
+
+static PyObject *tensor_write(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"array", NULL};
+    struct tensor_object *self = (struct tensor_object *)op;
+    PyObject *array;
+    struct host_array host;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:write", keys, &array) ||
+        view(self, array, ARRAY_READ, &host) < 0)
+        return NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    Py_BEGIN_ALLOW_THREADS status = clcnn_buffer_write(self->handle, 0, host.data, host.bytes, &err);
+    Py_END_ALLOW_THREADS return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+}
+
+PyDoc_STRVAR(read_doc, "read($self, /, out=None)\n--\n\n"
+                       "Copies the tensor to the host: into `out` (C-contiguous, writable, float32, same "
+                       "shape) or a new array.\n\n"
+                       "Raises DtypeError, ShapeError, ArgumentError, DeviceError, StateError.");
+
+static PyObject *tensor_read(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"out", NULL};
+    struct tensor_object *self = (struct tensor_object *)op;
+    PyObject *out = Py_None;
+    struct host_array host;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:read", keys, &out))
+        return NULL;
+    if (out != Py_None && view(self, out, ARRAY_WRITE, &host) < 0)
+        return NULL;
+    PyObject *array = out != Py_None ? Py_NewRef(out) : py_array_new(&self->shape, &host);
+    if (!array)
+        return NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    Py_BEGIN_ALLOW_THREADS status = clcnn_buffer_read(self->handle, 0, host.data, host.bytes, &err);
+    Py_END_ALLOW_THREADS if (status)
+    {
+        Py_DECREF(array);
+        return py_error_raise(self->state, &err);
+    }
+    return array;
+}
+
+PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\nGives the device memory back. Closing twice is fine.");
+
+static PyObject *tensor_close(PyObject *op, PyObject *Py_UNUSED(unused))
+{
+    struct tensor_object *self = (struct tensor_object *)op;
+    Py_BEGIN_ALLOW_THREADS clcnn_buffer_close(self->handle);
+    Py_END_ALLOW_THREADS atomic_store(&self->closed, true);
+    Py_RETURN_NONE;
+}
+
+static PyObject *tensor_exit(PyObject *op, PyObject *Py_UNUSED(args))
+{
+    return tensor_close(op, NULL);
+}
+
+static PyObject *tensor_repr(PyObject *op)
+{
+    struct tensor_object *self = (struct tensor_object *)op;
+    PyObject *shape = py_shape_tuple(&self->shape);
+    PyObject *text = shape ? PyUnicode_FromFormat("<clcnn.Tensor %R float32 on %s%s>", shape,
+                                                  clcnn_device_get_info(self->device->handle)->name,
+                                                  atomic_load(&self->closed) ? ", closed" : "")
+                           : NULL;
+    Py_XDECREF(shape);
+    return text;
+}
+
+/* ---- attributes ---- */
+
+static PyObject *get_shape(PyObject *op, void *Py_UNUSED(closure))
+{
+    return py_shape_tuple(&((struct tensor_object *)op)->shape);
+}
+
+static PyObject *get_ndim(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLong(((struct tensor_object *)op)->shape.rank);
+}
+
+static PyObject *get_size(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(py_shape_bytes(&((struct tensor_object *)op)->shape) / sizeof(float));
+}
+
+static PyObject *get_nbytes(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(py_shape_bytes(&((struct tensor_object *)op)->shape));
+}
+
+static PyObject *get_dtype(PyObject *Py_UNUSED(op), void *Py_UNUSED(closure))
+{
+    return py_array_dtype();
+}
+
+static PyObject *get_device(PyObject *op, void *Py_UNUSED(closure))
+{
+    return Py_NewRef(((struct tensor_object *)op)->device);
+}
+
+static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
+{
+    return PyBool_FromLong(atomic_load(&((struct tensor_object *)op)->closed));
+}
+
+PyDoc_STRVAR(tensor_doc,
+             "Tensor(device, shape)\n--\n\n"
+             "Float32 values in device memory, in C order, not initialised.\n\n"
+             "Raises ShapeError, DeviceMemoryError (the device's memory_limit counts), StateError.");
+
+static PyMethodDef tensor_methods[] = {
+    {"write", (PyCFunction)(void (*)(void))tensor_write, METH_VARARGS | METH_KEYWORDS, write_doc},
+    {"read", (PyCFunction)(void (*)(void))tensor_read, METH_VARARGS | METH_KEYWORDS, read_doc},
+    {"close", tensor_close, METH_NOARGS, close_doc},
+    {"__enter__", py_enter, METH_NOARGS, "__enter__($self, /)\n--\n\n"},
+    {"__exit__", tensor_exit, METH_VARARGS, "__exit__($self, /, *args)\n--\n\n"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef tensor_getset[] = {
+    {"shape", get_shape, NULL, "Shape, a tuple of int.", NULL},
+    {"ndim", get_ndim, NULL, "Number of dimensions.", NULL},
+    {"size", get_size, NULL, "Number of elements.", NULL},
+    {"nbytes", get_nbytes, NULL, "Bytes of device memory.", NULL},
+    {"dtype", get_dtype, NULL, "numpy.dtype(\"float32\"), always.", NULL},
+    {"device", get_device, NULL, "The device that holds the values.", NULL},
+    {"closed", get_closed, NULL, "Whether close() was called.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot tensor_slots[] = {
+    {Py_tp_doc, (void *)tensor_doc},
+    {Py_tp_new, tensor_new},
+    {Py_tp_dealloc, tensor_dealloc},
+    {Py_tp_repr, tensor_repr},
+    {Py_tp_methods, tensor_methods},
+    {Py_tp_getset, tensor_getset},
+    {0, NULL},
+};
+
+PyType_Spec py_tensor_spec = {
+    .name = "clcnn._core.Tensor",
+    .basicsize = sizeof(struct tensor_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = tensor_slots,
+};
