@@ -57,8 +57,9 @@ static PyObject *devices(PyObject *module, PyObject *Py_UNUSED(unused))
     size_t count = 0;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    Py_BEGIN_ALLOW_THREADS status = clcnn_device_list(&info, &count, &err);
-    Py_END_ALLOW_THREADS if (status) return py_error_raise(PyModule_GetState(module), &err);
+    WITHOUT_GIL(status = clcnn_device_list(&info, &count, &err));
+    if (status)
+        return py_error_raise(PyModule_GetState(module), &err);
     PyObject *list = PyList_New(0);
     for (size_t i = 0; list && i < count; i++) {
         PyObject *dict = py_device_info_dict(&info[i]);

@@ -48,9 +48,16 @@ struct plan_object {
     struct device_object *device; /* strong */
     struct clcnn_plan *handle;
     atomic_ulong runner; /* thread inside run(), 0 for none */
-    PyObject *stranded;  /* arrays of a run that timed out, which the device may still touch */
     atomic_bool closed;
 };
+
+/* The second to fourth move around a core call. */
+#define WITHOUT_GIL(call)                           \
+    do {                                            \
+        PyThreadState *save_ = PyEval_SaveThread(); \
+        call;                                       \
+        PyEval_RestoreThread(save_);                \
+    } while (0)
 
 /* ---- py_error.c ---- */
 int py_error_init(PyObject *module, struct state *state);
@@ -98,8 +105,10 @@ void py_attrs_free(struct attr_list *list);
 /* ---- one type a file ---- */
 extern PyType_Spec py_device_spec, py_tensor_spec, py_graph_spec, py_plan_spec;
 PyObject *py_device_info_dict(const struct clcnn_device_info *info);
-void py_graph_lock(struct graph_object *graph);   /* call without the GIL */
-void py_graph_unlock(struct graph_object *graph); /* call without the GIL */
+void py_graph_lock(struct graph_object *graph);
+void py_graph_unlock(struct graph_object *graph);
+/* Runs a core call with the graph's lock held and the GIL dropped. */
+#define WITH_GRAPH(graph, call) WITHOUT_GIL(py_graph_lock(graph); call; py_graph_unlock(graph))
 
 /* ---- py_ends.c ---- */
 struct py_ends {

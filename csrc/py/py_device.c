@@ -115,8 +115,9 @@ static PyObject *device_open(PyTypeObject *type, struct state *state, const char
     struct clcnn_device *handle = NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    Py_BEGIN_ALLOW_THREADS status = clcnn_device_open(&handle, selector, options, &err);
-    Py_END_ALLOW_THREADS if (status) return py_error_raise(state, &err);
+    WITHOUT_GIL(status = clcnn_device_open(&handle, selector, options, &err));
+    if (status)
+        return py_error_raise(state, &err);
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct device_object *self = (struct device_object *)alloc(type, 0);
     if (!self) {
@@ -158,8 +159,8 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 static void device_dealloc(PyObject *op)
 {
     struct device_object *self = (struct device_object *)op;
-    Py_BEGIN_ALLOW_THREADS clcnn_device_free(self->handle);
-    Py_END_ALLOW_THREADS py_free(op);
+    WITHOUT_GIL(clcnn_device_free(self->handle));
+    py_free(op);
 }
 
 /* ---- methods ---- */
@@ -173,8 +174,8 @@ PyDoc_STRVAR(
 static PyObject *device_stats(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct clcnn_device_stats stats;
-    Py_BEGIN_ALLOW_THREADS clcnn_device_get_stats(((struct device_object *)op)->handle, &stats);
-    Py_END_ALLOW_THREADS return Py_BuildValue(
+    WITHOUT_GIL(clcnn_device_get_stats(((struct device_object *)op)->handle, &stats));
+    return Py_BuildValue(
         "{s:K, s:K, s:K, s:K, s:K, s:K}", "bytes_now", (unsigned long long)stats.bytes_now, "bytes_peak",
         (unsigned long long)stats.bytes_peak, "weights_bytes", (unsigned long long)stats.weights_bytes,
         "programs_built", (unsigned long long)stats.programs_built, "programs_loaded",
@@ -197,8 +198,8 @@ static PyObject *device_finish(PyObject *op, PyObject *Py_UNUSED(unused))
     struct device_object *self = (struct device_object *)op;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    Py_BEGIN_ALLOW_THREADS status = clcnn_device_finish(self->handle, &err);
-    Py_END_ALLOW_THREADS return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+    WITHOUT_GIL(status = clcnn_device_finish(self->handle, &err));
+    return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
 PyDoc_STRVAR(close_doc,
@@ -209,8 +210,8 @@ PyDoc_STRVAR(close_doc,
 static PyObject *device_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct device_object *self = (struct device_object *)op;
-    Py_BEGIN_ALLOW_THREADS clcnn_device_close(self->handle);
-    Py_END_ALLOW_THREADS atomic_store(&self->closed, true);
+    WITHOUT_GIL(clcnn_device_close(self->handle));
+    atomic_store(&self->closed, true);
     Py_RETURN_NONE;
 }
 

@@ -13,13 +13,6 @@ void py_graph_unlock(struct graph_object *graph)
     PyThread_release_lock(graph->lock);
 }
 
-/* Drops the GIL, takes the graph's lock, runs `call`, and undoes both. */
-#define LOCKED(self, call)                      \
-    Py_BEGIN_ALLOW_THREADS py_graph_lock(self); \
-    call;                                       \
-    py_graph_unlock(self);                      \
-    Py_END_ALLOW_THREADS
-
 static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {NULL};
@@ -93,7 +86,7 @@ static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
     struct clcnn_err err = {0};
     enum clcnn_status status;
     int value = -1;
-    LOCKED(self, status = clcnn_graph_input(self->handle, name, &shape, &value, &err))
+    WITH_GRAPH(self, status = clcnn_graph_input(self->handle, name, &shape, &value, &err));
     return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
 }
 
@@ -121,7 +114,7 @@ static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
     struct clcnn_err err = {0};
     enum clcnn_status status;
     int value = -1;
-    LOCKED(self, status = clcnn_graph_constant(self->handle, name, &host.shape, host.data, &value, &err))
+    WITH_GRAPH(self, status = clcnn_graph_constant(self->handle, name, &host.shape, host.data, &value, &err));
     return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
 }
 
@@ -186,8 +179,9 @@ static PyObject *graph_node(PyObject *op, PyObject *args, PyObject *kwargs)
     if (values && py_attrs_parse(self->state, op_name, name, dict, &attrs) == 0) {
         struct clcnn_err err = {0};
         enum clcnn_status status;
-        LOCKED(self, status = clcnn_graph_node(self->handle, op_name, name, values, input_count, attrs.attr,
-                                               attrs.count, outputs, MAX_NODE_OUTPUTS, &count, &err))
+        WITH_GRAPH(self,
+                   status = clcnn_graph_node(self->handle, op_name, name, values, input_count, attrs.attr,
+                                             attrs.count, outputs, MAX_NODE_OUTPUTS, &count, &err));
         result = status ? py_error_raise(self->state, &err) : tuple_of_ints(outputs, count);
     }
     py_attrs_free(&attrs);
@@ -208,7 +202,7 @@ static PyObject *graph_output(PyObject *op, PyObject *args, PyObject *kwargs)
         return NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    LOCKED(self, status = clcnn_graph_output(self->handle, value, name, &err))
+    WITH_GRAPH(self, status = clcnn_graph_output(self->handle, value, name, &err));
     return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
@@ -226,7 +220,7 @@ static PyObject *graph_shape(PyObject *op, PyObject *args, PyObject *kwargs)
     struct clcnn_shape shape;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    LOCKED(self, status = clcnn_graph_value_shape(self->handle, value, &shape, &err))
+    WITH_GRAPH(self, status = clcnn_graph_value_shape(self->handle, value, &shape, &err));
     return status ? py_error_raise(self->state, &err) : py_shape_tuple(&shape);
 }
 
@@ -237,7 +231,7 @@ static PyObject *node_row(struct graph_object *self, int i)
     struct clcnn_node_info info = {0};
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    LOCKED(self, status = clcnn_graph_node_info(self->handle, i, &info, &err))
+    WITH_GRAPH(self, status = clcnn_graph_node_info(self->handle, i, &info, &err));
     if (status)
         return py_error_raise(self->state, &err);
     PyObject *inputs = tuple_of_ints(info.inputs, info.input_count);
@@ -260,7 +254,7 @@ static PyObject *graph_nodes(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct graph_object *self = (struct graph_object *)op;
     int count;
-    LOCKED(self, count = clcnn_graph_node_count(self->handle))
+    WITH_GRAPH(self, count = clcnn_graph_node_count(self->handle));
     PyObject *list = PyList_New(0);
     for (int i = 0; list && i < count; i++) {
         PyObject *row = node_row(self, i);

@@ -81,10 +81,8 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
     struct clcnn_plan *handle = NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    Py_BEGIN_ALLOW_THREADS py_graph_lock(graph);
-    status = clcnn_plan_compile(&handle, device->handle, graph->handle, options, &err);
-    py_graph_unlock(graph);
-    Py_END_ALLOW_THREADS return status ? py_error_raise(state, &err) : wrap(type, state, device, handle);
+    WITH_GRAPH(graph, status = clcnn_plan_compile(&handle, device->handle, graph->handle, options, &err));
+    return status ? py_error_raise(state, &err) : wrap(type, state, device, handle);
 }
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -117,8 +115,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static void plan_dealloc(PyObject *op)
 {
     struct plan_object *self = (struct plan_object *)op;
-    Py_BEGIN_ALLOW_THREADS clcnn_plan_free(self->handle);
-    Py_END_ALLOW_THREADS Py_XDECREF(self->stranded);
+    WITHOUT_GIL(clcnn_plan_free(self->handle));
     Py_XDECREF(self->device);
     py_free(op);
 }
@@ -146,9 +143,8 @@ static PyObject *plan_clone(PyObject *op, PyObject *Py_UNUSED(unused))
     enum clcnn_status status;
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = clcnn_plan_clone(&handle, self->handle, &err);
-    Py_END_ALLOW_THREADS return status ? py_error_raise(self->state, &err)
-                                       : wrap(Py_TYPE(op), self->state, self->device, handle);
+    WITHOUT_GIL(status = clcnn_plan_clone(&handle, self->handle, &err));
+    return status ? py_error_raise(self->state, &err) : wrap(Py_TYPE(op), self->state, self->device, handle);
 }
 
 PyDoc_STRVAR(
@@ -161,8 +157,8 @@ static PyObject *plan_close(PyObject *op, PyObject *Py_UNUSED(unused))
     struct plan_object *self = (struct plan_object *)op;
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS clcnn_plan_close(self->handle);
-    Py_END_ALLOW_THREADS atomic_store(&self->closed, true);
+    WITHOUT_GIL(clcnn_plan_close(self->handle));
+    atomic_store(&self->closed, true);
     Py_RETURN_NONE;
 }
 
@@ -178,15 +174,14 @@ static int run_slices(struct plan_object *self, const struct py_ends *ends, doub
                       enum clcnn_status *status, struct clcnn_err *err)
 {
     int rc = 0;
-    Py_BEGIN_ALLOW_THREADS *status = clcnn_plan_begin(self->handle, ends->in, ends->out, err);
-    Py_END_ALLOW_THREADS if (*status) return 0;
+    WITHOUT_GIL(*status = clcnn_plan_begin(self->handle, ends->in, ends->out, err));
+    if (*status)
+        return 0;
     atomic_store(&self->runner, PyThread_get_thread_ident());
     do {
-        Py_BEGIN_ALLOW_THREADS *status = clcnn_plan_advance(self->handle, SLICE_MS, deadline_ms, err);
-        Py_END_ALLOW_THREADS if (*status == CLCNN_PENDING && (rc = PyErr_CheckSignals()) < 0)
-        {
-            Py_BEGIN_ALLOW_THREADS clcnn_plan_cancel(self->handle);
-            Py_END_ALLOW_THREADS
+        WITHOUT_GIL(*status = clcnn_plan_advance(self->handle, SLICE_MS, deadline_ms, err));
+        if (*status == CLCNN_PENDING && (rc = PyErr_CheckSignals()) < 0) {
+            WITHOUT_GIL(clcnn_plan_cancel(self->handle));
         }
     } while (rc == 0 && *status == CLCNN_PENDING);
     atomic_store(&self->runner, 0);
@@ -238,12 +233,6 @@ static PyObject *plan_run(PyObject *op, PyObject *args, PyObject *kwargs)
             result = Py_NewRef(ends.outputs);
         else
             py_error_raise(self->state, &err);
-        if (status == CLCNN_E_TIMEOUT) {
-            PyObject *type, *value, *trace;
-            PyErr_Fetch(&type, &value, &trace);
-            Py_XSETREF(self->stranded, PyTuple_Pack(2, ends.inputs, ends.outputs));
-            PyErr_Restore(type, value, trace);
-        }
     }
     py_ends_free(&ends);
     return result;
@@ -275,21 +264,18 @@ static PyObject *plan_profile(PyObject *op, PyObject *args, PyObject *kwargs)
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:profile", keys, &inputs) || enter(self) < 0)
         return NULL;
     struct clcnn_plan_stats stats;
-    Py_BEGIN_ALLOW_THREADS clcnn_plan_get_stats(self->handle, &stats);
-    Py_END_ALLOW_THREADS uint64_t *ns = PyMem_Calloc(2 * (size_t)stats.step_count + 1, sizeof *ns);
+    WITHOUT_GIL(clcnn_plan_get_stats(self->handle, &stats));
+    uint64_t *ns = PyMem_Calloc(2 * (size_t)stats.step_count + 1, sizeof *ns);
     if (!ns)
         PyErr_NoMemory();
     if (ns && py_ends_parse(self, inputs, Py_None, &ends) == 0) {
         struct clcnn_err err = {0};
         enum clcnn_status status;
-        Py_BEGIN_ALLOW_THREADS status =
-            clcnn_plan_profile(self->handle, ends.in, ends.out, ns, ns + stats.step_count, &err);
-        Py_END_ALLOW_THREADS if (status)
-        {
+        WITHOUT_GIL(status =
+                        clcnn_plan_profile(self->handle, ends.in, ends.out, ns, ns + stats.step_count, &err));
+        if (status) {
             py_error_raise(self->state, &err);
-        }
-        else
-        {
+        } else {
             PyObject *times = profile_times(ns, stats.step_count);
             result = times ? Py_BuildValue("(OO)", ends.outputs, times) : NULL;
             Py_XDECREF(times);
@@ -312,8 +298,8 @@ static PyObject *plan_check_guards(PyObject *op, PyObject *Py_UNUSED(unused))
     enum clcnn_status status;
     if (enter(self) < 0)
         return NULL;
-    Py_BEGIN_ALLOW_THREADS status = clcnn_plan_check_guards(self->handle, &err);
-    Py_END_ALLOW_THREADS return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+    WITHOUT_GIL(status = clcnn_plan_check_guards(self->handle, &err));
+    return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
 static PyObject *get_device(PyObject *op, void *Py_UNUSED(closure))

@@ -46,8 +46,7 @@ PyObject *py_plan_outputs(PyObject *op, void *Py_UNUSED(closure))
 
 static void read_stats(struct plan_object *self, struct clcnn_plan_stats *stats)
 {
-    Py_BEGIN_ALLOW_THREADS clcnn_plan_get_stats(self->handle, stats);
-    Py_END_ALLOW_THREADS
+    WITHOUT_GIL(clcnn_plan_get_stats(self->handle, stats));
 }
 
 const char py_plan_stats_doc[] = "stats($self, /)\n--\n\n"
@@ -78,8 +77,8 @@ static PyObject *step_row(struct plan_object *self, int i)
     struct clcnn_err err = {0};
     if (clcnn_plan_step_info(self->handle, i, &s, &err))
         return py_error_raise(self->state, &err);
-    return Py_BuildValue("{s:s, s:s, s:s, s:s, s:s, s:n, s:n, s:d, s:d}", "layer", s.layer, "op", s.op,
-                         "algo", s.algo, "kernel", s.kernel, "defines", s.defines, "groups",
+    return Py_BuildValue("{s:s, s:s, s:s, s:s, s:s, s:s, s:n, s:n, s:d, s:d}", "layer", s.layer, "op", s.op,
+                         "algo", s.algo, "kernel", s.kernel, "entry", s.entry, "defines", s.defines, "groups",
                          (Py_ssize_t)s.groups, "group_size", (Py_ssize_t)s.group_size, "macs", s.macs,
                          "bytes", s.bytes);
 }

@@ -27,9 +27,9 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     struct clcnn_buffer *handle = NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    Py_BEGIN_ALLOW_THREADS status =
-        clcnn_buffer_create(&handle, ((struct device_object *)device)->handle, bytes, &err);
-    Py_END_ALLOW_THREADS if (status) return py_error_raise(state, &err);
+    WITHOUT_GIL(status = clcnn_buffer_create(&handle, ((struct device_object *)device)->handle, bytes, &err));
+    if (status)
+        return py_error_raise(state, &err);
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct tensor_object *self = (struct tensor_object *)alloc(type, 0);
     if (!self) {
@@ -47,8 +47,8 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 static void tensor_dealloc(PyObject *op)
 {
     struct tensor_object *self = (struct tensor_object *)op;
-    Py_BEGIN_ALLOW_THREADS clcnn_buffer_free(self->handle);
-    Py_END_ALLOW_THREADS Py_XDECREF(self->device);
+    WITHOUT_GIL(clcnn_buffer_free(self->handle));
+    Py_XDECREF(self->device);
     py_free(op);
 }
 
@@ -80,8 +80,8 @@ static PyObject *tensor_write(PyObject *op, PyObject *args, PyObject *kwargs)
         return NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    Py_BEGIN_ALLOW_THREADS status = clcnn_buffer_write(self->handle, 0, host.data, host.bytes, &err);
-    Py_END_ALLOW_THREADS return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+    WITHOUT_GIL(status = clcnn_buffer_write(self->handle, 0, host.data, host.bytes, &err));
+    return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
 PyDoc_STRVAR(read_doc, "read($self, /, out=None)\n--\n\n"
@@ -104,9 +104,8 @@ static PyObject *tensor_read(PyObject *op, PyObject *args, PyObject *kwargs)
         return NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    Py_BEGIN_ALLOW_THREADS status = clcnn_buffer_read(self->handle, 0, host.data, host.bytes, &err);
-    Py_END_ALLOW_THREADS if (status)
-    {
+    WITHOUT_GIL(status = clcnn_buffer_read(self->handle, 0, host.data, host.bytes, &err));
+    if (status) {
         Py_DECREF(array);
         return py_error_raise(self->state, &err);
     }
@@ -118,8 +117,8 @@ PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\nGives the device memory back. Cl
 static PyObject *tensor_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct tensor_object *self = (struct tensor_object *)op;
-    Py_BEGIN_ALLOW_THREADS clcnn_buffer_close(self->handle);
-    Py_END_ALLOW_THREADS atomic_store(&self->closed, true);
+    WITHOUT_GIL(clcnn_buffer_close(self->handle));
+    atomic_store(&self->closed, true);
     Py_RETURN_NONE;
 }
 
