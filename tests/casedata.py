@@ -1,0 +1,123 @@
+"""Input data of the cases: which numbers an operator is tried with."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Input:
+    """A tensor that a case is given: a graph input, or a constant (weights, bias, statistics). `role` picks
+    its data: "x", "weight", "bias" or "positive"; `fan_in` is what weights are scaled by."""
+
+    name: str
+    shape: tuple[int, ...]
+    constant: bool = False
+    role: str = "x"
+    fan_in: int = 1
+
+
+SPECIAL = np.array(
+    [
+        np.nan,
+        np.inf,
+        -np.inf,
+        0.0,
+        -0.0,
+        1.0,
+        -1.0,
+        0.5,
+        -0.5,
+        2.0,
+        -2.0,
+        3.0,
+        -3.0,
+        6.0,
+        7.5,
+        1e-30,
+        -1e-30,
+        1e30,
+        -1e30,
+        20.0,
+        -20.0,
+        80.0,
+        -80.0,
+        100.0,
+        -100.0,
+    ]
+)
+
+
+def _special(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    """Each special value once where they fit exactly (a column and a row of them meet in all pairs), else
+    drawn."""
+    return SPECIAL.reshape(shape) if math.prod(shape) == SPECIAL.size else rng.choice(SPECIAL, shape)
+
+
+# Ranges that `values=` picks in the text of a case, whatever the kind of data.
+RANGES = {
+    "special": _special,
+    "large": lambda rng, shape: rng.uniform(-100.0, 100.0, shape),
+    "nan": lambda rng, shape: np.where(rng.random(shape) < 0.1, np.nan, rng.standard_normal(shape)),
+    "negative": lambda rng, shape: -np.abs(rng.standard_normal(shape)) - 1.0,
+}
+
+# What "normal" means where an operator is undefined or ill-conditioned on part of the line, or constant on
+# most of it: from a normal number, and whether it is the first input.
+_DOMAINS = {
+    "log": lambda x, first: np.abs(x) * 3.0 + 0.01,
+    "sqrt": lambda x, first: np.abs(x),
+    "div": lambda x, first: x if first else np.sign(x) * (np.abs(x) + 0.25),
+    "pow": lambda x, first: np.abs(x) + 0.1 if first else x,
+    "reduce_sum": lambda x, first: x + 0.5,
+    "reduce_mean": lambda x, first: x + 0.5,
+    "hard_swish": lambda x, first: 3.0 * x,
+    "relu6": lambda x, first: 4.0 * x + 2.0,
+    "hard_sigmoid": lambda x, first: 3.0 * x + 1.0,
+    "conv": lambda x, first: np.maximum(x, 0.0) if first else x,
+    "conv_transpose": lambda x, first: np.maximum(x, 0.0) if first else x,
+    "separable": lambda x, first: np.maximum(x, 0.0) if first else x,
+}
+
+
+def _normals(rng: np.random.Generator, op: str, given: Input, first: bool) -> np.ndarray:
+    x = rng.standard_normal(given.shape)
+    if given.role == "positive":
+        return np.abs(x) + 0.5
+    if given.role == "weight":
+        return x * math.sqrt(2.0 / given.fan_in)
+    if given.role == "bias":
+        return 0.5 * x
+    return _DOMAINS[op](x, first) if op in _DOMAINS else x
+
+
+def _integers(rng: np.random.Generator, op: str, given: Input, first: bool, unit: int) -> np.ndarray:
+    if given.role == "positive" or (op in ("log", "pow", "sqrt") and first):
+        return rng.integers(1, 5, given.shape)
+    if given.role == "weight" or (op == "div" and not first):
+        return unit * rng.choice([-2, -1, 1, 2], given.shape)
+    few = math.prod(given.shape) < 8  # where a zero could be all there is
+    return rng.choice([-3, -2, -1, 1, 2, 3] if few else np.arange(-3, 4), given.shape)
+
+
+def make_data(kind: str, op: str, values: str, inputs: Sequence[Input], text: str) -> list[np.ndarray]:
+    """float32 array for every input; the generator is seeded by `kind` and `text`. For the kinds see
+    `Case.data`; `values` other than "normal" is a name of RANGES."""
+    rng = np.random.default_rng(zlib.crc32(f"{kind} {text}".encode()))
+    arrays = []
+    for position, given in enumerate(inputs):
+        if values != "normal":
+            array = RANGES[values](rng, given.shape)
+        elif kind == "normal":
+            array = _normals(rng, op, given, position == 0)
+        elif kind in ("integer", "integer4"):
+            array = _integers(rng, op, given, position == 0, 4 if kind == "integer4" else 1)
+        else:
+            raise ValueError(f"unknown kind of data {kind!r}")
+        arrays.append(np.asarray(array, dtype=np.float32))
+    return arrays

@@ -1,0 +1,62 @@
+"""Definition of every operator in float64 NumPy, independent of clcnn.
+
+``REFERENCE[op](*inputs, **attributes)`` returns the output array (a list of them for ``split``). Inputs may
+be of any dtype and are computed in float64; an optional input may be None or left out; attributes that are
+not given take the defaults of ``ATTRIBUTES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from . import conv, elementwise, gemm, pool, reduce, resize, shape
+from .attributes import ATTRIBUTES, REQUIRED, Attribute, fill
+
+__all__ = ["ATTRIBUTES", "Attribute", "REFERENCE", "REQUIRED", "fill"]
+
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "conv": conv.conv,
+    "conv_transpose": conv.conv_transpose,
+    "separable": conv.separable,
+    "linear": gemm.linear,
+    "matmul": gemm.matmul,
+    "gemm": gemm.gemm,
+    "max_pool": pool.max_pool,
+    "avg_pool": pool.avg_pool,
+    "adaptive_avg_pool": pool.adaptive_avg_pool,
+    "adaptive_max_pool": pool.adaptive_max_pool,
+    "batch_norm": reduce.batch_norm,
+    "local_response_norm": reduce.local_response_norm,
+    "softmax": reduce.softmax,
+    "log_softmax": reduce.log_softmax,
+    **reduce.REDUCTIONS,
+    **elementwise.UNARY,
+    **elementwise.BINARY,
+    "dropout": elementwise.dropout,
+    "concat": shape.concat,
+    "split": shape.split,
+    "slice": shape.slice_,
+    "pad": shape.pad,
+    "reshape": shape.reshape,
+    "flatten": shape.flatten,
+    "transpose": shape.transpose,
+    "squeeze": shape.squeeze,
+    "unsqueeze": shape.unsqueeze,
+    "expand": shape.expand,
+    "resize": resize.resize,
+}
+
+
+def _call(op: str, *inputs: np.ndarray | None, **attributes: Any) -> np.ndarray | list[np.ndarray]:
+    arrays = [None if x is None else np.asarray(x, dtype=np.float64) for x in inputs]
+    # Overflow, 0/0 and log of a negative number are results to compare, not accidents.
+    with np.errstate(all="ignore"):
+        result = _FUNCTIONS[op](*arrays, **fill(op, attributes))
+    return result if isinstance(result, list) else np.asarray(result, dtype=np.float64)
+
+
+REFERENCE: dict[str, Callable[..., Any]] = {op: partial(_call, op) for op in _FUNCTIONS}

@@ -1,0 +1,146 @@
+"""Convolution, transposed convolution and the fused depthwise-separable pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from . import elementwise
+from .spatial import begins_ends, padded, per_dim, taps, window_count
+
+
+def conv_output_shape(
+    x_shape: Sequence[int],
+    w_shape: Sequence[int],
+    *,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> tuple[int, ...]:
+    """Shape [N,K,*spatial] of the convolution of x[N,C,*spatial] with w[K,C/g,*kernel]."""
+    n = len(x_shape) - 2
+    begin, end = begins_ends(padding, n)
+    spatial = map(
+        window_count,
+        x_shape[2:],
+        w_shape[2:],
+        per_dim(stride, n, "stride"),
+        begin,
+        end,
+        per_dim(dilation, n, "dilation"),
+    )
+    return (x_shape[0], w_shape[0], *spatial)
+
+
+def conv(
+    x: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray | None = None,
+    *,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> np.ndarray:
+    """Cross-correlation as torch.nn.functional.convNd, one matrix product for every kernel tap."""
+    n = x.ndim - 2
+    batch, channels = x.shape[:2]
+    if w.ndim != x.ndim or channels != w.shape[1] * groups or w.shape[0] % groups:
+        raise ValueError(f"x {x.shape}, w {w.shape} and groups={groups} do not match")
+    shape = conv_output_shape(x.shape, w.shape, stride=stride, padding=padding, dilation=dilation)
+    weights = w.reshape(groups, w.shape[0] // groups, w.shape[1], *w.shape[2:])
+    out = np.zeros((batch, groups, w.shape[0] // groups, int(np.prod(shape[2:]))))
+    steps = per_dim(stride, n, "stride"), per_dim(dilation, n, "dilation")
+    for tap, part in taps(padded(x, *begins_ends(padding, n), 0.0), w.shape[2:], shape[2:], *steps):
+        out += weights[(..., *tap)] @ part.reshape(batch, groups, channels // groups, -1)
+    out = out.reshape(shape)
+    return out if b is None else out + b.reshape(-1, *[1] * n)
+
+
+def conv_transpose_output_shape(
+    x_shape: Sequence[int],
+    w_shape: Sequence[int],
+    *,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    output_padding: Sequence[int],
+) -> tuple[int, ...]:
+    """Shape [N,K,*spatial] of the transposed convolution of x[N,C,*spatial] with w[C,K/g,*kernel]."""
+    n = len(x_shape) - 2
+    begin, end = begins_ends(padding, n)
+    spatial = tuple(
+        (i - 1) * s + d * (k - 1) + 1 + e - p - q
+        for i, s, d, k, e, p, q in zip(
+            x_shape[2:],
+            per_dim(stride, n, "stride"),
+            per_dim(dilation, n, "dilation"),
+            w_shape[2:],
+            per_dim(output_padding, n, "output_padding"),
+            begin,
+            end,
+        )
+    )
+    if min(spatial) < 1:
+        raise ValueError(f"padding {padding} leaves nothing of the output {spatial}")
+    return (x_shape[0], w_shape[1] * groups, *spatial)
+
+
+def conv_transpose(
+    x: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray | None = None,
+    *,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+    output_padding: Sequence[int],
+) -> np.ndarray:
+    """Adjoint of `conv` with w[C,K/g,*kernel], as torch.nn.functional.conv_transposeNd: every tap scatters
+    its product onto a strided view of the uncropped output."""
+    n = x.ndim - 2
+    batch, channels = x.shape[:2]
+    if w.ndim != x.ndim or channels != w.shape[0] or channels % groups:
+        raise ValueError(f"x {x.shape}, w {w.shape} and groups={groups} do not match")
+    strides, dilations = per_dim(stride, n, "stride"), per_dim(dilation, n, "dilation")
+    begin, end = begins_ends(padding, n)
+    kernel, spatial = w.shape[2:], x.shape[2:]
+    shape = conv_transpose_output_shape(
+        x.shape,
+        w.shape,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        groups=groups,
+        output_padding=output_padding,
+    )
+    full = [o + p + q for o, p, q in zip(shape[2:], begin, end)]
+    inputs = x.reshape(batch, groups, channels // groups, -1)
+    weights = w.reshape(groups, channels // groups, w.shape[1], *kernel).swapaxes(1, 2)
+    out = np.zeros((batch, groups * w.shape[1], *full))
+    for tap, part in taps(out, kernel, spatial, strides, dilations):
+        part += (weights[(..., *tap)] @ inputs).reshape(part.shape)
+    out = out[(slice(None), slice(None), *(slice(p, p + o) for p, o in zip(begin, shape[2:])))]
+    return out if b is None else out + b.reshape(-1, *[1] * n)
+
+
+def separable(
+    x: np.ndarray,
+    dw_w: np.ndarray,
+    dw_b: np.ndarray | None,
+    pw_w: np.ndarray,
+    pw_b: np.ndarray | None = None,
+    *,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    activation: str,
+) -> np.ndarray:
+    """Depthwise convolution with dw_w[C,1,*kernel], `activation` (a name of `elementwise.ACTIVATIONS`), then
+    the 1x1 convolution with pw_w[K,C,1,..]."""
+    middle = conv(x, dw_w, dw_b, stride=stride, padding=padding, dilation=dilation, groups=x.shape[1])
+    middle = elementwise.ACTIVATIONS[activation](middle)
+    return conv(middle, pw_w, pw_b, stride=(1,), padding=(0,), dilation=(1,), groups=1)
