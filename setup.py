@@ -1,8 +1,8 @@
 """Builds the extension module clcnn._core; everything that needs no code is in pyproject.toml.
 
-Environment: CLCNN_SANITIZE=1 (AddressSanitizer and UBSan), CLCNN_DEBUG=1 (no optimisation, assertions on),
-CLCNN_COVERAGE=1 (gcov counters), CC and CFLAGS as usual. Objects stay in build/, one folder for each interpreter and
-set of flags, and are reused while they are newer than their source, every header and this file.
+Environment: CLCNN_SANITIZE=1 (AddressSanitizer and UBSan), CLCNN_DEBUG=1 (-O0, assertions on),
+CLCNN_COVERAGE=1 (gcov counters), CC and CFLAGS as usual. Objects stay in build/, one folder per interpreter
+and set of flags, and are reused while they are newer than their source, every header and this file.
 """
 
 import os
@@ -17,20 +17,21 @@ from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 
 VARIANTS = {
-    "SANITIZE": ["-O1", "-g", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"],
-    "DEBUG": ["-O0", "-g", "-UNDEBUG"],
-    "COVERAGE": ["-O0", "-g", "--coverage"],
+    "SANITIZE": "-O1 -g -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=all",
+    "DEBUG": "-O0 -g -UNDEBUG",
+    "COVERAGE": "-O0 -g --coverage",
 }
 CHOSEN = [name for name in VARIANTS if os.environ.get(f"CLCNN_{name}") == "1"]
-FLAGS = [flag for name in CHOSEN for flag in VARIANTS[name]]
+FLAGS = [flag for name in CHOSEN for flag in VARIANTS[name].split()]
 # Looked for before anything is compiled: header, what it belongs to, and its package for apt, dnf and brew.
 NEEDED = [
     ("stdlib.h", "a C compiler with the C library's headers", "gcc libc6-dev", "gcc glibc-devel", "gcc"),
     ("Python.h", "Python's headers", "python3-dev", "python3-devel", "python"),
     ("CL/cl.h", "the OpenCL headers", "opencl-c-headers", "opencl-headers", "opencl-headers"),
 ]
-INSTALL = "`apt install {}` (Debian, Ubuntu), `dnf install {}` (Fedora) or `brew install {}` (macOS)"
-ESCAPES = {ord("\\"): "\\\\", ord('"'): '\\"', ord("?"): "\\?", ord("\n"): "\\n"}  # "?": C11 has trigraphs
+INSTALL = "`apt install {}` (Debian, Ubuntu), `dnf install {}` (Fedora) or `brew install {}` (macOS) first."
+# C string contents of each byte; a question mark could start one of C11's trigraphs.
+BYTES = [chr(b) if 32 <= b < 127 and chr(b) not in '"\\?' else f"\\{b:03o}" for b in range(256)]
 
 
 def files(folder: str, *patterns: str) -> list[str]:
@@ -38,17 +39,17 @@ def files(folder: str, *patterns: str) -> list[str]:
 
 
 def literal(line: str) -> str:
-    return '"' + "".join(ESCAPES.get(b) or (chr(b) if b < 128 else f"\\{b:03o}") for b in line.encode()) + '"'
+    return '"' + "".join(BYTES[b] for b in line.encode()) + '"'
 
 
 def embed(target: Path) -> str:
-    """Writes the table that csrc/base/embedded.h declares, one string literal a line, and returns its path."""
+    """Writes the table that csrc/base/embedded.h declares, a string a line, and returns its path."""
     code = '#include "base/embedded.h"\n\nconst struct clcnn_embedded clcnn_embedded_files[] = {\n'
-    for path in map(Path, files("kernels", "*.cl", "*.clh", "*.h")):
+    for path in (kernels := list(map(Path, files("kernels", "*.cl", "*.clh", "*.h")))):
         text = path.read_text("utf-8")
         body = "\n     ".join(map(literal, text.splitlines(keepends=True))) or '""'
         code += f"    {{{literal(path.name)},\n     {body},\n     {len(text.encode())}}},\n"
-    code += "};\nconst size_t clcnn_embedded_count = sizeof clcnn_embedded_files / sizeof *clcnn_embedded_files;\n"
+    code += f"}};\nconst size_t clcnn_embedded_count = {len(kernels)};\n"
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.read_text("utf-8") != code:
         target.write_text(code, "utf-8")
@@ -60,22 +61,22 @@ class Build(build_ext):
         compiler = shlex.split(os.environ.get("CC", "")) or self.compiler.compiler[:1]
         search = [f"-I{sysconfig.get_paths()['include']}", *shlex.split(os.environ.get("CFLAGS", ""))]
         for header, what, *packages in NEEDED:
-            probe, code = [*compiler, *search, "-E", "-x", "c", "-"], f"#include <{header}>\n".encode()
             try:
-                subprocess.run(probe, input=code, capture_output=True, check=True)
+                probe = [*compiler, *search, "-E", "-x", "c", "-"]
+                subprocess.run(probe, input=f"#include <{header}>".encode(), capture_output=True, check=True)
             except (OSError, subprocess.CalledProcessError):
-                raise SystemExit(f"clcnn needs {what} ({header}): run {INSTALL.format(*packages)} first.") from None
+                raise SystemExit(f"clcnn needs {what} ({header}): run " + INSTALL.format(*packages)) from None
         self.force = True  # link always: distutils does not see that the flags differ
         self.build_temp = "-".join(["build/temp", sysconfig.get_config_var("SOABI"), *CHOSEN]).lower()
         self.extensions[0].sources.append(embed(Path(self.build_temp, "embedded.c")))
         serial, headers = self.compiler.compile, max(map(os.path.getmtime, self.extensions[0].depends))
 
         def compile_one(source: str, options: dict) -> list[str]:
-            target = self.compiler.object_filenames([source], output_dir=options["output_dir"])
-            fresh = Path(*target).exists() and os.path.getmtime(*target) > max(os.path.getmtime(source), headers)
-            return target if fresh else serial([source], **options)
+            made = self.compiler.object_filenames([source], output_dir=options["output_dir"])
+            fresh = os.path.exists(*made) and os.path.getmtime(*made) > max(os.path.getmtime(source), headers)
+            return made if fresh else serial([source], **options)
 
-        with ThreadPool(os.cpu_count()) as pool:
+        with ThreadPool() as pool:
             self.compiler.compile = lambda sources, **options: sum(
                 pool.map(lambda source: compile_one(source, options), sources, chunksize=1), [])  # fmt: skip
             super().build_extensions()

@@ -1,7 +1,7 @@
 """What all tests share: the device under test, the folder of test data, and the marks `slow` and `gpu`.
 
-CLCNN_TEST_DEVICE names the device (default "cpu"); CLCNN_TEST_DATA the folder of test data (default: shared/data beside
-the repository), without which the tests that need it are skipped.
+CLCNN_TEST_DEVICE names the device (default "cpu"), CLCNN_TEST_DATA the folder of test data (default:
+shared/data beside the repository); tests that need the folder are skipped when it is absent.
 """
 
 from __future__ import annotations

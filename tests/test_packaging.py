@@ -1,4 +1,4 @@
-"""The package as people get it: what the sdist holds, how a build without a system package ends, one version."""
+"""The package as people get it: what the sdist holds, how a build without a system package ends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FILES = {"pyproject.toml", "setup.py", "README.md", "Makefile", "LICENSE", "CHAN
 
 
 def build_environment(**more: str) -> dict[str, str]:
-    """This process's environment without preloaded libraries (make sanitize), which compilers do not survive."""
+    """This process's environment without preloaded libraries (make sanitize), which would fail compilers."""
     return {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"} | more
 
 
@@ -53,7 +53,7 @@ def test_top_level_is_the_agreed_one() -> None:
 def test_sdist_holds_every_source(source: Path) -> None:
     command = [sys.executable, "setup.py", "-q", "sdist"]
     subprocess.run(command, cwd=source, env=build_environment(), check=True, capture_output=True)
-    archive, = (source / "dist").iterdir()
+    (archive,) = (source / "dist").iterdir()
     with tarfile.open(archive) as tar:
         held = {name.partition("/")[2] for name in tar.getnames()}
     wanted = {name for name in tracked() if name.split("/")[0] in FOLDERS | FILES}
@@ -76,7 +76,8 @@ def test_build_names_the_missing_package(source: Path, header: str, package: str
     built = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True)
     assert built.returncode == 1
     sentence = built.stderr.strip().splitlines()[-1]
-    assert re.fullmatch(rf"clcnn needs .* \({re.escape(header)}\): run `apt install {package}` .* first\.", sentence)
+    expected = rf"clcnn needs .* \({re.escape(header)}\): run `apt install {package}` .* first\."
+    assert re.fullmatch(expected, sentence)
     assert "Traceback" not in built.stderr
 
 
@@ -101,7 +102,8 @@ def test_system_packages_without_root(tmp_path: Path) -> None:
     tools.mkdir()
     for name in ("bash", "env", "cat", "grep", "test"):
         (tools / name).symlink_to(shutil.which(name) or f"/bin/{name}")
-    for name, body in {"id": "echo 1000", "apt-get": "exit 99", "python3": f'exec "{sys.executable}" "$@"'}.items():
+    scripts = {"id": "echo 1000", "apt-get": "exit 99", "python3": f'exec "{sys.executable}" "$@"'}
+    for name, body in scripts.items():
         (tools / name).write_text(f"#!/bin/sh\n{body}\n")
         (tools / name).chmod(0o755)
     command = [shutil.which("bash") or "/bin/bash", str(ROOT / ".ci" / "system"), "build"]
