@@ -1,0 +1,179 @@
+/* eltwise.c: the element-wise operators of ops/eltwise.def, and prelu. */
+#include "ops/rules.h"
+
+/* ---- attributes of the unary family: at most two numbers -------------------------------------------------------- */
+
+/* Like ATTR, where the public name is not the field's. */
+#define NUMBER(name_, field, default_, doc_)                                   \
+    {                                                                          \
+        .name = name_, .doc = doc_, .kind = CLCNN_ATTR_FLOAT, .def = default_, \
+        .offset = offsetof(struct eltwise_attrs, field)                        \
+    }
+
+static const struct clcnn_attr_info leaky_relu_attrs[] = {
+    NUMBER("negative_slope", p0, 0.01, "factor for negative x"),
+};
+static const struct clcnn_attr_info elu_attrs[] = {
+    NUMBER("alpha", p0, 1.0, "the limit for very negative x is -alpha"),
+};
+static const struct clcnn_attr_info hard_sigmoid_attrs[] = {
+    NUMBER("alpha", p0, 1.0 / 6.0, "slope"),
+    NUMBER("beta", p1, 0.5, "value at 0"),
+};
+static const struct clcnn_attr_info clip_attrs[] = {
+    NUMBER("min", p0, -INFINITY, "lower limit"),
+    NUMBER("max", p1, INFINITY, "upper limit"),
+};
+static const struct clcnn_attr_info gelu_attrs[] = {
+    {.name = "approximate",
+     .doc = "tanh: the approximation of Hendrycks and Gimpel",
+     .kind = CLCNN_ATTR_ENUM,
+     .def = 0,
+     .choices = "none|tanh",
+     .offset = offsetof(struct eltwise_attrs, choice)},
+};
+
+/* ---- rules ------------------------------------------------------------------------------------------------------ */
+
+static enum clcnn_status infer_unary(struct infer *in, struct clcnn_err *err)
+{
+    (void)err;
+    in->n_out = 1;
+    in->out[0] = in->in[0];
+    return CLCNN_OK;
+}
+
+static enum clcnn_status infer_binary(struct infer *in, struct clcnn_err *err)
+{
+    in->n_out = 1;
+    if (broadcast_shapes(&in->in[0], &in->in[1], &in->out[0]))
+        return CLCNN_OK;
+    return shape_fail(in, err, "shapes %s and %s do not broadcast (from the right, sizes must be equal or 1)",
+                      SHAPE(&in->in[0]), SHAPE(&in->in[1]));
+}
+
+/* ---- the family ------------------------------------------------------------------------------------------------- */
+
+enum unary {
+#define UNARY(name, activation, attributes, count, doc) UNARY_##name,
+#define BINARY(name, doc)
+#include "ops/eltwise.def"
+#undef UNARY
+#undef BINARY
+};
+
+enum binary {
+#define UNARY(name, activation, attributes, count, doc)
+#define BINARY(name, doc) BINARY_##name,
+#include "ops/eltwise.def"
+#undef UNARY
+#undef BINARY
+};
+
+#define UNARY(name_, activation, attributes, count, doc_) \
+    const struct op_def op_##name_ = {                    \
+        .name = #name_,                                   \
+        .doc = doc_,                                      \
+        .inputs = "x",                                    \
+        .attrs = attributes,                              \
+        .attr_count = count,                              \
+        .attrs_size = sizeof(struct eltwise_attrs),       \
+        .infer = infer_unary,                             \
+        .code = UNARY_##name_,                            \
+    };
+#define BINARY(name_, doc_)            \
+    const struct op_def op_##name_ = { \
+        .name = #name_,                \
+        .doc = doc_,                   \
+        .inputs = "a b",               \
+        .infer = infer_binary,         \
+        .code = BINARY_##name_,        \
+    };
+#include "ops/eltwise.def"
+#undef UNARY
+#undef BINARY
+
+static const struct {
+    const char *identifier;
+    enum act act;
+} unary_rows[] = {
+#define UNARY(name, activation, attributes, count, doc) {"act_" #name, activation},
+#define BINARY(name, doc)
+#include "ops/eltwise.def"
+#undef UNARY
+#undef BINARY
+};
+
+static const char *const binary_identifiers[] = {
+#define UNARY(name, activation, attributes, count, doc)
+#define BINARY(name, doc) "bin_" #name,
+#include "ops/eltwise.def"
+#undef UNARY
+#undef BINARY
+};
+
+static const char *const act_identifiers[ACT_COUNT] = {
+#define ACT(name) "act_" #name,
+#include "ops/act.def"
+#undef ACT
+};
+
+const char *act_identifier(enum act act)
+{
+    return act_identifiers[act];
+}
+
+/* The one function that an attribute chooses. */
+static bool is_gelu_tanh(const struct op_def *op, const struct eltwise_attrs *a)
+{
+    return op->code == UNARY_gelu && a->choice == 1;
+}
+
+const char *eltwise_identifier(const struct op_def *op, const void *attrs)
+{
+    if (op->infer == infer_binary)
+        return binary_identifiers[op->code];
+    return is_gelu_tanh(op, attrs) ? act_identifiers[ACT_gelu_tanh] : unary_rows[op->code].identifier;
+}
+
+bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1)
+{
+    const struct eltwise_attrs *a = attrs;
+
+    if (op->infer != infer_unary || unary_rows[op->code].act == ACT_COUNT)
+        return false;
+    *act = is_gelu_tanh(op, a) ? ACT_gelu_tanh : unary_rows[op->code].act;
+    *p0 = a->p0;
+    *p1 = a->p1;
+    return true;
+}
+
+/* ---- prelu ------------------------------------------------------------------------------------------------------ */
+
+static enum clcnn_status infer_prelu(struct infer *in, struct clcnn_err *err)
+{
+    const struct clcnn_shape *x = &in->in[0], *slope = &in->in[1];
+    struct clcnn_shape both;
+
+    in->n_out = 1;
+    in->out[0] = *x;
+    /* A list of slopes is one a channel, wherever the channels are from the right. */
+    if (slope->rank == 1 && x->rank >= 2) {
+        if (slope->dim[0] == 1 || slope->dim[0] == x->dim[1])
+            return CLCNN_OK;
+        return shape_fail(in, err, "slope has shape %s, expected [1] or [%d], the channels of input %s",
+                          SHAPE(slope), (int)x->dim[1], SHAPE(x));
+    }
+    if (broadcast_shapes(x, slope, &both) && shape_equal(&both, x))
+        return CLCNN_OK;
+    return shape_fail(in, err, "slope of shape %s does not broadcast to input %s", SHAPE(slope), SHAPE(x));
+}
+
+const struct op_def op_prelu = {
+    .name = "prelu",
+    .doc = "x where it is positive, slope * x elsewhere; slope is [1], [C], or broadcast from the right when "
+           "it has "
+           "more dimensions",
+    .inputs = "x slope",
+    .infer = infer_prelu,
+};

@@ -1,0 +1,143 @@
+/* pool.c: pooling as torch.nn.functional defines it, with ONNX's padding that may differ at both ends. */
+#include "ops/rules.h"
+
+/* Division that rounds down for a negative numerator too. */
+static int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
+
+/* Number of windows. With ceil_mode a partial last one counts if it starts inside the input or the padding before it. */
+static int64_t window_count(int64_t size, int64_t extent, int32_t stride, int32_t begin, int32_t end,
+                            bool ceil_mode)
+{
+    int64_t span = size + begin + end - extent;
+    int64_t count = floor_div(span + (ceil_mode ? stride - 1 : 0), stride) + 1;
+
+    if (ceil_mode && (count - 1) * stride >= size + begin)
+        count--;
+    return count;
+}
+
+static enum clcnn_status push_pooled(const struct infer *in, const struct pool_attrs *a, int i,
+                                     struct clcnn_err *err, struct clcnn_shape *out)
+{
+    const struct clcnn_shape *x = &in->in[0];
+    int n = x->rank - 2;
+    int32_t size = x->dim[i + 2], begin = a->padding.v[i], end = a->padding.v[i + n];
+    int64_t extent = window_extent(a->kernel_size.v[i], a->dilation.v[i]);
+    int64_t room = (int64_t)size + begin + end;
+
+    if (room > INT32_MAX || extent > INT32_MAX) {
+        return shape_fail(in, err,
+                          "a window of %lld on a padded input of %lld in dimension %d exceeds 2^31 - 1",
+                          (long long)extent, (long long)room, i + 2);
+    }
+    if (begin >= extent || end >= extent) {
+        return value_fail(
+            in, err,
+            "padding %d + %d must be smaller than the window of %lld (kernel_size=%d, dilation=%d), or "
+            "windows would lie outside the input",
+            (int)begin, (int)end, (long long)extent, (int)a->kernel_size.v[i], (int)a->dilation.v[i]);
+    }
+    int64_t count = window_count(size, extent, a->stride.v[i], begin, end, a->ceil_mode);
+    if (count < 1) {
+        return shape_fail(in, err,
+                          "kernel_size=%d with dilation=%d spans %lld, more than the padded input of %lld "
+                          "(%d + %d + %d) in "
+                          "dimension %d",
+                          (int)a->kernel_size.v[i], (int)a->dilation.v[i], (long long)extent, (long long)room,
+                          (int)size, (int)begin, (int)end, i + 2);
+    }
+    return rule_push(in, out, count, err);
+}
+
+static enum clcnn_status infer_pool(struct infer *in, struct clcnn_err *err)
+{
+    struct pool_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0];
+    enum clcnn_status st;
+    int n = x->rank - 2;
+
+    TRY(rule_spatial(in, x, err));
+    TRY(rule_spread(in, "kernel_size", &a->kernel_size, n, 1, err));
+    if (a->stride.n == 0)
+        a->stride = a->kernel_size;
+    TRY(rule_spread(in, "stride", &a->stride, n, 1, err));
+    TRY(rule_spread(in, "dilation", &a->dilation, n, 1, err));
+    TRY(rule_padding(in, &a->padding, n, err));
+    in->n_out = 1;
+    in->out[0] = (struct clcnn_shape){.rank = 2, .dim = {x->dim[0], x->dim[1]}};
+    for (int i = 0; i < n; i++)
+        TRY(push_pooled(in, a, i, err, &in->out[0]));
+done:
+    return st;
+}
+
+static enum clcnn_status infer_adaptive(struct infer *in, struct clcnn_err *err)
+{
+    struct adaptive_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0];
+    enum clcnn_status st;
+    int n = x->rank - 2;
+
+    TRY(rule_spatial(in, x, err));
+    TRY(rule_spread(in, "output_size", &a->output_size, n, 1, err));
+    in->n_out = 1;
+    in->out[0] = (struct clcnn_shape){.rank = 2, .dim = {x->dim[0], x->dim[1]}};
+    for (int i = 0; i < n; i++)
+        TRY(rule_push(in, &in->out[0], a->output_size.v[i], err));
+done:
+    return st;
+}
+
+#define POOL_ATTRS                                                                                      \
+    ATTR_REQUIRED(INTS, pool_attrs, kernel_size,                                                        \
+                  "size of the window, for all or for each spatial dimension"),                         \
+        ATTR(INTS, pool_attrs, stride, EMPTY, "step of the window; kernel_size when empty"),            \
+        ATTR(INTS, pool_attrs, padding, 0,                                                              \
+             "around the input: one number, one a spatial dimension, or all begins and then all ends"), \
+        ATTR(INTS, pool_attrs, dilation, 1, "distance between the elements of a window"),               \
+        ATTR(BOOL, pool_attrs, ceil_mode, 0, "keep a partial window at the end")
+
+static const struct clcnn_attr_info max_pool_table[] = {POOL_ATTRS};
+static const struct clcnn_attr_info avg_pool_table[] = {
+    POOL_ATTRS,
+    ATTR(BOOL, pool_attrs, count_include_pad, 1, "count padding as elements of the mean"),
+};
+static const struct clcnn_attr_info adaptive_table[] = {
+    ATTR_REQUIRED(INTS, adaptive_attrs, output_size,
+                  "size of the output, for all or for each spatial dimension"),
+};
+
+const struct op_def op_max_pool = {
+    .name = "max_pool",
+    .doc = "maximum of each window of x[N,C,*spatial]; padding never wins, NaN always does",
+    .inputs = "x",
+    ATTRS(max_pool_table, pool_attrs),
+    .infer = infer_pool,
+};
+
+const struct op_def op_avg_pool = {
+    .name = "avg_pool",
+    .doc = "mean of each window of x[N,C,*spatial]",
+    .inputs = "x",
+    ATTRS(avg_pool_table, pool_attrs),
+    .infer = infer_pool,
+};
+
+const struct op_def op_adaptive_avg_pool = {
+    .name = "adaptive_avg_pool",
+    .doc = "mean of x[N,C,*spatial] over bins from floor(i * in / out) to ceil((i + 1) * in / out)",
+    .inputs = "x",
+    ATTRS(adaptive_table, adaptive_attrs),
+    .infer = infer_adaptive,
+};
+
+const struct op_def op_adaptive_max_pool = {
+    .name = "adaptive_max_pool",
+    .doc = "maximum of x[N,C,*spatial] over bins from floor(i * in / out) to ceil((i + 1) * in / out)",
+    .inputs = "x",
+    ATTRS(adaptive_table, adaptive_attrs),
+    .infer = infer_adaptive,
+};

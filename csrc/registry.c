@@ -1,0 +1,100 @@
+/* registry.c: ops.def and ops/eltwise.def as tables: every operator, and for each its algorithms. */
+#include <string.h>
+
+#include "internal.h"
+
+/* The element-wise families share their algorithms. */
+#define UNARY(name, activation, attributes, count, doc) OP(name) FAMILY(name, unary)
+#define BINARY(name, doc) OP(name) FAMILY(name, binary)
+
+#define OP(name) extern const struct op_def op_##name;
+#define ALGO(op, name) extern const struct algo_def algo_##op##_##name;
+#define FAMILY(op, family)
+#include "ops.def"
+#include "ops/eltwise.def"
+#undef OP
+#undef ALGO
+#undef FAMILY
+extern const struct algo_def algo_unary_ref, algo_binary_ref;
+
+const struct op_def *const clcnn_ops[] = {
+#define OP(name) &op_##name,
+#define ALGO(op, name)
+#define FAMILY(op, family)
+#include "ops.def"
+#include "ops/eltwise.def"
+#undef OP
+#undef ALGO
+#undef FAMILY
+    NULL,
+};
+
+/* All lists of algorithms in a row. The NULL that opens an operator's list closes the one before. */
+enum {
+#define OP(name) LIST_##name,
+#define ALGO(op, name) LIST_##op##_HOLDS_##name,
+#define FAMILY(op, family) LIST_##op##_HOLDS_##family,
+#include "ops.def"
+#include "ops/eltwise.def"
+#undef OP
+#undef ALGO
+#undef FAMILY
+};
+
+static const struct algo_def *const lists[] = {
+#define OP(name) NULL,
+#define ALGO(op, name) &algo_##op##_##name,
+#define FAMILY(op, family) &algo_##family##_ref,
+#include "ops.def"
+#include "ops/eltwise.def"
+#undef OP
+#undef ALGO
+#undef FAMILY
+    NULL,
+};
+
+const struct algo_def *const *const clcnn_algos[] = {
+#define OP(name) &lists[LIST_##name + 1],
+#define ALGO(op, name)
+#define FAMILY(op, family)
+#include "ops.def"
+#include "ops/eltwise.def"
+#undef OP
+#undef ALGO
+#undef FAMILY
+};
+
+int clcnn_op_count(void)
+{
+    return COUNT_OF(clcnn_ops) - 1;
+}
+
+const struct clcnn_op_info *clcnn_op_get(int op)
+{
+    return op >= 0 && op < clcnn_op_count() ? &clcnn_ops[op]->info : NULL;
+}
+
+int clcnn_op_find(const char *name)
+{
+    for (int op = 0; clcnn_ops[op]; op++) {
+        if (strcmp(clcnn_ops[op]->name, name) == 0)
+            return op;
+    }
+    return -1;
+}
+
+int clcnn_op_algo_count(int op)
+{
+    int count = 0;
+
+    if (op < 0 || op >= clcnn_op_count())
+        return 0;
+    while (clcnn_algos[op][count])
+        count++;
+    return count;
+}
+
+const char *clcnn_op_algo_name(int op, int algo)
+{
+    return algo >= 0 && algo < clcnn_op_algo_count(op) ? clcnn_algos[op][algo]->name : NULL;
+}
