@@ -35,4 +35,100 @@ struct conv_pack_args {
     i32 groups, kg, c, taps, block; /* kg filters and c channels a group, taps = product of kernel sizes */
 };
 
+/* Sizes and strides of up to three operands (strided.clh); the last dimension is the row, the others number the rows. */
+struct strided_args {
+    i64 stride[3][8];
+    i64 rows, pieces;
+    i32 size[8];
+    i32 rank;
+};
+
+/* One parameter a channel (batch_norm_ref, epilogue_pass): row r is (r / per_item, r % per_item), its parameters start at
+ * (r % per_item) * row_step and column i has parameter i * column_step further. */
+struct channel_args {
+    i64 rows, inner, pieces, per_item;
+    i64 x_n, y_n, add_n; /* batch strides */
+    i32 row_step, column_step;
+    f32 eps, p0, p1;
+};
+
+/* Pooling over windows; index 0 = depth, 1 = height, 2 = width. A row is one (n, c, depth, height) of the output. */
+struct pool_args {
+    i64 rows, pieces, x_n, y_n;
+    i32 c, in[3], out[3];
+    i32 ker[3], stride[3], pad[3], pad_end[3], dil[3];
+    i32 include_pad;
+};
+
+/* Global pooling: rows of `length` elements, numbered (n, c). */
+struct global_pool_args {
+    i64 rows, length, x_n, y_n;
+    i32 c;
+    f32 divisor; /* length for the mean, 1 for the maximum */
+};
+
+/* Pooling over adaptive bins; rows as in pool_args. */
+struct adaptive_args {
+    i64 rows, pieces, x_n, y_n;
+    i32 c, in[3], out[3];
+};
+
+/* local_response_norm: a row is one (n, c). */
+struct lrn_args {
+    i64 rows, pieces, inner, x_n, y_n;
+    i32 c, size;
+    f32 alpha, beta, k; /* alpha is already divided by size */
+};
+
+/* softmax: rows of `length` elements, step apart; a row is (n, m, i) with n < batch, m < middle, i < inner. */
+struct softmax_args {
+    i64 rows, pieces, x_n, y_n; /* rows: (n, m, i), or (n, m) when columns i are walked together */
+    i64 x_step, y_step, middle_step; /* between elements; between m */
+    i32 middle, inner, length;
+};
+
+/* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop. */
+struct reduce_args {
+    i64 x[8], y[8];
+    i64 rows, pieces, outer; /* outer: product of the reduced dimensions but the last */
+    i32 size[8];
+    i32 rank, kept;
+    f32 divisor;
+};
+
+/* Constant padding; the last dimension is the row. begin may be negative. */
+struct pad_args {
+    i64 x[8], y[8];
+    i64 rows, pieces;
+    i32 x_size[8], y_size[8], begin[8];
+    i32 rank;
+    f32 value;
+};
+
+/* Transposes: dimensions 0 to rank - 1 number the tiles' planes, `x` is contiguous along `high`, y along `wide`. */
+struct transpose_args {
+    i64 x[6], y[6];
+    i64 x_step, y_step, tiles_high, tiles_wide; /* x between neighbours along wide, y between neighbours along high */
+    i32 size[6];
+    i32 rank, high, wide;
+};
+
+/* Resampling: output index i of a dimension reads at (i * mul + add) / div, in exact integers. */
+struct resize_args {
+    i64 rows, pieces, x_n, y_n;
+    i64 mul[3], add[3], div[3];
+    i32 c, in[3], out[3];
+};
+
+/* Matrix products y[b] = alpha a[b] b[b] + beta c + add[b]: see gemm_operands.clh. */
+struct gemm_args {
+    i64 a_b[6], b_b[6];            /* strides of a and b along the batch dimensions, 0: broadcast */
+    i64 a_m, a_k, b_k, b_n;        /* strides inside an item */
+    i64 y_n, y_m, add_n, add_m;    /* first batch dimension, rows */
+    i64 c_m, c_n;                  /* 0: broadcast */
+    i32 batch[6], m, n, k;
+    f32 alpha, beta;
+    f32 p0, p1; /* of the epilogue's activation */
+};
+
 #endif

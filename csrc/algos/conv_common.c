@@ -3,8 +3,7 @@
 
 #include <stdio.h>
 
-struct conv_args
-conv_args_of(const struct problem *p)
+struct conv_args conv_args_of(const struct problem *p)
 {
     const struct conv_attrs *at = p->attrs;
     const struct operand *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
@@ -37,14 +36,12 @@ conv_args_of(const struct problem *p)
     return a;
 }
 
-static int64_t
-taps(const struct conv_args *a)
+static int64_t taps(const struct conv_args *a)
 {
     return (int64_t)a->ker[0] * a->ker[1] * a->ker[2];
 }
 
-void
-conv_cost(struct step *s, const struct problem *p)
+void conv_cost(struct step *s, const struct problem *p)
 {
     const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
     const double y = shape_count(&p->out[0].shape);
@@ -52,48 +49,42 @@ conv_cost(struct step *s, const struct problem *p)
               4.0 * (x + w + y + (p->add.present ? y : 0.0)));
 }
 
-bool
-conv_is_2d(const struct problem *p)
+bool conv_is_2d(const struct problem *p)
 {
     return p->in[0].shape.rank <= 4;
 }
 
-bool
-conv_is_pointwise(const struct conv_args *a)
+bool conv_is_pointwise(const struct conv_args *a)
 {
     for (int d = 0; d < 3; d++)
-        if (a->ker[d] != 1 || a->stride[d] != 1 || a->in[d] != a->out[d])
+        if (a->ker[d] != 1 || a->stride[d] != 1 || a->pad[d] != 0 || a->in[d] != a->out[d])
             return false;
     return true;
 }
 
-bool
-conv_is_depthwise(const struct conv_args *a)
+bool conv_is_depthwise(const struct conv_args *a)
 {
     return a->c == a->groups;
 }
 
-bool
-conv_on_cpu(const struct problem *p)
+bool conv_on_cpu(const struct problem *p)
 {
     return p->device->type == CLCNN_DEVICE_CPU;
 }
 
-int
-conv_blocks(const struct conv_args *a, int block)
+int conv_blocks(const struct conv_args *a, int block)
 {
     return a->groups * (int)ceil_div((size_t)(a->k / a->groups), (size_t)block);
 }
 
-size_t
-conv_packed_bytes(const struct conv_args *a, struct conv_packing packing)
+size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing)
 {
     return sizeof(float) * (size_t)conv_blocks(a, packing.block) * (size_t)packing.block *
            (size_t)(a->c / a->groups) * (size_t)taps(a);
 }
 
-int
-emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a, struct conv_packing packing)
+int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     struct conv_packing packing)
 {
     const struct conv_pack_args args = {
         .groups = a->groups,
@@ -104,8 +95,8 @@ emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args
     };
     const size_t bytes = conv_packed_bytes(a, packing);
     char name[80];
-    snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d%s", args.groups, args.kg, args.c, args.taps, args.block,
-             packing.tap_major ? " taps" : "");
+    snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d%s", args.groups, args.kg, args.c, args.taps,
+             args.block, packing.tap_major ? " taps" : "");
     struct step *setup;
     const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main",
                                  ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
@@ -119,8 +110,7 @@ emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args
     return slot;
 }
 
-size_t
-conv_packing_workspace(const struct problem *p, const struct conv_args *a, struct conv_packing packing)
+size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a, struct conv_packing packing)
 {
     return p->in[1].constant ? 0 : conv_packed_bytes(a, packing);
 }

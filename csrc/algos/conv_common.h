@@ -25,8 +25,10 @@ struct conv_packing {
 };
 int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */
 size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing);
-int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a, struct conv_packing packing);
+int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     struct conv_packing packing);
 /* Workspace of an algorithm that packs: none, unless the weights are computed and packed in every run. */
-size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a, struct conv_packing packing);
+size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a,
+                              struct conv_packing packing);
 
 #endif

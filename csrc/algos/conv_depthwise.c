@@ -3,8 +3,7 @@
 
 #define ROWS 4 /* output rows of a work-item: input rows are shared between them */
 
-static bool
-applicable(const struct problem *p, struct why *why)
+static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to ref");
@@ -14,22 +13,20 @@ applicable(const struct problem *p, struct why *why)
 }
 
 /* Taps are unrolled for the sizes that nets use; others are read from the argument block. */
-static int
-unrolled(const struct conv_args *a)
+static int unrolled(const struct conv_args *a)
 {
     const int size = a->ker[1];
     const bool known = (size == 3 || size == 5) && a->ker[2] == size && a->dil[1] == 1 && a->dil[2] == 1;
     return known ? size : 0;
 }
 
-static void
-emit(const struct problem *p, struct emit *e)
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
     const bool cpu = conv_on_cpu(p);
     const int v = cpu ? 16 : 4, wg = cpu ? 1 : GROUP_SIZE;
-    const size_t items = (size_t)a.n * (size_t)a.k * ceil_div((size_t)a.out[1], ROWS) *
-                         ceil_div((size_t)a.out[2], (size_t)v);
+    const size_t items =
+        (size_t)a.n * (size_t)a.k * ceil_div((size_t)a.out[1], ROWS) * ceil_div((size_t)a.out[2], (size_t)v);
     struct step *s = emit_step(e, "conv_depthwise", "main", ceil_div(items, (size_t)wg), (size_t)wg);
     step_define(s, "V", v);
     step_define(s, "RY", ROWS);

@@ -5,8 +5,7 @@ static const struct tile {
     int pixels, per_item; /* pixels side by side in a group, and of a work-item */
 } wide = {32, 4}, few_pixels = {32, 1}, few_filters = {128, 4};
 
-static struct tile
-tile_of(const struct problem *p, const struct conv_args *a)
+static struct tile tile_of(const struct problem *p, const struct conv_args *a)
 {
     const size_t pixels = (size_t)a->n * (size_t)a->out[1] * (size_t)a->out[2];
     if (a->k / a->groups <= 16)
@@ -16,29 +15,25 @@ tile_of(const struct problem *p, const struct conv_args *a)
     return groups < 2 * (size_t)p->device->compute_units ? few_pixels : wide;
 }
 
-static struct conv_packing
-packing_of(const struct tile *tile)
+static struct conv_packing packing_of(const struct tile *tile)
 {
     return (struct conv_packing){.block = GROUP_SIZE / tile->pixels * 8, .tap_major = true};
 }
 
-static bool
-applicable(const struct problem *p, struct why *why)
+static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to ref");
     return true;
 }
 
-static size_t
-workspace(const struct problem *p)
+static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
     const struct tile tile = tile_of(p, &a);
     return conv_packing_workspace(p, &a, packing_of(&tile));
 }
 
-static void
-emit(const struct problem *p, struct emit *e)
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
     const struct tile tile = tile_of(p, &a);

@@ -9,8 +9,7 @@ static const struct tile {
 #define MAX_COLUMNS 128 /* of the kernel's private row */
 
 /* As conv_args_of, but a pointwise problem is one long row, so that small maps fill the tiles. */
-static struct conv_args
-rows_args(const struct problem *p)
+static struct conv_args rows_args(const struct problem *p)
 {
     struct conv_args a = conv_args_of(p);
     if (conv_is_pointwise(&a)) {
@@ -20,15 +19,13 @@ rows_args(const struct problem *p)
     return a;
 }
 
-static int
-columns(const struct conv_args *a, const struct tile *tile)
+static int columns(const struct conv_args *a, const struct tile *tile)
 {
     return (tile->t - 1) * a->stride[2] + (a->ker[2] - 1) * a->dil[2] + 1;
 }
 
 /* The tile that computes least beyond the output's edges; the first of equals. */
-static struct tile
-best_tile(const struct problem *p, const struct conv_args *a)
+static struct tile best_tile(const struct problem *p, const struct conv_args *a)
 {
     if (p->device->float_width < 16)
         return narrow_tile;
@@ -48,14 +45,12 @@ best_tile(const struct problem *p, const struct conv_args *a)
     return best;
 }
 
-static struct conv_packing
-packing_of(const struct tile *tile)
+static struct conv_packing packing_of(const struct tile *tile)
 {
     return (struct conv_packing){.block = tile->kv * 16, .tap_major = false};
 }
 
-static bool
-applicable(const struct problem *p, struct why *why)
+static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to ref");
@@ -64,16 +59,14 @@ applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-static size_t
-workspace(const struct problem *p)
+static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = rows_args(p);
     const struct tile tile = best_tile(p, &a);
     return conv_packing_workspace(p, &a, packing_of(&tile));
 }
 
-static void
-emit(const struct problem *p, struct emit *e)
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = rows_args(p);
     const struct tile tile = best_tile(p, &a);

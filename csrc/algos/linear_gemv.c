@@ -1,0 +1,42 @@
+/* linear_gemv: dot products that stream the weights; see kernels/linear_gemv.cl. */
+#include "algos/gemm_common.h"
+
+#define OUTPUTS 4    /* of a work-item, or of the work-items that share a sum */
+#define GPU_SHARE 64 /* work-items that share a sum */
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct gemm_problem g = linear_as_gemm(p);
+    PREFER(why, p->device->type == CLCNN_DEVICE_CPU || gemm_items(&g.args) * (size_t)g.args.m <= 8,
+           "more than 8 rows: tiles reuse the weights better");
+    return true;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct gemm_problem g = linear_as_gemm(p);
+    const bool cpu = p->device->type == CLCNN_DEVICE_CPU;
+    const int rows = g.args.m > 1 ? 4 : 1, share = cpu ? 1 : GPU_SHARE, wg = cpu ? 1 : GROUP_SIZE;
+    const size_t groups = ceil_div((size_t)g.args.n, (size_t)(wg / share * OUTPUTS)) * gemm_items(&g.args) *
+                          ceil_div((size_t)g.args.m, (size_t)rows);
+    struct step *s = emit_step(e, "linear_gemv", "main", groups, (size_t)wg);
+    step_define(s, "LK", share);
+    step_define(s, "V", !cpu ? 4 : p->device->float_width >= 16 ? 16 : 8);
+    step_define(s, "TO", OUTPUTS);
+    step_define(s, "TB", rows);
+    step_read(s, p->in[0].slot);
+    step_read(s, p->in[1].slot);
+    step_epilogue(s, p, g.c);
+    step_write(s, p->out[0].slot);
+    step_args(s, &g.args, sizeof g.args);
+    gemm_cost(s, p, &g.args);
+}
+
+const struct algo_def algo_linear_gemv = {
+    .name = "gemv",
+    .doc = "dot products that stream the weights once per four rows",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = applicable,
+    .emit = emit,
+};
