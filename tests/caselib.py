@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from casedata import RANGES, Input, make_data
 from reference import ATTRIBUTES, REFERENCE
 from reference.conv import conv_output_shape, conv_transpose_output_shape

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from caselib import CASES_DIR, Case, compare, errors, load_cases, nonzero_share, parse_case, tolerance
 from reference import ATTRIBUTES, REFERENCE
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+
 from caselib import CASES_DIR, Case, compare, load_cases
 from reference import ATTRIBUTES, REFERENCE, REQUIRED
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
+
 from reference import fill
 from reference.spatial import begins_ends, per_dim
 
