@@ -58,12 +58,11 @@ enum clcnn_status shape_check(const struct clcnn_shape *s, const char *what, str
                 "arrays)",
                 what, shape_text(s, text), i);
         }
-        /* Below the limit before, so the product cannot overflow. */
-        count *= s->dim[i];
-        if (count >= MAX_ELEMENTS) {
+        if (s->dim[i] > (MAX_ELEMENTS - 1) / count) {
             return clcnn_fail(err, CLCNN_E_SHAPE, "%s has shape %s, which is 2^40 elements or more", what,
                               shape_text(s, text));
         }
+        count *= s->dim[i];
     }
     return CLCNN_OK;
 }

@@ -1,0 +1,90 @@
+/* norm.c: batch normalisation (inference), local response normalisation and softmax, as PyTorch defines them. */
+#include "ops/rules.h"
+
+static enum clcnn_status infer_batch_norm(struct infer *in, struct clcnn_err *err)
+{
+    static const char *const names[] = {"x", "weight", "bias", "running_mean", "running_var"};
+    const struct norm_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0];
+    enum clcnn_status st = CLCNN_OK;
+
+    if (x->rank < 2)
+        return shape_fail(in, err, "input %s has no channel dimension (expected [N, C, ...])", SHAPE(x));
+    if (!(a->eps >= 0.0f))
+        return value_fail(in, err, "eps=%g must not be negative", (double)a->eps);
+    for (int i = 1; i < COUNT_OF(names); i++)
+        TRY(rule_vector(in, i, names[i], x->dim[1], err));
+    in->n_out = 1;
+    in->out[0] = *x;
+done:
+    return st;
+}
+
+static enum clcnn_status infer_lrn(struct infer *in, struct clcnn_err *err)
+{
+    const struct lrn_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0];
+
+    if (x->rank < 2)
+        return shape_fail(in, err, "input %s has no channel dimension (expected [N, C, ...])", SHAPE(x));
+    if (a->size < 1)
+        return value_fail(in, err, "size=%d must be at least 1", (int)a->size);
+    in->n_out = 1;
+    in->out[0] = *x;
+    return CLCNN_OK;
+}
+
+static enum clcnn_status infer_softmax(struct infer *in, struct clcnn_err *err)
+{
+    struct dim_attrs *a = in->attrs;
+
+    in->n_out = 1;
+    in->out[0] = in->in[0];
+    return rule_axis(in, "dim", &a->dim, in->in[0].rank, err);
+}
+
+static const struct clcnn_attr_info batch_norm_table[] = {
+    ATTR(FLOAT, norm_attrs, eps, 1e-5, "added to the variance"),
+};
+static const struct clcnn_attr_info lrn_table[] = {
+    ATTR_REQUIRED(INT, lrn_attrs, size, "number of neighbouring channels"),
+    ATTR(FLOAT, lrn_attrs, alpha, 1e-4, "factor of their mean square"),
+    ATTR(FLOAT, lrn_attrs, beta, 0.75, "exponent"),
+    ATTR(FLOAT, lrn_attrs, k, 1.0, "added to the scaled mean square"),
+};
+static const struct clcnn_attr_info softmax_table[] = {
+    ATTR(INT, dim_attrs, dim, -1, "dimension along which the result sums to one"),
+};
+
+const struct op_def op_batch_norm = {
+    .name = "batch_norm",
+    .doc = "(x - running_mean[C]) / sqrt(running_var[C] + eps) * weight[C] + bias[C] for x[N,C,...]",
+    .inputs = "x weight bias running_mean running_var",
+    ATTRS(batch_norm_table, norm_attrs),
+    .infer = infer_batch_norm,
+};
+
+const struct op_def op_local_response_norm = {
+    .name = "local_response_norm",
+    .doc = "x / (k + alpha * mean square over channels c - size/2 to c + (size-1)/2) ^ beta; absent channels "
+           "are zero",
+    .inputs = "x",
+    ATTRS(lrn_table, lrn_attrs),
+    .infer = infer_lrn,
+};
+
+const struct op_def op_softmax = {
+    .name = "softmax",
+    .doc = "exp(x) divided by its sum along dim",
+    .inputs = "x",
+    ATTRS(softmax_table, dim_attrs),
+    .infer = infer_softmax,
+};
+
+const struct op_def op_log_softmax = {
+    .name = "log_softmax",
+    .doc = "logarithm of softmax along dim",
+    .inputs = "x",
+    ATTRS(softmax_table, dim_attrs),
+    .infer = infer_softmax,
+};
