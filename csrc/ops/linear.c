@@ -112,6 +112,7 @@ const struct op_def op_matmul = {
     .inputs = "a b",
     .infer = infer_matmul,
     .macs = macs_matmul,
+    .fuses = true,
 };
 
 const struct op_def op_gemm = {
@@ -121,4 +122,5 @@ const struct op_def op_gemm = {
     ATTRS(gemm_table, gemm_attrs),
     .infer = infer_gemm,
     .macs = macs_gemm,
+    .fuses = true,
 };
