@@ -1,5 +1,5 @@
-/* graph.c: values, nodes and outputs of a graph. A node may refer only to values that exist, so a graph has no cycles
- * and its nodes are in an order in which they can run. */
+/* graph.c: values, nodes and outputs of a graph. A node may refer only to values that exist, so a graph has
+ * no cycles and its nodes are in an order in which they can run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +39,7 @@ void clcnn_graph_free(struct clcnn_graph *g)
     free(g);
 }
 
-/* ---- room for one more ---------------------------------------------------------------------------------------- */
+/* ---- room for one more --------------------------------------------------------------------------------- */
 
 static bool grow_inputs(struct clcnn_graph *g)
 {
@@ -77,7 +77,7 @@ bool graph_grow_nodes(struct clcnn_graph *g)
     return ok;
 }
 
-/* ---- building ------------------------------------------------------------------------------------------------- */
+/* ---- building ------------------------------------------------------------------------------------------ */
 
 enum clcnn_status graph_name_check(const char *what, const char *name, struct clcnn_err *err)
 {
@@ -193,7 +193,7 @@ enum clcnn_status clcnn_graph_output(struct clcnn_graph *g, int value, const cha
     return CLCNN_OK;
 }
 
-/* ---- looking -------------------------------------------------------------------------------------------------- */
+/* ---- looking ------------------------------------------------------------------------------------------- */
 
 enum clcnn_status clcnn_graph_value_shape(const struct clcnn_graph *g, int value, struct clcnn_shape *shape,
                                           struct clcnn_err *err)

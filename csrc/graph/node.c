@@ -1,11 +1,11 @@
-/* node.c: a node into a graph: names and number of inputs, attributes, shapes; and a copy of a whole graph. */
+/* node.c: a node into a graph: names and number of inputs, attributes, shapes; and a copy of a graph. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/parts.h"
 
-/* ---- the grammar of op_def.inputs: "x w b?" or "xs..." ------------------------------------------------------------- */
+/* ---- the grammar of op_def.inputs: "x w b?" or "xs..." ------------------------------------------------- */
 
 struct input_name {
     char text[24];
@@ -29,8 +29,8 @@ static bool next_input(const char **cursor, struct input_name *out)
     return true;
 }
 
-/* Number of inputs that a node of this operator keeps: absent optional ones at the end are added as -1, so that rules
- * and algorithms can address every input by its place. */
+/* Number of inputs that a node of this operator keeps: absent optional ones at the end are added as -1, so
+ * that rules and algorithms can address every input by its place. */
 static enum clcnn_status check_inputs(const struct clcnn_graph *g, const struct op_def *op, const char *layer,
                                       const int *inputs, int count, int *kept, struct clcnn_err *err)
 {
@@ -62,7 +62,7 @@ static enum clcnn_status check_inputs(const struct clcnn_graph *g, const struct 
     return CLCNN_OK;
 }
 
-/* ---- shapes --------------------------------------------------------------------------------------------------- */
+/* ---- shapes -------------------------------------------------------------------------------------------- */
 
 enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
                               struct clcnn_err *err)
@@ -103,7 +103,7 @@ static enum clcnn_status run_rule(const struct clcnn_graph *g, const struct node
     return st;
 }
 
-/* ---- nodes ---------------------------------------------------------------------------------------------------- */
+/* ---- nodes --------------------------------------------------------------------------------------------- */
 
 static void node_clear(struct node *n)
 {
@@ -188,7 +188,7 @@ done:
     return st;
 }
 
-/* ---- copy ----------------------------------------------------------------------------------------------------- */
+/* ---- copy ---------------------------------------------------------------------------------------------- */
 
 static void *copy_bytes(const void *src, size_t count, size_t size)
 {

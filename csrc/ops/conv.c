@@ -1,8 +1,9 @@
-/* conv.c: convolution and transposed convolution as torch.nn.functional.conv{1,2,3}d and conv_transpose{1,2,3}d define
- * them, with padding that may differ at both ends as ONNX adds it. */
+/* conv.c: convolution and transposed convolution as torch.nn.functional.conv{1,2,3}d and
+ * conv_transpose{1,2,3}d define them, with padding that may differ at both ends as ONNX adds it. */
 #include "ops/rules.h"
 
-/* What conv and conv_transpose have in common: ranks, groups, and lists brought to one entry a spatial dimension. */
+/* What conv and conv_transpose have in common: ranks, groups, and lists brought to one entry a spatial
+ * dimension. */
 static enum clcnn_status check_common(const struct infer *in, struct conv_attrs *a,
                                       const struct clcnn_shape *x, const struct clcnn_shape *w,
                                       struct clcnn_err *err)
@@ -94,7 +95,7 @@ static double macs_conv(const struct infer *in)
     return conv_macs_of(&in->in[1], &in->out[0]);
 }
 
-/* ---- transposed ------------------------------------------------------------------------------------------------- */
+/* ---- transposed ---------------------------------------------------------------------------------------- */
 
 static enum clcnn_status push_spread(const struct infer *in, const struct conv_attrs *a,
                                      const struct clcnn_shape *x, const struct clcnn_shape *w,
@@ -155,7 +156,7 @@ static double macs_conv_transpose(const struct infer *in)
     return (double)shape_count(&in->in[0]) * (double)shape_count_from(&in->in[1], 1);
 }
 
-/* ---- tables ----------------------------------------------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------------------------------------- */
 
 #define COMMON_ATTRS                                                                                         \
     ATTR(INTS, conv_attrs, stride, 1, "step of the window, for all or for each spatial dimension"),          \

@@ -1,7 +1,7 @@
 /* eltwise.c: the element-wise operators of ops/eltwise.def, and prelu. */
 #include "ops/rules.h"
 
-/* ---- attributes of the unary family: at most two numbers -------------------------------------------------------- */
+/* ---- attributes of the unary family: at most two numbers ----------------------------------------------- */
 
 /* Like ATTR, where the public name is not the field's. */
 #define NUMBER(name_, field, default_, doc_)                                   \
@@ -33,7 +33,7 @@ static const struct clcnn_attr_info gelu_attrs[] = {
      .offset = offsetof(struct eltwise_attrs, choice)},
 };
 
-/* ---- rules ------------------------------------------------------------------------------------------------------ */
+/* ---- rules --------------------------------------------------------------------------------------------- */
 
 static enum clcnn_status infer_unary(struct infer *in, struct clcnn_err *err)
 {
@@ -52,7 +52,7 @@ static enum clcnn_status infer_binary(struct infer *in, struct clcnn_err *err)
                       SHAPE(&in->in[0]), SHAPE(&in->in[1]));
 }
 
-/* ---- the family ------------------------------------------------------------------------------------------------- */
+/* ---- the family ---------------------------------------------------------------------------------------- */
 
 enum unary {
 #define UNARY(name, activation, attributes, count, doc) UNARY_##name,
@@ -148,7 +148,7 @@ bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float 
     return true;
 }
 
-/* ---- prelu ------------------------------------------------------------------------------------------------------ */
+/* ---- prelu --------------------------------------------------------------------------------------------- */
 
 static enum clcnn_status infer_prelu(struct infer *in, struct clcnn_err *err)
 {

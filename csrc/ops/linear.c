@@ -1,4 +1,4 @@
-/* linear.c: matrix products: linear (torch.nn.functional.linear), matmul (numpy.matmul) and gemm (ONNX Gemm). */
+/* linear.c: matrix products: linear (torch.nn.functional.linear), matmul (numpy.matmul), gemm (ONNX Gemm). */
 #include "ops/rules.h"
 
 static enum clcnn_status infer_linear(struct infer *in, struct clcnn_err *err)
@@ -22,13 +22,14 @@ static double macs_linear(const struct infer *in)
     return (double)shape_count(&in->out[0]) * in->in[1].dim[1];
 }
 
-/* ---- matmul ----------------------------------------------------------------------------------------------------- */
+/* ---- matmul -------------------------------------------------------------------------------------------- */
 
 static enum clcnn_status infer_matmul(struct infer *in, struct clcnn_err *err)
 {
     const struct clcnn_shape *a = &in->in[0], *b = &in->in[1];
     struct clcnn_shape *out = &in->out[0];
-    /* Leading dimensions, which broadcast; NumPy sees a vector as a row at the left and as a column at the right. */
+    /* Leading dimensions, which broadcast; NumPy sees a vector as a row at the left and as a column at the
+     * right. */
     struct clcnn_shape lead_a = *a, lead_b = *b;
     enum clcnn_status st = CLCNN_OK;
 
@@ -61,7 +62,7 @@ static double macs_matmul(const struct infer *in)
     return (double)shape_count(&in->out[0]) * in->in[0].dim[in->in[0].rank - 1];
 }
 
-/* ---- gemm ------------------------------------------------------------------------------------------------------- */
+/* ---- gemm ---------------------------------------------------------------------------------------------- */
 
 static enum clcnn_status infer_gemm(struct infer *in, struct clcnn_err *err)
 {

@@ -1,4 +1,4 @@
-/* norm.c: batch normalisation (inference), local response normalisation and softmax, as PyTorch defines them. */
+/* norm.c: batch normalisation (inference), local response normalisation, softmax, as PyTorch defines them. */
 #include "ops/rules.h"
 
 static enum clcnn_status infer_batch_norm(struct infer *in, struct clcnn_err *err)

@@ -1,10 +1,11 @@
-/* reshape.c: the same elements under another shape: reshape, flatten, squeeze, unsqueeze, dropout, identity; and, with
- * elements moved or repeated, transpose and expand. */
+/* reshape.c: the same elements under another shape: reshape, flatten, squeeze, unsqueeze, dropout, identity;
+ * and, with elements moved or repeated, transpose and expand. */
 #include "ops/rules.h"
 
-/* ---- reshape ---------------------------------------------------------------------------------------------------- */
+/* ---- reshape ------------------------------------------------------------------------------------------- */
 
-/* Resolves 0 (copy the input's dimension) and refuses what no reshape can be; *inferred is the place of -1, or -1. */
+/* Resolves 0 (copy the input's dimension) and refuses what no reshape can be; *inferred is the place of -1,
+ * or -1. */
 static enum clcnn_status resolve_zeros(const struct infer *in, struct ints *shape, int *inferred,
                                        struct clcnn_err *err)
 {
@@ -62,7 +63,7 @@ done:
     return st;
 }
 
-/* ---- flatten, squeeze, unsqueeze, identity ---------------------------------------------------------------------- */
+/* ---- flatten, squeeze, unsqueeze, identity ------------------------------------------------------------- */
 
 static enum clcnn_status infer_flatten(struct infer *in, struct clcnn_err *err)
 {
@@ -164,7 +165,7 @@ static enum clcnn_status infer_dropout(struct infer *in, struct clcnn_err *err)
     return infer_same(in, err);
 }
 
-/* ---- transpose, expand ------------------------------------------------------------------------------------------ */
+/* ---- transpose, expand --------------------------------------------------------------------------------- */
 
 static enum clcnn_status infer_transpose(struct infer *in, struct clcnn_err *err)
 {
@@ -212,7 +213,7 @@ done:
     return st;
 }
 
-/* ---- tables ----------------------------------------------------------------------------------------------------- */
+/* ---- tables -------------------------------------------------------------------------------------------- */
 
 static const struct clcnn_attr_info reshape_table[] = {
     ATTR_REQUIRED(INTS, shape_attrs, shape, "sizes; 0 copies the input's, one -1 is inferred"),

@@ -1,4 +1,5 @@
-/* resize.c: resampling of the spatial dimensions, as ONNX Resize and torch.nn.functional.interpolate define it. */
+/* resize.c: resampling of the spatial dimensions, as ONNX Resize and torch.nn.functional.interpolate define
+ * it. */
 #include "ops/rules.h"
 
 static enum clcnn_status spread_scales(const struct infer *in, struct floats *scales, int n,

@@ -1,4 +1,4 @@
-/* rules.h: what the shape rules of the operators share. Every message starts with the operator and the layer. */
+/* rules.h: what shape rules of operators share. Every message starts with the operator and the layer. */
 #ifndef CLCNN_OPS_RULES_H
 #define CLCNN_OPS_RULES_H
 
@@ -6,7 +6,7 @@
 
 #include "internal.h"
 
-/* ---- attribute tables ------------------------------------------------------------------------------------------- */
+/* ---- attribute tables ---------------------------------------------------------------------------------- */
 
 #define ATTR(kind_, type, field, default_, doc_)                                  \
     {                                                                             \
@@ -27,7 +27,7 @@
 /* The part of an op_def that speaks of attributes. */
 #define ATTRS(table, type) .attrs = table, .attr_count = COUNT_OF(table), .attrs_size = sizeof(struct type)
 
-/* ---- messages --------------------------------------------------------------------------------------------------- */
+/* ---- messages ------------------------------------------------------------------------------------------ */
 
 enum clcnn_status shape_fail(const struct infer *in, struct clcnn_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
@@ -40,7 +40,7 @@ const char *ints_text(const struct ints *v, char buf[INTS_TEXT_MAX]); /* "[1, 2]
 #define SHAPE(s) shape_text(s, (char[96]){0})
 #define INTS(v) ints_text(v, (char[INTS_TEXT_MAX]){0})
 
-/* ---- checks ----------------------------------------------------------------------------------------------------- */
+/* ---- checks -------------------------------------------------------------------------------------------- */
 
 static inline bool input_present(const struct infer *in, int i)
 {

@@ -1,5 +1,5 @@
-/* separable.c: a depthwise convolution, an activation, and a 1x1 convolution in one. Made by a rewrite only, so that an
- * algorithm can keep the middle in fast memory. */
+/* separable.c: a depthwise convolution, an activation, and a 1x1 convolution in one. Made by a rewrite only,
+ * so that an algorithm can keep the middle in fast memory. */
 #include "ops/rules.h"
 
 enum { X, DW_W, DW_B, PW_W, PW_B };

@@ -6,8 +6,9 @@ static int64_t clamp(int64_t value, int64_t low, int64_t high)
     return value < low ? low : value > high ? high : value;
 }
 
-/* One slice of a dimension of `size` by Python's rules. *start becomes the first index taken, and *end one that gives
- * the same slice again: for a negative step an end before the first element can only be written as below -size. */
+/* One slice of a dimension of `size` by Python's rules. *start becomes the first index taken, and *end one
+ * that gives the same slice again: for a negative step an end before the first element can only be written as
+ * below -size. */
 static int64_t slice_count(int32_t size, int32_t *start, int32_t *end, int32_t step)
 {
     int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
