@@ -1,0 +1,106 @@
+"""clcnn runs convolutional networks on any OpenCL device.
+
+    import clcnn
+    from clcnn import nn
+
+    net = nn.Sequential(nn.Conv2d(1, 6, 5, padding=2), nn.ReLU(), nn.Flatten(), nn.Linear(4704, 10))
+    plan = clcnn.compile(net, (1, 1, 28, 28), device="cpu")
+    y = plan(x)  # NumPy in, NumPy out
+
+Importing this package opens no device; submodules and the C core are loaded when first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import TYPE_CHECKING, Any
+
+from clcnn._version import __version__
+
+if TYPE_CHECKING:
+    from clcnn import errors, image, nn, ops, weights, zoo
+    from clcnn.compiler import compile
+    from clcnn.device import Device, DeviceInfo, devices
+    from clcnn.errors import (
+        ArgumentError,
+        BuildError,
+        DeviceError,
+        DeviceMemoryError,
+        DtypeError,
+        Error,
+        NoDeviceError,
+        RunTimeoutError,
+        ShapeError,
+        StateError,
+        UnsupportedError,
+    )
+    from clcnn.graph import Graph, Value
+    from clcnn.model_io import load, save
+    from clcnn.plan import Plan
+    from clcnn.report import Profile
+    from clcnn.tensor import Tensor
+
+__all__ = [
+    "ArgumentError",
+    "BuildError",
+    "Device",
+    "DeviceError",
+    "DeviceInfo",
+    "DeviceMemoryError",
+    "DtypeError",
+    "Error",
+    "Graph",
+    "NoDeviceError",
+    "Plan",
+    "Profile",
+    "RunTimeoutError",
+    "ShapeError",
+    "StateError",
+    "Tensor",
+    "UnsupportedError",
+    "Value",
+    "__version__",
+    "compile",
+    "devices",
+    "errors",
+    "image",
+    "load",
+    "nn",
+    "ops",
+    "save",
+    "weights",
+    "zoo",
+]
+
+_MODULES = {"errors", "image", "nn", "ops", "weights", "zoo"}
+_HOMES = {
+    "compile": "compiler",
+    "Device": "device",
+    "DeviceInfo": "device",
+    "devices": "device",
+    "Graph": "graph",
+    "Value": "graph",
+    "load": "model_io",
+    "save": "model_io",
+    "Plan": "plan",
+    "Profile": "report",
+    "Tensor": "tensor",
+}
+
+if os.environ.get("CLCNN_LOG"):
+    importlib.import_module("clcnn._log")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"clcnn.{name}")
+    if name not in __all__:
+        raise AttributeError(f"module 'clcnn' has no attribute '{name}'")
+    value = getattr(importlib.import_module(f"clcnn.{_HOMES.get(name, 'errors')}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,94 @@
+"""compile(): a model for a device."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from clcnn import _core
+from clcnn import device as devices
+from clcnn._log import logger
+from clcnn.device import DeviceInfo, parse_bytes
+from clcnn.errors import ArgumentError, ShapeError
+from clcnn.graph import Graph, trace
+from clcnn.plan import Plan
+from clcnn.report import size
+
+
+def compile(
+    model: Any,
+    input_shape: Any = None,
+    device: str | int | DeviceInfo | _core.Device | None = None,
+    *,
+    precision: str = "highest",
+    workspace_limit: int | str = 64 << 20,
+    memory_limit: int | str = 0,
+    algorithms: Mapping[str, str] | None = None,
+    outputs: Iterable[str] = (),
+    fuse: bool = True,
+    guard: bool = False,
+) -> Plan:
+    """Chooses algorithms, builds kernels, packs weights and plans memory; returns a Plan that is ready to
+    run.
+
+    model: an nn.Module, any object with build(graph, *inputs), or a Graph. input_shape: a shape, a sequence
+    of shapes or a dict of them by input name, N,C,spatial...; not needed for a Graph. device: a Device or a
+    selector (see clcnn.Device). precision: "highest" (float32 as PyTorch means it) or "strict".
+    workspace_limit: bytes of scratch that one layer may use. memory_limit: bytes that activations, workspace
+    and weights may take, 0 for no limit; refused before anything is allocated. Both also as text ("512M").
+    algorithms: {layer: algorithm} to force (see Plan.explain()). outputs: names of layers whose results are
+    wanted besides the model's own. fuse: False keeps every layer by itself. guard: test mode with guard bands
+    around every buffer.
+
+    Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
+    DeviceError.
+    """
+    graph = _graph_of(model, input_shape)
+    main = tuple(graph.outputs)
+    extra = [outputs] if isinstance(outputs, str) else list(outputs)
+    if extra and graph is model:
+        graph = graph.copy()  # the extra outputs are this plan's, not the caller's graph's
+    for name in extra:
+        graph.output(graph.layer(name), name)
+    target = devices.get(device)
+    start = time.perf_counter()
+    core = _core.Plan(
+        target,
+        graph._core,
+        precision=precision,
+        workspace_limit=parse_bytes(workspace_limit, "workspace_limit"),
+        memory_limit=parse_bytes(memory_limit, "memory_limit"),
+        overrides=dict(algorithms or {}),
+        fuse=fuse,
+        guard=guard,
+    )
+    plan = Plan(core, main, graph.rows())
+    stats = core.stats()
+    logger.info(
+        "compiled %d layers to %d steps in %.0f ms, %s of device memory",
+        len(plan.rows),
+        stats["step_count"],
+        1e3 * (time.perf_counter() - start),
+        size(stats["peak_bytes"]),
+    )
+    for note in core.rewrites():
+        logger.debug("rewrite: %s", note)
+    return plan
+
+
+def _graph_of(model: Any, input_shape: Any) -> Graph:
+    if not isinstance(model, Graph):
+        if input_shape is None:
+            raise ArgumentError("input_shape is needed to compile a model")
+        return trace(model, input_shape)
+    if not any(r.kind == "node" for r in model.records):
+        raise ArgumentError("the graph is empty: it has no node")
+    if input_shape is not None:
+        have = [value.shape for value in model.inputs.values()]
+        given = list(input_shape.values()) if isinstance(input_shape, Mapping) else list(input_shape)
+        if [tuple(s) for s in ([given] if all(isinstance(n, int) for n in given) else given)] != have:
+            raise ShapeError(
+                f"input_shape {input_shape} does not fit the graph, whose inputs have shapes {have}"
+            )
+    return model

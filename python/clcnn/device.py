@@ -1,0 +1,182 @@
+"""OpenCL devices: listing, opening, and one shared device for each selector and process.
+
+Environment: CLCNN_DEVICE (selector used where none is given), CLCNN_CACHE_DIR (kernel cache, "0" for none),
+CLCNN_KERNEL_DIR (kernels from disk instead of the embedded ones), CLCNN_MEMORY_LIMIT (bytes, or with K, M,
+G).
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Literal
+
+from clcnn import _core
+from clcnn._log import logger
+from clcnn.errors import ArgumentError, DtypeError
+from clcnn.report import html_table, size
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def parse_bytes(value: int | str, what: str) -> int:
+    """A number of bytes from an int or from text such as "512M" or "1.5 GiB" (powers of 1024).
+
+    Raises ArgumentError that starts with `what`.
+    """
+    if not isinstance(value, str):
+        return value
+    text = value.strip().upper().removesuffix("IB").removesuffix("B").strip()
+    number, unit = (text[:-1], text[-1]) if text[-1:] in UNITS and text[-1:] else (text, "")
+    try:
+        count = float(number) * UNITS[unit]
+        if 0 <= count < 1 << 63:
+            return int(count)
+    except ValueError:
+        pass
+    raise ArgumentError(f"{what}: expected a number of bytes such as 1000000, '512M' or '2G', got {value!r}")
+
+
+def default_cache_dir() -> Path:
+    """The folder of compiled kernels below the user's cache folder (XDG_CACHE_HOME counts)."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("clcnn")) / "kernels"
+
+
+def cache_folder(chosen: str | os.PathLike[str] | Literal[False] | None = None) -> Path | None:
+    """The kernel cache folder that a device would use: `chosen`, CLCNN_CACHE_DIR, or the default; None when
+    off."""
+    if chosen is None:
+        chosen = os.environ.get("CLCNN_CACHE_DIR") or default_cache_dir()
+    return None if chosen is False or str(chosen) == "0" else Path(chosen)
+
+
+class Device(_core.Device):
+    """An opened OpenCL device.
+
+    selector: None (CLCNN_DEVICE, else first GPU, first CPU, first device), "cpu", "gpu", "accelerator", an
+    index, part of a device or platform name, "platform:part", or a row of `clcnn.devices()`. cache_dir:
+    kernel cache folder, None for CLCNN_CACHE_DIR or the user's cache folder, False for none. kernel_dir:
+    kernel files to use instead of the embedded ones. memory_limit: bytes that all buffers together may take
+    (int, or text such as "2G"). build_threads: programs built at once, 0 for one a host core.
+
+    Raises NoDeviceError, DeviceError, ArgumentError.
+    """
+
+    __slots__ = ()
+
+    def __new__(
+        cls,
+        selector: str | int | DeviceInfo | None = None,
+        *,
+        cache_dir: str | os.PathLike[str] | Literal[False] | None = None,
+        kernel_dir: str | os.PathLike[str] | None = None,
+        memory_limit: int | str | None = None,
+        build_threads: int = 0,
+    ) -> Device:
+        if memory_limit is None:
+            limit = parse_bytes(os.environ.get("CLCNN_MEMORY_LIMIT") or 0, "CLCNN_MEMORY_LIMIT")
+        else:
+            limit = parse_bytes(memory_limit, "memory_limit")
+        made = super().__new__(
+            cls,
+            _selector(selector),
+            cache_dir=cache_folder(cache_dir),
+            kernel_dir=kernel_dir or os.environ.get("CLCNN_KERNEL_DIR") or None,
+            memory_limit=limit,
+            build_threads=build_threads,
+        )
+        logger.info("opened %r", made)
+        return made
+
+    def _repr_html_(self) -> str:
+        rows = [[key, value] for key, value in self.info().items()]
+        return html_table(["device", self.name], rows)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceInfo:
+    """What a driver says of a device, without opening it. Sizes are in bytes, max_clock in MHz."""
+
+    index: int
+    name: str
+    type: str
+    vendor: str
+    version: str
+    driver: str
+    platform: str
+    platform_version: str
+    compute_units: int
+    max_clock: int
+    global_mem: int
+    max_alloc: int
+    local_mem: int
+    max_group_size: int
+    float_width: int
+    host_unified: bool
+    local_is_dedicated: bool
+    has_fp64: bool
+    has_fp16: bool
+    available: bool
+
+
+class DeviceList(list[DeviceInfo]):
+    """A list that notebooks show as a table."""
+
+    def _repr_html_(self) -> str:
+        head = ["index", "type", "name", "platform", "driver", "units", "memory"]
+        rows = [
+            [d.index, d.type, d.name, d.platform, d.driver, d.compute_units, size(d.global_mem)] for d in self
+        ]
+        return html_table(head, rows)
+
+
+def devices() -> DeviceList:
+    """Every OpenCL device of every platform, in index order; opens none.
+
+    Raises NoDeviceError, which says which loader and drivers were looked for and what to install.
+    """
+    known = {field.name for field in fields(DeviceInfo)}
+    return DeviceList(DeviceInfo(**{k: v for k, v in row.items() if k in known}) for row in _core.devices())
+
+
+def _selector(selector: str | int | DeviceInfo | None) -> str | int | None:
+    if isinstance(selector, DeviceInfo):
+        return selector.index
+    if selector is None:
+        return os.environ.get("CLCNN_DEVICE") or None
+    return selector
+
+
+_lock = threading.Lock()
+_opened: dict[tuple[int, str | int | None], _core.Device] = {}
+
+
+def get(device: str | int | DeviceInfo | _core.Device | None = None) -> _core.Device:
+    """The process's shared device for a selector, opened at the first call; a Device is returned as it is.
+
+    Models compiled for the same selector share weights and programs. A forked child gets its own.
+    """
+    if isinstance(device, _core.Device):
+        return device
+    if not isinstance(device, (str, int, DeviceInfo, type(None))):
+        raise DtypeError(f"device: expected a selector, an index, a DeviceInfo or a Device, got {device!r}")
+    key = (os.getpid(), _selector(device))
+    with _lock:
+        found = _opened.get(key)
+        if found is None or found.closed:
+            found = _same_device(Device(device))
+            _opened[key] = found
+        return found
+
+
+def _same_device(made: Device) -> _core.Device:
+    """An open device that another selector led to, instead of a second context on the same hardware."""
+    for (pid, _), other in _opened.items():
+        if pid == os.getpid() and not other.closed and other.index == made.index:
+            made.close()
+            return other
+    return made

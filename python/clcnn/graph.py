@@ -1,0 +1,335 @@
+"""Graphs: a network as values and operators, built one call at a time.
+
+    g = clcnn.Graph()
+    x = g.input("x", (1, 3, 224, 224))
+    y = ops.relu(ops.conv(x, weights, stride=2, padding=1))
+    g.output(y, "y")
+    plan = clcnn.compile(g, device="cpu")
+
+Shapes are inferred as the graph is built, so that a wrong node is refused where it is written. A graph needs
+no device. Graphs are not for several threads to build at once; once built, any number may compile them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clcnn import _core
+from clcnn.errors import ArgumentError
+from clcnn.report import LayerRow, html_table, summary_cells, summary_text
+
+Operand = "Value | NDArray[Any] | float"
+# Inputs at the end of an operator's list that are statistics, not parameters that training would change.
+STATISTICS = {"batch_norm": 2}
+
+
+class Record(NamedTuple):
+    """One step of building a graph, enough to repeat it: Graph.from_records() does.
+
+    kind "input": name, shape. "constant": name, array. "node": name, op, inputs (value ids, None where
+    absent), attrs. "output": name and the one id in inputs. values: the ids that the step made; ids count up
+    from 0 over all steps.
+    """
+
+    kind: Literal["input", "constant", "node", "output"]
+    name: str
+    values: tuple[int, ...] = ()
+    op: str = ""
+    inputs: tuple[int | None, ...] = ()
+    attrs: Mapping[str, Any] = {}
+    shape: tuple[int, ...] = ()
+    array: NDArray[np.float32] | None = None
+    literal: bool = False  # a constant that is part of the expression (x + 2.0), not a parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A symbolic array of a graph: what operators take and give. + - * / ** @ and - make nodes."""
+
+    graph: Graph
+    id: int
+    shape: tuple[int, ...]
+
+    # NumPy arrays leave `array + value` to __radd__ below.
+    __array_ufunc__ = None
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    def __repr__(self) -> str:
+        return f"<clcnn.Value {self.id}: {'x'.join(map(str, self.shape)) or 'scalar'}>"
+
+    def __add__(self, other: Any) -> Value:
+        return self.graph.apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Value:
+        return self.graph.apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Value:
+        return self.graph.apply("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Value:
+        return self.graph.apply("sub", other, self)
+
+    def __mul__(self, other: Any) -> Value:
+        return self.graph.apply("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Value:
+        return self.graph.apply("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Value:
+        return self.graph.apply("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self.graph.apply("div", other, self)
+
+    def __pow__(self, other: Any) -> Value:
+        return self.graph.apply("pow", self, other)
+
+    def __matmul__(self, other: Any) -> Value:
+        return self.graph.apply("matmul", self, other)
+
+    def __neg__(self) -> Value:
+        return self.graph.apply("neg", self)
+
+
+class Graph:
+    """A network as values and nodes. Names are unique among inputs and constants, and among nodes; one that
+    is taken gets a number ("relu", "relu_2")."""
+
+    def __init__(self) -> None:
+        self._core = _core.Graph()
+        self._records: list[Record] = []
+        self._values: list[Value] = []
+        self._value_names: Counter[str] = Counter()
+        self._node_names: Counter[str] = Counter()
+        self._parameters: dict[int, tuple[Any, Value]] = {}
+
+    # ---- building ----
+
+    def input(self, name: str, shape: Sequence[int]) -> Value:
+        """An array given at run time: float32, N,C,spatial... Raises ShapeError, ArgumentError (name
+        taken)."""
+        self._core.input(name, shape)
+        self._value_names[name] += 1
+        value = self._new_value()
+        self._records.append(Record("input", name, (value.id,), shape=value.shape))
+        return value
+
+    def constant(self, array: NDArray[np.float32], name: str | None = None) -> Value:
+        """An array known now, such as weights. Kept, not copied: it must not change as long as the graph
+        lives.
+
+        array: C-contiguous float32. A name makes it a parameter in summary(); without one it is part of an
+        expression. Raises DtypeError, ShapeError, ArgumentError (not contiguous).
+        """
+        unique = _unique(name or "const_1", self._value_names)
+        self._core.constant(unique, array)
+        self._value_names[unique] += 1
+        value = self._new_value()
+        self._records.append(
+            Record("constant", unique, (value.id,), shape=value.shape, array=array, literal=not name)
+        )
+        return value
+
+    def parameter(self, parameter: Any, name: str) -> Value:
+        """The constant of an nn.Parameter (anything with `.data`), the same for every use of that
+        parameter."""
+        known = self._parameters.get(id(parameter))
+        if known is None:
+            known = (parameter, self.constant(parameter.data, name))
+            self._parameters[id(parameter)] = known
+        return known[1]
+
+    def node(
+        self, op: str, inputs: Iterable[Any], attrs: Mapping[str, Any] | None = None, name: str | None = None
+    ) -> tuple[Value, ...]:
+        """Adds operator `op` and returns its outputs; `clcnn.ops` has a function for each.
+
+        inputs: values, arrays or numbers (which become constants), None for an optional one that is absent.
+        name: the layer's name, numbered after the operator without one. Raises ArgumentError, ShapeError,
+        DtypeError.
+        """
+        ids = tuple(None if x is None else self.value(x).id for x in inputs)
+        unique = _unique(name or f"{op}_1", self._node_names)
+        given = {key: value for key, value in (attrs or {}).items() if value is not None}
+        made = self._core.node(op, unique, ids, given)
+        self._node_names[unique] += 1
+        values = tuple(self._new_value() for _ in made)
+        self._records.append(Record("node", unique, made, op, ids, given))
+        return values
+
+    def apply(self, op: str, *inputs: Any, name: str | None = None, **attrs: Any) -> Value:
+        """node() for operators with one output."""
+        return self.node(op, inputs, attrs, name)[0]
+
+    def output(self, value: Value, name: str = "output") -> None:
+        """Makes a value an output of the graph."""
+        self._core.output(self.value(value).id, name)
+        self._records.append(Record("output", name, (), inputs=(value.id,)))
+
+    def value(self, x: Any) -> Value:
+        """`x` itself if it is a value of this graph; an array or a number as a constant."""
+        if isinstance(x, Value):
+            if x.graph is not self:
+                raise ArgumentError(f"{x!r} belongs to another graph")
+            return x
+        if isinstance(x, np.ndarray):
+            return self.constant(x)
+        if isinstance(x, (int, float, np.floating, np.integer)):
+            return self.constant(np.full(1, x, np.float32))
+        raise ArgumentError(f"expected a Value, an array or a number, got {type(x).__name__}")
+
+    def _new_value(self) -> Value:
+        value = Value(self, len(self._values), self._core.shape(len(self._values)))
+        self._values.append(value)
+        return value
+
+    # ---- looking ----
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """All steps of building, in order."""
+        return tuple(self._records)
+
+    @property
+    def inputs(self) -> dict[str, Value]:
+        return {r.name: self._values[r.values[0]] for r in self._records if r.kind == "input"}
+
+    @property
+    def outputs(self) -> dict[str, Value]:
+        return {r.name: self._values[r.inputs[0] or 0] for r in self._records if r.kind == "output"}
+
+    @property
+    def constants(self) -> dict[str, NDArray[np.float32]]:
+        return {r.name: r.array for r in self._records if r.array is not None}
+
+    def layer(self, name: str) -> Value:
+        """The first output of the node of this name. Raises ArgumentError that lists similar names."""
+        nodes = {r.name: r.values[0] for r in self._records if r.kind == "node"}
+        if name in nodes:
+            return self._values[nodes[name]]
+        import difflib
+
+        near = difflib.get_close_matches(name, nodes, 4, 0.3)
+        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
+        raise ArgumentError(f"there is no layer {name!r}{hint}")
+
+    def rows(self) -> list[LayerRow]:
+        """A row for each node: name, op, output shape, parameters (a shared one counts where it comes first),
+        MACs."""
+        arrays = {r.values[0]: r.array for r in self._records if r.array is not None and not r.literal}
+        macs = {row["name"]: row["macs"] for row in self._core.nodes()}
+        rows = []
+        for r in (r for r in self._records if r.kind == "node"):
+            own = r.inputs[: len(r.inputs) - STATISTICS.get(r.op, 0)]
+            parameters = sum(math.prod(arrays.pop(i).shape) for i in own if i in arrays)
+            rows.append(LayerRow(r.name, r.op, self._values[r.values[0]].shape, parameters, macs[r.name]))
+        return rows
+
+    def summary(self) -> str:
+        """A table of layers: operator, output shape, parameters, multiply-adds."""
+        return summary_text(self.rows())
+
+    def copy(self) -> Graph:
+        """A graph of its own with the same values, nodes and ids; the arrays are shared."""
+        return Graph.from_records(self._records)
+
+    @classmethod
+    def from_records(cls, records: Iterable[Record]) -> Graph:
+        """Repeats the steps of another graph's `records` (or those read from a file)."""
+        graph = cls()
+        for r in records:
+            if r.kind == "input":
+                graph.input(r.name, r.shape)
+            elif r.kind == "constant":
+                if r.array is None:
+                    raise ArgumentError(f"constant {r.name!r} has no array")
+                graph.constant(r.array, r.name)
+                graph._records[-1] = graph._records[-1]._replace(literal=r.literal)
+            elif r.kind == "node":
+                inputs = [None if i is None else graph._known(i, r.name) for i in r.inputs]
+                graph.node(r.op, inputs, r.attrs, r.name)
+            else:
+                graph.output(graph._known(r.inputs[0], r.name), r.name)
+        return graph
+
+    def _known(self, id: int | None, user: str) -> Value:
+        if id is None or not 0 <= id < len(self._values):
+            raise ArgumentError(f"{user!r} uses value {id}, which no earlier record makes")
+        return self._values[id]
+
+    def __repr__(self) -> str:
+        nodes = sum(r.kind == "node" for r in self._records)
+        return f"<clcnn.Graph: {nodes} nodes, inputs {list(self.inputs)}, outputs {list(self.outputs)}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(*summary_cells(self.rows()))
+
+
+def _unique(wanted: str, taken: Counter[str]) -> str:
+    """`wanted`, or with its number counted up while the name is taken: relu -> relu_2, conv_1 -> conv_2."""
+    if wanted not in taken:
+        return wanted
+    stem, _, number = wanted.rpartition("_")
+    if not stem or not number.isdecimal():
+        stem, number = wanted, "1"
+    at = max(int(number), taken[f"{stem}_#"]) + 1  # "#" entries remember where counting had come to
+    while f"{stem}_{at}" in taken:
+        at += 1
+    taken[f"{stem}_#"] = at
+    return f"{stem}_{at}"
+
+
+# ---- models ----
+
+
+def trace(model: Any, input_shape: Any) -> Graph:
+    """A graph of `model`: any object with build(graph, *inputs) -> Value, sequence or dict of them, such as
+    nn.Module.
+
+    input_shape: a shape, a sequence of shapes ("input_0", ...), or a dict of them by name.
+    Raises ArgumentError (no layers, not a model), ShapeError with the layer's name.
+    """
+    if not hasattr(model, "build"):
+        raise ArgumentError(
+            f"expected a clcnn.Graph or a model with build(graph, *inputs), got {type(model).__name__}"
+        )
+    graph = Graph()
+    values = [graph.input(name, shape) for name, shape in _named(input_shape, "input", _is_shape).items()]
+    result = model.build(graph, *values)
+    for name, value in _named(result, "output", lambda x: isinstance(x, Value)).items():
+        graph.output(value, name)
+    if not any(r.kind == "node" for r in graph.records):
+        raise ArgumentError(f"the model {type(model).__name__} is empty: it adds no layer")
+    return graph
+
+
+def _is_shape(x: Any) -> bool:
+    return isinstance(x, (tuple, list)) and all(isinstance(n, (int, np.integer)) for n in x)
+
+
+def _named(given: Any, what: str, single: Any) -> dict[str, Any]:
+    """One item as {"input": item}, several as {"input_0": ...}, a dict as it is. Raises ArgumentError."""
+    if single(given):
+        return {what: given}
+    if isinstance(given, Mapping):
+        named = dict(given)
+    elif isinstance(given, (tuple, list)):
+        named = {f"{what}_{i}": item for i, item in enumerate(given)}
+    else:
+        named = {}
+    kind = "shape" if what == "input" else "Value"
+    if not named or not all(isinstance(name, str) and single(item) for name, item in named.items()):
+        raise ArgumentError(
+            f"{what}: expected a {kind}, a sequence of them or a dict of them by name, got {given!r}"
+        )
+    return named

@@ -1,0 +1,217 @@
+"""Plan: a compiled model, called with NumPy arrays or device tensors."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clcnn import _core
+from clcnn.errors import ArgumentError
+from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, summary_cells, summary_text
+
+Array = NDArray[np.float32] | _core.Tensor
+
+
+class Plan:
+    """What clcnn.compile() returns: `y = plan(x)`.
+
+    Inputs are C-contiguous float32 arrays, or clcnn.Tensor on the plan's device, of exactly the compiled
+    shapes. One plan runs one inference at a time (other threads wait); clone() is cheap and runs beside it.
+    Use it in `with`, or close() it, to give device memory back early.
+    """
+
+    __slots__ = ("_core", "_main", "rows")
+
+    def __init__(self, core: _core.Plan, main: Sequence[str], rows: list[LayerRow]) -> None:
+        self._core = core
+        self._main = tuple(main)
+        self.rows = rows
+
+    # ---- running ----
+
+    def __call__(
+        self, *inputs: Array, out: Array | Sequence[Array | None] | None = None, timeout: float | None = None
+    ) -> Any:
+        """One inference: the model's output as an array, or a tuple of arrays if the model has several.
+
+        out: array or tensor (a sequence for several outputs) to write to instead of a new array; it is
+        returned and must not share memory with the inputs. timeout: seconds. Layers asked for by
+        compile(outputs=...) are computed too, but returned by run() only.
+
+        Raises ShapeError, DtypeError, ArgumentError, StateError, DeviceError, RunTimeoutError. Ctrl-C stops a
+        run within about 100 ms; the plan can be used again.
+        """
+        given = [out] if len(self._main) == 1 else list(out or [None] * len(self._main))  # type: ignore[arg-type]
+        if len(given) != len(self._main):
+            raise ArgumentError(f"out: this plan has {len(self._main)} outputs, got {len(given)}")
+        extra = [None] * (len(self._core.outputs) - len(self._main))
+        results = self._core.run(inputs, [*given, *extra], timeout)[: len(self._main)]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def run(
+        self,
+        inputs: Mapping[str, Array] | Sequence[Array] | Array,
+        outputs: Mapping[str, Array] | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """One inference by name: every output, those of compile(outputs=...) too, as {name: array}.
+
+        inputs: {name: array}, a sequence in order, or the one array. outputs: {name: array or tensor to write
+        to} for some of them. Raises as calling the plan does.
+        """
+        names = list(self.outputs)
+        unknown = set(outputs or {}) - set(names)
+        if unknown:
+            raise ArgumentError(f"outputs: {sorted(unknown)} are no outputs of this plan, which has {names}")
+        given = [(outputs or {}).get(name) for name in names]
+        return dict(zip(names, self._core.run(self._ordered(inputs), given, timeout), strict=True))
+
+    def _ordered(self, inputs: Mapping[str, Array] | Sequence[Array] | Array) -> Sequence[Array]:
+        if isinstance(inputs, (np.ndarray, _core.Tensor)):
+            return [inputs]
+        if not isinstance(inputs, Mapping):
+            return inputs
+        names = [name for name, _ in self._core.inputs]
+        if set(inputs) != set(names):
+            raise ArgumentError(f"inputs: expected the names {names}, got {list(inputs)}")
+        return [inputs[name] for name in names]
+
+    def map(
+        self, batches: Iterable[Array | Sequence[Array]], *, timeout: float | None = None
+    ) -> Iterator[Any]:
+        """Results for a stream of batches, in order, as calling the plan gives them.
+
+        Two clones work in turn in two threads, so that one batch is copied while another is computed; at most
+        three batches are held at once. Every batch must have the compiled shape, the last one too. An
+        exception is raised in its batch's place.
+        """
+        with ThreadPoolExecutor(2, "clcnn-map") as pool, self.clone() as one, self.clone() as two:
+            pending: deque[tuple[Future[Any], Plan]] = deque()
+            free = [one, two]
+            try:
+                for batch in batches:
+                    if not free:
+                        done, worker = pending.popleft()
+                        result = done.result()
+                        free.append(worker)
+                        self._submit(pool, free.pop(), batch, timeout, pending)
+                        yield result
+                    else:
+                        self._submit(pool, free.pop(), batch, timeout, pending)
+                while pending:
+                    yield pending.popleft()[0].result()
+            finally:
+                for future, _ in pending:
+                    future.cancel()
+
+    @staticmethod
+    def _submit(
+        pool: ThreadPoolExecutor,
+        worker: Plan,
+        batch: Array | Sequence[Array],
+        timeout: float | None,
+        pending: deque[tuple[Future[Any], Plan]],
+    ) -> None:
+        args = [batch] if isinstance(batch, (np.ndarray, _core.Tensor)) else list(batch)
+        pending.append((pool.submit(worker, *args, timeout=timeout), worker))
+
+    def profile(self, *inputs: Array) -> Profile:
+        """One inference with device events: time, GFLOP/s and GB/s of every step."""
+        steps = self._core.steps()
+        _, times = self._core.profile(inputs)
+        rows = [
+            StepTime(
+                s["layer"], s["op"], s["algo"], s["kernel"], s["entry"], start, end, s["macs"], s["bytes"]
+            )
+            for s, (start, end) in zip(steps, times, strict=True)
+        ]
+        return Profile(self.device.name, rows)
+
+    # ---- life ----
+
+    def clone(self) -> Plan:
+        """A plan for another thread: shares weights and programs, has its own activations and queue."""
+        return Plan(self._core.clone(), self._main, self.rows)
+
+    def close(self) -> None:
+        """Gives the plan's device memory back; using it then raises StateError. Closing twice is fine."""
+        self._core.close()
+
+    def __enter__(self) -> Plan:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def check_guards(self) -> None:
+        """For compile(guard=True): raises SystemError naming the buffer that a kernel overran."""
+        self._core.check_guards()
+
+    # ---- looking ----
+
+    @property
+    def closed(self) -> bool:
+        return self._core.closed
+
+    @property
+    def device(self) -> _core.Device:
+        return self._core.device
+
+    @property
+    def inputs(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the inputs by name, in order."""
+        return dict(self._core.inputs)
+
+    @property
+    def outputs(self) -> dict[str, tuple[int, ...]]:
+        """Shapes of the outputs by name: the model's own first, then those of compile(outputs=...)."""
+        return dict(self._core.outputs)
+
+    @property
+    def stats(self) -> dict[str, Any]:
+        """Memory and compile time: arena_bytes, weights_bytes, workspace_bytes, peak_bytes, live_bytes
+        (largest set of activations alive at once), step_count, program_count, select_ms, build_ms,
+        weights_ms, warm_ms."""
+        return dict(self._core.stats())
+
+    @property
+    def peak_bytes(self) -> int:
+        """Device memory of activations, workspace and weights."""
+        return self._core.stats()["peak_bytes"]
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The kernel launches of a run in order: layer, op, algo, kernel, entry, defines, groups, group_size,
+        macs, bytes."""
+        return [dict(step) for step in self._core.steps()]
+
+    @property
+    def layers(self) -> list[dict[str, Any]]:
+        """The layers after rewriting, each with the algorithm chosen and all its candidates."""
+        return [dict(layer) for layer in self._core.layers()]
+
+    @property
+    def rewrites(self) -> list[str]:
+        """What was folded, fused and removed, one line each."""
+        return self._core.rewrites()
+
+    def explain(self) -> str:
+        """For every layer each candidate algorithm: its verdict, why, and its workspace; then the
+        rewrites."""
+        return explain_text(self._core.layers(), self._core.rewrites())
+
+    def summary(self) -> str:
+        """A table of the model's layers: shape, parameters, multiply-adds, algorithm and workspace."""
+        return summary_text(self.rows, self._core.layers())
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else f"{self._core.stats()['step_count']} steps"
+        return f"<clcnn.Plan on {self.device.name}: {self.inputs} -> {self.outputs}, {state}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(*summary_cells(self.rows, self._core.layers()))

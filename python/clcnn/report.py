@@ -1,0 +1,198 @@
+"""Tables for people: summaries, explanations and profiles, as text, HTML and Chrome traces. Pure Python."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MS = 1e-6  # of a nanosecond
+
+
+def size(count: float) -> str:
+    """Bytes with a unit: 1536 -> "1.5 KiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            break
+        count /= 1024
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
+def text_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Columns as wide as their cells; numbers to the right, text to the left."""
+    body = [[_cell(x) for x in row] for row in rows]
+    widths = [max(len(row[i]) for row in [list(head), *body]) for i in range(len(head))]
+    right = [bool(body) and all(row[i][:1].isdigit() or not row[i] for row in body) for i in range(len(head))]
+
+    def line(cells: Sequence[str]) -> str:
+        aligned = (c.rjust(w) if r else c.ljust(w) for c, w, r in zip(cells, widths, right, strict=True))
+        return "  ".join(aligned).rstrip()
+
+    rule = "-" * (sum(widths) + 2 * (len(widths) - 1))
+    return "\n".join([line(head), rule, *map(line, body)])
+
+
+def html_table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """The same as an HTML table; every cell is escaped."""
+    cells = "".join(f"<th>{html.escape(str(x))}</th>" for x in head)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(_cell(x))}</td>" for x in row) + "</tr>" for row in rows
+    )
+    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(x: Any) -> str:
+    if isinstance(x, (tuple, list)):
+        return "x".join(map(str, x)) or "scalar"
+    if isinstance(x, int) and not isinstance(x, bool):
+        return f"{x:,}"
+    return str(x)
+
+
+# ---- summary ----
+
+
+@dataclass(frozen=True, slots=True)
+class LayerRow:
+    """A layer as it was written: output shape, number of parameters, multiply-adds."""
+
+    name: str
+    op: str
+    shape: tuple[int, ...]
+    parameters: int
+    macs: float
+
+
+def summary_cells(
+    rows: list[LayerRow], layers: Sequence[Any] | None = None
+) -> tuple[list[str], list[list[Any]]]:
+    """Head and rows; `layers` (of a plan) adds algorithm and workspace. A layer that a rewrite merged into
+    another one has no algorithm of its own."""
+    head = ["layer", "op", "output", "parameters", "MACs"]
+    cells: list[list[Any]] = [[r.name, r.op, r.shape, r.parameters, round(r.macs)] for r in rows]
+    if layers is not None:
+        chosen = {layer["layer"]: layer for layer in layers}
+        head += ["algorithm", "workspace"]
+        for row in cells:
+            layer = chosen.get(row[0])
+            row += [layer["algo"], size(layer["workspace_bytes"])] if layer else ["(merged)", ""]
+    return head, cells
+
+
+def summary_text(rows: list[LayerRow], layers: Sequence[Any] | None = None) -> str:
+    """The table and its totals."""
+    parameters, macs = sum(r.parameters for r in rows), sum(r.macs for r in rows)
+    total = f"{len(rows)} layers, {parameters:,} parameters, {macs:,.0f} multiply-adds"
+    return f"{text_table(*summary_cells(rows, layers))}\n{total}"
+
+
+# ---- explain ----
+
+
+def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
+    """What was decided for each layer of a plan, and why."""
+    lines = []
+    for layer in layers:
+        fused = f", fused {layer['fused']}" if layer["fused"] else ""
+        lines.append(
+            f"{layer['layer']}: {layer['op']} {_cell(layer['input'])} -> {_cell(layer['output'])}{fused},"
+            f" error class {layer['error_class']}"
+        )
+        for c in layer["candidates"]:
+            mark = "*" if c["verdict"].startswith("chosen") else " "
+            reason = f": {c['reason']}" if c["reason"] else ""
+            workspace = f" (workspace {size(c['workspace_bytes'])})" if c["workspace_bytes"] else ""
+            lines.append(f"  {mark} {c['algo']:<10} {c['verdict']}{reason}{workspace}")
+    if rewrites:
+        lines += ["rewrites:", *(f"  {note}" for note in rewrites)]
+    return "\n".join(lines)
+
+
+# ---- profile ----
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """One kernel launch of a profiled run; times in ns from the first start, bytes that must be read and
+    written."""
+
+    layer: str
+    op: str
+    algo: str
+    kernel: str
+    entry: str
+    start_ns: int
+    end_ns: int
+    macs: float
+    bytes: float
+
+    @property
+    def ms(self) -> float:
+        return (self.end_ns - self.start_ns) * MS
+
+    @property
+    def gflops(self) -> float:
+        """Two operations for each multiply-add, over the step's time."""
+        return 2 * self.macs / max(self.end_ns - self.start_ns, 1)
+
+    @property
+    def gbytes(self) -> float:
+        """GB/s over the step's time."""
+        return self.bytes / max(self.end_ns - self.start_ns, 1)
+
+
+class Profile:
+    """Times of one run by device events. Prints as a table; shows as one in notebooks."""
+
+    def __init__(self, device: str, rows: list[StepTime]) -> None:
+        self.device = device
+        self.rows = rows
+
+    @property
+    def total_ms(self) -> float:
+        """From the start of the first step to the end of the last one."""
+        return max((row.end_ns for row in self.rows), default=0) * MS
+
+    def _cells(self) -> tuple[list[str], list[list[Any]]]:
+        busy = sum(row.ms for row in self.rows) or 1.0
+        head = ["layer", "op", "algorithm", "kernel", "ms", "%", "GFLOP/s", "GB/s"]
+        rows: list[list[Any]] = []
+        for r in self.rows:
+            kernel, share = f"{r.kernel}:{r.entry}", 100 * r.ms / busy
+            figures = [f"{r.ms:.3f}", f"{share:.1f}", f"{r.gflops:.1f}", f"{r.gbytes:.1f}"]
+            rows.append([r.layer, r.op, r.algo, kernel, *figures])
+        return head, rows
+
+    def __str__(self) -> str:
+        return (
+            f"{text_table(*self._cells())}\n{len(self.rows)} steps, {self.total_ms:.3f} ms on {self.device}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<clcnn.Profile: {len(self.rows)} steps, {self.total_ms:.3f} ms on {self.device}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._cells())
+
+    def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
+        """Writes the Trace Event JSON that chrome://tracing and Perfetto open."""
+        events: list[dict[str, Any]] = [
+            {
+                "name": "process_name",
+                "ph": "M",
+                "pid": 1,
+                "tid": 1,
+                "args": {"name": f"clcnn on {self.device}"},
+            }
+        ]
+        for r in self.rows:
+            args = {"algorithm": r.algo, "kernel": f"{r.kernel}:{r.entry}", "macs": r.macs, "bytes": r.bytes}
+            events.append(
+                {"name": r.layer, "cat": r.op, "ph": "X", "pid": 1, "tid": 1, "ts": r.start_ns / 1e3,
+                 "dur": (r.end_ns - r.start_ns) / 1e3, "args": args}
+            )  # fmt: skip
+        Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ms"}), "utf-8")

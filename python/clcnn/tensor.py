@@ -1,0 +1,83 @@
+"""Tensor: float32 values that stay on a device between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from clcnn import _core
+from clcnn.device import DeviceInfo, get
+from clcnn.report import size
+
+CPU = (1, 0)  # DLPack's kDLCPU, device 0
+
+
+class Tensor(_core.Tensor):
+    """Float32 values in device memory, in C order, not initialised.
+
+    device: a Device or a selector. shape: every dimension at least 1. Plans take tensors as inputs and as
+    `out=`. Raises ShapeError, DeviceMemoryError, StateError (device closed).
+    """
+
+    __slots__ = ()
+
+    def __new__(cls, device: str | int | DeviceInfo | _core.Device | None, shape: Sequence[int]) -> Tensor:
+        return super().__new__(cls, get(device), shape)
+
+    @classmethod
+    def from_numpy(
+        cls, array: NDArray[np.float32], device: str | int | DeviceInfo | _core.Device | None = None
+    ) -> Tensor:
+        """A tensor with the values of a C-contiguous float32 array. Raises DtypeError, ShapeError,
+        ArgumentError."""
+        if not isinstance(array, np.ndarray):
+            raise TypeError(f"Tensor.from_numpy: expected a NumPy array, got {type(array).__name__}")
+        made = cls(device, array.shape)
+        try:
+            made.write(array)
+        except BaseException:
+            made.close()
+            raise
+        return made
+
+    def numpy(self) -> NDArray[np.float32]:
+        """The values as a new NumPy array."""
+        return self.read()
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
+        if copy is False:
+            raise ValueError("a clcnn.Tensor is on a device: an array of its values is always a copy")
+        array = self.read()
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: None = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Exports a host copy of the values (DLPack's kDLCPU). Raises BufferError for what that cannot be."""
+        if stream is not None:
+            raise BufferError("a clcnn.Tensor is exported from host memory, where stream must be None")
+        if dl_device is not None and tuple(dl_device) != CPU:
+            raise BufferError(
+                f"a clcnn.Tensor is exported to the host {CPU} only, not to device {tuple(dl_device)}"
+            )
+        if copy is False:
+            raise BufferError("a clcnn.Tensor is on a device: exporting its values is always a copy")
+        return self.read().__dlpack__(**({} if max_version is None else {"max_version": max_version}))
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU
+
+    def __enter__(self) -> Tensor:
+        return self
+
+    def _repr_html_(self) -> str:
+        shape = " × ".join(map(str, self.shape)) or "scalar"
+        return f"<code>clcnn.Tensor</code> {shape} float32 ({size(self.nbytes)}) on {self.device.name}"
