@@ -80,11 +80,11 @@ struct lrn_args {
     f32 alpha, beta, k; /* alpha is already divided by size */
 };
 
-/* softmax: rows of `length` elements, step apart; a row is (n, m, i) with n < batch, m < middle, i < inner. */
+/* softmax over l in x[n][m][l][i]; rows are numbered (n, m). */
 struct softmax_args {
-    i64 rows, pieces, x_n, y_n; /* rows: (n, m, i), or (n, m) when columns i are walked together */
-    i64 x_step, y_step, middle_step; /* between elements; between m */
-    i32 middle, inner, length;
+    i64 rows, pieces, inner, middle;
+    i64 x_n, y_n, middle_step, x_step, y_step; /* x_step, y_step: between neighbours along l */
+    i32 length;
 };
 
 /* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop. */

@@ -1,0 +1,61 @@
+/* binary_ref: element-wise functions of two broadcast arguments, and prelu; see kernels/binary_ref.cl. */
+#include "algos/rows.h"
+
+#include <string.h>
+
+static void
+emit_with(const struct problem *p, struct emit *e, struct strided_args *a, const char *identifier)
+{
+    const struct operand *y = &p->out[0];
+    a->rank = y->shape.rank;
+    memcpy(a->size, y->shape.dim, sizeof a->size);
+    operand_strides(y, a->stride[2]);
+    struct step *s = strided_step(e, p, "binary_ref", a, 3);
+    step_define_id(s, "OP", identifier);
+    step_read(s, p->in[0].slot);
+    step_read(s, p->in[1].slot);
+    step_write(s, y->slot);
+    step_args(s, a, sizeof *a);
+    rows_cost(s, p, 0);
+}
+
+static void
+emit_binary(const struct problem *p, struct emit *e)
+{
+    struct strided_args a = {0};
+    operand_broadcast(&p->in[0], &p->out[0].shape, a.stride[0]);
+    operand_broadcast(&p->in[1], &p->out[0].shape, a.stride[1]);
+    emit_with(p, e, &a, eltwise_identifier(p->op, p->attrs));
+}
+
+/* A slope of rank 1 belongs to dimension 1 of x. */
+static void
+emit_prelu(const struct problem *p, struct emit *e)
+{
+    const struct operand *x = &p->in[0], *slope = &p->in[1];
+    struct strided_args a = {0};
+    operand_strides(x, a.stride[0]);
+    if (slope->shape.rank != 1 || x->shape.rank < 2)
+        operand_broadcast(slope, &x->shape, a.stride[1]);
+    else
+        a.stride[1][1] = slope->shape.dim[0] > 1;
+    emit_with(p, e, &a, "bin_prelu");
+}
+
+const struct algo_def algo_binary_ref = {
+    .name = "ref",
+    .doc = "element by element, dimensions merged where the strides allow",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = rows_always,
+    .emit = emit_binary,
+};
+
+const struct algo_def algo_prelu_ref = {
+    .name = "ref",
+    .doc = "element by element, dimensions merged where the strides allow",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = rows_always,
+    .emit = emit_prelu,
+};

@@ -1,0 +1,125 @@
+/* resize_ref: resampling with every rule of coordinates and rounding; see kernels/resize_ref.cl. */
+#include "algos/rows.h"
+
+#include <math.h>
+
+enum { NEAREST, LINEAR };
+enum { HALF_PIXEL, ASYMMETRIC, ALIGN_CORNERS, PYTORCH_HALF_PIXEL };
+enum { FLOOR, ROUND_PREFER_FLOOR, ROUND_PREFER_CEIL, CEIL };
+
+/* Output index i reads at (i * mul + add) / div. */
+struct line {
+    int64_t mul, add, div;
+};
+
+struct ratio {
+    int64_t num, den;
+};
+
+/* The first convergent of the continued fraction that is `value` as a float: 0.6f means 3/5. Coordinates in such exact
+ * numbers fall on whole and half pixels where they are meant to. */
+static struct ratio
+ratio_of(float value)
+{
+    struct ratio before = {0, 1}, now = {1, 0};
+    double rest = value;
+    for (int i = 0; i < 24; i++) {
+        const int64_t whole = (int64_t)floor(rest);
+        const struct ratio next = {whole * now.num + before.num, whole * now.den + before.den};
+        before = now;
+        now = next;
+        if ((float)((double)now.num / (double)now.den) == value || rest - (double)whole < 1e-9)
+            break;
+        rest = 1.0 / (rest - (double)whole);
+    }
+    return now;
+}
+
+/* in_per_out: input pixels for each output pixel. */
+static struct line
+line_of(int coordinates, struct ratio in_per_out, int64_t in, int64_t out)
+{
+    const int64_t p = in_per_out.num, q = in_per_out.den;
+    switch (coordinates) {
+    case ASYMMETRIC:
+        return (struct line){p, 0, q};
+    case ALIGN_CORNERS:
+        return out > 1 ? (struct line){in - 1, 0, out - 1} : (struct line){0, 0, 1};
+    case PYTORCH_HALF_PIXEL:
+        if (out == 1)
+            return (struct line){0, 0, 1};
+        break;
+    default:
+        break;
+    }
+    return (struct line){2 * p, p - q, 2 * q}; /* (i + 1/2) p/q - 1/2 */
+}
+
+/* The line whose floor is the rounded coordinate. */
+static struct line
+line_rounded(struct line l, int rounding)
+{
+    switch (rounding) {
+    case CEIL:
+        return (struct line){l.mul, l.add + l.div - 1, l.div};
+    case ROUND_PREFER_CEIL: /* floor(x + 1/2) */
+        return (struct line){2 * l.mul, 2 * l.add + l.div, 2 * l.div};
+    case ROUND_PREFER_FLOOR: /* ceil(x - 1/2) */
+        return (struct line){2 * l.mul, 2 * l.add + l.div - 1, 2 * l.div};
+    default:
+        return l;
+    }
+}
+
+static struct resize_args
+args_of(const struct problem *p)
+{
+    const struct resize_attrs *attrs = p->attrs;
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    const int dims = x->shape.rank - 2;
+    struct resize_args a = {
+        .x_n = x->batch_stride, .y_n = y->batch_stride, .div = {1, 1, 1}, .c = x->shape.dim[1],
+        .in = {1, 1, 1}, .out = {1, 1, 1},
+    };
+    for (int i = 0; i < dims; i++) {
+        const int d = 3 - dims + i;
+        a.in[d] = x->shape.dim[2 + i];
+        a.out[d] = y->shape.dim[2 + i];
+        struct ratio in_per_out = {a.in[d], a.out[d]};
+        if (attrs->scales.n > 0) {
+            const struct ratio scale = ratio_of(attrs->scales.v[attrs->scales.n > 1 ? i : 0]);
+            in_per_out = (struct ratio){scale.den, scale.num};
+        }
+        struct line l = line_of(attrs->coordinates, in_per_out, a.in[d], a.out[d]);
+        if (attrs->mode == NEAREST)
+            l = line_rounded(l, attrs->nearest_rounding);
+        a.mul[d] = l.mul;
+        a.add[d] = l.add;
+        a.div[d] = l.div;
+    }
+    a.rows = (int64_t)x->shape.dim[0] * a.c * a.out[0] * a.out[1];
+    return a;
+}
+
+static void
+emit(const struct problem *p, struct emit *e)
+{
+    const struct resize_attrs *attrs = p->attrs;
+    struct resize_args a = args_of(p);
+    struct step *s = rows_step(e, p, "resize_ref", "main", a.rows, a.out[2], &a.pieces);
+    step_define(s, "LINEAR", attrs->mode == LINEAR);
+    step_define(s, "DIMS", p->in[0].shape.rank - 2);
+    step_read(s, p->in[0].slot);
+    step_write(s, p->out[0].slot);
+    step_args(s, &a, sizeof a);
+    rows_cost(s, p, 0);
+}
+
+const struct algo_def algo_resize_ref = {
+    .name = "ref",
+    .doc = "each output by itself, at exact coordinates",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = rows_always,
+    .emit = emit,
+};

@@ -1,0 +1,39 @@
+/* copy_strided.cl: y[i] = x[i] where both have the same sizes and each its own strides (0 repeats, negative reverses):
+ * slice, concat, split, transpose, expand, and reshapes that cannot share memory.
+ *
+ * Layouts: any strides of up to 8 dimensions, merged by the host.
+ * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
+ * Defines: STEP0, STEP1 (strided.clh: x, y), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
+#include "clcnn.clh"
+#include "args.h"
+#include "rows.clh"
+#include "strided.clh"
+#ifndef FN
+#define FN(x) copy_strided_##x
+#endif
+
+void FN(body)(ulong group, SRC x, DST y, const struct strided_args *s)
+{
+    const INDEX row = ROW_OF(group, s->pieces);
+    if (row < (INDEX)s->rows) {
+        const long first = FIRST_COLUMN(group, s->pieces);
+        INDEX rest = row;
+        long x0 = 0, y0 = 0;
+        for (int d = s->rank - 2; d >= 0; d--) {
+            TAKE_DIGIT(digit, rest, s->size[d]);
+            x0 += digit * s->stride[0][d];
+            y0 += digit * s->stride[1][d];
+        }
+        SRC xr = x + x0;
+        DST yr = y + y0;
+        const long x_step = STEP_OF(s, 0), y_step = STEP_OF(s, 1);
+        const int inner = s->size[s->rank - 1];
+        FOR_COLUMNS(i, first, inner)
+            yr[i * y_step] = xr[i * x_step];
+    }
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, DST y, ulong y_off, const struct strided_args s)
+{
+    FN(body)(GROUP, x + x_off, y + y_off, &s);
+}

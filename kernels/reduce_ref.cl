@@ -1,0 +1,108 @@
+/* reduce_ref.cl: sum, mean, maximum or minimum over any dimensions.
+ *
+ * rows:     the innermost dimension is reduced; LANES work-items an output
+ * columns:  it is kept; a work-item has some columns of it and walks over the reduced dimensions
+ * Layouts: any strides; struct reduce_args, with the kept dimensions first. NaN wins maximum and minimum.
+ * Work-group: rows: WG / LANES outputs; columns: rows and pieces as in rows.clh. Local memory: WG floats.
+ * Defines: RED (required: red_sum, red_max, red_min), WG, LANES (reduce.clh, rows.clh), ELEMS, RUNS, INDEX
+ * (rows.clh). */
+#include "clcnn.clh"
+#include "args.h"
+#include "rows.clh"
+#include "strided.clh"
+#include "reduce.clh"
+#ifndef FN
+#define FN(x) reduce_ref_##x
+#endif
+#ifndef RED
+#error "RED is required: red_sum, red_max or red_min"
+#endif
+#define SCRATCH ((WG + 3) / 4)
+
+RED_FOLD(FN(fold), RED)
+RED_PART(FN(part), RED, FN(fold))
+RED_SHARE(FN(share), RED)
+
+/* Where position `rest` of the reduced dimensions but the last begins. */
+long FN(reduced_offset)(long position, const struct reduce_args *a)
+{
+    INDEX rest = (INDEX)position;
+    long offset = 0;
+    for (int d = a->rank - 2; d >= a->kept; d--) {
+        TAKE_DIGIT(digit, rest, a->size[d]);
+        offset += digit * a->x[d];
+    }
+    return offset;
+}
+
+/* Where output `row`, numbered over the first `dims` dimensions, begins in x (.x) and in y (.y). */
+long2 FN(kept_offset)(INDEX row, int dims, const struct reduce_args *a)
+{
+    INDEX rest = row;
+    long2 offset = (long2)(0, 0);
+    for (int d = dims - 1; d >= 0; d--) {
+        TAKE_DIGIT(digit, rest, a->size[d]);
+        offset += (long2)(digit * a->x[d], digit * a->y[d]);
+    }
+    return offset;
+}
+
+void FN(rows_body)(ulong group, SRC x, DST y, const struct reduce_args *a, local float4 *scratch)
+{
+    const long row = (long)group * (WG / LANES) + LANE / LANES;
+    const long2 at = FN(kept_offset)((INDEX)row, a->kept, a);
+    float all = RED_INIT(RED);
+    for (long block = 0; row < a->rows && block < a->outer; block += RED_BLOCK) {
+        float part = RED_INIT(RED);
+        for (long o = block; o < min(a->outer, block + RED_BLOCK); o++) {
+            const float v = FN(part)(x + at.x + FN(reduced_offset)(o, a), a->size[a->rank - 1], a->x[a->rank - 1],
+                                     LANE % LANES);
+            part = RED(part, v);
+        }
+        all = RED(all, part);
+    }
+    all = FN(share)(all, (local float *)scratch);
+    if (row < a->rows && LANE % LANES == 0)
+        y[at.y] = all / a->divisor;
+}
+
+void FN(columns_body)(ulong group, SRC x, DST y, const struct reduce_args *a)
+{
+    const INDEX row = ROW_OF(group, a->pieces);
+    if (row < (INDEX)a->rows) {
+        const int column = a->kept - 1, last = a->rank - 1;
+        const long first = FIRST_COLUMN(group, a->pieces), inner = a->size[column];
+        const long2 at = FN(kept_offset)(row, column, a);
+        float all[ELEMS], part[ELEMS];
+        for (int e = 0; e < ELEMS; e++)
+            all[e] = RED_INIT(RED);
+        for (long o = 0; o < a->outer; o++) {
+            SRC xo = x + at.x + FN(reduced_offset)(o, a);
+            for (long block = 0; block < a->size[last]; block += RED_BLOCK) {
+                for (int e = 0; e < ELEMS; e++)
+                    part[e] = RED_INIT(RED);
+                for (long l = block; l < min((long)a->size[last], block + RED_BLOCK); l++) {
+                    SRC xl = xo + l * a->x[last];
+                    FOR_COLUMNS(i, first, inner)
+                        part[SLOT_OF(i, first)] = RED(part[SLOT_OF(i, first)], xl[i]);
+                }
+                for (int e = 0; e < ELEMS; e++)
+                    all[e] = RED(all[e], part[e]);
+            }
+        }
+        DST yr = y + at.y;
+        FOR_COLUMNS(i, first, inner)
+            yr[i * a->y[column]] = all[SLOT_OF(i, first)] / a->divisor;
+    }
+}
+
+KERNEL FN(rows)(SRC x, ulong x_off, DST y, ulong y_off, const struct reduce_args a)
+{
+    local float4 scratch[SCRATCH];
+    FN(rows_body)(GROUP, x + x_off, y + y_off, &a, scratch);
+}
+
+KERNEL FN(columns)(SRC x, ulong x_off, DST y, ulong y_off, const struct reduce_args a)
+{
+    FN(columns_body)(GROUP, x + x_off, y + y_off, &a);
+}
