@@ -160,10 +160,10 @@ enum clcnn_status clcnn_graph_node(struct clcnn_graph *g, const char *op_name, c
                                    struct clcnn_err *err)
 {
     enum clcnn_status st;
-    const struct op_def *op;
+    const struct op_def *op = NULL;
     struct node n = {0};
     struct infer in;
-    int kept;
+    int kept = 0;
 
     TRY(find_op(op_name, &op, err));
     TRY(graph_name_check(op->name, name, err));
