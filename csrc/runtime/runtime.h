@@ -67,7 +67,9 @@ struct clcnn_device {
     pthread_mutex_t lock;   /* programs, memory accounting */
     pthread_mutex_t weights_lock; /* held over a whole weight-packing phase; order: weights_lock, then lock */
     pid_t pid;              /* a forked child must not touch the handles */
-    bool closed;
+    bool closed;            /* written under lock, read anywhere */
+    int pins;               /* calls under way that need the context */
+    bool used_clblast;      /* CLBlast keeps programs per context */
     char *cache_dir, *kernel_dir; /* NULL: off, embedded */
     uint64_t memory_limit;
     int build_threads;
@@ -133,13 +135,15 @@ struct launch { /* one step, bound: nothing is left to decide */
     double cost; /* work units (multiply-adds + bytes), to cut and bound what is enqueued */
     struct gemm_call gemm;
     struct place a, b, c;
-    struct place scratch; /* CLBlast's temp buffer */
-    size_t scratch_bytes;
+    cl_mem scratch; /* CLBlast's temp buffer, a part of the arena owned by the launch; NULL without one */
     const char *layer; /* for messages; borrowed from the plan */
 };
 enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, struct program *program,
                               const struct step *step, const struct place *places, struct clcnn_err *err);
 void launch_release(struct launch *l, struct clcnn_device *dev);
+/* Gives a CLBlast launch its temp buffer: `bytes` at the place, which must be aligned as the arena's roots are. */
+enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct place *place, size_t bytes,
+                                 struct clcnn_err *err);
 /* Temp-buffer bytes that CLBlast wants for this call (0: none). */
 enum clcnn_status gemm_scratch_bytes(size_t *bytes, struct clcnn_device *dev, const struct gemm_call *call,
                                      struct clcnn_err *err);

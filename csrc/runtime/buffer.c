@@ -1,0 +1,246 @@
+/* buffer.c: device memory, counted against the device's limit; and the public buffers. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "runtime/room.h"
+
+#define MIN_BYTES 64 /* OpenCL has no empty buffers */
+
+static const char *bytes_text(uint64_t bytes, char buf[64])
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double scaled = (double)bytes;
+    int unit = 0;
+
+    for (; scaled >= 1024.0 && unit < COUNT_OF(units) - 1; unit++)
+        scaled /= 1024.0;
+    snprintf(buf, 64, unit > 0 ? "%.2f %s" : "%.0f %s", scaled, units[unit]);
+    return buf;
+}
+
+/* "arena of the plan: 3.00 GiB of device memory: <why>; 1.00 GiB in use, limit none, the device has 2.00 GiB". */
+static enum clcnn_status memory_fail(struct clcnn_err *err, const struct clcnn_device *dev, const char *what,
+                                     size_t bytes, uint64_t in_use, const char *why)
+{
+    char asked[64], used[64], limit[64], total[64];
+
+    return clcnn_fail(err, CLCNN_E_DEVICE_MEM,
+                      "%s: %s of device memory asked, %s; %s in use, limit %s, device '%s' has %s", what,
+                      bytes_text(bytes, asked), why, bytes_text(in_use, used),
+                      dev->memory_limit > 0 ? bytes_text(dev->memory_limit, limit) : "none", dev->info.name,
+                      bytes_text(dev->info.global_mem_bytes, total));
+}
+
+/* Counts the bytes before they are asked for, so that threads cannot exceed the limit together. */
+static enum clcnn_status reserve(struct clcnn_device *dev, size_t bytes, const char *what,
+                                 struct clcnn_err *err)
+{
+    const uint64_t largest = dev->info.max_alloc_bytes;
+    char text[64], why[128];
+    uint64_t in_use;
+    bool over;
+
+    pthread_mutex_lock(&dev->lock);
+    in_use = dev->stats.bytes_now;
+    over = dev->memory_limit > 0 && (bytes > dev->memory_limit || in_use > dev->memory_limit - bytes);
+    if (!over && (largest == 0 || bytes <= largest))
+        dev->stats.bytes_now += bytes;
+    pthread_mutex_unlock(&dev->lock);
+    if (over)
+        return memory_fail(err, dev, what, bytes, in_use, "more than the memory limit leaves");
+    if (largest > 0 && bytes > largest) {
+        snprintf(why, sizeof why, "more than one buffer may have (%s)", bytes_text(largest, text));
+        return memory_fail(err, dev, what, bytes, in_use, why);
+    }
+    return CLCNN_OK;
+}
+
+static void settle(struct clcnn_device *dev, size_t bytes, bool created)
+{
+    pthread_mutex_lock(&dev->lock);
+    if (!created)
+        dev->stats.bytes_now -= bytes;
+    else if (dev->stats.bytes_now > dev->stats.bytes_peak)
+        dev->stats.bytes_peak = dev->stats.bytes_now;
+    pthread_mutex_unlock(&dev->lock);
+}
+
+/* GPU drivers allocate at the first use; a small write makes that happen here, where the error can say what it was. */
+static cl_int touch(struct clcnn_device *dev, cl_mem mem)
+{
+    const cl_uint zero = 0;
+    cl_int code = CL_SUCCESS;
+
+    if (dev->info.type == CLCNN_DEVICE_CPU)
+        return CL_SUCCESS;
+    CL_CODE(code, dev->api, clEnqueueWriteBuffer, dev->queue, mem, CL_TRUE, 0, sizeof zero, &zero, 0, NULL,
+            NULL);
+    return code;
+}
+
+static bool is_memory_code(cl_int code)
+{
+    return code == CL_MEM_OBJECT_ALLOCATION_FAILURE || code == CL_OUT_OF_RESOURCES ||
+           code == CL_INVALID_BUFFER_SIZE;
+}
+
+enum clcnn_status memory_create(struct memory *out, struct clcnn_device *dev, size_t bytes, const char *what,
+                                struct clcnn_err *err)
+{
+    const size_t size = bytes > MIN_BYTES ? bytes : MIN_BYTES;
+    const char *call = "clCreateBuffer";
+    enum clcnn_status st = device_pin(dev, err);
+    cl_mem mem = NULL;
+    cl_int code;
+    uint64_t in_use;
+
+    if (st != CLCNN_OK)
+        return st;
+    TRY(reserve(dev, size, what, err));
+    code = cl_fault(call);
+    if (code == CL_SUCCESS)
+        mem = dev->api->clCreateBuffer(dev->context, CL_MEM_READ_WRITE, size, NULL, &code);
+    if (code == CL_SUCCESS) {
+        call = "clEnqueueWriteBuffer";
+        code = touch(dev, mem);
+    }
+    settle(dev, size, code == CL_SUCCESS);
+    if (code == CL_SUCCESS) {
+        device_count(dev, +1);
+        *out = (struct memory){.mem = mem, .bytes = size};
+        goto done;
+    }
+    if (mem != NULL)
+        dev->api->clReleaseMemObject(mem);
+    st = cl_fail(err, call, code);
+    if (is_memory_code(code)) {
+        pthread_mutex_lock(&dev->lock);
+        in_use = dev->stats.bytes_now;
+        pthread_mutex_unlock(&dev->lock);
+        st = memory_fail(err, dev, what, size, in_use, "which the driver refused");
+        if (err != NULL) {
+            err->cl_code = code;
+            err->call = call;
+        }
+    }
+done:
+    device_unpin(dev);
+    return st;
+}
+
+void memory_release(struct memory *m, struct clcnn_device *dev)
+{
+    if (m->mem == NULL || device_forked(dev))
+        return;
+    dev->api->clReleaseMemObject(m->mem);
+    settle(dev, m->bytes, false);
+    device_count(dev, -1);
+    *m = (struct memory){.mem = NULL};
+}
+
+/* ---- public buffers -------------------------------------------------------------------------------------------- */
+
+enum clcnn_status clcnn_buffer_create(struct clcnn_buffer **out, struct clcnn_device *dev, size_t bytes,
+                                      struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_buffer *buf = clcnn_calloc(1, sizeof *buf);
+
+    if (buf == NULL)
+        return clcnn_fail_mem(err, sizeof *buf);
+    buf->dev = dev;
+    buf->bytes = bytes;
+    TRY(memory_create(&buf->memory, dev, bytes, "buffer", err));
+    *out = buf;
+    buf = NULL;
+done:
+    free(buf);
+    return st;
+}
+
+/* Holds the memory and the device over a transfer, whatever other threads close meanwhile. */
+static enum clcnn_status transfer_begin(cl_mem *mem, struct clcnn_buffer *buf, size_t offset, size_t bytes,
+                                        struct clcnn_err *err)
+{
+    struct clcnn_device *dev = buf->dev;
+    enum clcnn_status st = device_pin(dev, err);
+
+    if (st != CLCNN_OK)
+        return st;
+    pthread_mutex_lock(&dev->lock);
+    if (buf->closed)
+        st = clcnn_fail(err, CLCNN_E_STATE, "the buffer is closed");
+    else if (offset > buf->bytes || bytes > buf->bytes - offset)
+        st = clcnn_fail(err, CLCNN_E_VALUE, "%zu bytes at offset %zu do not fit a buffer of %zu bytes", bytes,
+                        offset, buf->bytes);
+    else
+        dev->api->clRetainMemObject(*mem = buf->memory.mem);
+    pthread_mutex_unlock(&dev->lock);
+    if (st != CLCNN_OK)
+        device_unpin(dev);
+    return st;
+}
+
+static void transfer_end(struct clcnn_device *dev, cl_mem mem)
+{
+    dev->api->clReleaseMemObject(mem);
+    device_unpin(dev);
+}
+
+enum clcnn_status clcnn_buffer_write(struct clcnn_buffer *buf, size_t offset, const void *src, size_t bytes,
+                                     struct clcnn_err *err)
+{
+    struct clcnn_device *dev = buf->dev;
+    cl_mem mem = NULL;
+    enum clcnn_status st = transfer_begin(&mem, buf, offset, bytes, err);
+
+    if (st != CLCNN_OK)
+        return st;
+    if (bytes > 0)
+        CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, mem, CL_TRUE, offset, bytes, src, 0, NULL, NULL);
+done:
+    transfer_end(dev, mem);
+    return st;
+}
+
+enum clcnn_status clcnn_buffer_read(struct clcnn_buffer *buf, size_t offset, void *dst, size_t bytes,
+                                    struct clcnn_err *err)
+{
+    struct clcnn_device *dev = buf->dev;
+    cl_mem mem = NULL;
+    enum clcnn_status st = transfer_begin(&mem, buf, offset, bytes, err);
+
+    if (st != CLCNN_OK)
+        return st;
+    if (bytes > 0)
+        CL_TRY(dev->api, clEnqueueReadBuffer, dev->queue, mem, CL_TRUE, offset, bytes, dst, 0, NULL, NULL);
+done:
+    transfer_end(dev, mem);
+    return st;
+}
+
+size_t clcnn_buffer_bytes(const struct clcnn_buffer *buf)
+{
+    return buf->bytes;
+}
+
+void clcnn_buffer_close(struct clcnn_buffer *buf)
+{
+    struct memory memory;
+
+    if (buf == NULL || device_forked(buf->dev))
+        return;
+    pthread_mutex_lock(&buf->dev->lock);
+    memory = buf->memory;
+    buf->memory = (struct memory){.mem = NULL};
+    buf->closed = true;
+    pthread_mutex_unlock(&buf->dev->lock);
+    memory_release(&memory, buf->dev);
+}
+
+void clcnn_buffer_free(struct clcnn_buffer *buf)
+{
+    clcnn_buffer_close(buf);
+    free(buf);
+}

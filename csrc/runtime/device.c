@@ -1,0 +1,217 @@
+/* device.c: opening, closing and asking a device; who keeps its context alive. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "runtime/room.h"
+
+#define OWN_OBJECTS 3 /* context, queue and dummy: what a device without children holds */
+#define DUMMY_BYTES 64
+
+static bool is_closed(const struct clcnn_device *dev)
+{
+    return __atomic_load_n(&dev->closed, __ATOMIC_ACQUIRE);
+}
+
+bool device_forked(const struct clcnn_device *dev)
+{
+    return dev->pid != getpid();
+}
+
+enum clcnn_status device_enter(const struct clcnn_device *dev, struct clcnn_err *err)
+{
+    if (device_forked(dev))
+        return clcnn_fail(err, CLCNN_E_STATE,
+                          "the device was opened in process %d and cannot be used in a forked child: use the "
+                          "\"spawn\" start method and open it in the child",
+                          (int)dev->pid);
+    if (is_closed(dev))
+        return clcnn_fail(err, CLCNN_E_STATE, "the device is closed");
+    return CLCNN_OK;
+}
+
+bool device_has_clblast(const struct clcnn_device *dev)
+{
+    return dev->api->clblast != NULL;
+}
+
+/* With the lock held. Children (buffers, queues, kernels) keep the context; so does a call under way. Objects that a
+ * stuck queue had to leave behind keep it for ever, which is what is wanted: the driver still uses it. */
+static void release_own(struct clcnn_device *dev)
+{
+    const struct cl_api *api = dev->api;
+
+    if (!dev->closed || dev->pins > 0 || dev->context == NULL || dev->stats.live_objects > OWN_OBJECTS)
+        return;
+    if (dev->used_clblast)
+        api->CLBlastClearCache(); /* its programs would keep the context; other devices' are built again */
+    api->clReleaseMemObject(dev->dummy);
+    api->clReleaseCommandQueue(dev->queue);
+    api->clReleaseContext(dev->context);
+    dev->context = NULL;
+    dev->stats.live_objects = 0;
+}
+
+void device_count(struct clcnn_device *dev, int objects)
+{
+    pthread_mutex_lock(&dev->lock);
+    dev->stats.live_objects += (uint64_t)(int64_t)objects;
+    release_own(dev);
+    pthread_mutex_unlock(&dev->lock);
+}
+
+enum clcnn_status device_pin(struct clcnn_device *dev, struct clcnn_err *err)
+{
+    enum clcnn_status st = device_enter(dev, err);
+
+    if (st != CLCNN_OK)
+        return st;
+    pthread_mutex_lock(&dev->lock);
+    if (dev->closed)
+        st = clcnn_fail(err, CLCNN_E_STATE, "the device is closed");
+    else
+        dev->pins++;
+    pthread_mutex_unlock(&dev->lock);
+    return st;
+}
+
+void device_unpin(struct clcnn_device *dev)
+{
+    pthread_mutex_lock(&dev->lock);
+    dev->pins--;
+    release_own(dev);
+    pthread_mutex_unlock(&dev->lock);
+}
+
+/* The device's own OpenCL objects; on failure none of them is left. */
+static enum clcnn_status create_own(struct clcnn_device *dev, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct cl_api *api = dev->api;
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, (cl_context_properties)dev->platform, 0};
+
+    CL_MAKE(api, dev->context, clCreateContext, properties, 1, &dev->id, NULL, NULL);
+    CL_MAKE(api, dev->queue, clCreateCommandQueue, dev->context, dev->id, 0);
+    CL_MAKE(api, dev->dummy, clCreateBuffer, dev->context, CL_MEM_READ_WRITE, DUMMY_BYTES, NULL);
+    dev->stats.live_objects = OWN_OBJECTS;
+done:
+    if (st != CLCNN_OK && dev->queue != NULL)
+        api->clReleaseCommandQueue(dev->queue);
+    if (st != CLCNN_OK && dev->context != NULL)
+        api->clReleaseContext(dev->context);
+    if (st != CLCNN_OK)
+        dev->context = NULL;
+    return st;
+}
+
+static enum clcnn_status set_options(struct clcnn_device *dev, const struct clcnn_device_options *options,
+                                     struct clcnn_err *err)
+{
+    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    dev->build_threads = cores > 0 ? (int)cores : 1;
+    if (options == NULL)
+        return CLCNN_OK;
+    if (options->build_threads < 0)
+        return clcnn_fail(err, CLCNN_E_VALUE, "build_threads must be 0 or more, not %d",
+                          options->build_threads);
+    if (options->build_threads > 0)
+        dev->build_threads = options->build_threads;
+    dev->memory_limit = options->memory_limit;
+    if (options->cache_dir != NULL)
+        dev->cache_dir = clcnn_strdup(options->cache_dir);
+    if (options->kernel_dir != NULL)
+        dev->kernel_dir = clcnn_strdup(options->kernel_dir);
+    if ((options->cache_dir != NULL && dev->cache_dir == NULL) ||
+        (options->kernel_dir != NULL && dev->kernel_dir == NULL))
+        return clcnn_fail_mem(err, CLCNN_NAME_MAX);
+    return CLCNN_OK;
+}
+
+enum clcnn_status clcnn_device_open(struct clcnn_device **out, const char *selector,
+                                    const struct clcnn_device_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct cl_api *api = NULL;
+    const struct device_entry *chosen = NULL;
+    struct device_entry *entries = NULL;
+    struct clcnn_device *dev = NULL;
+    int count = 0;
+
+    TRY(cl_api_get(&api, err));
+    TRY(device_enumerate(&entries, &count, api, err));
+    TRY(device_select(&chosen, entries, count, selector, err));
+    dev = clcnn_calloc(1, sizeof *dev);
+    if (dev == NULL) {
+        st = clcnn_fail_mem(err, sizeof *dev);
+        goto done;
+    }
+    pthread_mutex_init(&dev->lock, NULL);
+    pthread_mutex_init(&dev->weights_lock, NULL);
+    dev->api = api;
+    dev->info = chosen->info;
+    dev->platform = chosen->platform;
+    dev->id = chosen->id;
+    dev->pid = getpid();
+    TRY(set_options(dev, options, err));
+    TRY(create_own(dev, err));
+    *out = dev;
+    dev = NULL;
+done:
+    clcnn_device_free(dev);
+    free(entries);
+    return st;
+}
+
+const struct clcnn_device_info *clcnn_device_get_info(const struct clcnn_device *dev)
+{
+    return &dev->info;
+}
+
+void clcnn_device_get_stats(struct clcnn_device *dev, struct clcnn_device_stats *out)
+{
+    const bool forked = device_forked(dev); /* the lock may have been held when the process was copied */
+
+    if (!forked)
+        pthread_mutex_lock(&dev->lock);
+    *out = dev->stats;
+    if (!forked)
+        pthread_mutex_unlock(&dev->lock);
+}
+
+enum clcnn_status clcnn_device_finish(struct clcnn_device *dev, struct clcnn_err *err)
+{
+    enum clcnn_status st = device_pin(dev, err);
+
+    if (st != CLCNN_OK)
+        return st;
+    CL_TRY(dev->api, clFinish, dev->queue);
+done:
+    device_unpin(dev);
+    return st;
+}
+
+void clcnn_device_close(struct clcnn_device *dev)
+{
+    if (dev == NULL || device_forked(dev) || is_closed(dev))
+        return;
+    pthread_mutex_lock(&dev->lock);
+    __atomic_store_n(&dev->closed, true, __ATOMIC_RELEASE);
+    pthread_mutex_unlock(&dev->lock);
+    programs_drop_idle(dev, 0);
+    device_count(dev, 0);
+}
+
+void clcnn_device_free(struct clcnn_device *dev)
+{
+    if (dev == NULL)
+        return;
+    clcnn_device_close(dev);
+    if (!device_forked(dev)) {
+        pthread_mutex_destroy(&dev->lock);
+        pthread_mutex_destroy(&dev->weights_lock);
+    }
+    free(dev->cache_dir);
+    free(dev->kernel_dir);
+    free(dev);
+}

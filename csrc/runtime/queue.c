@@ -1,0 +1,335 @@
+/* queue.c: runs launches on an in-order command queue, with a bounded amount of work outstanding.
+ *
+ * Launches are enqueued in chunks that should take about CHUNK_MS; a longer launch is cut by groups, with a global
+ * offset. At most two chunks are outstanding: one that runs and one that waits, so the device never idles and the host
+ * can stop soon. How long a chunk will take follows from the launches' cost and a rate that is learned from the chunks
+ * before. A run that fits one chunk, which is the usual case, has no events: it is enqueued and then finished. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "runtime/room.h"
+
+#define CHUNK_MS 40.0
+#define MIN_GROUPS_PER_UNIT 4 /* a slice keeps every compute unit busy */
+#define CPU_RATE 4e6          /* cost units per ms and compute unit, before anything was measured */
+#define GPU_RATE 5e6
+#define POLL_FIRST_NS 20000L
+#define POLL_LAST_NS 1000000L
+
+enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, bool profiling,
+                               struct clcnn_err *err)
+{
+    const double unit_rate = dev->info.type == CLCNN_DEVICE_CPU ? CPU_RATE : GPU_RATE;
+    enum clcnn_status st = device_pin(dev, err);
+    struct queue *q = NULL;
+
+    if (st != CLCNN_OK)
+        return st;
+    q = clcnn_calloc(1, sizeof *q);
+    if (q == NULL) {
+        st = clcnn_fail_mem(err, sizeof *q);
+        goto done;
+    }
+    q->dev = dev;
+    q->rate = unit_rate * dev->info.compute_units;
+    CL_MAKE(dev->api, q->cl, clCreateCommandQueue, dev->context, dev->id,
+            profiling ? CL_QUEUE_PROFILING_ENABLE : 0);
+    device_count(dev, +1);
+    *out = q;
+    q = NULL;
+done:
+    free(q);
+    device_unpin(dev);
+    return st;
+}
+
+static void drop_event(struct queue *q, cl_event event)
+{
+    q->dev->api->clReleaseEvent(event);
+    device_count(q->dev, -1);
+}
+
+static void drop_chunks(struct queue *q)
+{
+    while (q->chunks > 0)
+        drop_event(q, q->chunk[--q->chunks].done);
+    q->stuck = false;
+}
+
+/* CL_COMPLETE, a state before it, or a negative code when it failed. */
+static cl_int event_state(const struct queue *q, cl_event event)
+{
+    cl_int state = CL_COMPLETE, code;
+
+    CL_CODE(code, q->dev->api, clGetEventInfo, event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
+            NULL);
+    return code == CL_SUCCESS ? state : code;
+}
+
+bool queue_stuck(const struct queue *q)
+{
+    return q->stuck && event_state(q, q->chunk[q->chunks - 1].done) > CL_COMPLETE;
+}
+
+void queue_free(struct queue *q)
+{
+    if (q == NULL)
+        return;
+    /* A stuck queue is left to the driver: releasing it, or what its kernels use, can block until the device answers,
+     * which it may never do. In a forked child the driver's threads do not exist. */
+    if (!device_forked(q->dev) && !queue_stuck(q)) {
+        q->dev->api->clFinish(q->cl);
+        drop_chunks(q);
+        q->dev->api->clReleaseCommandQueue(q->cl);
+        device_count(q->dev, -1);
+    }
+    free(q);
+}
+
+void queue_start(struct queue *q, const struct launch *launches, int count)
+{
+    drop_chunks(q);
+    q->launches = launches;
+    q->count = count;
+    q->next = 0;
+    q->group = 0;
+    q->last_done = 0.0;
+}
+
+void queue_cancel(struct queue *q)
+{
+    q->next = q->count;
+    q->dev->api->clFinish(q->cl);
+    drop_chunks(q);
+}
+
+/* ---- the walk -------------------------------------------------------------------------------------------------- */
+
+/* Falls at once and rises step by step: too small a chunk costs little, too large a one makes the host wait. One odd
+ * measurement (another process, a driver that compiles) moves it by a factor of four at most. */
+static void learn(struct queue *q, double cost, double ms)
+{
+    const double seen = cost / (ms > 0.001 ? ms : 0.001);
+
+    if (cost <= 0.0)
+        return;
+    if (seen < q->rate)
+        q->rate = seen > q->rate / 4.0 ? seen : q->rate / 4.0;
+    else
+        q->rate = seen < q->rate * 4.0 ? (seen + q->rate) / 2.0 : q->rate * 2.5;
+}
+
+/* How many of the launch's remaining `left` groups, of `each` cost, go into a chunk that has `room` of `budget` left; 0:
+ * none. A library call is one group, so it is never cut. */
+static size_t slice_of(const struct queue *q, size_t left, double each, double room, double budget)
+{
+    const size_t least = (size_t)MIN_GROUPS_PER_UNIT * q->dev->info.compute_units;
+    size_t groups;
+
+    if (each * (double)left <= room)
+        return left;
+    if (room < budget) /* it begins in a chunk of its own */
+        return 0;
+    groups = (size_t)(budget / each);
+    if (groups < least)
+        groups = least;
+    return groups + least <= left ? groups : left;
+}
+
+/* Enqueues launches up to a chunk's budget; *cost is what was enqueued. */
+static enum clcnn_status enqueue_chunk(struct queue *q, double *cost, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const double budget = q->rate * CHUNK_MS;
+
+    for (*cost = 0.0; q->next < q->count;) {
+        const struct launch *l = &q->launches[q->next];
+        const size_t all = l->kernel != NULL ? l->groups : 1;
+        if (q->group < all) {
+            const double each = l->cost / (double)all;
+            const size_t groups = slice_of(q, all - q->group, each, budget - *cost, budget);
+            if (groups == 0)
+                break;
+            TRY(launch_enqueue(l, q->dev, q->cl, q->group, groups, NULL, err));
+            *cost += each * (double)groups;
+            q->group += groups;
+        }
+        if (q->group >= all) {
+            q->next++;
+            q->group = 0;
+        }
+    }
+done:
+    return st;
+}
+
+/* Ends a chunk with an event and hands it to the device. */
+static enum clcnn_status close_chunk(struct queue *q, double cost, double start_ms, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    cl_event done = NULL;
+
+    CL_TRY(q->dev->api, clEnqueueMarkerWithWaitList, q->cl, 0, NULL, &done);
+    device_count(q->dev, +1);
+    q->chunk[q->chunks++] = (struct chunk){.done = done, .cost = cost, .start_ms = start_ms};
+    CL_TRY(q->dev->api, clFlush, q->cl);
+done:
+    return st;
+}
+
+/* Looks at the event until it is complete (OK), `until_ms` is reached (PENDING), or it failed. */
+static enum clcnn_status poll_event(struct queue *q, cl_event event, double until_ms, struct clcnn_err *err)
+{
+    struct timespec pause = {.tv_nsec = POLL_FIRST_NS};
+    cl_int state;
+
+    while ((state = event_state(q, event)) > CL_COMPLETE) {
+        if (clock_ms() >= until_ms)
+            return CLCNN_PENDING;
+        nanosleep(&pause, NULL);
+        pause.tv_nsec = pause.tv_nsec * 2 < POLL_LAST_NS ? pause.tv_nsec * 2 : POLL_LAST_NS;
+    }
+    return state == CL_COMPLETE ? CLCNN_OK : cl_fail(err, "clGetEventInfo", state);
+}
+
+/* Waits for the oldest chunk: blocking, or polling until `until_ms` when that is finite. */
+static enum clcnn_status wait_oldest(struct queue *q, bool poll, double until_ms, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct chunk oldest = q->chunk[0];
+    double now;
+
+    if (poll)
+        TRY(poll_event(q, oldest.done, until_ms, err));
+    else
+        CL_TRY(q->dev->api, clWaitForEvents, 1, &oldest.done);
+    now = clock_ms();
+    learn(q, oldest.cost, now - (oldest.start_ms > q->last_done ? oldest.start_ms : q->last_done));
+    q->last_done = now;
+    q->chunk[0] = q->chunk[1];
+    q->chunks--;
+    drop_event(q, oldest.done);
+done:
+    return st;
+}
+
+/* The whole run fits one chunk and nobody watches the clock: no event is needed. */
+static enum clcnn_status finish_run(struct queue *q, double cost, double start_ms, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    CL_TRY(q->dev->api, clFinish, q->cl);
+    learn(q, cost, clock_ms() - start_ms);
+done:
+    return st;
+}
+
+/* One turn: waits for the oldest chunk when two are outstanding or none is left to enqueue, else enqueues one. */
+static enum clcnn_status turn(struct queue *q, bool poll, double until_ms, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const double start = clock_ms();
+    double cost = 0.0;
+
+    if (q->chunks == COUNT_OF(q->chunk) || q->next == q->count)
+        return wait_oldest(q, poll, until_ms, err);
+    TRY(enqueue_chunk(q, &cost, err));
+    if (q->next == q->count && q->chunks == 0 && !poll)
+        TRY(finish_run(q, cost, start, err));
+    else
+        TRY(close_chunk(q, cost, start, err));
+done:
+    return st;
+}
+
+enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadline_ms, struct clcnn_err *err)
+{
+    const bool poll = deadline_ms > 0.0;
+    const bool slice_first = !poll || slice_ms < deadline_ms;
+    const double until_ms = clock_ms() + (slice_first ? slice_ms : deadline_ms);
+    enum clcnn_status st = CLCNN_OK;
+
+    while (st == CLCNN_OK && (q->next < q->count || q->chunks > 0)) {
+        if (clock_ms() >= until_ms)
+            st = CLCNN_PENDING;
+        else
+            st = turn(q, poll, until_ms, err);
+    }
+    if (st == CLCNN_PENDING && !slice_first) {
+        q->next = q->count;
+        q->stuck = q->chunks > 0;
+        return clcnn_fail(err, CLCNN_E_TIMEOUT, "the device did not finish within %.0f ms", deadline_ms);
+    }
+    if (st != CLCNN_OK && st != CLCNN_PENDING)
+        queue_cancel(q);
+    return st;
+}
+
+/* ---- profiling ------------------------------------------------------------------------------------------------- */
+
+static enum clcnn_status event_ns(uint64_t *ns, const struct queue *q, cl_event event, cl_profiling_info what,
+                                  struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    cl_ulong value = 0;
+
+    CL_TRY(q->dev->api, clGetEventProfilingInfo, event, what, sizeof value, &value, NULL);
+    *ns = value;
+done:
+    return st;
+}
+
+/* events[2 * i + 1] is the launch's; events[2 * i] a marker before a library call, whose own event stands for the last of
+ * its kernels only. */
+static enum clcnn_status enqueue_profiled(struct queue *q, const struct launch *launches, int count,
+                                          cl_event *events, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    for (int i = 0; i < count; i++) {
+        const struct launch *l = &launches[i];
+        if (l->kernel == NULL) {
+            CL_TRY(q->dev->api, clEnqueueMarkerWithWaitList, q->cl, 0, NULL, &events[2 * i]);
+            device_count(q->dev, +1);
+        }
+        TRY(launch_enqueue(l, q->dev, q->cl, 0, l->groups, &events[2 * i + 1], err));
+        device_count(q->dev, +1);
+    }
+    CL_TRY(q->dev->api, clFinish, q->cl);
+done:
+    return st;
+}
+
+enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, int count, uint64_t *start_ns,
+                                uint64_t *end_ns, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    cl_event *events = clcnn_calloc((size_t)count, 2 * sizeof(cl_event));
+    uint64_t first = UINT64_MAX;
+
+    if (events == NULL)
+        return clcnn_fail_mem(err, (size_t)count * 2 * sizeof(cl_event));
+    TRY(enqueue_profiled(q, launches, count, events, err));
+    for (int i = 0; i < count; i++) {
+        if (events[2 * i] != NULL)
+            TRY(event_ns(&start_ns[i], q, events[2 * i], CL_PROFILING_COMMAND_END, err));
+        else
+            TRY(event_ns(&start_ns[i], q, events[2 * i + 1], CL_PROFILING_COMMAND_START, err));
+        TRY(event_ns(&end_ns[i], q, events[2 * i + 1], CL_PROFILING_COMMAND_END, err));
+        first = start_ns[i] < first ? start_ns[i] : first;
+    }
+    for (int i = 0; i < count; i++) {
+        start_ns[i] -= first;
+        end_ns[i] = end_ns[i] > first ? end_ns[i] - first : 0;
+    }
+done:
+    if (st != CLCNN_OK)
+        queue_cancel(q);
+    for (int i = 0; i < 2 * count; i++)
+        if (events[i] != NULL)
+            drop_event(q, events[i]);
+    free(events);
+    return st;
+}

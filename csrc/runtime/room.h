@@ -1,0 +1,94 @@
+/* room.h: what the files of runtime/ share among themselves; plan/ sees runtime.h only. */
+#ifndef CLCNN_ROOM_H
+#define CLCNN_ROOM_H
+
+#include "runtime/runtime.h"
+
+/* An OpenCL call through the table whose failure is handled on the spot: `code` receives the result. */
+#define CL_CODE(code, api, name, ...)          \
+    do {                                       \
+        (code) = cl_fault(#name);              \
+        if ((code) == CL_SUCCESS)              \
+            (code) = (api)->name(__VA_ARGS__); \
+    } while (0)
+
+void cl_fault_arm(void); /* reads CLCNN_FAULT again; see fault.c */
+
+/* ---- cl.c ------------------------------------------------------------------------------------------------------ */
+
+/* The ICD files that the loader should have seen, for messages: "/etc/OpenCL/vendors: pocl.icd". */
+void icd_text(char *out, size_t size);
+/* What to do about it: packages to install. */
+extern const char *const cl_install_hint;
+/* "<prefix>: " in front of the message that is already in err. Returns status. */
+enum clcnn_status err_prefix(struct clcnn_err *err, enum clcnn_status status, const char *prefix);
+
+/* ---- device_list.c --------------------------------------------------------------------------------------------- */
+
+struct device_entry {
+    cl_platform_id platform;
+    cl_device_id id;
+    struct clcnn_device_info info;
+};
+/* All devices in index order; *out is malloc'd. */
+enum clcnn_status device_enumerate(struct device_entry **out, int *count, const struct cl_api *api,
+                                   struct clcnn_err *err);
+/* The one that the selector names (clcnn_device_open has the rules), or an error that lists them. */
+enum clcnn_status device_select(const struct device_entry **out, const struct device_entry *entries,
+                                int count, const char *selector, struct clcnn_err *err);
+
+/* ---- device.c -------------------------------------------------------------------------------------------------- */
+
+/* Between pin and unpin the context stays, even when another thread closes the device. pin checks as device_enter. */
+enum clcnn_status device_pin(struct clcnn_device *dev, struct clcnn_err *err);
+void device_unpin(struct clcnn_device *dev);
+/* An OpenCL object came to life (+1) or was released (-1). A closed device goes with its last child's object. */
+void device_count(struct clcnn_device *dev, int objects);
+/* In a forked child nothing of the parent's may be released: the driver's threads do not exist here. */
+bool device_forked(const struct clcnn_device *dev);
+
+/* ---- cache.c --------------------------------------------------------------------------------------------------- */
+
+/* The payload stored under the key (64 hexadecimal digits); malloc'd; NULL when there is none or it is damaged. */
+void *cache_load(const char *dir, const char *key, size_t *bytes);
+void cache_save(const char *dir, const char *key, const void *data, size_t bytes);
+
+/* ---- source.c -------------------------------------------------------------------------------------------------- */
+
+#define BUILD_OPTIONS "-cl-std=CL1.2"
+/* The defines of a unit in order of their names: "A=1 B=act_relu". malloc'd, NULL without memory. */
+char *unit_defines(const struct unit *unit);
+
+/* ---- program.c ------------------------------------------------------------------------------------------------- */
+
+void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `keep` youngest without a user */
+
+/* ---- launch.c -------------------------------------------------------------------------------------------------- */
+
+/* Enqueues groups [first, first + groups) of a launch; a library call is always whole. Errors name the layer. */
+enum clcnn_status launch_enqueue(const struct launch *l, struct clcnn_device *dev, cl_command_queue queue,
+                                 size_t first, size_t groups, cl_event *event, struct clcnn_err *err);
+
+/* ---- queue.c, transfer.c --------------------------------------------------------------------------------------- */
+
+struct chunk {
+    cl_event done;
+    double cost, start_ms;
+};
+
+struct queue {
+    struct clcnn_device *dev;
+    cl_command_queue cl;
+    const struct launch *launches;
+    int count, next; /* next launch, and its next group */
+    size_t group;
+    struct chunk chunk[2]; /* outstanding, oldest first */
+    int chunks;
+    double rate;      /* cost units per ms */
+    double last_done; /* when the previous chunk had finished */
+    bool stuck;       /* timed out; chunk[chunks - 1] tells when it is over */
+};
+
+double clock_ms(void); /* monotonic */
+
+#endif

@@ -1,0 +1,218 @@
+/* source.c: the text of a unit, which is what is built and what the cache key is made of. Files come from the table
+ * embedded in the module, or from a folder (kernel_dir). Quoted includes are pasted in place, every time: files guard
+ * themselves, and what lies outside a guard is meant to be repeated. #line keeps the compiler's messages at the file
+ * that the person knows. */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/embedded.h"
+#include "runtime/room.h"
+
+#define MAX_DEPTH 16 /* of includes; more is a cycle */
+
+struct text {
+    char *at;
+    size_t used, capacity;
+    bool failed;
+};
+
+static void text_add(struct text *t, const char *s, size_t n)
+{
+    if (t->failed)
+        return;
+    if (t->used + n + 1 > t->capacity) {
+        const size_t capacity = 2 * (t->used + n + 1) + 4096;
+        char *grown = clcnn_calloc(capacity, 1);
+        if (grown == NULL) {
+            t->failed = true;
+            return;
+        }
+        if (t->used > 0)
+            memcpy(grown, t->at, t->used);
+        free(t->at);
+        t->at = grown;
+        t->capacity = capacity;
+    }
+    memcpy(t->at + t->used, s, n);
+    t->used += n;
+    t->at[t->used] = '\0';
+}
+
+__attribute__((format(printf, 2, 3))) static void text_print(struct text *t, const char *fmt, ...)
+{
+    char line[512];
+    va_list ap;
+
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    text_add(t, line, strlen(line));
+}
+
+static enum clcnn_status read_disk(char **out, size_t *length, const char *dir, const char *name,
+                                   struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct text path = {.at = NULL}, body = {.at = NULL};
+    char piece[4096];
+    FILE *file = NULL;
+    size_t n;
+
+    text_print(&path, "%.400s/%.100s", dir, name);
+    if (!path.failed)
+        file = fopen(path.at, "rb");
+    if (file == NULL) {
+        st = path.failed ? clcnn_fail_mem(err, sizeof piece)
+                         : clcnn_fail(err, CLCNN_E_VALUE, "kernel file %s: %s", path.at, strerror(errno));
+        goto done;
+    }
+    while ((n = fread(piece, 1, sizeof piece, file)) > 0)
+        text_add(&body, piece, n);
+    text_add(&body, "", 0);
+    if (ferror(file))
+        st = clcnn_fail(err, CLCNN_E_VALUE, "kernel file %s: cannot be read", path.at);
+    else if (body.failed)
+        st = clcnn_fail_mem(err, body.used + sizeof piece);
+    if (st == CLCNN_OK) {
+        *out = body.at;
+        *length = body.used;
+        body.at = NULL;
+    }
+done:
+    if (file != NULL)
+        fclose(file);
+    free(path.at);
+    free(body.at);
+    return st;
+}
+
+/* A view of the file's text; *owned is to be freed afterwards (NULL for an embedded file). */
+static enum clcnn_status open_file(const char **text, size_t *length, char **owned, const char *dir,
+                                   const char *name, struct clcnn_err *err)
+{
+    if (dir != NULL) {
+        enum clcnn_status st = read_disk(owned, length, dir, name, err);
+        *text = *owned;
+        return st;
+    }
+    *owned = NULL;
+    for (size_t i = 0; i < clcnn_embedded_count; i++)
+        if (strcmp(clcnn_embedded_files[i].name, name) == 0) {
+            *text = clcnn_embedded_files[i].text;
+            *length = clcnn_embedded_files[i].length;
+            return CLCNN_OK;
+        }
+    return clcnn_fail(err, CLCNN_E_INTERNAL, "kernel file %s is not part of the module", name);
+}
+
+/* #include "name" -> name. Only plain file names count, so that nothing outside the folder can be read. */
+static bool quoted_include(char name[64], const char *line, const char *end)
+{
+    static const char word[] = "include";
+    size_t n = 0;
+
+    while (line < end && (*line == ' ' || *line == '\t'))
+        line++;
+    if (line == end || *line++ != '#')
+        return false;
+    while (line < end && (*line == ' ' || *line == '\t'))
+        line++;
+    if ((size_t)(end - line) < sizeof word || strncmp(line, word, sizeof word - 1) != 0)
+        return false;
+    line += sizeof word - 1;
+    while (line < end && (*line == ' ' || *line == '\t'))
+        line++;
+    if (line == end || *line++ != '"')
+        return false;
+    while (line < end && *line != '"' && *line != '/' && *line != '\\' && n < 63)
+        name[n++] = *line++;
+    name[n] = '\0';
+    return n > 0 && line < end && *line == '"';
+}
+
+static enum clcnn_status paste(struct text *out, const char *dir, const char *name, int depth,
+                               struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const char *text = NULL;
+    char *owned = NULL, include[64];
+    size_t length = 0;
+    int number = 1;
+
+    if (depth > MAX_DEPTH)
+        return clcnn_fail(err, CLCNN_E_VALUE, "kernel file %s: includes more than %d deep", name, MAX_DEPTH);
+    TRY(open_file(&text, &length, &owned, dir, name, err));
+    text_print(out, "#line 1 \"%s\"\n", name);
+    for (const char *line = text, *stop = text + length; line < stop; number++) {
+        const char *newline = memchr(line, '\n', (size_t)(stop - line));
+        const char *end = newline != NULL ? newline : stop;
+        if (quoted_include(include, line, end)) {
+            TRY(paste(out, dir, include, depth + 1, err));
+            text_print(out, "#line %d \"%s\"\n", number + 1, name);
+        } else {
+            text_add(out, line, (size_t)(end - line));
+            text_add(out, "\n", 1);
+        }
+        line = end + 1;
+    }
+done:
+    free(owned);
+    return st;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp((*(const struct define *const *)a)->name, (*(const struct define *const *)b)->name);
+}
+
+static void sort_defines(const struct define *sorted[MAX_DEFINES], const struct unit *unit)
+{
+    for (int i = 0; i < unit->n_defines; i++)
+        sorted[i] = &unit->define[i];
+    qsort(sorted, (size_t)unit->n_defines, sizeof *sorted, by_name);
+}
+
+char *unit_defines(const struct unit *unit)
+{
+    const struct define *sorted[MAX_DEFINES];
+    struct text t = {.at = NULL};
+
+    sort_defines(sorted, unit);
+    text_add(&t, "", 0);
+    for (int i = 0; i < unit->n_defines; i++)
+        text_print(&t, "%s%s=%s", i > 0 ? " " : "", sorted[i]->name, sorted[i]->text);
+    if (t.failed)
+        free(t.at);
+    return t.failed ? NULL : t.at;
+}
+
+enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct unit *unit,
+                              struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct define *sorted[MAX_DEFINES];
+    struct text t = {.at = NULL};
+    char file[96];
+
+    sort_defines(sorted, unit);
+    snprintf(file, sizeof file, "%.80s.cl", unit->stem);
+    text_print(&t, "#define FN(x) %s_k_##x\n", unit->stem);
+    for (int i = 0; i < unit->n_defines; i++)
+        text_print(&t, "#define %s %s\n", sorted[i]->name, sorted[i]->text);
+    TRY(paste(&t, kernel_dir, file, 1, err));
+    text_print(&t, "#undef FN\n");
+    for (int i = 0; i < unit->n_defines; i++)
+        text_print(&t, "#undef %s\n", sorted[i]->name);
+    if (t.failed) {
+        st = clcnn_fail_mem(err, t.capacity);
+        goto done;
+    }
+    *out = t.at;
+    t.at = NULL;
+done:
+    free(t.at);
+    return st;
+}
