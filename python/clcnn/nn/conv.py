@@ -1,0 +1,166 @@
+"""Convolutions and Linear."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from clcnn import ops
+from clcnn.errors import ArgumentError, UnsupportedError
+from clcnn.nn import init
+from clcnn.nn._args import Ints, ntuple, positive
+from clcnn.nn.module import Module, Parameter
+
+
+class _ConvNd(Module):
+    """What convolutions of every rank share. x [N, in_channels, *spatial] float32."""
+
+    _rank: int
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints, padding: Ints | str, dilation: Ints,
+        groups: int, bias: bool, padding_mode: str,
+    ) -> None:
+        super().__init__()
+        owner, n = type(self).__name__, self._rank
+        self.in_channels = positive(owner, "in_channels", in_channels)
+        self.out_channels = positive(owner, "out_channels", out_channels)
+        self.groups = positive(owner, "groups", groups)
+        for what, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
+            if channels % groups:
+                raise ArgumentError(f"{owner}: {what}={channels} is not divisible by groups={groups}")
+        if padding_mode != "zeros":
+            raise UnsupportedError(f"{owner}: padding_mode={padding_mode!r}; only 'zeros' is offered")
+        self.kernel_size = ntuple(owner, "kernel_size", kernel_size, n, 1)
+        self.stride = ntuple(owner, "stride", stride, n, 1)
+        self.dilation = ntuple(owner, "dilation", dilation, n, 1)
+        self.padding = padding if isinstance(padding, str) else ntuple(owner, "padding", padding, n, 0)
+        self._bias = bool(bias)
+
+    def _add_parameters(self, weight_shape: tuple[int, ...]) -> None:
+        fan_in = weight_shape[1]
+        for k in self.kernel_size:
+            fan_in *= k
+        self.weight = Parameter(weight_shape, init.fan_in_uniform(fan_in))
+        self.register_parameter(
+            "bias", Parameter((self.out_channels,), init.fan_in_uniform(fan_in)) if self._bias else None
+        )
+
+    def extra_repr(self) -> str:
+        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        defaults = {"padding": (0,) * self._rank, "dilation": (1,) * self._rank, "groups": 1}
+        for name, default in defaults.items():
+            if getattr(self, name) != default:
+                text += f", {name}={getattr(self, name)!r}"
+        return text if self._bias else text + ", bias=False"
+
+
+class _Conv(_ConvNd):
+    """Convolution (cross-correlation): weight [out, in/groups, *kernel_size], bias [out].
+
+    padding: int, one per dimension, "valid", or "same" (stride 1 only; an odd surplus goes to the end, as in PyTorch).
+    Raises ArgumentError or UnsupportedError for arguments, ShapeError when called on a shape that does not fit.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints | str = 0,
+        dilation: Ints = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+    ) -> None:
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode)
+        if isinstance(padding, str) and padding not in ("same", "valid"):
+            raise ArgumentError(f"{type(self).__name__}: padding={padding!r} must be 'same', 'valid' or ints")
+        if padding == "same" and any(s != 1 for s in self.stride):
+            raise ArgumentError(f"{type(self).__name__}: padding='same' needs stride 1, not {self.stride}")
+        self._add_parameters((out_channels, in_channels // groups, *self.kernel_size))
+
+    def _explicit_padding(self) -> list[int]:
+        if self.padding == "valid":
+            return [0] * self._rank
+        if self.padding == "same":
+            total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            return [t // 2 for t in total] + [t - t // 2 for t in total]
+        return list(self.padding)
+
+    def forward(self, x: Any) -> Any:
+        return ops.conv(
+            x, self.constant(x.graph, "weight"), self.constant(x.graph, "bias"), stride=self.stride,
+            padding=self._explicit_padding(), dilation=self.dilation, groups=self.groups, name=self.layer_name,
+        )
+
+
+class Conv1d(_Conv):
+    """x [N, C, W] -> [N, K, Q]; see torch.nn.Conv1d."""
+
+    _rank = 1
+
+
+class Conv2d(_Conv):
+    """x [N, C, H, W] -> [N, K, P, Q]; see torch.nn.Conv2d."""
+
+    _rank = 2
+
+
+class Conv3d(_Conv):
+    """x [N, C, D, H, W] -> [N, K, O, P, Q]; see torch.nn.Conv3d."""
+
+    _rank = 3
+
+
+class _ConvTranspose(_ConvNd):
+    """Transposed convolution (the adjoint of a convolution): weight [in, out/groups, *kernel_size], bias [out].
+
+    Output size: (in - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0,
+        output_padding: Ints = 0, groups: int = 1, bias: bool = True, dilation: Ints = 1, padding_mode: str = "zeros",
+    ) -> None:
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode)
+        if isinstance(padding, str):
+            raise ArgumentError(f"{type(self).__name__}: padding={padding!r} must be ints")
+        self.output_padding = ntuple(type(self).__name__, "output_padding", output_padding, self._rank, 0)
+        self._add_parameters((in_channels, out_channels // groups, *self.kernel_size))
+
+    def forward(self, x: Any) -> Any:
+        return ops.conv_transpose(
+            x, self.constant(x.graph, "weight"), self.constant(x.graph, "bias"), stride=self.stride,
+            padding=self.padding, output_padding=self.output_padding, dilation=self.dilation, groups=self.groups,
+            name=self.layer_name,
+        )
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """x [N, C, W]; see torch.nn.ConvTranspose1d."""
+
+    _rank = 1
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """x [N, C, H, W]; see torch.nn.ConvTranspose2d."""
+
+    _rank = 2
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """x [N, C, D, H, W]; see torch.nn.ConvTranspose3d."""
+
+    _rank = 3
+
+
+class Linear(Module):
+    """y = x W^T + b: x [..., in_features] -> [..., out_features]; weight [out, in], bias [out]."""
+
+    def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
+        super().__init__()
+        self.in_features = positive("Linear", "in_features", in_features)
+        self.out_features = positive("Linear", "out_features", out_features)
+        self.weight = Parameter((out_features, in_features), init.fan_in_uniform(in_features))
+        self.register_parameter("bias", Parameter((out_features,), init.fan_in_uniform(in_features)) if bias else None)
+
+    def forward(self, x: Any) -> Any:
+        return ops.linear(
+            x, self.constant(x.graph, "weight"), self.constant(x.graph, "bias"), name=self.layer_name
+        )
+
+    def extra_repr(self) -> str:
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

@@ -1,0 +1,249 @@
+"""Module and Parameter: torch.nn.Module's bookkeeping over float32 NumPy arrays, and tracing into a graph."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clcnn.errors import ArgumentError, ShapeError
+from clcnn.nn import init
+
+if TYPE_CHECKING:
+    from clcnn.graph import Graph, Value
+
+
+class Parameter:
+    """A float32 array of fixed shape that a module owns; filled by `initializer` when first read."""
+
+    def __init__(self, shape: tuple[int, ...], initializer: init.Initializer) -> None:
+        self.shape = tuple(int(n) for n in shape)
+        if any(n < 1 for n in self.shape):
+            raise ArgumentError(f"parameter shape {list(self.shape)}: every dimension must be at least 1")
+        self._initializer = initializer
+        self._rng = init.generator()
+        self._data: np.ndarray | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def data(self) -> np.ndarray:
+        """The array itself, C-contiguous float32."""
+        if self._data is None:
+            self._data = np.ascontiguousarray(self._initializer(self.shape, self._rng), np.float32)
+        return self._data
+
+    @data.setter
+    def data(self, value: np.ndarray) -> None:
+        array = np.ascontiguousarray(value, np.float32)
+        if array.shape != self.shape:
+            raise ShapeError(f"parameter has shape {list(self.shape)}, the new value {list(array.shape)}")
+        self._data = array
+
+    def numpy(self) -> np.ndarray:
+        return self.data
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if dtype is not None and np.dtype(dtype) != np.float32:
+            if copy is False:
+                raise ValueError("a parameter is float32: another dtype needs a copy")
+            return self.data.astype(dtype)
+        return self.data.copy() if copy else self.data
+
+    def __repr__(self) -> str:
+        return f"Parameter(shape={list(self.shape)})"
+
+
+class Module:
+    """Base of all layers and nets: subclass it, create layers in __init__, and write forward().
+
+    Attributes that are modules, parameters or buffers (Parameters given to register_buffer) are found by name, as in
+    PyTorch. forward() receives and returns symbolic `clcnn.Value`s.
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_modules", {})
+        object.__setattr__(self, "_parameters", {})
+        object.__setattr__(self, "_buffers", {})
+        object.__setattr__(self, "training", False)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_modules" not in self.__dict__:
+            raise AttributeError(f"{type(self).__name__}: call super().__init__() before setting '{name}'")
+        for table in (self._modules, self._parameters, self._buffers):
+            table.pop(name, None)
+        if isinstance(value, Module):
+            self._modules[name] = value
+        elif isinstance(value, Parameter):
+            self._parameters[name] = value
+        else:
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        for table in ("_parameters", "_buffers", "_modules"):
+            entries = self.__dict__.get(table, {})
+            if name in entries:
+                return entries[name]
+        raise AttributeError(f"'{type(self).__name__}' has no attribute '{name}'")
+
+    def add_module(self, name: str, module: Module) -> None:
+        """Adds a child under a name that need not be an identifier ("0")."""
+        if not isinstance(module, Module):
+            raise ArgumentError(f"'{name}' is no Module but {type(module).__name__}")
+        if not name or "." in name:
+            raise ArgumentError(f"module name '{name}': must not be empty or contain '.'")
+        self._modules[name] = module
+
+    def register_buffer(self, name: str, buffer: Parameter) -> None:
+        """A parameter that is not trained (running statistics)."""
+        self._buffers[name] = buffer
+
+    def register_parameter(self, name: str, parameter: Parameter | None) -> None:
+        """`None` keeps the attribute without a parameter (bias=False)."""
+        if parameter is None:
+            object.__setattr__(self, name, None)
+        else:
+            self._parameters[name] = parameter
+
+    # ---- walking ----
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        yield from self._modules.items()
+
+    def children(self) -> Iterator[Module]:
+        yield from self._modules.values()
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it, each once, with dotted paths."""
+        yield from self._walk(prefix, set())
+
+    def _walk(self, prefix: str, seen: set[int]) -> Iterator[tuple[str, Module]]:
+        if id(self) in seen:
+            return
+        seen.add(id(self))
+        yield prefix, self
+        for name, child in self._modules.items():
+            yield from child._walk(f"{prefix}.{name}" if prefix else name, seen)
+
+    def modules(self) -> Iterator[Module]:
+        for _, module in self.named_modules():
+            yield module
+
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        for path, module in self.named_modules():
+            for name, parameter in module._parameters.items():
+                yield (f"{path}.{name}" if path else name), parameter
+
+    def parameters(self) -> Iterator[Parameter]:
+        for _, parameter in self.named_parameters():
+            yield parameter
+
+    def _named_state(self) -> Iterator[tuple[str, Parameter]]:
+        for path, module in self.named_modules():
+            for table in (module._parameters, module._buffers):
+                for name, parameter in table.items():
+                    yield (f"{path}.{name}" if path else name), parameter
+
+    # ---- weights ----
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """Parameters and buffers by dotted name: the arrays themselves, not copies."""
+        return {name: parameter.data for name, parameter in self._named_state()}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray], strict: bool = True) -> None:
+        """Takes over arrays by name. Raises WeightsError listing what is missing, left over (unless strict=False) or of
+        another shape, before anything is changed."""
+        from clcnn import weights
+
+        mine = dict(self._named_state())
+        weights.match(dict(state), {name: parameter.shape for name, parameter in mine.items()}, strict=strict)
+        for name, parameter in mine.items():
+            if name in state:
+                parameter.data = state[name]
+
+    def load(self, source: Any, strict: bool = True) -> Module:
+        """Loads weights from a safetensors, npz or PyTorch .pth file (see clcnn.weights.load). Returns self."""
+        from clcnn import weights
+
+        self.load_state_dict(weights.load(source), strict=strict)
+        return self
+
+    def train(self, mode: bool = True) -> Module:
+        for module in self.modules():
+            object.__setattr__(module, "training", bool(mode))
+        return self
+
+    def eval(self) -> Module:
+        return self.train(False)
+
+    # ---- tracing ----
+
+    def forward(self, *inputs: Value) -> Any:
+        raise TypeError(f"{type(self).__name__} defines no forward()")
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Adds this module's operators to the graph of its inputs and returns the symbolic result(s)."""
+        from clcnn.graph import Value
+
+        for x in inputs:
+            if not isinstance(x, Value):
+                raise TypeError(
+                    f"{type(self).__name__}: called on {type(x).__name__}; modules take symbolic values. "
+                    "Use plan = clcnn.compile(model, input_shape), then plan(array)"
+                )
+        return self.forward(*inputs)
+
+    def build(self, graph: Graph, *inputs: Value) -> Any:
+        """Traces the module into `graph`; layers are named by their dotted paths."""
+        with self._named_paths():
+            return self(*inputs)
+
+    @contextlib.contextmanager
+    def _named_paths(self) -> Iterator[None]:
+        modules = list(self.named_modules())
+        try:
+            for path, module in modules:
+                object.__setattr__(module, "_path", path)
+            yield
+        finally:
+            for _, module in modules:
+                module.__dict__.pop("_path", None)
+
+    @property
+    def layer_name(self) -> str | None:
+        """Dotted path while tracing from the root; None when a module is called by itself (names are then numbered)."""
+        return self.__dict__.get("_path") or None
+
+    def constant(self, graph: Graph, name: str) -> Value | None:
+        """The parameter or buffer `name` as a constant of the graph; None when the module has none."""
+        parameter = self._parameters.get(name) or self._buffers.get(name)
+        if parameter is None:
+            return None
+        path = self.layer_name
+        return graph.parameter(parameter, f"{path}.{name}" if path else name)
+
+    # ---- showing ----
+
+    def extra_repr(self) -> str:
+        return ""
+
+    def __repr__(self) -> str:
+        extra = self.extra_repr()
+        lines = [f"  ({name}): " + repr(child).replace("\n", "\n  ") for name, child in self._modules.items()]
+        head = type(self).__name__
+        if not lines:
+            return f"{head}({extra})"
+        return f"{head}({extra}\n" + "\n".join(lines) + "\n)"
+
+    def summary(self, *input_shapes: tuple[int, ...]) -> Any:
+        """Table of layers: output shape, parameters, multiply-adds. Needs no device; plan.summary() adds algorithms."""
+        from clcnn.graph import trace
+
+        return trace(self, input_shapes).summary()

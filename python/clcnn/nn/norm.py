@@ -1,0 +1,91 @@
+"""Normalisation, as it computes at inference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from clcnn import ops
+from clcnn.errors import ShapeError, UnsupportedError
+from clcnn.nn import init
+from clcnn.nn._args import positive
+from clcnn.nn.module import Module, Parameter
+
+
+class _BatchNorm(Module):
+    """(x - running_mean) / sqrt(running_var + eps) * weight + bias per channel (dim 1); folded into a convolution before it
+    when a plan is compiled. Source: Ioffe and Szegedy 2015."""
+
+    _ranks: tuple[int, ...]
+
+    def __init__(
+        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        track_running_stats: bool = True,
+    ) -> None:
+        super().__init__()
+        self.num_features = positive(type(self).__name__, "num_features", num_features)
+        self.eps = float(eps)
+        self.momentum = momentum
+        self.affine = bool(affine)
+        shape = (num_features,)
+        if not track_running_stats:
+            raise UnsupportedError(f"{type(self).__name__}: track_running_stats=False needs batch statistics at inference")
+        if affine:
+            self.weight = Parameter(shape, init.ones)
+            self.bias = Parameter(shape, init.zeros)
+        self.register_buffer("running_mean", Parameter(shape, init.zeros))
+        self.register_buffer("running_var", Parameter(shape, init.ones))
+
+    def forward(self, x: Any) -> Any:
+        if len(x.shape) not in self._ranks:
+            raise ShapeError(
+                f"{type(self).__name__} {self.layer_name or ''}: input {list(x.shape)} must have rank "
+                + " or ".join(map(str, self._ranks))
+            )
+        mean, var = self.constant(x.graph, "running_mean"), self.constant(x.graph, "running_var")
+        if self.affine:
+            weight, bias = self.constant(x.graph, "weight"), self.constant(x.graph, "bias")
+        else:
+            weight = x.graph.constant(np.ones(self.num_features, np.float32))
+            bias = x.graph.constant(np.zeros(self.num_features, np.float32))
+        return ops.batch_norm(x, weight, bias, mean, var, eps=self.eps, name=self.layer_name)
+
+    def extra_repr(self) -> str:
+        return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"
+
+
+class BatchNorm1d(_BatchNorm):
+    """x [N, C] or [N, C, W]."""
+
+    _ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    """x [N, C, H, W]."""
+
+    _ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    """x [N, C, D, H, W]."""
+
+    _ranks = (5,)
+
+
+class LocalResponseNorm(Module):
+    """x / (k + alpha / size * sum of x^2 over `size` neighbouring channels)^beta (Krizhevsky et al. 2012, section 3.3, with
+    PyTorch's alpha / size)."""
+
+    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
+        super().__init__()
+        self.size = positive("LocalResponseNorm", "size", size)
+        self.alpha, self.beta, self.k = float(alpha), float(beta), float(k)
+
+    def forward(self, x: Any) -> Any:
+        return ops.local_response_norm(
+            x, size=self.size, alpha=self.alpha, beta=self.beta, k=self.k, name=self.layer_name
+        )
+
+    def extra_repr(self) -> str:
+        return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"

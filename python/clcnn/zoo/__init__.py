@@ -1,0 +1,59 @@
+"""Nets, built layer by layer. `clcnn.zoo.get("resnet50")` returns the function of that name's result; the table `NETS` says
+what each one takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from clcnn import nn
+from clcnn.errors import ArgumentError
+from clcnn.zoo.classic import alexnet, lenet5, overfeat
+from clcnn.zoo.densenet import densenet121
+from clcnn.zoo.efficientnet import efficientnet_lite0
+from clcnn.zoo.googlenet import googlenet
+from clcnn.zoo.mobilenet import mobilenet_v1
+from clcnn.zoo.regnet import regnet_x_16gf
+from clcnn.zoo.resnet import resnet18, resnet50
+from clcnn.zoo.vgg import vgg16, vgg19, vgg_a
+
+
+@dataclass(frozen=True)
+class Net:
+    """A zoo entry: how to build it and what it is fed."""
+
+    build: Any
+    input_shape: tuple[int, int, int]  # C, H, W
+    preset: str = "imagenet"  # a name in clcnn.image.PRESETS
+
+
+NETS: dict[str, Net] = {
+    "lenet5": Net(lenet5, (1, 28, 28), "digits"),
+    "alexnet": Net(alexnet, (3, 224, 224)),
+    "overfeat": Net(overfeat, (3, 231, 231)),
+    "vgg_a": Net(vgg_a, (3, 224, 224)),
+    "vgg16": Net(vgg16, (3, 224, 224)),
+    "vgg19": Net(vgg19, (3, 224, 224)),
+    "googlenet": Net(googlenet, (3, 224, 224)),
+    "resnet18": Net(resnet18, (3, 224, 224)),
+    "resnet50": Net(resnet50, (3, 224, 224)),
+    "mobilenet_v1": Net(mobilenet_v1, (3, 224, 224)),
+    "densenet121": Net(densenet121, (3, 224, 224)),
+    "regnet_x_16gf": Net(regnet_x_16gf, (3, 224, 224)),
+    "efficientnet_lite0": Net(efficientnet_lite0, (3, 224, 224), "efficientnet_lite"),
+}
+
+
+def find(name: str) -> Net:
+    """The entry called `name`. Raises ArgumentError that lists the names."""
+    if name not in NETS:
+        raise ArgumentError(f"there is no net {name!r} in the zoo; it has {', '.join(NETS)}")
+    return NETS[name]
+
+
+def get(name: str, **kwargs: Any) -> nn.Module:
+    """Builds the net called `name` (random weights; `.load(file)` brings trained ones)."""
+    return find(name).build(**kwargs)
+
+
+__all__ = ["NETS", "Net", "find", "get", *NETS]
