@@ -5,7 +5,6 @@
 #include "graph/rewrite.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void
@@ -52,8 +51,7 @@ foldable(const struct rewriter *r, const struct node *producer, const struct nod
         return false;
     if (linear && r->g->values[producer->out[0]].shape.rank != 2)
         return false; /* its last dimension is not the channel */
-    if (!rewrite_is_constant(r, producer->in[1]) || (producer->n_in > 2 && producer->in[2] >= 0 &&
-                                                     !rewrite_is_constant(r, producer->in[2])))
+    if (!rewrite_is_constant(r, producer->in[1]) || (producer->in[2] >= 0 && !rewrite_is_constant(r, producer->in[2])))
         return false;
     const struct clcnn_shape *w = &r->g->values[producer->in[1]].shape;
     *f = (struct fold){.filters = w->dim[0], .before = 1, .inner = shape_count_from(w, 1)};
@@ -67,7 +65,7 @@ fold_values(const struct clcnn_graph *g, const struct node *producer, const stru
     const float *gamma = g->values[bn->in[1]].data, *beta = g->values[bn->in[2]].data;
     const float *mean = g->values[bn->in[3]].data, *var = g->values[bn->in[4]].data;
     const float *w = g->values[producer->in[1]].data;
-    const float *b = producer->n_in > 2 && producer->in[2] >= 0 ? g->values[producer->in[2]].data : NULL;
+    const float *b = producer->in[2] >= 0 ? g->values[producer->in[2]].data : NULL;
     const double eps = ((const struct norm_attrs *)bn->attrs)->eps;
     for (int64_t k = 0; k < f->filters; k++) {
         const double s = gamma[k] / sqrt((double)var[k] + eps);
@@ -75,24 +73,6 @@ fold_values(const struct clcnn_graph *g, const struct node *producer, const stru
             g->values[w_new].owned[k * f->inner + i] = (float)(s * w[k * f->inner + i]);
         g->values[b_new].owned[k] = (float)(s * ((b ? b[k] : 0.0) - mean[k]) + beta[k]);
     }
-}
-
-/* Inputs x, w, b: makes room for the bias of a producer that had none. */
-static enum clcnn_status
-set_weights(struct rewriter *r, struct node *n, int w, int b)
-{
-    if (n->n_in < 3) {
-        int *in = clcnn_calloc(3, sizeof *in);
-        if (!in)
-            return clcnn_fail_mem(r->err, 3 * sizeof *in);
-        in[0] = n->in[0];
-        free(n->in);
-        n->in = in;
-        n->n_in = 3;
-    }
-    n->in[1] = w;
-    n->in[2] = b;
-    return CLCNN_OK;
 }
 
 enum clcnn_status
@@ -113,7 +93,8 @@ rewrite_fold_batch_norm(struct rewriter *r)
         TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));
         TRY(graph_owned_constant(r->g, &b_shape, &b, r->err));
         fold_values(r->g, producer, bn, &f, w, b);
-        TRY(set_weights(r, producer, w, b));
+        producer->in[1] = w;
+        producer->in[2] = b;
         TRY(rewrite_note(r, "fold batch_norm %s into %s %s", bn->name, producer->op->name, producer->name));
         rewrite_move(r, producer, bn);
     }

@@ -107,12 +107,6 @@ is_pointwise(const struct rewriter *r, const struct node *n)
            all_equal(&a->padding, 0);
 }
 
-static int
-input_or_absent(const struct node *n, int i)
-{
-    return i < n->n_in ? n->in[i] : -1;
-}
-
 /* Turns the 1x1 node into the separable one; the depthwise node is gone. */
 static enum clcnn_status
 merge(struct rewriter *r, struct node *dw, struct node *pw)
@@ -130,9 +124,9 @@ merge(struct rewriter *r, struct node *dw, struct node *pw)
     }
     *a = (struct separable_attrs){
         .dw = *(const struct conv_attrs *)dw->attrs, .mid_act = dw->epi.act, .mid_p0 = dw->epi.p0, .mid_p1 = dw->epi.p1,
-        .dw_bias = input_or_absent(dw, 2) >= 0, .pw_bias = input_or_absent(pw, 2) >= 0,
+        .dw_bias = dw->in[2] >= 0, .pw_bias = pw->in[2] >= 0,
     };
-    const int inputs[5] = {dw->in[0], dw->in[1], input_or_absent(dw, 2), pw->in[1], input_or_absent(pw, 2)};
+    const int inputs[5] = {dw->in[0], dw->in[1], dw->in[2], pw->in[1], pw->in[2]};
     memcpy(in, inputs, sizeof inputs);
     free(pw->in);
     free(pw->attrs);

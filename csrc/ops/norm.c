@@ -62,6 +62,7 @@ const struct op_def op_batch_norm = {
     .inputs = "x weight bias running_mean running_var",
     ATTRS(batch_norm_table, norm_attrs),
     .infer = infer_batch_norm,
+    .fuses = true,
 };
 
 const struct op_def op_local_response_norm = {

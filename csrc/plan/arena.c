@@ -5,7 +5,15 @@
 
 #include <stdlib.h>
 
-#define ALIGN 256  /* bytes; a cache line or a wide vector never straddles two roots */
+#define ALIGN 512 /* bytes: what devices ask of sub-buffers (CLBlast's scratch is one), and more than any vector */
+
+/* Bytes of guard band on either side. Values lie misaligned, so that no kernel relies on alignment by accident; scratch may
+ * become a sub-buffer and must not. */
+size_t
+root_guard(const struct blueprint *bp, const struct root *r)
+{
+    return !bp->guard ? 0 : r->scratch ? 2 * ALIGN : 2 * ALIGN + 4;
+}
 
 static void
 touch(struct blueprint *bp, int slot, int step)
@@ -93,7 +101,6 @@ insert(struct root **placed, int n, struct root *r)
 enum clcnn_status
 arena_plan(struct blueprint *bp, struct clcnn_err *err)
 {
-    const size_t guard = bp->guard ? ARENA_GUARD : 0;
     struct root **order = clcnn_calloc(2 * (size_t)bp->n_roots + 1, sizeof *order);
     if (!order)
         return clcnn_fail_mem(err, 2 * (size_t)bp->n_roots * sizeof *order);
@@ -102,7 +109,7 @@ arena_plan(struct blueprint *bp, struct clcnn_err *err)
     for (int i = 0; i < bp->n_roots; i++) {
         struct root *r = &bp->roots[i];
         const size_t elems = (size_t)((r->items - 1) * r->stride + r->item_elems);
-        r->bytes = ceil_div(elems * sizeof(float) + 2 * guard, ALIGN) * ALIGN;
+        r->bytes = ceil_div(elems * sizeof(float) + 2 * root_guard(bp, r), ALIGN) * ALIGN;
         if (bp->guard) { /* nothing is shared: what a step leaves can be looked at afterwards */
             r->first = -1;
             r->last = bp->n_steps;
@@ -124,7 +131,7 @@ arena_plan(struct blueprint *bp, struct clcnn_err *err)
     bp->stats.live_bytes = largest_live_set(bp);
     bp->stats.arena_bytes = bp->arena_bytes;
     for (int i = 0; i < bp->n_roots; i++)
-        bp->roots[i].offset += guard;
+        bp->roots[i].offset += root_guard(bp, &bp->roots[i]);
     free(order);
     return CLCNN_OK;
 }

@@ -159,8 +159,7 @@ bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
         TRY(launch_bind(l, bp->dev, bp->programs[i], bp->steps[i], places, err));
         if (bp->gemm_scratch[i] != SLOT_NONE) {
             const struct root *r = &bp->roots[bp->slots[bp->gemm_scratch[i]].root];
-            l->scratch = places[bp->gemm_scratch[i]];
-            l->scratch_bytes = (size_t)r->item_elems * sizeof(float);
+            TRY(launch_scratch(l, bp->dev, &places[bp->gemm_scratch[i]], (size_t)r->item_elems * sizeof(float), err));
         }
     }
 done:

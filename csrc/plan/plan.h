@@ -126,7 +126,7 @@ enum clcnn_status select_algo(const struct algo_def **out, const struct problem 
                               struct clcnn_err *err);
 
 /* arena.c */
-#define ARENA_GUARD 1028 /* bytes of guard band on either side; odd in float4s, so that roots are misaligned */
+size_t root_guard(const struct blueprint *bp, const struct root *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 
 /* bind.c */

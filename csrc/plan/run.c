@@ -279,7 +279,7 @@ clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_err *err)
         TRY(queue_read(plan->queue, plan->arena.mem, 0, arena, bp->arena_bytes, err));
     for (int i = 0; i < bp->n_roots; i++)
         if (bp->roots[i].bytes)
-            TRY(check_root(&bp->roots[i], arena, ARENA_GUARD / 4, err));
+            TRY(check_root(&bp->roots[i], arena, root_guard(bp, &bp->roots[i]) / 4, err));
 done:
     pthread_mutex_unlock(&plan->lock);
     free(arena);
