@@ -27,7 +27,8 @@ MADE_BY_REWRITES: tuple[str, ...]
 
 def text() -> str:
     """The stub, a function for each operator in order of name."""
-    parts = [HEAD]
+    names = "".join(f'    "{op}",\n' for op in ops.__all__)
+    parts = [HEAD, f"\n__all__ = [\n{names}]\n\n"]
     for op in ops.__all__:
         signature = inspect.signature(getattr(ops, op))
         lines, keyword_only = [], False
@@ -38,14 +39,14 @@ def text() -> str:
                     lines.append("    *,")
             star = "*" if p.kind is p.VAR_POSITIONAL else ""
             default = "" if p.default is p.empty else f" = {_literal(p.default)}"
-            lines.append(f"    {star}{p.name}: {p.annotation}{default},")
-        parts.append(f"\ndef {op}(\n" + "\n".join(lines) + f"\n) -> {signature.return_annotation}: ...\n")
+            lines.append(f"    {star}{p.name}: {str(p.annotation).replace(chr(39), chr(34))}{default},")
+        parts.append(f"def {op}(\n" + "\n".join(lines) + f"\n) -> {signature.return_annotation}: ...\n")
     return "".join(parts)
 
 
 def _literal(value: object) -> str:
-    """A default as a stub may show it: infinities have no literal."""
-    return "..." if value == () or repr(value) in ("inf", "-inf") else repr(value)
+    """A default as a stub may show it: infinities and empty lists have no literal."""
+    return "..." if value == () or repr(value) in ("inf", "-inf") else repr(value).replace("'", '"')
 
 
 if __name__ == "__main__":

@@ -25,7 +25,6 @@ from clcnn import _core
 from clcnn.errors import ArgumentError
 from clcnn.report import LayerRow, html_table, summary_cells, summary_text
 
-Operand = "Value | NDArray[Any] | float"
 # Inputs at the end of an operator's list that are statistics, not parameters that training would change.
 STATISTICS = {"batch_norm": 2}
 

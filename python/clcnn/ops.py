@@ -11,10 +11,13 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from numpy.typing import NDArray
+
 from clcnn import _core
 from clcnn.errors import ArgumentError
 from clcnn.graph import Graph, Value
 
+Operand = Value | NDArray[Any] | float
 MANY_OUTPUTS = ("split",)
 MADE_BY_REWRITES = ("separable",)
 _KINDS = {
@@ -75,10 +78,10 @@ def _make(op: str, row: Any) -> Callable[..., Any]:
         name = given.pop("name", None)
         inputs: list[Any] = []
         for text in row["inputs"]:
-            x = given.get(text.rstrip("?."))
+            x: Any = given.get(text.rstrip("?."))
             if not text.endswith("..."):
                 inputs.append(x)
-            elif len(x or ()) == 1 and isinstance(x[0], (list, tuple)):
+            elif x and len(x) == 1 and isinstance(x[0], (list, tuple)):
                 inputs.extend(x[0])
             else:
                 inputs.extend(x or ())

@@ -46,12 +46,19 @@ class Plan:
         Raises ShapeError, DtypeError, ArgumentError, StateError, DeviceError, RunTimeoutError. Ctrl-C stops a
         run within about 100 ms; the plan can be used again.
         """
-        given = [out] if len(self._main) == 1 else list(out or [None] * len(self._main))  # type: ignore[arg-type]
-        if len(given) != len(self._main):
-            raise ArgumentError(f"out: this plan has {len(self._main)} outputs, got {len(given)}")
         extra = [None] * (len(self._core.outputs) - len(self._main))
-        results = self._core.run(inputs, [*given, *extra], timeout)[: len(self._main)]
+        results = self._core.run(inputs, [*self._given(out), *extra], timeout)[: len(self._main)]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _given(self, out: Any) -> list[Any]:
+        count = len(self._main)
+        if count == 1:
+            return [out]
+        if out is None:
+            return [None] * count
+        if isinstance(out, (list, tuple)) and len(out) == count:
+            return list(out)
+        raise ArgumentError(f"out: this plan has {count} outputs, so a sequence of {count} arrays is needed")
 
     def run(
         self,

@@ -70,7 +70,9 @@ class Tensor(_core.Tensor):
             )
         if copy is False:
             raise BufferError("a clcnn.Tensor is on a device: exporting its values is always a copy")
-        return self.read().__dlpack__(**({} if max_version is None else {"max_version": max_version}))
+        if max_version is None:  # NumPy 1 does not know the argument
+            return self.read().__dlpack__()
+        return self.read().__dlpack__(max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return CPU
