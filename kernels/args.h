@@ -18,6 +18,7 @@ typedef float f32;
 /* Up to three spatial dimensions; a 1-D or 2-D problem has ones in front. Index 0 = depth, 1 = height, 2 = width. */
 struct conv_args {
     i64 src_n, dst_n, add_n; /* batch strides */
+    i64 w_k;                 /* elements between neighbours along the first dimension of w */
     i32 n, c, k, groups;     /* batch, input channels, filters, groups */
     i32 in[3], out[3];       /* spatial sizes */
     i32 ker[3], stride[3], pad[3], dil[3];
@@ -32,6 +33,7 @@ struct unary_args {
 
 /* Filters regrouped in blocks: conv_pack. */
 struct conv_pack_args {
+    i64 w_k;                        /* elements between filters of the source */
     i32 groups, kg, c, taps, block; /* kg filters and c channels a group, taps = product of kernel sizes */
 };
 
@@ -129,6 +131,16 @@ struct gemm_args {
     i32 batch[6], m, n, k;
     f32 alpha, beta;
     f32 p0, p1; /* of the epilogue's activation */
+};
+
+/* Depthwise, activation, 1x1: separable_*. Index 0 = height, 1 = width. */
+struct separable_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i64 dw_k;                /* elements between filters of the depthwise weights */
+    i32 n, c, mid, k;        /* batch, input channels, middle channels, filters */
+    i32 in[2], out[2];       /* spatial sizes */
+    i32 ker[2], stride[2], pad[2], dil[2];
+    f32 mid_p0, mid_p1, p0, p1; /* of the activations between and at the end */
 };
 
 #endif

@@ -47,7 +47,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         const long plane = (long)a->in[1] * a->in[2];
         const int col = ow * STEP_W - a->pad[2], line = oh * a->stride[1] - a->pad[1];
         SRC xn = x + n * a->src_n;
-        SRC wk = w + (long)k * SIZE_H * SIZE_W;
+        SRC wk = w + k * a->w_k;
         FV acc[RY];
 #pragma unroll
         for (int j = 0; j < RY; j++)

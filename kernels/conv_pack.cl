@@ -28,7 +28,7 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_pack_args *a)
 #else
         const int c = inner / a->taps, t = inner % a->taps;
 #endif
-        dst[i] = k < a->kg ? w[(((long)(b / blocks) * a->kg + k) * a->c + c) * a->taps + t] : 0.0f;
+        dst[i] = k < a->kg ? w[(b / blocks * a->kg + k) * a->w_k + (long)c * a->taps + t] : 0.0f;
     }
 }
 

@@ -32,7 +32,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         float sum = 0.0f;
         for (int c = 0; c < cg; c++) {
             SRC xc = x + n * a->src_n + (g * cg + c) * plane;
-            SRC wc = w + ((long)k * cg + c) * a->ker[0] * a->ker[1] * a->ker[2];
+            SRC wc = w + k * a->w_k + (long)c * a->ker[0] * a->ker[1] * a->ker[2];
             for (int td = 0; td < a->ker[0]; td++) {
                 const int id = od * a->stride[0] - a->pad[0] + td * a->dil[0];
                 for (int th = 0; th < a->ker[1]; th++) {

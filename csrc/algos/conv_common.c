@@ -11,6 +11,7 @@ struct conv_args conv_args_of(const struct problem *p)
         .src_n = x->batch_stride,
         .dst_n = y->batch_stride,
         .add_n = p->add.present ? p->add.batch_stride : 0,
+        .w_k = w->batch_stride,
         .n = x->shape.dim[0],
         .c = x->shape.dim[1],
         .k = y->shape.dim[1],
@@ -87,6 +88,7 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
                      struct conv_packing packing)
 {
     const struct conv_pack_args args = {
+        .w_k = a->w_k,
         .groups = a->groups,
         .kg = a->k / a->groups,
         .c = a->c / a->groups,
