@@ -65,16 +65,6 @@ emit_split(const struct problem *p, struct emit *e)
     }
 }
 
-/* First element of a slice along a dimension, as NumPy clamps it. */
-static int64_t
-slice_start(int64_t start, int64_t step, int64_t size)
-{
-    const int64_t lowest = step < 0 ? -1 : 0, highest = step < 0 ? size - 1 : size;
-    if (start < 0)
-        start += size;
-    return start < lowest ? lowest : start > highest ? highest : start;
-}
-
 static void
 emit_slice(const struct problem *p, struct emit *e)
 {
@@ -85,11 +75,9 @@ emit_slice(const struct problem *p, struct emit *e)
     operand_strides(x, a.stride[0]);
     operand_strides(y, a.stride[1]);
     int64_t offset = 0;
-    for (int i = 0; i < attrs->starts.n; i++) {
-        const int axis = attrs->axes.n ? attrs->axes.v[i] : i;
-        const int64_t step = attrs->steps.n == 0 ? 1 : attrs->steps.v[attrs->steps.n > 1 ? i : 0];
-        offset += slice_start(attrs->starts.v[i], step, x->shape.dim[axis]) * a.stride[0][axis];
-        a.stride[0][axis] *= step;
+    for (int d = 0; d < a.rank; d++) {
+        offset += attrs->starts.v[d] * a.stride[0][d];
+        a.stride[0][d] *= attrs->steps.v[d];
     }
     emit_copy(p, e, (struct end){x->slot, offset}, (struct end){y->slot, 0}, &a);
 }
