@@ -61,20 +61,20 @@ static int parse_value(PyObject *value, const struct clcnn_attr_info *info, stru
         attr->s = PyUnicode_AsUTF8AndSize(value, NULL);
         return attr->s ? 0 : -1;
     }
-    if (PyBool_Check(value)) {
-        attr->kind = CLCNN_ATTR_BOOL;
-        attr->i = value == Py_True;
-        return 0;
-    }
-    if (PyIndex_Check(value) && !wants_float) {
+    if (PySequence_Check(value))
+        return parse_list(value, wants_float, attr);
+    if (PyIndex_Check(value) && !PyBool_Check(value) && !wants_float) {
         attr->kind = CLCNN_ATTR_INT;
         return parse_int(value, &attr->i);
     }
-    if (PyFloat_Check(value) || (PyNumber_Check(value) && !PySequence_Check(value))) {
-        attr->kind = CLCNN_ATTR_FLOAT;
-        return parse_float(value, &attr->f);
+    if (PyBool_Check(value) || (info && info->kind == CLCNN_ATTR_BOOL && !PyFloat_Check(value))) {
+        int truth = PyObject_IsTrue(value); /* numpy.bool is no int */
+        attr->kind = CLCNN_ATTR_BOOL;
+        attr->i = truth;
+        return truth < 0 ? -1 : 0;
     }
-    return parse_list(value, wants_float, attr);
+    attr->kind = CLCNN_ATTR_FLOAT;
+    return parse_float(value, &attr->f);
 }
 
 static int grow(struct attr_list *list, Py_ssize_t capacity)
