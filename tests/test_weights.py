@@ -11,6 +11,7 @@ import re
 import numpy as np
 import pytest
 
+import clcnn
 from clcnn import weights
 from torch_files import (
     ORDERED_DICT,
@@ -293,3 +294,7 @@ def test_sources_that_are_none(tmp_path):
     for data in (b"", b"PK\x03\x04", b"PK\x05\x06" + bytes(10), Name.__name__.encode()):
         with pytest.raises(weights.WeightsError):
             weights.load(data)
+
+
+def test_error_is_clcnns():
+    assert weights.WeightsError.__mro__[1:3] == (clcnn.Error, ValueError)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import reprlib
 
+from clcnn.errors import Error
 
-class WeightsError(ValueError):
+
+class WeightsError(Error, ValueError):
     """A weight file, or the weights in it, broke a rule: the message names file, tensor and rule."""
 
 
