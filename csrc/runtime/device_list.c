@@ -135,12 +135,22 @@ struct listing {
     char skipped[384]; /* platforms that gave no device, and their code */
 };
 
+static void note_skipped(struct listing *l, const char *platform, cl_int code)
+{
+    const size_t noted = strlen(l->skipped);
+    const char *name = clcnn_cl_code_name(code);
+
+    snprintf(l->skipped + noted, sizeof l->skipped - noted, "%s%.64s (%s)", noted > 0 ? ", " : "",
+             platform[0] != '\0' ? platform : "a platform without a name",
+             name != NULL ? name : "unknown code");
+}
+
 /* A platform that fails, or has no device, is passed over with a note. */
 static enum clcnn_status list_platform(struct listing *l, const struct cl_api *api, cl_platform_id platform,
                                        struct clcnn_err *err)
 {
+    enum clcnn_status st = CLCNN_OK;
     struct clcnn_device_info common = {.index = 0};
-    const size_t noted = strlen(l->skipped);
     cl_device_id *ids = NULL;
     cl_uint n = 0;
     cl_int code;
@@ -148,28 +158,27 @@ static enum clcnn_status list_platform(struct listing *l, const struct cl_api *a
     platform_text(common.platform, api, platform, CL_PLATFORM_NAME);
     platform_text(common.platform_version, api, platform, CL_PLATFORM_VERSION);
     CL_CODE(code, api, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
-    if (code != CL_SUCCESS || n == 0) {
-        const char *name = clcnn_cl_code_name(code == CL_SUCCESS ? CL_DEVICE_NOT_FOUND : code);
-        snprintf(l->skipped + noted, sizeof l->skipped - noted, "%s%.64s (%s)", noted > 0 ? ", " : "",
-                 common.platform[0] != '\0' ? common.platform : "a platform without a name",
-                 name != NULL ? name : "unknown code");
-        return CLCNN_OK;
-    }
-    ids = clcnn_calloc(n, sizeof *ids);
+    ids = clcnn_calloc(n, sizeof(cl_device_id));
     if (ids == NULL ||
         !clcnn_grow((void **)&l->entries, &l->capacity, l->count + (int)n, sizeof *l->entries)) {
-        free(ids);
-        return clcnn_fail_mem(err, n * sizeof *l->entries);
+        st = clcnn_fail_mem(err, n * sizeof *l->entries);
+        goto done;
     }
-    CL_CODE(code, api, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, n, ids, NULL);
-    for (cl_uint i = 0; i < n && code == CL_SUCCESS; i++) {
+    if (code == CL_SUCCESS && n > 0)
+        CL_CODE(code, api, clGetDeviceIDs, platform, CL_DEVICE_TYPE_ALL, n, ids, NULL);
+    if (code != CL_SUCCESS || n == 0) {
+        note_skipped(l, common.platform, code == CL_SUCCESS ? CL_DEVICE_NOT_FOUND : code);
+        goto done;
+    }
+    for (cl_uint i = 0; i < n; i++) {
         struct device_entry *e = &l->entries[l->count];
         *e = (struct device_entry){.platform = platform, .id = ids[i], .info = common};
         e->info.index = l->count++;
         read_info(&e->info, api, ids[i]);
     }
+done:
     free(ids);
-    return CLCNN_OK;
+    return st;
 }
 
 static enum clcnn_status no_device(const char *skipped, struct clcnn_err *err)
