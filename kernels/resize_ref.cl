@@ -52,7 +52,7 @@ float FN(along_w)(SRC row, struct FN(tap) t)
 float FN(along_h)(SRC plane, int width, struct FN(tap) h, struct FN(tap) w)
 {
     const float low = FN(along_w)(plane + (long)h.low * width, w);
-    return LINEAR && DIMS > 1 ? low * (1.0f - h.part) + FN(along_w)(plane + (long)h.high * width, w) * h.part : low;
+    return LINEAR * DIMS > 1 ? low * (1.0f - h.part) + FN(along_w)(plane + (long)h.high * width, w) * h.part : low;
 }
 
 void FN(body)(ulong group, SRC x, DST y, const struct resize_args *a)
@@ -71,7 +71,7 @@ void FN(body)(ulong group, SRC x, DST y, const struct resize_args *a)
         FOR_COLUMNS(i, first, a->out[2]) {
             const struct FN(tap) w = FN(tap_of)(i, 2, a);
             float v = FN(along_h)(xc + d.low * plane, a->in[2], h, w);
-            if (LINEAR && DIMS > 2)
+            if (LINEAR * DIMS > 2)
                 v = v * (1.0f - d.part) + FN(along_h)(xc + d.high * plane, a->in[2], h, w) * d.part;
             yr[i] = v;
         }
