@@ -201,7 +201,7 @@ emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c)
     step_read(s, a);
     step_read(s, b);
     add_buffer(s, c, call->beta != 0.0f ? ACCESS_UPDATE : ACCESS_WRITE, 0);
-    const size_t batch = call->batch ? call->batch : 1;
+    const size_t batch = s->gemm.batch = call->batch ? call->batch : 1;
     step_cost(s, (double)call->m * call->n * call->k * batch,
               4.0 * batch * (call->m * call->k + call->k * call->n + call->m * call->n));
     return s;
