@@ -95,23 +95,29 @@ fill_weight(struct blueprint *bp, int packed, struct queue *q, struct place *pla
     enum clcnn_status st = CLCNN_OK;
     struct packed *p = &bp->packed[packed];
     struct weight_key key = {0};
-    bool fresh = false;
     const struct value *v = &bp->graph->values[p->value];
     key.content = hash128_bytes(v->data, (size_t)shape_count(&v->shape) * sizeof(float));
     snprintf(key.packing, sizeof key.packing, "%s", p->packing);
-    TRY(weight_acquire(&p->weight, &fresh, bp->dev, &key, p->bytes, p->layer, err));
-    if (!fresh)
-        return CLCNN_OK;
-    if (p->setup)
+    TRY(weight_acquire(&p->weight, &p->fresh, bp->dev, &key, p->bytes, p->layer, err));
+    if (p->fresh && p->setup)
         st = run_setup(bp, packed, &p->weight->memory, q, places, err);
-    else
+    else if (p->fresh)
         st = queue_write(q, p->weight->memory.mem, 0, v->data, p->bytes, err);
-    if (st != CLCNN_OK) {
-        weight_abandon(bp->dev, p->weight);
-        p->weight = NULL;
-    }
 done:
     return st;
+}
+
+/* What was to be filled in a phase that failed must not be found by another plan. */
+static void
+abandon_fresh(struct blueprint *bp)
+{
+    for (int i = 0; i < bp->n_packed; i++) {
+        struct packed *p = &bp->packed[i];
+        if (p->weight && p->fresh) {
+            weight_abandon(bp->dev, p->weight);
+            p->weight = NULL;
+        }
+    }
 }
 
 enum clcnn_status
@@ -130,6 +136,8 @@ blueprint_weights(struct blueprint *bp, struct clcnn_err *err)
             TRY(fill_weight(bp, i, q, places, err));
     TRY(queue_finish(q, err));
 done:
+    if (st != CLCNN_OK)
+        abandon_fresh(bp);
     queue_free(q);
     pthread_mutex_unlock(&bp->dev->weights_lock);
     free(places);
@@ -192,45 +200,21 @@ done:
     return st;
 }
 
-static bool
-same_kernel(const struct blueprint *bp, int a, int b)
-{
-    return bp->programs[a] == bp->programs[b] && strcmp(bp->steps[a]->entry, bp->steps[b]->entry) == 0;
-}
-
-/* Runs one group of every distinct kernel, and every library call, so that drivers that generate code at the first launch
- * have done so, and binaries are complete when they are saved. */
+/* One real run on whatever the arena holds: drivers that generate code at the first launch, some of it for a range of launch
+ * sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and binaries are
+ * complete when they are saved. */
 enum clcnn_status
 plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
 {
-    enum clcnn_status st = CLCNN_OK;
-    struct blueprint *bp = plan->bp;
-    int n = 0;
-    struct launch *once = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *once);
-    if (!once)
-        return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *once);
-    for (int i = 0; i < bp->n_steps; i++) {
-        bool seen = false;
-        for (int k = 0; k < i && !seen && bp->programs[i]; k++)
-            seen = same_kernel(bp, i, k);
-        if (seen)
-            continue;
-        once[n] = plan->launches[i]; /* borrowed: not released */
-        if (once[n].kernel)
-            once[n].groups = 1;
-        n++;
-    }
-    queue_start(plan->queue, once, n);
+    enum clcnn_status st;
+    const struct blueprint *bp = plan->bp;
+    queue_start(plan->queue, plan->launches, bp->n_steps);
     do
         st = queue_advance(plan->queue, 1e9, 0.0, err);
     while (st == CLCNN_PENDING);
-    if (st != CLCNN_OK)
-        goto done;
-    for (int i = 0; i < bp->n_steps + bp->n_packed; i++)
+    for (int i = 0; st == CLCNN_OK && i < bp->n_steps + bp->n_packed; i++)
         if (bp->programs[i])
             program_save(bp->dev, bp->programs[i]);
-done:
-    free(once);
     return st;
 }
 

@@ -26,6 +26,7 @@ struct packed {
     bool used;          /* read by a step of the run (a raw constant may only feed setup steps) */
     const char *layer;
     struct weight *weight;
+    bool fresh; /* this blueprint is the one that fills it */
 };
 
 /* What steps refer to: a place in a root or a packed constant. */

@@ -2,6 +2,7 @@
 #include "py.h"
 
 #include <string.h>
+#include <time.h>
 
 #define SLICE_MS 50.0 /* between looks at signals */
 
@@ -169,6 +170,13 @@ static PyObject *plan_exit(PyObject *op, PyObject *Py_UNUSED(args))
 
 /* ---- run ---- */
 
+static double py_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
+}
+
 /* Runs in slices; between them Python's signal handlers get their turn. -1 with an exception set by one of them. */
 static int run_slices(struct plan_object *self, const struct py_ends *ends, double deadline_ms,
                       enum clcnn_status *status, struct clcnn_err *err)
@@ -178,8 +186,11 @@ static int run_slices(struct plan_object *self, const struct py_ends *ends, doub
     if (*status)
         return 0;
     atomic_store(&self->runner, PyThread_get_thread_ident());
+    const double start = py_now_ms();
     do {
-        WITHOUT_GIL(*status = clcnn_plan_advance(self->handle, SLICE_MS, deadline_ms, err));
+        const double passed = py_now_ms() - start;
+        const double left = deadline_ms > passed ? deadline_ms - passed : 1e-3; /* 0 would mean no deadline */
+        WITHOUT_GIL(*status = clcnn_plan_advance(self->handle, SLICE_MS, deadline_ms > 0 ? left : 0, err));
         if (*status == CLCNN_PENDING && (rc = PyErr_CheckSignals()) < 0) {
             WITHOUT_GIL(clcnn_plan_cancel(self->handle));
         }
