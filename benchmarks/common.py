@@ -1,7 +1,8 @@
 """What every benchmark shares: arguments, interleaved timing, error figures, and the JSON that all scripts write.
 
 {"machine": ..., "commit": ..., "results": [{"case", "batch", "precision", "clcnn_ms", "peer", "peer_ms", "ratio", ...}],
- "geomean": {peer: ratio}}; ratio > 1 means that clcnn is faster. Times are in milliseconds.
+ "geomean": {peer: ratio}}; ratio > 1 means that clcnn is faster. Times are in milliseconds. Scripts whose claim has no peer
+write "peer": null, the figure and its limit.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import platform
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 NETS = ["alexnet", "vgg19", "resnet50", "densenet121", "regnet_x_16gf", "googlenet", "mobilenet_v1"]
+QUICK_S = 0.05  # below this a run is disturbed by what its predecessor leaves behind
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -27,7 +30,9 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=description.strip().splitlines()[0])
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here")
     parser.add_argument("--rounds", type=int, default=20, help="interleaved rounds (default 20)")
-    parser.add_argument("--seconds", type=float, default=20.0, help="stop a case after this long, after at least 5 rounds")
+    parser.add_argument(
+        "--seconds", type=float, default=20.0, help="stop a case after this long, after at least 5 rounds (default 20)"
+    )
     return parser
 
 
@@ -37,29 +42,38 @@ def ints(text: str) -> list[int]:
 
 
 def names(text: str) -> list[str]:
-    """Argument type: "vgg19,resnet50"."""
-    return text.split(",")
+    """Argument type: "vgg19,resnet50"; "none" and "" are the empty list."""
+    return [] if text in ("", "none") else text.split(",")
 
 
 def interleave(
     runs: dict[str, Callable[[], Any]], rounds: int, seconds: float, warm: int = 3
 ) -> dict[str, dict[str, float]]:
-    """Times callables in turn, so that drift of the machine hits all alike: {name: {"min", "median", "rounds"}} in ms."""
+    """Times callables in turn, so that drift of the machine hits all alike: {name: {"min", "median", "rounds"}} in ms.
+
+    A quick callable runs twice a turn and its second run counts: the first one meets cold caches and the spinning threads
+    of the library before it.
+    """
     times: dict[str, list[float]] = {name: [] for name in runs}
+    last: dict[str, float] = {}
     for _ in range(warm):
-        for run in runs.values():
-            run()
+        for name, run in runs.items():
+            last[name] = _seconds(run)
     start = time.perf_counter()
     for done in range(rounds):
         if done >= 5 and time.perf_counter() - start > seconds:
             break
         for name, run in runs.items():
-            before = time.perf_counter()
-            run()
-            times[name].append((time.perf_counter() - before) * 1e3)
-    return {
-        name: {"min": min(t), "median": statistics.median(t), "rounds": len(t)} for name, t in times.items()
-    }
+            if last[name] < QUICK_S:
+                run()
+            times[name].append(_seconds(run) * 1e3)
+    return {name: {"min": min(t), "median": statistics.median(t), "rounds": len(t)} for name, t in times.items()}
+
+
+def _seconds(run: Callable[[], Any]) -> float:
+    before = time.perf_counter()
+    run()
+    return time.perf_counter() - before
 
 
 def errors(got: np.ndarray, want: np.ndarray) -> dict[str, float]:
@@ -74,11 +88,28 @@ def errors(got: np.ndarray, want: np.ndarray) -> dict[str, float]:
 
 
 def geomeans(results: Iterable[dict[str, Any]]) -> dict[str, float]:
-    """Geometric mean of the ratios, per peer."""
+    """Geometric mean of the ratios, per peer; rows without a ratio do not count."""
     ratios: dict[str, list[float]] = {}
     for row in results:
-        ratios.setdefault(row["peer"], []).append(row["ratio"])
+        if row.get("ratio"):
+            ratios.setdefault(row["peer"], []).append(row["ratio"])
     return {peer: math.exp(statistics.fmean(map(math.log, r))) for peer, r in ratios.items()}
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[Any]], widths: Sequence[int] | None = None) -> str:
+    """Text table; the first column to the left, the others to the right. widths makes rows of several calls line up."""
+    cells = [[f"{c:.4g}" if isinstance(c, float) else str(c) for c in row] for row in rows]
+    columns = widths or [max(len(row[i]) for row in [list(head), *cells]) for i in range(len(head))]
+    lines = [list(head), *cells] if head else cells
+    return "\n".join(
+        "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, columns))).rstrip()
+        for line in lines
+    )
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def machine() -> dict[str, Any]:
@@ -88,13 +119,7 @@ def machine() -> dict[str, Any]:
         if line.startswith("model name"):
             model = line.split(":", 1)[1].strip()
             break
-    return {"cpu": model, "cores": len(_affinity()), "system": platform.platform(), "python": platform.python_version()}
-
-
-def _affinity() -> set[int]:
-    import os
-
-    return os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else set(range(os.cpu_count() or 1))
+    return {"cpu": model, "cores": cores(), "system": platform.platform(), "python": platform.python_version()}
 
 
 def _read(path: str) -> str:
@@ -106,26 +131,40 @@ def _read(path: str) -> str:
 
 def commit() -> str:
     """The checkout's commit, "" outside one."""
-    done = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
-    )
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+        )
+    except OSError:
+        return ""
     return done.stdout.strip()
+
+
+def document(results: list[dict[str, Any]], **extra: Any) -> dict[str, Any]:
+    """The JSON that all scripts write; extra: what else there is to say of the run."""
+    return {
+        "machine": machine(), "commit": commit(), **extra, "results": results, "geomean": geomeans(results)
+    }  # fmt: skip
+
+
+def write(results: list[dict[str, Any]], path: Path | None, **extra: Any) -> None:
+    """Writes the results so far, so that a run that is cut short leaves what it has."""
+    if path:
+        path.write_text(json.dumps(document(results, **extra), indent=1) + "\n")
 
 
 def finish(results: list[dict[str, Any]], path: Path | None, **extra: Any) -> None:
     """Prints the geometric means and writes the JSON."""
-    means = geomeans(row for row in results if "ratio" in row)
-    for peer, ratio in means.items():
+    for peer, ratio in geomeans(results).items():
         print(f"geometric mean against {peer}: {ratio:.3f}")
+    write(results, path, **extra)
     if path:
-        document = {"machine": machine(), "commit": commit(), **extra, "results": results, "geomean": means}
-        path.write_text(json.dumps(document, indent=1) + "\n")
         print(f"wrote {path}")
 
 
-def peak_rss_mib() -> float:
-    """Largest resident set of this process so far, in MiB (Linux)."""
+def rss_mib(field: str = "VmRSS") -> float:
+    """Resident set of this process in MiB, or with "VmHWM" its largest so far (Linux; NaN elsewhere)."""
     for line in _read("/proc/self/status").splitlines():
-        if line.startswith("VmHWM"):
+        if line.startswith(field):
             return int(line.split()[1]) / 1024
     return float("nan")
