@@ -1,4 +1,5 @@
-"""Graphs in Python: values, names, operators generated from the tables, records, models that build themselves."""
+"""Graphs in Python: values, names, operators generated from the tables, records, models that build
+themselves."""
 
 from __future__ import annotations
 
@@ -40,7 +41,19 @@ def test_nodes_are_numbered_and_taken_names_get_a_number() -> None:
 
 def test_operators_on_values() -> None:
     g, x = small()
-    results = [x + 1.0, 1 + x, x - x, 2.0 - x, x * x, 2 * x, x / 2, 1 / x, x**2, -x, np.ones(8, np.float32) + x]
+    results = [
+        x + 1.0,
+        1 + x,
+        x - x,
+        2.0 - x,
+        x * x,
+        2 * x,
+        x / 2,
+        1 / x,
+        x**2,
+        -x,
+        np.ones(8, np.float32) + x,
+    ]
     assert all(r.shape == x.shape for r in results)
     nodes = [r.op for r in g.records if r.kind == "node"]
     assert nodes == ["add", "add", "sub", "sub", "mul", "mul", "div", "div", "pow", "neg", "add"]
@@ -65,7 +78,9 @@ def test_every_operator_has_a_function_with_the_tables_signature() -> None:
         if op in ops.MADE_BY_REWRITES:
             continue
         function = getattr(ops, op)
-        names = [text.rstrip("?.") for text in row["inputs"]] + [attr["name"] for attr in row["attrs"]] + ["name"]
+        names = (
+            [text.rstrip("?.") for text in row["inputs"]] + [attr["name"] for attr in row["attrs"]] + ["name"]
+        )
         assert list(inspect.signature(function).parameters) == names
         assert function.__name__ == op and row["doc"] in function.__doc__
 
@@ -157,7 +172,9 @@ def test_a_graph_keeps_its_constants() -> None:
     expected = np.einsum("kc,nchw->nkhw", w[:, :, 0, 0], np.ones((1, 3, 8, 8), np.float32))
     del w
     gc.collect()
-    np.testing.assert_allclose(clcnn.compile(g, device="cpu")(np.ones((1, 3, 8, 8), np.float32)), expected, 1e-5)
+    np.testing.assert_allclose(
+        clcnn.compile(g, device="cpu")(np.ones((1, 3, 8, 8), np.float32)), expected, 1e-5
+    )
 
 
 # ---- models ----
@@ -176,7 +193,8 @@ def test_trace_names_inputs_and_outputs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "message"), [(None, "output: expected a Value"), ([], "output: expected"), ([1], "output: expected")]
+    ("result", "message"),
+    [(None, "output: expected a Value"), ([], "output: expected"), ([1], "output: expected")],
 )
 def test_trace_refuses_a_model_that_returns_no_value(result: object, message: str) -> None:
     class Model:
@@ -192,5 +210,7 @@ def test_layer_names_similar_layers() -> None:
     g, x = small()
     y = ops.relu(x, name="features.0")
     assert g.layer("features.0") == y
-    with pytest.raises(clcnn.ArgumentError, match=r"there is no layer 'feature.0'; did you mean 'features.0'\?"):
+    with pytest.raises(
+        clcnn.ArgumentError, match=r"there is no layer 'feature.0'; did you mean 'features.0'\?"
+    ):
         g.layer("feature.0")
