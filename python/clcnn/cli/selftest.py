@@ -1,0 +1,38 @@
+"""`clcnn selftest`"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from clcnn import device as devices
+from clcnn import selftest
+from clcnn.cli import options
+from clcnn.report import text_table
+
+HELP = "check every kernel against its reference on a device"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    options.add_device(parser)
+    parser.add_argument("--quick", action="store_true", help="only one problem for each operator")
+
+
+def run(args: argparse.Namespace) -> int:
+    device = devices.get(args.device)
+    checks = []
+    for check in selftest.run(device, args.quick):
+        checks.append(check)
+        if sys.stderr.isatty():
+            print(f"\r{check.op} {check.algorithm}\033[K", end="", file=sys.stderr, flush=True)
+    if sys.stderr.isatty():
+        print("\r\033[K", end="", file=sys.stderr)
+    head = ["operator", "algorithm", "status", "problems", "error/rms", "kernels, or why not"]
+    rows = [
+        [c.op, c.algorithm, c.status, c.problems, f"{c.error:.1e}", c.reason or ", ".join(c.kernels)]
+        for c in checks
+    ]
+    count = {status: sum(c.status == status for c in checks) for status in ("pass", "FAIL", "skip")}
+    print(text_table(head, rows))
+    print(f"{count['pass']} pass, {count['FAIL']} fail, {count['skip']} cannot run on {device.name}")
+    return 1 if count["FAIL"] else 0

@@ -1,0 +1,371 @@
+"""Models in one file: clcnn.save() and clcnn.load().
+
+A model file is a safetensors file: the tensors are the constants, and the metadata holds the graph as JSON,
+so that every safetensors reader finds the weights and any text tool the graph:
+
+    {"format": "clcnn", "version": "1", "graph": "{\\"inputs\\": ..., \\"nodes\\": ..., \\"outputs\\": ...}"}
+
+    inputs   [{"name": "input", "shape": [1, 3, 224, 224]}, ...]
+    nodes    [{"name": "conv1", "op": "conv", "inputs": ["input", "conv1.weight", null], "outputs": ["conv1"],
+               "attrs": {"stride": [2, 2]}}, ...] in an order in which every value is made before it is used
+    outputs  [{"name": "output", "value": "conv1"}, ...]
+
+Values are strings: an input's name, a tensor's name, or one of a node's outputs. Floats that JSON lacks are
+the strings "Infinity", "-Infinity" and "NaN". A file is data from strangers: nothing in it is executed, and
+every rule that it breaks raises ModelFileError with the node's name.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clcnn import _core, weights
+from clcnn.errors import ArgumentError, Error
+from clcnn.graph import Graph, Record, Value, trace
+from clcnn.nn import init
+from clcnn.nn.module import Module, Parameter
+from clcnn.weights.errors import shown
+
+FORMAT, VERSION = "clcnn", "1"
+LENGTH_BYTES = 8  # safetensors begins with its header's length, little-endian
+MAX_HEADER = 100_000_000  # bytes; safetensors' own limit
+NOT_IN_JSON = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+# Attributes whose first entry repeats the batch size, and what says the same for every batch size.
+BATCH_FREE = {"reshape": 0, "expand": 1}
+
+
+class ModelFileError(Error, ValueError):
+    """A model file broke a rule: the message names the file, the node and the rule."""
+
+
+# ---- saving ----
+
+
+def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None) -> None:
+    """Writes graph and weights to one file, which appears complete or not at all.
+
+    model: a Graph, a model that load() gave, or an nn.Module (or anything with build()), which needs the
+    input_shape that compile() would take. Other batch sizes can be used after loading.
+    Raises ArgumentError, ShapeError, OSError.
+    """
+    if isinstance(model, Graph):
+        graph = model
+    else:
+        shape = getattr(model, "input_shapes", None) if input_shape is None else input_shape
+        if shape is None:
+            raise ArgumentError("input_shape is needed to save a model that is no graph")
+        graph = trace(model, shape)
+    document, tensors = describe(graph)
+    metadata = {"format": FORMAT, "version": VERSION, "graph": json.dumps(document, allow_nan=False)}
+    weights.save_safetensors(path, tensors, metadata)
+
+
+def describe(graph: Graph) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The graph as a JSON document, and its constants by name. Raises ArgumentError for an empty graph."""
+    names: dict[int, str] = {}
+    document: dict[str, Any] = {"inputs": [], "nodes": [], "outputs": []}
+    used = {i for record in graph.records for i in record.inputs}
+    records = [r for r in graph.records if r.kind != "constant" or r.values[0] in used]
+    taken = {r.name for r in records if r.kind in ("input", "constant")}
+    tensors = {r.name: r.array for r in records if r.array is not None}
+    for record in records:
+        if record.kind in ("input", "constant"):
+            names[record.values[0]] = record.name
+        if record.kind == "input":
+            document["inputs"].append({"name": record.name, "shape": list(record.shape)})
+        elif record.kind == "node":
+            for value, name in zip(record.values, output_names(record, taken), strict=True):
+                names[value] = name
+            document["nodes"].append(describe_node(record, names, graph))
+        elif record.kind == "output":
+            document["outputs"].append({"name": record.name, "value": names[record.inputs[0] or 0]})
+    if not document["nodes"]:
+        raise ArgumentError("the graph is empty: it has no node")
+    return document, tensors
+
+
+def output_names(record: Record, taken: set[str]) -> list[str]:
+    """Names for a node's outputs: its own, numbered when there are several or it is taken by another
+    value."""
+    made = []
+    for number in range(len(record.values)):
+        stem = record.name if len(record.values) == 1 else f"{record.name}:{number}"
+        name, count = stem, 1
+        while name in taken:
+            count += 1
+            name = f"{stem}#{count}"
+        taken.add(name)
+        made.append(name)
+    return made
+
+
+def describe_node(record: Record, names: Mapping[int, str], graph: Graph) -> dict[str, Any]:
+    attrs = {key: plain(value) for key, value in record.attrs.items()}
+    if record.op in BATCH_FREE and attrs.get("shape"):
+        source = graph.shape(record.inputs[0] or 0)
+        if source[:1] == (attrs["shape"][0],) and (
+            record.op == "reshape" or len(source) == len(attrs["shape"])
+        ):
+            attrs["shape"][0] = BATCH_FREE[record.op]
+    return {
+        "name": record.name,
+        "op": record.op,
+        "inputs": [None if i is None else names[i] for i in record.inputs],
+        "outputs": [names[i] for i in record.values],
+        "attrs": attrs,
+    }
+
+
+def plain(value: Any) -> Any:
+    """An attribute as JSON has it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    if isinstance(value, (Sequence, np.ndarray)):
+        return [plain(item) for item in value]
+    if isinstance(value, (int, np.integer)):
+        return int(value)
+    number = float(value)
+    return number if math.isfinite(number) else json.dumps(number)
+
+
+# ---- loading ----
+
+
+class GraphModel(Module):
+    """A model out of a file: an nn.Module whose layers are the file's nodes and whose parameters its tensors.
+
+    Compile it at the saved shapes (`input_shapes`) or, if its operators allow, at any other batch size.
+    state_dict() and load_state_dict() work as for every module.
+    """
+
+    def __init__(self, document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> None:
+        super().__init__()
+        self._document = document
+        for name, array in tensors.items():
+            parameter = Parameter(array.shape, init.zeros)
+            parameter.data = array
+            self._parameters[name] = parameter
+
+    @property
+    def input_shapes(self) -> dict[str, tuple[int, ...]]:
+        """The shapes that the model was saved with, by input name."""
+        return {row["name"]: tuple(row["shape"]) for row in self._document["inputs"]}
+
+    def forward(self, *inputs: Value) -> Any:
+        rows = self._document["inputs"]
+        if len(inputs) != len(rows):
+            raise ArgumentError(
+                f"the model has {len(rows)} inputs ({', '.join(r['name'] for r in rows)}), got {len(inputs)}"
+            )
+        graph = inputs[0].graph
+        values = {row["name"]: value for row, value in zip(rows, inputs, strict=True)}
+        prefix = self.layer_prefix()
+        for name, parameter in self._parameters.items():
+            values[name] = graph.parameter(parameter, prefix + name)
+        for node in self._document["nodes"]:
+            operands = [None if name is None else values[name] for name in node["inputs"]]
+            made = graph.node(node["op"], operands, node["attrs"], prefix + node["name"])
+            if len(made) != len(node["outputs"]):
+                raise ModelFileError(
+                    f"node {shown(node['name'])}: {node['op']} makes {len(made)} outputs, "
+                    f"the file names {len(node['outputs'])}"
+                )
+            values.update(zip(node["outputs"], made, strict=True))
+        outputs = {row["name"]: values[row["value"]] for row in self._document["outputs"]}
+        return next(iter(outputs.values())) if list(outputs) == ["output"] else outputs
+
+    def layer_prefix(self) -> str:
+        """The dotted path of this model inside of the one that is being traced, with its dot."""
+        path = self.__dict__.get("_path")
+        return f"{path}." if path else ""
+
+    def extra_repr(self) -> str:
+        return f"{len(self._document['nodes'])} nodes, inputs {self.input_shapes}"
+
+
+def load(path: str | os.PathLike[str]) -> GraphModel:
+    """Reads a model that save() wrote, as an nn.Module for clcnn.compile().
+
+    Every rule is checked here, by building the graph once at its saved shapes; that needs no device.
+    Raises ModelFileError (not a model file, or one that breaks a rule), OSError.
+    """
+    file = Path(path)
+    try:
+        document = checked_document(read_graph(file))
+        tensors = weights.load(file, strip_prefix="")
+        model = GraphModel(decoded(document, tensors), tensors)
+        trace(model, model.input_shapes)
+    except ModelFileError as error:
+        raise ModelFileError(f"{file}: {error}") from error
+    except weights.WeightsError as error:  # names the file itself
+        raise ModelFileError(str(error)) from error
+    except Error as error:
+        raise ModelFileError(f"{file}: {error}") from error
+    return model
+
+
+def read_graph(path: Path) -> Any:
+    """The JSON value that the metadata of a safetensors file holds under "graph"."""
+    with open(path, "rb") as stream:
+        size = stream.seek(0, os.SEEK_END)
+        stream.seek(0)
+        length = int.from_bytes(stream.read(LENGTH_BYTES), "little")
+        if size <= LENGTH_BYTES or length > min(MAX_HEADER, size - LENGTH_BYTES):
+            raise ModelFileError("not a model file: it is no safetensors file, or a truncated one")
+        header = parse(stream.read(length), "header")
+    metadata = header.get("__metadata__") if isinstance(header, dict) else None
+    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT or "graph" not in metadata:
+        raise ModelFileError("not a model file: it carries weights, but no graph that clcnn.save() wrote")
+    if metadata.get("version") != VERSION:
+        raise ModelFileError(
+            f"version {shown(metadata.get('version'))} of the format is not known; "
+            f"this clcnn reads version {VERSION}"
+        )
+    return parse(metadata["graph"], "graph")
+
+
+def parse(text: Any, what: str) -> Any:
+    """JSON text to a value; keys that stand twice in an object and numbers that JSON lacks are refused."""
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({key for key, _ in pairs}) != len(pairs):
+            raise ModelFileError(
+                f"{what}: an object has the same key twice: {shown([key for key, _ in pairs])}"
+            )
+        return dict(pairs)
+
+    def refuse(name: str) -> Any:
+        raise ModelFileError(f"{what}: {name} is no JSON number")
+
+    try:
+        return json.loads(text, object_pairs_hook=unique, parse_constant=refuse)
+    except (ValueError, TypeError, RecursionError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{what}: not readable as JSON: {error}") from error
+
+
+# ---- the rules of a document ----
+
+
+def require(holds: bool, message: str) -> None:
+    if not holds:
+        raise ModelFileError(message)
+
+
+def rows_of(document: Any, key: str, fields: Mapping[str, type]) -> list[dict[str, Any]]:
+    """The list under `key`: objects with exactly these fields, of these types."""
+    rows = document.get(key) if isinstance(document, dict) else None
+    require(isinstance(rows, list), f"graph: {key!r} must be a list")
+    for at, row in enumerate(rows):
+        require(isinstance(row, dict), f"{key}[{at}]: must be an object, got {shown(row)}")
+        label = f"{key}[{at}] {shown(row.get('name'))}"
+        require(set(row) == set(fields), f"{label}: has {sorted(row)}, expected {sorted(fields)}")
+        for field, kind in fields.items():
+            require(
+                isinstance(row[field], kind),
+                f"{label}: {field!r} must be a {kind.__name__}, got {shown(row[field])}",
+            )
+    return rows
+
+
+def checked_document(document: Any) -> dict[str, Any]:
+    """The document, of which form and names are known to be right; shapes and attributes are the core's."""
+    inputs = rows_of(document, "inputs", {"name": str, "shape": list})
+    nodes = rows_of(
+        document, "nodes", {"name": str, "op": str, "inputs": list, "outputs": list, "attrs": dict}
+    )
+    outputs = rows_of(document, "outputs", {"name": str, "value": str})
+    require(bool(inputs and nodes and outputs), "graph: inputs, nodes and outputs must not be empty")
+    known = _core.ops()
+    for row in inputs:
+        sizes = row["shape"]
+        require(
+            all(isinstance(n, int) and not isinstance(n, bool) for n in sizes),
+            f"input {shown(row['name'])}: shape {shown(sizes)} must be a list of integers",
+        )
+    for node in nodes:
+        label = f"node {shown(node['name'])}"
+        require(node["op"] in known, f"{label}: there is no operator {shown(node['op'])}")
+        require(
+            all(name is None or isinstance(name, str) for name in node["inputs"]),
+            f"{label}: inputs must be names or null, got {shown(node['inputs'])}",
+        )
+        require(
+            bool(node["outputs"]) and all(isinstance(name, str) for name in node["outputs"]),
+            f"{label}: outputs must be names, got {shown(node['outputs'])}",
+        )
+    for what, rows in (("inputs", inputs), ("nodes", nodes), ("outputs", outputs)):
+        twice = repeated(row["name"] for row in rows)
+        require(twice is None, f"two {what} are called {shown(twice)}")
+    return {"inputs": inputs, "nodes": nodes, "outputs": outputs}
+
+
+def repeated(names: Iterable[str]) -> str | None:
+    """The first name that comes a second time."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            return name
+        seen.add(name)
+    return None
+
+
+def decoded(document: dict[str, Any], tensors: Mapping[str, np.ndarray]) -> dict[str, Any]:
+    """The document with attributes as values, every value known to be made once and before it is used."""
+    for name, array in tensors.items():
+        require(array.dtype == np.float32, f"tensor {shown(name)}: must be float32, not {array.dtype}")
+        require(array.size > 0, f"tensor {shown(name)}: shape {list(array.shape)} has no elements")
+    names = [row["name"] for row in document["inputs"]]
+    for node in document["nodes"]:
+        names += node["outputs"]
+    twice = repeated([*tensors, *names])
+    require(twice is None, f"two values are called {shown(twice)}")
+    made = {*tensors, *(row["name"] for row in document["inputs"])}
+    later, used = set(names), set()
+    nodes = []
+    for node in document["nodes"]:
+        label = f"node {shown(node['name'])}"
+        for name in (name for name in node["inputs"] if name is not None):
+            require(
+                name in made or name not in later,
+                f"{label}: uses {shown(name)} before it is made; nodes must be in order, and without a cycle",
+            )
+            require(name in made, f"{label}: uses {shown(name)}, which nothing makes")
+            used.add(name)
+        made.update(node["outputs"])
+        nodes.append({**node, "attrs": decoded_attrs(node, label)})
+    for row in document["outputs"]:
+        require(row["value"] in made, f"output {shown(row['name'])}: nothing makes {shown(row['value'])}")
+        used.add(row["value"])
+    unused = [name for name in tensors if name not in used]
+    require(not unused, f"tensor {shown(unused[0]) if unused else ''} is used by no node")
+    return {**document, "nodes": nodes}
+
+
+def decoded_attrs(node: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Attributes with the floats that JSON lacks; their names and kinds are checked, their values are the
+    core's."""
+    kinds = {attr["name"]: attr["kind"] for attr in _core.ops()[node["op"]]["attrs"]}
+    attrs = {}
+    for name, value in node["attrs"].items():
+        require(name in kinds, f"{label}: {node['op']} has no attribute {shown(name)}")
+        items = value if isinstance(value, list) else [value]
+        if kinds[name] in ("float", "floats"):
+            items = [NOT_IN_JSON.get(item, item) if isinstance(item, str) else item for item in items]
+        wanted = str if kinds[name] == "enum" else (int, float)
+        require(
+            all(isinstance(item, wanted) for item in items),
+            f"{label}: attribute {name} is a {kinds[name]}, got {shown(value)}",
+        )
+        attrs[name] = items if isinstance(value, list) else items[0]
+    return attrs

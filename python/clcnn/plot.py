@@ -1,0 +1,74 @@
+"""Pictures of predictions and feature maps, with matplotlib, which is imported at the first use
+(clcnn[plot])."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clcnn.classify import MissingExtraError, Prediction
+from clcnn.errors import ShapeError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def pyplot() -> Any:
+    """matplotlib.pyplot. Raises MissingExtraError."""
+    try:
+        import matplotlib.pyplot
+    except ImportError as error:
+        raise MissingExtraError("plots need the package matplotlib: pip install 'clcnn[plot]'") from error
+    return matplotlib.pyplot
+
+
+def top_bars(predictions: Sequence[Prediction], image: np.ndarray | None = None, title: str = "") -> Figure:
+    """Horizontal bars of probabilities, likeliest on top; beside them the photo, uint8 [H, W, 3], when
+    given."""
+    columns = 1 if image is None else 2
+    figure, axes = pyplot().subplots(
+        1, columns, squeeze=False, figsize=(5 * columns, 0.5 * len(predictions) + 1.5)
+    )
+    if image is not None:
+        axes[0, 0].imshow(image)
+        axes[0, 0].set_axis_off()
+    bars: Axes = axes[0, -1]
+    positions = np.arange(len(predictions))
+    bars.barh(positions, [p.probability for p in predictions])
+    bars.set_yticks(positions, [p.name for p in predictions])
+    bars.invert_yaxis()
+    bars.set_xlim(0, 1)
+    bars.set_xlabel("probability")
+    figure.suptitle(title)
+    figure.tight_layout()
+    return figure
+
+
+def feature_maps(maps: np.ndarray, limit: int = 16, title: str = "") -> Figure:
+    """The first `limit` channels of a layer's output, [C, H, W] or [1, C, H, W], each in its own range of
+    greys.
+
+    Raises ShapeError.
+    """
+    array = np.asarray(maps)
+    if array.ndim == 4 and len(array) == 1:
+        array = array[0]
+    if array.ndim != 3 or limit < 1:
+        raise ShapeError(
+            f"feature_maps: expected [C, H, W] or [1, C, H, W] and a limit of 1 or more, "
+            f"got {list(maps.shape)} and {limit}"
+        )
+    shown = array[:limit]
+    columns = math.ceil(math.sqrt(len(shown)))
+    rows = math.ceil(len(shown) / columns)
+    figure, axes = pyplot().subplots(rows, columns, squeeze=False, figsize=(1.5 * columns, 1.5 * rows))
+    for axis in axes.flat:
+        axis.set_axis_off()
+    for channel, axis in zip(shown, axes.flat, strict=False):
+        axis.imshow(channel, cmap="gray", interpolation="nearest")
+    figure.suptitle(title)
+    return figure

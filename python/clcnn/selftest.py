@@ -1,0 +1,216 @@
+"""Checks every algorithm of every operator on a device: `clcnn selftest`, or `list(clcnn.selftest.run())`.
+
+Each algorithm runs on the small problems of `_problems.py`, by itself (no fusing), between guard bands and
+from memory full of NaN. `ref` is held against NumPy's float64, every other algorithm against `ref`: equal
+where the data are small integers and the algorithm only multiplies and adds, within a bound of rounding
+elsewhere. Fused kernels are then tried as a small network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from clcnn import _core
+from clcnn import device as devices
+from clcnn._problems import Problem, all_problems
+from clcnn.compiler import compile
+from clcnn.device import DeviceInfo
+from clcnn.errors import Error, UnsupportedError
+from clcnn.graph import Graph
+from clcnn.plan import Plan
+
+LAYER = "layer"
+ROUNDING = 5e-5  # largest error over the result's rms: the bound of the precision "highest"
+SEED = 2024
+
+
+@dataclass(slots=True)
+class Check:
+    """One algorithm of one operator: how many problems it ran, its kernels, and the largest error over the
+    rms of the result. status: "pass", "FAIL" or "skip"; reason: why it failed, or why no problem could
+    run."""
+
+    op: str
+    algorithm: str
+    problems: int = 0
+    kernels: list[str] = field(default_factory=list)
+    error: float = 0.0
+    status: str = "skip"
+    reason: str = ""
+
+    def fail(self, reason: str) -> None:
+        self.status, self.reason = "FAIL", self.reason if self.status == "FAIL" else reason
+
+    def passed(self, plan: Plan) -> None:
+        self.problems += 1
+        self.status = self.status if self.status == "FAIL" else "pass"
+        seen = [f"{step['kernel']}:{step['entry']}" for step in plan.steps]
+        self.kernels += [kernel for kernel in dict.fromkeys(seen) if kernel not in self.kernels]
+
+
+def run(device: str | int | DeviceInfo | _core.Device | None = None, quick: bool = False) -> Iterator[Check]:
+    """A Check for every algorithm, as soon as it is done. quick: only the first problem of each operator.
+
+    Raises what opening the device raises; failures of kernels are in the checks.
+    """
+    target = devices.get(device)
+    by_op: dict[str, list[Problem]] = {}
+    for problem in all_problems():
+        by_op.setdefault(problem.op, []).append(problem)
+    for op, problems in by_op.items():
+        yield from check_operator(target, op, problems[:1] if quick else problems)
+    yield from check_separable(target)
+    yield check_network(target)
+
+
+def check_operator(device: _core.Device, op: str, problems: list[Problem]) -> list[Check]:
+    """`ref` first, whose results the others are held against."""
+    names = _core.ops()[op]["algos"]
+    checks = {name: Check(op, name) for name in names}
+    for seed, problem in enumerate(problems, SEED):
+        data = problem.data(seed)
+        trusted = as_list(problem.want(*(None if x is None else x.astype(np.float64) for x in data)))
+        for name in reversed(names):
+            results = try_algorithm(device, problem, data, checks[name], trusted)
+            if name == "ref" and results is not None:
+                trusted = results
+    return [checks[name] for name in names]
+
+
+def try_algorithm(
+    device: _core.Device, problem: Problem, data: list[Any], check: Check, want: list[np.ndarray]
+) -> list[np.ndarray] | None:
+    """Runs one problem and notes in `check` what came of it; the results if they are right."""
+    graph = Graph()
+    inputs = [
+        None
+        if x is None
+        else graph.input(f"x{i}", x.shape)
+        if i < problem.fed
+        else graph.constant(x, f"w{i}")
+        for i, x in enumerate(data)
+    ]
+    for i, value in enumerate(graph.node(problem.op, inputs, problem.attrs, LAYER)):
+        graph.output(value, f"y{i}")
+    fed = [x for x in data[: problem.fed] if x is not None]
+    try:
+        with compile(
+            graph, None, device, algorithms={LAYER: check.algorithm}, fuse=False, guard=True
+        ) as plan:
+            results = as_list(plan(*fed))
+            plan.check_guards()
+            exact = not problem.real and all(row["error_class"] != "highest" for row in plan.layers)
+            if judge(check, results, want, exact):
+                check.passed(plan)
+                return results
+    except UnsupportedError as error:
+        check.reason = check.reason or str(error).rpartition(": ")[2]
+    except (Error, SystemError) as error:
+        check.fail(str(error))
+    return None
+
+
+def judge(check: Check, results: list[np.ndarray], want: list[np.ndarray], exact: bool) -> bool:
+    """Whether the results are those wanted; notes the largest error."""
+    for got, right in zip(results, want, strict=True):
+        if got.shape != right.shape:
+            check.fail(f"shape {list(got.shape)} instead of {list(right.shape)}")
+            return False
+        difference = np.abs(got.astype(np.float64) - right)
+        scale = np.sqrt(np.mean(np.square(right, dtype=np.float64))) or 1.0
+        error = float(difference.max() / scale)
+        check.error = max(check.error, error) if np.isfinite(error) else error
+        if not (error == 0.0 if exact else error <= ROUNDING):  # NaN fails too
+            at = np.unravel_index(np.nanargmax(np.where(np.isnan(difference), np.inf, difference)), got.shape)
+            check.fail(f"{got[at]} instead of {right[at]} at {[int(i) for i in at]} of {list(got.shape)}")
+            return False
+    return True
+
+
+def as_list(result: Any) -> list[np.ndarray]:
+    return list(result) if isinstance(result, (tuple, list)) else [result]
+
+
+# ---- kernels that only rewriting reaches ----
+
+
+def check_separable(device: _core.Device) -> list[Check]:
+    """Depthwise and 1x1 convolution merged into one layer, against the same two by themselves."""
+    rng = np.random.default_rng(SEED)
+    x, depthwise, bias, pointwise = (
+        rng.integers(-4, 5, shape).astype(np.float32)
+        for shape in ((2, 16, 12, 11), (16, 1, 3, 3), (16,), (24, 16, 1, 1))
+    )
+    graph = Graph()
+    middle = graph.apply("conv", graph.input("x", x.shape), depthwise, bias, padding=1, groups=16, name="dw")
+    graph.output(graph.apply("conv", graph.apply("relu", middle, name="act"), pointwise, name="pw"))
+    want = [run_plain(graph, device, x)]
+    checks = []
+    for name in _core.ops()["separable"]["algos"]:
+        check = Check("separable", name)
+        checks.append(check)
+        try:
+            with compile(graph, None, device, algorithms={"dw+act+pw": name}, guard=True) as plan:
+                if judge(check, as_list(plan(x)), want, exact=True):
+                    check.passed(plan)
+                plan.check_guards()
+        except UnsupportedError as error:
+            check.reason = str(error).rpartition(": ")[2]
+        except (Error, SystemError) as error:
+            check.fail(str(error))
+    return checks
+
+
+def check_network(device: _core.Device) -> Check:
+    """A small net with everything that is fused or made a view, against the same net layer by layer."""
+    check = Check("network", "fused")
+    x = np.random.default_rng(SEED).standard_normal((2, 3, 20, 18)).astype(np.float32)
+    graph = small_net(x.shape)
+    try:
+        want = [run_plain(graph, device, x)]
+        with compile(graph, None, device, guard=True) as plan:
+            if judge(check, as_list(plan(x)), want, exact=False):
+                check.passed(plan)
+            plan.check_guards()
+    except (Error, SystemError) as error:
+        check.fail(str(error))
+    return check
+
+
+def run_plain(graph: Graph, device: _core.Device, x: np.ndarray) -> np.ndarray:
+    """The result without any rewriting, every layer by its `ref`."""
+    layers = {record.name: "ref" for record in graph.records if record.kind == "node"}
+    with compile(graph, None, device, algorithms=layers, fuse=False) as plan:
+        result: np.ndarray = plan(x)
+        return result
+
+
+def small_net(shape: tuple[int, ...]) -> Graph:
+    """conv + BN + ReLU, a residual block, two branches joined, a separable pair, global pooling, linear,
+    softmax."""
+    from clcnn import nn, ops
+    from clcnn.graph import trace
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.stem = nn.Sequential(nn.Conv2d(3, 16, 3, stride=2, padding=1), nn.BatchNorm2d(16), nn.ReLU())
+            self.block = nn.Conv2d(16, 16, 3, padding=1)
+            self.left, self.right = nn.Conv2d(16, 8, 1), nn.Conv2d(16, 24, 3, padding=1)
+            self.depthwise, self.act = nn.Conv2d(32, 32, 3, padding=1, groups=32), nn.ReLU6()
+            self.pointwise = nn.Conv2d(32, 40, 1)
+            self.pool, self.flatten, self.fc = nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(40, 10)
+
+        def forward(self, x: Any) -> Any:
+            x = self.stem(x)
+            x = ops.relu(ops.add(self.block(x), x))
+            x = ops.concat(self.left(x), self.right(x), dim=1)
+            x = self.pointwise(self.act(self.depthwise(x)))
+            return ops.softmax(self.fc(self.flatten(self.pool(x))))
+
+    nn.init.manual_seed(SEED)
+    return trace(Net(), shape)
