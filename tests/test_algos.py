@@ -1,0 +1,46 @@
+"""Every algorithm on every case, against the float64 definition.
+
+One test an operator and algorithm, so that kernels are built once and stay loaded while their cases run; a
+failure lists every case that went wrong, as a line that `python tests/runner.py` takes.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+
+import pytest
+
+from caselib import Case, load_cases
+from clcnn import _core
+from runner import quick_cases, try_case
+
+PAIRS = [(op, algo) for op, row in _core.ops().items() for algo in row["algos"]]
+
+
+@cache
+def _by_operator() -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = defaultdict(list)
+    for case in quick_cases():
+        found[case.op].append(case)
+    return found
+
+
+def _report(cases: list[Case], device: _core.Device, algo: str) -> None:
+    outcomes = [try_case(device, case, algo) for case in cases]
+    failures = [text for outcome in outcomes for text in outcome.failures]
+    assert not failures, "\n".join([f"{len(failures)} failures in {len(cases)} cases:", *failures])
+    if all(outcome.rejected for outcome in outcomes):
+        reasons = sorted({outcome.rejected.rpartition(": ")[2] for outcome in outcomes})
+        pytest.fail(f"no case of {cases[0].op} can use {algo}: {'; '.join(reasons)}")
+
+
+@pytest.mark.parametrize(("op", "algo"), PAIRS, ids=[f"{op}-{algo}" for op, algo in PAIRS])
+def test_algorithm(device, op, algo):
+    _report(_by_operator()[op], device, algo)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algo", _core.ops()["conv"]["algos"])
+def test_layers_of_networks_at_full_size(device, algo):
+    _report(load_cases("nets_conv"), device, algo)
