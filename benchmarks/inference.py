@@ -1,0 +1,147 @@
+"""What cpu_inference.py and gpu_inference.py share: a net at a batch, ours and the peers checked, then timed in turn."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import common
+import numpy as np
+import peers
+from nets import Net
+
+import clcnn
+
+# Logits further than this from float64, over their rms, are wrong: nothing is timed. tf32 keeps 10 bits.
+LIMIT = {"strict": 1e-3, "highest": 1e-3, "high": 3e-2, "medium": 3e-2}
+HEAD = ["net", "batch", "precision", "clcnn ms", "peer", "peer ms", "ratio", "max error", "rms error", "peer rms", "MiB"]
+WIDTHS = [14, 5, 9, 9, 15, 9, 6, 9, 9, 9, 7]
+
+
+class Wrong(Exception):
+    """Logits that do not agree with float64."""
+
+
+def checked(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray, want: np.ndarray, precision: str) -> dict[str, float]:
+    """Errors of run(x) against `want`. Raises Wrong above the precision's limit, and for what is not finite."""
+    found = common.errors(run(x), want)
+    if not found["max_error"] <= LIMIT[precision]:
+        raise Wrong(f"logits are off by {found['max_error']:.2g} of their rms, at most {LIMIT[precision]} is right")
+    return found
+
+
+@contextmanager
+def ours(graph: clcnn.Graph, x: np.ndarray, device: clcnn.Device, precision: str) -> Iterator[tuple[Any, peers.Session]]:
+    """A plan and its session. On a device with memory of its own, `resident` runs from and to device tensors."""
+    with clcnn.compile(graph, device=device, precision=precision) as plan:
+        if device.host_unified:
+            y = np.empty(next(iter(plan.outputs.values())), np.float32)
+            yield plan, peers.Session(plan, lambda: plan(x, out=y))
+        else:
+            with clcnn.Tensor.from_numpy(x, device) as a, clcnn.Tensor(device, *plan.outputs.values()) as b:
+                yield plan, peers.Session(plan, lambda: plan(a, out=b))
+
+
+def measure(
+    net: Net, batch: int, precision: str, device: clcnn.Device, wanted: dict[str, peers.Peer], args: argparse.Namespace
+) -> list[dict[str, Any]]:
+    """A result for each peer, or one without a peer when there is none. Raises Wrong and clcnn.Error for our own plan;
+    a peer that fails or is wrong is named and left out."""
+    graph, x, want = net.graph(batch), net.inputs(batch), net.reference(batch)
+    model = peers.Model(graph)
+    with ours(graph, x, device, precision) as (plan, mine):
+        sessions = {"clcnn": mine}
+        facts: dict[str, dict[str, Any]] = {"clcnn": checked(mine.run, x, want, precision)}
+        facts["clcnn"]["peak_bytes"] = plan.peak_bytes
+        for name, peer in wanted.items():
+            try:
+                with peers.cuda_memory() as peak:
+                    sessions[name] = peer.load(model, x)
+                    facts[name] = checked(sessions[name].run, x, want, precision)
+                if peak[0]:
+                    facts[name]["peak_bytes"] = peak[0]
+            except Exception as error:  # a peer may fail in any way, and the others still count
+                sessions.pop(name, None)
+                print(f"{net.name} batch {batch}: {name} left out: {type(error).__name__}: {error}"[:300])
+        forms = _forms(sessions, x, device)
+        timed = {form: common.interleave(runs, args.rounds, args.seconds) for form, runs in forms.items()}
+        rows = _rows({"case": net.name, "batch": batch, "precision": precision}, timed, facts)
+    sessions.clear()
+    gc.collect()  # sessions hold themselves through their closures, and with them gigabytes
+    return rows
+
+
+def _forms(
+    sessions: dict[str, peers.Session], x: np.ndarray, device: clcnn.Device
+) -> dict[str, dict[str, Callable[[], Any]]]:
+    """What is timed, by the prefix of its figures: data in place and, where that is not host memory, from host array to
+    host array too."""
+    forms = {"": {name: session.resident for name, session in sessions.items()}}
+    if not device.host_unified:
+        forms["host_"] = {name: partial(session.run, x) for name, session in sessions.items()}
+    return forms
+
+
+def _rows(
+    case: dict[str, Any], timed: dict[str, dict[str, dict[str, float]]], facts: dict[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
+    names = [name for name in facts if name != "clcnn"]
+    made = []
+    for name in names or [None]:
+        row: dict[str, Any] = {**case, "peer": name, **facts["clcnn"]}
+        for who, prefix in (("clcnn", "clcnn_"), (name, "peer_")):
+            for form, times in timed.items():
+                if who:
+                    row[f"{prefix}{form}ms"] = times[who]["min"]
+                    row[f"{prefix}{form}median_ms"] = times[who]["median"]
+                    row["rounds"] = times[who]["rounds"]
+        if name:
+            row |= {f"peer_{key}": value for key, value in facts[name].items()}
+            row["ratio"] = row["peer_ms"] / row["clcnn_ms"]
+        made.append(row)
+    return made
+
+
+def show(rows: list[dict[str, Any]]) -> None:
+    """Table lines of some results."""
+    for row in rows:
+        cells = [
+            row["case"], row["batch"], row["precision"], f"{row['clcnn_ms']:.3f}",
+            *(_cell(row, key, form) for key, form in (("peer", "s"), ("peer_ms", ".3f"), ("ratio", ".3f"))),
+            f"{row['max_error']:.1e}", f"{row['rms_error']:.1e}", _cell(row, "peer_rms_error", ".1e"),
+            f"{row['peak_bytes'] / 2**20:.1f}",
+        ]  # fmt: skip
+        print(common.table([], [cells], WIDTHS), flush=True)
+
+
+def _cell(row: dict[str, Any], key: str, form: str) -> str:
+    return format(row[key], form) if row.get(key) else "-"
+
+
+def run(args: argparse.Namespace, device: clcnn.Device, table: dict[str, peers.Peer]) -> int:
+    """Every net, batch and precision of the arguments; returns the exit status: 1 when one of ours failed."""
+    wanted = {name: table[name] for name in peers.installed(args.peers, table)}
+    results: list[dict[str, Any]] = []
+    failed: list[str] = []
+    print(f"clcnn {clcnn.__version__} on {device.name} ({device.platform}), minimum of up to {args.rounds} interleaved rounds")
+    print(common.table(HEAD, [], WIDTHS))
+    for name in args.nets:
+        net = Net(name)
+        for precision in args.precision:
+            peers.set_precision(precision)
+            for batch in args.batch:
+                try:
+                    made = measure(net, batch, precision, device, wanted, args)
+                except (Wrong, clcnn.Error) as error:
+                    failed.append(f"{name} batch {batch} {precision}: {type(error).__name__}: {error}")
+                    print(failed[-1], flush=True)
+                    continue
+                show(made)
+                results += made
+                common.write(results, args.json, device=device.name, failed=failed)
+    common.finish(results, args.json, device=device.name, failed=failed)
+    return 1 if failed else 0
