@@ -129,6 +129,7 @@ const struct clcnn_op_info *clcnn_op_get(int op); /* NULL when out of range */
 int clcnn_op_find(const char *name);              /* -1 when unknown */
 int clcnn_op_algo_count(int op);
 const char *clcnn_op_algo_name(int op, int algo);
+const char *clcnn_op_algo_doc(int op, int algo); /* how it computes, in one line */
 
 /* One attribute as given by a caller. INTS also takes `ints` of one element for "the same everywhere". */
 struct clcnn_attr {

@@ -98,3 +98,8 @@ const char *clcnn_op_algo_name(int op, int algo)
 {
     return algo >= 0 && algo < clcnn_op_algo_count(op) ? clcnn_algos[op][algo]->name : NULL;
 }
+
+const char *clcnn_op_algo_doc(int op, int algo)
+{
+    return algo >= 0 && algo < clcnn_op_algo_count(op) ? clcnn_algos[op][algo]->doc : NULL;
+}

@@ -120,7 +120,7 @@ static PyObject *attr_row(const struct clcnn_attr_info *attr)
 static PyObject *op_row(int op)
 {
     const struct clcnn_op_info *info = clcnn_op_get(op);
-    PyObject *attrs = PyList_New(0), *algos = PyList_New(0), *inputs = split(info->inputs, NULL), *row = NULL;
+    PyObject *attrs = PyList_New(0), *algos = PyDict_New(), *inputs = split(info->inputs, NULL), *row = NULL;
     for (int i = 0; attrs && i < info->attr_count; i++) {
         PyObject *attr = attr_row(&info->attrs[i]);
         if (!attr || PyList_Append(attrs, attr) < 0)
@@ -128,10 +128,10 @@ static PyObject *op_row(int op)
         Py_XDECREF(attr);
     }
     for (int i = 0; algos && i < clcnn_op_algo_count(op); i++) {
-        PyObject *name = PyUnicode_FromString(clcnn_op_algo_name(op, i));
-        if (!name || PyList_Append(algos, name) < 0)
+        PyObject *doc = PyUnicode_FromString(clcnn_op_algo_doc(op, i));
+        if (!doc || PyDict_SetItemString(algos, clcnn_op_algo_name(op, i), doc) < 0)
             Py_CLEAR(algos);
-        Py_XDECREF(name);
+        Py_XDECREF(doc);
     }
     if (attrs && algos && inputs)
         row = Py_BuildValue("{s:s, s:O, s:O, s:O}", "doc", info->doc ? info->doc : "", "inputs", inputs,
@@ -147,7 +147,8 @@ PyDoc_STRVAR(
     "ops()\n--\n\n"
     "The operator tables: {name: {\"doc\", \"inputs\", \"attrs\", \"algos\"}}.\n\n"
     "inputs: names in order, '?' marks an optional one, \"xs...\" one or more. attrs: dicts with name, kind\n"
-    "(int, bool, float, ints, floats, enum), required, default, choices, doc. algos: preferred first.");
+    "(int, bool, float, ints, floats, enum), required, default, choices, doc. algos: {name: how it\n"
+    "computes}, preferred first.");
 
 static PyObject *ops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {

@@ -41,7 +41,7 @@ class _OpRow(TypedDict):
     doc: str
     inputs: list[str]
     attrs: list[_AttrRow]
-    algos: list[str]
+    algos: dict[str, str]
 
 class _NodeRow(TypedDict):
     name: str
