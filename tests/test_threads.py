@@ -6,9 +6,6 @@ from __future__ import annotations
 import math
 import os
 import signal
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +18,7 @@ import pytest
 import clcnn
 from clcnn import ops
 from clcnn.graph import Graph
+from helpers import python
 
 THREADS, ROUNDS = 4, 12
 
@@ -225,18 +223,6 @@ def test_a_plan_that_timed_out_can_be_closed(device: clcnn.Device, slow: Slow) -
 
 
 # ---- processes ----
-
-
-def python(code: str) -> str:
-    """Runs code in a fresh interpreter and returns what it printed; it must end well within a minute."""
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return done.stdout
 
 
 def test_a_forked_child_gets_a_clear_error() -> None:

@@ -1,0 +1,37 @@
+"""Small things that tests of the binding share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import clcnn
+
+
+def refused(call: Callable[[], Any], kind: type[clcnn.Error], builtin: type[Exception], *parts: str) -> None:
+    """`call` raises `kind`, which is also `builtin`, with all these parts in its message."""
+    with pytest.raises(kind) as caught:
+        call()
+    assert isinstance(caught.value, builtin)
+    for part in parts:
+        assert part in str(caught.value), f"{part!r} is not in {caught.value}"
+
+
+def python(code: str, **environment: str) -> str:
+    """Runs code in a fresh interpreter, warnings being errors, and returns what it printed; at most a
+    minute."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
