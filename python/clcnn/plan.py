@@ -163,10 +163,12 @@ class Plan:
 
     @property
     def closed(self) -> bool:
+        """Whether close() was called."""
         return self._core.closed
 
     @property
     def device(self) -> _core.Device:
+        """The device that the plan was compiled for."""
         return self._core.device
 
     @property

@@ -132,6 +132,7 @@ class StepTime:
 
     @property
     def ms(self) -> float:
+        """Duration in milliseconds."""
         return (self.end_ns - self.start_ns) * MS
 
     @property

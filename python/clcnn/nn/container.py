@@ -18,6 +18,7 @@ class ModuleList(Module):
             self.append(module)
 
     def append(self, module: Module) -> ModuleList:
+        """Adds a module under the next number. Returns self."""
         self.add_module(str(len(self._modules)), module)
         return self
 
@@ -44,6 +45,7 @@ class Sequential(Module):
             self.add_module(name, module)
 
     def append(self, module: Module) -> Sequential:
+        """Adds a module under the next number. Returns self."""
         self.add_module(str(len(self._modules)), module)
         return self
 

@@ -30,10 +30,12 @@ def generator() -> np.random.Generator:
 
 
 def zeros(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Zeros: float32 of `shape`."""
     return np.zeros(shape, np.float32)
 
 
 def ones(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+    """Ones: float32 of `shape`."""
     return np.ones(shape, np.float32)
 
 

@@ -46,6 +46,7 @@ class Parameter:
         self._data = array
 
     def numpy(self) -> np.ndarray:
+        """The array itself, as `data`."""
         return self.data
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
@@ -115,9 +116,11 @@ class Module:
     # ---- walking ----
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules directly below this one, with their names."""
         yield from self._modules.items()
 
     def children(self) -> Iterator[Module]:
+        """The modules directly below this one."""
         yield from self._modules.values()
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
@@ -133,15 +136,18 @@ class Module:
             yield from child._walk(f"{prefix}.{name}" if prefix else name, seen)
 
     def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once."""
         for _, module in self.named_modules():
             yield module
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
+        """The parameters of this module and all below it, with dotted names; no buffers."""
         for path, module in self.named_modules():
             for name, parameter in module._parameters.items():
                 yield (f"{path}.{name}" if path else name), parameter
 
     def parameters(self) -> Iterator[Parameter]:
+        """The parameters of this module and all below it; no buffers."""
         for _, parameter in self.named_parameters():
             yield parameter
 
@@ -176,16 +182,19 @@ class Module:
         return self
 
     def train(self, mode: bool = True) -> Module:
+        """Sets `training` here and below. Plans compute inference in either mode. Returns self."""
         for module in self.modules():
             object.__setattr__(module, "training", bool(mode))
         return self
 
     def eval(self) -> Module:
+        """train(False), the state that a new module has."""
         return self.train(False)
 
     # ---- tracing ----
 
     def forward(self, *inputs: Value) -> Any:
+        """Adds operators to the graph of the symbolic inputs, returns the result. Every subclass writes its own."""
         raise TypeError(f"{type(self).__name__} defines no forward()")
 
     def __call__(self, *inputs: Any) -> Any:
@@ -232,6 +241,7 @@ class Module:
     # ---- showing ----
 
     def extra_repr(self) -> str:
+        """The arguments between the parentheses of repr()."""
         return ""
 
     def __repr__(self) -> str:
