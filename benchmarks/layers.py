@@ -1,0 +1,175 @@
+"""Time of every layer of a net, or of the convolutions of tests/cases, by device events, beside the ceilings.
+
+    layers.py --net resnet50 --batch 8
+    layers.py --cases nets_conv --match vgg19 --algorithms     # the algorithm chosen beside every other one
+
+Each figure is the minimum over rounds of the sum of a layer's steps. Bytes are those that must be read and
+written. The bandwidth ceiling of a CPU device is measured (NumPy copies on every core); --gbs gives it for
+other devices, and --gflops gives the FMA ceiling.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+
+import clcnn
+from clcnn.graph import Graph, trace
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+HEAD = ["layer", "algorithm", "steps", "ms", "%", "GFLOP/s", "GB/s", "% FMA", "% GB/s", "peer", "ratio"]
+WIDTHS = [40, 10, 5, 9, 5, 8, 7, 6, 6, 14, 6]
+
+
+def layer_times(plan: clcnn.Plan, inputs: list[np.ndarray], rounds: int) -> dict[str, dict[str, Any]]:
+    """{layer: algorithm, steps, ms, macs, bytes}, in order of running; ms is the least over the rounds."""
+    layers: dict[str, dict[str, Any]] = {}
+    for _ in range(rounds + 2):  # the first two warm caches up and are as good as any for a minimum
+        sums: dict[str, dict[str, Any]] = {}
+        for step in plan.profile(*inputs).rows:
+            empty = {"algorithm": step.algo, "steps": 0, "ms": 0.0, "macs": 0.0, "bytes": 0.0}
+            row = sums.setdefault(step.layer, empty)
+            for key, value in (("steps", 1), ("ms", step.ms), ("macs", step.macs), ("bytes", step.bytes)):
+                row[key] += value
+        for name, row in sums.items():
+            row["ms"] = min(row["ms"], layers.get(name, row)["ms"])
+        layers = sums
+    return layers
+
+
+def figures(row: dict[str, Any], ceilings: dict[str, float | None]) -> dict[str, Any]:
+    """What a JSON result says of a layer: rates, and their shares of the ceilings that are known."""
+    seconds = max(row["ms"], 1e-6) / 1e3
+    rates = {"gflops": 2e-9 * row["macs"] / seconds, "gbs": 1e-9 * row["bytes"] / seconds}
+    shares = {f"{key}_share": rates[key] / top for key, top in ceilings.items() if top}
+    return {"algorithm": row["algorithm"], "steps": row["steps"], "clcnn_ms": row["ms"], **rates, **shares}
+
+
+def copy_bandwidth() -> float:
+    """GB/s, read plus written, of NumPy copies on every core; best of several."""
+    size, threads = 64 << 20, common.cores()
+    pairs = [(np.zeros(size, np.uint8), np.ones(size, np.uint8)) for _ in range(threads)]
+
+    def once() -> float:
+        workers = [threading.Thread(target=np.copyto, args=pair) for pair in pairs]
+        start = time.perf_counter()
+        for worker in workers:
+            worker.start()
+        for worker in workers:
+            worker.join()
+        return time.perf_counter() - start
+
+    return 2e-9 * size * threads / min(once() for _ in range(8))
+
+
+def case_graph(case: Any, batch: int | None) -> tuple[Graph, list[np.ndarray]]:
+    """A case of tests/cases as a graph and its inputs; batch replaces the case's own."""
+    graph, inputs = Graph(), []
+    known: dict[str | None, Any] = {None: None}
+    for given, array in zip(case.inputs, case.data()):
+        if given.constant:
+            known[given.name] = graph.constant(array, given.name)
+        else:
+            array = np.ascontiguousarray(np.resize(array, (batch or array.shape[0], *array.shape[1:])))
+            known[given.name] = graph.input(given.name, array.shape)
+            inputs.append(array)
+    for node in case.graph:
+        known[node.output] = graph.apply(node.op, *(known[i] for i in node.inputs), name=node.output, **node.attrs)
+    graph.output(known[case.graph[-1].output])
+    return graph, inputs
+
+
+def net_results(args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]) -> Iterator[dict[str, Any]]:
+    """A result for each layer of the net at each batch."""
+    module, shape = clcnn.zoo.get(args.net), clcnn.zoo.find(args.net).input_shape
+    for batch in args.batch or [1]:
+        x = np.random.default_rng(0).standard_normal((batch, *shape), np.float32)
+        with clcnn.compile(trace(module, x.shape), device=device) as plan:
+            layers = layer_times(plan, [x], args.rounds)
+        total = sum(row["ms"] for row in layers.values())
+        for name, row in layers.items():
+            result = {"case": f"{args.net}:{name}", "batch": batch, "precision": "highest", "peer": None}
+            yield show(result | figures(row, args.ceilings), total)
+        macs, moved = (sum(row[key] for row in layers.values()) for key in ("macs", "bytes"))
+        whole = {"algorithm": "-", "steps": sum(r["steps"] for r in layers.values()), "ms": total, "macs": macs}
+        result = {"case": args.net, "batch": batch, "precision": "highest", "peer": None}
+        yield show(result | figures(whole | {"bytes": moved}, args.ceilings), total)
+
+
+def case_results(args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]) -> Iterator[dict[str, Any]]:
+    """A result for each case, or with --algorithms one for each other algorithm that applies to it."""
+    from caselib import load_cases
+
+    for case in load_cases(args.cases):
+        name = case.label or case.text
+        if args.match not in name:
+            continue
+        for batch in args.batch or [None]:
+            graph, inputs = case_graph(case, batch)
+            with clcnn.compile(graph, device=device) as plan:
+                mine, first = _sum(layer_times(plan, inputs, args.rounds)), plan.layers[0]
+            others = [c["algo"] for c in first["candidates"] if c["verdict"] in ("not needed", "passed over")]
+            result = {"case": name, "batch": inputs[0].shape[0], "precision": "highest", "peer": None}
+            result |= figures(mine, args.ceilings)
+            if not args.algorithms or not others:
+                yield show(result, mine["ms"])
+            for algorithm in others if args.algorithms else []:
+                with clcnn.compile(graph, device=device, algorithms={first["layer"]: algorithm}) as plan:
+                    other = _sum(layer_times(plan, inputs, max(1, args.rounds // 4)))["ms"]
+                against = {"peer": f"own:{algorithm}", "peer_ms": other, "ratio": other / mine["ms"]}
+                yield show(result | against, mine["ms"])
+
+
+def _sum(layers: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    """One row for a case: the first layer's algorithm, and everything that its operators cost together."""
+    rows = list(layers.values())
+    totals = {key: sum(row[key] for row in rows) for key in ("steps", "ms", "macs", "bytes")}
+    return {"algorithm": rows[0]["algorithm"], **totals}
+
+
+def show(result: dict[str, Any], total: float) -> dict[str, Any]:
+    """Prints a result as a table line and returns it."""
+    shares = [f"{100 * result[key]:.1f}" if key in result else "-" for key in ("gflops_share", "gbs_share")]
+    cells = [
+        result["case"][-WIDTHS[0] :], result["algorithm"], result["steps"], f"{result['clcnn_ms']:.4f}",
+        f"{100 * result['clcnn_ms'] / total:.1f}", f"{result['gflops']:.1f}", f"{result['gbs']:.1f}", *shares,
+        result["peer"] or "-", f"{result['ratio']:.3f}" if result["peer"] else "-",
+    ]  # fmt: skip
+    print(common.table([], [cells], WIDTHS), flush=True)
+    return result
+
+
+def main() -> int:
+    parser = common.arguments(__doc__)
+    parser.add_argument("--net", default="resnet50", help="zoo name (default resnet50)")
+    parser.add_argument("--cases", help="file of tests/cases instead of a net, say nets_conv")
+    parser.add_argument("--match", default="", help="only cases whose label contains this")
+    parser.add_argument("--algorithms", action="store_true", help="with --cases: time every algorithm that applies")
+    parser.add_argument("--batch", type=common.ints, help="batch sizes (default 1, or a case's own)")
+    parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
+    parser.add_argument("--gflops", type=float, help="the device's FMA ceiling in GFLOP/s")
+    parser.add_argument("--gbs", type=float, help="the device's bandwidth ceiling in GB/s")
+    args = parser.parse_args()
+    device = clcnn.Device(args.device)
+    if device.type == "cpu" and not args.gbs:
+        args.gbs = copy_bandwidth()
+    args.ceilings = {"gflops": args.gflops, "gbs": args.gbs}
+    known = ", ".join(f"{value:.0f} {key}" for key, value in args.ceilings.items() if value)
+    print(f"{device.name}; ceilings: {known or 'none given'}")
+    print(common.table(HEAD, [], WIDTHS))
+    results = list((case_results if args.cases else net_results)(args, device, show))
+    common.finish(results, args.json, device=device.name, ceilings=args.ceilings)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
