@@ -30,6 +30,8 @@
 #define STEP_W (SW ? SW : a->stride[2])
 #define SIZE_H (KH ? KH : a->ker[1])
 #define SIZE_W (KW ? KW : a->ker[2])
+#define UNROLL_H (KH ? KH : 1)
+#define UNROLL_W (KW ? KW : 1)
 #define DIL_H (KH ? 1 : a->dil[1])
 #define DIL_W (KW ? 1 : a->dil[2])
 
@@ -52,9 +54,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 #pragma unroll
         for (int j = 0; j < RY; j++)
             acc[j] = 0.0f;
-#pragma unroll
+#pragma unroll UNROLL_H
         for (int r = 0; r < SIZE_H; r++)
-#pragma unroll
+#pragma unroll UNROLL_W
             for (int s = 0; s < SIZE_W; s++) {
                 const FV tap = wk[r * SIZE_W + s];
 #pragma unroll

@@ -8,7 +8,7 @@
  * [groups][blocks][R][S][C/groups][WG/PL*8], where blocks = ceil(K/groups / (WG/PL*8)) and missing filters are zeros.
  * Index map: group = block of filters * ceil(N*P*Q / (PL*TP)) + tile of pixels; lane = 8 filters * PL + pixel.
  * Work-group: WG. Local memory: none.
- * Defines: WG 256, PL pixels side by side (a divisor of WG; default 32), TP (any; default 4), EPI_BIAS, EPI_ADD, EPI_ACT
+ * Defines: WG 256, PL pixels side by side 32, 64 or 128 (default 32), TP (any; default 4), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"

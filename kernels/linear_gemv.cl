@@ -7,7 +7,7 @@
  * Index map: group = (tile of WG/LK * TO outputs * batch items + batch item) * ceil(M/TB) + tile of rows: tiles of rows that
  * share weights follow each other.
  * Work-group: WG. Local memory: TO * TB * WG floats when LK > 1.
- * Defines: WG (a multiple of LK), LK a power of two (1 on CPU devices), V 4, 8 or 16 elements at a time, TO, TB (any),
+ * Defines: WG (a multiple of LK), LK a power of two (default WG), V 4, 8 or 16 elements at a time, TO, TB (any),
  * EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
@@ -18,7 +18,7 @@
 #endif
 #include "gemm_operands.clh"
 #ifndef LK
-#define LK 64
+#define LK WG
 #endif
 #ifndef TO
 #define TO 4

@@ -1,29 +1,22 @@
-/* separable_fused.cl: depthwise convolution, activation and 1x1 convolution in one kernel; what lies between them stays in
- * local memory.
+/* separable_fused.cl: depthwise convolution, activation and 1x1 convolution in one kernel; what lies between them is computed
+ * on the way to local memory and never stored anywhere else.
  *
  *   mid[c][p] = mid_act( sum_{r,s} x[n][c/m][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * dw[c][0][r][s] + dw_bias[c] )
- *   y[n][k][p] = act( sum_c mid[c][p] * pw[k][c] + bias[k] + add[n][k][p] )
+ *   y[n][k][p] = act( sum_c pw[k][c] * mid[c][p] + bias[k] + add[n][k][p] )
  *
- * with m = middle channels per input channel. A group computes PX pixels of one image, in row-major order, for all middle
- * channels and then for all filters, so that nothing is computed twice.
- * Layouts: x, y, add NCHW with batch strides; dw [middle][1][R][S]; pw packed by conv_pack.cl: [ceil(K/KB)][middle][KB]
- * with KB = WG/(PX/4)*4, missing filters are zeros.
- * Index map: group = n * ceil(P*Q / PX) + tile of pixels; first lane = channel * PX + pixel, then lane = 4 filters *
- * PX/4 + 4 pixels.
- * Work-group: WG. Local memory: mid, SCRATCH float4 = CHANNELS * PX floats.
- * Defines: WG 256, PX 8, 16 or 32 pixels, CHANNELS the most middle channels (default 1024), MID_ACT act_* (default
- * act_none), DW_BIAS 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * with m = middle channels per input channel. Blocks of filters beyond the first compute their middle anew.
+ * Layouts: x, y, add NCHW with batch strides; dw [middle][1][R][S]; pw packed by conv_pack.cl: [ceil(K/BM)][middle][BM],
+ * missing filters are zeros.
+ * Index map: group = block of filters * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow).
+ * Work-group: WG. Local memory: one tile of each factor of the product (conv_tile.clh), TILE_SCRATCH float4; the next tile
+ * waits in registers meanwhile.
+ * Defines: WG 256, BM, BN 64 or 128, MID_ACT act_* (default act_none), DW_BIAS 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT
+ * (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
 #ifndef FN
 #define FN(x) separable_fused_##x
-#endif
-#ifndef PX
-#define PX 8
-#endif
-#ifndef CHANNELS
-#define CHANNELS 1024
 #endif
 #ifndef MID_ACT
 #define MID_ACT act_none
@@ -31,75 +24,82 @@
 #ifndef DW_BIAS
 #define DW_BIAS 0
 #endif
-#define KB (WG / (PX / 4) * 4)
-#define SCRATCH (CHANNELS * PX / 4)
+#undef TILE_ARGS
+#define TILE_ARGS struct separable_args
+#include "conv_tile.clh"
 
-/* The middle channels of this work-item's pixel. */
-void FN(depthwise)(local float *mid, long n, int p, SRC x, SRC dw, SRC dw_bias, const struct separable_args *a)
+/* Middle channels d.. of the pixel whose window has its corner at (ih, iw) of x. */
+void FN(fetch_pixel)(float *v, SRC x, SRC dw, SRC dw_bias, bool present, int ih, int iw, int d,
+                     const struct separable_args *a)
 {
-    const int ih = p / a->out[1] * a->stride[0] - a->pad[0], iw = p % a->out[1] * a->stride[1] - a->pad[1];
     const long plane = (long)a->in[0] * a->in[1];
-    const bool present = p < a->out[0] * a->out[1];
-    for (int c = LANE / PX; c < a->mid; c += WG / PX) {
-        SRC xc = x + n * a->src_n + c / (a->mid / a->c) * plane;
-        SRC wc = dw + c * a->dw_k;
-        float sum = 0.0f;
-        for (int r = 0; r < a->ker[0]; r++)
-            for (int s = 0; s < a->ker[1]; s++) {
-                const int h = ih + r * a->dil[0], w = iw + s * a->dil[1];
-                if (present && h >= 0 && h < a->in[0] && w >= 0 && w < a->in[1])
-                    sum = fma(xc[(long)h * a->in[1] + w], wc[r * a->ker[1] + s], sum);
+    const int multiplier = a->mid / a->c;
+    float sum[PIXEL_PARTS];
+    long channel[PIXEL_PARTS], filter[PIXEL_PARTS];
+#pragma unroll
+    for (int i = 0; i < PIXEL_PARTS; i++) {
+        const int c = min(d + LANE / BN + i * PIXEL_STEP, a->mid - 1); /* beyond the last: met by zero filters */
+        channel[i] = c / multiplier * plane;
+        filter[i] = c * a->dw_k;
+        sum[i] = 0.0f;
+    }
+    for (int r = 0; r < a->ker[0]; r++)
+        for (int s = 0; s < a->ker[1]; s++) {
+            const int h = ih + r * a->dil[0], w = iw + s * a->dil[1];
+            const bool inside = present && h >= 0 && h < a->in[0] && w >= 0 && w < a->in[1];
+            const long at = inside ? (long)h * a->in[1] + w : 0;
+#pragma unroll
+            for (int i = 0; i < PIXEL_PARTS; i++) {
+                const float value = x[channel[i] + at];
+                sum[i] = fma(inside ? value : 0.0f, dw[filter[i] + r * a->ker[1] + s], sum[i]);
             }
+        }
+#pragma unroll
+    for (int i = 0; i < PIXEL_PARTS; i++) {
 #if DW_BIAS
-        sum += dw_bias[c];
+        sum[i] += dw_bias[min(d + LANE / BN + i * PIXEL_STEP, a->mid - 1)];
 #endif
-        mid[c * PX + LANE % PX] = MID_ACT(sum, a->mid_p0, a->mid_p1);
+        const float m = MID_ACT(sum[i], a->mid_p0, a->mid_p1);
+        v[i] = d + LANE / BN + i * PIXEL_STEP < a->mid ? m : 0.0f;
     }
 }
 
 void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add, DST y, const struct separable_args *a,
               local float4 *scratch)
 {
-    const int map = a->out[0] * a->out[1], tiles = (map + PX - 1) / PX;
-    const long n = (long)(group / tiles);
-    const int first = (int)(group % tiles) * PX;
-    local float *mid = (local float *)scratch;
-    FN(depthwise)(mid, n, first + LANE % PX, x, dw, dw_bias, a);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    const long map = (long)a->out[0] * a->out[1], pixels = map * a->n, tiles = (pixels + BN - 1) / BN;
+    const int block = (int)(group / tiles);
+    const long first = (long)(group % tiles) * BN;
+    local float *as = (local float *)scratch, *bs = as + BK * AS;
 
-    const int piece = LANE % (PX / 4), lane_k = LANE / (PX / 4) * 4;
-    for (int k0 = lane_k; k0 < a->k; k0 += KB) {
-        float4 acc[4] = {0.0f, 0.0f, 0.0f, 0.0f}; /* filters of a pixel piece */
-        SRC wp = pw + (long)(k0 / KB) * a->mid * KB + lane_k;
-#pragma unroll 4
-        for (int c = 0; c < a->mid; c++) {
-            const float4 v = scratch[c * (PX / 4) + piece];
-            const float4 f = vload4(0, wp + (long)c * KB);
-            acc[0] = fma(v, f.s0, acc[0]);
-            acc[1] = fma(v, f.s1, acc[1]);
-            acc[2] = fma(v, f.s2, acc[2]);
-            acc[3] = fma(v, f.s3, acc[3]);
+    const bool present = first + LANE % BN < pixels;
+    const long p = min(first + LANE % BN, pixels - 1);
+    const int q = (int)(p % map);
+    const int ih = q / a->out[1] * a->stride[0] - a->pad[0], iw = q % a->out[1] * a->stride[1] - a->pad[1];
+    SRC xp = x + p / map * a->src_n;
+    SRC wp = pw + (long)block * a->mid * BM;
+
+    float4 acc[RM][RN4];
+    FN(tile_clear)(acc);
+    float f[FILTER_PARTS], v[PIXEL_PARTS];
+    FN(fetch_filters)(f, wp, 0, a->mid);
+    FN(fetch_pixel)(v, xp, dw, dw_bias, present, ih, iw, 0, a);
+    for (int d = 0; d < a->mid; d += BK) {
+        FN(put)(as, bs, f, v);
+        if (d + BK < a->mid) {
+            FN(fetch_filters)(f, wp, d + BK, a->mid);
+            FN(fetch_pixel)(v, xp, dw, dw_bias, present, ih, iw, d + BK, a);
         }
-#pragma unroll
-        for (int j = 0; j < 4; j++) {
-            float v[4];
-            vstore4(acc[j], 0, v);
-#pragma unroll
-            for (int t = 0; t < 4; t++) {
-                const int k = k0 + j, p = first + piece * 4 + t;
-                if (k < a->k && p < map)
-                    y[n * a->dst_n + (long)k * map + p] =
-                        EPILOGUE(v[t], bias, k, add, n * a->add_n + (long)k * map + p, a);
-            }
-        }
+        FN(tile_multiply)(as, bs, acc);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    FN(store)(acc, block * BM, a->k, first, pixels, map, bias, add, y, a);
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw, ulong pw_off, SRC bias,
                 ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off, const struct separable_args a)
 {
-    local float4 scratch[SCRATCH];
+    local float4 scratch[TILE_SCRATCH];
     FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, pw + pw_off, bias + bias_off, add + add_off, y + y_off,
              &a, scratch);
 }

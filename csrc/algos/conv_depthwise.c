@@ -1,12 +1,13 @@
 /* conv_depthwise: vectors of row pixels with the weights of their channel in registers; see kernels/conv_depthwise.cl. */
 #include "algos/conv_common.h"
 
-#define ROWS 4 /* output rows of a work-item: input rows are shared between them */
+#define CPU_ROWS \
+    4 /* output rows of a work-item: they share input rows; GPUs share these through their caches */
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to ref");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, conv_is_depthwise(&a), "each group must have one input channel");
     PREFER(why, a.k / a.c <= 4, "many filters share each channel: register tiles over filters reuse it");
     return true;
@@ -24,12 +25,12 @@ static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
     const bool cpu = conv_on_cpu(p);
-    const int v = cpu ? 16 : 4, wg = cpu ? 1 : GROUP_SIZE;
-    const size_t items =
-        (size_t)a.n * (size_t)a.k * ceil_div((size_t)a.out[1], ROWS) * ceil_div((size_t)a.out[2], (size_t)v);
+    const int v = cpu ? 16 : 4, rows = cpu ? CPU_ROWS : 1, wg = cpu ? 1 : GROUP_SIZE;
+    const size_t items = (size_t)a.n * (size_t)a.k * ceil_div((size_t)a.out[1], (size_t)rows) *
+                         ceil_div((size_t)a.out[2], (size_t)v);
     struct step *s = emit_step(e, "conv_depthwise", "main", ceil_div(items, (size_t)wg), (size_t)wg);
     step_define(s, "V", v);
-    step_define(s, "RY", ROWS);
+    step_define(s, "RY", rows);
     step_define(s, "KH", unrolled(&a));
     step_define(s, "KW", unrolled(&a));
     step_define(s, "SW", a.stride[2] <= 2 ? a.stride[2] : 0);

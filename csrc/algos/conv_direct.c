@@ -1,50 +1,43 @@
 /* conv_direct: register tiles straight from global memory, on any device; see kernels/conv_direct.cl. */
 #include "algos/conv_common.h"
 
-static const struct tile {
-    int pixels, per_item; /* pixels side by side in a group, and of a work-item */
-} wide = {32, 4}, few_pixels = {32, 1}, few_filters = {128, 4};
+#define PER_ITEM 4 /* pixels of a work-item, which also computes 8 filters */
 
-static struct tile tile_of(const struct problem *p, const struct conv_args *a)
+/* Pixels side by side in a group: the fewer filters there are, the more pixels take their place. */
+static int pixels_of(const struct conv_args *a)
 {
-    const size_t pixels = (size_t)a->n * (size_t)a->out[1] * (size_t)a->out[2];
-    if (a->k / a->groups <= 16)
-        return few_filters;
-    /* Groups to give every compute unit two of the wide tiles. */
-    const size_t groups = ceil_div(pixels, 128) * (size_t)conv_blocks(a, 64);
-    return groups < 2 * (size_t)p->device->compute_units ? few_pixels : wide;
+    const int filters = a->k / a->groups;
+    return filters <= 16 ? 128 : filters <= 32 ? 64 : 32;
 }
 
-static struct conv_packing packing_of(const struct tile *tile)
+static struct conv_packing packing_of(const struct conv_args *a)
 {
-    return (struct conv_packing){.block = GROUP_SIZE / tile->pixels * 8, .tap_major = true};
+    return (struct conv_packing){.block = GROUP_SIZE / pixels_of(a) * 8, .tap_major = true};
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to ref");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     return true;
 }
 
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct tile tile = tile_of(p, &a);
-    return conv_packing_workspace(p, &a, packing_of(&tile));
+    return conv_packing_workspace(p, &a, packing_of(&a));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct tile tile = tile_of(p, &a);
-    const struct conv_packing packing = packing_of(&tile);
+    const struct conv_packing packing = packing_of(&a);
     const int packed = emit_conv_packed(e, p, &a, packing);
     const size_t pixels = (size_t)a.n * (size_t)a.out[1] * (size_t)a.out[2];
-    const size_t groups = (size_t)conv_blocks(&a, packing.block) *
-                          ceil_div(pixels, (size_t)tile.pixels * (size_t)tile.per_item);
+    const size_t groups =
+        (size_t)conv_blocks(&a, packing.block) * ceil_div(pixels, (size_t)pixels_of(&a) * PER_ITEM);
     struct step *s = emit_step(e, "conv_direct", "main", groups, GROUP_SIZE);
-    step_define(s, "PL", tile.pixels);
-    step_define(s, "TP", tile.per_item);
+    step_define(s, "PL", pixels_of(&a));
+    step_define(s, "TP", PER_ITEM);
     step_read(s, p->in[0].slot);
     step_read(s, packed);
     step_epilogue(s, p, &p->in[2]);

@@ -53,7 +53,7 @@ static struct conv_packing packing_of(const struct tile *tile)
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to ref");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, columns(&a, &narrow_tile) <= MAX_COLUMNS, "the input row of a tile must fit 128 columns");
     PREFER(why, conv_on_cpu(p), "float16 register tiles are meant for CPU devices");
     return true;

@@ -1,14 +1,13 @@
 /* linear_gemv: dot products that stream the weights; see kernels/linear_gemv.cl. */
 #include "algos/gemm_common.h"
 
-#define OUTPUTS 4    /* of a work-item, or of the work-items that share a sum */
-#define GPU_SHARE 64 /* work-items that share a sum */
+#define OUTPUTS 4 /* of a work-item on CPU devices, of a group elsewhere */
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct gemm_problem g = linear_as_gemm(p);
-    PREFER(why, p->device->type == CLCNN_DEVICE_CPU || gemm_items(&g.args) * (size_t)g.args.m <= 8,
-           "more than 8 rows: tiles reuse the weights better");
+    PREFER(why, p->device->type == CLCNN_DEVICE_CPU || gemm_items(&g.args) * (size_t)g.args.m <= 32,
+           "more than 32 rows: tiles reuse the weights better");
     return true;
 }
 
@@ -16,11 +15,11 @@ static void emit(const struct problem *p, struct emit *e)
 {
     const struct gemm_problem g = linear_as_gemm(p);
     const bool cpu = p->device->type == CLCNN_DEVICE_CPU;
-    const int rows = g.args.m > 1 ? 4 : 1, share = cpu ? 1 : GPU_SHARE, wg = cpu ? 1 : GROUP_SIZE;
-    const size_t groups = ceil_div((size_t)g.args.n, (size_t)(wg / share * OUTPUTS)) * gemm_items(&g.args) *
-                          ceil_div((size_t)g.args.m, (size_t)rows);
+    const int rows = g.args.m > 1 ? 4 : 1, wg = cpu ? 1 : GROUP_SIZE;
+    const size_t groups =
+        ceil_div((size_t)g.args.n, OUTPUTS) * gemm_items(&g.args) * ceil_div((size_t)g.args.m, (size_t)rows);
     struct step *s = emit_step(e, "linear_gemv", "main", groups, (size_t)wg);
-    step_define(s, "LK", share);
+    step_define(s, "LK", wg);
     step_define(s, "V", !cpu ? 4 : p->device->float_width >= 16 ? 16 : 8);
     step_define(s, "TO", OUTPUTS);
     step_define(s, "TB", rows);

@@ -1,55 +1,43 @@
-/* separable_fused: both convolutions of a pixel tile in one group, the middle in local memory; see
- * kernels/separable_fused.cl. */
+/* separable_fused: a depthwise convolution on the way into the tiles of a matrix product; see kernels/separable_fused.cl. */
 #include "algos/separable_common.h"
 
-#define MID_FLOATS 8192 /* of local memory: pixels * middle channels */
+#define PIXELS 64 /* of a tile */
 
-/* Pixels of a tile whose middle channels all fit, 0 when none do. */
-static int pixels_of(const struct problem *p)
+/* Filters of a tile: blocks beyond the first compute their middle anew, so as few as the kernel offers. */
+static int filters_of(const struct problem *p)
 {
-    const int mid = p->in[1].shape.dim[0];
-    if (p->device->local_mem_bytes <= MID_FLOATS * sizeof(float))
-        return 0;
-    for (int pixels = 32; pixels >= 8; pixels /= 2)
-        if (mid * pixels <= MID_FLOATS)
-            return pixels;
-    return 0;
+    return p->out[0].shape.dim[1] > 64 ? 128 : 64;
 }
 
-static size_t groups_of(const struct problem *p, int pixels)
+static struct conv_packing packing_of(const struct problem *p)
 {
-    const struct clcnn_shape *y = &p->out[0].shape;
-    return (size_t)y->dim[0] * ceil_div((size_t)shape_count_from(y, 2), (size_t)pixels);
-}
-
-static struct conv_packing packing_of(int pixels)
-{
-    return (struct conv_packing){.block = GROUP_SIZE / (pixels / 4) * 4, .tap_major = false};
+    return (struct conv_packing){.block = filters_of(p), .tap_major = true};
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const int pixels = pixels_of(p);
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to split");
-    REQUIRE(why, pixels > 0, "a tile of 8 pixels of all middle channels must fit 32 KiB of local memory");
-    PREFER(why, groups_of(p, pixels) >= p->device->compute_units,
-           "too few pixel tiles for the compute units");
+    PREFER(why, p->in[1].shape.dim[0] <= 32 && p->out[0].shape.dim[1] <= 128,
+           "more than 32 middle channels or 128 filters: two kernels are faster");
     PREFER(why, !conv_on_cpu(p), "tiles in local memory are meant for GPUs");
     return true;
 }
 
 static size_t workspace(const struct problem *p)
 {
-    return separable_packing_workspace(p, packing_of(pixels_of(p)));
+    return separable_packing_workspace(p, packing_of(p));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const int pixels = pixels_of(p);
+    const struct clcnn_shape *y = &p->out[0].shape;
+    const int filters = filters_of(p);
+    const size_t tiles = ceil_div((size_t)y->dim[0] * (size_t)shape_count_from(y, 2), PIXELS);
     struct step *s =
-        emit_separable(e, p, "separable_fused", groups_of(p, pixels), GROUP_SIZE, packing_of(pixels));
-    step_define(s, "PX", pixels);
-    step_define(s, "CHANNELS", MID_FLOATS / pixels);
+        emit_separable(e, p, "separable_fused", ceil_div((size_t)y->dim[1], (size_t)filters) * tiles,
+                       GROUP_SIZE, packing_of(p));
+    step_define(s, "BM", filters);
+    step_define(s, "BN", PIXELS);
 }
 
 const struct algo_def algo_separable_fused = {
