@@ -115,11 +115,12 @@ struct transpose_args {
     i32 rank, high, wide;
 };
 
-/* Resampling: output index i of a dimension reads at (i * mul + add) / div, in exact integers. */
+/* Resampling: output index i of a dimension reads at (i * mul + add) / div, in exact integers. A row is one (n, block,
+ * depth, height) of the output, a block being `block` channels of the c. */
 struct resize_args {
     i64 rows, pieces, x_n, y_n;
     i64 mul[3], add[3], div[3];
-    i32 c, in[3], out[3];
+    i32 c, block, in[3], out[3];
 };
 
 /* Matrix products y[b] = alpha a[b] b[b] + beta c + add[b]: see gemm_operands.clh. */

@@ -30,11 +30,22 @@ void FN(body)(ulong group, SRC x, DST y, const struct pad_args *a)
             y0 += digit * a->y[d];
         }
         const long begin = a->begin[last], end = inside ? begin + a->x_size[last] : begin;
-        const long step = a->y[last];
-        DST yr = y + y0;
+        const long size = a->y_size[last], x_step = a->x[last], y_step = a->y[last];
         SRC xr = x + (inside ? x0 : 0);
-        FOR_COLUMNS(i, first, a->y_size[last])
-            yr[i * step] = i >= begin && i < end ? xr[(i - begin) * a->x[last]] : a->value;
+        DST yr = y + y0;
+#if defined(RUNS) && RUNS /* three plain loops instead of a choice inside of one */
+        FOR_COLUMNS(before, first, min(begin, size))
+            yr[before * y_step] = a->value;
+        const long past = min(first + ELEMS, min(end, size));
+        for (long i = max(first, begin); i < past; i++)
+            yr[i * y_step] = xr[(i - begin) * x_step];
+        const long rest_end = min(first + ELEMS, size);
+        for (long i = max(first, end); i < rest_end; i++)
+            yr[i * y_step] = a->value;
+#else
+        FOR_COLUMNS(i, first, size)
+            yr[i * y_step] = i >= begin && i < end ? xr[(i - begin) * x_step] : a->value;
+#endif
     }
 }
 

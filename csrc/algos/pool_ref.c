@@ -33,6 +33,7 @@ emit_pool(const struct problem *p, struct emit *e, bool average)
     struct pool_args a = args_of(p);
     struct step *s = rows_step(e, p, "pool_ref", "main", a.rows, a.out[2], &a.pieces);
     step_define(s, "AVG", average);
+    step_define(s, "VECTOR", rows_on_cpu(p));
     step_define(s, "STRIDE_W", a.stride[2] <= 2 ? a.stride[2] : 0);
     step_read(s, p->in[0].slot);
     step_write(s, p->out[0].slot);

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+enum { CPU_BLOCK = 16 /* channels that share the coordinates of a row */ };
 enum { NEAREST, LINEAR };
 enum { HALF_PIXEL, ASYMMETRIC, ALIGN_CORNERS, PYTORCH_HALF_PIXEL };
 enum { FLOOR, ROUND_PREFER_FLOOR, ROUND_PREFER_CEIL, CEIL };
@@ -97,7 +98,8 @@ args_of(const struct problem *p)
         a.add[d] = l.add;
         a.div[d] = l.div;
     }
-    a.rows = (int64_t)x->shape.dim[0] * a.c * a.out[0] * a.out[1];
+    a.block = rows_on_cpu(p) ? CPU_BLOCK : 1;
+    a.rows = (int64_t)x->shape.dim[0] * ((a.c + a.block - 1) / a.block) * a.out[0] * a.out[1];
     return a;
 }
 
