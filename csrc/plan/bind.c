@@ -208,6 +208,11 @@ plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st;
     const struct blueprint *bp = plan->bp;
+    if (bp->guard && bp->arena_bytes) { /* so that Oclgrind does not take this run's inputs for uninitialised reads */
+        st = queue_fill(plan->queue, plan->arena.mem, 0, 0, bp->arena_bytes, err);
+        if (st != CLCNN_OK)
+            return st;
+    }
     queue_start(plan->queue, plan->launches, bp->n_steps);
     do
         st = queue_advance(plan->queue, 1e9, 0.0, err);
