@@ -1,9 +1,9 @@
-/* py.h: what the files of the binding share. The binding turns Python objects into the structs of clcnn.h and back; it
- * never calls OpenCL and never looks inside a core object.
+/* py.h: what the files of the binding share. The binding turns Python objects into the structs of clcnn.h and
+ * back; it never calls OpenCL and never looks inside a core object.
  *
- * Every entry that may block makes four moves: parse Python into C structs, drop the GIL, call the core (which takes
- * its own locks only then, so that no lock is ever waited for with the GIL held), take the GIL back and map the error.
- */
+ * Every entry that may block makes four moves: parse Python into C structs, drop the GIL, call the core
+ * (which takes its own locks only then, so that no lock is ever waited for with the GIL held), take the GIL
+ * back and map the error. */
 #ifndef CLCNN_PY_H
 #define CLCNN_PY_H
 
@@ -76,8 +76,7 @@ enum array_use { ARRAY_READ, ARRAY_WRITE };
 int py_array_init(PyObject *module);
 PyObject *py_array_new(const struct clcnn_shape *shape,
                        struct host_array *out); /* float32, not initialised */
-bool py_array_check(PyObject *object);
-/* Looks at a C-contiguous, native float32 array; `what` names it in messages. The caller keeps the reference. */
+/* Looks at a C-contiguous, native float32 array; `what` names it in messages. Borrows. */
 int py_array_view(struct state *state, PyObject *array, enum array_use use, const char *what,
                   struct host_array *out);
 PyObject *py_array_dtype(void); /* numpy.dtype("float32") */
@@ -96,8 +95,8 @@ struct attr_list {
     int count;
     PyObject *owner; /* private copy of the dict: owns the strings */
 };
-/* A dict of attributes for operator `op` of node `name`, in the kinds that the operator's table asks for where Python's
- * type leaves a choice. None means absent. Free in any case. */
+/* A dict of attributes for operator `op` of node `name`, in the kinds that the operator's table asks for
+ * where Python's type leaves a choice. None means absent. Free in any case. */
 int py_attrs_parse(struct state *state, const char *op, const char *name, PyObject *dict,
                    struct attr_list *out);
 void py_attrs_free(struct attr_list *list);
@@ -116,8 +115,9 @@ struct py_ends {
     struct clcnn_io *in, *out;  /* one block */
     int n_in, n_out;
 };
-/* inputs: a sequence of arrays and tensors; outputs: None or a sequence that has None for arrays to be made. Checks
- * number, dtype, layout, shape, device, and that no output shares memory with another end. Free in any case. */
+/* inputs: a sequence of arrays and tensors; outputs: None or a sequence that has None for arrays to be made.
+ * Checks number, dtype, layout, shape, device, and that no output shares memory with another end. Free in any
+ * case. */
 int py_ends_parse(struct plan_object *plan, PyObject *inputs, PyObject *outputs, struct py_ends *ends);
 void py_ends_free(struct py_ends *ends);
 

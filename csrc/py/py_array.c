@@ -26,11 +26,6 @@ PyObject *py_array_new(const struct clcnn_shape *shape, struct host_array *out)
     return array;
 }
 
-bool py_array_check(PyObject *object)
-{
-    return PyArray_Check(object);
-}
-
 PyObject *py_array_dtype(void)
 {
     return (PyObject *)PyArray_DescrFromType(NPY_FLOAT32);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* The operator's own row, or NULL: unknown operators and attributes are left to the core, which names the node. */
+/* The operator's own row, or NULL: unknown operators and attributes are left to the core, which names the
+ * node. */
 static const struct clcnn_attr_info *declared(const char *op, const char *name)
 {
     const struct clcnn_op_info *info = clcnn_op_get(clcnn_op_find(op));
@@ -85,7 +86,8 @@ static int grow(struct attr_list *list, Py_ssize_t capacity)
     return list->attr ? 0 : -1;
 }
 
-/* Python's own TypeError or OverflowError says little about where; this one names node, attribute and value. */
+/* Python's own TypeError or OverflowError says little about where; this one names node, attribute and value.
+ */
 static void explain(struct state *state, const char *op, const char *name, const char *key, PyObject *value)
 {
     bool range = PyErr_ExceptionMatches(PyExc_OverflowError);

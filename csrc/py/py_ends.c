@@ -1,4 +1,5 @@
-/* py_ends.c: the arrays and tensors at the two ends of a run, checked against the plan and turned into clcnn_io. */
+/* py_ends.c: the arrays and tensors at the two ends of a run, checked against the plan and turned into
+ * clcnn_io. */
 #include "py.h"
 
 void py_ends_free(struct py_ends *ends)

@@ -224,8 +224,8 @@ static PyObject *graph_shape(PyObject *op, PyObject *args, PyObject *kwargs)
     return status ? py_error_raise(self->state, &err) : py_shape_tuple(&shape);
 }
 
-/* The core only appends nodes, so what a node_info points to stays as long as the graph; no lock is held while Python
- * objects are made, which may run finalizers. */
+/* The core only appends nodes, so what a node_info points to stays as long as the graph; no lock is held
+ * while Python objects are made, which may run finalizers. */
 static PyObject *node_row(struct graph_object *self, int i)
 {
     struct clcnn_node_info info = {0};

@@ -1,4 +1,5 @@
-/* py_plan.c: _core.Plan, part one: compiling, cloning and running. What a plan tells about itself is in py_report.c. */
+/* py_plan.c: _core.Plan, part one: compiling, cloning and running. What a plan tells about itself is in
+ * py_report.c. */
 #include "py.h"
 
 #include <string.h>
@@ -177,7 +178,8 @@ static double py_now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-/* Runs in slices; between them Python's signal handlers get their turn. -1 with an exception set by one of them. */
+/* Runs in slices; between them Python's signal handlers get their turn. -1 with an exception set by one of
+ * them. */
 static int run_slices(struct plan_object *self, const struct py_ends *ends, double deadline_ms,
                       enum clcnn_status *status, struct clcnn_err *err)
 {
