@@ -1,0 +1,137 @@
+"""Module: state, names, containers, and a model written as a class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clcnn
+from clcnn import nn, ops
+from clcnn.graph import trace
+from reference import REFERENCE as R
+from tolerance import compare
+
+BATCH_NORM = ("weight", "bias", "running_mean", "running_var")
+
+
+class Block(nn.Module):
+    """A branch, a shared activation, and a parameter of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left = nn.Conv2d(3, 3, 1)
+        self.right = nn.Sequential(nn.Conv2d(3, 3, 3, padding=1, bias=False), nn.BatchNorm2d(3))
+        self.act = nn.ReLU()
+        self.scale = nn.Parameter((3, 1, 1), nn.init.constant(2.0))
+
+    def forward(self, x: Any) -> Any:
+        scale = self.constant(x.graph, "scale")
+        return self.act(ops.add(self.act(self.left(x)), self.right(x))) * scale
+
+
+BLOCK_STATE = ["scale", "left.weight", "left.bias", "right.0.weight", "right.1.weight", "right.1.bias",
+               "right.1.running_mean", "right.1.running_var"]  # fmt: skip
+
+
+def test_state_and_walks() -> None:
+    block = Block()
+    assert list(block.state_dict()) == BLOCK_STATE
+    assert [name for name, _ in block.named_parameters()] == BLOCK_STATE[:-2]
+    assert [name for name, _ in block.named_modules()] == ["", "left", "right", "right.0", "right.1", "act"]
+    assert [name for name, _ in block.named_children()] == ["left", "right", "act"]
+    assert block.right[0].bias is None
+    assert not block.training and block.train().right[1].training and not block.eval().right[1].training
+
+
+def test_replacing_a_child_replaces_its_state() -> None:
+    block = Block()
+    block.right = nn.Identity()
+    assert list(block.state_dict()) == BLOCK_STATE[:3]
+    block.left = None
+    assert list(block.state_dict()) == ["scale"]
+
+
+def test_layers_are_named_by_their_paths_and_a_shared_one_is_numbered(device: clcnn.Device) -> None:
+    graph = trace(Block(), (2, 3, 5, 5))
+    names = [row.name for row in graph.rows()]
+    assert names[:2] == ["left", "act"]
+    assert {"right.0", "right.1", "act_2"} <= set(names)
+    with clcnn.compile(Block(), (2, 3, 5, 5), device, outputs=["right.1"]) as plan:
+        assert set(plan.run(np.zeros((2, 3, 5, 5), np.float32))) == {"output", "right.1"}
+
+
+def test_a_model_of_branches_computes_what_its_layers_say(device: clcnn.Device) -> None:
+    block, x = Block(), np.random.default_rng(1).standard_normal((2, 3, 5, 5)).astype(np.float32)
+    s = block.state_dict()
+    left = np.maximum(R["conv"](x, s["left.weight"], s["left.bias"]), 0)
+    right = R["batch_norm"](
+        R["conv"](x, s["right.0.weight"], padding=[1, 1]), *(s[f"right.1.{name}"] for name in BATCH_NORM)
+    )
+    with clcnn.compile(block, x.shape, device) as plan:
+        compare(plan(x), 2 * np.maximum(left + right, 0), "conv")
+
+
+def test_a_refused_state_changes_nothing() -> None:
+    block = Block()
+    state = {name: array + 1 for name, array in block.state_dict().items()}
+    before = block.left.weight.data
+    with pytest.raises(clcnn.weights.WeightsError, match="1 missing .left.bias."):
+        block.load_state_dict({name: array for name, array in state.items() if name != "left.bias"})
+    assert block.left.weight.data is before
+    block.load_state_dict({name: array for name, array in state.items() if name != "left.bias"}, strict=False)
+    assert np.array_equal(block.left.weight.data, state["left.weight"])
+    block.load_state_dict({**state, "right.1.num_batches_tracked": np.zeros((), np.int64)})
+    assert np.array_equal(block.left.bias.data, state["left.bias"])
+
+
+def test_parameters_keep_their_shape_and_type() -> None:
+    parameter = nn.Linear(3, 2).weight
+    with pytest.raises(clcnn.ShapeError, match=r"shape \[2, 3\], the new value \[3, 2\]"):
+        parameter.data = np.zeros((3, 2), np.float32)
+    parameter.data = np.arange(6.0).reshape(2, 3)
+    assert parameter.data.dtype == np.float32 and parameter.size == 6
+    assert np.asarray(parameter, np.float64).dtype == np.float64
+    assert "Parameter(shape=[2, 3])" in repr(parameter)
+
+
+def test_containers() -> None:
+    net = nn.Sequential(nn.Linear(4, 3), nn.ReLU()).append(nn.Linear(3, 2))
+    assert len(net) == 3 and [type(m).__name__ for m in net] == ["Linear", "ReLU", "Linear"]
+    assert list(net[1:].state_dict()) == ["2.weight", "2.bias"]
+    assert net[2].out_features == 2
+    modules = nn.ModuleList([nn.ReLU()])
+    assert len(modules.append(nn.Tanh())) == 2 and isinstance(modules[1], nn.Tanh)
+    with pytest.raises(TypeError, match="ModuleList defines no forward"):
+        trace(modules, (1, 2))
+
+
+def test_using_a_module_before_its_init_says_so() -> None:
+    class Forgetful(nn.Module):
+        def __init__(self) -> None:
+            self.layer = nn.ReLU()
+
+    with pytest.raises(
+        AttributeError, match=r"Forgetful: call super\(\).__init__\(\) before setting 'layer'"
+    ):
+        Forgetful()
+
+
+def test_reprs_and_summary_show_the_layers() -> None:
+    net = nn.Sequential(
+        nn.Conv2d(3, 8, 3, padding=1, bias=False), nn.PReLU(8), nn.Flatten(), nn.Linear(128, 10)
+    )
+    text = repr(net)
+    assert "(0): Conv2d(3, 8, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1), bias=False)" in text
+    assert "(3): Linear(in_features=128, out_features=10, bias=True)" in text
+    summary = net.summary((1, 3, 4, 4))
+    assert "1x8x4x4" in summary and "4 layers, 1,514 parameters" in summary
+
+
+def test_initial_weights_have_pytorchs_range() -> None:
+    nn.init.manual_seed(1)
+    weight = nn.Conv2d(16, 64, 3).weight.data
+    bound = 1 / np.sqrt(16 * 9)
+    assert np.abs(weight).max() <= bound and np.abs(weight).max() > 0.99 * bound
+    assert abs(weight.mean()) < 0.02 * bound and np.isclose(weight.std(), bound / np.sqrt(3), rtol=0.02)
