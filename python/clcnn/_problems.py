@@ -188,6 +188,12 @@ def reductions() -> list[Problem]:
 def windows() -> list[Problem]:
     attrs, shape = {"kernel_size": 2, "stride": 2}, ((2, 5, 6, 8),)
     parameters = ((2, 5, 4, 4), (5,), (5,), (5,), (5,))
+    nearest = {
+        "scales": (2.0, 3.0),
+        "mode": "nearest",
+        "coordinates": "asymmetric",
+        "nearest_rounding": "floor",
+    }
     return [
         Problem("max_pool", shape, pool(np.max, 2), attrs),
         Problem("avg_pool", shape, pool(np.mean, 2), attrs),
@@ -204,9 +210,7 @@ def windows() -> list[Problem]:
         Problem("local_response_norm", MAP, lambda x: local_response_norm(x, 5), {"size": 5}, real=True),
         Problem("softmax", ((7, 130),), lambda x: softmax(x, -1), real=True),
         Problem("log_softmax", MAP, lambda x: np.log(softmax(x, 1)), {"dim": 1}, real=True),
-        Problem(
-            "resize", MAP, lambda x: x.repeat(2, 2).repeat(3, 3), {"scales": (2.0, 3.0), "mode": "nearest"}
-        ),
+        Problem("resize", MAP, lambda x: x.repeat(2, 2).repeat(3, 3), nearest),
     ]
 
 

@@ -1,10 +1,9 @@
 """Models in one file: clcnn.save() and clcnn.load().
 
-A model file is a safetensors file: the tensors are the constants, and the metadata holds the graph as JSON,
-so that every safetensors reader finds the weights and any text tool the graph:
+A model file is a safetensors file: the tensors are the constants, and the metadata holds the graph as JSON
+under the key "clcnn", so that every safetensors reader finds the weights and any text tool the graph:
 
-    {"format": "clcnn", "version": "1", "graph": "{\\"inputs\\": ..., \\"nodes\\": ..., \\"outputs\\": ...}"}
-
+    version  1
     inputs   [{"name": "input", "shape": [1, 3, 224, 224]}, ...]
     nodes    [{"name": "conv1", "op": "conv", "inputs": ["input", "conv1.weight", null], "outputs": ["conv1"],
                "attrs": {"stride": [2, 2]}}, ...] in an order in which every value is made before it is used
@@ -33,7 +32,8 @@ from clcnn.nn import init
 from clcnn.nn.module import Module, Parameter
 from clcnn.weights.errors import shown
 
-FORMAT, VERSION = "clcnn", "1"
+KEY = "clcnn"  # of the metadata; a single one, since safetensors writes several in random order
+VERSION = 1
 LENGTH_BYTES = 8  # safetensors begins with its header's length, little-endian
 MAX_HEADER = 100_000_000  # bytes; safetensors' own limit
 NOT_IN_JSON = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
@@ -63,14 +63,13 @@ def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None) -> N
             raise ArgumentError("input_shape is needed to save a model that is no graph")
         graph = trace(model, shape)
     document, tensors = describe(graph)
-    metadata = {"format": FORMAT, "version": VERSION, "graph": json.dumps(document, allow_nan=False)}
-    weights.save_safetensors(path, tensors, metadata)
+    weights.save_safetensors(path, tensors, {KEY: json.dumps(document, allow_nan=False)})
 
 
 def describe(graph: Graph) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """The graph as a JSON document, and its constants by name. Raises ArgumentError for an empty graph."""
     names: dict[int, str] = {}
-    document: dict[str, Any] = {"inputs": [], "nodes": [], "outputs": []}
+    document: dict[str, Any] = {"version": VERSION, "inputs": [], "nodes": [], "outputs": []}
     used = {i for record in graph.records for i in record.inputs}
     records = [r for r in graph.records if r.kind != "constant" or r.values[0] in used]
     taken = {r.name for r in records if r.kind in ("input", "constant")}
@@ -214,7 +213,7 @@ def load(path: str | os.PathLike[str]) -> GraphModel:
 
 
 def read_graph(path: Path) -> Any:
-    """The JSON value that the metadata of a safetensors file holds under "graph"."""
+    """The JSON value that the metadata of a safetensors file holds."""
     with open(path, "rb") as stream:
         size = stream.seek(0, os.SEEK_END)
         stream.seek(0)
@@ -223,14 +222,9 @@ def read_graph(path: Path) -> Any:
             raise ModelFileError("not a model file: it is no safetensors file, or a truncated one")
         header = parse(stream.read(length), "header")
     metadata = header.get("__metadata__") if isinstance(header, dict) else None
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT or "graph" not in metadata:
-        raise ModelFileError("not a model file: it carries weights, but no graph that clcnn.save() wrote")
-    if metadata.get("version") != VERSION:
-        raise ModelFileError(
-            f"version {shown(metadata.get('version'))} of the format is not known; "
-            f"this clcnn reads version {VERSION}"
-        )
-    return parse(metadata["graph"], "graph")
+    if not isinstance(metadata, dict) or KEY not in metadata:
+        raise ModelFileError("not a model file: it carries no graph that clcnn.save() wrote")
+    return parse(metadata[KEY], "graph")
 
 
 def parse(text: Any, what: str) -> Any:
@@ -280,6 +274,11 @@ def rows_of(document: Any, key: str, fields: Mapping[str, type]) -> list[dict[st
 
 def checked_document(document: Any) -> dict[str, Any]:
     """The document, of which form and names are known to be right; shapes and attributes are the core's."""
+    version = document.get("version") if isinstance(document, dict) else None
+    require(
+        version == VERSION,
+        f"version {shown(version)} of the format is not known; this clcnn reads version {VERSION}",
+    )
     inputs = rows_of(document, "inputs", {"name": str, "shape": list})
     nodes = rows_of(
         document, "nodes", {"name": str, "op": str, "inputs": list, "outputs": list, "attrs": dict}
