@@ -1,0 +1,179 @@
+"""Memory of each net: device memory against the rule, and the resident set of a process beside other libraries.
+
+The rule: weights + 1.2 x the largest set of activations alive at once + workspace (64 MiB at most) is enough
+for everything that a plan holds on the device. Resident sets are what a fresh process gained from its imports
+to the end of three runs, its own copy of the weights dropped where the library allows it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import common
+import numpy as np
+
+import clcnn
+from clcnn.graph import trace
+
+ACTIVATIONS = 1.2
+WORKSPACE = 64 << 20
+HEAD = ["net", "batch", "parameters", "weights", "live", "arena", "workspace", "peak", "rule", "", "RSS MiB: clcnn"]
+WIDTHS = [14, 5, 10, 8, 8, 8, 9, 8, 8, 4, 14]
+
+
+def rule(stats: dict[str, Any]) -> float:
+    """Bytes that a plan with these statistics may hold."""
+    return stats["weights_bytes"] + ACTIVATIONS * stats["live_bytes"] + min(stats["workspace_bytes"], WORKSPACE)
+
+
+def plan_stats(net: str, batch: int, device: clcnn.Device) -> dict[str, Any]:
+    """The plan's own statistics, what the device's allocator counted, and the bytes of the parameters."""
+    module = clcnn.zoo.get(net)
+    before = device.stats()["bytes_now"]
+    with clcnn.compile(module, (batch, *clcnn.zoo.find(net).input_shape), device=device) as plan:
+        parameters = sum(array.nbytes for array in module.state_dict().values())
+        return plan.stats | {
+            "parameter_bytes": parameters, "allocated_bytes": device.stats()["bytes_now"] - before
+        }  # fmt: skip
+
+
+# ---- in a fresh process ----
+
+
+def _run_clcnn(net: str, x: np.ndarray, _: str) -> Any:
+    plan = clcnn.compile(trace(clcnn.zoo.get(net), x.shape), device="cpu")
+    return lambda: plan(x)
+
+
+def _run_torch(net: str, x: np.ndarray, _: str) -> Any:
+    import peers
+
+    return peers.CPU["torch"].load(peers.Model(trace(clcnn.zoo.get(net), x.shape)), x).resident
+
+
+def _run_openvino(net: str, x: np.ndarray, path: str) -> Any:
+    import openvino
+
+    options = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": common.cores()}
+    request = openvino.Core().compile_model(path, "CPU", options).create_infer_request()
+    return lambda: request.infer([x], share_inputs=True)
+
+
+def _run_onnxruntime(net: str, x: np.ndarray, path: str) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = common.cores()
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    return lambda: session.run(None, {"x0": x})
+
+
+# Module to import before counting starts, and what loads the net.
+CHILDREN = {
+    "clcnn": ("clcnn.plan", _run_clcnn),
+    "torch": ("torch_net", _run_torch),
+    "openvino": ("openvino", _run_openvino),
+    "onnxruntime": ("onnxruntime", _run_onnxruntime),
+}
+
+
+def rss_child(who: str, net: str, batch: int, path: str) -> dict[str, float]:
+    """MiB that this process gains by loading the net and running it three times: at the end, and at most."""
+    importlib.import_module(CHILDREN[who][0])
+    x = np.zeros((batch, *clcnn.zoo.find(net).input_shape), np.float32)
+    before = common.rss_mib()
+    run = CHILDREN[who][1](net, x, path)
+    gc.collect()
+    for _ in range(3):
+        run()
+    return {"rss_mib": common.rss_mib() - before, "peak_rss_mib": common.rss_mib("VmHWM") - before}
+
+
+def rss(wanted: list[str], net: str, batch: int) -> dict[str, dict[str, float]]:
+    """rss_child() of clcnn and of each peer, each in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "net.onnx")
+        if set(wanted) & {"openvino", "onnxruntime"}:
+            import peers
+
+            path.write_bytes(peers.Model(trace(clcnn.zoo.get(net), (batch, *clcnn.zoo.find(net).input_shape))).onnx)
+        found = {}
+        for who in ["clcnn", *wanted]:
+            command = [sys.executable, __file__, "--child", who, "--nets", net, "--batch", str(batch), "--file", str(path)]
+            done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+            found[who] = json.loads(done.stdout)
+        return found
+
+
+# ---- the table ----
+
+
+def result_rows(net: str, batch: int, stats: dict[str, Any], resident: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
+    """A result for each peer, or one without. ratio: the peer's resident set over ours."""
+    base = {"case": net, "batch": batch, "precision": "highest", **stats, "rule_bytes": rule(stats)}
+    base |= {"pass": stats["peak_bytes"] <= rule(stats), **resident.get("clcnn", {})}
+    others = {who: figures for who, figures in resident.items() if who != "clcnn"}
+    made = [
+        base | {"peer": who, **{f"peer_{k}": v for k, v in figures.items()}, "ratio": figures["rss_mib"] / base["rss_mib"]}
+        for who, figures in others.items()
+    ]
+    return made or [base | {"peer": None}]
+
+
+def line(rows: list[dict[str, Any]], wanted: list[str]) -> str:
+    """One table line for a net at a batch, in MiB."""
+    first = rows[0]
+    keys = ["parameter_bytes", "weights_bytes", "live_bytes", "arena_bytes", "workspace_bytes", "peak_bytes", "rule_bytes"]
+    cells = [f"{first[key] / 2**20:.1f}" for key in keys]
+    by_peer = {row["peer"]: row for row in rows}
+    sets = [f"{first['rss_mib']:.0f}" if "rss_mib" in first else "-"]
+    sets += [f"{by_peer[who]['peer_rss_mib']:.0f}" for who in wanted]
+    verdict = "pass" if first["pass"] else "FAIL"
+    widths = [*WIDTHS, *(max(len(who), 6) for who in wanted)]
+    return common.table([], [[first["case"], first["batch"], *cells, verdict, *sets]], widths)
+
+
+def main() -> int:
+    parser = common.arguments(__doc__)
+    parser.add_argument("--nets", type=common.names, default=common.NETS, help="zoo names, with commas")
+    parser.add_argument("--batch", type=common.ints, default=[1, 8], help="batch sizes (default 1,8)")
+    parser.add_argument("--device", default="cpu", help="OpenCL device of the plans (default cpu)")
+    parser.add_argument(
+        "--peers", type=common.names, default=["openvino", "onnxruntime", "torch"], help='resident sets, or "none"'
+    )
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--file", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        print(json.dumps(rss_child(args.child, args.nets[0], args.batch[0], args.file)))
+        return 0
+    if args.peers and not importlib.util.find_spec("torch"):
+        print("peers: skipped, torch makes their models and is not installed (pip install clcnn[bench])")
+        args.peers = []
+    wanted = [who for who in args.peers if importlib.util.find_spec(who)]
+    results: list[dict[str, Any]] = []
+    widths = [*WIDTHS, *(max(len(who), 6) for who in wanted)]
+    device = clcnn.Device(args.device)
+    print(f"{device.name}; MiB; rule: weights + {ACTIVATIONS} x live + workspace, against peak")
+    print(common.table([*HEAD, *wanted], [], widths))
+    for net in args.nets:
+        for batch in args.batch:
+            stats = plan_stats(net, batch, device)
+            made = result_rows(net, batch, stats, rss(wanted, net, batch) if wanted else {})
+            print(line(made, wanted), flush=True)
+            results += made
+            common.write(results, args.json, device=device.name)
+    common.finish(results, args.json, device=device.name)
+    return int(not all(row["pass"] for row in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""Start: import beyond NumPy's (at most 100 ms), compile with an empty and with a warm kernel cache, and runs without allocation.
+
+Every figure comes from a fresh process. MobileNet v1 compiled from a warm cache should take at most 0.5 s;
+1000 runs of it leave the device's memory as it was and the process's to within a page or so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from typing import Any
+
+import common
+
+IMPORT_LIMIT_MS = 100.0
+WARM_LIMIT_MS = {"mobilenet_v1": 500.0}
+RSS_LIMIT_KIB = 256.0  # noise of the allocator; an array that each run leaks passes it many times over
+
+# Folders of compiled kernels: ours, and those that PoCL and NVIDIA's driver keep for themselves.
+CACHES = ["CLCNN_CACHE_DIR", "POCL_CACHE_DIR", "CUDA_CACHE_PATH"]
+
+# What a program touches before it compiles anything, with NumPy already there.
+IMPORT = """
+import time, numpy
+start = time.perf_counter()
+import clcnn
+clcnn.nn, clcnn.zoo, clcnn.compile, clcnn.Device, clcnn.Plan, clcnn.Tensor
+print((time.perf_counter() - start) * 1e3)
+"""
+
+
+def fresh(*arguments: str, cache: str | None = None) -> str:
+    """Standard output of this interpreter in a new process."""
+    environment = dict(os.environ, **(dict.fromkeys(CACHES, cache) if cache else {}))
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def compile_child(net: str, batch: int, device: str, runs: int) -> dict[str, Any]:
+    """In a fresh process: milliseconds to open the device, build the net in Python, compile it and run it first; then what
+    `runs` further runs leave behind."""
+    import time
+
+    import numpy as np
+
+    import clcnn
+
+    def lap() -> float:
+        nonlocal last
+        before, last = last, time.perf_counter()
+        return (last - before) * 1e3
+
+    last = time.perf_counter()
+    opened = clcnn.Device(device)
+    times = {"open_ms": lap()}
+    module = clcnn.zoo.get(net)
+    module.state_dict()  # random weights are drawn when first read; a program would load them here
+    times["net_ms"] = lap()
+    plan = clcnn.compile(module, (batch, *clcnn.zoo.find(net).input_shape), device=opened)
+    times["compile_ms"] = lap()
+    x = np.zeros(next(iter(plan.inputs.values())), np.float32)
+    y = plan(x)
+    lap()
+    plan(x, out=y)
+    times["run_ms"] = lap()
+    built = opened.stats()
+    for _ in range(max(20, runs // 10)):
+        plan(x, out=y)
+    device_before, rss_before = opened.stats()["bytes_now"], common.rss_mib()
+    for _ in range(runs):
+        plan(x, out=y)
+    return times | {
+        "programs_built": built["programs_built"], "programs_loaded": built["programs_loaded"],
+        "device_growth_bytes": opened.stats()["bytes_now"] - device_before,
+        "rss_growth_kib": (common.rss_mib() - rss_before) * 1024,
+    }  # fmt: skip
+
+
+def child(net: str, args: argparse.Namespace, cache: str | None, runs: int) -> dict[str, Any]:
+    """compile_child() in a fresh process with the kernel cache `cache`, None for the usual one."""
+    options = [__file__, "--child", net, "--device", args.device, "--runs", str(runs)]
+    return json.loads(fresh(*options, cache=cache))
+
+
+def report(results: list[dict[str, Any]], case: str, value: float, unit: str, limit: float | None, **more: Any) -> None:
+    """Prints a figure beside its limit and keeps it as a result."""
+    verdict = "" if limit is None else f"  limit {limit:g} {unit}: {'pass' if value <= limit else 'FAIL'}"
+    print(f"{case:40} {value:10.1f} {unit}{verdict}", flush=True)
+    row = {"case": case, "batch": 1, "precision": "highest", "peer": None, "value": value, "unit": unit, "limit": limit}
+    if unit == "ms":
+        row["clcnn_ms"] = value
+    results.append(row | more)
+
+
+def main() -> int:
+    parser = common.arguments(__doc__)
+    parser.add_argument("--nets", type=common.names, default=["mobilenet_v1", "resnet50"], help="nets to compile")
+    parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
+    parser.add_argument("--repeats", type=int, default=10, help="fresh processes for a minimum (default 10)")
+    parser.add_argument("--runs", type=int, default=1000, help="runs that may not allocate (default 1000)")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        print(json.dumps(compile_child(args.child, 1, args.device, args.runs)))
+        return 0
+    results: list[dict[str, Any]] = []
+    imports = min(float(fresh("-c", IMPORT)) for _ in range(args.repeats))
+    report(results, "import", imports, "ms", IMPORT_LIMIT_MS)
+    for net in args.nets:
+        with tempfile.TemporaryDirectory() as cache:
+            cold = child(net, args, cache, 1)
+            warm = min((child(net, args, cache, 1) for _ in range(args.repeats // 2 or 1)), key=lambda r: r["compile_ms"])
+        report(results, f"{net}:compile_cold", cold["compile_ms"], "ms", None, **cold)
+        report(results, f"{net}:compile_warm", warm["compile_ms"], "ms", WARM_LIMIT_MS.get(net), **warm)
+        report(results, f"{net}:open_and_build_warm", warm["open_ms"] + warm["net_ms"], "ms", None)
+    steady = child(args.nets[0], args, None, args.runs)
+    report(results, f"{args.runs} runs: device memory", steady["device_growth_bytes"], "bytes", 0)
+    report(results, f"{args.runs} runs: resident set", steady["rss_growth_kib"], "KiB", RSS_LIMIT_KIB)
+    common.finish(results, args.json, device=args.device)
+    return int(any(r["limit"] is not None and r["value"] > r["limit"] for r in results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
