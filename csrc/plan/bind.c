@@ -185,6 +185,11 @@ plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err
     pthread_mutex_init(&plan->lock, NULL);
     plan->bp = bp;
     blueprint_retain(bp);
+    plan->counted = blueprint_open(bp);
+    if (!plan->counted) {
+        st = clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
+        goto done;
+    }
     plan->io_copy = clcnn_calloc((size_t)bp->n_outputs + 1, sizeof *plan->io_copy);
     if (!plan->io_copy) {
         st = clcnn_fail_mem(err, sizeof *plan->io_copy);
@@ -208,8 +213,8 @@ plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st;
     const struct blueprint *bp = plan->bp;
-    if (bp->guard && bp->arena_bytes) { /* so that Oclgrind does not take this run's inputs for uninitialised reads */
-        st = queue_fill(plan->queue, plan->arena.mem, 0, 0, bp->arena_bytes, err);
+    if (bp->guard) { /* so that Oclgrind does not take this run's inputs for uninitialised reads */
+        st = plan_paint(plan, plan->queue, NULL, err);
         if (st != CLCNN_OK)
             return st;
     }
@@ -221,6 +226,34 @@ plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
         if (bp->programs[i])
             program_save(bp->dev, bp->programs[i]);
     return st;
+}
+
+static void
+release_weights(struct blueprint *bp)
+{
+    for (int i = 0; i < bp->n_packed; i++) {
+        if (bp->packed[i].weight)
+            weight_release(bp->dev, bp->packed[i].weight);
+        bp->packed[i].weight = NULL;
+    }
+}
+
+/* Starts at one, for the compile that makes the first plan; zero is final. */
+bool
+blueprint_open(struct blueprint *bp)
+{
+    int open = atomic_load(&bp->open);
+    while (open > 0)
+        if (atomic_compare_exchange_weak(&bp->open, &open, open + 1))
+            return true;
+    return false;
+}
+
+void
+blueprint_close(struct blueprint *bp)
+{
+    if (bp && atomic_fetch_sub(&bp->open, 1) == 1)
+        release_weights(bp);
 }
 
 void
@@ -237,11 +270,9 @@ blueprint_release(struct blueprint *bp)
     for (int i = 0; i < bp->n_steps + bp->n_packed && bp->programs; i++)
         if (bp->programs[i])
             program_release(bp->dev, bp->programs[i]);
-    for (int i = 0; i < bp->n_packed; i++) {
-        if (bp->packed[i].weight)
-            weight_release(bp->dev, bp->packed[i].weight);
+    release_weights(bp);
+    for (int i = 0; i < bp->n_packed; i++)
         free(bp->packed[i].setup);
-    }
     for (int i = 0; i < bp->n_steps; i++) {
         free(bp->steps[i]);
         if (bp->defines_text)

@@ -61,6 +61,7 @@ struct io_slot {
 
 struct blueprint {
     atomic_int refs;
+    atomic_int open; /* plans that are not closed: the last one to close gives the weights back */
     struct clcnn_device *dev;
     struct clcnn_graph *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
     struct notes notes;
@@ -87,7 +88,7 @@ struct blueprint {
 struct clcnn_plan {
     struct blueprint *bp;
     pthread_mutex_t lock; /* held from begin to the end of a run */
-    bool closed;
+    bool closed, counted; /* counted: holds the blueprint open */
     struct memory arena;
     struct launch *launches;
     struct queue *queue;
@@ -115,7 +116,7 @@ struct emit {
     enum clcnn_status status; /* first error, kept until the planner looks */
     struct clcnn_err *err;
     struct step sink; /* what emit functions hand out after an error */
-    bool override_used[64];
+    bool *override_used; /* per override: some layer had that name */
 };
 int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset); /* -1: out of memory */
 int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
@@ -135,8 +136,14 @@ enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err
 enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err);
+/* Plans open and close on a blueprint; the weights go with the last one. Open fails once that has happened. */
+bool blueprint_open(struct blueprint *bp);
+void blueprint_close(struct blueprint *bp);
 void blueprint_retain(struct blueprint *bp);
 void blueprint_release(struct blueprint *bp);
+
+/* run.c */
+enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs, struct clcnn_err *err);
 
 /* info.c */
 enum clcnn_status blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err);

@@ -93,15 +93,47 @@ done:
     return st;
 }
 
+static void
+paint_input(unsigned char *image, const struct extent *x, const unsigned char *host)
+{
+    for (size_t i = 0; i < x->rows; i++)
+        memcpy(image + x->offset + i * x->stride, host + i * x->row, x->row);
+}
+
+/* Guarded plans: the pattern everywhere, and the inputs that come from the host (NULL: none), in one write of the whole
+ * arena. Oclgrind takes all of a buffer for uninitialised but what the last write or fill of it has covered. */
+enum clcnn_status
+plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    uint32_t *image = malloc(bp->arena_bytes + 1);
+    if (!image)
+        return clcnn_fail_mem(err, bp->arena_bytes);
+    for (size_t i = 0; i < bp->arena_bytes / sizeof *image; i++)
+        image[i] = GUARD_PATTERN;
+    for (int i = 0; inputs && i < bp->n_inputs; i++) {
+        const struct extent x = extent_of(plan, &bp->inputs[i]);
+        if (inputs[i].host)
+            paint_input((unsigned char *)image, &x, inputs[i].host);
+    }
+    TRY(queue_write(q, plan->arena.mem, 0, image, bp->arena_bytes, err));
+    TRY(queue_finish(q, err));
+done:
+    free(image);
+    return st;
+}
+
 static enum clcnn_status
 send_all(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
-    if (bp->guard && bp->arena_bytes)
-        TRY(queue_fill(q, plan->arena.mem, 0, GUARD_PATTERN, bp->arena_bytes, err));
+    if (bp->guard)
+        TRY(plan_paint(plan, q, inputs, err));
     for (int i = 0; i < bp->n_inputs; i++)
-        TRY(send(plan, q, &bp->inputs[i], &inputs[i], err));
+        if (!bp->guard || inputs[i].buffer)
+            TRY(send(plan, q, &bp->inputs[i], &inputs[i], err));
 done:
     return st;
 }
@@ -209,13 +241,16 @@ drop_memory(struct clcnn_plan *plan)
     const bool stuck = plan->queue && queue_stuck(plan->queue);
     queue_free(plan->queue);
     plan->queue = NULL;
-    if (stuck) /* the device may still use the rest: leaking it is the only safe choice */
+    if (stuck) /* the device may still use the rest, weights too: leaking it is the only safe choice */
         return;
     for (int i = 0; plan->launches && i < plan->bp->n_steps; i++)
         launch_release(&plan->launches[i], plan->bp->dev);
     free(plan->launches);
     plan->launches = NULL;
     memory_release(&plan->arena, plan->bp->dev);
+    if (plan->counted)
+        blueprint_close(plan->bp);
+    plan->counted = false;
 }
 
 void
@@ -236,7 +271,8 @@ clcnn_plan_free(struct clcnn_plan *plan)
     if (!plan)
         return;
     clcnn_plan_close(plan);
-    blueprint_release(plan->bp);
+    if (!plan->counted) /* a stuck plan keeps its share of the weights for ever */
+        blueprint_release(plan->bp);
     pthread_mutex_destroy(&plan->lock);
     free(plan->io_copy);
     free(plan);

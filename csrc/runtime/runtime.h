@@ -167,8 +167,6 @@ enum clcnn_status queue_write(struct queue *q, cl_mem dst, size_t offset, const 
 enum clcnn_status queue_read(struct queue *q, cl_mem src, size_t offset, void *dst, size_t bytes, struct clcnn_err *err);
 enum clcnn_status queue_copy(struct queue *q, cl_mem src, size_t src_offset, cl_mem dst, size_t dst_offset, size_t bytes,
                              struct clcnn_err *err);
-enum clcnn_status queue_fill(struct queue *q, cl_mem dst, size_t offset, uint32_t pattern, size_t bytes,
-                             struct clcnn_err *err);
 /* Batch items that are not dense: rows of `row_bytes`, `dst_stride`/`src_stride` bytes apart (clEnqueue*BufferRect). */
 enum clcnn_status queue_write_rows(struct queue *q, cl_mem dst, size_t offset, size_t dst_stride, const void *src,
                                    size_t row_bytes, size_t rows, struct clcnn_err *err);

@@ -36,18 +36,6 @@ done:
     return st;
 }
 
-enum clcnn_status queue_fill(struct queue *q, cl_mem dst, size_t offset, uint32_t pattern, size_t bytes,
-                             struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-
-    if (bytes > 0)
-        CL_TRY(q->dev->api, clEnqueueFillBuffer, q->cl, dst, &pattern, sizeof pattern, offset, bytes, 0, NULL,
-               NULL);
-done:
-    return st;
-}
-
 enum clcnn_status queue_write_rows(struct queue *q, cl_mem dst, size_t offset, size_t dst_stride,
                                    const void *src, size_t row_bytes, size_t rows, struct clcnn_err *err)
 {
