@@ -110,7 +110,7 @@ done:
 static enum clcnn_status
 check_overrides(const struct emit *e, const struct clcnn_graph *original, struct clcnn_err *err)
 {
-    for (int i = 0; i < e->options->override_count && i < COUNT_OF(e->override_used); i++) {
+    for (int i = 0; i < e->options->override_count; i++) {
         const char *layer = e->options->overrides[i].layer;
         if (e->override_used[i])
             continue;
@@ -131,14 +131,15 @@ emit_layers(struct blueprint *bp, const struct placement *pl, const struct clcnn
 {
     enum clcnn_status st = CLCNN_OK;
     struct emit e = {.bp = bp, .options = options, .err = err};
-    if (options->override_count > COUNT_OF(e.override_used))
-        return clcnn_fail(err, CLCNN_E_VALUE, "%d algorithm overrides; at most %d are taken", options->override_count,
-                          COUNT_OF(e.override_used));
+    e.override_used = clcnn_calloc((size_t)options->override_count + 1, sizeof *e.override_used);
+    if (!e.override_used)
+        return clcnn_fail_mem(err, (size_t)options->override_count);
     for (int i = 0; i < bp->graph->n_nodes; i++)
         if (!bp->graph->nodes[i].dead && !pl->skip[i])
             TRY(emit_node(&e, pl, i));
     TRY(check_overrides(&e, original, err));
 done:
+    free(e.override_used);
     return st;
 }
 
@@ -211,9 +212,9 @@ check_memory(const struct blueprint *bp, const struct clcnn_plan_options *option
     const uint64_t need = bp->stats.arena_bytes + bp->stats.weights_bytes;
     if (options->memory_limit && need > options->memory_limit)
         return clcnn_fail(err, CLCNN_E_DEVICE_MEM,
-                          "the plan needs %.1f MiB (arena %.1f + weights %.1f), more than memory_limit %.1f MiB",
-                          need / 1048576.0, bp->stats.arena_bytes / 1048576.0, bp->stats.weights_bytes / 1048576.0,
-                          options->memory_limit / 1048576.0);
+                          "the plan needs %.1f KiB (arena %.1f + weights %.1f), more than memory_limit %.1f KiB",
+                          need / 1024.0, bp->stats.arena_bytes / 1024.0, bp->stats.weights_bytes / 1024.0,
+                          options->memory_limit / 1024.0);
     return CLCNN_OK;
 }
 
@@ -264,6 +265,7 @@ clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev, const stru
     if (!bp)
         return clcnn_fail_mem(err, sizeof *bp);
     atomic_init(&bp->refs, 1);
+    atomic_init(&bp->open, 1);
     bp->dev = dev;
     bp->guard = options->guard;
     const double start = now_ms();
@@ -284,6 +286,7 @@ clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev, const stru
     plan = NULL;
 done:
     clcnn_plan_free(plan);
-    blueprint_release(bp); /* the plan holds its own reference */
+    blueprint_close(bp); /* the plan holds its own share */
+    blueprint_release(bp);
     return st;
 }

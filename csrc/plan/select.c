@@ -102,8 +102,7 @@ select_algo(const struct algo_def **out, const struct problem *p, struct emit *e
     /* an override that names one of the parts of a merged layer has been followed when the layer itself was chosen */
     const int override = l->sub ? -1 : override_of(e, p->layer);
     if (override >= 0) {
-        if (override < COUNT_OF(e->override_used))
-            e->override_used[override] = true;
+        e->override_used[override] = true;
         TRY(forced(&pick, p, l, e->options->overrides[override].algo, err));
         l->candidates[pick].verdict = "chosen by override";
     } else {
