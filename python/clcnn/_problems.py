@@ -82,8 +82,8 @@ def conv(
 
 def conv_transpose(x: Array, w: Array, b: Array, stride: int) -> Array:
     """Transposed convolution whose windows do not overlap (kernel = stride), in two dimensions."""
-    y = np.einsum("nchw,ckij->nkhiwj", x, w)
-    return y.reshape(*y.shape[:2], x.shape[2] * stride, -1) + b.reshape(-1, 1, 1)
+    y: Array = np.einsum("nchw,ckij->nkhiwj", x, w)
+    return np.asarray(y.reshape(*y.shape[:2], x.shape[2] * stride, -1) + b.reshape(-1, 1, 1))
 
 
 def pool(combine: Callable[..., Array], k: int) -> Callable[[Array], Array]:

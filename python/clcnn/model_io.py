@@ -106,6 +106,7 @@ def output_names(record: Record, taken: set[str]) -> list[str]:
 
 
 def describe_node(record: Record, names: Mapping[int, str], graph: Graph) -> dict[str, Any]:
+    """The JSON row of a node."""
     attrs = {key: plain(value) for key, value in record.attrs.items()}
     if record.op in BATCH_FREE and attrs.get("shape"):
         source = graph.shape(record.inputs[0] or 0)
@@ -252,13 +253,14 @@ def parse(text: Any, what: str) -> Any:
 
 
 def require(holds: bool, message: str) -> None:
+    """Raises ModelFileError with this message where a rule does not hold."""
     if not holds:
         raise ModelFileError(message)
 
 
-def rows_of(document: Any, key: str, fields: Mapping[str, type]) -> list[dict[str, Any]]:
+def rows_of(document: dict[str, Any], key: str, fields: Mapping[str, type]) -> list[dict[str, Any]]:
     """The list under `key`: objects with exactly these fields, of these types."""
-    rows = document.get(key) if isinstance(document, dict) else None
+    rows: Any = document.get(key)
     require(isinstance(rows, list), f"graph: {key!r} must be a list")
     for at, row in enumerate(rows):
         require(isinstance(row, dict), f"{key}[{at}]: must be an object, got {shown(row)}")
@@ -269,7 +271,7 @@ def rows_of(document: Any, key: str, fields: Mapping[str, type]) -> list[dict[st
                 isinstance(row[field], kind),
                 f"{label}: {field!r} must be a {kind.__name__}, got {shown(row[field])}",
             )
-    return rows
+    return list(rows)
 
 
 def checked_document(document: Any) -> dict[str, Any]:

@@ -30,6 +30,7 @@ def top_bars(predictions: Sequence[Prediction], image: np.ndarray | None = None,
     """Horizontal bars of probabilities, likeliest on top; beside them the photo, uint8 [H, W, 3], when
     given."""
     columns = 1 if image is None else 2
+    figure: Figure
     figure, axes = pyplot().subplots(
         1, columns, squeeze=False, figsize=(5 * columns, 0.5 * len(predictions) + 1.5)
     )
@@ -65,6 +66,7 @@ def feature_maps(maps: np.ndarray, limit: int = 16, title: str = "") -> Figure:
     shown = array[:limit]
     columns = math.ceil(math.sqrt(len(shown)))
     rows = math.ceil(len(shown) / columns)
+    figure: Figure
     figure, axes = pyplot().subplots(rows, columns, squeeze=False, figsize=(1.5 * columns, 1.5 * rows))
     for axis in axes.flat:
         axis.set_axis_off()
