@@ -1,6 +1,6 @@
 /* adaptive_pool_ref.cl: max and average over torch's adaptive bins.
  *
- *   y[n][c][o] = max or mean of x[n][c][floor(o * in / out) .. ceil((o + 1) * in / out) - 1] in every dimension
+ *   y[n][c][o] = max or mean of x[n][c][floor(o * in / out) .. ceil((o + 1) * in / out) - 1], in each dimension
  *
  * Layouts: N,C,(D,)(H,)W with batch strides. A row is one (n, c, d, h) of the output. NaN wins a max.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.

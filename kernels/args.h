@@ -89,10 +89,12 @@ struct softmax_args {
     i32 length;
 };
 
-/* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop. */
+/* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop. Its
+ * `parts` parts of up to `chunk` elements are rows of their own, with results side by side in y. */
 struct reduce_args {
     i64 x[8], y[8];
     i64 rows, pieces, outer; /* outer: product of the reduced dimensions but the last */
+    i64 parts, chunk;
     i32 size[8];
     i32 rank, kept;
     f32 divisor;

@@ -2,8 +2,8 @@
  *
  *   y = act( (x - mean[c]) * (weight[c] / sqrt(var[c] + eps)) + bias[c] + add )
  *
- * Layouts: rows of `inner` contiguous elements: the planes of an N,C,spatial tensor (one channel a row), or the rows of
- * a matrix (one channel a column); struct channel_args.
+ * Layouts: rows of `inner` contiguous elements: the planes of an N,C,spatial tensor (one channel a row),
+ * or the rows of a matrix (one channel a column); struct channel_args.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
  * Defines: EPI_ADD, EPI_ACT (epilogue.clh; EPI_BIAS stays 0), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "clcnn.clh"
@@ -31,15 +31,18 @@ void FN(body)(ulong group, SRC x, SRC weight, SRC bias, SRC mean, SRC var, SRC a
             FOR_COLUMNS(i, first, a->inner)
                 yr[i] = EPILOGUE(fma(xr[i] - centre, scale, shift), bias, c, ar, i, a);
         } else {
-            FOR_COLUMNS(i, first, a->inner)
-                yr[i] = EPILOGUE(fma(xr[i] - mean[i], weight[i] / sqrt(var[i] + a->eps), bias[i]), bias, i, ar, i, a);
+            FOR_COLUMNS(i, first, a->inner) {
+                const float scale = weight[i] / sqrt(var[i] + a->eps);
+                yr[i] = EPILOGUE(fma(xr[i] - mean[i], scale, bias[i]), bias, i, ar, i, a);
+            }
         }
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC mean, ulong mean_off,
-                SRC var, ulong var_off, SRC add, ulong add_off, DST y, ulong y_off, const struct channel_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC mean,
+                ulong mean_off, SRC var, ulong var_off, SRC add, ulong add_off, DST y, ulong y_off,
+                const struct channel_args a)
 {
-    FN(body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, mean + mean_off, var + var_off, add + add_off,
-             y + y_off, &a);
+    FN(body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, mean + mean_off, var + var_off,
+             add + add_off, y + y_off, &a);
 }

@@ -4,8 +4,8 @@
  *
  * Layouts: any strides; the host merges dimensions, so equal dense shapes are one row.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: OP (required: a name from binary.clh), STEP0, STEP1, STEP2 (strided.clh: a, b, y), WG, LANES, ELEMS, RUNS,
- * INDEX (rows.clh). */
+ * Defines: OP (required: a name from binary.clh), STEP0, STEP1, STEP2 (strided.clh: a, b, y), WG, LANES,
+ * ELEMS, RUNS, INDEX (rows.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "binary.clh"

@@ -1,5 +1,5 @@
-/* copy_strided.cl: y[i] = x[i] where both have the same sizes and each its own strides (0 repeats, negative reverses):
- * slice, concat, split, transpose, expand, and reshapes that cannot share memory.
+/* copy_strided.cl: y[i] = x[i] where both have the same sizes and each its own strides (0 repeats,
+ * negative reverses): slice, concat, split, transpose, expand, and reshapes that cannot share memory.
  *
  * Layouts: any strides of up to 8 dimensions, merged by the host.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.

@@ -1,7 +1,8 @@
 /* epilogue_pass.cl: y = act(y + bias[channel] + add) in place, after a producer that cannot do it itself.
  *
- * Layouts: rows of `inner` contiguous elements: the planes of an N,C,spatial tensor (one bias a row), or the rows of a
- * matrix (one bias a column); struct channel_args. add has y's shape and a batch stride of its own.
+ * Layouts: rows of `inner` contiguous elements: the planes of an N,C,spatial tensor (one bias a row), or
+ * the rows of a matrix (one bias a column); struct channel_args. add has y's shape and a batch stride of
+ * its own.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
  * Defines: EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "clcnn.clh"
@@ -32,7 +33,8 @@ void FN(body)(ulong group, SRC bias, SRC add, DST y, const struct channel_args *
     }
 }
 
-KERNEL FN(main)(SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off, const struct channel_args a)
+KERNEL FN(main)(SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
+                const struct channel_args a)
 {
     FN(body)(GROUP, bias + bias_off, add + add_off, y + y_off, &a);
 }

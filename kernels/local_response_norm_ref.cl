@@ -1,6 +1,6 @@
 /* local_response_norm_ref.cl: normalisation across neighbouring channels, as torch defines it.
  *
- *   y[c] = x[c] / (k + alpha/size * sum of x[j]^2 for j = c - size/2 .. c + (size-1)/2, inside the channels)^beta
+ *   y[c] = x[c] / (k + alpha/size * sum of x[j]^2)^beta, j = c - size/2 .. c + (size-1)/2 where that is a channel
  *
  * Layouts: N,C,spatial with batch strides; a row is one (n, c).
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.

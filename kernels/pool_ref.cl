@@ -1,13 +1,14 @@
 /* pool_ref.cl: max and average pooling over windows.
  *
- *   y[n][c][o] = max or mean over t of x[n][c][o * stride - pad + t * dil], taps outside of the input left out
+ *   y[n][c][o] = max or mean over t of x[n][c][o * stride - pad + t * dil], taps outside left out
  *
- * The mean divides by the taps inside the input, or with include_pad by those inside the padded input. NaN wins a max.
+ * The mean divides by the taps inside the input, or with include_pad by those inside the padded input. NaN
+ * wins a max.
  * Layouts: N,C,(D,)(H,)W with batch strides. A row is one (n, c, d, h) of the output.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: AVG (0: max, 1: average), VECTOR (1: a work-item computes 16 columns at once, what a CPU likes; needs RUNS; 0:
- * one after the other), STRIDE_W (the width's stride when that is 1 or 2, else 0), WG, LANES, ELEMS, RUNS, INDEX
- * (rows.clh). */
+ * Defines: AVG (0: max, 1: average), VECTOR (1: a work-item computes 16 columns at once, what a CPU likes;
+ * needs RUNS; 0: one after the other), STRIDE_W (the width's stride when that is 1 or 2, else 0), WG,
+ * LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "rows.clh"
@@ -47,8 +48,8 @@ int2 FN(taps)(int from, int dil, int ker, int low, int high)
     return (int2)(first, max(first, past));
 }
 
-/* Input columns at, at + stride, ... of the row that begins at element `row` of an item of `size`; what is not `inside`
- * may be anything. Vectors are read whole, beyond the row but never beyond the item. */
+/* Input columns at, at + stride, ... of the row that begins at element `row` of an item of `size`; what is
+ * not `inside` may be anything. Vectors are read whole, beyond the row but never beyond the item. */
 FV FN(columns)(SRC xn, long row, int at, IV inside, long size, int stride)
 {
     const long i = row + at;
@@ -58,7 +59,8 @@ FV FN(columns)(SRC xn, long row, int at, IV inside, long size, int stride)
         if (STRIDE_W == 1)
             return a;
         const float16 b = vload16(0, xn + i + 16);
-        return (float16)(a.s0, a.s2, a.s4, a.s6, a.s8, a.sa, a.sc, a.se, b.s0, b.s2, b.s4, b.s6, b.s8, b.sa, b.sc, b.se);
+        return (float16)(a.s0, a.s2, a.s4, a.s6, a.s8, a.sa, a.sc, a.se, /* not .even: Oclgrind loses track */
+                         b.s0, b.s2, b.s4, b.s6, b.s8, b.sa, b.sc, b.se);
     }
     float v[16];
     int in[16];

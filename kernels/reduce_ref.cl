@@ -2,6 +2,8 @@
  *
  * rows:     the innermost dimension is reduced; LANES work-items an output
  * columns:  it is kept; a work-item has some columns of it and walks over the reduced dimensions
+ * Long reductions to few outputs take two launches: parts of the last reduced dimension first, then the
+ * parts' results.
  * Layouts: any strides; struct reduce_args, with the kept dimensions first. NaN wins maximum and minimum.
  * Work-group: rows: WG / LANES outputs; columns: rows and pieces as in rows.clh. Local memory: WG floats.
  * Defines: RED (required: red_sum, red_max, red_min), WG, LANES (reduce.clh, rows.clh), ELEMS, RUNS, INDEX
@@ -50,20 +52,24 @@ long2 FN(kept_offset)(INDEX row, int dims, const struct reduce_args *a)
 void FN(rows_body)(ulong group, SRC x, DST y, const struct reduce_args *a, local float4 *scratch)
 {
     const long row = (long)group * (WG / LANES) + LANE / LANES;
-    const long2 at = FN(kept_offset)((INDEX)row, a->kept, a);
+    const INDEX out = (INDEX)row / (INDEX)a->parts;
+    const long part = row - out * (INDEX)a->parts;
+    const int last = a->rank - 1;
+    const long2 at = FN(kept_offset)(out, a->kept, a);
+    const long begin = part * a->chunk, length = min(a->chunk, a->size[last] - begin);
+    SRC xr = x + at.x + begin * a->x[last];
     float all = RED_INIT(RED);
     for (long block = 0; row < a->rows && block < a->outer; block += RED_BLOCK) {
-        float part = RED_INIT(RED);
+        float some = RED_INIT(RED);
         for (long o = block; o < min(a->outer, block + RED_BLOCK); o++) {
-            const float v = FN(part)(x + at.x + FN(reduced_offset)(o, a), a->size[a->rank - 1], a->x[a->rank - 1],
-                                     LANE % LANES);
-            part = RED(part, v);
+            const float v = FN(part)(xr + FN(reduced_offset)(o, a), length, a->x[last], LANE % LANES);
+            some = RED(some, v);
         }
-        all = RED(all, part);
+        all = RED(all, some);
     }
     all = FN(share)(all, (local float *)scratch);
     if (row < a->rows && LANE % LANES == 0)
-        y[at.y] = all / a->divisor;
+        y[at.y + part] = all / a->divisor;
 }
 
 void FN(columns_body)(ulong group, SRC x, DST y, const struct reduce_args *a)
@@ -72,25 +78,28 @@ void FN(columns_body)(ulong group, SRC x, DST y, const struct reduce_args *a)
     if (row < (INDEX)a->rows) {
         const int column = a->kept - 1, last = a->rank - 1;
         const long first = FIRST_COLUMN(group, a->pieces), inner = a->size[column];
-        const long2 at = FN(kept_offset)(row, column, a);
-        float all[ELEMS], part[ELEMS];
+        const INDEX out = row / (INDEX)a->parts;
+        const long part = row - out * (INDEX)a->parts;
+        const long2 at = FN(kept_offset)(out, column, a);
+        const long begin = part * a->chunk, end = min(begin + a->chunk, (long)a->size[last]);
+        float all[ELEMS], some[ELEMS];
         for (int e = 0; e < ELEMS; e++)
             all[e] = RED_INIT(RED);
         for (long o = 0; o < a->outer; o++) {
             SRC xo = x + at.x + FN(reduced_offset)(o, a);
-            for (long block = 0; block < a->size[last]; block += RED_BLOCK) {
+            for (long block = begin; block < end; block += RED_BLOCK) {
                 for (int e = 0; e < ELEMS; e++)
-                    part[e] = RED_INIT(RED);
-                for (long l = block; l < min((long)a->size[last], block + RED_BLOCK); l++) {
+                    some[e] = RED_INIT(RED);
+                for (long l = block; l < min(end, block + RED_BLOCK); l++) {
                     SRC xl = xo + l * a->x[last];
                     FOR_COLUMNS(i, first, inner)
-                        part[SLOT_OF(i, first)] = RED(part[SLOT_OF(i, first)], xl[i]);
+                        some[SLOT_OF(i, first)] = RED(some[SLOT_OF(i, first)], xl[i]);
                 }
                 for (int e = 0; e < ELEMS; e++)
-                    all[e] = RED(all[e], part[e]);
+                    all[e] = RED(all[e], some[e]);
             }
         }
-        DST yr = y + at.y;
+        DST yr = y + at.y + part;
         FOR_COLUMNS(i, first, inner)
             yr[i * a->y[column]] = all[SLOT_OF(i, first)] / a->divisor;
     }

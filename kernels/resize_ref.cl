@@ -1,13 +1,13 @@
 /* resize_ref.cl: resampling of 1 to 3 spatial dimensions, nearest or (multi)linear.
  *
- * Output index i of a dimension reads at (i * mul + add) / div, exact in integers: the host has put the coordinate rule
- * and the rounding of `nearest` into the three numbers. Linear clamps the coordinate to the input, and takes
- * x[low] * (1 - part) + x[low + 1] * part in each dimension.
- * Layouts: N,C,(D,)(H,)W with batch strides; a row is one (n, d, h) of the output for `block` channels, which share what
- * is worked out for its columns.
+ * Output index i of a dimension reads at (i * mul + add) / div, exact in integers: the host has put the
+ * coordinate rule and the rounding of `nearest` into the three numbers. Linear clamps the coordinate to
+ * the input, and takes x[low] * (1 - part) + x[low + 1] * part in each dimension.
+ * Layouts: N,C,(D,)(H,)W with batch strides; a row is one (n, d, h) of the output for `block` channels,
+ * which share what is worked out for its columns.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: LINEAR (0: nearest, 1: linear), DIMS (spatial dimensions, 1 to 3; default 3), WG, LANES, ELEMS, RUNS, INDEX
- * (rows.clh). */
+ * Defines: LINEAR (0: nearest, 1: linear), DIMS (spatial dimensions, 1 to 3; default 3), COORD (int where
+ * every i * mul + add fits, else long), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "rows.clh"
@@ -17,6 +17,9 @@
 #endif
 #ifndef LINEAR
 #define LINEAR 0
+#endif
+#ifndef COORD
+#define COORD long
 #endif
 #ifndef DIMS
 #define DIMS 3
@@ -30,14 +33,14 @@ struct FN(tap) {
 
 struct FN(tap) FN(tap_of)(long i, int d, const struct resize_args *a)
 {
-    const long at = i * a->mul[d] + a->add[d], last = a->in[d] - 1;
-    const long inside = at < 0 ? 0 : at;
-    const long low = min(inside / a->div[d], last);
+    const COORD div = (COORD)a->div[d], last = a->in[d] - 1;
+    const COORD at = (COORD)i * (COORD)a->mul[d] + (COORD)a->add[d];
+    const COORD inside = at < 0 ? 0 : at, low = min(inside / div, last);
     struct FN(tap) t;
     t.low = (int)low;
 #if LINEAR
-    t.high = (int)min(low + 1, last);
-    t.part = low == last ? 0.0f : (float)(inside - low * a->div[d]) / (float)a->div[d];
+    t.high = (int)min((COORD)(low + 1), last);
+    t.part = low == last ? 0.0f : (float)(inside - low * div) / (float)div;
 #else
     t.high = t.low;
     t.part = 0.0f;
@@ -46,8 +49,8 @@ struct FN(tap) FN(tap_of)(long i, int d, const struct resize_args *a)
 }
 
 /* Columns of this work-item in one channel: from rows 0 to 3 of x (low and high of h, then of d) to row y. */
-void FN(columns)(SRC x, const long *row, const float *part, const int *low, const int *high, const float *part_w,
-                 long first, DST y, int width)
+void FN(columns)(SRC x, const long *row, const float *part, const int *low, const int *high,
+                 const float *part_w, long first, DST y, int width)
 {
     SRC x0 = x + row[0];
     SRC x1 = x + row[1];
@@ -84,8 +87,9 @@ void FN(body)(ulong group, SRC x, DST y, const struct resize_args *a)
         TAKE_DIGIT(block, rest, blocks);
         const long n = rest, plane = (long)a->in[1] * a->in[2];
         const struct FN(tap) d = FN(tap_of)(od, 0, a), h = FN(tap_of)(oh, 1, a);
-        const long from[4] = {d.low * plane + (long)h.low * a->in[2], d.low * plane + (long)h.high * a->in[2],
-                              d.high * plane + (long)h.low * a->in[2], d.high * plane + (long)h.high * a->in[2]};
+        const long h_low = (long)h.low * a->in[2], h_high = (long)h.high * a->in[2];
+        const long from[4] = {d.low * plane + h_low, d.low * plane + h_high, d.high * plane + h_low,
+                              d.high * plane + h_high};
         const float part[2] = {h.part, d.part};
         int low[ELEMS], high[ELEMS];
         float part_w[ELEMS];
@@ -96,9 +100,11 @@ void FN(body)(ulong group, SRC x, DST y, const struct resize_args *a)
             part_w[SLOT_OF(i, first)] = w.part;
         }
         const int past = min(a->c, ((int)block + 1) * a->block);
-        for (int c = (int)block * a->block; c < past; c++)
+        for (int c = (int)block * a->block; c < past; c++) {
+            const long y_row = (((long)c * a->out[0] + od) * a->out[1] + oh) * a->out[2];
             FN(columns)(x + n * a->x_n + c * a->in[0] * plane, from, part, low, high, part_w, first,
-                        y + n * a->y_n + (((long)c * a->out[0] + od) * a->out[1] + oh) * a->out[2], a->out[2]);
+                        y + n * a->y_n + y_row, a->out[2]);
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 /* softmax_ref.cl: softmax and log_softmax along one dimension, safe for large values.
  *
- *   m = max_l x[l];  y[l] = exp(x[l] - m) / sum_j exp(x[j] - m),  or  y[l] = x[l] - m - log(sum_j exp(x[j] - m))
+ *   m = max_l x[l], s = sum_l exp(x[l] - m);  y[l] = exp(x[l] - m) / s  or  y[l] = x[l] - m - log(s)
  *
  * rows:     the dimension is contiguous; LANES work-items a row (n, m)
  * columns:  it is not; a row is one (n, m), a work-item has columns i of it and walks along the dimension
  * Layouts: x and y are (n, m, l, i) with batch strides; struct softmax_args.
  * Work-group: rows: WG / LANES rows; columns: rows and pieces as in rows.clh. Local memory: WG floats.
- * Defines: LOG (0: softmax, 1: log_softmax), WG, LANES (reduce.clh, rows.clh), ELEMS, RUNS, INDEX (rows.clh). */
+ * Defines: LOG (0: softmax, 1: log_softmax), WG, LANES (reduce.clh, rows.clh), ELEMS, RUNS, INDEX
+ * (rows.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "rows.clh"
@@ -93,9 +94,9 @@ void FN(columns_body)(ulong group, SRC x, DST y, const struct softmax_args *a)
             top[e] = -INFINITY;
             sum[e] = 0.0f;
         }
-        for (int l = 0; l < a->length; l++)
+        for (int l = 0; l < a->length; l++) /* fmax drops NaN, which the exponentials then show */
             FOR_COLUMNS(i, first, a->inner)
-                top[SLOT_OF(i, first)] = fmax(top[SLOT_OF(i, first)], xr[l * a->x_step + i]); /* NaN: exp shows it */
+                top[SLOT_OF(i, first)] = fmax(top[SLOT_OF(i, first)], xr[l * a->x_step + i]);
         for (int block = 0; block < a->length; block += RED_BLOCK) {
             for (int e = 0; e < ELEMS; e++)
                 part[e] = 0.0f;

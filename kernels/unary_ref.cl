@@ -1,6 +1,7 @@
 /* unary_ref.cl: y = OP(x, p0, p1) element by element.
  *
- * Layouts: x and y are `rows` items of `inner` contiguous elements, x_n and y_n apart (one row when both are dense).
+ * Layouts: x and y are `rows` items of `inner` contiguous elements, x_n and y_n apart (one row when both
+ * are dense).
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
  * Defines: OP (required: a name from activation.clh), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "clcnn.clh"

@@ -1,20 +1,21 @@
 /* adaptive_pool_global: adaptive pooling to a single value a channel; see kernels/adaptive_pool_global.cl. */
 #include "algos/rows.h"
 
-static bool
-applicable(const struct problem *p, struct why *why)
+static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, shape_count_from(&p->out[0].shape, 2) == 1, "output_size must be 1 in every dimension");
     return true;
 }
 
-static void
-emit_pool(const struct problem *p, struct emit *e, bool average)
+static void emit_pool(const struct problem *p, struct emit *e, bool average)
 {
     const struct operand *x = &p->in[0], *y = &p->out[0];
     struct global_pool_args a = {
-        .rows = (int64_t)x->shape.dim[0] * x->shape.dim[1], .length = shape_count_from(&x->shape, 2),
-        .x_n = x->batch_stride, .y_n = y->batch_stride, .c = x->shape.dim[1],
+        .rows = (int64_t)x->shape.dim[0] * x->shape.dim[1],
+        .length = shape_count_from(&x->shape, 2),
+        .x_n = x->batch_stride,
+        .y_n = y->batch_stride,
+        .c = x->shape.dim[1],
     };
     a.divisor = average ? (float)a.length : 1.0f;
     struct step *s = lanes_step(e, p, "adaptive_pool_global", "main", a.rows, a.length);
@@ -25,14 +26,12 @@ emit_pool(const struct problem *p, struct emit *e, bool average)
     rows_cost(s, p, (double)shape_count(&x->shape));
 }
 
-static void
-emit_max(const struct problem *p, struct emit *e)
+static void emit_max(const struct problem *p, struct emit *e)
 {
     emit_pool(p, e, false);
 }
 
-static void
-emit_avg(const struct problem *p, struct emit *e)
+static void emit_avg(const struct problem *p, struct emit *e)
 {
     emit_pool(p, e, true);
 }

@@ -1,13 +1,16 @@
 /* adaptive_pool_ref: max and average over torch's adaptive bins; see kernels/adaptive_pool_ref.cl. */
 #include "algos/rows.h"
 
-static void
-emit_pool(const struct problem *p, struct emit *e, bool average)
+static void emit_pool(const struct problem *p, struct emit *e, bool average)
 {
     const struct operand *x = &p->in[0], *y = &p->out[0];
     const int dims = x->shape.rank - 2;
     struct adaptive_args a = {
-        .x_n = x->batch_stride, .y_n = y->batch_stride, .c = x->shape.dim[1], .in = {1, 1, 1}, .out = {1, 1, 1},
+        .x_n = x->batch_stride,
+        .y_n = y->batch_stride,
+        .c = x->shape.dim[1],
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
     };
     for (int i = 0; i < dims; i++) {
         a.in[3 - dims + i] = x->shape.dim[2 + i];
@@ -22,14 +25,12 @@ emit_pool(const struct problem *p, struct emit *e, bool average)
     rows_cost(s, p, (double)shape_count(&x->shape));
 }
 
-static void
-emit_max(const struct problem *p, struct emit *e)
+static void emit_max(const struct problem *p, struct emit *e)
 {
     emit_pool(p, e, false);
 }
 
-static void
-emit_avg(const struct problem *p, struct emit *e)
+static void emit_avg(const struct problem *p, struct emit *e)
 {
     emit_pool(p, e, true);
 }

@@ -1,8 +1,7 @@
 /* batch_norm_ref: normalisation by running statistics; see kernels/batch_norm_ref.cl. */
 #include "algos/rows.h"
 
-static void
-emit(const struct problem *p, struct emit *e)
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct norm_attrs *attrs = p->attrs;
     struct channel_args a = channel_args_of(p, 1);

@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-static void
-emit_with(const struct problem *p, struct emit *e, struct strided_args *a, const char *identifier)
+static void emit_with(const struct problem *p, struct emit *e, struct strided_args *a, const char *identifier)
 {
     const struct operand *y = &p->out[0];
     a->rank = y->shape.rank;
@@ -19,8 +18,7 @@ emit_with(const struct problem *p, struct emit *e, struct strided_args *a, const
     rows_cost(s, p, 0);
 }
 
-static void
-emit_binary(const struct problem *p, struct emit *e)
+static void emit_binary(const struct problem *p, struct emit *e)
 {
     struct strided_args a = {0};
     operand_broadcast(&p->in[0], &p->out[0].shape, a.stride[0]);
@@ -29,8 +27,7 @@ emit_binary(const struct problem *p, struct emit *e)
 }
 
 /* A slope of rank 1 belongs to dimension 1 of x. */
-static void
-emit_prelu(const struct problem *p, struct emit *e)
+static void emit_prelu(const struct problem *p, struct emit *e)
 {
     const struct operand *x = &p->in[0], *slope = &p->in[1];
     struct strided_args a = {0};

@@ -1,5 +1,5 @@
-/* copy_strided: the operators that move elements without changing them, each as one or more strided copies; see
- * kernels/copy_strided.cl. */
+/* copy_strided: the operators that move elements without changing them, each as one or more strided
+ * copies; see kernels/copy_strided.cl. */
 #include "algos/rows.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@ struct end {
     int64_t offset; /* elements from the slot's first */
 };
 
-static void
-emit_copy(const struct problem *p, struct emit *e, struct end from, struct end to, struct strided_args *a)
+static void emit_copy(const struct problem *p, struct emit *e, struct end from, struct end to,
+                      struct strided_args *a)
 {
     struct step *s = strided_step(e, p, "copy_strided", a, 2);
     step_read_at(s, from.slot, from.offset);
@@ -23,15 +23,13 @@ emit_copy(const struct problem *p, struct emit *e, struct end from, struct end t
     step_cost(s, 0, 2 * elements * sizeof(float));
 }
 
-static void
-set_sizes(struct strided_args *a, const struct clcnn_shape *shape)
+static void set_sizes(struct strided_args *a, const struct clcnn_shape *shape)
 {
     a->rank = shape->rank;
     memcpy(a->size, shape->dim, sizeof a->size);
 }
 
-static void
-emit_concat(const struct problem *p, struct emit *e)
+static void emit_concat(const struct problem *p, struct emit *e)
 {
     const struct dim_attrs *attrs = p->attrs;
     int64_t at = 0, whole[CLCNN_MAX_RANK];
@@ -43,13 +41,13 @@ emit_concat(const struct problem *p, struct emit *e)
         operand_strides(x, a.stride[0]);
         memcpy(a.stride[1], whole, sizeof a.stride[1]);
         if (!x->in_place)
-            emit_copy(p, e, (struct end){x->slot, 0}, (struct end){p->out[0].slot, at * whole[attrs->dim]}, &a);
+            emit_copy(p, e, (struct end){x->slot, 0}, (struct end){p->out[0].slot, at * whole[attrs->dim]},
+                      &a);
         at += x->shape.dim[attrs->dim];
     }
 }
 
-static void
-emit_split(const struct problem *p, struct emit *e)
+static void emit_split(const struct problem *p, struct emit *e)
 {
     const struct split_attrs *attrs = p->attrs;
     int64_t at = 0, whole[CLCNN_MAX_RANK];
@@ -65,8 +63,7 @@ emit_split(const struct problem *p, struct emit *e)
     }
 }
 
-static void
-emit_slice(const struct problem *p, struct emit *e)
+static void emit_slice(const struct problem *p, struct emit *e)
 {
     const struct slice_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
@@ -82,8 +79,7 @@ emit_slice(const struct problem *p, struct emit *e)
     emit_copy(p, e, (struct end){x->slot, offset}, (struct end){y->slot, 0}, &a);
 }
 
-static void
-emit_transpose(const struct problem *p, struct emit *e)
+static void emit_transpose(const struct problem *p, struct emit *e)
 {
     const struct axes_attrs *attrs = p->attrs;
     int64_t from[CLCNN_MAX_RANK];
@@ -96,8 +92,7 @@ emit_transpose(const struct problem *p, struct emit *e)
     emit_copy(p, e, (struct end){p->in[0].slot, 0}, (struct end){p->out[0].slot, 0}, &a);
 }
 
-static void
-emit_expand(const struct problem *p, struct emit *e)
+static void emit_expand(const struct problem *p, struct emit *e)
 {
     struct strided_args a = {0};
     set_sizes(&a, &p->out[0].shape);
@@ -107,8 +102,8 @@ emit_expand(const struct problem *p, struct emit *e)
 }
 
 /* Copies items of x to items of y, where one size divides the other. */
-static void
-emit_items(const struct problem *p, struct emit *e, int from, struct items x, int to, struct items y)
+static void emit_items(const struct problem *p, struct emit *e, int from, struct items x, int to,
+                       struct items y)
 {
     const struct items *small = x.size < y.size ? &x : &y;
     const int64_t per_x = x.size / small->size, per_y = y.size / small->size;
@@ -123,22 +118,20 @@ emit_items(const struct problem *p, struct emit *e, int from, struct items x, in
     emit_copy(p, e, (struct end){from, 0}, (struct end){to, 0}, &a);
 }
 
-static bool
-divides(struct items x, struct items y)
+static bool divides(struct items x, struct items y)
 {
     return x.size % y.size == 0 || y.size % x.size == 0;
 }
 
-static size_t
-reshape_workspace(const struct problem *p)
+static size_t reshape_workspace(const struct problem *p)
 {
     const bool direct = divides(operand_items(&p->in[0]), operand_items(&p->out[0]));
     return direct ? 0 : (size_t)shape_count(&p->in[0].shape) * sizeof(float);
 }
 
-/* Only the way items lie apart can differ; when neither item size divides the other, by way of a dense copy. */
-static void
-emit_reshape(const struct problem *p, struct emit *e)
+/* Only the way items lie apart can differ; when neither item size divides the other, by way of a dense
+ * copy. */
+static void emit_reshape(const struct problem *p, struct emit *e)
 {
     const struct items x = operand_items(&p->in[0]), y = operand_items(&p->out[0]);
     if (divides(x, y)) {
@@ -152,15 +145,15 @@ emit_reshape(const struct problem *p, struct emit *e)
     emit_items(p, e, middle, dense, p->out[0].slot, y);
 }
 
-#define COPY_ALGO(op, text, emitter, bytes)       \
-    const struct algo_def algo_##op##_ref = {     \
-        .name = "ref",                            \
-        .doc = text,                              \
-        .error = ERROR_EXACT,                     \
-        .deterministic = true,                    \
-        .applicable = rows_always,                \
-        .workspace = bytes,                       \
-        .emit = emitter,                          \
+#define COPY_ALGO(op, text, emitter, bytes)   \
+    const struct algo_def algo_##op##_ref = { \
+        .name = "ref",                        \
+        .doc = text,                          \
+        .error = ERROR_EXACT,                 \
+        .deterministic = true,                \
+        .applicable = rows_always,            \
+        .workspace = bytes,                   \
+        .emit = emitter,                      \
     }
 COPY_ALGO(concat, "copies the inputs that their producers could not write in place", emit_concat, NULL);
 COPY_ALGO(split, "one copy an output", emit_split, NULL);

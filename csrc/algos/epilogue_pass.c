@@ -1,8 +1,8 @@
-/* epilogue_pass: y = act(y + bias + add) in place, for producers that cannot fuse it; see kernels/epilogue_pass.cl. */
+/* epilogue_pass: y = act(y + bias + add) in place, for producers that cannot fuse it; see
+ * kernels/epilogue_pass.cl. */
 #include "algos/rows.h"
 
-void
-emit_epilogue_pass(struct emit *e, const struct problem *p, const struct operand *bias)
+void emit_epilogue_pass(struct emit *e, const struct problem *p, const struct operand *bias)
 {
     /* Weights of rank 2 mean a matrix product: its features are the last dimension. */
     const bool matrix = p->n_in > 1 && p->in[1].shape.rank == 2;

@@ -1,15 +1,20 @@
 /* local_response_norm_ref: normalisation across channels; see kernels/local_response_norm_ref.cl. */
 #include "algos/rows.h"
 
-static void
-emit(const struct problem *p, struct emit *e)
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct lrn_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
     struct lrn_args a = {
-        .rows = (int64_t)x->shape.dim[0] * x->shape.dim[1], .inner = shape_count_from(&x->shape, 2),
-        .x_n = x->batch_stride, .y_n = y->batch_stride, .c = x->shape.dim[1], .size = attrs->size,
-        .alpha = attrs->alpha / (float)attrs->size, .beta = attrs->beta, .k = attrs->k,
+        .rows = (int64_t)x->shape.dim[0] * x->shape.dim[1],
+        .inner = shape_count_from(&x->shape, 2),
+        .x_n = x->batch_stride,
+        .y_n = y->batch_stride,
+        .c = x->shape.dim[1],
+        .size = attrs->size,
+        .alpha = attrs->alpha / (float)attrs->size,
+        .beta = attrs->beta,
+        .k = attrs->k,
     };
     struct step *s = rows_step(e, p, "local_response_norm_ref", "main", a.rows, a.inner, &a.pieces);
     step_read(s, x->slot);

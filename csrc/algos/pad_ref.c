@@ -1,16 +1,17 @@
 /* pad_ref: constant padding and cropping; see kernels/pad_ref.cl. */
 #include "algos/rows.h"
 
-/* Whether dimension d (of y) may join the one before it: nothing is padded inside, and both operands are one walk. */
-static bool
-joins(const struct pad_args *a, int last, int64_t x_stride, int64_t y_stride, int x_size, int y_size, int begin)
+/* Whether dimension d (of y) may join the one before it: nothing is padded inside, and both operands are
+ * one walk. */
+static bool joins(const struct pad_args *a, int last, int64_t x_stride, int64_t y_stride, int x_size,
+                  int y_size, int begin)
 {
-    return begin == 0 && x_size == y_size && a->x[last] == x_stride * x_size && a->y[last] == y_stride * y_size &&
-           (int64_t)a->y_size[last] * y_size <= INT32_MAX && (int64_t)a->x_size[last] * x_size <= INT32_MAX;
+    return begin == 0 && x_size == y_size && a->x[last] == x_stride * x_size &&
+           a->y[last] == y_stride * y_size && (int64_t)a->y_size[last] * y_size <= INT32_MAX &&
+           (int64_t)a->x_size[last] * x_size <= INT32_MAX;
 }
 
-static struct pad_args
-args_of(const struct problem *p)
+static struct pad_args args_of(const struct problem *p)
 {
     const struct pad_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
@@ -38,8 +39,7 @@ args_of(const struct problem *p)
     return a;
 }
 
-static void
-emit(const struct problem *p, struct emit *e)
+static void emit(const struct problem *p, struct emit *e)
 {
     struct pad_args a = args_of(p);
     a.rows = shape_count(&p->out[0].shape) / a.y_size[a.rank - 1];

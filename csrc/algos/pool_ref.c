@@ -1,16 +1,21 @@
 /* pool_ref: max_pool and avg_pool by the definition, rows of outputs at a time; see kernels/pool_ref.cl. */
 #include "algos/rows.h"
 
-static struct pool_args
-args_of(const struct problem *p)
+static struct pool_args args_of(const struct problem *p)
 {
     const struct pool_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
     const int dims = x->shape.rank - 2, front = 3 - dims;
     struct pool_args a = {
         .rows = (int64_t)x->shape.dim[0] * x->shape.dim[1],
-        .x_n = x->batch_stride, .y_n = y->batch_stride, .c = x->shape.dim[1],
-        .in = {1, 1, 1}, .out = {1, 1, 1}, .ker = {1, 1, 1}, .stride = {1, 1, 1}, .dil = {1, 1, 1},
+        .x_n = x->batch_stride,
+        .y_n = y->batch_stride,
+        .c = x->shape.dim[1],
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+        .ker = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .dil = {1, 1, 1},
         .include_pad = attrs->count_include_pad,
     };
     for (int i = 0; i < dims; i++) {
@@ -27,8 +32,7 @@ args_of(const struct problem *p)
     return a;
 }
 
-static void
-emit_pool(const struct problem *p, struct emit *e, bool average)
+static void emit_pool(const struct problem *p, struct emit *e, bool average)
 {
     struct pool_args a = args_of(p);
     struct step *s = rows_step(e, p, "pool_ref", "main", a.rows, a.out[2], &a.pieces);
@@ -41,14 +45,12 @@ emit_pool(const struct problem *p, struct emit *e, bool average)
     rows_cost(s, p, (double)shape_count(&p->out[0].shape) * a.ker[0] * a.ker[1] * a.ker[2]);
 }
 
-static void
-emit_max(const struct problem *p, struct emit *e)
+static void emit_max(const struct problem *p, struct emit *e)
 {
     emit_pool(p, e, false);
 }
 
-static void
-emit_avg(const struct problem *p, struct emit *e)
+static void emit_avg(const struct problem *p, struct emit *e)
 {
     emit_pool(p, e, true);
 }

@@ -2,8 +2,13 @@
 #include "algos/rows.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-enum { CPU_BLOCK = 16 /* channels that share the coordinates of a row */ };
+enum {
+    CPU_BLOCK = 16,
+    GPU_BLOCK = 4,
+    LARGE = 1 << 22
+}; /* channels that share a row's coordinates; elements */
 enum { NEAREST, LINEAR };
 enum { HALF_PIXEL, ASYMMETRIC, ALIGN_CORNERS, PYTORCH_HALF_PIXEL };
 enum { FLOOR, ROUND_PREFER_FLOOR, ROUND_PREFER_CEIL, CEIL };
@@ -17,10 +22,9 @@ struct ratio {
     int64_t num, den;
 };
 
-/* The first convergent of the continued fraction that is `value` as a float: 0.6f means 3/5. Coordinates in such exact
- * numbers fall on whole and half pixels where they are meant to. */
-static struct ratio
-ratio_of(float value)
+/* The first convergent of the continued fraction that is `value` as a float: 0.6f means 3/5. Coordinates
+ * in such exact numbers fall on whole and half pixels where they are meant to. */
+static struct ratio ratio_of(float value)
 {
     struct ratio before = {0, 1}, now = {1, 0};
     double rest = value;
@@ -37,8 +41,7 @@ ratio_of(float value)
 }
 
 /* in_per_out: input pixels for each output pixel. */
-static struct line
-line_of(int coordinates, struct ratio in_per_out, int64_t in, int64_t out)
+static struct line line_of(int coordinates, struct ratio in_per_out, int64_t in, int64_t out)
 {
     const int64_t p = in_per_out.num, q = in_per_out.den;
     switch (coordinates) {
@@ -57,8 +60,7 @@ line_of(int coordinates, struct ratio in_per_out, int64_t in, int64_t out)
 }
 
 /* The line whose floor is the rounded coordinate. */
-static struct line
-line_rounded(struct line l, int rounding)
+static struct line line_rounded(struct line l, int rounding)
 {
     switch (rounding) {
     case CEIL:
@@ -72,15 +74,18 @@ line_rounded(struct line l, int rounding)
     }
 }
 
-static struct resize_args
-args_of(const struct problem *p)
+static struct resize_args args_of(const struct problem *p)
 {
     const struct resize_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
     const int dims = x->shape.rank - 2;
     struct resize_args a = {
-        .x_n = x->batch_stride, .y_n = y->batch_stride, .div = {1, 1, 1}, .c = x->shape.dim[1],
-        .in = {1, 1, 1}, .out = {1, 1, 1},
+        .x_n = x->batch_stride,
+        .y_n = y->batch_stride,
+        .div = {1, 1, 1},
+        .c = x->shape.dim[1],
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
     };
     for (int i = 0; i < dims; i++) {
         const int d = 3 - dims + i;
@@ -98,19 +103,28 @@ args_of(const struct problem *p)
         a.add[d] = l.add;
         a.div[d] = l.div;
     }
-    a.block = rows_on_cpu(p) ? CPU_BLOCK : 1;
+    a.block = rows_on_cpu(p) ? CPU_BLOCK : shape_count(&y->shape) >= LARGE ? GPU_BLOCK : 1;
     a.rows = (int64_t)x->shape.dim[0] * ((a.c + a.block - 1) / a.block) * a.out[0] * a.out[1];
     return a;
 }
 
-static void
-emit(const struct problem *p, struct emit *e)
+/* Whether coordinates can be worked out in 32 bits, in which division is far faster. */
+static bool fits_int(const struct resize_args *a)
+{
+    for (int d = 0; d < 3; d++)
+        if (a->mul[d] * a->out[d] + llabs(a->add[d]) + a->div[d] > INT32_MAX)
+            return false;
+    return true;
+}
+
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct resize_attrs *attrs = p->attrs;
     struct resize_args a = args_of(p);
     struct step *s = rows_step(e, p, "resize_ref", "main", a.rows, a.out[2], &a.pieces);
     step_define(s, "LINEAR", attrs->mode == LINEAR);
     step_define(s, "DIMS", p->in[0].shape.rank - 2);
+    step_define_id(s, "COORD", fits_int(&a) ? "int" : "long");
     step_read(s, p->in[0].slot);
     step_write(s, p->out[0].slot);
     step_args(s, &a, sizeof a);

@@ -2,35 +2,31 @@
 #include "algos/rows.h"
 
 enum {
-    CPU_GROUP = 32,   /* small groups of long runs: a run is one vector loop, and each core gets groups early */
+    CPU_GROUP = 32, /* small groups of long runs: a run is one vector loop, and each core gets groups early */
     CPU_ELEMS = 64,
-    SMALL_GROUP = 4,  /* a CPU's groups when there is little to do */
+    SMALL_GROUP = 4, /* a CPU's groups when there is little to do */
     GPU_ELEMS = 4,
     GPU_RESIDENT = 2048, /* work-items that a compute unit holds at once */
 };
 
-bool
-rows_always(const struct problem *p, struct why *why)
+bool rows_always(const struct problem *p, struct why *why)
 {
     (void)p, (void)why;
     return true;
 }
 
-bool
-rows_on_cpu(const struct problem *p)
+bool rows_on_cpu(const struct problem *p)
 {
     return p->device->type == CLCNN_DEVICE_CPU;
 }
 
-static size_t
-rows_units(const struct problem *p)
+static size_t rows_units(const struct problem *p)
 {
     return p->device->compute_units ? p->device->compute_units : 1;
 }
 
 /* Work-items for a row: one of few sizes, so that programs are shared. */
-static int
-rows_lanes(int64_t wanted, const int *choices, int count)
+static int rows_lanes(int64_t wanted, const int *choices, int count)
 {
     for (int i = 0; i < count; i++)
         if (wanted <= choices[i])
@@ -38,9 +34,8 @@ rows_lanes(int64_t wanted, const int *choices, int count)
     return choices[count - 1];
 }
 
-struct step *
-rows_step(struct emit *e, const struct problem *p, const char *stem, const char *entry, int64_t rows,
-                       int64_t inner, i64 *pieces)
+struct step *rows_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+                       int64_t rows, int64_t inner, i64 *pieces)
 {
     static const int gpu_lanes[] = {1, 4, 32, GROUP_SIZE};
     const size_t total = (size_t)rows * (size_t)inner, units = rows_units(p);
@@ -67,9 +62,8 @@ rows_step(struct emit *e, const struct problem *p, const char *stem, const char 
     return s;
 }
 
-struct step *
-lanes_step(struct emit *e, const struct problem *p, const char *stem, const char *entry, int64_t rows,
-                        int64_t length)
+struct step *lanes_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+                        int64_t rows, int64_t length)
 {
     static const int gpu_lanes[] = {1, 32, GROUP_SIZE};
     int wg = GROUP_SIZE, lanes = 1;
@@ -83,8 +77,7 @@ lanes_step(struct emit *e, const struct problem *p, const char *stem, const char
     return s;
 }
 
-void
-rows_cost(struct step *s, const struct problem *p, double macs)
+void rows_cost(struct step *s, const struct problem *p, double macs)
 {
     double elements = 0;
     for (int i = 0; i < p->n_in; i++)
@@ -98,8 +91,7 @@ rows_cost(struct step *s, const struct problem *p, double macs)
     step_cost(s, macs, elements * sizeof(float));
 }
 
-void
-operand_strides(const struct operand *o, int64_t stride[CLCNN_MAX_RANK])
+void operand_strides(const struct operand *o, int64_t stride[CLCNN_MAX_RANK])
 {
     int64_t step = 1;
     for (int d = o->shape.rank - 1; d >= 0; d--) {
@@ -110,8 +102,7 @@ operand_strides(const struct operand *o, int64_t stride[CLCNN_MAX_RANK])
         stride[0] = o->batch_stride;
 }
 
-void
-operand_broadcast(const struct operand *o, const struct clcnn_shape *to, int64_t stride[CLCNN_MAX_RANK])
+void operand_broadcast(const struct operand *o, const struct clcnn_shape *to, int64_t stride[CLCNN_MAX_RANK])
 {
     int64_t own[CLCNN_MAX_RANK];
     operand_strides(o, own);
@@ -121,8 +112,7 @@ operand_broadcast(const struct operand *o, const struct clcnn_shape *to, int64_t
     }
 }
 
-struct items
-operand_items(const struct operand *o)
+struct items operand_items(const struct operand *o)
 {
     const int64_t all = shape_count(&o->shape);
     if (o->shape.rank < 2 || operand_dense(o))
@@ -130,25 +120,29 @@ operand_items(const struct operand *o)
     return (struct items){o->shape.dim[0], shape_count_from(&o->shape, 1), o->batch_stride};
 }
 
-struct channel_args
-channel_args_of(const struct problem *p, int channel_dim)
+struct channel_args channel_args_of(const struct problem *p, int channel_dim)
 {
     const struct operand *y = &p->out[0];
     const struct clcnn_shape *shape = &y->shape;
     const bool plane = channel_dim < shape->rank - 1 && shape_count_from(shape, channel_dim + 1) > 1;
     const int64_t batch = shape->rank > 1 ? shape->dim[0] : 1;
     struct channel_args a = {
-        .y_n = y->batch_stride, .add_n = p->add.batch_stride, .row_step = plane, .column_step = !plane,
-        .inner = plane ? shape_count_from(shape, channel_dim + 1) : channel_dim >= 0 ? shape->dim[channel_dim] : 1,
-        .p0 = p->p0, .p1 = p->p1,
+        .y_n = y->batch_stride,
+        .add_n = p->add.batch_stride,
+        .row_step = plane,
+        .column_step = !plane,
+        .inner = plane              ? shape_count_from(shape, channel_dim + 1)
+                 : channel_dim >= 0 ? shape->dim[channel_dim]
+                                    : 1,
+        .p0 = p->p0,
+        .p1 = p->p1,
     };
     a.rows = shape_count(shape) / a.inner;
     a.per_item = a.rows / batch;
     return a;
 }
 
-static bool
-strided_joins(const struct strided_args *a, int operands, int outer, int inner)
+static bool strided_joins(const struct strided_args *a, int operands, int outer, int inner)
 {
     if ((int64_t)a->size[outer] * a->size[inner] > INT32_MAX)
         return false;
@@ -158,8 +152,7 @@ strided_joins(const struct strided_args *a, int operands, int outer, int inner)
     return true;
 }
 
-void
-strided_merge(struct strided_args *a, int operands)
+void strided_merge(struct strided_args *a, int operands)
 {
     int last = -1; /* dimension that the next one may join */
     for (int d = 0; d < a->rank; d++) {
@@ -181,8 +174,7 @@ strided_merge(struct strided_args *a, int operands)
     a->rank = last + 1;
 }
 
-struct step *
-strided_step(struct emit *e, const struct problem *p, const char *stem, struct strided_args *a,
+struct step *strided_step(struct emit *e, const struct problem *p, const char *stem, struct strided_args *a,
                           int operands)
 {
     strided_merge(a, operands);

@@ -9,13 +9,14 @@
 bool rows_always(const struct problem *p, struct why *why);
 bool rows_on_cpu(const struct problem *p);
 
-/* A step over `rows` rows of `inner` elements, with the defines of rows.clh; *pieces goes into the argument block. */
-struct step *rows_step(struct emit *e, const struct problem *p, const char *stem, const char *entry, int64_t rows,
-                       int64_t inner, i64 *pieces);
-/* As rows_step for reductions over rows: LANES work-items a row of `length` elements (a power of two, 1 on a CPU), and
- * WG / LANES rows a group. */
-struct step *lanes_step(struct emit *e, const struct problem *p, const char *stem, const char *entry, int64_t rows,
-                        int64_t length);
+/* A step over `rows` rows of `inner` elements, with the defines of rows.clh; *pieces goes into the
+ * argument block. */
+struct step *rows_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+                       int64_t rows, int64_t inner, i64 *pieces);
+/* As rows_step for reductions over rows: LANES work-items a row of `length` elements (a power of two, 1 on
+ * a CPU), and WG / LANES rows a group. */
+struct step *lanes_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+                        int64_t rows, int64_t length);
 /* Bytes with every operand read or written once. */
 void rows_cost(struct step *s, const struct problem *p, double macs);
 
@@ -29,14 +30,15 @@ struct items {
 };
 struct items operand_items(const struct operand *o);
 
-/* rows, inner, per_item, steps and add_n of a walk over all of y, for one parameter an entry of dimension `channel_dim`
- * (1, or the last one). */
+/* rows, inner, per_item, steps and add_n of a walk over all of y, for one parameter an entry of dimension
+ * `channel_dim` (1, or the last one). */
 struct channel_args channel_args_of(const struct problem *p, int channel_dim);
 
-/* Sizes and the strides of `operands` operands, merged where neighbouring dimensions are one walk for all of them. */
+/* Sizes and the strides of `operands` operands, merged where neighbouring dimensions are one walk for all
+ * of them. */
 void strided_merge(struct strided_args *a, int operands);
-/* Merges and emits; buffers and arguments are still to be added. Defines STEP<i>: the inner stride of operand i when it
- * is 0 or 1, else 2. */
+/* Merges and emits; buffers and arguments are still to be added. Defines STEP<i>: the inner stride of
+ * operand i when it is 0 or 1, else 2. */
 struct step *strided_step(struct emit *e, const struct problem *p, const char *stem, struct strided_args *a,
                           int operands);
 

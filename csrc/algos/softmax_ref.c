@@ -1,8 +1,7 @@
 /* softmax_ref: softmax and log_softmax along any dimension; see kernels/softmax_ref.cl. */
 #include "algos/rows.h"
 
-static struct softmax_args
-args_of(const struct problem *p)
+static struct softmax_args args_of(const struct problem *p)
 {
     const struct dim_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
@@ -28,8 +27,7 @@ args_of(const struct problem *p)
     return a;
 }
 
-static void
-emit_softmax(const struct problem *p, struct emit *e, bool logarithm)
+static void emit_softmax(const struct problem *p, struct emit *e, bool logarithm)
 {
     struct softmax_args a = args_of(p);
     struct step *s;
@@ -44,14 +42,12 @@ emit_softmax(const struct problem *p, struct emit *e, bool logarithm)
     rows_cost(s, p, 0);
 }
 
-static void
-emit_plain(const struct problem *p, struct emit *e)
+static void emit_plain(const struct problem *p, struct emit *e)
 {
     emit_softmax(p, e, false);
 }
 
-static void
-emit_log(const struct problem *p, struct emit *e)
+static void emit_log(const struct problem *p, struct emit *e)
 {
     emit_softmax(p, e, true);
 }

@@ -4,8 +4,7 @@
 enum { TILE = 32, WORTH = 16 /* a shorter side leaves most of a tile empty */ };
 
 /* The permuted view of x beside y, merged. */
-static struct strided_args
-view_of(const struct problem *p)
+static struct strided_args view_of(const struct problem *p)
 {
     const struct axes_attrs *attrs = p->attrs;
     int64_t from[CLCNN_MAX_RANK];
@@ -21,8 +20,7 @@ view_of(const struct problem *p)
 }
 
 /* The dimension along which x is contiguous; the last one when there is none. */
-static int
-contiguous_dim(const struct strided_args *a)
+static int contiguous_dim(const struct strided_args *a)
 {
     for (int d = 0; d < a->rank; d++)
         if (a->stride[0][d] == 1)
@@ -30,8 +28,7 @@ contiguous_dim(const struct strided_args *a)
     return a->rank - 1;
 }
 
-static bool
-applicable(const struct problem *p, struct why *why)
+static bool applicable(const struct problem *p, struct why *why)
 {
     const struct strided_args a = view_of(p);
     const int last = a.rank - 1, high = contiguous_dim(&a);
@@ -41,14 +38,17 @@ applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-static void
-emit(const struct problem *p, struct emit *e)
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct strided_args v = view_of(p);
     const int last = v.rank - 1, high = contiguous_dim(&v);
     struct transpose_args a = {
-        .x_step = v.stride[0][last], .y_step = v.stride[1][high], .high = v.size[high], .wide = v.size[last],
-        .tiles_high = (i64)ceil_div(v.size[high], TILE), .tiles_wide = (i64)ceil_div(v.size[last], TILE),
+        .x_step = v.stride[0][last],
+        .y_step = v.stride[1][high],
+        .high = v.size[high],
+        .wide = v.size[last],
+        .tiles_high = (i64)ceil_div(v.size[high], TILE),
+        .tiles_wide = (i64)ceil_div(v.size[last], TILE),
     };
     size_t tiles = (size_t)(a.tiles_high * a.tiles_wide);
     for (int d = 0; d < last; d++) {

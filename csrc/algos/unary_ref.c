@@ -1,8 +1,7 @@
 /* unary_ref: element-wise functions of one argument; see kernels/unary_ref.cl. */
 #include "algos/rows.h"
 
-static void
-emit(const struct problem *p, struct emit *e)
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct eltwise_attrs *attrs = p->attrs;
     struct items x = operand_items(&p->in[0]), y = operand_items(&p->out[0]);
@@ -12,7 +11,12 @@ emit(const struct problem *p, struct emit *e)
         y = (struct items){x.count, x.size, x.size};
     }
     struct unary_args a = {
-        .rows = x.count, .inner = x.size, .x_n = x.stride, .y_n = y.stride, .p0 = attrs->p0, .p1 = attrs->p1,
+        .rows = x.count,
+        .inner = x.size,
+        .x_n = x.stride,
+        .y_n = y.stride,
+        .p0 = attrs->p0,
+        .p1 = attrs->p1,
     };
     struct step *s = rows_step(e, p, "unary_ref", "main", a.rows, a.inner, &a.pieces);
     step_define_id(s, "OP", eltwise_identifier(p->op, p->attrs));
