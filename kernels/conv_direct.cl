@@ -1,15 +1,18 @@
 /* conv_direct.cl: 2-D convolution with register tiles straight from global memory; the portable form.
  *
- *   y[n][k][oh][ow] = act( sum_{r,s,c} x[n][g*C/g + c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s] + bias[k] + add )
+ *   y[n][k][oh][ow] = act( sum_{r,s,c} x[n][g*C/g + c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s]
+ *                          + bias[k] + add )
  *
- * A work-item computes TP pixels, PL apart in the row-major order of (n, oh, ow), times 8 filters. Neighbours read
- * neighbouring pixels and the same filters.
+ * A work-item computes TP pixels, PL apart in the row-major order of (n, oh, ow), times 8 filters. Neighbours
+ * read neighbouring pixels and the same filters.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl with TAP_MAJOR 1:
- * [groups][blocks][R][S][C/groups][WG/PL*8], where blocks = ceil(K/groups / (WG/PL*8)) and missing filters are zeros.
- * Index map: group = block of filters * ceil(N*P*Q / (PL*TP)) + tile of pixels; lane = 8 filters * PL + pixel.
+ * [groups][blocks][R][S][C/groups][WG/PL*8], where blocks = ceil(K/groups / (WG/PL*8)) and missing filters
+ * are zeros.
+ * Index map: group = block of filters * ceil(N*P*Q / (PL*TP)) + tile of pixels; lane = 8 filters * PL +
+ * pixel.
  * Work-group: WG. Local memory: none.
- * Defines: WG 256, PL pixels side by side 32, 64 or 128 (default 32), TP (any; default 4), EPI_BIAS, EPI_ADD, EPI_ACT
- * (epilogue.clh). */
+ * Defines: WG 256, PL pixels side by side 32, 64 or 128 (default 32), TP (any; default 4), EPI_BIAS, EPI_ADD,
+ * EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -87,8 +90,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
-                ulong y_off, const struct conv_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+                DST y, ulong y_off, const struct conv_args a)
 {
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

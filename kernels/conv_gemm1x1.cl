@@ -2,10 +2,11 @@
  *
  *   y[n][k][oh][ow] = act( sum_c w[k][c] x[n][c][oh*sh][ow*sw] + bias[k] + add[n][k][oh][ow] )
  *
- * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl: [ceil(K/BM)][C][BM], missing filters are zeros.
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl: [ceil(K/BM)][C][BM], missing filters
+ * are zeros.
  * Index map: group = block of filters * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow).
- * Work-group: WG. Local memory: one tile of each operand (conv_tile.clh), TILE_SCRATCH float4; the next tile waits in
- * registers meanwhile.
+ * Work-group: WG. Local memory: one tile of each operand (conv_tile.clh), TILE_SCRATCH float4; the next tile
+ * waits in registers meanwhile.
  * Defines: WG 256, BM, BN 64 or 128, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
@@ -27,7 +28,8 @@ void FN(fetch_pixel)(float *v, SRC x, bool present, int d, int channels, long pl
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_args *a, local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_args *a,
+              local float4 *scratch)
 {
     const long map = (long)a->out[1] * a->out[2], plane = (long)a->in[1] * a->in[2];
     const long pixels = map * a->n, tiles = (pixels + BN - 1) / BN;
@@ -38,7 +40,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const bool present = first + LANE % BN < pixels;
     const long p = min(first + LANE % BN, pixels - 1);
     const int at = (int)(p % map);
-    SRC xp = x + p / map * a->src_n + (long)(at / a->out[2] * a->stride[1]) * a->in[2] + at % a->out[2] * a->stride[2];
+    SRC xp = x + p / map * a->src_n + (long)(at / a->out[2] * a->stride[1]) * a->in[2] +
+             at % a->out[2] * a->stride[2];
     SRC wp = w + (long)block * a->c * BM;
 
     float4 acc[RM][RN4];
@@ -58,8 +61,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     FN(store)(acc, block * BM, a->k, first, pixels, map, bias, add, y, a);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
-                ulong y_off, const struct conv_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+                DST y, ulong y_off, const struct conv_args a)
 {
     local float4 scratch[TILE_SCRATCH];
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);

@@ -1,13 +1,15 @@
-/* conv_implicit.cl: 2-D convolution as a matrix product whose columns are gathered on the way to local memory.
+/* conv_implicit.cl: 2-D convolution as a matrix product whose columns are gathered on the way to local
+ * memory.
  *
- *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][g*C/g + c(d)][oh*sh - ph + r(d)*dh][ow*sw - pw + s(d)*dw] + bias[k] + add )
+ *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][g*C/g + c(d)][oh*sh - ph + r(d)*dh][ow*sw - pw + s(d)*dw]
+ *                          + bias[k] + add )
  *
  * with depth d = (r * S + s) * C/groups + c and zeros outside of the image.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl with TAP_MAJOR 1:
  * [groups][ceil(K/groups / BM)][R][S][C/groups][BM], missing filters are zeros.
  * Index map: group = block of filters * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow).
- * Work-group: WG. Local memory: one tile of each operand (conv_tile.clh), TILE_SCRATCH float4; the next tile waits in
- * registers meanwhile.
+ * Work-group: WG. Local memory: one tile of each operand (conv_tile.clh), TILE_SCRATCH float4; the next tile
+ * waits in registers meanwhile.
  * Defines: WG 256, BM, BN 64 or 128, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
@@ -24,7 +26,7 @@ struct FN(cursor) {
     int r, s, c;
 };
 
-void FN(advance)(struct FN(cursor) *at, int step, int channels, int width)
+void FN(advance)(struct FN(cursor) * at, int step, int channels, int width)
 {
     at->c += step;
     while (at->c >= channels) {
@@ -37,7 +39,8 @@ void FN(advance)(struct FN(cursor) *at, int step, int channels, int width)
 }
 
 /* The next PIXEL_PARTS elements of the window whose corner (ih, iw) lies at x. */
-void FN(fetch_pixel)(float *v, SRC x, bool present, int ih, int iw, struct FN(cursor) *at, const struct conv_args *a)
+void FN(fetch_pixel)(float *v, SRC x, bool present, int ih, int iw, struct FN(cursor) * at,
+                     const struct conv_args *a)
 {
     const long plane = (long)a->in[1] * a->in[2];
 #pragma unroll
@@ -49,7 +52,8 @@ void FN(fetch_pixel)(float *v, SRC x, bool present, int ih, int iw, struct FN(cu
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_args *a, local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_args *a,
+              local float4 *scratch)
 {
     const int cg = a->c / a->groups, kg = a->k / a->groups, depth = a->ker[1] * a->ker[2] * cg;
     const int blocks = (kg + BM - 1) / BM;
@@ -84,8 +88,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     FN(store)(acc, g * kg + block % blocks * BM, (g + 1) * kg, first, pixels, map, bias, add, y, a);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
-                ulong y_off, const struct conv_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+                DST y, ulong y_off, const struct conv_args a)
 {
     local float4 scratch[TILE_SCRATCH];
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);

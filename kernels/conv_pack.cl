@@ -1,4 +1,5 @@
-/* conv_pack.cl: filters of convolutions made contiguous per block, for the kernels that hold a block in registers.
+/* conv_pack.cl: filters of convolutions made contiguous per block, for the kernels that hold a block in
+ * registers.
  *
  *   TAP_MAJOR 0: dst[b][c][t][j] = w[g*kg + i*block + j][c][t]
  *   TAP_MAJOR 1: dst[b][t][c][j] = the same

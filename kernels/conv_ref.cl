@@ -1,6 +1,8 @@
-/* conv_ref.cl: convolution by its definition; one work-item an output element. The reference of every other algorithm.
+/* conv_ref.cl: convolution by its definition; one work-item an output element. The reference of every other
+ * algorithm.
  *
- *   y[n][k][o] = act( sum_{c, t} x[n][g*C/g + c][o*stride - pad + t*dil] * w[k][c][t] + bias[k] + add[n][k][o] )
+ *   y[n][k][o] = act( sum_{c, t} x[n][g*C/g + c][o*stride - pad + t*dil] * w[k][c][t]
+ *                     + bias[k] + add[n][k][o] )
  *
  * Layouts: x, y, add NC(D)HW with batch strides; w [K][C/groups][D][H][W]. Up to three spatial dimensions.
  * Work-group: WG outputs in row-major order of (n, k, d, h, w). Local memory: none.
@@ -50,8 +52,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
-                ulong y_off, const struct conv_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+                DST y, ulong y_off, const struct conv_args a)
 {
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

@@ -1,15 +1,18 @@
 /* conv_rows.cl: 2-D convolution for CPU devices: a work-item is one register tile.
  *
- *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][g*C/g + c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s] + bias[k] + add )
+ *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][g*C/g + c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s]
+ *                          + bias[k] + add )
  *
- * Tile: T pixels of an output row by KV float16 of filters, accumulators in registers. For every input row the columns
- * of the tile are copied (zeros outside the image) to a private row, whose elements are then broadcast.
+ * Tile: T pixels of an output row by KV float16 of filters, accumulators in registers. For every input row
+ * the columns of the tile are copied (zeros outside the image) to a private row, whose elements are then
+ * broadcast.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl, filters innermost:
- * [groups][blocks][C/groups][R][S][KV*16], where blocks = ceil(K/groups / (KV*16)) and missing filters are zeros.
+ * [groups][blocks][C/groups][R][S][KV*16], where blocks = ceil(K/groups / (KV*16)) and missing filters are
+ * zeros.
  * Index map: group = ((block of filters * N + n) * P + oh) * ceil(Q/T) + tile of the row.
  * Work-group: WG = 1. Local memory: none.
- * Defines: T 7, 14 or 28 pixels (KV * T = 28 fits 32 vector registers), KV 1, 2 or 4, SW stride along a row (0: from the
- * argument block), ROW columns of the private row (a multiple of 16), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * Defines: T 7, 14 or 28 pixels (KV * T = 28 fits 32 vector registers), KV 1, 2 or 4, ROW columns of the
+ * private row (a multiple of 16), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -30,13 +33,9 @@
 #ifndef KV
 #define KV 2
 #endif
-#ifndef SW
-#define SW 0
-#endif
 #ifndef ROW
 #define ROW 128
 #endif
-#define STEP_W (SW ? SW : a->stride[2])
 
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_args *a)
 {
@@ -53,8 +52,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const int k0 = block % blocks * (KV * 16); /* first filter within its group */
     const long plane = (long)a->in[1] * a->in[2];
     const long size = plane * a->c;
-    const int col = ow * STEP_W - a->pad[2];
-    const int cols = (T - 1) * STEP_W + (a->ker[2] - 1) * a->dil[2] + 1;
+    const int step = a->stride[2];
+    const int col = ow * step - a->pad[2];
+    const int cols = (T - 1) * step + (a->ker[2] - 1) * a->dil[2] + 1;
     SRC xn = x + n * a->src_n;
     SRC wp = w + (long)block * cg * a->ker[1] * a->ker[2] * (KV * 16);
 
@@ -71,8 +71,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             if (ih < 0 || ih >= a->in[1])
                 continue;
             for (int j = 0; j < cols; j += 16)
-                vstore16(FN(columns)(xn, (g * cg + c) * plane + (long)ih * a->in[2], col + j, 1, a->in[2], -1, size), 0,
-                         row + j);
+                vstore16(FN(columns)(xn, (g * cg + c) * plane + (long)ih * a->in[2], col + j, 1, a->in[2], -1,
+                                     size),
+                         0, row + j);
             for (int s = 0; s < a->ker[2]; s++) {
                 float16 f[KV];
 #pragma unroll
@@ -80,7 +81,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
                     f[v] = vload16(s * KV + v, wp);
 #pragma unroll
                 for (int t = 0; t < T; t++) {
-                    const float16 value = row[s * a->dil[2] + t * STEP_W];
+                    const float16 value = row[s * a->dil[2] + t * step];
 #pragma unroll
                     for (int v = 0; v < KV; v++)
                         acc[t][v] = fma(value, f[v], acc[t][v]);
@@ -104,8 +105,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
-                ulong y_off, const struct conv_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+                DST y, ulong y_off, const struct conv_args a)
 {
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

@@ -1,5 +1,5 @@
-/* gemm_ref.cl: matrix products by their definition (gemm_operands.clh), one work-item an output element. The reference of
- * linear, matmul and gemm.
+/* gemm_ref.cl: matrix products by their definition (gemm_operands.clh), one work-item an output element. The
+ * reference of linear, matmul and gemm.
  *
  * Layouts: any strides of a and b; c has strides too (0: broadcast); y rows y_m apart, dense along n.
  * Work-group: WG outputs in row-major order of (batch, m, n). Local memory: none.

@@ -1,9 +1,11 @@
-/* gemm_tiled.cl: matrix products of any strides through tiles in local memory (gemm_operands.clh, gemm_tile.clh).
+/* gemm_tiled.cl: matrix products of any strides through tiles in local memory (gemm_operands.clh,
+ * gemm_tile.clh).
  *
- * Layouts: any strides of a and b (neighbouring work-items read along the dense one); c has strides too (0: broadcast);
- * y rows y_m apart, dense along n.
+ * Layouts: any strides of a and b (neighbouring work-items read along the dense one); c has strides too (0:
+ * broadcast); y rows y_m apart, dense along n.
  * Index map: group = (batch item * ceil(M/BM) + rows) * ceil(N/BN) + columns.
- * Work-group: 256. Local memory: one tile of each operand, TILE_SCRATCH float4; the next tile waits in registers meanwhile.
+ * Work-group: 256. Local memory: one tile of each operand, TILE_SCRATCH float4; the next tile waits in
+ * registers meanwhile.
  * Defines: BM, BN 64 or 128, EPI_BIAS (there is a c), EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
@@ -14,9 +16,10 @@
 #include "gemm_tile.clh"
 #include "gemm_operands.clh"
 
-/* Element i of a tile of `width` x BK that this work-item brings: the position along the tile's side and along k. */
-#define SIDE(i, width, k_dense) ((k_dense) ? (LANE + (i) * WG) / BK : (LANE + (i) * WG) % (width))
-#define DEPTH(i, width, k_dense) ((k_dense) ? (LANE + (i) * WG) % BK : (LANE + (i) * WG) / (width))
+/* Element i of a tile of `width` x BK that this work-item brings: the position along the tile's side and
+ * along k. */
+#define SIDE(i, width, k_dense) ((k_dense) ? (LANE + (i)*WG) / BK : (LANE + (i)*WG) % (width))
+#define DEPTH(i, width, k_dense) ((k_dense) ? (LANE + (i)*WG) % BK : (LANE + (i)*WG) / (width))
 
 /* Part k.. of `rows` rows of a matrix with the given strides. */
 void FN(fetch_a)(float *v, SRC m, long side_stride, long k_stride, int rows, int k, int depth)
@@ -37,7 +40,8 @@ void FN(fetch_b)(float *v, SRC m, long side_stride, long k_stride, int columns, 
     }
 }
 
-void FN(body)(ulong group, SRC ma, SRC mb, SRC mc, SRC add, DST y, const struct gemm_args *a, local float4 *scratch)
+void FN(body)(ulong group, SRC ma, SRC mb, SRC mc, SRC add, DST y, const struct gemm_args *a,
+              local float4 *scratch)
 {
     const int across = (a->n + BN - 1) / BN, down = (a->m + BM - 1) / BM;
     const int col0 = (int)(group % across) * BN, row0 = (int)(group / across % down) * BM;

@@ -1,14 +1,15 @@
 /* linear_gemv.cl: rows of x times rows of w as dot products; the weights are streamed once per TB rows of x.
  *
- *   y[b][m][n] = act( alpha * sum_k a[b][m][k] * w[n][k] + beta * c[n] + add[b][m][n] )     (gemm_operands.clh)
+ *   y[b][m][n] = act( alpha * sum_k a[b][m][k] * w[n][k] + beta * c[n] + add[b][m][n] )  (gemm_operands.clh)
  *
- * LK neighbouring work-items share the sum over k of TO rows of w and TB rows of x; their partial sums meet in local memory.
+ * LK neighbouring work-items share the sum over k of TO rows of w and TB rows of x; their partial sums meet
+ * in local memory.
  * Layouts: a and w dense along k (a_k = b_k = 1).
- * Index map: group = (tile of WG/LK * TO outputs * batch items + batch item) * ceil(M/TB) + tile of rows: tiles of rows that
- * share weights follow each other.
+ * Index map: group = (tile of WG/LK * TO outputs * batch items + batch item) * ceil(M/TB) + tile of rows:
+ * tiles of rows that share weights follow each other.
  * Work-group: WG. Local memory: TO * TB * WG floats when LK > 1.
- * Defines: WG (a multiple of LK), LK a power of two (default WG), V 4, 8 or 16 elements at a time, TO, TB (any),
- * EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * Defines: WG (a multiple of LK), LK a power of two (default WG), V 4, 8 or 16 elements at a time, TO, TB
+ * (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -46,7 +47,8 @@ float FN(sum)(FV v)
     return sum;
 }
 
-void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct gemm_args *a, local float4 *scratch)
+void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct gemm_args *a,
+              local float4 *scratch)
 {
     const int down = (a->m + TB - 1) / TB;
     long items = 1;

@@ -1,17 +1,18 @@
-/* separable_fused.cl: depthwise convolution, activation and 1x1 convolution in one kernel; what lies between them is computed
- * on the way to local memory and never stored anywhere else.
+/* separable_fused.cl: depthwise convolution, activation and 1x1 convolution in one kernel; what lies between
+ * them is computed on the way to local memory and never stored anywhere else.
  *
- *   mid[c][p] = mid_act( sum_{r,s} x[n][c/m][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * dw[c][0][r][s] + dw_bias[c] )
+ *   mid[c][p] = mid_act( sum_{r,s} x[n][c/m][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * dw[c][0][r][s]
+ *                        + dw_bias[c] )
  *   y[n][k][p] = act( sum_c pw[k][c] * mid[c][p] + bias[k] + add[n][k][p] )
  *
  * with m = middle channels per input channel. Blocks of filters beyond the first compute their middle anew.
- * Layouts: x, y, add NCHW with batch strides; dw [middle][1][R][S]; pw packed by conv_pack.cl: [ceil(K/BM)][middle][BM],
- * missing filters are zeros.
+ * Layouts: x, y, add NCHW with batch strides; dw [middle][1][R][S]; pw packed by conv_pack.cl:
+ * [ceil(K/BM)][middle][BM], missing filters are zeros.
  * Index map: group = block of filters * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow).
- * Work-group: WG. Local memory: one tile of each factor of the product (conv_tile.clh), TILE_SCRATCH float4; the next tile
- * waits in registers meanwhile.
- * Defines: WG 256, BM, BN 64 or 128, MID_ACT act_* (default act_none), DW_BIAS 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT
- * (epilogue.clh). */
+ * Work-group: WG. Local memory: one tile of each factor of the product (conv_tile.clh), TILE_SCRATCH float4;
+ * the next tile waits in registers meanwhile.
+ * Defines: WG 256, BM, BN 64 or 128, MID_ACT act_* (default act_none), DW_BIAS 0 or 1, EPI_BIAS, EPI_ADD,
+ * EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -38,7 +39,8 @@ void FN(fetch_pixel)(float *v, SRC x, SRC dw, SRC dw_bias, bool present, int ih,
     long channel[PIXEL_PARTS], filter[PIXEL_PARTS];
 #pragma unroll
     for (int i = 0; i < PIXEL_PARTS; i++) {
-        const int c = min(d + LANE / BN + i * PIXEL_STEP, a->mid - 1); /* beyond the last: met by zero filters */
+        const int c =
+            min(d + LANE / BN + i * PIXEL_STEP, a->mid - 1); /* beyond the last: met by zero filters */
         channel[i] = c / multiplier * plane;
         filter[i] = c * a->dw_k;
         sum[i] = 0.0f;
@@ -64,8 +66,8 @@ void FN(fetch_pixel)(float *v, SRC x, SRC dw, SRC dw_bias, bool present, int ih,
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add, DST y, const struct separable_args *a,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add, DST y,
+              const struct separable_args *a, local float4 *scratch)
 {
     const long map = (long)a->out[0] * a->out[1], pixels = map * a->n, tiles = (pixels + BN - 1) / BN;
     const int block = (int)(group / tiles);
@@ -96,10 +98,12 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add
     FN(store)(acc, block * BM, a->k, first, pixels, map, bias, add, y, a);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw, ulong pw_off, SRC bias,
-                ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off, const struct separable_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw,
+                ulong pw_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
+                const struct separable_args a)
 {
     local float4 scratch[TILE_SCRATCH];
-    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, pw + pw_off, bias + bias_off, add + add_off, y + y_off,
-             &a, scratch);
+    FN(body)
+    (GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, pw + pw_off, bias + bias_off, add + add_off,
+     y + y_off, &a, scratch);
 }

@@ -1,16 +1,19 @@
-/* separable_rows.cl: separable_fused.cl for CPU devices: a work-item is one tile of T pixels of an output row.
+/* separable_rows.cl: separable_fused.cl for CPU devices: a work-item is one tile of T pixels of an output
+ * row.
  *
- *   mid[c][t] = mid_act( sum_{r,s} x[n][c/m][oh*sh - ph + r*dh][(ow + t)*sw - pw + s*dw] * dw[c][0][r][s] + dw_bias[c] )
+ *   mid[c][t] = mid_act( dw_bias[c] + sum_{r,s} dw[c][0][r][s]
+ *                        * x[n][c/m][oh*sh - ph + r*dh][(ow + t)*sw - pw + s*dw] )
  *   y[n][k][oh][ow + t] = act( sum_c mid[c][t] * pw[k][c] + bias[k] + add )
  *
- * with m = middle channels per input channel. The middle rows are vectors over pixels; the product is a register tile of T
- * pixels x KV float16 of filters, as in conv_rows.cl. Every filter follows from the same middle rows.
- * Layouts: x, y, add NCHW with batch strides; dw [middle][1][R][S]; pw packed by conv_pack.cl: [ceil(K/(KV*16))][middle][KV*16],
- * missing filters are zeros.
+ * with m = middle channels per input channel. The middle rows are vectors over pixels; the product is a
+ * register tile of T pixels x KV float16 of filters, as in conv_rows.cl. Every filter follows from the same
+ * middle rows.
+ * Layouts: x, y, add NCHW with batch strides; dw [middle][1][R][S]; pw packed by conv_pack.cl:
+ * [ceil(K/(KV*16))][middle][KV*16], missing filters are zeros.
  * Index map: group = (n * P + oh) * ceil(Q/T) + tile of the row.
  * Work-group: WG = 1. Local memory: mid, SCRATCH float4 = CHANNELS * 16 floats.
- * Defines: T up to 16 pixels (default 14), KV (default 2), CHANNELS the most middle channels (default 512), SW stride along a
- * row (0: from the argument block), MID_ACT act_* (default act_none), DW_BIAS 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT. */
+ * Defines: T up to 16 pixels (default 14), KV (default 2), CHANNELS the most middle channels (default 512),
+ * MID_ACT act_* (default act_none), DW_BIAS 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -34,9 +37,6 @@
 #ifndef CHANNELS
 #define CHANNELS 512
 #endif
-#ifndef SW
-#define SW 0
-#endif
 #ifndef MID_ACT
 #define MID_ACT act_none
 #endif
@@ -45,9 +45,10 @@
 #endif
 #define SCRATCH (CHANNELS * 4)
 
-void FN(depthwise)(local float *mid, SRC x, int oh, int ow, SRC dw, SRC dw_bias, const struct separable_args *a)
+void FN(depthwise)(local float *mid, SRC x, int oh, int ow, SRC dw, SRC dw_bias,
+                   const struct separable_args *a)
 {
-    const int step = SW ? SW : a->stride[1];
+    const int step = a->stride[1];
     const int line = oh * a->stride[0] - a->pad[0], col = ow * step - a->pad[1];
     const long plane = (long)a->in[0] * a->in[1], size = plane * a->c;
     for (int c = 0; c < a->mid; c++) {
@@ -58,7 +59,8 @@ void FN(depthwise)(local float *mid, SRC x, int oh, int ow, SRC dw, SRC dw_bias,
             const int ih = line + r * a->dil[0];
             if (ih >= 0 && ih < a->in[0])
                 for (int s = 0; s < a->ker[1]; s++)
-                    sum = fma(FN(columns)(x, channel + (long)ih * a->in[1], col + s * a->dil[1], step, a->in[1], -1, size),
+                    sum = fma(FN(columns)(x, channel + (long)ih * a->in[1], col + s * a->dil[1], step,
+                                          a->in[1], -1, size),
                               (float16)wc[r * a->ker[1] + s], sum);
         }
         float v[16];
@@ -72,8 +74,8 @@ void FN(depthwise)(local float *mid, SRC x, int oh, int ow, SRC dw, SRC dw_bias,
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add, DST y, const struct separable_args *a,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add, DST y,
+              const struct separable_args *a, local float4 *scratch)
 {
     const int tiles = (a->out[1] + T - 1) / T;
     const int ow = (int)(group % tiles) * T;
@@ -117,10 +119,12 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw, ulong pw_off, SRC bias,
-                ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off, const struct separable_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw,
+                ulong pw_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
+                const struct separable_args a)
 {
     local float4 scratch[SCRATCH];
-    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, pw + pw_off, bias + bias_off, add + add_off, y + y_off,
-             &a, scratch);
+    FN(body)
+    (GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, pw + pw_off, bias + bias_off, add + add_off,
+     y + y_off, &a, scratch);
 }

@@ -1,4 +1,5 @@
-/* conv_depthwise: vectors of row pixels with the weights of their channel in registers; see kernels/conv_depthwise.cl. */
+/* conv_depthwise: vectors of row pixels with the weights of their channel in registers; see
+ * kernels/conv_depthwise.cl. */
 #include "algos/conv_common.h"
 
 #define CPU_ROWS \
@@ -33,7 +34,6 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "RY", rows);
     step_define(s, "KH", unrolled(&a));
     step_define(s, "KW", unrolled(&a));
-    step_define(s, "SW", a.stride[2] <= 2 ? a.stride[2] : 0);
     step_read(s, p->in[0].slot);
     step_read(s, p->in[1].slot);
     step_epilogue(s, p, &p->in[2]);

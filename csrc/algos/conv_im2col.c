@@ -1,9 +1,10 @@
-/* conv_im2col: the classical baseline: windows as columns of a matrix, CLBlast's GEMM, and a pass back to NCHW with the
- * epilogue; see kernels/conv_im2col.cl.
+/* conv_im2col: the classical baseline: windows as columns of a matrix, CLBlast's GEMM, and a pass back to
+ * NCHW with the epilogue; see kernels/conv_im2col.cl.
  *
- * As many images as the workspace limit allows share one product, whose columns are all their pixels: small maps then fill
- * the library's tiles, which one product an image would not. The price is a result in [K][N*map] order; the pass that a
- * library GEMM needs anyway for bias and activation brings it home, so that no traffic is added. */
+ * As many images as the workspace limit allows share one product, whose columns are all their pixels: small
+ * maps then fill the library's tiles, which one product an image would not. The price is a result in
+ * [K][N*map] order; the pass that a library GEMM needs anyway for bias and activation brings it home, so that
+ * no traffic is added. */
 #include "algos/conv_common.h"
 
 #define MAX_GROUPS 64

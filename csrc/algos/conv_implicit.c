@@ -1,4 +1,5 @@
-/* conv_implicit: a matrix product whose columns are gathered on the way to local memory; see kernels/conv_implicit.cl. */
+/* conv_implicit: a matrix product whose columns are gathered on the way to local memory; see
+ * kernels/conv_implicit.cl. */
 #include "algos/conv_common.h"
 
 #define TILE 64 /* pixels, and filters, of a group's tile of the result */

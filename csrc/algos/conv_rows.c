@@ -1,7 +1,9 @@
-/* conv_rows: a register tile of row pixels x filters per work-item, for CPU devices; see kernels/conv_rows.cl. */
+/* conv_rows: a register tile of row pixels x filters per work-item, for CPU devices; see
+ * kernels/conv_rows.cl. */
 #include "algos/conv_common.h"
 
-/* Register tiles. KV * T = 28 accumulators fill 32 registers of 16 floats; narrower machines split each in two. */
+/* Register tiles. KV * T = 28 accumulators fill 32 registers of 16 floats; narrower machines split each in
+ * two. */
 static const struct tile {
     int t, kv;
 } tiles[] = {{14, 2}, {7, 4}, {28, 1}}, narrow_tile = {7, 1};
@@ -76,7 +78,6 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = emit_step(e, "conv_rows", "main", groups, 1);
     step_define(s, "T", tile.t);
     step_define(s, "KV", tile.kv);
-    step_define(s, "SW", a.stride[2] <= 2 ? a.stride[2] : 0);
     step_define(s, "ROW", columns(&a, &tile) <= 32 ? 32 : MAX_COLUMNS);
     step_read(s, p->in[0].slot);
     step_read(s, packed);

@@ -1,5 +1,5 @@
-/* gemm_clblast_common.c: products as calls of CLBlast, batches merged where strides allow, and one pass for c, the residual
- * and the activation (kernels/gemm_finish.cl), which a library call cannot fuse. */
+/* gemm_clblast_common.c: products as calls of CLBlast, batches merged where strides allow, and one pass for
+ * c, the residual and the activation (kernels/gemm_finish.cl), which a library call cannot fuse. */
 #include "algos/gemm_common.h"
 
 #define MAX_CALLS 64

@@ -22,7 +22,8 @@ static struct gemm_args common_args(const struct problem *p)
     };
 }
 
-/* Rows of y and add, when the first `batches` dimensions are batch dimensions and rows follow (or do not: one row). */
+/* Rows of y and add, when the first `batches` dimensions are batch dimensions and rows follow (or do not: one
+ * row). */
 static void set_results(struct gemm_args *a, const struct problem *p, int batches)
 {
     int64_t y[CLCNN_MAX_RANK] = {0}, add[CLCNN_MAX_RANK] = {0};

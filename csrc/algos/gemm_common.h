@@ -5,8 +5,9 @@
 #include "args.h"
 #include "internal.h"
 
-/* The problem as y[b] = act(alpha a[b] b[b] + beta c + add[b]); see kernels/gemm_operands.clh. The rows of linear's x are
- * all its leading dimensions; its bias is c. c is the operand of in[2] in linear and gemm, NULL in matmul or absent. */
+/* The problem as y[b] = act(alpha a[b] b[b] + beta c + add[b]); see kernels/gemm_operands.clh. The rows of
+ * linear's x are all its leading dimensions; its bias is c. c is the operand of in[2] in linear and gemm,
+ * NULL in matmul or absent. */
 struct gemm_problem {
     struct gemm_args args;
     const struct operand *c;

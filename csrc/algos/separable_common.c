@@ -1,4 +1,5 @@
-/* separable_common.c: a separable problem as the two convolutions that it stands for, and what the fused kernels share. */
+/* separable_common.c: a separable problem as the two convolutions that it stands for, and what the fused
+ * kernels share. */
 #include "algos/separable_common.h"
 
 extern const struct op_def op_conv;

@@ -1,4 +1,5 @@
-/* separable_fused: a depthwise convolution on the way into the tiles of a matrix product; see kernels/separable_fused.cl. */
+/* separable_fused: a depthwise convolution on the way into the tiles of a matrix product; see
+ * kernels/separable_fused.cl. */
 #include "algos/separable_common.h"
 
 #define PIXELS 64 /* of a tile */

@@ -1,4 +1,5 @@
-/* separable_rows: the fused form for CPU devices: row tiles, one work-item each; see kernels/separable_rows.cl. */
+/* separable_rows: the fused form for CPU devices: row tiles, one work-item each; see
+ * kernels/separable_rows.cl. */
 #include "algos/separable_common.h"
 
 #define COLUMNS 16 /* of a middle row */
@@ -52,7 +53,6 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = emit_separable(e, p, "separable_rows", groups, 1, packing_of(p));
     step_define(s, "T", tile.t);
     step_define(s, "KV", tile.kv);
-    step_define(s, "SW", a.stride[1] <= 2 ? a.stride[1] : 0);
     step_define(s, "CHANNELS", channels_of(p));
 }
 
