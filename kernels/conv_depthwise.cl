@@ -9,7 +9,8 @@
  * Index map: item = ((n * K + k) * ceil(P/RY) + rows) * ceil(Q/V) + columns; WG items a group. Local memory:
  * none.
  * Defines: WG (any), V 4, 8 or 16, RY (any; default 4), KH and KW the kernel size when it is unrolled (dilation 1;
- * 0: from the argument block), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * 0: from the argument block), SW the stride along a row (0: from the argument block), EPI_BIAS, EPI_ADD, EPI_ACT
+ * (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -27,6 +28,10 @@
 #ifndef KW
 #define KW 0
 #endif
+#ifndef SW
+#define SW 0
+#endif
+#define STEP_W (SW ? SW : a->stride[2])
 #define SIZE_H (KH ? KH : a->ker[1])
 #define SIZE_W (KW ? KW : a->ker[2])
 #define UNROLL_H (KH ? KH : 1)
@@ -46,7 +51,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         const int k = (int)(rest % a->k), n = (int)(rest / a->k);
         const int c = k / (a->k / a->c);
         const long plane = (long)a->in[1] * a->in[2];
-        const int col = ow * a->stride[2] - a->pad[2], line = oh * a->stride[1] - a->pad[1];
+        const int col = ow * STEP_W - a->pad[2], line = oh * a->stride[1] - a->pad[1];
         SRC xn = x + n * a->src_n;
         SRC wk = w + k * a->w_k;
         FV acc[RY];
@@ -61,7 +66,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 #pragma unroll
                 for (int j = 0; j < RY; j++) {
                     const int ih = line + j * a->stride[1] + r * DIL_H;
-                    const FV v = FN(columns)(xn, c * plane + (long)ih * a->in[2], col + s * DIL_W, a->stride[2],
+                    const FV v = FN(columns)(xn, c * plane + (long)ih * a->in[2], col + s * DIL_W, STEP_W,
                                              a->in[2], ih >= 0 && ih < a->in[1] ? -1 : 0, plane * a->c);
                     acc[j] = fma(v, tap, acc[j]);
                 }
