@@ -211,6 +211,7 @@ def test_timeout(slow: Slow) -> None:
     assert y.tobytes() == slow.y.tobytes()
 
 
+@pytest.mark.leaks_on_purpose
 def test_a_plan_that_timed_out_can_be_closed(device: clcnn.Device, slow: Slow) -> None:
     plan = slow.plan.clone()
     with pytest.raises(clcnn.RunTimeoutError):
