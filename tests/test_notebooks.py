@@ -1,0 +1,78 @@
+"""The notebooks run from the first cell to the last, and show what they say they show."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from conftest import DEVICE, ROOT
+
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+TIMEOUT_S = 600  # of one cell: far more than it takes, so that a cell that hangs fails by itself
+CATS = ("tabby", "tiger cat", "egyptian cat")
+
+
+@pytest.fixture
+def executed(tmp_path, monkeypatch):
+    """Runs a notebook headless on the device under test; returns it with its outputs."""
+
+    def execute(path: Path) -> nbformat.NotebookNode:
+        monkeypatch.setenv("CLCNN_DEVICE", DEVICE)
+        monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+        notebook = nbformat.read(path, as_version=4)
+        NotebookClient(
+            notebook,
+            timeout=TIMEOUT_S,
+            kernel_name="python3",
+            resources={"metadata": {"path": str(tmp_path)}},
+        ).execute(env=dict(os.environ))
+        return notebook
+
+    return execute
+
+
+def printed(notebook: nbformat.NotebookNode, name: str) -> str:
+    """What the cell of this id has written to stdout."""
+    (cell,) = (cell for cell in notebook.cells if cell.id == name)
+    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
+
+
+def shown(notebook: nbformat.NotebookNode, name: str) -> set[str]:
+    """The media types that the cell of this id has displayed."""
+    (cell,) = (cell for cell in notebook.cells if cell.id == name)
+    return {kind for output in cell.outputs for kind in output.get("data", {})}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_stored_without_outputs(path):
+    notebook = nbformat.read(path, as_version=4)
+    nbformat.validate(notebook)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert cells
+    assert not any(cell.outputs or cell.execution_count for cell in cells)
+
+
+def test_quickstart(executed):
+    notebook = executed(ROOT / "notebooks" / "01_quickstart.ipynb")
+    assert "text/html" in shown(notebook, "imports")  # the table of devices
+    assert "61,706 parameters" in printed(notebook, "lenet")  # LeCun et al. 1998, with all connections
+    assert "(merged)" in printed(notebook, "plan")
+    assert re.search(r"\* \w+ +chosen", printed(notebook, "explain-lenet"))
+    assert "logits (1, 10)" in printed(notebook, "run-lenet")
+    assert "text/html" in shown(notebook, "run-lenet")  # the profile
+    top = printed(notebook, "classify").strip().splitlines()
+    assert len(top) == 5
+    assert any(cat in line.lower() for line in top for cat in CATS), top
+    for figure in ("bars", "early", "middle", "late"):
+        assert "image/png" in shown(notebook, figure), figure
+    assert "(1, 32, 112, 112)" in printed(notebook, "inside")
+    assert "peak_bytes" in printed(notebook, "stats")
+
+
+def test_every_notebook_has_a_test():
+    assert [path.stem for path in NOTEBOOKS] == ["01_quickstart"]
