@@ -61,6 +61,7 @@ class Value:
 
     @property
     def ndim(self) -> int:
+        """The number of dimensions."""
         return len(self.shape)
 
     def __repr__(self) -> str:
@@ -201,15 +202,22 @@ class Graph:
 
     @property
     def inputs(self) -> dict[str, Value]:
+        """The inputs by name, in the order they were made."""
         return {r.name: self._values[r.values[0]] for r in self._records if r.kind == "input"}
 
     @property
     def outputs(self) -> dict[str, Value]:
+        """The outputs by name, in the order they were named."""
         return {r.name: self._values[r.inputs[0] or 0] for r in self._records if r.kind == "output"}
 
     @property
     def constants(self) -> dict[str, NDArray[np.float32]]:
+        """The arrays of all constants by name."""
         return {r.name: r.array for r in self._records if r.array is not None}
+
+    def shape(self, id: int) -> tuple[int, ...]:
+        """Shape of the value with this id, as records hold it."""
+        return self._values[id].shape
 
     def layer(self, name: str) -> Value:
         """The first output of the node of this name. Raises ArgumentError that lists similar names."""
