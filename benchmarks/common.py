@@ -1,8 +1,8 @@
-"""What every benchmark shares: arguments, interleaved timing, error figures, and the JSON that all scripts write.
+"""What every benchmark shares: arguments, timing in turn, error figures, and the JSON that all scripts write.
 
-{"machine": ..., "commit": ..., "results": [{"case", "batch", "precision", "clcnn_ms", "peer", "peer_ms", "ratio", ...}],
- "geomean": {peer: ratio}}; ratio > 1 means that clcnn is faster. Times are in milliseconds. Scripts whose claim has no peer
-write "peer": null, the figure and its limit.
+{"machine": ..., "commit": ..., "results": [{"case", "batch", "precision", "clcnn_ms", "peer", "peer_ms",
+"ratio", ...}], "geomean": {peer: ratio}}; ratio > 1 means that clcnn is faster. Times are in milliseconds.
+Scripts whose claim has no peer write "peer": null, the figure and its limit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,10 @@ def arguments(description: str) -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results here")
     parser.add_argument("--rounds", type=int, default=20, help="interleaved rounds (default 20)")
     parser.add_argument(
-        "--seconds", type=float, default=20.0, help="stop a case after this long, after at least 5 rounds (default 20)"
+        "--seconds",
+        type=float,
+        default=20.0,
+        help="stop a case after this long, after at least 5 rounds (default 20)",
     )
     return parser
 
@@ -49,10 +52,12 @@ def names(text: str) -> list[str]:
 def interleave(
     runs: dict[str, Callable[[], Any]], rounds: int, seconds: float, warm: int = 3
 ) -> dict[str, dict[str, float]]:
-    """Times callables in turn, so that drift of the machine hits all alike: {name: {"min", "median", "rounds"}} in ms.
+    """Times callables in turn, so that drift of the machine hits all alike.
 
-    A quick callable runs twice a turn and its second run counts: the first one meets cold caches and the spinning threads
-    of the library before it.
+    Gives {name: {"min", "median", "rounds"}} in ms.
+
+    A quick callable runs twice a turn and its second run counts: the first one meets cold caches and the
+    spinning threads of the library before it.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
     last: dict[str, float] = {}
@@ -67,7 +72,9 @@ def interleave(
             if last[name] < QUICK_S:
                 run()
             times[name].append(_seconds(run) * 1e3)
-    return {name: {"min": min(t), "median": statistics.median(t), "rounds": len(t)} for name, t in times.items()}
+    return {
+        name: {"min": min(t), "median": statistics.median(t), "rounds": len(t)} for name, t in times.items()
+    }
 
 
 def _seconds(run: Callable[[], Any]) -> float:
@@ -97,12 +104,14 @@ def geomeans(results: Iterable[dict[str, Any]]) -> dict[str, float]:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], widths: Sequence[int] | None = None) -> str:
-    """Text table; the first column to the left, the others to the right. widths makes rows of several calls line up."""
+    """Text table, first column to the left, others to the right. widths: columns of several calls line up."""
     cells = [[f"{c:.4g}" if isinstance(c, float) else str(c) for c in row] for row in rows]
     columns = widths or [max(len(row[i]) for row in [list(head), *cells]) for i in range(len(head))]
     lines = [list(head), *cells] if head else cells
     return "\n".join(
-        "  ".join(c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, columns))).rstrip()
+        "  ".join(
+            c.ljust(w) if i == 0 else c.rjust(w) for i, (c, w) in enumerate(zip(line, columns))
+        ).rstrip()
         for line in lines
     )
 
@@ -119,7 +128,12 @@ def machine() -> dict[str, Any]:
         if line.startswith("model name"):
             model = line.split(":", 1)[1].strip()
             break
-    return {"cpu": model, "cores": cores(), "system": platform.platform(), "python": platform.python_version()}
+    return {
+        "cpu": model,
+        "cores": cores(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    }
 
 
 def _read(path: str) -> str:
@@ -133,7 +147,11 @@ def commit() -> str:
     """The checkout's commit, "" outside one."""
     try:
         done = subprocess.run(
-            ["git", "rev-parse", "--short", "HEAD"], cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+            ["git", "rev-parse", "--short", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            check=False,
         )
     except OSError:
         return ""

@@ -1,8 +1,8 @@
-"""Inference on a GPU: clcnn beside PyTorch with cuDNN (eager, CUDA graph, torch.compile), with the same weights.
+"""Inference on a GPU: clcnn beside PyTorch and cuDNN (eager, CUDA graph, torch.compile), same weights.
 
-Minimum of interleaved rounds in one process, each finished before the next starts; tensors stay on the GPU. The JSON also has
-times from host array to host array (clcnn_host_ms, peer_host_ms). precision "highest" meets PyTorch's strict float32,
-"high" its tf32. Without CUDA, clcnn runs alone.
+Minimum of interleaved rounds in one process, each finished before the next starts; tensors stay on the GPU.
+The JSON also has times from host array to host array (clcnn_host_ms, peer_host_ms). precision "highest"
+meets PyTorch's strict float32, "high" its tf32. Without CUDA, clcnn runs alone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ def main() -> int:
     parser.add_argument("--device", default="gpu", help="OpenCL device (default gpu)")
     args = parser.parse_args()
     if not importlib.util.find_spec("torch"):
-        print("skipped: torch says which logits are right, and it is not installed (pip install clcnn[bench])")
+        print(
+            "skipped: torch says which logits are right, and it is not installed (pip install clcnn[bench])"
+        )
         return 0
     import inference
     import peers

@@ -1,4 +1,5 @@
-"""What cpu_inference.py and gpu_inference.py share: a net at a batch, ours and the peers checked, then timed in turn."""
+"""What cpu_inference.py and gpu_inference.py share: a net at a batch, ours and the peers checked, then
+timed in turn."""
 
 from __future__ import annotations
 
@@ -18,7 +19,19 @@ import clcnn
 
 # Logits further than this from float64, over their rms, are wrong: nothing is timed. tf32 keeps 10 bits.
 LIMIT = {"strict": 1e-3, "highest": 1e-3, "high": 3e-2, "medium": 3e-2}
-HEAD = ["net", "batch", "precision", "clcnn ms", "peer", "peer ms", "ratio", "max error", "rms error", "peer rms", "MiB"]
+HEAD = [
+    "net",
+    "batch",
+    "precision",
+    "clcnn ms",
+    "peer",
+    "peer ms",
+    "ratio",
+    "max error",
+    "rms error",
+    "peer rms",
+    "MiB",
+]
 WIDTHS = [14, 5, 9, 9, 15, 9, 6, 9, 9, 9, 7]
 
 
@@ -26,17 +39,25 @@ class Wrong(Exception):
     """Logits that do not agree with float64."""
 
 
-def checked(run: Callable[[np.ndarray], np.ndarray], x: np.ndarray, want: np.ndarray, precision: str) -> dict[str, float]:
-    """Errors of run(x) against `want`. Raises Wrong above the precision's limit, and for what is not finite."""
+def checked(
+    run: Callable[[np.ndarray], np.ndarray], x: np.ndarray, want: np.ndarray, precision: str
+) -> dict[str, float]:
+    """Errors of run(x) against `want`. Raises Wrong above the precision's limit, and for what is not
+    finite."""
     found = common.errors(run(x), want)
     if not found["max_error"] <= LIMIT[precision]:
-        raise Wrong(f"logits are off by {found['max_error']:.2g} of their rms, at most {LIMIT[precision]} is right")
+        raise Wrong(
+            f"logits are off by {found['max_error']:.2g} of their rms, at most {LIMIT[precision]} is right"
+        )
     return found
 
 
 @contextmanager
-def ours(graph: clcnn.Graph, x: np.ndarray, device: clcnn.Device, precision: str) -> Iterator[tuple[Any, peers.Session]]:
-    """A plan and its session. On a device with memory of its own, `resident` runs from and to device tensors."""
+def ours(
+    graph: clcnn.Graph, x: np.ndarray, device: clcnn.Device, precision: str
+) -> Iterator[tuple[Any, peers.Session]]:
+    """A plan and its session. On a device with memory of its own, `resident` runs from and to device
+    tensors."""
     with clcnn.compile(graph, device=device, precision=precision) as plan:
         if device.host_unified:
             y = np.empty(next(iter(plan.outputs.values())), np.float32)
@@ -47,10 +68,15 @@ def ours(graph: clcnn.Graph, x: np.ndarray, device: clcnn.Device, precision: str
 
 
 def measure(
-    net: Net, batch: int, precision: str, device: clcnn.Device, wanted: dict[str, peers.Peer], args: argparse.Namespace
+    net: Net,
+    batch: int,
+    precision: str,
+    device: clcnn.Device,
+    wanted: dict[str, peers.Peer],
+    args: argparse.Namespace,
 ) -> list[dict[str, Any]]:
-    """A result for each peer, or one without a peer when there is none. Raises Wrong and clcnn.Error for our own plan;
-    a peer that fails or is wrong is named and left out."""
+    """A result for each peer, or one without a peer when there is none. Raises Wrong and clcnn.Error for
+    our own plan; a peer that fails or is wrong is named and left out."""
     graph, x, want = net.graph(batch), net.inputs(batch), net.reference(batch)
     model = peers.Model(graph)
     with ours(graph, x, device, precision) as (plan, mine):
@@ -78,8 +104,8 @@ def measure(
 def _forms(
     sessions: dict[str, peers.Session], x: np.ndarray, device: clcnn.Device
 ) -> dict[str, dict[str, Callable[[], Any]]]:
-    """What is timed, by the prefix of its figures: data in place and, where that is not host memory, from host array to
-    host array too."""
+    """What is timed, by the prefix of its figures: data in place and, where that is not host memory, from
+    host array to host array too."""
     forms = {"": {name: session.resident for name, session in sessions.items()}}
     if not device.host_unified:
         forms["host_"] = {name: partial(session.run, x) for name, session in sessions.items()}
@@ -127,7 +153,10 @@ def run(args: argparse.Namespace, device: clcnn.Device, table: dict[str, peers.P
     wanted = {name: table[name] for name in peers.installed(args.peers, table)}
     results: list[dict[str, Any]] = []
     failed: list[str] = []
-    print(f"clcnn {clcnn.__version__} on {device.name} ({device.platform}), minimum of up to {args.rounds} interleaved rounds")
+    print(
+        f"clcnn {clcnn.__version__} on {device.name} ({device.platform}), "
+        f"minimum of up to {args.rounds} interleaved rounds"
+    )
     print(common.table(HEAD, [], WIDTHS))
     for name in args.nets:
         net = Net(name)

@@ -79,16 +79,21 @@ def case_graph(case: Any, batch: int | None) -> tuple[Graph, list[np.ndarray]]:
         if given.constant:
             known[given.name] = graph.constant(array, given.name)
         else:
-            array = np.ascontiguousarray(np.resize(array, (batch or array.shape[0], *array.shape[1:])))
+            if batch:
+                array = np.resize(array, (batch, *array.shape[1:]))
             known[given.name] = graph.input(given.name, array.shape)
             inputs.append(array)
     for node in case.graph:
-        known[node.output] = graph.apply(node.op, *(known[i] for i in node.inputs), name=node.output, **node.attrs)
+        known[node.output] = graph.apply(
+            node.op, *(known[i] for i in node.inputs), name=node.output, **node.attrs
+        )
     graph.output(known[case.graph[-1].output])
     return graph, inputs
 
 
-def net_results(args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]) -> Iterator[dict[str, Any]]:
+def net_results(
+    args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]
+) -> Iterator[dict[str, Any]]:
     """A result for each layer of the net at each batch."""
     module, shape = clcnn.zoo.get(args.net), clcnn.zoo.find(args.net).input_shape
     for batch in args.batch or [1]:
@@ -100,12 +105,19 @@ def net_results(args: argparse.Namespace, device: clcnn.Device, show: Callable[.
             result = {"case": f"{args.net}:{name}", "batch": batch, "precision": "highest", "peer": None}
             yield show(result | figures(row, args.ceilings), total)
         macs, moved = (sum(row[key] for row in layers.values()) for key in ("macs", "bytes"))
-        whole = {"algorithm": "-", "steps": sum(r["steps"] for r in layers.values()), "ms": total, "macs": macs}
+        whole = {
+            "algorithm": "-",
+            "steps": sum(r["steps"] for r in layers.values()),
+            "ms": total,
+            "macs": macs,
+        }
         result = {"case": args.net, "batch": batch, "precision": "highest", "peer": None}
         yield show(result | figures(whole | {"bytes": moved}, args.ceilings), total)
 
 
-def case_results(args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]) -> Iterator[dict[str, Any]]:
+def case_results(
+    args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]
+) -> Iterator[dict[str, Any]]:
     """A result for each case, or with --algorithms one for each other algorithm that applies to it."""
     from caselib import load_cases
 
@@ -153,7 +165,9 @@ def main() -> int:
     parser.add_argument("--net", default="resnet50", help="zoo name (default resnet50)")
     parser.add_argument("--cases", help="file of tests/cases instead of a net, say nets_conv")
     parser.add_argument("--match", default="", help="only cases whose label contains this")
-    parser.add_argument("--algorithms", action="store_true", help="with --cases: time every algorithm that applies")
+    parser.add_argument(
+        "--algorithms", action="store_true", help="with --cases: time every algorithm that applies"
+    )
     parser.add_argument("--batch", type=common.ints, help="batch sizes (default 1, or a case's own)")
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     parser.add_argument("--gflops", type=float, help="the device's FMA ceiling in GFLOP/s")

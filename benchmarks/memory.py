@@ -1,4 +1,4 @@
-"""Memory of each net: device memory against the rule, and the resident set of a process beside other libraries.
+"""Memory of each net: device memory against the rule, and a process's resident set beside other libraries.
 
 The rule: weights + 1.2 x the largest set of activations alive at once + workspace (64 MiB at most) is enough
 for everything that a plan holds on the device. Resident sets are what a fresh process gained from its imports
@@ -25,13 +25,27 @@ from clcnn.graph import trace
 
 ACTIVATIONS = 1.2
 WORKSPACE = 64 << 20
-HEAD = ["net", "batch", "parameters", "weights", "live", "arena", "workspace", "peak", "rule", "", "RSS MiB: clcnn"]
+HEAD = [
+    "net",
+    "batch",
+    "parameters",
+    "weights",
+    "live",
+    "arena",
+    "workspace",
+    "peak",
+    "rule",
+    "",
+    "RSS MiB: clcnn",
+]
 WIDTHS = [14, 5, 10, 8, 8, 8, 9, 8, 8, 4, 14]
 
 
 def rule(stats: dict[str, Any]) -> float:
     """Bytes that a plan with these statistics may hold."""
-    return stats["weights_bytes"] + ACTIVATIONS * stats["live_bytes"] + min(stats["workspace_bytes"], WORKSPACE)
+    return (
+        stats["weights_bytes"] + ACTIVATIONS * stats["live_bytes"] + min(stats["workspace_bytes"], WORKSPACE)
+    )
 
 
 def plan_stats(net: str, batch: int, device: clcnn.Device) -> dict[str, Any]:
@@ -104,10 +118,23 @@ def rss(wanted: list[str], net: str, batch: int) -> dict[str, dict[str, float]]:
         if set(wanted) & {"openvino", "onnxruntime"}:
             import peers
 
-            path.write_bytes(peers.Model(trace(clcnn.zoo.get(net), (batch, *clcnn.zoo.find(net).input_shape))).onnx)
+            path.write_bytes(
+                peers.Model(trace(clcnn.zoo.get(net), (batch, *clcnn.zoo.find(net).input_shape))).onnx
+            )
         found = {}
         for who in ["clcnn", *wanted]:
-            command = [sys.executable, __file__, "--child", who, "--nets", net, "--batch", str(batch), "--file", str(path)]
+            command = [
+                sys.executable,
+                __file__,
+                "--child",
+                who,
+                "--nets",
+                net,
+                "--batch",
+                str(batch),
+                "--file",
+                str(path),
+            ]
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             found[who] = json.loads(done.stdout)
         return found
@@ -116,13 +143,20 @@ def rss(wanted: list[str], net: str, batch: int) -> dict[str, dict[str, float]]:
 # ---- the table ----
 
 
-def result_rows(net: str, batch: int, stats: dict[str, Any], resident: dict[str, dict[str, float]]) -> list[dict[str, Any]]:
+def result_rows(
+    net: str, batch: int, stats: dict[str, Any], resident: dict[str, dict[str, float]]
+) -> list[dict[str, Any]]:
     """A result for each peer, or one without. ratio: the peer's resident set over ours."""
     base = {"case": net, "batch": batch, "precision": "highest", **stats, "rule_bytes": rule(stats)}
     base |= {"pass": stats["peak_bytes"] <= rule(stats), **resident.get("clcnn", {})}
     others = {who: figures for who, figures in resident.items() if who != "clcnn"}
     made = [
-        base | {"peer": who, **{f"peer_{k}": v for k, v in figures.items()}, "ratio": figures["rss_mib"] / base["rss_mib"]}
+        base
+        | {
+            "peer": who,
+            **{f"peer_{k}": v for k, v in figures.items()},
+            "ratio": figures["rss_mib"] / base["rss_mib"],
+        }
         for who, figures in others.items()
     ]
     return made or [base | {"peer": None}]
@@ -131,7 +165,15 @@ def result_rows(net: str, batch: int, stats: dict[str, Any], resident: dict[str,
 def line(rows: list[dict[str, Any]], wanted: list[str]) -> str:
     """One table line for a net at a batch, in MiB."""
     first = rows[0]
-    keys = ["parameter_bytes", "weights_bytes", "live_bytes", "arena_bytes", "workspace_bytes", "peak_bytes", "rule_bytes"]
+    keys = [
+        "parameter_bytes",
+        "weights_bytes",
+        "live_bytes",
+        "arena_bytes",
+        "workspace_bytes",
+        "peak_bytes",
+        "rule_bytes",
+    ]
     cells = [f"{first[key] / 2**20:.1f}" for key in keys]
     by_peer = {row["peer"]: row for row in rows}
     sets = [f"{first['rss_mib']:.0f}" if "rss_mib" in first else "-"]
@@ -147,7 +189,10 @@ def main() -> int:
     parser.add_argument("--batch", type=common.ints, default=[1, 8], help="batch sizes (default 1,8)")
     parser.add_argument("--device", default="cpu", help="OpenCL device of the plans (default cpu)")
     parser.add_argument(
-        "--peers", type=common.names, default=["openvino", "onnxruntime", "torch"], help='resident sets, or "none"'
+        "--peers",
+        type=common.names,
+        default=["openvino", "onnxruntime", "torch"],
+        help='resident sets, or "none"',
     )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--file", help=argparse.SUPPRESS)

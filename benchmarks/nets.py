@@ -1,4 +1,4 @@
-"""The zoo's nets with weights under which float32 errors mean something, inputs, and float64 logits by PyTorch."""
+"""The zoo's nets with weights under which float32 errors mean something, inputs, and float64 logits."""
 
 from __future__ import annotations
 
@@ -19,14 +19,16 @@ IMAGES = 2  # different images; a larger batch repeats them, so that every row o
 class Net:
     """A zoo net with weights set for benchmarks.
 
-    Weights are He-scaled (He et al. 2015), and batch-norm statistics are those of the net's own activations on the inputs, as
-    training would leave them. So every layer's output is of order 1, whatever the depth.
+    Weights are He-scaled (He et al. 2015), and batch-norm statistics are those of the net's own activations
+    on the inputs, as training would leave them. So every layer's output is of order 1, whatever the depth.
     """
 
     def __init__(self, name: str, seed: int = 0) -> None:
         self.name = name
         self.module = zoo.get(name)
-        self._images = np.random.default_rng(seed).standard_normal((IMAGES, *zoo.find(name).input_shape), np.float32)
+        self._images = np.random.default_rng(seed).standard_normal(
+            (IMAGES, *zoo.find(name).input_shape), np.float32
+        )
         self.module.load_state_dict(_weights(self.graph(1), np.random.default_rng(seed + 1)))
         self.module.load_state_dict(_statistics(self.graph(IMAGES), self._images), strict=False)
 
@@ -71,7 +73,7 @@ def _draw(op: str, position: int, constant: Record, rng: np.random.Generator) ->
 
 
 def _statistics(graph: clcnn.Graph, x: np.ndarray) -> dict[str, np.ndarray]:
-    """Mean and variance of every batch norm's input over batch and space, each layer seeing normalised inputs."""
+    """Mean and variance of every batch norm's input over batch and space, with those before it in effect."""
     names = {r.values[0]: r.name for r in graph.records if r.kind == "constant"}
     net = TorchNet(graph)
     state: dict[str, np.ndarray] = {}

@@ -45,7 +45,7 @@ class Model:
 
 @dataclass
 class Session:
-    """A loaded net. run: host array to host array. resident: one inference on data that is already in place."""
+    """A loaded net. run: host array to host array. resident: one inference on data already in place."""
 
     run: Callable[[np.ndarray], np.ndarray]
     resident: Callable[[], Any]
@@ -60,7 +60,7 @@ class Peer:
 
 
 def installed(wanted: Sequence[str], table: dict[str, Peer]) -> list[str]:
-    """Those of `wanted` whose library is there; names the others. Raises SystemExit for a name that is not in the table."""
+    """Those of `wanted` whose library is there; prints the others. Raises SystemExit for one not known."""
     unknown = [name for name in wanted if name not in table]
     if unknown:
         raise SystemExit(f"unknown peers {', '.join(unknown)}; known are {', '.join(table)}")
@@ -127,7 +127,7 @@ CPU = {
 
 
 def set_precision(precision: str) -> None:
-    """PyTorch's counterpart of clcnn's word: "high" lets cuDNN and cuBLAS use tf32, the others ask for float32."""
+    """PyTorch's counterpart of clcnn's word: "high" lets cuDNN and cuBLAS use tf32, others float32."""
     tf32 = precision == "high"
     torch.backends.cudnn.benchmark = True
     torch.backends.cudnn.allow_tf32 = tf32
@@ -136,8 +136,8 @@ def set_precision(precision: str) -> None:
 
 @contextlib.contextmanager
 def cuda_memory() -> Iterator[list[int]]:
-    """Most bytes that PyTorch took on the GPU inside the block: the one element of the list, when the block ends (0 without
-    CUDA)."""
+    """Most bytes that PyTorch took on the GPU inside the block: the list's one element, once the block ends.
+    0 without CUDA."""
     peak = [0]
     if not torch.cuda.is_available():
         yield peak

@@ -1,4 +1,4 @@
-"""Start: import beyond NumPy's (at most 100 ms), compile with an empty and with a warm kernel cache, and runs without allocation.
+"""Start: import (at most 100 ms beyond NumPy's), compile with empty and warm kernel caches, steady runs.
 
 Every figure comes from a fresh process. MobileNet v1 compiled from a warm cache should take at most 0.5 s;
 1000 runs of it leave the device's memory as it was and the process's to within a page or so.
@@ -41,8 +41,8 @@ def fresh(*arguments: str, cache: str | None = None) -> str:
 
 
 def compile_child(net: str, batch: int, device: str, runs: int) -> dict[str, Any]:
-    """In a fresh process: milliseconds to open the device, build the net in Python, compile it and run it first; then what
-    `runs` further runs leave behind."""
+    """In a fresh process: milliseconds to open the device, build the net in Python, compile it and run it
+    once it is warm; then what `runs` further runs leave behind."""
     import time
 
     import numpy as np
@@ -86,11 +86,21 @@ def child(net: str, args: argparse.Namespace, cache: str | None, runs: int) -> d
     return json.loads(fresh(*options, cache=cache))
 
 
-def report(results: list[dict[str, Any]], case: str, value: float, unit: str, limit: float | None, **more: Any) -> None:
+def report(
+    results: list[dict[str, Any]], case: str, value: float, unit: str, limit: float | None, **more: Any
+) -> None:
     """Prints a figure beside its limit and keeps it as a result."""
     verdict = "" if limit is None else f"  limit {limit:g} {unit}: {'pass' if value <= limit else 'FAIL'}"
     print(f"{case:40} {value:10.1f} {unit}{verdict}", flush=True)
-    row = {"case": case, "batch": 1, "precision": "highest", "peer": None, "value": value, "unit": unit, "limit": limit}
+    row = {
+        "case": case,
+        "batch": 1,
+        "precision": "highest",
+        "peer": None,
+        "value": value,
+        "unit": unit,
+        "limit": limit,
+    }
     if unit == "ms":
         row["clcnn_ms"] = value
     results.append(row | more)
@@ -98,7 +108,9 @@ def report(results: list[dict[str, Any]], case: str, value: float, unit: str, li
 
 def main() -> int:
     parser = common.arguments(__doc__)
-    parser.add_argument("--nets", type=common.names, default=["mobilenet_v1", "resnet50"], help="nets to compile")
+    parser.add_argument(
+        "--nets", type=common.names, default=["mobilenet_v1", "resnet50"], help="nets to compile"
+    )
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     parser.add_argument("--repeats", type=int, default=10, help="fresh processes for a minimum (default 10)")
     parser.add_argument("--runs", type=int, default=1000, help="runs that may not allocate (default 1000)")
@@ -113,7 +125,10 @@ def main() -> int:
     for net in args.nets:
         with tempfile.TemporaryDirectory() as cache:
             cold = child(net, args, cache, 1)
-            warm = min((child(net, args, cache, 1) for _ in range(args.repeats // 2 or 1)), key=lambda r: r["compile_ms"])
+            warm = min(
+                (child(net, args, cache, 1) for _ in range(args.repeats // 2 or 1)),
+                key=lambda r: r["compile_ms"],
+            )
         report(results, f"{net}:compile_cold", cold["compile_ms"], "ms", None, **cold)
         report(results, f"{net}:compile_warm", warm["compile_ms"], "ms", WARM_LIMIT_MS.get(net), **warm)
         report(results, f"{net}:open_and_build_warm", warm["open_ms"] + warm["net_ms"], "ms", None)

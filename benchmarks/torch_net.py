@@ -3,9 +3,9 @@
     net = TorchNet(clcnn.graph.trace(model, shape))
     y = net(torch.from_numpy(x))
 
-Whatever depends on attributes alone is decided when a node is translated, so that forward() makes plain PyTorch calls and
-nothing else: it can be timed, captured in a CUDA graph, compiled and exported (`onnx_bytes`). What PyTorch cannot express
-raises NoEquivalent.
+Whatever depends on attributes alone is decided when a node is translated, so that forward() makes plain
+PyTorch calls and nothing else: it can be timed, captured in a CUDA graph, compiled and exported
+(`onnx_bytes`). What PyTorch cannot express raises NoEquivalent.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class TorchNet(torch.nn.Module):
         self.last_use = self._last_uses()
 
     def _last_uses(self) -> list[list[int]]:
-        """For each call the values that no later call needs, so that memory is given back as a hand-written module would."""
+        """For each call the values that no later call needs, to be freed as by a hand-written module."""
         seen = set(self.outputs) | set(self.constants)
         free: list[list[int]] = []
         for _, _, inputs, outputs in reversed(self.calls):
@@ -85,9 +85,11 @@ def _parameter(array: Any) -> torch.nn.Parameter:
 
 
 def onnx_bytes(net: TorchNet, *inputs: Tensor) -> bytes:
-    """The net as an ONNX model (opset 17), batch norm folded into convolutions; inputs "x0", ... outputs "y0", ..."""
+    """The net as an ONNX model (opset 17), batch norm folded; inputs "x0", ... and outputs "y0", ..."""
     file = io.BytesIO()
-    with warnings.catch_warnings():  # the exporter warns that it is the old one; the new one needs another package
+    with (
+        warnings.catch_warnings()
+    ):  # the exporter warns that it is the old one; the new one needs another package
         warnings.simplefilter("ignore")
         torch.onnx.export(
             net.eval(), inputs, file, dynamo=False, opset_version=17,
@@ -104,7 +106,10 @@ def with_defaults(op: str, attrs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def translate(op: str, attrs: Mapping[str, Any], shape: Shape) -> Function:
-    """The function of tensors that computes `op`. attrs: all of them; shape: the first input's. Raises NoEquivalent."""
+    """The function of tensors that computes `op`. attrs: all of them; shape: the first input's.
+
+    Raises NoEquivalent.
+    """
     if op in PLAIN:
         return PLAIN[op]
     if op not in BUILT:
@@ -197,7 +202,13 @@ def _max_pool(
 
 
 def _avg_pool(
-    shape: Shape, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, count_include_pad: bool
+    shape: Shape,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
 ) -> Function:
     n = len(shape) - 2
     function = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[n - 1]
@@ -248,7 +259,9 @@ def _resize(
         raise NoEquivalent(f"resize: {mode} with {coordinates} and {nearest_rounding}")
     if _list(size) and _list(scales):
         raise NoEquivalent("resize: size and scales")
-    options: dict[str, Any] = {"mode": "nearest" if mode == "nearest" else ("linear", "bilinear", "trilinear")[n - 1]}
+    options: dict[str, Any] = {
+        "mode": "nearest" if mode == "nearest" else ("linear", "bilinear", "trilinear")[n - 1]
+    }
     options |= {"size": _spread(size, n)} if _list(size) else {"scale_factor": _spread(scales, n)}
     if mode == "linear":
         options["align_corners"] = coordinates == "align_corners"
