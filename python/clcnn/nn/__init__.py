@@ -1,6 +1,7 @@
 """Layers with torch.nn's names, arguments and defaults.
 
-A module holds parameters (float32, PyTorch's layouts) and, called on symbolic values, adds its operators to a graph;
+A module holds parameters (float32, PyTorch's layouts) and, called on symbolic values, adds its operators to
+a graph;
 nothing is computed in Python. State-dict keys are PyTorch's.
 """
 
@@ -68,4 +69,63 @@ from clcnn.nn.shape import (
     ZeroPad3d,
 )
 
-__all__ = [name for name in dir() if name[0].isupper()] + ["init"]
+__all__ = [
+    "AdaptiveAvgPool1d",
+    "AdaptiveAvgPool2d",
+    "AdaptiveAvgPool3d",
+    "AdaptiveMaxPool1d",
+    "AdaptiveMaxPool2d",
+    "AdaptiveMaxPool3d",
+    "AvgPool1d",
+    "AvgPool2d",
+    "AvgPool3d",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "ConstantPad1d",
+    "ConstantPad2d",
+    "ConstantPad3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "Dropout",
+    "Dropout1d",
+    "Dropout2d",
+    "Dropout3d",
+    "ELU",
+    "Flatten",
+    "GELU",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "Identity",
+    "LeakyReLU",
+    "Linear",
+    "LocalResponseNorm",
+    "LogSoftmax",
+    "MaxPool1d",
+    "MaxPool2d",
+    "MaxPool3d",
+    "Module",
+    "ModuleList",
+    "PReLU",
+    "Parameter",
+    "ReLU",
+    "ReLU6",
+    "Sequential",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Tanh",
+    "Unflatten",
+    "Upsample",
+    "UpsamplingBilinear2d",
+    "UpsamplingNearest2d",
+    "ZeroPad1d",
+    "ZeroPad2d",
+    "ZeroPad3d",
+    "init",
+]

@@ -14,8 +14,10 @@ Ints = int | Sequence[int]
 def ntuple(owner: str, name: str, value: Any, n: int, minimum: int) -> tuple[int, ...]:
     """`value` for each of n spatial dimensions."""
     values = (value,) * n if isinstance(value, numbers.Integral) else value
-    if not isinstance(values, Sequence) or isinstance(values, str) or not all(
-        isinstance(v, numbers.Integral) for v in values
+    if (
+        not isinstance(values, Sequence)
+        or isinstance(values, str)
+        or not all(isinstance(v, numbers.Integral) for v in values)
     ):
         raise ArgumentError(f"{owner}: {name}={value!r} must be an int or {n} ints")
     if len(values) != n:

@@ -1,4 +1,5 @@
-"""Activations. Each adds one element-wise operator; producers take them into their epilogues when a plan is compiled.
+"""Activations. Each adds one element-wise operator; producers take them into their epilogues when a plan is
+compiled.
 `inplace` is accepted for compatibility and means nothing: the planner owns the memory."""
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from clcnn.nn.module import Module, Parameter
 
 
 class _Activation(Module):
-    """One unary operator `_op` with the attributes in `_attrs` (name of the operator's attribute -> own attribute)."""
+    """One unary operator `_op` with the attributes in `_attrs` (name of the operator's attribute -> own
+    attribute)."""
 
     _op: str
     _attrs: dict[str, str] = {}

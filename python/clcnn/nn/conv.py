@@ -17,8 +17,16 @@ class _ConvNd(Module):
     _rank: int
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints, padding: Ints | str, dilation: Ints,
-        groups: int, bias: bool, padding_mode: str,
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints,
+        padding: Ints | str,
+        dilation: Ints,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
     ) -> None:
         super().__init__()
         owner, n = type(self).__name__, self._rank
@@ -33,7 +41,7 @@ class _ConvNd(Module):
         self.kernel_size = ntuple(owner, "kernel_size", kernel_size, n, 1)
         self.stride = ntuple(owner, "stride", stride, n, 1)
         self.dilation = ntuple(owner, "dilation", dilation, n, 1)
-        self.padding = padding if isinstance(padding, str) else ntuple(owner, "padding", padding, n, 0)
+        self.padding: Any = padding if isinstance(padding, str) else ntuple(owner, "padding", padding, n, 0)
         self._bias = bool(bias)
 
     def _add_parameters(self, weight_shape: tuple[int, ...]) -> None:
@@ -46,7 +54,9 @@ class _ConvNd(Module):
         )
 
     def extra_repr(self) -> str:
-        text = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        text = (
+            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        )
         defaults = {"padding": (0,) * self._rank, "dilation": (1,) * self._rank, "groups": 1}
         for name, default in defaults.items():
             if getattr(self, name) != default:
@@ -57,15 +67,27 @@ class _ConvNd(Module):
 class _Conv(_ConvNd):
     """Convolution (cross-correlation): weight [out, in/groups, *kernel_size], bias [out].
 
-    padding: int, one per dimension, "valid", or "same" (stride 1 only; an odd surplus goes to the end, as in PyTorch).
-    Raises ArgumentError or UnsupportedError for arguments, ShapeError when called on a shape that does not fit.
+    padding: int, one per dimension, "valid", or "same" (stride 1 only; an odd surplus goes to the end, as in
+    PyTorch).
+    Raises ArgumentError or UnsupportedError for arguments, ShapeError when called on a shape that does not
+    fit.
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints | str = 0,
-        dilation: Ints = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros",
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints | str = 0,
+        dilation: Ints = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
     ) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode)
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
+        )
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ArgumentError(f"{type(self).__name__}: padding={padding!r} must be 'same', 'valid' or ints")
         if padding == "same" and any(s != 1 for s in self.stride):
@@ -82,8 +104,14 @@ class _Conv(_ConvNd):
 
     def forward(self, x: Any) -> Any:
         return ops.conv(
-            x, self.constant(x.graph, "weight"), self.constant(x.graph, "bias"), stride=self.stride,
-            padding=self._explicit_padding(), dilation=self.dilation, groups=self.groups, name=self.layer_name,
+            x,
+            self.constant(x.graph, "weight"),
+            self.constant(x.graph, "bias"),
+            stride=self.stride,
+            padding=self._explicit_padding(),
+            dilation=self.dilation,
+            groups=self.groups,
+            name=self.layer_name,
         )
 
 
@@ -106,16 +134,28 @@ class Conv3d(_Conv):
 
 
 class _ConvTranspose(_ConvNd):
-    """Transposed convolution (the adjoint of a convolution): weight [in, out/groups, *kernel_size], bias [out].
+    """Transposed convolution (the adjoint of a convolution): weight [in, out/groups, *kernel_size], bias
+    [out].
 
     Output size: (in - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
     """
 
     def __init__(
-        self, in_channels: int, out_channels: int, kernel_size: Ints, stride: Ints = 1, padding: Ints = 0,
-        output_padding: Ints = 0, groups: int = 1, bias: bool = True, dilation: Ints = 1, padding_mode: str = "zeros",
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Ints,
+        stride: Ints = 1,
+        padding: Ints = 0,
+        output_padding: Ints = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Ints = 1,
+        padding_mode: str = "zeros",
     ) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode)
+        super().__init__(
+            in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode
+        )
         if isinstance(padding, str):
             raise ArgumentError(f"{type(self).__name__}: padding={padding!r} must be ints")
         self.output_padding = ntuple(type(self).__name__, "output_padding", output_padding, self._rank, 0)
@@ -123,8 +163,14 @@ class _ConvTranspose(_ConvNd):
 
     def forward(self, x: Any) -> Any:
         return ops.conv_transpose(
-            x, self.constant(x.graph, "weight"), self.constant(x.graph, "bias"), stride=self.stride,
-            padding=self.padding, output_padding=self.output_padding, dilation=self.dilation, groups=self.groups,
+            x,
+            self.constant(x.graph, "weight"),
+            self.constant(x.graph, "bias"),
+            stride=self.stride,
+            padding=self.padding,
+            output_padding=self.output_padding,
+            dilation=self.dilation,
+            groups=self.groups,
             name=self.layer_name,
         )
 
@@ -155,7 +201,9 @@ class Linear(Module):
         self.in_features = positive("Linear", "in_features", in_features)
         self.out_features = positive("Linear", "out_features", out_features)
         self.weight = Parameter((out_features, in_features), init.fan_in_uniform(in_features))
-        self.register_parameter("bias", Parameter((out_features,), init.fan_in_uniform(in_features)) if bias else None)
+        self.register_parameter(
+            "bias", Parameter((out_features,), init.fan_in_uniform(in_features)) if bias else None
+        )
 
     def forward(self, x: Any) -> Any:
         return ops.linear(
@@ -163,4 +211,6 @@ class Linear(Module):
         )
 
     def extra_repr(self) -> str:
-        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        return (
+            f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+        )

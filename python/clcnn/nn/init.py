@@ -25,7 +25,8 @@ def manual_seed(seed: int) -> None:
 
 
 def generator() -> np.random.Generator:
-    """A generator of its own for the next parameter: the order in which parameters are read does not matter."""
+    """A generator of its own for the next parameter: the order in which parameters are read does not
+    matter."""
     return np.random.default_rng((_seed, next(_counter)))
 
 
@@ -48,7 +49,9 @@ def uniform(bound: float) -> Initializer:
     """Uniform in [-bound, bound)."""
 
     def fill(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
-        return (rng.random(shape, np.float32) * np.float32(2 * bound) - np.float32(bound)).astype(np.float32, copy=False)
+        return (rng.random(shape, np.float32) * np.float32(2 * bound) - np.float32(bound)).astype(
+            np.float32, copy=False
+        )
 
     return fill
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -63,11 +63,15 @@ class Parameter:
 class Module:
     """Base of all layers and nets: subclass it, create layers in __init__, and write forward().
 
-    Attributes that are modules, parameters or buffers (Parameters given to register_buffer) are found by name, as in
+    Attributes that are modules, parameters or buffers (Parameters given to register_buffer) are found by
+    name, as in
     PyTorch. forward() receives and returns symbolic `clcnn.Value`s.
     """
 
     training: bool
+    _modules: dict[str, Module]
+    _parameters: dict[str, Parameter]
+    _buffers: dict[str, Parameter]
 
     def __init__(self) -> None:
         object.__setattr__(self, "_modules", {})
@@ -164,7 +168,8 @@ class Module:
         return {name: parameter.data for name, parameter in self._named_state()}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray], strict: bool = True) -> None:
-        """Takes over arrays by name. Raises WeightsError listing what is missing, left over (unless strict=False) or of
+        """Takes over arrays by name. Raises WeightsError listing what is missing, left over (unless
+        strict=False) or of
         another shape, before anything is changed."""
         from clcnn import weights
 
@@ -175,7 +180,8 @@ class Module:
                 parameter.data = state[name]
 
     def load(self, source: Any, strict: bool = True) -> Module:
-        """Loads weights from a safetensors, npz or PyTorch .pth file (see clcnn.weights.load). Returns self."""
+        """Loads weights from a safetensors, npz or PyTorch .pth file (see clcnn.weights.load). Returns
+        self."""
         from clcnn import weights
 
         self.load_state_dict(weights.load(source), strict=strict)
@@ -193,9 +199,13 @@ class Module:
 
     # ---- tracing ----
 
-    def forward(self, *inputs: Value) -> Any:
-        """Adds operators to the graph of the symbolic inputs, returns the result. Every subclass writes its own."""
+    def _no_forward(self, *inputs: Value) -> Any:
+        """Adds operators to the graph of the symbolic inputs, returns the result. Every subclass writes its
+        own."""
         raise TypeError(f"{type(self).__name__} defines no forward()")
+
+    # A method called forward would bind subclasses to its parameters; each has its own.
+    forward: Callable[..., Any] = _no_forward
 
     def __call__(self, *inputs: Any) -> Any:
         """Adds this module's operators to the graph of its inputs and returns the symbolic result(s)."""
@@ -227,10 +237,11 @@ class Module:
 
     @property
     def layer_name(self) -> str | None:
-        """Dotted path while tracing from the root; None when a module is called by itself (names are then numbered)."""
+        """Dotted path while tracing from the root; None when a module is called by itself (names are then
+        numbered)."""
         return self.__dict__.get("_path") or None
 
-    def constant(self, graph: Graph, name: str) -> Value | None:
+    def constant(self, graph: Graph, name: str) -> Any:
         """The parameter or buffer `name` as a constant of the graph; None when the module has none."""
         parameter = self._parameters.get(name) or self._buffers.get(name)
         if parameter is None:
@@ -253,7 +264,8 @@ class Module:
         return f"{head}({extra}\n" + "\n".join(lines) + "\n)"
 
     def summary(self, *input_shapes: tuple[int, ...]) -> Any:
-        """Table of layers: output shape, parameters, multiply-adds. Needs no device; plan.summary() adds algorithms."""
+        """Table of layers: output shape, parameters, multiply-adds. Needs no device; plan.summary() adds
+        algorithms."""
         from clcnn.graph import trace
 
         return trace(self, input_shapes).summary()

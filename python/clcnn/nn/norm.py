@@ -14,13 +14,18 @@ from clcnn.nn.module import Module, Parameter
 
 
 class _BatchNorm(Module):
-    """(x - running_mean) / sqrt(running_var + eps) * weight + bias per channel (dim 1); folded into a convolution before it
+    """(x - running_mean) / sqrt(running_var + eps) * weight + bias per channel (dim 1); folded into a
+    convolution before it
     when a plan is compiled. Source: Ioffe and Szegedy 2015."""
 
     _ranks: tuple[int, ...]
 
     def __init__(
-        self, num_features: int, eps: float = 1e-5, momentum: float | None = 0.1, affine: bool = True,
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
         track_running_stats: bool = True,
     ) -> None:
         super().__init__()
@@ -30,7 +35,9 @@ class _BatchNorm(Module):
         self.affine = bool(affine)
         shape = (num_features,)
         if not track_running_stats:
-            raise UnsupportedError(f"{type(self).__name__}: track_running_stats=False needs batch statistics at inference")
+            raise UnsupportedError(
+                f"{type(self).__name__}: track_running_stats=False needs batch statistics at inference"
+            )
         if affine:
             self.weight = Parameter(shape, init.ones)
             self.bias = Parameter(shape, init.zeros)
@@ -74,7 +81,8 @@ class BatchNorm3d(_BatchNorm):
 
 
 class LocalResponseNorm(Module):
-    """x / (k + alpha / size * sum of x^2 over `size` neighbouring channels)^beta (Krizhevsky et al. 2012, section 3.3, with
+    """x / (k + alpha / size * sum of x^2 over `size` neighbouring channels)^beta (Krizhevsky et al. 2012,
+    section 3.3, with
     PyTorch's alpha / size)."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:

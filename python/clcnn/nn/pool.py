@@ -11,7 +11,8 @@ from clcnn.nn.module import Module
 
 
 class _Pool(Module):
-    """Windows of kernel_size, `stride` apart (default: kernel_size), over the spatial dimensions of x [N, C, *spatial]."""
+    """Windows of kernel_size, `stride` apart (default: kernel_size), over the spatial dimensions of x [N, C,
+    *spatial]."""
 
     _rank: int
 
@@ -23,19 +24,28 @@ class _Pool(Module):
         self.padding = ntuple(owner, "padding", padding, n, 0)
         self.ceil_mode = bool(ceil_mode)
         if any(2 * p > k for p, k in zip(self.padding, self.kernel_size)):
-            raise ArgumentError(f"{owner}: padding={self.padding} must be at most half of kernel_size={self.kernel_size}")
+            raise ArgumentError(
+                f"{owner}: padding={self.padding} must be at most half of kernel_size={self.kernel_size}"
+            )
 
     def extra_repr(self) -> str:
-        return (f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-                f"ceil_mode={self.ceil_mode}")
+        return (
+            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
+            f"ceil_mode={self.ceil_mode}"
+        )
 
 
 class _MaxPool(_Pool):
     """Largest element of each window; NaN wins. Padding never wins."""
 
     def __init__(
-        self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, dilation: Ints = 1,
-        return_indices: bool = False, ceil_mode: bool = False,
+        self,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        dilation: Ints = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
     ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode)
         if return_indices:
@@ -44,8 +54,13 @@ class _MaxPool(_Pool):
 
     def forward(self, x: Any) -> Any:
         return ops.max_pool(
-            x, kernel_size=self.kernel_size, stride=self.stride, padding=self.padding, dilation=self.dilation,
-            ceil_mode=self.ceil_mode, name=self.layer_name,
+            x,
+            kernel_size=self.kernel_size,
+            stride=self.stride,
+            padding=self.padding,
+            dilation=self.dilation,
+            ceil_mode=self.ceil_mode,
+            name=self.layer_name,
         )
 
 
@@ -53,8 +68,13 @@ class _AvgPool(_Pool):
     """Mean of each window; count_include_pad counts padding as zeros."""
 
     def __init__(
-        self, kernel_size: Ints, stride: Ints | None = None, padding: Ints = 0, ceil_mode: bool = False,
-        count_include_pad: bool = True, divisor_override: int | None = None,
+        self,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
     ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode)
         if divisor_override is not None:
@@ -63,8 +83,13 @@ class _AvgPool(_Pool):
 
     def forward(self, x: Any) -> Any:
         return ops.avg_pool(
-            x, kernel_size=self.kernel_size, stride=self.stride, padding=self.padding, ceil_mode=self.ceil_mode,
-            count_include_pad=self.count_include_pad, name=self.layer_name,
+            x,
+            kernel_size=self.kernel_size,
+            stride=self.stride,
+            padding=self.padding,
+            ceil_mode=self.ceil_mode,
+            count_include_pad=self.count_include_pad,
+            name=self.layer_name,
         )
 
 
@@ -84,7 +109,8 @@ class _AdaptivePool(Module):
         spatial = tuple(x.shape)[2:]
         if len(spatial) != self._rank:
             raise ShapeError(
-                f"{type(self).__name__} {self.layer_name or ''}: input {list(x.shape)} must have rank {self._rank + 2}"
+                f"{type(self).__name__} {self.layer_name or ''}: input {list(x.shape)} must have rank "
+                f"{self._rank + 2}"
             )
         size = [have if want is None else want for want, have in zip(self.output_size, spatial)]
         return getattr(ops, self._op)(x, output_size=size, name=self.layer_name)

@@ -84,7 +84,8 @@ class Unflatten(Module):
 
 
 class _ConstantPad(Module):
-    """Pads the last dimensions: (left, right[, top, bottom[, front, back]]), or one int for all. Negative values crop."""
+    """Pads the last dimensions: (left, right[, top, bottom[, front, back]]), or one int for all. Negative
+    values crop."""
 
     _rank: int
 
@@ -97,7 +98,9 @@ class _ConstantPad(Module):
     def forward(self, x: Any) -> Any:
         keep = len(x.shape) - self._rank
         if keep < 0:
-            raise ShapeError(f"{type(self).__name__} {self.layer_name or ''}: input {list(x.shape)} has too few dimensions")
+            raise ShapeError(
+                f"{type(self).__name__} {self.layer_name or ''}: input {list(x.shape)} has too few dimensions"
+            )
         begins = [0] * keep + list(self.padding[0::2])[::-1]
         ends = [0] * keep + list(self.padding[1::2])[::-1]
         return ops.pad(x, pads=begins + ends, value=self.value, name=self.layer_name)
@@ -155,7 +158,10 @@ class Upsample(Module):
     """
 
     def __init__(
-        self, size: Ints | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+        self,
+        size: Ints | None = None,
+        scale_factor: float | Sequence[float] | None = None,
+        mode: str = "nearest",
         align_corners: bool | None = None,
     ) -> None:
         super().__init__()
@@ -173,7 +179,7 @@ class Upsample(Module):
         if self.size is not None:
             attrs["size"] = ntuple("Upsample", "size", self.size, n, 1)
         else:
-            factor = self.scale_factor
+            factor: Any = self.scale_factor
             attrs["scales"] = [float(f) for f in (factor if isinstance(factor, Sequence) else [factor] * n)]
         if self.mode == "nearest":  # PyTorch's "nearest" is floor(i / scale)
             attrs.update(coordinates="asymmetric", nearest_rounding="floor")

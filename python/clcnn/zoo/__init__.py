@@ -1,8 +1,10 @@
-"""Nets, built layer by layer. `clcnn.zoo.get("resnet50")` returns the function of that name's result; the table `NETS` says
+"""Nets, built layer by layer. `clcnn.zoo.get("resnet50")` returns the function of that name's result; the
+table `NETS` says
 what each one takes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +24,7 @@ from clcnn.zoo.vgg import vgg16, vgg19, vgg_a
 class Net:
     """A zoo entry: how to build it and what it is fed."""
 
-    build: Any
+    build: Callable[..., nn.Module]
     input_shape: tuple[int, int, int]  # C, H, W
     preset: str = "imagenet"  # a name in clcnn.image.PRESETS
 

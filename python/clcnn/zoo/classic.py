@@ -17,7 +17,12 @@ class LeNet5(nn.Module):
             nn.Conv2d(6, 16, 5), nn.ReLU(), nn.MaxPool2d(2),
         )  # fmt: skip
         self.classifier = nn.Sequential(
-            nn.Flatten(), nn.Linear(400, 120), nn.ReLU(), nn.Linear(120, 84), nn.ReLU(), nn.Linear(84, num_classes)
+            nn.Flatten(),
+            nn.Linear(400, 120),
+            nn.ReLU(),
+            nn.Linear(120, 84),
+            nn.ReLU(),
+            nn.Linear(84, num_classes),
         )
 
     def forward(self, x: Any) -> Any:
@@ -25,7 +30,8 @@ class LeNet5(nn.Module):
 
 
 class AlexNet(nn.Module):
-    """AlexNet as in "One weird trick" (Krizhevsky 2014): x [N, 3, 224, 224] -> logits. Keys as torchvision's alexnet."""
+    """AlexNet as in "One weird trick" (Krizhevsky 2014): x [N, 3, 224, 224] -> logits. Keys as torchvision's
+    alexnet."""
 
     def __init__(self, num_classes: int = 1000) -> None:
         super().__init__()

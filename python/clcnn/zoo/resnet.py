@@ -1,4 +1,5 @@
-"""Residual networks (He et al. 2016). State-dict keys as torchvision's resnet18 and resnet50 (v1.5: stride in the 3x3)."""
+"""Residual networks (He et al. 2016). State-dict keys as torchvision's resnet18 and resnet50 (v1.5: stride
+in the 3x3)."""
 
 from __future__ import annotations
 
@@ -62,12 +63,16 @@ def _projection(channels: int, out: int, stride: int) -> nn.Sequential:
 class ResNet(nn.Module):
     """x [N, 3, 224, 224] -> logits [N, num_classes].
 
-    project_first also gives the first block of stage 1 a projection where the shapes would not need one: the fourth one of
+    project_first also gives the first block of stage 1 a projection where the shapes would not need one: the
+    fourth one of
     the widespread Caffe port of ResNet-18.
     """
 
     def __init__(
-        self, block: type[BasicBlock] | type[Bottleneck], layers: tuple[int, ...], num_classes: int = 1000,
+        self,
+        block: type[BasicBlock] | type[Bottleneck],
+        layers: tuple[int, ...],
+        num_classes: int = 1000,
         project_first: bool = False,
     ) -> None:
         super().__init__()
@@ -97,9 +102,11 @@ class ResNet(nn.Module):
 
 
 def resnet18(num_classes: int = 1000, caffe: bool = False) -> ResNet:
-    """ResNet-18, the residual net of 21 weighted layers (17 convolutions, 3 projections, 1 fully connected): 1.81 GMACs.
+    """ResNet-18, the residual net of 21 weighted layers (17 convolutions, 3 projections, 1 fully connected):
+    1.81 GMACs.
 
-    caffe=True adds the fourth projection (stage 1) that the widespread Caffe port has: 21 convolutions, 1.83 GMACs.
+    caffe=True adds the fourth projection (stage 1) that the widespread Caffe port has: 21 convolutions, 1.83
+    GMACs.
     """
     return ResNet(BasicBlock, (2, 2, 2, 2), num_classes, project_first=caffe)
 

@@ -1,4 +1,5 @@
-"""VGG (Simonyan and Zisserman 2015), configurations A, D and E. State-dict keys as torchvision's vgg11/vgg16/vgg19."""
+"""VGG (Simonyan and Zisserman 2015), configurations A, D and E. State-dict keys as torchvision's
+vgg11/vgg16/vgg19."""
 
 from __future__ import annotations
 
