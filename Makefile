@@ -74,8 +74,8 @@ test-gpu: system $(VENV)/.extra-test
 
 bench: system $(VENV)/.extra-demo
 	@echo "Running the benchmarks (peers that are not installed are skipped: $(BIN)/pip install -e '.[bench]')"
-	@for script in benchmarks/*.py; do echo "  $$script"; done
-	@for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
+	@grep -l __main__ benchmarks/*.py
+	@for script in $$(grep -l __main__ benchmarks/*.py); do echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; done
 
 oclgrind: system $(VENV)/.extra-test
 	@.ci/system oclgrind
@@ -95,8 +95,8 @@ sanitize: system $(VENV)/.extra-test
 	@find build/sanitize/reports -type f -exec .ci/sanitizer-reports {} +
 
 fuzz: system $(VENV)/.extra-test $(VENV)/.extra-fuzz
-	@echo "Fuzzing the readers of weight files (ARGS=-max_total_time=60 bounds it)"
-	@$(BIN)/python tests/fuzz_weights.py $(ARGS)
+	@echo "Fuzzing the readers of weight files for a minute (ARGS=-max_total_time=SECONDS for longer)"
+	@$(BIN)/python tests/fuzz_weights.py $(or $(ARGS),-max_total_time=60)
 
 lint: system $(VENV)/.extra-test $(VENV)/.extra-lint
 	@echo "Checking style and types"
