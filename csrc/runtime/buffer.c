@@ -66,16 +66,17 @@ static void settle(struct clcnn_device *dev, size_t bytes, bool created)
     pthread_mutex_unlock(&dev->lock);
 }
 
-/* GPU drivers allocate at the first use; a small write makes that happen here, where the error can say what it was. */
+/* GPU drivers allocate at the first use; a small read makes that happen here, where the error can say what it was. (A
+ * write would do as well, but Oclgrind takes all of a buffer for uninitialised but what the last write has covered.) */
 static cl_int touch(struct clcnn_device *dev, cl_mem mem)
 {
-    const cl_uint zero = 0;
+    cl_uint ignored;
     cl_int code = CL_SUCCESS;
 
     if (dev->info.type == CLCNN_DEVICE_CPU)
         return CL_SUCCESS;
-    CL_CODE(code, dev->api, clEnqueueWriteBuffer, dev->queue, mem, CL_TRUE, 0, sizeof zero, &zero, 0, NULL,
-            NULL);
+    CL_CODE(code, dev->api, clEnqueueReadBuffer, dev->queue, mem, CL_TRUE, 0, sizeof ignored, &ignored, 0,
+            NULL, NULL);
     return code;
 }
 

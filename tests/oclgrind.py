@@ -1,0 +1,123 @@
+"""`make oclgrind`: every portable kernel under Oclgrind, which looks for accesses out of bounds, data races
+and
+uninitialised reads.
+
+Runs tests/cases/oclgrind.txt with every algorithm, each case between guard bands and in a process of its
+own, and
+compares the results with the definitions, too. What CLBlast's own kernels do is not our business. Arguments
+restrict the cases to those that contain one of them: `make oclgrind ARGS="separable"`. The exit status is 1
+when
+Oclgrind had something to say, or a result was wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from caselib import Case, load_cases, parse_case
+
+ICD = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
+SETTINGS = {
+    "OCL_ICD_VENDORS": ICD,
+    "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",  # --uninitialized needs it
+    "OCLGRIND_DATA_RACES": "1",
+    "OCLGRIND_MAX_ERRORS": "1000000",
+    "CLCNN_CACHE_DIR": "0",
+}
+# --uninitialized loses track of vectors of 16 floats; the kernels built on them are made for CPU devices
+# alone.
+WIDE = {("conv", "rows"), ("separable", "rows")}
+SHOWN = 5  # messages a run
+REJECTED = 3  # exit status of a run whose algorithm does not apply
+
+
+def run_one(text: str, algo: str) -> int:
+    """The child: one case with one algorithm; prints what is wrong with the result."""
+    from clcnn import _core
+    from runner import MAIN, checked_class, compile_case, run_case
+
+    case = parse_case(text)
+    data = case.data()
+    try:
+        with (
+            _core.Device("Oclgrind") as device,
+            compile_case(device, case, data, algo, guard=True) as plan,
+        ):
+            case.check(run_case(plan, case, data), data, checked_class(case, plan))
+            plan.check_guards()
+    except _core.UnsupportedError:
+        return REJECTED
+    except _core.ArgumentError as why:
+        if f"layer '{MAIN}'" not in str(why):
+            raise
+        return REJECTED  # a view: nothing runs
+    except (AssertionError, SystemError) as why:
+        print(why)
+        return 1
+    return 0
+
+
+def _messages(log: Path) -> list[str]:
+    """What Oclgrind has written, without what concerns the library's kernels."""
+    found = []
+    for part in log.read_text(errors="replace").split("\n\n") if log.exists() else ():
+        kernel = re.search(r"Kernel: (\S+)", part)
+        if part.strip() and (kernel is None or "_k_" in kernel[1]):
+            found.append(part.strip())
+    rest = [f"... and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return found[:SHOWN] + rest
+
+
+def _watch(case: Case, algo: str) -> tuple[list[str] | None, float]:
+    """(what went wrong, seconds) of one child; None where the algorithm does not apply."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder, "log")
+        environment = os.environ | SETTINGS | {"OCLGRIND_LOG": str(log)}
+        if (case.op, algo) not in WIDE:
+            environment["OCLGRIND_UNINITIALIZED"] = "1"
+        command = [sys.executable, __file__, "--one", case.text, algo]
+        child = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        if child.returncode == REJECTED:
+            return None, time.perf_counter() - start
+        wrong = _messages(log)
+    if child.returncode:
+        last = "\n".join((child.stdout + child.stderr).strip().splitlines()[-SHOWN:])
+        wrong.append(last or f"the process ended with status {child.returncode}")
+    return wrong, time.perf_counter() - start
+
+
+def main(wanted: Sequence[str]) -> int:
+    if not Path(ICD).exists():
+        print(f"oclgrind: {ICD} is missing; apt install oclgrind")
+        return 1
+    from clcnn import _core
+
+    start = time.perf_counter()
+    cases = [c for c in load_cases("oclgrind") if not wanted or any(w in c.text for w in wanted)]
+    jobs = [(case, algo) for case in cases for algo in _core.ops()[case.op]["algos"]]
+    jobs.sort(key=lambda job: -job[0].macs)  # the long ones first
+    slowest, ran, bad = [], 0, 0
+    with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as pool:
+        for (case, algo), (wrong, seconds) in zip(jobs, pool.map(lambda job: _watch(*job), jobs)):
+            ran += wrong is not None
+            if wrong:
+                bad += 1
+                print("\n".join([f"{case.text} [{algo}]", *wrong, ""]), flush=True)
+            slowest.append((seconds, f"{case.text} [{algo}]"))
+    for seconds, name in sorted(slowest, reverse=True)[:SHOWN]:
+        print(f"{seconds:6.1f} s  {name}")
+    print(f"{ran} runs, {bad} with messages, {time.perf_counter() - start:.0f} s")
+    return 1 if bad or not ran else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run_one(*sys.argv[2:]) if sys.argv[1:2] == ["--one"] else main(sys.argv[1:]))
