@@ -1,8 +1,7 @@
 """Layers with torch.nn's names, arguments and defaults.
 
-A module holds parameters (float32, PyTorch's layouts) and, called on symbolic values, adds its operators to
-a graph;
-nothing is computed in Python. State-dict keys are PyTorch's.
+A module holds parameters (float32, PyTorch's layouts) and, called on symbolic values, adds its operators to a
+graph; nothing is computed in Python. State-dict keys are PyTorch's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Activations. Each adds one element-wise operator; producers take them into their epilogues when a plan is
-compiled.
-`inplace` is accepted for compatibility and means nothing: the planner owns the memory."""
+compiled. `inplace` is accepted for compatibility and means nothing: the planner owns the memory."""
 
 from __future__ import annotations
 

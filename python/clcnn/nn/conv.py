@@ -68,9 +68,8 @@ class _Conv(_ConvNd):
     """Convolution (cross-correlation): weight [out, in/groups, *kernel_size], bias [out].
 
     padding: int, one per dimension, "valid", or "same" (stride 1 only; an odd surplus goes to the end, as in
-    PyTorch).
-    Raises ArgumentError or UnsupportedError for arguments, ShapeError when called on a shape that does not
-    fit.
+    PyTorch). Raises ArgumentError or UnsupportedError for arguments, ShapeError when called on a shape that
+    does not fit.
     """
 
     def __init__(

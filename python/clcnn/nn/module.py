@@ -64,8 +64,7 @@ class Module:
     """Base of all layers and nets: subclass it, create layers in __init__, and write forward().
 
     Attributes that are modules, parameters or buffers (Parameters given to register_buffer) are found by
-    name, as in
-    PyTorch. forward() receives and returns symbolic `clcnn.Value`s.
+    name, as in PyTorch. forward() receives and returns symbolic `clcnn.Value`s.
     """
 
     training: bool
@@ -169,8 +168,7 @@ class Module:
 
     def load_state_dict(self, state: Mapping[str, np.ndarray], strict: bool = True) -> None:
         """Takes over arrays by name. Raises WeightsError listing what is missing, left over (unless
-        strict=False) or of
-        another shape, before anything is changed."""
+        strict=False) or of another shape, before anything is changed."""
         from clcnn import weights
 
         mine = dict(self._named_state())

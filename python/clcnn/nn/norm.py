@@ -15,8 +15,7 @@ from clcnn.nn.module import Module, Parameter
 
 class _BatchNorm(Module):
     """(x - running_mean) / sqrt(running_var + eps) * weight + bias per channel (dim 1); folded into a
-    convolution before it
-    when a plan is compiled. Source: Ioffe and Szegedy 2015."""
+    convolution before it when a plan is compiled. Source: Ioffe and Szegedy 2015."""
 
     _ranks: tuple[int, ...]
 
@@ -82,8 +81,7 @@ class BatchNorm3d(_BatchNorm):
 
 class LocalResponseNorm(Module):
     """x / (k + alpha / size * sum of x^2 over `size` neighbouring channels)^beta (Krizhevsky et al. 2012,
-    section 3.3, with
-    PyTorch's alpha / size)."""
+    section 3.3, with PyTorch's alpha / size)."""
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()

@@ -1,6 +1,5 @@
 """Nets, built layer by layer. `clcnn.zoo.get("resnet50")` returns the function of that name's result; the
-table `NETS` says
-what each one takes."""
+table `NETS` says what each one takes."""
 
 from __future__ import annotations
 

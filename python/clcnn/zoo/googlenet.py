@@ -1,6 +1,6 @@
 """GoogLeNet (Szegedy et al. 2015): torchvision's form (batch norm, 3x3 in place of 5x5; its keys), or the
-original's shapes
-as convnet-benchmarks runs them (no LRN, no auxiliary heads, biases in place of batch norm, 5x5)."""
+original's shapes as convnet-benchmarks runs them (no LRN, no auxiliary heads, biases in place of batch norm,
+5x5)."""
 
 from __future__ import annotations
 

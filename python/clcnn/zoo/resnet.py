@@ -64,8 +64,7 @@ class ResNet(nn.Module):
     """x [N, 3, 224, 224] -> logits [N, num_classes].
 
     project_first also gives the first block of stage 1 a projection where the shapes would not need one: the
-    fourth one of
-    the widespread Caffe port of ResNet-18.
+    fourth one of the widespread Caffe port of ResNet-18.
     """
 
     def __init__(
