@@ -386,8 +386,6 @@ void emit_sub(struct emit *e, const struct problem *p);
 /* Defines and buffers of the usual epilogue: EPI_BIAS, EPI_ADD, EPI_ACT; reads bias and add (SLOT_NONE when absent).
  * See kernels/epilogue.clh for the kernel's side. */
 void step_epilogue(struct step *s, const struct problem *p, const struct operand *bias);
-/* A separate pass y = act(y + bias[c] + add) for algorithms that cannot fuse it (library GEMM). */
-void emit_epilogue_pass(struct emit *e, const struct problem *p, const struct operand *bias);
 void emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 static inline size_t ceil_div(size_t a, size_t b)

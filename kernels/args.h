@@ -45,7 +45,7 @@ struct strided_args {
     i32 rank;
 };
 
-/* One parameter a channel (batch_norm_ref, epilogue_pass): row r is (r / per_item, r % per_item), its parameters start at
+/* One parameter a channel (batch_norm_ref): row r is (r / per_item, r % per_item), its parameters start at
  * (r % per_item) * row_step and column i has parameter i * column_step further. */
 struct channel_args {
     i64 rows, inner, pieces, per_item;

@@ -41,6 +41,6 @@ def test_algorithm(device, op, algo):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algo", _core.ops()["conv"]["algos"])
+@pytest.mark.parametrize("algo", list(_core.ops()["conv"]["algos"]))
 def test_layers_of_networks_at_full_size(device, algo):
     _report(load_cases("nets_conv"), device, algo)

@@ -17,7 +17,6 @@ static struct conv_packing packing_of(const struct problem *p)
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to split");
     PREFER(why, p->in[1].shape.dim[0] <= 32 && p->out[0].shape.dim[1] <= 128,
            "more than 32 middle channels or 128 filters: two kernels are faster");
     PREFER(why, !conv_on_cpu(p), "tiles in local memory are meant for GPUs");

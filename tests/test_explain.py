@@ -1,0 +1,201 @@
+"""What is chosen and why: every kernel and every reason is reached, and overrides, limits and precision do
+what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpu_face
+from caselib import parse_case
+from clcnn import _core
+from runner import MAIN, build_graph, compile_case, main_layer, quick_cases
+
+ROOT = Path(__file__).resolve().parents[1]
+
+# Problems that only ask for a decision; they are not worth a case of their own.
+MORE = (
+    "conv n1 c1 h1 w200 k1 r1 s2 l130",
+    "conv n1 c65 h4 w4 k65 r3 s3 p1 g65",
+    "matmul [65,2,3,4] [2,4,5]",
+    "separable n1 c2049 h1 w1 k2 r1 s1",
+)
+# As MORE, for devices that are GPUs and a machine without CLBlast.
+ON_GPUS = (
+    "conv n1 c3 h9 w9 k4 r3 s3 p1",
+    "conv n1 c17 h7 w9 k33 r1 s1",
+    "conv n1 c64 h9 w9 k64 r3 s3 p1",
+    "conv n1 c8 h9 w9 k8 r3 s3 p1 g8",
+    "linear [40,33] w[65,33] w[65]",
+    "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",
+    "transpose [3,40] perm=1,0",
+)
+# Compiles, runs and checks the cases given; prints the reasons of all candidates.
+CHILD = """
+import json, sys
+from caselib import parse_case
+from clcnn import _core
+from runner import checked_class, compile_case, run_case
+reasons = set()
+with _core.Device("gpu") as device:
+    for case in map(parse_case, sys.argv[1:]):
+        data = case.data()
+        with compile_case(device, case, data) as plan:
+            case.check(run_case(plan, case, data), data, checked_class(case, plan))
+            reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
+print(json.dumps(sorted(reasons)))
+"""
+
+
+def written_reasons() -> dict[str, str]:
+    """Text of every REQUIRE and PREFER, and of select.c's own rules, with the file that says so."""
+    found = {}
+    rule = re.compile(r'\b(?:REQUIRE|PREFER)\([^;]*?"((?:[^"\\]|\\.)*)"\s*\);', re.DOTALL)
+    for path in sorted((ROOT / "csrc" / "algos").glob("*.c")):
+        found |= {text: path.name for text in rule.findall(path.read_text())}
+    select = (ROOT / "csrc" / "plan" / "select.c").read_text()
+    texts = re.findall(r'^static const char [A-Z_]+\[\] = "((?:[^"\\]|\\.)*)";', select, re.MULTILINE)
+    found |= {text.replace('\\"', '"'): "select.c" for text in texts}
+    # No algorithm of a looser class than strict: nothing to refuse.
+    if not any("ERROR_HIGHEST" in path.read_text() for path in (ROOT / "csrc" / "algos").glob("*.c")):
+        del found['error class outside precision "strict"']
+    return found
+
+
+class Seen:
+    """Kernels that steps run, and reasons given for candidates, over many plans."""
+
+    def __init__(self) -> None:
+        self.kernels: set[str] = set()
+        self.reasons: set[str] = set()
+
+    def take(self, plan: _core.Plan) -> None:
+        self.kernels |= {row["kernel"] for row in plan.steps()}
+        self.reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
+
+
+def _graph_with_computed_weights() -> _core.Graph:
+    graph = _core.Graph()
+    x, w = graph.input("x", (1, 4, 6, 6)), graph.input("w", (8, 4, 3, 3))
+    (y,) = graph.node("conv", MAIN, [x, w], {})
+    graph.output(y, "y")
+    return graph
+
+
+@pytest.fixture(scope="module")
+def seen(device) -> Seen:
+    """Every case as it is chosen by rule, and for each algorithm one on which it is forced, with as many
+    operands as there are."""
+    seen = Seen()
+    tried = sorted([*quick_cases(), *map(parse_case, MORE)], key=lambda case: -len(case.inputs))
+    for case in tried:
+        with compile_case(device, case, case.data()) as plan:
+            seen.take(plan)
+    for op, row in _core.ops().items():
+        for algo in row["algos"]:
+            for case in (c for c in tried if c.op == op):
+                try:
+                    with compile_case(device, case, case.data(), algo) as plan:
+                        seen.take(plan)
+                    break
+                except (_core.UnsupportedError, _core.ArgumentError):
+                    continue
+    with _core.Plan(device, _graph_with_computed_weights()) as plan:
+        seen.take(plan)
+    big = parse_case("conv n1 c16 h9 w9 k16 r3 s3 p1")
+    with compile_case(device, big, big.data(), workspace_limit=0) as plan:
+        seen.take(plan)
+    return seen
+
+
+def test_every_kernel_is_chosen_by_some_case(seen):
+    assert {path.stem for path in (ROOT / "kernels").glob("*.cl")} <= seen.kernels
+
+
+def test_every_reason_is_given_for_some_case(seen, tmp_path):
+    printed = gpu_face.run(tmp_path, CHILD, *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
+    given = seen.reasons | set(json.loads(printed.splitlines()[-1]))
+    written = written_reasons()
+    assert len(written) > 20
+    assert {text: file for text, file in written.items() if text not in given} == {}
+    assert given - set(written) <= {""}
+
+
+# ---- one layer --------------------------------------------------------------------------------------------
+
+CASE = parse_case("conv n2 c6 h9 w9 k8 r3 s3 p1 e:relu")
+
+
+def _verdicts(plan: _core.Plan) -> dict[str, tuple[str, str]]:
+    row = main_layer(plan)
+    assert row is not None
+    return {c["algo"]: (c["verdict"], c["reason"]) for c in row["candidates"]}
+
+
+def test_each_layer_tells_of_all_its_candidates(device):
+    with compile_case(device, CASE, CASE.data()) as plan:
+        (row,) = plan.layers()
+        verdicts = _verdicts(plan)
+    assert list(verdicts) == list(_core.ops()["conv"]["algos"])
+    assert [name for name, (verdict, _) in verdicts.items() if verdict == "chosen"] == [row["algo"]]
+    assert all(bool(reason) != (verdict == "chosen") for verdict, reason in verdicts.values())
+    assert verdicts["gemm1x1"] == ("rejected", "the window must be 1x1")
+    assert (row["op"], row["fused"]) == ("conv", "relu")
+    assert (row["input"], row["output"]) == ((2, 6, 9, 9), (2, 8, 9, 9))
+    assert row["macs"] == CASE.macs
+
+
+def test_override_is_followed_and_told(device):
+    with compile_case(device, CASE, CASE.data(), "ref") as plan:
+        assert _verdicts(plan)["ref"] == ("chosen by override", "")
+        assert {row["algo"] for row in plan.steps()} == {"ref"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "words"),
+    [
+        ({"nowhere": "ref"}, _core.ArgumentError, ("unknown layer 'nowhere'", MAIN)),
+        ({MAIN: "fastest"}, _core.ArgumentError, (MAIN, "'fastest'", "direct", "ref")),
+        ({MAIN: "gemm1x1"}, _core.UnsupportedError, (MAIN, "'gemm1x1'", "the window must be 1x1")),
+        ({"y1": "ref"}, _core.ArgumentError, ("'y1'", "relu", "part of another layer")),
+    ],
+)
+def test_override_that_cannot_be_followed(device, overrides, error, words):
+    with pytest.raises(error) as caught:
+        _core.Plan(device, build_graph(CASE, CASE.data()), overrides=overrides)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_workspace_limit_changes_the_choice(device):
+    """Weights that a run computes are packed into workspace; without any, an algorithm that packs is out."""
+    graph = _graph_with_computed_weights()
+    with _core.Plan(device, graph) as free, _core.Plan(device, graph, workspace_limit=0) as limited:
+        assert main_layer(free)["algo"] != main_layer(limited)["algo"]
+        assert main_layer(free)["workspace_bytes"] > 0
+        assert main_layer(limited)["workspace_bytes"] == 0
+        assert _verdicts(limited)[main_layer(free)["algo"]] == ("rejected", "workspace above the limit")
+        rng = np.random.default_rng(1)
+        data = [rng.standard_normal(shape).astype(np.float32) for _, shape in free.inputs]
+        np.testing.assert_allclose(free.run(data)[0], limited.run(data)[0], rtol=1e-4, atol=1e-4)
+    with pytest.raises(_core.UnsupportedError, match="workspace above the limit"):
+        _core.Plan(device, graph, workspace_limit=0, overrides={MAIN: "im2col"})
+
+
+def test_strict_precision_takes_no_looser_algorithm(device):
+    for case in (CASE, parse_case("conv n1 c16 h14 w14 k32 r3 s3 p1"), parse_case("linear [3,64] w[10,64]")):
+        with compile_case(device, case, case.data(), precision="strict") as plan:
+            assert {row["error_class"] for row in plan.layers()} <= {"exact", "strict"}
+    with pytest.raises(_core.ArgumentError, match="precision.*'exact'"):
+        compile_case(device, CASE, CASE.data(), precision="exact")
+
+
+def test_a_separable_layer_takes_overrides_of_its_own_algorithms(device):
+    case = parse_case("separable n1 c8 h9 w9 k12 r3 s3 p1 m:relu")
+    for algo in _core.ops()["separable"]["algos"]:
+        with compile_case(device, case, case.data(), algo) as plan:
+            assert plan.layers()[0]["layer"] == "dw_y+y0"
+            assert plan.layers()[0]["algo"] == algo
