@@ -152,7 +152,7 @@ def test_transposed_convolution_is_the_adjoint(device, rng, x, w, attrs):
 
 
 def _concat_net(dim: int, copies: bool) -> _core.Graph:
-    """relu(a) and abs(b) side by side, then the negative of both. With `copies` an input is a part as well, and
+    """relu(a) and abs(b) side by side, then the negative of both. With `copies` an input is a part, too, and
     one part is there twice, so that not every part can be written in place."""
     graph = _core.Graph()
     a, b = (graph.input(name, (2, 3, 4, 5)) for name in "ab")
