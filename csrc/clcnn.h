@@ -37,12 +37,12 @@ enum clcnn_status {
 
 struct clcnn_err {
     enum clcnn_status status;
-    int cl_code;       /* OpenCL or CLBlast code, 0 otherwise */
-    const char *call;  /* static string: the call that failed, or NULL */
-    char text[1024];   /* one message for a person: layer, value, rule */
-    char kernel[64];   /* BUILD: kernel file stem */
-    char *options;     /* BUILD: malloc'd build options and defines, or NULL */
-    char *log;         /* BUILD: malloc'd compiler output, or NULL */
+    int cl_code;      /* OpenCL or CLBlast code, 0 otherwise */
+    const char *call; /* static string: the call that failed, or NULL */
+    char text[1024];  /* one message for a person: layer, value, rule */
+    char kernel[64];  /* BUILD: kernel file stem */
+    char *options;    /* BUILD: malloc'd build options and defines, or NULL */
+    char *log;        /* BUILD: malloc'd compiler output, or NULL */
 };
 void clcnn_err_clear(struct clcnn_err *err);
 const char *clcnn_status_name(enum clcnn_status status);
@@ -64,10 +64,10 @@ struct clcnn_device_info {
 };
 
 struct clcnn_device_options {
-    const char *cache_dir;      /* kernel cache folder (created when missing), NULL = no disk cache */
-    const char *kernel_dir;     /* read kernel files here instead of the embedded ones; NULL = embedded */
-    uint64_t memory_limit;      /* bytes of device memory all buffers together may take, 0 = no limit */
-    int build_threads;          /* programs built at once, 0 = number of host cores */
+    const char *cache_dir;  /* kernel cache folder (created when missing), NULL = no disk cache */
+    const char *kernel_dir; /* read kernel files here instead of the embedded ones; NULL = embedded */
+    uint64_t memory_limit;  /* bytes of device memory all buffers together may take, 0 = no limit */
+    int build_threads;      /* programs built at once, 0 = number of host cores */
 };
 
 struct clcnn_device;
@@ -81,10 +81,10 @@ enum clcnn_status clcnn_device_open(struct clcnn_device **out, const char *selec
                                     const struct clcnn_device_options *options, struct clcnn_err *err);
 const struct clcnn_device_info *clcnn_device_get_info(const struct clcnn_device *dev);
 struct clcnn_device_stats {
-    uint64_t bytes_now, bytes_peak;              /* device memory held by buffers, weights and arenas */
-    uint64_t programs_built, programs_loaded;    /* from source; from the disk cache */
-    uint64_t weights_bytes;                      /* part of bytes_now in the weight store */
-    uint64_t live_objects;                       /* OpenCL objects created and not yet released */
+    uint64_t bytes_now, bytes_peak;           /* device memory held by buffers, weights and arenas */
+    uint64_t programs_built, programs_loaded; /* from source; from the disk cache */
+    uint64_t weights_bytes;                   /* part of bytes_now in the weight store */
+    uint64_t live_objects;                    /* OpenCL objects created and not yet released */
 };
 void clcnn_device_get_stats(struct clcnn_device *dev, struct clcnn_device_stats *out);
 enum clcnn_status clcnn_device_finish(struct clcnn_device *dev, struct clcnn_err *err);
@@ -106,8 +106,14 @@ void clcnn_buffer_free(struct clcnn_buffer *buf);
 
 /* ---- operators (static tables) -------------------------------------------------------------------------------- */
 
-enum clcnn_attr_kind { CLCNN_ATTR_INT, CLCNN_ATTR_BOOL, CLCNN_ATTR_FLOAT, CLCNN_ATTR_INTS, CLCNN_ATTR_FLOATS,
-                       CLCNN_ATTR_ENUM };
+enum clcnn_attr_kind {
+    CLCNN_ATTR_INT,
+    CLCNN_ATTR_BOOL,
+    CLCNN_ATTR_FLOAT,
+    CLCNN_ATTR_INTS,
+    CLCNN_ATTR_FLOATS,
+    CLCNN_ATTR_ENUM
+};
 
 struct clcnn_attr_info {
     const char *name, *doc;
@@ -154,19 +160,22 @@ struct clcnn_graph;
 enum clcnn_status clcnn_graph_create(struct clcnn_graph **out, struct clcnn_err *err);
 void clcnn_graph_free(struct clcnn_graph *graph);
 /* Values are small integers. Names must be unique among inputs and constants, and among nodes. */
-enum clcnn_status clcnn_graph_input(struct clcnn_graph *graph, const char *name, const struct clcnn_shape *shape,
-                                    int *value, struct clcnn_err *err);
+enum clcnn_status clcnn_graph_input(struct clcnn_graph *graph, const char *name,
+                                    const struct clcnn_shape *shape, int *value, struct clcnn_err *err);
 /* data: C-contiguous float32, borrowed: it must stay alive and unchanged as long as the graph. */
-enum clcnn_status clcnn_graph_constant(struct clcnn_graph *graph, const char *name, const struct clcnn_shape *shape,
-                                       const float *data, int *value, struct clcnn_err *err);
+enum clcnn_status clcnn_graph_constant(struct clcnn_graph *graph, const char *name,
+                                       const struct clcnn_shape *shape, const float *data, int *value,
+                                       struct clcnn_err *err);
 /* inputs: value ids, -1 for an optional one that is absent. values receives up to max_values output ids. The shape rule
  * of the operator runs here, so a bad node is refused at once, with its name in the message. */
-enum clcnn_status clcnn_graph_node(struct clcnn_graph *graph, const char *op, const char *name, const int *inputs,
-                                   int input_count, const struct clcnn_attr *attrs, int attr_count, int *values,
-                                   int max_values, int *value_count, struct clcnn_err *err);
-enum clcnn_status clcnn_graph_output(struct clcnn_graph *graph, int value, const char *name, struct clcnn_err *err);
-enum clcnn_status clcnn_graph_value_shape(const struct clcnn_graph *graph, int value, struct clcnn_shape *shape,
-                                          struct clcnn_err *err);
+enum clcnn_status clcnn_graph_node(struct clcnn_graph *graph, const char *op, const char *name,
+                                   const int *inputs, int input_count, const struct clcnn_attr *attrs,
+                                   int attr_count, int *values, int max_values, int *value_count,
+                                   struct clcnn_err *err);
+enum clcnn_status clcnn_graph_output(struct clcnn_graph *graph, int value, const char *name,
+                                     struct clcnn_err *err);
+enum clcnn_status clcnn_graph_value_shape(const struct clcnn_graph *graph, int value,
+                                          struct clcnn_shape *shape, struct clcnn_err *err);
 struct clcnn_node_info {
     const char *name, *op;
     int input_count, output_count;
@@ -174,32 +183,37 @@ struct clcnn_node_info {
     double macs; /* multiply-adds */
 };
 int clcnn_graph_node_count(const struct clcnn_graph *graph);
-enum clcnn_status clcnn_graph_node_info(const struct clcnn_graph *graph, int node, struct clcnn_node_info *info,
-                                        struct clcnn_err *err);
+enum clcnn_status clcnn_graph_node_info(const struct clcnn_graph *graph, int node,
+                                        struct clcnn_node_info *info, struct clcnn_err *err);
 
 /* ---- plans ---------------------------------------------------------------------------------------------------- */
 
-enum clcnn_precision { CLCNN_PRECISION_STRICT, CLCNN_PRECISION_HIGHEST, CLCNN_PRECISION_HIGH,
-                       CLCNN_PRECISION_MEDIUM };
+enum clcnn_precision {
+    CLCNN_PRECISION_STRICT,
+    CLCNN_PRECISION_HIGHEST,
+    CLCNN_PRECISION_HIGH,
+    CLCNN_PRECISION_MEDIUM
+};
 
 struct clcnn_override {
     const char *layer, *algo;
 };
 struct clcnn_plan_options {
     enum clcnn_precision precision;
-    size_t workspace_limit;  /* bytes of scratch an algorithm may ask for */
-    uint64_t memory_limit;   /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
+    size_t workspace_limit; /* bytes of scratch an algorithm may ask for */
+    uint64_t memory_limit;  /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
     const struct clcnn_override *overrides;
     int override_count;
-    bool fuse;   /* run the rewrites (true in use; false to test one operator by itself) */
-    bool guard;  /* test mode: no memory is shared, every root lies between guard bands, all is NaN before a run, and
+    bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
+    bool
+        guard; /* test mode: no memory is shared, every root lies between guard bands, all is NaN before a run, and
                     batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */
 };
 struct clcnn_plan;
 
 enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
-                                     const struct clcnn_graph *graph, const struct clcnn_plan_options *options,
-                                     struct clcnn_err *err);
+                                     const struct clcnn_graph *graph,
+                                     const struct clcnn_plan_options *options, struct clcnn_err *err);
 /* Shares programs and weights with its origin; has its own arena, kernels and queue. */
 enum clcnn_status clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err);
 void clcnn_plan_close(struct clcnn_plan *plan);
@@ -223,8 +237,8 @@ struct clcnn_io {
 /* A run is begin, advance until it is no longer PENDING, and then done. The plan stays locked in between. advance
  * returns at the latest after `slice_ms` (checked between launches; a launch is cut to stay below about 50 ms), so that
  * the caller can look at signals and clocks. cancel waits for what is enqueued and unlocks. */
-enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs,
-                                   struct clcnn_err *err);
+enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                                   const struct clcnn_io *outputs, struct clcnn_err *err);
 /* deadline_ms > 0: poll instead of block; TIMEOUT when what is enqueued has not finished by then. After TIMEOUT the
  * plan refuses further runs with STATE until the device is done; closing it then does not block. */
 enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms,
@@ -232,7 +246,8 @@ enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, d
 void clcnn_plan_cancel(struct clcnn_plan *plan);
 
 struct clcnn_plan_stats {
-    uint64_t arena_bytes, weights_bytes, workspace_bytes, peak_bytes; /* peak = arena (with workspace) + weights */
+    uint64_t arena_bytes, weights_bytes, workspace_bytes,
+        peak_bytes;      /* peak = arena (with workspace) + weights */
     uint64_t live_bytes; /* largest set of activations that live at once: a lower bound for the arena */
     int step_count, program_count;
     double select_ms, build_ms, weights_ms, warm_ms; /* where compile time went */
@@ -242,21 +257,22 @@ void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats
 struct clcnn_step_info {
     const char *layer, *op, *algo;
     const char *kernel, *entry; /* file stem and kernel in it; "clblast" and "gemm" for a library call */
-    const char *defines;                    /* sorted "A=1 B=2", "" for none */
+    const char *defines;        /* sorted "A=1 B=2", "" for none */
     size_t groups, group_size;
     double macs, bytes; /* multiply-adds; bytes that must be read and written */
 };
 enum clcnn_status clcnn_plan_step_info(const struct clcnn_plan *plan, int step, struct clcnn_step_info *info,
                                        struct clcnn_err *err);
 /* One whole run with events; start_ns and end_ns (clcnn_plan_stats.step_count of each) count from the first start. */
-enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs,
-                                     uint64_t *start_ns, uint64_t *end_ns, struct clcnn_err *err);
+enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                                     const struct clcnn_io *outputs, uint64_t *start_ns, uint64_t *end_ns,
+                                     struct clcnn_err *err);
 
 /* What was decided for each layer of the rewritten graph. */
 struct clcnn_layer_info {
     const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
     const char *error_class;               /* "exact", "strict", "highest" */
-    bool part;                             /* chosen inside the layer before it (separable: its two convolutions) */
+    bool part; /* chosen inside the layer before it (separable: its two convolutions) */
     struct clcnn_shape input, output;
     size_t workspace_bytes, weight_bytes;
     double macs;
@@ -269,8 +285,8 @@ struct clcnn_candidate_info {
     size_t workspace_bytes;
 };
 int clcnn_plan_layer_count(const struct clcnn_plan *plan);
-enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer, struct clcnn_layer_info *info,
-                                        struct clcnn_err *err);
+enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer,
+                                        struct clcnn_layer_info *info, struct clcnn_err *err);
 enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int layer, int candidate,
                                             struct clcnn_candidate_info *info, struct clcnn_err *err);
 /* Rewrites that were applied, one line each ("fold batch_norm bn1 into conv conv1"). NULL past the end. */

@@ -11,11 +11,11 @@ enum clcnn_status clcnn_fail(struct clcnn_err *err, enum clcnn_status status, co
     __attribute__((format(printf, 3, 4)));
 enum clcnn_status clcnn_fail_mem(struct clcnn_err *err, size_t bytes); /* HOST_MEM */
 /* TRY: run, and leave through the function's single exit `done:` with `st` set when it fails. */
-#define TRY(expr)              \
-    do {                       \
-        st = (expr);           \
-        if (st != CLCNN_OK)    \
-            goto done;         \
+#define TRY(expr)           \
+    do {                    \
+        st = (expr);        \
+        if (st != CLCNN_OK) \
+            goto done;      \
     } while (0)
 
 void *clcnn_calloc(size_t count, size_t size); /* checks the product; tests make it fail (CLCNN_FAIL_ALLOC) */
@@ -40,7 +40,7 @@ struct hash128 hash128_bytes(const void *data, size_t bytes); /* fast, not crypt
 
 /* ---- shapes --------------------------------------------------------------------------------------------------- */
 
-int64_t shape_count(const struct clcnn_shape *s); /* 1 for rank 0 */
+int64_t shape_count(const struct clcnn_shape *s);                 /* 1 for rank 0 */
 int64_t shape_count_from(const struct clcnn_shape *s, int first); /* product of dim[first..] */
 bool shape_equal(const struct clcnn_shape *a, const struct clcnn_shape *b);
 const char *shape_text(const struct clcnn_shape *s, char buf[96]); /* "[1, 3, 224, 224]" */
@@ -78,7 +78,8 @@ struct op_def {
     union {
         struct {
             const char *name, *doc, *inputs;
-            const struct clcnn_attr_info *attrs; /* offsets into the attribute struct: int32_t, float, ints, floats */
+            const struct clcnn_attr_info
+                *attrs; /* offsets into the attribute struct: int32_t, float, ints, floats */
             int attr_count;
         };
         struct clcnn_op_info info; /* the same members, as the public interface hands them out */
@@ -87,19 +88,21 @@ struct op_def {
     enum clcnn_status (*infer)(struct infer *in, struct clcnn_err *err);
     enum clcnn_status (*vjp)(struct grad *g);
     double (*macs)(const struct infer *in); /* multiply-adds; NULL: none to speak of */
-    int code;      /* rows of a family (element-wise) share functions and differ here */
-    bool fuses;    /* its algorithms apply an epilogue (bias is the op's own input) */
-    bool alias;    /* same bytes under another shape (reshape, identity ...): no step when the input is dense */
+    int code;   /* rows of a family (element-wise) share functions and differ here */
+    bool fuses; /* its algorithms apply an epilogue (bias is the op's own input) */
+    bool alias; /* same bytes under another shape (reshape, identity ...): no step when the input is dense */
     bool internal; /* made by rewrites only: clcnn_graph_node() refuses it */
 };
 
 extern const struct op_def *const clcnn_ops[]; /* in the order of ops.def, NULL at the end */
 
-enum clcnn_status attrs_set(const struct op_def *op, const char *layer, void *attrs, const struct clcnn_attr *given,
-                            int count, struct clcnn_err *err); /* defaults, then given; checks names and kinds */
+enum clcnn_status attrs_set(const struct op_def *op, const char *layer, void *attrs,
+                            const struct clcnn_attr *given, int count,
+                            struct clcnn_err *err); /* defaults, then given; checks names and kinds */
 
 /* Attribute structs that several files read. Names equal the public attribute names. */
-struct conv_attrs { /* conv and conv_transpose; canonical: every list has one entry per spatial dim, padding two */
+struct
+    conv_attrs { /* conv and conv_transpose; canonical: every list has one entry per spatial dim, padding two */
     struct ints stride, padding, dilation, output_padding;
     int32_t groups;
 };
@@ -232,18 +235,20 @@ enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */
 enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
                               struct clcnn_err *err);
-enum clcnn_status graph_check(const struct clcnn_graph *g, struct clcnn_err *err); /* outputs set, no dangling */
+enum clcnn_status graph_check(const struct clcnn_graph *g,
+                              struct clcnn_err *err); /* outputs set, no dangling */
 
 struct notes { /* rewrites applied, for people */
     char **line;
     int n, cap;
 };
 struct rewrite_options {
-    const struct clcnn_override *overrides; /* a layer whose algorithm is forced is not merged into another op */
+    const struct clcnn_override
+        *overrides; /* a layer whose algorithm is forced is not merged into another op */
     int override_count;
 };
-enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options, struct notes *notes,
-                                struct clcnn_err *err);
+enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,
+                                struct notes *notes, struct clcnn_err *err);
 
 /* ---- algorithms ----------------------------------------------------------------------------------------------- */
 
@@ -270,8 +275,8 @@ struct problem {
     const void *attrs;
     int n_in, n_out;
     const struct operand *in, *out;
-    struct operand add;  /* epilogue operand; present is false without one */
-    enum act act;        /* epilogue activation, ACT_none without one */
+    struct operand add; /* epilogue operand; present is false without one */
+    enum act act;       /* epilogue activation, ACT_none without one */
     float p0, p1;
     const struct clcnn_device_info *device;
     size_t workspace_limit;
@@ -285,22 +290,22 @@ struct why {
     const char *reason;
     bool passed_over;
 };
-#define REQUIRE(why, cond, text)       \
+#define REQUIRE(why, cond, text)        \
+    do {                                \
+        if (!(cond)) {                  \
+            (why)->reason = text;       \
+            (why)->passed_over = false; \
+            return false;               \
+        }                               \
+    } while (0)
+/* Use after all REQUIREs. */
+#define PREFER(why, cond, text)        \
     do {                               \
         if (!(cond)) {                 \
             (why)->reason = text;      \
-            (why)->passed_over = false; \
+            (why)->passed_over = true; \
             return false;              \
         }                              \
-    } while (0)
-/* Use after all REQUIREs. */
-#define PREFER(why, cond, text)       \
-    do {                              \
-        if (!(cond)) {                \
-            (why)->reason = text;     \
-            (why)->passed_over = true; \
-            return false;             \
-        }                             \
     } while (0)
 
 enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST };
@@ -312,10 +317,13 @@ struct algo_def {
     enum error_class error;
     bool deterministic;
     bool (*applicable)(const struct problem *p, struct why *why);
-    size_t (*workspace)(const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */
-    void (*emit)(const struct problem *p, struct emit *e); /* errors stick to e and are reported by the planner */
+    size_t (*workspace)(
+        const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */
+    void (*emit)(const struct problem *p,
+                 struct emit *e); /* errors stick to e and are reported by the planner */
 };
-extern const struct algo_def *const *const clcnn_algos[]; /* per op, preferred first, NULL at the end of each */
+extern const struct algo_def *const
+    *const clcnn_algos[]; /* per op, preferred first, NULL at the end of each */
 
 /* ---- step descriptions (plan/emit.c) --------------------------------------------------------------------------- */
 
@@ -379,14 +387,15 @@ int emit_workspace(struct emit *e, size_t bytes);
  * by every plan of the device with the same contents and the same `packing` (name with all its parameters). Returns the
  * slot; *setup is the step to fill (it writes the slot: call step_read(constant), then step_write(slot)), or NULL when
  * this constant is packed already. */
-int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes, const char *stem,
-                const char *entry, size_t groups, size_t group_size, struct step **setup);
+int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,
+                const char *stem, const char *entry, size_t groups, size_t group_size, struct step **setup);
 /* Runs another op's algorithms as part of this one (separable = depthwise + 1x1): selects and emits. */
 void emit_sub(struct emit *e, const struct problem *p);
 /* Defines and buffers of the usual epilogue: EPI_BIAS, EPI_ADD, EPI_ACT; reads bias and add (SLOT_NONE when absent).
  * See kernels/epilogue.clh for the kernel's side. */
 void step_epilogue(struct step *s, const struct problem *p, const struct operand *bias);
-void emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+void emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 
 static inline size_t ceil_div(size_t a, size_t b)
 {

@@ -6,20 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool
-rewrite_is(const struct node *n, const char *op)
+bool rewrite_is(const struct node *n, const char *op)
 {
     return strcmp(n->op->name, op) == 0;
 }
 
-bool
-rewrite_is_constant(const struct rewriter *r, int value)
+bool rewrite_is_constant(const struct rewriter *r, int value)
 {
     return value >= 0 && r->g->values[value].kind == VALUE_CONSTANT;
 }
 
-struct node *
-rewrite_sole_producer(const struct rewriter *r, int value)
+struct node *rewrite_sole_producer(const struct rewriter *r, int value)
 {
     if (value < 0 || r->g->values[value].kind != VALUE_NODE || r->uses[value] != 1)
         return NULL;
@@ -27,8 +24,7 @@ rewrite_sole_producer(const struct rewriter *r, int value)
     return n->dead || n->n_out != 1 ? NULL : n;
 }
 
-static bool
-op_has_algo(const char *op, const char *algo)
+static bool op_has_algo(const char *op, const char *algo)
 {
     const int index = clcnn_op_find(op);
     for (int i = 0; index >= 0 && i < clcnn_op_algo_count(index); i++)
@@ -37,8 +33,7 @@ op_has_algo(const char *op, const char *algo)
     return false;
 }
 
-bool
-rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *merged_op)
+bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *merged_op)
 {
     for (int i = 0; i < r->options->override_count; i++)
         if (strcmp(r->options->overrides[i].layer, n->name) == 0)
@@ -46,8 +41,7 @@ rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *me
     return false;
 }
 
-enum clcnn_status
-rewrite_note(struct rewriter *r, const char *fmt, ...)
+enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
 {
     char text[3 * CLCNN_NAME_MAX];
     va_list ap;
@@ -64,8 +58,7 @@ rewrite_note(struct rewriter *r, const char *fmt, ...)
     return CLCNN_OK;
 }
 
-void
-rewrite_count_uses(struct rewriter *r)
+void rewrite_count_uses(struct rewriter *r)
 {
     const struct clcnn_graph *g = r->g;
     memset(r->uses, 0, (size_t)g->n_values * sizeof *r->uses);
@@ -82,8 +75,7 @@ rewrite_count_uses(struct rewriter *r)
 }
 
 /* The later position is the safe one: whatever the fused node reads has been computed there. */
-void
-rewrite_move(struct rewriter *r, struct node *from, struct node *to)
+void rewrite_move(struct rewriter *r, struct node *from, struct node *to)
 {
     const struct node husk = *to;
     *to = *from;
@@ -96,8 +88,7 @@ rewrite_move(struct rewriter *r, struct node *from, struct node *to)
     r->g->values[computed].producer = (int)(from - r->g->nodes);
 }
 
-static enum clcnn_status
-run_pass(struct rewriter *r, enum clcnn_status (*pass)(struct rewriter *r))
+static enum clcnn_status run_pass(struct rewriter *r, enum clcnn_status (*pass)(struct rewriter *r))
 {
     free(r->uses);
     r->uses = clcnn_calloc((size_t)r->g->n_values + 1, sizeof *r->uses);
@@ -107,8 +98,8 @@ run_pass(struct rewriter *r, enum clcnn_status (*pass)(struct rewriter *r))
     return pass(r);
 }
 
-enum clcnn_status
-graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options, struct notes *notes, struct clcnn_err *err)
+enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,
+                                struct notes *notes, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct rewriter r = {.g = g, .options = options, .notes = notes, .err = err};

@@ -19,7 +19,8 @@ struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 bool rewrite_is_constant(const struct rewriter *r, int value);
 /* A layer whose algorithm the user forces keeps its own node, unless the algorithm belongs to the merged op. */
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *merged_op);
-enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 void rewrite_count_uses(struct rewriter *r);
 /* Moves `from` to the position of `to`, computing to's output; `to` is gone. */
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to);

@@ -7,8 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-static void
-replace_uses(struct rewriter *r, int old, int new)
+static void replace_uses(struct rewriter *r, int old, int new)
 {
     struct clcnn_graph *g = r->g;
     for (int i = 0; i < g->n_nodes; i++)
@@ -20,8 +19,7 @@ replace_uses(struct rewriter *r, int old, int new)
             g->outputs[i].value = new;
 }
 
-enum clcnn_status
-rewrite_drop_identities(struct rewriter *r)
+enum clcnn_status rewrite_drop_identities(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
@@ -36,12 +34,12 @@ done:
     return st;
 }
 
-struct fold { /* one producer with filters, and where they lie in its weights */
+struct fold {                       /* one producer with filters, and where they lie in its weights */
     int64_t filters, before, inner; /* weights are [before][filters][inner] */
 };
 
-static bool
-foldable(const struct rewriter *r, const struct node *producer, const struct node *bn, struct fold *f)
+static bool foldable(const struct rewriter *r, const struct node *producer, const struct node *bn,
+                     struct fold *f)
 {
     for (int i = 1; i < bn->n_in; i++)
         if (!rewrite_is_constant(r, bn->in[i]))
@@ -51,16 +49,16 @@ foldable(const struct rewriter *r, const struct node *producer, const struct nod
         return false;
     if (linear && r->g->values[producer->out[0]].shape.rank != 2)
         return false; /* its last dimension is not the channel */
-    if (!rewrite_is_constant(r, producer->in[1]) || (producer->in[2] >= 0 && !rewrite_is_constant(r, producer->in[2])))
+    if (!rewrite_is_constant(r, producer->in[1]) ||
+        (producer->in[2] >= 0 && !rewrite_is_constant(r, producer->in[2])))
         return false;
     const struct clcnn_shape *w = &r->g->values[producer->in[1]].shape;
     *f = (struct fold){.filters = w->dim[0], .before = 1, .inner = shape_count_from(w, 1)};
     return true;
 }
 
-static void
-fold_values(const struct clcnn_graph *g, const struct node *producer, const struct node *bn, const struct fold *f, int w_new,
-            int b_new)
+static void fold_values(const struct clcnn_graph *g, const struct node *producer, const struct node *bn,
+                        const struct fold *f, int w_new, int b_new)
 {
     const float *gamma = g->values[bn->in[1]].data, *beta = g->values[bn->in[2]].data;
     const float *mean = g->values[bn->in[3]].data, *var = g->values[bn->in[4]].data;
@@ -75,8 +73,7 @@ fold_values(const struct clcnn_graph *g, const struct node *producer, const stru
     }
 }
 
-enum clcnn_status
-rewrite_fold_batch_norm(struct rewriter *r)
+enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
@@ -88,7 +85,8 @@ rewrite_fold_batch_norm(struct rewriter *r)
         if (!producer || !foldable(r, producer, bn, &f))
             continue;
         int w = -1, b = -1;
-        const struct clcnn_shape w_shape = r->g->values[producer->in[1]].shape; /* values may move when one is added */
+        const struct clcnn_shape w_shape =
+            r->g->values[producer->in[1]].shape; /* values may move when one is added */
         const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)f.filters}};
         TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));
         TRY(graph_owned_constant(r->g, &b_shape, &b, r->err));

@@ -6,16 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool
-can_take(const struct node *producer, bool add)
+static bool can_take(const struct node *producer, bool add)
 {
-    return producer && producer->op->fuses && producer->epi.act == ACT_none && (!add || producer->epi.add < 0);
+    return producer && producer->op->fuses && producer->epi.act == ACT_none &&
+           (!add || producer->epi.add < 0);
 }
 
 /* y = producer(...) + other, in order act(x + bias + add): only while the producer has no activation yet. The other operand
  * must not need broadcasting. */
-static enum clcnn_status
-fuse_add(struct rewriter *r, struct node *add, bool *fused)
+static enum clcnn_status fuse_add(struct rewriter *r, struct node *add, bool *fused)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct value *v = r->g->values;
@@ -39,8 +38,7 @@ done:
     return st;
 }
 
-static enum clcnn_status
-fuse_activation(struct rewriter *r, struct node *n)
+static enum clcnn_status fuse_activation(struct rewriter *r, struct node *n)
 {
     enum clcnn_status st = CLCNN_OK;
     enum act act = ACT_none;
@@ -59,8 +57,7 @@ done:
     return st;
 }
 
-enum clcnn_status
-rewrite_fuse_epilogues(struct rewriter *r)
+enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
@@ -77,8 +74,7 @@ done:
     return st;
 }
 
-static bool
-all_equal(const struct ints *list, int32_t wanted)
+static bool all_equal(const struct ints *list, int32_t wanted)
 {
     for (int i = 0; i < list->n; i++)
         if (list->v[i] != wanted)
@@ -86,8 +82,7 @@ all_equal(const struct ints *list, int32_t wanted)
     return true;
 }
 
-static bool
-is_depthwise(const struct rewriter *r, const struct node *n)
+static bool is_depthwise(const struct rewriter *r, const struct node *n)
 {
     if (!n || !rewrite_is(n, "conv") || n->epi.add >= 0)
         return false;
@@ -96,8 +91,7 @@ is_depthwise(const struct rewriter *r, const struct node *n)
     return x->rank == 4 && a->groups > 1 && a->groups == x->dim[1] && w->dim[0] == x->dim[1];
 }
 
-static bool
-is_pointwise(const struct rewriter *r, const struct node *n)
+static bool is_pointwise(const struct rewriter *r, const struct node *n)
 {
     if (!rewrite_is(n, "conv"))
         return false;
@@ -108,8 +102,7 @@ is_pointwise(const struct rewriter *r, const struct node *n)
 }
 
 /* Turns the 1x1 node into the separable one; the depthwise node is gone. */
-static enum clcnn_status
-merge(struct rewriter *r, struct node *dw, struct node *pw)
+static enum clcnn_status merge(struct rewriter *r, struct node *dw, struct node *pw)
 {
     char name[2 * CLCNN_NAME_MAX];
     snprintf(name, sizeof name, "%s+%s", dw->name, pw->name);
@@ -123,8 +116,12 @@ merge(struct rewriter *r, struct node *dw, struct node *pw)
         return clcnn_fail_mem(r->err, sizeof *a);
     }
     *a = (struct separable_attrs){
-        .dw = *(const struct conv_attrs *)dw->attrs, .mid_act = dw->epi.act, .mid_p0 = dw->epi.p0, .mid_p1 = dw->epi.p1,
-        .dw_bias = dw->in[2] >= 0, .pw_bias = pw->in[2] >= 0,
+        .dw = *(const struct conv_attrs *)dw->attrs,
+        .mid_act = dw->epi.act,
+        .mid_p0 = dw->epi.p0,
+        .mid_p1 = dw->epi.p1,
+        .dw_bias = dw->in[2] >= 0,
+        .pw_bias = pw->in[2] >= 0,
     };
     const int inputs[5] = {dw->in[0], dw->in[1], dw->in[2], pw->in[1], pw->in[2]};
     memcpy(in, inputs, sizeof inputs);
@@ -140,8 +137,7 @@ merge(struct rewriter *r, struct node *dw, struct node *pw)
     return CLCNN_OK;
 }
 
-enum clcnn_status
-rewrite_merge_separable(struct rewriter *r)
+enum clcnn_status rewrite_merge_separable(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
@@ -149,7 +145,8 @@ rewrite_merge_separable(struct rewriter *r)
         if (pw->dead || !is_pointwise(r, pw))
             continue;
         struct node *dw = rewrite_sole_producer(r, pw->in[0]);
-        if (!is_depthwise(r, dw) || rewrite_is_forced(r, dw, "separable") || rewrite_is_forced(r, pw, "separable"))
+        if (!is_depthwise(r, dw) || rewrite_is_forced(r, dw, "separable") ||
+            rewrite_is_forced(r, pw, "separable"))
             continue;
         TRY(rewrite_note(r, "merge depthwise conv %s and 1x1 conv %s", dw->name, pw->name));
         TRY(merge(r, dw, pw));

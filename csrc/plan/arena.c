@@ -5,18 +5,17 @@
 
 #include <stdlib.h>
 
-#define ALIGN 512 /* bytes: what devices ask of sub-buffers (CLBlast's scratch is one), and more than any vector */
+#define ALIGN \
+    512 /* bytes: what devices ask of sub-buffers (CLBlast's scratch is one), and more than any vector */
 
 /* Bytes of guard band on either side. Values lie misaligned, so that no kernel relies on alignment by accident; scratch may
  * become a sub-buffer and must not. */
-size_t
-root_guard(const struct blueprint *bp, const struct root *r)
+size_t root_guard(const struct blueprint *bp, const struct root *r)
 {
     return !bp->guard ? 0 : r->scratch ? 2 * ALIGN : 2 * ALIGN + 4;
 }
 
-static void
-touch(struct blueprint *bp, int slot, int step)
+static void touch(struct blueprint *bp, int slot, int step)
 {
     if (slot < 0 || bp->slots[slot].root < 0)
         return;
@@ -27,8 +26,7 @@ touch(struct blueprint *bp, int slot, int step)
         r->last = step;
 }
 
-static void
-find_lives(struct blueprint *bp)
+static void find_lives(struct blueprint *bp)
 {
     for (int i = 0; i < bp->n_inputs; i++)
         touch(bp, bp->inputs[i].slot, -1);
@@ -42,8 +40,7 @@ find_lives(struct blueprint *bp)
         touch(bp, bp->outputs[i].slot, bp->n_steps);
 }
 
-static uint64_t
-largest_live_set(const struct blueprint *bp)
+static uint64_t largest_live_set(const struct blueprint *bp)
 {
     uint64_t most = 0;
     for (int step = -1; step <= bp->n_steps; step++) {
@@ -57,8 +54,7 @@ largest_live_set(const struct blueprint *bp)
     return most;
 }
 
-static int
-larger_first(const void *a, const void *b)
+static int larger_first(const void *a, const void *b)
 {
     const struct root *x = *(const struct root *const *)a, *y = *(const struct root *const *)b;
     if (x->bytes != y->bytes)
@@ -66,15 +62,13 @@ larger_first(const void *a, const void *b)
     return x < y ? -1 : 1; /* qsort is not stable; the layout must not depend on it */
 }
 
-static bool
-meet(const struct root *a, const struct root *b)
+static bool meet(const struct root *a, const struct root *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
 
 /* placed[] is kept in order of offset, so one pass finds the lowest gap. */
-static size_t
-lowest_gap(struct root *const *placed, int n, const struct root *r)
+static size_t lowest_gap(struct root *const *placed, int n, const struct root *r)
 {
     size_t at = 0;
     for (int i = 0; i < n; i++) {
@@ -89,8 +83,7 @@ lowest_gap(struct root *const *placed, int n, const struct root *r)
     return at;
 }
 
-static void
-insert(struct root **placed, int n, struct root *r)
+static void insert(struct root **placed, int n, struct root *r)
 {
     int i = n;
     for (; i > 0 && placed[i - 1]->offset > r->offset; i--)
@@ -98,8 +91,7 @@ insert(struct root **placed, int n, struct root *r)
     placed[i] = r;
 }
 
-enum clcnn_status
-arena_plan(struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err)
 {
     struct root **order = clcnn_calloc(2 * (size_t)bp->n_roots + 1, sizeof *order);
     if (!order)

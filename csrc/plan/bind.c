@@ -6,21 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct unit
-unit_of(const struct step *s)
+static struct unit unit_of(const struct step *s)
 {
     return (struct unit){.stem = s->stem, .define = s->define, .n_defines = s->n_defines};
 }
 
-static struct step *
-setup_of(const struct blueprint *bp, int packed)
+static struct step *setup_of(const struct blueprint *bp, int packed)
 {
     return bp->packed[packed].used ? bp->packed[packed].setup : NULL;
 }
 
 /* programs[i] for step i, programs[n_steps + k] for the setup step of packed constant k. */
-enum clcnn_status
-blueprint_programs(struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const int total = bp->n_steps + bp->n_packed;
@@ -55,9 +52,8 @@ done:
 }
 
 /* Uploads the constants that a setup step reads, runs it into `dst`, and drops them again. */
-static enum clcnn_status
-run_setup(struct blueprint *bp, int packed, const struct memory *dst, struct queue *q, struct place *places,
-          struct clcnn_err *err)
+static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struct memory *dst,
+                                   struct queue *q, struct place *places, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct step *s = setup_of(bp, packed);
@@ -89,8 +85,8 @@ done:
     return st;
 }
 
-static enum clcnn_status
-fill_weight(struct blueprint *bp, int packed, struct queue *q, struct place *places, struct clcnn_err *err)
+static enum clcnn_status fill_weight(struct blueprint *bp, int packed, struct queue *q, struct place *places,
+                                     struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct packed *p = &bp->packed[packed];
@@ -108,8 +104,7 @@ done:
 }
 
 /* What was to be filled in a phase that failed must not be found by another plan. */
-static void
-abandon_fresh(struct blueprint *bp)
+static void abandon_fresh(struct blueprint *bp)
 {
     for (int i = 0; i < bp->n_packed; i++) {
         struct packed *p = &bp->packed[i];
@@ -120,8 +115,7 @@ abandon_fresh(struct blueprint *bp)
     }
 }
 
-enum clcnn_status
-blueprint_weights(struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct queue *q = NULL;
@@ -144,8 +138,7 @@ done:
     return st;
 }
 
-static enum clcnn_status
-bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
+static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
@@ -158,7 +151,8 @@ bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
     for (int i = 0; i < bp->n_slots; i++) {
         const struct slot *s = &bp->slots[i];
         if (s->root >= 0)
-            places[i] = (struct place){plan->arena.mem, (int64_t)(bp->roots[s->root].offset / sizeof(float)) + s->offset};
+            places[i] = (struct place){plan->arena.mem,
+                                       (int64_t)(bp->roots[s->root].offset / sizeof(float)) + s->offset};
         else if (bp->packed[s->packed].weight)
             places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset};
     }
@@ -167,7 +161,8 @@ bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
         TRY(launch_bind(l, bp->dev, bp->programs[i], bp->steps[i], places, err));
         if (bp->gemm_scratch[i] != SLOT_NONE) {
             const struct root *r = &bp->roots[bp->slots[bp->gemm_scratch[i]].root];
-            TRY(launch_scratch(l, bp->dev, &places[bp->gemm_scratch[i]], (size_t)r->item_elems * sizeof(float), err));
+            TRY(launch_scratch(l, bp->dev, &places[bp->gemm_scratch[i]],
+                               (size_t)r->item_elems * sizeof(float), err));
         }
     }
 done:
@@ -175,8 +170,7 @@ done:
     return st;
 }
 
-enum clcnn_status
-plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_plan *plan = clcnn_calloc(1, sizeof *plan);
@@ -208,8 +202,7 @@ done:
 /* One real run on whatever the arena holds: drivers that generate code at the first launch, some of it for a range of launch
  * sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and binaries are
  * complete when they are saved. */
-enum clcnn_status
-plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
+enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st;
     const struct blueprint *bp = plan->bp;
@@ -228,8 +221,7 @@ plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
     return st;
 }
 
-static void
-release_weights(struct blueprint *bp)
+static void release_weights(struct blueprint *bp)
 {
     for (int i = 0; i < bp->n_packed; i++) {
         if (bp->packed[i].weight)
@@ -239,8 +231,7 @@ release_weights(struct blueprint *bp)
 }
 
 /* Starts at one, for the compile that makes the first plan; zero is final. */
-bool
-blueprint_open(struct blueprint *bp)
+bool blueprint_open(struct blueprint *bp)
 {
     int open = atomic_load(&bp->open);
     while (open > 0)
@@ -249,21 +240,18 @@ blueprint_open(struct blueprint *bp)
     return false;
 }
 
-void
-blueprint_close(struct blueprint *bp)
+void blueprint_close(struct blueprint *bp)
 {
     if (bp && atomic_fetch_sub(&bp->open, 1) == 1)
         release_weights(bp);
 }
 
-void
-blueprint_retain(struct blueprint *bp)
+void blueprint_retain(struct blueprint *bp)
 {
     atomic_fetch_add(&bp->refs, 1);
 }
 
-void
-blueprint_release(struct blueprint *bp)
+void blueprint_release(struct blueprint *bp)
 {
     if (!bp || atomic_fetch_sub(&bp->refs, 1) > 1)
         return;
@@ -282,8 +270,8 @@ blueprint_release(struct blueprint *bp)
         free(bp->layers[i].candidates);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->notes.line, bp->roots, bp->packed, bp->slots, bp->steps, bp->layers, bp->inputs, bp->outputs,
-                     bp->programs, bp->gemm_scratch, bp->defines_text};
+    void *owned[] = {bp->notes.line, bp->roots,   bp->packed,   bp->slots,        bp->steps,       bp->layers,
+                     bp->inputs,     bp->outputs, bp->programs, bp->gemm_scratch, bp->defines_text};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);
     clcnn_graph_free(bp->graph);

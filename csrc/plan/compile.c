@@ -6,24 +6,21 @@
 #include <string.h>
 #include <time.h>
 
-static double
-now_ms(void)
+static double now_ms(void)
 {
     struct timespec t;
     timespec_get(&t, TIME_UTC);
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void
-describe_fused(char out[48], const struct node *n)
+static void describe_fused(char out[48], const struct node *n)
 {
     const bool add = n->epi.add >= 0, act = n->epi.act != ACT_none;
     snprintf(out, 48, "%s%s%s", add ? "add" : "", add && act ? "+" : "",
              act ? act_identifier(n->epi.act) + strlen("act_") : "");
 }
 
-static struct layer *
-new_layer(struct emit *e, int node, const struct problem *p)
+static struct layer *new_layer(struct emit *e, int node, const struct problem *p)
 {
     struct blueprint *bp = e->bp;
     if (!clcnn_grow((void **)&bp->layers, &bp->cap_layers, bp->n_layers + 1, sizeof *bp->layers))
@@ -35,8 +32,8 @@ new_layer(struct emit *e, int node, const struct problem *p)
 }
 
 /* Chooses and emits for one problem; `e` describes the layer while its algorithm writes. */
-static enum clcnn_status
-emit_problem(struct emit *e, const struct problem *p, int node, const char *fused, bool sub)
+static enum clcnn_status emit_problem(struct emit *e, const struct problem *p, int node, const char *fused,
+                                      bool sub)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct emit outer = *e; /* a sub-problem returns to its layer */
@@ -56,16 +53,14 @@ done:
     return st;
 }
 
-void
-emit_sub(struct emit *e, const struct problem *p)
+void emit_sub(struct emit *e, const struct problem *p)
 {
     if (e->status != CLCNN_OK)
         return;
     e->status = emit_problem(e, p, e->bp->layers[e->layer_index].node, "", true);
 }
 
-static enum clcnn_status
-emit_node(struct emit *e, const struct placement *pl, int index)
+static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, int index)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct node *n = &e->bp->graph->nodes[index];
@@ -84,12 +79,21 @@ emit_node(struct emit *e, const struct placement *pl, int index)
     for (int i = 0; i < n->n_out; i++)
         ops[n->n_in + i] = pl->operand[n->out[i]];
     const struct problem p = {
-        .layer = n->name, .op = n->op, .attrs = n->attrs,
-        .n_in = n->n_in, .n_out = n->n_out, .in = ops, .out = ops + n->n_in,
+        .layer = n->name,
+        .op = n->op,
+        .attrs = n->attrs,
+        .n_in = n->n_in,
+        .n_out = n->n_out,
+        .in = ops,
+        .out = ops + n->n_in,
         .add = n->epi.add >= 0 ? pl->operand[n->epi.add] : (struct operand){.slot = SLOT_NONE},
-        .act = n->epi.act, .p0 = n->epi.p0, .p1 = n->epi.p1,
-        .device = &e->bp->dev->info, .workspace_limit = e->options->workspace_limit,
-        .precision = e->options->precision, .has_clblast = device_has_clblast(e->bp->dev),
+        .act = n->epi.act,
+        .p0 = n->epi.p0,
+        .p1 = n->epi.p1,
+        .device = &e->bp->dev->info,
+        .workspace_limit = e->options->workspace_limit,
+        .precision = e->options->precision,
+        .has_clblast = device_has_clblast(e->bp->dev),
     };
     char fused[48];
     describe_fused(fused, n);
@@ -107,8 +111,8 @@ done:
     return st;
 }
 
-static enum clcnn_status
-check_overrides(const struct emit *e, const struct clcnn_graph *original, struct clcnn_err *err)
+static enum clcnn_status check_overrides(const struct emit *e, const struct clcnn_graph *original,
+                                         struct clcnn_err *err)
 {
     for (int i = 0; i < e->options->override_count; i++) {
         const char *layer = e->options->overrides[i].layer;
@@ -116,18 +120,20 @@ check_overrides(const struct emit *e, const struct clcnn_graph *original, struct
             continue;
         for (int k = 0; k < original->n_nodes; k++)
             if (strcmp(original->nodes[k].name, layer) == 0)
-                return clcnn_fail(err, CLCNN_E_VALUE,
-                                  "layer '%s' (%s) has no algorithm of its own: it became part of another layer or a view",
-                                  layer, original->nodes[k].op->name);
-        return clcnn_fail(err, CLCNN_E_VALUE, "unknown layer '%s' in algorithms; the graph has %d layers, the first is '%s'",
+                return clcnn_fail(
+                    err, CLCNN_E_VALUE,
+                    "layer '%s' (%s) has no algorithm of its own: it became part of another layer or a view",
+                    layer, original->nodes[k].op->name);
+        return clcnn_fail(err, CLCNN_E_VALUE,
+                          "unknown layer '%s' in algorithms; the graph has %d layers, the first is '%s'",
                           layer, original->n_nodes, original->n_nodes ? original->nodes[0].name : "");
     }
     return CLCNN_OK;
 }
 
-static enum clcnn_status
-emit_layers(struct blueprint *bp, const struct placement *pl, const struct clcnn_plan_options *options,
-            const struct clcnn_graph *original, struct clcnn_err *err)
+static enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
+                                     const struct clcnn_plan_options *options,
+                                     const struct clcnn_graph *original, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct emit e = {.bp = bp, .options = options, .err = err};
@@ -143,8 +149,7 @@ done:
     return st;
 }
 
-static enum clcnn_status
-bind_io(struct blueprint *bp, const struct placement *pl, struct clcnn_err *err)
+static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *pl, struct clcnn_err *err)
 {
     const struct clcnn_graph *g = bp->graph;
     bp->inputs = clcnn_calloc((size_t)g->n_inputs + 1, sizeof *bp->inputs);
@@ -165,8 +170,7 @@ bind_io(struct blueprint *bp, const struct placement *pl, struct clcnn_err *err)
 }
 
 /* A raw constant is kept only when a step of the run, or an output, reads it. */
-static void
-mark_used(struct blueprint *bp)
+static void mark_used(struct blueprint *bp)
 {
     for (int i = 0; i < bp->n_steps; i++)
         for (int b = 0; b < bp->steps[i]->n_buffers; b++) {
@@ -182,8 +186,7 @@ mark_used(struct blueprint *bp)
             bp->stats.weights_bytes += bp->packed[i].bytes;
 }
 
-static enum clcnn_status
-add_gemm_scratch(struct blueprint *bp, struct clcnn_err *err)
+static enum clcnn_status add_gemm_scratch(struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     bp->gemm_scratch = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *bp->gemm_scratch);
@@ -197,7 +200,8 @@ add_gemm_scratch(struct blueprint *bp, struct clcnn_err *err)
         TRY(gemm_scratch_bytes(&bytes, bp->dev, &bp->steps[i]->gemm, err));
         if (!bytes)
             continue;
-        const int root = blueprint_root(bp, bp->steps[i]->layer, 1, (int64_t)ceil_div(bytes, sizeof(float)), false, true);
+        const int root =
+            blueprint_root(bp, bp->steps[i]->layer, 1, (int64_t)ceil_div(bytes, sizeof(float)), false, true);
         bp->gemm_scratch[i] = root < 0 ? -1 : blueprint_slot(bp, root, -1, 0);
         if (bp->gemm_scratch[i] < 0)
             return clcnn_fail_mem(err, sizeof(struct root));
@@ -206,20 +210,20 @@ done:
     return st;
 }
 
-static enum clcnn_status
-check_memory(const struct blueprint *bp, const struct clcnn_plan_options *options, struct clcnn_err *err)
+static enum clcnn_status check_memory(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                                      struct clcnn_err *err)
 {
     const uint64_t need = bp->stats.arena_bytes + bp->stats.weights_bytes;
     if (options->memory_limit && need > options->memory_limit)
-        return clcnn_fail(err, CLCNN_E_DEVICE_MEM,
-                          "the plan needs %.1f KiB (arena %.1f + weights %.1f), more than memory_limit %.1f KiB",
-                          need / 1024.0, bp->stats.arena_bytes / 1024.0, bp->stats.weights_bytes / 1024.0,
-                          options->memory_limit / 1024.0);
+        return clcnn_fail(
+            err, CLCNN_E_DEVICE_MEM,
+            "the plan needs %.1f KiB (arena %.1f + weights %.1f), more than memory_limit %.1f KiB",
+            need / 1024.0, bp->stats.arena_bytes / 1024.0, bp->stats.weights_bytes / 1024.0,
+            options->memory_limit / 1024.0);
     return CLCNN_OK;
 }
 
-static void
-free_folded_weights(struct clcnn_graph *g)
+static void free_folded_weights(struct clcnn_graph *g)
 {
     for (int i = 0; i < g->n_values; i++) {
         free(g->values[i].owned);
@@ -228,9 +232,8 @@ free_folded_weights(struct clcnn_graph *g)
     }
 }
 
-static enum clcnn_status
-make_blueprint(struct blueprint *bp, const struct clcnn_graph *graph, const struct clcnn_plan_options *options,
-               struct clcnn_err *err)
+static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn_graph *graph,
+                                        const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct placement pl = {0};
@@ -253,9 +256,9 @@ done:
     return st;
 }
 
-enum clcnn_status
-clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev, const struct clcnn_graph *graph,
-                   const struct clcnn_plan_options *options, struct clcnn_err *err)
+enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
+                                     const struct clcnn_graph *graph,
+                                     const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_plan *plan = NULL;

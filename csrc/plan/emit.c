@@ -7,8 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void
-emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...)
+void emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...)
 {
     if (e->status != CLCNN_OK)
         return;
@@ -20,15 +19,13 @@ emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...)
     e->status = clcnn_fail(e->err, status, "%s %s: %s", e->op->name, e->layer, text);
 }
 
-static void
-out_of_memory(struct emit *e)
+static void out_of_memory(struct emit *e)
 {
     if (e->status == CLCNN_OK)
         e->status = clcnn_fail_mem(e->err, sizeof(struct step));
 }
 
-int
-blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset)
+int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset)
 {
     if (!clcnn_grow((void **)&bp->slots, &bp->cap_slots, bp->n_slots + 1, sizeof *bp->slots))
         return -1;
@@ -36,21 +33,26 @@ blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset)
     return bp->n_slots++;
 }
 
-int
-blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items, bool scratch)
+int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
+                   bool scratch)
 {
     if (!clcnn_grow((void **)&bp->roots, &bp->cap_roots, bp->n_roots + 1, sizeof *bp->roots))
         return -1;
-    const int64_t gap = bp->guard && pad_items ? 13 : 0; /* odd, so that nothing relies on alignment by accident */
+    const int64_t gap =
+        bp->guard && pad_items ? 13 : 0; /* odd, so that nothing relies on alignment by accident */
     bp->roots[bp->n_roots] = (struct root){
-        .name = name, .items = items, .item_elems = item_elems, .stride = item_elems + gap,
-        .first = INT32_MAX, .last = -1, .scratch = scratch,
+        .name = name,
+        .items = items,
+        .item_elems = item_elems,
+        .stride = item_elems + gap,
+        .first = INT32_MAX,
+        .last = -1,
+        .scratch = scratch,
     };
     return bp->n_roots++;
 }
 
-int
-blueprint_packed(struct blueprint *bp, int value, const char *packing, size_t bytes, const char *layer)
+int blueprint_packed(struct blueprint *bp, int value, const char *packing, size_t bytes, const char *layer)
 {
     for (int i = 0; i < bp->n_packed; i++)
         if (bp->packed[i].value == value && strcmp(bp->packed[i].packing, packing) == 0)
@@ -63,8 +65,8 @@ blueprint_packed(struct blueprint *bp, int value, const char *packing, size_t by
     return bp->n_packed++;
 }
 
-static struct step *
-new_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size)
+static struct step *new_step(struct emit *e, const char *stem, const char *entry, size_t groups,
+                             size_t group_size)
 {
     struct step *s = calloc(1, sizeof *s);
     if (!s)
@@ -81,8 +83,7 @@ new_step(struct emit *e, const char *stem, const char *entry, size_t groups, siz
     return s;
 }
 
-static struct step *
-append_step(struct emit *e, struct step *s)
+static struct step *append_step(struct emit *e, struct step *s)
 {
     struct blueprint *bp = e->bp;
     if (!s || !clcnn_grow((void **)&bp->steps, &bp->cap_steps, bp->n_steps + 1, sizeof *bp->steps)) {
@@ -94,8 +95,7 @@ append_step(struct emit *e, struct step *s)
     return s;
 }
 
-struct step *
-emit_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size)
+struct step *emit_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size)
 {
     if (e->status != CLCNN_OK) {
         memset(&e->sink, 0, sizeof e->sink);
@@ -105,8 +105,7 @@ emit_step(struct emit *e, const char *stem, const char *entry, size_t groups, si
 }
 
 /* Keeps the defines sorted by name, so that equal variants have equal text. */
-void
-step_define_id(struct step *s, const char *name, const char *identifier)
+void step_define_id(struct step *s, const char *name, const char *identifier)
 {
     if (s->n_defines == MAX_DEFINES)
         abort(); /* a kernel with more knobs than MAX_DEFINES is a mistake in its algorithm file */
@@ -117,16 +116,14 @@ step_define_id(struct step *s, const char *name, const char *identifier)
     snprintf(s->define[i].text, sizeof s->define[i].text, "%s", identifier);
 }
 
-void
-step_define(struct step *s, const char *name, int value)
+void step_define(struct step *s, const char *name, int value)
 {
     char text[16];
     snprintf(text, sizeof text, "%d", value);
     step_define_id(s, name, text);
 }
 
-static void
-add_buffer(struct step *s, int slot, enum access access, int64_t offset)
+static void add_buffer(struct step *s, int slot, enum access access, int64_t offset)
 {
     if (s->n_buffers == MAX_STEP_BUFFERS)
         abort();
@@ -136,38 +133,32 @@ add_buffer(struct step *s, int slot, enum access access, int64_t offset)
     s->n_buffers++;
 }
 
-void
-step_read(struct step *s, int slot)
+void step_read(struct step *s, int slot)
 {
     add_buffer(s, slot, ACCESS_READ, 0);
 }
 
-void
-step_write(struct step *s, int slot)
+void step_write(struct step *s, int slot)
 {
     add_buffer(s, slot, ACCESS_WRITE, 0);
 }
 
-void
-step_update(struct step *s, int slot)
+void step_update(struct step *s, int slot)
 {
     add_buffer(s, slot, ACCESS_UPDATE, 0);
 }
 
-void
-step_read_at(struct step *s, int slot, int64_t offset)
+void step_read_at(struct step *s, int slot, int64_t offset)
 {
     add_buffer(s, slot, ACCESS_READ, offset);
 }
 
-void
-step_write_at(struct step *s, int slot, int64_t offset)
+void step_write_at(struct step *s, int slot, int64_t offset)
 {
     add_buffer(s, slot, ACCESS_WRITE, offset);
 }
 
-void
-step_args(struct step *s, const void *block, size_t bytes)
+void step_args(struct step *s, const void *block, size_t bytes)
 {
     if (bytes > MAX_STEP_ARGS)
         abort();
@@ -175,15 +166,13 @@ step_args(struct step *s, const void *block, size_t bytes)
     s->args_bytes = bytes;
 }
 
-void
-step_cost(struct step *s, double macs, double bytes)
+void step_cost(struct step *s, double macs, double bytes)
 {
     s->macs = macs;
     s->bytes = bytes;
 }
 
-void
-step_epilogue(struct step *s, const struct problem *p, const struct operand *bias)
+void step_epilogue(struct step *s, const struct problem *p, const struct operand *bias)
 {
     const bool has_bias = bias && bias->present;
     step_define(s, "EPI_BIAS", has_bias);
@@ -193,8 +182,7 @@ step_epilogue(struct step *s, const struct problem *p, const struct operand *bia
     step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
 }
 
-struct step *
-emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c)
+struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c)
 {
     struct step *s = emit_step(e, NULL, "gemm", 1, 1);
     s->gemm = *call;
@@ -207,8 +195,7 @@ emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c)
     return s;
 }
 
-int
-emit_workspace(struct emit *e, size_t bytes)
+int emit_workspace(struct emit *e, size_t bytes)
 {
     if (e->status != CLCNN_OK)
         return SLOT_NONE;
@@ -220,9 +207,8 @@ emit_workspace(struct emit *e, size_t bytes)
     return slot;
 }
 
-int
-emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes, const char *stem,
-            const char *entry, size_t groups, size_t group_size, struct step **setup)
+int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,
+                const char *stem, const char *entry, size_t groups, size_t group_size, struct step **setup)
 {
     struct blueprint *bp = e->bp;
     *setup = NULL;

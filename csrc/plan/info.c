@@ -5,39 +5,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-int
-clcnn_plan_input_count(const struct clcnn_plan *plan)
+int clcnn_plan_input_count(const struct clcnn_plan *plan)
 {
     return plan->bp->n_inputs;
 }
 
-int
-clcnn_plan_output_count(const struct clcnn_plan *plan)
+int clcnn_plan_output_count(const struct clcnn_plan *plan)
 {
     return plan->bp->n_outputs;
 }
 
-const struct clcnn_io_info *
-clcnn_plan_input(const struct clcnn_plan *plan, int i)
+const struct clcnn_io_info *clcnn_plan_input(const struct clcnn_plan *plan, int i)
 {
     return i >= 0 && i < plan->bp->n_inputs ? &plan->bp->inputs[i].info : NULL;
 }
 
-const struct clcnn_io_info *
-clcnn_plan_output(const struct clcnn_plan *plan, int i)
+const struct clcnn_io_info *clcnn_plan_output(const struct clcnn_plan *plan, int i)
 {
     return i >= 0 && i < plan->bp->n_outputs ? &plan->bp->outputs[i].info : NULL;
 }
 
-void
-clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out)
+void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out)
 {
     *out = plan->bp->stats;
     out->peak_bytes = out->arena_bytes + out->weights_bytes;
 }
 
-enum clcnn_status
-blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err)
 {
     bp->defines_text = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *bp->defines_text);
     for (int i = 0; bp->defines_text && i < bp->n_steps; i++) {
@@ -54,23 +48,29 @@ blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err)
     return bp->defines_text ? CLCNN_OK : clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof(char *));
 }
 
-enum clcnn_status
-clcnn_plan_step_info(const struct clcnn_plan *plan, int step, struct clcnn_step_info *info, struct clcnn_err *err)
+enum clcnn_status clcnn_plan_step_info(const struct clcnn_plan *plan, int step, struct clcnn_step_info *info,
+                                       struct clcnn_err *err)
 {
     const struct blueprint *bp = plan->bp;
     if (step < 0 || step >= bp->n_steps)
         return clcnn_fail(err, CLCNN_E_VALUE, "step %d: the plan has %d", step, bp->n_steps);
     const struct step *s = bp->steps[step];
     *info = (struct clcnn_step_info){
-        .layer = s->layer, .op = s->op, .algo = s->algo, .kernel = s->stem ? s->stem : "clblast", .entry = s->entry,
-        .defines = bp->defines_text[step], .groups = s->groups, .group_size = s->group_size,
-        .macs = s->macs, .bytes = s->bytes,
+        .layer = s->layer,
+        .op = s->op,
+        .algo = s->algo,
+        .kernel = s->stem ? s->stem : "clblast",
+        .entry = s->entry,
+        .defines = bp->defines_text[step],
+        .groups = s->groups,
+        .group_size = s->group_size,
+        .macs = s->macs,
+        .bytes = s->bytes,
     };
     return CLCNN_OK;
 }
 
-int
-clcnn_plan_layer_count(const struct clcnn_plan *plan)
+int clcnn_plan_layer_count(const struct clcnn_plan *plan)
 {
     return plan->bp->n_layers;
 }
@@ -81,25 +81,32 @@ static const char *const ERROR_CLASS[] = {
     [ERROR_HIGHEST] = "highest",
 };
 
-enum clcnn_status
-clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer, struct clcnn_layer_info *info, struct clcnn_err *err)
+enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer,
+                                        struct clcnn_layer_info *info, struct clcnn_err *err)
 {
     const struct blueprint *bp = plan->bp;
     if (layer < 0 || layer >= bp->n_layers)
         return clcnn_fail(err, CLCNN_E_VALUE, "layer %d: the plan has %d", layer, bp->n_layers);
     const struct layer *l = &bp->layers[layer];
     *info = (struct clcnn_layer_info){
-        .layer = bp->graph->nodes[l->node].name, .op = l->op->name, .algo = l->algo->name, .fused = l->fused,
-        .error_class = ERROR_CLASS[l->algo->error], .part = l->sub, .input = l->input, .output = l->output,
-        .workspace_bytes = l->workspace, .weight_bytes = l->weight_bytes, .macs = l->macs,
+        .layer = bp->graph->nodes[l->node].name,
+        .op = l->op->name,
+        .algo = l->algo->name,
+        .fused = l->fused,
+        .error_class = ERROR_CLASS[l->algo->error],
+        .part = l->sub,
+        .input = l->input,
+        .output = l->output,
+        .workspace_bytes = l->workspace,
+        .weight_bytes = l->weight_bytes,
+        .macs = l->macs,
         .candidate_count = l->n_candidates,
     };
     return CLCNN_OK;
 }
 
-enum clcnn_status
-clcnn_plan_candidate_info(const struct clcnn_plan *plan, int layer, int candidate, struct clcnn_candidate_info *info,
-                          struct clcnn_err *err)
+enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int layer, int candidate,
+                                            struct clcnn_candidate_info *info, struct clcnn_err *err)
 {
     const struct blueprint *bp = plan->bp;
     if (layer < 0 || layer >= bp->n_layers || candidate < 0 || candidate >= bp->layers[layer].n_candidates)
@@ -109,8 +116,7 @@ clcnn_plan_candidate_info(const struct clcnn_plan *plan, int layer, int candidat
     return CLCNN_OK;
 }
 
-const char *
-clcnn_plan_rewrite_note(const struct clcnn_plan *plan, int i)
+const char *clcnn_plan_rewrite_note(const struct clcnn_plan *plan, int i)
 {
     return i >= 0 && i < plan->bp->notes.n ? plan->bp->notes.line[i] : NULL;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct parent { /* of a value that is written into a concat's output */
+struct parent {     /* of a value that is written into a concat's output */
     int value;      /* -1: none */
     int64_t offset; /* along the joined dimension */
 };
@@ -19,21 +19,18 @@ struct placer {
     struct clcnn_err *err;
 };
 
-static int64_t
-item_elems(const struct clcnn_shape *s)
+static int64_t item_elems(const struct clcnn_shape *s)
 {
     return s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
 }
 
-static int64_t
-items(const struct clcnn_shape *s)
+static int64_t items(const struct clcnn_shape *s)
 {
     return s->rank < 2 ? 1 : s->dim[0];
 }
 
 /* Only a value that a step computes into memory of its own can be moved into a parent. */
-static bool
-movable(const struct placer *p, int value)
+static bool movable(const struct placer *p, int value)
 {
     const struct value *v = &p->g->values[value];
     return v->kind == VALUE_NODE && p->parent[value].value < 0 && !p->g->nodes[v->producer].op->alias &&
@@ -42,8 +39,7 @@ movable(const struct placer *p, int value)
 
 /* All inputs already sit one after the other in the same parent (the growing concats of a dense block): then this concat is
  * itself a range of that parent. */
-static bool
-consecutive(const struct placer *p, const struct node *n, int dim)
+static bool consecutive(const struct placer *p, const struct node *n, int dim)
 {
     const struct parent *first = &p->parent[n->in[0]];
     int64_t at = first->offset;
@@ -61,8 +57,7 @@ consecutive(const struct placer *p, const struct node *n, int dim)
 }
 
 /* Last concat first: it is the largest one of a dense block, and the outer one of nested ones. */
-static void
-choose_parents(struct placer *p)
+static void choose_parents(struct placer *p)
 {
     for (int i = p->g->n_nodes - 1; i >= 0; i--) {
         const struct node *n = &p->g->nodes[i];
@@ -84,15 +79,13 @@ choose_parents(struct placer *p)
     }
 }
 
-static bool
-new_slot(struct placer *p, struct operand *o, int root, int packed, int64_t offset)
+static bool new_slot(struct placer *p, struct operand *o, int root, int packed, int64_t offset)
 {
     o->slot = blueprint_slot(p->bp, root, packed, offset);
     return o->slot >= 0;
 }
 
-static bool
-place_at_root(struct placer *p, int value, const char *name)
+static bool place_at_root(struct placer *p, int value, const char *name)
 {
     struct operand *o = &p->pl->operand[value];
     const int root = blueprint_root(p->bp, name, items(&o->shape), item_elems(&o->shape), true, false);
@@ -103,8 +96,7 @@ place_at_root(struct placer *p, int value, const char *name)
 }
 
 /* A range of another value along dim 0 or 1, `at` entries from its start. */
-static bool
-place_in(struct placer *p, int value, int whole, int dim, int64_t at)
+static bool place_in(struct placer *p, int value, int whole, int dim, int64_t at)
 {
     struct operand *o = &p->pl->operand[value];
     const struct operand *w = &p->pl->operand[whole];
@@ -117,8 +109,7 @@ place_in(struct placer *p, int value, int whole, int dim, int64_t at)
 
 static bool place_output(struct placer *p, int value);
 
-static bool
-place_in_parent(struct placer *p, int value)
+static bool place_in_parent(struct placer *p, int value)
 {
     const int whole = p->parent[value].value;
     if (p->pl->operand[whole].slot == SLOT_NONE && !place_output(p, whole))
@@ -127,8 +118,7 @@ place_in_parent(struct placer *p, int value)
     return place_in(p, value, whole, ((const struct dim_attrs *)owner->attrs)->dim, p->parent[value].offset);
 }
 
-static bool
-place_output(struct placer *p, int value)
+static bool place_output(struct placer *p, int value)
 {
     if (p->pl->operand[value].slot != SLOT_NONE)
         return true; /* placed when a member of its concat was */
@@ -138,8 +128,7 @@ place_output(struct placer *p, int value)
 }
 
 /* An alias: same elements in the same order. A different shape needs dense items, since its own items differ. */
-static bool
-try_alias(struct placer *p, const struct node *n, bool *skip)
+static bool try_alias(struct placer *p, const struct node *n, bool *skip)
 {
     const struct operand *in = &p->pl->operand[n->in[0]];
     struct operand *out = &p->pl->operand[n->out[0]];
@@ -155,8 +144,7 @@ try_alias(struct placer *p, const struct node *n, bool *skip)
     return new_slot(p, out, s.root, s.packed, s.offset);
 }
 
-static bool
-try_split(struct placer *p, const struct node *n, bool *skip)
+static bool try_split(struct placer *p, const struct node *n, bool *skip)
 {
     if (strcmp(n->op->name, "split") != 0)
         return true;
@@ -174,8 +162,8 @@ try_split(struct placer *p, const struct node *n, bool *skip)
     return true;
 }
 
-bool
-concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n, int input)
+bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n,
+                           int input)
 {
     const int dim = ((const struct dim_attrs *)n->attrs)->dim;
     const struct operand *whole = &pl->operand[n->out[0]], *part = &pl->operand[n->in[input]];
@@ -185,11 +173,11 @@ concat_input_in_place(const struct blueprint *bp, const struct placement *pl, co
     int64_t at = 0;
     for (int i = 0; i < input; i++)
         at += bp->graph->values[n->in[i]].shape.dim[dim];
-    return s.offset == w.offset + (dim == 0 ? at * whole->batch_stride : at * shape_count_from(&whole->shape, 2));
+    return s.offset ==
+           w.offset + (dim == 0 ? at * whole->batch_stride : at * shape_count_from(&whole->shape, 2));
 }
 
-static bool
-place_node(struct placer *p, int index)
+static bool place_node(struct placer *p, int index)
 {
     const struct node *n = &p->g->nodes[index];
     bool *skip = &p->pl->skip[index];
@@ -208,14 +196,16 @@ place_node(struct placer *p, int index)
     return true;
 }
 
-static bool
-place_leaves(struct placer *p)
+static bool place_leaves(struct placer *p)
 {
     for (int i = 0; i < p->g->n_values; i++) {
         const struct value *v = &p->g->values[i];
         struct operand *o = &p->pl->operand[i];
-        *o = (struct operand){.shape = v->shape, .slot = SLOT_NONE, .present = true,
-                              .constant = v->kind == VALUE_CONSTANT, .batch_stride = item_elems(&v->shape)};
+        *o = (struct operand){.shape = v->shape,
+                              .slot = SLOT_NONE,
+                              .present = true,
+                              .constant = v->kind == VALUE_CONSTANT,
+                              .batch_stride = item_elems(&v->shape)};
         if (v->kind == VALUE_CONSTANT) {
             const size_t bytes = (size_t)shape_count(&v->shape) * sizeof(float);
             const int packed = blueprint_packed(p->bp, i, "", bytes, v->name ? v->name : "");
@@ -228,8 +218,7 @@ place_leaves(struct placer *p)
     return true;
 }
 
-enum clcnn_status
-place_values(struct placement *pl, struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status place_values(struct placement *pl, struct blueprint *bp, struct clcnn_err *err)
 {
     struct clcnn_graph *g = bp->graph;
     struct placer p = {.bp = bp, .g = g, .pl = pl, .err = err};
@@ -250,8 +239,7 @@ place_values(struct placement *pl, struct blueprint *bp, struct clcnn_err *err)
     return ok ? CLCNN_OK : clcnn_fail_mem(err, (size_t)g->n_values * sizeof *pl->operand);
 }
 
-void
-placement_free(struct placement *pl)
+void placement_free(struct placement *pl)
 {
     free(pl->operand);
     free(pl->skip);

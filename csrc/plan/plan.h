@@ -10,9 +10,9 @@
 
 /* A piece of arena memory with one life: the home of one or more values, or scratch. */
 struct root {
-    const char *name;  /* of the value or layer, for messages */
+    const char *name;                  /* of the value or layer, for messages */
     int64_t items, item_elems, stride; /* floats: items of item_elems, stride apart */
-    int first, last;   /* steps that touch it; -1: written before the first, n_steps: read after the last */
+    int first, last; /* steps that touch it; -1: written before the first, n_steps: read after the last */
     bool scratch;
     size_t offset, bytes; /* in the arena; bytes includes guard bands, offset points past the first */
 };
@@ -63,7 +63,8 @@ struct blueprint {
     atomic_int refs;
     atomic_int open; /* plans that are not closed: the last one to close gives the weights back */
     struct clcnn_device *dev;
-    struct clcnn_graph *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
+    struct clcnn_graph
+        *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
     struct notes notes;
     bool guard;
 
@@ -102,7 +103,8 @@ struct placement {
 };
 enum clcnn_status place_values(struct placement *out, struct blueprint *bp, struct clcnn_err *err);
 /* Input `input` of this concat node was written straight into its range of the output. */
-bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n, int input);
+bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n,
+                           int input);
 void placement_free(struct placement *pl);
 
 /* emit.c: the builder that algorithms write into. */
@@ -115,7 +117,7 @@ struct emit {
     int layer_index;
     enum clcnn_status status; /* first error, kept until the planner looks */
     struct clcnn_err *err;
-    struct step sink; /* what emit functions hand out after an error */
+    struct step sink;    /* what emit functions hand out after an error */
     bool *override_used; /* per override: some layer had that name */
 };
 int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset); /* -1: out of memory */
@@ -143,7 +145,8 @@ void blueprint_retain(struct blueprint *bp);
 void blueprint_release(struct blueprint *bp);
 
 /* run.c */
-enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs, struct clcnn_err *err);
+enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs,
+                             struct clcnn_err *err);
 
 /* info.c */
 enum clcnn_status blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err);

@@ -11,8 +11,7 @@ struct extent { /* one value in device memory */
     size_t offset, stride, row, rows; /* bytes */
 };
 
-static struct extent
-extent_of(const struct clcnn_plan *plan, const struct io_slot *io)
+static struct extent extent_of(const struct clcnn_plan *plan, const struct io_slot *io)
 {
     const struct blueprint *bp = plan->bp;
     const struct slot *s = &bp->slots[io->slot];
@@ -32,36 +31,37 @@ extent_of(const struct clcnn_plan *plan, const struct io_slot *io)
     return x;
 }
 
-static enum clcnn_status
-send(struct clcnn_plan *plan, struct queue *q, const struct io_slot *io, const struct clcnn_io *from, struct clcnn_err *err)
+static enum clcnn_status send(struct clcnn_plan *plan, struct queue *q, const struct io_slot *io,
+                              const struct clcnn_io *from, struct clcnn_err *err)
 {
     const struct extent x = extent_of(plan, io);
     if (from->buffer && x.rows == 1)
         return queue_copy(q, from->buffer->memory.mem, from->offset, x.mem, x.offset, x.row, err);
     if (from->buffer)
-        return queue_copy_rows(q, from->buffer->memory.mem, from->offset, x.row, x.mem, x.offset, x.stride, x.row, x.rows,
-                               err);
+        return queue_copy_rows(q, from->buffer->memory.mem, from->offset, x.row, x.mem, x.offset, x.stride,
+                               x.row, x.rows, err);
     if (x.rows == 1)
         return queue_write(q, x.mem, x.offset, from->host, x.row, err);
     return queue_write_rows(q, x.mem, x.offset, x.stride, from->host, x.row, x.rows, err);
 }
 
-static enum clcnn_status
-fetch(struct clcnn_plan *plan, struct queue *q, const struct io_slot *io, const struct clcnn_io *to, struct clcnn_err *err)
+static enum clcnn_status fetch(struct clcnn_plan *plan, struct queue *q, const struct io_slot *io,
+                               const struct clcnn_io *to, struct clcnn_err *err)
 {
     const struct extent x = extent_of(plan, io);
     if (to->buffer && x.rows == 1)
         return queue_copy(q, x.mem, x.offset, to->buffer->memory.mem, to->offset, x.row, err);
     if (to->buffer)
-        return queue_copy_rows(q, x.mem, x.offset, x.stride, to->buffer->memory.mem, to->offset, x.row, x.row, x.rows, err);
+        return queue_copy_rows(q, x.mem, x.offset, x.stride, to->buffer->memory.mem, to->offset, x.row, x.row,
+                               x.rows, err);
     if (x.rows == 1)
         return queue_read(q, x.mem, x.offset, to->host, x.row, err);
     return queue_read_rows(q, x.mem, x.offset, x.stride, to->host, x.row, x.rows, err);
 }
 
-static enum clcnn_status
-check_io(const struct clcnn_plan *plan, const struct io_slot *slots, const struct clcnn_io *io, int count, const char *what,
-         struct clcnn_err *err)
+static enum clcnn_status check_io(const struct clcnn_plan *plan, const struct io_slot *slots,
+                                  const struct clcnn_io *io, int count, const char *what,
+                                  struct clcnn_err *err)
 {
     for (int i = 0; i < count; i++) {
         const size_t need = (size_t)shape_count(&slots[i].info.shape) * sizeof(float);
@@ -69,17 +69,18 @@ check_io(const struct clcnn_plan *plan, const struct io_slot *slots, const struc
         if (!b && !io[i].host)
             return clcnn_fail(err, CLCNN_E_VALUE, "%s '%s' has no memory", what, slots[i].info.name);
         if (b && (b->closed || b->dev != plan->bp->dev))
-            return clcnn_fail(err, CLCNN_E_STATE, "%s '%s': the tensor is closed or belongs to another device", what,
+            return clcnn_fail(err, CLCNN_E_STATE,
+                              "%s '%s': the tensor is closed or belongs to another device", what,
                               slots[i].info.name);
         if (b && (io[i].offset > b->bytes || b->bytes - io[i].offset < need))
-            return clcnn_fail(err, CLCNN_E_SHAPE, "%s '%s' needs %zu bytes, the tensor has %zu", what, slots[i].info.name,
-                              need, b->bytes);
+            return clcnn_fail(err, CLCNN_E_SHAPE, "%s '%s' needs %zu bytes, the tensor has %zu", what,
+                              slots[i].info.name, need, b->bytes);
     }
     return CLCNN_OK;
 }
 
-static enum clcnn_status
-enter(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs, struct clcnn_err *err)
+static enum clcnn_status enter(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                               const struct clcnn_io *outputs, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     if (plan->closed)
@@ -93,8 +94,7 @@ done:
     return st;
 }
 
-static void
-paint_input(unsigned char *image, const struct extent *x, const unsigned char *host)
+static void paint_input(unsigned char *image, const struct extent *x, const unsigned char *host)
 {
     for (size_t i = 0; i < x->rows; i++)
         memcpy(image + x->offset + i * x->stride, host + i * x->row, x->row);
@@ -102,8 +102,8 @@ paint_input(unsigned char *image, const struct extent *x, const unsigned char *h
 
 /* Guarded plans: the pattern everywhere, and the inputs that come from the host (NULL: none), in one write of the whole
  * arena. Oclgrind takes all of a buffer for uninitialised but what the last write or fill of it has covered. */
-enum clcnn_status
-plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs, struct clcnn_err *err)
+enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs,
+                             struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
@@ -124,8 +124,8 @@ done:
     return st;
 }
 
-static enum clcnn_status
-send_all(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs, struct clcnn_err *err)
+static enum clcnn_status send_all(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs,
+                                  struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
@@ -138,8 +138,8 @@ done:
     return st;
 }
 
-static enum clcnn_status
-fetch_all(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *outputs, struct clcnn_err *err)
+static enum clcnn_status fetch_all(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *outputs,
+                                   struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
@@ -152,15 +152,13 @@ done:
     return st;
 }
 
-static void
-end_run(struct clcnn_plan *plan)
+static void end_run(struct clcnn_plan *plan)
 {
     pthread_mutex_unlock(&plan->lock);
 }
 
-enum clcnn_status
-clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs,
-                 struct clcnn_err *err)
+enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                                   const struct clcnn_io *outputs, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     bool sent = false;
@@ -178,8 +176,8 @@ done:
     return st;
 }
 
-enum clcnn_status
-clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms, struct clcnn_err *err)
+enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms,
+                                     struct clcnn_err *err)
 {
     enum clcnn_status st = queue_advance(plan->queue, slice_ms, deadline_ms, err);
     if (st == CLCNN_PENDING)
@@ -190,16 +188,15 @@ clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms,
     return st;
 }
 
-void
-clcnn_plan_cancel(struct clcnn_plan *plan)
+void clcnn_plan_cancel(struct clcnn_plan *plan)
 {
     queue_cancel(plan->queue);
     end_run(plan);
 }
 
-enum clcnn_status
-clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn_io *inputs, const struct clcnn_io *outputs,
-                   uint64_t *start_ns, uint64_t *end_ns, struct clcnn_err *err)
+enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                                     const struct clcnn_io *outputs, uint64_t *start_ns, uint64_t *end_ns,
+                                     struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct queue *q = NULL;
@@ -215,8 +212,7 @@ done:
     return st;
 }
 
-enum clcnn_status
-clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err)
+enum clcnn_status clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     pthread_mutex_lock(&plan->lock);
@@ -235,8 +231,7 @@ done:
 }
 
 /* The blueprint stays until free(), so that names and figures can be asked of a closed plan. */
-static void
-drop_memory(struct clcnn_plan *plan)
+static void drop_memory(struct clcnn_plan *plan)
 {
     const bool stuck = plan->queue && queue_stuck(plan->queue);
     queue_free(plan->queue);
@@ -253,8 +248,7 @@ drop_memory(struct clcnn_plan *plan)
     plan->counted = false;
 }
 
-void
-clcnn_plan_close(struct clcnn_plan *plan)
+void clcnn_plan_close(struct clcnn_plan *plan)
 {
     if (!plan)
         return;
@@ -265,8 +259,7 @@ clcnn_plan_close(struct clcnn_plan *plan)
     pthread_mutex_unlock(&plan->lock);
 }
 
-void
-clcnn_plan_free(struct clcnn_plan *plan)
+void clcnn_plan_free(struct clcnn_plan *plan)
 {
     if (!plan)
         return;
@@ -279,8 +272,8 @@ clcnn_plan_free(struct clcnn_plan *plan)
 }
 
 /* Everything outside the roots' items must still hold the pattern. */
-static enum clcnn_status
-check_root(const struct root *r, const uint32_t *arena, size_t guard, struct clcnn_err *err)
+static enum clcnn_status check_root(const struct root *r, const uint32_t *arena, size_t guard,
+                                    struct clcnn_err *err)
 {
     const size_t start = r->offset / 4 - guard, end = start + r->bytes / 4;
     for (size_t at = start; at < end; at++) {
@@ -288,14 +281,14 @@ check_root(const struct root *r, const uint32_t *arena, size_t guard, struct clc
         const bool inside = rel >= guard && (rel - guard) / (size_t)r->stride < (size_t)r->items &&
                             (rel - guard) % (size_t)r->stride < (size_t)r->item_elems;
         if (!inside && arena[at] != GUARD_PATTERN)
-            return clcnn_fail(err, CLCNN_E_INTERNAL, "%s '%s': element %lld lies outside its memory and was overwritten",
-                              r->scratch ? "workspace of" : "output of", r->name, (long long)rel - (long long)guard);
+            return clcnn_fail(
+                err, CLCNN_E_INTERNAL, "%s '%s': element %lld lies outside its memory and was overwritten",
+                r->scratch ? "workspace of" : "output of", r->name, (long long)rel - (long long)guard);
     }
     return CLCNN_OK;
 }
 
-enum clcnn_status
-clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_err *err)
+enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;

@@ -11,8 +11,7 @@ static const char OUTSIDE_PRECISION[] = "error class outside precision \"strict\
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
 
 /* A merged layer is called "a+b"; a user may name either part. */
-static bool
-names_layer(const char *layer, const char *wanted)
+static bool names_layer(const char *layer, const char *wanted)
 {
     const size_t n = strlen(wanted);
     if (strcmp(layer, wanted) == 0)
@@ -23,8 +22,7 @@ names_layer(const char *layer, const char *wanted)
     return false;
 }
 
-static int
-override_of(struct emit *e, const char *layer)
+static int override_of(struct emit *e, const char *layer)
 {
     const struct clcnn_plan_options *o = e->options;
     for (int i = 0; i < o->override_count; i++)
@@ -33,8 +31,7 @@ override_of(struct emit *e, const char *layer)
     return -1;
 }
 
-static void
-judge(struct candidate *c, const struct problem *p)
+static void judge(struct candidate *c, const struct problem *p)
 {
     struct why why = {NULL, false};
     const struct algo_def *a = c->algo;
@@ -45,35 +42,35 @@ judge(struct candidate *c, const struct problem *p)
         return;
     c->workspace = a->workspace ? a->workspace(p) : 0;
     const char *refused = c->workspace > p->workspace_limit ? TOO_MUCH_WORKSPACE
-                          : a->error == ERROR_HIGHEST && p->precision == CLCNN_PRECISION_STRICT ? OUTSIDE_PRECISION
-                                                                                                : NULL;
+                          : a->error == ERROR_HIGHEST && p->precision == CLCNN_PRECISION_STRICT
+                              ? OUTSIDE_PRECISION
+                              : NULL;
     if (refused) {
         c->verdict = "rejected";
         c->reason = refused;
     }
 }
 
-static enum clcnn_status
-forced(int *out, const struct problem *p, const struct layer *l, const char *wanted, struct clcnn_err *err)
+static enum clcnn_status forced(int *out, const struct problem *p, const struct layer *l, const char *wanted,
+                                struct clcnn_err *err)
 {
     char known[256] = "";
     for (int i = 0; i < l->n_candidates; i++) {
         const struct candidate *c = &l->candidates[i];
         if (strcmp(c->algo->name, wanted) == 0) {
             if (strcmp(c->verdict, "rejected") == 0)
-                return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: algorithm '%s' cannot be used here: %s", p->op->name,
-                                  p->layer, wanted, c->reason);
+                return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: algorithm '%s' cannot be used here: %s",
+                                  p->op->name, p->layer, wanted, c->reason);
             *out = i;
             return CLCNN_OK;
         }
         snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", c->algo->name);
     }
-    return clcnn_fail(err, CLCNN_E_VALUE, "%s %s: there is no algorithm '%s'; %s has: %s", p->op->name, p->layer, wanted,
-                      p->op->name, known);
+    return clcnn_fail(err, CLCNN_E_VALUE, "%s %s: there is no algorithm '%s'; %s has: %s", p->op->name,
+                      p->layer, wanted, p->op->name, known);
 }
 
-static int
-first_with(const struct layer *l, const char *verdict)
+static int first_with(const struct layer *l, const char *verdict)
 {
     for (int i = 0; i < l->n_candidates; i++)
         if (strcmp(l->candidates[i].verdict, verdict) == 0)
@@ -81,8 +78,8 @@ first_with(const struct layer *l, const char *verdict)
     return -1;
 }
 
-enum clcnn_status
-select_algo(const struct algo_def **out, const struct problem *p, struct emit *e, struct clcnn_err *err)
+enum clcnn_status select_algo(const struct algo_def **out, const struct problem *p, struct emit *e,
+                              struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct layer *l = &e->bp->layers[e->layer_index];
@@ -110,8 +107,8 @@ select_algo(const struct algo_def **out, const struct problem *p, struct emit *e
         if (pick < 0)
             pick = first_with(l, "passed over");
         if (pick < 0)
-            return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: no algorithm applies; the last one, %s: %s", p->op->name,
-                              p->layer, algos[n - 1]->name, l->candidates[n - 1].reason);
+            return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: no algorithm applies; the last one, %s: %s",
+                              p->op->name, p->layer, algos[n - 1]->name, l->candidates[n - 1].reason);
         l->candidates[pick].verdict = "chosen";
     }
     l->candidates[pick].reason = "";

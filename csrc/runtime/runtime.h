@@ -15,8 +15,8 @@ struct cl_api {
 #define CL_FN(ret, name, params) ret(CL_API_CALL *name) params;
 #include "runtime/cl.def"
 #undef CL_FN
-    void *loader, *clblast;      /* dlopen handles; clblast may be NULL */
-    char clblast_reason[256];    /* why clblast is NULL */
+    void *loader, *clblast;   /* dlopen handles; clblast may be NULL */
+    char clblast_reason[256]; /* why clblast is NULL */
 #define CLBLAST_FN(ret, name, params) ret(*name) params;
 #define CLBLAST_SECTION
 #include "runtime/cl.def"
@@ -27,25 +27,25 @@ struct cl_api {
 enum clcnn_status cl_api_get(const struct cl_api **out, struct clcnn_err *err);
 
 /* Runs an OpenCL call through the table, with fault injection and the error idiom; needs `st`, `done:` and `err`. */
-#define CL_TRY(api, name, ...)                                    \
-    do {                                                          \
-        cl_int code_ = cl_fault(#name);                           \
-        if (code_ == CL_SUCCESS)                                  \
-            code_ = (api)->name(__VA_ARGS__);                     \
-        if (code_ != CL_SUCCESS) {                                \
-            st = cl_fail(err, #name, code_);                      \
-            goto done;                                            \
-        }                                                         \
+#define CL_TRY(api, name, ...)                \
+    do {                                      \
+        cl_int code_ = cl_fault(#name);       \
+        if (code_ == CL_SUCCESS)              \
+            code_ = (api)->name(__VA_ARGS__); \
+        if (code_ != CL_SUCCESS) {            \
+            st = cl_fail(err, #name, code_);  \
+            goto done;                        \
+        }                                     \
     } while (0)
 /* The same for creators, whose last argument is the code. */
-#define CL_MAKE(api, out, name, ...)                              \
-    do {                                                          \
-        cl_int code_ = cl_fault(#name);                           \
+#define CL_MAKE(api, out, name, ...)                                           \
+    do {                                                                       \
+        cl_int code_ = cl_fault(#name);                                        \
         (out) = code_ == CL_SUCCESS ? (api)->name(__VA_ARGS__, &code_) : NULL; \
-        if (code_ != CL_SUCCESS) {                                \
-            st = cl_fail(err, #name, code_);                      \
-            goto done;                                            \
-        }                                                         \
+        if (code_ != CL_SUCCESS) {                                             \
+            st = cl_fail(err, #name, code_);                                   \
+            goto done;                                                         \
+        }                                                                      \
     } while (0)
 /* "clEnqueueNDRangeKernel: CL_OUT_OF_RESOURCES (-5)"; memory codes become DEVICE_MEM or HOST_MEM. */
 enum clcnn_status cl_fail(struct clcnn_err *err, const char *call, cl_int code);
@@ -63,13 +63,13 @@ struct clcnn_device {
     cl_platform_id platform;
     cl_device_id id;
     cl_context context;
-    cl_command_queue queue; /* transfers and set-up; plans have their own */
-    pthread_mutex_t lock;   /* programs, memory accounting */
+    cl_command_queue queue;       /* transfers and set-up; plans have their own */
+    pthread_mutex_t lock;         /* programs, memory accounting */
     pthread_mutex_t weights_lock; /* held over a whole weight-packing phase; order: weights_lock, then lock */
-    pid_t pid;              /* a forked child must not touch the handles */
-    bool closed;            /* written under lock, read anywhere */
-    int pins;               /* calls under way that need the context */
-    bool used_clblast;      /* CLBlast keeps programs per context */
+    pid_t pid;                    /* a forked child must not touch the handles */
+    bool closed;                  /* written under lock, read anywhere */
+    int pins;                     /* calls under way that need the context */
+    bool used_clblast;            /* CLBlast keeps programs per context */
     char *cache_dir, *kernel_dir; /* NULL: off, embedded */
     uint64_t memory_limit;
     int build_threads;
@@ -116,11 +116,13 @@ void program_release(struct clcnn_device *dev, struct program *program);
 void program_retain(struct clcnn_device *dev, struct program *program);
 /* After each of its kernels has run once: writes the binary to the disk cache if it was built from source. Never fails. */
 void program_save(struct clcnn_device *dev, struct program *program);
-enum clcnn_status program_kernel(cl_kernel *out, struct clcnn_device *dev, struct program *program, const char *entry,
+enum clcnn_status program_kernel(cl_kernel *out, struct clcnn_device *dev, struct program *program,
+                                 const char *entry,
                                  struct clcnn_err *err); /* a kernel of the caller's own: <stem>_k_<entry> */
 const char *program_stem(const struct program *program);
 /* The text that is built: FN, defines, the file with its includes pasted in, #undef of the defines. malloc'd. */
-enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct unit *unit, struct clcnn_err *err);
+enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct unit *unit,
+                              struct clcnn_err *err);
 
 /* ---- queue.c: step descriptions become launches, and run --------------------------------------------------------- */
 
@@ -129,34 +131,35 @@ struct place { /* where a slot lives */
     int64_t offset; /* elements */
 };
 
-struct launch { /* one step, bound: nothing is left to decide */
+struct launch {       /* one step, bound: nothing is left to decide */
     cl_kernel kernel; /* NULL: CLBlast */
     size_t groups, group_size;
     double cost; /* work units (multiply-adds + bytes), to cut and bound what is enqueued */
     struct gemm_call gemm;
     struct place a, b, c;
-    cl_mem scratch; /* CLBlast's temp buffer, a part of the arena owned by the launch; NULL without one */
+    cl_mem scratch;    /* CLBlast's temp buffer, a part of the arena owned by the launch; NULL without one */
     const char *layer; /* for messages; borrowed from the plan */
 };
 enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, struct program *program,
                               const struct step *step, const struct place *places, struct clcnn_err *err);
 void launch_release(struct launch *l, struct clcnn_device *dev);
 /* Gives a CLBlast launch its temp buffer: `bytes` at the place, which must be aligned as the arena's roots are. */
-enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct place *place, size_t bytes,
-                                 struct clcnn_err *err);
+enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct place *place,
+                                 size_t bytes, struct clcnn_err *err);
 /* Temp-buffer bytes that CLBlast wants for this call (0: none). */
 enum clcnn_status gemm_scratch_bytes(size_t *bytes, struct clcnn_device *dev, const struct gemm_call *call,
                                      struct clcnn_err *err);
 
 struct queue; /* an in-order command queue with at most about 100 ms of work outstanding */
-enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, bool profiling, struct clcnn_err *err);
+enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, bool profiling,
+                               struct clcnn_err *err);
 void queue_free(struct queue *q); /* does not block when the queue is stuck after a time-out */
 /* Starts walking the launches; host memory of transfers must stay alive until the walk ends. */
 void queue_start(struct queue *q, const struct launch *launches, int count);
 /* Enqueues as much as is allowed, waits as needed; OK when everything has finished, PENDING after slice_ms, TIMEOUT as in
  * clcnn_plan_advance. An error ends the walk. */
 enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadline_ms, struct clcnn_err *err);
-void queue_cancel(struct queue *q); /* waits for what is enqueued, then forgets the rest */
+void queue_cancel(struct queue *q);      /* waits for what is enqueued, then forgets the rest */
 bool queue_stuck(const struct queue *q); /* after TIMEOUT, until the device has finished */
 /* Blocking run of all launches with one event each (profiling queue); ns from the first start. */
 enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, int count, uint64_t *start_ns,
@@ -164,17 +167,18 @@ enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, 
 /* Transfers on the queue: not blocking for `write` (src must stay alive until the next wait), blocking for `read`. */
 enum clcnn_status queue_write(struct queue *q, cl_mem dst, size_t offset, const void *src, size_t bytes,
                               struct clcnn_err *err);
-enum clcnn_status queue_read(struct queue *q, cl_mem src, size_t offset, void *dst, size_t bytes, struct clcnn_err *err);
-enum clcnn_status queue_copy(struct queue *q, cl_mem src, size_t src_offset, cl_mem dst, size_t dst_offset, size_t bytes,
+enum clcnn_status queue_read(struct queue *q, cl_mem src, size_t offset, void *dst, size_t bytes,
                              struct clcnn_err *err);
+enum clcnn_status queue_copy(struct queue *q, cl_mem src, size_t src_offset, cl_mem dst, size_t dst_offset,
+                             size_t bytes, struct clcnn_err *err);
 /* Batch items that are not dense: rows of `row_bytes`, `dst_stride`/`src_stride` bytes apart (clEnqueue*BufferRect). */
-enum clcnn_status queue_write_rows(struct queue *q, cl_mem dst, size_t offset, size_t dst_stride, const void *src,
-                                   size_t row_bytes, size_t rows, struct clcnn_err *err);
+enum clcnn_status queue_write_rows(struct queue *q, cl_mem dst, size_t offset, size_t dst_stride,
+                                   const void *src, size_t row_bytes, size_t rows, struct clcnn_err *err);
 enum clcnn_status queue_read_rows(struct queue *q, cl_mem src, size_t offset, size_t src_stride, void *dst,
                                   size_t row_bytes, size_t rows, struct clcnn_err *err);
-enum clcnn_status queue_copy_rows(struct queue *q, cl_mem src, size_t src_offset, size_t src_stride, cl_mem dst,
-                                  size_t dst_offset, size_t dst_stride, size_t row_bytes, size_t rows,
-                                  struct clcnn_err *err);
+enum clcnn_status queue_copy_rows(struct queue *q, cl_mem src, size_t src_offset, size_t src_stride,
+                                  cl_mem dst, size_t dst_offset, size_t dst_stride, size_t row_bytes,
+                                  size_t rows, struct clcnn_err *err);
 enum clcnn_status queue_finish(struct queue *q, struct clcnn_err *err);
 
 /* ---- weights.c: packed constants, shared by the plans of a device ----------------------------------------------- */
@@ -190,10 +194,12 @@ struct weight {
     int refs;
 };
 /* Call with weights_lock held. *fresh tells that the caller must fill it before releasing the lock. */
-enum clcnn_status weight_acquire(struct weight **out, bool *fresh, struct clcnn_device *dev, const struct weight_key *key,
-                                 size_t bytes, const char *layer, struct clcnn_err *err);
-void weight_retain(struct clcnn_device *dev, struct weight *w);  /* takes weights_lock */
-void weight_release(struct clcnn_device *dev, struct weight *w); /* takes weights_lock; the last one frees it */
+enum clcnn_status weight_acquire(struct weight **out, bool *fresh, struct clcnn_device *dev,
+                                 const struct weight_key *key, size_t bytes, const char *layer,
+                                 struct clcnn_err *err);
+void weight_retain(struct clcnn_device *dev, struct weight *w); /* takes weights_lock */
+void weight_release(struct clcnn_device *dev,
+                    struct weight *w); /* takes weights_lock; the last one frees it */
 /* With weights_lock held: forget a weight that could not be filled. */
 void weight_abandon(struct clcnn_device *dev, struct weight *w);
 
