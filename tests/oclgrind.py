@@ -30,6 +30,7 @@ SETTINGS = {
     "OCLGRIND_BUILD_OPTIONS": "-cl-opt-disable",  # --uninitialized needs it
     "OCLGRIND_DATA_RACES": "1",
     "OCLGRIND_MAX_ERRORS": "1000000",
+    "OCLGRIND_NUM_THREADS": "1",  # with more it crashes now and then
     "CLCNN_CACHE_DIR": "0",
 }
 # --uninitialized loses track of vectors of 16 floats; the kernels built on them are made for CPU devices

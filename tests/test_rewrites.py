@@ -1,0 +1,421 @@
+"""Rewrites and the placement of values: what becomes one step, what becomes a view, what must stay as
+written; each against the same graph compiled with fuse=False."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clcnn import _core
+from tolerance import errors
+
+
+class Net:
+    """A graph under construction, with its own random constants. Layers are named as they are called."""
+
+    def __init__(self, seed: int = 3) -> None:
+        self.graph = _core.Graph()
+        self._rng = np.random.default_rng(seed)
+        self._constants = 0
+
+    def input(self, name: str, *shape: int) -> int:
+        return self.graph.input(name, shape)
+
+    def weight(self, *shape: int, low: float = -1.0) -> int:
+        self._constants += 1
+        fan_in = max(1, int(np.prod(shape[1:])))
+        array = self._rng.uniform(low, 1.0, shape) * (3.0 / fan_in) ** 0.5
+        return self.graph.constant(f"w{self._constants}", np.asarray(array, np.float32))
+
+    def layer(self, op: str, name: str, *inputs: int | None, **attrs: Any) -> int:
+        return self.graph.node(op, name, inputs, attrs)[0]
+
+    def conv(self, name: str, x: int, filters: int, size: int, bias: bool = True, **attrs: Any) -> int:
+        channels = self.graph.shape(x)[1] // attrs.get("groups", 1)
+        rank = len(self.graph.shape(x)) - 2
+        weights = [self.weight(filters, channels, *[size] * rank)]
+        if bias:
+            weights.append(self.weight(filters))
+        return self.layer("conv", name, x, *weights, padding=(size // 2,), **attrs)
+
+    def batch_norm(self, name: str, x: int) -> int:
+        c = self.graph.shape(x)[1]
+        parameters = [self.weight(c), self.weight(c), self.weight(c), self.weight(c, low=0.5)]
+        return self.layer("batch_norm", name, x, *parameters)
+
+    def output(self, *values: int) -> None:
+        for i, value in enumerate(values):
+            self.graph.output(value, f"out{i}")
+
+
+def _data(plan: _core.Plan) -> list[np.ndarray]:
+    rng = np.random.default_rng(11)
+    return [rng.standard_normal(shape).astype(np.float32) for _, shape in plan.inputs]
+
+
+class Both:
+    """The graph compiled with rewrites and without; raises AssertionError when their outputs differ, or when
+    the fused one, between guard bands, touches what it must not."""
+
+    def __init__(self, device: _core.Device, net: Net, overrides: dict[str, str] | None = None) -> None:
+        options = {"overrides": overrides or {}}
+        with _core.Plan(device, net.graph, fuse=False) as plain:
+            data = _data(plain)
+            wanted, self.plain_steps = plain.run(data), len(plain.steps())
+            assert plain.rewrites() == []
+        for guard in (True, False):
+            with _core.Plan(device, net.graph, guard=guard, **options) as plan:
+                got = plan.run(data)
+                if guard:
+                    plan.check_guards()
+                self.steps, self.layers, self.notes = plan.steps(), plan.layers(), plan.rewrites()
+            for one, other in zip(got, wanted, strict=True):
+                assert np.any(other)
+                assert max(errors(one, other)) < 1e-5
+
+    @property
+    def names(self) -> list[str]:
+        """Layers in the order of their steps, each once."""
+        return list(dict.fromkeys(row["layer"] for row in self.steps))
+
+    def fused(self, layer: str) -> str:
+        (row,) = (row for row in self.layers if row["layer"] == layer)
+        return row["fused"]
+
+
+# ---- batch normalisation -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("groups", [1, 4])
+def test_batch_norm_becomes_weights(device, bias, groups):
+    net = Net()
+    x = net.input("x", 2, 4, 7, 7)
+    y = net.batch_norm("bn", net.conv("conv", x, 8, 3, bias, groups=groups))
+    net.output(net.layer("relu", "relu", y))
+    both = Both(device, net)
+    assert both.names == ["conv"]
+    assert both.fused("conv") == "relu"
+    assert both.plain_steps == 3
+    assert both.notes == ["fold batch_norm bn into conv conv", "fuse relu relu into conv conv"]
+
+
+def test_batch_norm_after_linear_becomes_weights(device):
+    net = Net()
+    x = net.input("x", 3, 10)
+    y = net.layer("linear", "fc", x, net.weight(6, 10))
+    net.output(net.batch_norm("bn", y))
+    assert Both(device, net).names == ["fc"]
+
+
+def test_batch_norm_stays_where_its_input_is_wanted(device):
+    net = Net()
+    x = net.input("x", 1, 4, 6, 6)
+    y = net.conv("conv", x, 5, 3)
+    net.output(y, net.batch_norm("bn", y))
+    assert Both(device, net).names == ["conv", "bn"]
+
+
+def test_batch_norm_stays_after_anything_else(device):
+    net = Net()
+    x = net.input("x", 2, 4, 6, 6)
+    y = net.batch_norm("bn2", net.layer("relu", "relu", net.batch_norm("bn1", x)))
+    net.output(y)
+    both = Both(device, net)
+    assert both.names == ["bn1", "bn2"]
+    assert both.fused("bn1") == "relu"
+
+
+def test_batch_norm_with_computed_statistics_stays(device):
+    net = Net()
+    x, mean = net.input("x", 2, 4, 6, 6), net.input("mean", 5)
+    y = net.conv("conv", x, 5, 3)
+    parts = [net.weight(5), net.weight(5), mean, net.weight(5, low=0.5)]
+    net.output(net.layer("batch_norm", "bn", y, *parts))
+    assert Both(device, net).names == ["conv", "bn"]
+
+
+# ---- epilogues ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", ["conv first", "conv second"])
+def test_residual_add_and_activation_join_the_convolution(device, order):
+    net = Net()
+    x, z = net.input("x", 2, 4, 7, 7), net.input("z", 2, 6, 7, 7)
+    y = net.conv("conv", x, 6, 3)
+    pair = (y, z) if order == "conv first" else (z, y)
+    net.output(net.layer("relu", "relu", net.layer("add", "add", *pair)))
+    both = Both(device, net)
+    assert both.names == ["conv"]
+    assert both.fused("conv") == "add+relu"
+
+
+@pytest.mark.parametrize("order", [0, 1])
+def test_add_of_two_convolutions_joins_the_later(device, order):
+    """Its result need not wait in memory for the other's."""
+    net = Net()
+    x = net.input("x", 2, 4, 7, 7)
+    pair = [net.conv("early", x, 6, 1), net.conv("late", x, 6, 3)]
+    net.output(net.layer("add", "add", *(pair if order == 0 else pair[::-1])))
+    both = Both(device, net)
+    assert both.names == ["early", "late"]
+    assert (both.fused("early"), both.fused("late")) == ("", "add")
+
+
+def test_add_with_the_input_of_a_block(device):
+    net = Net()
+    x = net.input("x", 2, 4, 7, 7)
+    y = net.conv("conv2", net.layer("relu", "relu1", net.conv("conv1", x, 4, 3)), 4, 3)
+    net.output(net.layer("relu", "relu2", net.layer("add", "add", x, y)))
+    both = Both(device, net)
+    assert both.names == ["conv1", "conv2"]
+    assert both.fused("conv2") == "add+relu"
+
+
+def test_add_of_a_value_to_itself(device):
+    net = Net()
+    y = net.conv("conv", net.input("x", 1, 3, 5, 5), 4, 3)
+    net.output(net.layer("add", "add", y, y))
+    assert Both(device, net).names == ["conv", "add"]
+
+
+def test_add_that_broadcasts_stays(device):
+    net = Net()
+    x, z = net.input("x", 2, 4, 7, 7), net.input("z", 6, 1, 1)
+    net.output(net.layer("add", "add", net.conv("conv", x, 6, 3), z))
+    assert Both(device, net).names == ["conv", "add"]
+
+
+def test_only_one_activation_joins(device):
+    net = Net()
+    y = net.conv("conv", net.input("x", 1, 3, 5, 5), 4, 3)
+    net.output(net.layer("sigmoid", "second", net.layer("tanh", "first", y)))
+    both = Both(device, net)
+    assert both.fused("conv") == "tanh"
+    assert both.names[0] == "conv"
+    assert both.names[-1] == "second"
+
+
+def test_add_after_an_activation_stays_outside(device):
+    """act(conv) + z is no epilogue act(conv + z)."""
+    net = Net()
+    x, z = net.input("x", 1, 3, 5, 5), net.input("z", 1, 4, 5, 5)
+    y = net.layer("relu", "relu", net.conv("conv", x, 4, 3))
+    net.output(net.layer("add", "add", y, z))
+    both = Both(device, net)
+    assert both.fused("conv") == "relu"
+    assert both.names == ["conv", "add"]
+
+
+@pytest.mark.parametrize("wanted", ["conv", "add"])
+def test_nothing_joins_over_a_requested_output(device, wanted):
+    net = Net()
+    x, z = net.input("x", 1, 3, 5, 5), net.input("z", 1, 4, 5, 5)
+    y = net.conv("conv", x, 4, 3)
+    total = net.layer("add", "add", y, z)
+    net.output(y if wanted == "conv" else total, net.layer("relu", "relu", total))
+    both = Both(device, net)
+    assert both.fused("conv") == ("" if wanted == "conv" else "add")
+    assert both.names == (["conv", "add", "relu"] if wanted == "conv" else ["conv", "relu"])
+
+
+@pytest.mark.parametrize("op", ["linear", "matmul", "gemm"])
+def test_epilogues_of_matrix_products(device, op):
+    net = Net()
+    x, z = net.input("x", 5, 8), net.input("z", 5, 6)
+    w = net.weight(6, 8) if op == "linear" else net.weight(8, 6)
+    y = net.layer(op, "product", x, w, *([net.weight(6)] if op != "matmul" else []))
+    net.output(net.layer("gelu", "gelu", net.layer("add", "add", z, y)))
+    both = Both(device, net)
+    assert both.names == ["product"]
+    assert both.fused("product") == "add+gelu"
+
+
+# ---- identities and views ----------------------------------------------------------------------------------
+
+
+def test_identities_disappear(device):
+    net = Net()
+    x = net.input("x", 2, 3, 6, 6)
+    y = net.layer("dropout", "drop", net.conv("conv", net.layer("identity", "same", x), 4, 3), p=0.3)
+    net.output(net.layer("relu", "relu", y))
+    both = Both(device, net)
+    assert both.names == ["conv"]
+    assert both.fused("conv") == "relu"
+    assert both.notes[:2] == ["drop identity same", "drop dropout drop"]
+
+
+def test_an_identity_alone_gives_its_input(device):
+    net = Net()
+    net.output(net.layer("identity", "same", net.input("x", 2, 3)))
+    with _core.Plan(device, net.graph) as plan:
+        data = _data(plan)
+        np.testing.assert_array_equal(plan.run(data)[0], data[0])
+        assert plan.steps() == []
+
+
+def test_reshapes_are_views(device):
+    net = Net()
+    x = net.input("x", 2, 3, 4, 4)
+    y = net.layer("flatten", "flat", net.layer("max_pool", "pool", x, kernel_size=(2,)))
+    y = net.layer("unsqueeze", "wide", net.layer("reshape", "shape", y, shape=(4, 6)), axes=(1,))
+    net.output(net.layer("neg", "neg", net.layer("squeeze", "narrow", y, axes=(1,))))
+    with _core.Plan(device, net.graph) as plan:
+        assert [row["layer"] for row in plan.steps()] == ["pool", "neg"]
+    Both(device, net)
+
+
+def test_split_on_channels_is_a_view(device):
+    net = Net()
+    x = net.input("x", 2, 6, 5, 5)
+    a, b = net.graph.node("split", "split", [x], {"sizes": (2, 4), "dim": 1})
+    net.output(net.layer("relu", "first", a), net.conv("second", b, 3, 3))
+    assert Both(device, net).names == ["first", "second"]
+
+
+def test_split_inside_of_items_is_copied(device):
+    net = Net()
+    a, b = net.graph.node("split", "split", [net.input("x", 2, 3, 6)], {"sizes": (2, 4), "dim": 2})
+    net.output(net.layer("abs", "first", a), net.layer("abs", "second", b))
+    assert "split" in Both(device, net).names
+
+
+def _dense_block(net: Net, x: int, layers: int) -> int:
+    features = [x]
+    for i in range(layers):
+        whole = x if i == 0 else net.layer("concat", f"concat{i}", *features, dim=1)
+        y = net.layer("relu", f"relu{i}", net.batch_norm(f"bn{i}", whole))
+        features.append(net.conv(f"conv{i}", y, 3, 3))
+    return net.layer("concat", "last", *features, dim=1)
+
+
+def test_dense_block_grows_in_place(device):
+    """Every concat of the block is a range of the last one; nothing is copied."""
+    net = Net()
+    x = net.conv("stem", net.input("x", 2, 3, 6, 6), 4, 3)
+    net.output(net.layer("relu", "end", _dense_block(net, x, 4)))
+    both = Both(device, net)
+    assert not [name for name in both.names if name.startswith(("concat", "last"))]
+
+
+def test_inception_branches_write_side_by_side(device):
+    net = Net()
+    x = net.input("x", 2, 4, 6, 6)
+    branches = [net.layer("relu", f"act{i}", net.conv(f"branch{i}", x, 3 + i, 1 + 2 * i)) for i in range(3)]
+    branches.append(net.layer("max_pool", "pool", x, kernel_size=(3,), stride=(1,), padding=(1,)))
+    net.output(net.layer("concat", "join", *branches, dim=1))
+    assert Both(device, net).names == ["branch0", "branch1", "branch2", "pool"]
+
+
+def test_inputs_and_constants_are_copied_into_a_concat(device):
+    net = Net()
+    x = net.input("x", 1, 2, 4, 4)
+    y = net.layer("concat", "join", x, net.weight(1, 3, 4, 4), net.layer("abs", "abs", x), dim=1)
+    net.output(y)
+    both = Both(device, net)
+    assert both.names == ["abs", "join"]
+
+
+# ---- separable convolutions --------------------------------------------------------------------------------
+
+
+def _separable(net: Net, bn: bool = False) -> tuple[int, int]:
+    x = net.input("x", 2, 8, 9, 9)
+    y = net.conv("dw", x, 8, 3, bias=not bn, groups=8)
+    y = net.layer("relu6", "act1", net.batch_norm("bn1", y) if bn else y)
+    z = net.conv("pw", y, 12, 1, bias=not bn)
+    return y, net.layer("relu", "act2", net.batch_norm("bn2", z) if bn else z)
+
+
+@pytest.mark.parametrize("bn", [False, True])
+@pytest.mark.parametrize("algo", [name for name in _core.ops()["separable"]["algos"] if name != "split"])
+def test_depthwise_and_pointwise_become_one_step(device, bn, algo):
+    net = Net()
+    net.output(_separable(net, bn)[1])
+    both = Both(device, net, {"dw": algo})
+    (step,) = both.steps
+    assert (step["layer"], step["op"], step["algo"]) == ("dw+pw", "separable", algo)
+    assert "merge depthwise conv dw and 1x1 conv pw" in both.notes
+
+
+def test_wanted_middle_keeps_the_two_apart(device):
+    net = Net()
+    net.output(*_separable(net))
+    assert Both(device, net).names == ["dw", "pw"]
+
+
+@pytest.mark.parametrize("layer", ["dw", "pw"])
+def test_override_keeps_the_two_apart(device, layer):
+    net = Net()
+    net.output(_separable(net)[1])
+    both = Both(device, net, {layer: "direct"})
+    assert both.names == ["dw", "pw"]
+    assert {row["layer"]: row["algo"] for row in both.steps}[layer] == "direct"
+
+
+@pytest.mark.parametrize("what", ["strided", "padded", "grouped", "plain"])
+def test_what_looks_like_separable_but_is_not(device, what):
+    net = Net()
+    x = net.input("x", 1, 8, 9, 9)
+    first = net.conv("first", x, 8, 3, groups=1 if what == "plain" else 8)
+    w = net.weight(6, 4 if what == "grouped" else 8, 1, 1)
+    attrs: dict[str, Any] = {
+        "strided": {"stride": (2,)},
+        "padded": {"padding": (1,)},
+        "grouped": {"groups": 2},
+        "plain": {},
+    }[what]
+    net.output(net.layer("conv", "second", first, w, **attrs))
+    assert Both(device, net).names == ["first", "second"]
+
+
+# ---- memory ------------------------------------------------------------------------------------------------
+
+
+def _check_arena(stats: Any) -> None:
+    assert stats["live_bytes"] <= stats["arena_bytes"]
+    assert stats["arena_bytes"] <= 1.2 * stats["live_bytes"] + stats["workspace_bytes"] + 4096
+    assert stats["peak_bytes"] == stats["arena_bytes"] + stats["weights_bytes"]
+
+
+def _bytes(shapes: Sequence[tuple[int, ...]]) -> int:
+    return sum(4 * int(np.prod(shape)) for shape in shapes)
+
+
+def test_a_chain_needs_two_of_its_values(device):
+    net = Net()
+    y = net.input("x", 1, 16, 32, 32)
+    for i in range(8):
+        y = net.layer("neg" if i % 2 else "abs", f"layer{i}", y)
+    net.output(y)
+    with _core.Plan(device, net.graph, fuse=False) as plan:
+        assert plan.stats()["live_bytes"] == plan.stats()["arena_bytes"] == _bytes([(1, 16, 32, 32)] * 2)
+
+
+def test_joined_values_are_there_once(device):
+    """The dense block's arena holds its last concat, not every intermediate one."""
+    net = Net()
+    x = net.conv("stem", net.input("x", 1, 3, 32, 32), 16, 3)
+    net.output(_dense_block(net, x, 4))
+    with _core.Plan(device, net.graph) as plan:
+        stats = plan.stats()
+    _check_arena(stats)
+    whole, inner = (1, 28, 32, 32), (1, 25, 32, 32)
+    assert stats["live_bytes"] <= _bytes([whole, inner])
+
+
+NETS = ["lenet5", "alexnet", "googlenet", "resnet18", "mobilenet_v1", "densenet121", "efficientnet_lite0"]
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_memory_of_networks(device, name):
+    zoo = pytest.importorskip("clcnn.zoo")
+    compiler = pytest.importorskip("clcnn.compiler")
+    shape = (1, 1, 28, 28) if name == "lenet5" else (1, 3, 224, 224)
+    with compiler.compile(zoo.get(name), shape, device) as plan:
+        _check_arena(plan.stats)
+        joins = [row["layer"] for row in plan.steps if row["op"] == "concat"]
+    assert joins == []
