@@ -6,8 +6,8 @@
  *
  * with m = K/C filters a channel. A work-item computes V columns of RY rows of one output plane.
  * Layouts: x, y, add NCHW with batch strides; w [K][1][R][S].
- * Index map: item = ((n * K + k) * ceil(P/RY) + rows) * ceil(Q/V) + columns; WG items a group. Local memory:
- * none.
+ * Index map: item = ((n * K + k) * ceil(P/RY) + rows) * ceil(Q/V) + columns.
+ * Work-group: WG items. Local memory: none.
  * Defines: WG (any), V 4, 8 or 16, RY (any; default 4), KH and KW the kernel size when it is unrolled (dilation 1;
  * 0: from the argument block), SW the stride along a row (0: from the argument block), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh). */
