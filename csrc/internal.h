@@ -169,6 +169,12 @@ struct separable_attrs { /* made by the rewriter: depthwise conv, its activation
     float mid_p0, mid_p1;
     int32_t dw_bias, pw_bias; /* whether inputs 2 and 4 are present */
 };
+struct conv_pool_attrs { /* made by the rewriter: a conv, its epilogue, windows that do not overlap */
+    struct conv_attrs conv;
+    struct pool_attrs pool;
+    int32_t average;    /* 0: max_pool */
+    struct ints middle; /* spatial sizes between the two */
+};
 
 /* Activations that an epilogue can apply; kernels/activation.clh has the same names (act_relu ...). */
 enum act {
@@ -196,7 +202,8 @@ struct value {
     int producer;      /* node, -1 otherwise */
 };
 
-/* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. */
+/* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. A
+ * merged op carries the one of its last convolution. */
 struct epilogue {
     int add; /* value added before the activation, -1: none */
     enum act act;
@@ -324,6 +331,9 @@ struct algo_def {
 };
 extern const struct algo_def *const
     *const clcnn_algos[]; /* per op, preferred first, NULL at the end of each */
+/* What the rules would choose for p: the first algorithm that applies within the limits and is not passed over;
+ * NULL when every one is. For merged ops, which win only over what their parts would get. */
+const struct algo_def *algo_preferred(const struct problem *p);
 
 /* ---- step descriptions (plan/emit.c) --------------------------------------------------------------------------- */
 
@@ -383,6 +393,10 @@ void step_cost(struct step *s, double macs, double bytes);
 struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c);
 /* Scratch memory for steps of this layer; its life is the span of steps that use it. */
 int emit_workspace(struct emit *e, size_t bytes);
+/* Memory for what one part of a merged op hands to the next: gives o, whose shape is set, a slot and a batch
+ * stride. This is an activation as it would be without the merge, so it is no workspace and workspace_limit does
+ * not count it. */
+void emit_middle(struct emit *e, struct operand *o);
 /* A constant in a layout of its own: a slot of `bytes` in the device's weight store, made once by a setup step and shared
  * by every plan of the device with the same contents and the same `packing` (name with all its parameters). Returns the
  * slot; *setup is the step to fill (it writes the slot: call step_read(constant), then step_write(slot)), or NULL when

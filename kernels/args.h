@@ -146,4 +146,10 @@ struct separable_args {
     f32 mid_p0, mid_p1, p0, p1; /* of the activations between and at the end */
 };
 
+/* A convolution, its epilogue, and windows over its output that do not overlap: conv_pool_*. conv.dst_n belongs to y. */
+struct conv_pool_args {
+    struct conv_args conv;
+    i32 pooled[2]; /* sizes of y: height, width */
+};
+
 #endif

@@ -11,34 +11,27 @@
  * Index map: group = block of filters * ceil(N*P*Q / (PL*TP)) + tile of pixels; lane = 8 filters * PL +
  * pixel.
  * Work-group: WG. Local memory: none.
- * Defines: WG 256, PL pixels side by side 32, 64 or 128 (default 32), TP (any; default 4), EPI_BIAS, EPI_ADD,
- * EPI_ACT (epilogue.clh). */
+ * Defines: WG 256, PL, TP (conv_direct.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
 #ifndef FN
 #define FN(x) conv_direct_##x
 #endif
-#ifndef PL
-#define PL 32
-#endif
-#ifndef TP
-#define TP 4
-#endif
-#define KB (WG / PL * 8)
+#include "conv_direct.clh"
 
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_args *a)
 {
     const int cg = a->c / a->groups, kg = a->k / a->groups;
     const int blocks = (kg + KB - 1) / KB;
-    const long map = (long)a->out[1] * a->out[2], plane = (long)a->in[1] * a->in[2];
+    const long map = (long)a->out[1] * a->out[2];
     const long pixels = map * a->n;
     const long tiles = (pixels + PL * TP - 1) / (PL * TP);
     const int block = (int)(group / tiles), g = block / blocks;
     const long first = (long)(group % tiles) * (PL * TP) + LANE % PL;
     SRC wp = w + (long)block * a->ker[1] * a->ker[2] * cg * KB + LANE / PL * 8;
 
-    long src[TP]; /* of the window's corner, which may lie outside */
+    long item[TP];
     int ih[TP], iw[TP];
     float8 acc[TP];
 #pragma unroll
@@ -47,29 +40,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         const int at = (int)(p % map);
         ih[t] = at / a->out[2] * a->stride[1] - a->pad[1];
         iw[t] = at % a->out[2] * a->stride[2] - a->pad[2];
-        src[t] = p / map * a->src_n + g * cg * plane + (long)ih[t] * a->in[2] + iw[t];
-        acc[t] = 0.0f;
+        item[t] = p / map * a->src_n + (long)g * cg * a->in[1] * a->in[2];
     }
-    for (int r = 0; r < a->ker[1]; r++)
-        for (int s = 0; s < a->ker[2]; s++) {
-            long at[TP];
-            bool inside[TP];
-#pragma unroll
-            for (int t = 0; t < TP; t++) {
-                const int row = ih[t] + r * a->dil[1], col = iw[t] + s * a->dil[2];
-                inside[t] = row >= 0 && row < a->in[1] && col >= 0 && col < a->in[2];
-                at[t] = inside[t] ? src[t] + (long)r * a->dil[1] * a->in[2] + s * a->dil[2] : 0;
-            }
-#pragma unroll 4
-            for (int c = 0; c < cg; c++, wp += KB) {
-                const float8 f = vload8(0, wp);
-#pragma unroll
-                for (int t = 0; t < TP; t++) {
-                    const float v = x[at[t] + c * plane];
-                    acc[t] = fma((float8)(inside[t] ? v : 0.0f), f, acc[t]);
-                }
-            }
-        }
+    FN(tile)(acc, x, wp, item, ih, iw, a);
 
     const int k0 = block % blocks * KB + LANE / PL * 8; /* within the group */
 #pragma unroll

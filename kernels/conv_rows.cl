@@ -3,16 +3,13 @@
  *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][g*C/g + c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s]
  *                          + bias[k] + add )
  *
- * Tile: T pixels of an output row by KV float16 of filters, accumulators in registers. For every input row
- * the columns of the tile are copied (zeros outside the image) to a private row, whose elements are then
- * broadcast.
+ * Tile: T pixels of an output row by KV float16 of filters (conv_rows.clh).
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl, filters innermost:
  * [groups][blocks][C/groups][R][S][KV*16], where blocks = ceil(K/groups / (KV*16)) and missing filters are
  * zeros.
  * Index map: group = ((block of filters * N + n) * P + oh) * ceil(Q/T) + tile of the row.
  * Work-group: WG = 1. Local memory: none.
- * Defines: T 7, 14 or 28 pixels (KV * T = 28 fits 32 vector registers), KV 1, 2 or 4, ROW columns of the
- * private row (a multiple of 16), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * Defines: T, KV, ROW (conv_rows.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -27,15 +24,7 @@
 #define FN(x) conv_rows_##x
 #endif
 #include "columns.clh"
-#ifndef T
-#define T 14
-#endif
-#ifndef KV
-#define KV 2
-#endif
-#ifndef ROW
-#define ROW 128
-#endif
+#include "conv_rows.clh"
 
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_args *a)
 {
@@ -50,52 +39,12 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const int blocks = (kg + KV * 16 - 1) / (KV * 16);
     const int g = block / blocks;
     const int k0 = block % blocks * (KV * 16); /* first filter within its group */
-    const long plane = (long)a->in[1] * a->in[2];
-    const long size = plane * a->c;
-    const int step = a->stride[2];
-    const int col = ow * step - a->pad[2];
-    const int cols = (T - 1) * step + (a->ker[2] - 1) * a->dil[2] + 1;
-    SRC xn = x + n * a->src_n;
     SRC wp = w + (long)block * cg * a->ker[1] * a->ker[2] * (KV * 16);
 
-    float16 acc[T][KV];
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-        for (int v = 0; v < KV; v++)
-            acc[t][v] = 0.0f;
-    float row[ROW] __attribute__((aligned(64)));
-    for (int c = 0; c < cg; c++)
-        for (int r = 0; r < a->ker[1]; r++, wp += a->ker[2] * (KV * 16)) {
-            const int ih = oh * a->stride[1] - a->pad[1] + r * a->dil[1];
-            if (ih < 0 || ih >= a->in[1])
-                continue;
-            for (int j = 0; j < cols; j += 16)
-                vstore16(FN(columns)(xn, (g * cg + c) * plane + (long)ih * a->in[2], col + j, 1, a->in[2], -1,
-                                     size),
-                         0, row + j);
-            for (int s = 0; s < a->ker[2]; s++) {
-                float16 f[KV];
-#pragma unroll
-                for (int v = 0; v < KV; v++)
-                    f[v] = vload16(s * KV + v, wp);
-#pragma unroll
-                for (int t = 0; t < T; t++) {
-                    const float16 value = row[s * a->dil[2] + t * step];
-#pragma unroll
-                    for (int v = 0; v < KV; v++)
-                        acc[t][v] = fma(value, f[v], acc[t][v]);
-                }
-            }
-        }
+    float tile[T][KV * 16];
+    FN(tile)(tile, x + n * a->src_n, wp, g, oh * a->stride[1] - a->pad[1], ow * a->stride[2] - a->pad[2], a);
 
     /* Filters become rows of the output. */
-    float tile[T][KV * 16];
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-        for (int v = 0; v < KV; v++)
-            vstore16(acc[t][v], v, tile[t]);
     const int pixels = min(T, a->out[2] - ow), filters = min(KV * 16, kg - k0);
     for (int k = 0; k < filters; k++) {
         const int kk = g * kg + k0 + k;

@@ -11,7 +11,8 @@ follows from which of d, h, w are there), ``u`` stride, ``p`` padding, ``l`` dil
 each one number or one a dimension (``u2x1``; padding also begins then ends, ``p0x1x2x1``), ``g`` groups,
 ``b0`` without bias (default ``b1``), ``e:add+relu`` the operators that follow in the graph (see EPILOGUES),
 ``m:relu`` the one between the depthwise and the 1x1 convolution of ``separable``, and a label ``"net:layer"``
-in double quotes.
+in double quotes. ``conv_pool`` is written as ``conv``, with a pooling at the end of ``e:``; its graph is that
+of ``conv``, and the rewriter makes the one layer of it.
 
 Every other operator is its input shapes and its attributes:
 
@@ -92,8 +93,11 @@ EPILOGUES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "clip": ("clip", {"min": -1.0, "max": 2.0}, ()),
     "prelu": ("prelu", {}, ("bias",)),
     "bn": ("batch_norm", {}, ("positive", "bias", "bias", "positive")),
-    "maxpool2": ("max_pool", {"kernel_size": (2,)}, ()),
-    "avgpool2": ("avg_pool", {"kernel_size": (2,)}, ()),
+    **{
+        f"{kind}pool{'x'.join(map(str, window))}": (f"{kind}_pool", {"kernel_size": window}, ())
+        for kind in ("max", "avg")
+        for window in ((2,), (3,), (2, 3), (3, 1))
+    },
 }
 
 # Operators that give whole numbers for whole numbers, so that float32 has no rounding to do.
@@ -131,8 +135,8 @@ class Case:
 
     @property
     def op(self) -> str:
-        """Operator of the first node."""
-        return self.nodes[0].op
+        """Operator that the line names: that of the first node, or `conv_pool`."""
+        return self.text.split(maxsplit=1)[0]
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -191,7 +195,7 @@ class Case:
         with weights that are multiples of 4, which the transforms of Winograd F(2x2) keep whole. Raises
         ValueError for another kind.
         """
-        return make_data(kind, self.op, self.values, self.inputs, self.text)
+        return make_data(kind, self.nodes[0].op, self.values, self.inputs, self.text)
 
     def reference(self, data: Sequence[np.ndarray]) -> np.ndarray | list[np.ndarray]:
         """Output in float64 (a list of outputs for split) for arrays as `data` gives them."""
@@ -247,10 +251,12 @@ def parse_case(text: str) -> Case:
     know."""
     text = " ".join(text.split())
     op, *words = shlex.split(text)
-    if op not in ATTRIBUTES:
+    if op != "conv_pool" and op not in ATTRIBUTES:
         raise ValueError(f"unknown operator {op!r}")
     label = re.findall(r'"([^"]*)"', text)
     words = [w for w in words if w not in label]
+    if op == "conv_pool":
+        return _parse_conv_pool(text, words, label[0] if label else "")
     parse = _parse_conv if op in _CONV_STYLE else _parse_general
     return parse(text, op, words, label[0] if label else "")
 
@@ -349,6 +355,13 @@ def _parse_conv(text: str, op: str, words: list[str], label: str) -> Case:
     for name in names["e"]:
         _follow(name, shape, inputs, nodes)
     return Case(text, tuple(inputs), tuple(nodes), tuple(names["e"]), label, macs=macs, terms=terms)
+
+
+def _parse_conv_pool(text: str, words: list[str], label: str) -> Case:
+    case = _parse_conv(text, "conv", words, label)
+    if case.nodes[-1].op not in ("max_pool", "avg_pool"):
+        raise ValueError("unknown use of conv_pool: its last operator must be a pooling")
+    return case
 
 
 def _follow(name: str, shape: tuple[int, ...], inputs: list[Input], nodes: list[Node]) -> None:

@@ -19,7 +19,7 @@ from caselib import CASES_DIR, Case, load_cases, parse_case
 from clcnn import _core
 
 MAIN = "y0"  # name of the layer that computes a case's first operator
-PRODUCTS = frozenset({"conv", "conv_transpose", "separable", "linear", "matmul", "gemm"})
+PRODUCTS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "linear", "matmul", "gemm"})
 NETS_MACS = 400_000  # to what the layers of real networks are shrunk in a quick run
 
 

@@ -45,6 +45,15 @@ def test_separable_graph_is_what_a_user_writes():
     np.testing.assert_allclose(known[case.graph[-1].output], case.reference(data), rtol=1e-12)
 
 
+def test_conv_pool_is_a_convolution_and_what_follows():
+    case = parse_case("conv_pool n1 c4 h6 w8 k3 r3 s3 p1 e:add+relu+maxpool2x3")
+    assert case.op == "conv_pool"
+    assert [node.op for node in case.graph] == ["conv", "add", "relu", "max_pool"]
+    assert case.reference(case.data()).shape == (1, 3, 3, 2)
+    like = parse_case("conv n1 c4 h6 w8 k3 r3 s3 p1 e:add+relu+maxpool2x3")
+    assert (case.macs, case.terms, case.shapes) == (like.macs, like.terms, like.shapes)
+
+
 def test_general_words():
     case = parse_case("slice [2,8,6,6] starts=1,0 ends=-1,6 axes=1,3 steps=2,1")
     assert case.attrs == {"starts": (1, 0), "ends": (-1, 6), "axes": (1, 3), "steps": (2, 1)}
@@ -64,6 +73,7 @@ def test_general_words():
         "conv n1 c1 h1 w1 k1 r1 s1 z3",
         "conv n1 c1 h1 w1 k1 r1 s1 e:unheard",
         "conv n1 c1 h2 w2 k1 r3 s3",
+        "conv_pool n1 c1 h3 w3 k1 r1 s1 e:relu",
         "relu [2,3] slope=1",
         "relu [2,3] values=odd",
         "relu [2;3]",

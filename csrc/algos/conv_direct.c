@@ -1,18 +1,17 @@
 /* conv_direct: register tiles straight from global memory, on any device; see kernels/conv_direct.cl. */
-#include "algos/conv_common.h"
+#include "algos/conv_direct.h"
 
 #define PER_ITEM 4 /* pixels of a work-item, which also computes 8 filters */
 
-/* Pixels side by side in a group: the fewer filters there are, the more pixels take their place. */
-static int pixels_of(const struct conv_args *a)
+int direct_pixels(const struct conv_args *a)
 {
     const int filters = a->k / a->groups;
     return filters <= 16 ? 128 : filters <= 32 ? 64 : 32;
 }
 
-static struct conv_packing packing_of(const struct conv_args *a)
+struct conv_packing direct_packing(const struct conv_args *a)
 {
-    return (struct conv_packing){.block = GROUP_SIZE / pixels_of(a) * 8, .tap_major = true};
+    return (struct conv_packing){.block = GROUP_SIZE / direct_pixels(a) * 8, .tap_major = true};
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -24,19 +23,19 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return conv_packing_workspace(p, &a, packing_of(&a));
+    return conv_packing_workspace(p, &a, direct_packing(&a));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct conv_packing packing = packing_of(&a);
+    const struct conv_packing packing = direct_packing(&a);
     const int packed = emit_conv_packed(e, p, &a, packing);
     const size_t pixels = (size_t)a.n * (size_t)a.out[1] * (size_t)a.out[2];
     const size_t groups =
-        (size_t)conv_blocks(&a, packing.block) * ceil_div(pixels, (size_t)pixels_of(&a) * PER_ITEM);
+        (size_t)conv_blocks(&a, packing.block) * ceil_div(pixels, (size_t)direct_pixels(&a) * PER_ITEM);
     struct step *s = emit_step(e, "conv_direct", "main", groups, GROUP_SIZE);
-    step_define(s, "PL", pixels_of(&a));
+    step_define(s, "PL", direct_pixels(&a));
     step_define(s, "TP", PER_ITEM);
     step_read(s, p->in[0].slot);
     step_read(s, packed);

@@ -7,23 +7,12 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-static size_t mid_bytes(const struct separable *parts)
-{
-    return sizeof(float) * (size_t)shape_count(&parts->mid.shape);
-}
-
-static size_t workspace(const struct problem *p)
-{
-    struct separable parts;
-    separable_parts(p, &parts);
-    return mid_bytes(&parts);
-}
-
 static void emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
     separable_parts(p, &parts);
-    parts.mid.slot = parts.pw_in[0].slot = emit_workspace(e, mid_bytes(&parts));
+    emit_middle(e, &parts.mid);
+    parts.pw_in[0] = parts.mid;
     emit_sub(e, &parts.dw);
     emit_sub(e, &parts.pw);
 }
@@ -34,6 +23,5 @@ const struct algo_def algo_separable_split = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,
-    .workspace = workspace,
     .emit = emit,
 };

@@ -106,8 +106,9 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
     enum clcnn_status (*const passes[])(struct rewriter *) = {
         rewrite_drop_identities, /* first: they hide the patterns below */
         rewrite_fold_batch_norm, /* before epilogues, which would take its place */
-        rewrite_fuse_epilogues,
-        rewrite_merge_separable, /* last: carries the epilogues of both convolutions */
+        rewrite_fuse_epilogues,  /* before merges, which carry them */
+        rewrite_merge_separable, /* before the next, which takes what convolutions are left */
+        rewrite_merge_conv_pool,
     };
     for (int i = 0; i < COUNT_OF(passes); i++)
         TRY(run_pass(&r, passes[i]));

@@ -29,5 +29,6 @@ enum clcnn_status rewrite_drop_identities(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);
 enum clcnn_status rewrite_merge_separable(struct rewriter *r);
+enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r);
 
 #endif

@@ -1,10 +1,5 @@
-/* rewrite_fuse.c: residual adds and activations move into the epilogue of what computes their operand; a depthwise and the
- * 1x1 convolution after it become one separable layer. */
+/* rewrite_fuse.c: residual adds and activations move into the epilogue of what computes their operand. */
 #include "graph/rewrite.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 static bool can_take(const struct node *producer, bool add)
 {
@@ -69,87 +64,6 @@ enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r)
             TRY(fuse_add(r, n, &fused));
         if (!fused && n->n_in == 1)
             TRY(fuse_activation(r, n));
-    }
-done:
-    return st;
-}
-
-static bool all_equal(const struct ints *list, int32_t wanted)
-{
-    for (int i = 0; i < list->n; i++)
-        if (list->v[i] != wanted)
-            return false;
-    return true;
-}
-
-static bool is_depthwise(const struct rewriter *r, const struct node *n)
-{
-    if (!n || !rewrite_is(n, "conv") || n->epi.add >= 0)
-        return false;
-    const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *w = &r->g->values[n->in[1]].shape;
-    const struct conv_attrs *a = n->attrs;
-    return x->rank == 4 && a->groups > 1 && a->groups == x->dim[1] && w->dim[0] == x->dim[1];
-}
-
-static bool is_pointwise(const struct rewriter *r, const struct node *n)
-{
-    if (!rewrite_is(n, "conv"))
-        return false;
-    const struct clcnn_shape *w = &r->g->values[n->in[1]].shape;
-    const struct conv_attrs *a = n->attrs;
-    return w->rank == 4 && a->groups == 1 && shape_count_from(w, 2) == 1 && all_equal(&a->stride, 1) &&
-           all_equal(&a->padding, 0);
-}
-
-/* Turns the 1x1 node into the separable one; the depthwise node is gone. */
-static enum clcnn_status merge(struct rewriter *r, struct node *dw, struct node *pw)
-{
-    char name[2 * CLCNN_NAME_MAX];
-    snprintf(name, sizeof name, "%s+%s", dw->name, pw->name);
-    struct separable_attrs *a = clcnn_calloc(1, sizeof *a);
-    int *in = clcnn_calloc(5, sizeof *in);
-    char *copy = clcnn_strdup(name);
-    if (!a || !in || !copy) {
-        free(a);
-        free(in);
-        free(copy);
-        return clcnn_fail_mem(r->err, sizeof *a);
-    }
-    *a = (struct separable_attrs){
-        .dw = *(const struct conv_attrs *)dw->attrs,
-        .mid_act = dw->epi.act,
-        .mid_p0 = dw->epi.p0,
-        .mid_p1 = dw->epi.p1,
-        .dw_bias = dw->in[2] >= 0,
-        .pw_bias = pw->in[2] >= 0,
-    };
-    const int inputs[5] = {dw->in[0], dw->in[1], dw->in[2], pw->in[1], pw->in[2]};
-    memcpy(in, inputs, sizeof inputs);
-    free(pw->in);
-    free(pw->attrs);
-    free(pw->name);
-    pw->in = in;
-    pw->n_in = 5;
-    pw->attrs = a;
-    pw->name = copy;
-    pw->op = clcnn_ops[clcnn_op_find("separable")];
-    dw->dead = true;
-    return CLCNN_OK;
-}
-
-enum clcnn_status rewrite_merge_separable(struct rewriter *r)
-{
-    enum clcnn_status st = CLCNN_OK;
-    for (int i = 0; i < r->g->n_nodes; i++) {
-        struct node *pw = &r->g->nodes[i];
-        if (pw->dead || !is_pointwise(r, pw))
-            continue;
-        struct node *dw = rewrite_sole_producer(r, pw->in[0]);
-        if (!is_depthwise(r, dw) || rewrite_is_forced(r, dw, "separable") ||
-            rewrite_is_forced(r, pw, "separable"))
-            continue;
-        TRY(rewrite_note(r, "merge depthwise conv %s and 1x1 conv %s", dw->name, pw->name));
-        TRY(merge(r, dw, pw));
     }
 done:
     return st;

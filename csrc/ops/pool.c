@@ -20,10 +20,10 @@ static int64_t window_count(int64_t size, int64_t extent, int32_t stride, int32_
     return count;
 }
 
-static enum clcnn_status push_pooled(const struct infer *in, const struct pool_attrs *a, int i,
-                                     struct clcnn_err *err, struct clcnn_shape *out)
+static enum clcnn_status push_pooled(const struct infer *in, const struct pool_attrs *a,
+                                     const struct clcnn_shape *x, int i, struct clcnn_err *err,
+                                     struct clcnn_shape *out)
 {
-    const struct clcnn_shape *x = &in->in[0];
     int n = x->rank - 2;
     int32_t size = x->dim[i + 2], begin = a->padding.v[i], end = a->padding.v[i + n];
     int64_t extent = window_extent(a->kernel_size.v[i], a->dilation.v[i]);
@@ -53,10 +53,9 @@ static enum clcnn_status push_pooled(const struct infer *in, const struct pool_a
     return rule_push(in, out, count, err);
 }
 
-static enum clcnn_status infer_pool(struct infer *in, struct clcnn_err *err)
+enum clcnn_status rule_pool(const struct infer *in, struct pool_attrs *a, const struct clcnn_shape *x,
+                            struct clcnn_shape *out, struct clcnn_err *err)
 {
-    struct pool_attrs *a = in->attrs;
-    const struct clcnn_shape *x = &in->in[0];
     enum clcnn_status st;
     int n = x->rank - 2;
 
@@ -67,12 +66,17 @@ static enum clcnn_status infer_pool(struct infer *in, struct clcnn_err *err)
     TRY(rule_spread(in, "stride", &a->stride, n, 1, err));
     TRY(rule_spread(in, "dilation", &a->dilation, n, 1, err));
     TRY(rule_padding(in, &a->padding, n, err));
-    in->n_out = 1;
-    in->out[0] = (struct clcnn_shape){.rank = 2, .dim = {x->dim[0], x->dim[1]}};
+    *out = (struct clcnn_shape){.rank = 2, .dim = {x->dim[0], x->dim[1]}};
     for (int i = 0; i < n; i++)
-        TRY(push_pooled(in, a, i, err, &in->out[0]));
+        TRY(push_pooled(in, a, x, i, err, out));
 done:
     return st;
+}
+
+static enum clcnn_status infer_pool(struct infer *in, struct clcnn_err *err)
+{
+    in->n_out = 1;
+    return rule_pool(in, in->attrs, &in->in[0], &in->out[0], err);
 }
 
 static enum clcnn_status infer_adaptive(struct infer *in, struct clcnn_err *err)

@@ -77,6 +77,9 @@ static inline int64_t window_extent(int32_t kernel, int32_t dilation)
 /* The rule of conv without its bias, for operators that contain one: fills out and makes `a` canonical. */
 enum clcnn_status rule_conv(const struct infer *in, struct conv_attrs *a, const struct clcnn_shape *x,
                             const struct clcnn_shape *w, struct clcnn_shape *out, struct clcnn_err *err);
+/* The rule of max_pool and avg_pool, likewise. */
+enum clcnn_status rule_pool(const struct infer *in, struct pool_attrs *a, const struct clcnn_shape *x,
+                            struct clcnn_shape *out, struct clcnn_err *err);
 double conv_macs_of(const struct clcnn_shape *w, const struct clcnn_shape *out);
 
 #endif

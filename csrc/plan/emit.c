@@ -207,6 +207,19 @@ int emit_workspace(struct emit *e, size_t bytes)
     return slot;
 }
 
+void emit_middle(struct emit *e, struct operand *o)
+{
+    if (e->status != CLCNN_OK)
+        return;
+    const int root =
+        blueprint_root(e->bp, e->layer, o->shape.dim[0], shape_count_from(&o->shape, 1), true, false);
+    o->slot = root < 0 ? -1 : blueprint_slot(e->bp, root, -1, 0);
+    if (o->slot < 0)
+        out_of_memory(e);
+    else
+        o->batch_stride = e->bp->roots[root].stride;
+}
+
 int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,
                 const char *stem, const char *entry, size_t groups, size_t group_size, struct step **setup)
 {

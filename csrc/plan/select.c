@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define APPLIES "not needed" /* verdict, until one of these is chosen */
+
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
 static const char OUTSIDE_PRECISION[] = "error class outside precision \"strict\"";
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
@@ -36,7 +38,7 @@ static void judge(struct candidate *c, const struct problem *p)
     struct why why = {NULL, false};
     const struct algo_def *a = c->algo;
     const bool yes = a->applicable(p, &why);
-    c->verdict = yes ? "not needed" : why.passed_over ? "passed over" : "rejected";
+    c->verdict = yes ? APPLIES : why.passed_over ? "passed over" : "rejected";
     c->reason = yes ? BETTER_CHOSEN : why.reason;
     if (!yes && !why.passed_over)
         return;
@@ -49,6 +51,17 @@ static void judge(struct candidate *c, const struct problem *p)
         c->verdict = "rejected";
         c->reason = refused;
     }
+}
+
+const struct algo_def *algo_preferred(const struct problem *p)
+{
+    for (const struct algo_def *const *a = clcnn_algos[clcnn_op_find(p->op->name)]; *a; a++) {
+        struct candidate c = {.algo = *a};
+        judge(&c, p);
+        if (strcmp(c.verdict, APPLIES) == 0)
+            return *a;
+    }
+    return NULL;
 }
 
 static enum clcnn_status forced(int *out, const struct problem *p, const struct layer *l, const char *wanted,
@@ -103,7 +116,7 @@ enum clcnn_status select_algo(const struct algo_def **out, const struct problem 
         TRY(forced(&pick, p, l, e->options->overrides[override].algo, err));
         l->candidates[pick].verdict = "chosen by override";
     } else {
-        pick = first_with(l, "not needed");
+        pick = first_with(l, APPLIES);
         if (pick < 0)
             pick = first_with(l, "passed over");
         if (pick < 0)

@@ -19,7 +19,7 @@ from clcnn.graph import Graph, Value
 
 Operand = Value | NDArray[Any] | float
 MANY_OUTPUTS = ("split",)
-MADE_BY_REWRITES = ("separable",)
+MADE_BY_REWRITES = ("separable", "conv_pool")
 _KINDS = {
     "int": "int",
     "bool": "bool",

@@ -71,11 +71,14 @@ def summary_cells(
     rows: list[LayerRow], layers: Sequence[Any] | None = None
 ) -> tuple[list[str], list[list[Any]]]:
     """Head and rows; `layers` (of a plan) adds algorithm and workspace. A layer that a rewrite merged into
-    another one has no algorithm of its own."""
+    another one has no algorithm of its own; what several became together stands in the row of the first."""
     head = ["layer", "op", "output", "parameters", "MACs"]
     cells: list[list[Any]] = [[r.name, r.op, r.shape, r.parameters, round(r.macs)] for r in rows]
     if layers is not None:
-        chosen = {layer["layer"]: layer for layer in layers}
+        chosen: dict[str, Any] = {}
+        for layer in layers:  # the parts of a split layer have its name and come after it
+            chosen.setdefault(layer["layer"], layer)
+            chosen.setdefault(layer["layer"].partition("+")[0], layer)
         head += ["algorithm", "workspace"]
         for row in cells:
             layer = chosen.get(row[0])

@@ -63,7 +63,8 @@ def run(device: str | int | DeviceInfo | _core.Device | None = None, quick: bool
         by_op.setdefault(problem.op, []).append(problem)
     for op, problems in by_op.items():
         yield from check_operator(target, op, problems[:1] if quick else problems)
-    yield from check_separable(target)
+    yield from check_merged(target, "separable", "dw+pw", separable_pair())
+    yield from check_merged(target, "conv_pool", "conv+pool", pooled_convolution())
     yield check_network(target)
 
 
@@ -143,23 +144,18 @@ def as_list(result: Any) -> list[np.ndarray]:
 # ---- kernels that only rewriting reaches ----
 
 
-def check_separable(device: _core.Device) -> list[Check]:
-    """Depthwise and 1x1 convolution merged into one layer, against the same two by themselves."""
-    rng = np.random.default_rng(SEED)
-    x, depthwise, bias, pointwise = (
-        rng.integers(-4, 5, shape).astype(np.float32)
-        for shape in ((2, 16, 12, 11), (16, 1, 3, 3), (16,), (24, 16, 1, 1))
-    )
-    graph = Graph()
-    middle = graph.apply("conv", graph.input("x", x.shape), depthwise, bias, padding=1, groups=16, name="dw")
-    graph.output(graph.apply("conv", graph.apply("relu", middle, name="act"), pointwise, name="pw"))
+def check_merged(device: _core.Device, op: str, layer: str, graph: Graph) -> list[Check]:
+    """An operator that rewriting makes, with each of its algorithms, against its parts by themselves. `graph`
+    has one input, and becomes the one layer `layer`."""
+    shape = next(iter(graph.inputs.values())).shape
+    x = np.random.default_rng(SEED).integers(-4, 5, shape).astype(np.float32)
     want = [run_plain(graph, device, x)]
     checks = []
-    for name in _core.ops()["separable"]["algos"]:
-        check = Check("separable", name)
+    for name in _core.ops()[op]["algos"]:
+        check = Check(op, name)
         checks.append(check)
         try:
-            with compile(graph, None, device, algorithms={"dw+pw": name}, guard=True) as plan:
+            with compile(graph, None, device, algorithms={layer: name}, guard=True) as plan:
                 if judge(check, as_list(plan(x)), want, exact=True):
                     check.passed(plan)
                 plan.check_guards()
@@ -168,6 +164,30 @@ def check_separable(device: _core.Device) -> list[Check]:
         except (Error, SystemError) as error:
             check.fail(str(error))
     return checks
+
+
+def whole_numbers(*shapes: tuple[int, ...]) -> list[np.ndarray]:
+    rng = np.random.default_rng(SEED)
+    return [rng.integers(-4, 5, shape).astype(np.float32) for shape in shapes]
+
+
+def separable_pair() -> Graph:
+    """A depthwise and a 1x1 convolution."""
+    depthwise, bias, pointwise = whole_numbers((16, 1, 3, 3), (16,), (24, 16, 1, 1))
+    graph = Graph()
+    x = graph.input("x", (2, 16, 12, 11))
+    middle = graph.apply("conv", x, depthwise, bias, padding=1, groups=16, name="dw")
+    graph.output(graph.apply("conv", graph.apply("relu", middle, name="act"), pointwise, name="pw"))
+    return graph
+
+
+def pooled_convolution() -> Graph:
+    """A convolution and the maximum of its windows."""
+    w, bias = whole_numbers((40, 6, 3, 3), (40,))
+    graph = Graph()
+    middle = graph.apply("conv", graph.input("x", (2, 6, 13, 19)), w, bias, padding=1, name="conv")
+    graph.output(graph.apply("max_pool", graph.apply("relu", middle, name="act"), kernel_size=2, name="pool"))
+    return graph
 
 
 def check_network(device: _core.Device) -> Check:

@@ -1,0 +1,149 @@
+/* rewrite_merge.c: two layers become one of a merged operator, which an algorithm may compute without storing
+ * what lies between: a depthwise and the 1x1 convolution after it, a convolution and the pooling after it. */
+#include "graph/rewrite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Turns `last` into a node of the merged op, named after both, which keeps last's output; `first` is gone.
+ * attrs is taken over, also when this fails. */
+static enum clcnn_status merge(struct rewriter *r, struct node *first, struct node *last, const char *op,
+                               void *attrs, const int *inputs, int n_in)
+{
+    char name[2 * CLCNN_NAME_MAX];
+    snprintf(name, sizeof name, "%s+%s", first->name, last->name);
+    int *in = clcnn_calloc((size_t)n_in, sizeof *in);
+    char *copy = clcnn_strdup(name);
+    if (!attrs || !in || !copy) {
+        free(attrs);
+        free(in);
+        free(copy);
+        return clcnn_fail_mem(r->err, sizeof name);
+    }
+    memcpy(in, inputs, (size_t)n_in * sizeof *in);
+    free(last->in);
+    free(last->attrs);
+    free(last->name);
+    last->in = in;
+    last->n_in = n_in;
+    last->attrs = attrs;
+    last->name = copy;
+    last->op = clcnn_ops[clcnn_op_find(op)];
+    first->dead = true;
+    return CLCNN_OK;
+}
+
+static bool all_equal(const struct ints *list, int32_t wanted)
+{
+    for (int i = 0; i < list->n; i++)
+        if (list->v[i] != wanted)
+            return false;
+    return true;
+}
+
+static bool is_depthwise(const struct rewriter *r, const struct node *n)
+{
+    if (!n || !rewrite_is(n, "conv") || n->epi.add >= 0)
+        return false;
+    const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *w = &r->g->values[n->in[1]].shape;
+    const struct conv_attrs *a = n->attrs;
+    return x->rank == 4 && a->groups > 1 && a->groups == x->dim[1] && w->dim[0] == x->dim[1];
+}
+
+static bool is_pointwise(const struct rewriter *r, const struct node *n)
+{
+    if (!rewrite_is(n, "conv"))
+        return false;
+    const struct clcnn_shape *w = &r->g->values[n->in[1]].shape;
+    const struct conv_attrs *a = n->attrs;
+    return w->rank == 4 && a->groups == 1 && shape_count_from(w, 2) == 1 && all_equal(&a->stride, 1) &&
+           all_equal(&a->padding, 0);
+}
+
+static enum clcnn_status merge_separable(struct rewriter *r, struct node *dw, struct node *pw)
+{
+    const int inputs[] = {dw->in[0], dw->in[1], dw->in[2], pw->in[1], pw->in[2]};
+    struct separable_attrs *a = clcnn_calloc(1, sizeof *a);
+    if (a)
+        *a = (struct separable_attrs){
+            .dw = *(const struct conv_attrs *)dw->attrs,
+            .mid_act = dw->epi.act,
+            .mid_p0 = dw->epi.p0,
+            .mid_p1 = dw->epi.p1,
+            .dw_bias = dw->in[2] >= 0,
+            .pw_bias = pw->in[2] >= 0,
+        };
+    return merge(r, dw, pw, "separable", a, inputs, COUNT_OF(inputs));
+}
+
+enum clcnn_status rewrite_merge_separable(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        struct node *pw = &r->g->nodes[i];
+        if (pw->dead || !is_pointwise(r, pw))
+            continue;
+        struct node *dw = rewrite_sole_producer(r, pw->in[0]);
+        if (!is_depthwise(r, dw) || rewrite_is_forced(r, dw, "separable") ||
+            rewrite_is_forced(r, pw, "separable"))
+            continue;
+        TRY(rewrite_note(r, "merge depthwise conv %s and 1x1 conv %s", dw->name, pw->name));
+        TRY(merge_separable(r, dw, pw));
+    }
+done:
+    return st;
+}
+
+#define MAX_WINDOW 3 /* along either side: what the fused kernels hold in registers */
+
+/* Windows that lie side by side inside the input, and are small. */
+static bool pools_tiles(const struct rewriter *r, const struct node *n)
+{
+    if (!rewrite_is(n, "max_pool") && !rewrite_is(n, "avg_pool"))
+        return false;
+    const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *y = &r->g->values[n->out[0]].shape;
+    const struct pool_attrs *a = n->attrs;
+    if (x->rank != 4 || !all_equal(&a->padding, 0) || !all_equal(&a->dilation, 1))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const int32_t size = a->kernel_size.v[i];
+        if (size > MAX_WINDOW || a->stride.v[i] != size || y->dim[2 + i] > x->dim[2 + i] / size)
+            return false;
+    }
+    return true;
+}
+
+/* The pooling comes after the convolution's epilogue, so the node carries both. */
+static enum clcnn_status merge_conv_pool(struct rewriter *r, struct node *conv, struct node *pool)
+{
+    const struct clcnn_shape *middle = &r->g->values[conv->out[0]].shape;
+    struct conv_pool_attrs *a = clcnn_calloc(1, sizeof *a);
+    if (a)
+        *a = (struct conv_pool_attrs){
+            .conv = *(const struct conv_attrs *)conv->attrs,
+            .pool = *(const struct pool_attrs *)pool->attrs,
+            .average = rewrite_is(pool, "avg_pool"),
+            .middle = {.n = 2, .v = {middle->dim[2], middle->dim[3]}},
+        };
+    pool->epi = conv->epi;
+    return merge(r, conv, pool, "conv_pool", a, conv->in, conv->n_in);
+}
+
+enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        struct node *pool = &r->g->nodes[i];
+        if (pool->dead || !pools_tiles(r, pool))
+            continue;
+        struct node *conv = rewrite_sole_producer(r, pool->in[0]);
+        if (!conv || !rewrite_is(conv, "conv") || rewrite_is_forced(r, conv, "conv_pool") ||
+            rewrite_is_forced(r, pool, "conv_pool"))
+            continue;
+        TRY(rewrite_note(r, "merge conv %s and %s %s", conv->name, pool->op->name, pool->name));
+        TRY(merge_conv_pool(r, conv, pool));
+    }
+done:
+    return st;
+}

@@ -1,0 +1,150 @@
+"""Layers that rewriting merges: when it does, what they are called, and that nothing is lost by it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clcnn
+from clcnn import _core, ops
+from clcnn.graph import Graph
+
+ALGORITHMS = tuple(_core.ops()["conv_pool"]["algos"])
+
+
+def whole(*shape: int, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float32)
+
+
+def pooled(pool: str = "max_pool", size: tuple[int, int] = (11, 14), **attrs: Any) -> Graph:
+    """conv -> act -> pool, with whole numbers for weights."""
+    g = Graph()
+    x = g.input("x", (2, 3, *size))
+    w, bias = g.constant(whole(20, 3, 3, 3, seed=1), "w"), g.constant(whole(20, seed=2), "bias")
+    y = ops.relu(ops.conv(x, w, bias, padding=1, name="conv"), name="act")
+    g.output(getattr(ops, pool)(y, **({"kernel_size": 2} | attrs), name="pool"), "y")
+    return g
+
+
+def chosen(plan: clcnn.Plan) -> dict[str, str]:
+    """Algorithm by layer. The parts of a split layer have its name and come after it."""
+    algorithms: dict[str, str] = {}
+    for row in plan.layers:
+        algorithms.setdefault(row["layer"], row["algo"])
+    return algorithms
+
+
+def test_the_merged_layer_has_both_names_and_explains_itself(device: clcnn.Device) -> None:
+    with clcnn.compile(pooled(), device=device) as plan:
+        assert list(chosen(plan)) == ["conv+pool"]
+        assert "merge conv conv and max_pool pool" in plan.rewrites
+        text = plan.explain()
+        assert "conv+pool: conv_pool 2x3x11x14 -> 2x20x5x7, fused relu" in text
+        assert all(name in text for name in ALGORITHMS)
+        algo = chosen(plan)["conv+pool"]
+        cells = [line.split() for line in plan.summary().splitlines()[2:5]]
+        assert [(row[0], row[5]) for row in cells] == [("conv", algo), ("act", "(merged)"), ("pool", "(merged)")]
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+@pytest.mark.parametrize("pool", ["max_pool", "avg_pool"])
+def test_merging_changes_no_bit_of_whole_numbers(device: clcnn.Device, pool: str, algo: str) -> None:
+    graph, x = pooled(pool), whole(2, 3, 11, 14)
+    with (
+        clcnn.compile(graph, device=device, algorithms={"conv+pool": algo}, guard=True) as merged,
+        clcnn.compile(graph, device=device, fuse=False) as plain,
+    ):
+        assert list(chosen(plain)) == ["conv", "act", "pool"]
+        np.testing.assert_array_equal(merged(x), plain(x))
+        merged.check_guards()
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_nan_wins_the_maximum(device: clcnn.Device, algo: str) -> None:
+    x = whole(2, 3, 11, 14)
+    x[1, 2, 4, 5] = np.nan
+    with (
+        clcnn.compile(pooled(), device=device, algorithms={"conv+pool": algo}) as merged,
+        clcnn.compile(pooled(), device=device, fuse=False) as plain,
+    ):
+        got = merged(x)
+        np.testing.assert_array_equal(got, plain(x))
+        assert np.isnan(got[1, :, 1:3, 2:4]).all() and np.isnan(got).sum() == 20 * 4
+
+
+@pytest.mark.parametrize(
+    "attrs",
+    [
+        {"kernel_size": 3, "stride": 2},
+        {"kernel_size": 2, "stride": 3},
+        {"kernel_size": 2, "padding": 1},
+        {"kernel_size": 2, "dilation": 2},
+        {"kernel_size": 2, "ceil_mode": True},
+        {"kernel_size": 4},
+    ],
+    ids=str,
+)
+def test_windows_that_are_left_alone(device: clcnn.Device, attrs: dict[str, Any]) -> None:
+    with clcnn.compile(pooled(**attrs), device=device) as plan:
+        assert list(chosen(plan)) == ["conv", "pool"]
+
+
+def test_ceil_mode_merges_where_it_changes_nothing(device: clcnn.Device) -> None:
+    with clcnn.compile(pooled(size=(12, 14), ceil_mode=True), device=device) as plan:
+        assert list(chosen(plan)) == ["conv+pool"]
+
+
+def test_a_wanted_intermediate_result_stays(device: clcnn.Device) -> None:
+    x = whole(2, 3, 11, 14)
+    with clcnn.compile(pooled(), device=device, outputs=["act"]) as plan:
+        assert list(chosen(plan)) == ["conv", "pool"]
+        results = plan.run(x)
+        assert results["act"].shape == (2, 20, 11, 14)
+        np.testing.assert_array_equal(results["y"][0, 0, 0, 0], results["act"][0, 0, :2, :2].max())
+
+
+def test_a_result_used_twice_stays(device: clcnn.Device) -> None:
+    g = Graph()
+    y = ops.conv(g.input("x", (1, 2, 8, 8)), g.constant(whole(4, 2, 3, 3), "w"), padding=1, name="conv")
+    g.output(ops.max_pool(y, kernel_size=2, name="pool"), "a")
+    g.output(ops.avg_pool(y, kernel_size=2, name="mean"), "b")
+    with clcnn.compile(g, device=device) as plan:
+        assert list(chosen(plan)) == ["conv", "pool", "mean"]
+
+
+@pytest.mark.parametrize("forced", [{"conv": "ref"}, {"pool": "ref"}, {"conv": "direct", "pool": "ref"}])
+def test_algorithms_of_the_parts_keep_them_apart(device: clcnn.Device, forced: dict[str, str]) -> None:
+    with clcnn.compile(pooled(), device=device, algorithms=forced) as plan:
+        assert list(chosen(plan)) == ["conv", "pool"]
+        assert chosen(plan).items() >= forced.items()
+
+
+@pytest.mark.parametrize("layer", ["conv", "pool", "conv+pool"])
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_algorithms_of_the_merged_layer_go_by_any_of_its_names(
+    device: clcnn.Device, layer: str, algo: str
+) -> None:
+    with clcnn.compile(pooled(), device=device, algorithms={layer: algo}) as plan:
+        assert chosen(plan) == {"conv+pool": algo}
+
+
+def depthwise_pair() -> Graph:
+    g = Graph()
+    x = g.input("x", (2, 3, 11, 14))
+    y = ops.conv(x, g.constant(whole(3, 1, 3, 3), "a"), padding=1, groups=3, name="conv")
+    g.output(ops.conv(y, g.constant(whole(5, 3, 1, 1), "b"), name="pool"), "y")
+    return g
+
+
+@pytest.mark.parametrize("graph", [pooled, depthwise_pair])
+def test_what_lies_between_the_parts_is_no_workspace(device: clcnn.Device, graph: Any) -> None:
+    """It is an activation as without merging: a limit on scratch memory does not forbid it."""
+    x = whole(2, 3, 11, 14)
+    with (
+        clcnn.compile(graph(), device=device, algorithms={"conv+pool": "split"}, workspace_limit=0) as split,
+        clcnn.compile(graph(), device=device, fuse=False) as plain,
+    ):
+        assert split.stats["workspace_bytes"] == 0
+        np.testing.assert_array_equal(split(x), plain(x))
