@@ -170,7 +170,7 @@ def cache(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-EVERY = [5, pytest.param(1, marks=pytest.mark.slow)]  # how many are left out in between: the whole takes a minute
+EVERY = [5, pytest.param(1, marks=pytest.mark.slow)]  # all of them take a minute
 
 
 @pytest.mark.parametrize("step", EVERY)
