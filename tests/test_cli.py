@@ -183,8 +183,8 @@ def test_summary_and_explain_of_a_file(run: Callable[..., Done], tmp_path: Path)
     clcnn.save(zoo.lenet5(), path, (2, 1, 28, 28))
     assert "2x6x28x28" in run("summary", path).out
     done = run("explain", path, "--device", DEVICE)
-    assert done.status == 0 and "features.0: conv 2x1x28x28 -> 2x6x28x28" in done.out
-    assert "* " in done.out and "rejected" in done.out
+    assert done.status == 0 and "features.0+features.2: conv_pool 2x1x28x28 -> 2x6x14x14" in done.out
+    assert "* " in done.out and "passed over" in done.out
 
 
 @pytest.mark.parametrize(
