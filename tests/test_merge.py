@@ -45,7 +45,11 @@ def test_the_merged_layer_has_both_names_and_explains_itself(device: clcnn.Devic
         assert all(name in text for name in ALGORITHMS)
         algo = chosen(plan)["conv+pool"]
         cells = [line.split() for line in plan.summary().splitlines()[2:5]]
-        assert [(row[0], row[5]) for row in cells] == [("conv", algo), ("act", "(merged)"), ("pool", "(merged)")]
+        assert [(row[0], row[5]) for row in cells] == [
+            ("conv", algo),
+            ("act", "(merged)"),
+            ("pool", "(merged)"),
+        ]
 
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
