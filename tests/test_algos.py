@@ -6,11 +6,13 @@ failure lists every case that went wrong, as a line that `python tests/runner.py
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from functools import cache
 
 import pytest
 
+import gpu_face
 from caselib import Case, load_cases
 from clcnn import _core
 from runner import quick_cases, try_case
@@ -44,3 +46,27 @@ def test_algorithm(device, op, algo):
 @pytest.mark.parametrize("algo", list(_core.ops()["conv"]["algos"]))
 def test_layers_of_networks_at_full_size(device, algo):
     _report(load_cases("nets_conv"), device, algo)
+
+
+GPU_FORMS = """
+import json
+from caselib import load_cases
+from clcnn import _core
+from runner import try_case
+failures, ran = [], 0
+with _core.Device("gpu") as device:
+    for case in load_cases("oclgrind"):
+        for algo in _core.ops()[case.op]["algos"]:
+            outcome = try_case(device, case, algo)
+            failures += outcome.failures
+            ran += not outcome.rejected
+print(json.dumps([ran, failures]))
+"""
+
+
+@pytest.mark.slow
+def test_forms_for_gpus(tmp_path):
+    """The variants that GPUs get, on whatever device there is: they are OpenCL C 1.2 like the others."""
+    ran, failures = json.loads(gpu_face.run(tmp_path, GPU_FORMS).splitlines()[-1])
+    assert failures == []
+    assert ran > 200
