@@ -158,7 +158,8 @@ _opened: dict[tuple[int, str | int | None], _core.Device] = {}
 def get(device: str | int | DeviceInfo | _core.Device | None = None) -> _core.Device:
     """The process's shared device for a selector, opened at the first call; a Device is returned as it is.
 
-    Models compiled for the same selector share weights and programs. In a forked child every use raises StateError.
+    Models compiled for the same selector share weights and programs. In a forked child every use raises
+    StateError.
     """
     if isinstance(device, _core.Device):
         return device
