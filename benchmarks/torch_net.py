@@ -341,7 +341,10 @@ BUILT: dict[str, Callable[..., Function]] = {
     "avg_pool": _avg_pool,
     "adaptive_avg_pool": _adaptive(F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d),
     "adaptive_max_pool": _adaptive(F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d),
-    "batch_norm": lambda shape, eps: lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b, eps=eps),
+    # some versions of torch refuse eps=0; 1e-300 is nothing beside any variance
+    "batch_norm": lambda shape, eps: lambda x, w, b, mean, var: F.batch_norm(
+        x, mean, var, w, b, eps=eps or 1e-300
+    ),
     "local_response_norm": lambda shape, size, alpha, beta, k: (
         lambda x: F.local_response_norm(x, size, alpha, beta, k)
     ),

@@ -167,6 +167,7 @@ def test_shapes(layer: nn.Module, shape: tuple[int, ...], out: tuple[int, ...]) 
     assert trace(layer, shape).outputs["output"].shape == out
 
 
+@pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 def test_layers_agree_with_torch(device: clcnn.Device) -> None:
     torch = pytest.importorskip("torch")
     layers = [
