@@ -258,6 +258,8 @@ struct operand {
     int64_t batch_stride;
     bool present, constant;
     bool in_place; /* concat: this input already lies in its range of the output */
+    int block;     /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
+                      lanes past C hold anything finite, producers write them, consumers must not let them count */
 };
 static inline bool operand_dense(const struct operand *o)
 {
@@ -277,6 +279,7 @@ struct problem {
     size_t workspace_limit;
     enum clcnn_precision precision;
     bool has_clblast;
+    int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };
 
 /* Why an algorithm was not taken. REQUIRE: it cannot; PREFER: it could (an override may force it), but another one is
@@ -305,12 +308,21 @@ struct why {
 
 enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST };
 
+/* The form in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
+ * Other inputs are always plain. The planner inserts reorders where forms do not meet. */
+enum form {
+    FORM_PLAIN,   /* row-major */
+    FORM_BLOCKED, /* problem.block channels innermost; rank 3 and 4 */
+    FORM_ANY      /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
+};
+
 struct emit; /* collects step descriptions for one plan */
 
 struct algo_def {
     const char *name, *doc;
     enum error_class error;
     bool deterministic;
+    enum form src, dst;
     bool (*applicable)(const struct problem *p, struct why *why);
     size_t (*workspace)(const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */
     void (*emit)(const struct problem *p, struct emit *e); /* errors stick to e and are reported by the planner */
