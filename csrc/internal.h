@@ -191,6 +191,7 @@ struct value {
     const float *data; /* constants: borrowed, or `owned` */
     float *owned;      /* made by the rewriter; freed with the graph */
     int producer;      /* node, -1 otherwise */
+    int block;         /* physical form, see struct operand; set by the planner */
 };
 
 /* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. */
@@ -208,6 +209,8 @@ struct node {
     int *in, *out;
     struct epilogue epi;
     bool dead; /* removed by a rewrite */
+    int src_block, dst_block; /* forms in which it takes in[0] and gives its outputs; set by the planner */
+    bool all_src;             /* every input comes as in[0] does (work on whole items) */
 };
 
 struct graph_output {
@@ -229,6 +232,11 @@ enum clcnn_status graph_copy(struct clcnn_graph **out, const struct clcnn_graph 
 /* A constant that the graph owns, filled by the caller (rewrites: folded weights). */
 enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn_shape *shape, int *value,
                                        struct clcnn_err *err);
+/* Appends a node of one input and one output (the planner's reorders). */
+enum clcnn_status graph_unary(struct clcnn_graph *g, const struct op_def *op, const char *name, int input, int *value,
+                              struct clcnn_err *err);
+/* Puts all nodes into a new order: node order[i] becomes node i. */
+enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err);
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */
 enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
                               struct clcnn_err *err);
@@ -279,6 +287,7 @@ struct problem {
     size_t workspace_limit;
     enum clcnn_precision precision;
     bool has_clblast;
+    bool forms_open; /* the planner is still free to give the operands another form */
     int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };
 

@@ -146,4 +146,10 @@ struct separable_args {
     f32 mid_p0, mid_p1, p0, p1; /* of the activations between and at the end */
 };
 
+/* Between row-major maps and channel blocks (reorder.cl). */
+struct reorder_args {
+    i64 x_n, y_n; /* batch strides */
+    i32 n, c, pixels;
+};
+
 #endif

@@ -20,8 +20,11 @@ struct placer {
 };
 
 static int64_t
-item_elems(const struct clcnn_shape *s)
+item_elems(const struct operand *o)
 {
+    const struct clcnn_shape *s = &o->shape;
+    if (o->block)
+        return (int64_t)ceil_div((size_t)s->dim[1], (size_t)o->block) * o->block * shape_count_from(s, 2);
     return s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
 }
 
@@ -95,7 +98,7 @@ static bool
 place_at_root(struct placer *p, int value, const char *name)
 {
     struct operand *o = &p->pl->operand[value];
-    const int root = blueprint_root(p->bp, name, items(&o->shape), item_elems(&o->shape), true, false);
+    const int root = blueprint_root(p->bp, name, items(&o->shape), item_elems(o), true, false);
     if (root < 0 || !new_slot(p, o, root, -1, 0))
         return false;
     o->batch_stride = p->bp->roots[root].stride;
@@ -146,11 +149,11 @@ try_alias(struct placer *p, const struct node *n, bool *skip)
     const bool same_items = items(&in->shape) == items(&out->shape);
     if (!n->op->alias || p->parent[n->out[0]].value >= 0)
         return true;
-    if (!same_items && items(&in->shape) > 1 && in->batch_stride != item_elems(&in->shape))
+    if (!same_items && items(&in->shape) > 1 && in->batch_stride != item_elems(in))
         return true;
     const struct slot s = p->bp->slots[in->slot];
     out->constant = in->constant;
-    out->batch_stride = same_items ? in->batch_stride : item_elems(&out->shape);
+    out->batch_stride = same_items ? in->batch_stride : item_elems(out);
     *skip = true;
     return new_slot(p, out, s.root, s.packed, s.offset);
 }
@@ -214,8 +217,8 @@ place_leaves(struct placer *p)
     for (int i = 0; i < p->g->n_values; i++) {
         const struct value *v = &p->g->values[i];
         struct operand *o = &p->pl->operand[i];
-        *o = (struct operand){.shape = v->shape, .slot = SLOT_NONE, .present = true,
-                              .constant = v->kind == VALUE_CONSTANT, .batch_stride = item_elems(&v->shape)};
+        *o = operand_of_value(v);
+        o->batch_stride = item_elems(o);
         if (v->kind == VALUE_CONSTANT) {
             const size_t bytes = (size_t)shape_count(&v->shape) * sizeof(float);
             const int packed = blueprint_packed(p->bp, i, "", bytes, v->name ? v->name : "");
