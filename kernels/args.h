@@ -25,6 +25,17 @@ struct conv_args {
     f32 p0, p1; /* of the epilogue's activation */
 };
 
+/* 2-D convolution in blocked layouts: conv_blocked. Index 0 = height, 1 = width. */
+struct conv_blocked_args {
+    i64 src_n, dst_n, add_n;  /* batch strides */
+    i32 n, k, kg;             /* batch, filters, filters of a group */
+    i32 c_blocks, k_blocks;   /* of a group: blocks of input channels, blocks of KV * V filters */
+    i32 in[2], out[2], ker[2];
+    i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
+    i32 chunks, per_item;     /* work-items of an image, tiles of a work-item */
+    f32 p0, p1;               /* of the epilogue's activation */
+};
+
 /* Rows cut into pieces as rows.clh tells: unary_ref. */
 struct unary_args {
     i64 rows, inner, pieces, x_n, y_n;
@@ -34,7 +45,8 @@ struct unary_args {
 /* Filters regrouped in blocks: conv_pack. */
 struct conv_pack_args {
     i64 w_k;                        /* elements between filters of the source */
-    i32 groups, kg, c, taps, block; /* kg filters and c channels a group, taps = product of kernel sizes */
+    i32 groups, kg, c, taps;        /* kg filters and c channels a group, taps = product of kernel sizes */
+    i32 block, c_block;             /* filters and channels side by side */
 };
 
 /* Sizes and strides of up to three operands (strided.clh); the last dimension is the row, the others number the rows. */
