@@ -28,12 +28,23 @@ struct conv_args {
 /* 2-D convolution in blocked layouts: conv_blocked. Index 0 = height, 1 = width. */
 struct conv_blocked_args {
     i64 src_n, dst_n, add_n;  /* batch strides */
-    i32 n, k, kg;             /* batch, filters, filters of a group */
+    i32 n, k, kg, groups;     /* batch, filters, filters of a group, groups */
     i32 c_blocks, k_blocks;   /* of a group: blocks of input channels, blocks of KV * V filters */
     i32 in[2], out[2], ker[2];
     i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
     i32 chunks, per_item;     /* work-items of an image, tiles of a work-item */
+    i32 c_step;               /* blocks of input channels whose weights serve a work-item's tiles before the next ones */
     f32 p0, p1;               /* of the epilogue's activation */
+};
+
+/* 2-D convolution from row-major maps of few channels to blocked ones: conv_stem. Index 0 = height, 1 = width. */
+struct conv_stem_args {
+    i64 src_n, dst_n, add_n;    /* batch strides */
+    i32 c, k;                   /* input channels, filters */
+    i32 in[2], out[2], ker[2];
+    i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
+    i32 segments, per_item;     /* work-items of an output row, tiles of a work-item */
+    f32 p0, p1;                 /* of the epilogue's activation */
 };
 
 /* Rows cut into pieces as rows.clh tells: unary_ref. */

@@ -5,14 +5,16 @@
  * Layouts: x, y, add [ceil(C/B)][H][W][B] with batch strides; w packed by conv_pack.cl:
  * [groups][K/groups/(KV*B)][C/groups/B][R][S][B][KV*B], zeros for missing filters and channels. C/groups and K/groups are
  * multiples of B when there are groups; lanes of y past K are written as zeros.
+ * Order: the weights of c_step channel blocks serve up to TILES tiles before the next ones are read, and those are prefetched
+ * meanwhile: a network's weights come from memory.
  * Tile: T pixels of an output row by KV vectors of B filters, accumulators in registers. DIRECT: the tile's input is read
  * where it lies (no padding, rows of at least T pixels: the last tile of a row overlaps its neighbour and stores what is
  * new). Otherwise the columns that the taps of a row need are first copied, zeros outside the image, to a private row.
  * Index map: group = (block of filters * N + n) * chunks + chunk; a work-item computes the tiles chunk * per_item ... of the
- * output's rows, for one block of filters: its weights stay in the cache.
+ * output's rows, for one block of filters.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector registers);
- * SW stride along a row; DIRECT 0 or 1; ROW columns of the private row; EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * TILES tiles whose sums are kept; SW stride along a row; DIRECT 0 or 1; ROW columns of the private row; EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -28,6 +30,7 @@
 #endif
 #include "activation_vec.clh"
 #include "blocked_store.clh"
+#include "prefetch.clh"
 #ifndef T
 #define T 14
 #endif
@@ -40,26 +43,32 @@
 #ifndef DIRECT
 #define DIRECT 0
 #endif
+#ifndef TILES
+#define TILES 8
+#endif
 #ifndef ROW
 #define ROW 128
 #endif
+#if DIRECT
+#define FIRST(ow) min(ow, a->out[1] - T) /* the last tile of a row starts earlier */
+#else
+#define FIRST(ow) (ow)
+#endif
 
-/* One tile: x of the group's first channel block, w of the block of filters; kk the first filter. */
-void FN(tile)(SRC x, SRC w, SRC bias, SRC add, DST y, int kk, int oh, int ow, const struct conv_blocked_args *a)
+/* Adds to the sums of one tile (fresh: which are zero) what `c_blocks` blocks of input channels give, the first ones at x and
+ * w. Prefetches `lines` lines from `next` on, with every row. */
+void FN(tile)(SRC x, SRC w, float *sums, bool fresh, int c_blocks, int oh, int first, SRC next, int lines,
+              const struct conv_blocked_args *a)
 {
     const long plane = (long)a->in[0] * a->in[1] * V;
-#if DIRECT
-    const int first = min(ow, a->out[1] - T); /* the last tile starts earlier */
-    const int col = first * SW;
-#else
-    const int first = ow;
-    const int col = ow * SW - a->pad[1];
+    const int col = first * SW - a->pad[1];
+#if !DIRECT
     const int cols = (T - 1) * SW + (a->ker[1] - 1) * a->dil[1] + 1;
-    const int left = min(max(-col, 0), cols), right = min(cols, a->in[1] - col); /* columns [left, right) exist */
+    const int left = min(max(-col, 0), cols), right = max(left, min(cols, a->in[1] - col)); /* [left, right) exist */
     float copy[ROW * V] __attribute__((aligned(64)));
     for (int j = 0; j < left; j++)
         STOREV((FV)0.0f, copy, j * V);
-    for (int j = max(right, left); j < cols; j++)
+    for (int j = right; j < cols; j++)
         STOREV((FV)0.0f, copy, j * V);
 #endif
     FV acc[T][KV];
@@ -67,9 +76,11 @@ void FN(tile)(SRC x, SRC w, SRC bias, SRC add, DST y, int kk, int oh, int ow, co
     for (int t = 0; t < T; t++)
 #pragma unroll
         for (int v = 0; v < KV; v++)
-            acc[t][v] = 0.0f;
-    for (int cb = 0; cb < a->c_blocks; cb++, x += plane)
+            acc[t][v] = fresh ? (FV)0.0f : LOADV(sums, (v * T + t) * V);
+    for (int cb = 0; cb < c_blocks; cb++, x += plane)
         for (int r = 0; r < a->ker[0]; r++, w += a->ker[1] * (V * KV * V)) {
+            for (int j = 0; j < lines; j++, next += 16)
+                PREFETCH(next);
             const int ih = oh * a->stride - a->pad[0] + r * a->dil[0];
             if (ih < 0 || ih >= a->in[0])
                 continue;
@@ -98,21 +109,24 @@ void FN(tile)(SRC x, SRC w, SRC bias, SRC add, DST y, int kk, int oh, int ow, co
                     }
                 }
         }
-
-    /* Out of the registers, so that the epilogue is compiled once. */
-    float sums[KV][T * V] __attribute__((aligned(64)));
 #pragma unroll
     for (int t = 0; t < T; t++)
 #pragma unroll
         for (int v = 0; v < KV; v++)
-            STOREV(acc[t][v], sums[v], t * V);
-    const long out_plane = (long)a->out[0] * a->out[1] * V;
+            STOREV(acc[t][v], sums, (v * T + t) * V);
+}
+
+/* The epilogue of a tile, for its columns from ow on; kk is the first filter. */
+void FN(finish)(const float *sums, SRC bias, SRC add, DST y, int kk, int oh, int first, int ow,
+                const struct conv_blocked_args *a)
+{
+    const long plane = (long)a->out[0] * a->out[1] * V;
     const int end = min(T, a->out[1] - first);
     for (int v = 0, k = kk; v < KV && k < a->k; v++, k += V) {
-        const long i = k / V * out_plane + ((long)oh * a->out[1] + first) * V;
+        const long i = k / V * plane + ((long)oh * a->out[1] + first) * V;
         const FV b = FN(bias)(bias, k, a->k);
         for (int t = ow - first; t < end; t++)
-            FN(store)(LOADV(sums[v], t * V), b, add, y, i + t * V, a->k - k, a->p0, a->p1);
+            FN(store)(LOADV(sums, (v * T + t) * V), b, add, y, i + t * V, a->k - k, a->p0, a->p1);
     }
 }
 
@@ -123,17 +137,27 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const int n = (int)(rest % a->n), block = (int)(rest / a->n);
     const int g = block / a->k_blocks; /* of groups > 1, whose blocks are full */
     const int kk = g * a->kg + block % a->k_blocks * (KV * V);
-    const int tiles = (a->out[1] + T - 1) / T;
-    const int begin = chunk * a->per_item, end = min(begin + a->per_item, tiles * a->out[0]);
-    int oh = begin / tiles, ow = begin % tiles * T;
-    SRC xn = x + n * a->src_n + (long)g * a->c_blocks * a->in[0] * a->in[1] * V;
-    SRC wp = w + (long)block * a->c_blocks * a->ker[0] * a->ker[1] * (V * KV * V);
-    for (int i = begin; i < end; i++) {
-        FN(tile)(xn, wp, bias, add + n * a->add_n, y + n * a->dst_n, kk, oh, ow, a);
-        ow += T;
-        if (ow >= a->out[1]) {
-            ow = 0;
-            oh++;
+    const int per_row = (a->out[1] + T - 1) / T;
+    const long plane = (long)a->in[0] * a->in[1] * V, taps = (long)a->ker[0] * a->ker[1] * (V * KV * V);
+    SRC xn = x + n * a->src_n + g * a->c_blocks * plane;
+    SRC wp = w + block * a->c_blocks * taps;
+    const int end = min((chunk + 1) * a->per_item, per_row * a->out[0]);
+    float sums[TILES][T * KV * V] __attribute__((aligned(64)));
+    for (int begin = chunk * a->per_item; begin < end; begin += TILES) {
+        const int count = min(TILES, end - begin);
+        for (int cb = 0; cb < a->c_blocks; cb += a->c_step) {
+            const int step = min(a->c_step, a->c_blocks - cb), rows = count * step * a->ker[0];
+            const bool more = cb + step < a->c_blocks || (chunk == a->chunks - 1 && block < a->k_blocks * a->groups - 1);
+            const int lines = more ? ((int)(step * taps / 16) + rows - 1) / rows : 0;
+            for (int i = 0; i < count; i++) {
+                const int oh = (begin + i) / per_row, ow = (begin + i) % per_row * T;
+                FN(tile)(xn + cb * plane, wp + cb * taps, sums[i], cb == 0, step, oh, FIRST(ow),
+                         wp + (cb + step) * taps + (long)i * step * a->ker[0] * lines * 16, lines, a);
+            }
+        }
+        for (int i = 0; i < count; i++) {
+            const int oh = (begin + i) / per_row, ow = (begin + i) % per_row * T;
+            FN(finish)(sums[i], bias, add + n * a->add_n, y + n * a->dst_n, kk, oh, FIRST(ow), ow, a);
         }
     }
 }
