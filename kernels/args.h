@@ -47,6 +47,19 @@ struct conv_stem_args {
     f32 p0, p1;                 /* of the epilogue's activation */
 };
 
+/* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
+struct conv_winograd_args {
+    i64 src_n, dst_n, add_n;           /* batch strides */
+    i64 w_k;                           /* elements between filters of the weights */
+    i32 k, kg, cg, groups;             /* filters; filters and channels of a group; groups */
+    i32 c_blocks, k_blocks;            /* of a group: blocks of V channels, blocks of KV * V filters */
+    i32 in[2], out[2], pad[2];
+    i32 tiles_high, tiles_wide;        /* of an image */
+    i32 first_tile, tiles;             /* of this step */
+    i32 c_step, t_step;                /* of a work-item: blocks of channels of `in`, tiles of `fused` (blocks of T) */
+    f32 p0, p1;                        /* of the epilogue's activation */
+};
+
 /* Rows cut into pieces as rows.clh tells: unary_ref. */
 struct unary_args {
     i64 rows, inner, pieces, x_n, y_n;
