@@ -182,6 +182,16 @@ struct separable_args {
     f32 mid_p0, mid_p1, p0, p1; /* of the activations between and at the end */
 };
 
+/* Depthwise convolution of channel blocks: conv_depthwise_blocked. Index 0 = height, 1 = width. */
+struct depthwise_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 n, c;
+    i32 in[2], out[2];
+    i32 ker[2], stride[2], pad[2], dil[2];
+    i32 rows;   /* output rows of a group */
+    f32 p0, p1; /* of the epilogue's activation */
+};
+
 /* Between row-major maps and channel blocks (reorder.cl). */
 struct reorder_args {
     i64 x_n, y_n; /* batch strides */
