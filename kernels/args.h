@@ -192,6 +192,12 @@ struct depthwise_args {
     f32 p0, p1; /* of the epilogue's activation */
 };
 
+/* The same on channel blocks: separable_blocked. */
+struct separable_blocked_args {
+    struct separable_args shape;
+    i32 tiles, filters; /* of a work-item; filters: whole register tiles */
+};
+
 /* Between row-major maps and channel blocks (reorder.cl). */
 struct reorder_args {
     i64 x_n, y_n; /* batch strides */
