@@ -195,7 +195,7 @@ struct depthwise_args {
 /* The same on channel blocks: separable_blocked. */
 struct separable_blocked_args {
     struct separable_args shape;
-    i32 tiles, filters; /* of a work-item; filters: whole register tiles */
+    i32 tiles; /* of a work-item */
 };
 
 /* Between row-major maps and channel blocks (reorder.cl). */

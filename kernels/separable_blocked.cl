@@ -8,8 +8,7 @@
  * [ceil(K/(KV*V))][C][KV*V], both by conv_pack.cl with zeros past the last filter. Lanes of y past K are written as zeros.
  * Tile: T pixels of an output row: all their middle channels, [ceil(C/V)][T][V], then for KV vectors of filters at a time a
  * matrix product with T * KV accumulators in registers.
- * Index map: group = (part * N + n) * runs + run; a work-item computes `tiles` tiles, in rows from left to right, of one image
- * for one part of the filters.
+ * Index map: group = n * runs + run; a work-item computes `tiles` tiles of one image, in rows from left to right.
  * Work-group: WG = 1. Local memory: mid, CHANNELS * T floats.
  * Defines: V channels of a block, 16 or 8; T pixels (a multiple of DT; default 14), KV vectors (default 2), CHANNELS the most
  * channels (a multiple of 16; default 512); DT, KH, KW, SW (depthwise_tile.clh); MID_ACT act_* (default act_none), DW_BIAS 0
@@ -24,9 +23,11 @@
 #include "args.h"
 #include "epilogue.clh"
 #include "vec.clh"
+#include "prefetch.clh"
 #ifndef FN
 #define FN(x) separable_blocked_##x
 #endif
+#include "activation_vec.clh"
 #include "blocked_store.clh"
 #include "depthwise_tile.clh"
 #ifndef T
@@ -44,6 +45,7 @@
 #ifndef DW_BIAS
 #define DW_BIAS 0
 #endif
+#define AHEAD 64 /* channels, whose weights are on their way: the first tile of a core finds none in its cache */
 #define SCRATCH (CHANNELS * T / 4)
 
 /* The middle of one tile. */
@@ -90,8 +92,10 @@ void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k,
         for (int j = 0; j < lanes; j++, w += KV * V) {
             FV f[KV];
 #pragma unroll
-            for (int v = 0; v < KV; v++)
+            for (int v = 0; v < KV; v++) {
                 f[v] = LOADV(w, v * V);
+                PREFETCH(w + (AHEAD * KV + v) * V);
+            }
 #pragma unroll
             for (int t = 0; t < T; t++) {
                 const FV value = mid[t * V + j];
@@ -122,13 +126,12 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add
     const int across = (a->out[1] + T - 1) / T, all = across * a->out[0];
     const int runs = (all + b->tiles - 1) / b->tiles;
     const int first = (int)(group % runs) * b->tiles, past = min(first + b->tiles, all);
-    const long n = (long)(group / runs % a->n);
-    const int k0 = (int)(group / runs / a->n) * b->filters, k1 = min(k0 + b->filters, a->k);
+    const long n = (long)(group / runs);
     for (int i = first; i < past; i++) {
         const int oh = i / across, ow = i % across * T;
         FN(middle)(mid, x + n * a->src_n, dw, dw_bias, oh, ow, a);
         const long at = ((long)oh * a->out[1] + ow) * V;
-        for (int k = k0; k < k1; k += KV * V)
+        for (int k = 0; k < a->k; k += KV * V)
             FN(product)(mid, pw + (long)k * a->c, bias, add + n * a->add_n, y + n * a->dst_n, k, at, min(T, a->out[1] - ow),
                         a);
     }

@@ -9,6 +9,18 @@ bool blocked_map(const struct problem *p)
     return (rank == 3 || rank == 4) && p->out[0].shape.rank == rank;
 }
 
+bool blocked_algorithm(const struct problem *conv)
+{
+    const struct algo_def *const *algo = clcnn_algos[clcnn_op_find(conv->op->name)];
+    for (; *algo; algo++) {
+        struct why why = {NULL, false};
+        if ((*algo)->src == FORM_BLOCKED && (*algo)->dst == FORM_BLOCKED &&
+            ((*algo)->applicable(conv, &why) || why.passed_over))
+            return true;
+    }
+    return false;
+}
+
 int blocked_count(const struct problem *p, int channels)
 {
     return (int)ceil_div((size_t)channels, (size_t)p->block);

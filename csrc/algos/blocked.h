@@ -7,7 +7,10 @@
 /* For REQUIRE: the device has channel blocks, and x and y are maps of one or two spatial dimensions. */
 #define NO_BLOCKS "channel blocks are for CPU devices with vectors of 8 floats or more"
 #define NOT_A_MAP "only maps of one or two spatial dimensions have channel blocks"
+/* For PREFER. */
+#define FEW_CHANNELS "few channels: most of a block would be empty"
 bool blocked_map(const struct problem *p);
+bool blocked_algorithm(const struct problem *conv); /* some algorithm takes and gives channel blocks here */
 int blocked_count(const struct problem *p, int channels); /* blocks of so many channels */
 
 /* How many of `length` rows (or pixels) a group takes, when there are `planes` times as many: enough groups for every core

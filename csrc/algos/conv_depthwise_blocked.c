@@ -9,7 +9,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
     REQUIRE(why, conv_is_depthwise(&a) && a.k == a.c, "each group must have one channel and one filter");
-    PREFER(why, a.c * 2 >= p->block, "few channels: most of a block would be empty");
+    PREFER(why, a.c * 2 >= p->block, FEW_CHANNELS);
     return true;
 }
 

@@ -3,8 +3,8 @@
 #include "algos/blocked.h"
 #include "algos/separable_common.h"
 
-#define GROUPS_AT_LEAST 4 /* a core */
-#define FEWEST_FILTERS 256
+#define CACHE_FLOATS (1 << 18) /* weights that stay in a core's second-level cache while tiles go by */
+#define FEWEST_TILES 4         /* a core */
 
 /* Register tiles of t pixels, computed dt at a time by the depthwise part, x kv vectors of filters; cost of one multiply-add
  * with 16-float vectors, measured. Narrow machines have half the registers. */
@@ -33,6 +33,13 @@ static struct tile tile_of(const struct problem *p)
     return best;
 }
 
+static size_t tiles_of(const struct problem *p)
+{
+    const struct clcnn_shape *y = &p->out[0].shape;
+    const size_t width = (size_t)y->dim[y->rank - 1];
+    return (size_t)shape_count_from(y, 2) / width * ceil_div(width, (size_t)tile_of(p).t);
+}
+
 /* Two sizes of the middle, so that few variants are built; 0: it does not fit. */
 static int channels_of(const struct problem *p)
 {
@@ -51,6 +58,11 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
     REQUIRE(why, p->in[1].shape.dim[0] == p->in[0].shape.dim[1], "each channel must have one depthwise filter");
     REQUIRE(why, channels_of(p) > 0, "a row tile of up to 2048 middle channels must fit local memory");
+    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
+    PREFER(why, shape_count(&p->in[3].shape) <= CACHE_FLOATS,
+           "the 1x1 weights are beyond a core's cache: two kernels read them less often");
+    PREFER(why, (size_t)p->out[0].shape.dim[0] * tiles_of(p) >= FEWEST_TILES * (size_t)p->device->compute_units,
+           "few pixels: two kernels share the work better among the cores");
     return true;
 }
 
@@ -62,37 +74,18 @@ static size_t workspace(const struct problem *p)
     return depthwise_packing_workspace(&parts.dw, &dw) + separable_packing_workspace(p, packing_of(p));
 }
 
-/* With few tiles the filters are parted as well, so that every core has groups: each part computes the middle anew, which is
- * little work beside FEWEST_FILTERS. */
-static size_t filters_of_part(const struct problem *p, size_t all_tiles, const struct tile *tile)
-{
-    const size_t wanted = ceil_div(GROUPS_AT_LEAST * (size_t)p->device->compute_units, all_tiles);
-    const size_t filters = (size_t)p->out[0].shape.dim[1], most = filters / FEWEST_FILTERS;
-    const size_t parts = wanted < most ? wanted : most, step = (size_t)(tile->kv * p->block);
-    return parts > 1 ? ceil_div(ceil_div(filters, parts), step) * step : filters;
-}
-
-static struct separable_blocked_args args_of(const struct problem *p, const struct tile *tile, size_t *groups)
-{
-    struct separable_blocked_args a = {.shape = separable_args_of(p)};
-    const size_t each = (size_t)a.shape.out[0] * ceil_div((size_t)a.shape.out[1], (size_t)tile->t), n = (size_t)a.shape.n;
-    a.tiles = blocked_run(p, n, each, 1);
-    a.filters = (i32)filters_of_part(p, n * each, tile);
-    *groups = ceil_div((size_t)a.shape.k, (size_t)a.filters) * n * ceil_div(each, (size_t)a.tiles);
-    return a;
-}
-
 static void emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
     separable_parts(p, &parts);
     const struct tile tile = tile_of(p);
     const struct conv_args dw = conv_args_of(&parts.dw), pw = conv_args_of(&parts.pw);
-    size_t groups;
-    const struct separable_blocked_args a = args_of(p, &tile, &groups);
+    struct separable_blocked_args a = {.shape = separable_args_of(p)};
+    const size_t tiles_each = tiles_of(p), n = (size_t)a.shape.n;
+    a.tiles = blocked_run(p, n, tiles_each, 1);
     const int dw_packed = emit_depthwise_packed(e, &parts.dw, &dw);
     const int pw_packed = emit_conv_packed(e, &parts.pw, &pw, packing_of(p));
-    struct step *s = emit_step(e, "separable_blocked", "main", groups, 1);
+    struct step *s = emit_step(e, "separable_blocked", "main", n * ceil_div(tiles_each, (size_t)a.tiles), 1);
     define_depthwise(s, p, &dw);
     step_define(s, "DT", tile.dt);
     step_define(s, "T", tile.t);

@@ -1,4 +1,6 @@
-/* separable_split: the two convolutions one after the other, each by its own best algorithm. */
+/* separable_split: the two convolutions one after the other, each by its own best algorithm, the middle row-major or in channel
+ * blocks. */
+#include "algos/blocked.h"
 #include "algos/separable_common.h"
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -9,7 +11,8 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static size_t mid_bytes(const struct separable *parts)
 {
-    return sizeof(float) * (size_t)shape_count(&parts->mid.shape);
+    const struct operand *mid = &parts->mid;
+    return sizeof(float) * (size_t)mid->shape.dim[0] * (size_t)mid->batch_stride;
 }
 
 static size_t workspace(const struct problem *p)
@@ -19,14 +22,67 @@ static size_t workspace(const struct problem *p)
     return mid_bytes(&parts);
 }
 
+static void emit_parts(struct emit *e, struct separable *parts)
+{
+    parts->mid.slot = parts->pw_in[0].slot = emit_workspace(e, mid_bytes(parts));
+    emit_sub(e, &parts->dw);
+    emit_sub(e, &parts->pw);
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
     separable_parts(p, &parts);
-    parts.mid.slot = parts.pw_in[0].slot = emit_workspace(e, mid_bytes(&parts));
-    emit_sub(e, &parts.dw);
-    emit_sub(e, &parts.pw);
+    emit_parts(e, &parts);
 }
+
+/* The parts, all of whose maps are in channel blocks. */
+static void blocked_parts(const struct problem *p, struct separable *parts)
+{
+    separable_parts(p, parts);
+    struct operand *mid = &parts->mid;
+    mid->batch_stride = (int64_t)blocked_count(p, mid->shape.dim[1]) * p->block * shape_count_from(&mid->shape, 2);
+    mid->block = p->block;
+    parts->pw_in[0] = *mid;
+}
+
+static bool blocked_applicable(const struct problem *p, struct why *why)
+{
+    struct separable parts;
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    blocked_parts(p, &parts);
+    REQUIRE(why, blocked_algorithm(&parts.dw) && blocked_algorithm(&parts.pw),
+            "both convolutions must have an algorithm for channel blocks");
+    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
+    return true;
+}
+
+static size_t blocked_workspace(const struct problem *p)
+{
+    struct separable parts;
+    blocked_parts(p, &parts);
+    return mid_bytes(&parts);
+}
+
+static void blocked_emit(const struct problem *p, struct emit *e)
+{
+    struct separable parts;
+    blocked_parts(p, &parts);
+    emit_parts(e, &parts);
+}
+
+const struct algo_def algo_separable_split_blocked = {
+    .name = "split_blocked",
+    .doc = "a depthwise, then a 1x1 convolution, both on channel blocks (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = blocked_applicable,
+    .workspace = blocked_workspace,
+    .emit = blocked_emit,
+};
 
 const struct algo_def algo_separable_split = {
     .name = "split",
