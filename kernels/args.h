@@ -90,6 +90,13 @@ struct channel_args {
     f32 eps, p0, p1;
 };
 
+/* batch_norm of channel blocks. */
+struct batch_norm_blocked_args {
+    i64 x_n, y_n, add_n; /* batch strides */
+    i32 c, pixels, run;  /* run: pixels of a work-item */
+    f32 eps, p0, p1;
+};
+
 /* Pooling over windows; index 0 = depth, 1 = height, 2 = width. A row is one (n, c, depth, height) of the output. */
 struct pool_args {
     i64 rows, pieces, x_n, y_n;
@@ -109,6 +116,15 @@ struct global_pool_args {
 struct adaptive_args {
     i64 rows, pieces, x_n, y_n;
     i32 c, in[3], out[3];
+};
+
+/* Pooling of channel blocks, windows or bins: pool_blocked. Index 0 = height, 1 = width. */
+struct pool_blocked_args {
+    i64 x_n, y_n; /* batch strides */
+    i32 c, rows;  /* rows: output rows of a work-item */
+    i32 in[2], out[2];
+    i32 ker[2], stride[2], pad[2], pad_end[2], dil[2]; /* of windows */
+    i32 include_pad;
 };
 
 /* local_response_norm: a row is one (n, c). */
