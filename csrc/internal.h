@@ -200,6 +200,7 @@ struct value {
     const float *data; /* constants: borrowed, or `owned` */
     float *owned;      /* made by the rewriter; freed with the graph */
     int producer;      /* node, -1 otherwise */
+    int block;         /* physical form, see struct operand; set by the planner */
 };
 
 /* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. A
@@ -217,7 +218,9 @@ struct node {
     int n_in, n_out;
     int *in, *out;
     struct epilogue epi;
-    bool dead; /* removed by a rewrite */
+    bool dead;                /* removed by a rewrite */
+    int src_block, dst_block; /* forms in which it takes in[0] and gives its outputs; set by the planner */
+    bool all_src;             /* every input comes as in[0] does (work on whole items) */
 };
 
 struct graph_output {
@@ -239,6 +242,11 @@ enum clcnn_status graph_copy(struct clcnn_graph **out, const struct clcnn_graph 
 /* A constant that the graph owns, filled by the caller (rewrites: folded weights). */
 enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn_shape *shape, int *value,
                                        struct clcnn_err *err);
+/* Appends a node of one input and one output (the planner's reorders). */
+enum clcnn_status graph_unary(struct clcnn_graph *g, const struct op_def *op, const char *name, int input,
+                              int *value, struct clcnn_err *err);
+/* Puts all nodes into a new order: node order[i] becomes node i. */
+enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err);
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */
 enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
                               struct clcnn_err *err);
@@ -270,10 +278,26 @@ struct operand {
     int64_t batch_stride;
     bool present, constant;
     bool in_place; /* concat: this input already lies in its range of the output */
+    int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
+                      lanes past C hold anything finite, producers write them, consumers must not let them count */
 };
+/* Elements of one batch item in the operand's form. */
+static inline int64_t operand_item(const struct operand *o)
+{
+    const struct clcnn_shape *s = &o->shape;
+    if (o->block)
+        return (s->dim[1] + o->block - 1) / o->block * o->block * shape_count_from(s, 2);
+    return s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
+}
 static inline bool operand_dense(const struct operand *o)
 {
-    return o->shape.rank == 0 || o->shape.dim[0] <= 1 || o->batch_stride == shape_count_from(&o->shape, 1);
+    return o->shape.rank == 0 || o->shape.dim[0] <= 1 || o->batch_stride == operand_item(o);
+}
+/* Brings an operand without a place yet into a form: dense items of `block` channels, 0: row-major. */
+static inline void operand_set_form(struct operand *o, int block)
+{
+    o->block = block;
+    o->batch_stride = operand_item(o);
 }
 
 struct problem {
@@ -289,6 +313,8 @@ struct problem {
     size_t workspace_limit;
     enum clcnn_precision precision;
     bool has_clblast;
+    bool forms_open; /* the planner is still free to give the operands another form */
+    int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };
 
 /* Why an algorithm was not taken. REQUIRE: it cannot; PREFER: it could (an override may force it), but another one is
@@ -317,12 +343,21 @@ struct why {
 
 enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST };
 
+/* The form in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
+ * Other inputs are always plain. The planner inserts reorders where forms do not meet. */
+enum form {
+    FORM_PLAIN,   /* row-major */
+    FORM_BLOCKED, /* problem.block channels innermost; rank 3 and 4 */
+    FORM_ANY /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
+};
+
 struct emit; /* collects step descriptions for one plan */
 
 struct algo_def {
     const char *name, *doc;
     enum error_class error;
     bool deterministic;
+    enum form src, dst;
     bool (*applicable)(const struct problem *p, struct why *why);
     size_t (*workspace)(
         const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */

@@ -25,6 +25,41 @@ struct conv_args {
     f32 p0, p1; /* of the epilogue's activation */
 };
 
+/* 2-D convolution in blocked layouts: conv_blocked. Index 0 = height, 1 = width. */
+struct conv_blocked_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 n, k, kg, groups;    /* batch, filters, filters of a group, groups */
+    i32 c_blocks, k_blocks;  /* of a group: blocks of input channels, blocks of KV * V filters */
+    i32 in[2], out[2], ker[2];
+    i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
+    i32 chunks, per_item;       /* work-items of an image, tiles of a work-item */
+    i32 c_step; /* blocks of input channels whose weights serve a work-item's tiles before the next ones */
+    f32 p0, p1; /* of the epilogue's activation */
+};
+
+/* 2-D convolution from row-major maps of few channels to blocked ones: conv_stem. Index 0 = height, 1 = width. */
+struct conv_stem_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 c, k;                /* input channels, filters */
+    i32 in[2], out[2], ker[2];
+    i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
+    i32 segments, per_item;     /* work-items of an output row, tiles of a work-item */
+    f32 p0, p1;                 /* of the epilogue's activation */
+};
+
+/* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
+struct conv_winograd_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i64 w_k;                 /* elements between filters of the weights */
+    i32 k, kg, cg, groups;   /* filters; filters and channels of a group; groups */
+    i32 c_blocks, k_blocks;  /* of a group: blocks of V channels, blocks of KV * V filters */
+    i32 in[2], out[2], pad[2];
+    i32 tiles_high, tiles_wide; /* of an image */
+    i32 first_tile, tiles;      /* of this step */
+    i32 c_step, t_step; /* of a work-item: blocks of channels of `in`, tiles of `fused` (blocks of T) */
+    f32 p0, p1;         /* of the epilogue's activation */
+};
+
 /* Rows cut into pieces as rows.clh tells: unary_ref. */
 struct unary_args {
     i64 rows, inner, pieces, x_n, y_n;
@@ -33,8 +68,9 @@ struct unary_args {
 
 /* Filters regrouped in blocks: conv_pack. */
 struct conv_pack_args {
-    i64 w_k;                        /* elements between filters of the source */
-    i32 groups, kg, c, taps, block; /* kg filters and c channels a group, taps = product of kernel sizes */
+    i64 w_k;                 /* elements between filters of the source */
+    i32 groups, kg, c, taps; /* kg filters and c channels a group, taps = product of kernel sizes */
+    i32 block, c_block;      /* filters and channels side by side */
 };
 
 /* Sizes and strides of up to three operands (strided.clh); the last dimension is the row, the others number the rows. */
@@ -51,6 +87,13 @@ struct channel_args {
     i64 rows, inner, pieces, per_item;
     i64 x_n, y_n, add_n; /* batch strides */
     i32 row_step, column_step;
+    f32 eps, p0, p1;
+};
+
+/* batch_norm of channel blocks. */
+struct batch_norm_blocked_args {
+    i64 x_n, y_n, add_n; /* batch strides */
+    i32 c, pixels, run;  /* run: pixels of a work-item */
     f32 eps, p0, p1;
 };
 
@@ -73,6 +116,15 @@ struct global_pool_args {
 struct adaptive_args {
     i64 rows, pieces, x_n, y_n;
     i32 c, in[3], out[3];
+};
+
+/* Pooling of channel blocks, windows or bins: pool_blocked. Index 0 = height, 1 = width. */
+struct pool_blocked_args {
+    i64 x_n, y_n; /* batch strides */
+    i32 c, rows;  /* rows: output rows of a work-item */
+    i32 in[2], out[2];
+    i32 ker[2], stride[2], pad[2], pad_end[2], dil[2]; /* of windows */
+    i32 include_pad;
 };
 
 /* local_response_norm: a row is one (n, c). */
@@ -150,6 +202,28 @@ struct separable_args {
 struct conv_pool_args {
     struct conv_args conv;
     i32 pooled[2]; /* sizes of y: height, width */
+};
+
+/* Depthwise convolution of channel blocks: conv_depthwise_blocked. Index 0 = height, 1 = width. */
+struct depthwise_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 n, c;
+    i32 in[2], out[2];
+    i32 ker[2], stride[2], pad[2], dil[2];
+    i32 rows;   /* output rows of a group */
+    f32 p0, p1; /* of the epilogue's activation */
+};
+
+/* The same on channel blocks: separable_blocked. */
+struct separable_blocked_args {
+    struct separable_args shape;
+    i32 tiles; /* of a work-item */
+};
+
+/* Between row-major maps and channel blocks (reorder_blocks.cl). */
+struct reorder_args {
+    i64 x_n, y_n; /* batch strides */
+    i32 n, c, pixels;
 };
 
 #endif

@@ -44,6 +44,8 @@ const struct algo_def algo_binary_ref = {
     .doc = "element by element, dimensions merged where the strides allow",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .src = FORM_ANY,
+    .dst = FORM_ANY,
     .applicable = rows_always,
     .emit = emit_binary,
 };

@@ -78,10 +78,16 @@ int conv_blocks(const struct conv_args *a, int block)
     return a->groups * (int)ceil_div((size_t)(a->k / a->groups), (size_t)block);
 }
 
+static int channel_block(const struct conv_args *a, struct conv_packing packing)
+{
+    return packing.c_block ? packing.c_block : packing.tap_major ? a->c / a->groups : 1;
+}
+
 size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing)
 {
+    const size_t c_block = (size_t)channel_block(a, packing);
     return sizeof(float) * (size_t)conv_blocks(a, packing.block) * (size_t)packing.block *
-           (size_t)(a->c / a->groups) * (size_t)taps(a);
+           ceil_div((size_t)(a->c / a->groups), c_block) * c_block * (size_t)taps(a);
 }
 
 int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
@@ -94,16 +100,16 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
         .c = a->c / a->groups,
         .taps = (int)taps(a),
         .block = packing.block,
+        .c_block = channel_block(a, packing),
     };
     const size_t bytes = conv_packed_bytes(a, packing);
     char name[80];
-    snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d%s", args.groups, args.kg, args.c, args.taps,
-             args.block, packing.tap_major ? " taps" : "");
+    snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d c%d", args.groups, args.kg, args.c, args.taps,
+             args.block, args.c_block);
     struct step *setup;
     const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main",
                                  ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
     if (setup) {
-        step_define(setup, "TAP_MAJOR", packing.tap_major);
         step_read(setup, p->in[1].slot);
         step_write(setup, slot);
         step_args(setup, &args, sizeof args);

@@ -18,9 +18,10 @@ bool conv_is_depthwise(const struct conv_args *a);
 /* Whether the tiles of the kernel written for CPU devices are the better ones. */
 bool conv_on_cpu(const struct problem *p);
 
-/* Weights regrouped by kernels/conv_pack.cl: `block` filters of a group side by side. */
+/* Weights regrouped by kernels/conv_pack.cl: `block` filters of a group side by side, for c_block channels of a tap (0: for
+ * all when tap_major, else for one). */
 struct conv_packing {
-    int block;
+    int block, c_block;
     bool tap_major;
 };
 int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */

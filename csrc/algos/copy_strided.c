@@ -145,24 +145,27 @@ static void emit_reshape(const struct problem *p, struct emit *e)
     emit_items(p, e, middle, dense, p->out[0].slot, y);
 }
 
-#define COPY_ALGO(op, text, emitter, bytes)   \
-    const struct algo_def algo_##op##_ref = { \
-        .name = "ref",                        \
-        .doc = text,                          \
-        .error = ERROR_EXACT,                 \
-        .deterministic = true,                \
-        .applicable = rows_always,            \
-        .workspace = bytes,                   \
-        .emit = emitter,                      \
+#define COPY_ALGO(op, text, emitter, bytes, form_) \
+    const struct algo_def algo_##op##_ref = {      \
+        .name = "ref",                             \
+        .doc = text,                               \
+        .error = ERROR_EXACT,                      \
+        .deterministic = true,                     \
+        .src = form_,                              \
+        .dst = form_,                              \
+        .applicable = rows_always,                 \
+        .workspace = bytes,                        \
+        .emit = emitter,                           \
     }
-COPY_ALGO(concat, "copies the inputs that their producers could not write in place", emit_concat, NULL);
-COPY_ALGO(split, "one copy an output", emit_split, NULL);
-COPY_ALGO(slice, "one strided copy", emit_slice, NULL);
-COPY_ALGO(transpose, "one strided copy", emit_transpose, NULL);
-COPY_ALGO(expand, "one strided copy", emit_expand, NULL);
-COPY_ALGO(reshape, "copy, where memory could not be shared", emit_reshape, reshape_workspace);
-COPY_ALGO(flatten, "copy, where memory could not be shared", emit_reshape, reshape_workspace);
-COPY_ALGO(squeeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace);
-COPY_ALGO(unsqueeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace);
-COPY_ALGO(identity, "copy, where memory could not be shared", emit_reshape, reshape_workspace);
-COPY_ALGO(dropout, "copy, where memory could not be shared", emit_reshape, reshape_workspace);
+COPY_ALGO(concat, "copies the inputs that their producers could not write in place", emit_concat, NULL,
+          FORM_ANY);
+COPY_ALGO(split, "one copy an output", emit_split, NULL, FORM_ANY);
+COPY_ALGO(slice, "one strided copy", emit_slice, NULL, FORM_PLAIN);
+COPY_ALGO(transpose, "one strided copy", emit_transpose, NULL, FORM_PLAIN);
+COPY_ALGO(expand, "one strided copy", emit_expand, NULL, FORM_PLAIN);
+COPY_ALGO(reshape, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
+COPY_ALGO(flatten, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
+COPY_ALGO(squeeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
+COPY_ALGO(unsqueeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
+COPY_ALGO(identity, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
+COPY_ALGO(dropout, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);

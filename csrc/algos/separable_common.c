@@ -70,6 +70,14 @@ struct separable_args separable_args_of(const struct problem *p)
     return a;
 }
 
+void separable_cost(struct step *s, const struct problem *p, const struct separable_args *a)
+{
+    const double y = (double)a->n * a->out[0] * a->out[1];
+    const double weights = (double)a->mid * a->ker[0] * a->ker[1] + (double)a->mid * a->k;
+    const double x = (double)a->n * a->c * a->in[0] * a->in[1];
+    step_cost(s, y * weights, 4.0 * (x + weights + y * a->k * (p->add.present ? 2.0 : 1.0)));
+}
+
 struct step *emit_separable(struct emit *e, const struct problem *p, const char *stem, size_t groups,
                             size_t group_size, struct conv_packing packing)
 {
@@ -88,10 +96,7 @@ struct step *emit_separable(struct emit *e, const struct problem *p, const char 
     step_epilogue(s, p, &parts.pw_in[2]);
     step_write(s, p->out[0].slot);
     step_args(s, &a, sizeof a);
-    const double y = (double)a.n * a.out[0] * a.out[1];
-    const double weights = (double)a.mid * a.ker[0] * a.ker[1] + (double)a.mid * a.k;
-    const double x = (double)a.n * a.c * a.in[0] * a.in[1];
-    step_cost(s, y * weights, 4.0 * (x + weights + y * a.k * (p->add.present ? 2.0 : 1.0)));
+    separable_cost(s, p, &a);
     return s;
 }
 

@@ -1,4 +1,6 @@
-/* separable_split: the two convolutions one after the other, each by its own best algorithm. */
+/* separable_split: the two convolutions one after the other, each by its own best algorithm, the middle row-major or in channel
+ * blocks. */
+#include "algos/blocked.h"
 #include "algos/separable_common.h"
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -7,15 +9,58 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
+static void emit_parts(struct emit *e, struct separable *parts)
+{
+    emit_middle(e, &parts->mid);
+    parts->pw_in[0] = parts->mid;
+    emit_sub(e, &parts->dw);
+    emit_sub(e, &parts->pw);
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
     separable_parts(p, &parts);
-    emit_middle(e, &parts.mid);
-    parts.pw_in[0] = parts.mid;
-    emit_sub(e, &parts.dw);
-    emit_sub(e, &parts.pw);
+    emit_parts(e, &parts);
 }
+
+/* The parts, all of whose maps are in channel blocks. */
+static void blocked_parts(const struct problem *p, struct separable *parts)
+{
+    separable_parts(p, parts);
+    operand_set_form(&parts->mid, p->block);
+    parts->pw_in[0] = parts->mid;
+}
+
+static bool blocked_applicable(const struct problem *p, struct why *why)
+{
+    struct separable parts;
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    blocked_parts(p, &parts);
+    REQUIRE(why, blocked_algorithm(&parts.dw) && blocked_algorithm(&parts.pw),
+            "both convolutions must have an algorithm for channel blocks");
+    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
+    return true;
+}
+
+static void blocked_emit(const struct problem *p, struct emit *e)
+{
+    struct separable parts;
+    blocked_parts(p, &parts);
+    emit_parts(e, &parts);
+}
+
+const struct algo_def algo_separable_split_blocked = {
+    .name = "split_blocked",
+    .doc = "a depthwise, then a 1x1 convolution, both on channel blocks (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = blocked_applicable,
+    .emit = blocked_emit,
+};
 
 const struct algo_def algo_separable_split = {
     .name = "split",

@@ -31,6 +31,8 @@ const struct algo_def algo_unary_ref = {
     .doc = "element by element",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .src = FORM_ANY,
+    .dst = FORM_ANY,
     .applicable = rows_always,
     .emit = emit,
 };

@@ -188,6 +188,41 @@ done:
     return st;
 }
 
+enum clcnn_status graph_unary(struct clcnn_graph *g, const struct op_def *op, const char *name, int input,
+                              int *value, struct clcnn_err *err)
+{
+    enum clcnn_status st;
+    struct node n = {0};
+    struct infer in;
+
+    TRY(node_alloc(&n, op, name, 1, err));
+    n.in[0] = input;
+    TRY(attrs_set(op, name, n.attrs, NULL, 0, err));
+    TRY(run_rule(g, &n, &in, err));
+    TRY(node_commit(g, &n, &in, value, err));
+    return CLCNN_OK;
+done:
+    node_clear(&n);
+    return st;
+}
+
+enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err)
+{
+    struct node *sorted = clcnn_calloc((size_t)count + 1, sizeof *sorted);
+
+    if (!sorted)
+        return clcnn_fail_mem(err, (size_t)count * sizeof *sorted);
+    for (int i = 0; i < count; i++) {
+        sorted[i] = g->nodes[order[i]];
+        for (int k = 0; k < sorted[i].n_out; k++)
+            g->values[sorted[i].out[k]].producer = i;
+    }
+    free(g->nodes);
+    g->nodes = sorted;
+    g->cap_nodes = count + 1;
+    return CLCNN_OK;
+}
+
 /* ---- copy ---------------------------------------------------------------------------------------------- */
 
 static void *copy_bytes(const void *src, size_t count, size_t size)

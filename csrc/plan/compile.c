@@ -1,4 +1,4 @@
-/* compile.c: graph -> rewrite -> place -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
+/* compile.c: graph -> rewrite -> lay out -> place -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -60,6 +60,38 @@ void emit_sub(struct emit *e, const struct problem *p)
     e->status = emit_problem(e, p, e->bp->layers[e->layer_index].node, "", true);
 }
 
+struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                               const struct node *n, const struct operand *operands)
+{
+    return (struct problem){
+        .layer = n->name,
+        .op = n->op,
+        .attrs = n->attrs,
+        .n_in = n->n_in,
+        .n_out = n->n_out,
+        .in = operands,
+        .out = operands + n->n_in,
+        .add = {.slot = SLOT_NONE},
+        .act = n->epi.act,
+        .p0 = n->epi.p0,
+        .p1 = n->epi.p1,
+        .device = &bp->dev->info,
+        .workspace_limit = options->workspace_limit,
+        .precision = options->precision,
+        .has_clblast = device_has_clblast(bp->dev),
+        .block = device_block(&bp->dev->info),
+    };
+}
+
+/* The form in which a node sees an operand. Work on whole items is shown row-major shapes of the same bytes: channels
+ * rounded up to the block. */
+static void show_form(struct operand *o, int block, bool whole_items)
+{
+    o->block = whole_items ? 0 : block;
+    if (whole_items && block)
+        o->shape.dim[1] = (int32_t)ceil_div((size_t)o->shape.dim[1], (size_t)block) * block;
+}
+
 static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, int index)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -75,26 +107,18 @@ static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, i
             ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
         if (strcmp(n->op->name, "concat") == 0)
             ops[i].in_place = concat_input_in_place(e->bp, pl, n, i);
+        if (i == 0 || n->all_src)
+            show_form(&ops[i], n->src_block, n->all_src);
     }
-    for (int i = 0; i < n->n_out; i++)
+    for (int i = 0; i < n->n_out; i++) {
         ops[n->n_in + i] = pl->operand[n->out[i]];
-    const struct problem p = {
-        .layer = n->name,
-        .op = n->op,
-        .attrs = n->attrs,
-        .n_in = n->n_in,
-        .n_out = n->n_out,
-        .in = ops,
-        .out = ops + n->n_in,
-        .add = n->epi.add >= 0 ? pl->operand[n->epi.add] : (struct operand){.slot = SLOT_NONE},
-        .act = n->epi.act,
-        .p0 = n->epi.p0,
-        .p1 = n->epi.p1,
-        .device = &e->bp->dev->info,
-        .workspace_limit = e->options->workspace_limit,
-        .precision = e->options->precision,
-        .has_clblast = device_has_clblast(e->bp->dev),
-    };
+        show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
+    }
+    struct problem p = problem_of_node(e->bp, e->options, n, ops);
+    if (n->epi.add >= 0) {
+        p.add = pl->operand[n->epi.add];
+        show_form(&p.add, n->dst_block, false);
+    }
     char fused[48];
     describe_fused(fused, n);
     e->layer = n->name;
@@ -242,6 +266,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(graph_copy(&bp->graph, graph, err));
     if (options->fuse)
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
+    TRY(layout_values(bp, options, err));
     TRY(place_values(&pl, bp, err));
     TRY(emit_layers(bp, &pl, options, graph, err));
     TRY(bind_io(bp, &pl, err));

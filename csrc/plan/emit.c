@@ -211,8 +211,7 @@ void emit_middle(struct emit *e, struct operand *o)
 {
     if (e->status != CLCNN_OK)
         return;
-    const int root =
-        blueprint_root(e->bp, e->layer, o->shape.dim[0], shape_count_from(&o->shape, 1), true, false);
+    const int root = blueprint_root(e->bp, e->layer, o->shape.dim[0], operand_item(o), true, false);
     o->slot = root < 0 ? -1 : blueprint_slot(e->bp, root, -1, 0);
     if (o->slot < 0)
         out_of_memory(e);

@@ -19,11 +19,6 @@ struct placer {
     struct clcnn_err *err;
 };
 
-static int64_t item_elems(const struct clcnn_shape *s)
-{
-    return s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
-}
-
 static int64_t items(const struct clcnn_shape *s)
 {
     return s->rank < 2 ? 1 : s->dim[0];
@@ -88,7 +83,7 @@ static bool new_slot(struct placer *p, struct operand *o, int root, int packed, 
 static bool place_at_root(struct placer *p, int value, const char *name)
 {
     struct operand *o = &p->pl->operand[value];
-    const int root = blueprint_root(p->bp, name, items(&o->shape), item_elems(&o->shape), true, false);
+    const int root = blueprint_root(p->bp, name, items(&o->shape), operand_item(o), true, false);
     if (root < 0 || !new_slot(p, o, root, -1, 0))
         return false;
     o->batch_stride = p->bp->roots[root].stride;
@@ -135,11 +130,11 @@ static bool try_alias(struct placer *p, const struct node *n, bool *skip)
     const bool same_items = items(&in->shape) == items(&out->shape);
     if (!n->op->alias || p->parent[n->out[0]].value >= 0)
         return true;
-    if (!same_items && items(&in->shape) > 1 && in->batch_stride != item_elems(&in->shape))
+    if (!same_items && items(&in->shape) > 1 && in->batch_stride != operand_item(in))
         return true;
     const struct slot s = p->bp->slots[in->slot];
     out->constant = in->constant;
-    out->batch_stride = same_items ? in->batch_stride : item_elems(&out->shape);
+    out->batch_stride = same_items ? in->batch_stride : operand_item(out);
     *skip = true;
     return new_slot(p, out, s.root, s.packed, s.offset);
 }
@@ -201,11 +196,8 @@ static bool place_leaves(struct placer *p)
     for (int i = 0; i < p->g->n_values; i++) {
         const struct value *v = &p->g->values[i];
         struct operand *o = &p->pl->operand[i];
-        *o = (struct operand){.shape = v->shape,
-                              .slot = SLOT_NONE,
-                              .present = true,
-                              .constant = v->kind == VALUE_CONSTANT,
-                              .batch_stride = item_elems(&v->shape)};
+        *o = operand_of_value(v);
+        o->batch_stride = operand_item(o);
         if (v->kind == VALUE_CONSTANT) {
             const size_t bytes = (size_t)shape_count(&v->shape) * sizeof(float);
             const int packed = blueprint_packed(p->bp, i, "", bytes, v->name ? v->name : "");

@@ -129,6 +129,20 @@ int blueprint_packed(struct blueprint *bp, int value, const char *packing, size_
 enum clcnn_status select_algo(const struct algo_def **out, const struct problem *p, struct emit *e,
                               struct clcnn_err *err);
 
+/* The choice alone, while forms are open. */
+enum clcnn_status select_quietly(const struct algo_def **out, const struct problem *p,
+                                 const struct clcnn_plan_options *options, struct clcnn_err *err);
+
+/* layout.c */
+int device_block(const struct clcnn_device_info *info);
+struct operand operand_of_value(const struct value *v); /* shape and kind; no place yet */
+enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_options *options,
+                                struct clcnn_err *err);
+
+/* compile.c */
+struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                               const struct node *n, const struct operand *operands);
+
 /* arena.c */
 size_t root_guard(const struct blueprint *bp, const struct root *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);

@@ -10,6 +10,7 @@
 
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
 static const char OUTSIDE_PRECISION[] = "error class outside precision \"strict\"";
+static const char ANOTHER_FORM[] = "the operands have another layout here";
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
 
 /* A merged layer is called "a+b"; a user may name either part. */
@@ -24,13 +25,17 @@ static bool names_layer(const char *layer, const char *wanted)
     return false;
 }
 
-static int override_of(struct emit *e, const char *layer)
+static int override_of(const struct clcnn_plan_options *o, const char *layer)
 {
-    const struct clcnn_plan_options *o = e->options;
     for (int i = 0; i < o->override_count; i++)
         if (names_layer(layer, o->overrides[i].layer))
             return i;
     return -1;
+}
+
+static bool form_fits(enum form form, const struct operand *o)
+{
+    return form == FORM_ANY || (form == FORM_BLOCKED) == (o->block > 0);
 }
 
 static void judge(struct candidate *c, const struct problem *p)
@@ -43,7 +48,9 @@ static void judge(struct candidate *c, const struct problem *p)
     if (!yes && !why.passed_over)
         return;
     c->workspace = a->workspace ? a->workspace(p) : 0;
-    const char *refused = c->workspace > p->workspace_limit ? TOO_MUCH_WORKSPACE
+    const bool fits = p->forms_open || (form_fits(a->src, &p->in[0]) && form_fits(a->dst, &p->out[0]));
+    const char *refused = !fits                               ? ANOTHER_FORM
+                          : c->workspace > p->workspace_limit ? TOO_MUCH_WORKSPACE
                           : a->error == ERROR_HIGHEST && p->precision == CLCNN_PRECISION_STRICT
                               ? OUTSIDE_PRECISION
                               : NULL;
@@ -64,12 +71,12 @@ const struct algo_def *algo_preferred(const struct problem *p)
     return NULL;
 }
 
-static enum clcnn_status forced(int *out, const struct problem *p, const struct layer *l, const char *wanted,
-                                struct clcnn_err *err)
+static enum clcnn_status forced(int *out, const struct problem *p, const struct candidate *candidates, int n,
+                                const char *wanted, struct clcnn_err *err)
 {
     char known[256] = "";
-    for (int i = 0; i < l->n_candidates; i++) {
-        const struct candidate *c = &l->candidates[i];
+    for (int i = 0; i < n; i++) {
+        const struct candidate *c = &candidates[i];
         if (strcmp(c->algo->name, wanted) == 0) {
             if (strcmp(c->verdict, "rejected") == 0)
                 return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: algorithm '%s' cannot be used here: %s",
@@ -83,12 +90,53 @@ static enum clcnn_status forced(int *out, const struct problem *p, const struct 
                       p->layer, wanted, p->op->name, known);
 }
 
-static int first_with(const struct layer *l, const char *verdict)
+static int first_with(const struct candidate *candidates, int n, const char *verdict)
 {
-    for (int i = 0; i < l->n_candidates; i++)
-        if (strcmp(l->candidates[i].verdict, verdict) == 0)
+    for (int i = 0; i < n; i++)
+        if (strcmp(candidates[i].verdict, verdict) == 0)
             return i;
     return -1;
+}
+
+static int count_algos(const struct op_def *op)
+{
+    return clcnn_op_algo_count(clcnn_op_find(op->name));
+}
+
+/* Judges every algorithm of the operator; override >= 0 names the one to take. */
+static enum clcnn_status pick_algo(int *pick, struct candidate *candidates, int n, const struct problem *p,
+                                   const char *wanted, struct clcnn_err *err)
+{
+    const struct algo_def *const *algos = clcnn_algos[clcnn_op_find(p->op->name)];
+    for (int i = 0; i < n; i++) {
+        candidates[i].algo = algos[i];
+        judge(&candidates[i], p);
+    }
+    if (wanted)
+        return forced(pick, p, candidates, n, wanted, err);
+    *pick = first_with(candidates, n, APPLIES);
+    if (*pick < 0)
+        *pick = first_with(candidates, n, "passed over");
+    if (*pick < 0)
+        return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: no algorithm applies; the last one, %s: %s",
+                          p->op->name, p->layer, algos[n - 1]->name, candidates[n - 1].reason);
+    return CLCNN_OK;
+}
+
+enum clcnn_status select_quietly(const struct algo_def **out, const struct problem *p,
+                                 const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const int n = count_algos(p->op), override = override_of(options, p->layer);
+    int pick = -1;
+    struct candidate *candidates = clcnn_calloc((size_t)n, sizeof *candidates);
+    if (!candidates)
+        return clcnn_fail_mem(err, (size_t)n * sizeof *candidates);
+    TRY(pick_algo(&pick, candidates, n, p, override >= 0 ? options->overrides[override].algo : NULL, err));
+    *out = candidates[pick].algo;
+done:
+    free(candidates);
+    return st;
 }
 
 enum clcnn_status select_algo(const struct algo_def **out, const struct problem *p, struct emit *e,
@@ -96,36 +144,21 @@ enum clcnn_status select_algo(const struct algo_def **out, const struct problem 
 {
     enum clcnn_status st = CLCNN_OK;
     struct layer *l = &e->bp->layers[e->layer_index];
-    const struct algo_def *const *algos = clcnn_algos[clcnn_op_find(p->op->name)];
-    int n = 0, pick = -1;
-    while (algos[n])
-        n++;
+    const int n = count_algos(p->op);
+    int pick = -1;
     l->candidates = clcnn_calloc((size_t)n, sizeof *l->candidates);
     if (!l->candidates)
         return clcnn_fail_mem(err, (size_t)n * sizeof *l->candidates);
-    for (int i = 0; i < n; i++) {
-        l->candidates[i].algo = algos[i];
-        judge(&l->candidates[i], p);
-    }
     l->n_candidates = n;
-
     /* an override that names one of the parts of a merged layer has been followed when the layer itself was chosen */
-    const int override = l->sub ? -1 : override_of(e, p->layer);
-    if (override >= 0) {
+    const int override = l->sub ? -1 : override_of(e->options, p->layer);
+    if (override >= 0)
         e->override_used[override] = true;
-        TRY(forced(&pick, p, l, e->options->overrides[override].algo, err));
-        l->candidates[pick].verdict = "chosen by override";
-    } else {
-        pick = first_with(l, APPLIES);
-        if (pick < 0)
-            pick = first_with(l, "passed over");
-        if (pick < 0)
-            return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: no algorithm applies; the last one, %s: %s",
-                              p->op->name, p->layer, algos[n - 1]->name, l->candidates[n - 1].reason);
-        l->candidates[pick].verdict = "chosen";
-    }
+    TRY(pick_algo(&pick, l->candidates, n, p, override >= 0 ? e->options->overrides[override].algo : NULL,
+                  err));
+    l->candidates[pick].verdict = override >= 0 ? "chosen by override" : "chosen";
     l->candidates[pick].reason = "";
-    *out = l->algo = algos[pick];
+    *out = l->algo = l->candidates[pick].algo;
 done:
     return st;
 }

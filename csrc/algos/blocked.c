@@ -1,0 +1,66 @@
+/* blocked.c: what the algorithms on channel blocks share; see blocked.h. */
+#include "algos/blocked.h"
+
+#define GROUPS_PER_CORE \
+    16 /* the last one to finish keeps the others waiting for a 16th of the work at most */
+
+bool blocked_map(const struct problem *p)
+{
+    const int rank = p->in[0].shape.rank;
+    return (rank == 3 || rank == 4) && p->out[0].shape.rank == rank;
+}
+
+bool blocked_algorithm(const struct problem *conv)
+{
+    const struct algo_def *const *algo = clcnn_algos[clcnn_op_find(conv->op->name)];
+    for (; *algo; algo++) {
+        struct why why = {NULL, false};
+        if ((*algo)->src == FORM_BLOCKED && (*algo)->dst == FORM_BLOCKED &&
+            ((*algo)->applicable(conv, &why) || why.passed_over))
+            return true;
+    }
+    return false;
+}
+
+int blocked_count(const struct problem *p, int channels)
+{
+    return (int)ceil_div((size_t)channels, (size_t)p->block);
+}
+
+int blocked_run(const struct problem *p, size_t planes, size_t length, size_t least)
+{
+    const size_t cores = p->device->compute_units ? p->device->compute_units : 1;
+    const size_t parts = ceil_div(cores * GROUPS_PER_CORE, planes);
+    const size_t run = ceil_div(length, parts);
+    return (int)(run < least ? least : run);
+}
+
+static struct conv_args one_group(const struct conv_args *a)
+{
+    struct conv_args packed = *a;
+    packed.groups = packed.c = 1; /* k filters of one channel each */
+    return packed;
+}
+
+int emit_depthwise_packed(struct emit *e, const struct problem *p, const struct conv_args *a)
+{
+    const struct conv_args filters = one_group(a);
+    return emit_conv_packed(e, p, &filters, (struct conv_packing){.block = p->block});
+}
+
+size_t depthwise_packing_workspace(const struct problem *p, const struct conv_args *a)
+{
+    const struct conv_args filters = one_group(a);
+    return conv_packing_workspace(p, &filters, (struct conv_packing){.block = p->block});
+}
+
+void define_depthwise(struct step *s, const struct problem *p, const struct conv_args *a)
+{
+    const int size = a->ker[2];
+    const bool known = (size == 3 || size == 5) && a->ker[1] == size && a->dil[1] == 1 && a->dil[2] == 1 &&
+                       a->stride[2] <= 2;
+    step_define(s, "V", p->block);
+    step_define(s, "KH", known ? size : 0);
+    step_define(s, "KW", known ? size : 0);
+    step_define(s, "SW", known ? a->stride[2] : 0);
+}

@@ -1,0 +1,26 @@
+/* blocked.h: what the algorithms on channel blocks (CPU devices) share. */
+#ifndef CLCNN_ALGOS_BLOCKED_H
+#define CLCNN_ALGOS_BLOCKED_H
+
+#include "algos/conv_common.h"
+
+/* For REQUIRE: the device has channel blocks, and x and y are maps of one or two spatial dimensions. */
+#define NO_BLOCKS "channel blocks are for CPU devices with vectors of 8 floats or more"
+#define NOT_A_MAP "only maps of one or two spatial dimensions have channel blocks"
+/* For PREFER. */
+#define FEW_CHANNELS "few channels: most of a block would be empty"
+bool blocked_map(const struct problem *p);
+bool blocked_algorithm(const struct problem *conv); /* some algorithm takes and gives channel blocks here */
+int blocked_count(const struct problem *p, int channels); /* blocks of so many channels */
+
+/* How many of `length` rows (or pixels) a group takes, when there are `planes` times as many: enough groups for every core
+ * to keep busy until the end, but none of fewer than `least` rows. */
+int blocked_run(const struct problem *p, size_t planes, size_t length, size_t least);
+
+/* Depthwise filters packed [ceil(C/B)][R][S][B]; `a` as conv_args_of() gives it. */
+int emit_depthwise_packed(struct emit *e, const struct problem *p, const struct conv_args *a);
+size_t depthwise_packing_workspace(const struct problem *p, const struct conv_args *a);
+/* Defines of kernels/depthwise_tile.clh but DT: taps are unrolled for the windows that nets use. */
+void define_depthwise(struct step *s, const struct problem *p, const struct conv_args *a);
+
+#endif

@@ -1,0 +1,98 @@
+/* conv_blocked: register tiles over maps with channels in blocks, for CPU devices; see kernels/conv_blocked.cl. */
+#include "algos/conv_tiles.h"
+
+enum {
+    MAX_COLUMNS = 128, /* of the kernel's private row */
+    STEP_BYTES =
+        65536, /* weights that serve a work-item's tiles before the next ones: small beside a core's cache */
+};
+
+/* As conv_args_of, but a pointwise problem is one long row, so that small maps fill the tiles. */
+static struct conv_args blocked_args(const struct problem *p)
+{
+    struct conv_args a = conv_args_of(p);
+    if (conv_is_pointwise(&a)) {
+        a.in[2] = a.out[2] = a.in[1] * a.in[2];
+        a.in[1] = a.out[1] = 1;
+    }
+    return a;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
+            "groups must be whole channel blocks");
+    REQUIRE(why, conv_least_columns(&a) <= MAX_COLUMNS, "the input row of a tile must fit 128 columns");
+    PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = blocked_args(p);
+    const struct conv_tile tile = conv_best_tile(p, &a, MAX_COLUMNS);
+    return conv_packing_workspace(p, &a, conv_tile_packing(p, &tile, p->block));
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = blocked_args(p);
+    const struct conv_tile tile = conv_best_tile(p, &a, MAX_COLUMNS);
+    const int packed = emit_conv_packed(e, p, &a, conv_tile_packing(p, &tile, p->block));
+    const size_t blocks = (size_t)conv_blocks(&a, tile.kv * p->block) * (size_t)a.n;
+    const size_t tiles = (size_t)a.out[1] * ceil_div((size_t)a.out[2], (size_t)tile.t);
+    const size_t per_item = ceil_div(tiles, ceil_div(conv_wanted_items(p), blocks));
+    const size_t c_bytes =
+        sizeof(float) * (size_t)(p->block * tile.kv * p->block) * (size_t)(a.ker[1] * a.ker[2]);
+    const struct conv_blocked_args args = {
+        .src_n = a.src_n,
+        .dst_n = a.dst_n,
+        .add_n = a.add_n,
+        .n = a.n,
+        .k = a.k,
+        .kg = a.k / a.groups,
+        .groups = a.groups,
+        .c_blocks = (i32)ceil_div((size_t)(a.c / a.groups), (size_t)p->block),
+        .k_blocks = conv_blocks(&a, tile.kv * p->block) / a.groups,
+        .in = {a.in[1], a.in[2]},
+        .out = {a.out[1], a.out[2]},
+        .ker = {a.ker[1], a.ker[2]},
+        .stride = a.stride[1],
+        .pad = {a.pad[1], a.pad[2]},
+        .dil = {a.dil[1], a.dil[2]},
+        .chunks = (i32)ceil_div(tiles, per_item),
+        .per_item = (i32)per_item,
+        .c_step = (i32)(c_bytes < STEP_BYTES ? STEP_BYTES / c_bytes : 1),
+        .p0 = a.p0,
+        .p1 = a.p1,
+    };
+    const bool inside = a.pad[2] == 0 && (a.out[2] - 1) * a.stride[2] + (a.ker[2] - 1) * a.dil[2] < a.in[2];
+    struct step *s = emit_step(e, "conv_blocked", "main", blocks * (size_t)args.chunks, 1);
+    step_define(s, "V", p->block);
+    step_define(s, "T", tile.t);
+    step_define(s, "KV", tile.kv);
+    step_define(s, "SW", a.stride[2]);
+    step_define(s, "DIRECT", inside && a.out[2] >= tile.t);
+    step_define(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, &args, sizeof args);
+    conv_cost(s, p);
+}
+
+const struct algo_def algo_conv_blocked = {
+    .name = "blocked",
+    .doc = "register tiles of row pixels x filters over channel blocks (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

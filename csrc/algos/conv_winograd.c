@@ -1,0 +1,277 @@
+/* conv_winograd: F(4x4, 3x3) and F(2x2, 3x3) over channel blocks, for CPU devices; see kernels/conv_winograd.cl. */
+#include "algos/conv_tiles.h"
+
+#include <stdio.h>
+
+enum {
+    FUSED_PART =
+        300 *
+        1024, /* bytes of a work-item's transformed tiles that stay in a core's cache beside the filters */
+    FUSED_ITEMS_PER_UNIT = 8,        /* few: each part of the workspace is used many times */
+    SLICE_BYTES = 4 * 1024 * 1024,   /* transformed tiles between two steps: they stay in the shared cache */
+    LARGE_FILTERS = 8 * 1024 * 1024, /* filters worth twice the slice, since every slice reads them */
+    NEAR_FILTERS =
+        1024 * 1024, /* filters of a group that a core's cache holds: nothing is gained by prefetching them */
+    AHEAD = 1024,    /* floats */
+};
+
+/* How a problem is cut for F(m x m, 3 x 3). */
+struct cut {
+    int m, t, kv;
+    int points;                       /* (m + 2)^2 products */
+    int high, wide;                   /* tiles of an image */
+    size_t tiles, tile_blocks, parts; /* of the batch; blocks of t tiles; these times groups */
+    size_t c_blocks, k_blocks;        /* of a group */
+    size_t part_bytes, filter_bytes;  /* of a block of tiles of a group; of all filters */
+    size_t ranges;                    /* work-items a group when fused, else 0 */
+    size_t slice;                     /* blocks of tiles a step when not fused */
+};
+
+/* Tiles in a register tile with two vectors of filters, and the measured time of a multiply-add over that of the first. */
+static const struct conv_tile wide_tiles[] = {{14, 2, 1.0}, {10, 2, 1.06}, {8, 2, 1.12}},
+                              narrow_tile = {6, 2, 1.0};
+
+static struct cut cut_of(const struct problem *p, const struct conv_args *a, int m)
+{
+    const size_t units = p->device->compute_units ? p->device->compute_units : 1, block = (size_t)p->block;
+    struct cut c = {
+        .m = m,
+        .points = (m + 2) * (m + 2),
+        .high = (int)ceil_div((size_t)a->out[1], (size_t)m),
+        .wide = (int)ceil_div((size_t)a->out[2], (size_t)m),
+        .c_blocks = ceil_div((size_t)(a->c / a->groups), block),
+    };
+    c.tiles = (size_t)a->n * (size_t)c.high * (size_t)c.wide;
+    struct conv_tile tile = narrow_tile;
+    double least = 0.0;
+    for (int i = 0; p->block == 16 && i < COUNT_OF(wide_tiles); i++) {
+        const struct conv_tile *w = &wide_tiles[i];
+        const double work = w->cost * (double)(ceil_div(c.tiles, (size_t)w->t) * (size_t)w->t);
+        if (i == 0 || work < least) {
+            least = work;
+            tile = *w;
+        }
+    }
+    c.t = tile.t;
+    c.kv = tile.kv;
+    c.tile_blocks = ceil_div(c.tiles, (size_t)c.t);
+    c.parts = c.tile_blocks * (size_t)a->groups;
+    c.k_blocks = ceil_div((size_t)(a->k / a->groups), (size_t)c.kv * block);
+    c.part_bytes = sizeof(float) * (size_t)c.points * c.c_blocks * (size_t)c.t * block;
+    c.filter_bytes = sizeof(float) * (size_t)c.points * (size_t)a->groups * c.k_blocks * c.c_blocks * block *
+                     ((size_t)c.kv * block);
+    if (c.part_bytes <= FUSED_PART && c.parts >= 3 * units) {
+        const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
+        c.ranges = ceil_div(c.tile_blocks, ceil_div(c.tile_blocks, wanted));
+    } else {
+        const size_t bytes = c.filter_bytes > LARGE_FILTERS ? 2 * SLICE_BYTES : SLICE_BYTES;
+        const size_t slices = ceil_div(c.parts * c.part_bytes, bytes);
+        c.slice = ceil_div(c.tile_blocks, slices < c.tile_blocks ? slices : c.tile_blocks);
+    }
+    return c;
+}
+
+/* Time in multiply-adds at the peak, from measurements: products at 78 % of it, or as fast as the filters come from memory;
+ * per tile, 250 and 200 cycles for the transforms of a block of channels and of filters with 16 pixels. The direct kernel
+ * reaches 93 %. */
+static double cost_of(const struct problem *p, const struct conv_args *a, int m)
+{
+    const struct cut c = cut_of(p, a, m);
+    const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
+    const double products = tiles * filters / sizeof(float) / 0.78, memory = 7.0 * filters;
+    return (products > memory ? products : memory) + tiles * (31.0 * a->c + 25.0 * a->k) * m * m;
+}
+
+static double direct_cost_of(const struct conv_args *a)
+{
+    return 9.0 * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
+}
+
+static bool applicable(const struct problem *p, struct why *why, int m)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
+    REQUIRE(why, a.ker[0] == 1 && a.ker[1] == 3 && a.ker[2] == 3, "minimal filtering is for 3x3 filters");
+    REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
+            "minimal filtering is for stride 1 and dilation 1");
+    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
+            "groups must be whole channel blocks");
+    PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
+    PREFER(why, cost_of(p, &a, m) < 0.85 * direct_cost_of(&a),
+           "too few tiles or filters to pay for the transforms");
+    return true;
+}
+
+static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
+{
+    return c->part_bytes * (size_t)a->groups * (c->ranges ? c->ranges : c->slice);
+}
+
+static size_t workspace(const struct problem *p, int m)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct cut c = cut_of(p, &a, m);
+    return transformed_bytes(&c, &a) + (p->in[1].constant ? 0 : c.filter_bytes);
+}
+
+static void define_tile(struct step *s, const struct problem *p, const struct cut *c)
+{
+    step_define(s, "M", c->m);
+    step_define(s, "V", p->block);
+    step_define(s, "T", c->t);
+    step_define(s, "KV", c->kv);
+}
+
+static int emit_filters(struct emit *e, const struct problem *p, const struct cut *c,
+                        const struct conv_winograd_args *args)
+{
+    char name[96];
+    snprintf(name, sizeof name, "conv_winograd m%d g%d k%d c%d b%d x %d", c->m, args->groups, args->kg,
+             args->cg, c->kv, p->block);
+    struct step *setup;
+    const size_t groups = (size_t)args->groups * c->k_blocks * c->c_blocks * (size_t)p->block;
+    const int slot =
+        emit_packed(e, &p->in[1], name, c->filter_bytes, "conv_winograd", "pack", groups, 1, &setup);
+    if (setup) {
+        define_tile(setup, p, c);
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, args, sizeof *args);
+        step_cost(setup, 0.0, (double)c->filter_bytes * (1.0 + 9.0 / c->points));
+    }
+    return slot;
+}
+
+/* The step that writes the output: from `transformed`, or with the input's transforms when it is fused. */
+static struct step *emit_products(struct emit *e, const struct problem *p, const struct cut *c,
+                                  const struct conv_winograd_args *args, size_t groups, int transformed,
+                                  int filters)
+{
+    struct step *s = emit_step(e, "conv_winograd", c->ranges ? "fused" : "main", groups, 1);
+    define_tile(s, p, c);
+    step_define(s, "AHEAD", c->filter_bytes / (size_t)args->groups > NEAR_FILTERS ? AHEAD : 0);
+    if (c->ranges) {
+        step_read(s, p->in[0].slot);
+        step_update(s, transformed);
+    } else {
+        step_read(s, transformed);
+    }
+    step_read(s, filters);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, args, sizeof *args);
+    return s;
+}
+
+static void emit_slice(struct emit *e, const struct problem *p, const struct cut *c,
+                       struct conv_winograd_args *args, size_t first_block, int transformed, int filters)
+{
+    const size_t left = c->tile_blocks - first_block, blocks = left < c->slice ? left : c->slice;
+    const size_t pieces = ceil_div(c->c_blocks, (size_t)args->c_step);
+    args->first_tile = (i32)(first_block * (size_t)c->t);
+    args->tiles = (i32)(blocks * (size_t)c->t);
+    if (args->first_tile + args->tiles > (i32)c->tiles)
+        args->tiles = (i32)c->tiles - args->first_tile;
+    const double share = (double)args->tiles / (double)c->tiles;
+
+    struct step *s = emit_step(e, "conv_winograd", "in", blocks * (size_t)args->groups * pieces, 1);
+    define_tile(s, p, c);
+    step_read(s, p->in[0].slot);
+    step_write(s, transformed);
+    step_args(s, args, sizeof *args);
+    step_cost(s, 0.0,
+              share * 4.0 * (double)shape_count(&p->in[0].shape) +
+                  (double)(blocks * (size_t)args->groups * c->part_bytes));
+    s = emit_products(e, p, c, args, blocks * (size_t)args->groups * c->k_blocks, transformed, filters);
+    conv_cost(s, p);
+    step_cost(s, share * s->macs, share * s->bytes);
+}
+
+static void emit(const struct problem *p, struct emit *e, int m)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct cut c = cut_of(p, &a, m);
+    struct conv_winograd_args args = {
+        .src_n = a.src_n,
+        .dst_n = a.dst_n,
+        .add_n = a.add_n,
+        .w_k = a.w_k,
+        .k = a.k,
+        .kg = a.k / a.groups,
+        .cg = a.c / a.groups,
+        .groups = a.groups,
+        .c_blocks = (i32)c.c_blocks,
+        .k_blocks = (i32)c.k_blocks,
+        .in = {a.in[1], a.in[2]},
+        .out = {a.out[1], a.out[2]},
+        .pad = {a.pad[1], a.pad[2]},
+        .tiles_high = c.high,
+        .tiles_wide = c.wide,
+        .tiles = (i32)c.tiles,
+        .c_step = 2,
+        .t_step = (i32)(c.ranges ? ceil_div(c.tile_blocks, c.ranges) * (size_t)c.t : 0),
+        .p0 = a.p0,
+        .p1 = a.p1,
+    };
+    const int filters = emit_filters(e, p, &c, &args);
+    const int transformed = emit_workspace(e, transformed_bytes(&c, &a));
+    if (c.ranges)
+        conv_cost(emit_products(e, p, &c, &args, c.ranges * (size_t)a.groups, transformed, filters), p);
+    else
+        for (size_t block = 0; block < c.tile_blocks; block += c.slice)
+            emit_slice(e, p, &c, &args, block, transformed, filters);
+}
+
+static bool applicable4(const struct problem *p, struct why *why)
+{
+    return applicable(p, why, 4);
+}
+
+static size_t workspace4(const struct problem *p)
+{
+    return workspace(p, 4);
+}
+
+static void emit4(const struct problem *p, struct emit *e)
+{
+    emit(p, e, 4);
+}
+
+static bool applicable2(const struct problem *p, struct why *why)
+{
+    return applicable(p, why, 2);
+}
+
+static size_t workspace2(const struct problem *p)
+{
+    return workspace(p, 2);
+}
+
+static void emit2(const struct problem *p, struct emit *e)
+{
+    emit(p, e, 2);
+}
+
+const struct algo_def algo_conv_winograd = {
+    .name = "winograd",
+    .doc = "Winograd's F(4x4, 3x3) over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable4,
+    .workspace = workspace4,
+    .emit = emit4,
+};
+
+const struct algo_def algo_conv_winograd2 = {
+    .name = "winograd2",
+    .doc = "Winograd's F(2x2, 3x3) over channel blocks (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable2,
+    .workspace = workspace2,
+    .emit = emit2,
+};

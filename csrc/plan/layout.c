@@ -1,0 +1,204 @@
+/* layout.c: the physical form of every value. Algorithms are chosen node by node as if forms were free; a value takes the form
+ * that its producer gives, and where a consumer wants another one a `reorder` node goes in between, once per value. Work on
+ * whole items (element-wise, concat of whole blocks) follows its inputs. Graph inputs and outputs are row-major. */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct layouter {
+    const struct blueprint *bp;
+    struct clcnn_graph *g;
+    const struct clcnn_plan_options *options;
+    int *order, n_order; /* nodes in the order in which they will run */
+    int *twin;           /* per value of the original graph: the same value in the other form, -1 */
+    int block;
+    struct clcnn_err *err;
+};
+
+int device_block(const struct clcnn_device_info *info)
+{
+    if (info->type != CLCNN_DEVICE_CPU || info->float_width < 8)
+        return 0;
+    return info->float_width >= 16 ? 16 : 8;
+}
+
+struct operand operand_of_value(const struct value *v)
+{
+    return (struct operand){.shape = v->shape,
+                            .slot = SLOT_NONE,
+                            .present = true,
+                            .constant = v->kind == VALUE_CONSTANT,
+                            .block = v->block};
+}
+
+/* Only maps with channels and one or two spatial dimensions have a blocked form. */
+static bool can_block(const struct clcnn_shape *s)
+{
+    return s->rank == 3 || s->rank == 4;
+}
+
+/* One pixel and whole blocks: both forms are the same bytes. */
+static bool forms_agree(const struct layouter *l, const struct clcnn_shape *s)
+{
+    return can_block(s) && shape_count_from(s, 2) == 1 && s->dim[1] % l->block == 0;
+}
+
+static enum clcnn_status add_reorder(struct layouter *l, int value, int block, int *made)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct value *v = &l->g->values[value];
+    const char *of = v->kind == VALUE_NODE ? l->g->nodes[v->producer].name : v->name;
+    char name[CLCNN_NAME_MAX + 16];
+    snprintf(name, sizeof name, "%s:%s", of ? of : "constant", block ? "blocked" : "plain");
+    TRY(graph_unary(l->g, clcnn_ops[clcnn_op_find("reorder")], name, value, made, l->err));
+    struct node *n = &l->g->nodes[l->g->n_nodes - 1];
+    n->src_block = l->g->values[value].block;
+    n->dst_block = block;
+    l->g->values[*made].block = block;
+    l->order[l->n_order++] = l->g->n_nodes - 1;
+done:
+    return st;
+}
+
+/* Replaces *value by the id under which it is to be read in form `block`. */
+static enum clcnn_status in_form(struct layouter *l, int *value, int block)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct value *v = &l->g->values[*value];
+    const int original = *value;
+    if (v->block == block || forms_agree(l, &v->shape))
+        return CLCNN_OK;
+    if (l->twin[original] < 0)
+        TRY(add_reorder(l, original, block, &l->twin[original]));
+    *value = l->twin[original];
+done:
+    return st;
+}
+
+static bool whole_blocks(const struct layouter *l, const int *values, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (l->g->values[values[i]].shape.dim[1] % l->block)
+            return false;
+    return true;
+}
+
+/* Concat and split along items or channels take whole items, or whole ranges of them. */
+static bool takes_parts(const struct node *n)
+{
+    if (strcmp(n->op->name, "concat") == 0)
+        return ((const struct dim_attrs *)n->attrs)->dim <= 1;
+    return strcmp(n->op->name, "split") == 0 && ((const struct split_attrs *)n->attrs)->dim <= 1;
+}
+
+/* Work on whole items goes blocked as soon as one input is, if the bytes allow it: all operands of one shape, or parts made
+ * of whole blocks. */
+static bool follows_blocked(const struct layouter *l, const struct node *n)
+{
+    const bool parts = takes_parts(n);
+    const struct clcnn_shape *out = &l->g->values[n->out[0]].shape;
+    bool any = false;
+    for (int i = 0; i < n->n_in; i++) {
+        const struct value *v = &l->g->values[n->in[i]];
+        if (!can_block(&v->shape) || (!parts && !shape_equal(&v->shape, out)))
+            return false;
+        any = any || v->block;
+    }
+    return any && (!parts || (whole_blocks(l, n->in, n->n_in) && whole_blocks(l, n->out, n->n_out)));
+}
+
+static void set_forms(const struct layouter *l, struct node *n, const struct algo_def *algo)
+{
+    const bool maps = can_block(&l->g->values[n->in[0]].shape) && can_block(&l->g->values[n->out[0]].shape);
+    n->all_src = algo->src == FORM_ANY && follows_blocked(l, n);
+    n->src_block = n->all_src || (maps && algo->src == FORM_BLOCKED) ? l->block : 0;
+    n->dst_block = n->all_src || (maps && algo->dst == FORM_BLOCKED) ? l->block : 0;
+}
+
+static enum clcnn_status choose_forms(struct layouter *l, struct node *n)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct algo_def *algo = NULL;
+    struct operand *operands = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *operands);
+    if (!operands)
+        return clcnn_fail_mem(l->err, (size_t)(n->n_in + n->n_out) * sizeof *operands);
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        const int value = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        operands[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
+        if (value >= 0)
+            operands[i] = operand_of_value(&l->g->values[value]);
+    }
+    struct problem p = problem_of_node(l->bp, l->options, n, operands);
+    p.forms_open = true;
+    if (n->epi.add >= 0)
+        p.add = operand_of_value(&l->g->values[n->epi.add]);
+    TRY(select_quietly(&algo, &p, l->options, l->err));
+    set_forms(l, n, algo);
+done:
+    free(operands);
+    return st;
+}
+
+static enum clcnn_status lay_out(struct layouter *l, int index)
+{
+    enum clcnn_status st = CLCNN_OK;
+    TRY(choose_forms(l, &l->g->nodes[index]));
+    const struct node n = l->g->nodes[index]; /* its lists stay where they are when nodes are added */
+    for (int i = 0; i < n.n_in; i++)
+        if (n.in[i] >= 0)
+            TRY(in_form(l, &n.in[i], i == 0 || n.all_src ? n.src_block : 0));
+    int add = n.epi.add;
+    if (add >= 0)
+        TRY(in_form(l, &add, n.dst_block));
+    l->g->nodes[index].epi.add = add;
+    for (int i = 0; i < n.n_out; i++)
+        l->g->values[n.out[i]].block = n.dst_block;
+    l->order[l->n_order++] = index;
+done:
+    return st;
+}
+
+/* At most one reorder per input of a node, one for its epilogue, and one per output of the graph. */
+static size_t most_nodes(const struct clcnn_graph *g)
+{
+    size_t most = (size_t)g->n_outputs;
+    for (int i = 0; i < g->n_nodes; i++)
+        most += (size_t)g->nodes[i].n_in + 2;
+    return most;
+}
+
+enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_options *options,
+                                struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_graph *g = bp->graph;
+    struct layouter l = {
+        .bp = bp, .g = g, .options = options, .block = device_block(&bp->dev->info), .err = err};
+    const int nodes = g->n_nodes;
+    if (!l.block)
+        return CLCNN_OK;
+    const int values = g->n_values;
+    l.order = clcnn_calloc(most_nodes(g) + 1, sizeof *l.order);
+    l.twin = clcnn_calloc((size_t)values + 1, sizeof *l.twin);
+    if (!l.order || !l.twin) {
+        st = clcnn_fail_mem(err, most_nodes(g) * sizeof *l.order);
+        goto done;
+    }
+    for (int i = 0; i < values; i++)
+        l.twin[i] = -1;
+    for (int i = 0; i < nodes; i++) {
+        if (g->nodes[i].dead)
+            l.order[l.n_order++] = i;
+        else
+            TRY(lay_out(&l, i));
+    }
+    for (int i = 0; i < g->n_outputs; i++)
+        TRY(in_form(&l, &g->outputs[i].value, 0));
+    TRY(graph_permute(g, l.order, l.n_order, err));
+done:
+    free(l.order);
+    free(l.twin);
+    return st;
+}

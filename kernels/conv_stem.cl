@@ -1,0 +1,113 @@
+/* conv_stem.cl: 2-D convolution from a row-major map of few channels to one with channels in blocks, for CPU devices.
+ *
+ *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s] + bias[k] + add )
+ *
+ * Layouts: x [C][H][W], y and add [ceil(K/V)][P][Q][V], all with batch strides; w packed by conv_pack.cl:
+ * [blocks of KV*V filters][C][R][S][KV*V], zeros for missing filters. Lanes of y past K are written as zeros.
+ * A work-item computes a segment of an output row: it copies the input rows under it, zeros outside the image, to private
+ * memory, and then computes tiles of T pixels by KV vectors of V filters, accumulators in registers, for all filters.
+ * Index map: group = (n * P + oh) * segments + segment; a segment is per_item tiles.
+ * Work-group: WG = 1. Local memory: none.
+ * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector registers);
+ * SW stride along a row; AREA floats of the private rows; EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+#ifndef WG
+#define WG 1
+#endif
+#ifndef V
+#define V 16
+#endif
+#include "clcnn.clh"
+#include "args.h"
+#include "epilogue.clh"
+#include "vec.clh"
+#ifndef FN
+#define FN(x) conv_stem_##x
+#endif
+#include "columns.clh"
+#include "activation_vec.clh"
+#include "blocked_store.clh"
+#ifndef T
+#define T 14
+#endif
+#ifndef KV
+#define KV 2
+#endif
+#ifndef SW
+#define SW 2
+#endif
+#ifndef AREA
+#define AREA 8192
+#endif
+
+/* The sums of one tile from its first column on in every row. */
+void FN(tile)(const float *area, int width, SRC w, float *sums, const struct conv_stem_args *a)
+{
+    FV acc[T][KV];
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int v = 0; v < KV; v++)
+            acc[t][v] = 0.0f;
+    for (int i = 0; i < a->c * a->ker[0]; i++, area += width) {
+        const float *row = area;
+#pragma unroll 1
+        for (int s = 0; s < a->ker[1]; s++, row += a->dil[1], w += KV * V) {
+            FV f[KV];
+#pragma unroll
+            for (int v = 0; v < KV; v++)
+                f[v] = LOADV(w, v * V);
+#pragma unroll
+            for (int t = 0; t < T; t++) {
+                const FV value = row[t * SW];
+#pragma unroll
+                for (int v = 0; v < KV; v++)
+                    acc[t][v] = fma(value, f[v], acc[t][v]);
+            }
+        }
+    }
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int v = 0; v < KV; v++)
+            STOREV(acc[t][v], sums, (v * T + t) * V);
+}
+
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_stem_args *a)
+{
+    const int ow = (int)(group % a->segments) * a->per_item * T;
+    const ulong rest = group / a->segments;
+    const int oh = (int)(rest % a->out[0]), n = (int)(rest / a->out[0]);
+    const int tiles = min(a->per_item, (a->out[1] - ow + T - 1) / T);
+    const long plane = (long)a->in[0] * a->in[1], out_plane = (long)a->out[0] * a->out[1] * V;
+    const int col = ow * SW - a->pad[1];
+    const int width = ((tiles * T - 1) * SW + (a->ker[1] - 1) * a->dil[1] + V) / V * V;
+    SRC xn = x + n * a->src_n;
+
+    float area[AREA] __attribute__((aligned(64)));
+    for (int i = 0; i < a->c * a->ker[0]; i++) {
+        const int ih = oh * a->stride - a->pad[0] + i % a->ker[0] * a->dil[0];
+        const int valid = ih >= 0 && ih < a->in[0] ? -1 : 0;
+        const long row = i / a->ker[0] * plane + (long)(valid ? ih : 0) * a->in[1];
+        for (int j = 0; j < width; j += V)
+            STOREV(FN(columns)(xn, row, col + j, 1, a->in[1], valid, a->c * plane), area, i * width + j);
+    }
+    float sums[T * KV * V] __attribute__((aligned(64)));
+    for (int kk = 0; kk < a->k; kk += KV * V, w += a->c * a->ker[0] * a->ker[1] * (KV * V))
+        for (int tile = 0; tile < tiles; tile++) {
+            const int first = ow + tile * T, count = min(T, a->out[1] - first);
+            FN(tile)(area + tile * T * SW, width, w, sums, a);
+            for (int v = 0, k = kk; v < KV && k < a->k; v++, k += V) {
+                const long i = k / V * out_plane + ((long)oh * a->out[1] + first) * V;
+                const FV b = FN(bias)(bias, k, a->k);
+                for (int t = 0; t < count; t++)
+                    FN(store)(LOADV(sums, (v * T + t) * V), b, add + n * a->add_n, y + n * a->dst_n, i + t * V, a->k - k,
+                              a->p0, a->p1);
+            }
+        }
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
+                ulong y_off, const struct conv_stem_args a)
+{
+    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
+}

@@ -1,0 +1,283 @@
+/* conv_winograd.cl: 3x3 convolution at stride 1 by Winograd's minimal filtering F(MxM, 3x3), for CPU devices.
+ *
+ *   y = act( A^T [ sum_c (G w[k][c] G^T) * (B^T x[c] B) ] A + bias[k] + add ),  element-wise products, a tile of M x M pixels
+ *
+ * (Lavin and Gray 2016; the matrices are in winograd.clh.) x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups and
+ * K/groups are multiples of V when there are groups; lanes of y past K are written as zeros.
+ *   pack   u [blocks of KV*V filters][A*A][C/groups up to whole blocks][KV*V] = G w G^T, zeros for missing filters and
+ *          channels. Group = (block * channels + c) of one channel of a block of filters.
+ *   in     v [blocks of T tiles][groups][A*A][C/groups/V][T][V] = B^T x B. Group = (block of tiles * groups + group) *
+ *          pieces + piece of c_step channel blocks.
+ *   main   the products and the inverse transform. Group = (block of filters * blocks of tiles + block of tiles); a
+ *          register tile holds T tiles by KV vectors of filters of one of the A*A products.
+ *   fused  both: group = (group * ranges + range of t_step tiles). The v of T tiles lies in a part of the work-item's own
+ *          and stays in the cache for all filters of the group.
+ * Tiles are numbered over the batch, rows and columns; `in` and `main` treat `tiles` of them from first_tile on.
+ * Work-group: WG = 1. Local memory: none.
+ * Defines: M 4 or 2; V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile
+ * (T * KV + KV + 1 vector registers); AHEAD floats between what is read of u and what is prefetched, 0: nothing is;
+ * EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+#ifndef WG
+#define WG 1
+#endif
+#ifndef V
+#define V 16
+#endif
+#ifndef M
+#define M 4
+#endif
+#include "clcnn.clh"
+#include "args.h"
+#include "epilogue.clh"
+#include "vec.clh"
+#ifndef FN
+#define FN(x) conv_winograd_##x
+#endif
+#include "activation_vec.clh"
+#include "blocked_store.clh"
+#include "prefetch.clh"
+#include "winograd.clh"
+#ifndef T
+#define T 14
+#endif
+#ifndef KV
+#define KV 2
+#endif
+#ifndef AHEAD
+#define AHEAD 0
+#endif
+
+void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_winograd_args *a)
+{
+    const int channels = a->c_blocks * V, c = (int)(group % channels), block = (int)(group / channels);
+    const int k0 = block % a->k_blocks * (KV * V), g = block / a->k_blocks;
+    for (int v = 0; v < KV; v++) {
+        float taps[9][V];
+        for (int j = 0; j < V; j++) {
+            const int k = k0 + v * V + j;
+            const bool there = k < a->kg && c < a->cg;
+            for (int i = 0; i < 9; i++)
+                taps[i][j] = there ? w[(g * a->kg + k) * a->w_k + c * 9 + i] : 0.0f;
+        }
+        FV half_way[A][3];
+#pragma unroll
+        for (int s = 0; s < 3; s++) {
+#define IN(i) LOADV(taps[(i) * 3 + s], 0)
+#define OUT(i) half_way[i][s]
+            G_(OUT, IN);
+#undef IN
+#undef OUT
+        }
+#pragma unroll
+        for (int r = 0; r < A; r++) {
+            FV out[A];
+#define IN(i) half_way[r][i]
+#define OUT(i) out[i]
+            G_(OUT, IN);
+#undef IN
+#undef OUT
+#pragma unroll
+            for (int s = 0; s < A; s++)
+                STOREV(out[s], u, (((long)block * (A * A) + r * A + s) * channels + c) * (KV * V) + v * V);
+        }
+    }
+}
+
+/* x: the channel block; v: the tile's vector of the first of the A*A matrices, which lie `step` elements apart. */
+void FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_winograd_args *a)
+{
+    float patch[A * A * V] __attribute__((aligned(64)));
+    const bool inside = top >= 0 && top + A <= a->in[0] && left >= 0 && left + A <= a->in[1];
+    for (int r = 0; r < A; r++) {
+        const int h = top + r;
+        SRC row = x + ((long)h * a->in[1] + left) * V;
+#pragma unroll
+        for (int c = 0; c < A; c++) {
+            const bool there = inside || (h >= 0 && h < a->in[0] && left + c >= 0 && left + c < a->in[1]);
+            FV value = 0.0f;
+            if (there)
+                value = LOADV(row, c * V);
+            STOREV(value, patch, (r * A + c) * V);
+        }
+    }
+    FV e[A][A];
+#pragma unroll
+    for (int c = 0; c < A; c++) {
+#define IN(i) LOADV(patch, ((i) * A + c) * V)
+#define OUT(i) e[i][c]
+        B_T(OUT, IN);
+#undef IN
+#undef OUT
+    }
+#pragma unroll
+    for (int r = 0; r < A; r++) {
+        FV out[A];
+#define IN(i) e[r][i]
+#define OUT(i) out[i]
+        B_T(OUT, IN);
+#undef IN
+#undef OUT
+#pragma unroll
+        for (int c = 0; c < A; c++)
+            STOREV(out[c], v, (r * A + c) * step);
+    }
+}
+
+/* Elements of v for a block of tiles and a group. */
+long FN(part)(const struct conv_winograd_args *a)
+{
+    return (long)a->c_blocks * (A * A * T * V);
+}
+
+/* The channel blocks [begin, end) of group g, of the tiles from `first` on, to their part of v. */
+void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, const struct conv_winograd_args *a)
+{
+    const int per_image = a->tiles_high * a->tiles_wide;
+    const long plane = (long)a->in[0] * a->in[1] * V;
+    for (int cb = begin; cb < end; cb++)
+        for (int t = 0; t < T; t++) {
+            const int tile = a->first_tile + min(first + t, a->tiles - 1);
+            const int n = tile / per_image, ty = tile % per_image / a->tiles_wide, tx = tile % a->tiles_wide;
+            FN(transform)(x + n * a->src_n + (g * a->c_blocks + cb) * plane, v + (cb * T + t) * V,
+                          (long)a->c_blocks * (T * V), ty * M - a->pad[0], tx * M - a->pad[1], a);
+        }
+}
+
+/* m[T][KV] = sum over the channels of v[c][T] * u[c][KV]: one of the A*A products. */
+void FN(product)(SRC v, SRC u, float *m, int c_blocks)
+{
+    FV acc[T][KV];
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int k = 0; k < KV; k++)
+            acc[t][k] = 0.0f;
+    for (int cb = 0; cb < c_blocks; cb++, v += T * V)
+#pragma unroll 1
+        for (int c = 0; c < V; c++, u += KV * V) {
+#if AHEAD
+#pragma unroll
+            for (int k = 0; k < KV; k++)
+                PREFETCH(u + AHEAD + k * V);
+#endif
+            FV f[KV];
+#pragma unroll
+            for (int k = 0; k < KV; k++)
+                f[k] = LOADV(u, k * V);
+#pragma unroll
+            for (int t = 0; t < T; t++) {
+                const FV value = v[t * V + c];
+#pragma unroll
+                for (int k = 0; k < KV; k++)
+                    acc[t][k] = fma(value, f[k], acc[t][k]);
+            }
+        }
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int k = 0; k < KV; k++)
+            STOREV(acc[t][k], m, (k * T + t) * V);
+}
+
+/* The inverse transform of a tile: the A*A products lie `step` elements apart in m; out[M * M] pixels. */
+void FN(inverse)(const float *m, int step, float *out)
+{
+    FV n[M][A];
+#pragma unroll
+    for (int c = 0; c < A; c++) {
+#define IN(i) LOADV(m, ((i) * A + c) * step)
+#define OUT(i) n[i][c]
+        A_T(OUT, IN);
+#undef IN
+#undef OUT
+    }
+#pragma unroll
+    for (int r = 0; r < M; r++) {
+        FV y[M];
+#define IN(i) n[r][i]
+#define OUT(i) y[i]
+        A_T(OUT, IN);
+#undef IN
+#undef OUT
+#pragma unroll
+        for (int c = 0; c < M; c++)
+            STOREV(y[c], out, (r * M + c) * V);
+    }
+}
+
+/* Block `block` of filters of the tiles from `first` on, from their part of v. */
+void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
+{
+    const int g = block / a->k_blocks, kk = g * a->kg + block % a->k_blocks * (KV * V);
+    const int per_image = a->tiles_high * a->tiles_wide;
+    const long plane = (long)a->out[0] * a->out[1] * V;
+    const long v_step = (long)a->c_blocks * (T * V), u_step = (long)a->c_blocks * V * (KV * V);
+    SRC ub = u + (long)block * (A * A) * u_step;
+    float m[A * A][KV * T * V] __attribute__((aligned(64)));
+    for (int i = 0; i < A * A; i++)
+        FN(product)(v + i * v_step, ub + i * u_step, m[i], a->c_blocks);
+    for (int kv = 0, k = kk; kv < KV && k < a->k; kv++, k += V) {
+        const FV b = FN(bias)(bias, k, a->k);
+        for (int t = 0; t < T && first + t < a->tiles; t++) {
+            const int tile = a->first_tile + first + t;
+            const int n = tile / per_image, oh = tile % per_image / a->tiles_wide * M, ow = tile % a->tiles_wide * M;
+            const int high = min(M, a->out[0] - oh), wide = min(M, a->out[1] - ow);
+            float out[M * M * V] __attribute__((aligned(64)));
+            FN(inverse)(m[0] + (kv * T + t) * V, KV * T * V, out);
+            for (int r = 0; r < high; r++)
+                for (int c = 0; c < wide; c++) {
+                    const long i = k / V * plane + ((long)(oh + r) * a->out[1] + ow + c) * V;
+                    FN(store)(LOADV(out, (r * M + c) * V), b, add + n * a->add_n, y + n * a->dst_n, i, a->k - k, a->p0,
+                              a->p1);
+                }
+        }
+    }
+}
+
+void FN(in_body)(ulong group, SRC x, DST v, const struct conv_winograd_args *a)
+{
+    const int pieces = (a->c_blocks + a->c_step - 1) / a->c_step, part = (int)(group / pieces);
+    const int begin = (int)(group % pieces) * a->c_step;
+    FN(transforms)(x, v + part * FN(part)(a), part % a->groups, begin, min(begin + a->c_step, a->c_blocks),
+                   part / a->groups * T, a);
+}
+
+void FN(body)(ulong group, SRC v, SRC u, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
+{
+    const int tile_blocks = (a->tiles + T - 1) / T, tiles = (int)(group % tile_blocks), block = (int)(group / tile_blocks);
+    FN(outputs)(v + (tiles * a->groups + block / a->k_blocks) * FN(part)(a), u, bias, add, y, block, tiles * T, a);
+}
+
+void FN(fused_body)(ulong group, SRC x, DST v, SRC u, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
+{
+    const int ranges = (a->tiles + a->t_step - 1) / a->t_step, g = (int)(group / ranges);
+    const int begin = (int)(group % ranges) * a->t_step, end = min(begin + a->t_step, a->tiles);
+    v += group * FN(part)(a);
+    for (int first = begin; first < end; first += T) {
+        FN(transforms)(x, v, g, 0, a->c_blocks, first, a);
+        for (int block = 0; block < a->k_blocks; block++)
+            FN(outputs)(v, u, bias, add, y, g * a->k_blocks + block, first, a);
+    }
+}
+
+KERNEL FN(pack)(SRC w, ulong w_off, DST u, ulong u_off, const struct conv_winograd_args a)
+{
+    FN(pack_body)(GROUP, w + w_off, u + u_off, &a);
+}
+
+KERNEL FN(in)(SRC x, ulong x_off, DST v, ulong v_off, const struct conv_winograd_args a)
+{
+    FN(in_body)(GROUP, x + x_off, v + v_off, &a);
+}
+
+KERNEL FN(main)(SRC v, ulong v_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
+                ulong y_off, const struct conv_winograd_args a)
+{
+    FN(body)(GROUP, v + v_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a);
+}
+
+KERNEL FN(fused)(SRC x, ulong x_off, DST v, ulong v_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add,
+                 ulong add_off, DST y, ulong y_off, const struct conv_winograd_args a)
+{
+    FN(fused_body)(GROUP, x + x_off, v + v_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a);
+}
