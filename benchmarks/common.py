@@ -23,6 +23,7 @@ import numpy as np
 
 NETS = ["alexnet", "vgg19", "resnet50", "densenet121", "regnet_x_16gf", "googlenet", "mobilenet_v1"]
 QUICK_S = 0.05  # below this a run is disturbed by what its predecessor leaves behind
+SETTLE_S = 0.1  # by then the worker threads of the library before have stopped spinning for more work
 
 
 def arguments(description: str) -> argparse.ArgumentParser:
@@ -56,8 +57,8 @@ def interleave(
 
     Gives {name: {"min", "median", "rounds"}} in ms.
 
-    A quick callable runs twice a turn and its second run counts: the first one meets cold caches and the
-    spinning threads of the library before it.
+    Before each turn comes a pause, in which the threads of the library before it stop spinning. A quick callable
+    runs twice a turn and its second run counts, since the first one meets cold caches.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
     last: dict[str, float] = {}
@@ -69,6 +70,7 @@ def interleave(
         if done >= 5 and time.perf_counter() - start > seconds:
             break
         for name, run in runs.items():
+            time.sleep(SETTLE_S)
             if last[name] < QUICK_S:
                 run()
             times[name].append(_seconds(run) * 1e3)

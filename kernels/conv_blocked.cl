@@ -7,14 +7,15 @@
  * multiples of B when there are groups; lanes of y past K are written as zeros.
  * Order: the weights of c_step channel blocks serve up to TILES tiles before the next ones are read, and those are prefetched
  * meanwhile: a network's weights come from memory.
- * Tile: T pixels of an output row by KV vectors of B filters, accumulators in registers. DIRECT: the tile's input is read
- * where it lies (no padding, rows of at least T pixels: the last tile of a row overlaps its neighbour and stores what is
- * new). Otherwise the columns that the taps of a row need are first copied, zeros outside the image, to a private row.
+ * Tile: T pixels of an output row by KV vectors of B filters, accumulators in registers. EDGE >= 0: the input is read where it
+ * lies; rows have at least T pixels, and the last tile of one overlaps its neighbour and stores what is new; a tap misses at
+ * most EDGE pixels of a tile on either side of the image, and leaves those out. EDGE -1: the columns that the taps of a row
+ * need are first copied, zeros outside the image, to a private row, which costs a sixth more.
  * Index map: group = (block of filters * N + n) * chunks + chunk; a work-item computes the tiles chunk * per_item ... of the
  * output's rows, for one block of filters.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector registers);
- * TILES tiles whose sums are kept; SW stride along a row; DIRECT 0 or 1; ROW columns of the private row; EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; ROW columns of the private row; EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -40,8 +41,8 @@
 #ifndef SW
 #define SW 1
 #endif
-#ifndef DIRECT
-#define DIRECT 0
+#ifndef EDGE
+#define EDGE -1
 #endif
 #ifndef TILES
 #define TILES 8
@@ -49,27 +50,50 @@
 #ifndef ROW
 #define ROW 128
 #endif
-#if DIRECT
+#if EDGE >= 0
 #define FIRST(ow) min(ow, a->out[1] - T) /* the last tile of a row starts earlier */
 #else
 #define FIRST(ow) (ow)
 #endif
 
+/* One tap on a block of channels, for the tile's pixels from `left` up to `right` before its end. */
+#define TAP(left, right)                                              \
+    _Pragma("unroll 1") for (int c = 0; c < V; c++, wp += KV * V)     \
+    {                                                                 \
+        FV f[KV];                                                     \
+        _Pragma("unroll") for (int v = 0; v < KV; v++) f[v] = LOADV(wp, v * V); \
+        _Pragma("unroll") for (int t = left; t < T - (right); t++)    \
+        {                                                             \
+            const FV value = row[t * SW * V + c];                     \
+            _Pragma("unroll") for (int v = 0; v < KV; v++) acc[t][v] = fma(value, f[v], acc[t][v]); \
+        }                                                             \
+    }
+
+/* Steps of `step` columns from `from` to 0, at least 0. */
+#define STEPS(from, step) (max(from, 0) + (step) - 1) / (step)
+
+/* Where a tile's results go: its first filter and row, its first column and the first that is new, the map of the item. */
+struct FN(target) {
+    const global float *bias, *add;
+    global float *y;
+    int k, oh, first, ow;
+};
+
 /* Adds to the sums of one tile (fresh: which are zero) what `c_blocks` blocks of input channels give, the first ones at x and
- * w. Prefetches `lines` lines from `next` on, with every row. */
-void FN(tile)(SRC x, SRC w, float *sums, bool fresh, int c_blocks, int oh, int first, SRC next, int lines,
-              const struct conv_blocked_args *a)
+ * w; the last time the results are stored instead. Prefetches `lines` lines from `next` on, with every row. */
+void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SRC next, int lines,
+              const struct FN(target) *to, const struct conv_blocked_args *a)
 {
     const long plane = (long)a->in[0] * a->in[1] * V;
-    const int col = first * SW - a->pad[1];
-#if !DIRECT
+    const int col = to->first * SW - a->pad[1];
+#if EDGE < 0
     const int cols = (T - 1) * SW + (a->ker[1] - 1) * a->dil[1] + 1;
     const int left = min(max(-col, 0), cols), right = max(left, min(cols, a->in[1] - col)); /* [left, right) exist */
     float copy[ROW * V] __attribute__((aligned(64)));
     for (int j = 0; j < left; j++)
-        STOREV((FV)0.0f, copy, j * V);
+        KEEPV((FV)0.0f, copy, j * V);
     for (int j = right; j < cols; j++)
-        STOREV((FV)0.0f, copy, j * V);
+        KEEPV((FV)0.0f, copy, j * V);
 #endif
     FV acc[T][KV];
 #pragma unroll
@@ -81,52 +105,66 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, int c_blocks, int oh, int f
         for (int r = 0; r < a->ker[0]; r++, w += a->ker[1] * (V * KV * V)) {
             for (int j = 0; j < lines; j++, next += 16)
                 PREFETCH(next);
-            const int ih = oh * a->stride - a->pad[0] + r * a->dil[0];
+            const int ih = to->oh * a->stride - a->pad[0] + r * a->dil[0];
             if (ih < 0 || ih >= a->in[0])
                 continue;
             SRC src = x + ((long)ih * a->in[1] + col) * V;
-#if DIRECT
-            SRC row = src;
-#else
-            for (int j = left; j < right; j++)
-                STOREV(LOADV(src, j * V), copy, j * V);
-            const float *row = copy;
-#endif
             SRC wp = w;
+#if EDGE < 0
+            for (int j = left; j < right; j++)
+                KEEPV(LOADV(src, j * V), copy, j * V);
+            const float *row = copy;
             for (int s = 0; s < a->ker[1]; s++, row += a->dil[1] * V)
-#pragma unroll 1
-                for (int c = 0; c < V; c++, wp += KV * V) {
-                    FV f[KV];
-#pragma unroll
-                    for (int v = 0; v < KV; v++)
-                        f[v] = LOADV(wp, v * V);
-#pragma unroll
-                    for (int t = 0; t < T; t++) {
-                        const FV value = row[t * SW * V + c];
-#pragma unroll
-                        for (int v = 0; v < KV; v++)
-                            acc[t][v] = fma(value, f[v], acc[t][v]);
-                    }
+                TAP(0, 0)
+#elif EDGE == 0
+            SRC row = src;
+            for (int s = 0; s < a->ker[1]; s++, row += a->dil[1] * V)
+                TAP(0, 0)
+#else
+            SRC row = src;
+            for (int s = 0, at = col; s < a->ker[1]; s++, at += a->dil[1], row += a->dil[1] * V)
+                switch (STEPS(-at, SW) - STEPS(at + (T - 1) * SW - a->in[1] + 1, SW)) {
+                case 0:
+                    TAP(0, 0)
+                    break;
+                case 1:
+                    TAP(1, 0)
+                    break;
+                case -1:
+                    TAP(0, 1)
+                    break;
+#if EDGE == 2
+                case 2:
+                    TAP(2, 0)
+                    break;
+                case -2:
+                    TAP(0, 2)
+                    break;
+#endif
                 }
+#endif
         }
+    if (!last) {
 #pragma unroll
-    for (int t = 0; t < T; t++)
+        for (int t = 0; t < T; t++)
 #pragma unroll
-        for (int v = 0; v < KV; v++)
-            STOREV(acc[t][v], sums, (v * T + t) * V);
-}
-
-/* The epilogue of a tile, for its columns from ow on; kk is the first filter. */
-void FN(finish)(const float *sums, SRC bias, SRC add, DST y, int kk, int oh, int first, int ow,
-                const struct conv_blocked_args *a)
-{
-    const long plane = (long)a->out[0] * a->out[1] * V;
-    const int end = min(T, a->out[1] - first);
-    for (int v = 0, k = kk; v < KV && k < a->k; v++, k += V) {
-        const long i = k / V * plane + ((long)oh * a->out[1] + first) * V;
-        const FV b = FN(bias)(bias, k, a->k);
-        for (int t = ow - first; t < end; t++)
-            FN(store)(LOADV(sums, (v * T + t) * V), b, add, y, i + t * V, a->k - k, a->p0, a->p1);
+            for (int v = 0; v < KV; v++)
+                KEEPV(acc[t][v], sums, (v * T + t) * V);
+        return;
+    }
+    const long map = (long)a->out[0] * a->out[1] * V;
+    const int begin = to->ow - to->first, end = min(T, a->out[1] - to->first);
+    long at = to->k / V * map + ((long)to->oh * a->out[1] + to->first) * V;
+#pragma unroll
+    for (int v = 0; v < KV; v++, at += map) {
+        const int k = to->k + v * V;
+        if (k < a->k) {
+            const FV b = FN(bias)(to->bias, k, a->k);
+#pragma unroll
+            for (int t = 0; t < T; t++)
+                if (t >= begin && t < end)
+                    FN(store)(acc[t][v], b, to->add, to->y, at + t * V, a->k - k, a->p0, a->p1);
+        }
     }
 }
 
@@ -142,6 +180,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     SRC xn = x + n * a->src_n + g * a->c_blocks * plane;
     SRC wp = w + block * a->c_blocks * taps;
     const int end = min((chunk + 1) * a->per_item, per_row * a->out[0]);
+    struct FN(target) to = {bias, add + n * a->add_n, y + n * a->dst_n, kk, 0, 0, 0};
     float sums[TILES][T * KV * V] __attribute__((aligned(64)));
     for (int begin = chunk * a->per_item; begin < end; begin += TILES) {
         const int count = min(TILES, end - begin);
@@ -150,14 +189,12 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             const bool more = cb + step < a->c_blocks || (chunk == a->chunks - 1 && block < a->k_blocks * a->groups - 1);
             const int lines = more ? ((int)(step * taps / 16) + rows - 1) / rows : 0;
             for (int i = 0; i < count; i++) {
-                const int oh = (begin + i) / per_row, ow = (begin + i) % per_row * T;
-                FN(tile)(xn + cb * plane, wp + cb * taps, sums[i], cb == 0, step, oh, FIRST(ow),
-                         wp + (cb + step) * taps + (long)i * step * a->ker[0] * lines * 16, lines, a);
+                to.oh = (begin + i) / per_row;
+                to.ow = (begin + i) % per_row * T;
+                to.first = FIRST(to.ow);
+                FN(tile)(xn + cb * plane, wp + cb * taps, sums[i], cb == 0, cb + step == a->c_blocks, step,
+                         wp + (cb + step) * taps + (long)i * step * a->ker[0] * lines * 16, lines, &to, a);
             }
-        }
-        for (int i = 0; i < count; i++) {
-            const int oh = (begin + i) / per_row, ow = (begin + i) % per_row * T;
-            FN(finish)(sums[i], bias, add + n * a->add_n, y + n * a->dst_n, kk, oh, FIRST(ow), ow, a);
         }
     }
 }

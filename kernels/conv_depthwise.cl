@@ -77,7 +77,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
                 const long i = ((long)k * a->out[1] + oh + j) * a->out[2] + ow;
                 const int count = min(V, a->out[2] - ow);
                 float v[V];
-                STOREV(acc[j], v, 0);
+                KEEPV(acc[j], v, 0);
                 for (int t = 0; t < count; t++)
                     y[n * a->dst_n + i + t] = EPILOGUE(v[t], bias, k, add, n * a->add_n + i + t, a);
             }

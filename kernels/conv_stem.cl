@@ -39,8 +39,16 @@
 #define AREA 8192
 #endif
 
-/* The sums of one tile from its first column on in every row. */
-void FN(tile)(const float *area, int width, SRC w, float *sums, const struct conv_stem_args *a)
+/* Where the first `count` pixels of a tile go: filters k on, the element of the first one in every block. */
+struct FN(target) {
+    const global float *bias, *add;
+    global float *y;
+    int k, count;
+    long at;
+};
+
+/* One tile, from its first column on in every row. */
+void FN(tile)(const float *area, int width, SRC w, const struct FN(target) *to, const struct conv_stem_args *a)
 {
     FV acc[T][KV];
 #pragma unroll
@@ -66,10 +74,17 @@ void FN(tile)(const float *area, int width, SRC w, float *sums, const struct con
         }
     }
 #pragma unroll
-    for (int t = 0; t < T; t++)
+    for (int v = 0; v < KV; v++) {
+        const int k = to->k + v * V;
+        if (k < a->k) {
+            const long i = to->at + k / V * ((long)a->out[0] * a->out[1] * V);
+            const FV b = FN(bias)(to->bias, k, a->k);
 #pragma unroll
-        for (int v = 0; v < KV; v++)
-            STOREV(acc[t][v], sums, (v * T + t) * V);
+            for (int t = 0; t < T; t++)
+                if (t < to->count)
+                    FN(store)(acc[t][v], b, to->add, to->y, i + t * V, a->k - k, a->p0, a->p1);
+        }
+    }
 }
 
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_stem_args *a)
@@ -78,7 +93,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const ulong rest = group / a->segments;
     const int oh = (int)(rest % a->out[0]), n = (int)(rest / a->out[0]);
     const int tiles = min(a->per_item, (a->out[1] - ow + T - 1) / T);
-    const long plane = (long)a->in[0] * a->in[1], out_plane = (long)a->out[0] * a->out[1] * V;
+    const long plane = (long)a->in[0] * a->in[1];
     const int col = ow * SW - a->pad[1];
     const int width = ((tiles * T - 1) * SW + (a->ker[1] - 1) * a->dil[1] + V) / V * V;
     SRC xn = x + n * a->src_n;
@@ -89,20 +104,16 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         const int valid = ih >= 0 && ih < a->in[0] ? -1 : 0;
         const long row = i / a->ker[0] * plane + (long)(valid ? ih : 0) * a->in[1];
         for (int j = 0; j < width; j += V)
-            STOREV(FN(columns)(xn, row, col + j, 1, a->in[1], valid, a->c * plane), area, i * width + j);
+            KEEPV(FN(columns)(xn, row, col + j, 1, a->in[1], valid, a->c * plane), area, i * width + j);
     }
-    float sums[T * KV * V] __attribute__((aligned(64)));
+    struct FN(target) to = {bias, add + n * a->add_n, y + n * a->dst_n, 0, 0, 0};
     for (int kk = 0; kk < a->k; kk += KV * V, w += a->c * a->ker[0] * a->ker[1] * (KV * V))
         for (int tile = 0; tile < tiles; tile++) {
-            const int first = ow + tile * T, count = min(T, a->out[1] - first);
-            FN(tile)(area + tile * T * SW, width, w, sums, a);
-            for (int v = 0, k = kk; v < KV && k < a->k; v++, k += V) {
-                const long i = k / V * out_plane + ((long)oh * a->out[1] + first) * V;
-                const FV b = FN(bias)(bias, k, a->k);
-                for (int t = 0; t < count; t++)
-                    FN(store)(LOADV(sums, (v * T + t) * V), b, add + n * a->add_n, y + n * a->dst_n, i + t * V, a->k - k,
-                              a->p0, a->p1);
-            }
+            const int first = ow + tile * T;
+            to.k = kk;
+            to.count = min(T, a->out[1] - first);
+            to.at = ((long)oh * a->out[1] + first) * V;
+            FN(tile)(area + tile * T * SW, width, w, &to, a);
         }
 }
 

@@ -97,7 +97,7 @@ void FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv
             FV value = 0.0f;
             if (there)
                 value = LOADV(row, c * V);
-            STOREV(value, patch, (r * A + c) * V);
+            KEEPV(value, patch, (r * A + c) * V);
         }
     }
     FV e[A][A];
@@ -176,7 +176,7 @@ void FN(product)(SRC v, SRC u, float *m, int c_blocks)
     for (int t = 0; t < T; t++)
 #pragma unroll
         for (int k = 0; k < KV; k++)
-            STOREV(acc[t][k], m, (k * T + t) * V);
+            KEEPV(acc[t][k], m, (k * T + t) * V);
 }
 
 /* The inverse transform of a tile: the A*A products lie `step` elements apart in m; out[M * M] pixels. */
@@ -201,7 +201,7 @@ void FN(inverse)(const float *m, int step, float *out)
 #undef OUT
 #pragma unroll
         for (int c = 0; c < M; c++)
-            STOREV(y[c], out, (r * M + c) * V);
+            KEEPV(y[c], out, (r * M + c) * V);
     }
 }
 

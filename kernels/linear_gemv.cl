@@ -40,7 +40,7 @@
 float FN(sum)(FV v)
 {
     float e[V];
-    STOREV(v, e, 0);
+    KEEPV(v, e, 0);
     float sum = 0.0f;
     for (int i = 0; i < V; i++)
         sum += e[i];

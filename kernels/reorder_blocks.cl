@@ -43,7 +43,7 @@ void FN(body)(ulong group, SRC x, DST y, const struct reorder_args *a)
     SRC from = x + n * a->x_n + packed;
     DST to = y + n * a->y_n + plain;
     for (int p = 0; p < pixels; p++)
-        STOREV(LOADV(from, p * B), tile[p], 0);
+        KEEPV(LOADV(from, p * B), tile[p], 0);
     for (int c = 0; c < channels; c++)
         for (int p = 0; p < pixels; p++)
             to[(long)c * a->pixels + p] = tile[p][c];

@@ -71,7 +71,7 @@ void FN(middle)(local float *mid, SRC x, SRC dw, SRC dw_bias, int oh, int ow, co
             FN(depthwise)(acc, x, dw, oh, ow + t0, &g);
 #pragma unroll
             for (int t = 0; t < DT; t++)
-                STOREV(VECTOR_ACT(MID_ACT)(acc[t] + shift, a->mid_p0, a->mid_p1), mid, t * V);
+                SHAREV(VECTOR_ACT(MID_ACT)(acc[t] + shift, a->mid_p0, a->mid_p1), mid, t * V);
         }
     }
 }

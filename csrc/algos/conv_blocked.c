@@ -18,6 +18,18 @@ static struct conv_args blocked_args(const struct problem *p)
     return a;
 }
 
+/* The most pixels of a tile that lie outside the image for one tap, on the left or the right, when the tiles of a row are
+ * full; -1: more than the kernel leaves out, or a tap misses both sides. */
+static int edge_of(const struct conv_args *a, const struct conv_tile *tile)
+{
+    const int stride = a->stride[2], reach = (a->ker[2] - 1) * a->dil[2];
+    const int past = (a->out[2] - 1) * stride + reach - a->pad[2] - (a->in[2] - 1);
+    const int left = (a->pad[2] + stride - 1) / stride, right = past > 0 ? (past + stride - 1) / stride : 0;
+    const int most = left > right ? left : right;
+    return a->out[2] >= tile->t && tile->t > 2 * most && most <= 2 && (tile->t - 1) * stride < a->in[2] ? most
+                                                                                                        : -1;
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
@@ -69,14 +81,15 @@ static void emit(const struct problem *p, struct emit *e)
         .p0 = a.p0,
         .p1 = a.p1,
     };
-    const bool inside = a.pad[2] == 0 && (a.out[2] - 1) * a.stride[2] + (a.ker[2] - 1) * a.dil[2] < a.in[2];
+    const int edge = edge_of(&a, &tile);
     struct step *s = emit_step(e, "conv_blocked", "main", blocks * (size_t)args.chunks, 1);
     step_define(s, "V", p->block);
     step_define(s, "T", tile.t);
     step_define(s, "KV", tile.kv);
     step_define(s, "SW", a.stride[2]);
-    step_define(s, "DIRECT", inside && a.out[2] >= tile.t);
-    step_define(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
+    step_define(s, "EDGE", edge);
+    if (edge < 0)
+        step_define(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
     step_read(s, p->in[0].slot);
     step_read(s, packed);
     step_epilogue(s, p, &p->in[2]);
