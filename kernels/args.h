@@ -32,7 +32,7 @@ struct conv_blocked_args {
     i32 c_blocks, k_blocks;  /* of a group: blocks of input channels, blocks of KV * V filters */
     i32 in[2], out[2], ker[2];
     i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
-    i32 chunks, per_item;       /* work-items of an image, tiles of a work-item */
+    i32 chunks, per_item, span; /* work-items of an image, tiles of a work-item, chunks of a span */
     i32 c_step; /* blocks of input channels whose weights serve a work-item's tiles before the next ones */
     f32 p0, p1; /* of the epilogue's activation */
 };

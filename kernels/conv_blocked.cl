@@ -6,13 +6,14 @@
  * [groups][K/groups/(KV*B)][C/groups/B][R][S][B][KV*B], zeros for missing filters and channels. C/groups and K/groups are
  * multiples of B when there are groups; lanes of y past K are written as zeros.
  * Order: the weights of c_step channel blocks serve up to TILES tiles before the next ones are read, and those are prefetched
- * meanwhile: a network's weights come from memory.
+ * meanwhile, as what tiles with EDGE >= 0 read is: a network's weights come from memory, and so does a batch.
  * Tile: T pixels of an output row by KV vectors of B filters, accumulators in registers. EDGE >= 0: the input is read where it
  * lies; rows have at least T pixels, and the last tile of one overlaps its neighbour and stores what is new; a tap misses at
  * most EDGE pixels of a tile on either side of the image, and leaves those out. EDGE -1: the columns that the taps of a row
  * need are first copied, zeros outside the image, to a private row, which costs a sixth more.
- * Index map: group = (block of filters * N + n) * chunks + chunk; a work-item computes the tiles chunk * per_item ... of the
- * output's rows, for one block of filters.
+ * Index map: a work-item computes the tiles chunk * per_item ... of an image's rows, for one block of filters. The N * chunks
+ * chunks come in spans, whose input stays in a core's cache for all filters: group = first chunk of the span * blocks of
+ * filters + block * chunks of the span + chunk.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector registers);
  * TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; ROW columns of the private row; EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
@@ -50,6 +51,7 @@
 #ifndef ROW
 #define ROW 128
 #endif
+#define AHEAD 3 /* channel blocks from what a tile reads to what is prefetched, at the end of the next tile's */
 #if EDGE >= 0
 #define FIRST(ow) min(ow, a->out[1] - T) /* the last tile of a row starts earlier */
 #else
@@ -79,6 +81,21 @@ struct FN(target) {
     int k, oh, first, ow;
 };
 
+/* Brings near what the epilogue of a tile reads and overwrites. */
+void FN(approach)(const struct FN(target) *to, const struct conv_blocked_args *a)
+{
+    const long map = (long)a->out[0] * a->out[1] * V;
+    const int end = min(T, a->out[1] - to->first);
+    long at = to->k / V * map + ((long)to->oh * a->out[1] + to->first) * V;
+    for (int v = 0; v < KV && to->k + v * V < a->k; v++, at += map)
+        for (int t = 0; t < end; t++) {
+            PREFETCH(to->y + at + t * V);
+#if EPI_ADD
+            PREFETCH(to->add + at + t * V);
+#endif
+        }
+}
+
 /* Adds to the sums of one tile (fresh: which are zero) what `c_blocks` blocks of input channels give, the first ones at x and
  * w; the last time the results are stored instead. Prefetches `lines` lines from `next` on, with every row. */
 void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SRC next, int lines,
@@ -95,6 +112,8 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
     for (int j = right; j < cols; j++)
         KEEPV((FV)0.0f, copy, j * V);
 #endif
+    if (last)
+        FN(approach)(to, a);
     FV acc[T][KV];
 #pragma unroll
     for (int t = 0; t < T; t++)
@@ -110,6 +129,12 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
                 continue;
             SRC src = x + ((long)ih * a->in[1] + col) * V;
             SRC wp = w;
+#if EDGE >= 0
+            SRC later = src + (cb + AHEAD < c_blocks ? AHEAD * plane : (AHEAD - c_blocks) * plane + T * SW * V);
+#pragma unroll
+            for (int t = 0; t < T * SW; t++)
+                PREFETCH(later + t * V);
+#endif
 #if EDGE < 0
             for (int j = left; j < right; j++)
                 KEEPV(LOADV(src, j * V), copy, j * V);
@@ -170,9 +195,10 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
 
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_blocked_args *a)
 {
-    const int chunk = (int)(group % a->chunks);
-    const ulong rest = group / a->chunks;
-    const int n = (int)(rest % a->n), block = (int)(rest / a->n);
+    const int blocks = a->k_blocks * a->groups, all = a->n * a->chunks;
+    const int from = (int)(group / (ulong)(a->span * blocks)) * a->span, span = min(a->span, all - from);
+    const int index = (int)(group - (ulong)from * blocks), block = index / span;
+    const int part = from + index % span, n = part / a->chunks, chunk = part % a->chunks;
     const int g = block / a->k_blocks; /* of groups > 1, whose blocks are full */
     const int kk = g * a->kg + block % a->k_blocks * (KV * V);
     const int per_row = (a->out[1] + T - 1) / T;

@@ -5,6 +5,12 @@ enum {
     MAX_COLUMNS = 128, /* of the kernel's private row */
     STEP_BYTES =
         65536, /* weights that serve a work-item's tiles before the next ones: small beside a core's cache */
+    SPAN_BYTES = 512 * 1024, /* input that stays in a core's cache for all filters */
+};
+
+/* How the tiles are shared out: see the index map in kernels/conv_blocked.cl. */
+struct shares {
+    size_t chunks, per_item, span;
 };
 
 /* As conv_args_of, but a pointwise problem is one long row, so that small maps fill the tiles. */
@@ -42,6 +48,26 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
+/* Reading the input of a span once and all weights anew for every span, or the weights once and the input for every block of
+ * filters: what moves fewer bytes. */
+static struct shares shares_of(const struct problem *p, const struct conv_args *a,
+                               const struct conv_tile *tile)
+{
+    const size_t blocks = (size_t)conv_blocks(a, tile->kv * p->block), n = (size_t)a->n;
+    const size_t tiles = (size_t)a->out[1] * ceil_div((size_t)a->out[2], (size_t)tile->t);
+    const size_t input = sizeof(float) * (size_t)operand_item(&p->in[0]) / (size_t)a->groups;
+    const size_t weights = sizeof(float) * (size_t)shape_count(&p->in[1].shape);
+    struct shares s = {.per_item = ceil_div(tiles, ceil_div(conv_wanted_items(p), blocks * n))};
+    const size_t fits = SPAN_BYTES / ceil_div(input, tiles), spans = ceil_div(n * tiles, fits ? fits : 1);
+    const bool once = n * input <= 2 * SPAN_BYTES || !fits ||
+                      weights + blocks * n * input <= spans * weights + n * input;
+    if (!once && s.per_item > fits)
+        s.per_item = fits;
+    s.chunks = ceil_div(tiles, s.per_item);
+    s.span = once ? n * s.chunks : fits / s.per_item;
+    return s;
+}
+
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = blocked_args(p);
@@ -54,9 +80,7 @@ static void emit(const struct problem *p, struct emit *e)
     const struct conv_args a = blocked_args(p);
     const struct conv_tile tile = conv_best_tile(p, &a, MAX_COLUMNS);
     const int packed = emit_conv_packed(e, p, &a, conv_tile_packing(p, &tile, p->block));
-    const size_t blocks = (size_t)conv_blocks(&a, tile.kv * p->block) * (size_t)a.n;
-    const size_t tiles = (size_t)a.out[1] * ceil_div((size_t)a.out[2], (size_t)tile.t);
-    const size_t per_item = ceil_div(tiles, ceil_div(conv_wanted_items(p), blocks));
+    const struct shares shares = shares_of(p, &a, &tile);
     const size_t c_bytes =
         sizeof(float) * (size_t)(p->block * tile.kv * p->block) * (size_t)(a.ker[1] * a.ker[2]);
     const struct conv_blocked_args args = {
@@ -75,14 +99,16 @@ static void emit(const struct problem *p, struct emit *e)
         .stride = a.stride[1],
         .pad = {a.pad[1], a.pad[2]},
         .dil = {a.dil[1], a.dil[2]},
-        .chunks = (i32)ceil_div(tiles, per_item),
-        .per_item = (i32)per_item,
+        .chunks = (i32)shares.chunks,
+        .per_item = (i32)shares.per_item,
+        .span = (i32)shares.span,
         .c_step = (i32)(c_bytes < STEP_BYTES ? STEP_BYTES / c_bytes : 1),
         .p0 = a.p0,
         .p1 = a.p1,
     };
     const int edge = edge_of(&a, &tile);
-    struct step *s = emit_step(e, "conv_blocked", "main", blocks * (size_t)args.chunks, 1);
+    const size_t work_items = (size_t)args.n * shares.chunks * (size_t)args.k_blocks * (size_t)args.groups;
+    struct step *s = emit_step(e, "conv_blocked", "main", work_items, 1);
     step_define(s, "V", p->block);
     step_define(s, "T", tile.t);
     step_define(s, "KV", tile.kv);
