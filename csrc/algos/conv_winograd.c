@@ -13,6 +13,7 @@ enum {
     NEAR_FILTERS =
         1024 * 1024, /* filters of a group that a core's cache holds: nothing is gained by prefetching them */
     AHEAD = 1024,    /* floats */
+    STEP_COST = 1000000, /* multiply-adds of a core in the time that one more step takes */
 };
 
 /* How a problem is cut for F(m x m, 3 x 3). */
@@ -60,7 +61,8 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, int
     c.part_bytes = sizeof(float) * (size_t)c.points * c.c_blocks * (size_t)c.t * block;
     c.filter_bytes = sizeof(float) * (size_t)c.points * (size_t)a->groups * c.k_blocks * c.c_blocks * block *
                      ((size_t)c.kv * block);
-    if (c.part_bytes <= FUSED_PART && c.parts >= 3 * units) {
+    const bool even = ceil_div(c.parts, units) * units * 3 <= c.parts * 4; /* cores wait a quarter at most */
+    if (c.part_bytes <= FUSED_PART && (c.parts >= 3 * units || (even && c.filter_bytes <= NEAR_FILTERS))) {
         const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
         c.ranges = ceil_div(c.tile_blocks, ceil_div(c.tile_blocks, wanted));
     } else {
@@ -79,7 +81,9 @@ static double cost_of(const struct problem *p, const struct conv_args *a, int m)
     const struct cut c = cut_of(p, a, m);
     const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
     const double products = tiles * filters / sizeof(float) / 0.78, memory = 7.0 * filters;
-    return (products > memory ? products : memory) + tiles * (31.0 * a->c + 25.0 * a->k) * m * m;
+    const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
+    return (products > memory ? products : memory) + tiles * (31.0 * a->c + 25.0 * a->k) * m * m +
+           (steps - 1.0) * STEP_COST * p->device->compute_units;
 }
 
 static double direct_cost_of(const struct conv_args *a)

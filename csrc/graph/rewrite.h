@@ -19,6 +19,8 @@ struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 bool rewrite_is_constant(const struct rewriter *r, int value);
 /* A layer whose algorithm the user forces keeps its own node, unless the algorithm belongs to the merged op. */
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *merged_op);
+/* A 2-D convolution of 1x1 filters, stride 1, no padding, one group. */
+bool rewrite_is_pointwise(const struct rewriter *r, const struct node *n);
 enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 void rewrite_count_uses(struct rewriter *r);
@@ -28,6 +30,8 @@ void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
 enum clcnn_status rewrite_drop_identities(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);
+enum clcnn_status rewrite_pool_before_pointwise(struct rewriter *r);
+enum clcnn_status rewrite_norm_to_depthwise(struct rewriter *r);
 enum clcnn_status rewrite_merge_separable(struct rewriter *r);
 enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r);
 

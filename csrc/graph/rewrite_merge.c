@@ -51,7 +51,7 @@ static bool is_depthwise(const struct rewriter *r, const struct node *n)
     return x->rank == 4 && a->groups > 1 && a->groups == x->dim[1] && w->dim[0] == x->dim[1];
 }
 
-static bool is_pointwise(const struct rewriter *r, const struct node *n)
+bool rewrite_is_pointwise(const struct rewriter *r, const struct node *n)
 {
     if (!rewrite_is(n, "conv"))
         return false;
@@ -82,7 +82,7 @@ enum clcnn_status rewrite_merge_separable(struct rewriter *r)
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
         struct node *pw = &r->g->nodes[i];
-        if (pw->dead || !is_pointwise(r, pw))
+        if (pw->dead || !rewrite_is_pointwise(r, pw))
             continue;
         struct node *dw = rewrite_sole_producer(r, pw->in[0]);
         if (!is_depthwise(r, dw) || rewrite_is_forced(r, dw, "separable") ||
@@ -112,6 +112,44 @@ static bool pools_tiles(const struct rewriter *r, const struct node *n)
             return false;
     }
     return true;
+}
+
+/* Exchanges what two nodes compute; each keeps its place and its outputs. */
+static void exchange(struct node *a, struct node *b)
+{
+    const struct node was = *a;
+    int *const a_out = a->out, *const b_out = b->out;
+    *a = *b;
+    *b = was;
+    a->out = a_out;
+    b->out = b_out;
+}
+
+/* A mean of windows and a 1x1 convolution without an activation are both linear and act on other dimensions, so the mean may
+ * come first: the convolution then has fewer pixels (the transitions of DenseNet: a quarter). */
+enum clcnn_status rewrite_pool_before_pointwise(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_graph *g = r->g;
+    for (int i = 0; i < g->n_nodes; i++) {
+        struct node *pool = &g->nodes[i];
+        if (pool->dead || !rewrite_is(pool, "avg_pool") || !pools_tiles(r, pool) || pool->epi.add >= 0)
+            continue;
+        struct node *conv = rewrite_sole_producer(r, pool->in[0]);
+        if (!conv || !rewrite_is_pointwise(r, conv) || conv->epi.add >= 0 || conv->epi.act != ACT_none ||
+            rewrite_is_forced(r, conv, "conv_pool") || rewrite_is_forced(r, pool, "conv_pool"))
+            continue;
+        TRY(rewrite_note(r, "pool %s before 1x1 conv %s", pool->name, conv->name));
+        const int x = conv->in[0], between = conv->out[0];
+        exchange(conv, pool); /* conv is the pooling now, and the earlier one */
+        conv->in[0] = x;
+        pool->in[0] = between;
+        const int32_t channels = g->values[x].shape.dim[1];
+        g->values[between].shape = g->values[pool->out[0]].shape;
+        g->values[between].shape.dim[1] = channels;
+    }
+done:
+    return st;
 }
 
 /* The pooling comes after the convolution's epilogue, so the node carries both. */
