@@ -450,6 +450,10 @@ static inline size_t ceil_div(size_t a, size_t b)
 {
     return (a + b - 1) / b;
 }
+static inline size_t round_up(size_t a, size_t step)
+{
+    return ceil_div(a, step) * step;
+}
 #define GROUP_SIZE 256 /* work-items of a portable kernel's group */
 
 #endif

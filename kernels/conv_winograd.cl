@@ -6,16 +6,18 @@
  * K/groups are multiples of V when there are groups; lanes of y past K are written as zeros.
  *   pack   u [blocks of KV*V filters][A*A][C/groups up to whole blocks][KV*V] = G w G^T, zeros for missing filters and
  *          channels. Group = (block * channels + c) of one channel of a block of filters.
- *   in     v [blocks of T tiles][groups][A*A][C/groups/V][T][V] = B^T x B. Group = (block of tiles * groups + group) *
+ *   in     v [blocks of T tiles][groups][A*A][C/groups/V][T][V] = B^T x B, V floats between the A*A. Group = (block of tiles * groups + group) *
  *          pieces + piece of c_step channel blocks.
  *   main   the products and the inverse transform. Group = (block of filters * blocks of tiles + block of tiles); a
  *          register tile holds T tiles by KV vectors of filters of one of the A*A products.
  *   fused  both: group = (group * ranges + range of t_step tiles). The v of T tiles lies in a part of the work-item's own
  *          and stays in the cache for all filters of the group.
+ *   fresh  as main, for up to TILE_BLOCKS blocks of tiles and with filters as conv_pack.cl packs them ([C/groups][9][KV*V] a
+ *          block), transformed here: a fourth of the bytes, which counts when there are few tiles. Group = block of filters.
  * Tiles are numbered over the batch, rows and columns; `in` and `main` treat `tiles` of them from first_tile on.
  * Work-group: WG = 1. Local memory: none.
  * Defines: M 4 or 2; V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile
- * (T * KV + KV + 1 vector registers); AHEAD floats between what is read of u and what is prefetched, 0: nothing is;
+ * (T * KV + KV + 1 vector registers); AHEAD floats between what is read of u and what is prefetched, 0: nothing is; TILE_BLOCKS of fresh;
  * EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #ifndef WG
 #define WG 1
@@ -46,6 +48,30 @@
 #ifndef AHEAD
 #define AHEAD 0
 #endif
+#ifndef TILE_BLOCKS
+#define TILE_BLOCKS 1
+#endif
+#define CB (8 / KV) /* blocks of channels whose transformed filters stay in a core's cache */
+#define PITCH (CB * V * KV * V + V) /* floats; no power of two, which would put all A*A in one set of the cache */
+
+/* V filters of a channel, tap i at taps[i * step]; out(r, s) is a macro that takes u[r][s]. */
+#define FILTERS(tap, put)                                \
+    do {                                                 \
+        FV half_way[A][3];                               \
+        _Pragma("unroll") for (int s = 0; s < 3; s++)    \
+        {                                                \
+            G_(HALF_OUT, tap);                           \
+        }                                                \
+        _Pragma("unroll") for (int r = 0; r < A; r++)    \
+        {                                                \
+            FV out[A];                                   \
+            G_(FILTER_OUT, HALF_IN);                     \
+            _Pragma("unroll") for (int s = 0; s < A; s++) put(out[s], r * A + s); \
+        }                                                \
+    } while (0)
+#define HALF_OUT(i) half_way[i][s]
+#define HALF_IN(i) half_way[r][i]
+#define FILTER_OUT(i) out[i]
 
 void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_winograd_args *a)
 {
@@ -59,28 +85,24 @@ void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_winograd_args *a
             for (int i = 0; i < 9; i++)
                 taps[i][j] = there ? w[(g * a->kg + k) * a->w_k + c * 9 + i] : 0.0f;
         }
-        FV half_way[A][3];
-#pragma unroll
-        for (int s = 0; s < 3; s++) {
-#define IN(i) LOADV(taps[(i) * 3 + s], 0)
-#define OUT(i) half_way[i][s]
-            G_(OUT, IN);
-#undef IN
-#undef OUT
-        }
-#pragma unroll
-        for (int r = 0; r < A; r++) {
-            FV out[A];
-#define IN(i) half_way[r][i]
-#define OUT(i) out[i]
-            G_(OUT, IN);
-#undef IN
-#undef OUT
-#pragma unroll
-            for (int s = 0; s < A; s++)
-                STOREV(out[s], u, (((long)block * (A * A) + r * A + s) * channels + c) * (KV * V) + v * V);
-        }
+#define TAP(i) LOADV(taps[(i) * 3 + s], 0)
+#define PUT(value, i) STOREV(value, u, (((long)block * (A * A) + (i)) * channels + c) * (KV * V) + v * V)
+        FILTERS(TAP, PUT);
+#undef TAP
+#undef PUT
     }
+}
+
+/* Elements of one of the A*A matrices of v: no power of two either. */
+long FN(v_step)(const struct conv_winograd_args *a)
+{
+    return (long)a->c_blocks * (T * V) + V;
+}
+
+/* Elements of v for a block of tiles and a group. */
+long FN(part)(const struct conv_winograd_args *a)
+{
+    return A * A * FN(v_step)(a);
 }
 
 /* x: the channel block; v: the tile's vector of the first of the A*A matrices, which lie `step` elements apart. */
@@ -123,11 +145,6 @@ void FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv
     }
 }
 
-/* Elements of v for a block of tiles and a group. */
-long FN(part)(const struct conv_winograd_args *a)
-{
-    return (long)a->c_blocks * (A * A * T * V);
-}
 
 /* The channel blocks [begin, end) of group g, of the tiles from `first` on, to their part of v. */
 void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, const struct conv_winograd_args *a)
@@ -139,44 +156,51 @@ void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, const st
             const int tile = a->first_tile + min(first + t, a->tiles - 1);
             const int n = tile / per_image, ty = tile % per_image / a->tiles_wide, tx = tile % a->tiles_wide;
             FN(transform)(x + n * a->src_n + (g * a->c_blocks + cb) * plane, v + (cb * T + t) * V,
-                          (long)a->c_blocks * (T * V), ty * M - a->pad[0], tx * M - a->pad[1], a);
+                          FN(v_step)(a), ty * M - a->pad[0], tx * M - a->pad[1], a);
         }
 }
 
-/* m[T][KV] = sum over the channels of v[c][T] * u[c][KV]: one of the A*A products. */
+/* m[T][KV] += sum over the channels of v[c][T] * u[c][KV], one of the A*A products; fresh: m is zero. */
+#define PRODUCT(v, u, m, fresh, c_blocks)                                                                 \
+    do {                                                                                                  \
+        FV acc[T][KV];                                                                                    \
+        _Pragma("unroll") for (int t = 0; t < T; t++)                                                     \
+            _Pragma("unroll") for (int k = 0; k < KV; k++)                                                \
+                acc[t][k] = (fresh) ? (FV)0.0f : LOADV(m, (k * T + t) * V);                               \
+        for (int cb = 0; cb < (c_blocks); cb++, v += T * V)                                               \
+            _Pragma("unroll 1") for (int c = 0; c < V; c++, u += KV * V)                                  \
+            {                                                                                             \
+                NEXT_FILTERS(u);                                                                          \
+                FV f[KV];                                                                                 \
+                _Pragma("unroll") for (int k = 0; k < KV; k++) f[k] = LOADV(u, k * V);                    \
+                _Pragma("unroll") for (int t = 0; t < T; t++)                                             \
+                {                                                                                         \
+                    const FV value = v[t * V + c];                                                        \
+                    _Pragma("unroll") for (int k = 0; k < KV; k++) acc[t][k] = fma(value, f[k], acc[t][k]); \
+                }                                                                                         \
+            }                                                                                             \
+        _Pragma("unroll") for (int t = 0; t < T; t++)                                                     \
+            _Pragma("unroll") for (int k = 0; k < KV; k++) KEEPV(acc[t][k], m, (k * T + t) * V);          \
+    } while (0)
+
+/* With filters that were transformed before. */
 void FN(product)(SRC v, SRC u, float *m, int c_blocks)
 {
-    FV acc[T][KV];
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-        for (int k = 0; k < KV; k++)
-            acc[t][k] = 0.0f;
-    for (int cb = 0; cb < c_blocks; cb++, v += T * V)
-#pragma unroll 1
-        for (int c = 0; c < V; c++, u += KV * V) {
 #if AHEAD
-#pragma unroll
-            for (int k = 0; k < KV; k++)
-                PREFETCH(u + AHEAD + k * V);
+#define NEXT_FILTERS(u) _Pragma("unroll") for (int k = 0; k < KV; k++) PREFETCH(u + AHEAD + k * V)
+#else
+#define NEXT_FILTERS(u)
 #endif
-            FV f[KV];
-#pragma unroll
-            for (int k = 0; k < KV; k++)
-                f[k] = LOADV(u, k * V);
-#pragma unroll
-            for (int t = 0; t < T; t++) {
-                const FV value = v[t * V + c];
-#pragma unroll
-                for (int k = 0; k < KV; k++)
-                    acc[t][k] = fma(value, f[k], acc[t][k]);
-            }
-        }
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-        for (int k = 0; k < KV; k++)
-            KEEPV(acc[t][k], m, (k * T + t) * V);
+    PRODUCT(v, u, m, true, c_blocks);
+#undef NEXT_FILTERS
+}
+
+/* With filters that this work-item has just transformed. */
+void FN(partial_product)(SRC v, const float *u, float *m, bool fresh, int c_blocks)
+{
+#define NEXT_FILTERS(u)
+    PRODUCT(v, u, m, fresh, c_blocks);
+#undef NEXT_FILTERS
 }
 
 /* The inverse transform of a tile: the A*A products lie `step` elements apart in m; out[M * M] pixels. */
@@ -205,17 +229,12 @@ void FN(inverse)(const float *m, int step, float *out)
     }
 }
 
-/* Block `block` of filters of the tiles from `first` on, from their part of v. */
-void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
+/* Pixels of block `block` of filters of the tiles from `first` on, from their products. */
+void FN(pixels)(const float *m, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
 {
     const int g = block / a->k_blocks, kk = g * a->kg + block % a->k_blocks * (KV * V);
     const int per_image = a->tiles_high * a->tiles_wide;
     const long plane = (long)a->out[0] * a->out[1] * V;
-    const long v_step = (long)a->c_blocks * (T * V), u_step = (long)a->c_blocks * V * (KV * V);
-    SRC ub = u + (long)block * (A * A) * u_step;
-    float m[A * A][KV * T * V] __attribute__((aligned(64)));
-    for (int i = 0; i < A * A; i++)
-        FN(product)(v + i * v_step, ub + i * u_step, m[i], a->c_blocks);
     for (int kv = 0, k = kk; kv < KV && k < a->k; kv++, k += V) {
         const FV b = FN(bias)(bias, k, a->k);
         for (int t = 0; t < T && first + t < a->tiles; t++) {
@@ -223,13 +242,45 @@ void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, c
             const int n = tile / per_image, oh = tile % per_image / a->tiles_wide * M, ow = tile % a->tiles_wide * M;
             const int high = min(M, a->out[0] - oh), wide = min(M, a->out[1] - ow);
             float out[M * M * V] __attribute__((aligned(64)));
-            FN(inverse)(m[0] + (kv * T + t) * V, KV * T * V, out);
+            FN(inverse)(m + (kv * T + t) * V, KV * T * V, out);
             for (int r = 0; r < high; r++)
                 for (int c = 0; c < wide; c++) {
                     const long i = k / V * plane + ((long)(oh + r) * a->out[1] + ow + c) * V;
                     FN(store)(LOADV(out, (r * M + c) * V), b, add + n * a->add_n, y + n * a->dst_n, i, a->k - k, a->p0,
                               a->p1);
                 }
+        }
+    }
+}
+
+/* Block `block` of filters of the tiles from `first` on, from their part of v. */
+void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
+{
+    const long v_step = FN(v_step)(a), u_step = (long)a->c_blocks * V * (KV * V);
+    SRC ub = u + (long)block * (A * A) * u_step;
+    float m[A * A][KV * T * V] __attribute__((aligned(64)));
+    for (int i = 0; i < A * A; i++)
+        FN(product)(v + i * v_step, ub + i * u_step, m[i], a->c_blocks);
+    FN(pixels)(m[0], bias, add, y, block, first, a);
+}
+
+/* Transforms the filters of a block for the channels of `blocks` channel blocks, zeros past the group's. */
+void FN(filters)(SRC w, float *u, int channels, int blocks)
+{
+    for (int c = 0; c < blocks * V; c++, w += 9 * KV * V, u += KV * V) {
+#pragma unroll
+        for (int v = 0; v < KV; v++) {
+#define TAP(i) LOADV(w, (((i) * 3 + s) * KV + v) * V)
+#define PUT(value, i) KEEPV(value, u, (i) * PITCH + v * V)
+            if (c < channels) {
+                FILTERS(TAP, PUT);
+            } else {
+#pragma unroll
+                for (int i = 0; i < A * A; i++)
+                    PUT((FV)0.0f, i);
+            }
+#undef TAP
+#undef PUT
         }
     }
 }
@@ -260,6 +311,31 @@ void FN(fused_body)(ulong group, SRC x, DST v, SRC u, SRC bias, SRC add, DST y, 
     }
 }
 
+void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
+{
+    const int block = (int)group, g = block / a->k_blocks, tile_blocks = (a->tiles + T - 1) / T;
+    const long v_step = FN(v_step)(a);
+    SRC wb = w + (long)block * a->cg * (9 * KV * V);
+    float u[A * A][PITCH] __attribute__((aligned(64)));
+    float m[TILE_BLOCKS][A * A][KV * T * V] __attribute__((aligned(64)));
+    for (int cb = 0; cb < a->c_blocks; cb += CB) {
+        const int blocks = min(CB, a->c_blocks - cb), lines = blocks * (V * 9 * KV * V / 16);
+        const int each = (lines + tile_blocks * A * A - 1) / (tile_blocks * A * A);
+        SRC next = wb + (long)(cb + CB) * (V * 9 * KV * V); /* of this block of filters, or the first ones of the next */
+        FN(filters)(wb + (long)cb * (V * 9 * KV * V), u[0], a->cg - cb * V, blocks);
+        for (int t = 0; t < tile_blocks; t++) {
+            SRC part = v + (t * a->groups + g) * FN(part)(a) + cb * (T * V);
+            for (int i = 0; i < A * A; i++) {
+                for (int j = 0; j < each; j++, next += 16)
+                    PREFETCH(next);
+                FN(partial_product)(part + i * v_step, u[i], m[t][i], cb == 0, blocks);
+            }
+        }
+    }
+    for (int t = 0; t < tile_blocks; t++)
+        FN(pixels)(m[t][0], bias, add, y, block, t * T, a);
+}
+
 KERNEL FN(pack)(SRC w, ulong w_off, DST u, ulong u_off, const struct conv_winograd_args a)
 {
     FN(pack_body)(GROUP, w + w_off, u + u_off, &a);
@@ -280,4 +356,10 @@ KERNEL FN(fused)(SRC x, ulong x_off, DST v, ulong v_off, SRC u, ulong u_off, SRC
                  ulong add_off, DST y, ulong y_off, const struct conv_winograd_args a)
 {
     FN(fused_body)(GROUP, x + x_off, v + v_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a);
+}
+
+KERNEL FN(fresh)(SRC v, ulong v_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
+                 ulong y_off, const struct conv_winograd_args a)
+{
+    FN(fresh_body)(GROUP, v + v_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

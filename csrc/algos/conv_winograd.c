@@ -13,8 +13,13 @@ enum {
     NEAR_FILTERS =
         1024 * 1024, /* filters of a group that a core's cache holds: nothing is gained by prefetching them */
     AHEAD = 1024,    /* floats */
+    FRESH_BLOCKS = 4, /* blocks of tiles whose products stay in a core's cache */
     STEP_COST = 1000000, /* multiply-adds of a core in the time that one more step takes */
 };
+
+/* Both in multiply-adds at the peak: the transform of one of a filter's values, and a byte of filters from memory. */
+#define FILTER_TRANSFORM 4.0
+#define FILTERS_FROM_MEMORY 7.0
 
 /* How a problem is cut for F(m x m, 3 x 3). */
 struct cut {
@@ -26,15 +31,66 @@ struct cut {
     size_t part_bytes, filter_bytes;  /* of a block of tiles of a group; of all filters */
     size_t ranges;                    /* work-items a group when fused, else 0 */
     size_t slice;                     /* blocks of tiles a step when not fused */
+    bool fresh;                       /* the filters of a slice are transformed by the step that uses them */
 };
 
-/* Tiles in a register tile with two vectors of filters, and the measured time of a multiply-add over that of the first. */
-static const struct conv_tile wide_tiles[] = {{14, 2, 1.0}, {10, 2, 1.06}, {8, 2, 1.12}},
+/* Tiles and vectors of filters in a register tile, and the measured time of a multiply-add over that of the first. */
+static const struct conv_tile wide_tiles[] = {{14, 2, 1.0}, {10, 2, 1.06}, {8, 2, 1.12}, {4, 4, 1.15}},
                               narrow_tile = {6, 2, 1.0};
+
+static struct conv_tile best_tile(const struct problem *p, const struct conv_args *a, size_t tiles)
+{
+    const size_t filters = (size_t)(a->k / a->groups);
+    struct conv_tile best = narrow_tile;
+    double least = 0.0;
+    for (int i = 0; p->block == 16 && i < COUNT_OF(wide_tiles); i++) {
+        const struct conv_tile *w = &wide_tiles[i];
+        const size_t wide = (size_t)(w->kv * p->block);
+        const double work =
+            w->cost * (double)(round_up(tiles, (size_t)w->t) * round_up(filters, wide));
+        if (i == 0 || work < least) {
+            least = work;
+            best = *w;
+        }
+    }
+    return best;
+}
+
+static size_t units_of(const struct problem *p)
+{
+    return p->device->compute_units ? p->device->compute_units : 1;
+}
+
+/* Both transforms in one step, or the filters' with the products, or the input's in a step of its own for every slice of
+ * tiles. */
+static void choose_form(struct cut *c, const struct problem *p, const struct conv_args *a)
+{
+    const size_t units = units_of(p), blocks = c->k_blocks * (size_t)a->groups;
+    const bool even = ceil_div(c->parts, units) * units * 3 <= c->parts * 4; /* cores wait a quarter at most */
+    if (c->part_bytes <= FUSED_PART && (c->parts >= 3 * units || (even && c->filter_bytes <= NEAR_FILTERS))) {
+        const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
+        c->ranges = ceil_div(c->tile_blocks, ceil_div(c->tile_blocks, wanted));
+        return;
+    }
+    const size_t fresh_slices = ceil_div(c->tile_blocks, FRESH_BLOCKS);
+    const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
+    const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
+    const double from_memory = FILTERS_FROM_MEMORY * (double)c->filter_bytes;
+    const double transforms = (double)fresh_slices * FILTER_TRANSFORM * (double)c->filter_bytes / sizeof(float);
+    const double stored = products > from_memory ? products : from_memory;
+    c->fresh = (products + transforms) * uneven < stored;
+    if (c->fresh) {
+        c->slice = ceil_div(c->tile_blocks, fresh_slices);
+    } else {
+        const size_t bytes = c->filter_bytes > LARGE_FILTERS ? 2 * SLICE_BYTES : SLICE_BYTES;
+        const size_t slices = ceil_div(c->parts * c->part_bytes, bytes);
+        c->slice = ceil_div(c->tile_blocks, slices < c->tile_blocks ? slices : c->tile_blocks);
+    }
+}
 
 static struct cut cut_of(const struct problem *p, const struct conv_args *a, int m)
 {
-    const size_t units = p->device->compute_units ? p->device->compute_units : 1, block = (size_t)p->block;
+    const size_t block = (size_t)p->block;
     struct cut c = {
         .m = m,
         .points = (m + 2) * (m + 2),
@@ -43,33 +99,16 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, int
         .c_blocks = ceil_div((size_t)(a->c / a->groups), block),
     };
     c.tiles = (size_t)a->n * (size_t)c.high * (size_t)c.wide;
-    struct conv_tile tile = narrow_tile;
-    double least = 0.0;
-    for (int i = 0; p->block == 16 && i < COUNT_OF(wide_tiles); i++) {
-        const struct conv_tile *w = &wide_tiles[i];
-        const double work = w->cost * (double)(ceil_div(c.tiles, (size_t)w->t) * (size_t)w->t);
-        if (i == 0 || work < least) {
-            least = work;
-            tile = *w;
-        }
-    }
+    const struct conv_tile tile = best_tile(p, a, c.tiles);
     c.t = tile.t;
     c.kv = tile.kv;
     c.tile_blocks = ceil_div(c.tiles, (size_t)c.t);
     c.parts = c.tile_blocks * (size_t)a->groups;
     c.k_blocks = ceil_div((size_t)(a->k / a->groups), (size_t)c.kv * block);
-    c.part_bytes = sizeof(float) * (size_t)c.points * c.c_blocks * (size_t)c.t * block;
+    c.part_bytes = sizeof(float) * (size_t)c.points * (c.c_blocks * (size_t)c.t + 1) * block;
     c.filter_bytes = sizeof(float) * (size_t)c.points * (size_t)a->groups * c.k_blocks * c.c_blocks * block *
                      ((size_t)c.kv * block);
-    const bool even = ceil_div(c.parts, units) * units * 3 <= c.parts * 4; /* cores wait a quarter at most */
-    if (c.part_bytes <= FUSED_PART && (c.parts >= 3 * units || (even && c.filter_bytes <= NEAR_FILTERS))) {
-        const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
-        c.ranges = ceil_div(c.tile_blocks, ceil_div(c.tile_blocks, wanted));
-    } else {
-        const size_t bytes = c.filter_bytes > LARGE_FILTERS ? 2 * SLICE_BYTES : SLICE_BYTES;
-        const size_t slices = ceil_div(c.parts * c.part_bytes, bytes);
-        c.slice = ceil_div(c.tile_blocks, slices < c.tile_blocks ? slices : c.tile_blocks);
-    }
+    choose_form(&c, p, a);
     return c;
 }
 
@@ -80,10 +119,15 @@ static double cost_of(const struct problem *p, const struct conv_args *a, int m)
 {
     const struct cut c = cut_of(p, a, m);
     const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
-    const double products = tiles * filters / sizeof(float) / 0.78, memory = 7.0 * filters;
     const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
+    double products = tiles * filters / sizeof(float), memory = FILTERS_FROM_MEMORY * filters;
+    if (c.fresh) {
+        products += steps / 2.0 * FILTER_TRANSFORM * filters / sizeof(float);
+        memory *= 9.0 / c.points;
+    }
+    products /= 0.78;
     return (products > memory ? products : memory) + tiles * (31.0 * a->c + 25.0 * a->k) * m * m +
-           (steps - 1.0) * STEP_COST * p->device->compute_units;
+           (steps - 1.0) * STEP_COST * (double)units_of(p);
 }
 
 static double direct_cost_of(const struct conv_args *a)
@@ -111,11 +155,20 @@ static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
     return c->part_bytes * (size_t)a->groups * (c->ranges ? c->ranges : c->slice);
 }
 
+/* [groups][blocks of filters][C/groups][9][filters of a block] */
+static struct conv_packing fresh_packing(const struct problem *p, const struct cut *c)
+{
+    return (struct conv_packing){.block = c->kv * p->block, .c_block = 1};
+}
+
 static size_t workspace(const struct problem *p, int m)
 {
     const struct conv_args a = conv_args_of(p);
     const struct cut c = cut_of(p, &a, m);
-    return transformed_bytes(&c, &a) + (p->in[1].constant ? 0 : c.filter_bytes);
+    const size_t filters = c.fresh               ? conv_packing_workspace(p, &a, fresh_packing(p, &c))
+                           : p->in[1].constant ? 0
+                                               : c.filter_bytes;
+    return transformed_bytes(&c, &a) + filters;
 }
 
 static void define_tile(struct step *s, const struct problem *p, const struct cut *c)
@@ -151,9 +204,11 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
                                   const struct conv_winograd_args *args, size_t groups, int transformed,
                                   int filters)
 {
-    struct step *s = emit_step(e, "conv_winograd", c->ranges ? "fused" : "main", groups, 1);
+    const char *entry = c->ranges ? "fused" : c->fresh ? "fresh" : "main";
+    struct step *s = emit_step(e, "conv_winograd", entry, groups, 1);
     define_tile(s, p, c);
-    step_define(s, "AHEAD", c->filter_bytes / (size_t)args->groups > NEAR_FILTERS ? AHEAD : 0);
+    step_define(s, "AHEAD", c->filter_bytes / (size_t)args->groups > NEAR_FILTERS && !c->fresh ? AHEAD : 0);
+    step_define(s, "TILE_BLOCKS", c->fresh ? FRESH_BLOCKS : 1);
     if (c->ranges) {
         step_read(s, p->in[0].slot);
         step_update(s, transformed);
@@ -186,7 +241,8 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     step_cost(s, 0.0,
               share * 4.0 * (double)shape_count(&p->in[0].shape) +
                   (double)(blocks * (size_t)args->groups * c->part_bytes));
-    s = emit_products(e, p, c, args, blocks * (size_t)args->groups * c->k_blocks, transformed, filters);
+    const size_t filter_blocks = (size_t)args->groups * c->k_blocks;
+    s = emit_products(e, p, c, args, c->fresh ? filter_blocks : blocks * filter_blocks, transformed, filters);
     conv_cost(s, p);
     step_cost(s, share * s->macs, share * s->bytes);
 }
@@ -217,7 +273,8 @@ static void emit(const struct problem *p, struct emit *e, int m)
         .p0 = a.p0,
         .p1 = a.p1,
     };
-    const int filters = emit_filters(e, p, &c, &args);
+    const int filters =
+        c.fresh ? emit_conv_packed(e, p, &a, fresh_packing(p, &c)) : emit_filters(e, p, &c, &args);
     const int transformed = emit_workspace(e, transformed_bytes(&c, &a));
     if (c.ranges)
         conv_cost(emit_products(e, p, &c, &args, c.ranges * (size_t)a.groups, transformed, filters), p);
