@@ -9,11 +9,12 @@
  * tiles of rows that share weights follow each other.
  * Work-group: WG. Local memory: TO * TB * WG floats when LK > 1.
  * Defines: WG (a multiple of LK), LK a power of two (default WG), V 4, 8 or 16 elements at a time, TO, TB
- * (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * (any), AHEAD elements of w between what is read and what is prefetched, 0: nothing is, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
 #include "vec.clh"
+#include "prefetch.clh"
 #ifndef FN
 #define FN(x) linear_gemv_##x
 #endif
@@ -34,6 +35,9 @@
 #if V != 4
 #error "V must be 4 when work-items share a sum"
 #endif
+#endif
+#ifndef AHEAD
+#define AHEAD 0
 #endif
 #define SCRATCH (LK == 1 ? 1 : TO * TB * WG / 4)
 
@@ -83,6 +87,9 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
 #pragma unroll
         for (int o = 0; o < TO; o++) {
             const FV wv = LOADK(wr[o], k);
+#if AHEAD
+            PREFETCH(wr[o] + k + AHEAD);
+#endif
 #pragma unroll
             for (int t = 0; t < TB; t++)
                 acc[o][t] = fma(wv, xv[t], acc[o][t]);

@@ -2,6 +2,7 @@
 #include "algos/gemm_common.h"
 
 #define OUTPUTS 4 /* of a work-item on CPU devices, of a group elsewhere */
+#define AHEAD 512 /* elements of each row: hardware stops prefetching at the end of a page */
 
 static bool applicable(const struct problem *p, struct why *why)
 {
@@ -23,6 +24,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "V", !cpu ? 4 : p->device->float_width >= 16 ? 16 : 8);
     step_define(s, "TO", OUTPUTS);
     step_define(s, "TB", rows);
+    step_define(s, "AHEAD", cpu ? AHEAD : 0);
     step_read(s, p->in[0].slot);
     step_read(s, p->in[1].slot);
     step_epilogue(s, p, g.c);
