@@ -66,16 +66,17 @@ static size_t units_of(const struct problem *p)
 static void choose_form(struct cut *c, const struct problem *p, const struct conv_args *a)
 {
     const size_t units = units_of(p), blocks = c->k_blocks * (size_t)a->groups;
+    const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
+    const double from_memory = FILTERS_FROM_MEMORY * (double)c->filter_bytes;
     const bool even = ceil_div(c->parts, units) * units * 3 <= c->parts * 4; /* cores wait a quarter at most */
-    if (c->part_bytes <= FUSED_PART && (c->parts >= 3 * units || (even && c->filter_bytes <= NEAR_FILTERS))) {
+    const bool near = c->filter_bytes <= NEAR_FILTERS;
+    if (c->part_bytes <= FUSED_PART && ((c->parts >= 3 * units && products >= from_memory) || (even && near))) {
         const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
         c->ranges = ceil_div(c->tile_blocks, ceil_div(c->tile_blocks, wanted));
         return;
     }
     const size_t fresh_slices = ceil_div(c->tile_blocks, FRESH_BLOCKS);
-    const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
     const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
-    const double from_memory = FILTERS_FROM_MEMORY * (double)c->filter_bytes;
     const double transforms = (double)fresh_slices * FILTER_TRANSFORM * (double)c->filter_bytes / sizeof(float);
     const double stored = products > from_memory ? products : from_memory;
     c->fresh = (products + transforms) * uneven < stored;
