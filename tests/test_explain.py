@@ -23,6 +23,7 @@ MORE = (
     "conv n1 c65 h4 w4 k65 r3 s3 p1 g65",
     "matmul [65,2,3,4] [2,4,5]",
     "separable n1 c2049 h1 w1 k2 r1 s1",
+    "separable n1 c512 h1 w1 k513 r1 s1",
 )
 # As MORE, for devices that are GPUs and a machine without CLBlast.
 ON_GPUS = (
@@ -55,9 +56,11 @@ print(json.dumps(sorted(reasons)))
 def written_reasons() -> dict[str, str]:
     """Text of every REQUIRE and PREFER, and of select.c's own rules, with the file that says so."""
     found = {}
-    rule = re.compile(r'\b(?:REQUIRE|PREFER)\([^;]*?"((?:[^"\\]|\\.)*)"\s*\);', re.DOTALL)
-    for path in sorted((ROOT / "csrc" / "algos").glob("*.c")):
-        found |= {text: path.name for text in rule.findall(path.read_text())}
+    algos = ROOT / "csrc" / "algos"
+    rule = re.compile(r'\b(?:REQUIRE|PREFER)\([^;]*?(?:"((?:[^"\\]|\\.)*)"|\b([A-Z_]+))\s*\);', re.DOTALL)
+    shared = dict(re.findall(r'^#define ([A-Z_]+) "(.*)"$', (algos / "blocked.h").read_text(), re.MULTILINE))
+    for path in sorted(algos.glob("*.c")):
+        found |= {text or shared[name]: path.name for text, name in rule.findall(path.read_text())}
     select = (ROOT / "csrc" / "plan" / "select.c").read_text()
     texts = re.findall(r'^static const char [A-Z_]+\[\] = "((?:[^"\\]|\\.)*)";', select, re.MULTILINE)
     found |= {text.replace('\\"', '"'): "select.c" for text in texts}
@@ -108,8 +111,9 @@ def seen(device) -> Seen:
     with _core.Plan(device, _graph_with_computed_weights()) as plan:
         seen.take(plan)
     big = parse_case("conv n1 c16 h9 w9 k16 r3 s3 p1")
-    with compile_case(device, big, big.data(), workspace_limit=0) as plan:
-        seen.take(plan)
+    for options in ({"workspace_limit": 0}, {"precision": "strict"}):
+        with compile_case(device, big, big.data(), **options) as plan:
+            seen.take(plan)
     return seen
 
 
@@ -198,5 +202,5 @@ def test_a_separable_layer_takes_overrides_of_its_own_algorithms(device):
     case = parse_case("separable n1 c8 h9 w9 k12 r3 s3 p1 m:relu")
     for algo in _core.ops()["separable"]["algos"]:
         with compile_case(device, case, case.data(), algo) as plan:
-            assert plan.layers()[0]["layer"] == "dw_y+y0"
-            assert plan.layers()[0]["algo"] == algo
+            row = main_layer(plan)
+            assert (row["layer"], row["algo"]) == ("dw_y+y0", algo)
