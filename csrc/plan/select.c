@@ -58,11 +58,13 @@ static void judge(struct candidate *c, const struct problem *p)
     const bool loose = a->error == ERROR_HIGHEST && p->precision == CLCNN_PRECISION_STRICT;
     const char *refused = c->workspace > p->workspace_limit ? TOO_MUCH_WORKSPACE
                           : loose                           ? OUTSIDE_PRECISION
-                          : yes && !c->fits                 ? ANOTHER_FORM
                                                             : NULL;
     if (refused) {
         c->verdict = "rejected";
         c->reason = refused;
+    } else if (yes && !c->fits) {
+        c->verdict = "passed over";
+        c->reason = ANOTHER_FORM;
     }
 }
 
