@@ -13,8 +13,8 @@ HERE = Path(__file__).parent
 
 
 def build(folder: Path, kind: str = "GPU", width: int = 0) -> Path:
-    """The library, made in `folder`: `kind` is GPU or CPU, `width` the floats of a native vector (0: as it is).
-    Raises OSError or CalledProcessError where there is no compiler or nothing to link with."""
+    """The library, made in `folder`: `kind` is GPU or CPU, `width` the floats of a native vector (0: as it
+    is). Raises OSError or CalledProcessError where there is no compiler or nothing to link with."""
     library = folder / f"face_{kind}_{width}.so"
     compiler = os.environ.get("CC", "cc").split()
     faces = [f"-DFACE_TYPE={kind}", f"-DFACE_WIDTH={width}"]

@@ -13,7 +13,7 @@ import pytest
 import device_face
 from caselib import parse_case
 from clcnn import _core
-from runner import ON_BLOCKS, MAIN, build_graph, compile_case, has_blocks, main_layer, quick_cases
+from runner import MAIN, ON_BLOCKS, build_graph, compile_case, has_blocks, main_layer, quick_cases
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -408,8 +408,8 @@ def test_a_chain_needs_two_of_its_values(device):
 
 
 def test_joined_values_are_there_once(device):
-    """The dense block's arena holds its last concat, not every intermediate one; channels are whole blocks, so
-    that none of its values changes its layout."""
+    """The dense block's arena holds its last concat, not every intermediate one; its channels are whole
+    blocks, so that none of the values changes its layout."""
     net = Net()
     x = net.conv("stem", net.input("x", 1, 3, 32, 32), 16, 3)
     net.output(net.layer("neg", "end", _dense_block(net, x, 4, 16)))

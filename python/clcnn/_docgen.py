@@ -38,8 +38,8 @@ def codes(names: Iterable[str]) -> str:
 
 
 def devices_of(op: str, algo: str, doc: str) -> str:
-    """Where the rules choose an algorithm, as its text or its source says: any, CPU devices, GPUs; and what it
-    needs."""
+    """Where the rules choose an algorithm, as its text or its source says: any, CPU devices, GPUs; and what
+    it needs."""
     only = re.search(r" \(([^()]* devices)\)$", doc)
     if only:
         return only.group(1)
