@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import device_face
-from caselib import Case, parse_case
+from caselib import parse_case
 from clcnn import _core
-from runner import ON_BLOCKS, exact_on_integers, has_blocks, layers_of_graph, try_case
+from runner import ON_BLOCKS, compile_case, exact_on_integers, has_blocks, layers_of_graph, try_case
 
 Array = np.ndarray
 
@@ -256,8 +256,8 @@ REMAINDERS = tuple(
 
 @pytest.mark.parametrize(("op", "algo"), sorted(ON_BLOCKS), ids="-".join)
 def test_channels_that_fill_no_block(device, op, algo):
-    """Between guard bands and from memory full of NaN; to the last bit on whole numbers where the operator and
-    the error class allow it."""
+    """Between guard bands and from memory full of NaN; to the last bit on whole numbers where the operator
+    and the error class allow it."""
     tried = 0
     for case in REMAINDERS:
         if case.op == op:
@@ -272,16 +272,10 @@ def test_which_algorithms_are_exact(device):
     case = parse_case("conv n1 c17 h9 w9 k17 r3 s3 p1")
     loose = set()
     for _, algo in sorted(pair for pair in ON_BLOCKS if pair[0] == "conv" and "depthwise" not in pair[1]):
-        with _plan(device, case, algo) as plan:
+        with compile_case(device, case, case.data("integer"), algo) as plan:
             if not exact_on_integers(case, plan):
                 loose.add(algo)
     assert loose == {"winograd"}
-
-
-def _plan(device: _core.Device, case: Case, algo: str) -> _core.Plan:
-    from runner import compile_case
-
-    return compile_case(device, case, case.data("integer"), algo)
 
 
 # ---- other devices -----------------------------------------------------------------------------------------
