@@ -12,7 +12,8 @@ each one number or one a dimension (``u2x1``; padding also begins then ends, ``p
 ``b0`` without bias (default ``b1``), ``e:add+relu`` the operators that follow in the graph (see EPILOGUES),
 ``m:relu`` the one between the depthwise and the 1x1 convolution of ``separable``, and a label ``"net:layer"``
 in double quotes. ``conv_pool`` is written as ``conv``, with a pooling at the end of ``e:``; its graph is that
-of ``conv``, and the rewriter makes the one layer of it.
+of ``conv``, and the rewriter makes the one layer of it. ``reorder [2,5,7,9]`` is a map that goes into channel
+blocks and comes back.
 
 Every other operator is its input shapes and its attributes:
 
@@ -156,8 +157,11 @@ class Case:
     @property
     def graph(self) -> tuple[Node, ...]:
         """The nodes as a user writes them: `separable`, which only the rewriter makes, is a depthwise
-        convolution, the activation and a 1x1 convolution."""
+        convolution, the activation and a 1x1 convolution; `reorder`, which only layout makes, is on both
+        sides of a pooling of single elements on channel blocks."""
         first = self.nodes[0]
+        if first.op == "reorder":
+            return (Node("max_pool", first.inputs, {"kernel_size": (1,)}, first.output),)
         if first.op != "separable":
             return self.nodes
         x, dw, dw_bias, pw, pw_bias = first.inputs

@@ -12,6 +12,13 @@ from typing import Any
 import pytest
 
 import clcnn
+from runner import ON_BLOCKS, has_blocks
+
+
+def need_blocks(device: clcnn.Device, op: str, algo: str) -> None:
+    """Skips the test of an algorithm on channel blocks where the device has none."""
+    if (op, algo) in ON_BLOCKS and not has_blocks(device):
+        pytest.skip("the device has no channel blocks")
 
 
 def refused(call: Callable[[], Any], kind: type[clcnn.Error], builtin: type[Exception], *parts: str) -> None:

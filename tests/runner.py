@@ -17,9 +17,17 @@ import numpy as np
 
 from caselib import CASES_DIR, Case, load_cases, parse_case
 from clcnn import _core
+from clcnn.ops import MADE_BY_LAYOUT
 
 MAIN = "y0"  # name of the layer that computes a case's first operator
 PRODUCTS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "linear", "matmul", "gemm"})
+# Algorithms that compute on channel blocks, which only CPU devices have.
+ON_BLOCKS = frozenset(
+    (op, algo)
+    for op, row in _core.ops().items()
+    for algo, doc in row["algos"].items()
+    if "channel blocks" in doc
+)
 NETS_MACS = 400_000  # to what the layers of real networks are shrunk in a quick run
 
 
@@ -56,8 +64,10 @@ def build_graph(case: Case, data: Sequence[np.ndarray]) -> _core.Graph:
 def compile_case(
     device: _core.Device, case: Case, data: Sequence[np.ndarray], algo: str | None = None, **options: Any
 ) -> _core.Plan:
-    """A plan of the case, its first operator forced to `algo` where one is given. `options` are those of
-    `_core.Plan`. Raises what compiling raises."""
+    """A plan of the case, its first operator forced to `algo` where one is given; the pooling of `reorder` is
+    always on channel blocks, with both of its algorithms around it. `options` are those of `_core.Plan`.
+    Raises what compiling raises."""
+    algo = "blocked" if case.op == "reorder" else algo
     overrides = {MAIN: algo} if algo else {}
     return _core.Plan(device, build_graph(case, data), overrides=overrides, **options)
 
@@ -89,6 +99,16 @@ def exact_on_integers(case: Case, plan: _core.Plan) -> bool:
     return case.integer_exact and all(row["error_class"] != "highest" for row in plan.layers())
 
 
+def has_blocks(device: _core.Device) -> bool:
+    """Whether the planner lays maps out in channel blocks for this device."""
+    return device.type == "cpu" and device.float_width >= 8
+
+
+def layers_of_graph(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of `plan.layers()` or `plan.steps()` without the reorders that the planner puts between layers."""
+    return [row for row in rows if row["op"] not in MADE_BY_LAYOUT]
+
+
 @dataclass
 class Outcome:
     """What trying one case with one algorithm gave: the rule that forbids it, or what went wrong, or
@@ -107,6 +127,8 @@ def _verify(device: _core.Device, case: Case, algo: str | None, kind: str, guard
     """One compilation and two runs, compared with the definition and with each other."""
     data = case.data(kind)
     with compile_case(device, case, data, algo, guard=guard) as plan:
+        if case.op == "reorder":
+            assert algo in {row["algo"] for row in plan.layers() if row["op"] == "reorder"}, "no such step"
         first, again = run_case(plan, case, data), run_case(plan, case, data)
         if guard:
             plan.check_guards()

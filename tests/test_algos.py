@@ -12,9 +12,10 @@ from functools import cache
 
 import pytest
 
-import gpu_face
+import device_face
 from caselib import Case, load_cases
 from clcnn import _core
+from helpers import need_blocks
 from runner import quick_cases, try_case
 
 PAIRS = [(op, algo) for op, row in _core.ops().items() for algo in row["algos"]]
@@ -39,12 +40,14 @@ def _report(cases: list[Case], device: _core.Device, algo: str) -> None:
 
 @pytest.mark.parametrize(("op", "algo"), PAIRS, ids=[f"{op}-{algo}" for op, algo in PAIRS])
 def test_algorithm(device, op, algo):
+    need_blocks(device, op, algo)
     _report(_by_operator()[op], device, algo)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algo", list(_core.ops()["conv"]["algos"]))
 def test_layers_of_networks_at_full_size(device, algo):
+    need_blocks(device, "conv", algo)
     _report(load_cases("nets_conv"), device, algo)
 
 
@@ -67,6 +70,6 @@ print(json.dumps([ran, failures]))
 @pytest.mark.slow
 def test_forms_for_gpus(tmp_path):
     """The variants that GPUs get, on whatever device there is: they are OpenCL C 1.2 like the others."""
-    ran, failures = json.loads(gpu_face.run(tmp_path, GPU_FORMS).splitlines()[-1])
+    ran, failures = json.loads(device_face.run(tmp_path, GPU_FORMS).splitlines()[-1])
     assert failures == []
     assert ran > 200

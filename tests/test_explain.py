@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import gpu_face
+import device_face
 from caselib import parse_case
 from clcnn import _core
-from runner import MAIN, build_graph, compile_case, main_layer, quick_cases
+from runner import MAIN, ON_BLOCKS, build_graph, compile_case, has_blocks, main_layer, quick_cases
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -23,6 +23,7 @@ MORE = (
     "conv n1 c65 h4 w4 k65 r3 s3 p1 g65",
     "matmul [65,2,3,4] [2,4,5]",
     "separable n1 c2049 h1 w1 k2 r1 s1",
+    "separable n1 c512 h1 w1 k513 r1 s1",
 )
 # As MORE, for devices that are GPUs and a machine without CLBlast.
 ON_GPUS = (
@@ -55,9 +56,11 @@ print(json.dumps(sorted(reasons)))
 def written_reasons() -> dict[str, str]:
     """Text of every REQUIRE and PREFER, and of select.c's own rules, with the file that says so."""
     found = {}
-    rule = re.compile(r'\b(?:REQUIRE|PREFER)\([^;]*?"((?:[^"\\]|\\.)*)"\s*\);', re.DOTALL)
-    for path in sorted((ROOT / "csrc" / "algos").glob("*.c")):
-        found |= {text: path.name for text in rule.findall(path.read_text())}
+    algos = ROOT / "csrc" / "algos"
+    rule = re.compile(r'\b(?:REQUIRE|PREFER)\([^;]*?(?:"((?:[^"\\]|\\.)*)"|\b([A-Z_]+))\s*\);', re.DOTALL)
+    shared = dict(re.findall(r'^#define ([A-Z_]+) "(.*)"$', (algos / "blocked.h").read_text(), re.MULTILINE))
+    for path in sorted(algos.glob("*.c")):
+        found |= {text or shared[name]: path.name for text, name in rule.findall(path.read_text())}
     select = (ROOT / "csrc" / "plan" / "select.c").read_text()
     texts = re.findall(r'^static const char [A-Z_]+\[\] = "((?:[^"\\]|\\.)*)";', select, re.MULTILINE)
     found |= {text.replace('\\"', '"'): "select.c" for text in texts}
@@ -108,8 +111,9 @@ def seen(device) -> Seen:
     with _core.Plan(device, _graph_with_computed_weights()) as plan:
         seen.take(plan)
     big = parse_case("conv n1 c16 h9 w9 k16 r3 s3 p1")
-    with compile_case(device, big, big.data(), workspace_limit=0) as plan:
-        seen.take(plan)
+    for options in ({"workspace_limit": 0}, {"precision": "strict"}):
+        with compile_case(device, big, big.data(), **options) as plan:
+            seen.take(plan)
     return seen
 
 
@@ -118,7 +122,7 @@ def test_every_kernel_is_chosen_by_some_case(seen):
 
 
 def test_every_reason_is_given_for_some_case(seen, tmp_path):
-    printed = gpu_face.run(tmp_path, CHILD, *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
+    printed = device_face.run(tmp_path, CHILD, *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
     given = seen.reasons | set(json.loads(printed.splitlines()[-1]))
     written = written_reasons()
     assert len(written) > 20
@@ -197,6 +201,8 @@ def test_strict_precision_takes_no_looser_algorithm(device):
 def test_a_separable_layer_takes_overrides_of_its_own_algorithms(device):
     case = parse_case("separable n1 c8 h9 w9 k12 r3 s3 p1 m:relu")
     for algo in _core.ops()["separable"]["algos"]:
+        if ("separable", algo) in ON_BLOCKS and not has_blocks(device):
+            continue
         with compile_case(device, case, case.data(), algo) as plan:
-            assert plan.layers()[0]["layer"] == "dw_y+y0"
-            assert plan.layers()[0]["algo"] == algo
+            row = main_layer(plan)
+            assert (row["layer"], row["algo"]) == ("dw_y+y0", algo)

@@ -10,6 +10,8 @@ import pytest
 import clcnn
 from clcnn import _core, ops
 from clcnn.graph import Graph
+from helpers import need_blocks
+from runner import layers_of_graph
 
 ALGORITHMS = tuple(_core.ops()["conv_pool"]["algos"])
 
@@ -29,9 +31,9 @@ def pooled(pool: str = "max_pool", size: tuple[int, int] = (11, 14), **attrs: An
 
 
 def chosen(plan: clcnn.Plan) -> dict[str, str]:
-    """Algorithm by layer. The parts of a split layer have its name and come after it."""
+    """Algorithm by layer of the graph. The parts of a split layer have its name and come after it."""
     algorithms: dict[str, str] = {}
-    for row in plan.layers:
+    for row in layers_of_graph(plan.layers):
         algorithms.setdefault(row["layer"], row["algo"])
     return algorithms
 
@@ -55,10 +57,14 @@ def test_the_merged_layer_has_both_names_and_explains_itself(device: clcnn.Devic
 @pytest.mark.parametrize("algo", ALGORITHMS)
 @pytest.mark.parametrize("pool", ["max_pool", "avg_pool"])
 def test_merging_changes_no_bit_of_whole_numbers(device: clcnn.Device, pool: str, algo: str) -> None:
+    """With algorithms that keep them whole: those of the precision "strict"."""
+    need_blocks(device, "conv_pool", algo)
     graph, x = pooled(pool), whole(2, 3, 11, 14)
     with (
-        clcnn.compile(graph, device=device, algorithms={"conv+pool": algo}, guard=True) as merged,
-        clcnn.compile(graph, device=device, fuse=False) as plain,
+        clcnn.compile(
+            graph, device=device, algorithms={"conv+pool": algo}, guard=True, precision="strict"
+        ) as merged,
+        clcnn.compile(graph, device=device, fuse=False, precision="strict") as plain,
     ):
         assert list(chosen(plain)) == ["conv", "act", "pool"]
         np.testing.assert_array_equal(merged(x), plain(x))
@@ -67,11 +73,12 @@ def test_merging_changes_no_bit_of_whole_numbers(device: clcnn.Device, pool: str
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_nan_wins_the_maximum(device: clcnn.Device, algo: str) -> None:
+    need_blocks(device, "conv_pool", algo)
     x = whole(2, 3, 11, 14)
     x[1, 2, 4, 5] = np.nan
     with (
-        clcnn.compile(pooled(), device=device, algorithms={"conv+pool": algo}) as merged,
-        clcnn.compile(pooled(), device=device, fuse=False) as plain,
+        clcnn.compile(pooled(), device=device, algorithms={"conv+pool": algo}, precision="strict") as merged,
+        clcnn.compile(pooled(), device=device, fuse=False, precision="strict") as plain,
     ):
         got = merged(x)
         np.testing.assert_array_equal(got, plain(x))
@@ -130,6 +137,7 @@ def test_algorithms_of_the_parts_keep_them_apart(device: clcnn.Device, forced: d
 def test_algorithms_of_the_merged_layer_go_by_any_of_its_names(
     device: clcnn.Device, layer: str, algo: str
 ) -> None:
+    need_blocks(device, "conv_pool", algo)
     with clcnn.compile(pooled(), device=device, algorithms={layer: algo}) as plan:
         assert chosen(plan) == {"conv+pool": algo}
 

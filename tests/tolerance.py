@@ -36,7 +36,8 @@ FP32 = Tolerance(max_error=5e-5, rms_error=4e-6)
 
 _OPERATORS_BY_CLASS = {
     "exact": """relu relu6 abs neg clip minimum maximum max_pool adaptive_max_pool reduce_max reduce_min
-        concat split slice pad reshape flatten transpose squeeze unsqueeze expand dropout identity""",
+        concat split slice pad reshape flatten transpose squeeze unsqueeze expand dropout identity
+        reorder""",
     "fp32": """conv conv_transpose separable linear matmul gemm avg_pool adaptive_avg_pool batch_norm
         reduce_sum reduce_mean resize""",
     "transcendental": """sigmoid tanh hard_swish silu exp log sqrt leaky_relu elu hard_sigmoid gelu prelu add

@@ -31,7 +31,7 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_reorder_block = {
     .name = "block",
-    .doc = "row-major maps to channel blocks",
+    .doc = "row-major maps to channel blocks (CPU devices)",
     .error = ERROR_EXACT,
     .deterministic = true,
     .src = FORM_PLAIN,
@@ -42,7 +42,7 @@ const struct algo_def algo_reorder_block = {
 
 const struct algo_def algo_reorder_unblock = {
     .name = "unblock",
-    .doc = "channel blocks to row-major maps",
+    .doc = "channel blocks to row-major maps (CPU devices)",
     .error = ERROR_EXACT,
     .deterministic = true,
     .src = FORM_BLOCKED,

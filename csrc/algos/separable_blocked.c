@@ -58,8 +58,6 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    REQUIRE(why, p->in[1].shape.dim[0] == p->in[0].shape.dim[1],
-            "each channel must have one depthwise filter");
     REQUIRE(why, channels_of(p) > 0, "a row tile of up to 2048 middle channels must fit local memory");
     PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
     PREFER(why, shape_count(&p->in[3].shape) <= CACHE_FLOATS,

@@ -34,12 +34,8 @@ static void blocked_parts(const struct problem *p, struct separable *parts)
 
 static bool blocked_applicable(const struct problem *p, struct why *why)
 {
-    struct separable parts;
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    blocked_parts(p, &parts);
-    REQUIRE(why, blocked_algorithm(&parts.dw) && blocked_algorithm(&parts.pw),
-            "both convolutions must have an algorithm for channel blocks");
     PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
     return true;
 }

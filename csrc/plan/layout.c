@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const struct op_def op_reorder;
+
 struct layouter {
     const struct blueprint *bp;
     struct clcnn_graph *g;
@@ -52,7 +54,7 @@ static enum clcnn_status add_reorder(struct layouter *l, int value, int block, i
     const char *of = v->kind == VALUE_NODE ? l->g->nodes[v->producer].name : v->name;
     char name[CLCNN_NAME_MAX + 16];
     snprintf(name, sizeof name, "%s:%s", of ? of : "constant", block ? "blocked" : "plain");
-    TRY(graph_unary(l->g, clcnn_ops[clcnn_op_find("reorder")], name, value, made, l->err));
+    TRY(graph_unary(l->g, &op_reorder, name, value, made, l->err));
     struct node *n = &l->g->nodes[l->g->n_nodes - 1];
     n->src_block = l->g->values[value].block;
     n->dst_block = block;

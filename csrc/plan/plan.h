@@ -39,6 +39,7 @@ struct candidate {
     const struct algo_def *algo;
     const char *verdict, *reason;
     size_t workspace;
+    bool fits; /* the operands have the forms that it takes and gives */
 };
 struct layer {
     int node; /* of the rewritten graph */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+extern const struct op_def op_reorder;
+
 #define APPLIES "not needed" /* verdict, until one of these is chosen */
 
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
@@ -25,10 +27,14 @@ static bool names_layer(const char *layer, const char *wanted)
     return false;
 }
 
-static int override_of(const struct clcnn_plan_options *o, const char *layer)
+/* A reorder is no layer of the user's: it is called after the value that it reads, and what is said of the layer that makes
+ * this value is not meant for it. */
+static int override_of(const struct clcnn_plan_options *o, const struct problem *p)
 {
+    if (p->op == &op_reorder)
+        return -1;
     for (int i = 0; i < o->override_count; i++)
-        if (names_layer(layer, o->overrides[i].layer))
+        if (names_layer(p->layer, o->overrides[i].layer))
             return i;
     return -1;
 }
@@ -43,20 +49,22 @@ static void judge(struct candidate *c, const struct problem *p)
     struct why why = {NULL, false};
     const struct algo_def *a = c->algo;
     const bool yes = a->applicable(p, &why);
+    c->fits = p->forms_open || (form_fits(a->src, &p->in[0]) && form_fits(a->dst, &p->out[0]));
     c->verdict = yes ? APPLIES : why.passed_over ? "passed over" : "rejected";
     c->reason = yes ? BETTER_CHOSEN : why.reason;
     if (!yes && !why.passed_over)
         return;
     c->workspace = a->workspace ? a->workspace(p) : 0;
-    const bool fits = p->forms_open || (form_fits(a->src, &p->in[0]) && form_fits(a->dst, &p->out[0]));
-    const char *refused = !fits                               ? ANOTHER_FORM
-                          : c->workspace > p->workspace_limit ? TOO_MUCH_WORKSPACE
-                          : a->error == ERROR_HIGHEST && p->precision == CLCNN_PRECISION_STRICT
-                              ? OUTSIDE_PRECISION
-                              : NULL;
+    const bool loose = a->error == ERROR_HIGHEST && p->precision == CLCNN_PRECISION_STRICT;
+    const char *refused = c->workspace > p->workspace_limit ? TOO_MUCH_WORKSPACE
+                          : loose                           ? OUTSIDE_PRECISION
+                                                            : NULL;
     if (refused) {
         c->verdict = "rejected";
         c->reason = refused;
+    } else if (yes && !c->fits) {
+        c->verdict = "passed over";
+        c->reason = ANOTHER_FORM;
     }
 }
 
@@ -78,9 +86,10 @@ static enum clcnn_status forced(int *out, const struct problem *p, const struct 
     for (int i = 0; i < n; i++) {
         const struct candidate *c = &candidates[i];
         if (strcmp(c->algo->name, wanted) == 0) {
-            if (strcmp(c->verdict, "rejected") == 0)
+            const bool rejected = strcmp(c->verdict, "rejected") == 0;
+            if (rejected || !c->fits)
                 return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: algorithm '%s' cannot be used here: %s",
-                                  p->op->name, p->layer, wanted, c->reason);
+                                  p->op->name, p->layer, wanted, rejected ? c->reason : ANOTHER_FORM);
             *out = i;
             return CLCNN_OK;
         }
@@ -93,7 +102,7 @@ static enum clcnn_status forced(int *out, const struct problem *p, const struct 
 static int first_with(const struct candidate *candidates, int n, const char *verdict)
 {
     for (int i = 0; i < n; i++)
-        if (strcmp(candidates[i].verdict, verdict) == 0)
+        if (candidates[i].fits && strcmp(candidates[i].verdict, verdict) == 0)
             return i;
     return -1;
 }
@@ -127,7 +136,7 @@ enum clcnn_status select_quietly(const struct algo_def **out, const struct probl
                                  const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const int n = count_algos(p->op), override = override_of(options, p->layer);
+    const int n = count_algos(p->op), override = override_of(options, p);
     int pick = -1;
     struct candidate *candidates = clcnn_calloc((size_t)n, sizeof *candidates);
     if (!candidates)
@@ -151,7 +160,7 @@ enum clcnn_status select_algo(const struct algo_def **out, const struct problem 
         return clcnn_fail_mem(err, (size_t)n * sizeof *l->candidates);
     l->n_candidates = n;
     /* an override that names one of the parts of a merged layer has been followed when the layer itself was chosen */
-    const int override = l->sub ? -1 : override_of(e->options, p->layer);
+    const int override = l->sub ? -1 : override_of(e->options, p);
     if (override >= 0)
         e->override_used[override] = true;
     TRY(pick_algo(&pick, l->candidates, n, p, override >= 0 ? e->options->overrides[override].algo : NULL,

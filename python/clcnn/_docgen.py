@@ -38,7 +38,11 @@ def codes(names: Iterable[str]) -> str:
 
 
 def devices_of(op: str, algo: str, doc: str) -> str:
-    """Where the rules choose an algorithm, as its source says: any, CPU devices, GPUs; and what it needs."""
+    """Where the rules choose an algorithm, as its text or its source says: any, CPU devices, GPUs; and what
+    it needs."""
+    only = re.search(r" \(([^()]* devices)\)$", doc)
+    if only:
+        return only.group(1)
     source = ROOT / "csrc" / "algos" / f"{op}_{algo}.c"
     text = source.read_text("utf-8") if source.exists() else ""
     meant = re.search(r'"[^"]* meant for ([^"]+)"', text)
@@ -55,7 +59,8 @@ def operators() -> str:
         first = _core.ops()[ops[0]]
         left = [codes(ops), ", ".join(first["inputs"])]
         for algo, doc in first["algos"].items():
-            rows.append([*left, f"`{algo}`", doc, devices_of(ops[0], algo, doc)])
+            text = re.sub(r" \([^()]* devices\)$", "", doc)
+            rows.append([*left, f"`{algo}`", text, devices_of(ops[0], algo, doc)])
             left = ["", ""]
     return table(["operator", "inputs", "algorithm", "how it computes", "devices"], rows)
 

@@ -22,6 +22,7 @@ from clcnn.graph import Value
 Operand = Value | NDArray[Any] | float
 MANY_OUTPUTS: tuple[str, ...]
 MADE_BY_REWRITES: tuple[str, ...]
+MADE_BY_LAYOUT: tuple[str, ...]
 '''
 
 

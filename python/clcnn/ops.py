@@ -20,6 +20,7 @@ from clcnn.graph import Graph, Value
 Operand = Value | NDArray[Any] | float
 MANY_OUTPUTS = ("split",)
 MADE_BY_REWRITES = ("separable", "conv_pool")
+MADE_BY_LAYOUT = ("reorder",)  # steps of a plan, but no layers of anybody's graph
 _KINDS = {
     "int": "int",
     "bool": "bool",
@@ -94,6 +95,6 @@ def _make(op: str, row: Any) -> Callable[..., Any]:
     return function
 
 
-_made = {op: _make(op, row) for op, row in _core.ops().items() if op not in MADE_BY_REWRITES}
+_made = {op: _make(op, row) for op, row in _core.ops().items() if op not in MADE_BY_REWRITES + MADE_BY_LAYOUT}
 __all__ = sorted(_made)  # noqa: PLE0605
 globals().update(_made)

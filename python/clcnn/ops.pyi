@@ -10,6 +10,7 @@ from clcnn.graph import Value
 Operand = Value | NDArray[Any] | float
 MANY_OUTPUTS: tuple[str, ...]
 MADE_BY_REWRITES: tuple[str, ...]
+MADE_BY_LAYOUT: tuple[str, ...]
 
 __all__ = [
     "abs",

@@ -21,6 +21,7 @@ from clcnn.compiler import compile
 from clcnn.device import DeviceInfo
 from clcnn.errors import Error, UnsupportedError
 from clcnn.graph import Graph
+from clcnn.ops import MADE_BY_LAYOUT
 from clcnn.plan import Plan
 
 LAYER = "layer"
@@ -65,6 +66,7 @@ def run(device: str | int | DeviceInfo | _core.Device | None = None, quick: bool
         yield from check_operator(target, op, problems[:1] if quick else problems)
     yield from check_merged(target, "separable", "dw+pw", separable_pair())
     yield from check_merged(target, "conv_pool", "conv+pool", pooled_convolution())
+    yield from check_reorder(target)
     yield check_network(target)
 
 
@@ -141,7 +143,7 @@ def as_list(result: Any) -> list[np.ndarray]:
     return list(result) if isinstance(result, (tuple, list)) else [result]
 
 
-# ---- kernels that only rewriting reaches ----
+# ---- kernels that no operator of a graph reaches ----
 
 
 def check_merged(device: _core.Device, op: str, layer: str, graph: Graph) -> list[Check]:
@@ -149,21 +151,43 @@ def check_merged(device: _core.Device, op: str, layer: str, graph: Graph) -> lis
     has one input, and becomes the one layer `layer`."""
     shape = next(iter(graph.inputs.values())).shape
     x = np.random.default_rng(SEED).integers(-4, 5, shape).astype(np.float32)
-    want = [run_plain(graph, device, x)]
-    checks = []
-    for name in _core.ops()[op]["algos"]:
-        check = Check(op, name)
-        checks.append(check)
-        try:
-            with compile(graph, None, device, algorithms={layer: name}, guard=True) as plan:
-                if judge(check, as_list(plan(x)), want, exact=True):
-                    check.passed(plan)
-                plan.check_guards()
-        except UnsupportedError as error:
-            check.reason = str(error).rpartition(": ")[2]
-        except (Error, SystemError) as error:
-            check.fail(str(error))
+    want = run_plain(graph, device, x)
+    checks = [Check(op, name) for name in _core.ops()[op]["algos"]]
+    for check in checks:
+        try_forced(device, graph, {layer: check.algorithm}, check, x, want)
     return checks
+
+
+def check_reorder(device: _core.Device) -> list[Check]:
+    """The steps that layout adds, on both sides of a pooling that changes nothing."""
+    x = np.random.default_rng(SEED).standard_normal((2, 21, 5, 7)).astype(np.float32)
+    graph = Graph()
+    graph.output(graph.apply("max_pool", graph.input("x", x.shape), kernel_size=1, name=LAYER))
+    checks = [Check("reorder", name) for name in _core.ops()["reorder"]["algos"]]
+    for check in checks:
+        try_forced(device, graph, {LAYER: "blocked"}, check, x, x)
+    return checks
+
+
+def try_forced(
+    device: _core.Device,
+    graph: Graph,
+    forced: dict[str, str],
+    check: Check,
+    x: np.ndarray,
+    want: np.ndarray,
+) -> None:
+    """Runs the graph for x with the algorithms forced and notes in `check` what came of it."""
+    try:
+        with compile(graph, None, device, algorithms=forced, guard=True) as plan:
+            exact = all(row["error_class"] != "highest" for row in plan.layers)
+            if judge(check, as_list(plan(x)), [want], exact):
+                check.passed(plan)
+            plan.check_guards()
+    except UnsupportedError as error:
+        check.reason = str(error).rpartition(": ")[2]
+    except (Error, SystemError) as error:
+        check.fail(str(error))
 
 
 def whole_numbers(*shapes: tuple[int, ...]) -> list[np.ndarray]:
@@ -209,7 +233,8 @@ def check_network(device: _core.Device) -> Check:
 def run_plain(graph: Graph, device: _core.Device, x: np.ndarray) -> np.ndarray:
     """The result without any rewriting, every layer by its `ref`."""
     with compile(graph, None, device, fuse=False) as plan:
-        layers = {row["layer"]: "ref" for row in plan.layers}  # views have no algorithm
+        # Views have no algorithm; how data are laid out between layers follows from theirs.
+        layers = {row["layer"]: "ref" for row in plan.layers if row["op"] not in MADE_BY_LAYOUT}
     with compile(graph, None, device, algorithms=layers, fuse=False) as plan:
         result: np.ndarray = plan(x)
         return result

@@ -37,6 +37,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **elementwise.UNARY,
     **elementwise.BINARY,
     "dropout": elementwise.dropout,
+    "reorder": np.copy,
     "concat": shape.concat,
     "split": shape.split,
     "slice": shape.slice_,

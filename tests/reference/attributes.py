@@ -116,6 +116,7 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
         "nearest_rounding": Attribute("str", "floor"),
     },
     "dropout": {"p": Attribute("float", 0.5)},
+    "reorder": {},
 }
 
 

@@ -1,0 +1,329 @@
+"""The physical form of values on CPU devices: where reorders stand between layers, and where none does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import device_face
+from caselib import parse_case
+from clcnn import _core
+from runner import ON_BLOCKS, compile_case, exact_on_integers, has_blocks, layers_of_graph, try_case
+
+Array = np.ndarray
+
+
+@pytest.fixture(autouse=True)
+def _needs_blocks(request: pytest.FixtureRequest) -> Iterator[None]:
+    if not has_blocks(request.getfixturevalue("device")):
+        pytest.skip("the device has no channel blocks")
+    yield
+
+
+class Net:
+    """A graph of whole numbers under construction; `on` forces algorithms by the name of a layer."""
+
+    def __init__(self) -> None:
+        self.graph, self.on = _core.Graph(), {}
+        self._rng = np.random.default_rng(5)
+        self._inputs: list[tuple[int, ...]] = []
+
+    def input(self, name: str, *shape: int) -> int:
+        self._inputs.append(shape)
+        return self.graph.input(name, shape)
+
+    def layer(self, op: str, name: str, *inputs: int, algo: str = "", **attrs: Any) -> int:
+        if algo:
+            self.on[name] = algo
+        return self.graph.node(op, name, inputs, attrs)[0]
+
+    def conv(
+        self, name: str, x: int, filters: int, size: int = 3, algo: str = "blocked", **attrs: Any
+    ) -> int:
+        c = self.graph.shape(x)[1] // attrs.get("groups", 1)
+        w = self._rng.integers(-2, 3, (filters, c, size, size)).astype(np.float32)
+        weights = self.graph.constant(f"{name}_w", w)
+        return self.layer("conv", name, x, weights, algo=algo, padding=(size // 2,), **attrs)
+
+    def pool(self, name: str, x: int, algo: str = "blocked") -> int:
+        return self.layer("max_pool", name, x, algo=algo, kernel_size=(2,), stride=(1,))
+
+    def run(self, device: _core.Device, *outputs: int, fuse: bool = False) -> list[str]:
+        """Names of the steps in order, each once, after a look at the results: those of the definition of
+        every layer, from guarded memory."""
+        for i, value in enumerate(outputs):
+            self.graph.output(value, f"out{i}")
+        data = [self._rng.integers(-3, 4, shape).astype(np.float32) for shape in self._inputs]
+        with _core.Plan(device, self.graph, fuse=False) as plan:
+            plain = {row["layer"]: "ref" for row in layers_of_graph(plan.layers())}
+        with _core.Plan(device, self.graph, overrides=plain, fuse=False) as plan:
+            assert reorders([row["layer"] for row in plan.steps()]) == []
+            wanted = plan.run(data)
+        for guard in (True, False):
+            with _core.Plan(device, self.graph, overrides=self.on, fuse=fuse, guard=guard) as plan:
+                got = plan.run(data)
+                if guard:
+                    plan.check_guards()
+                names = [row["layer"] for row in plan.steps()]
+            for one, other in zip(got, wanted, strict=True):
+                assert np.any(other)
+                np.testing.assert_array_equal(one, other)
+        return list(dict.fromkeys(names))
+
+
+def reorders(names: list[str]) -> list[str]:
+    return [name for name in names if name.endswith((":blocked", ":plain"))]
+
+
+# ---- where reorders are ------------------------------------------------------------------------------------
+
+
+def test_a_chain_goes_in_once_and_comes_out_once(device):
+    net = Net()
+    y = net.pool("pool", net.conv("a", net.input("x", 2, 20, 7, 9), 24))
+    y = net.conv("b", net.layer("relu", "act", y), 18, 1)
+    assert net.run(device, y) == ["x:blocked", "a", "pool", "act", "b", "b:plain"]
+
+
+def test_a_stem_needs_no_blocks_to_start_with(device):
+    net = Net()
+    y = net.conv("b", net.conv("a", net.input("x", 2, 3, 7, 9), 24, algo="stem"), 18)
+    assert net.run(device, y) == ["a", "b", "b:plain"]
+
+
+def test_layers_on_rows_need_no_reorders(device):
+    net = Net()
+    y = net.pool("pool", net.conv("a", net.input("x", 2, 20, 7, 9), 24, algo="rows"), algo="ref")
+    assert net.run(device, net.layer("neg", "neg", y)) == ["a", "pool", "neg"]
+
+
+@pytest.mark.parametrize("first", ["blocked", "rows"])
+def test_a_value_is_reordered_once_for_all_who_read_it(device, first):
+    net = Net()
+    y = net.conv("a", net.input("x", 2, 20, 7, 9), 24, algo=first)
+    others = [
+        net.conv(f"other{i}", y, 18, algo="rows" if first == "blocked" else "blocked") for i in range(2)
+    ]
+    same = net.conv("same", y, 18, algo=first)
+    names = net.run(device, *(net.layer("neg", f"neg{i}", v) for i, v in enumerate([*others, same])))
+    assert [name for name in reorders(names) if name.startswith("a:")] == [
+        "a:plain" if first == "blocked" else "a:blocked"
+    ]
+
+
+def test_the_forms_alternate_with_the_algorithms(device):
+    net = Net()
+    y = net.conv("b", net.conv("a", net.input("x", 1, 20, 7, 9), 24), 18, algo="rows")
+    y = net.conv("c", y, 20)
+    assert net.run(device, y) == ["x:blocked", "a", "a:plain", "b", "b:blocked", "c", "c:plain"]
+
+
+def test_single_pixels_of_whole_blocks_are_the_same_bytes_in_both_forms(device):
+    net = Net()
+    y = net.conv("a", net.input("x", 3, 32, 1, 1), 48, 1)
+    assert net.run(device, net.layer("flatten", "flat", y)) == ["a"]
+    net = Net()
+    y = net.conv("a", net.input("x", 3, 33, 1, 1), 47, 1)
+    assert net.run(device, y) == ["x:blocked", "a", "a:plain"]
+
+
+def test_what_is_added_comes_in_the_form_of_the_result(device):
+    """A residual from the graph's input, and one from a layer on blocks, in the epilogue of a convolution."""
+    net = Net()
+    x, z = net.input("x", 2, 19, 7, 9), net.input("z", 2, 19, 7, 9)
+    y = net.layer("add", "sum", net.conv("a", x, 19), z)
+    y = net.layer("add", "twice", net.conv("b", y, 19), y)
+    names = net.run(device, net.layer("relu", "act", y), fuse=True)
+    assert names == ["x:blocked", "z:blocked", "a", "b", "b:plain"]
+
+
+# ---- what goes with the form of its inputs -----------------------------------------------------------------
+
+
+def test_work_on_elements_follows_its_inputs(device):
+    net = Net()
+    x = net.input("x", 2, 19, 7, 9)
+    a, b = net.conv("a", x, 21), net.conv("b", x, 21)
+    y = net.layer("mul", "product", net.layer("add", "sum", a, b), a)
+    y = net.layer("abs", "abs", y)
+    assert net.run(device, y) == ["x:blocked", "a", "b", "sum", "product", "abs", "abs:plain"]
+
+
+def test_a_broadcast_operand_takes_the_sum_back_to_rows(device):
+    net = Net()
+    y = net.conv("a", net.input("x", 2, 19, 7, 9), 21)
+    scale = net.input("scale", 21, 1, 1)
+    assert net.run(device, net.layer("mul", "scaled", y, scale)) == ["x:blocked", "a", "a:plain", "scaled"]
+
+
+@pytest.mark.parametrize("widths", [(16, 32), (48, 16, 16)])
+def test_parts_of_whole_blocks_are_written_side_by_side(device, widths):
+    net = Net()
+    x = net.input("x", 2, 20, 7, 9)
+    parts = [net.conv(f"part{i}", x, width) for i, width in enumerate(widths)]
+    y = net.conv("last", net.layer("concat", "join", *parts, dim=1), 18)
+    names = [f"part{i}" for i in range(len(widths))]
+    assert net.run(device, y) == ["x:blocked", *names, "last", "last:plain"]
+
+
+@pytest.mark.parametrize("widths", [(20, 16), (16, 17, 5), (33, 32)])
+def test_other_widths_are_joined_as_rows(device, widths):
+    net = Net()
+    x = net.input("x", 2, 20, 7, 9)
+    parts = [net.conv(f"part{i}", x, width) for i, width in enumerate(widths)]
+    y = net.conv("last", net.layer("concat", "join", *parts, dim=1), 18)
+    names = net.run(device, y)
+    expected = ["x:blocked", *(f"part{i}:plain" for i in range(len(widths))), "join:blocked", "last:plain"]
+    assert sorted(reorders(names)) == sorted(expected)
+
+
+@pytest.mark.parametrize(("sizes", "inside"), [((16, 32), []), ((20, 28), ["a:plain", "one:blocked"])])
+def test_a_split_follows_where_its_parts_are_whole_blocks(device, sizes, inside):
+    net = Net()
+    y = net.conv("a", net.input("x", 2, 20, 7, 9), 48)
+    one, other = net.graph.node("split", "one", [y], {"sizes": sizes, "dim": 1})
+    names = net.run(device, net.conv("b", one, 18), net.layer("neg", "neg", other))
+    assert [name for name in reorders(names) if name.startswith(("a:", "one:"))] == inside
+
+
+def test_work_that_is_not_on_maps_stays_in_rows(device):
+    """A softmax over channels, a mean over pixels and a transposition see row-major values."""
+    net = Net()
+    y = net.conv("a", net.input("x", 2, 20, 7, 9), 21)
+    mean = net.layer("reduce_max", "max", y, axes=(2, 3))
+    turned = net.layer("transpose", "turn", y, perm=(0, 2, 3, 1))
+    names = net.run(device, mean, turned)
+    assert reorders(names) == ["x:blocked", "a:plain"]
+
+
+# ---- what users see ----------------------------------------------------------------------------------------
+
+
+def test_results_of_inner_layers_are_row_major(device):
+    """And the layers after them go on in blocks."""
+    net = Net()
+    a = net.conv("a", net.input("x", 2, 20, 7, 9), 21)
+    b = net.pool("b", a)
+    names = net.run(device, a, b, net.conv("c", b, 5))
+    assert names[:4] == ["x:blocked", "a", "b", "c"]
+    assert sorted(names[4:]) == ["a:plain", "b:plain", "c:plain"]
+
+
+def test_an_input_may_be_an_output_too(device):
+    net = Net()
+    x = net.input("x", 2, 20, 7, 9)
+    assert net.run(device, net.conv("a", x, 21), net.layer("neg", "neg", x)).count("x:blocked") == 1
+
+
+def test_reorders_take_no_overrides(device):
+    net = Net()
+    net.graph.output(net.conv("a", net.input("x", 2, 20, 7, 9), 21), "y")
+    with pytest.raises(_core.ArgumentError, match="unknown layer 'x:blocked'"):
+        _core.Plan(device, net.graph, overrides=net.on | {"x:blocked": "block"})
+    with _core.Plan(device, net.graph, overrides=net.on) as plan:
+        layers = {row["layer"]: (row["op"], row["algo"]) for row in plan.layers()}
+    assert layers == {
+        "x:blocked": ("reorder", "block"),
+        "a": ("conv", "blocked"),
+        "a:plain": ("reorder", "unblock"),
+    }
+
+
+# ---- channels beside the block -----------------------------------------------------------------------------
+
+REMAINDERS = tuple(
+    parse_case(text.format(c=c))
+    for c in (5, 17, 33)
+    for text in (
+        "conv n2 c{c} h7 w9 k{c} r3 s3 p1 e:add+relu",
+        "conv n2 c{c} h7 w9 k{c} r1 s1",
+        "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 g{c} e:relu6",
+        "separable n2 c{c} h7 w9 k{c} r3 s3 p1 m:relu e:add",
+        "conv_pool n2 c{c} h7 w9 k{c} r3 s3 p1 e:relu+maxpool2",
+        "max_pool [2,{c},7,9] kernel_size=3 stride=2 padding=1",
+        "avg_pool [2,{c},7,9] kernel_size=2",
+        "adaptive_max_pool [2,{c},7,9] output_size=3",
+        "adaptive_avg_pool [2,{c},7,9] output_size=1",
+        "batch_norm [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
+        "reorder [2,{c},7,9]",
+    )
+)
+
+
+@pytest.mark.parametrize(("op", "algo"), sorted(ON_BLOCKS), ids="-".join)
+def test_channels_that_fill_no_block(device, op, algo):
+    """Between guard bands and from memory full of NaN; to the last bit on whole numbers where the operator
+    and the error class allow it."""
+    tried = 0
+    for case in REMAINDERS:
+        if case.op == op:
+            outcome = try_case(device, case, algo)
+            assert outcome.failures == []
+            tried += not outcome.rejected
+    assert tried >= 3
+
+
+def test_which_algorithms_are_exact(device):
+    """Only Winograd's larger tiles transform whole numbers into others."""
+    case = parse_case("conv n1 c17 h9 w9 k17 r3 s3 p1")
+    loose = set()
+    for _, algo in sorted(pair for pair in ON_BLOCKS if pair[0] == "conv" and "depthwise" not in pair[1]):
+        with compile_case(device, case, case.data("integer"), algo) as plan:
+            if not exact_on_integers(case, plan):
+                loose.add(algo)
+    assert loose == {"winograd"}
+
+
+# ---- other devices -----------------------------------------------------------------------------------------
+
+NET = "conv n1 c20 h9 w9 k20 r3 s3 p1 e:relu+maxpool2"
+OPS = """
+import json
+from caselib import parse_case
+from clcnn import _core
+from runner import compile_case, run_case
+case = parse_case("{net}")
+data = case.data()
+with _core.Device("{kind}") as device, compile_case(device, case, data) as plan:
+    case.check(run_case(plan, case, data), data)
+    print(json.dumps([row["op"] for row in plan.steps()]))
+"""
+
+
+@pytest.mark.parametrize(("kind", "width"), [("GPU", 0), ("CPU", 4), ("CPU", 1)])
+def test_other_devices_have_no_blocks(tmp_path, kind, width):
+    """GPUs, and CPUs whose vectors are short."""
+    script = OPS.format(net=NET, kind=kind.lower())
+    steps = json.loads(device_face.run(tmp_path, script, kind=kind, width=width).splitlines()[-1])
+    assert steps
+    assert "reorder" not in steps
+
+
+NARROW = """
+import json, sys
+from caselib import parse_case
+from clcnn import _core
+from runner import ON_BLOCKS, try_case
+failures, ran = [], []
+with _core.Device("cpu") as device:
+    assert device.float_width == 8
+    for case in map(parse_case, sys.argv[1:]):
+        for algo in sorted(algo for op, algo in ON_BLOCKS if op == case.op):
+            outcome = try_case(device, case, algo)
+            failures += outcome.failures
+            ran += [] if outcome.rejected else [[case.op, algo]]
+print(json.dumps([ran, failures]))
+"""
+
+
+def test_blocks_of_eight(tmp_path):
+    """The forms for CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels."""
+    cases = [case.text for case in REMAINDERS if "17" in case.text]
+    printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)
+    ran, failures = json.loads(printed.splitlines()[-1])
+    assert failures == []
+    assert set(map(tuple, ran)) == ON_BLOCKS
