@@ -205,6 +205,7 @@ struct clcnn_plan_options {
     const struct clcnn_override *overrides;
     int override_count;
     bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
+    bool chain; /* on CPU devices: consecutive steps run inside one kernel, which saves their launches */
     bool
         guard; /* test mode: no memory is shared, every root lies between guard bands, all is NaN before a run, and
                     batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */

@@ -226,4 +226,17 @@ struct reorder_args {
     i32 n, c, pixels;
 };
 
+/* A step of a chain: chain.clh. The argument block is whatever the step's own kernel takes. */
+#define CHAIN_STEP_BUFFERS 10
+struct chain_args {
+    i64 word[32];
+};
+struct chain_step {
+    i64 offset[CHAIN_STEP_BUFFERS];
+    struct chain_args args;
+    i32 buffer[CHAIN_STEP_BUFFERS]; /* among the chain's */
+    i32 variant, groups, each;
+    i32 unused;
+};
+
 #endif

@@ -21,14 +21,17 @@ enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err
 {
     enum clcnn_status st = CLCNN_OK;
     const int total = bp->n_steps + bp->n_packed;
-    struct unit *units = clcnn_calloc((size_t)total + 1, sizeof *units);
-    struct program **got = clcnn_calloc((size_t)total + 1, sizeof *got);
-    int *owner = clcnn_calloc((size_t)total + 1, sizeof *owner), n = 0;
+    struct unit *units = clcnn_calloc((size_t)total + 2, sizeof *units);
+    struct program **got = clcnn_calloc((size_t)total + 2, sizeof *got);
+    int *owner = clcnn_calloc((size_t)total + 2, sizeof *owner), n = 0;
     bp->programs = clcnn_calloc((size_t)total + 1, sizeof(struct program *));
     if (!units || !got || !owner || !bp->programs) {
         st = clcnn_fail_mem(err, (size_t)total * sizeof *units);
         goto done;
     }
+    const int chains = bp->n_parts > 0; /* the largest unit, so that others are built meanwhile */
+    if (chains)
+        units[n++] = (struct unit){.stem = "chain", .part = bp->parts, .n_parts = bp->n_parts};
     for (int i = 0; i < total; i++) {
         const struct step *s = i < bp->n_steps ? bp->steps[i] : setup_of(bp, i - bp->n_steps);
         if (!s || !s->stem)
@@ -37,10 +40,12 @@ enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err
         units[n++] = unit_of(s);
     }
     TRY(programs_acquire(bp->dev, units, n, got, err));
-    for (int i = 0; i < n; i++) {
+    if (chains)
+        bp->chain_program = got[0];
+    for (int i = chains; i < n; i++) {
         bp->programs[owner[i]] = got[i];
         bool seen = false;
-        for (int k = 0; k < i && !seen; k++)
+        for (int k = chains; k < i && !seen; k++)
             seen = got[k] == got[i];
         bp->stats.program_count += !seen;
     }
@@ -165,6 +170,9 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
                                (size_t)r->item_elems * sizeof(float), err));
         }
     }
+    if (bp->chain_program)
+        TRY(chains_bind(&plan->chains, bp->dev, bp->chain_program, plan->launches,
+                        (const struct step *const *)bp->steps, bp->variant, bp->n_steps, places, err));
 done:
     free(places);
     return st;
@@ -199,22 +207,28 @@ done:
     return st;
 }
 
-/* One real run on whatever the arena holds: drivers that generate code at the first launch, some of it for a range of launch
+/* One real run in either form on whatever the arena holds: drivers that generate code at the first launch, some of it for a range of launch
  * sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and binaries are
  * complete when they are saved. */
 enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
 {
-    enum clcnn_status st;
+    enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
     if (bp->guard) { /* so that Oclgrind does not take this run's inputs for uninitialised reads */
         st = plan_paint(plan, plan->queue, NULL, err);
         if (st != CLCNN_OK)
             return st;
     }
-    queue_start(plan->queue, plan->launches, bp->n_steps);
-    do
-        st = queue_advance(plan->queue, 1e9, 0.0, err);
-    while (st == CLCNN_PENDING);
+    for (int chained = 0; st == CLCNN_OK && chained <= (plan->chains != NULL); chained++) {
+        queue_singly(plan->queue, !chained);
+        queue_start(plan->queue, plan->launches, bp->n_steps);
+        do
+            st = queue_advance(plan->queue, 1e9, 0.0, err);
+        while (st == CLCNN_PENDING);
+    }
+    queue_singly(plan->queue, false);
+    if (st == CLCNN_OK && bp->chain_program)
+        program_save(bp->dev, bp->chain_program);
     for (int i = 0; st == CLCNN_OK && i < bp->n_steps + bp->n_packed; i++)
         if (bp->programs[i])
             program_save(bp->dev, bp->programs[i]);
@@ -258,6 +272,8 @@ void blueprint_release(struct blueprint *bp)
     for (int i = 0; i < bp->n_steps + bp->n_packed && bp->programs; i++)
         if (bp->programs[i])
             program_release(bp->dev, bp->programs[i]);
+    if (bp->chain_program)
+        program_release(bp->dev, bp->chain_program);
     release_weights(bp);
     for (int i = 0; i < bp->n_packed; i++)
         free(bp->packed[i].setup);
@@ -270,7 +286,7 @@ void blueprint_release(struct blueprint *bp)
         free(bp->layers[i].candidates);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->notes.line, bp->roots,   bp->packed,   bp->slots,        bp->steps,       bp->layers,
+    void *owned[] = {bp->parts,      bp->variant, bp->notes.line, bp->roots,   bp->packed,   bp->slots,        bp->steps,       bp->layers,
                      bp->inputs,     bp->outputs, bp->programs, bp->gemm_scratch, bp->defines_text};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);

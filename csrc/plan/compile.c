@@ -296,9 +296,11 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     atomic_init(&bp->open, 1);
     bp->dev = dev;
     bp->guard = options->guard;
+    bp->chained = options->chain;
     const double start = now_ms();
     TRY(make_blueprint(bp, graph, options, err));
     const double selected = now_ms();
+    TRY(blueprint_variants(bp, err));
     TRY(blueprint_programs(bp, err));
     const double built = now_ms();
     TRY(blueprint_weights(bp, err));

@@ -67,7 +67,7 @@ struct blueprint {
     struct clcnn_graph
         *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
     struct notes notes;
-    bool guard;
+    bool guard, chained;
 
     struct root *roots;
     struct packed *packed;
@@ -81,6 +81,9 @@ struct blueprint {
     int n_inputs, n_outputs;
 
     struct program **programs; /* one per step; NULL for library calls */
+    const struct step **parts; /* one step of every variant that chains can run; NULL: there are no chains */
+    int *variant, n_parts;     /* per step: index of its part, -1: always a launch of its own */
+    struct program *chain_program;
     int *gemm_scratch;         /* slot per step, SLOT_NONE without one */
     char **defines_text;       /* per step, for step_info */
     size_t arena_bytes;
@@ -93,6 +96,7 @@ struct clcnn_plan {
     bool closed, counted; /* counted: holds the blueprint open */
     struct memory arena;
     struct launch *launches;
+    struct chain **chains; /* NULL: none */
     struct queue *queue;
     struct clcnn_io *io_copy; /* outputs of the run in flight */
 };
@@ -147,6 +151,9 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
 /* arena.c */
 size_t root_guard(const struct blueprint *bp, const struct root *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
+
+/* chain.c: which steps can run inside one kernel. */
+enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
 /* bind.c */
 enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err);

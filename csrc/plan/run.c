@@ -240,6 +240,8 @@ static void drop_memory(struct clcnn_plan *plan)
         return;
     for (int i = 0; plan->launches && i < plan->bp->n_steps; i++)
         launch_release(&plan->launches[i], plan->bp->dev);
+    chains_free(plan->chains, plan->bp->dev);
+    plan->chains = NULL;
     free(plan->launches);
     plan->launches = NULL;
     memory_release(&plan->arena, plan->bp->dev);

@@ -90,17 +90,17 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"device", "graph", "precision", "workspace_limit", "memory_limit", "overrides",
-                           "fuse",   "guard", NULL};
+                           "fuse",   "chain", "guard", NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *overrides = NULL, *copy = NULL,
                               *made = NULL;
     const char *precision = "highest";
-    int fuse = 1, guard = 0;
-    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!pp:Plan", keys, state->device_type,
+    int fuse = 1, chain = 1, guard = 0;
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!ppp:Plan", keys, state->device_type,
                                                &device, state->graph_type, &graph, &precision, &workspace,
-                                               &memory, &PyDict_Type, &overrides, &fuse, &guard))
+                                               &memory, &PyDict_Type, &overrides, &fuse, &chain, &guard))
         return NULL;
-    struct clcnn_plan_options options = {.workspace_limit = 64 << 20, .fuse = fuse, .guard = guard};
+    struct clcnn_plan_options options = {.workspace_limit = 64 << 20, .fuse = fuse, .chain = chain, .guard = guard};
     uint64_t limit = options.workspace_limit;
     if (parse_precision(state, precision, &options.precision) < 0 ||
         (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||
@@ -328,7 +328,7 @@ static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
 PyDoc_STRVAR(
     plan_doc,
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
-    "fuse=True,"
+    "fuse=True, chain=True,"
     " guard=False)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "

@@ -95,7 +95,13 @@ void queue_start(struct queue *q, const struct launch *launches, int count)
     q->count = count;
     q->next = 0;
     q->group = 0;
+    q->chain = NULL;
     q->last_done = 0.0;
+}
+
+void queue_singly(struct queue *q, bool singly)
+{
+    q->singly = singly;
 }
 
 void queue_cancel(struct queue *q)
@@ -138,6 +144,31 @@ static size_t slice_of(const struct queue *q, size_t left, double each, double r
     return groups + least <= left ? groups : left;
 }
 
+/* Enqueues the next launches that are of one chain, as far as they fit into the room that is left; *cost 0: fewer than two. */
+static enum clcnn_status enqueue_chained(struct queue *q, double room, double *cost, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct launch *from = &q->launches[q->next];
+    int n = 0;
+    double sum = 0.0;
+
+    *cost = 0.0;
+    if (from->chain == NULL || q->group > 0 || q->singly)
+        return CLCNN_OK;
+    while (q->next + n < q->count && from[n].chain == from->chain && sum + from[n].cost <= room)
+        sum += from[n++].cost;
+    if (n < 2)
+        return CLCNN_OK;
+    if (q->chain != from->chain)
+        TRY(chain_begin(from->chain, q->dev, q->cl, err));
+    q->chain = from->chain;
+    TRY(chain_enqueue(from->chain, q->dev, q->cl, from, n, err));
+    q->next += n;
+    *cost = sum;
+done:
+    return st;
+}
+
 /* Enqueues launches up to a chunk's budget; *cost is what was enqueued. */
 static enum clcnn_status enqueue_chunk(struct queue *q, double *cost, struct clcnn_err *err)
 {
@@ -147,6 +178,11 @@ static enum clcnn_status enqueue_chunk(struct queue *q, double *cost, struct clc
     for (*cost = 0.0; q->next < q->count;) {
         const struct launch *l = &q->launches[q->next];
         const size_t all = l->kernel != NULL ? l->groups : 1;
+        double chained;
+        TRY(enqueue_chained(q, budget - *cost, &chained, err));
+        *cost += chained;
+        if (chained > 0.0)
+            continue;
         if (q->group < all) {
             const double each = l->cost / (double)all;
             const size_t groups = slice_of(q, all - q->group, each, budget - *cost, budget);

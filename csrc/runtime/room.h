@@ -56,6 +56,27 @@ void cache_save(const char *dir, const char *key, const void *data, size_t bytes
 /* ---- source.c -------------------------------------------------------------------------------------------------- */
 
 #define BUILD_OPTIONS "-cl-std=CL1.2"
+struct text { /* grows; `failed` sticks when there is no memory */
+    char *at;
+    size_t used, capacity;
+    bool failed;
+};
+void text_add(struct text *t, const char *s, size_t n);
+void text_print(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void sort_defines(const struct define *sorted[MAX_DEFINES], const struct unit *unit);
+/* What is learned of a kernel file that becomes an instance in a chain. */
+struct scan {
+    const char *entry;           /* the kernel whose body is wanted */
+    char body[64], scratch[64];  /* the function that it calls, and how many float4 it declares ("": none) */
+    struct text undefs;          /* lines that undo the file's own macros */
+    bool in_kernel, wanted;
+};
+/* Adds a kernel file with its includes; with a scan, without its kernels. depth: 1 for the outermost file. */
+enum clcnn_status source_paste(struct text *out, const char *dir, const char *name, struct scan *scan,
+                               int depth, struct clcnn_err *err);
+/* source_chain.c: the text of a unit with parts. */
+enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct unit *unit,
+                               struct clcnn_err *err);
 /* The defines of a unit in order of their names: "A=1 B=act_relu". malloc'd, NULL without memory. */
 char *unit_defines(const struct unit *unit);
 
@@ -68,6 +89,15 @@ void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `kee
 /* Enqueues groups [first, first + groups) of a launch; a library call is always whole. Errors name the layer. */
 enum clcnn_status launch_enqueue(const struct launch *l, struct clcnn_device *dev, cl_command_queue queue,
                                  size_t first, size_t groups, cl_event *event, struct clcnn_err *err);
+
+/* ---- chain.c --------------------------------------------------------------------------------------------------- */
+
+/* Before the first launch of a chain in a run. */
+enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
+                              struct clcnn_err *err);
+/* Enqueues `count` launches of the chain from `from` on as one. */
+enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
+                                const struct launch *from, int count, struct clcnn_err *err);
 
 /* ---- queue.c, transfer.c --------------------------------------------------------------------------------------- */
 
@@ -82,6 +112,8 @@ struct queue {
     const struct launch *launches;
     int count, next; /* next launch, and its next group */
     size_t group;
+    const struct chain *chain; /* that was begun last in this walk */
+    bool singly;
     struct chunk chunk[2]; /* outstanding, oldest first */
     int chunks;
     double rate;      /* cost units per ms */

@@ -107,7 +107,10 @@ struct unit { /* one instance of a kernel file: its stem and defines (sorted by 
     const char *stem;
     const struct define *define;
     int n_defines;
+    const struct step *const *part; /* a chain: one step of each variant; stem is "chain", there are no defines */
+    int n_parts;
 };
+#define CHAIN_MEMORIES 112 /* memory objects of a chain; its parameters must fit the 1024 bytes that every device takes */
 /* A program per unit, shared by all plans of the device (reference counted). Missing ones are loaded from the disk cache
  * or built, several at once. programs[i] may repeat when units repeat. On failure nothing is held. */
 enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *units, int count,
@@ -139,7 +142,14 @@ struct launch {       /* one step, bound: nothing is left to decide */
     struct place a, b, c;
     cl_mem scratch;    /* CLBlast's temp buffer, a part of the arena owned by the launch; NULL without one */
     const char *layer; /* for messages; borrowed from the plan */
+    struct chain *chain; /* NULL: launched by itself always */
 };
+/* Makes chains of the launches of a plan that are bound, with `program` built from a unit with parts; *out is an array that
+ * ends with a NULL, freed by chains_free. */
+enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, struct program *program,
+                              struct launch *launches, const struct step *const *steps, const int *variant,
+                              int count, const struct place *places, struct clcnn_err *err);
+void chains_free(struct chain **chains, struct clcnn_device *dev);
 enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, struct program *program,
                               const struct step *step, const struct place *places, struct clcnn_err *err);
 void launch_release(struct launch *l, struct clcnn_device *dev);
@@ -156,6 +166,7 @@ enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, boo
 void queue_free(struct queue *q); /* does not block when the queue is stuck after a time-out */
 /* Starts walking the launches; host memory of transfers must stay alive until the walk ends. */
 void queue_start(struct queue *q, const struct launch *launches, int count);
+void queue_singly(struct queue *q, bool singly); /* from now on: no chains */
 /* Enqueues as much as is allowed, waits as needed; OK when everything has finished, PENDING after slice_ms, TIMEOUT as in
  * clcnn_plan_advance. An error ends the walk. */
 enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadline_ms, struct clcnn_err *err);

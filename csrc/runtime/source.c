@@ -2,6 +2,7 @@
  * embedded in the module, or from a folder (kernel_dir). Quoted includes are pasted in place, every time: files guard
  * themselves, and what lies outside a guard is meant to be repeated. #line keeps the compiler's messages at the file
  * that the person knows. */
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,13 +14,11 @@
 
 #define MAX_DEPTH 16 /* of includes; more is a cycle */
 
-struct text {
-    char *at;
-    size_t used, capacity;
-    bool failed;
+struct guard { /* where a file stands between #if and #endif; `from`: the depth at which its guard opened, 0: outside */
+    int depth, from;
 };
 
-static void text_add(struct text *t, const char *s, size_t n)
+void text_add(struct text *t, const char *s, size_t n)
 {
     if (t->failed)
         return;
@@ -41,7 +40,7 @@ static void text_add(struct text *t, const char *s, size_t n)
     t->at[t->used] = '\0';
 }
 
-__attribute__((format(printf, 2, 3))) static void text_print(struct text *t, const char *fmt, ...)
+void text_print(struct text *t, const char *fmt, ...)
 {
     char line[512];
     va_list ap;
@@ -133,12 +132,85 @@ static bool quoted_include(char name[64], const char *line, const char *end)
     return n > 0 && line < end && *line == '"';
 }
 
-static enum clcnn_status paste(struct text *out, const char *dir, const char *name, int depth,
-                               struct clcnn_err *err)
+/* Reads "# word" and the rest of a line; false when it is no directive. */
+static bool directive(const char *line, const char *end, char word[16], char name[64])
+{
+    size_t n = 0;
+
+    while (line < end && (*line == ' ' || *line == '\t' || *line == '#'))
+        n += *line++ == '#';
+    if (n != 1)
+        return false;
+    for (n = 0; line < end && n < 15 && *line >= 'a' && *line <= 'z'; line++)
+        word[n++] = *line;
+    word[n] = '\0';
+    while (line < end && *line == ' ')
+        line++;
+    for (n = 0; line < end && n < 63 && (*line == '_' || isalnum((unsigned char)*line)); line++)
+        name[n++] = *line;
+    name[n] = '\0';
+    return true;
+}
+
+/* Macros that the file defines outside a guard (#ifndef <NAME>_CLH, _H) are listed to be undefined after the instance. */
+static void scan_directive(struct scan *scan, struct guard *guard, const char *line, const char *end)
+{
+    char word[16], name[64];
+
+    if (!directive(line, end, word, name))
+        return;
+    if (strncmp(word, "if", 2) == 0) {
+        guard->depth++;
+        const char *last = strrchr(name, '_');
+        const bool header = last != NULL && (strcmp(last, "_CLH") == 0 || strcmp(last, "_H") == 0);
+        if (guard->from == 0 && strcmp(word, "ifndef") == 0 && header)
+            guard->from = guard->depth;
+    } else if (strcmp(word, "endif") == 0) {
+        if (guard->depth-- == guard->from)
+            guard->from = 0;
+    } else if (strcmp(word, "define") == 0 && guard->from == 0) {
+        text_print(&scan->undefs, "#undef %s\n", name);
+    }
+}
+
+/* Leaves out kernels, from "KERNEL FN(entry)" to "}", and learns from the wanted one which body it calls and what scratch
+ * it declares. Tells whether the line belongs to a kernel. */
+static bool scan_kernel(struct scan *scan, const char *line, const char *end)
+{
+    static const char head[] = "KERNEL FN(", scratch[] = "local float4 scratch[", call[] = "FN(";
+    const int n = (int)(end - line);
+
+    if (!scan->in_kernel) {
+        if (n < (int)sizeof head || strncmp(line, head, sizeof head - 1) != 0)
+            return false;
+        const size_t entry = strlen(scan->entry);
+        line += sizeof head - 1;
+        scan->in_kernel = true;
+        scan->wanted = strncmp(line, scan->entry, entry) == 0 && line[entry] == ')';
+        return true;
+    }
+    if (line < end && *line == '}')
+        scan->in_kernel = false;
+    while (line < end && *line == ' ')
+        line++;
+    if (!scan->wanted)
+        return true;
+    if (strncmp(line, scratch, sizeof scratch - 1) == 0)
+        snprintf(scan->scratch, sizeof scan->scratch, "%.*s", (int)strcspn(line + sizeof scratch - 1, "]"),
+                 line + sizeof scratch - 1);
+    else if (strncmp(line, call, sizeof call - 1) == 0)
+        snprintf(scan->body, sizeof scan->body, "%.*s", (int)strcspn(line + sizeof call - 1, ")"),
+                 line + sizeof call - 1);
+    return true;
+}
+
+enum clcnn_status source_paste(struct text *out, const char *dir, const char *name, struct scan *scan,
+                               int depth, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const char *text = NULL;
     char *owned = NULL, include[64];
+    struct guard guard = {0, 0};
     size_t length = 0;
     int number = 1;
 
@@ -149,8 +221,12 @@ static enum clcnn_status paste(struct text *out, const char *dir, const char *na
     for (const char *line = text, *stop = text + length; line < stop; number++) {
         const char *newline = memchr(line, '\n', (size_t)(stop - line));
         const char *end = newline != NULL ? newline : stop;
-        if (quoted_include(include, line, end)) {
-            TRY(paste(out, dir, include, depth + 1, err));
+        if (scan != NULL)
+            scan_directive(scan, &guard, line, end);
+        if (scan != NULL && scan_kernel(scan, line, end)) {
+            text_add(out, "\n", 1);
+        } else if (quoted_include(include, line, end)) {
+            TRY(source_paste(out, dir, include, scan, depth + 1, err));
             text_print(out, "#line %d \"%s\"\n", number + 1, name);
         } else {
             text_add(out, line, (size_t)(end - line));
@@ -168,7 +244,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(const struct define *const *)a)->name, (*(const struct define *const *)b)->name);
 }
 
-static void sort_defines(const struct define *sorted[MAX_DEFINES], const struct unit *unit)
+void sort_defines(const struct define *sorted[MAX_DEFINES], const struct unit *unit)
 {
     for (int i = 0; i < unit->n_defines; i++)
         sorted[i] = &unit->define[i];
@@ -197,12 +273,14 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
     struct text t = {.at = NULL};
     char file[96];
 
+    if (unit->n_parts > 0)
+        return chain_source(out, kernel_dir, unit, err);
     sort_defines(sorted, unit);
     snprintf(file, sizeof file, "%.80s.cl", unit->stem);
     text_print(&t, "#define FN(x) %s_k_##x\n", unit->stem);
     for (int i = 0; i < unit->n_defines; i++)
         text_print(&t, "#define %s %s\n", sorted[i]->name, sorted[i]->text);
-    TRY(paste(&t, kernel_dir, file, 1, err));
+    TRY(source_paste(&t, kernel_dir, file, NULL, 1, err));
     text_print(&t, "#undef FN\n");
     for (int i = 0; i < unit->n_defines; i++)
         text_print(&t, "#undef %s\n", sorted[i]->name);

@@ -205,6 +205,7 @@ class Plan:
         memory_limit: int = 0,
         overrides: dict[str, str] = {},
         fuse: bool = True,
+        chain: bool = True,
         guard: bool = False,
     ) -> Self: ...
     @property

@@ -27,6 +27,7 @@ def compile(
     algorithms: Mapping[str, str] | None = None,
     outputs: Iterable[str] = (),
     fuse: bool = True,
+    chain: bool = True,
     guard: bool = False,
 ) -> Plan:
     """Chooses algorithms, builds kernels, packs weights and plans memory; returns a Plan that is ready to
@@ -38,8 +39,9 @@ def compile(
     workspace_limit: bytes of scratch that one layer may use. memory_limit: bytes that activations, workspace
     and weights may take, 0 for no limit; refused before anything is allocated. Both also as text ("512M").
     algorithms: {layer: algorithm} to force (see Plan.explain()). outputs: names of layers whose results are
-    wanted besides the model's own. fuse: False keeps every layer by itself. guard: test mode with guard bands
-    around every buffer.
+    wanted besides the model's own. fuse: False keeps every layer by itself. chain: on CPU devices, run
+    consecutive steps inside one kernel; False launches each by itself. guard: test mode with guard bands around
+    every buffer.
 
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
@@ -61,6 +63,7 @@ def compile(
         memory_limit=parse_bytes(memory_limit, "memory_limit"),
         overrides=dict(algorithms or {}),
         fuse=fuse,
+        chain=chain,
         guard=guard,
     )
     plan = Plan(core, main, graph.rows())

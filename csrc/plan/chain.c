@@ -1,0 +1,50 @@
+/* chain.c: which steps of a plan can run inside one kernel (kernels/chain.clh): on CPU devices those whose work-groups are
+ * one work-item. Steps of equal stem, entry and defines share a variant. */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_VARIANTS 24 /* more would take too long to build: the steps of the others stay launches */
+
+static bool same_variant(const struct step *a, const struct step *b)
+{
+    if (strcmp(a->stem, b->stem) != 0 || strcmp(a->entry, b->entry) != 0 || a->n_defines != b->n_defines)
+        return false;
+    for (int i = 0; i < a->n_defines; i++)
+        if (strcmp(a->define[i].name, b->define[i].name) != 0 ||
+            strcmp(a->define[i].text, b->define[i].text) != 0)
+            return false;
+    return a->n_buffers == b->n_buffers;
+}
+
+static int variant_of(struct blueprint *bp, const struct step *s)
+{
+    if (!s->stem || s->group_size != 1 || s->groups > INT32_MAX / 2)
+        return -1;
+    for (int i = 0; i < bp->n_parts; i++)
+        if (same_variant(bp->parts[i], s))
+            return i;
+    if (bp->n_parts == MAX_VARIANTS)
+        return -1;
+    bp->parts[bp->n_parts] = s;
+    return bp->n_parts++;
+}
+
+enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err)
+{
+    int chained = 0;
+    if (!bp->chained || !device_block(&bp->dev->info) || bp->n_steps < 2)
+        return CLCNN_OK;
+    bp->parts = clcnn_calloc(MAX_VARIANTS, sizeof *bp->parts);
+    bp->variant = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->variant);
+    if (!bp->parts || !bp->variant)
+        return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *bp->variant);
+    for (int i = 0; i < bp->n_steps; i++) {
+        bp->variant[i] = variant_of(bp, bp->steps[i]);
+        chained += bp->variant[i] >= 0;
+    }
+    if (chained < 2)
+        bp->n_parts = 0;
+    return CLCNN_OK;
+}

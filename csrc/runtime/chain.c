@@ -1,0 +1,179 @@
+/* chain.c: consecutive launches of a plan bound to one kernel that runs them all; see kernels/chain.clh. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "args.h"
+#include "runtime/room.h"
+
+#define SHARES_PER_UNIT 8 /* of a step's groups: the last one keeps the others waiting for an eighth of a core's work */
+#define TURN_BYTES 256    /* of a step: both sets of counters, as kernels/chain.clh has them */
+
+_Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_args) == MAX_STEP_ARGS,
+               "a step of a chain holds what a step can hold");
+
+struct chain {
+    cl_kernel kernel;
+    struct memory table, turns;
+    const struct launch *first; /* launch of table entry 0 */
+    int count, enqueued; /* steps; how many of them in this run */
+    int set;             /* of counters */
+    cl_mem used[CHAIN_MEMORIES];
+    int n_used;
+};
+
+static void chain_free(struct chain *c, struct clcnn_device *dev)
+{
+    if (c == NULL)
+        return;
+    if (c->kernel != NULL && !device_forked(dev)) {
+        dev->api->clReleaseKernel(c->kernel);
+        device_count(dev, -1);
+    }
+    memory_release(&c->table, dev);
+    memory_release(&c->turns, dev);
+    free(c);
+}
+
+void chains_free(struct chain **chains, struct clcnn_device *dev)
+{
+    for (struct chain **c = chains; c != NULL && *c != NULL; c++)
+        chain_free(*c, dev);
+    free(chains);
+}
+
+/* Index of the memory object in the chain, -1: it is full. */
+static int use(struct chain *c, cl_mem mem)
+{
+    for (int i = 0; i < c->n_used; i++)
+        if (c->used[i] == mem)
+            return i;
+    if (c->n_used == CHAIN_MEMORIES)
+        return -1;
+    c->used[c->n_used] = mem;
+    return c->n_used++;
+}
+
+static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_device *dev, const struct step *s,
+                     int variant, const struct place *places)
+{
+    const int before = c->n_used;
+    const size_t units = dev->info.compute_units ? dev->info.compute_units : 1;
+    const size_t shares = units * SHARES_PER_UNIT;
+
+    memset(row, 0, sizeof *row);
+    for (int i = 0; i < s->n_buffers; i++) {
+        const int slot = s->buffer[i].slot;
+        row->buffer[i] = use(c, slot == SLOT_NONE ? dev->dummy : places[slot].mem);
+        row->offset[i] = slot == SLOT_NONE ? 0 : places[slot].offset + s->buffer[i].offset;
+        if (row->buffer[i] < 0) {
+            c->n_used = before;
+            return false;
+        }
+    }
+    memcpy(&row->args, s->args, s->args_bytes);
+    row->variant = variant;
+    row->groups = (i32)s->groups;
+    row->each = (i32)(s->groups > shares ? s->groups / shares : 1);
+    return true;
+}
+
+static enum clcnn_status finish_chain(struct chain *c, const struct chain_step *rows, struct clcnn_device *dev,
+                                      struct program *program, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const size_t bytes = (size_t)c->count * sizeof *rows;
+
+    TRY(program_kernel(&c->kernel, dev, program, "main", err));
+    TRY(memory_create(&c->table, dev, bytes, "step table of the plan", err));
+    TRY(memory_create(&c->turns, dev, (size_t)c->count * TURN_BYTES, "step counters of the plan", err));
+    CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, c->table.mem, CL_TRUE, 0, bytes, rows, 0, NULL, NULL);
+    CL_TRY(dev->api, clSetKernelArg, c->kernel, 0, sizeof(cl_mem), &c->table.mem);
+    CL_TRY(dev->api, clSetKernelArg, c->kernel, 1, sizeof(cl_mem), &c->turns.mem);
+    CL_TRY(dev->api, clSetKernelArg, c->kernel, 2, sizeof(cl_int), &c->count);
+    for (int i = 0; i < CHAIN_MEMORIES; i++)
+        CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(6 + i), sizeof(cl_mem),
+               i < c->n_used ? &c->used[i] : &dev->dummy);
+done:
+    return st;
+}
+
+enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, struct program *program,
+                              struct launch *launches, const struct step *const *steps, const int *variant,
+                              int count, const struct place *places, struct clcnn_err *err)
+{
+    enum clcnn_status st = device_pin(dev, err);
+    struct chain **chains = NULL, *c = NULL;
+    struct chain_step *rows = NULL;
+    int made = 0;
+
+    if (st != CLCNN_OK)
+        return st;
+    chains = clcnn_calloc((size_t)count + 1, sizeof(struct chain *));
+    rows = clcnn_calloc((size_t)count + 1, sizeof *rows);
+    if (chains == NULL || rows == NULL) {
+        st = clcnn_fail_mem(err, (size_t)count * sizeof *rows);
+        goto done;
+    }
+    for (int i = 0; i <= count; i++) {
+        const bool chained = i < count && variant[i] >= 0;
+        if (c != NULL && (!chained || !add_step(c, &rows[c->count], dev, steps[i], variant[i], places))) {
+            TRY(finish_chain(c, rows, dev, program, err));
+            c = NULL;
+        }
+        if (!chained)
+            continue;
+        if (c == NULL) {
+            c = chains[made++] = clcnn_calloc(1, sizeof *c);
+            if (c == NULL) {
+                st = clcnn_fail_mem(err, sizeof *c);
+                goto done;
+            }
+            c->first = &launches[i];
+            add_step(c, &rows[0], dev, steps[i], variant[i], places); /* an empty chain takes any step */
+        }
+        launches[i].chain = c;
+        c->count++;
+    }
+    *out = chains;
+    chains = NULL;
+done:
+    for (int i = 0; chains != NULL && i < count; i++)
+        launches[i].chain = NULL;
+    chains_free(chains, dev);
+    free(rows);
+    device_unpin(dev);
+    return st;
+}
+
+/* The run before has cleared the other set, unless it left out steps. */
+enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
+                              struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const cl_int zero = 0;
+
+    if (c->enqueued != c->count)
+        CL_TRY(dev->api, clEnqueueFillBuffer, queue, c->turns.mem, &zero, sizeof zero, 0,
+               (size_t)c->count * TURN_BYTES, 0, NULL, NULL);
+    c->enqueued = 0;
+    c->set = 1 - c->set;
+    CL_TRY(dev->api, clSetKernelArg, c->kernel, 3, sizeof(cl_int), &c->set);
+done:
+    return st;
+}
+
+enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
+                                const struct launch *from, int count, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const cl_int first = (cl_int)(from - c->first), past = first + count;
+    const size_t one = 1, units = dev->info.compute_units ? dev->info.compute_units : 1;
+
+    CL_TRY(dev->api, clSetKernelArg, c->kernel, 4, sizeof first, &first);
+    CL_TRY(dev->api, clSetKernelArg, c->kernel, 5, sizeof past, &past);
+    CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, c->kernel, 1, NULL, &units, &one, 0, NULL, NULL);
+    c->enqueued += count;
+done:
+    return st == CLCNN_OK ? st : err_prefix(err, st, from->layer);
+}
