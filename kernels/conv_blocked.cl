@@ -121,8 +121,8 @@ void FN(finish)(const float *sums, SRC bias, SRC add, DST y, int kk, int oh, int
                 const struct conv_blocked_args *a)
 {
     const long plane = (long)a->out[0] * a->out[1] * V;
-    const int end = min(T, a->out[1] - first);
-    for (int v = 0, k = kk; v < KV && k < a->k; v++, k += V) {
+    const int end = min(T, a->out[1] - first), past = (kk / a->kg + 1) * a->kg; /* of the group's filters */
+    for (int v = 0, k = kk; v < KV && k < past; v++, k += V) {
         const long i = k / V * plane + ((long)oh * a->out[1] + first) * V;
         const FV b = FN(bias)(bias, k, a->k);
         for (int t = ow - first; t < end; t++)

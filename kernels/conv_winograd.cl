@@ -216,7 +216,7 @@ void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, c
     float m[A * A][KV * T * V] __attribute__((aligned(64)));
     for (int i = 0; i < A * A; i++)
         FN(product)(v + i * v_step, ub + i * u_step, m[i], a->c_blocks);
-    for (int kv = 0, k = kk; kv < KV && k < a->k; kv++, k += V) {
+    for (int kv = 0, k = kk; kv < KV && k < (g + 1) * a->kg; kv++, k += V) {
         const FV b = FN(bias)(bias, k, a->k);
         for (int t = 0; t < T && first + t < a->tiles; t++) {
             const int tile = a->first_tile + first + t;
