@@ -179,11 +179,12 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
     }
     const long map = (long)a->out[0] * a->out[1] * V;
     const int begin = to->ow - to->first, end = min(T, a->out[1] - to->first);
+    const int past = (to->k / a->kg + 1) * a->kg; /* of the group's filters */
     long at = to->k / V * map + ((long)to->oh * a->out[1] + to->first) * V;
 #pragma unroll
     for (int v = 0; v < KV; v++, at += map) {
         const int k = to->k + v * V;
-        if (k < a->k) {
+        if (k < past) {
             const FV b = FN(bias)(to->bias, k, a->k);
 #pragma unroll
             for (int t = 0; t < T; t++)

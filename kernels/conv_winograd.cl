@@ -235,7 +235,7 @@ void FN(pixels)(const float *m, SRC bias, SRC add, DST y, int block, int first, 
     const int g = block / a->k_blocks, kk = g * a->kg + block % a->k_blocks * (KV * V);
     const int per_image = a->tiles_high * a->tiles_wide;
     const long plane = (long)a->out[0] * a->out[1] * V;
-    for (int kv = 0, k = kk; kv < KV && k < a->k; kv++, k += V) {
+    for (int kv = 0, k = kk; kv < KV && k < (g + 1) * a->kg; kv++, k += V) {
         const FV b = FN(bias)(bias, k, a->k);
         for (int t = 0; t < T && first + t < a->tiles; t++) {
             const int tile = a->first_tile + first + t;
