@@ -204,7 +204,7 @@ struct clcnn_plan_options {
     uint64_t memory_limit;  /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
     const struct clcnn_override *overrides;
     int override_count;
-    bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
+    bool fuse;  /* run the rewrites (true in use; false to test one operator by itself) */
     bool chain; /* on CPU devices: consecutive steps run inside one kernel, which saves their launches */
     bool
         guard; /* test mode: no memory is shared, every root lies between guard bands, all is NaN before a run, and

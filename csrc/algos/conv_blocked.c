@@ -59,8 +59,8 @@ static struct shares shares_of(const struct problem *p, const struct conv_args *
     const size_t weights = sizeof(float) * (size_t)shape_count(&p->in[1].shape);
     struct shares s = {.per_item = ceil_div(tiles, ceil_div(conv_wanted_items(p), blocks * n))};
     const size_t fits = SPAN_BYTES / ceil_div(input, tiles), spans = ceil_div(n * tiles, fits ? fits : 1);
-    const bool once = n * input <= 2 * SPAN_BYTES || !fits ||
-                      weights + blocks * n * input <= spans * weights + n * input;
+    const bool once =
+        n * input <= 2 * SPAN_BYTES || !fits || weights + blocks * n * input <= spans * weights + n * input;
     if (!once && s.per_item > fits)
         s.per_item = fits;
     s.chunks = ceil_div(tiles, s.per_item);

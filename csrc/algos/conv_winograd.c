@@ -13,7 +13,7 @@ enum {
     NEAR_FILTERS =
         1024 * 1024, /* filters of a group that a core's cache holds: nothing is gained by prefetching them */
     AHEAD = 1024,    /* floats */
-    FRESH_BLOCKS = 4, /* blocks of tiles whose products stay in a core's cache */
+    FRESH_BLOCKS = 4,    /* blocks of tiles whose products stay in a core's cache */
     STEP_COST = 1000000, /* multiply-adds of a core in the time that one more step takes */
 };
 
@@ -46,8 +46,7 @@ static struct conv_tile best_tile(const struct problem *p, const struct conv_arg
     for (int i = 0; p->block == 16 && i < COUNT_OF(wide_tiles); i++) {
         const struct conv_tile *w = &wide_tiles[i];
         const size_t wide = (size_t)(w->kv * p->block);
-        const double work =
-            w->cost * (double)(round_up(tiles, (size_t)w->t) * round_up(filters, wide));
+        const double work = w->cost * (double)(round_up(tiles, (size_t)w->t) * round_up(filters, wide));
         if (i == 0 || work < least) {
             least = work;
             best = *w;
@@ -68,16 +67,19 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     const size_t units = units_of(p), blocks = c->k_blocks * (size_t)a->groups;
     const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
     const double from_memory = FILTERS_FROM_MEMORY * (double)c->filter_bytes;
-    const bool even = ceil_div(c->parts, units) * units * 3 <= c->parts * 4; /* cores wait a quarter at most */
+    const bool even =
+        ceil_div(c->parts, units) * units * 3 <= c->parts * 4; /* cores wait a quarter at most */
     const bool near = c->filter_bytes <= NEAR_FILTERS;
-    if (c->part_bytes <= FUSED_PART && ((c->parts >= 3 * units && products >= from_memory) || (even && near))) {
+    if (c->part_bytes <= FUSED_PART &&
+        ((c->parts >= 3 * units && products >= from_memory) || (even && near))) {
         const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
         c->ranges = ceil_div(c->tile_blocks, ceil_div(c->tile_blocks, wanted));
         return;
     }
     const size_t fresh_slices = ceil_div(c->tile_blocks, FRESH_BLOCKS);
     const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
-    const double transforms = (double)fresh_slices * FILTER_TRANSFORM * (double)c->filter_bytes / sizeof(float);
+    const double transforms =
+        (double)fresh_slices * FILTER_TRANSFORM * (double)c->filter_bytes / sizeof(float);
     const double stored = products > from_memory ? products : from_memory;
     c->fresh = (products + transforms) * uneven < stored;
     if (c->fresh) {
@@ -166,7 +168,7 @@ static size_t workspace(const struct problem *p, int m)
 {
     const struct conv_args a = conv_args_of(p);
     const struct cut c = cut_of(p, &a, m);
-    const size_t filters = c.fresh               ? conv_packing_workspace(p, &a, fresh_packing(p, &c))
+    const size_t filters = c.fresh             ? conv_packing_workspace(p, &a, fresh_packing(p, &c))
                            : p->in[1].constant ? 0
                                                : c.filter_bytes;
     return transformed_bytes(&c, &a) + filters;

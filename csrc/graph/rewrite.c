@@ -104,9 +104,9 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
     enum clcnn_status st = CLCNN_OK;
     struct rewriter r = {.g = g, .options = options, .notes = notes, .err = err};
     enum clcnn_status (*const passes[])(struct rewriter *) = {
-        rewrite_drop_identities, /* first: they hide the patterns below */
-        rewrite_fold_batch_norm, /* before epilogues, which would take its place */
-        rewrite_fuse_epilogues,  /* before merges, which carry them */
+        rewrite_drop_identities,       /* first: they hide the patterns below */
+        rewrite_fold_batch_norm,       /* before epilogues, which would take its place */
+        rewrite_fuse_epilogues,        /* before merges, which carry them */
         rewrite_pool_before_pointwise, /* after epilogues: an activation between the two forbids it */
         rewrite_norm_to_depthwise,
         rewrite_merge_separable, /* before the next, which takes what convolutions are left */

@@ -68,11 +68,13 @@ enum clcnn_status rewrite_norm_to_depthwise(struct rewriter *r)
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
         const struct node *pw = &r->g->nodes[i];
-        struct node *bn = pw->dead || !rewrite_is_pointwise(r, pw) ? NULL : rewrite_sole_producer(r, pw->in[0]);
+        struct node *bn =
+            pw->dead || !rewrite_is_pointwise(r, pw) ? NULL : rewrite_sole_producer(r, pw->in[0]);
         if (!normalises_map(r, bn) || rewrite_is_forced(r, bn, "separable") ||
             rewrite_is_forced(r, pw, "separable"))
             continue;
-        TRY(rewrite_note(r, "turn batch_norm %s before 1x1 conv %s into a depthwise conv", bn->name, pw->name));
+        TRY(rewrite_note(r, "turn batch_norm %s before 1x1 conv %s into a depthwise conv", bn->name,
+                         pw->name));
         TRY(to_depthwise(r, bn));
     }
 done:

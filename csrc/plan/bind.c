@@ -286,8 +286,9 @@ void blueprint_release(struct blueprint *bp)
         free(bp->layers[i].candidates);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->parts,      bp->variant, bp->notes.line, bp->roots,   bp->packed,   bp->slots,        bp->steps,       bp->layers,
-                     bp->inputs,     bp->outputs, bp->programs, bp->gemm_scratch, bp->defines_text};
+    void *owned[] = {bp->parts,    bp->variant,      bp->notes.line,  bp->roots,  bp->packed,
+                     bp->slots,    bp->steps,        bp->layers,      bp->inputs, bp->outputs,
+                     bp->programs, bp->gemm_scratch, bp->defines_text};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);
     clcnn_graph_free(bp->graph);

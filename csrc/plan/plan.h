@@ -84,8 +84,8 @@ struct blueprint {
     const struct step **parts; /* one step of every variant that chains can run; NULL: there are no chains */
     int *variant, n_parts;     /* per step: index of its part, -1: always a launch of its own */
     struct program *chain_program;
-    int *gemm_scratch;         /* slot per step, SLOT_NONE without one */
-    char **defines_text;       /* per step, for step_info */
+    int *gemm_scratch;   /* slot per step, SLOT_NONE without one */
+    char **defines_text; /* per step, for step_info */
     size_t arena_bytes;
     struct clcnn_plan_stats stats;
 };

@@ -89,8 +89,8 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"device", "graph", "precision", "workspace_limit", "memory_limit", "overrides",
-                           "fuse",   "chain", "guard", NULL};
+    static char *keys[] = {"device",    "graph", "precision", "workspace_limit", "memory_limit",
+                           "overrides", "fuse",  "chain",     "guard",           NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *overrides = NULL, *copy = NULL,
                               *made = NULL;
@@ -100,7 +100,8 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
                                                &device, state->graph_type, &graph, &precision, &workspace,
                                                &memory, &PyDict_Type, &overrides, &fuse, &chain, &guard))
         return NULL;
-    struct clcnn_plan_options options = {.workspace_limit = 64 << 20, .fuse = fuse, .chain = chain, .guard = guard};
+    struct clcnn_plan_options options = {
+        .workspace_limit = 64 << 20, .fuse = fuse, .chain = chain, .guard = guard};
     uint64_t limit = options.workspace_limit;
     if (parse_precision(state, precision, &options.precision) < 0 ||
         (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||

@@ -6,8 +6,9 @@
 #include "args.h"
 #include "runtime/room.h"
 
-#define SHARES_PER_UNIT 8 /* of a step's groups: the last one keeps the others waiting for an eighth of a core's work */
-#define TURN_BYTES 256    /* of a step: both sets of counters, as kernels/chain.clh has them */
+#define SHARES_PER_UNIT \
+    8 /* of a step's groups: the last one keeps the others waiting for an eighth of a core's work */
+#define TURN_BYTES 256 /* of a step: both sets of counters, as kernels/chain.clh has them */
 
 _Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_args) == MAX_STEP_ARGS,
                "a step of a chain holds what a step can hold");
@@ -16,8 +17,8 @@ struct chain {
     cl_kernel kernel;
     struct memory table, turns;
     const struct launch *first; /* launch of table entry 0 */
-    int count, enqueued; /* steps; how many of them in this run */
-    int set;             /* of counters */
+    int count, enqueued;        /* steps; how many of them in this run */
+    int set;                    /* of counters */
     cl_mem used[CHAIN_MEMORIES];
     int n_used;
 };
@@ -78,8 +79,9 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
     return true;
 }
 
-static enum clcnn_status finish_chain(struct chain *c, const struct chain_step *rows, struct clcnn_device *dev,
-                                      struct program *program, struct clcnn_err *err)
+static enum clcnn_status finish_chain(struct chain *c, const struct chain_step *rows,
+                                      struct clcnn_device *dev, struct program *program,
+                                      struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const size_t bytes = (size_t)c->count * sizeof *rows;

@@ -66,9 +66,9 @@ void text_print(struct text *t, const char *fmt, ...) __attribute__((format(prin
 void sort_defines(const struct define *sorted[MAX_DEFINES], const struct unit *unit);
 /* What is learned of a kernel file that becomes an instance in a chain. */
 struct scan {
-    const char *entry;           /* the kernel whose body is wanted */
-    char body[64], scratch[64];  /* the function that it calls, and how many float4 it declares ("": none) */
-    struct text undefs;          /* lines that undo the file's own macros */
+    const char *entry;          /* the kernel whose body is wanted */
+    char body[64], scratch[64]; /* the function that it calls, and how many float4 it declares ("": none) */
+    struct text undefs;         /* lines that undo the file's own macros */
     bool in_kernel, wanted;
 };
 /* Adds a kernel file with its includes; with a scan, without its kernels. depth: 1 for the outermost file. */

@@ -107,10 +107,12 @@ struct unit { /* one instance of a kernel file: its stem and defines (sorted by 
     const char *stem;
     const struct define *define;
     int n_defines;
-    const struct step *const *part; /* a chain: one step of each variant; stem is "chain", there are no defines */
+    const struct step *const
+        *part; /* a chain: one step of each variant; stem is "chain", there are no defines */
     int n_parts;
 };
-#define CHAIN_MEMORIES 112 /* memory objects of a chain; its parameters must fit the 1024 bytes that every device takes */
+#define CHAIN_MEMORIES \
+    112 /* memory objects of a chain; its parameters must fit the 1024 bytes that every device takes */
 /* A program per unit, shared by all plans of the device (reference counted). Missing ones are loaded from the disk cache
  * or built, several at once. programs[i] may repeat when units repeat. On failure nothing is held. */
 enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *units, int count,

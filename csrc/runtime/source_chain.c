@@ -7,8 +7,8 @@
 #include "runtime/room.h"
 
 /* One variant: its file under names of its own, and its case of the switch. */
-static enum clcnn_status add_part(struct text *t, struct text *run, struct text *scratch, const char *dir,
-                                  const struct step *part, int index, struct clcnn_err *err)
+static enum clcnn_status add_part(struct text *t, struct text *run, const char *dir, const struct step *part,
+                                  int index, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct scan scan = {.entry = part->entry};
@@ -23,18 +23,23 @@ static enum clcnn_status add_part(struct text *t, struct text *run, struct text 
         st = clcnn_fail(err, CLCNN_E_INTERNAL, "kernel file %s: no body of '%s' found", file, part->entry);
         goto done;
     }
-    text_print(t, "enum { chain_%d_scratch = %s };\n", index, scan.scratch[0] ? scan.scratch : "1");
+    text_print(t, "enum { chain_%d_own = %s, ", index, scan.scratch[0] ? scan.scratch : "1");
+    text_print(t, "chain_%d_most = CHAIN_LARGER(chain_%d_own, chain_%d_most) };\n", index + 1, index, index);
     text_print(t, "#undef FN\n");
     for (int i = 0; i < part->n_defines; i++)
         text_print(t, "#undef %s\n", part->define[i].name);
     text_add(t, scan.undefs.at != NULL ? scan.undefs.at : "", scan.undefs.used);
 
-    text_print(scratch, "CHAIN_LARGER(chain_%d_scratch, ", index);
-    text_print(run, " case %d: for (; g < end; g++) chain_%d_%s(g", index, index, scan.body);
+    /* out of line, since as one function a dozen variants take compilers long */
+    text_print(t, "__attribute__((noinline)) void chain_%d_run(int g, int end, global float *const *p, ",
+               index);
+    text_print(t, "const struct chain_args *args, local float4 *scratch)\n{\n    for (; g < end; g++)\n");
+    text_print(t, "        chain_%d_%s(g", index, scan.body);
     for (int i = 0; i < part->n_buffers; i++)
-        text_print(run, ", p[%d]", i);
-    text_print(run, "%s%s); break;", part->args_bytes > 0 ? ", (const void *)&args" : "",
+        text_print(t, ", p[%d]", i);
+    text_print(t, "%s%s);\n}\n", part->args_bytes > 0 ? ", (const void *)args" : "",
                scan.scratch[0] ? ", scratch" : "");
+    text_print(run, " case %d: chain_%d_run(g, end, p, &args, scratch); break;", index, index);
 done:
     free(scan.undefs.at);
     return st;
@@ -52,25 +57,22 @@ enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct 
                                struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct text t = {.at = NULL}, run = {.at = NULL}, scratch = {.at = NULL};
+    struct text t = {.at = NULL}, run = {.at = NULL};
 
-    /* what one step writes the next one reads: no restrict on sources */
-    text_print(&t, "#define SRC const global float *\n");
-    text_print(&t, "#define CHAIN_LARGER(a, b) ((a) > (b) ? (a) : (b))\n");
+    /* what one step writes the next one reads: no restrict on sources; one work-item waits for nobody */
+    text_print(&t,
+               "#define SRC const global float *\n#define LANE 0\n#define barrier(flags) mem_fence(flags)\n");
+    text_print(&t, "#define CHAIN_LARGER(a, b) ((a) > (b) ? (a) : (b))\nenum { chain_0_most = 1 };\n");
     for (int i = 0; i < unit->n_parts; i++)
-        TRY(add_part(&t, &run, &scratch, kernel_dir, unit->part[i], i, err));
-    text_print(&scratch, "1");
-    for (int i = 0; i < unit->n_parts; i++)
-        text_add(&scratch, ")", 1);
+        TRY(add_part(&t, &run, kernel_dir, unit->part[i], i, err));
     add_list(&t, "CHAIN_PARAMETERS", "global float *");
     add_list(&t, "CHAIN_BUFFERS", "");
-    text_print(&t, "#define CHAIN_SCRATCH ");
-    text_add(&t, scratch.at != NULL ? scratch.at : "", scratch.used);
-    text_print(&t, "\n#define CHAIN_RUN switch (s->variant) {");
+    text_print(&t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN switch (*variant) {",
+               unit->n_parts);
     text_add(&t, run.at != NULL ? run.at : "", run.used);
     text_print(&t, " }\n");
     TRY(source_paste(&t, kernel_dir, "chain.clh", NULL, 1, err));
-    if (t.failed || run.failed || scratch.failed) {
+    if (t.failed || run.failed) {
         st = clcnn_fail_mem(err, t.capacity);
         goto done;
     }
@@ -79,6 +81,5 @@ enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct 
 done:
     free(t.at);
     free(run.at);
-    free(scratch.at);
     return st;
 }
