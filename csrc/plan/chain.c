@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define LEAST_STEPS 8   /* fewer save less time than the kernel takes to build */
 #define MAX_VARIANTS 24 /* more would take too long to build: the steps of the others stay launches */
 
 static bool same_variant(const struct step *a, const struct step *b)
@@ -34,7 +35,7 @@ static int variant_of(struct blueprint *bp, const struct step *s)
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err)
 {
     int chained = 0;
-    if (!bp->chained || !device_block(&bp->dev->info) || bp->n_steps < 2)
+    if (!bp->chained || !device_block(&bp->dev->info) || bp->n_steps < LEAST_STEPS)
         return CLCNN_OK;
     bp->parts = clcnn_calloc(MAX_VARIANTS, sizeof *bp->parts);
     bp->variant = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->variant);
@@ -44,7 +45,7 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
         bp->variant[i] = variant_of(bp, bp->steps[i]);
         chained += bp->variant[i] >= 0;
     }
-    if (chained < 2)
+    if (chained < LEAST_STEPS)
         bp->n_parts = 0;
     return CLCNN_OK;
 }
