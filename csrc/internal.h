@@ -315,7 +315,8 @@ struct why {
         }                              \
     } while (0)
 
-enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST };
+/* In the order of rising error; HIGH rounds operands to tf32 and is for precision "high" and looser ones. */
+enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST, ERROR_HIGH };
 
 struct emit; /* collects step descriptions for one plan */
 

@@ -9,7 +9,7 @@
 #define APPLIES "not needed" /* verdict, until one of these is chosen */
 
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
-static const char OUTSIDE_PRECISION[] = "error class outside precision \"strict\"";
+static const char OUTSIDE_PRECISION[] = "error class outside the precision";
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
 
 /* A merged layer is called "a+b"; a user may name either part. */
@@ -33,6 +33,13 @@ static int override_of(struct emit *e, const char *layer)
     return -1;
 }
 
+static enum error_class loosest(enum clcnn_precision precision)
+{
+    return precision == CLCNN_PRECISION_STRICT    ? ERROR_STRICT
+           : precision == CLCNN_PRECISION_HIGHEST ? ERROR_HIGHEST
+                                                  : ERROR_HIGH;
+}
+
 static void judge(struct candidate *c, const struct problem *p)
 {
     struct why why = {NULL, false};
@@ -43,10 +50,9 @@ static void judge(struct candidate *c, const struct problem *p)
     if (!yes && !why.passed_over)
         return;
     c->workspace = a->workspace ? a->workspace(p) : 0;
-    const char *refused = c->workspace > p->workspace_limit ? TOO_MUCH_WORKSPACE
-                          : a->error == ERROR_HIGHEST && p->precision == CLCNN_PRECISION_STRICT
-                              ? OUTSIDE_PRECISION
-                              : NULL;
+    const char *refused = c->workspace > p->workspace_limit  ? TOO_MUCH_WORKSPACE
+                          : a->error > loosest(p->precision) ? OUTSIDE_PRECISION
+                                                             : NULL;
     if (refused) {
         c->verdict = "rejected";
         c->reason = refused;
