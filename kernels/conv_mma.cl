@@ -27,6 +27,15 @@
 #ifndef GATHER
 #error "GATHER is required, and so is a device with PTX"
 #endif
+
+/* Filter k of conv group g at depth d. */
+float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
+{
+    const long block = (long)g * ((a->conv.k / a->conv.groups + 15) / 16) + k / 16;
+    return w[(block * a->depth + d / 8 * 8) * 16 + k % 8 * 16 + d % 4 * 4 + d / 4 % 2 * 2 + k / 8 % 2];
+}
+
+#include "conv_mma.clh"
 #define WARPS (WG / 32)
 #define MI (BM / WM / 16)        /* fragments of a warp: filters */
 #define NJ (BN / (WARPS / WM) / 8) /* pixels */
@@ -60,34 +69,6 @@
 #define ROW_STEP (WG / ROW_ITEMS)
 #define PIXEL_COPIES (GATHER == 3 ? BN / ROW_STEP : BK / ROW_STEP)
 #define FILTER_COPIES (BM * BK / 4 / WG)
-
-/* What a group computes: filters block*BM.. of conv group g, pixels first.., chunks chunk.. end-1 of depth. */
-struct FN(tile) {
-    int g, block, split, chunk, end;
-    int n, at; /* image and pixel in it of `first` */
-    long first, pixels;
-    int map;
-};
-
-struct FN(tile) FN(tile_of)(ulong group, const struct conv_mma_args *ma)
-{
-    const struct conv_args *a = &ma->conv;
-    const int blocks = (a->k / a->groups + BM - 1) / BM, all = blocks * a->groups;
-    struct FN(tile) t;
-    t.map = a->out[1] * a->out[2];
-    t.pixels = (long)t.map * a->n;
-    const ulong tiles = (t.pixels + BN - 1) / BN, rest = group / all;
-    const int block = (int)(group % all);
-    t.g = block / blocks;
-    t.block = block % blocks;
-    t.split = (int)(rest / tiles);
-    t.first = (long)(rest % tiles) * BN;
-    t.n = (int)((ulong)t.first / t.map);
-    t.at = (int)((ulong)t.first % t.map);
-    t.chunk = t.split * ma->share;
-    t.end = min(t.chunk + ma->share, ma->depth / BK);
-    return t;
-}
 
 /* Where this work-item's pixel (GATHER 3: its first one) starts, and whether there is one. */
 struct FN(source) {
@@ -310,26 +291,6 @@ void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ
                 sum[i][j][e] += d[i][j][e];
 }
 
-/* Where filter k of all at pixel `ahead` of the tile goes, and lies in add. */
-struct FN(place) {
-    long y, add;
-};
-
-struct FN(place) FN(place_of)(int k, int ahead, const struct FN(tile) *t, const struct conv_args *a)
-{
-    struct FN(place) at;
-#if SPLIT
-    at.y = ((long)t->split * a->k + k) * t->pixels + t->first + ahead;
-    at.add = 0;
-#else
-    const int q = t->at + ahead, n = q / t->map;
-    const long p = (long)k * t->map + (q - n * t->map);
-    at.y = (t->n + n) * a->dst_n + p;
-    at.add = (t->n + n) * a->add_n + p;
-#endif
-    return at;
-}
-
 /* Results of a work-item for filters k0 + 8 * h, h < 2 * MI, of conv group t->g, and columns 2 * c and 2 * c + 1 of
  * the fragments, of which `ahead` is the first pixel. */
 void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, SRC add,
@@ -381,29 +342,6 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
                                  EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, other, 3, a));
                 }
         }
-}
-#endif
-
-#if PRODUCTS == 3
-/* The sum for filter k of conv group t->g and pixel `ahead` by its definition, with packed filters. */
-float FN(define)(SRC x, SRC w, int k, int ahead, const struct FN(tile) *t, const struct conv_mma_args *ma)
-{
-    const struct conv_args *a = &ma->conv;
-    const int cg = a->c / a->groups, q = t->at + ahead, p = q % t->map;
-    const int ih = p / a->out[2] * a->stride[1] - a->pad[1], iw = p % a->out[2] * a->stride[2] - a->pad[2];
-    const global float *xp =
-        x + (long)(t->n + q / t->map) * a->src_n + (long)t->g * cg * a->in[1] * a->in[2];
-    const global float *wp = w + ((long)t->g * ((a->k / a->groups + 15) / 16) + k / 16) * ma->depth * 16 +
-                             k % 8 * 16 + k / 8 % 2;
-    float sum = 0.0f;
-    for (int d = t->chunk * BK; d < t->end * BK; d++) {
-        const int tap = d / ma->padded, c = d % ma->padded, r = tap / a->ker[2];
-        const int h = ih + r * a->dil[1], col = iw + tap % a->ker[2] * a->dil[2];
-        if (c < cg && r < a->ker[1] && h >= 0 && h < a->in[1] && col >= 0 && col < a->in[2])
-            sum = fma(xp[((long)c * a->in[1] + h) * a->in[2] + col],
-                      wp[(long)(d / 8) * 128 + d % 4 * 4 + d / 4 % 2 * 2], sum);
-    }
-    return sum;
 }
 #endif
 

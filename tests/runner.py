@@ -20,7 +20,7 @@ from clcnn import _core
 
 MAIN = "y0"  # name of the layer that computes a case's first operator
 PRODUCTS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "linear", "matmul", "gemm"})
-LOOSE = frozenset({"tf32"})  # algorithms that precision "highest" does not allow
+LOOSE = frozenset({"tf32", "wgmma_tf32"})  # algorithms that precision "highest" does not allow
 NETS_MACS = 400_000  # to what the layers of real networks are shrunk in a quick run
 
 

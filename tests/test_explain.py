@@ -35,16 +35,17 @@ ON_GPUS = (
     "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",
     "transpose [3,40] perm=1,0",
 )
-# As MORE, for NVIDIA GPUs with tensor cores; what is chosen must do without them, for there are none.
+# As MORE, for NVIDIA GPUs with tensor cores; they run with "ref", for there are none.
 ON_NVIDIA = (
     "conv n1 c3 h9 w9 k4 r3 s3 p1",
+    "conv n1 c16 h9 w9 k4 r3 s3 p1",
     "linear [2,33] w[65,33] w[65]",
     "linear [2,3,33] w[65,33]",
 )
-TENSOR_CORES = {"conv_mma", "conv_mma_pack", "conv_sum_parts"}  # kernels for them
+TENSOR_CORES = {"conv_mma", "conv_mma_pack", "conv_sum_parts", "conv_wgmma", "conv_wgmma_pack"}
 # Compiles, runs and checks the cases given; prints the reasons of all candidates.
 CHILD = """
-import json, sys
+import json, os, sys
 from caselib import parse_case
 from clcnn import _core
 from runner import checked_class, compile_case, run_case
@@ -52,7 +53,7 @@ reasons = set()
 with _core.Device("gpu") as device:
     for case in map(parse_case, sys.argv[1:]):
         data = case.data()
-        with compile_case(device, case, data) as plan:
+        with compile_case(device, case, data, os.environ.get("CHILD_ALGORITHM")) as plan:
             case.check(run_case(plan, case, data), data, checked_class(case, plan))
             reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
 print(json.dumps(sorted(reasons)))
@@ -127,7 +128,7 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
         pytest.skip("a CPU's reasons need a CPU device, and it can pass for the others")
     printed = gpu_face.run(tmp_path, CHILD, *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
     given = seen.reasons | set(json.loads(printed.splitlines()[-1]))
-    printed = gpu_face.run(tmp_path, CHILD, *ON_NVIDIA, GPU_FACE_CAPABILITY="90")
+    printed = gpu_face.run(tmp_path, CHILD, *ON_NVIDIA, GPU_FACE_CAPABILITY="90", CHILD_ALGORITHM="ref")
     given |= set(json.loads(printed.splitlines()[-1]))
     written = written_reasons()
     assert len(written) > 20

@@ -2,10 +2,12 @@
  * or operands rounded to tf32 (tf32); see kernels/conv_mma.cl. */
 #include "algos/conv_mma_common.h"
 
+static const struct mma_form float32 = {MMA_AMPERE, MMA_FLOAT32}, tf32 = {MMA_AMPERE, MMA_TF32};
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
-    REQUIRE(why, mma_on_device(p), "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     PREFER(why, a.k / a.groups >= 16, "fewer than 16 filters a group leave most of a fragment empty");
     return true;
@@ -14,25 +16,25 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t mma_bytes(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return mma_workspace(p, &a, MMA_FLOAT32);
+    return mma_workspace(p, &a, float32);
 }
 
 static void emit_float32(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_mma(e, p, &a, MMA_FLOAT32), p);
+    conv_cost(emit_mma(e, p, &a, float32), p);
 }
 
 static size_t tf32_bytes(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return mma_workspace(p, &a, MMA_TF32);
+    return mma_workspace(p, &a, tf32);
 }
 
 static void emit_tf32(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_mma(e, p, &a, MMA_TF32), p);
+    conv_cost(emit_mma(e, p, &a, tf32), p);
 }
 
 const struct algo_def algo_conv_mma = {

@@ -3,6 +3,8 @@
 #include "algos/conv_mma_common.h"
 #include "algos/gemm_common.h"
 
+static const struct mma_form float32 = {MMA_AMPERE, MMA_FLOAT32}, tf32 = {MMA_AMPERE, MMA_TF32};
+
 /* Rows of x are images. */
 static struct conv_args args_of(const struct problem *p)
 {
@@ -27,7 +29,7 @@ static struct conv_args args_of(const struct problem *p)
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    REQUIRE(why, mma_on_device(p), "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
     REQUIRE(why, p->in[0].shape.rank == 2, "x must have two dimensions");
     PREFER(why, p->in[0].shape.dim[0] > 4, "four rows or fewer: dot products read the weights as fast");
     return true;
@@ -36,30 +38,30 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t mma_bytes(const struct problem *p)
 {
     const struct conv_args a = args_of(p);
-    return mma_workspace(p, &a, MMA_FLOAT32);
+    return mma_workspace(p, &a, float32);
 }
 
-static void emit_rows(const struct problem *p, struct emit *e, enum mma_products products)
+static void emit_rows(const struct problem *p, struct emit *e, struct mma_form form)
 {
     const struct conv_args a = args_of(p);
     const struct gemm_problem g = linear_as_gemm(p);
-    gemm_cost(emit_mma(e, p, &a, products), p, &g.args);
+    gemm_cost(emit_mma(e, p, &a, form), p, &g.args);
 }
 
 static void emit_float32(const struct problem *p, struct emit *e)
 {
-    emit_rows(p, e, MMA_FLOAT32);
+    emit_rows(p, e, float32);
 }
 
 static size_t tf32_bytes(const struct problem *p)
 {
     const struct conv_args a = args_of(p);
-    return mma_workspace(p, &a, MMA_TF32);
+    return mma_workspace(p, &a, tf32);
 }
 
 static void emit_tf32(const struct problem *p, struct emit *e)
 {
-    emit_rows(p, e, MMA_TF32);
+    emit_rows(p, e, tf32);
 }
 
 const struct algo_def algo_linear_mma = {
