@@ -405,15 +405,16 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 #endif
         FN(store)(sum, k0, ahead, lane % 4, &t, bias, add, y, a);
 #if PRODUCTS == 3
-    bool number = true;
+    ulong lost = 0; /* results that are not numbers */
 #pragma unroll
     for (int i = 0; i < MI * NJ * 4; i++)
-        number = number && !isnan(sum[i / 4 / NJ][i / 4 % NJ][i % 4]);
-    if (!number)
+        lost |= (ulong)isnan(sum[i / 4 / NJ][i / 4 % NJ][i % 4]) << i;
+    if (lost)
 #pragma unroll 1
         for (int i = 0; i < MI * NJ * 4; i++) {
-            const int k = k0 + i / NJ / 2 * 8, pixel = ahead + PIXEL(i % NJ, lane % 4 * 2 + i / NJ % 2);
-            if (k < kg && t.first + pixel < t.pixels) {
+            const int k = k0 + i / 4 / NJ * 16 + i / 2 % 2 * 8;
+            const int pixel = ahead + PIXEL(i / 4 % NJ, lane % 4 * 2 + i % 2);
+            if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
                 const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
                 y[at.y] = EPILOGUE(FN(define)(x, w, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
             }

@@ -247,15 +247,15 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         FN(multiply)(sum, x, to, full, empty, ahead, &t, ma);
         FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if PRODUCTS == 3
-        bool number = true;
+        ulong lost = 0; /* results that are not numbers */
 #pragma unroll
         for (int i = 0; i < RESULTS; i++)
-            number = number && !isnan(sum[i]);
-        if (!number)
+            lost |= (ulong)isnan(sum[i]) << i;
+        if (lost)
 #pragma unroll 1
             for (int i = 0; i < RESULTS; i++) {
                 const int k = k0 + i / 4 * 8 + i % 2, pixel = ahead + i / 2 % 2 * 8;
-                if (k < kg && t.first + pixel < t.pixels) {
+                if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
                     const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
                     y[at.y] = EPILOGUE(FN(define)(x, w, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
                 }

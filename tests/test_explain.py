@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -43,17 +44,17 @@ ON_NVIDIA = (
     "linear [2,3,33] w[65,33]",
 )
 TENSOR_CORES = {"conv_mma", "conv_mma_pack", "conv_sum_parts", "conv_wgmma", "conv_wgmma_pack"}
-# Compiles, runs and checks the cases given; prints the reasons of all candidates.
+# Compiles, runs and checks cases with the algorithm given first ("": by rule); prints the reasons of all candidates.
 CHILD = """
-import json, os, sys
+import json, sys
 from caselib import parse_case
 from clcnn import _core
 from runner import checked_class, compile_case, run_case
 reasons = set()
 with _core.Device("gpu") as device:
-    for case in map(parse_case, sys.argv[1:]):
+    for case in map(parse_case, sys.argv[2:]):
         data = case.data()
-        with compile_case(device, case, data, os.environ.get("CHILD_ALGORITHM")) as plan:
+        with compile_case(device, case, data, sys.argv[1] or None) as plan:
             case.check(run_case(plan, case, data), data, checked_class(case, plan))
             reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
 print(json.dumps(sorted(reasons)))
@@ -84,9 +85,9 @@ class Seen:
         self.reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
 
 
-def _graph_with_computed_weights() -> _core.Graph:
+def _graph_with_computed_weights(channels: int = 4) -> _core.Graph:
     graph = _core.Graph()
-    x, w = graph.input("x", (1, 4, 6, 6)), graph.input("w", (8, 4, 3, 3))
+    x, w = graph.input("x", (1, channels, 6, 6)), graph.input("w", (8, channels, 3, 3))
     (y,) = graph.node("conv", MAIN, [x, w], {})
     graph.output(y, "y")
     return graph
@@ -112,6 +113,10 @@ def seen(device) -> Seen:
                     continue
     with _core.Plan(device, _graph_with_computed_weights()) as plan:
         seen.take(plan)
+    for algo in ("mma", "wgmma"):
+        with suppress(_core.UnsupportedError):
+            with _core.Plan(device, _graph_with_computed_weights(16), overrides={MAIN: algo}) as plan:
+                seen.take(plan)
     big = parse_case("conv n1 c16 h9 w9 k16 r3 s3 p1")
     with compile_case(device, big, big.data(), workspace_limit=0) as plan:
         seen.take(plan)
@@ -126,9 +131,9 @@ def test_every_kernel_is_chosen_by_some_case(seen, device):
 def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     if device.type != "cpu":
         pytest.skip("a CPU's reasons need a CPU device, and it can pass for the others")
-    printed = gpu_face.run(tmp_path, CHILD, *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
+    printed = gpu_face.run(tmp_path, CHILD, "", *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
     given = seen.reasons | set(json.loads(printed.splitlines()[-1]))
-    printed = gpu_face.run(tmp_path, CHILD, *ON_NVIDIA, GPU_FACE_CAPABILITY="90", CHILD_ALGORITHM="ref")
+    printed = gpu_face.run(tmp_path, CHILD, "ref", *ON_NVIDIA, GPU_FACE_CAPABILITY="90")
     given |= set(json.loads(printed.splitlines()[-1]))
     written = written_reasons()
     assert len(written) > 20
