@@ -44,7 +44,8 @@ ON_NVIDIA = (
     "linear [2,3,33] w[65,33]",
 )
 TENSOR_CORES = {"conv_mma", "conv_mma_pack", "conv_sum_parts", "conv_wgmma", "conv_wgmma_pack"}
-# Compiles, runs and checks cases with the algorithm given first ("": by rule); prints the reasons of all candidates.
+# Compiles, runs and checks cases with the algorithm given first ("": by rule); prints the reasons of all
+# candidates.
 CHILD = """
 import json, sys
 from caselib import parse_case
@@ -114,9 +115,12 @@ def seen(device) -> Seen:
     with _core.Plan(device, _graph_with_computed_weights()) as plan:
         seen.take(plan)
     for algo in ("mma", "wgmma"):
-        with suppress(_core.UnsupportedError):
-            with _core.Plan(device, _graph_with_computed_weights(16), overrides={MAIN: algo}) as plan:
-                seen.take(plan)
+        graph = _graph_with_computed_weights(16)
+        with (
+            suppress(_core.UnsupportedError),
+            _core.Plan(device, graph, overrides={MAIN: algo}) as plan,
+        ):
+            seen.take(plan)
     big = parse_case("conv n1 c16 h9 w9 k16 r3 s3 p1")
     with compile_case(device, big, big.data(), workspace_limit=0) as plan:
         seen.take(plan)

@@ -175,8 +175,8 @@ EVERY = [5, pytest.param(1, marks=pytest.mark.slow)]  # all of them take a minut
 
 @pytest.mark.parametrize("step", EVERY)
 def test_each_call_of_a_life_fails_in_turn(cache, step):
-    """Until no call is left to fail. Queries that only inform may fail unnoticed, of which a GPU gets some more;
-    much more must not."""
+    """Until no call is left to fail. Queries that only inform may fail unnoticed (a GPU gets some more of
+    them); much more must not."""
     result = _child(FAULTS, cache, "*", -5, 2000, 100, step)
     assert result["last"] < 2000 - step
     assert result["failed"] * step > 100

@@ -21,6 +21,7 @@ from clcnn.weights import WeightsError
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERYWHERE = "any"
+MAKERS = {"NVIDIA": "NVIDIA GPUs from Ampere on", "Hopper": "NVIDIA Hopper"}  # word of a doc: devices
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -39,6 +40,9 @@ def codes(names: Iterable[str]) -> str:
 
 def devices_of(op: str, algo: str, doc: str) -> str:
     """Where the rules choose an algorithm, as its source says: any, CPU devices, GPUs; and what it needs."""
+    for word, devices in MAKERS.items():
+        if word in doc:
+            return devices
     source = ROOT / "csrc" / "algos" / f"{op}_{algo}.c"
     text = source.read_text("utf-8") if source.exists() else ""
     meant = re.search(r'"[^"]* meant for ([^"]+)"', text)
