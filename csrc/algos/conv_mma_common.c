@@ -9,30 +9,32 @@
 #define MIN_SHARE 64 /* depth of a part: less is all start-up */
 
 /* What a group of `size` work-items computes, `wm` warps side by side along filters, `chunk` of depth between two
- * barriers. Times in ns with three products, fitted to two nets at batch 1 and 32 on an H200: `busy` what 16 of depth
- * cost a multiprocessor that has enough groups to be busy all the time, `alone` one that has a single group, of which
- * `resident` fit; `end` what a group costs besides, `start` the launch. */
+ * barriers. Times in ns, measured on an H200 with three products: `busy` what 16 of depth cost a
+ * multiprocessor that has enough groups to be busy all the time, `alone` one that has a single group; `resident`
+ * groups fit one. */
 struct tile {
     enum mma_kernel kernel;
     short filters, pixels, size, wm, chunk, resident;
-    float busy, alone, end, start;
+    float busy, alone;
 };
 static const struct tile tiles[] = {
-    {MMA_AMPERE, 128, 128, 256, 2, 16, 1, 1210.0f, 1210.0f, 4000.0f, 3000.0f},
-    {MMA_AMPERE, 128, 64, 128, 2, 16, 2, 598.0f, 718.0f, 1000.0f, 6000.0f},
-    {MMA_AMPERE, 64, 128, 128, 1, 16, 2, 598.0f, 718.0f, 700.0f, 6000.0f},
-    {MMA_AMPERE, 64, 64, 128, 2, 16, 3, 354.0f, 707.0f, 700.0f, 4500.0f},
-    {MMA_AMPERE, 32, 128, 128, 1, 16, 3, 378.0f, 604.0f, 400.0f, 6000.0f},
-    {MMA_AMPERE, 32, 64, 128, 1, 16, 5, 223.0f, 357.0f, 200.0f, 6000.0f},
-    {MMA_AMPERE, 64, 32, 128, 2, 16, 5, 196.0f, 391.0f, 400.0f, 6000.0f},
-    {MMA_AMPERE, 32, 32, 128, 2, 16, 7, 132.0f, 330.0f, 400.0f, 4500.0f},
-    {MMA_AMPERE, 64, 64, 128, 2, 32, 3, 290.0f, 406.0f, 1000.0f, 4500.0f},
-    {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 183.0f, 257.0f, 400.0f, 6000.0f},
-    {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 183.0f, 257.0f, 400.0f, 6000.0f},
-    {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 108.0f, 173.0f, 400.0f, 6000.0f},
-    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 784.0f, 784.0f, 6000.0f, 3000.0f},
+    {MMA_AMPERE, 128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f},
+    {MMA_AMPERE, 128, 64, 128, 2, 16, 2, 675.0f, 675.0f},
+    {MMA_AMPERE, 64, 128, 128, 1, 16, 2, 675.0f, 675.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 16, 3, 413.0f, 661.0f},
+    {MMA_AMPERE, 32, 128, 128, 1, 16, 3, 413.0f, 661.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 16, 5, 223.0f, 357.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 16, 5, 223.0f, 357.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 16, 7, 137.0f, 273.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 32, 3, 304.0f, 395.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 198.0f, 257.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 198.0f, 257.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 121.0f, 193.0f},
+    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 753.0f, 753.0f},
 };
 #define ONE_PRODUCT 0.75f    /* of the time of three */
+#define START 6500.0f        /* of a launch, its first loads and last stores */
+#define HOPPER_START 7600.0f /* of each group, since no other one shares its multiprocessor */
 #define LAUNCH 4300.0f       /* a second launch and its start-up */
 #define BYTES_PER_NS 3300.0f /* at which parts are added up */
 
@@ -120,9 +122,9 @@ static float time_of(const struct conv_args *a, const struct tile *t, int parts,
     const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
     const float products = form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT;
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
+    const float start = t->kernel == MMA_HOPPER ? HOPPER_START * (float)each : START;
     const float extra = parts == 1 ? 0.0f : LAUNCH + (float)parts_bytes(a, parts) / BYTES_PER_NS;
-    return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) +
-           (float)each * t->end + t->start + extra;
+    return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start + extra;
 }
 
 /* Whether chunks of this tile end where taps end. */
