@@ -58,6 +58,7 @@ struct clcnn_device_info {
     char name[CLCNN_NAME_MAX], vendor[CLCNN_NAME_MAX], version[CLCNN_NAME_MAX], driver[CLCNN_NAME_MAX];
     char platform[CLCNN_NAME_MAX], platform_version[CLCNN_NAME_MAX];
     uint32_t compute_units, max_clock_mhz, float_width; /* float_width: native vector width in floats */
+    uint32_t compute_capability; /* of an NVIDIA GPU: 90 for 9.0; 0 for other devices */
     uint64_t global_mem_bytes, max_alloc_bytes, local_mem_bytes;
     size_t max_group_size;
     bool host_unified, local_is_dedicated, has_fp64, has_fp16, available;

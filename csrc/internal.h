@@ -341,7 +341,8 @@ struct why {
         }                              \
     } while (0)
 
-enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST };
+/* In the order of rising error; HIGH rounds operands to tf32 and is for precision "high" and looser ones. */
+enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST, ERROR_HIGH };
 
 /* The form in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
  * Other inputs are always plain. The planner inserts reorders where forms do not meet. */

@@ -239,4 +239,26 @@ struct chain_step {
     i32 unused;
 };
 
+/* Sums of a convolution that several groups computed in parts: conv_sum_parts. */
+struct conv_parts_args {
+    i64 dst_n, add_n; /* batch strides */
+    i64 map;          /* pixels of an image */
+    i32 n, k, parts;
+    f32 p0, p1; /* of the epilogue's activation */
+};
+
+/* A convolution in tiles for tensor cores: conv_mma. Depths are numbered tap * padded + channel; `share` chunks of them
+ * belong to each part of a sum that several groups share. */
+struct conv_mma_args {
+    struct conv_args conv;
+    i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
+    i32 share;
+};
+
+/* Filters as fragments of tensor cores: conv_mma_pack. */
+struct conv_mma_pack_args {
+    i64 w_k; /* elements between filters of the source */
+    i32 groups, kg, c, taps, padded, depth;
+};
+
 #endif

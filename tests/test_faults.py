@@ -175,11 +175,12 @@ EVERY = [5, pytest.param(1, marks=pytest.mark.slow)]  # all of them take a minut
 
 @pytest.mark.parametrize("step", EVERY)
 def test_each_call_of_a_life_fails_in_turn(cache, step):
-    """Until no call is left to fail. Queries that only inform may fail unnoticed; much more must not."""
+    """Until no call is left to fail. Queries that only inform may fail unnoticed (a GPU gets some more of
+    them); much more must not."""
     result = _child(FAULTS, cache, "*", -5, 2000, 100, step)
     assert result["last"] < 2000 - step
     assert result["failed"] * step > 100
-    assert result["tolerated"] < result["failed"] / 4
+    assert result["tolerated"] < result["failed"] / 2
     assert set(result["kinds"]) <= {"DeviceError", "NoDeviceError", "DeviceMemoryError", "BuildError"}
     assert "CL_OUT_OF_RESOURCES" in result["kinds"]["DeviceError"]
 
@@ -188,13 +189,13 @@ def test_each_call_of_a_life_fails_in_turn(cache, step):
     ("call", "code", "kind", "words"),
     [
         ("clCreateContext", -6, "MemoryError", "clCreateContext"),
-        ("clCreateCommandQueue", -5, "DeviceError", "clCreateCommandQueue: CL_OUT_OF_RESOURCES (-5)"),
+        ("clCreateCommandQueue", -5, "DeviceError", r"clCreateCommandQueue: CL_OUT_OF_RESOURCES \(-5\)"),
         ("clCreateBuffer", -4, "DeviceMemoryError", "CL_MEM_OBJECT_ALLOCATION_FAILURE|refused"),
         ("clCreateKernel", -46, "DeviceError", "CL_INVALID_KERNEL_NAME"),
         ("clSetKernelArg", -51, "DeviceError", "CL_INVALID_ARG_SIZE"),
         ("clEnqueueNDRangeKernel", -54, "DeviceError", "CL_INVALID_WORK_GROUP_SIZE"),
         ("clEnqueueWriteBuffer", -36, "DeviceError", "CL_INVALID_COMMAND_QUEUE"),
-        ("clEnqueueReadBuffer", -14, "DeviceError", "clEnqueueReadBuffer"),
+        ("clEnqueueReadBuffer", -14, "DeviceError", "clEnqueue(Read|Write)Buffer: CL_EXEC_STATUS"),
         ("clGetEventProfilingInfo", -7, "DeviceError", "CL_PROFILING_INFO_NOT_AVAILABLE"),
         ("CLBlastSgemmWithTempBuffer", -2048, "DeviceError", "CLBlast"),
         ("clGetPlatformIDs", -1001, "NoDeviceError", "install"),
@@ -204,7 +205,7 @@ def test_calls_fail_as_what_they_are(cache, call, code, kind, words):
     result = _child(FAULTS, cache, call, code, 8, 2, 1)
     assert result["failed"] > 0, f"{call} is never called"
     assert kind in result["kinds"], result["kinds"]
-    assert re.search(words.replace("(", r"\(").replace(")", r"\)"), result["kinds"][kind])
+    assert re.search(words, result["kinds"][kind])
 
 
 @pytest.mark.parametrize("call", ["clCreateProgramWithSource", "clBuildProgram"])

@@ -36,7 +36,13 @@ STATE = {
 # Tables that CPython and NumPy take, or fill, without const.
 PYTHON_STATE = re.compile(r"keys|\w+_(methods|getset|slots|spec)|py_module|PyArray_(API|RUNTIME_VERSION)")
 # Kernels that belong to no single algorithm, with the file that emits them.
-SHARED_KERNELS = {"conv_pack": "conv_common.c", "gemm_finish": "gemm_clblast_common.c"}
+SHARED_KERNELS = {
+    "conv_mma_pack": "conv_mma_common.c",
+    "conv_pack": "conv_common.c",
+    "conv_sum_parts": "conv_mma_common.c",
+    "conv_wgmma_pack": "conv_mma_common.c",
+    "gemm_finish": "gemm_clblast_common.c",
+}
 
 
 def code_of(path: Path) -> str:

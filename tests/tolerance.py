@@ -4,6 +4,7 @@ The classes, from design to table:
 
 ``exact``           data movement, maxima, comparisons: equal to the definition rounded to float32.
 ``fp32``            sums of products, "highest" precision: max <= 5e-5 and rms <= 4e-6 of the output's rms.
+``high``            sums of products of operands rounded to tf32: max <= 1e-2 and rms <= 1e-3 of that rms.
 ``strict``          sums of products: at most 4 times the error of a float32 GEMM with as many terms.
 ``transcendental``  functions of one element (or one row): a few units in the last place of each value.
 """
@@ -33,6 +34,7 @@ class Tolerance(NamedTuple):
 
 EXACT = Tolerance(0.0, 0.0, 0.0)
 FP32 = Tolerance(max_error=5e-5, rms_error=4e-6)
+HIGH = Tolerance(max_error=1e-2, rms_error=1e-3)
 
 _OPERATORS_BY_CLASS = {
     "exact": """relu relu6 abs neg clip minimum maximum max_pool adaptive_max_pool reduce_max reduce_min
@@ -91,6 +93,8 @@ def tolerance(op: str, error_class: str | None = None, terms: int = 1) -> Tolera
         return EXACT
     if error_class == "fp32":
         return FP32
+    if error_class == "high":
+        return HIGH
     if error_class == "strict":
         rms = min(4.0 * UNIT * (math.sqrt(terms / 6.0) + 1.0), FP32.rms_error)
         return Tolerance(max_error=12.0 * rms, rms_error=rms)

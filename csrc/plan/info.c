@@ -79,6 +79,7 @@ static const char *const ERROR_CLASS[] = {
     [ERROR_EXACT] = "exact",
     [ERROR_STRICT] = "strict",
     [ERROR_HIGHEST] = "highest",
+    [ERROR_HIGH] = "high",
 };
 
 enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer,

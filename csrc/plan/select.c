@@ -11,7 +11,7 @@ extern const struct op_def op_reorder;
 #define APPLIES "not needed" /* verdict, until one of these is chosen */
 
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
-static const char OUTSIDE_PRECISION[] = "error class outside precision \"strict\"";
+static const char OUTSIDE_PRECISION[] = "error class outside the precision";
 static const char ANOTHER_FORM[] = "the operands have another layout here";
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
 
@@ -44,6 +44,13 @@ static bool form_fits(enum form form, const struct operand *o)
     return form == FORM_ANY || (form == FORM_BLOCKED) == (o->block > 0);
 }
 
+static enum error_class loosest(enum clcnn_precision precision)
+{
+    return precision == CLCNN_PRECISION_STRICT    ? ERROR_STRICT
+           : precision == CLCNN_PRECISION_HIGHEST ? ERROR_HIGHEST
+                                                  : ERROR_HIGH;
+}
+
 static void judge(struct candidate *c, const struct problem *p)
 {
     struct why why = {NULL, false};
@@ -55,10 +62,9 @@ static void judge(struct candidate *c, const struct problem *p)
     if (!yes && !why.passed_over)
         return;
     c->workspace = a->workspace ? a->workspace(p) : 0;
-    const bool loose = a->error == ERROR_HIGHEST && p->precision == CLCNN_PRECISION_STRICT;
-    const char *refused = c->workspace > p->workspace_limit ? TOO_MUCH_WORKSPACE
-                          : loose                           ? OUTSIDE_PRECISION
-                                                            : NULL;
+    const char *refused = c->workspace > p->workspace_limit  ? TOO_MUCH_WORKSPACE
+                          : a->error > loosest(p->precision) ? OUTSIDE_PRECISION
+                                                             : NULL;
     if (refused) {
         c->verdict = "rejected";
         c->reason = refused;

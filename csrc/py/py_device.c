@@ -4,27 +4,28 @@
 enum field_kind { FIELD_INT, FIELD_UINT32, FIELD_UINT64, FIELD_SIZE, FIELD_BOOL, FIELD_TEXT, FIELD_TYPE };
 
 /* name, kind, member of clcnn_device_info, doc: attributes of Device and keys of devices(). */
-#define DEVICE_FIELDS(X)                                                                                \
-    X(index, INT, index, "Position over all platforms, as listed by devices().")                        \
-    X(name, TEXT, name, "Device name.")                                                                 \
-    X(type, TYPE, type, "\"cpu\", \"gpu\", \"accelerator\" or \"other\".")                              \
-    X(vendor, TEXT, vendor, "Vendor.")                                                                  \
-    X(version, TEXT, version, "OpenCL version of the device.")                                          \
-    X(driver, TEXT, driver, "Driver version.")                                                          \
-    X(platform, TEXT, platform, "Platform name.")                                                       \
-    X(platform_version, TEXT, platform_version, "OpenCL version of the platform.")                      \
-    X(compute_units, UINT32, compute_units, "Compute units: cores of a CPU, multiprocessors of a GPU.") \
-    X(max_clock, UINT32, max_clock_mhz, "Highest clock in MHz, as the driver says.")                    \
-    X(global_mem, UINT64, global_mem_bytes, "Device memory in bytes.")                                  \
-    X(max_alloc, UINT64, max_alloc_bytes, "Largest single buffer in bytes.")                            \
-    X(local_mem, UINT64, local_mem_bytes, "Local memory of a work-group in bytes.")                     \
-    X(max_group_size, SIZE, max_group_size, "Largest work-group.")                                      \
-    X(float_width, UINT32, float_width, "Native vector width in floats.")                               \
-    X(host_unified, BOOL, host_unified, "Whether the device shares the host's memory.")                 \
-    X(local_is_dedicated, BOOL, local_is_dedicated,                                                     \
-      "Whether local memory is on chip, not part of global memory.")                                    \
-    X(has_fp64, BOOL, has_fp64, "Whether kernels may use double precision.")                            \
-    X(has_fp16, BOOL, has_fp16, "Whether kernels may compute in half precision.")                       \
+#define DEVICE_FIELDS(X)                                                                                    \
+    X(index, INT, index, "Position over all platforms, as listed by devices().")                            \
+    X(name, TEXT, name, "Device name.")                                                                     \
+    X(type, TYPE, type, "\"cpu\", \"gpu\", \"accelerator\" or \"other\".")                                  \
+    X(vendor, TEXT, vendor, "Vendor.")                                                                      \
+    X(version, TEXT, version, "OpenCL version of the device.")                                              \
+    X(driver, TEXT, driver, "Driver version.")                                                              \
+    X(platform, TEXT, platform, "Platform name.")                                                           \
+    X(platform_version, TEXT, platform_version, "OpenCL version of the platform.")                          \
+    X(compute_units, UINT32, compute_units, "Compute units: cores of a CPU, multiprocessors of a GPU.")     \
+    X(max_clock, UINT32, max_clock_mhz, "Highest clock in MHz, as the driver says.")                        \
+    X(global_mem, UINT64, global_mem_bytes, "Device memory in bytes.")                                      \
+    X(max_alloc, UINT64, max_alloc_bytes, "Largest single buffer in bytes.")                                \
+    X(local_mem, UINT64, local_mem_bytes, "Local memory of a work-group in bytes.")                         \
+    X(max_group_size, SIZE, max_group_size, "Largest work-group.")                                          \
+    X(float_width, UINT32, float_width, "Native vector width in floats.")                                   \
+    X(compute_capability, UINT32, compute_capability, "Of an NVIDIA GPU: 90 for 9.0; 0 for other devices.") \
+    X(host_unified, BOOL, host_unified, "Whether the device shares the host's memory.")                     \
+    X(local_is_dedicated, BOOL, local_is_dedicated,                                                         \
+      "Whether local memory is on chip, not part of global memory.")                                        \
+    X(has_fp64, BOOL, has_fp64, "Whether kernels may use double precision.")                                \
+    X(has_fp16, BOOL, has_fp16, "Whether kernels may compute in half precision.")                           \
     X(available, BOOL, available, "Whether the driver says that the device can be used.")
 
 enum field_index {

@@ -58,6 +58,10 @@ static void platform_text(char out[CLCNN_NAME_MAX], const struct cl_api *api, cl
     free(text);
 }
 
+/* Of cl_nv_device_attribute_query; not in Khronos' plain headers. */
+#define COMPUTE_CAPABILITY_MAJOR 0x4000
+#define COMPUTE_CAPABILITY_MINOR 0x4001
+
 /* Numbers come as cl_uint, cl_ulong, size_t or bit fields; a query that fails counts as 0. */
 static uint64_t device_number(const struct cl_api *api, cl_device_id id, cl_device_info what)
 {
@@ -123,6 +127,9 @@ static void read_info(struct clcnn_device_info *info, const struct cl_api *api, 
     info->available = device_number(api, id, CL_DEVICE_AVAILABLE) != 0;
     info->has_fp64 = extensions != NULL && strstr(extensions, "cl_khr_fp64") != NULL;
     info->has_fp16 = extensions != NULL && strstr(extensions, "cl_khr_fp16") != NULL;
+    if (extensions != NULL && strstr(extensions, "cl_nv_device_attribute_query") != NULL)
+        info->compute_capability = (uint32_t)(10 * device_number(api, id, COMPUTE_CAPABILITY_MAJOR) +
+                                              device_number(api, id, COMPUTE_CAPABILITY_MINOR));
     /* Drivers that leave these out must not lead to divisions by zero later. */
     info->compute_units += info->compute_units == 0;
     info->float_width += info->float_width == 0;

@@ -109,6 +109,62 @@ static enum clcnn_status build_fail(struct clcnn_err *err, const struct clcnn_de
     return CLCNN_E_BUILD;
 }
 
+/* The binary of a program that has one device; malloc'd, NULL when the driver gives none. */
+static unsigned char *binary_of(const struct clcnn_device *dev, const struct program *p, size_t *bytes)
+{
+    unsigned char *data = NULL;
+    cl_int code;
+
+    *bytes = 0;
+    CL_CODE(code, dev->api, clGetProgramInfo, p->program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes,
+            NULL);
+    if (code != CL_SUCCESS || *bytes == 0)
+        return NULL;
+    data = clcnn_calloc(*bytes, 1);
+    if (data != NULL)
+        CL_CODE(code, dev->api, clGetProgramInfo, p->program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
+    if (code != CL_SUCCESS) {
+        free(data);
+        return NULL;
+    }
+    return data;
+}
+
+/* The program that p's binary makes once its marked instructions count (ptx.c), in p's place. */
+static enum clcnn_status build_marked(struct program *p, struct clcnn_device *dev, const struct unit *unit,
+                                      struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    size_t bytes = 0;
+    cl_program made = NULL;
+    cl_int code, status = CL_SUCCESS;
+    unsigned char *binary = binary_of(dev, p, &bytes);
+    unsigned char *text = binary != NULL ? ptx_unmarked(binary, bytes, &bytes) : NULL;
+    const unsigned char *const_text = text;
+
+    if (text == NULL) {
+        st = clcnn_fail_mem(err, bytes);
+        goto done;
+    }
+    code = cl_fault("clCreateProgramWithBinary");
+    if (code == CL_SUCCESS)
+        made = dev->api->clCreateProgramWithBinary(dev->context, 1, &dev->id, &bytes, &const_text, &status,
+                                                   &code);
+    if (code != CL_SUCCESS) {
+        st = cl_fail(err, "clCreateProgramWithBinary", code);
+        goto done;
+    }
+    dev->api->clReleaseProgram(p->program);
+    p->program = made;
+    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, BUILD_OPTIONS, NULL, NULL);
+    if (code != CL_SUCCESS)
+        st = build_fail(err, dev, p->program, unit, code);
+done:
+    free(binary);
+    free(text);
+    return st;
+}
+
 static enum clcnn_status build_source(struct program *p, struct clcnn_device *dev, const struct unit *unit,
                                       const char *source, struct clcnn_err *err)
 {
@@ -125,6 +181,8 @@ static enum clcnn_status build_source(struct program *p, struct clcnn_device *de
         st = cl_fail(err, "clBuildProgram", code);
     else if (code != CL_SUCCESS)
         st = build_fail(err, dev, p->program, unit, code);
+    else if (ptx_is_marked(source))
+        TRY(build_marked(p, dev, unit, err));
     p->from_source = true;
 done:
     return st;
@@ -394,27 +452,6 @@ void program_release(struct clcnn_device *dev, struct program *program)
     pthread_mutex_unlock(&dev->lock);
     if (idle)
         programs_drop_idle(dev, closed ? 0 : MAX_IDLE);
-}
-
-/* The binary of a program that has one device; malloc'd, NULL when the driver gives none. */
-static unsigned char *binary_of(const struct clcnn_device *dev, const struct program *p, size_t *bytes)
-{
-    unsigned char *data = NULL;
-    cl_int code;
-
-    *bytes = 0;
-    CL_CODE(code, dev->api, clGetProgramInfo, p->program, CL_PROGRAM_BINARY_SIZES, sizeof *bytes, bytes,
-            NULL);
-    if (code != CL_SUCCESS || *bytes == 0)
-        return NULL;
-    data = clcnn_calloc(*bytes, 1);
-    if (data != NULL)
-        CL_CODE(code, dev->api, clGetProgramInfo, p->program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL);
-    if (code != CL_SUCCESS) {
-        free(data);
-        return NULL;
-    }
-    return data;
 }
 
 void program_save(struct clcnn_device *dev, struct program *program)

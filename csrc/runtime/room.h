@@ -80,6 +80,13 @@ enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct 
 /* The defines of a unit in order of their names: "A=1 B=act_relu". malloc'd, NULL without memory. */
 char *unit_defines(const struct unit *unit);
 
+/* ---- ptx.c ----------------------------------------------------------------------------------------------------- */
+
+#define PTX_MARK "//@"
+bool ptx_is_marked(const char *source);
+/* A binary of a marked source as PTX for the architecture's own instructions; malloc'd, NULL when out of memory. */
+unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *out_bytes);
+
 /* ---- program.c ------------------------------------------------------------------------------------------------- */
 
 void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `keep` youngest without a user */

@@ -21,6 +21,7 @@ from clcnn.weights import WeightsError
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERYWHERE = "any"
+MAKERS = {"NVIDIA": "NVIDIA GPUs from Ampere on", "Hopper": "NVIDIA Hopper"}  # word of a doc: devices
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -40,6 +41,9 @@ def codes(names: Iterable[str]) -> str:
 def devices_of(op: str, algo: str, doc: str) -> str:
     """Where the rules choose an algorithm, as its text or its source says: any, CPU devices, GPUs; and what
     it needs."""
+    for word, devices in MAKERS.items():
+        if word in doc:
+            return devices
     only = re.search(r" \(([^()]* devices)\)$", doc)
     if only:
         return only.group(1)

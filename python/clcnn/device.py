@@ -116,6 +116,7 @@ class DeviceInfo:
     local_mem: int
     max_group_size: int
     float_width: int
+    compute_capability: int
     host_unified: bool
     local_is_dedicated: bool
     has_fp64: bool

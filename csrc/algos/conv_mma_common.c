@@ -1,0 +1,258 @@
+/* conv_mma_common.c: which tile, and into how many parts the depth is split, for kernels/conv_mma.cl
+ * and its twin for Hopper, kernels/conv_wgmma.cl. */
+#include "algos/conv_mma_common.h"
+
+#include <stdio.h>
+
+#define UNIT 16 /* of depth: channels between taps are padded to a multiple */
+#define MAX_PARTS 16
+#define MIN_SHARE 64 /* depth of a part: less is all start-up */
+
+/* What a group of `size` work-items computes, `wm` warps side by side along filters, `chunk` of depth between two
+ * barriers. Times in ns, measured on an H200 with three products: `busy` what 16 of depth cost a
+ * multiprocessor that has enough groups to be busy all the time, `alone` one that has a single group; `resident`
+ * groups fit one. */
+struct tile {
+    enum mma_kernel kernel;
+    short filters, pixels, size, wm, chunk, resident;
+    float busy, alone;
+};
+static const struct tile tiles[] = {
+    {MMA_AMPERE, 128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f},
+    {MMA_AMPERE, 128, 64, 128, 2, 16, 2, 675.0f, 675.0f},
+    {MMA_AMPERE, 64, 128, 128, 1, 16, 2, 675.0f, 675.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 16, 3, 413.0f, 661.0f},
+    {MMA_AMPERE, 32, 128, 128, 1, 16, 3, 413.0f, 661.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 16, 5, 223.0f, 357.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 16, 5, 223.0f, 357.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 16, 7, 137.0f, 273.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 32, 3, 304.0f, 395.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 198.0f, 257.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 198.0f, 257.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 121.0f, 193.0f},
+    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 753.0f, 753.0f},
+};
+#define ONE_PRODUCT 0.75f    /* of the time of three */
+#define START 6500.0f        /* of a launch, its first loads and last stores */
+#define HOPPER_START 7600.0f /* of each group, since no other one shares its multiprocessor */
+#define LAUNCH 4300.0f       /* a second launch and its start-up */
+#define BYTES_PER_NS 3300.0f /* at which parts are added up */
+
+enum gather { GATHER_TAPS, GATHER_POSITIONS, GATHER_WIDE, GATHER_ROWS };
+
+struct layout {
+    enum gather gather;
+    int padded, depth; /* as in conv_mma_args */
+};
+
+struct choice {
+    const struct tile *tile;
+    int parts, share;
+    float time;
+};
+
+bool mma_on_device(const struct problem *p, enum mma_kernel kernel)
+{
+    /* Ampere is the first with mma.sync on tf32 and with cp.async; wgmma is Hopper's alone. */
+    const unsigned capability = p->device->compute_capability;
+    return kernel == MMA_HOPPER ? capability == 90 : capability >= 80;
+}
+
+static int whole_units(int channels)
+{
+    return (int)round_up((size_t)channels, UNIT);
+}
+
+bool mma_few_channels(const struct conv_args *a)
+{
+    const int cg = a->c / a->groups;
+    return 3 * whole_units(cg) > 4 * cg && a->ker[1] * a->ker[2] > 1;
+}
+
+static struct layout layout_of(const struct conv_args *a)
+{
+    const int cg = a->c / a->groups, padded = whole_units(cg), taps = a->ker[1] * a->ker[2];
+    const int64_t map = (int64_t)a->out[1] * a->out[2];
+    if (mma_few_channels(a)) /* the padding would cost more than finding each position anew */
+        return (struct layout){GATHER_POSITIONS, cg, whole_units(cg * taps)};
+    const enum gather gather = !conv_is_pointwise(a) ? GATHER_TAPS
+                               : map == 1            ? GATHER_ROWS
+                               : map % 4 == 0        ? GATHER_WIDE
+                                                     : GATHER_TAPS;
+    return (struct layout){gather, padded, padded * taps};
+}
+
+static int64_t pixels_of(const struct conv_args *a)
+{
+    return (int64_t)a->n * a->out[1] * a->out[2];
+}
+
+static size_t tile_count(const struct conv_args *a, const struct tile *t)
+{
+    return (size_t)conv_blocks(a, t->filters) * ceil_div((size_t)pixels_of(a), (size_t)t->pixels);
+}
+
+static size_t parts_bytes(const struct conv_args *a, int parts)
+{
+    return parts == 1 ? 0 : sizeof(float) * (size_t)parts * (size_t)a->k * (size_t)pixels_of(a);
+}
+
+/* Filters that a tile's packing holds together, and how many floats stand for one. */
+static int packed_block(const struct tile *t)
+{
+    return t->kernel == MMA_HOPPER ? t->filters : 16;
+}
+
+static int packed_parts(const struct tile *t, struct mma_form form)
+{
+    return t->kernel == MMA_HOPPER && form.products == MMA_FLOAT32 ? 2 : 1;
+}
+
+static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t,
+                           struct mma_form form)
+{
+    const size_t block = (size_t)packed_block(t), parts = (size_t)packed_parts(t, form);
+    return sizeof(float) * parts * block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
+}
+
+/* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
+static float time_of(const struct conv_args *a, const struct tile *t, int parts, int share,
+                     struct mma_form form, unsigned multiprocessors)
+{
+    const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
+    const float products = form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT;
+    const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
+    const float start = t->kernel == MMA_HOPPER ? HOPPER_START * (float)each : START;
+    const float extra = parts == 1 ? 0.0f : LAUNCH + (float)parts_bytes(a, parts) / BYTES_PER_NS;
+    return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start + extra;
+}
+
+/* Whether chunks of this tile end where taps end. */
+static bool fits(const struct layout *l, const struct tile *t)
+{
+    return (l->gather == GATHER_POSITIONS ? l->depth : l->padded) % t->chunk == 0;
+}
+
+static struct choice choose(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    const struct layout l = layout_of(a);
+    struct choice best = {NULL, 1, 0, 0.0f};
+    for (int i = 0; i < COUNT_OF(tiles); i++) {
+        const struct tile *t = &tiles[i];
+        const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t, form);
+        for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
+            const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
+            if (parts > 1 &&
+                (share * t->chunk < MIN_SHARE || packing + parts_bytes(a, parts) > p->workspace_limit))
+                break;
+            if ((parts - 1) * share >= chunks)
+                continue; /* the last part would be empty */
+            const float time = time_of(a, t, parts, share, form, p->device->compute_units);
+            if (!best.tile || time < best.time)
+                best = (struct choice){t, parts, share, time};
+        }
+    }
+    return best;
+}
+
+float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    return choose(p, a, form).time;
+}
+
+size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    const struct layout l = layout_of(a);
+    const struct choice c = choose(p, a, form);
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form)) + parts_bytes(a, c.parts);
+}
+
+static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     const struct layout *l, const struct tile *t, struct mma_form form)
+{
+    const struct conv_mma_pack_args args = {
+        .w_k = a->w_k,
+        .groups = a->groups,
+        .kg = a->k / a->groups,
+        .c = a->c / a->groups,
+        .taps = a->ker[1] * a->ker[2],
+        .padded = l->padded,
+        .depth = l->depth,
+    };
+    const bool hopper = t->kernel == MMA_HOPPER;
+    const int block = packed_block(t), parts = packed_parts(t, form);
+    const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
+    const size_t bytes = packed_bytes(a, l, t, form);
+    char name[96];
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d", stem, args.groups, args.kg, args.c,
+             args.taps, args.padded, args.depth, block, parts);
+    struct step *setup;
+    const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main",
+                                 ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
+    if (setup && hopper) {
+        step_define(setup, "BM", block);
+        step_define(setup, "PARTS", parts);
+    }
+    if (setup) {
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 2.0 * (double)bytes);
+    }
+    return slot;
+}
+
+static void emit_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int sums)
+{
+    const struct conv_parts_args args = {
+        .dst_n = a->dst_n,
+        .add_n = a->add_n,
+        .map = (int64_t)a->out[1] * a->out[2],
+        .n = a->n,
+        .k = a->k,
+        .parts = parts,
+        .p0 = a->p0,
+        .p1 = a->p1,
+    };
+    const double results = (double)pixels_of(a) * a->k;
+    struct step *s = emit_step(e, "conv_sum_parts", "main",
+                               ceil_div((size_t)pixels_of(a) * (size_t)a->k, GROUP_SIZE), GROUP_SIZE);
+    step_read(s, sums);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, &args, sizeof args);
+    step_cost(s, 0.0, 4.0 * results * (parts + 1));
+}
+
+struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                      struct mma_form form)
+{
+    const struct layout l = layout_of(a);
+    const struct choice c = choose(p, a, form);
+    const struct conv_mma_args args = {.conv = *a, .padded = l.padded, .depth = l.depth, .share = c.share};
+    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
+    const int packed = emit_pack(e, p, a, &l, c.tile, form);
+    const int out = split ? emit_workspace(e, parts_bytes(a, c.parts)) : p->out[0].slot;
+    struct problem plain = *p; /* the epilogue waits for the whole sum */
+    plain.add.present = false;
+    plain.act = ACT_none;
+    struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main",
+                               tile_count(a, c.tile) * (size_t)c.parts, (size_t)c.tile->size);
+    step_define(s, "BM", c.tile->filters);
+    step_define(s, "BN", c.tile->pixels);
+    step_define(s, "BK", c.tile->chunk);
+    if (!hopper) {
+        step_define(s, "WM", c.tile->wm);
+        step_define(s, "GATHER", (int)l.gather);
+    }
+    step_define(s, "SPLIT", split);
+    step_define(s, "PRODUCTS", (int)form.products);
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    step_epilogue(s, split ? &plain : p, split ? NULL : &p->in[2]);
+    step_write(s, out);
+    step_args(s, &args, sizeof args);
+    if (split)
+        emit_sums(e, p, a, c.parts, out);
+    return s;
+}

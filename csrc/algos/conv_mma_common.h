@@ -1,0 +1,28 @@
+/* conv_mma_common.h: convolutions and linear layers on NVIDIA's tensor cores, kernels/conv_mma.cl. */
+#ifndef CLCNN_ALGOS_CONV_MMA_COMMON_H
+#define CLCNN_ALGOS_CONV_MMA_COMMON_H
+
+#include "algos/conv_common.h"
+
+/* How many products of tf32 values stand for one of float32 values: three keep the error of float32. */
+enum mma_products { MMA_TF32 = 1, MMA_FLOAT32 = 3 };
+enum mma_kernel { MMA_AMPERE, MMA_HOPPER, MMA_KERNELS }; /* conv_mma.cl, conv_wgmma.cl */
+struct mma_form {
+    enum mma_kernel kernel;
+    enum mma_products products;
+};
+
+/* Whether the device has the kernel's instructions. */
+bool mma_on_device(const struct problem *p, enum mma_kernel kernel);
+/* Whether channels are too few to be rounded up to what a tensor core multiplies at once. */
+bool mma_few_channels(const struct conv_args *a);
+/* Time that the cost model expects, in ns. */
+float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form);
+
+/* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias. */
+size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form);
+/* Returns the step of the products, whose cost is the caller's to state. */
+struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                      struct mma_form form);
+
+#endif

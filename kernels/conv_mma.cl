@@ -1,0 +1,431 @@
+/* conv_mma.cl: 2-D convolution as a matrix product on NVIDIA tensor cores, columns gathered by asynchronous
+ * copies on the way to local memory.
+ *
+ *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][g*C/g + c(d)][oh*sh - ph + r(d)*dh][ow*sw - pw + s(d)*dw]
+ *                          + bias[k] + add )
+ *
+ * with depth d = tap * padded + c, tap = r * S + s; `padded` >= C/groups, and what lies beyond the channels or
+ * the window counts for nothing. PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi +
+ * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32.
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 group `split` computes
+ * chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
+ * Index map: group = (split * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow)) * blocks of
+ * filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
+ * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
+ * GATHER says how pixels come: 0, tap by tap, 4 bytes each; 1, window positions from d alone (few channels); 2, 1x1
+ * at stride 1, 16 bytes where aligned; 3, maps of one pixel (linear), 16 bytes along the channels where aligned.
+ * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
+ * Defines: WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
+ * PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required by FN(main). */
+#include "clcnn.clh"
+#include "args.h"
+#include "epilogue.clh"
+#include "mma.clh"
+#ifndef FN
+#define FN(x) conv_mma_##x
+#endif
+#ifndef GATHER
+#error "GATHER is required, and so is a device with PTX"
+#endif
+
+/* Filter k of conv group g at depth d. */
+float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
+{
+    const long block = (long)g * ((a->conv.k / a->conv.groups + 15) / 16) + k / 16;
+    return w[(block * a->depth + d / 8 * 8) * 16 + k % 8 * 16 + d % 4 * 4 + d / 4 % 2 * 2 + k / 8 % 2];
+}
+
+#include "conv_mma.clh"
+#define WARPS (WG / 32)
+#define MI (BM / WM / 16)        /* fragments of a warp: filters */
+#define NJ (BN / (WARPS / WM) / 8) /* pixels */
+#define A_FLOATS (BM * BK)
+#if GATHER == 3
+#define B_STEP (BK + 4) /* between pixels; 20 and 36 keep the banks of a fragment apart */
+#define B_FLOATS (BN * B_STEP)
+#define B_AT(d, n) ((n)*B_STEP + (d))
+#else
+#define B_STEP (BN + 8) /* between depths; 8 modulo 32, for the banks */
+#define B_FLOATS (BK * B_STEP)
+#define B_AT(d, n) ((d)*B_STEP + (n))
+#endif
+/* Column c of fragment j: pairs of fragments interleave, so that two pixels are loaded at once and a work-item's four
+ * results of a pair are neighbours. */
+#if GATHER == 3
+#define PIXEL(j, c) ((j)*8 + (c))
+#else
+#define PIXEL(j, c) ((j) / 2 * 16 + (c)*2 + (j) % 2)
+#endif
+#define STAGE (A_FLOATS + B_FLOATS)
+#define FITTING (12032 / STAGE)
+#define STAGES (FITTING > 4 ? 4 : FITTING)
+#if GATHER == 2
+#define ROW_ITEMS (BN / 4) /* work-items that bring one depth of a chunk */
+#elif GATHER == 3
+#define ROW_ITEMS (BK / 4) /* one pixel */
+#else
+#define ROW_ITEMS BN
+#endif
+#define ROW_STEP (WG / ROW_ITEMS)
+#define PIXEL_COPIES (GATHER == 3 ? BN / ROW_STEP : BK / ROW_STEP)
+#define FILTER_COPIES (BM * BK / 4 / WG)
+
+/* Where this work-item's pixel (GATHER 3: its first one) starts, and whether there is one. */
+struct FN(source) {
+    const global float *x, *tap; /* its image; x moved to the tap of the next chunk */
+    int ih, iw;
+    int c, r, s;      /* of the next chunk: first channel, tap */
+    int channels;     /* left at `tap` for this work-item's row, 0 outside of the image */
+    bool present;
+};
+
+void FN(move_to_tap)(struct FN(source) *p, int row, const struct conv_args *a)
+{
+    const int h = p->ih + p->r * a->dil[1], w = p->iw + p->s * a->dil[2];
+    const bool inside = p->present && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
+    p->tap = p->x + (long)(p->c + row) * a->in[1] * a->in[2] + (inside ? (long)h * a->in[2] + w : 0);
+    p->channels = inside ? a->c / a->groups - p->c - row : 0;
+}
+
+/* The pixels of the chunk at hand are on their way to local address `to`; p moves on by a chunk. */
+void FN(bring_pixels)(uint to, struct FN(source) *p, int chunk, const struct conv_mma_args *ma,
+                      const struct FN(tile) *t)
+{
+    const struct conv_args *a = &ma->conv;
+    const long plane = (long)a->in[1] * a->in[2];
+    const int row = LANE / ROW_ITEMS, column = LANE % ROW_ITEMS;
+#if GATHER == 0
+    to += (uint)B_AT(row, column) * 4;
+#pragma unroll
+    for (int i = 0; i < PIXEL_COPIES; i++)
+        COPY4(to + i * ROW_STEP * B_STEP * 4, p->tap + i * ROW_STEP * plane,
+              i * ROW_STEP < p->channels ? 4 : 0);
+    p->c += BK;
+    p->tap += BK * plane;
+    p->channels -= BK;
+    if (p->c >= ma->padded) {
+        p->c = 0;
+        if (++p->s == a->ker[2]) {
+            p->s = 0;
+            p->r++;
+        }
+        FN(move_to_tap)(p, row, a);
+    }
+#elif GATHER == 1
+    to += (uint)B_AT(row, column) * 4;
+#pragma unroll
+    for (int i = 0; i < PIXEL_COPIES; i++) {
+        const int d = chunk * BK + row + i * ROW_STEP;
+        const int tap = d / ma->padded, r = tap / a->ker[2];
+        const int h = p->ih + r * a->dil[1], w = p->iw + (tap - r * a->ker[2]) * a->dil[2];
+        const bool inside =
+            p->present && r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
+        COPY4(to + i * ROW_STEP * B_STEP * 4,
+              p->x + (inside ? (d - tap * ma->padded) * plane + (long)h * a->in[2] + w : 0),
+              inside ? 4 : 0);
+    }
+#elif GATHER == 2
+    to += (uint)B_AT(row, column * 4) * 4;
+    if (((ulong)p->x & 15) == 0 && a->src_n % 4 == 0) { /* planes of a multiple of four pixels: all alike */
+#pragma unroll
+        for (int i = 0; i < PIXEL_COPIES; i++)
+            COPY16(to + i * ROW_STEP * B_STEP * 4, p->tap + i * ROW_STEP * plane,
+                   i * ROW_STEP < p->channels ? 16 : 0);
+    } else {
+#pragma unroll
+        for (int i = 0; i < PIXEL_COPIES * 4; i++)
+            COPY4(to + (i / 4 * ROW_STEP * B_STEP + i % 4) * 4, p->tap + i / 4 * ROW_STEP * plane + i % 4,
+                  i / 4 * ROW_STEP < p->channels ? 4 : 0);
+    }
+    p->tap += BK * plane;
+    p->channels -= BK;
+#else
+    const bool wide = ((ulong)p->x & 15) == 0 && a->src_n % 4 == 0;
+    to += (uint)B_AT(column * 4, row) * 4;
+#pragma unroll
+    for (int i = 0; i < PIXEL_COPIES; i++) {
+        const bool present = t->first + row + i * ROW_STEP < t->pixels;
+        const global float *from = p->tap + (present ? (long)i * ROW_STEP * a->src_n : 0);
+        const int left = present ? clamp(p->channels, 0, 4) : 0;
+        if (wide)
+            COPY16(to + i * ROW_STEP * B_STEP * 4, from, left * 4);
+        else
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+                COPY4(to + (i * ROW_STEP * B_STEP + j) * 4, from + j, j < left ? 4 : 0);
+    }
+    p->tap += BK;
+    p->channels -= BK;
+#endif
+}
+
+struct FN(source) FN(source_of)(SRC x, const struct FN(tile) *t, const struct conv_mma_args *ma)
+{
+    const struct conv_args *a = &ma->conv;
+    const int cg = a->c / a->groups, row = LANE / ROW_ITEMS, column = LANE % ROW_ITEMS;
+    struct FN(source) p;
+#if GATHER == 3
+    const int ahead = row;
+#elif GATHER == 2
+    const int ahead = column * 4;
+#else
+    const int ahead = column;
+#endif
+    p.present = t->first + ahead < t->pixels;
+    const int q = t->at + (p.present ? ahead : 0);
+    const int in_image = q % t->map;
+    p.x = x + (long)(t->n + q / t->map) * a->src_n + (long)t->g * cg * a->in[1] * a->in[2];
+    p.ih = in_image / a->out[2] * a->stride[1] - a->pad[1];
+    p.iw = in_image % a->out[2] * a->stride[2] - a->pad[2];
+    const int d = t->chunk * BK, tap = d / ma->padded;
+    p.c = d % ma->padded;
+    p.r = tap / a->ker[2];
+    p.s = tap % a->ker[2];
+#if GATHER == 3
+    p.tap = p.x + p.c + column * 4;
+    p.channels = cg - p.c - column * 4;
+#else
+    FN(move_to_tap)(&p, row, a);
+#endif
+    return p;
+}
+
+/* Packed filters of one chunk; missing blocks of 16 are zeros. */
+void FN(bring_filters)(uint to, const global float *from, int missing_from, int depth)
+{
+    const int first = LANE / (BK * 4);
+    to += (uint)LANE * 16;
+#pragma unroll
+    for (int i = 0; i < FILTER_COPIES; i++) {
+        const int ahead = i * (WG / (BK * 4));
+        COPY16(to + i * WG * 16, from + (first + ahead < missing_from ? (long)ahead * depth * 16 : 0),
+               first + ahead < missing_from ? 16 : 0);
+    }
+}
+
+/* Column c of every fragment at one depth. */
+void FN(load_pixels)(float v[NJ], const local float *row, int c)
+{
+#if GATHER == 3
+#pragma unroll
+    for (int j = 0; j < NJ; j++)
+        v[j] = row[PIXEL(j, c) * B_STEP];
+#else
+#pragma unroll
+    for (int j = 0; j < NJ; j += 2)
+        vstore2(*(const local float2 *)(row + PIXEL(j, c)), 0, v + j);
+#endif
+}
+
+/* sum += filters by pixels of the chunk that lies in local memory. */
+void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ][4])
+{
+    const int lane = LANE % 32, warp = LANE / 32, g = lane / 4, t = lane % 4;
+    const local float *mine = as + (warp % WM) * MI * BK * 16 + lane * 4;
+    float d[MI][NJ][4];
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                d[i][j][e] = 0.0f;
+#pragma unroll
+    for (int step = 0; step < BK / 8; step++) {
+        uint ah[MI][4], bh[NJ][2];
+#if PRODUCTS == 3
+        uint al[MI][4], bl[NJ][2];
+#endif
+#pragma unroll
+        for (int i = 0; i < MI; i++) {
+            float v[4];
+            vstore4(*(const local float4 *)(mine + (i * BK / 8 + step) * 128), 0, v);
+#pragma unroll
+            for (int e = 0; e < 4; e++) {
+#if PRODUCTS == 3
+                ah[i][e] = TF32_HIGH(v[e]);
+                al[i][e] = TF32_LOW(v[e], ah[i][e]);
+#else
+                TF32_NEAREST(ah[i][e], v[e]);
+#endif
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            float v[NJ];
+            FN(load_pixels)(v, bs + B_AT(step * 8 + t + 4 * e, warp / WM * NJ * 8), g);
+#pragma unroll
+            for (int j = 0; j < NJ; j++) {
+#if PRODUCTS == 3
+                bh[j][e] = TF32_ROUNDED(v[j]);
+                bl[j][e] = TF32_LOW(v[j], bh[j][e]);
+#else
+                TF32_NEAREST(bh[j][e], v[j]);
+#endif
+            }
+        }
+#if PRODUCTS == 3
+#pragma unroll
+        for (int i = 0; i < MI; i++)
+#pragma unroll
+            for (int j = 0; j < NJ; j++)
+                MMA(d[i][j], al[i], bh[j]);
+#pragma unroll
+        for (int i = 0; i < MI; i++)
+#pragma unroll
+            for (int j = 0; j < NJ; j++)
+                MMA(d[i][j], ah[i], bl[j]);
+#endif
+#pragma unroll
+        for (int i = 0; i < MI; i++)
+#pragma unroll
+            for (int j = 0; j < NJ; j++)
+                MMA(d[i][j], ah[i], bh[j]);
+    }
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                sum[i][j][e] += d[i][j][e];
+}
+
+/* Results of a work-item for filters k0 + 8 * h, h < 2 * MI, of conv group t->g, and columns 2 * c and 2 * c + 1 of
+ * the fragments, of which `ahead` is the first pixel. */
+void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, SRC add,
+               DST y, const struct conv_args *a)
+{
+    const int kg = a->k / a->groups, first = t->g * kg + k0;
+    const int count = (int)min((long)BN, t->pixels - t->first);
+    const long step = 8 * (SPLIT ? t->pixels : (long)t->map);
+#pragma unroll
+    for (int j = 0; j < NJ; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const int pixel = ahead + PIXEL(j, 2 * c + e);
+            if (pixel < count) {
+                const struct FN(place) at = FN(place_of)(first, pixel, t, a);
+#pragma unroll
+                for (int h = 0; h < 2 * MI; h++)
+                    if (k0 + 8 * h < kg)
+                        y[at.y + h * step] = EPILOGUE(sum[h / 2][j][h % 2 * 2 + e], bias, first + 8 * h, add,
+                                                      at.add + h * step, a);
+            }
+        }
+}
+
+#if GATHER != 3
+/* The same where four pixels that are neighbours in an image are so in memory, on a boundary of 16 bytes. */
+void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, SRC add,
+                DST y, const struct conv_args *a)
+{
+    const int kg = a->k / a->groups, first = t->g * kg + k0;
+    const int count = (int)min((long)BN, t->pixels - t->first);
+    const long step = 8 * (SPLIT ? t->pixels : (long)t->map);
+#pragma unroll
+    for (int j = 0; j < NJ; j += 2)
+        if (ahead + PIXEL(j, 2 * c) < count) {
+            const struct FN(place) at = FN(place_of)(first, ahead + PIXEL(j, 2 * c), t, a);
+#pragma unroll
+            for (int h = 0; h < 2 * MI; h++)
+                if (k0 + 8 * h < kg) {
+                    const int k = first + 8 * h, e = h % 2 * 2;
+                    float other[4];
+#if EPI_ADD
+                    vstore4(*(const global float4 *)(add + at.add + h * step), 0, other);
+#endif
+                    *(global float4 *)(y + at.y + h * step) =
+                        (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, other, 0, a),
+                                 EPILOGUE(sum[h / 2][j + 1][e], bias, k, other, 1, a),
+                                 EPILOGUE(sum[h / 2][j][e + 1], bias, k, other, 2, a),
+                                 EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, other, 3, a));
+                }
+        }
+}
+#endif
+
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_mma_args *ma,
+              local float4 *scratch)
+{
+    const struct conv_args *a = &ma->conv;
+    const struct FN(tile) t = FN(tile_of)(group, ma);
+    const int kg = a->k / a->groups, blocks16 = (kg + 15) / 16;
+    local float *stage = (local float *)scratch;
+    const uint to = LOCAL_ADDRESS(stage);
+    struct FN(source) p = FN(source_of)(x, &t, ma);
+    const int first16 = t.block * (BM / 16) + LANE / (BK * 4);
+    const int missing_from = blocks16 - t.block * (BM / 16);
+    const global float *wp = w +
+                             ((long)t.g * blocks16 + min(first16, blocks16 - 1)) * ma->depth * 16 +
+                             (long)t.chunk * (BK * 16) + LANE % (BK * 4) * 4;
+    float sum[MI][NJ][4];
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                sum[i][j][e] = 0.0f;
+
+    int next = t.chunk, slot = 0; /* chunk and stage of the next batch of copies */
+#pragma unroll
+    for (int i = 0; i < STAGES - 1; i++) {
+        if (next < t.end) {
+            FN(bring_filters)(to + i * STAGE * 4, wp, missing_from, ma->depth);
+            FN(bring_pixels)(to + (i * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            wp += BK * 16;
+            next++;
+        }
+        COPIES_CLOSE;
+    }
+    int fill = STAGES - 1;
+    for (int chunk = t.chunk; chunk < t.end; chunk++) {
+        COPIES_WAIT(STAGES - 2);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (next < t.end) {
+            FN(bring_filters)(to + fill * STAGE * 4, wp, missing_from, ma->depth);
+            FN(bring_pixels)(to + (fill * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            wp += BK * 16;
+            next++;
+        }
+        COPIES_CLOSE;
+        fill = fill + 1 == STAGES ? 0 : fill + 1;
+        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS, sum);
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+    }
+
+    const int lane = LANE % 32, warp = LANE / 32, k0 = t.block * BM + warp % WM * MI * 16 + lane / 4;
+    const int ahead = warp / WM * NJ * 8;
+#if GATHER != 3
+    const ulong apart = SPLIT ? t.pixels : (ulong)t.map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
+    if (apart % 4 == 0 && (ulong)y % 16 == 0)
+        FN(store4)(sum, k0, ahead, lane % 4, &t, bias, add, y, a);
+    else
+#endif
+        FN(store)(sum, k0, ahead, lane % 4, &t, bias, add, y, a);
+#if PRODUCTS == 3
+    ulong lost = 0; /* results that are not numbers */
+#pragma unroll
+    for (int i = 0; i < MI * NJ * 4; i++)
+        lost |= (ulong)isnan(sum[i / 4 / NJ][i / 4 % NJ][i % 4]) << i;
+    if (lost)
+#pragma unroll 1
+        for (int i = 0; i < MI * NJ * 4; i++) {
+            const int k = k0 + i / 4 / NJ * 16 + i / 2 % 2 * 8;
+            const int pixel = ahead + PIXEL(i / 4 % NJ, lane % 4 * 2 + i % 2);
+            if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
+                const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
+                y[at.y] = EPILOGUE(FN(define)(x, w, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
+            }
+        }
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+                DST y, ulong y_off, const struct conv_mma_args a)
+{
+    local float4 scratch[STAGES * STAGE / 4];
+    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+}

@@ -1,0 +1,32 @@
+/* conv_mma_pack.cl: filters of convolutions as fragments of NVIDIA's tensor cores, for conv_mma.cl.
+ *
+ *   dst[g][b][s][l][e] = w[g*kg + 16*b + l/4 + 8*(e%2)][c][t],  d = 8*s + l%4 + 4*(e/2) = t*padded + c
+ *
+ * for blocks b of 16 filters, steps s of 8 of depth, lanes l < 32, elements e < 4: what a work-item needs of a
+ * fragment lies together. Zeros where there is no such filter, channel or tap.
+ * Work-group: WG elements of dst. Local memory: none. Defines: WG (any). */
+#include "clcnn.clh"
+#include "args.h"
+#ifndef FN
+#define FN(x) conv_mma_pack_##x
+#endif
+
+void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
+{
+    const int blocks = (a->kg + 15) / 16;
+    const long i = (long)group * WG + LANE, each = (long)a->depth * 16;
+    if (i < each * blocks * a->groups) {
+        const int b = (int)(i / each), e = (int)(i % 4), lane = (int)(i / 4 % 32);
+        const int k = b % blocks * 16 + lane / 4 + 8 * (e % 2);
+        const int d = (int)(i % each / 128) * 8 + lane % 4 + 4 * (e / 2);
+        const int t = d / a->padded, c = d % a->padded;
+        dst[i] = k < a->kg && c < a->c && t < a->taps
+                     ? w[((long)(b / blocks) * a->kg + k) * a->w_k + (long)c * a->taps + t]
+                     : 0.0f;
+    }
+}
+
+KERNEL FN(main)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct conv_mma_pack_args a)
+{
+    FN(body)(GROUP, w + w_off, dst + dst_off, &a);
+}

@@ -1,0 +1,42 @@
+/* conv_wgmma_pack.cl: filters of convolutions as cores of Hopper's tensor cores, for conv_wgmma.cl.
+ *
+ *   dst[g][b][s][part][j][h][i][e] = part of w[g*kg + BM*b + 8*j + i][c][t],  d = 8*s + 4*h + e = t*padded + c
+ *
+ * for blocks b of BM filters and slabs s of 8 of depth; part 0 is the value cut to tf32, part 1 what that left out.
+ * Zeros where there is no such filter, channel or tap.
+ * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), BM (a multiple of 8, default 128), PARTS 1
+ * (values as they are) or 2 (default). */
+#include "clcnn.clh"
+#include "args.h"
+#ifndef FN
+#define FN(x) conv_wgmma_pack_##x
+#endif
+#ifndef BM
+#define BM 128
+#endif
+#ifndef PARTS
+#define PARTS 2
+#endif
+
+void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
+{
+    const int blocks = (a->kg + BM - 1) / BM;
+    const long i = (long)group * WG + LANE, each = (long)a->depth * BM * PARTS;
+    if (i < each * blocks * a->groups) {
+        const int b = (int)(i / each), inside = (int)(i % (BM * 8));
+        const int part = (int)(i / (BM * 8) % PARTS);
+        const int k = b % blocks * BM + inside / 64 * 8 + inside / 4 % 8;
+        const int d = (int)(i % each / (BM * 8 * PARTS)) * 8 + inside / 32 % 2 * 4 + inside % 4;
+        const int t = d / a->padded, c = d % a->padded;
+        const float v = k < a->kg && c < a->c && t < a->taps
+                            ? w[((long)(b / blocks) * a->kg + k) * a->w_k + (long)c * a->taps + t]
+                            : 0.0f;
+        const float high = PARTS == 2 ? as_float(as_uint(v) & 0xffffe000u) : v;
+        dst[i] = part == 0 ? high : v - high;
+    }
+}
+
+KERNEL FN(main)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct conv_mma_pack_args a)
+{
+    FN(body)(GROUP, w + w_off, dst + dst_off, &a);
+}
