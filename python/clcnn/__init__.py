@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clcnn._version import __version__
 
 if TYPE_CHECKING:
-    from clcnn import errors, image, nn, ops, weights, zoo
+    from clcnn import errors, image, nn, onnx, ops, weights, zoo
     from clcnn.compiler import compile
     from clcnn.device import Device, DeviceInfo, devices
     from clcnn.errors import (
@@ -67,13 +67,14 @@ __all__ = [
     "image",
     "load",
     "nn",
+    "onnx",
     "ops",
     "save",
     "weights",
     "zoo",
 ]
 
-_MODULES = {"errors", "image", "nn", "ops", "weights", "zoo"}
+_MODULES = {"errors", "image", "nn", "onnx", "ops", "weights", "zoo"}
 _HOMES = {
     "compile": "compiler",
     "Device": "device",

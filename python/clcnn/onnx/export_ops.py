@@ -1,0 +1,411 @@
+"""How each operator is written as ONNX nodes: one row of EXPORT an operator.
+
+A row is a function of a Step, which knows the node's operands by their ONNX names, its attributes (defaults
+filled in) and the shapes around it, and adds ONNX nodes that make `step.outputs`. Most rows are one node;
+the others say in a comment why not. Everything is opset 21.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clcnn.errors import UnsupportedError
+
+if TYPE_CHECKING:
+    from clcnn.onnx.export import Writer
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node of a clcnn graph on its way into an ONNX graph.
+
+    inputs: ONNX value names, "" where an optional operand is absent. attrs: every attribute, those not given
+    as their default; kinds `ints` and `floats` are tuples. batch_free: whether the first dimension of
+    shapes in attributes must not be written as a number.
+    """
+
+    writer: Writer
+    name: str
+    op: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attrs: Mapping[str, Any]
+    shapes: tuple[Shape, ...]
+    out_shapes: tuple[Shape, ...]
+    batch_free: bool
+
+    @property
+    def x(self) -> str:
+        return self.inputs[0]
+
+    @property
+    def shape(self) -> Shape:
+        """Shape of the first operand."""
+        return self.shapes[0]
+
+    @property
+    def spatial(self) -> int:
+        """Number of spatial dimensions of the first operand."""
+        return len(self.shape) - 2
+
+    def ints(self, attr: str, count: int) -> list[int]:
+        """An attribute of kind ints as `count` values: one serves all."""
+        values = [int(v) for v in self.attrs[attr]]
+        return values * count if len(values) == 1 else values
+
+    def pads(self) -> list[int]:
+        """Padding as all begins, then all ends."""
+        values = [int(v) for v in self.attrs["padding"]]
+        return values if len(values) == 2 * self.spatial else self.ints("padding", self.spatial) * 2
+
+    def axes(self) -> list[int]:
+        """The attribute axes, none negative."""
+        return [int(a) % len(self.shape) for a in self.attrs["axes"]]
+
+    def add(self, op_type: str, *inputs: str, outputs: Sequence[str] | None = None, **attrs: Any) -> None:
+        """A node that makes this step's outputs; attributes that are None are left out. Absent operands at
+        the end of the list are left out too."""
+        self.writer.node(op_type, inputs, self.outputs if outputs is None else outputs, self.name, attrs)
+
+    def middle(self, op_type: str, *inputs: str, **attrs: Any) -> str:
+        """A node that makes a value used by this step alone; returns its name."""
+        made = self.writer.fresh(self.outputs[0])
+        self.add(op_type, *inputs, outputs=[made], **attrs)
+        return made
+
+    def integers(self, values: Sequence[int]) -> str:
+        """The name of an int64 initialiser [n]."""
+        return self.writer.constant(np.array(values, np.int64), self.name)
+
+    def number(self, value: float) -> str:
+        """The name of a float32 initialiser without dimensions."""
+        return self.writer.constant(np.array(value, np.float32), self.name)
+
+
+Emit = Callable[[Step], None]
+
+
+def plain(op_type: str, **attrs: str) -> Emit:
+    """A row for an operator that ONNX has too. attrs: {name in ONNX: name here}."""
+
+    def emit(step: Step) -> None:
+        given = {name: _native(step.attrs[own]) for name, own in attrs.items()}
+        step.add(op_type, *step.inputs, **given)
+
+    return emit
+
+
+def _native(value: Any) -> Any:
+    """An attribute as onnx.helper takes it: booleans are integers."""
+    if isinstance(value, bool):
+        return int(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+# ---- convolution and matrix products ----
+
+
+def _conv(step: Step) -> None:
+    n = step.spatial
+    transposed = {"output_padding": step.ints("output_padding", n)} if step.op == "conv_transpose" else {}
+    step.add(
+        "ConvTranspose" if transposed else "Conv",
+        *step.inputs,
+        kernel_shape=list(step.shapes[1][2:]),
+        strides=step.ints("stride", n),
+        pads=step.pads(),
+        dilations=step.ints("dilation", n),
+        group=step.attrs["groups"],
+        **transposed,
+    )
+
+
+def _linear(step: Step) -> None:
+    if len(step.shape) == 2:
+        step.add("Gemm", *step.inputs, transB=1)
+        return
+    # Gemm takes matrices only.
+    w = step.middle("Transpose", step.inputs[1], perm=[1, 0])
+    if len(step.inputs) > 2 and step.inputs[2]:
+        step.add("Add", step.middle("MatMul", step.x, w), step.inputs[2])
+    else:
+        step.add("MatMul", step.x, w)
+
+
+# ---- pooling ----
+
+
+def _pool(op_type: str, **more: str) -> Emit:
+    def emit(step: Step) -> None:
+        n = step.spatial
+        kernel = step.ints("kernel_size", n)
+        step.add(
+            op_type,
+            step.x,
+            kernel_shape=kernel,
+            strides=step.ints("stride", n) or kernel,
+            pads=step.pads(),
+            dilations=step.ints("dilation", n),
+            ceil_mode=int(step.attrs["ceil_mode"]),
+            **{name: int(step.attrs[own]) for name, own in more.items()},
+        )
+
+    return emit
+
+
+def _adaptive(pool: str, reduce: str) -> Emit:
+    """Global pooling, pooling with windows side by side where the sizes divide; else, since ONNX has no
+    adaptive pooling, dimension by dimension: every bin cut out, reduced, and put beside the others."""
+
+    def emit(step: Step) -> None:
+        n, sizes = step.spatial, step.shape[2:]
+        out = step.ints("output_size", n)
+        if all(o == 1 for o in out):
+            step.add(f"Global{pool}", step.x)
+        elif all(size % o == 0 for size, o in zip(sizes, out)):
+            kernel = [size // o for size, o in zip(sizes, out)]
+            step.add(pool, step.x, kernel_shape=kernel, strides=kernel)
+        else:
+            y = step.x
+            for axis, (size, o) in enumerate(zip(sizes, out), start=2):
+                y = _bins(step, y, axis, size, o, reduce)
+            step.add("Identity", y)
+
+    return emit
+
+
+def _bins(step: Step, x: str, axis: int, size: int, count: int, reduce: str) -> str:
+    """`count` bins of one dimension: bin i covers floor(i*size/count) up to ceil((i+1)*size/count)."""
+    parts = []
+    for i in range(count):
+        first, last = i * size // count, -(-(i + 1) * size // count)
+        bounds = [step.integers([v]) for v in (first, last, axis)]
+        parts.append(step.middle(reduce, step.middle("Slice", x, *bounds), bounds[2], keepdims=1))
+    return step.middle("Concat", *parts, axis=axis)
+
+
+# ---- normalisation ----
+
+
+def _local_response_norm(step: Step) -> None:
+    size, alpha, beta, k = (step.attrs[name] for name in ("size", "alpha", "beta", "k"))
+    if size % 2 and len(step.shape) == 4:
+        step.add("LRN", step.x, size=size, alpha=alpha, beta=beta, bias=k)
+        return
+    # Readers of ONNX take four dimensions only, and odd sizes: an even window reaches one channel further
+    # back here, and one further on in ONNX.
+    pads = [0] * (2 * len(step.shape))
+    pads[1], pads[len(step.shape) + 1] = size // 2, (size - 1) // 2
+    wide = step.middle("Pad", step.middle("Mul", step.x, step.x), step.integers(pads))
+    channels, axis = step.shape[1], step.integers([1])
+    terms = [
+        step.middle("Slice", wide, step.integers([i]), step.integers([i + channels]), axis)
+        for i in range(size)
+    ]
+    scaled = step.middle("Mul", step.middle("Sum", *terms), step.number(alpha / size))
+    base = step.middle("Add", scaled, step.number(k))
+    step.add("Div", step.x, step.middle("Pow", base, step.number(beta)))
+
+
+def _reduce(op_type: str) -> Emit:
+    def emit(step: Step) -> None:
+        axes = [step.integers(step.axes())] if step.attrs["axes"] else []
+        step.add(op_type, step.x, *axes, keepdims=int(step.attrs["keepdims"]))
+
+    return emit
+
+
+# ---- moving data ----
+
+
+def _split(step: Step) -> None:
+    step.add("Split", step.x, step.integers(step.attrs["sizes"]), axis=step.attrs["dim"])
+
+
+def _slice(step: Step) -> None:
+    starts = step.attrs["starts"]
+    axes = step.axes() or list(range(len(starts)))
+    rows = (starts, step.attrs["ends"], axes, step.ints("steps", len(starts)))
+    step.add("Slice", step.x, *map(step.integers, rows))
+
+
+def _pad(step: Step) -> None:
+    step.add("Pad", step.x, step.integers(step.attrs["pads"]), step.number(step.attrs["value"]))
+
+
+def _reshape(step: Step) -> None:
+    """In a shape 0 repeats the operand's dimension of that index, here and in ONNX."""
+    shape = [int(size) for size in step.attrs["shape"]]
+    if step.batch_free and shape[:1] == [step.shape[0]]:
+        shape[0] = 0
+    step.add("Reshape", step.x, step.integers(shape))
+
+
+def _flatten(step: Step) -> None:
+    """ONNX's Flatten makes matrices only."""
+    rank = len(step.shape)
+    first, last = int(step.attrs["start_dim"]) % max(rank, 1), int(step.attrs["end_dim"]) % max(rank, 1)
+    if first == 1 and last == rank - 1:
+        step.add("Flatten", step.x, axis=1)
+    else:
+        shape = [0] * first + [-1] + list(step.shape[last + 1 :])
+        step.add("Reshape", step.x, step.integers(shape))
+
+
+def _squeeze(step: Step) -> None:
+    axes = step.axes() or [i for i, size in enumerate(step.shape) if size == 1]
+    step.add("Squeeze", step.x, step.integers(axes)) if axes else step.add("Identity", step.x)
+
+
+def _unsqueeze(step: Step) -> None:
+    step.add("Unsqueeze", step.x, step.integers(step.attrs["axes"]))
+
+
+def _expand(step: Step) -> None:
+    """In a shape 1 keeps the operand's dimension."""
+    shape = [int(size) for size in step.attrs["shape"]]
+    if step.batch_free and len(shape) == len(step.shape) and shape[0] == step.shape[0]:
+        shape[0] = 1
+    step.add("Expand", step.x, step.integers(shape))
+
+
+def _dropout(step: Step) -> None:
+    step.add("Dropout", step.x, step.number(step.attrs["p"]))
+
+
+def _resize(step: Step) -> None:
+    n, scales = step.spatial, step.attrs["scales"]
+    size = step.ints("size", n) if step.attrs["size"] else []
+    factors = np.array(list(scales) * (n if len(scales) == 1 else 1), np.float32)
+    if size and scales:
+        # ONNX takes one of them.
+        scaled = [math.floor(np.float32(s) * f) for s, f in zip(step.shape[2:], factors)]
+        if scaled != size:
+            raise UnsupportedError(
+                f"{step.name}: ONNX Resize takes size or scales; here are both, and scales {list(scales)} "
+                f"make the size {scaled}, not {size}"
+            )
+    scale = step.writer.constant(factors, step.name) if scales else ""
+    step.add(
+        "Resize",
+        step.x,
+        "",
+        scale,
+        "" if scales else step.integers(size),
+        axes=list(range(2, n + 2)),
+        mode=step.attrs["mode"],
+        coordinate_transformation_mode=step.attrs["coordinates"],
+        nearest_mode=step.attrs["nearest_rounding"],
+    )
+
+
+# ---- element-wise ----
+
+
+def _clip(low: str | float, high: str | float) -> Emit:
+    """Clip between two attributes or two numbers. An absent bound would be the largest finite number."""
+
+    def emit(step: Step) -> None:
+        bounds = [step.attrs[b] if isinstance(b, str) else b for b in (low, high)]
+        step.add("Clip", step.x, *map(step.number, bounds))
+
+    return emit
+
+
+def _silu(step: Step) -> None:
+    """ONNX's Swish is of opset 24."""
+    step.add("Mul", step.x, step.middle("Sigmoid", step.x))
+
+
+def _prelu(step: Step) -> None:
+    """A slope [C] belongs to dimension 1 here, and to the last one in ONNX."""
+    slope, shape = step.inputs[1], step.shapes[1]
+    if len(shape) == 1 and shape[0] > 1 and step.spatial > 0:
+        slope = step.middle("Reshape", slope, step.integers([shape[0], *[1] * step.spatial]))
+    step.add("PRelu", step.x, slope)
+
+
+EXPORT: dict[str, Emit] = {
+    "conv": _conv,
+    "conv_transpose": _conv,
+    "linear": _linear,
+    "matmul": plain("MatMul"),
+    "gemm": plain("Gemm", alpha="alpha", beta="beta", transA="trans_a", transB="trans_b"),
+    "max_pool": _pool("MaxPool"),
+    "avg_pool": _pool("AveragePool", count_include_pad="count_include_pad"),
+    "adaptive_avg_pool": _adaptive("AveragePool", "ReduceMean"),
+    "adaptive_max_pool": _adaptive("MaxPool", "ReduceMax"),
+    "batch_norm": plain("BatchNormalization", epsilon="eps"),
+    "local_response_norm": _local_response_norm,
+    "softmax": plain("Softmax", axis="dim"),
+    "log_softmax": plain("LogSoftmax", axis="dim"),
+    "reduce_sum": _reduce("ReduceSum"),
+    "reduce_mean": _reduce("ReduceMean"),
+    "reduce_max": _reduce("ReduceMax"),
+    "reduce_min": _reduce("ReduceMin"),
+    "concat": plain("Concat", axis="dim"),
+    "split": _split,
+    "slice": _slice,
+    "pad": _pad,
+    "reshape": _reshape,
+    "flatten": _flatten,
+    "transpose": plain("Transpose", perm="perm"),
+    "squeeze": _squeeze,
+    "unsqueeze": _unsqueeze,
+    "expand": _expand,
+    "resize": _resize,
+    "dropout": _dropout,
+    "identity": plain("Identity"),
+    "prelu": _prelu,
+    "relu": plain("Relu"),
+    "relu6": _clip(0.0, 6.0),
+    "leaky_relu": plain("LeakyRelu", alpha="negative_slope"),
+    "elu": plain("Elu", alpha="alpha"),
+    "sigmoid": plain("Sigmoid"),
+    "tanh": plain("Tanh"),
+    "hard_sigmoid": plain("HardSigmoid", alpha="alpha", beta="beta"),
+    "hard_swish": plain("HardSwish"),
+    "silu": _silu,
+    "gelu": plain("Gelu", approximate="approximate"),
+    "clip": _clip("min", "max"),
+    "exp": plain("Exp"),
+    "log": plain("Log"),
+    "sqrt": plain("Sqrt"),
+    "abs": plain("Abs"),
+    "neg": plain("Neg"),
+    "add": plain("Add"),
+    "sub": plain("Sub"),
+    "mul": plain("Mul"),
+    "div": plain("Div"),
+    "minimum": plain("Min"),
+    "maximum": plain("Max"),
+    "pow": plain("Pow"),
+}
+
+
+def filled(kinds: Sequence[Mapping[str, Any]], given: Mapping[str, Any]) -> dict[str, Any]:
+    """All attributes of a node: those given, the defaults of the others; lists as tuples. kinds: the rows of
+    the operator's attribute table."""
+    made = {}
+    for row in kinds:
+        value = given.get(row["name"], row["default"])
+        if row["kind"] in ("ints", "floats"):
+            many = isinstance(value, (Sequence, np.ndarray))
+            value = tuple(value) if many else () if value is None else (value,)
+        elif row["kind"] == "bool":
+            value = bool(value)
+        made[row["name"]] = value
+    return made
+
+
+def same_array(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    """Whether two initialisers hold the same bits."""
+    return a is b or (a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes())
