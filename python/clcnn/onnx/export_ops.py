@@ -115,7 +115,9 @@ def _native(value: Any) -> Any:
 
 def _conv(step: Step) -> None:
     n = step.spatial
-    transposed = {"output_padding": step.ints("output_padding", n)} if step.op == "conv_transpose" else {}
+    transposed: dict[str, Any] = {}
+    if step.op == "conv_transpose":
+        transposed["output_padding"] = step.ints("output_padding", n)
     step.add(
         "ConvTranspose" if transposed else "Conv",
         *step.inputs,
@@ -147,6 +149,7 @@ def _pool(op_type: str, **more: str) -> Emit:
     def emit(step: Step) -> None:
         n = step.spatial
         kernel = step.ints("kernel_size", n)
+        flags: dict[str, Any] = {name: int(step.attrs[own]) for name, own in more.items()}
         step.add(
             op_type,
             step.x,
@@ -155,7 +158,7 @@ def _pool(op_type: str, **more: str) -> Emit:
             pads=step.pads(),
             dilations=step.ints("dilation", n),
             ceil_mode=int(step.attrs["ceil_mode"]),
-            **{name: int(step.attrs[own]) for name, own in more.items()},
+            **flags,
         )
 
     return emit
