@@ -39,6 +39,15 @@ if TYPE_CHECKING:
     from clcnn.model_io import load, save
     from clcnn.plan import Plan
     from clcnn.report import Profile
+    from clcnn.session import InferenceSession
+    from clcnn.session_options import (
+        ExecutionMode,
+        GraphOptimizationLevel,
+        RunOptions,
+        SessionOptions,
+        get_available_providers,
+        get_device,
+    )
     from clcnn.tensor import Tensor
 
 __all__ = [
@@ -50,11 +59,16 @@ __all__ = [
     "DeviceMemoryError",
     "DtypeError",
     "Error",
+    "ExecutionMode",
     "Graph",
+    "GraphOptimizationLevel",
+    "InferenceSession",
     "NoDeviceError",
     "Plan",
     "Profile",
+    "RunOptions",
     "RunTimeoutError",
+    "SessionOptions",
     "ShapeError",
     "StateError",
     "Tensor",
@@ -64,6 +78,8 @@ __all__ = [
     "compile",
     "devices",
     "errors",
+    "get_available_providers",
+    "get_device",
     "image",
     "load",
     "nn",
@@ -86,6 +102,13 @@ _HOMES = {
     "save": "model_io",
     "Plan": "plan",
     "Profile": "report",
+    "InferenceSession": "session",
+    "ExecutionMode": "session_options",
+    "GraphOptimizationLevel": "session_options",
+    "RunOptions": "session_options",
+    "SessionOptions": "session_options",
+    "get_available_providers": "session_options",
+    "get_device": "session_options",
     "Tensor": "tensor",
 }
 
