@@ -82,9 +82,10 @@ def onnxruntime_run(path: str, feed: dict[str, NDArray[Any]]) -> Run:
         raise ArgumentError(f"--against {ONNXRUNTIME}: it is not installed: pip install {ONNXRUNTIME}")
     import onnxruntime
 
-    threads = onnxruntime.SessionOptions()
-    threads.intra_op_num_threads = len(os.sched_getaffinity(0))
-    session = onnxruntime.InferenceSession(path, threads, providers=["CPUExecutionProvider"])
+    given = onnxruntime.SessionOptions()
+    given.intra_op_num_threads = len(os.sched_getaffinity(0))
+    given.log_severity_level = 3  # errors
+    session = onnxruntime.InferenceSession(path, given, providers=["CPUExecutionProvider"])
     return lambda: list(session.run(None, feed))
 
 
