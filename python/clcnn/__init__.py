@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clcnn._version import __version__
 
 if TYPE_CHECKING:
-    from clcnn import errors, image, nn, ops, weights, zoo
+    from clcnn import errors, image, nn, onnx, ops, weights, zoo
     from clcnn.compiler import compile
     from clcnn.device import Device, DeviceInfo, devices
     from clcnn.errors import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         DeviceMemoryError,
         DtypeError,
         Error,
+        ModelError,
         NoDeviceError,
         RunTimeoutError,
         ShapeError,
@@ -51,6 +52,7 @@ __all__ = [
     "DtypeError",
     "Error",
     "Graph",
+    "ModelError",
     "NoDeviceError",
     "Plan",
     "Profile",
@@ -67,13 +69,14 @@ __all__ = [
     "image",
     "load",
     "nn",
+    "onnx",
     "ops",
     "save",
     "weights",
     "zoo",
 ]
 
-_MODULES = {"errors", "image", "nn", "ops", "weights", "zoo"}
+_MODULES = {"errors", "image", "nn", "onnx", "ops", "weights", "zoo"}
 _HOMES = {
     "compile": "compiler",
     "Device": "device",
