@@ -34,7 +34,7 @@ if not SCOPE.is_file():
 
 # Left out, and why.
 EXCLUDED = {
-    "test_training_dropout": "replays NumPy's random stream; test_dropout_in_training checks the mask instead",
+    "test_training_dropout": "replays NumPy's random stream; see test_dropout_in_training",
     "test_training_dropout_default": "replays NumPy's random stream",
     "test_training_dropout_default_mask": "replays NumPy's random stream",
     "test_training_dropout_mask": "replays NumPy's random stream",

@@ -28,7 +28,7 @@ from clcnn.plan import Plan
 SELECTORS = {"CPU": "cpu", "CUDA": "nvidia"}
 
 
-class ClcnnRep(base.BackendRep):  # type: ignore[misc]
+class ClcnnRep(base.BackendRep):
     """A model ready for one device. The plan of the last shapes is kept."""
 
     def __init__(self, model: Model, device: Any, options: Mapping[str, Any]) -> None:
@@ -64,12 +64,15 @@ class ClcnnRep(base.BackendRep):  # type: ignore[misc]
         values = {name: given[name] for name in self.model.value_inputs}
         shapes = {name: array.shape for name, array in given.items()}
         key = (shapes, {name: (array.dtype.str, array.tobytes()) for name, array in values.items()})
-        if self._last is None or self._last[0] != key:
-            self.close()
-            program = self.model.specialise(shapes, values)
-            plan = program.graph and compiler.compile(program.graph, device=self.device, **self.options)
-            self._last = key, program, plan
-        return self._last[1:]
+        if self._last is not None and self._last[0] == key:
+            return self._last[1:]
+        self.close()
+        program = self.model.specialise(shapes, values)
+        plan = None
+        if program.graph is not None:
+            plan = compiler.compile(program.graph, device=self.device, **self.options)
+        self._last = key, program, plan
+        return program, plan
 
     def close(self) -> None:
         """Gives the plan's device memory back."""
@@ -78,7 +81,7 @@ class ClcnnRep(base.BackendRep):  # type: ignore[misc]
         self._last = None
 
 
-class ClcnnBackend(base.Backend):  # type: ignore[misc]
+class ClcnnBackend(base.Backend):
     """onnx.backend.base.Backend on OpenCL devices."""
 
     @classmethod
@@ -126,9 +129,9 @@ class ClcnnBackend(base.Backend):  # type: ignore[misc]
         names = [name for name in node.input if name]
         if len(names) != len(arrays):
             raise ArgumentError(f"run_node: the node has {len(names)} inputs, but {len(arrays)} were given")
-        kinds = outputs_info or [(arrays[0].dtype if arrays else np.dtype(np.float32), None)] * len(
-            node.output
-        )
+        kinds: list[tuple[np.dtype[Any], Any]] = list(outputs_info or [])
+        if not kinds:
+            kinds = [(arrays[0].dtype if arrays else np.dtype(np.float32), None)] * len(node.output)
         graph = helper.make_graph(
             [node],
             node.name or node.op_type,

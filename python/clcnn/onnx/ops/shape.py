@@ -31,7 +31,7 @@ def _size(call: Call) -> Operand:
 
 
 def _host_only(call: Call) -> Operand:
-    """An operator whose result is known when its inputs are, or not at all: its shape depends on their values."""
+    """Its result's shape depends on its inputs' values: it is folded, or not supported."""
     for i in range(len(call.inputs)):
         call.known(i)
     raise Refusal("it could not be evaluated from its constant inputs")
