@@ -1,0 +1,143 @@
+"""onnx's own backend suite: every test of the scope file, the light networks, and six operators in full.
+
+The names of the scope come from the folder of test data. `make test` runs the tests of single operators; the
+light networks, of up to 140 million weights, run with --run-slow.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import unittest
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import DEVICE, ROOT
+
+onnx = pytest.importorskip("onnx")
+
+from onnx import helper  # noqa: E402
+from onnx.backend.test import BackendTest  # noqa: E402
+from onnx.backend.test.loader import load_model_tests  # noqa: E402
+
+import clcnn  # noqa: E402
+from clcnn.onnx import backend  # noqa: E402
+
+DATA = Path(os.environ.get("CLCNN_TEST_DATA", ROOT.parent / "shared" / "data"))
+SCOPE = DATA / "onnx_backend_scope.json"
+if not SCOPE.is_file():
+    pytest.skip(f"no scope of the backend suite in {DATA}", allow_module_level=True)
+
+# Left out, and why.
+EXCLUDED = {
+    "test_training_dropout": "replays NumPy's random stream; see test_dropout_in_training",
+    "test_training_dropout_default": "replays NumPy's random stream",
+    "test_training_dropout_default_mask": "replays NumPy's random stream",
+    "test_training_dropout_mask": "replays NumPy's random stream",
+}
+IN_FULL = ("CumSum", "DeformConv", "GridSample", "NonMaxSuppression", "RoiAlign", "TopK")
+LIGHT = 9
+
+
+class TestedBackend(backend.ClcnnBackend):
+    """The suite's "CPU" is the device under test."""
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        return device == "CPU"
+
+    @classmethod
+    def selector(cls, device: str) -> str:
+        return DEVICE
+
+
+def in_scope() -> list[str]:
+    """Tests of the scope file with float32, int64 and bool only."""
+    kinds = json.loads(SCOPE.read_text())["kinds"]
+    return [name for rows in kinds.values() for name, _, plain, _ in rows if plain]
+
+
+def in_full() -> list[str]:
+    """All tests with an operator of IN_FULL whose element types the device has."""
+    offered = {onnx.TensorProto.FLOAT, onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL}
+    names = []
+    for case in load_model_tests(kind="node"):
+        values = [*case.model.graph.input, *case.model.graph.output]
+        types = {v.type.tensor_type.elem_type for v in values}
+        if types <= offered and any(n.op_type in IN_FULL for n in case.model.graph.node):
+            names.append(case.name)
+    return names
+
+
+def light() -> list[str]:
+    """The networks whose files come with the installed onnx."""
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    return [
+        case.name
+        for case in load_model_tests(kind="real")
+        if (folder / f"light_{case.name[5:]}.onnx").exists()
+    ]
+
+
+def selected() -> dict[str, type[unittest.TestCase]]:
+    """The suite's classes with the chosen tests alone."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # onnx computes its expected values on the way
+        suite = BackendTest(TestedBackend, __name__).test_cases
+        networks = {f"{name}_cpu" for name in light()}
+        wanted = {f"{name}_cpu" for name in (*in_scope(), *in_full()) if name not in EXCLUDED} | networks
+    for case in suite.values():
+        for name in [name for name in vars(case) if name.startswith("test_")]:
+            if name not in wanted:
+                delattr(case, name)
+            elif name in networks:
+                setattr(case, name, pytest.mark.slow(getattr(case, name)))
+    return suite
+
+
+SUITE = selected()
+globals().update(SUITE)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The light networks' inputs and outputs go to a folder that pytest removes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ONNX_HOME", str(tmp_path_factory.mktemp("onnx")))
+        yield
+
+
+def test_the_suite_is_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every test of the scope is there but for the exclusions, and every exclusion is a test of the scope."""
+    scope = set(in_scope())
+    there = {
+        name[: -len("_cpu")] for case in SUITE.values() for name in vars(case) if name.startswith("test_")
+    }
+    assert len(scope) == 786
+    assert set(EXCLUDED) <= scope and all(name.startswith("test_training_dropout") for name in EXCLUDED)
+    assert scope - there == set(EXCLUDED)
+    networks = set(light())
+    assert not networks or len(networks & there) == LIGHT
+    more = len(there - scope - networks)
+    with capsys.disabled():
+        print(
+            f"\nONNX backend suite: {len(scope & there)} of {len(scope)} tests of the scope "
+            f"({len(EXCLUDED)} excluded), {more} more of {', '.join(IN_FULL)}, {len(networks)} light networks"
+        )
+
+
+@pytest.mark.parametrize("ratio", [0.25, 0.5])
+def test_dropout_in_training(device: clcnn.Device, ratio: float) -> None:
+    """In place of the excluded tests: shape, share of what is kept, and scale."""
+    node = helper.make_node("Dropout", ["x", "r", "t"], ["y", "mask"], seed=3)
+    x = np.random.default_rng(0).normal(size=(40, 50)).astype(np.float32)
+    inputs = [x, np.float32(ratio), np.bool_(True)]
+    info = [(np.dtype(np.float32), x.shape), (np.dtype(np.bool_), x.shape)]
+    y, mask = TestedBackend.run_node(node, inputs, outputs_info=info, opset_version=13)
+    assert y.shape == mask.shape == x.shape and mask.dtype == np.bool_
+    assert abs(mask.mean() - (1 - ratio)) < 0.05
+    np.testing.assert_allclose(y, np.where(mask, x / (1 - ratio), 0), rtol=1e-6)
