@@ -5,7 +5,8 @@
  *   TAP_MAJOR 1: dst[b][t][c][j] = the same
  *
  * with blocks per group nb = ceil(kg / block), b = g*nb + i, and zeros for filters beyond the group's kg.
- * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), TAP_MAJOR 0 or 1. */
+ * Work-group: WG rows of `block` elements of dst, so that divisions are a row's. Local memory: none.
+ * Defines: WG (any), TAP_MAJOR 0 or 1. */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef FN
@@ -18,18 +19,21 @@
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_pack_args *a)
 {
     const int blocks = (a->kg + a->block - 1) / a->block;
-    const long each = (long)a->c * a->taps * a->block;
-    const long i = (long)group * WG + LANE;
-    if (i < each * blocks * a->groups) {
-        const int b = (int)(i / each);
-        const int inner = (int)(i % each / a->block);
-        const int k = b % blocks * a->block + (int)(i % a->block);
+    const uint inside = (uint)a->c * (uint)a->taps;
+    const ulong row = group * WG + LANE;
+    if (row < (ulong)inside * (uint)(blocks * a->groups)) {
+        const int b = (int)(row / inside);
+        const int inner = (int)(row % inside);
 #if TAP_MAJOR
         const int c = inner % a->c, t = inner / a->c;
 #else
         const int c = inner / a->taps, t = inner % a->taps;
 #endif
-        dst[i] = k < a->kg ? w[(b / blocks * a->kg + k) * a->w_k + (long)c * a->taps + t] : 0.0f;
+        const int first = b % blocks * a->block, left = a->kg - first;
+        SRC src = w + (b / blocks * a->kg + first) * a->w_k + (long)c * a->taps + t;
+        DST out = dst + row * (uint)a->block;
+        for (int j = 0; j < a->block; j++)
+            out[j] = j < left ? src[j * a->w_k] : 0.0f;
     }
 }
 

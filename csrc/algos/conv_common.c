@@ -96,12 +96,13 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
         .block = packing.block,
     };
     const size_t bytes = conv_packed_bytes(a, packing);
+    const size_t rows = bytes / sizeof(float) / (size_t)packing.block;
     char name[80];
     snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d%s", args.groups, args.kg, args.c, args.taps,
              args.block, packing.tap_major ? " taps" : "");
     struct step *setup;
-    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main",
-                                 ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
+    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main", ceil_div(rows, GROUP_SIZE),
+                                 GROUP_SIZE, &setup);
     if (setup) {
         step_define(setup, "TAP_MAJOR", packing.tap_major);
         step_read(setup, p->in[1].slot);
