@@ -22,6 +22,7 @@ void *clcnn_calloc(size_t count, size_t size); /* checks the product; tests make
 char *clcnn_strdup(const char *s);
 /* Grows *items (element size `size`) to hold at least `need`; false when out of memory. */
 bool clcnn_grow(void **items, int *capacity, int need, size_t size);
+void alloc_trim(void); /* gives the system what malloc() keeps of freed memory, where that can be asked for */
 
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
 

@@ -223,6 +223,10 @@ static enum clcnn_status check_memory(const struct blueprint *bp, const struct c
     return CLCNN_OK;
 }
 
+/* Weights from which on the host memory that folding and packing have freed is given back to the system: glibc would keep
+ * it, as much as all weights take. */
+#define TRIM_BYTES ((uint64_t)16 << 20)
+
 static void free_folded_weights(struct clcnn_graph *g)
 {
     for (int i = 0; i < g->n_values; i++) {
@@ -278,6 +282,8 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     const double built = now_ms();
     TRY(blueprint_weights(bp, err));
     free_folded_weights(bp->graph);
+    if (bp->stats.weights_bytes >= TRIM_BYTES)
+        alloc_trim();
     const double packed = now_ms();
     TRY(plan_instantiate(&plan, bp, err));
     TRY(plan_warm(plan, err));

@@ -250,6 +250,13 @@ class Graph:
         """A graph of its own with the same values, nodes and ids; the arrays are shared."""
         return Graph.from_records(self._records)
 
+    def _forget(self) -> None:
+        """Empties the graph. Values refer to their graph, so that without this its arrays would live until
+        the next collection of cycles."""
+        self._core = _core.Graph()
+        for table in (self._records, self._values, self._parameters):
+            table.clear()
+
     @classmethod
     def from_records(cls, records: Iterable[Record]) -> Graph:
         """Repeats the steps of another graph's `records` (or those read from a file)."""

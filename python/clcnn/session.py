@@ -3,8 +3,8 @@
     session = clcnn.InferenceSession("net.onnx", device="cpu")
     (y,) = session.run(None, {"x": x})
 
-A program written for onnxruntime changes its import: `import clcnn as ort`. Nothing falls back: a model with a
-node that cannot be computed is refused when the session is made, with all such nodes in one message.
+A program written for onnxruntime changes its import: `import clcnn as ort`. Nothing falls back: a model with
+a node that cannot be computed is refused when the session is made, with all such nodes in one message.
 
 A plan is compiled for each combination of input shapes when it is first seen, and kept until more than
 `max_plans` others have been used since.
@@ -16,7 +16,8 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from clcnn import device as devices
 from clcnn._log import logger
 from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError, UnsupportedError
 from clcnn.report import Profile
-from clcnn.session_options import OPTIONS, SessionOptions
+from clcnn.session_options import SessionOptions
 
 if TYPE_CHECKING:
     from clcnn import _core
@@ -67,7 +68,7 @@ class ModelMetadata:
 @dataclass
 class _Compiled:
     """What runs one combination of shapes; made by the thread that needs it first, under its lock. plan is
-    None where every output is known without running."""
+    None where every output is known without running; program has lost its graph and values."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     program: Program | None = None
@@ -87,9 +88,9 @@ class InferenceSession:
     Threads may share a session: results are the same bits, runs of one combination of shapes wait for each
     other. A session pickles as its model and options. In a forked child it raises StateError.
 
-    Raises ModelError, UnsupportedError (all nodes that cannot be computed; an option, a provider), ArgumentError,
-    NoDeviceError, MissingExtraError, OSError; and where the inputs' shapes are fixed, what clcnn.compile()
-    raises.
+    Raises ModelError, UnsupportedError (all nodes that cannot be computed; an option, a provider),
+    ArgumentError, NoDeviceError, MissingExtraError, OSError; and where the inputs' shapes are fixed, what
+    clcnn.compile() raises.
     """
 
     def __init__(
@@ -124,7 +125,7 @@ class InferenceSession:
             **choice.keywords,
         }
         self._arguments = {
-            "sess_options": _own_options(sess_options),
+            "sess_options": session_options.own(sess_options),
             "providers": [(choice.name, {})] if device is None and choice.device is not None else None,
             "device": session_options.device_selector(device),
             "max_plans": max_plans,
@@ -134,10 +135,16 @@ class InferenceSession:
         self._lock = threading.Lock()
         self._compiled: OrderedDict[Any, _Compiled] = OrderedDict()
         self._closed = False
-        self._model = _load(path_or_bytes)
-        self._inputs = [_overridden(info, dict(settings.overrides)) for info in self._model.inputs]
-        if not self._model.value_inputs and all(_fixed(info) for info in self._inputs):
+        self._file, model = _open(path_or_bytes)
+        self._model: Model | None = model
+        self._meta = _metadata(model)
+        self._inputs = [_overridden(info, dict(settings.overrides)) for info in model.inputs]
+        self._outputs = model.outputs
+        self._value_inputs = model.value_inputs
+        if not self._value_inputs and all(_fixed(info) for info in self._inputs):
             self._ready({info.name: _shape_of(info) for info in self._inputs}, {})
+            if self._file is not None:
+                self._model = None  # the device has the weights; the file has them for whatever else comes
 
     # ---- running ----
 
@@ -195,7 +202,7 @@ class InferenceSession:
     def _prepared(self, input_feed: Mapping[str, Any]) -> tuple[_Compiled, dict[str, Any]]:
         """What runs these inputs, and what its plan takes."""
         arrays = self._checked(input_feed)
-        values = {name: arrays[name] for name in self._model.value_inputs}
+        values = {name: arrays[name] for name in self._value_inputs}
         found = self._ready({name: array.shape for name, array in arrays.items()}, values)
         program = found.program
         assert program is not None
@@ -228,14 +235,15 @@ class InferenceSession:
     def _compile(
         self, found: _Compiled, shapes: dict[str, tuple[int, ...]], values: Mapping[str, NDArray[Any]]
     ) -> None:
-        program = self._model.specialise(shapes, values)
+        program = self.model.specialise(shapes, values)
         if program.graph is not None:
             found.plan = compiler.compile(program.graph, device=self._device, **self._compile_options)
+            program.graph._forget()
         logger.info("session: %d plans, new for %s", len(self._compiled), shapes)
-        found.program = program
+        found.program = replace(program, graph=None, values={})
 
     def _wanted(self, output_names: Sequence[str] | None) -> list[str]:
-        known = [info.name for info in self._model.outputs]
+        known = [info.name for info in self._outputs]
         if not output_names:
             return known
         names = [output_names] if isinstance(output_names, str) else list(output_names)
@@ -272,7 +280,7 @@ class InferenceSession:
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs, in order."""
-        return [_node_arg(info) for info in self._model.outputs]
+        return [_node_arg(info) for info in self._outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """None: initialisers are constants, also where the file lists them among the inputs."""
@@ -280,16 +288,7 @@ class InferenceSession:
 
     def get_modelmeta(self) -> ModelMetadata:
         """What the file says of itself."""
-        proto = self._model.header
-        return ModelMetadata(
-            proto.producer_name,
-            self._model.graph_proto.name,
-            proto.domain,
-            proto.doc_string,
-            self._model.graph_proto.doc_string,
-            proto.model_version,
-            {entry.key: entry.value for entry in proto.metadata_props},
-        )
+        return self._meta
 
     def get_providers(self) -> list[str]:
         """The provider taken, alone: no other one steps in for it."""
@@ -301,7 +300,7 @@ class InferenceSession:
 
     def get_session_options(self) -> SessionOptions:
         """The session options as they were given."""
-        return _own_options(self._arguments["sess_options"])
+        return session_options.own(self._arguments["sess_options"])
 
     @property
     def device(self) -> _core.Device:
@@ -310,8 +309,12 @@ class InferenceSession:
 
     @property
     def model(self) -> Model:
-        """The model, as clcnn.onnx.load() gives it."""
-        return self._model
+        """The model, as clcnn.onnx.load() gives it; read from its file again where the session has no more
+        use for it. Raises StateError where that file has changed or is gone."""
+        if self._model is not None:
+            return self._model
+        assert self._file is not None
+        return self._file.load()
 
     # ---- life ----
 
@@ -328,7 +331,7 @@ class InferenceSession:
         self.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (self._model.serialized(), self._arguments)
+        return _restore, (self.model.serialized(), self._arguments)
 
     def __repr__(self) -> str:
         def words(rows: list[NodeArg]) -> str:
@@ -346,10 +349,56 @@ def _restore(data: bytes, arguments: dict[str, Any]) -> InferenceSession:
     return InferenceSession(data, **arguments)
 
 
-def _load(source: Any) -> Model:
+@dataclass(frozen=True)
+class _File:
+    """A model's file, all of the model being in it, and how it was when it was read."""
+
+    path: Path
+    size: int
+    changed_ns: int
+
+    @classmethod
+    def at(cls, path: Path) -> _File:
+        state = path.stat()
+        return cls(path, state.st_size, state.st_mtime_ns)
+
+    def load(self) -> Model:
+        from clcnn import onnx
+
+        try:
+            same = self.at(self.path) == self
+        except OSError as error:
+            raise StateError(f"the session's model is gone: {error}") from error
+        if not same:
+            raise StateError(f"{self.path} has changed since the session was made from it")
+        return onnx.load(self.path)
+
+
+def _open(source: Any) -> tuple[_File | None, Model]:
+    """A model, and its file where it can be read again from there: not if some of it is in other files."""
     from clcnn import onnx
 
-    return source if isinstance(source, onnx.Model) else onnx.load(source)
+    if isinstance(source, onnx.Model):
+        return None, source
+    if not isinstance(source, (str, os.PathLike)):
+        return None, onnx.load(source)
+    file = _File.at(Path(source).absolute())
+    model = onnx.load(source)
+    whole = sum(array.nbytes for array in model.arrays.values()) <= file.size
+    return file if whole else None, model
+
+
+def _metadata(model: Model) -> ModelMetadata:
+    header, graph = model.header, model.graph_proto
+    return ModelMetadata(
+        header.producer_name,
+        graph.name,
+        header.domain,
+        header.doc_string,
+        graph.doc_string,
+        header.model_version,
+        {entry.key: entry.value for entry in header.metadata_props},
+    )
 
 
 def _refuse(others: Mapping[str, Any]) -> None:
@@ -358,17 +407,6 @@ def _refuse(others: Mapping[str, Any]) -> None:
             raise ArgumentError(f"InferenceSession has no argument {name!r}")
         if value:
             raise UnsupportedError(f"{name}={value!r}: clcnn has nothing that it could be mapped to")
-
-
-def _own_options(options: Any) -> SessionOptions:
-    """A copy as clcnn.SessionOptions, which can be pickled."""
-    made = SessionOptions()
-    for name, option in OPTIONS.items():
-        value = getattr(options, name, option.default)
-        setattr(made, name, type(option.default)(int(value) if isinstance(option.default, int) else value))
-    for name, size in getattr(options, "_overrides", {}).items():
-        made.add_free_dimension_override_by_name(name, size)
-    return made
 
 
 # ---- shapes and types ----

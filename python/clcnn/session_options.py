@@ -185,6 +185,17 @@ def read_options(options: Any) -> Settings:
     )
 
 
+def own(options: Any) -> SessionOptions:
+    """A copy as clcnn.SessionOptions, which can be pickled."""
+    made = SessionOptions()
+    for name, option in OPTIONS.items():
+        value = getattr(options, name, option.default)
+        setattr(made, name, type(option.default)(int(value) if isinstance(option.default, int) else value))
+    for name, size in getattr(options, "_overrides", {}).items():
+        made.add_free_dimension_override_by_name(name, size)
+    return made
+
+
 # ---- providers ----
 
 OPENCL = "OpenCLExecutionProvider"

@@ -57,7 +57,11 @@ def run(args: argparse.Namespace) -> int:
         start = time.perf_counter()
         ours = sides[CLCNN]()
         first_ms = 1e3 * (time.perf_counter() - start)
-        report: dict[str, Any] = {"model": args.model, "device": session.device.name, "first_run_ms": first_ms}
+        report: dict[str, Any] = {
+            "model": args.model,
+            "device": session.device.name,
+            "first_run_ms": first_ms,
+        }
         if args.against:
             sides[args.against] = onnxruntime_run(args.model, feed)
             report["largest_error"] = agreeing(ours, sides[args.against]())
@@ -121,7 +125,12 @@ def show(report: dict[str, Any]) -> None:
     print(f"{report['model']} on {report['device']}, batch {report['batch']}")
     print(f"first run, compiling included where shapes were open: {report['first_run_ms']:.1f} ms")
     rows = [
-        [r["who"], f"{r['min_ms']:.3f}", f"{r['median_ms']:.3f}", f"{1e3 * report['batch'] / r['min_ms']:.1f}"]
+        [
+            r["who"],
+            f"{r['min_ms']:.3f}",
+            f"{r['median_ms']:.3f}",
+            f"{1e3 * report['batch'] / r['min_ms']:.1f}",
+        ]
         for r in report["results"]
     ]
     print(text_table(["", "min ms", "median ms", "items/s"], rows))

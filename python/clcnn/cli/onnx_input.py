@@ -53,7 +53,11 @@ def add_inputs(parser: argparse.ArgumentParser) -> None:
         "--mean", type=numbers, default=None, metavar="M[,M...]", help="taken off pixels of 0 to 1 (0)"
     )
     parser.add_argument(
-        "--std", type=numbers, default=None, metavar="S[,S...]", help="what pixels are divided by after it (1)"
+        "--std",
+        type=numbers,
+        default=None,
+        metavar="S[,S...]",
+        help="what pixels are divided by after it (1)",
     )
 
 
@@ -176,7 +180,9 @@ def _photo(file: Path, info: ValueInfo, args: argparse.Namespace) -> NDArray[Any
     pixels 0 to 1 less mean over std, repeated through the batch."""
     sizes, declared = dict(args.shape), info.shape or (None,) * 4
     if len(declared) != 4:
-        raise ArgumentError(f"{file}: input {info.name!r} has {len(declared)} dimensions, an image needs four")
+        raise ArgumentError(
+            f"{file}: input {info.name!r} has {len(declared)} dimensions, an image needs four"
+        )
     shape = sizes.get(info.name) or [
         sizes[n][0] if isinstance(n, str) and n in sizes else n for n in declared
     ]

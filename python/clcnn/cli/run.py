@@ -24,7 +24,9 @@ HELP = "run an ONNX file on arrays or an image"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     onnx_input.add_model(parser)
     onnx_input.add_inputs(parser)
-    parser.add_argument("--output", type=Path, metavar="FILE", help="write the outputs: .npz, or .npy for one")
+    parser.add_argument(
+        "--output", type=Path, metavar="FILE", help="write the outputs: .npz, or .npy for one"
+    )
     options.add_device(parser)
     options.add_json(parser)
 
@@ -47,7 +49,9 @@ def run(args: argparse.Namespace) -> int:
     if args.output:
         write(args.output, results)
     if args.json:
-        print(json.dumps({"device": session.device.name, "ms": ms, "outputs": list(map(row, results.items()))}))
+        print(
+            json.dumps({"device": session.device.name, "ms": ms, "outputs": list(map(row, results.items()))})
+        )
     else:
         print(text_table(["output", "type", "shape", "min", "mean", "max"], map(cells, results.items())))
     return 0

@@ -72,6 +72,11 @@ class Model:
         analysis.refuse_unsupported(self)
 
     @property
+    def header(self) -> onnx.ModelProto:
+        """The model without its weights: producer, version, metadata."""
+        return self._skeleton
+
+    @property
     def graph_proto(self) -> onnx.GraphProto:
         """The graph without its initialisers and tensor constants, which are in `arrays`."""
         return self._skeleton.graph

@@ -1,9 +1,9 @@
 """verify(): each node of a model on its own, against ONNX's reference implementation in float64.
 
 The model runs once with every node's result kept. Each node is then computed again from the values that
-went into it on the device, so that an error shows at the node which makes it and not further down; and the model
-as it normally runs, with layers fused, must give the same outputs. Where the reference has no answer, or another
-one, onnxruntime is asked if it is installed (in float32): a node departs when nobody agrees with it.
+went into it on the device, so that an error shows at the node which makes it and not further down; and the
+model as it normally runs, with layers fused, must give the same outputs. Where the reference has no answer, or
+another one, onnxruntime is asked if it is installed (in float32): a node departs when nobody agrees with it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ FUSED = "(fused)"
 
 @dataclass(frozen=True, slots=True)
 class NodeCheck:
-    """What became of one node. verdict: "agrees", "departs" or "not checked"; error: the largest error over the
-    root mean square of the expected output, 0 where not checked; by: who it was compared with; note: why it
-    was not checked, or how it departs."""
+    """What became of one node. verdict: "agrees", "departs" or "not checked"; error: the largest error over
+    the root mean square of the expected output, 0 where not checked; by: who it was compared with; note: why
+    it was not checked, or how it departs."""
 
     node: str
     op: str
@@ -154,8 +154,8 @@ def _fused_outputs(fused: Arrays, known: Arrays) -> list[NodeCheck]:
 
 
 def difference(ours: NDArray[Any], expected: NDArray[Any], slack: float = 1.0) -> Difference:
-    """Compares an output with what it should be. Floats: within OF_RMS and OF_VALUE, times slack, with NaN and
-    infinity in the same places; everything else: equal."""
+    """Compares an output with what it should be. Floats: within OF_RMS and OF_VALUE, times slack, with NaN
+    and infinity in the same places; everything else: equal."""
     if ours.shape != expected.shape:
         return Difference(np.inf, f"shape {ours.shape} instead of {expected.shape}")
     if ours.dtype.kind != "f":
