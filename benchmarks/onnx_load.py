@@ -1,8 +1,8 @@
 """Loading an ONNX file: session creation beside onnxruntime's, and the memory it takes.
 
 Every figure comes from a fresh process whose imports are done and, on our side, whose device is open; the
-kernel cache is warm. ResNet-50 (102 MB) should take at most twice onnxruntime's time to a session that can run,
-which should then hold at most twice the file of memory. What was needed on the way is printed beside it.
+kernel cache is warm. ResNet-50 (102 MB) should take at most twice onnxruntime's time to a session that can
+run, which should then hold at most twice the file of memory. What was needed on the way is printed beside it.
 """
 
 from __future__ import annotations
