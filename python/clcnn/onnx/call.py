@@ -49,7 +49,7 @@ class Operand:
     @property
     def dtype(self) -> np.dtype[Any]:
         if self.value is not None:
-            return np.dtype(getattr(self.value, "dtype", "float32"))
+            return np.dtype(self.value.dtype)
         assert self.array is not None
         return self.array.dtype
 

@@ -202,7 +202,7 @@ def specialise(
         elif 0 in shapes[info.name]:
             scope.names[info.name] = Operand(np.zeros(shapes[info.name], dtype))
         else:
-            value = walk.graph.input(info.name, shapes[info.name], *([dtype] if dtype != "float32" else []))
+            value = walk.graph.input(info.name, shapes[info.name], dtype)
             scope.names[info.name] = Operand(value=value)
             feeds.append(info.name)
     walk.body(model.nodes, model.order, scope, model.opsets, {})
