@@ -133,7 +133,7 @@ def test_constants_of_every_kind_are_folded(device):
 def test_outputs_known_without_running(device):
     proto = model([helper.make_node("Shape", ["x"], ["y"])], outputs=[("y", (2,), INT64)])
     program = load(proto).specialise()
-    assert program.graph is None and program.feeds == ()
+    assert program.graph is None and not program.feeds
     np.testing.assert_array_equal(run(proto, {"x": normal(2, 3)}, device)[0], [2, 3])
     refused(lambda: load(proto).graph(), clcnn.UnsupportedError, NotImplementedError, "nothing to run")
 
@@ -166,7 +166,7 @@ def test_values_that_decide_shapes(device):
     assert loaded.value_inputs == ("n",)
     refused(lambda: loaded.graph({"x": (2, 3)}), clcnn.ArgumentError, ValueError, "['n']", "decide shapes")
     program = loaded.specialise({"x": (2, 3)}, {"n": np.array([3])})
-    assert program.feeds == ("x",)
+    assert program.feeds == {"x": "float32"}
     x = normal(2, 3)
     np.testing.assert_array_equal(run(proto, {"x": x, "n": np.array([3])}, device)[0], x.reshape(6))
 
@@ -213,9 +213,56 @@ def test_unsupported_attributes_are_reported_at_once():
     refused(loaded.graph, clcnn.UnsupportedError, NotImplementedError, *parts)
 
 
-def test_element_types_of_inputs():
-    loaded = load(model([relu()], [("x", (2,), TensorProto.DOUBLE)]))
-    refused(loaded.graph, clcnn.UnsupportedError, NotImplementedError, "'x'", "tensor(double)")
+def test_double_precision_is_computed_in_float32(device, caplog):
+    double = TensorProto.DOUBLE
+    proto = model(
+        [helper.make_node("Add", ["x", "w"], ["y"])],
+        [("x", (2, 3), double)],
+        [("y", (2, 3), double)],
+        {"w": np.full(3, 0.1)},
+    )
+    x = RNG.normal(size=(2, 3))
+    (y,) = run(proto, {"x": x}, device)
+    assert y.dtype == np.float64 and "double precision is computed in float32" in caplog.text
+    np.testing.assert_allclose(y, x + 0.1, rtol=1e-6)
+
+
+def test_bytes_of_an_image_become_floats(device):
+    """uint8 in, transposed and converted, as exporters from TensorFlow write it."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 3, 1, 2]),
+        helper.make_node("Cast", ["t"], ["y"], to=TensorProto.FLOAT),
+    ]
+    proto = model(nodes, [("x", (1, 2, 2, 3), TensorProto.UINT8)])
+    x = np.arange(0, 252, 21, dtype=np.uint8).reshape(1, 2, 2, 3)
+    np.testing.assert_array_equal(run(proto, {"x": x}, device)[0], x.transpose(0, 3, 1, 2).astype(np.float32))
+    program = load(proto).specialise()
+    refused(
+        lambda: program.feed({"x": x.astype(np.float32)}),
+        clcnn.DtypeError,
+        TypeError,
+        "'x'",
+        "uint8",
+        "float32",
+    )
+
+
+def test_arithmetic_on_narrow_integers_is_refused():
+    byte = TensorProto.UINT8
+    loaded = load(
+        model([helper.make_node("Add", ["x", "x"], ["y"])], [("x", (2,), byte)], [("y", (2,), byte)])
+    )
+    refused(loaded.graph, clcnn.UnsupportedError, NotImplementedError, "'y' (Add", "uint8", "only moved")
+
+
+def test_unsigned_numbers_beyond_int64():
+    kind = TensorProto.UINT64
+    loaded = load(
+        model([helper.make_node("Identity", ["x"], ["y"])], [("x", (2,), kind)], [("y", (2,), kind)])
+    )
+    program = loaded.specialise()
+    big = np.array([1, 2**64 - 1], np.uint64)
+    refused(lambda: program.feed({"x": big}), clcnn.ArgumentError, ValueError, "'x'", "18446744073709551615")
 
 
 # ---- functions and If --------------------------------------------------------------------------------------
