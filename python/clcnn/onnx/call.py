@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,6 +27,9 @@ HELD_IN = {
     "uint32": "int64",
     "uint64": "int64",
 }
+
+
+MAX_MADE = 1 << 27  # elements of a constant made while importing
 
 
 class Refusal(Exception):
@@ -216,6 +220,16 @@ class Call:
                 f"elements of type {target} are not supported; offered are {', '.join(DEVICE_DTYPES)}"
             )
         return self.emit("cast", x, to=target.name)
+
+    def ones(self, shape: Sequence[int], dtype: Any) -> Operand:
+        """A constant of ones, of a shape that the model decides."""
+        self.check_size(shape)
+        return Operand(np.ones(shape, dtype))
+
+    def check_size(self, shape: Sequence[int]) -> None:
+        """Refuses to make a constant that is too large."""
+        if math.prod(shape) > MAX_MADE:
+            raise Refusal(f"it makes a constant of shape {tuple(shape)}, more than {MAX_MADE} elements")
 
     def full(self, x: Operand, number: float) -> Operand:
         """A constant of one element, in x's type."""
