@@ -276,9 +276,18 @@ def _reduce(function: Function) -> Callable[..., Function]:
     return build
 
 
-def _pad(shape: Shape, pads: Any, value: float) -> Function:
+def _pad(shape: Shape, pads: Any, value: float, mode: str) -> Function:
     order = _pad_order(_list(pads)[: len(shape)], _list(pads)[len(shape) :])
-    return lambda x: F.pad(x, order, value=value)
+    if mode == "constant":
+        return lambda x: F.pad(x, order, value=value)
+    pads = _list(pads)
+    if min(pads) < 0 or (mode != "edge" and any(p >= n for p, n in zip(pads, [*shape, *shape]))):
+        raise NoEquivalent("pad: by more than there is")
+    spatial = len(shape) - 2
+    if not 1 <= spatial <= 3 or any(order[2 * spatial :]):
+        raise NoEquivalent("pad: of the first dimensions")
+    words = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+    return lambda x: F.pad(x, order[: 2 * spatial], mode=words[mode])
 
 
 def _reshape(target: Any, shape: Shape) -> Function:
@@ -307,7 +316,102 @@ def _prelu(x: Tensor, slope: Tensor) -> Tensor:
     return F.prelu(x, slope) if slope.dim() == 1 else torch.where(x > 0, x, slope * x)
 
 
+def _div(a: Tensor, b: Tensor) -> Tensor:
+    if a.is_floating_point():
+        return a / b
+    safe = torch.where(b == 0, 1, b)  # PyTorch refuses to divide integers by 0
+    return torch.where(b == 0, 0, torch.div(a, safe, rounding_mode="trunc"))
+
+
+def _mod(shape: Shape, sign: str) -> Function:
+    function = torch.fmod if sign == "dividend" else torch.remainder
+
+    def mod(a: Tensor, b: Tensor) -> Tensor:
+        if a.is_floating_point():
+            return function(a, b)
+        return torch.where(b == 0, 0, function(a, torch.where(b == 0, 1, b)))
+
+    return mod
+
+
+def _cast(shape: Shape, to: str) -> Function:
+    kind = {"float32": None, "int64": torch.int64, "int32": torch.int32, "bool": torch.bool}[to]
+
+    def cast(x: Tensor) -> Tensor:
+        if kind is None:
+            return x if x.is_floating_point() else x.to(torch.float32)
+        if x.is_floating_point() and kind is not torch.bool and not bool((x.abs() < 2.0**31).all()):
+            raise NoEquivalent("cast: what does not fit is undefined")
+        return x.to(kind)
+
+    return cast
+
+
+def _pow(a: Tensor, b: Tensor) -> Tensor:
+    if not a.is_floating_point() and bool((b < 0).any()):
+        raise NoEquivalent("pow: integers with negative exponents")
+    return torch.pow(a, b)
+
+
+def _sign(x: Tensor) -> Tensor:
+    if x.is_floating_point():
+        return torch.where(torch.isnan(x), x, torch.sign(x))  # PyTorch gives 0 for NaN
+    return torch.sign(x)
+
+
+def _gather(shape: Shape, dim: int) -> Function:
+    size = shape[dim]
+
+    def gather(x: Tensor, indices: Tensor) -> Tensor:
+        flat = x.index_select(dim, (indices.long() % size).reshape(-1))
+        at = dim % len(shape)
+        return flat.reshape(*x.shape[:at], *indices.shape, *x.shape[at + 1 :])
+
+    return gather
+
+
+def _gather_elements(shape: Shape, dim: int) -> Function:
+    return lambda x, indices: torch.gather(x, dim, indices.long() % shape[dim])
+
+
+def _gather_nd(shape: Shape, batch_dims: int) -> Function:
+    if batch_dims:
+        raise NoEquivalent("gather_nd: batch dimensions")
+    return lambda x, indices: x[tuple(indices.long().unbind(-1))]
+
+
 PLAIN: dict[str, Function] = {
+    "where": torch.where,
+    "softplus": lambda x: F.softplus(x, threshold=50.0),
+    "softsign": F.softsign,
+    "mish": lambda x: x * torch.tanh(F.softplus(x, threshold=50.0)),
+    "erf": torch.erf,
+    "reciprocal": torch.reciprocal,
+    "sign": _sign,
+    "floor": torch.floor,
+    "ceil": torch.ceil,
+    "round": torch.round,
+    "sin": torch.sin,
+    "cos": torch.cos,
+    "tan": torch.tan,
+    "asin": torch.asin,
+    "acos": torch.acos,
+    "atan": torch.atan,
+    "sinh": torch.sinh,
+    "cosh": torch.cosh,
+    "asinh": torch.asinh,
+    "acosh": torch.acosh,
+    "atanh": torch.atanh,
+    "is_nan": torch.isnan,
+    "logical_not": torch.logical_not,
+    "logical_and": torch.logical_and,
+    "logical_or": torch.logical_or,
+    "logical_xor": torch.logical_xor,
+    "equal": torch.eq,
+    "less": torch.lt,
+    "less_equal": torch.le,
+    "greater": torch.gt,
+    "greater_equal": torch.ge,
     "linear": F.linear,
     "matmul": torch.matmul,
     "relu": F.relu,
@@ -325,15 +429,29 @@ PLAIN: dict[str, Function] = {
     "add": torch.add,
     "sub": torch.sub,
     "mul": torch.mul,
-    "div": torch.div,
+    "div": _div,
     "minimum": torch.minimum,
     "maximum": torch.maximum,
-    "pow": torch.pow,
+    "pow": _pow,
     "dropout": lambda x: x,
     "identity": lambda x: x,
 }
 
 BUILT: dict[str, Callable[..., Function]] = {
+    "selu": lambda shape, alpha, gamma: lambda x: gamma * F.elu(x, alpha),
+    "celu": lambda shape, alpha: lambda x: F.celu(x, alpha),
+    "thresholded_relu": lambda shape, alpha: lambda x: F.threshold(x, alpha, 0.0),
+    "shrink": lambda shape, lambd, bias: (
+        lambda x: torch.where(x.abs() <= lambd, 0.0 * torch.nan_to_num(x), x - torch.sign(x) * bias)
+    ),
+    "cast": _cast,
+    "is_inf": lambda shape, sign: {"both": torch.isinf, "positive": torch.isposinf, "negative": torch.isneginf}[
+        sign
+    ],
+    "mod": _mod,
+    "gather": _gather,
+    "gather_elements": _gather_elements,
+    "gather_nd": _gather_nd,
     "conv": _conv,
     "conv_transpose": _conv_transpose,
     "gemm": _gemm,

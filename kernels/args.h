@@ -37,9 +37,9 @@ struct conv_pack_args {
     i32 groups, kg, c, taps, block; /* kg filters and c channels a group, taps = product of kernel sizes */
 };
 
-/* Sizes and strides of up to three operands (strided.clh); the last dimension is the row, the others number the rows. */
+/* Sizes and strides of up to four operands (strided.clh); the last dimension is the row, the others number the rows. */
 struct strided_args {
-    i64 stride[3][8];
+    i64 stride[4][8];
     i64 rows, pieces;
     i32 size[8];
     i32 rank;
@@ -100,7 +100,16 @@ struct reduce_args {
     f32 divisor;
 };
 
-/* Constant padding; the last dimension is the row. begin may be negative. */
+/* Elements of x picked by indices: operands 0 to 2 are x, the first number of each index, and y. Number k of an index,
+ * index_step further, counts steps of axis_step[k] in x, of which there are axis_size[k]. */
+struct gather_args {
+    struct strided_args walk;
+    i64 axis_step[8], index_step;
+    i32 axis_size[8];
+    i32 axes;
+};
+
+/* Padding; the last dimension is the row. */
 struct pad_args {
     i64 x[8], y[8];
     i64 rows, pieces;

@@ -24,7 +24,7 @@ from helpers import refused
 pytest.importorskip("onnx")
 from onnx import TensorProto, helper  # noqa: E402
 
-from onnx_models import convolution, expected, model_bytes, options_with, photo  # noqa: E402
+from session_models import convolution, expected, model_bytes, options_with, photo  # noqa: E402
 
 THREADS, ROUNDS = 4, 8
 

@@ -15,7 +15,7 @@ from helpers import refused
 
 pytest.importorskip("onnx")
 
-from onnx_models import convolution, options_with, photo  # noqa: E402
+from session_models import convolution, options_with, photo  # noqa: E402
 
 # ---- options ----
 

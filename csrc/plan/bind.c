@@ -111,7 +111,7 @@ static enum clcnn_status fill_weight(struct blueprint *bp, int packed, struct qu
     struct packed *p = &bp->packed[packed];
     struct weight_key key = {0};
     const struct value *v = &bp->graph->values[p->value];
-    key.content = hash128_bytes(v->data, (size_t)shape_count(&v->shape) * sizeof(float));
+    key.content = hash128_bytes(v->data, shape_bytes(&v->shape));
     snprintf(key.packing, sizeof key.packing, "%s", p->packing);
     TRY(weight_acquire(&p->weight, &p->fresh, bp->dev, &key, p->bytes, p->layer, err));
     if (p->fresh && p->setup)
@@ -172,8 +172,9 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
     for (int i = 0; i < bp->n_slots; i++) {
         const struct slot *s = &bp->slots[i];
         if (s->root >= 0)
-            places[i] = (struct place){plan->arena.mem,
-                                       (int64_t)(bp->roots[s->root].offset / sizeof(float)) + s->offset};
+            places[i] =
+                (struct place){plan->arena.mem,
+                               (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset};
         else if (bp->packed[s->packed].weight)
             places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset};
     }

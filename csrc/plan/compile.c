@@ -104,7 +104,7 @@ static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, i
     e->bp->layers[layer].macs = n->op->macs ? n->op->macs(&shapes) : 0.0;
     for (int i = 0; i < n->n_in; i++)
         if (ops[i].constant)
-            e->bp->layers[layer].weight_bytes += (size_t)shape_count(&ops[i].shape) * sizeof(float);
+            e->bp->layers[layer].weight_bytes += shape_bytes(&ops[i].shape);
 done:
     free((void *)shapes.in);
     free(ops);

@@ -13,40 +13,70 @@ MADE_BY_REWRITES: tuple[str, ...]
 
 __all__ = [
     "abs",
+    "acos",
+    "acosh",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "add",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
     "avg_pool",
     "batch_norm",
+    "cast",
+    "ceil",
+    "celu",
     "clip",
     "concat",
     "conv",
     "conv_transpose",
+    "cos",
+    "cosh",
     "div",
     "dropout",
     "elu",
+    "equal",
+    "erf",
     "exp",
     "expand",
     "flatten",
+    "floor",
+    "gather",
+    "gather_elements",
+    "gather_nd",
     "gelu",
     "gemm",
+    "greater",
+    "greater_equal",
     "hard_sigmoid",
     "hard_swish",
     "identity",
+    "is_inf",
+    "is_nan",
     "leaky_relu",
+    "less",
+    "less_equal",
     "linear",
     "local_response_norm",
     "log",
     "log_softmax",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
     "matmul",
     "max_pool",
     "maximum",
     "minimum",
+    "mish",
+    "mod",
     "mul",
     "neg",
     "pad",
     "pow",
     "prelu",
+    "reciprocal",
     "reduce_max",
     "reduce_mean",
     "reduce_min",
@@ -55,20 +85,41 @@ __all__ = [
     "relu6",
     "reshape",
     "resize",
+    "round",
+    "selu",
+    "shrink",
     "sigmoid",
+    "sign",
     "silu",
+    "sin",
+    "sinh",
     "slice",
     "softmax",
+    "softplus",
+    "softsign",
     "split",
     "sqrt",
     "squeeze",
     "sub",
+    "tan",
     "tanh",
+    "thresholded_relu",
     "transpose",
     "unsqueeze",
+    "where",
 ]
 
 def abs(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def acos(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def acosh(
     x: Operand,
     *,
     name: str | None = None,
@@ -91,6 +142,26 @@ def add(
     *,
     name: str | None = None,
 ) -> Value: ...
+def asin(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def asinh(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def atan(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def atanh(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def avg_pool(
     x: Operand,
     *,
@@ -110,6 +181,23 @@ def batch_norm(
     running_var: Operand,
     *,
     eps: float = 1e-05,
+    name: str | None = None,
+) -> Value: ...
+def cast(
+    x: Operand,
+    *,
+    to: Literal["float32", "int64", "int32", "bool"] = "float32",
+    name: str | None = None,
+) -> Value: ...
+def ceil(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def celu(
+    x: Operand,
+    *,
+    alpha: float = 1.0,
     name: str | None = None,
 ) -> Value: ...
 def clip(
@@ -147,6 +235,16 @@ def conv_transpose(
     groups: int = 1,
     name: str | None = None,
 ) -> Value: ...
+def cos(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def cosh(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def div(
     a: Operand,
     b: Operand,
@@ -163,6 +261,17 @@ def elu(
     x: Operand,
     *,
     alpha: float = 1.0,
+    name: str | None = None,
+) -> Value: ...
+def equal(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def erf(
+    x: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...
 def exp(
@@ -183,6 +292,32 @@ def flatten(
     end_dim: int = -1,
     name: str | None = None,
 ) -> Value: ...
+def floor(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def gather(
+    x: Operand,
+    indices: Operand,
+    *,
+    dim: int = 0,
+    name: str | None = None,
+) -> Value: ...
+def gather_elements(
+    x: Operand,
+    indices: Operand,
+    *,
+    dim: int = 0,
+    name: str | None = None,
+) -> Value: ...
+def gather_nd(
+    x: Operand,
+    indices: Operand,
+    *,
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> Value: ...
 def gelu(
     x: Operand,
     *,
@@ -198,6 +333,18 @@ def gemm(
     beta: float = 1.0,
     trans_a: bool = False,
     trans_b: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def greater(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def greater_equal(
+    a: Operand,
+    b: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...
 def hard_sigmoid(
@@ -217,10 +364,33 @@ def identity(
     *,
     name: str | None = None,
 ) -> Value: ...
+def is_inf(
+    x: Operand,
+    *,
+    sign: Literal["both", "positive", "negative"] = "both",
+    name: str | None = None,
+) -> Value: ...
+def is_nan(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def leaky_relu(
     x: Operand,
     *,
     negative_slope: float = 0.01,
+    name: str | None = None,
+) -> Value: ...
+def less(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def less_equal(
+    a: Operand,
+    b: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...
 def linear(
@@ -248,6 +418,29 @@ def log_softmax(
     x: Operand,
     *,
     dim: int = -1,
+    name: str | None = None,
+) -> Value: ...
+def logical_and(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def logical_not(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def logical_or(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def logical_xor(
+    a: Operand,
+    b: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...
 def matmul(
@@ -278,6 +471,18 @@ def minimum(
     *,
     name: str | None = None,
 ) -> Value: ...
+def mish(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def mod(
+    a: Operand,
+    b: Operand,
+    *,
+    sign: Literal["divisor", "dividend"] = "divisor",
+    name: str | None = None,
+) -> Value: ...
 def mul(
     a: Operand,
     b: Operand,
@@ -294,6 +499,7 @@ def pad(
     *,
     pads: int | Sequence[int],
     value: float = 0.0,
+    mode: Literal["constant", "reflect", "edge", "wrap"] = "constant",
     name: str | None = None,
 ) -> Value: ...
 def pow(
@@ -305,6 +511,11 @@ def pow(
 def prelu(
     x: Operand,
     slope: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def reciprocal(
+    x: Operand,
     *,
     name: str | None = None,
 ) -> Value: ...
@@ -362,12 +573,46 @@ def resize(
     nearest_rounding: Literal["floor", "round_prefer_floor", "round_prefer_ceil", "ceil"] = "floor",
     name: str | None = None,
 ) -> Value: ...
+def round(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def selu(
+    x: Operand,
+    *,
+    alpha: float = 1.6732632423543772,
+    gamma: float = 1.0507009873554805,
+    name: str | None = None,
+) -> Value: ...
+def shrink(
+    x: Operand,
+    *,
+    lambd: float = 0.5,
+    bias: float = 0.0,
+    name: str | None = None,
+) -> Value: ...
 def sigmoid(
     x: Operand,
     *,
     name: str | None = None,
 ) -> Value: ...
+def sign(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def silu(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def sin(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def sinh(
     x: Operand,
     *,
     name: str | None = None,
@@ -385,6 +630,16 @@ def softmax(
     x: Operand,
     *,
     dim: int = -1,
+    name: str | None = None,
+) -> Value: ...
+def softplus(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def softsign(
+    x: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...
 def split(
@@ -411,9 +666,20 @@ def sub(
     *,
     name: str | None = None,
 ) -> Value: ...
+def tan(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def tanh(
     x: Operand,
     *,
+    name: str | None = None,
+) -> Value: ...
+def thresholded_relu(
+    x: Operand,
+    *,
+    alpha: float = 1.0,
     name: str | None = None,
 ) -> Value: ...
 def transpose(
@@ -426,5 +692,12 @@ def unsqueeze(
     x: Operand,
     *,
     axes: int | Sequence[int],
+    name: str | None = None,
+) -> Value: ...
+def where(
+    cond: Operand,
+    a: Operand,
+    b: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...

@@ -1,7 +1,7 @@
 """Definition of every operator in float64 NumPy, independent of clcnn.
 
-``REFERENCE[op](*inputs, **attributes)`` returns the output array (a list of them for ``split``). Inputs may
-be of any dtype and are computed in float64; an optional input may be None or left out; attributes that are
+``REFERENCE[op](*inputs, **attributes)`` returns the output array (a list of them where there are several, as for ``split``). Inputs may
+be of any dtype, and floats are computed in float64; an optional input may be None or left out; attributes that are
 not given take the defaults of ``ATTRIBUTES``.
 """
 
@@ -47,16 +47,26 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "squeeze": shape.squeeze,
     "unsqueeze": shape.unsqueeze,
     "expand": shape.expand,
+    "where": shape.where,
+    "gather": shape.gather,
+    "gather_elements": shape.gather_elements,
+    "gather_nd": shape.gather_nd,
     "resize": resize.resize,
 }
 
 
+def _widened(x: np.ndarray) -> np.ndarray:
+    """Floats as float64, integers and truth values as they are."""
+    x = np.asarray(x)
+    return x.astype(np.float64) if x.dtype.kind == "f" else x
+
+
 def _call(op: str, *inputs: np.ndarray | None, **attributes: Any) -> np.ndarray | list[np.ndarray]:
-    arrays = [None if x is None else np.asarray(x, dtype=np.float64) for x in inputs]
+    arrays = [None if x is None else _widened(x) for x in inputs]
     # Overflow, 0/0 and log of a negative number are results to compare, not accidents.
     with np.errstate(all="ignore"):
         result = _FUNCTIONS[op](*arrays, **fill(op, attributes))
-    return result if isinstance(result, list) else np.asarray(result, dtype=np.float64)
+    return [_widened(y) for y in result] if isinstance(result, list) else _widened(result)
 
 
 REFERENCE: dict[str, Callable[..., Any]] = {op: partial(_call, op) for op in _FUNCTIONS}

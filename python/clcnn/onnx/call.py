@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,10 +11,25 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from clcnn.errors import ModelError, ShapeError
+from clcnn.errors import ArgumentError, ModelError, ShapeError
 from clcnn.graph import Graph, Value
 
 DEVICE_DTYPES = ("float32", "int64", "int32", "bool")
+# Element type of a model -> the one it is computed in.
+HELD_IN = {
+    "float16": "float32",
+    "bfloat16": "float32",
+    "float64": "float32",
+    "int8": "int32",
+    "int16": "int32",
+    "uint8": "int32",
+    "uint16": "int32",
+    "uint32": "int64",
+    "uint64": "int64",
+}
+
+
+MAX_MADE = 1 << 27  # elements of a constant made while importing
 
 
 class Refusal(Exception):
@@ -24,12 +40,19 @@ class Refusal(Exception):
 class Operand:
     """What a name in a model stands for: an array known now, or a value of the graph.
 
-    count: for results of which only the first rows are real, the value that says how many.
+    count: for results of which only the first rows are real, the value that says how many. wide: the element
+    type that the model means where the graph's value has another (see wide.py), "" otherwise.
     """
 
     array: NDArray[Any] | None = None
     value: Value | None = None
     count: Value | None = None
+    wide: str = ""
+
+    @property
+    def logical(self) -> str:
+        """The element type that the model means."""
+        return self.wide or self.dtype.name
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -49,7 +72,7 @@ class Operand:
     @property
     def dtype(self) -> np.dtype[Any]:
         if self.value is not None:
-            return np.dtype(getattr(self.value, "dtype", "float32"))
+            return np.dtype(self.value.dtype)
         assert self.array is not None
         return self.array.dtype
 
@@ -152,16 +175,13 @@ class Call:
             return operand.value
         array = operand.array
         assert array is not None
-        if array.dtype.name not in DEVICE_DTYPES:
-            raise Refusal(
-                f"it computes with elements of type {array.dtype}; offered are {', '.join(DEVICE_DTYPES)}"
-            )
         if array.size == 0:
             raise ShapeError(
                 f"{self.name}: a tensor of shape {array.shape} has no element, which has no meaning here"
             )
         known = self._constants.get(id(array))
         if known is None:
+            array = held(array, self.name)
             if not array.flags["C_CONTIGUOUS"]:
                 array = np.array(array, order="C")
             known = self._constants[id(operand.array)] = self.graph.constant(array, self.name + ".constant")
@@ -201,9 +221,29 @@ class Call:
             )
         return self.emit("cast", x, to=target.name)
 
+    def ones(self, shape: Sequence[int], dtype: Any) -> Operand:
+        """A constant of ones, of a shape that the model decides."""
+        self.check_size(shape)
+        return Operand(np.ones(shape, dtype))
+
+    def check_size(self, shape: Sequence[int]) -> None:
+        """Refuses to make a constant that is too large."""
+        if math.prod(shape) > MAX_MADE:
+            raise Refusal(f"it makes a constant of shape {tuple(shape)}, more than {MAX_MADE} elements")
+
     def full(self, x: Operand, number: float) -> Operand:
         """A constant of one element, in x's type."""
         return Operand(np.full((1,) * max(x.rank, 1) if x.rank else (), number, x.dtype))
+
+
+def held(array: NDArray[Any], what: str) -> NDArray[Any]:
+    """An array in the type that it is computed in. Raises ArgumentError for numbers that do not fit."""
+    target = HELD_IN.get(array.dtype.name)
+    if target is None:
+        return array
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ArgumentError(f"{what}: {array.max()} does not fit int64, in which uint64 is computed")
+    return array.astype(target)
 
 
 def wrap(axis: int, rank: int) -> int:

@@ -52,6 +52,7 @@ def opsets_of(imports: Iterable[Any], what: str) -> dict[str, int]:
     """Versions by domain. Raises ModelError when a domain is imported twice."""
     opsets: dict[str, int] = {}
     for entry in imports:
+        must_be_text(entry.domain)
         domain = default_domain(entry.domain)
         if opsets.setdefault(domain, entry.version) != entry.version:
             raise ModelError(f"{what} imports the domain {shown(domain)} twice, in different versions")
@@ -67,6 +68,13 @@ def function_key(proto: Any) -> tuple[str, str, str]:
 def label(node: onnx.NodeProto) -> str:
     """How messages call a node."""
     return f"node {shown(node.name or (node.output[0] if node.output else ''))} ({shown(node.op_type)[1:-1]})"
+
+
+def must_be_text(*values: str | bytes) -> None:
+    """Protobuf gives names that are not UTF-8 as bytes. Raises ModelError for them."""
+    for value in values:
+        if isinstance(value, bytes):
+            raise ModelError(f"the name {shown(value)} is not UTF-8")
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
@@ -97,6 +105,7 @@ class Scopes:
             ("initialiser", [t.name for t in graph.initializer]),
         ):
             seen: set[str] = set()
+            must_be_text(*names, *(o.name for o in graph.output))
             for name in names:
                 if name in seen or not name:
                     raise ModelError(f"{kind} {shown(name)}: names of {kind}s must be unique and not empty")
@@ -114,6 +123,8 @@ class Scopes:
 
     def function(self, function: onnx.FunctionProto) -> None:
         what = f"function {shown(function.name)}"
+        must_be_text(function.name, function.domain, function.overload, *function.input, *function.output)
+        must_be_text(*(a.name for a in function.attribute_proto))
         if len(set(function.input)) != len(function.input):
             raise ModelError(f"{what}: names of its inputs must be unique")
         known = set(function.input)
@@ -127,6 +138,9 @@ class Scopes:
         self.nodes += len(nodes)
         if self.nodes > MAX_NODES:
             raise ModelError(f"the model has more than the {MAX_NODES} nodes that are allowed")
+        for node in nodes:
+            attributes = (text for a in node.attribute for text in (a.name, a.ref_attr_name))
+            must_be_text(node.op_type, node.domain, node.name, *node.input, *node.output, *attributes)
         scopes = (*outer, known)
         order = node_order(nodes, lambda name: _in(name, scopes))
         for node in (nodes[i] for i in order):

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from clcnn._log import logger
 from clcnn.errors import Error, ModelError, UnsupportedError
 from clcnn.graph import Graph, Value
-from clcnn.onnx import check, fold, functions, ops, tensors
-from clcnn.onnx.call import DEVICE_DTYPES, Call, Operand, Refusal
+from clcnn.onnx import check, fold, functions, ops, tensors, wide
+from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal
 from clcnn.onnx.program import Program
 
 if TYPE_CHECKING:
@@ -116,9 +116,13 @@ class Walk:
                 if row is None and not expandable:
                     raise
         if row is not None:
+            wide_type = wide.wide_of(inputs)
+            if wide_type:
+                wide.check(node.op_type, wide_type)
             call = Call(self.graph, node, version, inputs, functions.attributes(node), self.constants)
             made = row.build(call)
-            return [made] if isinstance(made, Operand) else made
+            results = [made] if isinstance(made, Operand) else made
+            return wide.marked(node.op_type, wide_type, results) if wide_type else results
         body = functions.schema_body(domain, node, version, inputs) if expandable else None
         if body is not None:
             return self._expand(body, node, schema, inputs, opsets)
@@ -184,7 +188,8 @@ class Walk:
         nodes = [_prefixed(n, node.name) for n in nodes]
         order = check.node_order(nodes, lambda name: name in inner.names)
         self.body(nodes, order, inner, own, functions.bindings_of(function, schema, node))
-        return [inner.get(name) for name in function.output]
+        wanted = zip(function.output, node.output)
+        return [inner.get(name) if given else None for name, given in wanted]
 
 
 def specialise(
@@ -194,22 +199,24 @@ def specialise(
     walk = Walk(model)
     scope = Scope()
     scope.names.update({name: Operand(array) for name, array in model.arrays.items()})
-    feeds = []
+    feeds: dict[str, str] = {}
     for info in model.inputs:
-        dtype = _device_dtype(info)
+        own = element_type(info)
+        dtype = HELD_IN.get(own, own)
         if info.name in values:
             scope.names[info.name] = Operand(values[info.name])
         elif 0 in shapes[info.name]:
-            scope.names[info.name] = Operand(np.zeros(shapes[info.name], dtype))
+            scope.names[info.name] = Operand(tensors.widened(np.zeros(shapes[info.name], own)))
         else:
-            value = walk.graph.input(info.name, shapes[info.name], *([dtype] if dtype != "float32" else []))
-            scope.names[info.name] = Operand(value=value)
-            feeds.append(info.name)
+            value = walk.graph.input(info.name, shapes[info.name], dtype)
+            held = own if own != dtype and own != "float16" else ""
+            scope.names[info.name] = Operand(value=value, wide=held)
+            feeds[info.name] = own
     walk.body(model.nodes, model.order, scope, model.opsets, {})
     if walk.unsupported:
         raise UnsupportedError(unsupported_text(walk.unsupported))
     check_declared(model, scope)
-    return _finish(model, walk, scope, tuple(feeds))
+    return _finish(model, walk, scope, feeds)
 
 
 def unsupported_text(rows: list[str]) -> str:
@@ -232,8 +239,8 @@ def check_declared(model: Model, scope: Scope) -> None:
         if operand is None or operand.count is not None or row.type.WhichOneof("value") != "tensor_type":
             continue
         declared = _declared_dtype(tensor.elem_type)
-        if declared not in ("", operand.dtype.name):
-            raise ModelError(f"{row.name!r} is declared as {declared}, but is {operand.dtype.name}")
+        if declared not in ("", operand.logical):
+            raise ModelError(f"{row.name!r} is declared as {declared}, but is {operand.logical}")
         if not tensor.HasField("shape"):
             continue
         dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
@@ -254,7 +261,7 @@ def _declared_dtype(code: int) -> str:
     return "float32" if code in half else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)).name
 
 
-def _finish(model: Model, walk: Walk, scope: Scope, feeds: tuple[str, ...]) -> Program:
+def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Program:
     fixed: dict[str, NDArray[Any]] = {}
     cuts: dict[str, str] = {}
     casts: dict[str, str] = {}
@@ -262,9 +269,9 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: tuple[str, ...]) -> P
     for info in model.outputs:
         operand = scope.get(info.name)
         assert operand is not None
-        wanted = info.type[len("tensor(") : -1]
-        if wanted in ("float16", "bfloat16"):
-            casts[info.name] = "float16"
+        wanted = element_type(info)
+        if operand.wide or wanted == "float16":
+            casts[info.name] = operand.wide or wanted
         if operand.array is not None:
             fixed[info.name] = operand.array
             continue
@@ -284,17 +291,16 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: tuple[str, ...]) -> P
             values[name] = known
     names = tuple(o.name for o in model.outputs)
     if len(fixed) == len(names):
-        return Program(None, (), names, fixed, cuts, casts, {})
+        return Program(None, {}, names, fixed, cuts, casts, {})
     return Program(graph, feeds, names, fixed, cuts, casts, values)
 
 
-def _device_dtype(info: ValueInfo) -> str:
+def element_type(info: ValueInfo) -> str:
+    """NumPy's name of an input's or output's element type. Raises UnsupportedError."""
     word = info.type[len("tensor(") : -1]
-    dtype = {"float": "float32", "float16": "float32"}.get(word, word)
-    if dtype not in DEVICE_DTYPES:
-        raise UnsupportedError(
-            f"input {info.name!r} is a {info.type}; offered are {', '.join(DEVICE_DTYPES)}"
-        )
+    dtype = {"float": "float32", "double": "float64"}.get(word, word)
+    if dtype not in DEVICE_DTYPES and (dtype not in HELD_IN or dtype == "bfloat16"):
+        raise UnsupportedError(f"{info.name!r} is a {info.type}, which NumPy has no type for")
     return dtype
 
 

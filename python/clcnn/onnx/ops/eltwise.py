@@ -120,16 +120,13 @@ def _is_inf(call: Call) -> Operand:
     return call.emit("is_inf", call.input(), **signs)
 
 
-@row("Dropout", 1, 6)
+@row("Dropout", 1, 11)
 def _dropout_1(call: Call) -> list[Operand]:
-    # Networks of that age are saved with is_test=0 too, and every runtime takes them for inference.
-    return [call.input(), call.constant(np.ones(call.input().shape, np.float32))]
-
-
-@row("Dropout", 7, 11)
-def _dropout_7(call: Call) -> list[Operand]:
-    dtype = np.float32 if call.version < 10 else np.bool_
-    return [call.input(), call.constant(np.ones(call.input().shape, dtype))]
+    """Networks of that age are saved with is_test=0 too, and every runtime takes them for inference."""
+    x = call.input()
+    if not call.wants(1):
+        return [x]
+    return [x, call.ones(x.shape, np.float32 if call.version < 10 else np.bool_)]
 
 
 @row("Dropout", 12, values=(1, 2))
@@ -138,9 +135,10 @@ def _dropout(call: Call) -> list[Operand]:
     x = call.input()
     ratio = float(call.number(1) if call.has(1) else 0.5)
     if not call.number(2) or ratio == 0.0:
-        return [x, call.constant(np.ones(x.shape, np.bool_))]
+        return [x, call.ones(x.shape, np.bool_)] if call.wants(1) else [x]
     if not 0.0 < ratio < 1.0:
         raise ModelError(f"ratio must be at least 0 and below 1, but is {ratio}")
+    call.check_size(x.shape)
     kept = np.random.default_rng(call.attr("seed")).random(x.shape) >= ratio
     scale = call.constant(kept / np.float32(1.0 - ratio), np.float32)
     return [call.emit("mul", x, scale), call.constant(kept)]

@@ -39,6 +39,7 @@ def _one_hot(call: Call) -> Operand:
     axis = call.axis(indices.rank + 1, -1)
     at = call.cast(indices, np.int64)
     at = call.reshape(at, (*at.shape[:axis], 1, *at.shape[axis:]))
+    call.check_size((depth,))
     counts = np.arange(depth, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(at.rank)])
     hit = call.emit("equal", at, call.constant(counts))
     negative = call.emit("equal", at, call.constant(counts - depth))

@@ -49,6 +49,7 @@ def _eye_like(call: Call) -> Operand:
     x = call.input()
     if x.rank != 2:
         raise ModelError(f"its input must have rank 2, not {x.rank}")
+    call.check_size(x.shape)
     return call.cast(call.constant(np.eye(x.shape[0], x.shape[1], call.attr("k", 0), np.float32)), x.dtype)
 
 
@@ -330,8 +331,9 @@ def _trilu(call: Call) -> Operand:
         raise ModelError(f"its input must have rank 2 or more, not {x.rank}")
     k = int(call.number(1) or 0)
     cut = np.triu if call.attr("upper", 1) else np.tril
-    mask = cut(np.ones(x.shape[-2:], np.bool_), k)
-    return call.emit("where", call.constant(mask), x, call.full(x, 0))
+    ones = call.ones(x.shape[-2:], np.bool_).array
+    assert ones is not None
+    return call.emit("where", call.constant(cut(ones, k)), x, call.full(x, 0))
 
 
 @row("CenterCropPad", 18, values=(1,))
