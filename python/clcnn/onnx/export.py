@@ -2,8 +2,8 @@
 
     clcnn.onnx.save(net, "net.onnx", (1, 3, 224, 224), dynamic_batch=True)
 
-The graph is written as it was built, before any rewriting: node for node, under the same names, float32
-constants as initialisers. What each operator becomes is the table clcnn.onnx.export_ops.EXPORT.
+The graph is written as it was built, before any rewriting: node for node, under the same names, constants as
+initialisers. What each operator becomes is the table EXPORT.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from onnx import helper, numpy_helper
 from clcnn import _core, weights
 from clcnn._version import __version__
 from clcnn.errors import ArgumentError, UnsupportedError
-from clcnn.graph import Graph, Record, trace
+from clcnn.graph import Graph, Record, Value, trace
 from clcnn.model_io import BATCH_FREE
-from clcnn.onnx.export_ops import EXPORT, Step, filled, same_array
+from clcnn.onnx.export_ops import NETS
+from clcnn.onnx.export_step import Emit, Step, filled, same_array
+from clcnn.onnx.export_values import TYPES, VALUES
 
 OPSET = 21
 IR_VERSION = 10  # the one that opset 21 came with
+EXPORT: dict[str, Emit] = NETS | VALUES
 MAX_BYTES = 2**31 - 1  # of a protobuf message
 BATCH = "N"  # the name of a dimension that any batch size fits
 
@@ -39,7 +42,7 @@ class Writer:
         self._taken: set[str] = {""}
         self._node_names: set[str] = set()
         self._names: dict[int, str] = {}
-        self._shapes = {i: graph.shape(i) for r in graph.records for i in r.values}
+        self._graph = graph
         self._batch_free = batch_free
         used = {i for r in graph.records for i in r.inputs}
         records = [r for r in graph.records if r.kind != "constant" or r.values[0] in used]
@@ -82,6 +85,7 @@ class Writer:
                 self._names[value] = distinct(
                     f"{record.name}:{number}" if several else record.name, self._taken
                 )
+        values = [None if i is None else self._graph._values[i] for i in record.inputs]
         row(
             Step(
                 writer=self,
@@ -90,8 +94,9 @@ class Writer:
                 inputs=tuple("" if i is None else self._names[i] for i in record.inputs),
                 outputs=tuple(self._names[i] for i in record.values),
                 attrs=filled(_core.ops()[record.op]["attrs"], record.attrs),
-                shapes=tuple(() if i is None else self._shapes[i] for i in record.inputs),
-                out_shapes=tuple(self._shapes[i] for i in record.values),
+                shapes=tuple(() if v is None else v.shape for v in values),
+                dtypes=tuple("" if v is None else v.dtype for v in values),
+                out_shapes=tuple(self._graph.shape(i) for i in record.values),
                 batch_free=self._batch_free,
             )
         )
@@ -151,8 +156,8 @@ def to_model(model: Any, input_shape: Any = None, *, dynamic_batch: bool = False
         helper.make_graph(
             writer.nodes,
             "clcnn",
-            [_info(name, value.shape, name in batches) for name, value in graph.inputs.items()],
-            [_info(name, value.shape, name in batches) for name, value in graph.outputs.items()],
+            [_info(name, value, name in batches) for name, value in graph.inputs.items()],
+            [_info(name, value, name in batches) for name, value in graph.outputs.items()],
             [numpy_helper.from_array(array, name) for name, array in writer.initialisers.items()],
         ),
         opset_imports=[helper.make_opsetid("", OPSET)],
@@ -171,7 +176,7 @@ def save(
     *,
     dynamic_batch: bool = False,
 ) -> None:
-    """Writes a model as an ONNX file (opset 21, float32), which appears complete or not at all.
+    """Writes a model as an ONNX file (opset 21), which appears complete or not at all.
 
     model: a clcnn.Graph; an nn.Module (or anything with build()), which needs the input_shape that
     clcnn.compile() would take, N,C,spatial...; or a model that clcnn.load() or clcnn.onnx.load() gave.
@@ -200,11 +205,11 @@ def _graph_of(model: Any, input_shape: Any) -> Graph:
     return trace(model, shape)
 
 
-def _info(name: str, shape: Sequence[int], batch: bool) -> onnx.ValueInfoProto:
-    dims: list[int | str] = list(shape)
+def _info(name: str, value: Value, batch: bool) -> onnx.ValueInfoProto:
+    dims: list[int | str] = list(value.shape)
     if batch:
         dims[0] = BATCH
-    return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, dims)
+    return helper.make_tensor_value_info(name, TYPES[value.dtype], dims)
 
 
 # ---- any batch size ----

@@ -3,7 +3,7 @@
 The model runs once with every node's result kept. Each node is then computed again from the values that
 went into it on the device, so that an error shows at the node which makes it and not further down; and the
 model as it normally runs, with layers fused, must give the same outputs. Where the reference has no answer,
-or another one, onnxruntime is asked where it is installed (in float32). A node departs if none agrees with it.
+or another one, onnxruntime is asked if it is installed (in float32). A node departs if none agrees with it.
 """
 
 from __future__ import annotations
