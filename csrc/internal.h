@@ -140,6 +140,12 @@ struct dim_attrs { /* softmax, log_softmax, concat, gather, gather_elements */
 struct gather_nd_attrs {
     int32_t batch_dims;
 };
+struct line_attrs { /* argmax, argmin, cumsum: along one dimension */
+    int32_t dim, keepdims, select_last_index, exclusive, reverse;
+};
+struct topk_attrs {
+    int32_t k, dim, largest, sorted;
+};
 struct reduce_attrs {
     struct ints axes;
     int32_t keepdims;

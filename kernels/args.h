@@ -109,6 +109,22 @@ struct gather_args {
     i32 axes;
 };
 
+/* Lines along one dimension: the walk over all others, and the steps along it in each operand. */
+struct line_args {
+    struct strided_args walk;
+    i64 step[3];
+    i32 length, count;      /* elements of a line of x, and of the results */
+    i32 exclusive, reverse; /* cumsum */
+};
+
+/* Reductions of elements of any type: the walk over what is kept, and the reduced dimensions of x. */
+struct typed_reduce_args {
+    struct strided_args walk;
+    i64 x[8], count;
+    i32 size[8];
+    i32 rank;
+};
+
 /* Padding; the last dimension is the row. */
 struct pad_args {
     i64 x[8], y[8];

@@ -90,6 +90,8 @@ _DOMAINS = {
     "div": lambda x, first: x if first else np.sign(x) * (np.abs(x) + 0.25),
     "pow": lambda x, first: np.abs(x) + 0.1 if first else x,
     "reduce_sum": lambda x, first: x + 0.5,
+    "reduce_prod": lambda x, first: 1.0 + 0.3 * np.tanh(x),
+    "cumsum": lambda x, first: x + 0.5,
     "reduce_mean": lambda x, first: x + 0.5,
     "hard_swish": lambda x, first: 3.0 * x,
     "relu6": lambda x, first: 4.0 * x + 2.0,

@@ -114,6 +114,7 @@ _INTEGER_OPS = frozenset(
         "sub",
         "mul",
         "reduce_sum",
+        "cumsum",
         *(op for op, name in ERROR_CLASS.items() if name == "exact"),
     }
 )

@@ -37,13 +37,13 @@ FP32 = Tolerance(max_error=5e-5, rms_error=4e-6)
 _OPERATORS_BY_CLASS = {
     "exact": """relu relu6 abs neg clip minimum maximum max_pool adaptive_max_pool reduce_max reduce_min
         concat split slice pad reshape flatten transpose squeeze unsqueeze expand dropout identity
-        where gather gather_elements gather_nd cast sign floor ceil round thresholded_relu is_nan is_inf equal
+        argmax argmin topk where gather gather_elements gather_nd cast sign floor ceil round thresholded_relu is_nan is_inf equal
         less less_equal greater greater_equal logical_not logical_and logical_or logical_xor""",
     "fp32": """conv conv_transpose separable linear matmul gemm avg_pool adaptive_avg_pool batch_norm
-        reduce_sum reduce_mean resize""",
+        reduce_sum reduce_mean cumsum resize""",
     "transcendental": """sigmoid tanh hard_swish silu exp log sqrt leaky_relu elu hard_sigmoid gelu prelu add
         sub mul div pow softmax log_softmax local_response_norm selu celu softplus softsign mish shrink erf
-        reciprocal sin cos tan asin acos atan sinh cosh asinh acosh atanh mod""",
+        reciprocal sin cos tan asin acos atan sinh cosh asinh acosh atanh mod reduce_prod""",
 }
 ERROR_CLASS: dict[str, str] = {op: name for name, ops in _OPERATORS_BY_CLASS.items() for op in ops.split()}
 
@@ -91,6 +91,7 @@ _TRANSCENDENTAL: dict[str, Tolerance] = {
         ("acosh", 4.0, 0.0),
         ("atanh", 5.0, 0.0),
         ("mod", 1.0, 0.0),
+        ("reduce_prod", 40.0, 0.0),
         ("log_softmax", 8.0, 1e-6),
         ("local_response_norm", 20.0, 0.0),
     )

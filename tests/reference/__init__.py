@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import conv, elementwise, gemm, pool, reduce, resize, shape
+from . import conv, elementwise, gemm, line, pool, reduce, resize, shape
 from .attributes import ATTRIBUTES, REQUIRED, Attribute, fill
 
 __all__ = ["ATTRIBUTES", "Attribute", "REFERENCE", "REQUIRED", "fill"]
@@ -36,6 +36,10 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     **reduce.REDUCTIONS,
     **elementwise.UNARY,
     **elementwise.BINARY,
+    "argmax": line.argmax,
+    "argmin": line.argmin,
+    "cumsum": line.cumsum,
+    "topk": line.topk,
     "dropout": elementwise.dropout,
     "concat": shape.concat,
     "split": shape.split,

@@ -39,6 +39,11 @@ _POOL = {
     "ceil_mode": Attribute("int", 0),
 }
 _REDUCE = {"axes": Attribute("ints", ()), "keepdims": Attribute("int", 1)}
+_ARG = {
+    "dim": Attribute("int", 0),
+    "keepdims": Attribute("int", 1),
+    "select_last_index": Attribute("int", 0),
+}
 
 ATTRIBUTES: dict[str, dict[str, Attribute]] = {
     "conv": _CONV | _GROUPS,
@@ -144,6 +149,20 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
     "reduce_sum": _REDUCE,
     "reduce_mean": _REDUCE,
     "reduce_max": _REDUCE,
+    "reduce_prod": _REDUCE,
+    "argmax": _ARG,
+    "argmin": _ARG,
+    "cumsum": {
+        "dim": Attribute("int", 0),
+        "exclusive": Attribute("int", 0),
+        "reverse": Attribute("int", 0),
+    },
+    "topk": {
+        "k": Attribute("int"),
+        "dim": Attribute("int", -1),
+        "largest": Attribute("int", 1),
+        "sorted": Attribute("int", 1),
+    },
     "reduce_min": _REDUCE,
     "concat": {"dim": Attribute("int", 1)},
     "split": {"sizes": Attribute("ints"), "dim": Attribute("int", 1)},

@@ -21,7 +21,8 @@ def _reduction(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """Reduction over `axes` (none given: all of them)."""
 
     def reduction(x: np.ndarray, *, axes: Sequence[int], keepdims: int) -> np.ndarray:
-        return np.asarray(combine(x, axis=tuple(axes) or None, keepdims=bool(keepdims)))
+        y = combine(x, axis=tuple(axes) or None, keepdims=bool(keepdims))
+        return np.asarray(y, dtype=x.dtype)
 
     return reduction
 
@@ -29,6 +30,7 @@ def _reduction(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 REDUCTIONS = {
     "reduce_sum": _reduction(np.sum),
     "reduce_mean": _reduction(np.mean),
+    "reduce_prod": _reduction(np.prod),
     "reduce_max": _reduction(np.max),
     "reduce_min": _reduction(np.min),
 }
