@@ -116,10 +116,22 @@ struct pool_attrs {
     struct ints kernel_size, stride, padding, dilation;
     int32_t ceil_mode, count_include_pad;
 };
+struct lp_pool_attrs {
+    struct pool_attrs pool;
+    int32_t p;
+};
+struct max_indices_attrs {
+    struct pool_attrs pool;
+    int32_t storage_order; /* 1: the spatial dimensions of an index in column-major order */
+};
 struct adaptive_attrs {
     struct ints output_size;
 };
 struct norm_attrs { /* batch_norm */
+    float eps;
+};
+struct rows_norm_attrs { /* instance_norm, group_norm, layer_norm */
+    int32_t groups, dim;
     float eps;
 };
 struct lrn_attrs {

@@ -393,6 +393,9 @@ _ROLES = {
     "linear": ("x", "weight", "bias"),
     "matmul": ("x", "weight"),
     "gemm": ("x", "weight", "bias"),
+    "instance_norm": ("x", "positive", "bias"),
+    "group_norm": ("x", "positive", "bias"),
+    "layer_norm": ("x", "positive", "bias"),
     "batch_norm": ("x", "positive", "bias", "bias", "positive"),
 }
 
