@@ -183,10 +183,22 @@ struct flatten_attrs {
 struct axes_attrs { /* transpose (perm), squeeze, unsqueeze */
     struct ints axes;
 };
+enum { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC };
+enum {
+    RESIZE_HALF_PIXEL,
+    RESIZE_ASYMMETRIC,
+    RESIZE_ALIGN_CORNERS,
+    RESIZE_PYTORCH_HALF_PIXEL,
+    RESIZE_HALF_PIXEL_SYMMETRIC,
+    RESIZE_TF_CROP_AND_RESIZE
+};
 struct resize_attrs {
     struct ints size;
     struct floats scales;
     int32_t mode, coordinates, nearest_rounding;
+    float cubic_coeff_a, extrapolation_value;
+    int32_t exclude_outside, antialias;
+    struct floats roi; /* starts, then ends, over the size less one */
 };
 struct dropout_attrs {
     float p;

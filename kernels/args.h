@@ -175,6 +175,15 @@ struct resize_args {
     i32 c, block, in[3], out[3];
 };
 
+/* Resampling by kernels of some width: coordinates as in resize_args; `scale` below 1 stretches the kernel. */
+struct resize_taps_args {
+    i64 rows, pieces, x_n, y_n;
+    i64 mul[3], add[3], div[3];
+    i32 c, in[3], out[3];
+    i32 exclude, rounding;
+    f32 scale[3], cubic, outside;
+};
+
 /* Matrix products y[b] = alpha a[b] b[b] + beta c + add[b]: see gemm_operands.clh. */
 struct gemm_args {
     i64 a_b[6], b_b[6];            /* strides of a and b along the batch dimensions, 0: broadcast */

@@ -171,8 +171,8 @@ class Case:
         return (*parts, *self.nodes[1:])
 
     def _classes(self) -> list[str]:
-        linear = self.attrs.get("mode") == "linear"
-        return ["exact" if n.op == "resize" and not linear else ERROR_CLASS[n.op] for n in self.nodes]
+        nearest = self.attrs.get("mode", "nearest") == "nearest"
+        return ["exact" if n.op == "resize" and nearest else ERROR_CLASS[n.op] for n in self.nodes]
 
     @property
     def error_class(self) -> str:

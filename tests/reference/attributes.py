@@ -198,6 +198,11 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
         "mode": Attribute("str", "nearest"),
         "coordinates": Attribute("str", "half_pixel"),
         "nearest_rounding": Attribute("str", "floor"),
+        "cubic_coeff_a": Attribute("float", -0.75),
+        "exclude_outside": Attribute("int", 0),
+        "antialias": Attribute("int", 0),
+        "extrapolation_value": Attribute("float", 0.0),
+        "roi": Attribute("floats", ()),
     },
     "dropout": {"p": Attribute("float", 0.5)},
 }
