@@ -251,19 +251,33 @@ def _slice(shape: Shape, starts: Any, ends: Any, axes: Any, steps: Any) -> Funct
 
 
 def _resize(
-    shape: Shape, size: Any, scales: Any, mode: str, coordinates: str, nearest_rounding: str
+    shape: Shape,
+    size: Any,
+    scales: Any,
+    mode: str,
+    coordinates: str,
+    nearest_rounding: str,
+    cubic_coeff_a: float,
+    exclude_outside: bool,
+    antialias: bool,
+    extrapolation_value: float,
+    roi: Any,
 ) -> Function:
     n = len(shape) - 2
     known = {("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners")}
+    if n == 2:
+        known |= {("cubic", "half_pixel"), ("cubic", "align_corners")}
     if (mode, coordinates) not in known or (mode == "nearest" and nearest_rounding != "floor"):
         raise NoEquivalent(f"resize: {mode} with {coordinates} and {nearest_rounding}")
+    if antialias or (mode == "cubic" and (exclude_outside or cubic_coeff_a != -0.75)):
+        raise NoEquivalent("resize: other kernels")
     if _list(size) and _list(scales):
         raise NoEquivalent("resize: size and scales")
     options: dict[str, Any] = {
-        "mode": "nearest" if mode == "nearest" else ("linear", "bilinear", "trilinear")[n - 1]
+        "mode": {"nearest": "nearest", "cubic": "bicubic"}.get(mode, ("linear", "bilinear", "trilinear")[n - 1])
     }
     options |= {"size": _spread(size, n)} if _list(size) else {"scale_factor": _spread(scales, n)}
-    if mode == "linear":
+    if mode != "nearest":
         options["align_corners"] = coordinates == "align_corners"
     return lambda x: F.interpolate(x, **options)
 

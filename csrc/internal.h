@@ -117,10 +117,22 @@ struct pool_attrs {
     struct ints kernel_size, stride, padding, dilation;
     int32_t ceil_mode, count_include_pad;
 };
+struct lp_pool_attrs {
+    struct pool_attrs pool;
+    int32_t p;
+};
+struct max_indices_attrs {
+    struct pool_attrs pool;
+    int32_t storage_order; /* 1: the spatial dimensions of an index in column-major order */
+};
 struct adaptive_attrs {
     struct ints output_size;
 };
 struct norm_attrs { /* batch_norm */
+    float eps;
+};
+struct rows_norm_attrs { /* instance_norm, group_norm, layer_norm */
+    int32_t groups, dim;
     float eps;
 };
 struct lrn_attrs {
@@ -172,10 +184,22 @@ struct flatten_attrs {
 struct axes_attrs { /* transpose (perm), squeeze, unsqueeze */
     struct ints axes;
 };
+enum { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC };
+enum {
+    RESIZE_HALF_PIXEL,
+    RESIZE_ASYMMETRIC,
+    RESIZE_ALIGN_CORNERS,
+    RESIZE_PYTORCH_HALF_PIXEL,
+    RESIZE_HALF_PIXEL_SYMMETRIC,
+    RESIZE_TF_CROP_AND_RESIZE
+};
 struct resize_attrs {
     struct ints size;
     struct floats scales;
     int32_t mode, coordinates, nearest_rounding;
+    float cubic_coeff_a, extrapolation_value;
+    int32_t exclude_outside, antialias;
+    struct floats roi; /* starts, then ends, over the size less one */
 };
 struct dropout_attrs {
     float p;

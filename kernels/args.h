@@ -62,6 +62,31 @@ struct pool_args {
     i32 include_pad;
 };
 
+/* Norms of windows, of order p. */
+struct lp_pool_args {
+    struct pool_args pool;
+    i32 p;
+};
+
+/* Maxima and where they are: step[d] is what a step along dimension d of the input adds to an index. */
+struct max_indices_args {
+    struct pool_args pool;
+    i64 step[3], i_n; /* i_n: batch stride of the indices */
+};
+
+/* max_unpool: `rows` items of `inner` elements to be filled, or to be put into the output's items of `size` elements,
+ * `count` in all. */
+struct unpool_args {
+    i64 rows, inner, pieces, x_n, i_n, y_n, size, count;
+};
+
+/* Rows of elements that are normalised together, `parts` parts of `length` elements, part_step apart: row r lies in item
+ * r / per_item, at number r % per_item. Its element j has the parameters number (r % per_item) * row_step + j / run. */
+struct rows_norm_args {
+    i64 rows, per_item, parts, length, x_n, y_n, x_part, y_part, row_step, run;
+    f32 eps;
+};
+
 /* Global pooling: rows of `length` elements, numbered (n, c). */
 struct global_pool_args {
     i64 rows, length, x_n, y_n;
@@ -148,6 +173,15 @@ struct resize_args {
     i64 rows, pieces, x_n, y_n;
     i64 mul[3], add[3], div[3];
     i32 c, block, in[3], out[3];
+};
+
+/* Resampling by kernels of some width: coordinates as in resize_args; `scale` below 1 stretches the kernel. */
+struct resize_taps_args {
+    i64 rows, pieces, x_n, y_n;
+    i64 mul[3], add[3], div[3];
+    i32 c, in[3], out[3];
+    i32 exclude, rounding;
+    f32 scale[3], cubic, outside;
 };
 
 /* Matrix products y[b] = alpha a[b] b[b] + beta c + add[b]: see gemm_operands.clh. */

@@ -138,6 +138,10 @@ def _typed(
     given = inputs[position]
     if given.dtype == "bool":
         return np.asarray(rng.random(given.shape) < (0.3 if op == "logical_not" else 0.8))
+    if op == "max_unpool":  # each value has a place of its own
+        size = attrs["output_size"]
+        places = math.prod(size * (len(given.shape) - 2) if len(size) == 1 else size) * math.prod(given.shape[:2])
+        return rng.permutation(places)[: math.prod(given.shape)].reshape(given.shape)
     if (op, position) in _PLACES:
         places = np.asarray(_PLACES[op, position](inputs[0].shape, attrs))
         places = places[: given.shape[-1]] if places.ndim else places

@@ -171,8 +171,8 @@ class Case:
         return (*parts, *self.nodes[1:])
 
     def _classes(self) -> list[str]:
-        linear = self.attrs.get("mode") == "linear"
-        return ["exact" if n.op == "resize" and not linear else ERROR_CLASS[n.op] for n in self.nodes]
+        nearest = self.attrs.get("mode", "nearest") == "nearest"
+        return ["exact" if n.op == "resize" and nearest else ERROR_CLASS[n.op] for n in self.nodes]
 
     @property
     def error_class(self) -> str:
@@ -393,6 +393,9 @@ _ROLES = {
     "linear": ("x", "weight", "bias"),
     "matmul": ("x", "weight"),
     "gemm": ("x", "weight", "bias"),
+    "instance_norm": ("x", "positive", "bias"),
+    "group_norm": ("x", "positive", "bias"),
+    "layer_norm": ("x", "positive", "bias"),
     "batch_norm": ("x", "positive", "bias", "bias", "positive"),
 }
 

@@ -37,9 +37,10 @@ FP32 = Tolerance(max_error=5e-5, rms_error=4e-6)
 _OPERATORS_BY_CLASS = {
     "exact": """relu relu6 abs neg clip minimum maximum max_pool adaptive_max_pool reduce_max reduce_min
         concat split slice pad reshape flatten transpose squeeze unsqueeze expand dropout identity
-        argmax argmin topk where gather gather_elements gather_nd cast sign floor ceil round thresholded_relu is_nan is_inf equal
+        max_pool_indices max_unpool argmax argmin topk where gather gather_elements gather_nd cast sign floor ceil round thresholded_relu is_nan is_inf equal
         less less_equal greater greater_equal logical_not logical_and logical_or logical_xor""",
-    "fp32": """conv conv_transpose separable linear matmul gemm avg_pool adaptive_avg_pool batch_norm
+    "fp32": """conv conv_transpose separable linear matmul gemm avg_pool adaptive_avg_pool batch_norm lp_pool
+        instance_norm group_norm layer_norm
         reduce_sum reduce_mean cumsum resize""",
     "transcendental": """sigmoid tanh hard_swish silu exp log sqrt leaky_relu elu hard_sigmoid gelu prelu add
         sub mul div pow softmax log_softmax local_response_norm selu celu softplus softsign mish shrink erf
@@ -98,7 +99,7 @@ _TRANSCENDENTAL: dict[str, Tolerance] = {
 }
 
 # Zero is an ordinary result of these beyond what the trust rule allows, on the cases that we have.
-MAY_BE_ZERO = frozenset({"pad", "is_nan", "is_inf", "equal"})
+MAY_BE_ZERO = frozenset({"pad", "max_unpool", "is_nan", "is_inf", "equal"})
 _NONZERO_SHARE = 0.3
 _SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 
