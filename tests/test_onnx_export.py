@@ -47,7 +47,7 @@ READERS: dict[str, Callable[[Any, Feed], list[np.ndarray]]] = {
     "reference": _reference,
 }
 # Where a reader departs from the definition, or ONNX leaves it open, and why.
-LIMITS = ("max_pool", "adaptive_max_pool", "reduce_max", "reduce_min", "argmax", "argmin", "topk")
+LIMITS = ("max_pool", "max_pool_indices", "adaptive_max_pool", "reduce_max", "reduce_min", "argmax", "argmin", "topk")
 
 
 def odd(case: Case) -> bool:
@@ -66,10 +66,11 @@ KNOWN: dict[str, dict[str, Callable[[Case], bool]]] = {
         "open: by zero, negative powers": lambda c: whole(c) and c.op in ("div", "mod", "pow"),
         "open: order": lambda c: c.op == "topk" and not c.attrs.get("sorted", 1),
         "not implemented": lambda c: c.op == "where" and c.inputs[1].dtype == "bool",
+        "cubic in two dimensions": lambda c: c.attrs.get("mode") == "cubic" and len(c.shapes[0]) != 4,
         "reflects once": lambda c: c.op == "pad" and c.attrs.get("mode") == "reflect",
     },
     "reference": {
-        "NaN loses against numbers": lambda c: odd(c) and c.op in LIMITS[:2],
+        "NaN loses against numbers": lambda c: odd(c) and c.op in LIMITS[:3],
         "NaN counts as a small number": lambda c: odd(c) and c.op in ("thresholded_relu", "shrink"),
         "open: out of range": lambda c: odd(c) and c.op == "cast",
         "open: negative powers": lambda c: whole(c) and c.op == "pow",
@@ -77,6 +78,8 @@ KNOWN: dict[str, dict[str, Callable[[Case], bool]]] = {
         "sums other channels": lambda c: c.op == "local_response_norm",
         "does not crop": lambda c: c.op == "pad" and min(np.atleast_1d(c.attrs["pads"])) < 0,
         "cancels": lambda c: c.op == "log_softmax" and c.values in ("large", "special"),
+        "counts otherwise": lambda c: c.op == "max_pool_indices",
+        "rounds otherwise": lambda c: c.attrs.get("coordinates") == "tf_crop_and_resize",
         "equal sizes only": lambda c: c.op == "gather_elements",
     },
 }
@@ -118,8 +121,8 @@ def close(got: list[np.ndarray], expected: Any) -> None:
 
 
 def test_every_operator_has_a_row() -> None:
-    assert set(export.EXPORT) == set(ops.__all__)
-    assert {case.op for case in written_cases()} == set(export.EXPORT)
+    assert set(ops.__all__) <= set(export.EXPORT)
+    assert {case.op for case in written_cases()} >= set(ops.__all__)
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -9,9 +9,11 @@ boxes are in export_values.py.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
 from clcnn.errors import UnsupportedError
 from clcnn.onnx.export_step import Emit, Step, plain
@@ -70,6 +72,16 @@ def _pool(op_type: str, **more: str) -> Emit:
     return emit
 
 
+def _max_unpool(step: Step) -> None:
+    """ONNX has no size for the output's places but what a window and a stride make: a window of one place and
+    as many more as the output is longer; and int64 only."""
+    indices = step.inputs[1]
+    if step.dtypes[1] != "int64":
+        indices = step.middle("Cast", indices, to=TensorProto.INT64)
+    sizes = zip(step.ints("output_size", step.spatial), step.shape[2:])
+    step.add("MaxUnpool", step.x, indices, kernel_shape=[out - size + 1 for out, size in sizes])
+
+
 def _adaptive(pool: str, reduce: str) -> Emit:
     """Global pooling, pooling with windows side by side where the sizes divide; else, since ONNX has no
     adaptive pooling, dimension by dimension: every bin cut out, reduced, and put beside the others."""
@@ -122,6 +134,21 @@ def _local_response_norm(step: Step) -> None:
     scaled = step.middle("Mul", step.middle("Sum", *terms), step.number(alpha / size))
     base = step.middle("Add", scaled, step.number(k))
     step.add("Div", step.x, step.middle("Pow", base, step.number(beta)))
+
+
+def _normalise(op_type: str, start: Callable[[Step], int], **more: str) -> Emit:
+    """Weight and bias, of the shape of the dimensions from `start` on (one of them but for layer norm), must
+    be given in ONNX."""
+
+    def emit(step: Step) -> None:
+        first = start(step)
+        shape = step.shape[first:] if step.op == "layer_norm" else step.shape[first : first + 1]
+        given = (*step.inputs[1:], "", "")
+        weight, bias = given[0] or step.full(shape, 1.0), given[1] or step.full(shape, 0.0)
+        attrs: dict[str, Any] = {name: step.attrs[own] for name, own in more.items()}
+        step.add(op_type, step.x, weight, bias, epsilon=step.attrs["eps"], **attrs)
+
+    return emit
 
 
 def _reduce(op_type: str) -> Emit:
@@ -203,17 +230,21 @@ def _resize(step: Step) -> None:
                 f"{step.name}: ONNX Resize takes size or scales; here are both, and scales {list(scales)} "
                 f"make the size {scaled}, not {size}"
             )
-    scale = step.writer.constant(factors, step.name) if scales else ""
+    roi = np.array(step.attrs["roi"], np.float32)
     step.add(
         "Resize",
         step.x,
-        "",
-        scale,
+        step.writer.constant(roi, step.name) if roi.size else "",
+        step.writer.constant(factors, step.name) if scales else "",
         "" if scales else step.integers(size),
         axes=list(range(2, n + 2)),
         mode=step.attrs["mode"],
         coordinate_transformation_mode=step.attrs["coordinates"],
         nearest_mode=step.attrs["nearest_rounding"],
+        cubic_coeff_a=step.attrs["cubic_coeff_a"],
+        exclude_outside=int(step.attrs["exclude_outside"]),
+        antialias=int(step.attrs["antialias"]),
+        extrapolation_value=step.attrs["extrapolation_value"],
     )
 
 
@@ -250,10 +281,18 @@ NETS: dict[str, Emit] = {
     "matmul": plain("MatMul"),
     "gemm": plain("Gemm", alpha="alpha", beta="beta", transA="trans_a", transB="trans_b"),
     "max_pool": _pool("MaxPool"),
+    "max_pool_indices": _pool("MaxPool", storage_order="storage_order"),
+    "max_unpool": _max_unpool,
+    "lp_pool": _pool("LpPool", p="p"),
     "avg_pool": _pool("AveragePool", count_include_pad="count_include_pad"),
     "adaptive_avg_pool": _adaptive("AveragePool", "ReduceMean"),
     "adaptive_max_pool": _adaptive("MaxPool", "ReduceMax"),
     "batch_norm": plain("BatchNormalization", epsilon="eps"),
+    "instance_norm": _normalise("InstanceNormalization", lambda step: 1),
+    "group_norm": _normalise("GroupNormalization", lambda step: 1, num_groups="groups"),
+    "layer_norm": _normalise(
+        "LayerNormalization", lambda step: int(step.attrs["dim"]) % len(step.shape), axis="dim"
+    ),
     "local_response_norm": _local_response_norm,
     "softmax": plain("Softmax", axis="dim"),
     "log_softmax": plain("LogSoftmax", axis="dim"),

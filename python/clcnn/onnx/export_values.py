@@ -77,6 +77,77 @@ def _reduce_prod(step: Step) -> None:
     step.add("ReduceProd", step.x, *axes, keepdims=int(step.attrs["keepdims"]))
 
 
+# ---- places and boxes ----
+
+
+def _grid_sample(step: Step) -> None:
+    step.add(
+        "GridSample",
+        *step.inputs,
+        mode=step.attrs["mode"],
+        padding_mode=step.attrs["padding_mode"],
+        align_corners=int(step.attrs["align_corners"]),
+    )
+
+
+def _deform_conv(step: Step) -> None:
+    step.add(
+        "DeformConv",
+        *step.inputs,
+        kernel_shape=list(step.shapes[1][2:]),
+        strides=step.ints("stride", 2),
+        pads=step.pads(),
+        dilations=step.ints("dilation", 2),
+        group=step.attrs["groups"],
+        offset_group=step.attrs["offset_groups"],
+    )
+
+
+def _roi_align(step: Step) -> None:
+    x, rois, indices = step.inputs
+    if step.dtypes[2] != "int64":
+        indices = step.middle("Cast", indices, to=TensorProto.INT64)
+    height, width = step.ints("output_size", 2)
+    step.add(
+        "RoiAlign",
+        x,
+        rois,
+        indices,
+        output_height=height,
+        output_width=width,
+        mode=step.attrs["mode"],
+        sampling_ratio=step.attrs["sampling_ratio"],
+        spatial_scale=step.attrs["spatial_scale"],
+        coordinate_transformation_mode=step.attrs["coordinates"],
+    )
+
+
+def _max_roi_pool(step: Step) -> None:
+    step.add(
+        "MaxRoiPool",
+        *step.inputs,
+        pooled_shape=step.ints("output_size", 2),
+        spatial_scale=step.attrs["spatial_scale"],
+    )
+
+
+def _nms(step: Step) -> None:
+    """ONNX gives the boxes that are left, here they are the first rows of a fixed number, and counted."""
+    boxes, scores = step.inputs
+    limits = [step.writer.constant(np.array([step.attrs["max_output"]], np.int64), step.name)]
+    limits += [step.number(step.attrs[name]) for name in ("iou_threshold", "score_threshold")]
+    found = step.middle(
+        "NonMaxSuppression", boxes, scores, *limits, center_point_box=int(step.attrs["center_point_box"])
+    )
+    bounds = [step.integers([n]) for n in (0, 1)]
+    count = step.middle("Slice", step.middle("Shape", found), *bounds)
+    rows, nothing = step.integers([step.out_shapes[0][0]]), step.integers([0])
+    ends = step.middle("Sub", rows, count)
+    pads = step.middle("Concat", step.integers([0, 0]), ends, nothing, axis=0)
+    step.add("Pad", found, pads, step.number(-1, "int64"), outputs=step.outputs[:1])
+    step.add("Identity", count, outputs=step.outputs[1:])
+
+
 EXTREME = {"axis": "dim", "keepdims": "keepdims", "select_last_index": "select_last_index"}
 
 
@@ -103,6 +174,11 @@ VALUES: dict[str, Emit] = {
     "cumsum": _cumsum,
     "topk": _topk,
     "reduce_prod": _reduce_prod,
+    "grid_sample": _grid_sample,
+    "deform_conv": _deform_conv,
+    "roi_align": _roi_align,
+    "max_roi_pool": _max_roi_pool,
+    "nms": _nms,
     "sign": plain("Sign"),
     "floor": plain("Floor"),
     "ceil": plain("Ceil"),
