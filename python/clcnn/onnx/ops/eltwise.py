@@ -116,8 +116,10 @@ def _swish(call: Call) -> Operand:
 
 @row("IsInf", 10)
 def _is_inf(call: Call) -> Operand:
-    signs = {f"detect_{sign}": bool(call.attr(f"detect_{sign}", 1)) for sign in ("negative", "positive")}
-    return call.emit("is_inf", call.input(), **signs)
+    signs = [sign for sign in ("negative", "positive") if call.attr(f"detect_{sign}", 1)]
+    if not signs:
+        return call.emit("less", call.input(), call.input())  # nothing is
+    return call.emit("is_inf", call.input(), sign=signs[0] if len(signs) == 1 else "both")
 
 
 @row("Dropout", 1, 11)
@@ -179,7 +181,8 @@ for _name, _op in {
 
 @row("Mod", 10)
 def _mod(call: Call) -> Operand:
-    return call.emit("mod", call.input(0), call.input(1), fmod=bool(call.attr("fmod", 0)))
+    sign = "dividend" if call.attr("fmod", 0) else "divisor"
+    return call.emit("mod", call.input(0), call.input(1), sign=sign)
 
 
 @row("Pow")
