@@ -87,6 +87,12 @@ def load(path: str) -> Model:
 def shapes_of(model: Model, given: Sequence[tuple[str, tuple[int, ...]]], batch: int = 1) -> Sizes:
     """A shape for every input of the model: declared sizes, those given, and `batch` for a first dimension
     that is open. Raises ArgumentError for a name that the model has not, and for what stays open."""
+    sizes = sizes_of(model, given)
+    return {info.name: _shape_of(info, sizes, batch) for info in model.inputs}
+
+
+def sizes_of(model: Model, given: Sequence[tuple[str, tuple[int, ...]]]) -> Sizes:
+    """What --shape says, by symbol or input. Raises ArgumentError for a name that the model has not."""
     sizes = dict(given)
     symbols = {n for info in model.inputs for n in info.shape or () if isinstance(n, str)}
     names = {info.name for info in model.inputs}
@@ -98,7 +104,7 @@ def shapes_of(model: Model, given: Sequence[tuple[str, tuple[int, ...]]], batch:
             )
         if name not in names and len(size) != 1:
             raise ArgumentError(f"--shape {name}: a symbol has one size, got {size}")
-    return {info.name: _shape_of(info, sizes, batch) for info in model.inputs}
+    return sizes
 
 
 def _shape_of(info: ValueInfo, sizes: Sizes, batch: int) -> tuple[int, ...]:

@@ -36,11 +36,10 @@ def run(args: argparse.Namespace) -> int:
         raise ArgumentError(f"--output {args.output}: the name must end in .npz or .npy")
     model = onnx_input.load(args.model)
     feed = onnx_input.read_inputs(args, model)
-    # What --shape says holds for the files too.
-    shapes = onnx_input.shapes_of(model, args.shape) if args.shape else {}
-    for name, array in feed.items():
-        if name in dict(args.shape) and array.shape != shapes[name]:
-            raise ArgumentError(f"input {name!r}: --shape says {shapes[name]}, the file has {array.shape}")
+    # What --shape says holds for the files too; the session looks at the symbols.
+    for name, size in onnx_input.sizes_of(model, args.shape).items():
+        if name in feed and feed[name].shape != size:
+            raise ArgumentError(f"input {name!r}: --shape says {size}, the file has {feed[name].shape}")
     with InferenceSession(model, fixed_symbols(args), device=args.device) as session:
         names = [info.name for info in session.get_outputs()]
         start = time.perf_counter()
