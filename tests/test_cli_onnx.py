@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -278,61 +277,3 @@ def test_verify_names_the_first_node_that_departs(against: str, model: Path, tmp
     last = done.stdout.splitlines()[-1]
     assert last.startswith("the first that departs: pool (GlobalAveragePool): ") and " instead of " in last
     assert "1 depart" in done.stdout
-
-
-def test_verify_asks_another_before_it_blames(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reference may be wrong, or have no answer."""
-    answers: dict[str, Any] = {}
-    for name in ("reference", "onnxruntime"):
-        monkeypatch.setitem(verify.ORACLES, name, lambda model, node, known, name=name: answers.get(name))
-    monkeypatch.setattr(verify, "_has_onnxruntime", lambda: True)
-    rows = [(name, TensorProto.FLOAT, [2]) for name in "xy"]
-    model = clcnn.onnx.load(model_bytes([helper.make_node("Relu", ["x"], ["y"], "r")], rows[:1], rows[1:]))
-    x = np.array([-1, 2], np.float32)
-    right, wrong = [np.array([0.0, 2.0])], [np.array([-1.0, 2.0])]
-    for reference, other, verdict, by in (
-        (wrong, right, "agrees", "onnxruntime"),
-        (None, right, "agrees", "onnxruntime"),
-        (wrong, None, "departs", "reference"),
-        (wrong, wrong, "departs", "reference"),
-        (None, None, "not checked", ""),
-    ):
-        answers.update(reference=reference, onnxruntime=other)
-        first = verify.verify(model, {"x": x}, DEVICE)[0]
-        assert (first.node, first.verdict, first.by) == ("r", verdict, by)
-
-
-@pytest.mark.parametrize(
-    ("ours", "want", "note"),
-    [
-        (np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-5]), ""),
-        (np.array([1.0, 2.0]), np.array([1.0, 2.1]), "2 instead of 2.1 at [1]"),
-        (np.array([np.nan, np.inf]), np.array([np.nan, 1e300]), ""),
-        (np.array([0.0, 1.0]), np.array([np.nan, 1.0]), "0.0 instead of nan at [0]"),
-        (np.array([np.nan, 1.0]), np.array([0.0, 1.0]), "nan instead of 0.0 at [0]"),
-        (np.array([[1.0]]), np.array([1.0]), "shape (1, 1) instead of (1,)"),
-        (np.array([1, 2]), np.array([1, 3]), "1 of 2 values differ"),
-        (np.array([True]), np.array([True]), ""),
-        (np.zeros(2), np.zeros(2), ""),
-    ],
-)
-def test_differences(ours: np.ndarray, want: np.ndarray, note: str) -> None:
-    assert verify.difference(ours, want).note == note
-
-
-def test_verify_passes_over_what_it_cannot_judge(device: clcnn.Device) -> None:
-    """Shapes and constants are known before anything runs."""
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"], "shape"),
-        helper.make_node("Relu", ["x"], ["r"], "relu"),
-        helper.make_node("Reshape", ["r", "s"], ["y"], "reshape"),
-    ]
-    rows = [("x", TensorProto.FLOAT, [2, 3]), ("y", TensorProto.FLOAT, [2, 3])]
-    model = clcnn.onnx.load(model_bytes(nodes, rows[:1], rows[1:]))
-    checks = verify.verify(model, {"x": photo(2, 3)}, device)
-    assert [(c.node, c.verdict) for c in checks[:3]] == [
-        ("shape", "not checked"),
-        ("relu", "agrees"),
-        ("reshape", "agrees"),
-    ]
-    assert verify.first_departure(checks) is None and "constant" in checks[0].note
