@@ -210,6 +210,7 @@ class Provider:
     selector: str | None = None  # what to open, where any device of this kind will do
 
     def fits(self, device: DeviceInfo) -> bool:
+        """Whether a device is one of those."""
         text = f"{device.name} {device.platform} {device.vendor}".lower()
         return self.type in (None, device.type) and self.part in text
 
