@@ -102,7 +102,7 @@ fuzz: system $(VENV)/.extra-test $(VENV)/.extra-fuzz
 	@echo "Fuzzing the readers of weight files for a minute (ARGS=-max_total_time=SECONDS for longer)"
 	@$(BIN)/python tests/fuzz_weights.py $(or $(ARGS),-max_total_time=60)
 	@echo "Fuzzing the loader of ONNX models, the core under AddressSanitizer and UBSan"
-	@CLCNN_SANITIZE=1 CC=$(CLANG) LDSHARED="$(CLANG) -shared" \
+	@CLCNN_SANITIZE=1 CC=$(CLANG) LDSHARED="$(CLANG) -shared" CFLAGS=-fsanitize=fuzzer-no-link \
 	    $(BIN)/python setup.py -q build --build-base build/fuzz --build-lib build/fuzz/lib
 	@LD_PRELOAD="$$(echo $(VENV)/lib/python3*/site-packages/asan_with_fuzzer.so) $$($(CLANG) -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc PYTHONPATH=build/fuzz/lib \
