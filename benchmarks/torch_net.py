@@ -11,6 +11,7 @@ PyTorch calls and nothing else: it can be timed, captured in a CUDA graph, compi
 from __future__ import annotations
 
 import io
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -451,7 +452,122 @@ PLAIN: dict[str, Function] = {
     "identity": lambda x: x,
 }
 
+def _grid_sample(shape: Shape, mode: str, padding_mode: str, align_corners: bool) -> Function:
+    words = {"linear": "bilinear", "nearest": "nearest", "cubic": "bicubic"}
+    return lambda x, grid: F.grid_sample(x, grid, words[mode], padding_mode, bool(align_corners))
+
+
+def _arg(function: Function) -> Callable[..., Function]:
+    def build(shape: Shape, dim: int, keepdims: bool, select_last_index: bool) -> Function:
+        last = shape[dim] - 1 if select_last_index else 0
+        if not select_last_index:
+            return lambda x: function(x, dim, keepdim=bool(keepdims))
+        return lambda x: last - function(x.flip(dim), dim, keepdim=bool(keepdims))
+
+    return build
+
+
+def _cumsum(shape: Shape, dim: int, exclusive: bool, reverse: bool) -> Function:
+    def cumsum(x: Tensor) -> Tensor:
+        turned = x.flip(dim) if reverse else x
+        sums = torch.cumsum(turned, dim, dtype=x.dtype)
+        if exclusive:
+            zero = torch.zeros_like(sums.narrow(dim, 0, 1))
+            sums = torch.cat([zero, sums.narrow(dim, 0, shape[dim] - 1)], dim)
+        return sums.flip(dim) if reverse else sums
+
+    return cumsum
+
+
+def _topk(shape: Shape, k: int, dim: int, largest: bool, sorted: bool) -> Function:
+    def topk(x: Tensor) -> tuple[Tensor, Tensor]:
+        if largest:  # PyTorch's own topk leaves the order of equals open
+            order = shape[dim] - 1 - torch.sort(x.flip(dim), dim, stable=True).indices.flip(dim)
+        else:
+            order = torch.sort(x, dim, stable=True).indices
+        order = order.narrow(dim, 0, k)
+        return torch.gather(x, dim, order), order
+
+    return topk
+
+
+def _reduce_prod(shape: Shape, axes: Any, keepdims: bool) -> Function:
+    over = sorted(_axes(axes, len(shape)) or range(len(shape)), reverse=True)
+
+    def prod(x: Tensor) -> Tensor:
+        for axis in over:
+            x = torch.prod(x, axis, keepdim=bool(keepdims), dtype=x.dtype)
+        return x
+
+    return prod
+
+
+def _lp_pool(
+    shape: Shape, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, p: int
+) -> Function:
+    if set(_list(padding)) != {0} or set(_list(dilation)) != {1} or ceil_mode:
+        raise NoEquivalent("lp_pool: padding, dilation or ceil mode")
+    n = len(shape) - 2
+    kernel = _spread(kernel_size, n)
+    steps = _spread(stride, n) if _list(stride) else kernel
+    pool, count = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[n - 1], float(math.prod(kernel))
+    return lambda x: (pool(x.abs() ** p, kernel, steps) * count) ** (1.0 / p)
+
+
+def _max_pool_indices(
+    shape: Shape,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    storage_order: int,
+) -> Function:
+    n = len(shape) - 2
+    begin, end = _pads(padding, n)
+    if begin != end or storage_order:
+        raise NoEquivalent("max_pool_indices: asymmetric padding or column-major indices")
+    function = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[n - 1]
+    kernel = _spread(kernel_size, n)
+    steps = _spread(stride, n) if _list(stride) else kernel
+    rest = (kernel, steps, begin, _spread(dilation, n), bool(ceil_mode), True)
+
+    def pool(x: Tensor) -> tuple[Tensor, Tensor]:
+        values, indices = function(x, *rest)
+        planes = torch.arange(shape[0] * shape[1]).reshape(*shape[:2], *[1] * n)
+        return values, indices + planes * math.prod(shape[2:])
+
+    return pool
+
+
+def _max_unpool(shape: Shape, output_size: Any) -> Function:
+    sizes = [*shape[:2], *_spread(output_size, len(shape) - 2)]
+
+    def unpool(x: Tensor, indices: Tensor) -> Tensor:
+        flat = torch.zeros(math.prod(sizes), dtype=x.dtype)
+        return flat.scatter(0, indices.long().reshape(-1), x.reshape(-1)).reshape(sizes)
+
+    return unpool
+
+
+def _layer_norm(shape: Shape, dim: int, eps: float) -> Function:
+    sizes = list(shape[dim % len(shape) :])
+    return lambda x, weight=None, bias=None: F.layer_norm(x, sizes, weight, bias, eps)
+
+
 BUILT: dict[str, Callable[..., Function]] = {
+    "grid_sample": _grid_sample,
+    "argmax": _arg(torch.argmax),
+    "argmin": _arg(torch.argmin),
+    "cumsum": _cumsum,
+    "topk": _topk,
+    "reduce_prod": _reduce_prod,
+    "lp_pool": _lp_pool,
+    "max_pool_indices": _max_pool_indices,
+    "max_unpool": _max_unpool,
+    "instance_norm": lambda shape, eps: lambda x, w=None, b=None: F.group_norm(x, shape[1], w, b, eps),
+    "group_norm": lambda shape, groups, eps: lambda x, w=None, b=None: F.group_norm(x, groups, w, b, eps),
+    "layer_norm": _layer_norm,
     "selu": lambda shape, alpha, gamma: lambda x: gamma * F.elu(x, alpha),
     "celu": lambda shape, alpha: lambda x: F.celu(x, alpha),
     "thresholded_relu": lambda shape, alpha: lambda x: F.threshold(x, alpha, 0.0),

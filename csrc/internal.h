@@ -113,6 +113,22 @@ struct
     struct ints stride, padding, dilation, output_padding;
     int32_t groups;
 };
+struct deform_attrs {
+    struct conv_attrs conv;
+    int32_t offset_groups;
+};
+struct grid_sample_attrs {
+    int32_t mode, padding_mode, align_corners;
+};
+struct roi_attrs { /* roi_align, max_roi_pool */
+    struct ints output_size;
+    int32_t mode, sampling_ratio, coordinates;
+    float spatial_scale;
+};
+struct nms_attrs {
+    int32_t max_output, center_point_box;
+    float iou_threshold, score_threshold;
+};
 struct pool_attrs {
     struct ints kernel_size, stride, padding, dilation;
     int32_t ceil_mode, count_include_pad;

@@ -150,6 +150,34 @@ struct typed_reduce_args {
     i32 rank;
 };
 
+/* Deformable convolution: spatial sizes are height, width. */
+struct deform_args {
+    i64 rows, pieces, x_n, w_k, offset_n, mask_n, y_n;
+    i32 c, k, groups, offset_groups;
+    i32 in[2], out[2], ker[2], stride[2], pad[2], dil[2];
+};
+
+/* Sampling by a grid: index 0 = depth, 1 = height, 2 = width; a row is one (n, c, depth, height) of the output. */
+struct grid_args {
+    i64 rows, pieces, x_n, grid_n, y_n;
+    i32 c, in[3], out[3];
+};
+
+/* Regions of interest: a row is one (region, c, height) of the output. */
+struct roi_args {
+    i64 rows, pieces, x_n, roi_n, y_n;
+    i32 n, c, in[2], out[2], samples; /* n: items of x */
+    f32 scale, offset;                /* offset: taken off every coordinate */
+    i32 least;                        /* 1: regions are at least one element large */
+};
+
+/* Boxes: `lists` pairs of an item and a class, up to `most` boxes kept of each. */
+struct nms_args {
+    i64 boxes_n, scores_n, row_n;
+    i32 lists, classes, boxes, most;
+    f32 iou, score;
+};
+
 /* Padding; the last dimension is the row. */
 struct pad_args {
     i64 x[8], y[8];

@@ -127,6 +127,7 @@ def _integers(rng: np.random.Generator, op: str, given: Input, first: bool, unit
 _PLACES: dict[tuple[str, int], Callable[..., Any]] = {
     ("gather", 1): lambda x, attrs: x[attrs.get("dim", 0)],
     ("gather_elements", 1): lambda x, attrs: x[attrs.get("dim", 0)],
+    ("roi_align", 2): lambda x, attrs: x[0],
     ("gather_nd", 1): lambda x, attrs: x[attrs.get("batch_dims", 0) :],
 }
 
@@ -145,11 +146,31 @@ def _typed(
     if (op, position) in _PLACES:
         places = np.asarray(_PLACES[op, position](inputs[0].shape, attrs))
         places = places[: given.shape[-1]] if places.ndim else places
-        return rng.integers(-places, places, given.shape)
+        return rng.integers(0 if op == "roi_align" else -places, places, given.shape)
     if values == "large":
         limits = np.iinfo(given.dtype)
         return rng.integers(limits.min, limits.max, given.shape, endpoint=True)
     return rng.integers(-9, 10, given.shape)
+
+
+# Inputs of numbers that mean places: operator and position -> from the generator, the shape wanted, and the first
+# input's shape.
+_COORDINATES: dict[tuple[str, int], Callable[..., np.ndarray]] = {
+    ("grid_sample", 1): lambda rng, shape, x: rng.uniform(-1.3, 1.3, shape),
+    ("deform_conv", 2): lambda rng, shape, x: rng.uniform(-1.5, 1.5, shape),
+    ("roi_align", 1): lambda rng, shape, x: _regions(rng, shape[0], x),
+    ("max_roi_pool", 1): lambda rng, shape, x: np.concatenate(
+        [rng.integers(0, x[0], (shape[0], 1)), np.round(_regions(rng, shape[0], x))], axis=1
+    ),
+    ("nms", 0): lambda rng, shape, x: rng.uniform(0.0, 10.0, shape),
+}
+
+
+def _regions(rng: np.random.Generator, count: int, x: tuple[int, ...]) -> np.ndarray:
+    """x1, y1, x2, y2 on a map [N,C,H,W], a little beyond it too."""
+    sides = np.array([x[3], x[2]], np.float64)
+    first = rng.uniform(-1.0, 0.6, (count, 2)) * sides * 0.7
+    return np.concatenate([first, first + rng.uniform(0.3, 0.8, (count, 2)) * sides], axis=1)
 
 
 def make_data(
@@ -162,6 +183,8 @@ def make_data(
     for position, given in enumerate(inputs):
         if given.dtype != "float32":
             array = _typed(rng, op, position, inputs, values, attrs)
+        elif (op, position) in _COORDINATES:
+            array = _COORDINATES[op, position](rng, given.shape, inputs[0].shape)
         elif values != "normal":
             array = RANGES[values](rng, given.shape)
         elif kind == "normal":

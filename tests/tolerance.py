@@ -37,9 +37,9 @@ FP32 = Tolerance(max_error=5e-5, rms_error=4e-6)
 _OPERATORS_BY_CLASS = {
     "exact": """relu relu6 abs neg clip minimum maximum max_pool adaptive_max_pool reduce_max reduce_min
         concat split slice pad reshape flatten transpose squeeze unsqueeze expand dropout identity
-        max_pool_indices max_unpool argmax argmin topk where gather gather_elements gather_nd cast sign floor ceil round thresholded_relu is_nan is_inf equal
+        max_roi_pool nms max_pool_indices max_unpool argmax argmin topk where gather gather_elements gather_nd cast sign floor ceil round thresholded_relu is_nan is_inf equal
         less less_equal greater greater_equal logical_not logical_and logical_or logical_xor""",
-    "fp32": """conv conv_transpose separable linear matmul gemm avg_pool adaptive_avg_pool batch_norm lp_pool
+    "fp32": """conv deform_conv grid_sample roi_align conv_transpose separable linear matmul gemm avg_pool adaptive_avg_pool batch_norm lp_pool
         instance_norm group_norm layer_norm
         reduce_sum reduce_mean cumsum resize""",
     "transcendental": """sigmoid tanh hard_swish silu exp log sqrt leaky_relu elu hard_sigmoid gelu prelu add

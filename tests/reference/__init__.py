@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from . import conv, elementwise, gemm, line, pool, reduce, resize, shape
+from . import conv, elementwise, gemm, line, pool, reduce, resize, shape, vision
 from .attributes import ATTRIBUTES, REQUIRED, Attribute, fill
 
 __all__ = ["ATTRIBUTES", "Attribute", "REFERENCE", "REQUIRED", "fill"]
@@ -22,6 +22,11 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
     "conv": conv.conv,
     "conv_transpose": conv.conv_transpose,
     "separable": conv.separable,
+    "deform_conv": vision.deform_conv,
+    "grid_sample": vision.grid_sample,
+    "roi_align": vision.roi_align,
+    "max_roi_pool": vision.max_roi_pool,
+    "nms": vision.nms,
     "linear": gemm.linear,
     "matmul": gemm.matmul,
     "gemm": gemm.gemm,

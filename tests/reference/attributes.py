@@ -49,6 +49,26 @@ ATTRIBUTES: dict[str, dict[str, Attribute]] = {
     "conv": _CONV | _GROUPS,
     "conv_transpose": _CONV | _GROUPS | {"output_padding": Attribute("ints", (0,))},
     "separable": _CONV | {"activation": Attribute("str", "identity")},
+    "deform_conv": _CONV | _GROUPS | {"offset_groups": Attribute("int", 1)},
+    "grid_sample": {
+        "mode": Attribute("str", "linear"),
+        "padding_mode": Attribute("str", "zeros"),
+        "align_corners": Attribute("int", 0),
+    },
+    "roi_align": {
+        "output_size": Attribute("ints"),
+        "mode": Attribute("str", "avg"),
+        "sampling_ratio": Attribute("int", 0),
+        "spatial_scale": Attribute("float", 1.0),
+        "coordinates": Attribute("str", "half_pixel"),
+    },
+    "max_roi_pool": {"output_size": Attribute("ints"), "spatial_scale": Attribute("float", 1.0)},
+    "nms": {
+        "max_output": Attribute("int"),
+        "iou_threshold": Attribute("float", 0.0),
+        "score_threshold": Attribute("float", float("-inf")),
+        "center_point_box": Attribute("int", 0),
+    },
     "linear": {},
     "matmul": {},
     "gemm": {
