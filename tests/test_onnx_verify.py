@@ -117,3 +117,16 @@ def test_long_sums_may_lose_more(device: clcnn.Device) -> None:
     assert {check.verdict for check in checks} == {"agrees"}
     known = {"x": x, "w": np.ones((1, 3, 56, 56), np.float32)}
     assert verify._terms(model.nodes[0], known) == 3 * 56 * 56
+
+
+def test_rows_that_are_counted(device: clcnn.Device) -> None:
+    """Non-max suppression finds fewer boxes than there is room for."""
+    pytest.importorskip("onnxruntime")
+    nodes = [helper.make_node("NonMaxSuppression", ["boxes", "scores", "most", "iou"], ["found"], "nms")]
+    inputs = [("boxes", TensorProto.FLOAT, [1, 4, 4]), ("scores", TensorProto.FLOAT, [1, 1, 4])]
+    limits = {"most": np.array([4]), "iou": np.array([0.5], np.float32)}
+    model = clcnn.onnx.load(model_bytes(nodes, inputs, [("found", TensorProto.INT64, ["n", 3])], limits))
+    corners = np.array([[0, 0, 1, 1], [0, 0, 1, 0.9], [2, 2, 3, 3], [2, 2, 3, 3.1]], np.float32)
+    scores = np.array([0.9, 0.8, 0.7, 0.95], np.float32)
+    checks = verify.verify(model, {"boxes": corners[None], "scores": scores[None, None]}, device)
+    assert [check.verdict for check in checks] == ["agrees", "agrees"]
