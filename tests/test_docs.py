@@ -25,6 +25,8 @@ PUBLIC_MODULES = (
     "clcnn.model_io",
     "clcnn.nn",
     "clcnn.nn.init",
+    "clcnn.onnx",
+    "clcnn.onnx.backend",
     "clcnn.ops",
     "clcnn.plot",
     "clcnn.report",

@@ -247,6 +247,22 @@ def test_bytes_of_an_image_become_floats(device):
     )
 
 
+def test_conversions_from_and_to_double(device):
+    double = TensorProto.DOUBLE
+    nodes = [helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT), relu("f", "r")]
+    nodes.append(helper.make_node("Cast", ["r"], ["y"], to=double))
+    proto = model(nodes, [("x", (2, 3), double)], [("y", (2, 3), double), ("r", (2, 3))])
+    x = RNG.normal(size=(2, 3))
+    y, r = run(proto, {"x": x}, device)
+    assert (y.dtype, r.dtype) == (np.float64, np.float32)
+    np.testing.assert_array_equal(y, np.maximum(x, 0).astype(np.float32))
+    to_bytes = model(
+        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT8)],
+        outputs=[("y", None, TensorProto.UINT8)],
+    )
+    refused(load(to_bytes).graph, clcnn.UnsupportedError, NotImplementedError, "'y' (Cast", "uint8")
+
+
 def test_arithmetic_on_narrow_integers_is_refused():
     byte = TensorProto.UINT8
     loaded = load(

@@ -114,10 +114,17 @@ def _swish(call: Call) -> Operand:
     return call.emit("mul", x, call.emit("sigmoid", call.emit("mul", x, call.full(x, alpha))))
 
 
+_SIGNS = {(1, 1): "both", (0, 1): "positive", (1, 0): "negative"}
+
+
 @row("IsInf", 10)
 def _is_inf(call: Call) -> Operand:
-    signs = {f"detect_{sign}": bool(call.attr(f"detect_{sign}", 1)) for sign in ("negative", "positive")}
-    return call.emit("is_inf", call.input(), **signs)
+    x = call.input()
+    detect = (int(call.attr("detect_negative", 1)), int(call.attr("detect_positive", 1)))
+    if detect == (0, 0):
+        never = call.constant(np.zeros((1,) * x.rank, np.bool_))
+        return call.emit("logical_and", call.emit("is_nan", x), never)
+    return call.emit("is_inf", x, sign=_SIGNS[detect])
 
 
 @row("Dropout", 1, 11)
@@ -179,7 +186,9 @@ for _name, _op in {
 
 @row("Mod", 10)
 def _mod(call: Call) -> Operand:
-    return call.emit("mod", call.input(0), call.input(1), fmod=bool(call.attr("fmod", 0)))
+    return call.emit(
+        "mod", call.input(0), call.input(1), sign="dividend" if call.attr("fmod", 0) else "divisor"
+    )
 
 
 @row("Pow")
