@@ -345,6 +345,26 @@ def test_shapes_given_for_inputs():
     refused(lambda: clcnn.compile(loaded, (2, 3)), *expect, "1 shapes for 2 inputs")
 
 
+def test_names_that_are_no_text():
+    proto = model([relu("x", "a"), relu("a", "y")])
+    data = proto.SerializeToString()
+    bad(data.replace(b"\x12\x01a", b"\x12\x01\xff").replace(b"\n\x01a", b"\n\x01\xff"), "no text")
+    bad(model([relu("x", "a\0"), relu("a\0", "y")]), "no text")
+
+
+def test_versions_beyond_reason():
+    proto = model([relu()])
+    proto.opset_import.append(helper.make_opsetid("org.example", 1 << 40))
+    bad(proto, "org.example", str(1 << 40))
+
+
+def test_masks_that_are_too_large():
+    """A mask of Dropout is a constant; found by fuzzing."""
+    node = helper.make_node("Dropout", ["x"], ["y", "m"], name="drop")
+    proto = model([node], [("x", (2**31 - 1, 4, 5))], [("y", None), ("m", None, TensorProto.BOOL)])
+    refused(lambda: load(proto).graph(), clcnn.UnsupportedError, NotImplementedError, "'drop'", "constant")
+
+
 # ---- functions and size ------------------------------------------------------------------------------------
 
 

@@ -286,4 +286,4 @@ def _cast_to(call: Call, code: int) -> Operand:
 
 @row("CastLike", 15)
 def _cast_like(call: Call) -> Operand:
-    return call.cast(call.input(0), call.input(1).dtype)
+    return call.cast(call.input(0), call.input(1).logical)
