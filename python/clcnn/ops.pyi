@@ -18,6 +18,8 @@ __all__ = [
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "add",
+    "argmax",
+    "argmin",
     "asin",
     "asinh",
     "atan",
@@ -33,6 +35,8 @@ __all__ = [
     "conv_transpose",
     "cos",
     "cosh",
+    "cumsum",
+    "deform_conv",
     "div",
     "dropout",
     "elu",
@@ -49,11 +53,15 @@ __all__ = [
     "gemm",
     "greater",
     "greater_equal",
+    "grid_sample",
+    "group_norm",
     "hard_sigmoid",
     "hard_swish",
     "identity",
+    "instance_norm",
     "is_inf",
     "is_nan",
+    "layer_norm",
     "leaky_relu",
     "less",
     "less_equal",
@@ -65,14 +73,19 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "lp_pool",
     "matmul",
     "max_pool",
+    "max_pool_indices",
+    "max_roi_pool",
+    "max_unpool",
     "maximum",
     "minimum",
     "mish",
     "mod",
     "mul",
     "neg",
+    "nms",
     "pad",
     "pow",
     "prelu",
@@ -80,11 +93,13 @@ __all__ = [
     "reduce_max",
     "reduce_mean",
     "reduce_min",
+    "reduce_prod",
     "reduce_sum",
     "relu",
     "relu6",
     "reshape",
     "resize",
+    "roi_align",
     "round",
     "selu",
     "shrink",
@@ -104,6 +119,7 @@ __all__ = [
     "tan",
     "tanh",
     "thresholded_relu",
+    "topk",
     "transpose",
     "unsqueeze",
     "where",
@@ -140,6 +156,22 @@ def add(
     a: Operand,
     b: Operand,
     *,
+    name: str | None = None,
+) -> Value: ...
+def argmax(
+    x: Operand,
+    *,
+    dim: int = 0,
+    keepdims: bool = True,
+    select_last_index: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def argmin(
+    x: Operand,
+    *,
+    dim: int = 0,
+    keepdims: bool = True,
+    select_last_index: bool = False,
     name: str | None = None,
 ) -> Value: ...
 def asin(
@@ -245,6 +277,28 @@ def cosh(
     *,
     name: str | None = None,
 ) -> Value: ...
+def cumsum(
+    x: Operand,
+    *,
+    dim: int = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def deform_conv(
+    x: Operand,
+    w: Operand,
+    offset: Operand,
+    b: Operand | None = None,
+    mask: Operand | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    offset_groups: int = 1,
+    name: str | None = None,
+) -> Value: ...
 def div(
     a: Operand,
     b: Operand,
@@ -347,6 +401,24 @@ def greater_equal(
     *,
     name: str | None = None,
 ) -> Value: ...
+def grid_sample(
+    x: Operand,
+    grid: Operand,
+    *,
+    mode: Literal["linear", "nearest", "cubic"] = "linear",
+    padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
+    align_corners: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def group_norm(
+    x: Operand,
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    *,
+    groups: int,
+    eps: float = 1e-05,
+    name: str | None = None,
+) -> Value: ...
 def hard_sigmoid(
     x: Operand,
     *,
@@ -364,6 +436,14 @@ def identity(
     *,
     name: str | None = None,
 ) -> Value: ...
+def instance_norm(
+    x: Operand,
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    *,
+    eps: float = 1e-05,
+    name: str | None = None,
+) -> Value: ...
 def is_inf(
     x: Operand,
     *,
@@ -373,6 +453,15 @@ def is_inf(
 def is_nan(
     x: Operand,
     *,
+    name: str | None = None,
+) -> Value: ...
+def layer_norm(
+    x: Operand,
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    *,
+    dim: int = -1,
+    eps: float = 1e-05,
     name: str | None = None,
 ) -> Value: ...
 def leaky_relu(
@@ -443,6 +532,17 @@ def logical_xor(
     *,
     name: str | None = None,
 ) -> Value: ...
+def lp_pool(
+    x: Operand,
+    *,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = ...,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    p: int = 2,
+    name: str | None = None,
+) -> Value: ...
 def matmul(
     a: Operand,
     b: Operand,
@@ -457,6 +557,32 @@ def max_pool(
     padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def max_pool_indices(
+    x: Operand,
+    *,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = ...,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    storage_order: int = 0,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
+def max_roi_pool(
+    x: Operand,
+    rois: Operand,
+    *,
+    output_size: int | Sequence[int],
+    spatial_scale: float = 1.0,
+    name: str | None = None,
+) -> Value: ...
+def max_unpool(
+    x: Operand,
+    indices: Operand,
+    *,
+    output_size: int | Sequence[int],
     name: str | None = None,
 ) -> Value: ...
 def maximum(
@@ -494,6 +620,16 @@ def neg(
     *,
     name: str | None = None,
 ) -> Value: ...
+def nms(
+    boxes: Operand,
+    scores: Operand,
+    *,
+    max_output: int,
+    iou_threshold: float = 0.0,
+    score_threshold: float = ...,
+    center_point_box: bool = False,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def pad(
     x: Operand,
     *,
@@ -540,6 +676,13 @@ def reduce_min(
     keepdims: bool = True,
     name: str | None = None,
 ) -> Value: ...
+def reduce_prod(
+    x: Operand,
+    *,
+    axes: int | Sequence[int] = ...,
+    keepdims: bool = True,
+    name: str | None = None,
+) -> Value: ...
 def reduce_sum(
     x: Operand,
     *,
@@ -568,9 +711,33 @@ def resize(
     *,
     size: int | Sequence[int] = ...,
     scales: float | Sequence[float] = ...,
-    mode: Literal["nearest", "linear"] = "nearest",
-    coordinates: Literal["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"] = "half_pixel",
+    mode: Literal["nearest", "linear", "cubic"] = "nearest",
+    coordinates: Literal[
+        "half_pixel",
+        "asymmetric",
+        "align_corners",
+        "pytorch_half_pixel",
+        "half_pixel_symmetric",
+        "tf_crop_and_resize",
+    ] = "half_pixel",
     nearest_rounding: Literal["floor", "round_prefer_floor", "round_prefer_ceil", "ceil"] = "floor",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: bool = False,
+    antialias: bool = False,
+    extrapolation_value: float = 0.0,
+    roi: float | Sequence[float] = ...,
+    name: str | None = None,
+) -> Value: ...
+def roi_align(
+    x: Operand,
+    rois: Operand,
+    batch_indices: Operand,
+    *,
+    output_size: int | Sequence[int],
+    mode: Literal["avg", "max"] = "avg",
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+    coordinates: Literal["half_pixel", "output_half_pixel"] = "half_pixel",
     name: str | None = None,
 ) -> Value: ...
 def round(
@@ -682,6 +849,15 @@ def thresholded_relu(
     alpha: float = 1.0,
     name: str | None = None,
 ) -> Value: ...
+def topk(
+    x: Operand,
+    *,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def transpose(
     x: Operand,
     *,
