@@ -15,7 +15,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import clcnn  # noqa: E402
-from clcnn.onnx import check  # noqa: E402
+from clcnn.onnx import check, fold  # noqa: E402
 from helpers import python, refused  # noqa: E402
 from onnx_models import graph, info, load, model, relu  # noqa: E402
 
@@ -392,7 +392,7 @@ def test_recursive_functions():
 def test_functions_that_expand_to_too_much():
     names = [chr(ord("A") + i) for i in range(20)]
     functions = [function(a, b, b) for a, b in zip(names, names[1:])]
-    bad(calling(*functions, function(names[-1], "Relu", "Relu")), "100000 nodes")
+    bad(calling(*functions, function(names[-1], "Relu", "Relu")), f"{check.MAX_NODES} nodes")
     names = [f"F{i}" for i in range(40)]
     deep = [function(a, b) for a, b in zip(names, names[1:])]
     bad(calling(*deep, function(names[-1], "Relu")), "32 deep")
@@ -439,7 +439,7 @@ def test_deep_graphs(monkeypatch):
     bad(nested(9), "nested more than 8 deep")
 
 
-def test_constants_that_would_grow_without_bound():
+def test_constants_that_would_grow_without_bound(monkeypatch):
     big = {"n": np.array([1 << 20, 1 << 20], np.int64)}
     proto = model(
         [
@@ -449,6 +449,7 @@ def test_constants_that_would_grow_without_bound():
         initial=big,
     )
     refused(lambda: load(proto).graph(), clcnn.UnsupportedError, NotImplementedError, "'big'")
+    monkeypatch.setattr(fold, "MAX_GROWTH", 1 << 16)
     count = 40
     nodes = [helper.make_node("Concat", [f"v{i}"] * 2, [f"v{i + 1}"], axis=0) for i in range(count)]
     doubled = model(

@@ -12,7 +12,7 @@ from onnx import AttributeProto, defs
 from clcnn.errors import ModelError, UnsupportedError
 from clcnn.weights.errors import shown
 
-MAX_NODES = 100_000  # of a model, functions expanded
+MAX_NODES = 50_000  # of a model, functions expanded
 MAX_DEPTH = 32  # of functions in functions, and of graphs in graphs
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
