@@ -41,12 +41,12 @@ struct hash128 hash128_bytes(const void *data, size_t bytes); /* fast, not crypt
 
 /* ---- shapes --------------------------------------------------------------------------------------------------- */
 
-int64_t shape_count(const struct clcnn_shape *s);                 /* 1 for rank 0 */
+int64_t shape_count(const struct clcnn_shape *s); /* 1 for rank 0 */
 size_t shape_bytes(const struct clcnn_shape *s);
 int64_t shape_count_from(const struct clcnn_shape *s, int first); /* product of dim[first..] */
 const char *dtype_opencl(enum clcnn_dtype dtype); /* OpenCL C's word: "float", "long", "int", "uchar" */
 bool shape_equal(const struct clcnn_shape *a, const struct clcnn_shape *b); /* dimensions alone */
-const char *shape_text(const struct clcnn_shape *s, char buf[96]); /* "[1, 3, 224, 224]" */
+const char *shape_text(const struct clcnn_shape *s, char buf[96]);          /* "[1, 3, 224, 224]" */
 /* Rank up to CLCNN_MAX_RANK, every dimension at least 1, fewer than 2^40 elements; `what` names the value in messages. */
 enum clcnn_status shape_check(const struct clcnn_shape *s, const char *what, struct clcnn_err *err);
 
@@ -256,8 +256,8 @@ struct value {
     enum value_kind kind;
     struct clcnn_shape shape;
     const void *data; /* constants: borrowed, or `owned` */
-    float *owned;      /* made by the rewriter; freed with the graph */
-    int producer;      /* node, -1 otherwise */
+    float *owned;     /* made by the rewriter; freed with the graph */
+    int producer;     /* node, -1 otherwise */
 };
 
 /* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. A

@@ -190,7 +190,8 @@ struct pad_args {
 /* Transposes: dimensions 0 to rank - 1 number the tiles' planes, `x` is contiguous along `high`, y along `wide`. */
 struct transpose_args {
     i64 x[6], y[6];
-    i64 x_step, y_step, tiles_high, tiles_wide; /* x between neighbours along wide, y between neighbours along high */
+    i64 x_step, y_step, tiles_high,
+        tiles_wide; /* x between neighbours along wide, y between neighbours along high */
     i32 size[6];
     i32 rank, high, wide;
 };
@@ -214,10 +215,10 @@ struct resize_taps_args {
 
 /* Matrix products y[b] = alpha a[b] b[b] + beta c + add[b]: see gemm_operands.clh. */
 struct gemm_args {
-    i64 a_b[6], b_b[6];            /* strides of a and b along the batch dimensions, 0: broadcast */
-    i64 a_m, a_k, b_k, b_n;        /* strides inside an item */
-    i64 y_n, y_m, add_n, add_m;    /* first batch dimension, rows */
-    i64 c_m, c_n;                  /* 0: broadcast */
+    i64 a_b[6], b_b[6];         /* strides of a and b along the batch dimensions, 0: broadcast */
+    i64 a_m, a_k, b_k, b_n;     /* strides inside an item */
+    i64 y_n, y_m, add_n, add_m; /* first batch dimension, rows */
+    i64 c_m, c_n;               /* 0: broadcast */
     i32 batch[6], m, n, k;
     f32 alpha, beta;
     f32 p0, p1; /* of the epilogue's activation */

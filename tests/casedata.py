@@ -122,8 +122,9 @@ def _integers(rng: np.random.Generator, op: str, given: Input, first: bool, unit
     return rng.choice([-3, -2, -1, 1, 2, 3] if few else np.arange(-3, 4), given.shape)
 
 
-# Inputs that hold indices: operator and position -> the numbers of places that they choose from, for a shape of
-# theirs (one number, or one for each entry of the last dimension), from the first input's shape and the attributes.
+# Inputs that hold indices: operator and position -> the numbers of places that they choose from, for a shape
+# of theirs (one number, or one for each entry of the last dimension), from the first input's shape and the
+# attributes.
 _PLACES: dict[tuple[str, int], Callable[..., Any]] = {
     ("gather", 1): lambda x, attrs: x[attrs.get("dim", 0)],
     ("gather_elements", 1): lambda x, attrs: x[attrs.get("dim", 0)],
@@ -133,7 +134,12 @@ _PLACES: dict[tuple[str, int], Callable[..., Any]] = {
 
 
 def _typed(
-    rng: np.random.Generator, op: str, position: int, inputs: Sequence[Input], values: str, attrs: dict[str, Any]
+    rng: np.random.Generator,
+    op: str,
+    position: int,
+    inputs: Sequence[Input],
+    values: str,
+    attrs: dict[str, Any],
 ) -> np.ndarray:
     """Whole numbers and truth values. values: "large" for all that the type holds."""
     given = inputs[position]
@@ -141,7 +147,9 @@ def _typed(
         return np.asarray(rng.random(given.shape) < (0.3 if op == "logical_not" else 0.8))
     if op == "max_unpool":  # each value has a place of its own
         size = attrs["output_size"]
-        places = math.prod(size * (len(given.shape) - 2) if len(size) == 1 else size) * math.prod(given.shape[:2])
+        places = math.prod(size * (len(given.shape) - 2) if len(size) == 1 else size) * math.prod(
+            given.shape[:2]
+        )
         return rng.permutation(places)[: math.prod(given.shape)].reshape(given.shape)
     if (op, position) in _PLACES:
         places = np.asarray(_PLACES[op, position](inputs[0].shape, attrs))
@@ -153,8 +161,8 @@ def _typed(
     return rng.integers(-9, 10, given.shape)
 
 
-# Inputs of numbers that mean places: operator and position -> from the generator, the shape wanted, and the first
-# input's shape.
+# Inputs of numbers that mean places: operator and position -> from the generator, the shape wanted, and the
+# first input's shape.
 _COORDINATES: dict[tuple[str, int], Callable[..., np.ndarray]] = {
     ("grid_sample", 1): lambda rng, shape, x: rng.uniform(-1.3, 1.3, shape),
     ("deform_conv", 2): lambda rng, shape, x: rng.uniform(-1.5, 1.5, shape),
@@ -176,8 +184,8 @@ def _regions(rng: np.random.Generator, count: int, x: tuple[int, ...]) -> np.nda
 def make_data(
     kind: str, op: str, values: str, inputs: Sequence[Input], text: str, attrs: dict[str, Any]
 ) -> list[np.ndarray]:
-    """Array for every input; the generator is seeded by `kind` and `text`. For the kinds see `Case.data`; `values`
-    other than "normal" is a name of RANGES."""
+    """Array for every input; the generator is seeded by `kind` and `text`. For the kinds see `Case.data`;
+    `values` other than "normal" is a name of RANGES."""
     rng = np.random.default_rng(zlib.crc32(f"{kind} {text}".encode()))
     arrays: list[np.ndarray] = []
     for position, given in enumerate(inputs):

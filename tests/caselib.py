@@ -19,9 +19,9 @@ Every other operator is its input shapes and its attributes:
     slice [2,8,6,6] starts=1,0 ends=-1,6 axes=1,3 steps=2,1
     linear [2,3,16] w[10,16] w[10]
 
-``w[...]`` is a constant of the graph (a weight), ``[...]`` a graph input, ``[...]:int64`` one of another type than
-float32 (int64, int32, bool); ``values=`` picks another range of
-data (casedata.RANGES). A label may follow here too.
+``w[...]`` is a constant of the graph (a weight), ``[...]`` a graph input, ``[...]:int64`` one of another type
+than float32 (int64, int32, bool); ``values=`` picks another range of data (casedata.RANGES). A label may
+follow here too.
 """
 
 from __future__ import annotations

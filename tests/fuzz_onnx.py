@@ -29,6 +29,9 @@ from onnx.backend.test.loader import load_model_tests
 
 import clcnn
 
+sys.path.insert(0, str(Path(__file__).parent))
+import onnx_models
+
 SEED_BYTES = 20_000
 DEFAULTS = {
     "-timeout": "10",
@@ -42,11 +45,14 @@ importer.MAX_FOLDED = 1 << 26
 
 
 def seeds() -> list[bytes]:
-    """The small models of the backend suite."""
+    """The small models of the backend suite, and two with what it lacks: functions of the model, and If."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # onnx computes its expected values on the way
         cases = load_model_tests(kind="node")
     whole = {case.model.SerializeToString() for case in cases if case.model is not None}
+    whole |= {
+        proto.SerializeToString() for proto in (onnx_models.with_function(), onnx_models.with_branches())
+    }
     return sorted(data for data in whole if len(data) <= SEED_BYTES)
 
 

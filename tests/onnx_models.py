@@ -6,7 +6,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    helper,
+    numpy_helper,
+)
 
 import clcnn
 
@@ -67,3 +76,27 @@ def run(proto: ModelProto, inputs: Mapping[str, Any], device: Any) -> list[Any]:
 
 def relu(x: str = "x", y: str = "y", name: str = "") -> NodeProto:
     return helper.make_node("Relu", [x], [y], name=name)
+
+
+def with_function() -> ModelProto:
+    """A model that calls a function of its own, which passes an attribute on."""
+    leaky = helper.make_node("LeakyRelu", ["a"], ["b"])
+    leaky.attribute.add(name="alpha", type=AttributeProto.FLOAT, ref_attr_name="slope")
+    body = [leaky, helper.make_node("Add", ["b", "b"], ["c"])]
+    leak = helper.make_function("f", "Leak", ["a"], ["c"], body, [helper.make_opsetid("", 17)], ["slope"])
+    call = helper.make_node("Leak", ["x"], ["y"], domain="f", slope=0.5)
+    return model([call], functions=[leak], domains={"f": 1})
+
+
+def with_branches() -> ModelProto:
+    """A model that chooses by the size of its input."""
+    branches = {
+        f"{name}_branch": graph([helper.make_node(op, ["x"], [op])], [], [(op, None)])
+        for name, op in (("then", "Relu"), ("else", "Neg"))
+    }
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"], end=1),
+        helper.make_node("Equal", ["s", "one"], ["c"]),
+        helper.make_node("If", ["c"], ["y"], **branches),
+    ]
+    return model(nodes, [("x", ("n", 3))], initial={"one": np.array([1])})

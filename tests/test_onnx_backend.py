@@ -26,6 +26,7 @@ from onnx.backend.test.loader import load_model_tests  # noqa: E402
 
 import clcnn  # noqa: E402
 from clcnn.onnx import backend  # noqa: E402
+from helpers import refused  # noqa: E402
 
 DATA = Path(os.environ.get("CLCNN_TEST_DATA", ROOT.parent / "shared" / "data"))
 SCOPE = DATA / "onnx_backend_scope.json"
@@ -135,3 +136,47 @@ def test_dropout_in_training(device: clcnn.Device, ratio: float) -> None:
     assert y.shape == mask.shape == x.shape and mask.dtype == np.bool_
     assert abs(mask.mean() - (1 - ratio)) < 0.05
     np.testing.assert_allclose(y, np.where(mask, x / (1 - ratio), 0), rtol=1e-6)
+
+
+# ---- the interface itself ----------------------------------------------------------------------------------
+
+
+def two_inputs() -> Any:
+    values = [helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, ["n"]) for name in ("a", "b", "y")]
+    graph = helper.make_graph([helper.make_node("Sub", ["a", "b"], ["y"])], "test", values[:2], values[2:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def test_prepared_models_take_any_shape() -> None:
+    rep = TestedBackend.prepare(two_inputs())
+    for n in (2, 5, 2):
+        a, b = np.arange(n, dtype=np.float32), np.ones(n, np.float32)
+        for inputs in ([a, b], (a, b), {"b": b, "a": a}):
+            (y,) = rep.run(inputs)
+            np.testing.assert_array_equal(y, a - b)
+    rep.close()
+    np.testing.assert_array_equal(TestedBackend.run_model(two_inputs(), [a, b])[0], a - b)
+
+
+def test_missing_and_extra_inputs() -> None:
+    rep = TestedBackend.prepare(two_inputs())
+    a = np.ones(3, np.float32)
+    wrong = (clcnn.ArgumentError, ValueError)
+    refused(lambda: rep.run([a]), *wrong, "2 inputs, ['a', 'b']", "1 were given")
+    refused(lambda: rep.run([a, a, a]), *wrong, "3 were given")
+    refused(lambda: rep.run({"a": a}), *wrong, "['a', 'b']", "['a']")
+    refused(lambda: rep.run({"a": a, "b": a, "c": a}), *wrong, "'c'")
+    refused(lambda: rep.run([a, a], fast=True), *wrong, "fast")
+    refused(lambda: rep.run([a, a.astype(np.int64)]), clcnn.DtypeError, TypeError, "'b'", "float32", "int64")
+    refused(lambda: rep.run([a, a[:2]]), clcnn.ShapeError, ValueError, "'n' is 2", "3 in input 'a'")
+    node = helper.make_node("Relu", ["x"], ["y"])
+    refused(lambda: TestedBackend.run_node(node, [a, a]), *wrong, "1 inputs", "2 were given")
+
+
+def test_devices_and_models_that_are_not_there() -> None:
+    assert not backend.supports_device("no such device")
+    node = helper.make_node("LSTM", ["a", "b", "b"], ["y"], hidden_size=2)
+    proto = two_inputs()
+    assert TestedBackend.is_compatible(proto)
+    proto.graph.node[0].CopyFrom(node)
+    assert not TestedBackend.is_compatible(proto)

@@ -15,7 +15,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import clcnn  # noqa: E402
-from clcnn.onnx import check  # noqa: E402
+from clcnn.onnx import check, fold  # noqa: E402
 from helpers import python, refused  # noqa: E402
 from onnx_models import graph, info, load, model, relu  # noqa: E402
 
@@ -345,6 +345,26 @@ def test_shapes_given_for_inputs():
     refused(lambda: clcnn.compile(loaded, (2, 3)), *expect, "1 shapes for 2 inputs")
 
 
+def test_names_that_are_no_text():
+    proto = model([relu("x", "a"), relu("a", "y")])
+    data = proto.SerializeToString()
+    bad(data.replace(b"\x12\x01a", b"\x12\x01\xff").replace(b"\n\x01a", b"\n\x01\xff"), "no text")
+    bad(model([relu("x", "a\0"), relu("a\0", "y")]), "no text")
+
+
+def test_versions_beyond_reason():
+    proto = model([relu()])
+    proto.opset_import.append(helper.make_opsetid("org.example", 1 << 40))
+    bad(proto, "org.example", str(1 << 40))
+
+
+def test_masks_that_are_too_large():
+    """A mask of Dropout is a constant; found by fuzzing."""
+    node = helper.make_node("Dropout", ["x"], ["y", "m"], name="drop")
+    proto = model([node], [("x", (2**31 - 1, 4, 5))], [("y", None), ("m", None, TensorProto.BOOL)])
+    refused(lambda: load(proto).graph(), clcnn.UnsupportedError, NotImplementedError, "'drop'", "constant")
+
+
 # ---- functions and size ------------------------------------------------------------------------------------
 
 
@@ -372,7 +392,7 @@ def test_recursive_functions():
 def test_functions_that_expand_to_too_much():
     names = [chr(ord("A") + i) for i in range(20)]
     functions = [function(a, b, b) for a, b in zip(names, names[1:])]
-    bad(calling(*functions, function(names[-1], "Relu", "Relu")), "100000 nodes")
+    bad(calling(*functions, function(names[-1], "Relu", "Relu")), f"{check.MAX_NODES} nodes")
     names = [f"F{i}" for i in range(40)]
     deep = [function(a, b) for a, b in zip(names, names[1:])]
     bad(calling(*deep, function(names[-1], "Relu")), "32 deep")
@@ -419,7 +439,7 @@ def test_deep_graphs(monkeypatch):
     bad(nested(9), "nested more than 8 deep")
 
 
-def test_constants_that_would_grow_without_bound():
+def test_constants_that_would_grow_without_bound(monkeypatch):
     big = {"n": np.array([1 << 20, 1 << 20], np.int64)}
     proto = model(
         [
@@ -429,6 +449,7 @@ def test_constants_that_would_grow_without_bound():
         initial=big,
     )
     refused(lambda: load(proto).graph(), clcnn.UnsupportedError, NotImplementedError, "'big'")
+    monkeypatch.setattr(fold, "MAX_GROWTH", 1 << 16)
     count = 40
     nodes = [helper.make_node("Concat", [f"v{i}"] * 2, [f"v{i + 1}"], axis=0) for i in range(count)]
     doubled = model(

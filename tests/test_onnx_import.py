@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -247,6 +248,22 @@ def test_bytes_of_an_image_become_floats(device):
     )
 
 
+def test_conversions_from_and_to_double(device):
+    double = TensorProto.DOUBLE
+    nodes = [helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT), relu("f", "r")]
+    nodes.append(helper.make_node("Cast", ["r"], ["y"], to=double))
+    proto = model(nodes, [("x", (2, 3), double)], [("y", (2, 3), double), ("r", (2, 3))])
+    x = RNG.normal(size=(2, 3))
+    y, r = run(proto, {"x": x}, device)
+    assert (y.dtype, r.dtype) == (np.float64, np.float32)
+    np.testing.assert_array_equal(y, np.maximum(x, 0).astype(np.float32))
+    to_bytes = model(
+        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT8)],
+        outputs=[("y", None, TensorProto.UINT8)],
+    )
+    refused(load(to_bytes).graph, clcnn.UnsupportedError, NotImplementedError, "'y' (Cast", "uint8")
+
+
 def test_arithmetic_on_narrow_integers_is_refused():
     byte = TensorProto.UINT8
     loaded = load(
@@ -423,3 +440,45 @@ def test_batch_normalization_with_statistics_for_each_element(device):
     x = normal(2, 3, 4)
     (y,) = run(model([node], [("x", x.shape)], initial=initial, opset=7), {"x": x}, device)
     np.testing.assert_allclose(y, (x - mean) / np.sqrt(var + 1e-3) * scale + bias, rtol=1e-5, atol=1e-5)
+
+
+REDUCTIONS = {
+    "ReduceL1": np.abs,
+    "ReduceL2": np.abs,
+    "ReduceLogSum": np.log,
+    "ReduceLogSumExp": lambda x: x,
+    "ReduceMax": lambda x: x,
+    "ReduceMean": lambda x: x,
+    "ReduceProd": lambda x: x,
+    "ReduceSum": lambda x: x,
+    "ReduceSumSquare": np.square,
+}
+
+
+@pytest.mark.parametrize("op", REDUCTIONS)
+def test_reductions_over_no_axis(device, op):
+    """What is not the reduction itself is still done."""
+    node = helper.make_node(op, ["x"], ["y"], noop_with_empty_axes=1)
+    x = np.abs(normal(2, 3)) + 0.5
+    np.testing.assert_allclose(
+        run(model([node], opset=18), {"x": x}, device)[0], REDUCTIONS[op](x), rtol=1e-5
+    )
+
+
+def test_threads_may_share_a_model(device):
+    """Each specialises it for a shape of its own."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Gather", ["s", "zero"], ["n"], axis=0),
+        helper.make_node("Concat", ["n", "rest"], ["shape"], axis=0),
+        helper.make_node("Reshape", ["x", "shape"], ["r"]),
+        helper.make_node("ReduceSum", ["r", "one"], ["y"]),
+    ]
+    initial = {"zero": np.array([0]), "rest": np.array([-1]), "one": np.array([1])}
+    loaded = load(model(nodes, [("x", ("n", "c", 2))], initial=initial))
+
+    def outputs(n: int) -> tuple[int, ...]:
+        return loaded.graph({"x": (n, 3, 2)}).outputs["y"].shape
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(outputs, range(1, 65))) == [(n, 1) for n in range(1, 65)]

@@ -36,14 +36,17 @@ FP32 = Tolerance(max_error=5e-5, rms_error=4e-6)
 
 _OPERATORS_BY_CLASS = {
     "exact": """relu relu6 abs neg clip minimum maximum max_pool adaptive_max_pool reduce_max reduce_min
-        concat split slice pad reshape flatten transpose squeeze unsqueeze expand dropout identity
-        max_roi_pool nms max_pool_indices max_unpool argmax argmin topk where gather gather_elements gather_nd cast sign floor ceil round thresholded_relu is_nan is_inf equal
-        less less_equal greater greater_equal logical_not logical_and logical_or logical_xor""",
-    "fp32": """conv deform_conv grid_sample roi_align conv_transpose separable linear matmul gemm avg_pool adaptive_avg_pool batch_norm lp_pool
-        instance_norm group_norm layer_norm
-        reduce_sum reduce_mean cumsum resize""",
+    concat
+        split slice pad reshape flatten transpose squeeze unsqueeze expand dropout identity
+        max_roi_pool nms max_pool_indices max_unpool argmax argmin topk where gather gather_elements
+        gather_nd cast sign floor ceil round thresholded_relu is_nan is_inf equal less less_equal
+        greater greater_equal logical_not logical_and logical_or logical_xor""",
+    "fp32": """conv deform_conv grid_sample roi_align conv_transpose separable linear matmul gemm avg_pool
+        adaptive_avg_pool batch_norm lp_pool instance_norm group_norm layer_norm reduce_sum reduce_mean
+        cumsum resize""",
     "transcendental": """sigmoid tanh hard_swish silu exp log sqrt leaky_relu elu hard_sigmoid gelu prelu add
-        sub mul div pow softmax log_softmax local_response_norm selu celu softplus softsign mish shrink erf
+    sub mul
+        div pow softmax log_softmax local_response_norm selu celu softplus softsign mish shrink erf
         reciprocal sin cos tan asin acos atan sinh cosh asinh acosh atanh mod reduce_prod""",
 }
 ERROR_CLASS: dict[str, str] = {op: name for name, ops in _OPERATORS_BY_CLASS.items() for op in ops.split()}
@@ -181,7 +184,9 @@ def compare(
     for number, (g, w) in enumerate(pairs):
         where = f"{op} output {number}" if len(pairs) > 1 else op
         if np.asarray(w).dtype.kind == "f":
-            _compare_one(np.asarray(g), np.asarray(w, dtype=np.float64), where, tolerance(op, error_class, terms))
+            _compare_one(
+                np.asarray(g), np.asarray(w, dtype=np.float64), where, tolerance(op, error_class, terms)
+            )
         else:
             _compare_whole(np.asarray(g), np.asarray(w), where)
 

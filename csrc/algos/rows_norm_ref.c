@@ -65,14 +65,14 @@ static void emit_layer(const struct problem *p, struct emit *e)
     emit_with(p, e, &a);
 }
 
-#define NORM_ALGO(op, emitter)                              \
-    const struct algo_def algo_##op##_ref = {               \
-        .name = "ref",                                      \
-        .doc = "mean, variance, result: a row at a time",   \
-        .error = ERROR_STRICT,                              \
-        .deterministic = true,                              \
-        .applicable = rows_always,                          \
-        .emit = emitter,                                    \
+#define NORM_ALGO(op, emitter)                            \
+    const struct algo_def algo_##op##_ref = {             \
+        .name = "ref",                                    \
+        .doc = "mean, variance, result: a row at a time", \
+        .error = ERROR_STRICT,                            \
+        .deterministic = true,                            \
+        .applicable = rows_always,                        \
+        .emit = emitter,                                  \
     }
 NORM_ALGO(instance_norm, emit_instance);
 NORM_ALGO(group_norm, emit_group);

@@ -82,15 +82,16 @@ static enum clcnn_status check_one(const struct infer *in, int k, const char *na
     if (common && *first >= 0) {
         if (dtype == in->in[*first].dtype)
             return CLCNN_OK;
-        return clcnn_fail(err, CLCNN_E_DTYPE,
-                          "%s %s: input \"%s\" is %s, but input \"%s\" is %s: both must have the same type of "
-                          "elements (see cast)",
-                          in->op->name, in->layer, name, dtypes[dtype].name, first_name,
-                          dtypes[in->in[*first].dtype].name);
+        return clcnn_fail(
+            err, CLCNN_E_DTYPE,
+            "%s %s: input \"%s\" is %s, but input \"%s\" is %s: both must have the same type of "
+            "elements (see cast)",
+            in->op->name, in->layer, name, dtypes[dtype].name, first_name, dtypes[in->in[*first].dtype].name);
     }
     if (!accepts(word, length, dtype)) {
-        return clcnn_fail(err, CLCNN_E_DTYPE, "%s %s: input \"%s\" is %s, expected %s (see cast)", in->op->name,
-                          in->layer, name, dtypes[dtype].name, accepted_text(word, length, buf));
+        return clcnn_fail(err, CLCNN_E_DTYPE, "%s %s: input \"%s\" is %s, expected %s (see cast)",
+                          in->op->name, in->layer, name, dtypes[dtype].name,
+                          accepted_text(word, length, buf));
     }
     if (common)
         *first = k;

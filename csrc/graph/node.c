@@ -207,8 +207,7 @@ static bool copy_values(struct clcnn_graph *g, const struct clcnn_graph *src)
         struct value *to = &g->values[g->n_values++];
         *to = *from;
         to->name = from->name ? clcnn_strdup(from->name) : NULL;
-        to->owned =
-            from->owned ? copy_bytes(from->owned, 1, shape_bytes(&from->shape)) : NULL;
+        to->owned = from->owned ? copy_bytes(from->owned, 1, shape_bytes(&from->shape)) : NULL;
         if (to->owned)
             to->data = to->owned;
         if ((from->name && !to->name) || (from->owned && !to->owned))

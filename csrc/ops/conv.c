@@ -167,8 +167,8 @@ static enum clcnn_status check_map(const struct infer *in, int i, const char *na
     if (m->rank == 4 && m->dim[0] == out->dim[0] && m->dim[1] == channels && m->dim[2] == out->dim[2] &&
         m->dim[3] == out->dim[3])
         return CLCNN_OK;
-    return shape_fail(in, err, "%s has shape %s, expected [%d, %lld, %d, %d]", name, SHAPE(m), (int)out->dim[0],
-                      (long long)channels, (int)out->dim[2], (int)out->dim[3]);
+    return shape_fail(in, err, "%s has shape %s, expected [%d, %lld, %d, %d]", name, SHAPE(m),
+                      (int)out->dim[0], (long long)channels, (int)out->dim[2], (int)out->dim[3]);
 }
 
 static enum clcnn_status infer_deform(struct infer *in, struct clcnn_err *err)
@@ -181,8 +181,8 @@ static enum clcnn_status infer_deform(struct infer *in, struct clcnn_err *err)
         return shape_fail(in, err, "input %s must be [N, C, height, width]", SHAPE(x));
     TRY(rule_conv(in, &a->conv, x, w, &in->out[0], err));
     if (a->offset_groups < 1 || x->dim[1] % a->offset_groups) {
-        return value_fail(in, err, "offset_groups=%d does not divide the %d input channels", (int)a->offset_groups,
-                          (int)x->dim[1]);
+        return value_fail(in, err, "offset_groups=%d does not divide the %d input channels",
+                          (int)a->offset_groups, (int)x->dim[1]);
     }
     const int64_t taps = (int64_t)a->offset_groups * w->dim[2] * w->dim[3];
     TRY(check_map(in, 2, "offset", 2 * taps, err));
@@ -244,7 +244,8 @@ const struct op_def op_conv_transpose = {
 
 const struct op_def op_deform_conv = {
     .name = "deform_conv",
-    .doc = "conv in two dimensions, each tap moved by offset[N,offset_groups*kernel*2,*out] (y, x) and scaled by mask",
+    .doc = "conv in two dimensions, each tap moved by offset[N,offset_groups*kernel*2,*out] (y, x) and "
+           "scaled by mask",
     .inputs = "x w offset b? mask?",
     ATTRS(deform_table, deform_attrs),
     .infer = infer_deform,

@@ -31,13 +31,13 @@ static enum clcnn_status infer_elements(struct infer *in, struct clcnn_err *err)
 
     TRY(rule_axis(in, "dim", &a->dim, x->rank, err));
     if (x->rank != index->rank) {
-        return shape_fail(in, err, "indices have shape %s, expected as many dimensions as input %s", SHAPE(index),
-                          SHAPE(x));
+        return shape_fail(in, err, "indices have shape %s, expected as many dimensions as input %s",
+                          SHAPE(index), SHAPE(x));
     }
     for (int i = 0; i < x->rank; i++) {
         if (i != a->dim && index->dim[i] > x->dim[i]) {
-            return shape_fail(in, err, "indices of shape %s are larger than input %s in dimension %d", SHAPE(index),
-                              SHAPE(x), i);
+            return shape_fail(in, err, "indices of shape %s are larger than input %s in dimension %d",
+                              SHAPE(index), SHAPE(x), i);
         }
     }
     in->n_out = 1;
@@ -55,17 +55,19 @@ static enum clcnn_status infer_nd(struct infer *in, struct clcnn_err *err)
     enum clcnn_status st = CLCNN_OK;
 
     if (last < 0 || batch < 0 || batch > last || batch > x->rank) {
-        return shape_fail(in, err, "batch_dims=%d does not leave input %s and indices %s a dimension for indices",
+        return shape_fail(in, err,
+                          "batch_dims=%d does not leave input %s and indices %s a dimension for indices",
                           batch, SHAPE(x), SHAPE(index));
     }
     if (index->dim[last] > x->rank - batch) {
-        return shape_fail(in, err, "indices of shape %s are of %d numbers, but input %s has %d dimensions behind %d",
+        return shape_fail(in, err,
+                          "indices of shape %s are of %d numbers, but input %s has %d dimensions behind %d",
                           SHAPE(index), (int)index->dim[last], SHAPE(x), (int)x->rank - batch, batch);
     }
     for (int i = 0; i < batch; i++) {
         if (x->dim[i] != index->dim[i]) {
-            return shape_fail(in, err, "input %s and indices %s differ in their first %d dimensions", SHAPE(x),
-                              SHAPE(index), batch);
+            return shape_fail(in, err, "input %s and indices %s differ in their first %d dimensions",
+                              SHAPE(x), SHAPE(index), batch);
         }
     }
     in->n_out = 1;
@@ -87,7 +89,8 @@ static const struct clcnn_attr_info nd_table[] = {
 
 const struct op_def op_gather = {
     .name = "gather",
-    .doc = "slices of x along dim, numpy.take: negative indices count from the end, others outside give NaN, or 0 for "
+    .doc = "slices of x along dim, numpy.take: negative indices count from the end, others outside give NaN, "
+           "or 0 for "
            "integers",
     .inputs = "x indices",
     ATTRS(gather_table, dim_attrs),
@@ -122,7 +125,8 @@ static enum clcnn_status infer_where(struct infer *in, struct clcnn_err *err)
     in->n_out = 1;
     if (broadcast_shapes(&in->in[1], &in->in[2], &both) && broadcast_shapes(&in->in[0], &both, &in->out[0]))
         return CLCNN_OK;
-    return shape_fail(in, err, "shapes %s, %s and %s do not broadcast (from the right, sizes must be equal or 1)",
+    return shape_fail(in, err,
+                      "shapes %s, %s and %s do not broadcast (from the right, sizes must be equal or 1)",
                       SHAPE(&in->in[0]), SHAPE(&in->in[1]), SHAPE(&in->in[2]));
 }
 

@@ -36,8 +36,8 @@ static enum clcnn_status infer_topk(struct infer *in, struct clcnn_err *err)
 
     TRY(rule_axis(in, "dim", &a->dim, x->rank, err));
     if (a->k < 1 || a->k > x->dim[a->dim]) {
-        return value_fail(in, err, "k=%d must be from 1 to %d, the size of dimension %d of input %s", (int)a->k,
-                          (int)x->dim[a->dim], (int)a->dim, SHAPE(x));
+        return value_fail(in, err, "k=%d must be from 1 to %d, the size of dimension %d of input %s",
+                          (int)a->k, (int)x->dim[a->dim], (int)a->dim, SHAPE(x));
     }
     in->n_out = 2;
     in->out[0] = *x;
@@ -93,7 +93,8 @@ const struct op_def op_cumsum = {
 
 const struct op_def op_topk = {
     .name = "topk",
-    .doc = "the k largest or smallest elements along dim and their indices, equals by index; NaN counts as the largest",
+    .doc = "the k largest or smallest elements along dim and their indices, equals by index; NaN counts as "
+           "the largest",
     .inputs = "x",
     ATTRS(topk_table, topk_attrs),
     .types = "Tfli > T l",

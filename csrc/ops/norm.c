@@ -127,7 +127,8 @@ static enum clcnn_status infer_layer(struct infer *in, struct clcnn_err *err)
     for (int i = 1; i < 3; i++) {
         if (input_present(in, i) && !shape_equal(&in->in[i], &tail)) {
             return shape_fail(in, err, "%s has shape %s, expected %s, dimensions %d and up of input %s",
-                              i == 1 ? "weight" : "bias", SHAPE(&in->in[i]), SHAPE(&tail), (int)a->dim, SHAPE(x));
+                              i == 1 ? "weight" : "bias", SHAPE(&in->in[i]), SHAPE(&tail), (int)a->dim,
+                              SHAPE(x));
         }
     }
     in->n_out = 1;
@@ -158,7 +159,8 @@ const struct op_def op_instance_norm = {
 
 const struct op_def op_group_norm = {
     .name = "group_norm",
-    .doc = "groups of channels of each item of x[N,C,...] by their mean and variance, then weight[C] and bias[C]",
+    .doc = "groups of channels of each item of x[N,C,...] by their mean and variance, then weight[C] and "
+           "bias[C]",
     .inputs = "x weight? bias?",
     ATTRS(group_table, rows_norm_attrs),
     .infer = infer_groups,

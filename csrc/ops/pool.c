@@ -123,7 +123,8 @@ static enum clcnn_status infer_unpool(struct infer *in, struct clcnn_err *err)
     const struct clcnn_shape *x = &in->in[0], *indices = &in->in[1];
 
     if (!shape_equal(x, indices))
-        return shape_fail(in, err, "indices have shape %s, expected that of input %s", SHAPE(indices), SHAPE(x));
+        return shape_fail(in, err, "indices have shape %s, expected that of input %s", SHAPE(indices),
+                          SHAPE(x));
     return infer_adaptive(in, err);
 }
 
@@ -148,7 +149,8 @@ static const struct clcnn_attr_info lp_pool_table[] = {
 };
 static const struct clcnn_attr_info max_indices_table[] = {
     POOL_ATTRS,
-    ATTR(INT, max_indices_attrs, storage_order, 0, "1: indices count the spatial dimensions in column-major order"),
+    ATTR(INT, max_indices_attrs, storage_order, 0,
+         "1: indices count the spatial dimensions in column-major order"),
 };
 static const struct clcnn_attr_info unpool_table[] = {
     ATTR_REQUIRED(INTS, adaptive_attrs, output_size, "spatial size of the output, which indices refer to"),
@@ -209,7 +211,8 @@ const struct op_def op_max_pool_indices = {
 
 const struct op_def op_max_unpool = {
     .name = "max_unpool",
-    .doc = "zeros, with x[N,C,*spatial] at the places that indices give in the whole output; others are dropped",
+    .doc =
+        "zeros, with x[N,C,*spatial] at the places that indices give in the whole output; others are dropped",
     .inputs = "x indices",
     ATTRS(unpool_table, adaptive_attrs),
     .types = "f li > f",

@@ -31,14 +31,14 @@ static const struct clcnn_attr_info table[] = {
     ATTR(BOOL, reduce_attrs, keepdims, 1, "leave reduced dimensions as ones"),
 };
 
-#define REDUCTION(name_, what, types_)  \
-    const struct op_def op_##name_ = {  \
-        .name = #name_,                 \
-        .doc = what " of x over axes",  \
-        .inputs = "x",                  \
-        ATTRS(table, reduce_attrs),     \
-        .types = types_,                \
-        .infer = infer_reduce,          \
+#define REDUCTION(name_, what, types_) \
+    const struct op_def op_##name_ = { \
+        .name = #name_,                \
+        .doc = what " of x over axes", \
+        .inputs = "x",                 \
+        ATTRS(table, reduce_attrs),    \
+        .types = types_,               \
+        .infer = infer_reduce,         \
     };
 REDUCTION(reduce_sum, "sum", "Tfli > T")
 REDUCTION(reduce_prod, "product", "Tfli > T")

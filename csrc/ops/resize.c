@@ -71,9 +71,10 @@ static const struct clcnn_attr_info table[] = {
          "sizes"),
     ATTR_ENUM(resize_attrs, mode, 0, "nearest|linear|cubic",
               "one element, or a blend of the two or four around in each dimension"),
-    ATTR_ENUM(resize_attrs, coordinates, 0,
-              "half_pixel|asymmetric|align_corners|pytorch_half_pixel|half_pixel_symmetric|tf_crop_and_resize",
-              "where output elements lie on the input"),
+    ATTR_ENUM(
+        resize_attrs, coordinates, 0,
+        "half_pixel|asymmetric|align_corners|pytorch_half_pixel|half_pixel_symmetric|tf_crop_and_resize",
+        "where output elements lie on the input"),
     ATTR_ENUM(resize_attrs, nearest_rounding, 0, "floor|round_prefer_floor|round_prefer_ceil|ceil",
               "nearest: how a coordinate becomes an index"),
     ATTR(FLOAT, resize_attrs, cubic_coeff_a, -0.75, "cubic: the slope of the kernel at 1"),

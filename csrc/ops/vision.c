@@ -11,8 +11,8 @@ static enum clcnn_status infer_grid_sample(struct infer *in, struct clcnn_err *e
     if (n != 2 && n != 3)
         return shape_fail(in, err, "input %s must have 2 or 3 spatial dimensions", SHAPE(x));
     if (grid->rank != x->rank || grid->dim[0] != x->dim[0] || grid->dim[n + 1] != n) {
-        return shape_fail(in, err, "grid has shape %s, expected [%d, %d output sizes, %d] for input %s", SHAPE(grid),
-                          (int)x->dim[0], n, n, SHAPE(x));
+        return shape_fail(in, err, "grid has shape %s, expected [%d, %d output sizes, %d] for input %s",
+                          SHAPE(grid), (int)x->dim[0], n, n, SHAPE(x));
     }
     if (a->mode == 2 && n == 3)
         return value_fail(in, err, "mode=cubic has 2 spatial dimensions only, the input is %s", SHAPE(x));
@@ -70,8 +70,8 @@ static enum clcnn_status infer_nms(struct infer *in, struct clcnn_err *err)
     if (boxes->rank != 3 || boxes->dim[2] != 4)
         return shape_fail(in, err, "boxes have shape %s, expected [batch, number, 4]", SHAPE(boxes));
     if (scores->rank != 3 || scores->dim[0] != boxes->dim[0] || scores->dim[2] != boxes->dim[1]) {
-        return shape_fail(in, err, "scores have shape %s, expected [%d, classes, %d] for boxes %s", SHAPE(scores),
-                          (int)boxes->dim[0], (int)boxes->dim[1], SHAPE(boxes));
+        return shape_fail(in, err, "scores have shape %s, expected [%d, classes, %d] for boxes %s",
+                          SHAPE(scores), (int)boxes->dim[0], (int)boxes->dim[1], SHAPE(boxes));
     }
     if (a->max_output < 1)
         return value_fail(in, err, "max_output=%d must be at least 1", (int)a->max_output);
@@ -88,15 +88,18 @@ done:
 }
 
 static const struct clcnn_attr_info grid_table[] = {
-    ATTR_ENUM(grid_sample_attrs, mode, 0, "linear|nearest|cubic", "a blend of the elements around, or the nearest one"),
+    ATTR_ENUM(grid_sample_attrs, mode, 0, "linear|nearest|cubic",
+              "a blend of the elements around, or the nearest one"),
     ATTR_ENUM(grid_sample_attrs, padding_mode, 0, "zeros|border|reflection",
               "what lies outside: 0, the element at the edge, or x mirrored"),
-    ATTR(BOOL, grid_sample_attrs, align_corners, 0, "-1 and 1 are the centres of the outermost elements, not their edges"),
+    ATTR(BOOL, grid_sample_attrs, align_corners, 0,
+         "-1 and 1 are the centres of the outermost elements, not their edges"),
 };
 static const struct clcnn_attr_info roi_align_table[] = {
     ATTR_REQUIRED(INTS, roi_attrs, output_size, "height and width of the result for a region"),
     ATTR_ENUM(roi_attrs, mode, 0, "avg|max", "how the samples of a bin become one number"),
-    ATTR(INT, roi_attrs, sampling_ratio, 0, "samples of a bin along each dimension; 0: as many as it has elements"),
+    ATTR(INT, roi_attrs, sampling_ratio, 0,
+         "samples of a bin along each dimension; 0: as many as it has elements"),
     ATTR(FLOAT, roi_attrs, spatial_scale, 1.0, "size of x over that of the picture that regions refer to"),
     ATTR_ENUM(roi_attrs, coordinates, 0, "half_pixel|output_half_pixel",
               "half_pixel: coordinates less a half, else regions are at least one element large"),
@@ -107,14 +110,17 @@ static const struct clcnn_attr_info roi_pool_table[] = {
 };
 static const struct clcnn_attr_info nms_table[] = {
     ATTR_REQUIRED(INT, nms_attrs, max_output, "most boxes kept for a class of an item"),
-    ATTR(FLOAT, nms_attrs, iou_threshold, 0.0, "two boxes are the same above this overlap (intersection over union)"),
+    ATTR(FLOAT, nms_attrs, iou_threshold, 0.0,
+         "two boxes are the same above this overlap (intersection over union)"),
     ATTR(FLOAT, nms_attrs, score_threshold, -INFINITY, "only scores above it count"),
-    ATTR(BOOL, nms_attrs, center_point_box, 0, "boxes are x, y of the centre, width, height; else y, x, y, x of corners"),
+    ATTR(BOOL, nms_attrs, center_point_box, 0,
+         "boxes are x, y of the centre, width, height; else y, x, y, x of corners"),
 };
 
 const struct op_def op_grid_sample = {
     .name = "grid_sample",
-    .doc = "x[N,C,*spatial] at the places grid[N,*out,2 or 3] gives, x first, from -1 to 1 (torch.nn.functional)",
+    .doc = "x[N,C,*spatial] at the places grid[N,*out,2 or 3] gives, x first, from -1 to 1 "
+           "(torch.nn.functional)",
     .inputs = "x grid",
     ATTRS(grid_table, grid_sample_attrs),
     .infer = infer_grid_sample,
@@ -122,7 +128,8 @@ const struct op_def op_grid_sample = {
 
 const struct op_def op_roi_align = {
     .name = "roi_align",
-    .doc = "regions rois[R,4] (x1, y1, x2, y2) of items batch_indices[R] of x[N,C,H,W], sampled into output_size bins",
+    .doc = "regions rois[R,4] (x1, y1, x2, y2) of items batch_indices[R] of x[N,C,H,W], sampled into "
+           "output_size bins",
     .inputs = "x rois batch_indices",
     ATTRS(roi_align_table, roi_attrs),
     .types = "f f li > f",
@@ -139,7 +146,8 @@ const struct op_def op_max_roi_pool = {
 
 const struct op_def op_nms = {
     .name = "nms",
-    .doc = "boxes[B,N,4] by scores[B,C,N] without those that overlap better ones: rows (item, class, box), -1 behind the "
+    .doc = "boxes[B,N,4] by scores[B,C,N] without those that overlap better ones: rows (item, class, box), "
+           "-1 behind the "
            "last one, and their number",
     .inputs = "boxes scores",
     ATTRS(nms_table, nms_attrs),

@@ -172,9 +172,8 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
     for (int i = 0; i < bp->n_slots; i++) {
         const struct slot *s = &bp->slots[i];
         if (s->root >= 0)
-            places[i] =
-                (struct place){plan->arena.mem,
-                               (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset};
+            places[i] = (struct place){
+                plan->arena.mem, (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset};
         else if (bp->packed[s->packed].weight)
             places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset};
     }

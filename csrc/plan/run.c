@@ -284,10 +284,10 @@ static enum clcnn_status check_root(const struct root *r, const unsigned char *a
         const bool inside = at - start >= guard && rel / (size_t)r->stride < (size_t)r->items &&
                             rel % (size_t)r->stride < (size_t)r->item_elems;
         if (!inside && arena[at] != want[at % sizeof pattern])
-            return clcnn_fail(
-                err, CLCNN_E_INTERNAL, "%s '%s': element %lld lies outside its memory and was overwritten",
-                r->scratch ? "workspace of" : "output of", r->name,
-                ((long long)(at - start) - (long long)guard) / (long long)r->elem);
+            return clcnn_fail(err, CLCNN_E_INTERNAL,
+                              "%s '%s': element %lld lies outside its memory and was overwritten",
+                              r->scratch ? "workspace of" : "output of", r->name,
+                              ((long long)(at - start) - (long long)guard) / (long long)r->elem);
     }
     return CLCNN_OK;
 }

@@ -42,8 +42,8 @@ int py_dtype_parse(struct state *state, const char *name, const char *what, enum
 {
     const int dtype = clcnn_dtype_find(name);
     if (dtype < 0) {
-        py_error_format(state, CLCNN_E_DTYPE, "%s: dtype must be float32, int64, int32 or bool, got '%s'", what,
-                        name);
+        py_error_format(state, CLCNN_E_DTYPE, "%s: dtype must be float32, int64, int32 or bool, got '%s'",
+                        what, name);
         return -1;
     }
     *out = (enum clcnn_dtype)dtype;
@@ -78,8 +78,8 @@ static int refuse_layout(struct state *state, PyArrayObject *array, const char *
     PyObject *shape = PyObject_GetAttrString((PyObject *)array, "shape");
     PyObject *strides = PyObject_GetAttrString((PyObject *)array, "strides");
     if (shape && strides)
-        py_error_format(state, CLCNN_E_VALUE, "%s: array of dtype %S, shape %R and strides %R is %s; %s", what,
-                        PyArray_DESCR(array), shape, strides, rule, advice);
+        py_error_format(state, CLCNN_E_VALUE, "%s: array of dtype %S, shape %R and strides %R is %s; %s",
+                        what, PyArray_DESCR(array), shape, strides, rule, advice);
     Py_XDECREF(shape);
     Py_XDECREF(strides);
     return -1;

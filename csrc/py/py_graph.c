@@ -93,11 +93,11 @@ static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
     return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
 }
 
-PyDoc_STRVAR(
-    constant_doc,
-    "constant($self, /, name, array)\n--\n\n"
-    "Adds a constant and returns its value. The array (C-contiguous float32, int64, int32 or bool) is kept, not copied: it must\n"
-    "not change as long as the graph lives. Raises DtypeError, ShapeError, ArgumentError.");
+PyDoc_STRVAR(constant_doc,
+             "constant($self, /, name, array)\n--\n\n"
+             "Adds a constant and returns its value. The array (C-contiguous float32, int64, int32 or bool) "
+             "is kept, not copied: it must\n"
+             "not change as long as the graph lives. Raises DtypeError, ShapeError, ArgumentError.");
 
 static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
 {
@@ -290,14 +290,10 @@ PyDoc_STRVAR(graph_doc,
 
 #define KEYWORDS(f) (PyCFunction)(void (*)(void)) f, METH_VARARGS | METH_KEYWORDS
 static PyMethodDef graph_methods[] = {
-    {"input", KEYWORDS(graph_input), input_doc},
-    {"constant", KEYWORDS(graph_constant), constant_doc},
-    {"node", KEYWORDS(graph_node), node_doc},
-    {"output", KEYWORDS(graph_output), output_doc},
-    {"shape", KEYWORDS(graph_shape), shape_doc},
-    {"dtype", KEYWORDS(graph_dtype), dtype_doc},
-    {"nodes", graph_nodes, METH_NOARGS, nodes_doc},
-    {NULL, NULL, 0, NULL},
+    {"input", KEYWORDS(graph_input), input_doc},    {"constant", KEYWORDS(graph_constant), constant_doc},
+    {"node", KEYWORDS(graph_node), node_doc},       {"output", KEYWORDS(graph_output), output_doc},
+    {"shape", KEYWORDS(graph_shape), shape_doc},    {"dtype", KEYWORDS(graph_dtype), dtype_doc},
+    {"nodes", graph_nodes, METH_NOARGS, nodes_doc}, {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot graph_slots[] = {

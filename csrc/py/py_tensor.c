@@ -22,8 +22,8 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     const char *dtype = "float32";
     struct clcnn_shape shape;
     size_t bytes;
-    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|s:Tensor", keys, state->device_type, &device,
-                                               &shape_object, &dtype))
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|s:Tensor", keys, state->device_type,
+                                               &device, &shape_object, &dtype))
         return NULL;
     if (shape_checked(state, shape_object, dtype, &shape, &bytes) < 0)
         return NULL;
@@ -181,10 +181,11 @@ static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
     return PyBool_FromLong(atomic_load(&((struct tensor_object *)op)->closed));
 }
 
-PyDoc_STRVAR(tensor_doc,
-             "Tensor(device, shape, dtype=\"float32\")\n--\n\n"
-             "Values in device memory, in C order, not initialised. dtype: float32, int64, int32 or bool.\n\n"
-             "Raises ShapeError, DtypeError, DeviceMemoryError (the device's memory_limit counts), StateError.");
+PyDoc_STRVAR(
+    tensor_doc,
+    "Tensor(device, shape, dtype=\"float32\")\n--\n\n"
+    "Values in device memory, in C order, not initialised. dtype: float32, int64, int32 or bool.\n\n"
+    "Raises ShapeError, DtypeError, DeviceMemoryError (the device's memory_limit counts), StateError.");
 
 static PyMethodDef tensor_methods[] = {
     {"write", (PyCFunction)(void (*)(void))tensor_write, METH_VARARGS | METH_KEYWORDS, write_doc},

@@ -45,8 +45,8 @@ class Problem:
                 arrays.append(None)
                 continue
             drawn = self.draw(rng, i) if self.draw else None
-            values = rng.standard_normal(shape) if self.real else rng.integers(-4, 5, shape)
-            values = np.asarray(np.abs(values) + 0.5 if self.positive else values) if drawn is None else drawn
+            plain = rng.standard_normal(shape) if self.real else rng.integers(-4, 5, shape)
+            values = np.asarray(np.abs(plain) + 0.5 if self.positive else plain) if drawn is None else drawn
             arrays.append(values.astype(self.dtypes[i] if i < len(self.dtypes) else "float32"))
         return arrays
 

@@ -119,8 +119,8 @@ class Graph:
     # ---- building ----
 
     def input(self, name: str, shape: Sequence[int], dtype: str = "float32") -> Value:
-        """An array given at run time: N,C,spatial... of float32, or of int64, int32 or bool. Raises ShapeError,
-        ArgumentError (name taken), DtypeError."""
+        """An array given at run time: N,C,spatial... of float32, or of int64, int32 or bool. Raises
+        ShapeError, ArgumentError (name taken), DtypeError."""
         self._core.input(name, shape, dtype)
         self._value_names[name] += 1
         value = self._new_value()
@@ -131,8 +131,8 @@ class Graph:
         """An array known now, such as weights. Kept, not copied: it must not change as long as the graph
         lives.
 
-        array: C-contiguous float32, int64, int32 or bool. A name makes it a parameter in summary(); without one it is part of an
-        expression. Raises DtypeError, ShapeError, ArgumentError (not contiguous).
+        array: C-contiguous float32, int64, int32 or bool. A name makes it a parameter in summary(); without
+        one it is part of an expression. Raises DtypeError, ShapeError, ArgumentError (not contiguous).
         """
         unique = _unique(name or "const_1", self._value_names)
         self._core.constant(unique, array)
@@ -191,8 +191,8 @@ class Graph:
         self._records.append(Record("output", name, (), inputs=(value.id,)))
 
     def value(self, x: Any, dtype: str = "float32") -> Value:
-        """`x` itself if it is a value of this graph; an array or a number as a constant. dtype: of a number, if that
-        can hold it, else float32."""
+        """`x` itself if it is a value of this graph; an array or a number as a constant. dtype: of a number,
+        if that can hold it, else float32."""
         if isinstance(x, Value):
             if x.graph is not self:
                 raise ArgumentError(f"{x!r} belongs to another graph")

@@ -20,9 +20,10 @@ Array = NDArray[Any] | _core.Tensor
 class Plan:
     """What clcnn.compile() returns: `y = plan(x)`.
 
-    Inputs are C-contiguous arrays, or clcnn.Tensor on the plan's device, of exactly the compiled shapes and types
-    (float32, unless the graph's input says otherwise). One plan runs one inference at a time (other threads wait); clone() is cheap and runs beside it.
-    Use it in `with`, or close() it, to give device memory back early.
+    Inputs are C-contiguous arrays, or clcnn.Tensor on the plan's device, of exactly the compiled shapes and
+    types (float32, unless the graph's input says otherwise). One plan runs one inference at a time (other
+    threads wait); clone() is cheap and runs beside it. Use it in `with`, or close() it, to give device memory
+    back early.
     """
 
     __slots__ = ("_core", "_main", "rows")

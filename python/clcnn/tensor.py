@@ -20,8 +20,8 @@ class Tensor(_core.Tensor):
     """Values in device memory, in C order, not initialised.
 
     device: a Device or a selector. shape: every dimension at least 1. dtype: "float32", "int64", "int32" or
-    "bool". Plans take tensors as inputs and as `out=`. Raises ShapeError, DtypeError, DeviceMemoryError, StateError
-    (device closed).
+    "bool". Plans take tensors as inputs and as `out=`. Raises ShapeError, DtypeError, DeviceMemoryError,
+    StateError (device closed).
     """
 
     __slots__ = ()

@@ -1,8 +1,8 @@
 """Definition of every operator in float64 NumPy, independent of clcnn.
 
-``REFERENCE[op](*inputs, **attributes)`` returns the output array (a list of them where there are several, as for ``split``). Inputs may
-be of any dtype, and floats are computed in float64; an optional input may be None or left out; attributes that are
-not given take the defaults of ``ATTRIBUTES``.
+``REFERENCE[op](*inputs, **attributes)`` returns the output array (a list of them where there are several, as
+for ``split``). Inputs may be of any dtype, and floats are computed in float64; an optional input may be None
+or left out; attributes that are not given take the defaults of ``ATTRIBUTES``.
 """
 
 from __future__ import annotations

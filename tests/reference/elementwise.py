@@ -148,6 +148,7 @@ UNARY: dict[str, Callable[..., np.ndarray]] = {
     "logical_not": np.logical_not,
 }
 
+
 def div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Integers are cut towards 0, and give 0 where b is 0."""
     if a.dtype.kind == "f":

@@ -129,11 +129,13 @@ def lp_pool(x: np.ndarray, *, p: int, **geometry: Any) -> np.ndarray:
 
 
 def max_pool_indices(x: np.ndarray, *, storage_order: int, **geometry: Any) -> list[np.ndarray]:
-    """Maxima and their places in all of x, the first one of equals; NaN wins. storage_order 1: the spatial dimensions
-    of a place count in column-major order."""
+    """Maxima and their places in all of x, the first one of equals; NaN wins. storage_order 1: the spatial
+    dimensions of a place count in column-major order."""
     order = "F" if storage_order else "C"
     places = np.arange(x[0, 0].size).reshape(x.shape[2:], order=order)
-    places = places + np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2] + (1,) * places.ndim) * places.size
+    places = (
+        places + np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2] + (1,) * places.ndim) * places.size
+    )
     shape = _geometry(x.shape[2:], **geometry)
     values = np.stack(_windows(x, shape, -np.inf))
     inside = np.stack(_windows(np.ones_like(x), shape, 0.0)) > 0.0

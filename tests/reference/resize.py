@@ -90,7 +90,9 @@ def resize(
         if coordinates == "tf_crop_and_resize":
             start, end = roi[axis - 2], roi[n + axis - 2]
             at = start + i * (end - start) / (out - 1) if out > 1 else np.full(1, 0.5 * (start + end))
-            at = np.round(at * (inside - 1), 9)
+            at = at * (inside - 1)
+            halves = np.rint(2.0 * at) / 2.0  # what is meant to fall on them misses by a rounding
+            at = np.where(np.abs(at - halves) < 1e-9, halves, at)
             beyond = (at < 0) | (at > inside - 1)
             outside |= beyond.reshape(-1, *[1] * (n + 1 - axis))
         else:

@@ -123,7 +123,9 @@ def _sample(x: np.ndarray, h: float, w: float) -> list[float]:
     h, w = min(max(h, 0.0), height - 1.0), min(max(w, 0.0), width - 1.0)
     i, j = math.floor(h), math.floor(w)
     return [
-        x[min(i + di, height - 1), min(j + dj, width - 1)] * (h - i if di else 1 - h + i) * (w - j if dj else 1 - w + j)
+        x[min(i + di, height - 1), min(j + dj, width - 1)]
+        * (h - i if di else 1 - h + i)
+        * (w - j if dj else 1 - w + j)
         for di, dj in product((0, 1), (0, 1))
     ]
 
@@ -172,7 +174,8 @@ def max_roi_pool(
         extent = max(h1 - h0 + 1, 1), max(w1 - w0 + 1, 1)
         for i, j in product(*map(range, sizes)):
             bins = [
-                (at + o * e // s, at - (-(o + 1) * e // s)) for o, s, e, at in zip((i, j), sizes, extent, (h0, w0))
+                (at + o * e // s, at - (-(o + 1) * e // s))
+                for o, s, e, at in zip((i, j), sizes, extent, (h0, w0))
             ]
             (a, b), (c, d) = (np.clip(pair, 0, limit) for pair, limit in zip(bins, x.shape[2:]))
             if a < b and c < d:

@@ -97,7 +97,7 @@ class ClcnnBackend(base.Backend):
     def supports_device(cls, device: str) -> bool:
         """Whether there is such an OpenCL device."""
         try:
-            devices.get(cls.selector(device)).close()
+            devices.get(cls.selector(device))
         except (NoDeviceError, ArgumentError):
             return False
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -209,17 +209,16 @@ class Call:
         return x if list(perm) == sorted(perm) else self.emit("transpose", x, perm=list(perm))
 
     def cast(self, x: Operand, dtype: Any) -> Operand:
-        """x in another element type."""
+        """x in another element type. To those that devices lack, only where no number changes."""
         target = np.dtype(dtype)
-        if x.dtype == target:
-            return x
         if x.array is not None:
             return Operand(x.array.astype(target))
-        if target.name not in DEVICE_DTYPES:
-            raise Refusal(
-                f"elements of type {target} are not supported; offered are {', '.join(DEVICE_DTYPES)}"
-            )
-        return self.emit("cast", x, to=target.name)
+        held_in = target.name if target.name in DEVICE_DTYPES else HELD_IN.get(target.name)
+        exact = target.name == "float64" or x.dtype == np.bool_ or x.logical == target.name
+        if held_in is None or (held_in != target.name and not exact):
+            raise Refusal(f"it converts to elements of type {target}; offered are {', '.join(DEVICE_DTYPES)}")
+        made = Operand(value=x.value) if x.dtype.name == held_in else self.emit("cast", x, to=held_in)
+        return made if held_in == target.name else replace(made, wide=target.name)
 
     def ones(self, shape: Sequence[int], dtype: Any) -> Operand:
         """A constant of ones, of a shape that the model decides."""

@@ -12,7 +12,7 @@ from onnx import AttributeProto, defs
 from clcnn.errors import ModelError, UnsupportedError
 from clcnn.weights.errors import shown
 
-MAX_NODES = 100_000  # of a model, functions expanded
+MAX_NODES = 50_000  # of a model, functions expanded
 MAX_DEPTH = 32  # of functions in functions, and of graphs in graphs
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
@@ -54,6 +54,8 @@ def opsets_of(imports: Iterable[Any], what: str) -> dict[str, int]:
     for entry in imports:
         must_be_text(entry.domain)
         domain = default_domain(entry.domain)
+        if not 0 <= entry.version < 1 << 31:
+            raise ModelError(f"{what} imports version {entry.version} of the domain {shown(domain)}")
         if opsets.setdefault(domain, entry.version) != entry.version:
             raise ModelError(f"{what} imports the domain {shown(domain)} twice, in different versions")
     return opsets
@@ -71,10 +73,10 @@ def label(node: onnx.NodeProto) -> str:
 
 
 def must_be_text(*values: str | bytes) -> None:
-    """Protobuf gives names that are not UTF-8 as bytes. Raises ModelError for them."""
+    """Raises ModelError for names that are not UTF-8, which protobuf gives as bytes, or hold a zero byte."""
     for value in values:
-        if isinstance(value, bytes):
-            raise ModelError(f"the name {shown(value)} is not UTF-8")
+        if isinstance(value, bytes) or "\0" in value:
+            raise ModelError(f"the name {shown(value)} is no text")
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:

@@ -85,6 +85,7 @@ class Model:
         """The model as one ONNX file, external data included. Raises ModelError above 2 GB."""
         whole = onnx.ModelProto()
         whole.CopyFrom(self._skeleton)
+        whole.ir_version = max(whole.ir_version, 4)  # before, initialisers had to be inputs too
         if sum(array.nbytes for array in self.arrays.values()) > MAX_BYTES:
             raise ModelError("the model has more than the 2 GB that an ONNX file can hold")
         whole.graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in self.arrays.items())

@@ -21,7 +21,9 @@ _MOVES = {
     ),
     **dict.fromkeys(("Identity", "If", "Max", "Min", "ReduceMax", "ReduceMin", "Reshape", "Slice"), _ALL),
     **dict.fromkeys(("SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze", "Where"), _ALL),
-    **dict.fromkeys(("ArgMax", "ArgMin", "Cast", "Equal", "Greater", "GreaterOrEqual", "Less"), 0),
+    **dict.fromkeys(
+        ("ArgMax", "ArgMin", "Cast", "CastLike", "Equal", "Greater", "GreaterOrEqual", "Less"), 0
+    ),
     **dict.fromkeys(("LessOrEqual", "Shape", "Size"), 0),
     "TopK": 1,
 }

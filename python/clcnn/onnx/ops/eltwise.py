@@ -114,12 +114,17 @@ def _swish(call: Call) -> Operand:
     return call.emit("mul", x, call.emit("sigmoid", call.emit("mul", x, call.full(x, alpha))))
 
 
+_SIGNS = {(1, 1): "both", (0, 1): "positive", (1, 0): "negative"}
+
+
 @row("IsInf", 10)
 def _is_inf(call: Call) -> Operand:
-    signs = [sign for sign in ("negative", "positive") if call.attr(f"detect_{sign}", 1)]
-    if not signs:
-        return call.emit("less", call.input(), call.input())  # nothing is
-    return call.emit("is_inf", call.input(), sign=signs[0] if len(signs) == 1 else "both")
+    x = call.input()
+    detect = (int(call.attr("detect_negative", 1)), int(call.attr("detect_positive", 1)))
+    if detect == (0, 0):
+        never = call.constant(np.zeros((1,) * x.rank, np.bool_))
+        return call.emit("logical_and", call.emit("is_nan", x), never)
+    return call.emit("is_inf", x, sign=_SIGNS[detect])
 
 
 @row("Dropout", 1, 11)
@@ -181,8 +186,9 @@ for _name, _op in {
 
 @row("Mod", 10)
 def _mod(call: Call) -> Operand:
-    sign = "dividend" if call.attr("fmod", 0) else "divisor"
-    return call.emit("mod", call.input(0), call.input(1), sign=sign)
+    return call.emit(
+        "mod", call.input(0), call.input(1), sign="dividend" if call.attr("fmod", 0) else "divisor"
+    )
 
 
 @row("Pow")
@@ -280,4 +286,4 @@ def _cast_to(call: Call, code: int) -> Operand:
 
 @row("CastLike", 15)
 def _cast_like(call: Call) -> Operand:
-    return call.cast(call.input(0), call.input(1).dtype)
+    return call.cast(call.input(0), call.input(1).logical)

@@ -36,38 +36,54 @@ def _log_sum_exp(call: Call, x: Operand, how: dict[str, Any]) -> Operand:
     return call.reshape(result, [n for i, n in enumerate(result.shape) if i not in how["axes"]])
 
 
-# ONNX operator -> what it is over some axes, and what it is of each element when no axis is reduced.
-_REDUCE: dict[str, tuple[Reduce, int]] = {
-    "ReduceSum": (_plain("reduce_sum"), 13),
-    "ReduceMean": (_plain("reduce_mean"), 18),
-    "ReduceMax": (_plain("reduce_max"), 18),
-    "ReduceMin": (_plain("reduce_min"), 18),
-    "ReduceProd": (_plain("reduce_prod"), 18),
-    "ReduceL1": (lambda call, x, how: call.emit("reduce_sum", call.emit("abs", x), **how), 18),
+def _same(call: Call, x: Operand) -> Operand:
+    return x
+
+
+def _absolute(call: Call, x: Operand) -> Operand:
+    return call.emit("abs", x)
+
+
+def _log(call: Call, x: Operand) -> Operand:
+    return call.emit("log", x)
+
+
+# ONNX operator -> what it is over some axes, what is left of it over none (noop_with_empty_axes), and the
+# opset in which axes became an input.
+_REDUCE: dict[str, tuple[Reduce, Callable[[Call, Operand], Operand], int]] = {
+    "ReduceSum": (_plain("reduce_sum"), _same, 13),
+    "ReduceMean": (_plain("reduce_mean"), _same, 18),
+    "ReduceMax": (_plain("reduce_max"), _same, 18),
+    "ReduceMin": (_plain("reduce_min"), _same, 18),
+    "ReduceProd": (_plain("reduce_prod"), _same, 18),
+    "ReduceL1": (lambda call, x, how: call.emit("reduce_sum", _absolute(call, x), **how), _absolute, 18),
     "ReduceL2": (
         lambda call, x, how: call.emit("sqrt", call.emit("reduce_sum", _square(call, x), **how)),
+        _absolute,
         18,
     ),
-    "ReduceSumSquare": (lambda call, x, how: call.emit("reduce_sum", _square(call, x), **how), 18),
-    "ReduceLogSum": (lambda call, x, how: call.emit("log", call.emit("reduce_sum", x, **how)), 18),
-    "ReduceLogSumExp": (_log_sum_exp, 18),
+    "ReduceSumSquare": (lambda call, x, how: call.emit("reduce_sum", _square(call, x), **how), _square, 18),
+    "ReduceLogSum": (lambda call, x, how: _log(call, call.emit("reduce_sum", x, **how)), _log, 18),
+    "ReduceLogSumExp": (_log_sum_exp, _same, 18),
 }
 
 
-def _reduction(reduce: Reduce, axes_of: Callable[[Call], list[int] | None]) -> Callable[[Call], Operand]:
+def _reduction(
+    reduce: Reduce, each: Callable[[Call, Operand], Operand], axes_of: Callable[[Call], list[int] | None]
+) -> Callable[[Call], Operand]:
     def build(call: Call) -> Operand:
         x, given = call.input(), axes_of(call)
         if not given and call.attr("noop_with_empty_axes", 0):
-            return x
+            return each(call, x)
         axes = wrap_all(given, x.rank) if given else list(range(x.rank))
         return reduce(call, x, {"axes": sorted(axes), "keepdims": bool(call.attr("keepdims", 1))})
 
     return build
 
 
-for _name, (_reduce, _since) in _REDUCE.items():  # axes became an input in opset _since
-    add_row(_name, _reduction(_reduce, lambda call: call.attr("axes")), 1, _since - 1)
-    add_row(_name, _reduction(_reduce, lambda call: call.ints(1)), _since, values=(1,))
+for _name, (_reduce, _each, _since) in _REDUCE.items():
+    add_row(_name, _reduction(_reduce, _each, lambda call: call.attr("axes")), 1, _since - 1)
+    add_row(_name, _reduction(_reduce, _each, lambda call: call.ints(1)), _since, values=(1,))
 
 
 def _arg(op: str) -> Callable[[Call], Operand]:

@@ -81,8 +81,8 @@ def _resize(call: Call) -> Operand:
         how |= {"coordinates": "half_pixel", "nearest_rounding": rounding}
     regions: dict[int, tuple[float, float]] = {}
     if coordinates == "align_corners" and any(n != s * m for n, s, m in zip(size, scales, x.shape)):
-        # ONNX aligns the corner with the scaled length before that is cut to a whole number; in the core's words
-        # it is a crop, whose coordinates run from 0 to 1.
+        # ONNX aligns the corner with the scaled length before that is cut to a whole number; in the core's
+        # words it is a crop, whose coordinates run from 0 to 1.
         how["coordinates"] = "tf_crop_and_resize"
         regions = {
             i: (0.0, (n - 1) / (s * m - 1) if n > 1 else 0.0)

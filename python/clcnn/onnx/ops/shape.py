@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import onnx
 
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand, Refusal, wrap_all
@@ -50,7 +51,9 @@ def _eye_like(call: Call) -> Operand:
     if x.rank != 2:
         raise ModelError(f"its input must have rank 2, not {x.rank}")
     call.check_size(x.shape)
-    return call.cast(call.constant(np.eye(x.shape[0], x.shape[1], call.attr("k", 0), np.float32)), x.dtype)
+    code = call.attr("dtype")
+    dtype = np.dtype(x.logical) if code is None else onnx.helper.tensor_dtype_to_np_dtype(code)
+    return call.constant(np.eye(x.shape[0], x.shape[1], call.attr("k", 0)), dtype)
 
 
 # ---- the same elements in another shape --------------------------------------------------------------------
