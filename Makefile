@@ -20,7 +20,7 @@ help:
 	@echo "make bench     list and run the benchmarks"
 	@echo "make oclgrind  look for races, bad accesses and uninitialised reads in the kernels"
 	@echo "make sanitize  run the tests under AddressSanitizer and UBSan"
-	@echo "make fuzz      fuzz the readers of weight files"
+	@echo "make fuzz      fuzz the readers of weight files and of ONNX models"
 	@echo "make lint      clang-format, ruff, mypy, stubtest"
 	@echo "make setup     system packages, .venv, build and install"
 	@echo "make clean     remove what was built, and .venv"
@@ -95,9 +95,18 @@ sanitize: system $(VENV)/.extra-test
 	    --deselect tests/test_docs.py::test_generated_tables_are_up_to_date $(ARGS)
 	@find build/sanitize/reports -type f -exec .ci/sanitizer-reports {} +
 
+# The core is built by clang for its sanitizers and its coverage, which the ones that Atheris brings belong to.
+fuzz: CLANG = $(shell ls $(subst :, ,$(PATH)) 2>/dev/null | grep -xE 'clang(-[0-9]+)?' | sort -V | tail -1)
 fuzz: system $(VENV)/.extra-test $(VENV)/.extra-fuzz
+	@.ci/system fuzz
 	@echo "Fuzzing the readers of weight files for a minute (ARGS=-max_total_time=SECONDS for longer)"
 	@$(BIN)/python tests/fuzz_weights.py $(or $(ARGS),-max_total_time=60)
+	@echo "Fuzzing the loader of ONNX models, the core under AddressSanitizer and UBSan"
+	@CLCNN_SANITIZE=1 CC=$(CLANG) LDSHARED="$(CLANG) -shared" CFLAGS=-fsanitize=fuzzer-no-link \
+	    $(BIN)/python setup.py -q build --build-base build/fuzz --build-lib build/fuzz/lib
+	@LD_PRELOAD="$$(echo $(VENV)/lib/python3*/site-packages/asan_with_fuzzer.so) $$($(CLANG) -print-file-name=libstdc++.so)" \
+	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc PYTHONPATH=build/fuzz/lib \
+	    $(BIN)/python tests/fuzz_onnx.py $(or $(ARGS),-max_total_time=60)
 
 lint: system $(VENV)/.extra-test $(VENV)/.extra-lint
 	@echo "Checking style and types"

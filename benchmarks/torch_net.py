@@ -12,22 +12,17 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
 import torch.nn.functional as F
+import torch_ops_onnx
 from torch import Tensor
+from torch_attrs import Function, NoEquivalent, Shape, axes_of, list_of, pad_order, pads_of, spread
 
 from clcnn import _core
 from clcnn.graph import Graph
-
-Shape = Sequence[int]
-Function = Callable[..., Any]
-
-
-class NoEquivalent(Exception):
-    """PyTorch has no such operator, or not with these attributes."""
 
 
 class TorchNet(torch.nn.Module):
@@ -117,49 +112,18 @@ def translate(op: str, attrs: Mapping[str, Any], shape: Shape) -> Function:
     return BUILT[op](shape, **attrs)
 
 
-# ---- attributes ----
-
-
-def _list(values: Any) -> list[Any]:
-    """An attribute of kind ints as a list, whether it was given as one number or several."""
-    return list(values) if isinstance(values, (tuple, list)) else [values]
-
-
-def _spread(values: Any, n: int) -> list[int]:
-    """One value for each of n dimensions."""
-    values = _list(values)
-    return values * n if len(values) == 1 else values
-
-
-def _pads(padding: Any, n: int) -> tuple[list[int], list[int]]:
-    """Begins and ends of 1, n or 2n values of padding."""
-    values = _list(padding)
-    if len(values) == 2 * n:
-        return values[:n], values[n:]
-    return _spread(values, n), _spread(values, n)
-
-
-def _pad_order(begin: Shape, end: Shape) -> list[int]:
-    """F.pad's order: the last dimension first, begin and end together."""
-    return [p for pair in zip(reversed(begin), reversed(end)) for p in pair]
-
-
-def _axes(axes: Any, rank: int) -> list[int]:
-    return [a % rank for a in _list(axes)]
-
-
 # ---- operators with attributes: builders, called with the first input's shape ----
 
 
 def _conv(shape: Shape, stride: Any, padding: Any, dilation: Any, groups: int) -> Function:
     n = len(shape) - 2
     function = (F.conv1d, F.conv2d, F.conv3d)[n - 1]
-    begin, end = _pads(padding, n)
-    steps, spread = _spread(stride, n), _spread(dilation, n)
+    begin, end = pads_of(padding, n)
+    steps, holes = spread(stride, n), spread(dilation, n)
     if begin == end:
-        return lambda x, w, b=None: function(x, w, b, steps, begin, spread, groups)
-    pads = _pad_order(begin, end)
-    return lambda x, w, b=None: function(F.pad(x, pads), w, b, steps, 0, spread, groups)
+        return lambda x, w, b=None: function(x, w, b, steps, begin, holes, groups)
+    pads = pad_order(begin, end)
+    return lambda x, w, b=None: function(F.pad(x, pads), w, b, steps, 0, holes, groups)
 
 
 def _conv_transpose(
@@ -167,14 +131,14 @@ def _conv_transpose(
 ) -> Function:
     n = len(shape) - 2
     function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[n - 1]
-    begin, end = _pads(padding, n)
-    steps, spread, extra = _spread(stride, n), _spread(dilation, n), _spread(output_padding, n)
+    begin, end = pads_of(padding, n)
+    steps, holes, extra = spread(stride, n), spread(dilation, n), spread(output_padding, n)
     if begin == end:
-        return lambda x, w, b=None: function(x, w, b, steps, begin, extra, groups, spread)
+        return lambda x, w, b=None: function(x, w, b, steps, begin, extra, groups, holes)
     if any(extra):
         raise NoEquivalent("conv_transpose: output padding with asymmetric padding")
-    crop = _pad_order([-p for p in begin], [-p for p in end])
-    return lambda x, w, b=None: F.pad(function(x, w, b, steps, 0, 0, groups, spread), crop)
+    crop = pad_order([-p for p in begin], [-p for p in end])
+    return lambda x, w, b=None: F.pad(function(x, w, b, steps, 0, 0, groups, holes), crop)
 
 
 def _gemm(shape: Shape, alpha: float, beta: float, trans_a: bool, trans_b: bool) -> Function:
@@ -190,15 +154,15 @@ def _max_pool(
 ) -> Function:
     n = len(shape) - 2
     function = (F.max_pool1d, F.max_pool2d, F.max_pool3d)[n - 1]
-    begin, end = _pads(padding, n)
-    kernel, spread = _spread(kernel_size, n), _spread(dilation, n)
-    steps = _spread(stride, n) if _list(stride) else kernel
+    begin, end = pads_of(padding, n)
+    kernel, holes = spread(kernel_size, n), spread(dilation, n)
+    steps = spread(stride, n) if list_of(stride) else kernel
     if begin == end and all(2 * p <= k for p, k in zip(begin, kernel)):
-        return lambda x: function(x, kernel, steps, begin, spread, bool(ceil_mode))
+        return lambda x: function(x, kernel, steps, begin, holes, bool(ceil_mode))
     if ceil_mode:
         raise NoEquivalent("max_pool: ceil mode with asymmetric or large padding")
-    pads = _pad_order(begin, end)
-    return lambda x: function(F.pad(x, pads, value=float("-inf")), kernel, steps, 0, spread)
+    pads = pad_order(begin, end)
+    return lambda x: function(F.pad(x, pads, value=float("-inf")), kernel, steps, 0, holes)
 
 
 def _avg_pool(
@@ -212,32 +176,32 @@ def _avg_pool(
 ) -> Function:
     n = len(shape) - 2
     function = (F.avg_pool1d, F.avg_pool2d, F.avg_pool3d)[n - 1]
-    begin, end = _pads(padding, n)
-    kernel = _spread(kernel_size, n)
-    steps = _spread(stride, n) if _list(stride) else kernel
-    if set(_list(dilation)) != {1}:
+    begin, end = pads_of(padding, n)
+    kernel = spread(kernel_size, n)
+    steps = spread(stride, n) if list_of(stride) else kernel
+    if set(list_of(dilation)) != {1}:
         raise NoEquivalent("avg_pool: dilation")
     if begin == end:
         return lambda x: function(x, kernel, steps, begin, bool(ceil_mode), bool(count_include_pad))
     if ceil_mode or not count_include_pad:
         raise NoEquivalent("avg_pool: asymmetric padding that is not counted")
-    pads = _pad_order(begin, end)
+    pads = pad_order(begin, end)
     return lambda x: function(F.pad(x, pads), kernel, steps)
 
 
 def _adaptive(*functions: Function) -> Callable[..., Function]:
     def build(shape: Shape, output_size: Any) -> Function:
         n = len(shape) - 2
-        function, size = functions[n - 1], _spread(output_size, n)
+        function, size = functions[n - 1], spread(output_size, n)
         return lambda x: function(x, size)
 
     return build
 
 
 def _slice(shape: Shape, starts: Any, ends: Any, axes: Any, steps: Any) -> Function:
-    starts, ends = _list(starts), _list(ends)
-    axes = _axes(axes, len(shape)) or list(range(len(starts)))
-    steps = _spread(steps, len(starts))
+    starts, ends = list_of(starts), list_of(ends)
+    axes = axes_of(axes, len(shape)) or list(range(len(starts)))
+    steps = spread(steps, len(starts))
     index = [slice(None)] * len(shape)
     flips = []
     for axis, start, end, step in zip(axes, starts, ends, steps):
@@ -251,55 +215,109 @@ def _slice(shape: Shape, starts: Any, ends: Any, axes: Any, steps: Any) -> Funct
 
 
 def _resize(
-    shape: Shape, size: Any, scales: Any, mode: str, coordinates: str, nearest_rounding: str
+    shape: Shape,
+    size: Any,
+    scales: Any,
+    mode: str,
+    coordinates: str,
+    nearest_rounding: str,
+    cubic_coeff_a: float,
+    exclude_outside: bool,
+    antialias: bool,
+    extrapolation_value: float,
+    roi: Any,
 ) -> Function:
     n = len(shape) - 2
+    stretched = antialias and mode != "nearest"
     known = {("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners")}
+    if n == 2:
+        known |= {("cubic", "half_pixel"), ("cubic", "align_corners")}
+    if coordinates == "tf_crop_and_resize" and n == 2 and mode != "nearest":
+        return _crop(list_of(size), list_of(roi), mode)
     if (mode, coordinates) not in known or (mode == "nearest" and nearest_rounding != "floor"):
         raise NoEquivalent(f"resize: {mode} with {coordinates} and {nearest_rounding}")
-    if _list(size) and _list(scales):
+    if stretched and not (n == 2 and exclude_outside):
+        raise NoEquivalent("resize: antialias that repeats the edge")
+    if mode == "cubic" and cubic_coeff_a != (-0.5 if stretched else -0.75):
+        raise NoEquivalent("resize: another cubic")
+    if mode == "cubic" and exclude_outside and not stretched:
+        raise NoEquivalent("resize: cubic without what lies outside")
+    if list_of(size) and list_of(scales):
         raise NoEquivalent("resize: size and scales")
     options: dict[str, Any] = {
-        "mode": "nearest" if mode == "nearest" else ("linear", "bilinear", "trilinear")[n - 1]
+        "mode": {"nearest": "nearest", "cubic": "bicubic"}.get(
+            mode, ("linear", "bilinear", "trilinear")[n - 1]
+        )
     }
-    options |= {"size": _spread(size, n)} if _list(size) else {"scale_factor": _spread(scales, n)}
-    if mode == "linear":
+    options |= {"size": spread(size, n)} if list_of(size) else {"scale_factor": spread(scales, n)}
+    if mode != "nearest":
         options["align_corners"] = coordinates == "align_corners"
+    if stretched:
+        options["antialias"] = True
     return lambda x: F.interpolate(x, **options)
+
+
+def _crop(size: list[int], roi: list[float], mode: str) -> Function:
+    """tf_crop_and_resize as a grid, where it lies inside of the input."""
+    if not size or min(roi) < 0.0 or max(roi) > 1.0:
+        raise NoEquivalent("resize: a crop beyond the input")
+    ends = [
+        (roi[i], roi[2 + i]) if s > 1 else [(roi[i] + roi[2 + i]) / 2] * 2
+        for i, s in enumerate(spread(size, 2))
+    ]
+
+    def crop(x: Tensor) -> Tensor:
+        lines = [
+            torch.linspace(2 * a - 1, 2 * b - 1, s, dtype=x.dtype) for s, (a, b) in zip(spread(size, 2), ends)
+        ]
+        grid = torch.stack(torch.meshgrid(*lines, indexing="ij")[::-1], -1).expand(len(x), -1, -1, -1)
+        kind = {"linear": "bilinear", "cubic": "bicubic"}[mode]
+        return F.grid_sample(x, grid, kind, "border", align_corners=True)
+
+    return crop
 
 
 def _reduce(function: Function) -> Callable[..., Function]:
     def build(shape: Shape, axes: Any, keepdims: bool) -> Function:
-        over = _axes(axes, len(shape)) or list(range(len(shape)))
-        return lambda x: function(x, over, keepdim=bool(keepdims))
+        over = axes_of(axes, len(shape)) or list(range(len(shape)))
+        return lambda x: function(x, over, keepdim=bool(keepdims)).to(x.dtype)
 
     return build
 
 
-def _pad(shape: Shape, pads: Any, value: float) -> Function:
-    order = _pad_order(_list(pads)[: len(shape)], _list(pads)[len(shape) :])
-    return lambda x: F.pad(x, order, value=value)
+def _pad(shape: Shape, pads: Any, value: float, mode: str) -> Function:
+    order = pad_order(list_of(pads)[: len(shape)], list_of(pads)[len(shape) :])
+    if mode == "constant":
+        return lambda x: F.pad(x, order, value=value)
+    pads = list_of(pads)
+    if min(pads) < 0 or (mode != "edge" and any(p >= n for p, n in zip(pads, [*shape, *shape]))):
+        raise NoEquivalent("pad: by more than there is")
+    spatial = len(shape) - 2
+    if not 1 <= spatial <= 3 or any(order[2 * spatial :]):
+        raise NoEquivalent("pad: of the first dimensions")
+    words = {"reflect": "reflect", "edge": "replicate", "wrap": "circular"}
+    return lambda x: F.pad(x, order[: 2 * spatial], mode=words[mode])
 
 
 def _reshape(target: Any, shape: Shape) -> Function:
-    sizes = [shape[i] if s == 0 else s for i, s in enumerate(_list(target))]
+    sizes = [shape[i] if s == 0 else s for i, s in enumerate(list_of(target))]
     return lambda x: x.reshape(sizes)
 
 
 def _squeeze(shape: Shape, axes: Any) -> Function:
-    over = tuple(_axes(axes, len(shape))) or tuple(i for i, s in enumerate(shape) if s == 1)
+    over = tuple(axes_of(axes, len(shape))) or tuple(i for i, s in enumerate(shape) if s == 1)
     return lambda x: x.squeeze(over)
 
 
 def _unsqueeze(shape: Shape, axes: Any) -> Function:
-    made = set(_axes(axes, len(shape) + len(_list(axes))))
+    made = set(axes_of(axes, len(shape) + len(list_of(axes))))
     old = iter(shape)
     sizes = [1 if i in made else next(old) for i in range(len(shape) + len(made))]
     return lambda x: x.reshape(sizes)
 
 
 def _expand(target: Any, shape: Shape) -> Function:
-    sizes = torch.broadcast_shapes(tuple(shape), tuple(_list(target)))
+    sizes = torch.broadcast_shapes(tuple(shape), tuple(list_of(target)))
     return lambda x: x.expand(sizes)
 
 
@@ -308,6 +326,7 @@ def _prelu(x: Tensor, slope: Tensor) -> Tensor:
 
 
 PLAIN: dict[str, Function] = {
+    **torch_ops_onnx.PLAIN,
     "linear": F.linear,
     "matmul": torch.matmul,
     "relu": F.relu,
@@ -325,15 +344,14 @@ PLAIN: dict[str, Function] = {
     "add": torch.add,
     "sub": torch.sub,
     "mul": torch.mul,
-    "div": torch.div,
     "minimum": torch.minimum,
     "maximum": torch.maximum,
-    "pow": torch.pow,
     "dropout": lambda x: x,
     "identity": lambda x: x,
 }
 
 BUILT: dict[str, Callable[..., Function]] = {
+    **torch_ops_onnx.BUILT,
     "conv": _conv,
     "conv_transpose": _conv_transpose,
     "gemm": _gemm,
@@ -342,8 +360,8 @@ BUILT: dict[str, Callable[..., Function]] = {
     "adaptive_avg_pool": _adaptive(F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d),
     "adaptive_max_pool": _adaptive(F.adaptive_max_pool1d, F.adaptive_max_pool2d, F.adaptive_max_pool3d),
     # some versions of torch refuse eps=0; 1e-300 is nothing beside any variance
-    "batch_norm": lambda shape, eps: lambda x, w, b, mean, var: F.batch_norm(
-        x, mean, var, w, b, eps=eps or 1e-300
+    "batch_norm": lambda shape, eps: (
+        lambda x, w, b, mean, var: F.batch_norm(x, mean, var, w, b, eps=eps or 1e-300)
     ),
     "local_response_norm": lambda shape, size, alpha, beta, k: (
         lambda x: F.local_response_norm(x, size, alpha, beta, k)
@@ -360,12 +378,12 @@ BUILT: dict[str, Callable[..., Function]] = {
     "reduce_max": _reduce(torch.amax),
     "reduce_min": _reduce(torch.amin),
     "concat": lambda shape, dim: lambda *xs: torch.cat(xs, dim),
-    "split": lambda shape, sizes, dim: lambda x: torch.split(x, _list(sizes), dim),
+    "split": lambda shape, sizes, dim: lambda x: torch.split(x, list_of(sizes), dim),
     "slice": _slice,
     "pad": _pad,
     "reshape": lambda first, shape: _reshape(shape, first),
     "flatten": lambda shape, start_dim, end_dim: lambda x: torch.flatten(x, start_dim, end_dim),
-    "transpose": lambda shape, perm: lambda x: x.permute(_list(perm)),
+    "transpose": lambda shape, perm: lambda x: x.permute(list_of(perm)),
     "squeeze": _squeeze,
     "unsqueeze": _unsqueeze,
     "expand": lambda first, shape: _expand(shape, first),

@@ -152,9 +152,17 @@ struct clcnn_attr {
 
 /* ---- graphs --------------------------------------------------------------------------------------------------- */
 
+/* Types of elements, in the order of the choices of the operator `cast`. Bool takes a byte, 0 or 1. */
+enum clcnn_dtype { CLCNN_FLOAT32, CLCNN_INT64, CLCNN_INT32, CLCNN_BOOL, CLCNN_DTYPE_COUNT };
+const char *clcnn_dtype_name(enum clcnn_dtype dtype); /* "float32" */
+int clcnn_dtype_find(const char *name);               /* -1 when unknown */
+size_t clcnn_dtype_bytes(enum clcnn_dtype dtype);     /* of one element */
+
+/* What an array looks like: its dimensions and the type of its elements, float32 when left out. */
 struct clcnn_shape {
     int32_t rank;
     int32_t dim[CLCNN_MAX_RANK];
+    enum clcnn_dtype dtype;
 };
 
 struct clcnn_graph;
@@ -163,9 +171,9 @@ void clcnn_graph_free(struct clcnn_graph *graph);
 /* Values are small integers. Names must be unique among inputs and constants, and among nodes. */
 enum clcnn_status clcnn_graph_input(struct clcnn_graph *graph, const char *name,
                                     const struct clcnn_shape *shape, int *value, struct clcnn_err *err);
-/* data: C-contiguous float32, borrowed: it must stay alive and unchanged as long as the graph. */
+/* data: C-contiguous elements of shape->dtype, borrowed: it must stay alive and unchanged as long as the graph. */
 enum clcnn_status clcnn_graph_constant(struct clcnn_graph *graph, const char *name,
-                                       const struct clcnn_shape *shape, const float *data, int *value,
+                                       const struct clcnn_shape *shape, const void *data, int *value,
                                        struct clcnn_err *err);
 /* inputs: value ids, -1 for an optional one that is absent. values receives up to max_values output ids. The shape rule
  * of the operator runs here, so a bad node is refused at once, with its name in the message. */
@@ -230,7 +238,7 @@ int clcnn_plan_output_count(const struct clcnn_plan *plan);
 const struct clcnn_io_info *clcnn_plan_input(const struct clcnn_plan *plan, int i);
 const struct clcnn_io_info *clcnn_plan_output(const struct clcnn_plan *plan, int i);
 
-/* One end of a transfer: host memory (C-contiguous float32) or a device buffer of the same device. */
+/* One end of a transfer: host memory (C-contiguous, of the end's dtype) or a device buffer of the same device. */
 struct clcnn_io {
     void *host;
     struct clcnn_buffer *buffer;

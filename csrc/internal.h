@@ -22,6 +22,7 @@ void *clcnn_calloc(size_t count, size_t size); /* checks the product; tests make
 char *clcnn_strdup(const char *s);
 /* Grows *items (element size `size`) to hold at least `need`; false when out of memory. */
 bool clcnn_grow(void **items, int *capacity, int need, size_t size);
+void alloc_trim(void); /* gives the system what malloc() keeps of freed memory, where that can be asked for */
 
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
@@ -40,10 +41,12 @@ struct hash128 hash128_bytes(const void *data, size_t bytes); /* fast, not crypt
 
 /* ---- shapes --------------------------------------------------------------------------------------------------- */
 
-int64_t shape_count(const struct clcnn_shape *s);                 /* 1 for rank 0 */
+int64_t shape_count(const struct clcnn_shape *s); /* 1 for rank 0 */
+size_t shape_bytes(const struct clcnn_shape *s);
 int64_t shape_count_from(const struct clcnn_shape *s, int first); /* product of dim[first..] */
-bool shape_equal(const struct clcnn_shape *a, const struct clcnn_shape *b);
-const char *shape_text(const struct clcnn_shape *s, char buf[96]); /* "[1, 3, 224, 224]" */
+const char *dtype_opencl(enum clcnn_dtype dtype); /* OpenCL C's word: "float", "long", "int", "uchar" */
+bool shape_equal(const struct clcnn_shape *a, const struct clcnn_shape *b); /* dimensions alone */
+const char *shape_text(const struct clcnn_shape *s, char buf[96]);          /* "[1, 3, 224, 224]" */
 /* Rank up to CLCNN_MAX_RANK, every dimension at least 1, fewer than 2^40 elements; `what` names the value in messages. */
 enum clcnn_status shape_check(const struct clcnn_shape *s, const char *what, struct clcnn_err *err);
 
@@ -59,7 +62,7 @@ struct floats {
 
 #define MAX_OUTPUTS 64
 
-/* What a shape rule sees and fills. Rules also bring attributes into canonical form (kernel_size for every spatial
+/* What a shape rule sees and fills (element types of the outputs follow from op_def.types). Rules also bring attributes into canonical form (kernel_size for every spatial
  * dimension, padding as begins then ends, axes non-negative and sorted), so that algorithms never guess; doing so twice
  * changes nothing. */
 struct infer {
@@ -85,6 +88,10 @@ struct op_def {
         struct clcnn_op_info info; /* the same members, as the public interface hands them out */
     };
     size_t attrs_size;
+    /* Element types, "b Tfli T > T": a word an input (the last one also for all that follow), then a word an output.
+     * f float32, l int64, i int32, b bool: one of these. T: the same type wherever it stands, one of those named with
+     * it. An output "?" is left to `infer`. NULL: float32 everywhere. */
+    const char *types;
     enum clcnn_status (*infer)(struct infer *in, struct clcnn_err *err);
     enum clcnn_status (*vjp)(struct grad *g);
     double (*macs)(const struct infer *in); /* multiply-adds; NULL: none to speak of */
@@ -106,14 +113,42 @@ struct
     struct ints stride, padding, dilation, output_padding;
     int32_t groups;
 };
+struct deform_attrs {
+    struct conv_attrs conv;
+    int32_t offset_groups;
+};
+struct grid_sample_attrs {
+    int32_t mode, padding_mode, align_corners;
+};
+struct roi_attrs { /* roi_align, max_roi_pool */
+    struct ints output_size;
+    int32_t mode, sampling_ratio, coordinates;
+    float spatial_scale;
+};
+struct nms_attrs {
+    int32_t max_output, center_point_box;
+    float iou_threshold, score_threshold;
+};
 struct pool_attrs {
     struct ints kernel_size, stride, padding, dilation;
     int32_t ceil_mode, count_include_pad;
+};
+struct lp_pool_attrs {
+    struct pool_attrs pool;
+    int32_t p;
+};
+struct max_indices_attrs {
+    struct pool_attrs pool;
+    int32_t storage_order; /* 1: the spatial dimensions of an index in column-major order */
 };
 struct adaptive_attrs {
     struct ints output_size;
 };
 struct norm_attrs { /* batch_norm */
+    float eps;
+};
+struct rows_norm_attrs { /* instance_norm, group_norm, layer_norm */
+    int32_t groups, dim;
     float eps;
 };
 struct lrn_attrs {
@@ -126,10 +161,19 @@ struct gemm_attrs {
 };
 struct eltwise_attrs { /* every unary op: at most two numbers */
     float p0, p1;
-    int32_t choice; /* gelu: 0 none, 1 tanh */
+    int32_t choice; /* of an enumeration: not the first one has a function of its own (gelu: none, tanh) */
 };
-struct dim_attrs { /* softmax, log_softmax, concat */
+struct dim_attrs { /* softmax, log_softmax, concat, gather, gather_elements */
     int32_t dim;
+};
+struct gather_nd_attrs {
+    int32_t batch_dims;
+};
+struct line_attrs { /* argmax, argmin, cumsum: along one dimension */
+    int32_t dim, keepdims, select_last_index, exclusive, reverse;
+};
+struct topk_attrs {
+    int32_t k, dim, largest, sorted;
 };
 struct reduce_attrs {
     struct ints axes;
@@ -145,6 +189,7 @@ struct slice_attrs {
 struct pad_attrs {
     struct ints pads;
     float value;
+    int32_t mode; /* constant, reflect, edge, wrap */
 };
 struct shape_attrs { /* reshape, expand */
     struct ints shape;
@@ -155,10 +200,22 @@ struct flatten_attrs {
 struct axes_attrs { /* transpose (perm), squeeze, unsqueeze */
     struct ints axes;
 };
+enum { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC };
+enum {
+    RESIZE_HALF_PIXEL,
+    RESIZE_ASYMMETRIC,
+    RESIZE_ALIGN_CORNERS,
+    RESIZE_PYTORCH_HALF_PIXEL,
+    RESIZE_HALF_PIXEL_SYMMETRIC,
+    RESIZE_TF_CROP_AND_RESIZE
+};
 struct resize_attrs {
     struct ints size;
     struct floats scales;
     int32_t mode, coordinates, nearest_rounding;
+    float cubic_coeff_a, extrapolation_value;
+    int32_t exclude_outside, antialias;
+    struct floats roi; /* starts, then ends, over the size less one */
 };
 struct dropout_attrs {
     float p;
@@ -184,8 +241,9 @@ enum act {
     ACT_COUNT
 };
 const char *act_identifier(enum act act); /* "act_relu" */
-/* Function of an element-wise operator in activation.clh ("act_relu", "act_gelu_tanh") or binary_ref.cl ("bin_add"). */
-const char *eltwise_identifier(const struct op_def *op, const void *attrs);
+/* Function of an element-wise operator in activation.clh or unary.clh ("act_relu", "act_gelu_tanh"), binary.clh
+ * ("bin_add"), or integer.clh ("int_add") for elements that are no floats. */
+void eltwise_identifier(char out[40], const struct op_def *op, const void *attrs, enum clcnn_dtype dtype);
 /* Whether a node of this operator can become another one's epilogue, and then as what. */
 bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1);
 
@@ -197,10 +255,10 @@ struct value {
     char *name; /* inputs, constants, and outputs of nodes that are graph outputs; else NULL */
     enum value_kind kind;
     struct clcnn_shape shape;
-    const float *data; /* constants: borrowed, or `owned` */
-    float *owned;      /* made by the rewriter; freed with the graph */
-    int producer;      /* node, -1 otherwise */
-    int block;         /* physical form, see struct operand; set by the planner */
+    const void *data; /* constants: borrowed, or `owned` */
+    float *owned;     /* made by the rewriter; freed with the graph */
+    int producer;     /* node, -1 otherwise */
+    int block;        /* physical form, see struct operand; set by the planner */
 };
 
 /* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. A
@@ -374,7 +432,7 @@ const struct algo_def *algo_preferred(const struct problem *p);
 /* ---- step descriptions (plan/emit.c) --------------------------------------------------------------------------- */
 
 #define MAX_STEP_BUFFERS 10
-#define MAX_STEP_ARGS 256 /* bytes of the argument block */
+#define MAX_STEP_ARGS 512 /* bytes of the argument block */
 #define MAX_DEFINES 24
 
 enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
@@ -418,6 +476,8 @@ struct step {
 struct step *emit_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size);
 void step_define(struct step *s, const char *name, int value);
 void step_define_id(struct step *s, const char *name, const char *identifier);
+/* Defines `name` as OpenCL's word for the type; nothing for float32, which kernels take when it is missing. */
+void step_define_type(struct step *s, const char *name, enum clcnn_dtype dtype);
 void step_read(struct step *s, int slot);
 void step_write(struct step *s, int slot);
 void step_update(struct step *s, int slot);
@@ -429,6 +489,8 @@ void step_cost(struct step *s, double macs, double bytes);
 struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c);
 /* Scratch memory for steps of this layer; its life is the span of steps that use it. */
 int emit_workspace(struct emit *e, size_t bytes);
+/* The same for `count` elements of a type; offsets into it are counted in them. */
+int emit_workspace_of(struct emit *e, enum clcnn_dtype dtype, int64_t count);
 /* Memory for what one part of a merged op hands to the next: gives o, whose shape is set, a slot and a batch
  * stride. This is an activation as it would be without the merge, so it is no workspace and workspace_limit does
  * not count it. */

@@ -4,8 +4,8 @@
 #include "internal.h"
 
 /* The element-wise families share their algorithms. */
-#define UNARY(name, activation, attributes, count, doc) OP(name) FAMILY(name, unary)
-#define BINARY(name, doc) OP(name) FAMILY(name, binary)
+#define UNARY(name, activation, attributes, count, types, doc) OP(name) FAMILY(name, unary)
+#define BINARY(name, attributes, count, types, doc) OP(name) FAMILY(name, binary)
 
 #define OP(name) extern const struct op_def op_##name;
 #define ALGO(op, name) extern const struct algo_def algo_##op##_##name;

@@ -73,9 +73,9 @@ struct conv_pack_args {
     i32 block, c_block;      /* filters and channels side by side */
 };
 
-/* Sizes and strides of up to three operands (strided.clh); the last dimension is the row, the others number the rows. */
+/* Sizes and strides of up to four operands (strided.clh); the last dimension is the row, the others number the rows. */
 struct strided_args {
-    i64 stride[3][8];
+    i64 stride[4][8];
     i64 rows, pieces;
     i32 size[8];
     i32 rank;
@@ -103,6 +103,31 @@ struct pool_args {
     i32 c, in[3], out[3];
     i32 ker[3], stride[3], pad[3], pad_end[3], dil[3];
     i32 include_pad;
+};
+
+/* Norms of windows, of order p. */
+struct lp_pool_args {
+    struct pool_args pool;
+    i32 p;
+};
+
+/* Maxima and where they are: step[d] is what a step along dimension d of the input adds to an index. */
+struct max_indices_args {
+    struct pool_args pool;
+    i64 step[3], i_n; /* i_n: batch stride of the indices */
+};
+
+/* max_unpool: `rows` items of `inner` elements to be filled, or to be put into the output's items of `size` elements,
+ * `count` in all. */
+struct unpool_args {
+    i64 rows, inner, pieces, x_n, i_n, y_n, size, count;
+};
+
+/* Rows of elements that are normalised together, `parts` parts of `length` elements, part_step apart: row r lies in item
+ * r / per_item, at number r % per_item. Its element j has the parameters number (r % per_item) * row_step + j / run. */
+struct rows_norm_args {
+    i64 rows, per_item, parts, length, x_n, y_n, x_part, y_part, row_step, run;
+    f32 eps;
 };
 
 /* Global pooling: rows of `length` elements, numbered (n, c). */
@@ -152,7 +177,60 @@ struct reduce_args {
     f32 divisor;
 };
 
-/* Constant padding; the last dimension is the row. begin may be negative. */
+/* Elements of x picked by indices: operands 0 to 2 are x, the first number of each index, and y. Number k of an index,
+ * index_step further, counts steps of axis_step[k] in x, of which there are axis_size[k]. */
+struct gather_args {
+    struct strided_args walk;
+    i64 axis_step[8], index_step;
+    i32 axis_size[8];
+    i32 axes;
+};
+
+/* Lines along one dimension: the walk over all others, and the steps along it in each operand. */
+struct line_args {
+    struct strided_args walk;
+    i64 step[3];
+    i32 length, count;      /* elements of a line of x, and of the results */
+    i32 exclusive, reverse; /* cumsum */
+};
+
+/* Reductions of elements of any type: the walk over what is kept, and the reduced dimensions of x. */
+struct typed_reduce_args {
+    struct strided_args walk;
+    i64 x[8], count;
+    i32 size[8];
+    i32 rank;
+};
+
+/* Deformable convolution: spatial sizes are height, width. */
+struct deform_args {
+    i64 rows, pieces, x_n, w_k, offset_n, mask_n, y_n;
+    i32 c, k, groups, offset_groups;
+    i32 in[2], out[2], ker[2], stride[2], pad[2], dil[2];
+};
+
+/* Sampling by a grid: index 0 = depth, 1 = height, 2 = width; a row is one (n, c, depth, height) of the output. */
+struct grid_args {
+    i64 rows, pieces, x_n, grid_n, y_n;
+    i32 c, in[3], out[3];
+};
+
+/* Regions of interest: a row is one (region, c, height) of the output. */
+struct roi_args {
+    i64 rows, pieces, x_n, roi_n, y_n;
+    i32 n, c, in[2], out[2], samples; /* n: items of x */
+    f32 scale, offset;                /* offset: taken off every coordinate */
+    i32 least;                        /* 1: regions are at least one element large */
+};
+
+/* Boxes: `lists` pairs of an item and a class, up to `most` boxes kept of each. */
+struct nms_args {
+    i64 boxes_n, scores_n, row_n;
+    i32 lists, classes, boxes, most;
+    f32 iou, score;
+};
+
+/* Padding; the last dimension is the row. */
 struct pad_args {
     i64 x[8], y[8];
     i64 rows, pieces;
@@ -164,7 +242,8 @@ struct pad_args {
 /* Transposes: dimensions 0 to rank - 1 number the tiles' planes, `x` is contiguous along `high`, y along `wide`. */
 struct transpose_args {
     i64 x[6], y[6];
-    i64 x_step, y_step, tiles_high, tiles_wide; /* x between neighbours along wide, y between neighbours along high */
+    i64 x_step, y_step, tiles_high,
+        tiles_wide; /* x between neighbours along wide, y between neighbours along high */
     i32 size[6];
     i32 rank, high, wide;
 };
@@ -177,12 +256,21 @@ struct resize_args {
     i32 c, block, in[3], out[3];
 };
 
+/* Resampling by kernels of some width: coordinates as in resize_args; `scale` below 1 stretches the kernel. */
+struct resize_taps_args {
+    i64 rows, pieces, x_n, y_n;
+    i64 mul[3], add[3], div[3];
+    i32 c, in[3], out[3];
+    i32 exclude, rounding;
+    f32 scale[3], cubic, outside;
+};
+
 /* Matrix products y[b] = alpha a[b] b[b] + beta c + add[b]: see gemm_operands.clh. */
 struct gemm_args {
-    i64 a_b[6], b_b[6];            /* strides of a and b along the batch dimensions, 0: broadcast */
-    i64 a_m, a_k, b_k, b_n;        /* strides inside an item */
-    i64 y_n, y_m, add_n, add_m;    /* first batch dimension, rows */
-    i64 c_m, c_n;                  /* 0: broadcast */
+    i64 a_b[6], b_b[6];         /* strides of a and b along the batch dimensions, 0: broadcast */
+    i64 a_m, a_k, b_k, b_n;     /* strides inside an item */
+    i64 y_n, y_m, add_n, add_m; /* first batch dimension, rows */
+    i64 c_m, c_n;               /* 0: broadcast */
     i32 batch[6], m, n, k;
     f32 alpha, beta;
     f32 p0, p1; /* of the epilogue's activation */
@@ -229,7 +317,7 @@ struct reorder_args {
 /* A step of a chain: chain.clh. The argument block is whatever the step's own kernel takes. */
 #define CHAIN_STEP_BUFFERS 10
 struct chain_args {
-    i64 word[32];
+    i64 word[64];
 };
 struct chain_step {
     i64 offset[CHAIN_STEP_BUFFERS];

@@ -4,21 +4,23 @@
  *
  * Layouts: any strides; the host merges dimensions, so equal dense shapes are one row.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: OP (required: a name from binary.clh), STEP0, STEP1, STEP2 (strided.clh: a, b, y), WG, LANES,
- * ELEMS, RUNS, INDEX (rows.clh). */
+ * Defines: OP (required: a name from binary.clh, or from integer.clh where T is no float), T, R (types.clh), STEP0,
+ * STEP1, STEP2 (strided.clh: a, b, y), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "binary.clh"
+#include "types.clh"
+#include "integer.clh"
 #include "rows.clh"
 #include "strided.clh"
 #ifndef FN
 #define FN(x) binary_ref_##x
 #endif
 #ifndef OP
-#error "OP is required: a function of binary.clh"
+#error "OP is required: a function of binary.clh or integer.clh"
 #endif
 
-void FN(body)(ulong group, SRC a, SRC b, DST y, const struct strided_args *s)
+void FN(body)(ulong group, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct strided_args *s)
 {
     const INDEX row = ROW_OF(group, s->pieces);
     if (row < (INDEX)s->rows) {
@@ -31,9 +33,9 @@ void FN(body)(ulong group, SRC a, SRC b, DST y, const struct strided_args *s)
             b0 += digit * s->stride[1][d];
             y0 += digit * s->stride[2][d];
         }
-        SRC ar = a + a0;
-        SRC br = b + b0;
-        DST yr = y + y0;
+        SRC_OF(T) ar = a + a0;
+        SRC_OF(T) br = b + b0;
+        DST_OF(R) yr = y + y0;
         const long a_step = STEP_OF(s, 0), b_step = STEP_OF(s, 1), y_step = STEP_OF(s, 2);
         const int inner = s->size[s->rank - 1];
         FOR_COLUMNS(i, first, inner)
@@ -41,7 +43,7 @@ void FN(body)(ulong group, SRC a, SRC b, DST y, const struct strided_args *s)
     }
 }
 
-KERNEL FN(main)(SRC a, ulong a_off, SRC b, ulong b_off, DST y, ulong y_off, const struct strided_args s)
+KERNEL FN(main)(SRC_OF(T) a, ulong a_off, SRC_OF(T) b, ulong b_off, DST_OF(R) y, ulong y_off, const struct strided_args s)
 {
     FN(body)(GROUP, a + a_off, b + b_off, y + y_off, &s);
 }

@@ -5,7 +5,7 @@
  *
  * with blocks per group nb = ceil(kg / block), b = g*nb + i, and zeros for filters beyond the group's kg and for channels
  * beyond its c. c_block 1 puts the taps of a channel side by side, c_block = c the channels of a tap.
- * Work-group: WG elements of dst. Local memory: none. Defines: WG (any). */
+ * Work-group: WG rows of `block` elements of dst, so that divisions are a row's. Local memory: none. Defines: WG (any). */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef FN
@@ -16,14 +16,16 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_pack_args *a)
 {
     const int blocks = (a->kg + a->block - 1) / a->block;
     const int c_blocks = (a->c + a->c_block - 1) / a->c_block;
-    const long each = (long)c_blocks * a->taps * a->c_block * a->block;
-    const long i = (long)group * WG + LANE;
-    if (i < each * blocks * a->groups) {
-        const int b = (int)(i / each);
-        const int inner = (int)(i % each / a->block), in_block = inner / a->c_block;
-        const int k = b % blocks * a->block + (int)(i % a->block);
+    const uint inside = (uint)c_blocks * (uint)(a->taps * a->c_block);
+    const ulong row = group * WG + LANE;
+    if (row < (ulong)inside * (uint)(blocks * a->groups)) {
+        const int b = (int)(row / inside), inner = (int)(row % inside), in_block = inner / a->c_block;
         const int c = in_block / a->taps * a->c_block + inner % a->c_block, t = in_block % a->taps;
-        dst[i] = k < a->kg && c < a->c ? w[(b / blocks * a->kg + k) * a->w_k + (long)c * a->taps + t] : 0.0f;
+        const int first = b % blocks * a->block, left = c < a->c ? a->kg - first : 0;
+        SRC src = w + (b / blocks * a->kg + first) * a->w_k + (long)c * a->taps + t;
+        DST out = dst + row * (uint)a->block;
+        for (int j = 0; j < a->block; j++)
+            out[j] = j < left ? src[j * a->w_k] : 0.0f;
     }
 }
 

@@ -3,16 +3,17 @@
  *
  * Layouts: any strides of up to 8 dimensions, merged by the host.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: STEP0, STEP1 (strided.clh: x, y), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
+ * Defines: T (types.clh), STEP0, STEP1 (strided.clh: x, y), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "rows.clh"
+#include "types.clh"
 #include "strided.clh"
 #ifndef FN
 #define FN(x) copy_strided_##x
 #endif
 
-void FN(body)(ulong group, SRC x, DST y, const struct strided_args *s)
+void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct strided_args *s)
 {
     const INDEX row = ROW_OF(group, s->pieces);
     if (row < (INDEX)s->rows) {
@@ -24,8 +25,8 @@ void FN(body)(ulong group, SRC x, DST y, const struct strided_args *s)
             x0 += digit * s->stride[0][d];
             y0 += digit * s->stride[1][d];
         }
-        SRC xr = x + x0;
-        DST yr = y + y0;
+        SRC_OF(T) xr = x + x0;
+        DST_OF(T) yr = y + y0;
         const long x_step = STEP_OF(s, 0), y_step = STEP_OF(s, 1);
         const int inner = s->size[s->rank - 1];
         FOR_COLUMNS(i, first, inner)
@@ -33,7 +34,7 @@ void FN(body)(ulong group, SRC x, DST y, const struct strided_args *s)
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, DST y, ulong y_off, const struct strided_args s)
+KERNEL FN(main)(SRC_OF(T) x, ulong x_off, DST_OF(T) y, ulong y_off, const struct strided_args s)
 {
     FN(body)(GROUP, x + x_off, y + y_off, &s);
 }

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +14,15 @@ import numpy as np
 @dataclass(frozen=True)
 class Input:
     """A tensor that a case is given: a graph input, or a constant (weights, bias, statistics). `role` picks
-    its data: "x", "weight", "bias" or "positive"; `fan_in` is what weights are scaled by."""
+    its data: "x", "weight", "bias" or "positive"; `fan_in` is what weights are scaled by; `dtype` is float32,
+    int64, int32 or bool."""
 
     name: str
     shape: tuple[int, ...]
     constant: bool = False
     role: str = "x"
     fan_in: int = 1
+    dtype: str = "float32"
 
 
 SPECIAL = np.array(
@@ -70,11 +73,25 @@ RANGES = {
 # What "normal" means where an operator is undefined or ill-conditioned on part of the line, or constant on
 # most of it: from a normal number, and whether it is the first input.
 _DOMAINS = {
+    "equal": lambda x, first: np.round(x),
+    "mod": lambda x, first: 3.0 * x if first else np.sign(x) * (np.abs(x) + 0.25),
+    "reciprocal": lambda x, first: np.sign(x) * (np.abs(x) + 0.25),
+    "asin": lambda x, first: np.tanh(x),
+    "acos": lambda x, first: 0.9 * np.tanh(x),
+    "atanh": lambda x, first: 0.9 * np.tanh(x),
+    "acosh": lambda x, first: 1.5 + np.abs(x),
+    "floor": lambda x, first: 5.0 * x,
+    "ceil": lambda x, first: 5.0 * x,
+    "round": lambda x, first: 5.0 * x,
+    "cast": lambda x, first: 5.0 * x,
+    "thresholded_relu": lambda x, first: x + 1.0,
     "log": lambda x, first: np.abs(x) * 3.0 + 0.01,
     "sqrt": lambda x, first: np.abs(x),
     "div": lambda x, first: x if first else np.sign(x) * (np.abs(x) + 0.25),
     "pow": lambda x, first: np.abs(x) + 0.1 if first else x,
     "reduce_sum": lambda x, first: x + 0.5,
+    "reduce_prod": lambda x, first: 1.0 + 0.3 * np.tanh(x),
+    "cumsum": lambda x, first: x + 0.5,
     "reduce_mean": lambda x, first: x + 0.5,
     "hard_swish": lambda x, first: 3.0 * x,
     "relu6": lambda x, first: 4.0 * x + 2.0,
@@ -105,13 +122,78 @@ def _integers(rng: np.random.Generator, op: str, given: Input, first: bool, unit
     return rng.choice([-3, -2, -1, 1, 2, 3] if few else np.arange(-3, 4), given.shape)
 
 
-def make_data(kind: str, op: str, values: str, inputs: Sequence[Input], text: str) -> list[np.ndarray]:
-    """float32 array for every input; the generator is seeded by `kind` and `text`. For the kinds see
-    `Case.data`; `values` other than "normal" is a name of RANGES."""
+# Inputs that hold indices: operator and position -> the numbers of places that they choose from, for a shape
+# of theirs (one number, or one for each entry of the last dimension), from the first input's shape and the
+# attributes.
+_PLACES: dict[tuple[str, int], Callable[..., Any]] = {
+    ("gather", 1): lambda x, attrs: x[attrs.get("dim", 0)],
+    ("gather_elements", 1): lambda x, attrs: x[attrs.get("dim", 0)],
+    ("roi_align", 2): lambda x, attrs: x[0],
+    ("gather_nd", 1): lambda x, attrs: x[attrs.get("batch_dims", 0) :],
+}
+
+
+def _typed(
+    rng: np.random.Generator,
+    op: str,
+    position: int,
+    inputs: Sequence[Input],
+    values: str,
+    attrs: dict[str, Any],
+) -> np.ndarray:
+    """Whole numbers and truth values. values: "large" for all that the type holds."""
+    given = inputs[position]
+    if given.dtype == "bool":
+        return np.asarray(rng.random(given.shape) < (0.3 if op == "logical_not" else 0.8))
+    if op == "max_unpool":  # each value has a place of its own
+        size = attrs["output_size"]
+        places = math.prod(size * (len(given.shape) - 2) if len(size) == 1 else size) * math.prod(
+            given.shape[:2]
+        )
+        return rng.permutation(places)[: math.prod(given.shape)].reshape(given.shape)
+    if (op, position) in _PLACES:
+        places = np.asarray(_PLACES[op, position](inputs[0].shape, attrs))
+        places = places[: given.shape[-1]] if places.ndim else places
+        return rng.integers(0 if op == "roi_align" else -places, places, given.shape)
+    if values == "large":
+        limits = np.iinfo(given.dtype)
+        return rng.integers(limits.min, limits.max, given.shape, endpoint=True)
+    return rng.integers(-9, 10, given.shape)
+
+
+# Inputs of numbers that mean places: operator and position -> from the generator, the shape wanted, and the
+# first input's shape.
+_COORDINATES: dict[tuple[str, int], Callable[..., np.ndarray]] = {
+    ("grid_sample", 1): lambda rng, shape, x: rng.uniform(-1.3, 1.3, shape),
+    ("deform_conv", 2): lambda rng, shape, x: rng.uniform(-1.5, 1.5, shape),
+    ("roi_align", 1): lambda rng, shape, x: _regions(rng, shape[0], x),
+    ("max_roi_pool", 1): lambda rng, shape, x: np.concatenate(
+        [rng.integers(0, x[0], (shape[0], 1)), np.round(_regions(rng, shape[0], x))], axis=1
+    ),
+    ("nms", 0): lambda rng, shape, x: rng.uniform(0.0, 10.0, shape),
+}
+
+
+def _regions(rng: np.random.Generator, count: int, x: tuple[int, ...]) -> np.ndarray:
+    """x1, y1, x2, y2 on a map [N,C,H,W], a little beyond it too."""
+    sides = np.array([x[3], x[2]], np.float64)
+    first = rng.uniform(-1.0, 0.6, (count, 2)) * sides * 0.7
+    return np.concatenate([first, first + rng.uniform(0.3, 0.8, (count, 2)) * sides], axis=1)
+
+
+def make_data(
+    kind: str, op: str, values: str, inputs: Sequence[Input], text: str, attrs: dict[str, Any]
+) -> list[np.ndarray]:
+    """Array for every input; the generator is seeded by `kind` and `text`. For the kinds see `Case.data`;
+    `values` other than "normal" is a name of RANGES."""
     rng = np.random.default_rng(zlib.crc32(f"{kind} {text}".encode()))
-    arrays = []
+    arrays: list[np.ndarray] = []
     for position, given in enumerate(inputs):
-        if values != "normal":
+        if given.dtype != "float32":
+            array = _typed(rng, op, position, inputs, values, attrs)
+        elif (op, position) in _COORDINATES:
+            array = _COORDINATES[op, position](rng, given.shape, inputs[0].shape)
+        elif values != "normal":
             array = RANGES[values](rng, given.shape)
         elif kind == "normal":
             array = _normals(rng, op, given, position == 0)
@@ -119,5 +201,5 @@ def make_data(kind: str, op: str, values: str, inputs: Sequence[Input], text: st
             array = _integers(rng, op, given, position == 0, 4 if kind == "integer4" else 1)
         else:
             raise ValueError(f"unknown kind of data {kind!r}")
-        arrays.append(np.asarray(array, dtype=np.float32))
+        arrays.append(np.asarray(array, dtype=given.dtype))
     return arrays

@@ -20,8 +20,9 @@ Every other operator is its input shapes and its attributes:
     slice [2,8,6,6] starts=1,0 ends=-1,6 axes=1,3 steps=2,1
     linear [2,3,16] w[10,16] w[10]
 
-``w[...]`` is a constant of the graph (a weight), ``[...]`` a graph input; ``values=`` picks another range of
-data (casedata.RANGES). A label may follow here too.
+``w[...]`` is a constant of the graph (a weight), ``[...]`` a graph input, ``[...]:int64`` one of another type
+than float32 (int64, int32, bool); ``values=`` picks another range of data (casedata.RANGES). A label may
+follow here too.
 """
 
 from __future__ import annotations
@@ -114,6 +115,7 @@ _INTEGER_OPS = frozenset(
         "sub",
         "mul",
         "reduce_sum",
+        "cumsum",
         *(op for op, name in ERROR_CLASS.items() if name == "exact"),
     }
 )
@@ -173,8 +175,8 @@ class Case:
         return (*parts, *self.nodes[1:])
 
     def _classes(self) -> list[str]:
-        linear = self.attrs.get("mode") == "linear"
-        return ["exact" if n.op == "resize" and not linear else ERROR_CLASS[n.op] for n in self.nodes]
+        nearest = self.attrs.get("mode", "nearest") == "nearest"
+        return ["exact" if n.op == "resize" and nearest else ERROR_CLASS[n.op] for n in self.nodes]
 
     @property
     def error_class(self) -> str:
@@ -192,14 +194,14 @@ class Case:
         return ops <= _INTEGER_OPS and whole and self.values == "normal"
 
     def data(self, kind: str = "normal") -> list[np.ndarray]:
-        """float32 array for every input, the same for the same text.
+        """Array for every input, the same for the same text.
 
         "normal": normal numbers, in the operator's domain; for convolutions rectified ones, with He-scaled
         weights. "integer": small whole numbers, so that every sum stays below 2**24; "integer4": the same
         with weights that are multiples of 4, which the transforms of Winograd F(2x2) keep whole. Raises
         ValueError for another kind.
         """
-        return make_data(kind, self.nodes[0].op, self.values, self.inputs, self.text)
+        return make_data(kind, self.nodes[0].op, self.values, self.inputs, self.text, self.attrs)
 
     def reference(self, data: Sequence[np.ndarray]) -> np.ndarray | list[np.ndarray]:
         """Output in float64 (a list of outputs for split) for arrays as `data` gives them."""
@@ -387,7 +389,7 @@ def _follow(name: str, shape: tuple[int, ...], inputs: list[Input], nodes: list[
 
 # ---- everything else ---------------------------------------------------------------------------------------
 
-_SHAPE = re.compile(r"(w?)\[([\d,]*)\]")
+_SHAPE = re.compile(r"(w?)\[([\d,]*)\](?::(int64|int32|bool))?")
 _SCALARS = {"ints": int, "int": int, "floats": float, "float": float, "str": str}
 
 # Roles of constants by operator and position; a constant that is not listed holds ordinary data.
@@ -395,6 +397,9 @@ _ROLES = {
     "linear": ("x", "weight", "bias"),
     "matmul": ("x", "weight"),
     "gemm": ("x", "weight", "bias"),
+    "instance_norm": ("x", "positive", "bias"),
+    "group_norm": ("x", "positive", "bias"),
+    "layer_norm": ("x", "positive", "bias"),
     "batch_norm": ("x", "positive", "bias", "bias", "positive"),
 }
 
@@ -409,6 +414,7 @@ def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
     attrs: dict[str, Any] = {}
     shapes: list[tuple[int, ...]] = []
     constants: list[bool] = []
+    dtypes: list[str] = []
     values = "normal"
     for word in words:
         tensor = _SHAPE.fullmatch(word)
@@ -416,6 +422,7 @@ def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
         if tensor:
             shapes.append(tuple(int(v) for v in tensor[2].split(",") if v))
             constants.append(bool(tensor[1]))
+            dtypes.append(tensor[3] or "float32")
         elif name == "values" and value in RANGES:
             values = value
         elif equals and name in ATTRIBUTES[op]:
@@ -427,8 +434,8 @@ def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
     # Inputs of products are not rectified here: half the fan-in of He's rule keeps the output's variance at
     # 1.
     inputs = tuple(
-        Input(f"x{i}", shape, constant, role if constant else "x", 2 * terms)
-        for i, (shape, constant, role) in enumerate(zip(shapes, constants, roles))
+        Input(f"x{i}", shape, constant, role if constant else "x", 2 * terms, dtype)
+        for i, (shape, constant, role, dtype) in enumerate(zip(shapes, constants, roles, dtypes))
     )
     node = Node(op, tuple(i.name for i in inputs), attrs, "y0")
     return Case(text, inputs, (node,), (), label, values, macs, terms)

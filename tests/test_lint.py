@@ -56,9 +56,10 @@ def in_core(path: Path) -> str:
 
 
 def test_files_are_short():
+    """But for ops.pyi, which the operator tables write."""
     folders = [ROOT / name for name in ("csrc", "kernels", "python", "tests", "benchmarks")]
     kinds = (".c", ".h", ".cl", ".clh", ".py", ".pyi")
-    files = [p for f in folders for p in f.rglob("*") if p.suffix in kinds]
+    files = [p for f in folders for p in f.rglob("*") if p.suffix in kinds and p.name != "ops.pyi"]
     assert len(files) > 100
     assert {p.name: n for p in files if (n := len(p.read_text().splitlines())) > MAX_LINES} == {}
 

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import nbformat
+import numpy as np
 import pytest
 from nbclient import NotebookClient
 
@@ -74,5 +75,29 @@ def test_quickstart(executed):
     assert "peak_bytes" in printed(notebook, "stats")
 
 
+@pytest.mark.parametrize("detector", ["ultraface_rfb320", "one_face.onnx"])
+def test_onnx(executed, detector, request, monkeypatch):
+    """With the detector from the test data, and with the one that is made where there is none."""
+    pytest.importorskip("onnx")
+    trained = detector.startswith("ultraface")
+    folder = str(request.getfixturevalue("data_dir")) if trained else "/nowhere"
+    monkeypatch.setenv("CLCNN_TEST_DATA", folder)
+    notebook = executed(ROOT / "notebooks" / "02_onnx.ipynb")
+    assert f"detector: {detector}" in printed(notebook, "find")
+    assert "[1, 3, 240, 320]" in printed(notebook, "open")
+    (face,) = printed(notebook, "detect").strip().splitlines()
+    score, *box = map(float, face.split())
+    assert score > 0.9
+    # The astronaut's face, by eye, in pixels of the photo.
+    assert np.abs(np.array(box) - [179, 61, 268, 176]).max() < 20
+    assert "image/png" in shown(notebook, "draw")
+    assert "multiply-adds" in printed(notebook, "plan") and "text/html" in shown(notebook, "plan")
+    checked = printed(notebook, "verify")
+    assert re.search(r"departs +0\n", checked) and "first that departs: None" in checked
+    assert "['N', 3, 32, 32] -> ['N', 4]" in printed(notebook, "export")
+    assert "batch 4 gives (4, 4)" in printed(notebook, "export")
+    assert "expected shape (N, 3, 32, 32), got (1, 1, 32, 32)" in printed(notebook, "export")
+
+
 def test_every_notebook_has_a_test():
-    assert [path.stem for path in NOTEBOOKS] == ["01_quickstart"]
+    assert [path.stem for path in NOTEBOOKS] == ["01_quickstart", "02_onnx"]

@@ -35,10 +35,15 @@ def run(op: str, inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -
     return translate(op, fill(op, attrs), inputs[0].shape)(*inputs)
 
 
+def _tensor(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+    tensor = torch.from_numpy(array)
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
 def run_case(case: Any, data: Sequence[np.ndarray], dtype: torch.dtype) -> np.ndarray | list[np.ndarray]:
     """Output of a whole case computed by PyTorch in `dtype`. Raises NoEquivalent where it cannot say."""
     known: dict[str | None, Any] = {None: None}
-    known.update((i.name, torch.from_numpy(a).to(dtype)) for i, a in zip(case.inputs, data))
+    known.update((i.name, _tensor(a, dtype)) for i, a in zip(case.inputs, data))
     with torch.no_grad():
         for node in case.nodes:
             known[node.output] = run(node.op, [known[name] for name in node.inputs], node.attrs)

@@ -11,6 +11,9 @@ static void emit_with(const struct problem *p, struct emit *e, struct strided_ar
     operand_strides(y, a->stride[2]);
     struct step *s = strided_step(e, p, "binary_ref", a, 3);
     step_define_id(s, "OP", identifier);
+    step_define_type(s, "T", p->in[0].shape.dtype);
+    if (y->shape.dtype != p->in[0].shape.dtype)
+        step_define_type(s, "R", y->shape.dtype);
     step_read(s, p->in[0].slot);
     step_read(s, p->in[1].slot);
     step_write(s, y->slot);
@@ -21,9 +24,11 @@ static void emit_with(const struct problem *p, struct emit *e, struct strided_ar
 static void emit_binary(const struct problem *p, struct emit *e)
 {
     struct strided_args a = {0};
+    char identifier[40];
     operand_broadcast(&p->in[0], &p->out[0].shape, a.stride[0]);
     operand_broadcast(&p->in[1], &p->out[0].shape, a.stride[1]);
-    emit_with(p, e, &a, eltwise_identifier(p->op, p->attrs));
+    eltwise_identifier(identifier, p->op, p->attrs, p->in[0].shape.dtype);
+    emit_with(p, e, &a, identifier);
 }
 
 /* A slope of rank 1 belongs to dimension 1 of x. */

@@ -103,12 +103,13 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
         .c_block = channel_block(a, packing),
     };
     const size_t bytes = conv_packed_bytes(a, packing);
+    const size_t rows = bytes / sizeof(float) / (size_t)packing.block;
     char name[80];
     snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d c%d", args.groups, args.kg, args.c, args.taps,
              args.block, args.c_block);
     struct step *setup;
-    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main",
-                                 ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
+    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main", ceil_div(rows, GROUP_SIZE),
+                                 GROUP_SIZE, &setup);
     if (setup) {
         step_read(setup, p->in[1].slot);
         step_write(setup, slot);

@@ -20,7 +20,8 @@ static void emit_copy(const struct problem *p, struct emit *e, struct end from, 
     double elements = 1;
     for (int d = 0; d < a->rank; d++)
         elements *= a->size[d];
-    step_cost(s, 0, 2 * elements * sizeof(float));
+    step_define_type(s, "T", p->in[0].shape.dtype);
+    step_cost(s, 0, 2 * elements * (double)clcnn_dtype_bytes(p->in[0].shape.dtype));
 }
 
 static void set_sizes(struct strided_args *a, const struct clcnn_shape *shape)
@@ -126,7 +127,7 @@ static bool divides(struct items x, struct items y)
 static size_t reshape_workspace(const struct problem *p)
 {
     const bool direct = divides(operand_items(&p->in[0]), operand_items(&p->out[0]));
-    return direct ? 0 : (size_t)shape_count(&p->in[0].shape) * sizeof(float);
+    return direct ? 0 : shape_bytes(&p->in[0].shape);
 }
 
 /* Only the way items lie apart can differ; when neither item size divides the other, by way of a dense
@@ -140,7 +141,7 @@ static void emit_reshape(const struct problem *p, struct emit *e)
     }
     const int64_t all = x.count * x.size;
     const struct items dense = {1, all, all};
-    const int middle = emit_workspace(e, reshape_workspace(p));
+    const int middle = emit_workspace_of(e, p->in[0].shape.dtype, all);
     emit_items(p, e, p->in[0].slot, x, middle, dense);
     emit_items(p, e, middle, dense, p->out[0].slot, y);
 }

@@ -1,9 +1,8 @@
 /* pool_ref: max_pool and avg_pool by the definition, rows of outputs at a time; see kernels/pool_ref.cl. */
-#include "algos/rows.h"
+#include "algos/pool.h"
 
-static struct pool_args args_of(const struct problem *p)
+struct pool_args pool_args_of(const struct problem *p, const struct pool_attrs *attrs)
 {
-    const struct pool_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
     const int dims = x->shape.rank - 2, front = 3 - dims;
     struct pool_args a = {
@@ -34,7 +33,7 @@ static struct pool_args args_of(const struct problem *p)
 
 static void emit_pool(const struct problem *p, struct emit *e, bool average)
 {
-    struct pool_args a = args_of(p);
+    struct pool_args a = pool_args_of(p, p->attrs);
     struct step *s = rows_step(e, p, "pool_ref", "main", a.rows, a.out[2], &a.pieces);
     step_define(s, "AVG", average);
     step_define(s, "VECTOR", rows_on_cpu(p));

@@ -1,5 +1,5 @@
 /* reduce_ref: sum, mean, max and min over any axes; see kernels/reduce_ref.cl. */
-#include "algos/rows.h"
+#include "algos/lines.h"
 
 struct dims {
     int n;
@@ -141,6 +141,8 @@ static void emit_pass(const struct problem *p, struct emit *e, const struct redu
 
 static size_t workspace(const struct problem *p)
 {
+    if (p->in[0].shape.dtype != CLCNN_FLOAT32)
+        return 0;
     const struct reduction r = reduction_of(p);
     return r.args.parts > 1 ? (size_t)(r.outputs * r.args.parts) * sizeof(float) : 0;
 }
@@ -182,10 +184,13 @@ static void emit_reduce(const struct problem *p, struct emit *e, const char *red
 }
 
 /* One algorithm an operator: they differ in what combines two numbers. */
-#define REDUCE_ALGO(op, red, mean, class)                                  \
+#define REDUCE_ALGO(op, red, typed, mean, class)                           \
     static void emit_##op(const struct problem *p, struct emit *e)         \
     {                                                                      \
-        emit_reduce(p, e, red, mean);                                      \
+        if (p->in[0].shape.dtype != CLCNN_FLOAT32)                         \
+            emit_reduce_typed(p, e, typed);                                \
+        else                                                               \
+            emit_reduce(p, e, red, mean);                                  \
     }                                                                      \
     const struct algo_def algo_##op##_ref = {                              \
         .name = "ref",                                                     \
@@ -196,7 +201,7 @@ static void emit_reduce(const struct problem *p, struct emit *e, const char *red
         .workspace = workspace,                                            \
         .emit = emit_##op,                                                 \
     }
-REDUCE_ALGO(reduce_sum, "red_sum", false, ERROR_STRICT);
-REDUCE_ALGO(reduce_mean, "red_sum", true, ERROR_STRICT);
-REDUCE_ALGO(reduce_max, "red_max", false, ERROR_EXACT);
-REDUCE_ALGO(reduce_min, "red_min", false, ERROR_EXACT);
+REDUCE_ALGO(reduce_sum, "red_sum", "int_add", false, ERROR_STRICT);
+REDUCE_ALGO(reduce_mean, "red_sum", "int_add", true, ERROR_STRICT);
+REDUCE_ALGO(reduce_max, "red_max", "int_maximum", false, ERROR_EXACT);
+REDUCE_ALGO(reduce_min, "red_min", "int_minimum", false, ERROR_EXACT);

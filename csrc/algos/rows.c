@@ -79,16 +79,16 @@ struct step *lanes_step(struct emit *e, const struct problem *p, const char *ste
 
 void rows_cost(struct step *s, const struct problem *p, double macs)
 {
-    double elements = 0;
+    double bytes = 0;
     for (int i = 0; i < p->n_in; i++)
         if (p->in[i].present)
-            elements += (double)shape_count(&p->in[i].shape);
+            bytes += (double)shape_bytes(&p->in[i].shape);
     for (int i = 0; i < p->n_out; i++)
         if (p->out[i].present)
-            elements += (double)shape_count(&p->out[i].shape);
+            bytes += (double)shape_bytes(&p->out[i].shape);
     if (p->add.present)
-        elements += (double)shape_count(&p->add.shape);
-    step_cost(s, macs, elements * sizeof(float));
+        bytes += (double)shape_bytes(&p->add.shape);
+    step_cost(s, macs, bytes);
 }
 
 void operand_strides(const struct operand *o, int64_t stride[CLCNN_MAX_RANK])
@@ -183,7 +183,7 @@ struct step *strided_step(struct emit *e, const struct problem *p, const char *s
     for (int d = 0; d < inner; d++)
         a->rows *= a->size[d];
     struct step *s = rows_step(e, p, stem, "main", a->rows, a->size[inner], &a->pieces);
-    static const char *const name[] = {"STEP0", "STEP1", "STEP2"};
+    static const char *const name[] = {"STEP0", "STEP1", "STEP2", "STEP3"};
     for (int i = 0; i < operands; i++) {
         const int64_t step = a->stride[i][inner];
         step_define(s, name[i], step == 0 || step == 1 ? (int)step : 2);

@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "internal.h"
 
@@ -64,4 +67,11 @@ bool clcnn_grow(void **items, int *capacity, int need, size_t size)
     *items = grown;
     *capacity = wanted;
     return true;
+}
+
+void alloc_trim(void)
+{
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
 }

@@ -173,7 +173,7 @@ static void set_default(const struct clcnn_attr_info *info, void *field)
         *(struct floats *)field = (struct floats){.n = listed, .v = {listed ? (float)info->def : 0.0f}};
         break;
     default:
-        *(int32_t *)field = (int32_t)info->def;
+        *(int32_t *)field = listed ? (int32_t)info->def : 0; /* a required one has no default */
         break;
     }
 }

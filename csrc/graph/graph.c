@@ -92,7 +92,7 @@ enum clcnn_status graph_name_check(const char *what, const char *name, struct cl
 
 /* Inputs and constants: a named value without a producer. */
 static enum clcnn_status add_source(struct clcnn_graph *g, enum value_kind kind, const char *name,
-                                    const struct clcnn_shape *shape, const float *data, int *value,
+                                    const struct clcnn_shape *shape, const void *data, int *value,
                                     struct clcnn_err *err)
 {
     const char *word = kind == VALUE_INPUT ? "input" : "constant";
@@ -131,7 +131,7 @@ enum clcnn_status clcnn_graph_input(struct clcnn_graph *g, const char *name, con
 }
 
 enum clcnn_status clcnn_graph_constant(struct clcnn_graph *g, const char *name,
-                                       const struct clcnn_shape *shape, const float *data, int *value,
+                                       const struct clcnn_shape *shape, const void *data, int *value,
                                        struct clcnn_err *err)
 {
     if (!data)

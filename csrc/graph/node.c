@@ -7,13 +7,8 @@
 
 /* ---- the grammar of op_def.inputs: "x w b?" or "xs..." ------------------------------------------------- */
 
-struct input_name {
-    char text[24];
-    bool optional, many;
-};
-
 /* Reads the next name and moves on; false at the end. */
-static bool next_input(const char **cursor, struct input_name *out)
+bool next_input(const char **cursor, struct input_name *out)
 {
     *cursor += strspn(*cursor, " ");
     size_t length = strcspn(*cursor, " ");
@@ -95,7 +90,11 @@ static enum clcnn_status run_rule(const struct clcnn_graph *g, const struct node
 
     if (st != CLCNN_OK)
         return st;
-    st = n->op->infer(in, err);
+    st = types_check(in, err);
+    if (st == CLCNN_OK)
+        st = n->op->infer(in, err);
+    if (st == CLCNN_OK)
+        types_of_outputs(in);
     free((void *)in->in);
     snprintf(what, sizeof what, "%s %s: the output", n->op->name, n->name);
     for (int i = 0; st == CLCNN_OK && i < in->n_out; i++)
@@ -243,8 +242,7 @@ static bool copy_values(struct clcnn_graph *g, const struct clcnn_graph *src)
         struct value *to = &g->values[g->n_values++];
         *to = *from;
         to->name = from->name ? clcnn_strdup(from->name) : NULL;
-        to->owned =
-            from->owned ? copy_bytes(from->owned, (size_t)shape_count(&from->shape), sizeof(float)) : NULL;
+        to->owned = from->owned ? copy_bytes(from->owned, 1, shape_bytes(&from->shape)) : NULL;
         if (to->owned)
             to->data = to->owned;
         if ((from->name && !to->name) || (from->owned && !to->owned))

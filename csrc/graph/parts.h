@@ -10,4 +10,15 @@ bool graph_grow_nodes(struct clcnn_graph *g);
 /* A name must be neither empty nor longer than CLCNN_NAME_MAX - 1 bytes; `what` is "input", "relu" ... */
 enum clcnn_status graph_name_check(const char *what, const char *name, struct clcnn_err *err);
 
+/* ---- the grammar of op_def.inputs: "x w b?" or "xs..." ---- */
+struct input_name {
+    char text[24];
+    bool optional, many;
+};
+bool next_input(const char **cursor, struct input_name *out);
+
+/* dtype.c: op_def.types. Inputs before the shape rule, outputs after it. */
+enum clcnn_status types_check(const struct infer *in, struct clcnn_err *err);
+void types_of_outputs(struct infer *in);
+
 #endif

@@ -10,6 +10,11 @@ int64_t shape_count(const struct clcnn_shape *s)
     return shape_count_from(s, 0);
 }
 
+size_t shape_bytes(const struct clcnn_shape *s)
+{
+    return (size_t)shape_count(s) * clcnn_dtype_bytes(s->dtype);
+}
+
 int64_t shape_count_from(const struct clcnn_shape *s, int first)
 {
     int64_t count = 1;

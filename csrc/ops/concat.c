@@ -73,6 +73,7 @@ const struct op_def op_concat = {
     .doc = "inputs one after the other along dim; their other dimensions must be equal",
     .inputs = "xs...",
     ATTRS(concat_table, dim_attrs),
+    .types = "Tflib > T",
     .infer = infer_concat,
 };
 
@@ -81,5 +82,6 @@ const struct op_def op_split = {
     .doc = "consecutive parts of x along dim",
     .inputs = "x",
     ATTRS(split_table, split_attrs),
+    .types = "Tflib > T",
     .infer = infer_split,
 };

@@ -156,6 +156,44 @@ static double macs_conv_transpose(const struct infer *in)
     return (double)shape_count(&in->in[0]) * (double)shape_count_from(&in->in[1], 1);
 }
 
+/* ---- deformable ---------------------------------------------------------------------------------------- */
+
+/* An input [N, channels, output height, output width]. */
+static enum clcnn_status check_map(const struct infer *in, int i, const char *name, int64_t channels,
+                                   struct clcnn_err *err)
+{
+    const struct clcnn_shape *m = &in->in[i], *out = &in->out[0];
+
+    if (m->rank == 4 && m->dim[0] == out->dim[0] && m->dim[1] == channels && m->dim[2] == out->dim[2] &&
+        m->dim[3] == out->dim[3])
+        return CLCNN_OK;
+    return shape_fail(in, err, "%s has shape %s, expected [%d, %lld, %d, %d]", name, SHAPE(m),
+                      (int)out->dim[0], (long long)channels, (int)out->dim[2], (int)out->dim[3]);
+}
+
+static enum clcnn_status infer_deform(struct infer *in, struct clcnn_err *err)
+{
+    struct deform_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0], *w = &in->in[1];
+    enum clcnn_status st;
+
+    if (x->rank != 4)
+        return shape_fail(in, err, "input %s must be [N, C, height, width]", SHAPE(x));
+    TRY(rule_conv(in, &a->conv, x, w, &in->out[0], err));
+    if (a->offset_groups < 1 || x->dim[1] % a->offset_groups) {
+        return value_fail(in, err, "offset_groups=%d does not divide the %d input channels",
+                          (int)a->offset_groups, (int)x->dim[1]);
+    }
+    const int64_t taps = (int64_t)a->offset_groups * w->dim[2] * w->dim[3];
+    TRY(check_map(in, 2, "offset", 2 * taps, err));
+    TRY(rule_vector(in, 3, "bias", w->dim[0], err));
+    if (input_present(in, 4))
+        TRY(check_map(in, 4, "mask", taps, err));
+    in->n_out = 1;
+done:
+    return st;
+}
+
 /* ---- tables -------------------------------------------------------------------------------------------- */
 
 #define COMMON_ATTRS                                                                                         \
@@ -173,6 +211,13 @@ static const struct clcnn_attr_info conv_transpose_table[] = {
          "added to one side of the output's size, to choose among sizes that a "
          "strided convolution maps to the same one"),
     GROUPS_ATTR,
+};
+
+/* The first member is a conv_attrs, whose offsets are therefore these. */
+static const struct clcnn_attr_info deform_table[] = {
+    COMMON_ATTRS,
+    GROUPS_ATTR,
+    ATTR(INT, deform_attrs, offset_groups, 1, "parts of the input channels with offsets of their own"),
 };
 
 const struct op_def op_conv = {
@@ -195,4 +240,14 @@ const struct op_def op_conv_transpose = {
     .infer = infer_conv_transpose,
     .macs = macs_conv_transpose,
     .fuses = true,
+};
+
+const struct op_def op_deform_conv = {
+    .name = "deform_conv",
+    .doc = "conv in two dimensions, each tap moved by offset[N,offset_groups*kernel*2,*out] (y, x) and "
+           "scaled by mask",
+    .inputs = "x w offset b? mask?",
+    ATTRS(deform_table, deform_attrs),
+    .infer = infer_deform,
+    .macs = macs_conv,
 };

@@ -1,4 +1,7 @@
 /* eltwise.c: the element-wise operators of ops/eltwise.def, and prelu. */
+#include <stdio.h>
+#include <string.h>
+
 #include "ops/rules.h"
 
 /* ---- attributes of the unary family: at most two numbers ----------------------------------------------- */
@@ -24,14 +27,41 @@ static const struct clcnn_attr_info clip_attrs[] = {
     NUMBER("min", p0, -INFINITY, "lower limit"),
     NUMBER("max", p1, INFINITY, "upper limit"),
 };
-static const struct clcnn_attr_info gelu_attrs[] = {
-    {.name = "approximate",
-     .doc = "tanh: the approximation of Hendrycks and Gimpel",
-     .kind = CLCNN_ATTR_ENUM,
-     .def = 0,
-     .choices = "none|tanh",
-     .offset = offsetof(struct eltwise_attrs, choice)},
+static const struct clcnn_attr_info selu_attrs[] = {
+    NUMBER("alpha", p0, 1.6732632423543772, "the limit for very negative x is -gamma * alpha"),
+    NUMBER("gamma", p1, 1.0507009873554805, "slope for positive x"),
 };
+static const struct clcnn_attr_info celu_attrs[] = {
+    NUMBER("alpha", p0, 1.0, "the limit for very negative x is -alpha; not 0"),
+};
+static const struct clcnn_attr_info thresholded_relu_attrs[] = {
+    NUMBER("alpha", p0, 1.0, "the largest x that gives 0"),
+};
+static const struct clcnn_attr_info shrink_attrs[] = {
+    NUMBER("lambd", p0, 0.5, "the largest x that gives 0"),
+    NUMBER("bias", p1, 0.0, "what is taken off the size of larger ones"),
+};
+
+/* A choice of functions: the first one is called after the operator, the others after both. */
+#define CHOICE(name_, choices_, doc_)                                                       \
+    {                                                                                       \
+        .name = name_, .doc = doc_, .kind = CLCNN_ATTR_ENUM, .def = 0, .choices = choices_, \
+        .offset = offsetof(struct eltwise_attrs, choice)                                    \
+    }
+static const struct clcnn_attr_info gelu_attrs[] = {
+    CHOICE("approximate", "none|tanh", "tanh: the approximation of Hendrycks and Gimpel"),
+};
+static const struct clcnn_attr_info cast_attrs[] = {
+    CHOICE("to", "float32|int64|int32|bool", "type of the result's elements"),
+};
+static const struct clcnn_attr_info is_inf_attrs[] = {
+    CHOICE("sign", "both|positive|negative", "which infinity counts"),
+};
+static const struct clcnn_attr_info mod_attrs[] = {
+    CHOICE("sign", "divisor|dividend", "whose sign the result has: Python's % or C's fmod"),
+};
+
+extern const struct op_def op_cast;
 
 /* ---- rules --------------------------------------------------------------------------------------------- */
 
@@ -40,6 +70,8 @@ static enum clcnn_status infer_unary(struct infer *in, struct clcnn_err *err)
     (void)err;
     in->n_out = 1;
     in->out[0] = in->in[0];
+    if (in->op == &op_cast)
+        in->out[0].dtype = (enum clcnn_dtype)((const struct eltwise_attrs *)in->attrs)->choice;
     return CLCNN_OK;
 }
 
@@ -55,58 +87,43 @@ static enum clcnn_status infer_binary(struct infer *in, struct clcnn_err *err)
 /* ---- the family ---------------------------------------------------------------------------------------- */
 
 enum unary {
-#define UNARY(name, activation, attributes, count, doc) UNARY_##name,
-#define BINARY(name, doc)
+#define UNARY(name, activation, attributes, count, types, doc) UNARY_##name,
+#define BINARY(name, attributes, count, types, doc)
 #include "ops/eltwise.def"
 #undef UNARY
 #undef BINARY
 };
 
-enum binary {
-#define UNARY(name, activation, attributes, count, doc)
-#define BINARY(name, doc) BINARY_##name,
-#include "ops/eltwise.def"
-#undef UNARY
-#undef BINARY
-};
-
-#define UNARY(name_, activation, attributes, count, doc_) \
-    const struct op_def op_##name_ = {                    \
-        .name = #name_,                                   \
-        .doc = doc_,                                      \
-        .inputs = "x",                                    \
-        .attrs = attributes,                              \
-        .attr_count = count,                              \
-        .attrs_size = sizeof(struct eltwise_attrs),       \
-        .infer = infer_unary,                             \
-        .code = UNARY_##name_,                            \
+#define UNARY(name_, activation, attributes, count, types_, doc_) \
+    const struct op_def op_##name_ = {                            \
+        .name = #name_,                                           \
+        .doc = doc_,                                              \
+        .inputs = "x",                                            \
+        .attrs = attributes,                                      \
+        .attr_count = count,                                      \
+        .attrs_size = sizeof(struct eltwise_attrs),               \
+        .types = types_,                                          \
+        .infer = infer_unary,                                     \
+        .code = UNARY_##name_,                                    \
     };
-#define BINARY(name_, doc_)            \
-    const struct op_def op_##name_ = { \
-        .name = #name_,                \
-        .doc = doc_,                   \
-        .inputs = "a b",               \
-        .infer = infer_binary,         \
-        .code = BINARY_##name_,        \
+#define BINARY(name_, attributes, count, types_, doc_) \
+    const struct op_def op_##name_ = {                 \
+        .name = #name_,                                \
+        .doc = doc_,                                   \
+        .inputs = "a b",                               \
+        .attrs = attributes,                           \
+        .attr_count = count,                           \
+        .attrs_size = sizeof(struct eltwise_attrs),    \
+        .types = types_,                               \
+        .infer = infer_binary,                         \
     };
 #include "ops/eltwise.def"
 #undef UNARY
 #undef BINARY
 
-static const struct {
-    const char *identifier;
-    enum act act;
-} unary_rows[] = {
-#define UNARY(name, activation, attributes, count, doc) {"act_" #name, activation},
-#define BINARY(name, doc)
-#include "ops/eltwise.def"
-#undef UNARY
-#undef BINARY
-};
-
-static const char *const binary_identifiers[] = {
-#define UNARY(name, activation, attributes, count, doc)
-#define BINARY(name, doc) "bin_" #name,
+static const enum act unary_acts[] = {
+#define UNARY(name, activation, attributes, count, types, doc) activation,
+#define BINARY(name, attributes, count, types, doc)
 #include "ops/eltwise.def"
 #undef UNARY
 #undef BINARY
@@ -129,20 +146,28 @@ static bool is_gelu_tanh(const struct op_def *op, const struct eltwise_attrs *a)
     return op->code == UNARY_gelu && a->choice == 1;
 }
 
-const char *eltwise_identifier(const struct op_def *op, const void *attrs)
+void eltwise_identifier(char out[40], const struct op_def *op, const void *attrs, enum clcnn_dtype dtype)
 {
-    if (op->infer == infer_binary)
-        return binary_identifiers[op->code];
-    return is_gelu_tanh(op, attrs) ? act_identifiers[ACT_gelu_tanh] : unary_rows[op->code].identifier;
+    const struct eltwise_attrs *a = attrs;
+    const char *prefix = dtype != CLCNN_FLOAT32 ? "int" : op->infer == infer_binary ? "bin" : "act";
+
+    snprintf(out, 40, "%s_%s", prefix, op->name);
+    if (a->choice == 0)
+        return;
+    const char *choice = op->attrs[0].choices;
+    for (int i = 0; i < a->choice; i++)
+        choice = strchr(choice, '|') + 1;
+    const size_t used = strlen(out);
+    snprintf(out + used, 40 - used, "_%.*s", (int)strcspn(choice, "|"), choice);
 }
 
 bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1)
 {
     const struct eltwise_attrs *a = attrs;
 
-    if (op->infer != infer_unary || unary_rows[op->code].act == ACT_COUNT)
+    if (op->infer != infer_unary || unary_acts[op->code] == ACT_COUNT)
         return false;
-    *act = is_gelu_tanh(op, a) ? ACT_gelu_tanh : unary_rows[op->code].act;
+    *act = is_gelu_tanh(op, a) ? ACT_gelu_tanh : unary_acts[op->code];
     *p0 = a->p0;
     *p1 = a->p1;
     return true;

@@ -89,3 +89,87 @@ const struct op_def op_log_softmax = {
     ATTRS(softmax_table, dim_attrs),
     .infer = infer_softmax,
 };
+
+/* ---- rows that are normalised by their own statistics -------------------------------------------------- */
+
+extern const struct op_def op_group_norm;
+
+static enum clcnn_status infer_groups(struct infer *in, struct clcnn_err *err)
+{
+    const struct rows_norm_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0];
+    enum clcnn_status st = CLCNN_OK;
+
+    if (x->rank < 2)
+        return shape_fail(in, err, "input %s needs at least batch and channels", SHAPE(x));
+    if (in->op == &op_group_norm && (a->groups < 1 || x->dim[1] % a->groups != 0)) {
+        return shape_fail(in, err, "groups=%d must divide the %d channels of input %s", (int)a->groups,
+                          (int)x->dim[1], SHAPE(x));
+    }
+    TRY(rule_vector(in, 1, "weight", x->dim[1], err));
+    TRY(rule_vector(in, 2, "bias", x->dim[1], err));
+    in->n_out = 1;
+    in->out[0] = *x;
+done:
+    return st;
+}
+
+static enum clcnn_status infer_layer(struct infer *in, struct clcnn_err *err)
+{
+    struct rows_norm_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0];
+    struct clcnn_shape tail = {0};
+    enum clcnn_status st;
+
+    TRY(rule_axis(in, "dim", &a->dim, x->rank, err));
+    for (int i = a->dim; i < x->rank; i++)
+        tail.dim[tail.rank++] = x->dim[i];
+    for (int i = 1; i < 3; i++) {
+        if (input_present(in, i) && !shape_equal(&in->in[i], &tail)) {
+            return shape_fail(in, err, "%s has shape %s, expected %s, dimensions %d and up of input %s",
+                              i == 1 ? "weight" : "bias", SHAPE(&in->in[i]), SHAPE(&tail), (int)a->dim,
+                              SHAPE(x));
+        }
+    }
+    in->n_out = 1;
+    in->out[0] = *x;
+done:
+    return st;
+}
+
+static const struct clcnn_attr_info instance_table[] = {
+    ATTR(FLOAT, rows_norm_attrs, eps, 1e-5, "added to the variance"),
+};
+static const struct clcnn_attr_info group_table[] = {
+    ATTR_REQUIRED(INT, rows_norm_attrs, groups, "how many groups the channels make"),
+    ATTR(FLOAT, rows_norm_attrs, eps, 1e-5, "added to the variance"),
+};
+static const struct clcnn_attr_info layer_table[] = {
+    ATTR(INT, rows_norm_attrs, dim, -1, "first of the dimensions that are normalised together"),
+    ATTR(FLOAT, rows_norm_attrs, eps, 1e-5, "added to the variance"),
+};
+
+const struct op_def op_instance_norm = {
+    .name = "instance_norm",
+    .doc = "each channel of each item of x[N,C,...] by its own mean and variance, then weight[C] and bias[C]",
+    .inputs = "x weight? bias?",
+    ATTRS(instance_table, rows_norm_attrs),
+    .infer = infer_groups,
+};
+
+const struct op_def op_group_norm = {
+    .name = "group_norm",
+    .doc = "groups of channels of each item of x[N,C,...] by their mean and variance, then weight[C] and "
+           "bias[C]",
+    .inputs = "x weight? bias?",
+    ATTRS(group_table, rows_norm_attrs),
+    .infer = infer_groups,
+};
+
+const struct op_def op_layer_norm = {
+    .name = "layer_norm",
+    .doc = "x by mean and variance over the dimensions from dim on, then weight and bias of their shape",
+    .inputs = "x weight? bias?",
+    ATTRS(layer_table, rows_norm_attrs),
+    .infer = infer_layer,
+};

@@ -96,6 +96,38 @@ done:
     return st;
 }
 
+static enum clcnn_status infer_lp_pool(struct infer *in, struct clcnn_err *err)
+{
+    struct lp_pool_attrs *a = in->attrs;
+
+    if (a->p < 1)
+        return value_fail(in, err, "p=%d must be at least 1", (int)a->p);
+    in->n_out = 1;
+    return rule_pool(in, &a->pool, &in->in[0], &in->out[0], err);
+}
+
+static enum clcnn_status infer_max_indices(struct infer *in, struct clcnn_err *err)
+{
+    struct max_indices_attrs *a = in->attrs;
+    enum clcnn_status st = rule_pool(in, &a->pool, &in->in[0], &in->out[0], err);
+
+    if (a->storage_order != 0 && a->storage_order != 1)
+        return value_fail(in, err, "storage_order=%d must be 0 (rows) or 1 (columns)", (int)a->storage_order);
+    in->n_out = 2;
+    in->out[1] = in->out[0];
+    return st;
+}
+
+static enum clcnn_status infer_unpool(struct infer *in, struct clcnn_err *err)
+{
+    const struct clcnn_shape *x = &in->in[0], *indices = &in->in[1];
+
+    if (!shape_equal(x, indices))
+        return shape_fail(in, err, "indices have shape %s, expected that of input %s", SHAPE(indices),
+                          SHAPE(x));
+    return infer_adaptive(in, err);
+}
+
 #define POOL_ATTRS                                                                                      \
     ATTR_REQUIRED(INTS, pool_attrs, kernel_size,                                                        \
                   "size of the window, for all or for each spatial dimension"),                         \
@@ -109,6 +141,19 @@ static const struct clcnn_attr_info max_pool_table[] = {POOL_ATTRS};
 static const struct clcnn_attr_info avg_pool_table[] = {
     POOL_ATTRS,
     ATTR(BOOL, pool_attrs, count_include_pad, 1, "count padding as elements of the mean"),
+};
+/* Their first member is a pool_attrs, whose offsets are therefore theirs. */
+static const struct clcnn_attr_info lp_pool_table[] = {
+    POOL_ATTRS,
+    ATTR(INT, lp_pool_attrs, p, 2, "which norm"),
+};
+static const struct clcnn_attr_info max_indices_table[] = {
+    POOL_ATTRS,
+    ATTR(INT, max_indices_attrs, storage_order, 0,
+         "1: indices count the spatial dimensions in column-major order"),
+};
+static const struct clcnn_attr_info unpool_table[] = {
+    ATTR_REQUIRED(INTS, adaptive_attrs, output_size, "spatial size of the output, which indices refer to"),
 };
 static const struct clcnn_attr_info adaptive_table[] = {
     ATTR_REQUIRED(INTS, adaptive_attrs, output_size,
@@ -145,4 +190,31 @@ const struct op_def op_adaptive_max_pool = {
     .inputs = "x",
     ATTRS(adaptive_table, adaptive_attrs),
     .infer = infer_adaptive,
+};
+
+const struct op_def op_lp_pool = {
+    .name = "lp_pool",
+    .doc = "p-norm of each window of x[N,C,*spatial]: the p-th root of the sum of |x| to the power of p",
+    .inputs = "x",
+    ATTRS(lp_pool_table, lp_pool_attrs),
+    .infer = infer_lp_pool,
+};
+
+const struct op_def op_max_pool_indices = {
+    .name = "max_pool_indices",
+    .doc = "max_pool, and where in all of x each maximum was found (the first one of equals)",
+    .inputs = "x",
+    ATTRS(max_indices_table, max_indices_attrs),
+    .types = "f > f l",
+    .infer = infer_max_indices,
+};
+
+const struct op_def op_max_unpool = {
+    .name = "max_unpool",
+    .doc =
+        "zeros, with x[N,C,*spatial] at the places that indices give in the whole output; others are dropped",
+    .inputs = "x indices",
+    ATTRS(unpool_table, adaptive_attrs),
+    .types = "f li > f",
+    .infer = infer_unpool,
 };

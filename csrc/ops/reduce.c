@@ -31,15 +31,17 @@ static const struct clcnn_attr_info table[] = {
     ATTR(BOOL, reduce_attrs, keepdims, 1, "leave reduced dimensions as ones"),
 };
 
-#define REDUCTION(name_, what)         \
+#define REDUCTION(name_, what, types_) \
     const struct op_def op_##name_ = { \
         .name = #name_,                \
         .doc = what " of x over axes", \
         .inputs = "x",                 \
         ATTRS(table, reduce_attrs),    \
+        .types = types_,               \
         .infer = infer_reduce,         \
     };
-REDUCTION(reduce_sum, "sum")
-REDUCTION(reduce_mean, "mean")
-REDUCTION(reduce_max, "maximum")
-REDUCTION(reduce_min, "minimum")
+REDUCTION(reduce_sum, "sum", "Tfli > T")
+REDUCTION(reduce_prod, "product", "Tfli > T")
+REDUCTION(reduce_mean, "mean", NULL)
+REDUCTION(reduce_max, "maximum", "Tflib > T")
+REDUCTION(reduce_min, "minimum", "Tflib > T")

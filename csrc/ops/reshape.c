@@ -248,6 +248,7 @@ const struct op_def op_reshape = {
     .doc = "the elements of x, in row-major order, under another shape",
     .inputs = "x",
     ATTRS(reshape_table, shape_attrs),
+    .types = "Tflib > T",
     .infer = infer_reshape,
     .alias = true,
 };
@@ -257,6 +258,7 @@ const struct op_def op_flatten = {
     .doc = "dimensions start_dim to end_dim of x joined into one",
     .inputs = "x",
     ATTRS(flatten_table, flatten_attrs),
+    .types = "Tflib > T",
     .infer = infer_flatten,
     .alias = true,
 };
@@ -266,6 +268,7 @@ const struct op_def op_squeeze = {
     .doc = "x without dimensions of size 1",
     .inputs = "x",
     ATTRS(squeeze_table, axes_attrs),
+    .types = "Tflib > T",
     .infer = infer_squeeze,
     .alias = true,
 };
@@ -275,6 +278,7 @@ const struct op_def op_unsqueeze = {
     .doc = "x with new dimensions of size 1",
     .inputs = "x",
     ATTRS(unsqueeze_table, axes_attrs),
+    .types = "Tflib > T",
     .infer = infer_unsqueeze,
     .alias = true,
 };
@@ -284,6 +288,7 @@ const struct op_def op_dropout = {
     .doc = "x itself at inference",
     .inputs = "x",
     ATTRS(dropout_table, dropout_attrs),
+    .types = "Tflib > T",
     .infer = infer_dropout,
     .alias = true,
 };
@@ -292,6 +297,7 @@ const struct op_def op_identity = {
     .name = "identity",
     .doc = "x itself",
     .inputs = "x",
+    .types = "Tflib > T",
     .infer = infer_same,
     .alias = true,
 };
@@ -301,6 +307,7 @@ const struct op_def op_transpose = {
     .doc = "x with its dimensions in the order perm",
     .inputs = "x",
     ATTRS(transpose_table, axes_attrs),
+    .types = "Tflib > T",
     .infer = infer_transpose,
 };
 
@@ -309,5 +316,6 @@ const struct op_def op_expand = {
     .doc = "x repeated to its broadcast with shape, in both directions as ONNX Expand",
     .inputs = "x",
     ATTRS(expand_table, shape_attrs),
+    .types = "Tflib > T",
     .infer = infer_expand,
 };

@@ -48,6 +48,14 @@ static enum clcnn_status infer_resize(struct infer *in, struct clcnn_err *err)
     if (a->size.n == 0)
         TRY(size_from_scales(in, a, n, err));
     TRY(rule_spread(in, "size", &a->size, n, 1, err));
+    if (a->coordinates == RESIZE_TF_CROP_AND_RESIZE && a->roi.n != 2 * n) {
+        return value_fail(in, err, "roi has %d values, tf_crop_and_resize needs %d (starts, then ends)",
+                          (int)a->roi.n, 2 * n);
+    }
+    for (int i = 0; i < a->roi.n; i++) {
+        if (!isfinite(a->roi.v[i]))
+            return value_fail(in, err, "roi: %g is not finite", (double)a->roi.v[i]);
+    }
     in->n_out = 1;
     in->out[0] = (struct clcnn_shape){.rank = 2, .dim = {x->dim[0], x->dim[1]}};
     for (int i = 0; i < n; i++)
@@ -61,12 +69,21 @@ static const struct clcnn_attr_info table[] = {
     ATTR(FLOATS, resize_attrs, scales, EMPTY,
          "output over input for each spatial dimension; used for coordinates when given, else the ratio of "
          "sizes"),
-    ATTR_ENUM(resize_attrs, mode, 0, "nearest|linear",
-              "one element, or a blend of the two around in each dimension"),
-    ATTR_ENUM(resize_attrs, coordinates, 0, "half_pixel|asymmetric|align_corners|pytorch_half_pixel",
-              "where output elements lie on the input"),
+    ATTR_ENUM(resize_attrs, mode, 0, "nearest|linear|cubic",
+              "one element, or a blend of the two or four around in each dimension"),
+    ATTR_ENUM(
+        resize_attrs, coordinates, 0,
+        "half_pixel|asymmetric|align_corners|pytorch_half_pixel|half_pixel_symmetric|tf_crop_and_resize",
+        "where output elements lie on the input"),
     ATTR_ENUM(resize_attrs, nearest_rounding, 0, "floor|round_prefer_floor|round_prefer_ceil|ceil",
               "nearest: how a coordinate becomes an index"),
+    ATTR(FLOAT, resize_attrs, cubic_coeff_a, -0.75, "cubic: the slope of the kernel at 1"),
+    ATTR(BOOL, resize_attrs, exclude_outside, 0,
+         "leave elements outside of the input out of a blend, instead of repeating its edge"),
+    ATTR(BOOL, resize_attrs, antialias, 0, "stretch linear and cubic kernels where the output is smaller"),
+    ATTR(FLOAT, resize_attrs, extrapolation_value, 0.0, "tf_crop_and_resize: what lies outside of the input"),
+    ATTR(FLOATS, resize_attrs, roi, EMPTY,
+         "tf_crop_and_resize: starts and then ends of the spatial dimensions, 0 to 1 over the input"),
 };
 
 const struct op_def op_resize = {

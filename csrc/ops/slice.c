@@ -125,7 +125,9 @@ static const struct clcnn_attr_info slice_table[] = {
 static const struct clcnn_attr_info pad_table[] = {
     ATTR_REQUIRED(INTS, pad_attrs, pads,
                   "elements added before every dimension, then after; a negative number crops"),
-    ATTR(FLOAT, pad_attrs, value, 0.0, "what is added"),
+    ATTR(FLOAT, pad_attrs, value, 0.0, "what constant adds"),
+    ATTR_ENUM(pad_attrs, mode, 0, "constant|reflect|edge|wrap",
+              "what is added: value; x mirrored at its outermost elements; those elements; x over again"),
 };
 
 const struct op_def op_slice = {
@@ -133,13 +135,15 @@ const struct op_def op_slice = {
     .doc = "x[start:end:step, ...] as NumPy slices it",
     .inputs = "x",
     ATTRS(slice_table, slice_attrs),
+    .types = "Tflib > T",
     .infer = infer_slice,
 };
 
 const struct op_def op_pad = {
     .name = "pad",
-    .doc = "x with elements of a constant value around it",
+    .doc = "x with elements around it",
     .inputs = "x",
     ATTRS(pad_table, pad_attrs),
+    .types = "Tflib > T",
     .infer = infer_pad,
 };

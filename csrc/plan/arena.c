@@ -12,7 +12,7 @@
  * become a sub-buffer and must not. */
 size_t root_guard(const struct blueprint *bp, const struct root *r)
 {
-    return !bp->guard ? 0 : r->scratch ? 2 * ALIGN : 2 * ALIGN + 4;
+    return !bp->guard ? 0 : r->scratch ? 2 * ALIGN : 2 * ALIGN + (r->elem > 4 ? r->elem : 4);
 }
 
 static void touch(struct blueprint *bp, int slot, int step)
@@ -101,7 +101,7 @@ enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err)
     for (int i = 0; i < bp->n_roots; i++) {
         struct root *r = &bp->roots[i];
         const size_t elems = (size_t)((r->items - 1) * r->stride + r->item_elems);
-        r->bytes = ceil_div(elems * sizeof(float) + 2 * root_guard(bp, r), ALIGN) * ALIGN;
+        r->bytes = ceil_div(elems * r->elem + 2 * root_guard(bp, r), ALIGN) * ALIGN;
         if (bp->guard) { /* nothing is shared: what a step leaves can be looked at afterwards */
             r->first = -1;
             r->last = bp->n_steps;

@@ -56,13 +56,34 @@ done:
     return st;
 }
 
-/* Uploads the constants that a setup step reads, runs it into `dst`, and drops them again. */
+/* What setup steps read, one buffer for each operand: kept from one to the next and grown, since fresh memory is what
+ * uploading takes most of its time for. The queue is in order, so that a write waits for the kernel before it. */
+struct staging {
+    struct memory memory[MAX_STEP_BUFFERS];
+};
+
+static enum clcnn_status staging_need(struct staging *staging, int at, struct clcnn_device *dev, size_t bytes,
+                                      const char *layer, struct clcnn_err *err)
+{
+    if (staging->memory[at].mem && staging->memory[at].bytes >= bytes)
+        return CLCNN_OK;
+    memory_release(&staging->memory[at], dev);
+    return memory_create(&staging->memory[at], dev, bytes, layer, err);
+}
+
+static void staging_release(struct staging *staging, struct clcnn_device *dev)
+{
+    for (int i = 0; i < MAX_STEP_BUFFERS; i++)
+        memory_release(&staging->memory[i], dev);
+}
+
+/* Uploads the constants that a setup step reads, and runs it into `dst`. */
 static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struct memory *dst,
-                                   struct queue *q, struct place *places, struct clcnn_err *err)
+                                   struct queue *q, struct place *places, struct staging *staging,
+                                   struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct step *s = setup_of(bp, packed);
-    struct memory raw[MAX_STEP_BUFFERS] = {{0}};
     struct launch launch = {0};
     for (int i = 0; i < s->n_buffers; i++) {
         const int slot = s->buffer[i].slot;
@@ -74,9 +95,9 @@ static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struc
             continue;
         }
         const struct packed *p = &bp->packed[source];
-        TRY(memory_create(&raw[i], bp->dev, p->bytes, p->layer, err));
-        TRY(queue_write(q, raw[i].mem, 0, bp->graph->values[p->value].data, p->bytes, err));
-        places[slot] = (struct place){raw[i].mem, bp->slots[slot].offset};
+        TRY(staging_need(staging, i, bp->dev, p->bytes, p->layer, err));
+        TRY(queue_write(q, staging->memory[i].mem, 0, bp->graph->values[p->value].data, p->bytes, err));
+        places[slot] = (struct place){staging->memory[i].mem, bp->slots[slot].offset};
     }
     TRY(launch_bind(&launch, bp->dev, bp->programs[bp->n_steps + packed], s, places, err));
     queue_start(q, &launch, 1);
@@ -85,23 +106,21 @@ static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struc
     while (st == CLCNN_PENDING);
 done:
     launch_release(&launch, bp->dev);
-    for (int i = 0; i < MAX_STEP_BUFFERS; i++)
-        memory_release(&raw[i], bp->dev);
     return st;
 }
 
 static enum clcnn_status fill_weight(struct blueprint *bp, int packed, struct queue *q, struct place *places,
-                                     struct clcnn_err *err)
+                                     struct staging *staging, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct packed *p = &bp->packed[packed];
     struct weight_key key = {0};
     const struct value *v = &bp->graph->values[p->value];
-    key.content = hash128_bytes(v->data, (size_t)shape_count(&v->shape) * sizeof(float));
+    key.content = hash128_bytes(v->data, shape_bytes(&v->shape));
     snprintf(key.packing, sizeof key.packing, "%s", p->packing);
     TRY(weight_acquire(&p->weight, &p->fresh, bp->dev, &key, p->bytes, p->layer, err));
     if (p->fresh && p->setup)
-        st = run_setup(bp, packed, &p->weight->memory, q, places, err);
+        st = run_setup(bp, packed, &p->weight->memory, q, places, staging, err);
     else if (p->fresh)
         st = queue_write(q, p->weight->memory.mem, 0, v->data, p->bytes, err);
 done:
@@ -124,6 +143,7 @@ enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct queue *q = NULL;
+    struct staging staging = {0};
     struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
     if (!places)
         return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
@@ -132,12 +152,13 @@ enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err)
     TRY(queue_create(&q, bp->dev, false, err));
     for (int i = 0; i < bp->n_packed; i++)
         if (bp->packed[i].used)
-            TRY(fill_weight(bp, i, q, places, err));
+            TRY(fill_weight(bp, i, q, places, &staging, err));
     TRY(queue_finish(q, err));
 done:
     if (st != CLCNN_OK)
         abandon_fresh(bp);
     queue_free(q);
+    staging_release(&staging, bp->dev);
     pthread_mutex_unlock(&bp->dev->weights_lock);
     free(places);
     return st;
@@ -156,8 +177,8 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
     for (int i = 0; i < bp->n_slots; i++) {
         const struct slot *s = &bp->slots[i];
         if (s->root >= 0)
-            places[i] = (struct place){plan->arena.mem,
-                                       (int64_t)(bp->roots[s->root].offset / sizeof(float)) + s->offset};
+            places[i] = (struct place){
+                plan->arena.mem, (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset};
         else if (bp->packed[s->packed].weight)
             places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset};
     }

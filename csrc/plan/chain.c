@@ -19,9 +19,19 @@ static bool same_variant(const struct step *a, const struct step *b)
     return a->n_buffers == b->n_buffers;
 }
 
+/* Chains hand every buffer on as floats; kernels of other types of elements have a define that names one. */
+static bool only_floats(const struct step *s)
+{
+    for (int i = 0; i < s->n_defines; i++)
+        for (int type = 0; type < CLCNN_DTYPE_COUNT; type++)
+            if (type != CLCNN_FLOAT32 && strcmp(s->define[i].text, dtype_opencl(type)) == 0)
+                return false;
+    return true;
+}
+
 static int variant_of(struct blueprint *bp, const struct step *s)
 {
-    if (!s->stem || s->group_size != 1 || s->groups > INT32_MAX / 2)
+    if (!s->stem || !only_floats(s) || s->group_size != 1 || s->groups > INT32_MAX / 2)
         return -1;
     for (int i = 0; i < bp->n_parts; i++)
         if (same_variant(bp->parts[i], s))

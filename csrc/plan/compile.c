@@ -128,7 +128,7 @@ static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, i
     e->bp->layers[layer].macs = n->op->macs ? n->op->macs(&shapes) : 0.0;
     for (int i = 0; i < n->n_in; i++)
         if (ops[i].constant)
-            e->bp->layers[layer].weight_bytes += (size_t)shape_count(&ops[i].shape) * sizeof(float);
+            e->bp->layers[layer].weight_bytes += shape_bytes(&ops[i].shape);
 done:
     free((void *)shapes.in);
     free(ops);
@@ -247,6 +247,10 @@ static enum clcnn_status check_memory(const struct blueprint *bp, const struct c
     return CLCNN_OK;
 }
 
+/* Weights from which on the host memory that folding and packing have freed is given back to the system: glibc would keep
+ * it, as much as all weights take. */
+#define TRIM_BYTES ((uint64_t)16 << 20)
+
 static void free_folded_weights(struct clcnn_graph *g)
 {
     for (int i = 0; i < g->n_values; i++) {
@@ -305,6 +309,8 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     const double built = now_ms();
     TRY(blueprint_weights(bp, err));
     free_folded_weights(bp->graph);
+    if (bp->stats.weights_bytes >= TRIM_BYTES)
+        alloc_trim();
     const double packed = now_ms();
     TRY(plan_instantiate(&plan, bp, err));
     TRY(plan_warm(plan, err));

@@ -45,6 +45,7 @@ int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_
         .items = items,
         .item_elems = item_elems,
         .stride = item_elems + gap,
+        .elem = sizeof(float),
         .first = INT32_MAX,
         .last = -1,
         .scratch = scratch,
@@ -123,6 +124,12 @@ void step_define(struct step *s, const char *name, int value)
     step_define_id(s, name, text);
 }
 
+void step_define_type(struct step *s, const char *name, enum clcnn_dtype dtype)
+{
+    if (dtype != CLCNN_FLOAT32)
+        step_define_id(s, name, dtype_opencl(dtype));
+}
+
 static void add_buffer(struct step *s, int slot, enum access access, int64_t offset)
 {
     if (s->n_buffers == MAX_STEP_BUFFERS)
@@ -197,13 +204,21 @@ struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int 
 
 int emit_workspace(struct emit *e, size_t bytes)
 {
+    return emit_workspace_of(e, CLCNN_FLOAT32, (int64_t)ceil_div(bytes, sizeof(float)));
+}
+
+int emit_workspace_of(struct emit *e, enum clcnn_dtype dtype, int64_t count)
+{
     if (e->status != CLCNN_OK)
         return SLOT_NONE;
-    const int root = blueprint_root(e->bp, e->layer, 1, (int64_t)ceil_div(bytes, sizeof(float)), false, true);
+    const int root = blueprint_root(e->bp, e->layer, 1, count, false, true);
     const int slot = root < 0 ? -1 : blueprint_slot(e->bp, root, -1, 0);
-    if (slot < 0)
+    if (slot < 0) {
         out_of_memory(e);
-    e->bp->layers[e->layer_index].workspace += bytes;
+        return SLOT_NONE;
+    }
+    e->bp->roots[root].elem = clcnn_dtype_bytes(dtype);
+    e->bp->layers[e->layer_index].workspace += (size_t)count * clcnn_dtype_bytes(dtype);
     return slot;
 }
 

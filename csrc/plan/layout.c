@@ -35,10 +35,10 @@ struct operand operand_of_value(const struct value *v)
                             .block = v->block};
 }
 
-/* Only maps with channels and one or two spatial dimensions have a blocked form. */
+/* Only float32 maps with channels and one or two spatial dimensions have a blocked form. */
 static bool can_block(const struct clcnn_shape *s)
 {
-    return s->rank == 3 || s->rank == 4;
+    return s->dtype == CLCNN_FLOAT32 && (s->rank == 3 || s->rank == 4);
 }
 
 /* One pixel and whole blocks: both forms are the same bytes. */

@@ -86,6 +86,7 @@ static bool place_at_root(struct placer *p, int value, const char *name)
     const int root = blueprint_root(p->bp, name, items(&o->shape), operand_item(o), true, false);
     if (root < 0 || !new_slot(p, o, root, -1, 0))
         return false;
+    p->bp->roots[root].elem = clcnn_dtype_bytes(o->shape.dtype);
     o->batch_stride = p->bp->roots[root].stride;
     return true;
 }
@@ -199,8 +200,7 @@ static bool place_leaves(struct placer *p)
         *o = operand_of_value(v);
         o->batch_stride = operand_item(o);
         if (v->kind == VALUE_CONSTANT) {
-            const size_t bytes = (size_t)shape_count(&v->shape) * sizeof(float);
-            const int packed = blueprint_packed(p->bp, i, "", bytes, v->name ? v->name : "");
+            const int packed = blueprint_packed(p->bp, i, "", shape_bytes(&v->shape), v->name ? v->name : "");
             if (packed < 0 || !new_slot(p, o, -1, packed, 0))
                 return false;
         } else if (v->kind == VALUE_INPUT && !place_at_root(p, i, v->name)) {

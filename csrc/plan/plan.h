@@ -11,7 +11,8 @@
 /* A piece of arena memory with one life: the home of one or more values, or scratch. */
 struct root {
     const char *name;                  /* of the value or layer, for messages */
-    int64_t items, item_elems, stride; /* floats: items of item_elems, stride apart */
+    int64_t items, item_elems, stride; /* elements: items of item_elems, stride apart */
+    size_t elem;                       /* bytes of an element */
     int first, last; /* steps that touch it; -1: written before the first, n_steps: read after the last */
     bool scratch;
     size_t offset, bytes; /* in the arena; bytes includes guard bands, offset points past the first */

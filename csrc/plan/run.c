@@ -17,16 +17,17 @@ static struct extent extent_of(const struct clcnn_plan *plan, const struct io_sl
     const struct slot *s = &bp->slots[io->slot];
     const struct clcnn_shape *shape = &io->info.shape;
     const bool many = shape->rank >= 2 && shape->dim[0] > 1;
+    const size_t elem = clcnn_dtype_bytes(shape->dtype);
     struct extent x = {
         .mem = s->root >= 0 ? plan->arena.mem : bp->packed[s->packed].weight->memory.mem,
-        .offset = (s->root >= 0 ? bp->roots[s->root].offset : 0) + (size_t)s->offset * sizeof(float),
-        .row = (size_t)shape_count(shape) * sizeof(float),
+        .offset = (s->root >= 0 ? bp->roots[s->root].offset : 0) + (size_t)s->offset * elem,
+        .row = shape_bytes(shape),
         .rows = 1,
     };
     if (many && io->batch_stride != shape_count_from(shape, 1)) {
         x.rows = (size_t)shape->dim[0];
         x.row /= x.rows;
-        x.stride = (size_t)io->batch_stride * sizeof(float);
+        x.stride = (size_t)io->batch_stride * elem;
     }
     return x;
 }
@@ -64,7 +65,7 @@ static enum clcnn_status check_io(const struct clcnn_plan *plan, const struct io
                                   struct clcnn_err *err)
 {
     for (int i = 0; i < count; i++) {
-        const size_t need = (size_t)shape_count(&slots[i].info.shape) * sizeof(float);
+        const size_t need = shape_bytes(&slots[i].info.shape);
         const struct clcnn_buffer *b = io[i].buffer;
         if (!b && !io[i].host)
             return clcnn_fail(err, CLCNN_E_VALUE, "%s '%s' has no memory", what, slots[i].info.name);
@@ -273,19 +274,22 @@ void clcnn_plan_free(struct clcnn_plan *plan)
     free(plan);
 }
 
-/* Everything outside the roots' items must still hold the pattern. */
-static enum clcnn_status check_root(const struct root *r, const uint32_t *arena, size_t guard,
+/* Every byte outside the roots' items must still be the pattern's. */
+static enum clcnn_status check_root(const struct root *r, const unsigned char *arena, size_t guard,
                                     struct clcnn_err *err)
 {
-    const size_t start = r->offset / 4 - guard, end = start + r->bytes / 4;
+    const uint32_t pattern = GUARD_PATTERN;
+    const unsigned char *const want = (const unsigned char *)&pattern;
+    const size_t start = r->offset - guard, end = start + r->bytes;
     for (size_t at = start; at < end; at++) {
-        const size_t rel = at - start;
-        const bool inside = rel >= guard && (rel - guard) / (size_t)r->stride < (size_t)r->items &&
-                            (rel - guard) % (size_t)r->stride < (size_t)r->item_elems;
-        if (!inside && arena[at] != GUARD_PATTERN)
-            return clcnn_fail(
-                err, CLCNN_E_INTERNAL, "%s '%s': element %lld lies outside its memory and was overwritten",
-                r->scratch ? "workspace of" : "output of", r->name, (long long)rel - (long long)guard);
+        const size_t rel = (at - start - guard) / r->elem; /* far above all items for the band in front */
+        const bool inside = at - start >= guard && rel / (size_t)r->stride < (size_t)r->items &&
+                            rel % (size_t)r->stride < (size_t)r->item_elems;
+        if (!inside && arena[at] != want[at % sizeof pattern])
+            return clcnn_fail(err, CLCNN_E_INTERNAL,
+                              "%s '%s': element %lld lies outside its memory and was overwritten",
+                              r->scratch ? "workspace of" : "output of", r->name,
+                              ((long long)(at - start) - (long long)guard) / (long long)r->elem);
     }
     return CLCNN_OK;
 }
@@ -294,7 +298,7 @@ enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
-    uint32_t *arena = NULL;
+    unsigned char *arena = NULL;
     pthread_mutex_lock(&plan->lock);
     if (!bp->guard || plan->closed) {
         st = clcnn_fail(err, CLCNN_E_STATE, "the plan is closed or was not compiled with guard");
@@ -310,7 +314,7 @@ enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_
         TRY(queue_read(plan->queue, plan->arena.mem, 0, arena, bp->arena_bytes, err));
     for (int i = 0; i < bp->n_roots; i++)
         if (bp->roots[i].bytes)
-            TRY(check_root(&bp->roots[i], arena, root_guard(bp, &bp->roots[i]) / 4, err));
+            TRY(check_root(&bp->roots[i], arena, root_guard(bp, &bp->roots[i]), err));
 done:
     pthread_mutex_unlock(&plan->lock);
     free(arena);

@@ -68,18 +68,22 @@ PyObject *py_error_format(struct state *state, enum clcnn_status status, const c
 
 /* ---- py_array.c: the one file that sees NumPy's C API ---- */
 struct host_array {
-    float *data;
+    void *data;
     size_t bytes;
     struct clcnn_shape shape;
 };
 enum array_use { ARRAY_READ, ARRAY_WRITE };
 int py_array_init(PyObject *module);
 PyObject *py_array_new(const struct clcnn_shape *shape,
-                       struct host_array *out); /* float32, not initialised */
-/* Looks at a C-contiguous, native float32 array; `what` names it in messages. Borrows. */
-int py_array_view(struct state *state, PyObject *array, enum array_use use, const char *what,
-                  struct host_array *out);
-PyObject *py_array_dtype(void); /* numpy.dtype("float32") */
+                       struct host_array *out); /* of the shape's dtype, not initialised */
+/* Looks at a C-contiguous, native array of type `dtype`, or of any type when that is ANY_DTYPE; `what` names it in
+ * messages. Borrows. */
+#define ANY_DTYPE CLCNN_DTYPE_COUNT
+int py_array_view(struct state *state, PyObject *array, enum array_use use, enum clcnn_dtype dtype,
+                  const char *what, struct host_array *out);
+PyObject *py_array_dtype(enum clcnn_dtype dtype); /* numpy.dtype("float32") */
+/* The type called `name`; -1 with an exception for another name. `what` begins the message. */
+int py_dtype_parse(struct state *state, const char *name, const char *what, enum clcnn_dtype *out);
 
 int py_shape_parse(struct state *state, PyObject *object, const char *what, struct clcnn_shape *out);
 PyObject *py_shape_tuple(const struct clcnn_shape *shape);
@@ -124,6 +128,8 @@ void py_ends_free(struct py_ends *ends);
 /* ---- py_report.c: methods of Plan ---- */
 PyObject *py_plan_inputs(PyObject *plan, void *closure);
 PyObject *py_plan_outputs(PyObject *plan, void *closure);
+PyObject *py_plan_input_dtypes(PyObject *plan, void *closure);
+PyObject *py_plan_output_dtypes(PyObject *plan, void *closure);
 PyObject *py_plan_steps(PyObject *plan, PyObject *unused);
 PyObject *py_plan_layers(PyObject *plan, PyObject *unused);
 PyObject *py_plan_rewrites(PyObject *plan, PyObject *unused);

@@ -5,6 +5,13 @@
 #define NPY_TARGET_VERSION NPY_1_25_API_VERSION
 #include <numpy/arrayobject.h>
 
+static const int numpy_types[CLCNN_DTYPE_COUNT] = {
+    [CLCNN_FLOAT32] = NPY_FLOAT32,
+    [CLCNN_INT64] = NPY_INT64,
+    [CLCNN_INT32] = NPY_INT32,
+    [CLCNN_BOOL] = NPY_BOOL,
+};
+
 int py_array_init(PyObject *module)
 {
     if (PyArray_ImportNumPyAPI() < 0)
@@ -17,7 +24,7 @@ PyObject *py_array_new(const struct clcnn_shape *shape, struct host_array *out)
     npy_intp dims[CLCNN_MAX_RANK];
     for (int i = 0; i < shape->rank; i++)
         dims[i] = shape->dim[i];
-    PyObject *array = PyArray_SimpleNew(shape->rank, dims, NPY_FLOAT32);
+    PyObject *array = PyArray_SimpleNew(shape->rank, dims, numpy_types[shape->dtype]);
     if (array) {
         out->data = PyArray_DATA((PyArrayObject *)array);
         out->bytes = (size_t)PyArray_NBYTES((PyArrayObject *)array);
@@ -26,9 +33,21 @@ PyObject *py_array_new(const struct clcnn_shape *shape, struct host_array *out)
     return array;
 }
 
-PyObject *py_array_dtype(void)
+PyObject *py_array_dtype(enum clcnn_dtype dtype)
 {
-    return (PyObject *)PyArray_DescrFromType(NPY_FLOAT32);
+    return (PyObject *)PyArray_DescrFromType(numpy_types[dtype]);
+}
+
+int py_dtype_parse(struct state *state, const char *name, const char *what, enum clcnn_dtype *out)
+{
+    const int dtype = clcnn_dtype_find(name);
+    if (dtype < 0) {
+        py_error_format(state, CLCNN_E_DTYPE, "%s: dtype must be float32, int64, int32 or bool, got '%s'",
+                        what, name);
+        return -1;
+    }
+    *out = (enum clcnn_dtype)dtype;
+    return 0;
 }
 
 static int array_shape(struct state *state, PyArrayObject *array, const char *what, struct clcnn_shape *out)
@@ -59,34 +78,46 @@ static int refuse_layout(struct state *state, PyArrayObject *array, const char *
     PyObject *shape = PyObject_GetAttrString((PyObject *)array, "shape");
     PyObject *strides = PyObject_GetAttrString((PyObject *)array, "strides");
     if (shape && strides)
-        py_error_format(state, CLCNN_E_VALUE, "%s: array of dtype float32, shape %R and strides %R is %s; %s",
-                        what, shape, strides, rule, advice);
+        py_error_format(state, CLCNN_E_VALUE, "%s: array of dtype %S, shape %R and strides %R is %s; %s",
+                        what, PyArray_DESCR(array), shape, strides, rule, advice);
     Py_XDECREF(shape);
     Py_XDECREF(strides);
     return -1;
 }
 
-int py_array_view(struct state *state, PyObject *object, enum array_use use, const char *what,
-                  struct host_array *out)
+/* The element type of an array, which must be `wanted` unless that is ANY_DTYPE; -1 with an exception. */
+static int array_dtype(struct state *state, PyArrayObject *array, enum clcnn_dtype wanted, const char *what)
+{
+    for (int dtype = 0; dtype < CLCNN_DTYPE_COUNT && PyArray_ISNOTSWAPPED(array); dtype++)
+        if (PyArray_EquivTypenums(PyArray_TYPE(array), numpy_types[dtype]) &&
+            (wanted == ANY_DTYPE || wanted == (enum clcnn_dtype)dtype))
+            return dtype;
+    const char *name = clcnn_dtype_name(wanted == ANY_DTYPE ? CLCNN_FLOAT32 : wanted);
+    py_error_format(state, CLCNN_E_DTYPE,
+                    "%s: dtype must be %s in native byte order, got %S (%R); pass x.astype(np.%s)", what,
+                    wanted == ANY_DTYPE ? "float32, int64, int32 or bool" : name, PyArray_DESCR(array),
+                    PyArray_DESCR(array), name);
+    return -1;
+}
+
+int py_array_view(struct state *state, PyObject *object, enum array_use use, enum clcnn_dtype dtype,
+                  const char *what, struct host_array *out)
 {
     if (!PyArray_Check(object)) {
+        const char *name = clcnn_dtype_name(dtype == ANY_DTYPE ? CLCNN_FLOAT32 : dtype);
         PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
         if (type)
             py_error_format(state, CLCNN_E_DTYPE,
-                            "%s: expected a NumPy array of float32, got %U; pass"
-                            " np.asarray(x, np.float32)",
-                            what, type);
+                            "%s: expected a NumPy array of %s, got %U; pass np.asarray(x, np.%s)", what, name,
+                            type, name);
         Py_XDECREF(type);
         return -1;
     }
     PyArrayObject *array = (PyArrayObject *)object;
-    if (PyArray_TYPE(array) != NPY_FLOAT32 || !PyArray_ISNOTSWAPPED(array)) {
-        py_error_format(state, CLCNN_E_DTYPE,
-                        "%s: dtype must be float32 in native byte order, got %S (%R); pass"
-                        " x.astype(np.float32)",
-                        what, PyArray_DESCR(array), PyArray_DESCR(array));
+    const int found = array_dtype(state, array, dtype, what);
+    if (found < 0)
         return -1;
-    }
+    out->shape.dtype = (enum clcnn_dtype)found;
     if (array_shape(state, array, what, &out->shape) < 0)
         return -1;
     if (!PyArray_IS_C_CONTIGUOUS(array))
@@ -118,6 +149,7 @@ int py_shape_parse(struct state *state, PyObject *object, const char *what, stru
         goto fail;
     }
     out->rank = (int32_t)rank;
+    out->dtype = CLCNN_FLOAT32;
     for (Py_ssize_t i = 0; i < rank; i++) {
         PyObject *item = PyTuple_GetItem(dims, i);
         Py_ssize_t dim =
@@ -158,7 +190,7 @@ PyObject *py_shape_tuple(const struct clcnn_shape *shape)
 
 size_t py_shape_bytes(const struct clcnn_shape *shape)
 {
-    size_t bytes = sizeof(float);
+    size_t bytes = clcnn_dtype_bytes(shape->dtype);
     for (int i = 0; i < shape->rank; i++)
         if (__builtin_mul_overflow(bytes, (size_t)shape->dim[i], &bytes))
             return 0;

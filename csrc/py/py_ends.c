@@ -25,9 +25,14 @@ static int parse_end(struct plan_object *self, PyObject *item, enum array_use us
         }
         io->buffer = tensor->handle;
         shape = tensor->shape;
+        if (shape.dtype != info->shape.dtype) {
+            py_error_format(self->state, CLCNN_E_DTYPE, "%s: expected a tensor of %s, got one of %s", what,
+                            clcnn_dtype_name(info->shape.dtype), clcnn_dtype_name(shape.dtype));
+            return -1;
+        }
     } else {
         struct host_array host;
-        if (py_array_view(self->state, item, use, what, &host) < 0)
+        if (py_array_view(self->state, item, use, info->shape.dtype, what, &host) < 0)
             return -1;
         io->host = host.data;
         shape = host.shape;

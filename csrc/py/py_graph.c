@@ -1,7 +1,7 @@
 /* py_graph.c: _core.Graph. Values are the core's small integers; clcnn.Graph dresses them. */
 #include "py.h"
 
-#define MAX_NODE_OUTPUTS 1024 /* `split` is the only operator with more than one */
+#define MAX_NODE_OUTPUTS 1024 /* of `split` */
 
 void py_graph_lock(struct graph_object *graph)
 {
@@ -65,21 +65,24 @@ static void graph_dealloc(PyObject *op)
 
 /* ---- building ---- */
 
-PyDoc_STRVAR(input_doc, "input($self, /, name, shape)\n--\n\n"
-                        "Adds an input and returns its value. Names are unique among inputs and constants.");
+PyDoc_STRVAR(input_doc, "input($self, /, name, shape, dtype=\"float32\")\n--\n\n"
+                        "Adds an input and returns its value. Names are unique among inputs and constants. "
+                        "dtype: float32, int64, int32 or bool.");
 
 static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"name", "shape", NULL};
+    static char *keys[] = {"name", "shape", "dtype", NULL};
     struct graph_object *self = (struct graph_object *)op;
-    const char *name;
+    const char *name, *dtype = "float32";
     PyObject *shape_object;
     struct clcnn_shape shape;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO:input", keys, &name, &shape_object))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|s:input", keys, &name, &shape_object, &dtype))
         return NULL;
     PyObject *what = PyUnicode_FromFormat("input %s", name);
     const char *what_text = what ? PyUnicode_AsUTF8AndSize(what, NULL) : NULL;
     int rc = what_text ? py_shape_parse(self->state, shape_object, what_text, &shape) : -1;
+    if (rc == 0)
+        rc = py_dtype_parse(self->state, dtype, what_text, &shape.dtype);
     Py_XDECREF(what);
     if (rc < 0)
         return NULL;
@@ -90,11 +93,11 @@ static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
     return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
 }
 
-PyDoc_STRVAR(
-    constant_doc,
-    "constant($self, /, name, array)\n--\n\n"
-    "Adds a constant and returns its value. The array (C-contiguous float32) is kept, not copied: it must\n"
-    "not change as long as the graph lives. Raises DtypeError, ShapeError, ArgumentError.");
+PyDoc_STRVAR(constant_doc,
+             "constant($self, /, name, array)\n--\n\n"
+             "Adds a constant and returns its value. The array (C-contiguous float32, int64, int32 or bool) "
+             "is kept, not copied: it must\n"
+             "not change as long as the graph lives. Raises DtypeError, ShapeError, ArgumentError.");
 
 static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
 {
@@ -107,7 +110,7 @@ static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
         return NULL;
     PyObject *what = PyUnicode_FromFormat("constant %s", name);
     const char *what_text = what ? PyUnicode_AsUTF8AndSize(what, NULL) : NULL;
-    int rc = what_text ? py_array_view(self->state, array, ARRAY_READ, what_text, &host) : -1;
+    int rc = what_text ? py_array_view(self->state, array, ARRAY_READ, ANY_DTYPE, what_text, &host) : -1;
     Py_XDECREF(what);
     if (rc < 0 || PyList_Append(self->kept, array) < 0) /* first: another thread may compile at once */
         return NULL;
@@ -224,6 +227,22 @@ static PyObject *graph_shape(PyObject *op, PyObject *args, PyObject *kwargs)
     return status ? py_error_raise(self->state, &err) : py_shape_tuple(&shape);
 }
 
+PyDoc_STRVAR(dtype_doc, "dtype($self, /, value)\n--\n\nType of a value's elements, such as \"float32\".");
+
+static PyObject *graph_dtype(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"value", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    int value;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:dtype", keys, &value))
+        return NULL;
+    struct clcnn_shape shape;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    WITH_GRAPH(self, status = clcnn_graph_value_shape(self->handle, value, &shape, &err));
+    return status ? py_error_raise(self->state, &err) : PyUnicode_FromString(clcnn_dtype_name(shape.dtype));
+}
+
 /* The core only appends nodes, so what a node_info points to stays as long as the graph; no lock is held
  * while Python objects are made, which may run finalizers. */
 static PyObject *node_row(struct graph_object *self, int i)
@@ -271,13 +290,10 @@ PyDoc_STRVAR(graph_doc,
 
 #define KEYWORDS(f) (PyCFunction)(void (*)(void)) f, METH_VARARGS | METH_KEYWORDS
 static PyMethodDef graph_methods[] = {
-    {"input", KEYWORDS(graph_input), input_doc},
-    {"constant", KEYWORDS(graph_constant), constant_doc},
-    {"node", KEYWORDS(graph_node), node_doc},
-    {"output", KEYWORDS(graph_output), output_doc},
-    {"shape", KEYWORDS(graph_shape), shape_doc},
-    {"nodes", graph_nodes, METH_NOARGS, nodes_doc},
-    {NULL, NULL, 0, NULL},
+    {"input", KEYWORDS(graph_input), input_doc},    {"constant", KEYWORDS(graph_constant), constant_doc},
+    {"node", KEYWORDS(graph_node), node_doc},       {"output", KEYWORDS(graph_output), output_doc},
+    {"shape", KEYWORDS(graph_shape), shape_doc},    {"dtype", KEYWORDS(graph_dtype), dtype_doc},
+    {"nodes", graph_nodes, METH_NOARGS, nodes_doc}, {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot graph_slots[] = {

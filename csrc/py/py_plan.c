@@ -354,6 +354,8 @@ static PyMethodDef plan_methods[] = {
 static PyGetSetDef plan_getset[] = {
     {"inputs", py_plan_inputs, NULL, "Inputs, a list of (name, shape).", NULL},
     {"outputs", py_plan_outputs, NULL, "Outputs, a list of (name, shape).", NULL},
+    {"input_dtypes", py_plan_input_dtypes, NULL, "Types of the inputs, a list of (name, dtype).", NULL},
+    {"output_dtypes", py_plan_output_dtypes, NULL, "Types of the outputs, a list of (name, dtype).", NULL},
     {"device", get_device, NULL, "The device that the plan was compiled for.", NULL},
     {"closed", get_closed, NULL, "Whether close() was called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -42,6 +42,33 @@ PyObject *py_plan_outputs(PyObject *op, void *Py_UNUSED(closure))
     return list_of(self, clcnn_plan_output_count(self->handle), output_row);
 }
 
+/* A list of the types of inputs or outputs, by name. */
+static PyObject *dtype_list(struct plan_object *self, int count,
+                            const struct clcnn_io_info *(*end)(const struct clcnn_plan *, int))
+{
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < count; i++) {
+        const struct clcnn_io_info *info = end(self->handle, i);
+        PyObject *row = Py_BuildValue("(ss)", info->name, clcnn_dtype_name(info->shape.dtype));
+        if (!row || PyList_Append(list, row) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(row);
+    }
+    return list;
+}
+
+PyObject *py_plan_input_dtypes(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct plan_object *self = (struct plan_object *)op;
+    return dtype_list(self, clcnn_plan_input_count(self->handle), clcnn_plan_input);
+}
+
+PyObject *py_plan_output_dtypes(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct plan_object *self = (struct plan_object *)op;
+    return dtype_list(self, clcnn_plan_output_count(self->handle), clcnn_plan_output);
+}
+
 /* ---- stats ---- */
 
 static void read_stats(struct plan_object *self, struct clcnn_plan_stats *stats)

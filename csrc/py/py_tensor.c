@@ -1,9 +1,11 @@
-/* py_tensor.c: _core.Tensor, float32 values in a device buffer. */
+/* py_tensor.c: _core.Tensor, values in a device buffer. */
 #include "py.h"
 
-static int shape_checked(struct state *state, PyObject *object, struct clcnn_shape *shape, size_t *bytes)
+static int shape_checked(struct state *state, PyObject *object, const char *dtype, struct clcnn_shape *shape,
+                         size_t *bytes)
 {
-    if (py_shape_parse(state, object, "Tensor", shape) < 0)
+    if (py_shape_parse(state, object, "Tensor", shape) < 0 ||
+        py_dtype_parse(state, dtype, "Tensor", &shape->dtype) < 0)
         return -1;
     *bytes = py_shape_bytes(shape);
     if (*bytes == 0)
@@ -14,15 +16,16 @@ static int shape_checked(struct state *state, PyObject *object, struct clcnn_sha
 
 static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"device", "shape", NULL};
+    static char *keys[] = {"device", "shape", "dtype", NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *shape_object;
+    const char *dtype = "float32";
     struct clcnn_shape shape;
     size_t bytes;
-    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O:Tensor", keys, state->device_type, &device,
-                                               &shape_object))
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|s:Tensor", keys, state->device_type,
+                                               &device, &shape_object, &dtype))
         return NULL;
-    if (shape_checked(state, shape_object, &shape, &bytes) < 0)
+    if (shape_checked(state, shape_object, dtype, &shape, &bytes) < 0)
         return NULL;
     struct clcnn_buffer *handle = NULL;
     struct clcnn_err err = {0};
@@ -57,7 +60,7 @@ static void tensor_dealloc(PyObject *op)
 /* An array that fits the tensor. */
 static int view(struct tensor_object *self, PyObject *array, enum array_use use, struct host_array *out)
 {
-    if (py_array_view(self->state, array, use, "Tensor", out) < 0)
+    if (py_array_view(self->state, array, use, self->shape.dtype, "Tensor", out) < 0)
         return -1;
     return py_shape_equal(&self->shape, &out->shape)
                ? 0
@@ -66,7 +69,7 @@ static int view(struct tensor_object *self, PyObject *array, enum array_use use,
 
 PyDoc_STRVAR(write_doc,
              "write($self, /, array)\n--\n\n"
-             "Copies a C-contiguous float32 array of the tensor's shape to the device.\n\n"
+             "Copies a C-contiguous array of the tensor's shape and dtype to the device.\n\n"
              "Raises DtypeError, ShapeError, ArgumentError (not contiguous), DeviceError, StateError.");
 
 static PyObject *tensor_write(PyObject *op, PyObject *args, PyObject *kwargs)
@@ -85,7 +88,7 @@ static PyObject *tensor_write(PyObject *op, PyObject *args, PyObject *kwargs)
 }
 
 PyDoc_STRVAR(read_doc, "read($self, /, out=None)\n--\n\n"
-                       "Copies the tensor to the host: into `out` (C-contiguous, writable, float32, same "
+                       "Copies the tensor to the host: into `out` (C-contiguous, writable, same dtype and "
                        "shape) or a new array.\n\n"
                        "Raises DtypeError, ShapeError, ArgumentError, DeviceError, StateError.");
 
@@ -131,7 +134,8 @@ static PyObject *tensor_repr(PyObject *op)
 {
     struct tensor_object *self = (struct tensor_object *)op;
     PyObject *shape = py_shape_tuple(&self->shape);
-    PyObject *text = shape ? PyUnicode_FromFormat("<clcnn.Tensor %R float32 on %s%s>", shape,
+    PyObject *text = shape ? PyUnicode_FromFormat("<clcnn.Tensor %R %s on %s%s>", shape,
+                                                  clcnn_dtype_name(self->shape.dtype),
                                                   clcnn_device_get_info(self->device->handle)->name,
                                                   atomic_load(&self->closed) ? ", closed" : "")
                            : NULL;
@@ -153,7 +157,8 @@ static PyObject *get_ndim(PyObject *op, void *Py_UNUSED(closure))
 
 static PyObject *get_size(PyObject *op, void *Py_UNUSED(closure))
 {
-    return PyLong_FromSize_t(py_shape_bytes(&((struct tensor_object *)op)->shape) / sizeof(float));
+    const struct clcnn_shape *shape = &((struct tensor_object *)op)->shape;
+    return PyLong_FromSize_t(py_shape_bytes(shape) / clcnn_dtype_bytes(shape->dtype));
 }
 
 static PyObject *get_nbytes(PyObject *op, void *Py_UNUSED(closure))
@@ -161,9 +166,9 @@ static PyObject *get_nbytes(PyObject *op, void *Py_UNUSED(closure))
     return PyLong_FromSize_t(py_shape_bytes(&((struct tensor_object *)op)->shape));
 }
 
-static PyObject *get_dtype(PyObject *Py_UNUSED(op), void *Py_UNUSED(closure))
+static PyObject *get_dtype(PyObject *op, void *Py_UNUSED(closure))
 {
-    return py_array_dtype();
+    return py_array_dtype(((struct tensor_object *)op)->shape.dtype);
 }
 
 static PyObject *get_device(PyObject *op, void *Py_UNUSED(closure))
@@ -176,10 +181,11 @@ static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
     return PyBool_FromLong(atomic_load(&((struct tensor_object *)op)->closed));
 }
 
-PyDoc_STRVAR(tensor_doc,
-             "Tensor(device, shape)\n--\n\n"
-             "Float32 values in device memory, in C order, not initialised.\n\n"
-             "Raises ShapeError, DeviceMemoryError (the device's memory_limit counts), StateError.");
+PyDoc_STRVAR(
+    tensor_doc,
+    "Tensor(device, shape, dtype=\"float32\")\n--\n\n"
+    "Values in device memory, in C order, not initialised. dtype: float32, int64, int32 or bool.\n\n"
+    "Raises ShapeError, DtypeError, DeviceMemoryError (the device's memory_limit counts), StateError.");
 
 static PyMethodDef tensor_methods[] = {
     {"write", (PyCFunction)(void (*)(void))tensor_write, METH_VARARGS | METH_KEYWORDS, write_doc},
@@ -195,7 +201,7 @@ static PyGetSetDef tensor_getset[] = {
     {"ndim", get_ndim, NULL, "Number of dimensions.", NULL},
     {"size", get_size, NULL, "Number of elements.", NULL},
     {"nbytes", get_nbytes, NULL, "Bytes of device memory.", NULL},
-    {"dtype", get_dtype, NULL, "numpy.dtype(\"float32\"), always.", NULL},
+    {"dtype", get_dtype, NULL, "Type of the elements, a numpy.dtype.", NULL},
     {"device", get_device, NULL, "The device that holds the values.", NULL},
     {"closed", get_closed, NULL, "Whether close() was called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from clcnn._version import __version__
 
 if TYPE_CHECKING:
-    from clcnn import errors, image, nn, ops, weights, zoo
+    from clcnn import errors, image, nn, onnx, ops, weights, zoo
     from clcnn.compiler import compile
     from clcnn.device import Device, DeviceInfo, devices
     from clcnn.errors import (
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         DeviceMemoryError,
         DtypeError,
         Error,
+        ModelError,
         NoDeviceError,
         RunTimeoutError,
         ShapeError,
@@ -39,6 +40,15 @@ if TYPE_CHECKING:
     from clcnn.model_io import load, save
     from clcnn.plan import Plan
     from clcnn.report import Profile
+    from clcnn.session import InferenceSession
+    from clcnn.session_options import (
+        ExecutionMode,
+        GraphOptimizationLevel,
+        RunOptions,
+        SessionOptions,
+        get_available_providers,
+        get_device,
+    )
     from clcnn.tensor import Tensor
 
 __all__ = [
@@ -50,11 +60,17 @@ __all__ = [
     "DeviceMemoryError",
     "DtypeError",
     "Error",
+    "ExecutionMode",
     "Graph",
+    "GraphOptimizationLevel",
+    "InferenceSession",
+    "ModelError",
     "NoDeviceError",
     "Plan",
     "Profile",
+    "RunOptions",
     "RunTimeoutError",
+    "SessionOptions",
     "ShapeError",
     "StateError",
     "Tensor",
@@ -64,16 +80,19 @@ __all__ = [
     "compile",
     "devices",
     "errors",
+    "get_available_providers",
+    "get_device",
     "image",
     "load",
     "nn",
+    "onnx",
     "ops",
     "save",
     "weights",
     "zoo",
 ]
 
-_MODULES = {"errors", "image", "nn", "ops", "weights", "zoo"}
+_MODULES = {"errors", "image", "nn", "onnx", "ops", "weights", "zoo"}
 _HOMES = {
     "compile": "compiler",
     "Device": "device",
@@ -85,6 +104,13 @@ _HOMES = {
     "save": "model_io",
     "Plan": "plan",
     "Profile": "report",
+    "InferenceSession": "session",
+    "ExecutionMode": "session_options",
+    "GraphOptimizationLevel": "session_options",
+    "RunOptions": "session_options",
+    "SessionOptions": "session_options",
+    "get_available_providers": "session_options",
+    "get_device": "session_options",
     "Tensor": "tensor",
 }
 

@@ -22,6 +22,8 @@ class Problem:
     shapes: of its inputs, None where an optional one is absent; the first `fed` are given at run time, the
     others are constants. want: the definition, called with float64 inputs. real: normal numbers instead of
     small integers, with results that float32 may round; positive: only positive ones.
+    dtypes: of the inputs where they are not
+    float32; draw: makes input i, None for the usual numbers.
     """
 
     op: str
@@ -31,17 +33,21 @@ class Problem:
     fed: int = 1
     real: bool = False
     positive: bool = False
+    dtypes: tuple[str, ...] = ()
+    draw: Callable[[np.random.Generator, int], Array | None] | None = None
 
     def data(self, seed: int) -> list[Array | None]:
-        """float32 inputs. Integers are small enough for every partial sum to be exact in float32."""
+        """The inputs. Integers are small enough for every partial sum to be exact in float32."""
         rng = np.random.default_rng(seed)
         arrays: list[Array | None] = []
-        for shape in self.shapes:
+        for i, shape in enumerate(self.shapes):
             if shape is None:
                 arrays.append(None)
                 continue
-            values = rng.standard_normal(shape) if self.real else rng.integers(-4, 5, shape)
-            arrays.append(np.asarray(np.abs(values) + 0.5 if self.positive else values, np.float32))
+            drawn = self.draw(rng, i) if self.draw else None
+            plain = rng.standard_normal(shape) if self.real else rng.integers(-4, 5, shape)
+            values = np.asarray(np.abs(plain) + 0.5 if self.positive else plain) if drawn is None else drawn
+            arrays.append(values.astype(self.dtypes[i] if i < len(self.dtypes) else "float32"))
         return arrays
 
 

@@ -33,9 +33,10 @@ def compile(
     """Chooses algorithms, builds kernels, packs weights and plans memory; returns a Plan that is ready to
     run.
 
-    model: an nn.Module, any object with build(graph, *inputs), or a Graph. input_shape: a shape, a sequence
-    of shapes or a dict of them by input name, N,C,spatial...; not needed for a Graph. device: a Device or a
-    selector (see clcnn.Device). precision: "highest" (float32 as PyTorch means it) or "strict".
+    model: an nn.Module, any object with build(graph, *inputs), a clcnn.onnx.Model, or a Graph. input_shape:
+    a shape, a sequence of shapes or a dict of them by input name, N,C,spatial...; not needed for a Graph, nor
+    for an ONNX model whose inputs have no unknown dimension. device: a Device or a selector (see
+    clcnn.Device). precision: "highest" (float32 as PyTorch means it) or "strict".
     workspace_limit: bytes of scratch that one layer may use. memory_limit: bytes that activations, workspace
     and weights may take, 0 for no limit; refused before anything is allocated. Both also as text ("512M").
     algorithms: {layer: algorithm} to force (see Plan.explain()). outputs: names of layers whose results are
@@ -81,6 +82,8 @@ def compile(
 
 
 def _graph_of(model: Any, input_shape: Any) -> Graph:
+    if hasattr(model, "specialise"):  # clcnn.onnx.Model, without importing onnx here
+        return _specialised(model, input_shape)
     if not isinstance(model, Graph):
         if input_shape is None:
             raise ArgumentError("input_shape is needed to compile a model")
@@ -95,3 +98,18 @@ def _graph_of(model: Any, input_shape: Any) -> Graph:
                 f"input_shape {input_shape} does not fit the graph, whose inputs have shapes {have}"
             )
     return model
+
+
+def _specialised(model: Any, input_shape: Any) -> Graph:
+    """The graph of an ONNX model; shapes in a sequence are for its inputs in order."""
+    if input_shape is None or isinstance(input_shape, Mapping):
+        shapes = input_shape
+    else:
+        given = list(input_shape)
+        given = [given] if all(isinstance(n, int) for n in given) else given
+        names = [info.name for info in model.inputs]
+        if len(given) != len(names):
+            raise ShapeError(f"input_shape: {len(given)} shapes for {len(names)} inputs, {names}")
+        shapes = dict(zip(names, given))
+    graph: Graph = model.graph(shapes)
+    return graph

@@ -20,6 +20,12 @@ from clcnn._core import (
     UnsupportedError,
 )
 
+
+class ModelError(Error, ValueError):
+    """A model file, or the model in it, breaks a rule of its format: the message names the place and the
+    rule."""
+
+
 __all__ = [
     "ArgumentError",
     "BuildError",
@@ -27,6 +33,7 @@ __all__ = [
     "DeviceMemoryError",
     "DtypeError",
     "Error",
+    "ModelError",
     "NoDeviceError",
     "RunTimeoutError",
     "ShapeError",

@@ -32,7 +32,7 @@ STATISTICS = {"batch_norm": 2}
 class Record(NamedTuple):
     """One step of building a graph, enough to repeat it: Graph.from_records() does.
 
-    kind "input": name, shape. "constant": name, array. "node": name, op, inputs (value ids, None where
+    kind "input": name, shape, dtype. "constant": name, array. "node": name, op, inputs (value ids, None where
     absent), attrs. "output": name and the one id in inputs. values: the ids that the step made; ids count up
     from 0 over all steps.
     """
@@ -44,8 +44,9 @@ class Record(NamedTuple):
     inputs: tuple[int | None, ...] = ()
     attrs: Mapping[str, Any] = {}
     shape: tuple[int, ...] = ()
-    array: NDArray[np.float32] | None = None
+    array: NDArray[Any] | None = None
     literal: bool = False  # a constant that is part of the expression (x + 2.0), not a parameter
+    dtype: str = "float32"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,7 @@ class Value:
     graph: Graph
     id: int
     shape: tuple[int, ...]
+    dtype: str = "float32"
 
     # NumPy arrays leave `array + value` to __radd__ below.
     __array_ufunc__ = None
@@ -65,7 +67,8 @@ class Value:
         return len(self.shape)
 
     def __repr__(self) -> str:
-        return f"<clcnn.Value {self.id}: {'x'.join(map(str, self.shape)) or 'scalar'}>"
+        dtype = "" if self.dtype == "float32" else f" {self.dtype}"
+        return f"<clcnn.Value {self.id}: {'x'.join(map(str, self.shape)) or 'scalar'}{dtype}>"
 
     def __add__(self, other: Any) -> Value:
         return self.graph.apply("add", self, other)
@@ -115,28 +118,36 @@ class Graph:
 
     # ---- building ----
 
-    def input(self, name: str, shape: Sequence[int]) -> Value:
-        """An array given at run time: float32, N,C,spatial... Raises ShapeError, ArgumentError (name
-        taken)."""
-        self._core.input(name, shape)
+    def input(self, name: str, shape: Sequence[int], dtype: str = "float32") -> Value:
+        """An array given at run time: N,C,spatial... of float32, or of int64, int32 or bool. Raises
+        ShapeError, ArgumentError (name taken), DtypeError."""
+        self._core.input(name, shape, dtype)
         self._value_names[name] += 1
         value = self._new_value()
-        self._records.append(Record("input", name, (value.id,), shape=value.shape))
+        self._records.append(Record("input", name, (value.id,), shape=value.shape, dtype=dtype))
         return value
 
-    def constant(self, array: NDArray[np.float32], name: str | None = None) -> Value:
+    def constant(self, array: NDArray[Any], name: str | None = None) -> Value:
         """An array known now, such as weights. Kept, not copied: it must not change as long as the graph
         lives.
 
-        array: C-contiguous float32. A name makes it a parameter in summary(); without one it is part of an
-        expression. Raises DtypeError, ShapeError, ArgumentError (not contiguous).
+        array: C-contiguous float32, int64, int32 or bool. A name makes it a parameter in summary(); without
+        one it is part of an expression. Raises DtypeError, ShapeError, ArgumentError (not contiguous).
         """
         unique = _unique(name or "const_1", self._value_names)
         self._core.constant(unique, array)
         self._value_names[unique] += 1
         value = self._new_value()
         self._records.append(
-            Record("constant", unique, (value.id,), shape=value.shape, array=array, literal=not name)
+            Record(
+                "constant",
+                unique,
+                (value.id,),
+                shape=value.shape,
+                array=array,
+                literal=not name,
+                dtype=value.dtype,
+            )
         )
         return value
 
@@ -154,11 +165,14 @@ class Graph:
     ) -> tuple[Value, ...]:
         """Adds operator `op` and returns its outputs; `clcnn.ops` has a function for each.
 
-        inputs: values, arrays or numbers (which become constants), None for an optional one that is absent.
+        inputs: values, arrays or numbers (which become constants), None for an optional one that is absent. A
+        number takes the dtype of the values beside it.
         name: the layer's name, numbered after the operator without one. Raises ArgumentError, ShapeError,
         DtypeError.
         """
-        ids = tuple(None if x is None else self.value(x).id for x in inputs)
+        given_inputs = tuple(inputs)
+        dtype = next((x.dtype for x in reversed(given_inputs) if isinstance(x, Value)), "float32")
+        ids = tuple(None if x is None else self.value(x, dtype).id for x in given_inputs)
         unique = _unique(name or f"{op}_1", self._node_names)
         given = {key: value for key, value in (attrs or {}).items() if value is not None}
         made = self._core.node(op, unique, ids, given)
@@ -176,20 +190,22 @@ class Graph:
         self._core.output(self.value(value).id, name)
         self._records.append(Record("output", name, (), inputs=(value.id,)))
 
-    def value(self, x: Any) -> Value:
-        """`x` itself if it is a value of this graph; an array or a number as a constant."""
+    def value(self, x: Any, dtype: str = "float32") -> Value:
+        """`x` itself if it is a value of this graph; an array or a number as a constant. dtype: of a number,
+        if that can hold it, else float32."""
         if isinstance(x, Value):
             if x.graph is not self:
                 raise ArgumentError(f"{x!r} belongs to another graph")
             return x
         if isinstance(x, np.ndarray):
             return self.constant(x)
-        if isinstance(x, (int, float, np.floating, np.integer)):
-            return self.constant(np.full(1, x, np.float32))
+        if isinstance(x, (int, float, np.floating, np.integer, np.bool_)):
+            return self.constant(_number(x, dtype))
         raise ArgumentError(f"expected a Value, an array or a number, got {type(x).__name__}")
 
     def _new_value(self) -> Value:
-        value = Value(self, len(self._values), self._core.shape(len(self._values)))
+        at = len(self._values)
+        value = Value(self, at, self._core.shape(at), self._core.dtype(at))
         self._values.append(value)
         return value
 
@@ -211,7 +227,7 @@ class Graph:
         return {r.name: self._values[r.inputs[0] or 0] for r in self._records if r.kind == "output"}
 
     @property
-    def constants(self) -> dict[str, NDArray[np.float32]]:
+    def constants(self) -> dict[str, NDArray[Any]]:
         """The arrays of all constants by name."""
         return {r.name: r.array for r in self._records if r.array is not None}
 
@@ -250,13 +266,20 @@ class Graph:
         """A graph of its own with the same values, nodes and ids; the arrays are shared."""
         return Graph.from_records(self._records)
 
+    def _forget(self) -> None:
+        """Empties the graph. Values refer to their graph, so that without this its arrays would live until
+        the next collection of cycles."""
+        self._core = _core.Graph()
+        for table in (self._records, self._values, self._parameters):
+            table.clear()
+
     @classmethod
     def from_records(cls, records: Iterable[Record]) -> Graph:
         """Repeats the steps of another graph's `records` (or those read from a file)."""
         graph = cls()
         for r in records:
             if r.kind == "input":
-                graph.input(r.name, r.shape)
+                graph.input(r.name, r.shape, r.dtype)
             elif r.kind == "constant":
                 if r.array is None:
                     raise ArgumentError(f"constant {r.name!r} has no array")
@@ -280,6 +303,13 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return html_table(*summary_cells(self.rows()))
+
+
+def _number(x: Any, dtype: str) -> NDArray[Any]:
+    """An array of one number."""
+    whole = float(x).is_integer()
+    fits = {"bool": isinstance(x, (bool, np.bool_)), "int64": whole, "int32": whole}.get(dtype, False)
+    return np.full(1, x, dtype if fits else np.float32)
 
 
 def _unique(wanted: str, taken: Counter[str]) -> str:

@@ -14,62 +14,129 @@ MADE_BY_LAYOUT: tuple[str, ...]
 
 __all__ = [
     "abs",
+    "acos",
+    "acosh",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "add",
+    "argmax",
+    "argmin",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
     "avg_pool",
     "batch_norm",
+    "cast",
+    "ceil",
+    "celu",
     "clip",
     "concat",
     "conv",
     "conv_transpose",
+    "cos",
+    "cosh",
+    "cumsum",
+    "deform_conv",
     "div",
     "dropout",
     "elu",
+    "equal",
+    "erf",
     "exp",
     "expand",
     "flatten",
+    "floor",
+    "gather",
+    "gather_elements",
+    "gather_nd",
     "gelu",
     "gemm",
+    "greater",
+    "greater_equal",
+    "grid_sample",
+    "group_norm",
     "hard_sigmoid",
     "hard_swish",
     "identity",
+    "instance_norm",
+    "is_inf",
+    "is_nan",
+    "layer_norm",
     "leaky_relu",
+    "less",
+    "less_equal",
     "linear",
     "local_response_norm",
     "log",
     "log_softmax",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lp_pool",
     "matmul",
     "max_pool",
+    "max_pool_indices",
+    "max_roi_pool",
+    "max_unpool",
     "maximum",
     "minimum",
+    "mish",
+    "mod",
     "mul",
     "neg",
+    "nms",
     "pad",
     "pow",
     "prelu",
+    "reciprocal",
     "reduce_max",
     "reduce_mean",
     "reduce_min",
+    "reduce_prod",
     "reduce_sum",
     "relu",
     "relu6",
     "reshape",
     "resize",
+    "roi_align",
+    "round",
+    "selu",
+    "shrink",
     "sigmoid",
+    "sign",
     "silu",
+    "sin",
+    "sinh",
     "slice",
     "softmax",
+    "softplus",
+    "softsign",
     "split",
     "sqrt",
     "squeeze",
     "sub",
+    "tan",
     "tanh",
+    "thresholded_relu",
+    "topk",
     "transpose",
     "unsqueeze",
+    "where",
 ]
 
 def abs(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def acos(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def acosh(
     x: Operand,
     *,
     name: str | None = None,
@@ -92,6 +159,42 @@ def add(
     *,
     name: str | None = None,
 ) -> Value: ...
+def argmax(
+    x: Operand,
+    *,
+    dim: int = 0,
+    keepdims: bool = True,
+    select_last_index: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def argmin(
+    x: Operand,
+    *,
+    dim: int = 0,
+    keepdims: bool = True,
+    select_last_index: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def asin(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def asinh(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def atan(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def atanh(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def avg_pool(
     x: Operand,
     *,
@@ -111,6 +214,23 @@ def batch_norm(
     running_var: Operand,
     *,
     eps: float = 1e-05,
+    name: str | None = None,
+) -> Value: ...
+def cast(
+    x: Operand,
+    *,
+    to: Literal["float32", "int64", "int32", "bool"] = "float32",
+    name: str | None = None,
+) -> Value: ...
+def ceil(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def celu(
+    x: Operand,
+    *,
+    alpha: float = 1.0,
     name: str | None = None,
 ) -> Value: ...
 def clip(
@@ -148,6 +268,38 @@ def conv_transpose(
     groups: int = 1,
     name: str | None = None,
 ) -> Value: ...
+def cos(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def cosh(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def cumsum(
+    x: Operand,
+    *,
+    dim: int = 0,
+    exclusive: bool = False,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def deform_conv(
+    x: Operand,
+    w: Operand,
+    offset: Operand,
+    b: Operand | None = None,
+    mask: Operand | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    offset_groups: int = 1,
+    name: str | None = None,
+) -> Value: ...
 def div(
     a: Operand,
     b: Operand,
@@ -164,6 +316,17 @@ def elu(
     x: Operand,
     *,
     alpha: float = 1.0,
+    name: str | None = None,
+) -> Value: ...
+def equal(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def erf(
+    x: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...
 def exp(
@@ -184,6 +347,32 @@ def flatten(
     end_dim: int = -1,
     name: str | None = None,
 ) -> Value: ...
+def floor(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def gather(
+    x: Operand,
+    indices: Operand,
+    *,
+    dim: int = 0,
+    name: str | None = None,
+) -> Value: ...
+def gather_elements(
+    x: Operand,
+    indices: Operand,
+    *,
+    dim: int = 0,
+    name: str | None = None,
+) -> Value: ...
+def gather_nd(
+    x: Operand,
+    indices: Operand,
+    *,
+    batch_dims: int = 0,
+    name: str | None = None,
+) -> Value: ...
 def gelu(
     x: Operand,
     *,
@@ -199,6 +388,36 @@ def gemm(
     beta: float = 1.0,
     trans_a: bool = False,
     trans_b: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def greater(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def greater_equal(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def grid_sample(
+    x: Operand,
+    grid: Operand,
+    *,
+    mode: Literal["linear", "nearest", "cubic"] = "linear",
+    padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
+    align_corners: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def group_norm(
+    x: Operand,
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    *,
+    groups: int,
+    eps: float = 1e-05,
     name: str | None = None,
 ) -> Value: ...
 def hard_sigmoid(
@@ -218,10 +437,50 @@ def identity(
     *,
     name: str | None = None,
 ) -> Value: ...
+def instance_norm(
+    x: Operand,
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    *,
+    eps: float = 1e-05,
+    name: str | None = None,
+) -> Value: ...
+def is_inf(
+    x: Operand,
+    *,
+    sign: Literal["both", "positive", "negative"] = "both",
+    name: str | None = None,
+) -> Value: ...
+def is_nan(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def layer_norm(
+    x: Operand,
+    weight: Operand | None = None,
+    bias: Operand | None = None,
+    *,
+    dim: int = -1,
+    eps: float = 1e-05,
+    name: str | None = None,
+) -> Value: ...
 def leaky_relu(
     x: Operand,
     *,
     negative_slope: float = 0.01,
+    name: str | None = None,
+) -> Value: ...
+def less(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def less_equal(
+    a: Operand,
+    b: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...
 def linear(
@@ -251,6 +510,40 @@ def log_softmax(
     dim: int = -1,
     name: str | None = None,
 ) -> Value: ...
+def logical_and(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def logical_not(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def logical_or(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def logical_xor(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def lp_pool(
+    x: Operand,
+    *,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = ...,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    p: int = 2,
+    name: str | None = None,
+) -> Value: ...
 def matmul(
     a: Operand,
     b: Operand,
@@ -267,6 +560,32 @@ def max_pool(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Value: ...
+def max_pool_indices(
+    x: Operand,
+    *,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = ...,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    storage_order: int = 0,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
+def max_roi_pool(
+    x: Operand,
+    rois: Operand,
+    *,
+    output_size: int | Sequence[int],
+    spatial_scale: float = 1.0,
+    name: str | None = None,
+) -> Value: ...
+def max_unpool(
+    x: Operand,
+    indices: Operand,
+    *,
+    output_size: int | Sequence[int],
+    name: str | None = None,
+) -> Value: ...
 def maximum(
     a: Operand,
     b: Operand,
@@ -277,6 +596,18 @@ def minimum(
     a: Operand,
     b: Operand,
     *,
+    name: str | None = None,
+) -> Value: ...
+def mish(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def mod(
+    a: Operand,
+    b: Operand,
+    *,
+    sign: Literal["divisor", "dividend"] = "divisor",
     name: str | None = None,
 ) -> Value: ...
 def mul(
@@ -290,11 +621,22 @@ def neg(
     *,
     name: str | None = None,
 ) -> Value: ...
+def nms(
+    boxes: Operand,
+    scores: Operand,
+    *,
+    max_output: int,
+    iou_threshold: float = 0.0,
+    score_threshold: float = ...,
+    center_point_box: bool = False,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def pad(
     x: Operand,
     *,
     pads: int | Sequence[int],
     value: float = 0.0,
+    mode: Literal["constant", "reflect", "edge", "wrap"] = "constant",
     name: str | None = None,
 ) -> Value: ...
 def pow(
@@ -306,6 +648,11 @@ def pow(
 def prelu(
     x: Operand,
     slope: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def reciprocal(
+    x: Operand,
     *,
     name: str | None = None,
 ) -> Value: ...
@@ -324,6 +671,13 @@ def reduce_mean(
     name: str | None = None,
 ) -> Value: ...
 def reduce_min(
+    x: Operand,
+    *,
+    axes: int | Sequence[int] = ...,
+    keepdims: bool = True,
+    name: str | None = None,
+) -> Value: ...
+def reduce_prod(
     x: Operand,
     *,
     axes: int | Sequence[int] = ...,
@@ -358,9 +712,45 @@ def resize(
     *,
     size: int | Sequence[int] = ...,
     scales: float | Sequence[float] = ...,
-    mode: Literal["nearest", "linear"] = "nearest",
-    coordinates: Literal["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel"] = "half_pixel",
+    mode: Literal["nearest", "linear", "cubic"] = "nearest",
+    coordinates: Literal["half_pixel", "asymmetric", "align_corners", "pytorch_half_pixel", "half_pixel_symmetric", "tf_crop_and_resize"] = "half_pixel",
     nearest_rounding: Literal["floor", "round_prefer_floor", "round_prefer_ceil", "ceil"] = "floor",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: bool = False,
+    antialias: bool = False,
+    extrapolation_value: float = 0.0,
+    roi: float | Sequence[float] = ...,
+    name: str | None = None,
+) -> Value: ...
+def roi_align(
+    x: Operand,
+    rois: Operand,
+    batch_indices: Operand,
+    *,
+    output_size: int | Sequence[int],
+    mode: Literal["avg", "max"] = "avg",
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+    coordinates: Literal["half_pixel", "output_half_pixel"] = "half_pixel",
+    name: str | None = None,
+) -> Value: ...
+def round(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def selu(
+    x: Operand,
+    *,
+    alpha: float = 1.6732632423543772,
+    gamma: float = 1.0507009873554805,
+    name: str | None = None,
+) -> Value: ...
+def shrink(
+    x: Operand,
+    *,
+    lambd: float = 0.5,
+    bias: float = 0.0,
     name: str | None = None,
 ) -> Value: ...
 def sigmoid(
@@ -368,7 +758,22 @@ def sigmoid(
     *,
     name: str | None = None,
 ) -> Value: ...
+def sign(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def silu(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def sin(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def sinh(
     x: Operand,
     *,
     name: str | None = None,
@@ -386,6 +791,16 @@ def softmax(
     x: Operand,
     *,
     dim: int = -1,
+    name: str | None = None,
+) -> Value: ...
+def softplus(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def softsign(
+    x: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...
 def split(
@@ -412,11 +827,31 @@ def sub(
     *,
     name: str | None = None,
 ) -> Value: ...
+def tan(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def tanh(
     x: Operand,
     *,
     name: str | None = None,
 ) -> Value: ...
+def thresholded_relu(
+    x: Operand,
+    *,
+    alpha: float = 1.0,
+    name: str | None = None,
+) -> Value: ...
+def topk(
+    x: Operand,
+    *,
+    k: int,
+    dim: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def transpose(
     x: Operand,
     *,
@@ -427,5 +862,12 @@ def unsqueeze(
     x: Operand,
     *,
     axes: int | Sequence[int],
+    name: str | None = None,
+) -> Value: ...
+def where(
+    cond: Operand,
+    a: Operand,
+    b: Operand,
+    *,
     name: str | None = None,
 ) -> Value: ...

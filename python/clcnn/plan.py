@@ -14,15 +14,16 @@ from clcnn import _core
 from clcnn.errors import ArgumentError
 from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, summary_cells, summary_text
 
-Array = NDArray[np.float32] | _core.Tensor
+Array = NDArray[Any] | _core.Tensor
 
 
 class Plan:
     """What clcnn.compile() returns: `y = plan(x)`.
 
-    Inputs are C-contiguous float32 arrays, or clcnn.Tensor on the plan's device, of exactly the compiled
-    shapes. One plan runs one inference at a time (other threads wait); clone() is cheap and runs beside it.
-    Use it in `with`, or close() it, to give device memory back early.
+    Inputs are C-contiguous arrays, or clcnn.Tensor on the plan's device, of exactly the compiled shapes and
+    types (float32, unless the graph's input says otherwise). One plan runs one inference at a time (other
+    threads wait); clone() is cheap and runs beside it. Use it in `with`, or close() it, to give device memory
+    back early.
     """
 
     __slots__ = ("_core", "_main", "rows")
@@ -180,6 +181,16 @@ class Plan:
     def outputs(self) -> dict[str, tuple[int, ...]]:
         """Shapes of the outputs by name: the model's own first, then those of compile(outputs=...)."""
         return dict(self._core.outputs)
+
+    @property
+    def input_dtypes(self) -> dict[str, str]:
+        """Types of the inputs by name: "float32", "int64", "int32" or "bool"."""
+        return dict(self._core.input_dtypes)
+
+    @property
+    def output_dtypes(self) -> dict[str, str]:
+        """Types of the outputs by name, in the order of `outputs`."""
+        return dict(self._core.output_dtypes)
 
     @property
     def stats(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import numpy as np
 from clcnn import _core
 from clcnn import device as devices
 from clcnn._problems import Problem, all_problems
+from clcnn._problems_onnx import onnx_problems
 from clcnn.compiler import compile
 from clcnn.device import DeviceInfo
 from clcnn.errors import Error, UnsupportedError
@@ -60,7 +61,7 @@ def run(device: str | int | DeviceInfo | _core.Device | None = None, quick: bool
     """
     target = devices.get(device)
     by_op: dict[str, list[Problem]] = {}
-    for problem in all_problems():
+    for problem in [*all_problems(), *onnx_problems()]:
         by_op.setdefault(problem.op, []).append(problem)
     for op, problems in by_op.items():
         yield from check_operator(target, op, problems[:1] if quick else problems)
@@ -76,7 +77,7 @@ def check_operator(device: _core.Device, op: str, problems: list[Problem]) -> li
     checks = {name: Check(op, name) for name in names}
     for seed, problem in enumerate(problems, SEED):
         data = problem.data(seed)
-        trusted = as_list(problem.want(*(None if x is None else x.astype(np.float64) for x in data)))
+        trusted = as_list(problem.want(*map(widened, data)))
         for name in reversed(names):
             # An operator with one algorithm is left alone: it may become a view, which has none to force.
             forced = {LAYER: name} if len(names) > 1 else {}
@@ -99,7 +100,7 @@ def try_algorithm(
     inputs = [
         None
         if x is None
-        else graph.input(f"x{i}", x.shape)
+        else graph.input(f"x{i}", x.shape, str(x.dtype))
         if i < problem.fed
         else graph.constant(x, f"w{i}")
         for i, x in enumerate(data)
@@ -137,6 +138,11 @@ def judge(check: Check, results: list[np.ndarray], want: list[np.ndarray], exact
             check.fail(f"{got[at]} instead of {right[at]} at {[int(i) for i in at]} of {list(got.shape)}")
             return False
     return True
+
+
+def widened(x: Any) -> Any:
+    """float32 as float64, and everything else as it is."""
+    return x.astype(np.float64) if x is not None and x.dtype == np.float32 else x
 
 
 def as_list(result: Any) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Tensor: float32 values that stay on a device between runs."""
+"""Tensor: values that stay on a device between runs."""
 
 from __future__ import annotations
 
@@ -12,30 +12,37 @@ from clcnn import _core
 from clcnn.device import DeviceInfo, get
 from clcnn.report import size
 
+DTYPES = {np.dtype(name): name for name in ("float32", "int64", "int32", "bool")}
 CPU = (1, 0)  # DLPack's kDLCPU, device 0
 
 
 class Tensor(_core.Tensor):
-    """Float32 values in device memory, in C order, not initialised.
+    """Values in device memory, in C order, not initialised.
 
-    device: a Device or a selector. shape: every dimension at least 1. Plans take tensors as inputs and as
-    `out=`. Raises ShapeError, DeviceMemoryError, StateError (device closed).
+    device: a Device or a selector. shape: every dimension at least 1. dtype: "float32", "int64", "int32" or
+    "bool". Plans take tensors as inputs and as `out=`. Raises ShapeError, DtypeError, DeviceMemoryError,
+    StateError (device closed).
     """
 
     __slots__ = ()
 
-    def __new__(cls, device: str | int | DeviceInfo | _core.Device | None, shape: Sequence[int]) -> Tensor:
-        return super().__new__(cls, get(device), shape)
+    def __new__(
+        cls,
+        device: str | int | DeviceInfo | _core.Device | None,
+        shape: Sequence[int],
+        dtype: str = "float32",
+    ) -> Tensor:
+        return super().__new__(cls, get(device), shape, dtype)
 
     @classmethod
     def from_numpy(
-        cls, array: NDArray[np.float32], device: str | int | DeviceInfo | _core.Device | None = None
+        cls, array: NDArray[Any], device: str | int | DeviceInfo | _core.Device | None = None
     ) -> Tensor:
-        """A tensor with the values of a C-contiguous float32 array. Raises DtypeError, ShapeError,
+        """A tensor with the values and the dtype of a C-contiguous array. Raises DtypeError, ShapeError,
         ArgumentError."""
         if not isinstance(array, np.ndarray):
             raise TypeError(f"Tensor.from_numpy: expected a NumPy array, got {type(array).__name__}")
-        made = cls(device, array.shape)
+        made = cls(device, array.shape, DTYPES.get(array.dtype, "float32"))
         try:
             made.write(array)
         except BaseException:
@@ -43,7 +50,7 @@ class Tensor(_core.Tensor):
             raise
         return made
 
-    def numpy(self) -> NDArray[np.float32]:
+    def numpy(self) -> NDArray[Any]:
         """The values as a new NumPy array."""
         return self.read()
 
@@ -82,4 +89,4 @@ class Tensor(_core.Tensor):
 
     def _repr_html_(self) -> str:
         shape = " × ".join(map(str, self.shape)) or "scalar"
-        return f"<code>clcnn.Tensor</code> {shape} float32 ({size(self.nbytes)}) on {self.device.name}"
+        return f"<code>clcnn.Tensor</code> {shape} {self.dtype} ({size(self.nbytes)}) on {self.device.name}"

@@ -63,6 +63,43 @@ def prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
     return np.where(x > 0.0, x, slope * x)
 
 
+def selu(x: np.ndarray, *, alpha: float, gamma: float) -> np.ndarray:
+    return gamma * elu(x, alpha=alpha)
+
+
+def celu(x: np.ndarray, *, alpha: float) -> np.ndarray:
+    return np.where(x > 0.0, x, alpha * np.expm1(np.minimum(x, 0.0) / alpha))
+
+
+def softplus(x: np.ndarray) -> np.ndarray:
+    return np.logaddexp(x, 0.0)
+
+
+def thresholded_relu(x: np.ndarray, *, alpha: float) -> np.ndarray:
+    return np.where(x <= alpha, 0.0, x)
+
+
+def shrink(x: np.ndarray, *, lambd: float, bias: float) -> np.ndarray:
+    return np.where(np.abs(x) <= lambd, 0.0, x - np.sign(x) * bias)
+
+
+def cast(x: np.ndarray, *, to: str) -> np.ndarray:
+    """Floats are cut towards 0, limited to what fits, NaN gives 0; integers lose what does not fit."""
+    if to == "float32":
+        return x.astype(np.float32).astype(np.float64)
+    if x.dtype.kind != "f" or to == "bool":
+        return x.astype(to)
+    limits = np.iinfo(to)
+    finite = np.nan_to_num(x, nan=0.0, posinf=0.0, neginf=0.0)
+    inside = np.where(np.abs(finite) < 2.0 ** (limits.bits - 1), finite, 0.0)
+    whole = np.where(x >= 2.0 ** (limits.bits - 1), limits.max, np.trunc(inside).astype(to))
+    return np.where(x <= -(2.0 ** (limits.bits - 1)), limits.min, whole).astype(to)
+
+
+def is_inf(x: np.ndarray, *, sign: str) -> np.ndarray:
+    return {"both": np.isinf, "positive": np.isposinf, "negative": np.isneginf}[sign](x)
+
+
 UNARY: dict[str, Callable[..., np.ndarray]] = {
     "relu": relu,
     "relu6": relu6,
@@ -81,17 +118,78 @@ UNARY: dict[str, Callable[..., np.ndarray]] = {
     "gelu": gelu,
     "clip": clip,
     "identity": np.copy,
+    "selu": selu,
+    "celu": celu,
+    "softplus": softplus,
+    "softsign": lambda x: x / (1.0 + np.abs(x)),
+    "mish": lambda x: x * np.tanh(softplus(x)),
+    "thresholded_relu": thresholded_relu,
+    "shrink": shrink,
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "reciprocal": lambda x: 1.0 / x,
+    "sign": np.sign,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": np.rint,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "cast": cast,
+    "is_nan": np.isnan,
+    "is_inf": is_inf,
+    "logical_not": np.logical_not,
 }
+
+
+def div(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Integers are cut towards 0, and give 0 where b is 0."""
+    if a.dtype.kind == "f":
+        return a / b
+    a, b = np.broadcast_arrays(a, b)
+    remainder = np.fmod(a, b)
+    return np.where(b == 0, 0, np.floor_divide(a - remainder, b)).astype(a.dtype)
+
+
+def pow_(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Of integers with negative exponents only 1 and -1 leave something whole."""
+    if a.dtype.kind == "f":
+        return np.power(a, b)
+    a, b = np.broadcast_arrays(a, b)
+    sign = np.where(b % 2 == 0, 1, -1)
+    negative = np.where(a == 1, 1, np.where(a == -1, sign, 0))
+    return np.where(b < 0, negative, np.power(a, np.maximum(b, 0))).astype(a.dtype)
+
+
+def mod(a: np.ndarray, b: np.ndarray, *, sign: str) -> np.ndarray:
+    return np.fmod(a, b) if sign == "dividend" else np.mod(a, b)
+
 
 BINARY: dict[str, Callable[..., np.ndarray]] = {
     "prelu": prelu,
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
-    "div": np.divide,
+    "div": div,
     "minimum": np.minimum,
     "maximum": np.maximum,
-    "pow": np.power,
+    "pow": pow_,
+    "mod": mod,
+    "equal": np.equal,
+    "less": np.less,
+    "less_equal": np.less_equal,
+    "greater": np.greater,
+    "greater_equal": np.greater_equal,
+    "logical_and": np.logical_and,
+    "logical_or": np.logical_or,
+    "logical_xor": np.logical_xor,
 }
 
 # What `separable` may apply between its two convolutions: the unary operators without attributes.

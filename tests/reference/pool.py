@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import reduce
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -120,3 +120,33 @@ def adaptive_avg_pool(x: np.ndarray, *, output_size: Sequence[int]) -> np.ndarra
 def adaptive_max_pool(x: np.ndarray, *, output_size: Sequence[int]) -> np.ndarray:
     """Maximum over torch's adaptive bins."""
     return _adaptive(x, output_size, np.max)
+
+
+def lp_pool(x: np.ndarray, *, p: int, **geometry: Any) -> np.ndarray:
+    """The p-th root of the sum of |x| ** p over each window; padding adds nothing."""
+    windows = _windows(x, _geometry(x.shape[2:], **geometry), 0.0)
+    return sum(np.abs(w) ** p for w in windows) ** (1.0 / p)
+
+
+def max_pool_indices(x: np.ndarray, *, storage_order: int, **geometry: Any) -> list[np.ndarray]:
+    """Maxima and their places in all of x, the first one of equals; NaN wins. storage_order 1: the spatial
+    dimensions of a place count in column-major order."""
+    order = "F" if storage_order else "C"
+    places = np.arange(x[0, 0].size).reshape(x.shape[2:], order=order)
+    places = (
+        places + np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2] + (1,) * places.ndim) * places.size
+    )
+    shape = _geometry(x.shape[2:], **geometry)
+    values = np.stack(_windows(x, shape, -np.inf))
+    inside = np.stack(_windows(np.ones_like(x), shape, 0.0)) > 0.0
+    rank = np.where(np.isnan(values), np.inf, values)  # no infinity where a case has NaN
+    best = np.argmax(np.where(inside, rank, -np.inf), axis=0)[None]
+    found = np.stack(_windows(places.astype(np.float64), shape, -1.0)).astype(np.int64)
+    return [np.take_along_axis(values, best, 0)[0], np.take_along_axis(found, best, 0)[0]]
+
+
+def max_unpool(x: np.ndarray, indices: np.ndarray, *, output_size: Sequence[int]) -> np.ndarray:
+    """Zeros, with x at the places that indices give in the whole output."""
+    out = np.zeros((*x.shape[:2], *per_dim(output_size, x.ndim - 2, "output_size")))
+    out.reshape(-1)[indices.reshape(-1)] = x.reshape(-1)
+    return out

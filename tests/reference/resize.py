@@ -14,6 +14,9 @@ _COORDINATES: dict[str, Callable[..., np.ndarray]] = {
     "pytorch_half_pixel": lambda i, size, out, num, den: (i + 0.5) * den / num - 0.5 if out > 1 else i * 0.0,
     "asymmetric": lambda i, size, out, num, den: i * den / num,
     "align_corners": lambda i, size, out, num, den: i * (size - 1) / (out - 1) if out > 1 else i * 0.0,
+    "half_pixel_symmetric": lambda i, size, out, num, den: (
+        size / 2 * (1 - out * den / (num * size)) + (i + 0.5) * den / num - 0.5
+    ),
 }
 
 _ROUNDING: dict[str, Callable[[np.ndarray], np.ndarray]] = {
@@ -29,12 +32,29 @@ def _nearest(x: np.ndarray, axis: int, at: np.ndarray, rounding: str) -> np.ndar
     return x.take(index, axis=axis)
 
 
-def _linear(x: np.ndarray, axis: int, at: np.ndarray) -> np.ndarray:
-    last = x.shape[axis] - 1
-    at = np.clip(at, 0.0, last)
-    low = np.minimum(np.floor(at).astype(np.int64), last)
-    part = (at - low).reshape(-1, *[1] * (x.ndim - 1 - axis))
-    return x.take(low, axis=axis) * (1.0 - part) + x.take(np.minimum(low + 1, last), axis=axis) * part
+def _kernel(mode: str, slope: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Weights by the distance to the coordinate: the triangle, or the cubic of Keys."""
+    if mode == "linear":
+        return lambda u: np.maximum(1.0 - u, 0.0)
+    near = lambda u: ((slope + 2.0) * u - (slope + 3.0)) * u**2 + 1.0  # noqa: E731
+    far = lambda u: slope * (u**3 - 5.0 * u**2 + 8.0 * u - 4.0)  # noqa: E731
+    return lambda u: np.where(u <= 1.0, near(u), np.where(u < 2.0, far(u), 0.0))
+
+
+def _blend(
+    x: np.ndarray, axis: int, at: np.ndarray, stretch: float, kernel: Callable[..., np.ndarray], exclude: int
+) -> np.ndarray:
+    """A matrix of weights along one dimension; an index outside goes to the edge, or is left out."""
+    size = x.shape[axis]
+    reach = math.ceil(2.0 / stretch) + 1
+    k = np.floor(at).astype(np.int64)[:, None] + np.arange(-reach, reach + 1)
+    weights = kernel(np.abs(k - at[:, None]) * stretch)
+    if exclude:
+        weights = np.where((k >= 0) & (k < size), weights, 0.0)
+    weights /= weights.sum(axis=1, keepdims=True)
+    matrix = np.zeros((len(at), size))
+    np.add.at(matrix, (np.arange(len(at))[:, None], np.clip(k, 0, size - 1)), weights)
+    return np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
 
 
 def resize(
@@ -45,10 +65,15 @@ def resize(
     mode: str,
     coordinates: str,
     nearest_rounding: str,
+    cubic_coeff_a: float,
+    exclude_outside: int,
+    antialias: int,
+    extrapolation_value: float,
+    roi: Sequence[float],
 ) -> np.ndarray:
     """x[N,C,*spatial] to `size`, or to floor(in * scale) when only `scales` are given. Coordinates use the
     scales when given and out / in otherwise; outside the input the edge is repeated. One value serves all
-    dimensions."""
+    dimensions. With tf_crop_and_resize what lies outside is `extrapolation_value`."""
     n = x.ndim - 2
     if not size and not scales:
         raise ValueError("resize needs size or scales")
@@ -57,11 +82,27 @@ def resize(
         size = [math.floor(i * f) for i, f in zip(x.shape[2:], factors)]
     elif len(size) == 1:
         size = tuple(size) * n
+    outside = np.zeros(tuple(size), bool)
     for axis, out in enumerate(size, start=2):
         inside = x.shape[axis]
         scale = (factors[axis - 2], 1.0) if factors else (out, inside)
-        at = _COORDINATES[coordinates](np.arange(out, dtype=np.float64), inside, out, *scale)
-        x = _nearest(x, axis, at, nearest_rounding) if mode == "nearest" else _linear(x, axis, at)
-    if mode not in ("nearest", "linear"):
-        raise ValueError(f"mode={mode!r} is neither 'nearest' nor 'linear'")
-    return x
+        i = np.arange(out, dtype=np.float64)
+        if coordinates == "tf_crop_and_resize":
+            start, end = roi[axis - 2], roi[n + axis - 2]
+            at = start + i * (end - start) / (out - 1) if out > 1 else np.full(1, 0.5 * (start + end))
+            at = at * (inside - 1)
+            halves = np.rint(2.0 * at) / 2.0  # what is meant to fall on them misses by a rounding
+            at = np.where(np.abs(at - halves) < 1e-9, halves, at)
+            beyond = (at < 0) | (at > inside - 1)
+            outside |= beyond.reshape(-1, *[1] * (n + 1 - axis))
+        else:
+            at = _COORDINATES[coordinates](i, inside, out, *scale)
+        if mode == "nearest":
+            x = _nearest(x, axis, at, nearest_rounding)
+        else:
+            stretch = min(scale[0] / scale[1], 1.0) if antialias else 1.0
+            at = at if mode == "cubic" or antialias else np.clip(at, 0.0, inside - 1)
+            x = _blend(x, axis, at, stretch, _kernel(mode, cubic_coeff_a), exclude_outside)
+    if mode not in ("nearest", "linear", "cubic"):
+        raise ValueError(f"mode={mode!r} is neither 'nearest' nor 'linear' nor 'cubic'")
+    return np.where(outside, extrapolation_value, x)

@@ -30,13 +30,14 @@ def slice_(
     return x[tuple(index)].copy()
 
 
-def pad(x: np.ndarray, *, pads: Sequence[int], value: float) -> np.ndarray:
-    """Constant padding before and after every dimension; a negative amount removes elements."""
+def pad(x: np.ndarray, *, pads: Sequence[int], value: float, mode: str) -> np.ndarray:
+    """numpy.pad before and after every dimension; a negative amount removes elements first."""
     if len(pads) != 2 * x.ndim:
         raise ValueError(f"pads has {len(pads)} values, expected {2 * x.ndim}")
     before, after = pads[: x.ndim], pads[x.ndim :]
     kept = x[tuple(slice(max(0, -b), n - max(0, -a)) for b, a, n in zip(before, after, x.shape))]
-    return np.pad(kept, [(max(0, b), max(0, a)) for b, a in zip(before, after)], constant_values=value)
+    options = {"constant_values": value} if mode == "constant" else {}
+    return np.pad(kept, [(max(0, b), max(0, a)) for b, a in zip(before, after)], mode, **options)
 
 
 def reshape(x: np.ndarray, *, shape: Sequence[int]) -> np.ndarray:
@@ -66,3 +67,25 @@ def unsqueeze(x: np.ndarray, *, axes: Sequence[int]) -> np.ndarray:
 def expand(x: np.ndarray, *, shape: Sequence[int]) -> np.ndarray:
     """Broadcast x and `shape` against each other, as ONNX Expand."""
     return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape))).copy()
+
+
+def where(cond: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.where(cond, a, b)
+
+
+def gather(x: np.ndarray, indices: np.ndarray, *, dim: int) -> np.ndarray:
+    return np.take(x, indices, dim)
+
+
+def gather_elements(x: np.ndarray, indices: np.ndarray, *, dim: int) -> np.ndarray:
+    kept = tuple(slice(None) if d == dim % x.ndim else slice(n) for d, n in enumerate(indices.shape))
+    return np.take_along_axis(x[kept], indices, dim)
+
+
+def gather_nd(x: np.ndarray, indices: np.ndarray, *, batch_dims: int) -> np.ndarray:
+    """ONNX GatherND: the last dimension of indices holds places in the dimensions of x behind batch_dims."""
+    prefix = indices.shape[:-1]
+    out = np.empty((*prefix, *x.shape[batch_dims + indices.shape[-1] :]), x.dtype)
+    for at in np.ndindex(*prefix):
+        out[at] = x[at[:batch_dims] + tuple(indices[at])]
+    return out

@@ -15,7 +15,19 @@ from types import ModuleType
 
 from clcnn import _log
 from clcnn._version import __version__
-from clcnn.cli import cache, classify, demo, devices, explain, info, selftest, summary
+from clcnn.cli import (
+    bench,
+    cache,
+    classify,
+    demo,
+    devices,
+    explain,
+    info,
+    run,
+    selftest,
+    summary,
+    verify,
+)
 from clcnn.errors import Error
 from clcnn.image import ImageError
 from clcnn.weights import WeightsError
@@ -27,6 +39,9 @@ COMMANDS: dict[str, ModuleType] = {
     "info": info,
     "summary": summary,
     "explain": explain,
+    "run": run,
+    "bench": bench,
+    "verify": verify,
     "selftest": selftest,
     "cache": cache,
 }

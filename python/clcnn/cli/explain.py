@@ -16,7 +16,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    model, input_shape = options.find_model(args)
-    with clcnn.compile(model, input_shape, args.device) as plan:
+    with clcnn.compile(options.find_graph(args), device=args.device) as plan:
         print(plan.explain())
     return 0

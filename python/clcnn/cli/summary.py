@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 from clcnn.cli import options
-from clcnn.graph import trace
 
 HELP = "print a model's layers: shapes, parameters, multiply-adds (needs no device)"
 
@@ -15,5 +14,5 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    print(trace(*options.find_model(args)).summary())
+    print(options.find_graph(args).summary())
     return 0

@@ -1,0 +1,260 @@
+"""Call: one node of a model as the table's builders see it; Operand: a constant or a value of the graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from clcnn.errors import ArgumentError, ModelError, ShapeError
+from clcnn.graph import Graph, Value
+
+DEVICE_DTYPES = ("float32", "int64", "int32", "bool")
+# Element type of a model -> the one it is computed in.
+HELD_IN = {
+    "float16": "float32",
+    "bfloat16": "float32",
+    "float64": "float32",
+    "int8": "int32",
+    "int16": "int32",
+    "uint8": "int32",
+    "uint16": "int32",
+    "uint32": "int64",
+    "uint64": "int64",
+}
+
+
+MAX_MADE = 1 << 27  # elements of a constant made while importing
+
+
+class Refusal(Exception):
+    """A node that cannot be computed; the text says why. The importer collects them."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operand:
+    """What a name in a model stands for: an array known now, or a value of the graph.
+
+    count: for results of which only the first rows are real, the value that says how many. wide: the element
+    type that the model means where the graph's value has another (see wide.py), "" otherwise.
+    """
+
+    array: NDArray[Any] | None = None
+    value: Value | None = None
+    count: Value | None = None
+    wide: str = ""
+
+    @property
+    def logical(self) -> str:
+        """The element type that the model means."""
+        return self.wide or self.dtype.name
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        if self.value is not None:
+            return self.value.shape
+        assert self.array is not None
+        return self.array.shape
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        return int(np.prod(self.shape, dtype=object))
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        if self.value is not None:
+            return np.dtype(self.value.dtype)
+        assert self.array is not None
+        return self.array.dtype
+
+
+class Call:
+    """A node's inputs and attributes, and emit() to compute with.
+
+    inputs: None where an optional one is absent. outputs: how many the node has up to the last that is used.
+    version: of the operator set.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        node: onnx.NodeProto,
+        version: int,
+        inputs: list[Operand | None],
+        attrs: dict[str, Any],
+        constants: dict[int, Value],
+    ) -> None:
+        self.graph = graph
+        self.op = node.op_type
+        self.name = node.name or next((name for name in node.output if name), node.op_type)
+        self.version = version
+        self.inputs = inputs
+        self.attrs = attrs
+        self.wanted = [bool(name) for name in node.output]
+        self._constants = constants
+
+    # ---- what the node says ----
+
+    def has(self, index: int) -> bool:
+        """Whether the optional input is given."""
+        return index < len(self.inputs) and self.inputs[index] is not None
+
+    def input(self, index: int = 0) -> Operand:
+        """An input that must be given."""
+        operand = self.inputs[index] if index < len(self.inputs) else None
+        if operand is None:
+            raise ModelError(f"input {index} is missing")
+        return operand
+
+    def optional(self, index: int) -> Operand | None:
+        return self.inputs[index] if self.has(index) else None
+
+    def wants(self, index: int) -> bool:
+        """Whether the output is used."""
+        return index < len(self.wanted) and self.wanted[index]
+
+    def known(self, index: int) -> NDArray[Any] | None:
+        """The array of an input whose value must be known now; None when it is absent."""
+        if not self.has(index):
+            return None
+        array = self.input(index).array
+        if array is None:
+            raise Refusal(f"input {index} depends on data; it must be known when the graph is built")
+        return array
+
+    def ints(self, index: int) -> list[int] | None:
+        """known() as a list of integers."""
+        array = self.known(index)
+        if array is None:
+            return None
+        if array.dtype.kind not in "iub":
+            raise ModelError(f"input {index} must hold integers, not {array.dtype}")
+        return [int(n) for n in array.reshape(-1)]
+
+    def number(self, index: int) -> Any:
+        """known() as one number, None when absent."""
+        array = self.known(index)
+        if array is None:
+            return None
+        if array.size != 1:
+            raise ModelError(f"input {index} must hold one number, but its shape is {array.shape}")
+        return array.reshape(-1)[0].item()
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        return self.attrs.get(name, default)
+
+    def list_of(self, name: str, count: int, default: int) -> list[int]:
+        """An attribute of `count` integers."""
+        values = list(self.attrs.get(name) or [default] * count)
+        if len(values) != count:
+            raise ModelError(f"attribute {name} must have {count} values, but has {len(values)}: {values}")
+        return values
+
+    def axis(self, rank: int, default: int = 0, name: str = "axis") -> int:
+        """The attribute `axis`, counted from the front."""
+        return wrap(int(self.attrs.get(name, default)), rank)
+
+    # ---- what it becomes ----
+
+    def constant(self, values: Any, dtype: Any = None) -> Operand:
+        """An array made while importing."""
+        return Operand(np.asarray(values, dtype))
+
+    def value(self, operand: Operand) -> Value:
+        """The operand as a value of the graph; a constant is put there once, whoever uses it."""
+        if operand.value is not None:
+            return operand.value
+        array = operand.array
+        assert array is not None
+        if array.size == 0:
+            raise ShapeError(
+                f"{self.name}: a tensor of shape {array.shape} has no element, which has no meaning here"
+            )
+        known = self._constants.get(id(array))
+        if known is None:
+            array = held(array, self.name)
+            if not array.flags["C_CONTIGUOUS"]:
+                array = np.array(array, order="C")
+            known = self._constants[id(operand.array)] = self.graph.constant(array, self.name + ".constant")
+        return known
+
+    def emit(self, op: str, *inputs: Operand | None, **attrs: Any) -> Operand:
+        """One operator of the core with one output."""
+        return self.emit_many(op, *inputs, **attrs)[0]
+
+    def emit_many(self, op: str, *inputs: Operand | None, **attrs: Any) -> list[Operand]:
+        values = [None if x is None else self.value(x) for x in inputs]
+        return [Operand(value=v) for v in self.graph.node(op, values, attrs, self.name)]
+
+    # ---- small combinations that many builders need ----
+
+    def reshape(self, x: Operand, shape: Sequence[int]) -> Operand:
+        """x itself when it has that shape already."""
+        if x.shape == tuple(shape):
+            return x
+        if x.array is not None:
+            return Operand(x.array.reshape(shape))
+        return self.emit("reshape", x, shape=list(shape))
+
+    def transpose(self, x: Operand, perm: Sequence[int]) -> Operand:
+        return x if list(perm) == sorted(perm) else self.emit("transpose", x, perm=list(perm))
+
+    def cast(self, x: Operand, dtype: Any) -> Operand:
+        """x in another element type. To those that devices lack, only where no number changes."""
+        target = np.dtype(dtype)
+        if x.array is not None:
+            return Operand(x.array.astype(target))
+        held_in = target.name if target.name in DEVICE_DTYPES else HELD_IN.get(target.name)
+        exact = target.name == "float64" or x.dtype == np.bool_ or x.logical == target.name
+        if held_in is None or (held_in != target.name and not exact):
+            raise Refusal(f"it converts to elements of type {target}; offered are {', '.join(DEVICE_DTYPES)}")
+        made = Operand(value=x.value) if x.dtype.name == held_in else self.emit("cast", x, to=held_in)
+        return made if held_in == target.name else replace(made, wide=target.name)
+
+    def ones(self, shape: Sequence[int], dtype: Any) -> Operand:
+        """A constant of ones, of a shape that the model decides."""
+        self.check_size(shape)
+        return Operand(np.ones(shape, dtype))
+
+    def check_size(self, shape: Sequence[int]) -> None:
+        """Refuses to make a constant that is too large."""
+        if math.prod(shape) > MAX_MADE:
+            raise Refusal(f"it makes a constant of shape {tuple(shape)}, more than {MAX_MADE} elements")
+
+    def full(self, x: Operand, number: float) -> Operand:
+        """A constant of one element, in x's type."""
+        return Operand(np.full((1,) * max(x.rank, 1) if x.rank else (), number, x.dtype))
+
+
+def held(array: NDArray[Any], what: str) -> NDArray[Any]:
+    """An array in the type that it is computed in. Raises ArgumentError for numbers that do not fit."""
+    target = HELD_IN.get(array.dtype.name)
+    if target is None:
+        return array
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        raise ArgumentError(f"{what}: {array.max()} does not fit int64, in which uint64 is computed")
+    return array.astype(target)
+
+
+def wrap(axis: int, rank: int) -> int:
+    """An axis counted from the front. Raises ModelError when there is no such axis."""
+    if not -rank <= axis < max(rank, 1):
+        raise ModelError(f"axis {axis} is outside of a tensor of rank {rank}")
+    return axis + rank if axis < 0 else axis
+
+
+def wrap_all(axes: Sequence[int], rank: int) -> list[int]:
+    """wrap() for several, which must differ."""
+    wrapped = [wrap(axis, rank) for axis in axes]
+    if len(set(wrapped)) != len(wrapped):
+        raise ModelError(f"axes {list(axes)} name the same dimension twice")
+    return wrapped

@@ -1,0 +1,345 @@
+"""Walks a model's nodes for given shapes: folds what is constant, builds the rest by the table's rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+
+from clcnn._log import logger
+from clcnn.errors import Error, ModelError, UnsupportedError
+from clcnn.graph import Graph, Value
+from clcnn.onnx import check, fold, functions, ops, tensors, wide
+from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal
+from clcnn.onnx.program import Program
+
+if TYPE_CHECKING:
+    from clcnn.onnx.model import Model, ValueInfo
+
+MAX_FOLDED = 1 << 30  # bytes of all constants that importing makes
+# What a builder meets on attributes and inputs of wrong kinds, which the schema's check does not see.
+_WRONG = (TypeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError, AttributeError)
+
+
+class Scope:
+    """Operands by name. A name without an operand is the result of a node that is not supported."""
+
+    def __init__(self, outer: Scope | None = None) -> None:
+        self.names: dict[str, Operand | None] = {}
+        self.outer = outer
+
+    def get(self, name: str) -> Operand | None:
+        scope: Scope | None = self
+        while scope is not None:
+            if name in scope.names:
+                return scope.names[name]
+            scope = scope.outer
+        raise ModelError(f"nothing produces {name!r}")
+
+
+class Unknown(Exception):
+    """A node reads the result of one that is not supported."""
+
+
+class Walk:
+    """The state of one import: the graph so far and what is not supported."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.graph = Graph()
+        self.constants: dict[int, Value] = {}
+        self.unsupported: list[str] = []
+        self.count = 0
+        self.folded = 0
+
+    def body(
+        self,
+        nodes: Sequence[onnx.NodeProto],
+        order: Iterable[int],
+        scope: Scope,
+        opsets: dict[str, int],
+        bindings: functions.Bindings,
+    ) -> None:
+        """All nodes of a graph or function, results into `scope`."""
+        for node in (functions.resolved(nodes[i], bindings) for i in order):
+            self.count += 1
+            if self.count > check.MAX_NODES:
+                raise ModelError(f"the model expands to more than {check.MAX_NODES} nodes")
+            results: Sequence[Operand | None] = ()
+            try:
+                results = self.node(node, scope, opsets)
+            except Unknown:
+                pass
+            except (Refusal, UnsupportedError) as refusal:
+                domain = check.default_domain(node.domain)
+                version = f"{domain or 'opset'} {opsets.get(domain, 1)}"
+                self.unsupported.append(f"{check.label(node)[:-1]}, {version}): {refusal}")
+            except ModelError as error:
+                raise _located(error, node) from error
+            except Error:
+                raise  # the core's own errors name the layer
+            except _WRONG as error:
+                raise ModelError(f"{check.label(node)}: {type(error).__name__}: {error}") from error
+            for i, name in enumerate(node.output):
+                if name:
+                    scope.names[name] = results[i] if i < len(results) else None
+
+    def node(self, node: onnx.NodeProto, scope: Scope, opsets: dict[str, int]) -> Sequence[Operand | None]:
+        """One node's results."""
+        domain = check.default_domain(node.domain)
+        version = opsets.get(domain, 1)
+        function = self.model.functions.get(check.function_key(node))
+        row = None if function is not None else ops.find(domain, node.op_type, version)
+        schema = functions.schema_of(domain, node.op_type, version)
+        if schema is not None and function is None:
+            functions.check_form(schema, node)
+        expandable = function is not None or (
+            row is None and functions.has_body(domain, node.op_type, version)
+        )
+        if row is None and not expandable and node.op_type != "If" and schema is None:
+            raise Refusal("there is no such operator" if not domain else f"domain {domain!r} is unknown")
+        inputs = self._inputs(node, scope, row is not None or expandable or node.op_type == "If")
+        if node.op_type == "If" and not domain:
+            return self._branch(node, inputs, scope, opsets)
+        if any(x is not None and x.count is not None for x in inputs) and node.op_type != "Identity":
+            raise Refusal("the size of its input depends on data")
+        if function is not None:
+            return self._expand(function, node, None, inputs, opsets)
+        known = all(x is None or x.array is not None for x in inputs)
+        if known and fold.can_fold(node.op_type, [x.array if x else None for x in inputs]):
+            try:
+                return self._fold(node, inputs, opsets)
+            except Refusal:
+                if row is None and not expandable:
+                    raise
+        if row is not None:
+            wide_type = wide.wide_of(inputs)
+            if wide_type:
+                wide.check(node.op_type, wide_type)
+            call = Call(self.graph, node, version, inputs, functions.attributes(node), self.constants)
+            made = row.build(call)
+            results = [made] if isinstance(made, Operand) else made
+            return wide.marked(node.op_type, wide_type, results) if wide_type else results
+        body = functions.schema_body(domain, node, version, inputs) if expandable else None
+        if body is not None:
+            return self._expand(body, node, schema, inputs, opsets)
+        raise Refusal("the operator is not supported" + _attribute_words(node))
+
+    def _inputs(self, node: onnx.NodeProto, scope: Scope, possible: bool) -> list[Operand | None]:
+        inputs: list[Operand | None] = []
+        unknown = False
+        for name in node.input:
+            operand = scope.get(name) if name else None
+            unknown |= bool(name) and operand is None
+            inputs.append(operand)
+        if unknown and possible:
+            raise Unknown
+        if unknown:
+            raise Refusal("the operator is not supported" + _attribute_words(node))
+        return inputs
+
+    def _fold(
+        self, node: onnx.NodeProto, inputs: list[Operand | None], opsets: dict[str, int]
+    ) -> list[Operand | None]:
+        arrays = fold.evaluate(node, opsets, [x.array if x else None for x in inputs])
+        self.folded += sum(a.nbytes for a in arrays if a is not None)
+        if self.folded > MAX_FOLDED:
+            raise ModelError(f"constants made from constants take more than {MAX_FOLDED} bytes in all")
+        return [None if a is None else Operand(a) for a in arrays]
+
+    def _branch(
+        self, node: onnx.NodeProto, inputs: list[Operand | None], scope: Scope, opsets: dict[str, int]
+    ) -> list[Operand | None]:
+        """The branch of an If that its constant condition chooses."""
+        condition = inputs[0].array if inputs and inputs[0] is not None else None
+        if condition is None or condition.size != 1:
+            raise Refusal("its condition depends on data; only constant ones are supported")
+        wanted = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+        branch = next(a.g for a in node.attribute if a.name == wanted)
+        inner = Scope(scope)
+        for tensor in branch.initializer:
+            inner.names[tensor.name] = Operand(tensors.to_array(tensor, None, f"initialiser {tensor.name!r}"))
+        nodes = list(branch.node)
+        order = check.node_order(nodes, lambda name: _visible(name, inner))
+        self.body(nodes, order, inner, opsets, {})
+        return [inner.get(o.name) for o in branch.output]
+
+    def _expand(
+        self,
+        function: onnx.FunctionProto,
+        node: onnx.NodeProto,
+        schema: Any | None,
+        inputs: list[Operand | None],
+        opsets: dict[str, int],
+    ) -> list[Operand | None]:
+        if len(inputs) > len(function.input):
+            raise ModelError(
+                f"it has {len(inputs)} inputs, but function {function.name!r} takes {len(function.input)}"
+            )
+        inner = Scope()
+        for i, name in enumerate(function.input):
+            inner.names[name] = inputs[i] if i < len(inputs) else None
+        absent = {name for name, x in inner.names.items() if x is None}
+        own = {**opsets, **check.opsets_of(function.opset_import, f"function {function.name!r}")}
+        nodes = [_without_inputs(n, absent) if absent else n for n in function.node]
+        nodes = [_prefixed(n, node.name) for n in nodes]
+        order = check.node_order(nodes, lambda name: name in inner.names)
+        self.body(nodes, order, inner, own, functions.bindings_of(function, schema, node))
+        wanted = zip(function.output, node.output)
+        return [inner.get(name) if given else None for name, given in wanted]
+
+
+def specialise(
+    model: Model, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, NDArray[Any]]
+) -> Program:
+    """Model.specialise() after its arguments were checked."""
+    walk = Walk(model)
+    scope = Scope()
+    scope.names.update({name: Operand(array) for name, array in model.arrays.items()})
+    feeds: dict[str, str] = {}
+    for info in model.inputs:
+        own = element_type(info)
+        dtype = HELD_IN.get(own, own)
+        if info.name in values:
+            scope.names[info.name] = Operand(values[info.name])
+        elif 0 in shapes[info.name]:
+            scope.names[info.name] = Operand(tensors.widened(np.zeros(shapes[info.name], own)))
+        else:
+            value = walk.graph.input(info.name, shapes[info.name], dtype)
+            held = own if own != dtype and own != "float16" else ""
+            scope.names[info.name] = Operand(value=value, wide=held)
+            feeds[info.name] = own
+    walk.body(model.nodes, model.order, scope, model.opsets, {})
+    if walk.unsupported:
+        raise UnsupportedError(unsupported_text(walk.unsupported))
+    check_declared(model, scope)
+    return _finish(model, walk, scope, feeds)
+
+
+def unsupported_text(rows: list[str]) -> str:
+    """All nodes that are not supported, in one message."""
+    nodes = "a node that is" if len(rows) == 1 else f"{len(rows)} nodes that are"
+    return f"the model has {nodes} not supported:\n  " + "\n  ".join(rows)
+
+
+def check_declared(model: Model, scope: Scope) -> None:
+    """What the model declares of its values against what they are.
+
+    Raises ModelError for an element type, and, where no input has an unknown dimension, for a shape. A wrong
+    shape of an output is only logged: many files have one, and other runtimes take them.
+    """
+    fixed = all(i.shape is not None and all(isinstance(n, int) for n in i.shape) for i in model.inputs)
+    outputs = {o.name for o in model.graph_proto.output}
+    for row in [*model.graph_proto.output, *model.graph_proto.value_info]:
+        operand = scope.names.get(row.name)
+        tensor = row.type.tensor_type
+        if operand is None or operand.count is not None or row.type.WhichOneof("value") != "tensor_type":
+            continue
+        declared = _declared_dtype(tensor.elem_type)
+        if declared not in ("", operand.logical):
+            raise ModelError(f"{row.name!r} is declared as {declared}, but is {operand.logical}")
+        if not tensor.HasField("shape"):
+            continue
+        dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+        if len(dims) != operand.rank or any(d not in (None, n) for d, n in zip(dims, operand.shape)):
+            words = ", ".join("?" if d is None else str(d) for d in dims)
+            text = f"{row.name!r} is declared with shape ({words}), but its shape is {operand.shape}"
+            if row.name in outputs:
+                logger.warning("%s", text)
+            elif fixed:
+                raise ModelError(text)
+
+
+def _declared_dtype(code: int) -> str:
+    """NumPy's name of a declared element type, half being computed in float32; "" when undeclared."""
+    half = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
+    if code not in tensors.NUMBERS:
+        return ""
+    return "float32" if code in half else np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)).name
+
+
+def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Program:
+    fixed: dict[str, NDArray[Any]] = {}
+    cuts: dict[str, str] = {}
+    casts: dict[str, str] = {}
+    graph, used = walk.graph, {v.id for v in walk.graph.inputs.values()}
+    for info in model.outputs:
+        operand = scope.get(info.name)
+        assert operand is not None
+        wanted = element_type(info)
+        if operand.wide or wanted == "float16":
+            casts[info.name] = operand.wide or wanted
+        if operand.array is not None:
+            fixed[info.name] = operand.array
+            continue
+        value = operand.value
+        assert value is not None
+        if value.id in used:  # an input, or a second name of one output
+            value = graph.apply("identity", value, name=info.name)
+        used.add(value.id)
+        graph.output(value, info.name)
+        if operand.count is not None:
+            cuts[info.name] = f"{info.name}.count"
+            graph.output(operand.count, cuts[info.name])
+    values: dict[str, Value | NDArray[Any]] = {}
+    for name, x in scope.names.items():
+        known = None if x is None else x.value if x.value is not None else x.array
+        if known is not None:
+            values[name] = known
+    names = tuple(o.name for o in model.outputs)
+    if len(fixed) == len(names):
+        return Program(None, {}, names, fixed, cuts, casts, {})
+    return Program(graph, feeds, names, fixed, cuts, casts, values)
+
+
+def element_type(info: ValueInfo) -> str:
+    """NumPy's name of an input's or output's element type. Raises UnsupportedError."""
+    word = info.type[len("tensor(") : -1]
+    dtype = {"float": "float32", "double": "float64"}.get(word, word)
+    if dtype not in DEVICE_DTYPES and (dtype not in HELD_IN or dtype == "bfloat16"):
+        raise UnsupportedError(f"{info.name!r} is a {info.type}, which NumPy has no type for")
+    return dtype
+
+
+def _located(error: ModelError, node: onnx.NodeProto) -> ModelError:
+    """The error with the node's name in front, once."""
+    return error if str(error).startswith("node ") else ModelError(f"{check.label(node)}: {error}")
+
+
+def _attribute_words(node: onnx.NodeProto) -> str:
+    names = ", ".join(a.name for a in node.attribute)
+    return f" (attributes {names})" if names else ""
+
+
+def _visible(name: str, scope: Scope) -> bool:
+    at: Scope | None = scope
+    while at is not None:
+        if name in at.names:
+            return True
+        at = at.outer
+    return False
+
+
+def _without_inputs(node: onnx.NodeProto, absent: set[str]) -> onnx.NodeProto:
+    """A node of a function without the inputs that the caller left out."""
+    if not absent.intersection(node.input):
+        return node
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    names = ["" if name in absent else name for name in node.input]
+    while names and not names[-1]:
+        names.pop()
+    made.ClearField("input")
+    made.input.extend(names)
+    return made
+
+
+def _prefixed(node: onnx.NodeProto, outer: str) -> onnx.NodeProto:
+    """A node of a function under a name that tells which call it belongs to."""
+    made = onnx.NodeProto()
+    made.CopyFrom(node)
+    made.name = f"{outer}/{node.name or node.output[0]}" if outer else node.name
+    return made

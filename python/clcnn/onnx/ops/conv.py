@@ -1,0 +1,177 @@
+"""Convolutions and matrix products."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clcnn.errors import ModelError
+from clcnn.onnx.call import Call, Operand
+from clcnn.onnx.ops.pool import padding_of, spatial_of
+from clcnn.onnx.table import row
+
+
+def _kernel_of(call: Call, w: Operand, spatial: tuple[int, ...]) -> list[int]:
+    """The kernel's size, which the attribute may repeat but not contradict."""
+    kernel = list(w.shape[2:])
+    if call.attr("kernel_shape", kernel) != kernel or len(kernel) != len(spatial):
+        raise ModelError(f"kernel_shape {call.attr('kernel_shape')} does not fit weights of shape {w.shape}")
+    return kernel
+
+
+@row("Conv")
+def _conv(call: Call) -> Operand:
+    x, w = call.input(0), call.input(1)
+    spatial = spatial_of(x)
+    kernel = _kernel_of(call, w, spatial)
+    stride = call.list_of("strides", len(spatial), 1)
+    return call.emit(
+        "conv",
+        x,
+        w,
+        call.optional(2),
+        stride=stride,
+        padding=padding_of(call, spatial, kernel, stride),
+        dilation=call.list_of("dilations", len(spatial), 1),
+        groups=int(call.attr("group", 1)),
+    )
+
+
+@row("ConvTranspose")
+def _conv_transpose(call: Call) -> Operand:
+    x, w = call.input(0), call.input(1)
+    spatial = spatial_of(x)
+    kernel = _kernel_of(call, w, spatial)
+    stride = call.list_of("strides", len(spatial), 1)
+    dilation = call.list_of("dilations", len(spatial), 1)
+    extra = call.list_of("output_padding", len(spatial), 0)
+    full = [
+        s * (n - 1) + o + (k - 1) * d + 1
+        for n, s, o, k, d in zip(spatial, stride, extra, kernel, dilation, strict=True)
+    ]
+    mode, wanted = call.attr("auto_pad", "NOTSET"), call.attr("output_shape")
+    if wanted is not None or mode in ("SAME_UPPER", "SAME_LOWER"):
+        size = (
+            list(wanted)[-len(spatial) :] if wanted is not None else [n * s for n, s in zip(spatial, stride)]
+        )
+        padding, more = _shared_out([a - b for a, b in zip(full, size, strict=True)], mode == "SAME_UPPER")
+        extra = [a + b for a, b in zip(extra, more)]
+    else:
+        padding = [0] * (2 * len(spatial)) if mode == "VALID" else call.list_of("pads", 2 * len(spatial), 0)
+    return call.emit(
+        "conv_transpose",
+        x,
+        w,
+        call.optional(2),
+        stride=stride,
+        padding=padding,
+        output_padding=extra,
+        dilation=dilation,
+        groups=int(call.attr("group", 1)),
+    )
+
+
+def _shared_out(total: list[int], upper: bool) -> tuple[list[int], list[int]]:
+    """What to cut from each dimension as padding begins and ends; what to add (negative totals) as output
+    padding."""
+    cut = [max(n, 0) for n in total]
+    less, more = [n // 2 for n in cut], [n - n // 2 for n in cut]
+    return (less + more if upper else more + less), [max(-n, 0) for n in total]
+
+
+@row("MatMul")
+def _matmul(call: Call) -> Operand:
+    return call.emit("matmul", call.input(0), call.input(1))
+
+
+@row("Gemm")
+def _gemm(call: Call) -> Operand:
+    """Weights of PyTorch's layout make it the core's `linear`, which has the faster algorithms."""
+    a, b, c = call.input(0), call.input(1), call.optional(2)
+    alpha, beta = float(call.attr("alpha", 1.0)), float(call.attr("beta", 1.0))
+    trans_a, trans_b = bool(call.attr("transA", 0)), bool(call.attr("transB", 0))
+    if c is not None and (beta == 0.0 or c.size == 0):
+        c = None
+    bias = c is None or (c.rank == 1 and b.rank == 2 and c.shape[0] == b.shape[0])
+    if (
+        b.array is not None
+        and trans_b
+        and not trans_a
+        and a.rank == 2
+        and bias
+        and (alpha, beta) == (1.0, 1.0)
+    ):
+        return call.emit("linear", a, b, c)
+    return call.emit("gemm", a, b, c, alpha=alpha, beta=beta, trans_a=trans_a, trans_b=trans_b)
+
+
+@row("DeformConv", 19)
+def _deform_conv(call: Call) -> Operand:
+    x, w, offset = call.input(0), call.input(1), call.input(2)
+    spatial = spatial_of(x)
+    _kernel_of(call, w, spatial)
+    return call.emit(
+        "deform_conv",
+        x,
+        w,
+        offset,
+        call.optional(3),
+        call.optional(4),
+        stride=call.list_of("strides", len(spatial), 1),
+        padding=call.list_of("pads", 2 * len(spatial), 0),
+        dilation=call.list_of("dilations", len(spatial), 1),
+        groups=int(call.attr("group", 1)),
+        offset_groups=int(call.attr("offset_group", 1)),
+    )
+
+
+@row("Hardmax")
+def _hardmax(call: Call) -> Operand:
+    x = call.input()
+    if call.version >= 13:
+        return one_hot_max(call, x, call.axis(x.rank, -1))
+    axis = call.axis(x.rank, 1)
+    flat = call.reshape(x, flattened(x, axis))
+    return call.reshape(one_hot_max(call, flat, 1), x.shape)
+
+
+def flattened(x: Operand, axis: int) -> tuple[int, int]:
+    """The two dimensions that opset 12 and before made of a tensor for Softmax and its kin."""
+    return int(np.prod(x.shape[:axis], dtype=object)), int(np.prod(x.shape[axis:], dtype=object))
+
+
+def one_hot_max(call: Call, x: Operand, axis: int) -> Operand:
+    """1 at the first maximum along an axis, 0 elsewhere."""
+    at = call.emit("argmax", x, dim=axis, keepdims=True)
+    counts = np.arange(x.shape[axis], dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(x.rank)])
+    return call.cast(call.emit("equal", at, call.constant(counts)), np.float32)
+
+
+def _coerced(op: str, call: Call) -> Operand:
+    """Softmax of opset 12 and before: over all dimensions from `axis` on."""
+    x = call.input()
+    axis = call.axis(x.rank, 1)
+    if axis == x.rank - 1:
+        return call.emit(op, x, dim=axis)
+    if all(n == 1 for n in x.shape[axis + 1 :]):
+        return call.emit(op, x, dim=axis)
+    return call.reshape(call.emit(op, call.reshape(x, flattened(x, axis)), dim=1), x.shape)
+
+
+@row("Softmax", 1, 12)
+def _softmax_1(call: Call) -> Operand:
+    return _coerced("softmax", call)
+
+
+@row("Softmax", 13)
+def _softmax(call: Call) -> Operand:
+    return call.emit("softmax", call.input(), dim=call.axis(call.input().rank, -1))
+
+
+@row("LogSoftmax", 1, 12)
+def _log_softmax_1(call: Call) -> Operand:
+    return _coerced("log_softmax", call)
+
+
+@row("LogSoftmax", 13)
+def _log_softmax(call: Call) -> Operand:
+    return call.emit("log_softmax", call.input(), dim=call.axis(call.input().rank, -1))

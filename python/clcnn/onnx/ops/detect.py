@@ -1,0 +1,67 @@
+"""What detectors need: sampling at computed places, regions of interest, non-max suppression."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clcnn.onnx.call import Call, Operand, Refusal
+from clcnn.onnx.table import row
+
+_OLD_GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
+
+
+@row("GridSample", 16)
+def _grid_sample(call: Call) -> Operand:
+    mode = str(call.attr("mode", "linear"))
+    return call.emit(
+        "grid_sample",
+        call.input(0),
+        call.input(1),
+        mode=_OLD_GRID_MODES.get(mode, mode),
+        padding_mode=call.attr("padding_mode", "zeros"),
+        align_corners=bool(call.attr("align_corners", 0)),
+    )
+
+
+@row("RoiAlign", 10)
+def _roi_align(call: Call) -> Operand:
+    default = "output_half_pixel" if call.version < 16 else "half_pixel"
+    return call.emit(
+        "roi_align",
+        call.input(0),
+        call.input(1),
+        call.input(2),
+        output_size=[int(call.attr("output_height", 1)), int(call.attr("output_width", 1))],
+        mode=call.attr("mode", "avg"),
+        sampling_ratio=int(call.attr("sampling_ratio", 0)),
+        spatial_scale=float(call.attr("spatial_scale", 1.0)),
+        coordinates=call.attr("coordinate_transformation_mode", default),
+    )
+
+
+@row("MaxRoiPool")
+def _max_roi_pool(call: Call) -> Operand:
+    scale = float(call.attr("spatial_scale", 1.0))
+    size = call.list_of("pooled_shape", 2, 1)
+    return call.emit("max_roi_pool", call.input(0), call.input(1), output_size=size, spatial_scale=scale)
+
+
+@row("NonMaxSuppression", 10, values=(2, 3, 4))
+def _nms(call: Call) -> Operand:
+    """The result has room for all that could be selected; its count says how many rows are real."""
+    limit = int(call.number(2) or 0)
+    threshold = call.number(4)
+    if limit < 0:
+        raise Refusal(f"max_output_boxes_per_class is {limit}")
+    if limit == 0:
+        return Operand(np.zeros((0, 3), np.int64))
+    selected, count = call.emit_many(
+        "nms",
+        call.input(0),
+        call.input(1),
+        max_output=limit,
+        iou_threshold=float(call.number(3) or 0.0),
+        center_point_box=bool(call.attr("center_point_box", 0)),
+        **({} if threshold is None else {"score_threshold": float(threshold)}),
+    )
+    return Operand(value=selected.value, count=count.value)

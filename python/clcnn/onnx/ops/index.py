@@ -1,0 +1,47 @@
+"""Operators that pick elements by indices."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clcnn.errors import ModelError
+from clcnn.onnx.call import Call, Operand
+from clcnn.onnx.table import row
+
+
+@row("Gather")
+def _gather(call: Call) -> Operand:
+    x, indices = call.input(0), call.input(1)
+    axis = call.axis(x.rank, 0)
+    known = indices.array
+    if known is not None and known.size and not -x.shape[axis] <= known.min() <= known.max() < x.shape[axis]:
+        raise ModelError(f"its indices are outside of axis {axis}, which has {x.shape[axis]} elements")
+    return call.emit("gather", x, indices, dim=axis)
+
+
+@row("GatherElements", 11)
+def _gather_elements(call: Call) -> Operand:
+    x = call.input(0)
+    return call.emit("gather_elements", x, call.input(1), dim=call.axis(x.rank, 0))
+
+
+@row("GatherND", 11)
+def _gather_nd(call: Call) -> Operand:
+    return call.emit("gather_nd", call.input(0), call.input(1), batch_dims=int(call.attr("batch_dims", 0)))
+
+
+@row("OneHot", 9, values=(1, 2))
+def _one_hot(call: Call) -> Operand:
+    """Indices count from the end when negative; those outside of the depth give a row of off values."""
+    indices, depth, values = call.input(0), int(call.number(1)), call.known(2)
+    if values is None or values.size != 2 or depth < 1:
+        raise ModelError("it needs a depth of at least 1 and the two values off and on")
+    axis = call.axis(indices.rank + 1, -1)
+    at = call.cast(indices, np.int64)
+    at = call.reshape(at, (*at.shape[:axis], 1, *at.shape[axis:]))
+    call.check_size((depth,))
+    counts = np.arange(depth, dtype=np.int64).reshape([-1 if i == axis else 1 for i in range(at.rank)])
+    hit = call.emit("equal", at, call.constant(counts))
+    negative = call.emit("equal", at, call.constant(counts - depth))
+    off, on = (call.constant(values[i].reshape((1,) * at.rank)) for i in (0, 1))
+    return call.emit("where", call.emit("logical_or", hit, negative), on, off)

@@ -1,0 +1,168 @@
+"""Normalisation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from clcnn.errors import ModelError
+from clcnn.onnx.call import Call, Operand, Refusal
+from clcnn.onnx.table import row
+
+
+def _scaled(call: Call, x: Operand, scale: Operand, bias: Operand) -> Operand:
+    return call.emit("add", call.emit("mul", x, scale), bias)
+
+
+def _moments(call: Call, x: Operand, axes: list[int]) -> tuple[Operand, Operand, Operand]:
+    """Mean, x minus it, and the mean of its square, dimensions kept."""
+    mean = call.emit("reduce_mean", x, axes=axes, keepdims=True)
+    centred = call.emit("sub", x, mean)
+    return (
+        mean,
+        centred,
+        call.emit("reduce_mean", call.emit("mul", centred, centred), axes=axes, keepdims=True),
+    )
+
+
+def _inverse_root(call: Call, variance: Operand, eps: float) -> Operand:
+    root = call.emit("sqrt", call.emit("add", variance, call.full(variance, eps)))
+    return call.emit("div", call.full(root, 1.0), root)
+
+
+@row("BatchNormalization", 1, 8)
+def _batch_norm_1(call: Call) -> Operand:
+    """Up to opset 8; spatial=0 keeps statistics for each element of an item."""
+    x = call.input()
+    if any(call.wanted[1:]):
+        raise Refusal("its training outputs are not supported before opset 14")
+    if call.attr("spatial", 1) or x.rank < 3:
+        return _inference(call)
+    scale, bias, mean, variance = (call.reshape(call.input(i), (1, *x.shape[1:])) for i in range(1, 5))
+    inverse = _inverse_root(call, variance, float(call.attr("epsilon", 1e-5)))
+    return _scaled(call, call.emit("mul", call.emit("sub", x, mean), inverse), scale, bias)
+
+
+@row("BatchNormalization", 9, 13)
+def _batch_norm_9(call: Call) -> Operand:
+    if any(call.wanted[1:]):
+        raise Refusal("its training outputs are not supported before opset 14")
+    return _inference(call)
+
+
+@row("BatchNormalization", 14)
+def _batch_norm(call: Call) -> Operand | list[Operand]:
+    """training_mode normalises by the batch's own statistics and returns the running ones updated."""
+    if not call.attr("training_mode", 0):
+        return _inference(call)
+    x, momentum = call.input(), float(call.attr("momentum", 0.9))
+    axes = [0, *range(2, x.rank)]
+    mean, centred, variance = _moments(call, x, axes)
+    scale, bias = (call.reshape(call.input(i), mean.shape) for i in (1, 2))
+    inverse = _inverse_root(call, variance, float(call.attr("epsilon", 1e-5)))
+    results = [_scaled(call, call.emit("mul", centred, inverse), scale, bias)]
+    for running, batch in ((call.input(3), mean), (call.input(4), variance)):
+        old = call.emit("mul", running, call.full(running, momentum))
+        new = call.emit("mul", call.reshape(batch, running.shape), call.full(running, 1.0 - momentum))
+        results.append(call.emit("add", old, new))
+    return results
+
+
+def _inference(call: Call) -> Operand:
+    x = call.input()
+    given = [call.input(i) for i in range(1, 5)]
+    flat = call.reshape(x, (*x.shape, 1)) if x.rank == 1 else x
+    return call.reshape(call.emit("batch_norm", flat, *given, eps=float(call.attr("epsilon", 1e-5))), x.shape)
+
+
+@row("InstanceNormalization")
+def _instance_norm(call: Call) -> Operand:
+    eps = float(call.attr("epsilon", 1e-5))
+    return call.emit("instance_norm", call.input(0), call.input(1), call.input(2), eps=eps)
+
+
+@row("GroupNormalization", 18, 20)
+def _group_norm_18(call: Call) -> Operand:
+    """Its scale and bias are for each group; the core's are for each channel."""
+    x, groups = call.input(), int(call.attr("num_groups"))
+    if groups < 1 or x.rank < 2 or x.shape[1] % groups:
+        raise ModelError(f"{groups} groups do not divide the channels of shape {x.shape}")
+    each = x.shape[1] // groups
+    scale, bias = (
+        call.reshape(_repeated(call, call.reshape(call.input(i), (groups, 1)), each), (x.shape[1],))
+        for i in (1, 2)
+    )
+    return call.emit("group_norm", x, scale, bias, groups=groups, eps=float(call.attr("epsilon", 1e-5)))
+
+
+def _repeated(call: Call, x: Operand, each: int) -> Operand:
+    if x.array is not None:
+        return Operand(np.repeat(x.array, each, axis=1))
+    return x if each == 1 else call.emit("expand", x, shape=[x.shape[0], each])
+
+
+@row("GroupNormalization", 21)
+def _group_norm(call: Call) -> Operand:
+    groups, eps = int(call.attr("num_groups")), float(call.attr("epsilon", 1e-5))
+    return call.emit("group_norm", call.input(0), call.input(1), call.input(2), groups=groups, eps=eps)
+
+
+@row("LayerNormalization", 17)
+def _layer_norm(call: Call) -> list[Operand]:
+    x, eps = call.input(), float(call.attr("epsilon", 1e-5))
+    axis = call.axis(x.rank, -1)
+    inner = x.shape[axis:]
+    if (
+        not call.wants(1)
+        and not call.wants(2)
+        and all(call.input(i).shape == inner for i in range(1, 3) if call.has(i))
+    ):
+        return [call.emit("layer_norm", x, call.input(1), call.optional(2), dim=axis, eps=eps)]
+    mean, centred, variance = _moments(call, x, list(range(axis, x.rank)))
+    inverse = _inverse_root(call, variance, eps)
+    result = call.emit("mul", call.emit("mul", centred, inverse), call.input(1))
+    if call.has(2):
+        result = call.emit("add", result, call.input(2))
+    return [result, mean, inverse]
+
+
+@row("LRN")
+def _lrn(call: Call) -> Operand:
+    return call.emit(
+        "local_response_norm",
+        call.input(),
+        size=int(call.attr("size", 0)),
+        alpha=float(call.attr("alpha", 1e-4)),
+        beta=float(call.attr("beta", 0.75)),
+        k=float(call.attr("bias", 1.0)),
+    )
+
+
+@row("LpNormalization")
+def _lp_normalization(call: Call) -> Operand:
+    x, p = call.input(), int(call.attr("p", 2))
+    axes = [call.axis(x.rank, -1)]
+    if p == 1:
+        norm = call.emit("reduce_sum", call.emit("abs", x), axes=axes, keepdims=True)
+    elif p == 2:
+        norm = call.emit("sqrt", call.emit("reduce_sum", call.emit("mul", x, x), axes=axes, keepdims=True))
+    else:
+        raise Refusal(f"attribute p: {p}")
+    zero = call.emit("equal", norm, call.full(norm, 0.0))  # where all is 0, so is the result
+    return call.emit("div", x, call.emit("where", zero, call.full(norm, 1.0), norm))
+
+
+@row("MeanVarianceNormalization", 9)
+def _mean_variance(call: Call) -> Operand:
+    x = call.input()
+    _, centred, variance = _moments(call, x, [a % x.rank for a in call.attr("axes", [0, 2, 3])])
+    root = call.emit("add", call.emit("sqrt", variance), call.full(variance, 1e-9))
+    return call.emit("div", centred, root)
+
+
+@row("RMSNormalization", 23)
+def _rms_norm(call: Call) -> Operand:
+    x = call.input()
+    axes = list(range(call.axis(x.rank, -1), x.rank))
+    square = call.emit("reduce_mean", call.emit("mul", x, x), axes=axes, keepdims=True)
+    inverse = _inverse_root(call, square, float(call.attr("epsilon", 1e-5)))
+    return call.emit("mul", call.emit("mul", x, inverse), call.input(1))

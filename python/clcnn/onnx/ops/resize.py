@@ -1,0 +1,166 @@
+"""Resize and the older Upsample: sizes, scales and regions in any dimensions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from clcnn.errors import ModelError
+from clcnn.onnx.call import Call, Operand, Refusal, wrap_all
+from clcnn.onnx.table import row
+
+_MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
+
+# tf_half_pixel_for_nn is half a pixel above half_pixel: rounding the one is another rounding of the other.
+_HALF_A_PIXEL_ON = {"floor": "round_prefer_ceil", "round_prefer_floor": "ceil"}
+
+
+@row("Upsample", 1, 6)
+def _upsample_1(call: Call) -> Operand:
+    scales = call.attr("scales") or [1.0, 1.0, call.attr("height_scale", 1.0), call.attr("width_scale", 1.0)]
+    return _scaled(call, scales)
+
+
+@row("Upsample", 7, 8)
+def _upsample_7(call: Call) -> Operand:
+    return _scaled(call, call.attr("scales"))
+
+
+@row("Upsample", 9, values=(1,))
+def _upsample(call: Call) -> Operand:
+    return _scaled(call, _floats(call, 1))
+
+
+@row("Resize", 10, 10, values=(1,))
+def _resize_10(call: Call) -> Operand:
+    return _scaled(call, _floats(call, 1))
+
+
+def _floats(call: Call, index: int) -> list[float]:
+    array = call.known(index)
+    return [] if array is None else [float(n) for n in array.reshape(-1)]
+
+
+def _scaled(call: Call, scales: list[float]) -> Operand:
+    """Upsample and Resize of opset 10: the place of an element is its index over the scale, cut down."""
+    x = call.input()
+    how = {"mode": _mode(call), "coordinates": "asymmetric", "nearest_rounding": "floor"}
+    if len(scales) != x.rank:
+        raise ModelError(f"{len(scales)} scales do not fit rank {x.rank}")
+    size = [math.floor(n * s) for n, s in zip(x.shape, scales)]
+    return _resized(call, x, size, scales, how, {})
+
+
+def _mode(call: Call) -> str:
+    mode = str(call.attr("mode", "nearest"))
+    if mode not in _MODES:
+        raise Refusal(f"attribute mode: {mode!r}")
+    return _MODES[mode]
+
+
+@row("Resize", 11, values=(1, 2, 3))
+def _resize(call: Call) -> Operand:
+    x = call.input()
+    axes = wrap_all(call.attr("axes") or list(range(x.rank)), x.rank)
+    size, scales = _target(call, x, axes)
+    coordinates = call.attr("coordinate_transformation_mode", "half_pixel")
+    how: dict[str, Any] = {
+        "mode": _mode(call),
+        "coordinates": coordinates,
+        "nearest_rounding": call.attr("nearest_mode", "round_prefer_floor"),
+        "cubic_coeff_a": call.attr("cubic_coeff_a"),  # the core's defaults are ONNX's
+        "exclude_outside": call.attr("exclude_outside"),
+        "antialias": call.attr("antialias"),
+    }
+    if coordinates == "tf_half_pixel_for_nn":  # opset 11 and 12 only
+        rounding = _HALF_A_PIXEL_ON.get(how["nearest_rounding"]) if how["mode"] == "nearest" else None
+        if rounding is None:
+            raise Refusal("attribute coordinate_transformation_mode: 'tf_half_pixel_for_nn' in this mode")
+        how |= {"coordinates": "half_pixel", "nearest_rounding": rounding}
+    regions: dict[int, tuple[float, float]] = {}
+    if coordinates == "align_corners" and any(n != s * m for n, s, m in zip(size, scales, x.shape)):
+        # ONNX aligns the corner with the scaled length before that is cut to a whole number; in the core's
+        # words it is a crop, whose coordinates run from 0 to 1.
+        how["coordinates"] = "tf_crop_and_resize"
+        regions = {
+            i: (0.0, (n - 1) / (s * m - 1) if n > 1 else 0.0)
+            for i, (n, s, m) in enumerate(zip(size, scales, x.shape))
+            if n != m or s != 1.0
+        }
+    if coordinates == "tf_crop_and_resize":
+        how["extrapolation_value"] = float(call.attr("extrapolation_value", 0.0))
+        given = _floats(call, 1)
+        if len(given) != 2 * len(axes):
+            raise ModelError(f"roi has {len(given)} numbers, but needs {2 * len(axes)}")
+        regions = {axis: (given[i], given[len(axes) + i]) for i, axis in enumerate(axes)}
+    return _resized(call, x, size, scales, how, regions)
+
+
+def _target(call: Call, x: Operand, axes: list[int]) -> tuple[list[int], list[float]]:
+    """The size of each dimension and its scale, from the inputs scales or sizes."""
+    given, sizes = _floats(call, 2), call.ints(3)
+    if bool(given) == bool(sizes):
+        raise ModelError("one of scales and sizes must be given, and not both")
+    scales = [1.0] * x.rank
+    size = list(x.shape)
+    if len(given or sizes or []) != len(axes):
+        raise ModelError(f"scales or sizes must have {len(axes)} values")
+    if sizes is None or given:
+        for axis, scale in zip(axes, given):
+            scales[axis], size[axis] = scale, math.floor(x.shape[axis] * scale)
+        return size, scales
+    policy = call.attr("keep_aspect_ratio_policy", "stretch")
+    factors = [n / x.shape[axis] for axis, n in zip(axes, sizes)]
+    if policy in ("not_larger", "not_smaller"):
+        factor = min(factors) if policy == "not_larger" else max(factors)
+        factors = [factor] * len(axes)
+        sizes = [math.floor(factor * x.shape[axis] + 0.5) for axis in axes]
+    elif policy != "stretch":
+        raise Refusal(f"attribute keep_aspect_ratio_policy: {policy!r}")
+    for axis, n, factor in zip(axes, sizes, factors):
+        size[axis], scales[axis] = n, factor
+    return size, scales
+
+
+def _resized(
+    call: Call,
+    x: Operand,
+    size: list[int],
+    scales: list[float],
+    how: dict[str, Any],
+    regions: dict[int, tuple[float, float]],
+) -> Operand:
+    """The core resizes the dimensions after N,C; others are brought there."""
+    if min(size, default=1) < 1:
+        raise ModelError(f"size {size} is no shape")
+    moved = [
+        i
+        for i in range(x.rank)
+        if size[i] != x.shape[i] or scales[i] != 1.0 or regions.get(i, (0.0, 1.0)) != (0.0, 1.0)
+    ]
+    if not moved:
+        return x
+    if min(moved) >= 2:
+        active = list(range(2, x.rank))
+        perm = list(range(x.rank))
+    else:
+        active = moved
+        perm = [i for i in range(x.rank) if i not in moved] + moved
+    if len(active) > 3:
+        raise Refusal(f"it resizes {len(active)} dimensions at once; at most 3 are supported")
+    kept = [i for i in perm if i not in active]
+    spatial = tuple(x.shape[i] for i in active)
+    lead = (
+        (x.shape[0], x.shape[1])
+        if min(moved) >= 2
+        else (1, int(np.prod([x.shape[i] for i in kept], dtype=int)))
+    )
+    how = {**how, "size": [size[i] for i in active], "scales": [scales[i] for i in active]}
+    if regions:
+        bounds = [regions.get(i, (0.0, 1.0)) for i in active]
+        how["roi"] = [a for a, _ in bounds] + [b for _, b in bounds]
+    made = call.emit("resize", call.reshape(call.transpose(x, perm), (*lead, *spatial)), **how)
+    made = call.reshape(made, [size[i] for i in perm])
+    return call.transpose(made, np.argsort(perm).tolist())

@@ -1,0 +1,59 @@
+"""Program: what a model becomes for given shapes, and how arrays get in and out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clcnn.errors import DtypeError
+from clcnn.graph import Graph, Value
+from clcnn.onnx.call import held
+
+
+@dataclass(frozen=True)
+class Program:
+    """A graph, and the outputs that need no graph.
+
+    graph: None when every output is known without running. feeds: the model's inputs that the graph takes, in
+    its order, and the NumPy names of their element types; inputs without elements and those whose values are
+    built in are not among them. outputs: names of all outputs of the model, in order. fixed: outputs known
+    now. cuts: output -> the graph's output that says how many of its rows are real (non-max suppression finds
+    fewer boxes than there is room for). casts: output -> NumPy dtype it is converted to at the end. values:
+    the value of the graph, or the constant, behind each name of the model.
+    """
+
+    graph: Graph | None
+    feeds: Mapping[str, str]
+    outputs: tuple[str, ...]
+    fixed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    cuts: Mapping[str, str] = field(default_factory=dict)
+    casts: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Value | NDArray[Any]] = field(default_factory=dict)
+
+    def feed(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The arrays that the plan of `graph` takes, from those of the model: C-contiguous, in element types
+        that devices have. Raises DtypeError, and ArgumentError for unsigned numbers beyond int64."""
+        fed = {}
+        for name, dtype in self.feeds.items():
+            array = np.asarray(inputs[name])
+            if array.dtype.name != dtype:
+                raise DtypeError(f"input {name!r}: expected {dtype}, got {array.dtype.name}")
+            # ascontiguousarray() would make an array of rank 0 one of rank 1
+            fed[name] = np.require(held(array, f"input {name!r}"), requirements="C")
+        return fed
+
+    def collect(self, results: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """The model's outputs by name, from what Plan.run() gave (an empty dict when there is no graph)."""
+        collected = {}
+        for name in self.outputs:
+            array = self.fixed[name] if name in self.fixed else results[name]
+            if name in self.cuts:
+                array = array[: int(results[self.cuts[name]][0])]
+            if name in self.casts:
+                array = array.astype(self.casts[name])
+            collected[name] = array
+        return collected

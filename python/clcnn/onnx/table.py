@@ -1,0 +1,55 @@
+"""The table of operators: one row an operator and range of opsets, with the function that builds its part of
+the graph. The files of ops/ fill it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from clcnn.onnx.call import Call, Operand
+
+NEWEST = 1 << 30
+Builder = Callable[[Call], Operand | Sequence[Operand | None]]
+
+
+class Row(NamedTuple):
+    """first, last: versions of the operator set that it holds for. values: indices of inputs whose values
+    must be known when the graph is built."""
+
+    op: str
+    first: int
+    last: int
+    build: Builder
+    values: tuple[int, ...] = ()
+
+
+ROWS: dict[str, list[Row]] = {}
+
+
+def row(
+    op: str, first: int = 1, last: int = NEWEST, values: tuple[int, ...] = ()
+) -> Callable[[Builder], Builder]:
+    """Adds the decorated builder to the table."""
+
+    def add(build: Builder) -> Builder:
+        add_row(op, build, first, last, values)
+        return build
+
+    return add
+
+
+def add_row(
+    op: str, build: Builder, first: int = 1, last: int = NEWEST, values: tuple[int, ...] = ()
+) -> None:
+    """Adds a row; ranges of one operator must not overlap."""
+    rows = ROWS.setdefault(op, [])
+    if any(first <= r.last and r.first <= last for r in rows):
+        raise ValueError(f"two rows for {op} overlap")
+    rows.append(Row(op, first, last, build, values))
+
+
+def find(domain: str, op: str, version: int) -> Row | None:
+    """The row for an operator of ONNX's own domain."""
+    if domain:
+        return None
+    return next((r for r in ROWS.get(op, ()) if r.first <= version <= r.last), None)

@@ -1,0 +1,298 @@
+"""verify(): each node of a model on its own, against ONNX's reference implementation in float64.
+
+The model runs once with every node's result kept. Each node is then computed again from the values that
+went into it on the device, so that an error shows at the node which makes it and not further down; and the
+model as it normally runs, with layers fused, must give the same outputs. Where the reference has no answer,
+or another one, onnxruntime is asked if it is installed (in float32). A node departs if none agrees with it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import helper
+
+from clcnn import compiler
+from clcnn import device as devices
+from clcnn.graph import Value
+from clcnn.onnx.model import Model
+
+Arrays = Mapping[str, NDArray[Any]]
+Results = list[NDArray[Any]] | None
+Oracle = Callable[[Model, onnx.NodeProto, Arrays], Results]
+
+# What a value may be off: this much of the root mean square of its tensor (the bound of precision="highest"),
+# or, where it is a longer sum, the unit round-off of float32 for each of its terms; and this much of itself.
+OF_RMS, OF_TERM, OF_VALUE = 5e-5, 2.0**-24, 1e-5
+FUSED = "(fused)"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeCheck:
+    """What became of one node. verdict: "agrees", "departs" or "not checked"; error: the largest error over
+    the root mean square of the expected output, 0 where not checked; by: who it was compared with; note: why
+    it was not checked, or how it departs."""
+
+    node: str
+    op: str
+    verdict: Literal["agrees", "departs", "not checked"]
+    error: float = 0.0
+    by: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How an output compares. error: largest error over the root mean square of the expected finite values;
+    note: empty where it is within bounds."""
+
+    error: float
+    note: str
+
+
+def verify(
+    model: Model,
+    inputs: Arrays,
+    device: Any = None,
+    *,
+    precision: str = "highest",
+    against: Sequence[str] = ("reference", "onnxruntime"),
+) -> list[NodeCheck]:
+    """A check of every node in order, and one of each output of the model as it normally runs.
+
+    inputs: an array for every input of the model. device, precision: as of clcnn.compile(). against: whom to
+    ask, in this order; those not installed are passed over. Raises what running the model raises.
+    """
+    values = {name: inputs[name] for name in model.value_inputs}
+    program = model.specialise({name: np.shape(array) for name, array in inputs.items()}, values)
+    known: dict[str, NDArray[Any]] = {name: np.asarray(array) for name, array in inputs.items()}
+    computed: set[str] = set()
+    results: dict[str, NDArray[Any]] = {}
+    if program.graph is not None:
+        target, feed = devices.get(device), program.feed(inputs)
+        kept = {name: value for name, value in program.values.items() if isinstance(value, Value)}
+        results = _every_value(program.graph, kept, feed, target, precision)
+        for name, value in kept.items():
+            known.setdefault(name, results[_label(value)])
+            computed.add(name)
+        for name in _names_of(model, "NonMaxSuppression") & computed:
+            known[name] = known[name][known[name][:, 0] >= 0]  # rows beyond those found are -1
+    known.update((name, v) for name, v in program.values.items() if not isinstance(v, Value))
+    oracles = [(name, ORACLES[name]) for name in against if name != "onnxruntime" or _has_onnxruntime()]
+    checks = [_check(model, model.nodes[i], known, computed - set(inputs), oracles) for i in model.order]
+    if program.graph is not None:
+        with compiler.compile(program.graph, device=target, precision=precision) as plan:
+            fused = plan.run(feed)
+        for name, count in program.cuts.items():
+            fused[name] = fused[name][: int(fused[count][0])]
+        checks += _fused_outputs(fused, known)
+    return checks
+
+
+def first_departure(checks: Sequence[NodeCheck]) -> NodeCheck | None:
+    """The first node that departs."""
+    return next((check for check in checks if check.verdict == "departs"), None)
+
+
+def _names_of(model: Model, op: str) -> set[str]:
+    """The outputs of all nodes of an operator."""
+    return {name for node in model.nodes if node.op_type == op for name in node.output}
+
+
+def _label(value: Value) -> str:
+    return f"value {value.id}"
+
+
+def _every_value(
+    graph: Any, kept: Mapping[str, Value], feed: Arrays, device: Any, precision: str
+) -> dict[str, NDArray[Any]]:
+    """The arrays of these values of a graph, by their labels."""
+    whole = graph.copy()
+    for label, value in {_label(v): v for v in kept.values()}.items():
+        whole.output(whole._values[value.id], label)
+    with compiler.compile(whole, device=device, precision=precision) as plan:
+        return plan.run(feed)
+
+
+def _check(
+    model: Model,
+    node: onnx.NodeProto,
+    known: Arrays,
+    computed: set[str],
+    oracles: Sequence[tuple[str, Oracle]],
+) -> NodeCheck:
+    name = node.name or next((n for n in node.output if n), "")
+    outputs = [n for n in node.output if n in computed]
+    if not outputs:
+        return NodeCheck(name, node.op_type, "not checked", note="constant when the graph is built")
+    if any(n and n not in known for n in node.input) or any(a.HasField("g") for a in node.attribute):
+        return NodeCheck(name, node.op_type, "not checked", note="control flow")
+    found: NodeCheck | None = None
+    for by, oracle in oracles:
+        expected = oracle(model, node, known)
+        if expected is None:
+            continue
+        pairs = [(known[n], e) for n, e in zip(filter(None, node.output), expected) if n in computed]
+        slack = max(1.0, OF_TERM / OF_RMS * _terms(node, known))
+        differences = [difference(a, e, slack) for a, e in pairs]
+        error = max(d.error for d in differences)
+        note = next((d.note for d in differences if d.note), "")
+        if not note:
+            return NodeCheck(name, node.op_type, "agrees", error, by)
+        found = found or NodeCheck(name, node.op_type, "departs", error, by, note)
+    return found or NodeCheck(name, node.op_type, "not checked", note="no reference computes it")
+
+
+def _terms(node: onnx.NodeProto, known: Arrays) -> float:
+    """How many products or values go into a result, at most."""
+    shapes = [known[name].shape if name else () for name in node.input]
+    if node.op_type in ("Conv", "ConvTranspose", "DeformConv"):
+        return float(math.prod(shapes[1]) / min(shapes[1][:2]))
+    if node.op_type in ("Gemm", "MatMul"):
+        return float(max(shapes[0][-2:], default=1))
+    made = min((known[name].size for name in node.output if name in known), default=1)
+    return float(max(map(math.prod, shapes), default=1)) / max(made, 1)
+
+
+def _fused_outputs(fused: Arrays, known: Arrays) -> list[NodeCheck]:
+    """The outputs of the plan that users run, beside those of the plan that keeps every value. Errors of
+    layers may add up, so that the bound is ten times a layer's."""
+    checks = []
+    for name, array in fused.items():
+        if name not in known:
+            continue
+        found = difference(array, known[name], 10.0)
+        verdict: Literal["agrees", "departs"] = "departs" if found.note else "agrees"
+        checks.append(NodeCheck(name, FUSED, verdict, found.error, "the layers by themselves", found.note))
+    return checks
+
+
+def difference(ours: NDArray[Any], expected: NDArray[Any], slack: float = 1.0) -> Difference:
+    """Compares an output with what it should be. Floats: within OF_RMS and OF_VALUE, times slack, with NaN
+    and infinity in the same places; everything else: equal."""
+    if ours.shape != expected.shape:
+        return Difference(np.inf, f"shape {ours.shape} instead of {expected.shape}")
+    if ours.dtype.kind != "f":
+        wrong = int((ours != expected).sum())
+        return Difference(float(wrong), f"{wrong} of {ours.size} values differ" if wrong else "")
+    with np.errstate(over="ignore"):
+        want = expected.astype(np.float32).astype(np.float64)
+    got = ours.astype(np.float64)
+    finite = np.isfinite(want)
+    odd = ~(finite | ((got == want) | (np.isnan(got) & np.isnan(want)))) | (finite & ~np.isfinite(got))
+    if odd.any():
+        at = np.unravel_index(int(odd.argmax()), odd.shape)
+        return Difference(np.inf, f"{got[at]} instead of {want[at]} at {[int(i) for i in at]}")
+    if not finite.any():
+        return Difference(0.0, "")
+    off = np.abs(got - want, where=finite, out=np.zeros_like(want))
+    rms = float(np.sqrt(np.mean(np.square(want[finite]))))
+    error = float(off.max()) / rms if rms else float(off.max())
+    excess = off - slack * (OF_RMS * rms + OF_VALUE * np.abs(want, where=finite, out=np.zeros_like(want)))
+    if excess.max() <= 1e-30:
+        return Difference(error, "")
+    at = np.unravel_index(int(excess.argmax()), off.shape)
+    return Difference(error, f"{got[at]:.7g} instead of {want[at]:.7g} at {[int(i) for i in at]}")
+
+
+def largest_error(ours: NDArray[Any], theirs: NDArray[Any]) -> float:
+    """The largest difference over the largest value; infinity where shapes or NaNs differ."""
+    if ours.shape != theirs.shape or not (np.isnan(ours) == np.isnan(theirs)).all():
+        return float("inf")
+    a, b = (np.nan_to_num(x.astype(np.float64)) for x in (ours, theirs))
+    return float(np.abs(a - b).max(initial=0.0) / max(np.abs(b).max(initial=0.0), 1e-30))
+
+
+# ---- who is asked ----
+
+
+def _alone(
+    model: Model, node: onnx.NodeProto, arrays: Arrays, opset: int = 0
+) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """A model of this node alone, and what it is fed. opset: where not the model's own."""
+    feed = {name: arrays[name] for name in node.input if name}
+    types = {name: helper.np_dtype_to_tensor_dtype(array.dtype) for name, array in feed.items()}
+    graph = helper.make_graph(
+        [node],
+        "node",
+        [helper.make_tensor_value_info(name, types[name], array.shape) for name, array in feed.items()],
+        [helper.make_tensor_value_info(n, onnx.TensorProto.UNDEFINED, None) for n in node.output if n],
+    )
+    versions = {**model.opsets, "": opset or model.opset}
+    imports = [helper.make_opsetid(domain, version) for domain, version in versions.items()]
+    made = helper.make_model(graph, opset_imports=imports, functions=list(model.functions.values()))
+    return made, feed
+
+
+def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
+    found = [a for a in node.attribute if a.name == name]
+    return helper.get_attribute_value(found[0]) if found else default
+
+
+# Where the reference implementation (onnx 1.23) is known to be wrong: it is not asked.
+FAULTS: dict[str, Callable[[onnx.NodeProto, Arrays], bool]] = {
+    "LRN": lambda node, known: True,  # sums other channels
+    "GridSample": lambda node, known: b"cubic" in _attribute(node, "mode", b""),  # other edges
+    "ConvTranspose": lambda node, known: _attribute(node, "group", 1) != 1,
+    "Pad": lambda node, known: (
+        len(node.input) > 1 and bool((known[node.input[1]] < 0).any())
+    ),  # does not crop
+    "MaxPool": lambda node, known: len(node.output) > 1 or bool(np.isnan(known[node.input[0]]).any()),
+}
+# Operators that it only gets right in a later version, of the same meaning at inference.
+LATER = {"BatchNormalization": 15}
+
+
+def _reference(model: Model, node: onnx.NodeProto, known: Arrays) -> Results:
+    """float64 wherever the node has float32."""
+    from onnx.reference import ReferenceEvaluator
+
+    if node.op_type in FAULTS and FAULTS[node.op_type](node, known):
+        return None
+    wide = {n: a.astype(np.float64) if a.dtype == np.float32 else a for n, a in _inputs(node, known).items()}
+    try:
+        made, feed = _alone(model, node, wide, max(model.opset, LATER.get(node.op_type, 0)))
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            return [np.asarray(result) for result in ReferenceEvaluator(made).run(None, feed)]
+    except Exception:  # whatever it lacks: the next one is asked
+        return None
+
+
+def _onnxruntime(model: Model, node: onnx.NodeProto, known: Arrays) -> Results:
+    """The processor, without rewriting."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        made, feed = _alone(model, node, _inputs(node, known))
+        for value in made.graph.output:
+            value.ClearField("type")
+        made.ir_version = min(made.ir_version, 10)
+        session = onnxruntime.InferenceSession(
+            made.SerializeToString(), options, providers=["CPUExecutionProvider"]
+        )
+        return [np.asarray(result) for result in session.run(None, feed)]
+    except Exception:
+        return None
+
+
+def _inputs(node: onnx.NodeProto, known: Arrays) -> dict[str, NDArray[Any]]:
+    return {name: known[name] for name in node.input if name}
+
+
+def _has_onnxruntime() -> bool:
+    return importlib.util.find_spec("onnxruntime") is not None
+
+
+ORACLES: dict[str, Oracle] = {"reference": _reference, "onnxruntime": _onnxruntime}

@@ -1,0 +1,458 @@
+"""InferenceSession: an ONNX model behind onnxruntime's signature.
+
+    session = clcnn.InferenceSession("net.onnx", device="cpu")
+    (y,) = session.run(None, {"x": x})
+
+A program written for onnxruntime changes its import: `import clcnn as ort`. Nothing falls back: a model with
+a node that cannot be computed is refused when the session is made, with all such nodes in one message.
+
+A plan is compiled for each combination of input shapes when it is first seen, and kept until more than
+`max_plans` others have been used since.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clcnn import compiler, session_options
+from clcnn import device as devices
+from clcnn._log import logger
+from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError, UnsupportedError
+from clcnn.report import Profile
+from clcnn.session_options import SessionOptions
+
+if TYPE_CHECKING:
+    from clcnn import _core
+    from clcnn.device import DeviceInfo
+    from clcnn.onnx import Model, Program, ValueInfo
+    from clcnn.plan import Plan
+
+MAX_PLANS = 8
+ELEMENTS = {"float": np.float32, "double": np.float64}  # onnxruntime's words that are not NumPy's
+# Arguments of onnxruntime's constructor that clcnn has nothing for.
+NOT_OFFERED = ("disabled_optimizers", "enable_fallback", "read_config_from_model")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeArg:
+    """An input or output: its name, its shape (a number, a symbol or None, unknown, for each dimension), and
+    its type in onnxruntime's words, "tensor(float)"."""
+
+    name: str
+    shape: list[int | str | None]
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelMetadata:
+    """What the file says of itself."""
+
+    producer_name: str
+    graph_name: str
+    domain: str
+    description: str
+    graph_description: str
+    version: int
+    custom_metadata_map: dict[str, str]
+
+
+@dataclass
+class _Compiled:
+    """What runs one combination of shapes; made by the thread that needs it first, under its lock. plan is
+    None where every output is known without running; program has lost its graph and values."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    program: Program | None = None
+    plan: Plan | None = None
+
+
+class InferenceSession:
+    """A model of an ONNX file, ready to run.
+
+    path_or_bytes: a path, the bytes of a file, or what clcnn.onnx.load() gave. sess_options: SessionOptions,
+    clcnn's or onnxruntime's own (clcnn.session_options.OPTIONS says what each option means here). providers,
+    provider_options: onnxruntime's names; the first that stands for a device of this machine is taken
+    (clcnn.session_options.PROVIDERS), which says the same as device. device: see clcnn.Device. precision,
+    workspace_limit, memory_limit: see clcnn.compile(). max_plans: combinations of input shapes that stay
+    compiled; the least recently used goes.
+
+    Threads may share a session: results are the same bits, runs of one combination of shapes wait for each
+    other. A session pickles as its model and options. In a forked child it raises StateError.
+
+    Raises ModelError, UnsupportedError (all nodes that cannot be computed; an option, a provider),
+    ArgumentError, NoDeviceError, MissingExtraError, OSError; and where the inputs' shapes are fixed, what
+    clcnn.compile() raises.
+    """
+
+    def __init__(
+        self,
+        path_or_bytes: Any,
+        sess_options: Any = None,
+        providers: Sequence[str | tuple[str, dict[str, Any]]] | None = None,
+        provider_options: Sequence[dict[str, Any]] | None = None,
+        device: str | int | DeviceInfo | _core.Device | None = None,
+        *,
+        precision: str = "highest",
+        workspace_limit: int | str = 64 << 20,
+        memory_limit: int | str = 0,
+        max_plans: int = MAX_PLANS,
+        **others: Any,
+    ) -> None:
+        _refuse(others)
+        if max_plans < 1:
+            raise ArgumentError(f"max_plans: {max_plans} is less than 1")
+        if device is not None and providers:
+            raise ArgumentError("device and providers both name a device: give one of them")
+        settings = session_options.read_options(sess_options)
+        choice = session_options.choose(providers, provider_options)
+        self._pid = os.getpid()
+        self._provider = choice.name
+        self._device = devices.get(choice.device if device is None else device)
+        self._compile_options: dict[str, Any] = {
+            "precision": precision,
+            "workspace_limit": workspace_limit,
+            "memory_limit": memory_limit,
+            "fuse": settings.fuse,
+            **choice.keywords,
+        }
+        self._arguments = {
+            "sess_options": session_options.own(sess_options),
+            "providers": [(choice.name, {})] if device is None and choice.device is not None else None,
+            "device": session_options.device_selector(device),
+            "max_plans": max_plans,
+            **{key: value for key, value in self._compile_options.items() if key != "fuse"},
+        }
+        self._max_plans = max_plans
+        self._lock = threading.Lock()
+        self._compiled: OrderedDict[Any, _Compiled] = OrderedDict()
+        self._closed = False
+        self._file, model = _open(path_or_bytes)
+        self._model: Model | None = model
+        self._meta = _metadata(model)
+        self._inputs = [_overridden(info, dict(settings.overrides)) for info in model.inputs]
+        self._outputs = model.outputs
+        self._value_inputs = model.value_inputs
+        if not self._value_inputs and all(_fixed(info) for info in self._inputs):
+            self._ready({info.name: _shape_of(info) for info in self._inputs}, {})
+            if self._file is not None:
+                self._model = None  # the device has the weights; the file has them for whatever else comes
+
+    # ---- running ----
+
+    def run(
+        self,
+        output_names: Sequence[str] | None,
+        input_feed: Mapping[str, Any],
+        run_options: Any = None,
+        *,
+        timeout: float | None = None,
+    ) -> list[Any]:
+        """One inference: the outputs named, in that order; None or nothing for all of them.
+
+        input_feed: {name: array} with every input, of the declared element type and a shape that fits the
+        declared one. run_options: RunOptions, clcnn's or onnxruntime's. timeout: seconds.
+
+        Raises ArgumentError (names), DtypeError and ShapeError (which name the input, what was expected and
+        what came), StateError (closed, or in a forked child), RunTimeoutError, DeviceError, and what
+        compiling for new shapes raises.
+        """
+        session_options.check_run_options(run_options)
+        names = self._wanted(output_names)
+        found, feed = self._prepared(input_feed)
+        program = found.program
+        assert program is not None
+        results = found.plan.run(feed, timeout=timeout) if found.plan is not None else {}
+        outputs = program.collect(results)
+        return [outputs[name] for name in names]
+
+    def profile(self, input_feed: Mapping[str, Any]) -> Profile:
+        """One inference with device events: time, GFLOP/s and GB/s of every step. Raises as run() does."""
+        found, feed = self._prepared(input_feed)
+        if found.plan is None:
+            return Profile(self._device.name, [])
+        return found.plan.profile(*(feed[name] for name in found.plan.inputs))
+
+    def plan(
+        self,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        values: Mapping[str, NDArray[Any]] | None = None,
+    ) -> Plan:
+        """The plan for these input shapes, compiled if there is none yet: for explain(), summary(), stats.
+
+        shapes: by input name; not needed for inputs of fixed shape. values: arrays of the inputs whose values
+        decide shapes (Model.value_inputs). The plan belongs to the session. Raises as run() does, and
+        UnsupportedError where every output is constant.
+        """
+        wanted = {info.name: _shape_of(info) for info in self._inputs if _fixed(info)}
+        wanted.update((name, tuple(int(n) for n in shape)) for name, shape in (shapes or {}).items())
+        found = self._ready(wanted, dict(values or {}))
+        if found.plan is None:
+            raise UnsupportedError("the model's outputs are all constant: there is nothing to run")
+        return found.plan
+
+    def _prepared(self, input_feed: Mapping[str, Any]) -> tuple[_Compiled, dict[str, Any]]:
+        """What runs these inputs, and what its plan takes."""
+        arrays = self._checked(input_feed)
+        values = {name: arrays[name] for name in self._value_inputs}
+        found = self._ready({name: array.shape for name, array in arrays.items()}, values)
+        program = found.program
+        assert program is not None
+        return found, program.feed(arrays)
+
+    def _ready(self, shapes: dict[str, tuple[int, ...]], values: Mapping[str, NDArray[Any]]) -> _Compiled:
+        """The compiled model for these shapes and deciding values, out of the cache or new."""
+        self._check_usable()
+        key = (
+            tuple(shapes.get(info.name) for info in self._inputs),
+            tuple((array.dtype.str, array.shape, array.tobytes()) for array in values.values()),
+        )
+        with self._lock:
+            found = self._compiled.setdefault(key, _Compiled())
+            self._compiled.move_to_end(key)
+            while len(self._compiled) > self._max_plans:
+                # A plan in use lives on until its last thread is done with it.
+                self._compiled.popitem(last=False)
+        with found.lock:
+            if found.program is None:
+                try:
+                    self._compile(found, shapes, values)
+                except BaseException:
+                    with self._lock:
+                        if self._compiled.get(key) is found:
+                            del self._compiled[key]
+                    raise
+        return found
+
+    def _compile(
+        self, found: _Compiled, shapes: dict[str, tuple[int, ...]], values: Mapping[str, NDArray[Any]]
+    ) -> None:
+        program = self.model.specialise(shapes, values)
+        if program.graph is not None:
+            found.plan = compiler.compile(program.graph, device=self._device, **self._compile_options)
+            program.graph._forget()
+        logger.info("session: %d plans, new for %s", len(self._compiled), shapes)
+        found.program = replace(program, graph=None, values={})
+
+    def _wanted(self, output_names: Sequence[str] | None) -> list[str]:
+        known = [info.name for info in self._outputs]
+        if not output_names:
+            return known
+        names = [output_names] if isinstance(output_names, str) else list(output_names)
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise ArgumentError(f"output_names: the model has no output {unknown}; it has {known}")
+        return names
+
+    def _checked(self, input_feed: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+        if not isinstance(input_feed, Mapping):
+            raise ArgumentError(f"input_feed: expected {{name: array}}, got {type(input_feed).__name__}")
+        known = [info.name for info in self._inputs]
+        missing = [name for name in known if name not in input_feed]
+        extra = [name for name in input_feed if name not in known]
+        if missing or extra:
+            parts = [f"{what} {names}" for what, names in (("missing", missing), ("unknown", extra)) if names]
+            raise ArgumentError(f"input_feed: {', '.join(parts)}; the model's inputs are {known}")
+        return {info.name: _fitting(info, input_feed[info.name]) for info in self._inputs}
+
+    def _check_usable(self) -> None:
+        if self._pid != os.getpid():
+            raise StateError(
+                f"this session was made in process {self._pid}, and this is its forked child {os.getpid()}: "
+                "OpenCL does not survive fork(). Make the session in the child, or start it with spawn"
+            )
+        if self._closed:
+            raise StateError("the session is closed")
+
+    # ---- looking ----
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs that run() needs, in order."""
+        return [_node_arg(info) for info in self._inputs]
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs, in order."""
+        return [_node_arg(info) for info in self._outputs]
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """None: initialisers are constants, also where the file lists them among the inputs."""
+        return []
+
+    def get_modelmeta(self) -> ModelMetadata:
+        """What the file says of itself."""
+        return self._meta
+
+    def get_providers(self) -> list[str]:
+        """The provider taken, alone: no other one steps in for it."""
+        return [self._provider]
+
+    def get_provider_options(self) -> dict[str, dict[str, str]]:
+        """The device that stands for the provider."""
+        return {self._provider: {"device_id": str(self._device.index), "device_name": self._device.name}}
+
+    def get_session_options(self) -> SessionOptions:
+        """The session options as they were given."""
+        return session_options.own(self._arguments["sess_options"])
+
+    @property
+    def device(self) -> _core.Device:
+        """The device that the session runs on."""
+        return self._device
+
+    @property
+    def model(self) -> Model:
+        """The model, as clcnn.onnx.load() gives it; read from its file again where the session has no more
+        use for it. Raises StateError where that file has changed or is gone."""
+        if self._model is not None:
+            return self._model
+        assert self._file is not None
+        return self._file.load()
+
+    # ---- life ----
+
+    def close(self) -> None:
+        """Gives the plans' device memory back; runs then raise StateError. Closing twice is fine."""
+        with self._lock:
+            self._closed = True
+            self._compiled.clear()
+
+    def __enter__(self) -> InferenceSession:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _restore, (self.model.serialized(), self._arguments)
+
+    def __repr__(self) -> str:
+        def words(rows: list[NodeArg]) -> str:
+            return ", ".join(f"{row.name}{row.shape}" for row in rows)
+
+        state = "closed" if self._closed else f"{len(self._compiled)} plans"
+        return (
+            f"<clcnn.InferenceSession on {self._device.name}: {words(self.get_inputs())} -> "
+            f"{words(self.get_outputs())}, {state}>"
+        )
+
+
+def _restore(data: bytes, arguments: dict[str, Any]) -> InferenceSession:
+    """A session out of its pickle."""
+    return InferenceSession(data, **arguments)
+
+
+@dataclass(frozen=True)
+class _File:
+    """A model's file, all of the model being in it, and how it was when it was read."""
+
+    path: Path
+    size: int
+    changed_ns: int
+
+    @classmethod
+    def at(cls, path: Path) -> _File:
+        state = path.stat()
+        return cls(path, state.st_size, state.st_mtime_ns)
+
+    def load(self) -> Model:
+        from clcnn import onnx
+
+        try:
+            same = self.at(self.path) == self
+        except OSError as error:
+            raise StateError(f"the session's model is gone: {error}") from error
+        if not same:
+            raise StateError(f"{self.path} has changed since the session was made from it")
+        return onnx.load(self.path)
+
+
+def _open(source: Any) -> tuple[_File | None, Model]:
+    """A model, and its file where it can be read again from there: not if some of it is in other files."""
+    from clcnn import onnx
+
+    if isinstance(source, onnx.Model):
+        return None, source
+    if not isinstance(source, (str, os.PathLike)):
+        return None, onnx.load(source)
+    file = _File.at(Path(source).absolute())
+    model = onnx.load(source)
+    whole = sum(array.nbytes for array in model.arrays.values()) <= file.size
+    return file if whole else None, model
+
+
+def _metadata(model: Model) -> ModelMetadata:
+    header, graph = model.header, model.graph_proto
+    return ModelMetadata(
+        header.producer_name,
+        graph.name,
+        header.domain,
+        header.doc_string,
+        graph.doc_string,
+        header.model_version,
+        {entry.key: entry.value for entry in header.metadata_props},
+    )
+
+
+def _refuse(others: Mapping[str, Any]) -> None:
+    for name, value in others.items():
+        if name not in NOT_OFFERED:
+            raise ArgumentError(f"InferenceSession has no argument {name!r}")
+        if value:
+            raise UnsupportedError(f"{name}={value!r}: clcnn has nothing that it could be mapped to")
+
+
+# ---- shapes and types ----
+
+
+def _node_arg(info: ValueInfo) -> NodeArg:
+    return NodeArg(info.name, list(info.shape or ()), info.type)
+
+
+def _overridden(info: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
+    """The input with symbols replaced by the sizes that the options fix."""
+    if info.shape is None or not sizes:
+        return info
+    return info._replace(shape=tuple(sizes.get(n, n) if isinstance(n, str) else n for n in info.shape))
+
+
+def _fixed(info: ValueInfo) -> bool:
+    return info.shape is not None and all(isinstance(n, int) for n in info.shape)
+
+
+def _shape_of(info: ValueInfo) -> tuple[int, ...]:
+    return tuple(n for n in info.shape or () if isinstance(n, int))
+
+
+def dtype_of(info: ValueInfo) -> np.dtype[Any]:
+    """The element type of an input or output."""
+    word = info.type.removeprefix("tensor(").removesuffix(")")
+    return np.dtype(ELEMENTS.get(word, word))
+
+
+def _fitting(info: ValueInfo, given: Any) -> NDArray[Any]:
+    """The array for an input. Raises DtypeError, ShapeError that say what was expected and what came."""
+    array = np.asarray(given)
+    wanted = dtype_of(info)
+    if array.dtype != wanted:
+        raise DtypeError(
+            f"input {info.name!r}: expected {info.type}, an array of {wanted}, got {array.dtype}; "
+            f"convert it with .astype(np.{wanted})"
+        )
+    shape = info.shape
+    if shape is not None and (
+        len(shape) != array.ndim or any(isinstance(n, int) and n != m for n, m in zip(shape, array.shape))
+    ):
+        words = ", ".join("?" if n is None else str(n) for n in shape)
+        raise ShapeError(f"input {info.name!r}: expected shape ({words}), got {array.shape}")
+    return array
+
+
+__all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "dtype_of"]

@@ -1,0 +1,332 @@
+"""onnxruntime's option objects and provider names, and what clcnn makes of them.
+
+Every option is a row of OPTIONS: one that says how a processor's threads or memory are used has no effect
+here, one that would change what a session does is mapped, or refused by name when it is not at its default.
+onnxruntime's own objects are accepted wherever these are: only their attributes are read.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, ClassVar, Literal
+
+from clcnn import _core
+from clcnn import device as devices
+from clcnn.device import DeviceInfo
+from clcnn.errors import ArgumentError, NoDeviceError, UnsupportedError
+
+
+class GraphOptimizationLevel(IntEnum):
+    """onnxruntime's levels. ORT_DISABLE_ALL is compile(fuse=False); all others are fuse=True."""
+
+    ORT_DISABLE_ALL = 0
+    ORT_ENABLE_BASIC = 1
+    ORT_ENABLE_EXTENDED = 2
+    ORT_ENABLE_LAYOUT = 3
+    ORT_ENABLE_ALL = 99
+
+
+class ExecutionMode(IntEnum):
+    """onnxruntime's modes; the device's queue orders the work in both."""
+
+    ORT_SEQUENTIAL = 0
+    ORT_PARALLEL = 1
+
+
+class ExecutionOrder(IntEnum):
+    """onnxruntime's orders; a plan's steps are ordered at compile time in all of them."""
+
+    DEFAULT = 0
+    PRIORITY_BASED = 1
+    MEMORY_EFFICIENT = 2
+
+
+@dataclass(frozen=True)
+class Option:
+    """A row: the default, and what a value means: it is mapped, has no effect, or is refused unless it is the
+    default (with what to use instead)."""
+
+    default: Any
+    meaning: Literal["mapped", "no effect", "refused"]
+    instead: str = ""
+
+
+OPTIONS: dict[str, Option] = {
+    "enable_cpu_mem_arena": Option(True, "no effect"),
+    "enable_mem_pattern": Option(True, "no effect"),
+    "enable_mem_reuse": Option(True, "no effect"),
+    "enable_profiling": Option(False, "refused", "use session.profile(input_feed)"),
+    "execution_mode": Option(ExecutionMode.ORT_SEQUENTIAL, "no effect"),
+    "execution_order": Option(ExecutionOrder.DEFAULT, "no effect"),
+    "graph_optimization_level": Option(GraphOptimizationLevel.ORT_ENABLE_ALL, "mapped"),
+    "inter_op_num_threads": Option(0, "no effect"),
+    "intra_op_num_threads": Option(0, "no effect"),
+    "log_severity_level": Option(-1, "no effect"),
+    "log_verbosity_level": Option(0, "no effect"),
+    "logid": Option("", "no effect"),
+    "optimized_model_filepath": Option("", "refused", "the rewritten graph is no ONNX model"),
+    "profile_file_prefix": Option("onnxruntime_profile_", "no effect"),
+    "use_deterministic_compute": Option(False, "no effect"),
+    "use_per_session_threads": Option(True, "no effect"),
+}
+# Configuration entries that say how a processor's threads wait: accepted, without effect.
+IDLE_CONFIG = (
+    "session.intra_op.allow_spinning",
+    "session.inter_op.allow_spinning",
+    "session.intra_op_thread_affinities",
+    "session.dynamic_block_base",
+    "session.force_spinning_stop",
+)
+
+
+class SessionOptions:
+    """onnxruntime's SessionOptions: the same attributes and defaults (see OPTIONS for what each means here).
+
+    Raises ArgumentError for an unknown attribute, when a session is made UnsupportedError for one that is
+    refused.
+    """
+
+    _overrides: dict[str, int]
+    enable_profiling: bool
+    graph_optimization_level: int
+    intra_op_num_threads: int
+    inter_op_num_threads: int
+    execution_mode: int
+    log_severity_level: int
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "_overrides", {})
+        for name, option in OPTIONS.items():
+            object.__setattr__(self, name, option.default)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in OPTIONS:
+            raise ArgumentError(f"SessionOptions has no {name!r}{_near(name, OPTIONS)}")
+        object.__setattr__(self, name, value)
+
+    def add_free_dimension_override_by_name(self, dim_name: str, dim_value: int) -> None:
+        """Fixes every dimension of this name in the inputs' shapes. Raises ArgumentError for a size below
+        1."""
+        if int(dim_value) < 1:
+            raise ArgumentError(f"dimension {dim_name!r}: {dim_value} is no size")
+        self._overrides[dim_name] = int(dim_value)
+
+    def add_session_config_entry(self, key: str, value: str) -> None:
+        """Accepts the keys of IDLE_CONFIG, which have no effect here; UnsupportedError for every other."""
+        if key not in IDLE_CONFIG:
+            raise UnsupportedError(f"session configuration {key!r}: clcnn has no such entry")
+
+    def __repr__(self) -> str:
+        given = [
+            f"{name}={getattr(self, name)!r}"
+            for name, o in OPTIONS.items()
+            if getattr(self, name) != o.default
+        ]
+        given += [f"{name}={value}" for name, value in self._overrides.items()]
+        return f"SessionOptions({', '.join(given)})"
+
+
+class RunOptions:
+    """onnxruntime's RunOptions: logging has no effect here, `terminate` must stay False."""
+
+    DEFAULTS: ClassVar[dict[str, Any]] = {
+        "log_severity_level": -1,
+        "log_verbosity_level": 0,
+        "logid": "",
+        "only_execute_path_to_fetches": False,
+        "terminate": False,
+    }
+
+    def __init__(self) -> None:
+        for name, value in self.DEFAULTS.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self.DEFAULTS:
+            raise ArgumentError(f"RunOptions has no {name!r}{_near(name, self.DEFAULTS)}")
+        object.__setattr__(self, name, value)
+
+
+def check_run_options(options: Any) -> None:
+    """Raises UnsupportedError where run options, ours or onnxruntime's, ask for what there is not."""
+    if options is not None and getattr(options, "terminate", False):
+        raise UnsupportedError("run_options.terminate: clcnn cannot end runs by it; use timeout= of run()")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What session options come to."""
+
+    fuse: bool = True
+    overrides: tuple[tuple[str, int], ...] = ()
+
+
+def read_options(options: Any) -> Settings:
+    """The settings that a SessionOptions, ours or onnxruntime's, stands for; None is all defaults.
+
+    Raises ArgumentError (not an options object), UnsupportedError that names the option.
+    """
+    if options is None:
+        return Settings()
+    if not all(hasattr(options, name) for name in ("graph_optimization_level", "enable_profiling")):
+        raise ArgumentError(f"sess_options: expected SessionOptions, got {type(options).__name__}")
+    for name, option in OPTIONS.items():
+        value = getattr(options, name, option.default)
+        if option.meaning == "refused" and value != option.default:
+            raise UnsupportedError(f"sess_options.{name}={value!r} is not offered: {option.instead}")
+    if getattr(options, "has_providers", bool)():
+        raise UnsupportedError("sess_options names providers itself; use providers= or device= instead")
+    return Settings(
+        int(options.graph_optimization_level) != GraphOptimizationLevel.ORT_DISABLE_ALL,
+        tuple(getattr(options, "_overrides", {}).items()),
+    )
+
+
+def own(options: Any) -> SessionOptions:
+    """A copy as clcnn.SessionOptions, which can be pickled."""
+    made = SessionOptions()
+    for name, option in OPTIONS.items():
+        value = getattr(options, name, option.default)
+        setattr(made, name, type(option.default)(int(value) if isinstance(option.default, int) else value))
+    for name, size in getattr(options, "_overrides", {}).items():
+        made.add_free_dimension_override_by_name(name, size)
+    return made
+
+
+# ---- providers ----
+
+OPENCL = "OpenCLExecutionProvider"
+
+
+@dataclass(frozen=True)
+class Provider:
+    """Which devices a provider of onnxruntime stands for."""
+
+    type: str | None = None  # "cpu", "gpu"
+    part: str = ""  # of the name or the platform, in any case
+    selector: str | None = None  # what to open, where any device of this kind will do
+
+    def fits(self, device: DeviceInfo) -> bool:
+        """Whether a device is one of those."""
+        text = f"{device.name} {device.platform} {device.vendor}".lower()
+        return self.type in (None, device.type) and self.part in text
+
+
+PROVIDERS: dict[str, Provider] = {
+    OPENCL: Provider(),
+    "CUDAExecutionProvider": Provider("gpu", "nvidia"),
+    "NvTensorRTRTXExecutionProvider": Provider("gpu", "nvidia"),
+    "ROCMExecutionProvider": Provider("gpu", "amd"),
+    "MIGraphXExecutionProvider": Provider("gpu", "amd"),
+    "DmlExecutionProvider": Provider("gpu"),
+    "WebGpuExecutionProvider": Provider("gpu"),
+    "CPUExecutionProvider": Provider("cpu"),
+}
+# Options of a provider: the keyword of InferenceSession that each is, None for the number of the device.
+PROVIDER_OPTIONS = {"device_id": None, "gpu_mem_limit": "memory_limit"}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The provider taken, the device it stands for, and the keywords that its options are."""
+
+    name: str
+    device: Any
+    keywords: Mapping[str, Any]
+
+
+def choose(providers: Any, provider_options: Any) -> Choice:
+    """The first of the providers that stands for a device of this machine, as onnxruntime prefers them.
+
+    providers: names, or pairs (name, options). Raises UnsupportedError (a provider or an option that clcnn
+    does not know), ArgumentError (not names), NoDeviceError (none of them has a device).
+    """
+    wanted = _pairs(providers, provider_options)
+    if not wanted:
+        return Choice(OPENCL, None, {})
+    for name, options in wanted:
+        if name not in PROVIDERS:
+            raise UnsupportedError(
+                f"provider {name!r} is not offered; clcnn maps {', '.join(PROVIDERS)}; "
+                "device= takes any OpenCL device"
+            )
+        unknown = set(options) - set(PROVIDER_OPTIONS)
+        if unknown:
+            raise UnsupportedError(
+                f"{name}: the options {sorted(unknown)} are not offered; "
+                f"clcnn maps {', '.join(PROVIDER_OPTIONS)}"
+            )
+    present = devices.devices()
+    for name, options in wanted:
+        made = _device_of(name, options, present)
+        if made is not None:
+            keywords = {key: options[old] for old, key in PROVIDER_OPTIONS.items() if key and old in options}
+            return Choice(name, made.device, keywords)
+    raise NoDeviceError(
+        f"providers {[name for name, _ in wanted]}: no OpenCL device stands for any of them; there are "
+        f"{[d.name for d in present]}"
+    )
+
+
+@dataclass(frozen=True)
+class _Found:
+    device: Any
+
+
+def _device_of(name: str, options: Mapping[str, Any], present: Sequence[DeviceInfo]) -> _Found | None:
+    """The device with the number that the options give among those of this provider; None without one."""
+    if name == OPENCL and "device_id" not in options:
+        return _Found(None)  # the default selection
+    fitting = [device for device in present if PROVIDERS[name].fits(device)]
+    try:
+        number = int(options.get("device_id", 0))
+    except ValueError as error:
+        raise ArgumentError(f"{name}: device_id {options['device_id']!r} is no number") from error
+    return _Found(fitting[number].index) if 0 <= number < len(fitting) else None
+
+
+def _pairs(providers: Any, provider_options: Any) -> list[tuple[str, dict[str, Any]]]:
+    given = [providers] if isinstance(providers, str) else list(providers or ())
+    extra = [provider_options] if isinstance(provider_options, Mapping) else list(provider_options or ())
+    if extra and len(extra) != len(given):
+        raise ArgumentError(
+            f"provider_options: {len(extra)} for {len(given)} providers; each needs one, {{}} for none"
+        )
+    pairs = []
+    for at, item in enumerate(given):
+        name, options = item if isinstance(item, (tuple, list)) and len(item) == 2 else (item, {})
+        if not isinstance(name, str) or not isinstance(options, Mapping):
+            raise ArgumentError(f"providers: expected a name or (name, options), got {item!r}")
+        pairs.append((name, {**options, **(extra[at] if extra else {})}))
+    return pairs
+
+
+def get_available_providers() -> list[str]:
+    """Names of onnxruntime's providers that stand for a device of this machine; the first takes any.
+
+    Raises NoDeviceError where there is no device at all.
+    """
+    present = devices.devices()
+    return [name for name, provider in PROVIDERS.items() if any(provider.fits(d) for d in present)]
+
+
+def get_device() -> str:
+    """The type of the device that is taken where none is named, in onnxruntime's spelling: "CPU", "GPU"."""
+    return str(devices.get().type).upper()
+
+
+def device_selector(device: Any) -> str | int | None:
+    """A selector that another process understands: the index of an opened device or of a row of
+    clcnn.devices()."""
+    if isinstance(device, (_core.Device, DeviceInfo)):
+        return device.index
+    selector: str | int | None = device
+    return selector
+
+
+def _near(name: str, known: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(name, known, 3, 0.5)
+    return f"; did you mean {', '.join(near)}?" if near else f"; it has {', '.join(known)}"
