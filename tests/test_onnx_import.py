@@ -148,6 +148,20 @@ def test_half_precision_weights_are_widened(device):
     np.testing.assert_array_equal(run(proto, {"x": x}, device)[0], x + weights.astype(np.float32))
 
 
+@pytest.mark.parametrize("raw", [True, False])
+def test_bfloat16_weights_are_widened(raw):
+    numbers = np.float32([1.5, -2.25, 3e38])
+    halves = (numbers.view(np.uint32) >> 16).astype(np.uint16)
+    tensor = TensorProto(name="w", dims=(3,), data_type=TensorProto.BFLOAT16)
+    if raw:
+        tensor.raw_data = halves.tobytes()
+    else:
+        tensor.int32_data.extend(halves.tolist())
+    loaded = load(model([helper.make_node("Add", ["x", "w"], ["y"])], initial=[tensor]))
+    np.testing.assert_allclose(loaded.arrays["w"], numbers, rtol=1e-2)
+    assert loaded.arrays["w"].dtype == np.float32
+
+
 def test_half_precision_inputs_and_outputs(device):
     half = TensorProto.FLOAT16
     proto = model([relu()], [("x", (2, 3), half)], [("y", (2, 3), half)])
