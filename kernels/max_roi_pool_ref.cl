@@ -18,7 +18,8 @@ int2 FN(bin)(int o, int bins, int from, int size, int limit)
 {
     const float step = (float)size / (float)bins;
     const int begin = convert_int_sat(floor((float)o * step)), end = convert_int_sat(ceil((float)(o + 1) * step));
-    return clamp((int2)(from + begin, from + end), 0, limit);
+    /* element by element: Oclgrind mistakes limits that are no vectors */
+    return (int2)(clamp(from + begin, 0, limit), clamp(from + end, 0, limit));
 }
 
 void FN(body)(ulong group, SRC x, SRC rois, DST y, const struct roi_args *a)

@@ -13,6 +13,7 @@ onnx = pytest.importorskip("onnx")
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import clcnn  # noqa: E402
+from clcnn.onnx import ops  # noqa: E402
 from helpers import refused  # noqa: E402
 from onnx_models import graph, load, model, relu, run  # noqa: E402
 
@@ -145,6 +146,20 @@ def test_half_precision_weights_are_widened(device):
     assert load(proto).arrays["w"].dtype == np.float32
     x = normal(2, 3)
     np.testing.assert_array_equal(run(proto, {"x": x}, device)[0], x + weights.astype(np.float32))
+
+
+@pytest.mark.parametrize("raw", [True, False])
+def test_bfloat16_weights_are_widened(raw):
+    numbers = np.float32([1.5, -2.25, 3e38])
+    halves = (numbers.view(np.uint32) >> 16).astype(np.uint16)
+    tensor = TensorProto(name="w", dims=(3,), data_type=TensorProto.BFLOAT16)
+    if raw:
+        tensor.raw_data = halves.tobytes()
+    else:
+        tensor.int32_data.extend(halves.tolist())
+    loaded = load(model([helper.make_node("Add", ["x", "w"], ["y"])], initial=[tensor]))
+    np.testing.assert_allclose(loaded.arrays["w"], numbers, rtol=1e-2)
+    assert loaded.arrays["w"].dtype == np.float32
 
 
 def test_half_precision_inputs_and_outputs(device):
@@ -403,6 +418,10 @@ OLD_FORMS = [
     ("Reshape", {}, {"s": np.array([0, -1])}, 5),
     ("Add", {"broadcast": 1, "axis": 1}, {"b": np.float32([1, 2, 3])}, 6),
     ("Add", {}, {"b": np.float32([1, 2, 3]).reshape(3, 1, 1)}, 7),
+    ("Tile", {}, {"t": np.float32(2), "a": np.float32(1)}, 1),
+    ("Tile", {}, {"r": np.array([1, 2, 1, 1])}, 6),
+    ("LpPool", {"kernel_shape": [2, 2], "p": 2.0}, {}, 1),
+    ("LpPool", {"kernel_shape": [2, 2]}, {}, 18),
     ("Split", {"axis": 2, "split": [1, 3]}, {}, 11),
     ("Split", {"axis": 2}, {"s": np.array([1, 3])}, 13),
 ]
@@ -418,6 +437,8 @@ EXPECTED = {
     "ReduceSum": X.sum(2, keepdims=True),
     "Reshape": X.reshape(2, -1),
     "Add": X + np.float32([1, 2, 3]).reshape(3, 1, 1),
+    "Tile": np.concatenate([X, X], axis=1),
+    "LpPool": np.sqrt(sum(X[:, :, i : i + 3, j : j + 3] ** 2 for i in (0, 1) for j in (0, 1))),
     "Split": X[:, :, :1],
 }
 
@@ -430,6 +451,13 @@ def test_forms_of_every_opset(device, op, attrs, more, opset):
     node = helper.make_node(op, ["x", *more], outputs, **attrs)
     proto = model([node], [("x", X.shape)], initial=more, opset=opset)
     np.testing.assert_allclose(run(proto, {"x": X}, device)[0], EXPECTED[op], rtol=1e-5, atol=1e-6)
+
+
+def test_every_version_of_an_operator_has_a_row():
+    """The table's ranges leave no gap between the versions that the installed onnx knows."""
+    versions = [(s.name, s.since_version) for s in onnx.defs.get_all_schemas_with_history() if not s.domain]
+    assert set(ops.ROWS) <= {name for name, _ in versions}
+    assert [v for v in versions if v[0] in ops.ROWS and ops.find("", *v) is None] == []
 
 
 def test_batch_normalization_with_statistics_for_each_element(device):

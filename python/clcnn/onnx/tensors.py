@@ -64,7 +64,10 @@ def to_array(tensor: TensorProto, folder: Path | None, what: str) -> NDArray[Any
         )
     if tensor.HasField("segment"):
         raise UnsupportedError(f"{what}: tensors stored in segments are not supported")
-    dtype = np.dtype(onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    # NumPy has no bfloat16: it is the upper half of a float32.
+    upper_half = tensor.data_type == TensorProto.BFLOAT16
+    own = np.uint16 if upper_half else onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    dtype: np.dtype[Any] = np.dtype(own)
     count = math.prod(shape)
     if tensor.data_location == TensorProto.EXTERNAL:
         array = _external(tensor, folder, dtype, count, what).reshape(shape)
@@ -83,10 +86,11 @@ def to_array(tensor: TensorProto, folder: Path | None, what: str) -> NDArray[Any
                 f"{what}: shape {shape} needs {count} values, but {field} has {len(getattr(tensor, field))}"
             )
         try:
-            array = np.asarray(numpy_helper.to_array(tensor)).reshape(shape)
+            held = np.array(tensor.int32_data, dtype) if upper_half else numpy_helper.to_array(tensor)
+            array = np.asarray(held).reshape(shape)
         except (ValueError, OverflowError) as error:
             raise ModelError(f"{what}: {error}") from error
-    return widened(array)
+    return (array.astype(np.uint32) << 16).view(np.float32) if upper_half else widened(array)
 
 
 def widened(array: NDArray[Any]) -> NDArray[Any]:

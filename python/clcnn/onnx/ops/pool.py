@@ -69,8 +69,10 @@ def _average_pool(call: Call) -> Operand:
 
 @row("LpPool")
 def _lp_pool(call: Call) -> Operand:
-    x = call.input()
-    return call.emit("lp_pool", x, **window(call, x), p=call.attr("p", 2))
+    x, p = call.input(), float(call.attr("p", 2))  # a float up to opset 1
+    if p != int(p):
+        raise Refusal(f"attribute p: {p}")
+    return call.emit("lp_pool", x, **window(call, x), p=int(p))
 
 
 @row("GlobalAveragePool")

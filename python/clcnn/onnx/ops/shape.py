@@ -268,9 +268,20 @@ def _expand(call: Call) -> Operand:
     return x if shape == x.shape else call.emit("expand", x, shape=list(shape))
 
 
+@row("Tile", 1, 5, values=(1, 2))
+def _tile_1(call: Call) -> Operand:
+    """One number of repeats, along one axis, both inputs."""
+    x = call.input()
+    axis = wrap_all([int(call.number(2))], x.rank)[0]
+    return _tiled(call, x, [int(call.number(1)) if i == axis else 1 for i in range(x.rank)])
+
+
 @row("Tile", 6, values=(1,))
 def _tile(call: Call) -> Operand:
-    x, repeats = call.input(), call.ints(1) or []
+    return _tiled(call, call.input(), call.ints(1) or [])
+
+
+def _tiled(call: Call, x: Operand, repeats: list[int]) -> Operand:
     if len(repeats) != x.rank or any(n < 0 for n in repeats):
         raise ModelError(f"repeats {repeats} do not fit shape {x.shape}")
     shape = [n * r for n, r in zip(x.shape, repeats)]
