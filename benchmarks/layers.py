@@ -4,20 +4,19 @@
     layers.py --cases nets_conv --match vgg19 --algorithms     # the algorithm chosen beside every other one
 
 Each figure is the minimum over rounds of the sum of a layer's steps. Bytes are those that must be read and
-written. The bandwidth ceiling of a CPU device is measured (NumPy copies on every core); --gbs gives it for
-other devices, and --gflops gives the FMA ceiling.
+written. The ceilings of a CPU device are measured (ceilings.py; multiply-adds with pyopencl); --gflops and
+--gbs give those of other devices.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import ceilings
 import common
 import numpy as np
 
@@ -53,23 +52,6 @@ def figures(row: dict[str, Any], ceilings: dict[str, float | None]) -> dict[str,
     rates = {"gflops": 2e-9 * row["macs"] / seconds, "gbs": 1e-9 * row["bytes"] / seconds}
     shares = {f"{key}_share": rates[key] / top for key, top in ceilings.items() if top}
     return {"algorithm": row["algorithm"], "steps": row["steps"], "clcnn_ms": row["ms"], **rates, **shares}
-
-
-def copy_bandwidth() -> float:
-    """GB/s, read plus written, of NumPy copies on every core; best of several."""
-    size, threads = 64 << 20, common.cores()
-    pairs = [(np.zeros(size, np.uint8), np.ones(size, np.uint8)) for _ in range(threads)]
-
-    def once() -> float:
-        workers = [threading.Thread(target=np.copyto, args=pair) for pair in pairs]
-        start = time.perf_counter()
-        for worker in workers:
-            worker.start()
-        for worker in workers:
-            worker.join()
-        return time.perf_counter() - start
-
-    return 2e-9 * size * threads / min(once() for _ in range(8))
 
 
 def case_graph(case: Any, batch: int | None) -> tuple[Graph, list[np.ndarray]]:
@@ -174,8 +156,9 @@ def main() -> int:
     parser.add_argument("--gbs", type=float, help="the device's bandwidth ceiling in GB/s")
     args = parser.parse_args()
     device = clcnn.Device(args.device)
-    if device.type == "cpu" and not args.gbs:
-        args.gbs = copy_bandwidth()
+    if device.type == "cpu":
+        args.gbs = args.gbs or ceilings.copy_bandwidth()
+        args.gflops = args.gflops or ceilings.fma_rate(device)
     args.ceilings = {"gflops": args.gflops, "gbs": args.gbs}
     known = ", ".join(f"{value:.0f} {key}" for key, value in args.ceilings.items() if value)
     print(f"{device.name}; ceilings: {known or 'none given'}")

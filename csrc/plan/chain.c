@@ -56,6 +56,7 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
         chained += bp->variant[i] >= 0;
     }
     if (chained < LEAST_STEPS)
-        bp->n_parts = 0;
+        bp->n_parts = chained = 0;
+    bp->stats.chained_steps = chained;
     return CLCNN_OK;
 }

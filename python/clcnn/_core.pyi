@@ -88,6 +88,7 @@ class _PlanStats(TypedDict):
     peak_bytes: int
     live_bytes: int
     step_count: int
+    chained_steps: int
     program_count: int
     select_ms: float
     build_ms: float

@@ -1,0 +1,130 @@
+"""Consecutive steps inside one kernel: the same bits as launches of their own, whatever came before."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import clcnn
+from clcnn import nn, zoo
+
+NETS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
+    "mobilenet_v1": (zoo.mobilenet_v1, (1, 3, 64, 64)),
+    "resnet18": (zoo.resnet18, (2, 3, 32, 32)),
+    "googlenet": (zoo.googlenet, (1, 3, 64, 64)),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def chains(device: clcnn.Device) -> None:
+    with clcnn.compile(towers(4), (1, 16, 8, 8), device) as plan:
+        if plan.stats["chained_steps"] == 0:
+            pytest.skip("this device launches every step: chains are for CPU devices with channel blocks")
+
+
+def towers(depth: int, width: int = 16) -> nn.Sequential:
+    """Steps that depend on each other, of a few variants: convolutions of two sizes, and poolings."""
+    layers: list[nn.Module] = []
+    for _ in range(depth):
+        layers += [nn.Conv2d(width, width, 3, padding=1), nn.ReLU(), nn.MaxPool2d(3, 1, 1)]
+        layers += [nn.Conv2d(width, width, 1), nn.Sigmoid(), nn.AvgPool2d(3, 1, 1)]
+    return nn.Sequential(*layers)
+
+
+def noise(shape: tuple[int, ...]) -> NDArray[np.float32]:
+    return np.random.default_rng(3).standard_normal(shape, np.float32)
+
+
+@pytest.mark.parametrize("name", NETS)
+def test_nets_give_the_same_bits_as_launches(device: clcnn.Device, name: str) -> None:
+    make, shape = NETS[name]
+    net, x = make(), noise(shape)
+    with clcnn.compile(net, shape, device) as chained, clcnn.compile(net, shape, device, chain=False) as single:
+        assert chained.stats["chained_steps"] >= 8 and single.stats["chained_steps"] == 0
+        want = single(x).tobytes()
+        for _ in range(20):
+            assert chained(x).tobytes() == want
+
+
+def test_a_thousand_runs_agree(device: clcnn.Device) -> None:
+    net, shape = towers(4), (1, 16, 8, 8)
+    with clcnn.compile(net, shape, device) as plan, clcnn.compile(net, shape, device, chain=False) as single:
+        x = noise(shape)
+        want = single(x).tobytes()
+        assert all(plan(x).tobytes() == want for _ in range(1000))
+
+
+def test_more_weights_than_a_kernel_has_parameters(device: clcnn.Device) -> None:
+    """Several chains: each holds 112 memory objects."""
+    net, shape = towers(40), (1, 16, 4, 4)
+    with clcnn.compile(net, shape, device) as plan, clcnn.compile(net, shape, device, chain=False) as single:
+        assert plan.stats["chained_steps"] == plan.stats["step_count"] > 112
+        x = noise(shape)
+        assert plan(x).tobytes() == single(x).tobytes() == plan(x).tobytes()
+
+
+def test_short_plans_are_launched(device: clcnn.Device) -> None:
+    with clcnn.compile(towers(1), (1, 16, 8, 8), device) as plan:
+        assert 0 < plan.stats["step_count"] < 8 and plan.stats["chained_steps"] == 0
+
+
+def test_clones_and_threads(device: clcnn.Device) -> None:
+    net, shape = towers(4), (1, 16, 12, 12)
+    with clcnn.compile(net, shape, device) as plan:
+        x = noise(shape)
+        want = plan(x).tobytes()
+
+        def work(_: int) -> bool:
+            with plan.clone() as mine:
+                return all(mine(x).tobytes() == want for _ in range(50))
+
+        with ThreadPoolExecutor(4) as pool:
+            assert all(pool.map(work, range(4)))
+
+
+def test_profile_and_runs_may_alternate(device: clcnn.Device) -> None:
+    net, shape = towers(4), (1, 16, 8, 8)
+    with clcnn.compile(net, shape, device) as plan:
+        x = noise(shape)
+        want = plan(x).tobytes()
+        for _ in range(5):
+            assert len(plan.profile(x).rows) == plan.stats["step_count"]
+            assert plan(x).tobytes() == want
+
+
+def test_a_run_that_was_stopped_leaves_no_trace(device: clcnn.Device) -> None:
+    """The counters of steps that were not reached are set again before the next run."""
+    net, shape = towers(12, 64), (4, 64, 96, 96)
+    with clcnn.compile(net, shape, device) as plan:
+        x = noise(shape)
+        want = plan(x).tobytes()
+        for _ in range(3):
+            timer = threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                for _ in range(1000):
+                    plan(x)
+            timer.join()
+            assert plan(x).tobytes() == want
+
+
+def test_other_types_of_elements_are_launched_in_between(device: clcnn.Device) -> None:
+    graph = clcnn.Graph()
+    x = graph.input("x", (1, 16, 8, 8))
+    net = towers(2)
+    y = net.build(graph, net.build(graph, x))
+    top = graph.apply("argmax", y, dim=1)
+    graph.output(y, "y")
+    graph.output(top, "top")
+    data = noise((1, 16, 8, 8))
+    with clcnn.compile(graph, device=device) as plan:
+        assert 0 < plan.stats["chained_steps"] < plan.stats["step_count"]
+        values, index = plan(data)
+    assert np.array_equal(index.reshape(1, 8, 8), values.argmax(1))
