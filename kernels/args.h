@@ -339,6 +339,7 @@ struct conv_parts_args {
  * belong to each part of a sum that several groups share. */
 struct conv_mma_args {
     struct conv_args conv;
+    i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
     i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
     i32 share;
 };

@@ -87,6 +87,12 @@ void FN(move_to_tap)(struct FN(source) *p, int row, const struct conv_args *a)
     p->channels = inside ? a->c / a->groups - p->c - row : 0;
 }
 
+/* d / n, where `by` is 2^32 / n + 1 (exact for d * n < 2^32) or 0. */
+int FN(quotient)(int d, long by, int n)
+{
+    return by != 0 ? (int)((ulong)d * (ulong)by >> 32) : d / n;
+}
+
 /* The pixels of the chunk at hand are on their way to local address `to`; p moves on by a chunk. */
 void FN(bring_pixels)(uint to, struct FN(source) *p, int chunk, const struct conv_mma_args *ma,
                       const struct FN(tile) *t)
@@ -116,7 +122,8 @@ void FN(bring_pixels)(uint to, struct FN(source) *p, int chunk, const struct con
 #pragma unroll
     for (int i = 0; i < PIXEL_COPIES; i++) {
         const int d = chunk * BK + row + i * ROW_STEP;
-        const int tap = d / ma->padded, r = tap / a->ker[2];
+        const int tap = FN(quotient)(d, ma->by_padded, ma->padded);
+        const int r = FN(quotient)(tap, ma->by_width, a->ker[2]);
         const int h = p->ih + r * a->dil[1], w = p->iw + (tap - r * a->ker[2]) * a->dil[2];
         const bool inside =
             p->present && r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];

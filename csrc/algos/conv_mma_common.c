@@ -167,6 +167,13 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
     return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form)) + parts_bytes(a, c.parts);
 }
 
+/* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
+static int64_t reciprocal(int n, int largest)
+{
+    const int64_t one = (int64_t)1 << 32;
+    return (int64_t)n * largest < one ? one / n + 1 : 0;
+}
+
 static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a,
                      const struct layout *l, const struct tile *t, struct mma_form form)
 {
@@ -229,7 +236,14 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
-    const struct conv_mma_args args = {.conv = *a, .padded = l.padded, .depth = l.depth, .share = c.share};
+    const struct conv_mma_args args = {
+        .conv = *a,
+        .by_padded = reciprocal(l.padded, l.depth),
+        .by_width = reciprocal(a->ker[2], l.depth),
+        .padded = l.padded,
+        .depth = l.depth,
+        .share = c.share,
+    };
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const int out = split ? emit_workspace(e, parts_bytes(a, c.parts)) : p->out[0].slot;
