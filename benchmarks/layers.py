@@ -64,7 +64,7 @@ def case_graph(case: Any, batch: int | None) -> tuple[Graph, list[np.ndarray]]:
         else:
             if batch:
                 array = np.resize(array, (batch, *array.shape[1:]))
-            known[given.name] = graph.input(given.name, array.shape)
+            known[given.name] = graph.input(given.name, array.shape, given.dtype)
             inputs.append(array)
     for node in case.graph:
         known[node.output] = graph.apply(

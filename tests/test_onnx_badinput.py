@@ -358,6 +358,13 @@ def test_versions_beyond_reason():
     bad(proto, "org.example", str(1 << 40))
 
 
+def test_more_dimensions_than_numpy_takes():
+    """Found by fuzzing: NumPy raises RuntimeError."""
+    node = helper.make_node("Expand", ["x", "s"], ["y"], name="wide")
+    proto = model([node], initial={"s": np.ones(43, np.int64)})
+    refused(lambda: load(proto).graph(), clcnn.ModelError, ValueError, "'wide' (Expand)", "32 dimensions")
+
+
 def test_masks_that_are_too_large():
     """A mask of Dropout is a constant; found by fuzzing."""
     node = helper.make_node("Dropout", ["x"], ["y", "m"], name="drop")

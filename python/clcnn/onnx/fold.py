@@ -124,5 +124,5 @@ def _growth(node: onnx.NodeProto, arrays: list[NDArray[Any] | None]) -> int:
     shapes = [a.shape for a in arrays if a is not None]
     try:
         return math.prod(np.broadcast_shapes(*shapes)) if len(shapes) <= 32 else 0
-    except ValueError:
+    except (ValueError, RuntimeError):
         return 0  # not an operator that broadcasts

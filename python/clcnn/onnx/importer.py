@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 
 MAX_FOLDED = 1 << 30  # bytes of all constants that importing makes
 # What a builder meets on attributes and inputs of wrong kinds, which the schema's check does not see.
-_WRONG = (TypeError, ValueError, IndexError, KeyError, OverflowError, ZeroDivisionError, AttributeError)
+_WRONG = (
+    *(TypeError, ValueError, IndexError, KeyError, AttributeError),
+    *(OverflowError, ZeroDivisionError, RuntimeError),  # NumPy's, for more dimensions than it takes
+)
 
 
 class Scope:
