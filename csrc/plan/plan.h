@@ -153,7 +153,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
 size_t root_guard(const struct blueprint *bp, const struct root *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 
-/* chain.c: which steps can run inside one kernel. */
+/* variants.c: which steps can run inside one kernel. */
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
 /* bind.c */

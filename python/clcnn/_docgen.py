@@ -107,11 +107,13 @@ def first_sentence(path: Path) -> str:
 
 
 def users_of(path: Path) -> list[str]:
-    """The files of csrc that name this kernel, or the kernels that include this header."""
+    """The files of csrc that name this kernel, or the kernels that include this header; of a header that only
+    generated units include, the files of csrc that name it."""
+    core, kernels = list((ROOT / "csrc").rglob("*.c")), list(path.parent.glob("*.cl*"))
     launched = path.suffix == ".cl"
-    files = (ROOT / "csrc").rglob("*.c") if launched else path.parent.glob("*.cl*")
     wanted = f'"{path.stem}"' if launched else f'#include "{path.name}"'
-    return sorted(p.name for p in files if wanted in p.read_text("utf-8"))
+    users = [p.name for p in (core if launched else kernels) if wanted in p.read_text("utf-8")]
+    return sorted(users or [p.name for p in core if f'"{path.name}"' in p.read_text("utf-8")])
 
 
 def kernels() -> str:

@@ -1,4 +1,4 @@
-/* chain.c: which steps of a plan can run inside one kernel (kernels/chain.clh): on CPU devices those whose work-groups are
+/* variants.c: which steps of a plan can run inside one kernel (kernels/chain.clh): on CPU devices those whose work-groups are
  * one work-item. Steps of equal stem, entry and defines share a variant. */
 #include "plan/plan.h"
 

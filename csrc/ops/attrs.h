@@ -1,0 +1,131 @@
+/* attrs.h: the attributes of operators, as C structs; included by internal.h, which has struct ints and struct floats. */
+#ifndef CLCNN_OPS_ATTRS_H
+#define CLCNN_OPS_ATTRS_H
+
+/* Attribute structs that several files read. Names equal the public attribute names. */
+struct
+    conv_attrs { /* conv and conv_transpose; canonical: every list has one entry per spatial dim, padding two */
+    struct ints stride, padding, dilation, output_padding;
+    int32_t groups;
+};
+struct deform_attrs {
+    struct conv_attrs conv;
+    int32_t offset_groups;
+};
+struct grid_sample_attrs {
+    int32_t mode, padding_mode, align_corners;
+};
+struct roi_attrs { /* roi_align, max_roi_pool */
+    struct ints output_size;
+    int32_t mode, sampling_ratio, coordinates;
+    float spatial_scale;
+};
+struct nms_attrs {
+    int32_t max_output, center_point_box;
+    float iou_threshold, score_threshold;
+};
+struct pool_attrs {
+    struct ints kernel_size, stride, padding, dilation;
+    int32_t ceil_mode, count_include_pad;
+};
+struct lp_pool_attrs {
+    struct pool_attrs pool;
+    int32_t p;
+};
+struct max_indices_attrs {
+    struct pool_attrs pool;
+    int32_t storage_order; /* 1: the spatial dimensions of an index in column-major order */
+};
+struct adaptive_attrs {
+    struct ints output_size;
+};
+struct norm_attrs { /* batch_norm */
+    float eps;
+};
+struct rows_norm_attrs { /* instance_norm, group_norm, layer_norm */
+    int32_t groups, dim;
+    float eps;
+};
+struct lrn_attrs {
+    int32_t size;
+    float alpha, beta, k;
+};
+struct gemm_attrs {
+    float alpha, beta;
+    int32_t trans_a, trans_b;
+};
+struct eltwise_attrs { /* every unary op: at most two numbers */
+    float p0, p1;
+    int32_t choice; /* of an enumeration: not the first one has a function of its own (gelu: none, tanh) */
+};
+struct dim_attrs { /* softmax, log_softmax, concat, gather, gather_elements */
+    int32_t dim;
+};
+struct gather_nd_attrs {
+    int32_t batch_dims;
+};
+struct line_attrs { /* argmax, argmin, cumsum: along one dimension */
+    int32_t dim, keepdims, select_last_index, exclusive, reverse;
+};
+struct topk_attrs {
+    int32_t k, dim, largest, sorted;
+};
+struct reduce_attrs {
+    struct ints axes;
+    int32_t keepdims;
+};
+struct split_attrs {
+    struct ints sizes;
+    int32_t dim;
+};
+struct slice_attrs {
+    struct ints starts, ends, axes, steps;
+};
+struct pad_attrs {
+    struct ints pads;
+    float value;
+    int32_t mode; /* constant, reflect, edge, wrap */
+};
+struct shape_attrs { /* reshape, expand */
+    struct ints shape;
+};
+struct flatten_attrs {
+    int32_t start_dim, end_dim;
+};
+struct axes_attrs { /* transpose (perm), squeeze, unsqueeze */
+    struct ints axes;
+};
+enum { RESIZE_NEAREST, RESIZE_LINEAR, RESIZE_CUBIC };
+enum {
+    RESIZE_HALF_PIXEL,
+    RESIZE_ASYMMETRIC,
+    RESIZE_ALIGN_CORNERS,
+    RESIZE_PYTORCH_HALF_PIXEL,
+    RESIZE_HALF_PIXEL_SYMMETRIC,
+    RESIZE_TF_CROP_AND_RESIZE
+};
+struct resize_attrs {
+    struct ints size;
+    struct floats scales;
+    int32_t mode, coordinates, nearest_rounding;
+    float cubic_coeff_a, extrapolation_value;
+    int32_t exclude_outside, antialias;
+    struct floats roi; /* starts, then ends, over the size less one */
+};
+struct dropout_attrs {
+    float p;
+};
+struct separable_attrs { /* made by the rewriter: depthwise conv, its activation, then a 1x1 conv */
+    struct conv_attrs dw;
+    int32_t mid_act; /* enum act */
+    float mid_p0, mid_p1;
+    int32_t dw_bias, pw_bias; /* whether inputs 2 and 4 are present */
+};
+struct conv_pool_attrs { /* made by the rewriter: a conv, its epilogue, windows that do not overlap */
+    struct conv_attrs conv;
+    struct pool_attrs pool;
+    int32_t average;    /* 0: max_pool */
+    struct ints middle; /* spatial sizes between the two */
+};
+
+#endif
