@@ -16,10 +16,10 @@
 /* Elements of bin o of `bins`, from a region of `size` that begins at `from`: the first, and one past the last. */
 int2 FN(bin)(int o, int bins, int from, int size, int limit)
 {
-    const float step = (float)size / (float)bins;
-    const int begin = convert_int_sat(floor((float)o * step)), end = convert_int_sat(ceil((float)(o + 1) * step));
+    /* in integers: a quotient of floats is rounded in other ways on other devices */
+    const long begin = (long)o * size / bins, end = ((long)(o + 1) * size + bins - 1) / bins;
     /* element by element: Oclgrind mistakes limits that are no vectors */
-    return (int2)(clamp(from + begin, 0, limit), clamp(from + end, 0, limit));
+    return (int2)((int)clamp(from + begin, 0L, (long)limit), (int)clamp(from + end, 0L, (long)limit));
 }
 
 void FN(body)(ulong group, SRC x, SRC rois, DST y, const struct roi_args *a)
