@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -46,7 +49,10 @@ def noise(shape: tuple[int, ...]) -> NDArray[np.float32]:
 def test_nets_give_the_same_bits_as_launches(device: clcnn.Device, name: str) -> None:
     make, shape = NETS[name]
     net, x = make(), noise(shape)
-    with clcnn.compile(net, shape, device) as chained, clcnn.compile(net, shape, device, chain=False) as single:
+    with (
+        clcnn.compile(net, shape, device) as chained,
+        clcnn.compile(net, shape, device, chain=False) as single,
+    ):
         assert chained.stats["chained_steps"] >= 8 and single.stats["chained_steps"] == 0
         want = single(x).tobytes()
         for _ in range(20):
@@ -73,6 +79,23 @@ def test_more_weights_than_a_kernel_has_parameters(device: clcnn.Device) -> None
 def test_short_plans_are_launched(device: clcnn.Device) -> None:
     with clcnn.compile(towers(1), (1, 16, 8, 8), device) as plan:
         assert 0 < plan.stats["step_count"] < 8 and plan.stats["chained_steps"] == 0
+
+
+@pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a core to give up")
+def test_a_process_with_a_share_of_the_cores_waits_for_nobody() -> None:
+    """Waiting for a core that is not there would take the others' turns."""
+    script = (
+        "import os; os.sched_setaffinity(0, [min(os.sched_getaffinity(0))])\n"
+        "import clcnn, test_chain\n"
+        "with clcnn.compile(test_chain.towers(4), (1, 16, 8, 8), 'cpu') as plan:\n"
+        "    print(plan.stats['chained_steps'])"
+    )
+    here = str(Path(__file__).parent)
+    path = os.pathsep.join([here, *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
+    )
+    assert (done.stdout.strip(), done.stderr) == ("0", "")
 
 
 def test_clones_and_threads(device: clcnn.Device) -> None:

@@ -45,7 +45,9 @@ static int variant_of(struct blueprint *bp, const struct step *s)
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err)
 {
     int chained = 0;
-    if (!bp->chained || !device_block(&bp->dev->info) || bp->n_steps < LEAST_STEPS)
+    const bool alone =
+        (long)bp->dev->info.compute_units <= cores_usable(); /* else waiting would take others' turns */
+    if (!bp->chained || !alone || !device_block(&bp->dev->info) || bp->n_steps < LEAST_STEPS)
         return CLCNN_OK;
     bp->parts = clcnn_calloc(MAX_VARIANTS, sizeof *bp->parts);
     bp->variant = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->variant);

@@ -1,7 +1,6 @@
 /* cl.c: opens the OpenCL loader and CLBlast at the first use of a device, and turns their codes into errors. */
 #include <dirent.h>
 #include <dlfcn.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,20 +74,11 @@ static bool load_symbols(void *handle, const struct symbol *symbols, int count, 
 
 /* PoCL's worker threads wait between kernels, and Linux often wakes two of them on one core while another one idles: nets of
  * short layers then take up to twice their time. POCL_AFFINITY=1 makes worker i stay on core i, which is asked for only
- * where this process may use exactly the cores 0 to n - 1; what the user has set stays. */
+ * where this process may use every core; what the user has set stays. */
 static void pin_workers(void)
 {
-#ifdef CPU_COUNT
-    const long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    cpu_set_t allowed;
-
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0 || CPU_COUNT(&allowed) != cores)
-        return;
-    for (int i = 0; i < cores; i++)
-        if (!CPU_ISSET((size_t)i, &allowed))
-            return;
-    setenv("POCL_AFFINITY", "1", 0);
-#endif
+    if (cores_usable() == sysconf(_SC_NPROCESSORS_ONLN))
+        setenv("POCL_AFFINITY", "1", 0);
 }
 
 static void open_table(void)

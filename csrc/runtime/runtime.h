@@ -129,6 +129,10 @@ const char *program_stem(const struct program *program);
 enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct unit *unit,
                               struct clcnn_err *err);
 
+/* ---- cores.c ---------------------------------------------------------------------------------------------------- */
+
+long cores_usable(void); /* processor cores that this process may keep busy */
+
 /* ---- queue.c: step descriptions become launches, and run --------------------------------------------------------- */
 
 struct place { /* where a slot lives */
