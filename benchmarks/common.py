@@ -57,8 +57,8 @@ def interleave(
 
     Gives {name: {"min", "median", "rounds"}} in ms.
 
-    Before each turn comes a pause, in which the threads of the library before it stop spinning. A quick callable
-    runs twice a turn and its second run counts, since the first one meets cold caches.
+    Before each turn comes a pause, in which the threads of the library before it stop spinning. A quick
+    callable runs twice a turn and its second run counts, since the first one meets cold caches.
     """
     times: dict[str, list[float]] = {name: [] for name in runs}
     last: dict[str, float] = {}

@@ -65,9 +65,9 @@ def build_graph(case: Case, data: Sequence[np.ndarray]) -> _core.Graph:
 def compile_case(
     device: _core.Device, case: Case, data: Sequence[np.ndarray], algo: str | None = None, **options: Any
 ) -> _core.Plan:
-    """A plan of the case, its first operator forced to `algo` where one is given, in a precision that allows it;
-    the pooling of `reorder` is always on channel blocks, with both of its algorithms around it. `options` are those of `_core.Plan`.
-    Raises what compiling raises."""
+    """A plan of the case, its first operator forced to `algo` where one is given, in a precision that allows
+    it; the pooling of `reorder` is always on channel blocks, with both of its algorithms around it. `options`
+    are those of `_core.Plan`. Raises what compiling raises."""
     algo = "blocked" if case.op == "reorder" else algo
     overrides = {MAIN: algo} if algo else {}
     if algo in LOOSE:

@@ -76,12 +76,13 @@ static void read_stats(struct plan_object *self, struct clcnn_plan_stats *stats)
     WITHOUT_GIL(clcnn_plan_get_stats(self->handle, stats));
 }
 
-const char py_plan_stats_doc[] = "stats($self, /)\n--\n\n"
-                                 "Memory and compile time as a dict: arena_bytes, weights_bytes, "
-                                 "workspace_bytes, peak_bytes (arena + weights),\n"
-                                 "live_bytes (largest set of activations alive at once), step_count, "
-                                 "chained_steps (run inside one kernel with others), program_count, select_ms, build_ms, weights_ms,\n"
-                                 "warm_ms.";
+const char py_plan_stats_doc[] =
+    "stats($self, /)\n--\n\n"
+    "Memory and compile time as a dict: arena_bytes, weights_bytes, "
+    "workspace_bytes, peak_bytes (arena + weights),\n"
+    "live_bytes (largest set of activations alive at once), step_count, "
+    "chained_steps (run inside one kernel with others), program_count, select_ms, build_ms, weights_ms,\n"
+    "warm_ms.";
 
 PyObject *py_plan_stats(PyObject *op, PyObject *Py_UNUSED(unused))
 {
@@ -92,8 +93,8 @@ PyObject *py_plan_stats(PyObject *op, PyObject *Py_UNUSED(unused))
         (unsigned long long)s.arena_bytes, "weights_bytes", (unsigned long long)s.weights_bytes,
         "workspace_bytes", (unsigned long long)s.workspace_bytes, "peak_bytes",
         (unsigned long long)s.peak_bytes, "live_bytes", (unsigned long long)s.live_bytes, "step_count",
-        s.step_count, "chained_steps", s.chained_steps, "program_count", s.program_count, "select_ms", s.select_ms, "build_ms", s.build_ms,
-        "weights_ms", s.weights_ms, "warm_ms", s.warm_ms);
+        s.step_count, "chained_steps", s.chained_steps, "program_count", s.program_count, "select_ms",
+        s.select_ms, "build_ms", s.build_ms, "weights_ms", s.weights_ms, "warm_ms", s.warm_ms);
 }
 
 /* ---- steps ---- */

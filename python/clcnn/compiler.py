@@ -41,8 +41,8 @@ def compile(
     and weights may take, 0 for no limit; refused before anything is allocated. Both also as text ("512M").
     algorithms: {layer: algorithm} to force (see Plan.explain()). outputs: names of layers whose results are
     wanted besides the model's own. fuse: False keeps every layer by itself. chain: on CPU devices, run
-    consecutive steps inside one kernel; False launches each by itself. guard: test mode with guard bands around
-    every buffer.
+    consecutive steps inside one kernel; False launches each by itself. guard: test mode with guard bands
+    around every buffer.
 
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
