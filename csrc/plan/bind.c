@@ -8,7 +8,7 @@
 
 static struct unit unit_of(const struct step *s)
 {
-    return (struct unit){.stem = s->stem, .define = s->define, .n_defines = s->n_defines};
+    return (struct unit){.stem = s->stem, .entry = s->entry, .define = s->define, .n_defines = s->n_defines};
 }
 
 static struct step *setup_of(const struct blueprint *bp, int packed)

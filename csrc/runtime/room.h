@@ -70,6 +70,7 @@ struct scan {
     char body[64], scratch[64]; /* the function that it calls, and how many float4 it declares ("": none) */
     struct text undefs;         /* lines that undo the file's own macros */
     bool in_kernel, wanted;
+    bool keep; /* the wanted kernel stays */
 };
 /* Adds a kernel file with its includes; with a scan, without its kernels. depth: 1 for the outermost file. */
 enum clcnn_status source_paste(struct text *out, const char *dir, const char *name, struct scan *scan,

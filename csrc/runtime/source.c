@@ -224,7 +224,7 @@ enum clcnn_status source_paste(struct text *out, const char *dir, const char *na
         const char *end = newline != NULL ? newline : stop;
         if (scan != NULL)
             scan_directive(scan, &guard, line, end);
-        if (scan != NULL && scan_kernel(scan, line, end)) {
+        if (scan != NULL && scan_kernel(scan, line, end) && !(scan->keep && scan->wanted)) {
             text_add(out, "\n", 1);
         } else if (quoted_include(include, line, end)) {
             TRY(source_paste(out, dir, include, scan, depth + 1, err));
@@ -272,6 +272,7 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
     enum clcnn_status st = CLCNN_OK;
     const struct define *sorted[MAX_DEFINES];
     struct text t = {.at = NULL};
+    struct scan scan = {.entry = unit->entry, .keep = true};
     char file[96];
 
     if (unit->n_parts > 0)
@@ -281,7 +282,7 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
     text_print(&t, "#define FN(x) %s_k_##x\n", unit->stem);
     for (int i = 0; i < unit->n_defines; i++)
         text_print(&t, "#define %s %s\n", sorted[i]->name, sorted[i]->text);
-    TRY(source_paste(&t, kernel_dir, file, NULL, 1, err));
+    TRY(source_paste(&t, kernel_dir, file, unit->entry != NULL ? &scan : NULL, 1, err));
     text_print(&t, "#undef FN\n");
     for (int i = 0; i < unit->n_defines; i++)
         text_print(&t, "#undef %s\n", sorted[i]->name);
@@ -293,5 +294,6 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
     t.at = NULL;
 done:
     free(t.at);
+    free(scan.undefs.at);
     return st;
 }
