@@ -259,7 +259,7 @@ struct clcnn_plan_stats {
     uint64_t arena_bytes, weights_bytes, workspace_bytes,
         peak_bytes;      /* peak = arena (with workspace) + weights */
     uint64_t live_bytes; /* largest set of activations that live at once: a lower bound for the arena */
-    int step_count, chained_steps, program_count; /* chained: run inside a kernel with others */
+    int step_count, chained_steps, program_count;    /* chained: run inside a kernel with others */
     double select_ms, build_ms, weights_ms, warm_ms; /* where compile time went */
 };
 void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out);

@@ -234,6 +234,12 @@ static inline void operand_set_form(struct operand *o, int block)
     o->batch_stride = operand_item(o);
 }
 
+/* Compute units of a device, 1 where the driver tells none. */
+static inline size_t device_units(const struct clcnn_device_info *info)
+{
+    return info->compute_units ? info->compute_units : 1;
+}
+
 struct problem {
     const char *layer;
     const struct op_def *op;

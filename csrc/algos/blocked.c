@@ -29,8 +29,7 @@ int blocked_count(const struct problem *p, int channels)
 
 int blocked_run(const struct problem *p, size_t planes, size_t length, size_t least)
 {
-    const size_t cores = p->device->compute_units ? p->device->compute_units : 1;
-    const size_t parts = ceil_div(cores * GROUPS_PER_CORE, planes);
+    const size_t parts = ceil_div(device_units(p->device) * GROUPS_PER_CORE, planes);
     const size_t run = ceil_div(length, parts);
     return (int)(run < least ? least : run);
 }

@@ -46,5 +46,5 @@ struct conv_packing conv_tile_packing(const struct problem *p, const struct conv
 
 size_t conv_wanted_items(const struct problem *p)
 {
-    return (size_t)ITEMS_PER_UNIT * (p->device->compute_units ? p->device->compute_units : 1);
+    return (size_t)ITEMS_PER_UNIT * device_units(p->device);
 }

@@ -55,16 +55,11 @@ static struct conv_tile best_tile(const struct problem *p, const struct conv_arg
     return best;
 }
 
-static size_t units_of(const struct problem *p)
-{
-    return p->device->compute_units ? p->device->compute_units : 1;
-}
-
 /* Both transforms in one step, or the filters' with the products, or the input's in a step of its own for every slice of
  * tiles. */
 static void choose_form(struct cut *c, const struct problem *p, const struct conv_args *a)
 {
-    const size_t units = units_of(p), blocks = c->k_blocks * (size_t)a->groups;
+    const size_t units = device_units(p->device), blocks = c->k_blocks * (size_t)a->groups;
     const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
     const double from_memory = FILTERS_FROM_MEMORY * (double)c->filter_bytes;
     const bool even =
@@ -130,7 +125,7 @@ static double cost_of(const struct problem *p, const struct conv_args *a, int m)
     }
     products /= 0.78;
     return (products > memory ? products : memory) + tiles * (31.0 * a->c + 25.0 * a->k) * m * m +
-           (steps - 1.0) * STEP_COST * (double)units_of(p);
+           (steps - 1.0) * STEP_COST * (double)device_units(p->device);
 }
 
 static double direct_cost_of(const struct conv_args *a)

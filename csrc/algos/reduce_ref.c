@@ -77,7 +77,7 @@ struct reduction {
  * every work-item that it holds, and enough in each to be worth it. */
 static void choose_parts(const struct problem *p, struct reduction *r)
 {
-    const int64_t units = p->device->compute_units ? p->device->compute_units : 1;
+    const int64_t units = (int64_t)device_units(p->device);
     const int64_t length = r->args.size[r->args.rank - 1];
     const bool cpu = rows_on_cpu(p);
     const int64_t wanted = cpu          ? 4 * units

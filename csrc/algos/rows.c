@@ -22,7 +22,7 @@ bool rows_on_cpu(const struct problem *p)
 
 static size_t rows_units(const struct problem *p)
 {
-    return p->device->compute_units ? p->device->compute_units : 1;
+    return device_units(p->device);
 }
 
 /* Work-items for a row: one of few sizes, so that programs are shared. */

@@ -19,6 +19,9 @@ struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 bool rewrite_is_constant(const struct rewriter *r, int value);
 /* A layer whose algorithm the user forces keeps its own node, unless the algorithm belongs to the merged op. */
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *merged_op);
+/* Of a batch normalisation: whether all of its parameters are constants, and then weight / sqrt(var + eps) of a channel. */
+bool rewrite_norm_is_constant(const struct rewriter *r, const struct node *bn);
+double rewrite_norm_scale(const struct clcnn_graph *g, const struct node *bn, int64_t channel);
 /* A 2-D convolution of 1x1 filters, stride 1, no padding, one group. */
 bool rewrite_is_pointwise(const struct rewriter *r, const struct node *n);
 enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)

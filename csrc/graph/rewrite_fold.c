@@ -38,12 +38,26 @@ struct fold {                       /* one producer with filters, and where they
     int64_t filters, before, inner; /* weights are [before][filters][inner] */
 };
 
-static bool foldable(const struct rewriter *r, const struct node *producer, const struct node *bn,
-                     struct fold *f)
+bool rewrite_norm_is_constant(const struct rewriter *r, const struct node *bn)
 {
     for (int i = 1; i < bn->n_in; i++)
         if (!rewrite_is_constant(r, bn->in[i]))
             return false;
+    return true;
+}
+
+double rewrite_norm_scale(const struct clcnn_graph *g, const struct node *bn, int64_t channel)
+{
+    const float *gamma = g->values[bn->in[1]].data, *var = g->values[bn->in[4]].data;
+    const double eps = ((const struct norm_attrs *)bn->attrs)->eps;
+    return gamma[channel] / sqrt((double)var[channel] + eps);
+}
+
+static bool foldable(const struct rewriter *r, const struct node *producer, const struct node *bn,
+                     struct fold *f)
+{
+    if (!rewrite_norm_is_constant(r, bn))
+        return false;
     const bool linear = rewrite_is(producer, "linear");
     if (!linear && !rewrite_is(producer, "conv"))
         return false;
@@ -60,13 +74,11 @@ static bool foldable(const struct rewriter *r, const struct node *producer, cons
 static void fold_values(const struct clcnn_graph *g, const struct node *producer, const struct node *bn,
                         const struct fold *f, int w_new, int b_new)
 {
-    const float *gamma = g->values[bn->in[1]].data, *beta = g->values[bn->in[2]].data;
-    const float *mean = g->values[bn->in[3]].data, *var = g->values[bn->in[4]].data;
+    const float *beta = g->values[bn->in[2]].data, *mean = g->values[bn->in[3]].data;
     const float *w = g->values[producer->in[1]].data;
     const float *b = producer->in[2] >= 0 ? g->values[producer->in[2]].data : NULL;
-    const double eps = ((const struct norm_attrs *)bn->attrs)->eps;
     for (int64_t k = 0; k < f->filters; k++) {
-        const double s = gamma[k] / sqrt((double)var[k] + eps);
+        const double s = rewrite_norm_scale(g, bn, k);
         for (int64_t i = 0; i < f->inner; i++)
             g->values[w_new].owned[k * f->inner + i] = (float)(s * w[k * f->inner + i]);
         g->values[b_new].owned[k] = (float)(s * ((b ? b[k] : 0.0) - mean[k]) + beta[k]);

@@ -5,27 +5,23 @@
  */
 #include "graph/rewrite.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 static bool normalises_map(const struct rewriter *r, const struct node *n)
 {
     if (!n || !rewrite_is(n, "batch_norm") || n->epi.add >= 0)
         return false;
-    for (int i = 1; i < n->n_in; i++)
-        if (!rewrite_is_constant(r, n->in[i]))
-            return false;
+    if (!rewrite_norm_is_constant(r, n))
+        return false;
     const struct clcnn_shape *x = &r->g->values[n->in[0]].shape;
     return x->rank == 4 && x->dim[1] > 1;
 }
 
 static void fill(const struct clcnn_graph *g, const struct node *bn, int w, int b)
 {
-    const float *gamma = g->values[bn->in[1]].data, *beta = g->values[bn->in[2]].data;
-    const float *mean = g->values[bn->in[3]].data, *var = g->values[bn->in[4]].data;
-    const double eps = ((const struct norm_attrs *)bn->attrs)->eps;
+    const float *beta = g->values[bn->in[2]].data, *mean = g->values[bn->in[3]].data;
     for (int32_t c = 0; c < g->values[b].shape.dim[0]; c++) {
-        const double s = gamma[c] / sqrt((double)var[c] + eps);
+        const double s = rewrite_norm_scale(g, bn, c);
         g->values[w].owned[c] = (float)s;
         g->values[b].owned[c] = (float)(beta[c] - s * mean[c]);
     }

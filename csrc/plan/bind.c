@@ -228,9 +228,9 @@ done:
     return st;
 }
 
-/* One real run in either form on whatever the arena holds: drivers that generate code at the first launch, some of it for a range of launch
- * sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and binaries are
- * complete when they are saved. */
+/* One real run in either form on whatever the arena holds: drivers that generate code at the first launch, some of it for a
+ * range of launch sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and
+ * binaries are complete when they are saved. */
 enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;

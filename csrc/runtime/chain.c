@@ -59,8 +59,7 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
                      int variant, const struct place *places)
 {
     const int before = c->n_used;
-    const size_t units = dev->info.compute_units ? dev->info.compute_units : 1;
-    const size_t shares = units * SHARES_PER_UNIT;
+    const size_t shares = device_units(&dev->info) * SHARES_PER_UNIT;
 
     memset(row, 0, sizeof *row);
     for (int i = 0; i < s->n_buffers; i++) {
@@ -170,7 +169,7 @@ enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_co
 {
     enum clcnn_status st = CLCNN_OK;
     const cl_int first = (cl_int)(from - c->first), past = first + count;
-    const size_t one = 1, units = dev->info.compute_units ? dev->info.compute_units : 1;
+    const size_t one = 1, units = device_units(&dev->info);
 
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 4, sizeof first, &first);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 5, sizeof past, &past);

@@ -105,7 +105,7 @@ struct clcnn_buffer {
 
 struct unit { /* one instance of a kernel file: its stem and defines (sorted by name) */
     const char *stem;
-    const char *entry; /* the one kernel that is built: drivers take their time for each; NULL: all of the file's */
+    const char *entry; /* the one kernel that is built: drivers take their time for each */
     const struct define *define;
     int n_defines;
     const struct step *const

@@ -282,7 +282,7 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
     text_print(&t, "#define FN(x) %s_k_##x\n", unit->stem);
     for (int i = 0; i < unit->n_defines; i++)
         text_print(&t, "#define %s %s\n", sorted[i]->name, sorted[i]->text);
-    TRY(source_paste(&t, kernel_dir, file, unit->entry != NULL ? &scan : NULL, 1, err));
+    TRY(source_paste(&t, kernel_dir, file, &scan, 1, err));
     text_print(&t, "#undef FN\n");
     for (int i = 0; i < unit->n_defines; i++)
         text_print(&t, "#undef %s\n", sorted[i]->name);
