@@ -120,7 +120,8 @@ enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *
                                    struct program **programs, struct clcnn_err *err);
 void program_release(struct clcnn_device *dev, struct program *program);
 void program_retain(struct clcnn_device *dev, struct program *program);
-/* After each of its kernels has run once: writes the binary to the disk cache if it was built from source. Never fails. */
+/* After each of its kernels has run once: writes the binary to the disk cache if it was built from source and the driver
+ * does not keep it itself. Never fails. */
 void program_save(struct clcnn_device *dev, struct program *program);
 enum clcnn_status program_kernel(cl_kernel *out, struct clcnn_device *dev, struct program *program,
                                  const char *entry,
