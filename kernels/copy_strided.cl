@@ -22,8 +22,8 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct strided_args *
         long x0 = 0, y0 = 0;
         for (int d = s->rank - 2; d >= 0; d--) {
             TAKE_DIGIT(digit, rest, s->size[d]);
-            x0 += digit * s->stride[0][d];
-            y0 += digit * s->stride[1][d];
+            x0 += digit * s->stride[0].of[d];
+            y0 += digit * s->stride[1].of[d];
         }
         SRC_OF(T) xr = x + x0;
         DST_OF(T) yr = y + y0;
@@ -36,5 +36,5 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct strided_args *
 
 KERNEL FN(main)(SRC_OF(T) x, ulong x_off, DST_OF(T) y, ulong y_off, const struct strided_args s)
 {
-    FN(body)(GROUP, x + x_off, y + y_off, &s);
+    FN(body)(GROUP, x + x_off, y + y_off, ARGS(s));
 }

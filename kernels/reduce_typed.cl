@@ -30,8 +30,8 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct typed_reduce_a
         long x0 = 0, y0 = 0;
         for (int d = s->rank - 2; d >= 0; d--) {
             TAKE_DIGIT(digit, rest, s->size[d]);
-            x0 += digit * s->stride[0][d];
-            y0 += digit * s->stride[1][d];
+            x0 += digit * s->stride[0].of[d];
+            y0 += digit * s->stride[1].of[d];
         }
         const long x_step = STEP_OF(s, 0), y_step = STEP_OF(s, 1);
         FOR_COLUMNS(i, first, s->size[s->rank - 1])
@@ -55,5 +55,5 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct typed_reduce_a
 
 KERNEL FN(main)(SRC_OF(T) x, ulong x_off, DST_OF(T) y, ulong y_off, const struct typed_reduce_args a)
 {
-    FN(body)(GROUP, x + x_off, y + y_off, &a);
+    FN(body)(GROUP, x + x_off, y + y_off, ARGS(a));
 }

@@ -55,7 +55,6 @@ void cache_save(const char *dir, const char *key, const void *data, size_t bytes
 
 /* ---- source.c -------------------------------------------------------------------------------------------------- */
 
-#define BUILD_OPTIONS "-cl-std=CL1.2"
 struct text { /* grows; `failed` sticks when there is no memory */
     char *at;
     size_t used, capacity;
@@ -91,6 +90,11 @@ unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *o
 /* ---- program.c ------------------------------------------------------------------------------------------------- */
 
 void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `keep` youngest without a user */
+
+/* ---- driver.c -------------------------------------------------------------------------------------------------- */
+
+const char *driver_build_options(const struct clcnn_device *dev);
+bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 
