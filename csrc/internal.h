@@ -23,6 +23,8 @@ char *clcnn_strdup(const char *s);
 /* Grows *items (element size `size`) to hold at least `need`; false when out of memory. */
 bool clcnn_grow(void **items, int *capacity, int need, size_t size);
 void alloc_trim(void); /* gives the system what malloc() keeps of freed memory, where that can be asked for */
+/* Gives the whole pages of a block back to the system. The block stays valid; what is in it is not kept. */
+void alloc_drop_pages(void *block, size_t bytes);
 
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
@@ -133,6 +135,7 @@ struct value {
     struct clcnn_shape shape;
     const void *data; /* constants: borrowed, or `owned` */
     float *owned;     /* made by the rewriter; freed with the graph */
+    void *spare;      /* `data` where a compile may overwrite it, see clcnn_graph_spend(); else NULL */
     int producer;     /* node, -1 otherwise */
     int block;        /* physical form, see struct operand; set by the planner */
 };

@@ -135,6 +135,7 @@ class InferenceSession:
         self._lock = threading.Lock()
         self._compiled: OrderedDict[Any, _Compiled] = OrderedDict()
         self._closed = False
+        self._spend = False  # whether the model's arrays may be overwritten, since nothing reads them again
         self._file, model = _open(path_or_bytes)
         self._model: Model | None = model
         self._meta = _metadata(model)
@@ -142,6 +143,7 @@ class InferenceSession:
         self._outputs = model.outputs
         self._value_inputs = model.value_inputs
         if not self._value_inputs and all(_fixed(info) for info in self._inputs):
+            self._spend = self._file is not None
             self._ready({info.name: _shape_of(info) for info in self._inputs}, {})
             if self._file is not None:
                 self._model = None  # the device has the weights; the file has them for whatever else comes
@@ -237,6 +239,9 @@ class InferenceSession:
     ) -> None:
         program = self.model.specialise(shapes, values)
         if program.graph is not None:
+            if self._spend:
+                program.graph._spend(program.fixed.values())
+                self._spend = False
             found.plan = compiler.compile(program.graph, device=self._device, **self._compile_options)
             program.graph._forget()
         logger.info("session: %d plans, new for %s", len(self._compiled), shapes)
