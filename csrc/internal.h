@@ -40,6 +40,17 @@ struct hash128 {
     uint64_t a, b;
 };
 struct hash128 hash128_bytes(const void *data, size_t bytes); /* fast, not cryptographic: weight identity */
+struct hash128 hash128_text(const char *text);
+
+/* map.c: a table from hashes to integers of 0 and above. Starts as zeros. */
+struct map {
+    struct map_slot *slots;
+    size_t capacity, count;
+};
+bool map_reserve(struct map *m);                            /* room for one more; false when out of memory */
+void map_put(struct map *m, struct hash128 key, int value); /* after map_reserve() */
+int map_get(const struct map *m, struct hash128 key);       /* -1: not there */
+void map_free(struct map *m);
 
 /* ---- shapes --------------------------------------------------------------------------------------------------- */
 
@@ -172,6 +183,9 @@ struct clcnn_graph {
     struct graph_output *outputs;
     int n_values, n_nodes, n_inputs, n_outputs;
     int cap_values, cap_nodes, cap_inputs, cap_outputs;
+    /* Names in use, which must be unique among inputs and constants, among nodes and among outputs; empty in copies, whose
+     * names no one adds to. */
+    struct map source_names, node_names, output_names;
 };
 
 /* A deep copy that may be rewritten; borrowed weights stay borrowed. */

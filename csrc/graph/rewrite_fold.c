@@ -5,32 +5,33 @@
 #include "graph/rewrite.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
-static void replace_uses(struct rewriter *r, int old, int new)
-{
-    struct clcnn_graph *g = r->g;
-    for (int i = 0; i < g->n_nodes; i++)
-        for (int k = 0; k < g->nodes[i].n_in; k++)
-            if (g->nodes[i].in[k] == old)
-                g->nodes[i].in[k] = new;
-    for (int i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].value == old)
-            g->outputs[i].value = new;
-}
-
+/* Values are followed to what they stand for in one walk, since nodes are in order and there may be many identities. */
 enum clcnn_status rewrite_drop_identities(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
-    for (int i = 0; i < r->g->n_nodes; i++) {
-        struct node *n = &r->g->nodes[i];
+    struct clcnn_graph *g = r->g;
+    int *same = clcnn_calloc((size_t)g->n_values + 1, sizeof *same);
+    if (!same)
+        return clcnn_fail_mem(r->err, (size_t)g->n_values * sizeof *same);
+    for (int i = 0; i < g->n_values; i++)
+        same[i] = i;
+    for (int i = 0; i < g->n_nodes; i++) {
+        struct node *n = &g->nodes[i];
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k] >= 0)
+                n->in[k] = same[n->in[k]];
         if (n->dead || !(rewrite_is(n, "identity") || rewrite_is(n, "dropout")))
             continue;
-        replace_uses(r, n->out[0], n->in[0]);
+        same[n->out[0]] = n->in[0];
         n->dead = true;
         TRY(rewrite_note(r, "drop %s %s", n->op->name, n->name));
     }
+    for (int i = 0; i < g->n_outputs; i++)
+        g->outputs[i].value = same[g->outputs[i].value];
 done:
+    free(same);
     return st;
 }
 

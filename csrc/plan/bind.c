@@ -16,43 +16,100 @@ static struct step *setup_of(const struct blueprint *bp, int packed)
     return bp->packed[packed].used ? bp->packed[packed].setup : NULL;
 }
 
+static struct hash128 hash_unit(const struct unit *u)
+{
+    char text[128 + MAX_DEFINES * (sizeof u->define->name + sizeof u->define->text)];
+    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", u->stem, u->entry);
+    for (int i = 0; i < u->n_defines; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, " %s=%s", u->define[i].name, u->define[i].text);
+    return hash128_bytes(text, at);
+}
+
+static const struct step *step_or_setup(const struct blueprint *bp, int i)
+{
+    return i < bp->n_steps ? bp->steps[i] : setup_of(bp, i - bp->n_steps);
+}
+
+/* The different units that steps and setup steps are instances of, the chain's first, and for each step the unit's index (-1:
+ * a library call). */
+struct units {
+    struct unit *unit;
+    int n, *of;
+    bool *held; /* by a step, while they are handed out */
+    struct map known;
+};
+
+static bool collect_units(const struct blueprint *bp, struct units *u, int total)
+{
+    if (bp->n_parts) /* the largest unit, so that others are built meanwhile */
+        u->unit[u->n++] = (struct unit){.stem = "chain", .part = bp->parts, .n_parts = bp->n_parts};
+    for (int i = 0; i < total; i++) {
+        const struct step *s = step_or_setup(bp, i);
+        u->of[i] = -1;
+        if (!s || !s->stem)
+            continue;
+        const struct unit unit = unit_of(s);
+        const struct hash128 key = hash_unit(&unit);
+        u->of[i] = map_get(&u->known, key);
+        if (u->of[i] >= 0)
+            continue;
+        if (!map_reserve(&u->known))
+            return false;
+        map_put(&u->known, key, u->n);
+        u->of[i] = u->n;
+        u->unit[u->n++] = unit;
+    }
+    return true;
+}
+
+/* Each step holds its program; one that no step holds after a failure is released by programs_acquire() itself. */
+static void hand_out(struct blueprint *bp, const struct units *u, struct program *const *got, int total)
+{
+    const int chains = bp->n_parts > 0;
+    if (chains)
+        bp->chain_program = got[0];
+    bp->stats.program_count = u->n - chains;
+    for (int k = chains; k < u->n; k++) { /* units that differ may still have the same source */
+        for (int m = chains; m < k; m++)
+            if (got[m] == got[k]) {
+                bp->stats.program_count--;
+                break;
+            }
+    }
+    for (int i = 0; i < total; i++) {
+        if (u->of[i] < 0)
+            continue;
+        bp->programs[i] = got[u->of[i]];
+        if (u->held[u->of[i]])
+            program_retain(bp->dev, bp->programs[i]);
+        u->held[u->of[i]] = true;
+    }
+}
+
 /* programs[i] for step i, programs[n_steps + k] for the setup step of packed constant k. */
 enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const int total = bp->n_steps + bp->n_packed;
-    struct unit *units = clcnn_calloc((size_t)total + 2, sizeof *units);
+    struct units u = {
+        .unit = clcnn_calloc((size_t)total + 2, sizeof *u.unit),
+        .of = clcnn_calloc((size_t)total + 1, sizeof *u.of),
+        .held = clcnn_calloc((size_t)total + 2, sizeof *u.held),
+    };
     struct program **got = clcnn_calloc((size_t)total + 2, sizeof *got);
-    int *owner = clcnn_calloc((size_t)total + 2, sizeof *owner), n = 0;
     bp->programs = clcnn_calloc((size_t)total + 1, sizeof(struct program *));
-    if (!units || !got || !owner || !bp->programs) {
-        st = clcnn_fail_mem(err, (size_t)total * sizeof *units);
+    if (!u.unit || !u.of || !u.held || !got || !bp->programs || !collect_units(bp, &u, total)) {
+        st = clcnn_fail_mem(err, (size_t)total * sizeof *u.unit);
         goto done;
     }
-    const int chains = bp->n_parts > 0; /* the largest unit, so that others are built meanwhile */
-    if (chains)
-        units[n++] = (struct unit){.stem = "chain", .part = bp->parts, .n_parts = bp->n_parts};
-    for (int i = 0; i < total; i++) {
-        const struct step *s = i < bp->n_steps ? bp->steps[i] : setup_of(bp, i - bp->n_steps);
-        if (!s || !s->stem)
-            continue;
-        owner[n] = i;
-        units[n++] = unit_of(s);
-    }
-    TRY(programs_acquire(bp->dev, units, n, got, err));
-    if (chains)
-        bp->chain_program = got[0];
-    for (int i = chains; i < n; i++) {
-        bp->programs[owner[i]] = got[i];
-        bool seen = false;
-        for (int k = chains; k < i && !seen; k++)
-            seen = got[k] == got[i];
-        bp->stats.program_count += !seen;
-    }
+    TRY(programs_acquire(bp->dev, u.unit, u.n, got, err));
+    hand_out(bp, &u, got, total);
 done:
-    free(units);
+    map_free(&u.known);
+    free(u.unit);
+    free(u.of);
+    free(u.held);
     free(got);
-    free(owner);
     return st;
 }
 
