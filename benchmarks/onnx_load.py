@@ -3,7 +3,7 @@
 Every figure comes from a fresh process whose imports are done and, on our side, whose device is open; the
 kernel cache is warm. ResNet-50 (102 MB) should take at most twice onnxruntime's time to a session that can
 run, and at most twice the file of memory: what the session holds, and what was needed on the way. While it
-parses, the package onnx has the bytes of the file and its own copy of them, so that twice the file is the least.
+parses, the package onnx has the bytes of the file and its own copy of them, so that less is not possible.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ def test_a_chain_with_constants(device: clcnn.Device) -> None:
 
 
 def test_identities_and_values_that_live_long(device: clcnn.Device) -> None:
-    """Each node reads the one before it, and one from half as far back; the arena keeps what is still read."""
+    """Each node reads the one before it and one half as far back, which the arena must keep."""
     graph = clcnn.Graph()
     values = [graph.input("x", (1, 4))]
     for i in range(3000):

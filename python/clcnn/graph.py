@@ -271,7 +271,9 @@ class Graph:
         """Lets the next compile overwrite the arrays of large constants, which must be in no other use: it
         then needs no copy of them. An array that shares memory with another constant or one of `kept` is left
         out. Everything else that this graph is asked for stays right."""
-        rows = [(_memory(r.array), r.values[0]) for r in self._records if r.array is not None]
+        rows: list[tuple[tuple[int, int], int | None]] = [
+            (_memory(r.array), r.values[0]) for r in self._records if r.array is not None
+        ]
         rows += [(_memory(array), None) for array in kept]
         rows.sort(key=lambda row: row[0])
         end = 0
