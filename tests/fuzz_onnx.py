@@ -5,8 +5,8 @@
 Seeds are the models of onnx's own backend suite, written to a folder here. Half of the mutations are
 libFuzzer's on bytes, which mostly break the protobuf; the others change one field of the parsed model, which
 gets further.
-One input may take 10 s of processor time; memory is limited by -rss_limit_mb (here 3 GB, of which the sanitizers
-take one). Coverage, printed at the end, counts the Python of clcnn.onnx and the C core.
+One input may take 10 s of processor time; memory is limited by -rss_limit_mb (here 3 GB, of which the
+sanitizers take one). Coverage, printed at the end, counts the Python of clcnn.onnx and the C core.
 """
 
 from __future__ import annotations
