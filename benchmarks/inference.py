@@ -17,9 +17,9 @@ from nets import Net
 
 import clcnn
 
-# Logits whose rms error, over their rms, exceeds this are wrong: nothing is timed. With operands of 10 bits (tf32, half) it
-# is a multiple of what the rounding of operands alone does to a net (nets.Net.tf32_rms): we may double it by
-# the way we add up; others may cut operands instead of rounding them, four to five times the error.
+# Logits whose rms error, over their rms, exceeds this are wrong: nothing is timed. With operands of 10 bits
+# (tf32, half) it is a multiple of what rounding operands alone does to the net (Net.tf32_rms): we may double
+# it by the way we add up; others may cut operands instead of rounding them, four to five times the error.
 FLOAT32_LIMIT = 2e-4
 OURS, OTHERS = 2.0, 8.0
 HEAD = [
@@ -34,8 +34,9 @@ HEAD = [
     "rms error",
     "peer rms",
     "MiB",
+    "peer MiB",
 ]
-WIDTHS = [14, 5, 9, 9, 15, 9, 6, 9, 9, 9, 7]
+WIDTHS = [14, 5, 9, 9, 15, 9, 6, 9, 9, 9, 7, 8]
 
 
 class Wrong(Exception):
@@ -86,15 +87,15 @@ def measure(
     model = peers.Model(graph)
     with ours(graph, x, device, precision) as (plan, mine):
         sessions = {"clcnn": mine}
-        facts: dict[str, dict[str, Any]] = {"clcnn": checked(mine.run, x, want, limit_of(net, precision, OURS))}
-        facts["clcnn"]["peak_bytes"] = plan.peak_bytes
+        found = checked(mine.run, x, want, limit_of(net, precision, OURS))
+        facts: dict[str, dict[str, Any]] = {"clcnn": {**found, "peak_bytes": plan.peak_bytes}}
         for name, peer in wanted.items():
             try:
-                with peers.cuda_memory() as peak:
-                    sessions[name] = peer.load(model, x)
-                    facts[name] = checked(sessions[name].run, x, want, limit_of(net, precision, OTHERS))
-                if peak[0]:
-                    facts[name]["peak_bytes"] = peak[0]
+                before = peers.cuda_bytes()
+                sessions[name] = peer.load(model, x)
+                facts[name] = checked(sessions[name].run, x, want, limit_of(net, precision, OTHERS))
+                if taken := peers.cuda_peak(sessions[name].resident) - before:
+                    facts[name]["peak_bytes"] = taken
             except Exception as error:  # a peer may fail in any way, and the others still count
                 sessions.pop(name, None)
                 print(f"{net.name} batch {batch}: {name} left out: {type(error).__name__}: {error}"[:300])
@@ -145,8 +146,20 @@ def show(rows: list[dict[str, Any]]) -> None:
             *(_cell(row, key, form) for key, form in (("peer", "s"), ("peer_ms", ".3f"), ("ratio", ".3f"))),
             f"{row['max_error']:.1e}", f"{row['rms_error']:.1e}", _cell(row, "peer_rms_error", ".1e"),
             f"{row['peak_bytes'] / 2**20:.1f}",
+            f"{row['peer_peak_bytes'] / 2**20:.1f}" if row.get("peer_peak_bytes") else "-",
         ]  # fmt: skip
         print(common.table([], [cells], WIDTHS), flush=True)
+
+
+def best_of(rows: list[dict[str, Any]], peer: str, prefix: str) -> list[dict[str, Any]]:
+    """For each case, batch and precision the row of the fastest peer whose name begins so, under the name
+    `peer` and its precision."""
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = (row["case"], row["batch"], row["precision"])
+        if (row["peer"] or "").startswith(prefix) and row["ratio"] <= found.get(key, row)["ratio"]:
+            found[key] = row
+    return [row | {"peer": f"{peer}, {row['precision']}, batch {row['batch']}"} for row in found.values()]
 
 
 def _cell(row: dict[str, Any], key: str, form: str) -> str:
@@ -178,4 +191,6 @@ def run(args: argparse.Namespace, device: clcnn.Device, table: dict[str, peers.P
                 results += made
                 common.write(results, args.json, device=device.name, failed=failed)
     common.finish(results, args.json, device=device.name, failed=failed)
+    for peer, ratio in common.geomeans(best_of(results, "the fastest of PyTorch", "torch-")).items():
+        print(f"geometric mean against {peer}: {ratio:.3f}")
     return 1 if failed else 0

@@ -228,6 +228,21 @@ def test_tf32_is_measured_by_what_rounding_operands_does(torch: Any) -> None:
     assert limit_of(net, "highest", OURS) == limit_of(net, "highest", OTHERS) < 2**-11
 
 
+def test_the_fastest_peer_counts(torch: Any) -> None:
+    from inference import best_of
+
+    case = {"case": "a", "batch": 1, "precision": "high"}
+    rows = [
+        case | {"peer": "torch-eager", "ratio": 3.0},
+        case | {"peer": "torch-compile", "ratio": 2.0},
+        case | {"peer": "tinygrad", "ratio": 0.5},
+        case | {"peer": None},
+        case | {"case": "b", "peer": "torch-eager", "ratio": 8.0},
+    ]
+    best = best_of(rows, "PyTorch", "torch-")
+    assert common.geomeans(best) == pytest.approx({"PyTorch, high, batch 1": 4.0})
+
+
 def test_unknown_and_missing_peers_are_named(torch: Any, capsys: pytest.CaptureFixture[str]) -> None:
     import peers
 
