@@ -330,8 +330,7 @@ struct chain_step {
     i64 offset[CHAIN_STEP_BUFFERS];
     struct chain_args args;
     i32 buffer[CHAIN_STEP_BUFFERS]; /* among the chain's */
-    i32 variant, groups, each;
-    i32 unused;
+    i32 variant, groups;
 };
 
 /* Sums of a convolution that several groups computed in parts: conv_sum_parts. */

@@ -296,6 +296,7 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     bp = clcnn_calloc(1, sizeof *bp);
     if (!bp)
         return clcnn_fail_mem(err, sizeof *bp);
+    pthread_mutex_init(&bp->lock, NULL);
     atomic_init(&bp->refs, 1);
     atomic_init(&bp->open, 1);
     bp->dev = dev;

@@ -454,6 +454,15 @@ void program_release(struct clcnn_device *dev, struct program *program)
         programs_drop_idle(dev, closed ? 0 : MAX_IDLE);
 }
 
+/* PoCL has a disk cache of its own, and would compile everything once more for the binary. */
+static bool driver_keeps(const struct clcnn_device *dev)
+{
+    const char *cache = getenv("POCL_KERNEL_CACHE");
+
+    return strcmp(dev->info.platform, "Portable Computing Language") == 0 &&
+           (cache == NULL || strcmp(cache, "0") != 0);
+}
+
 void program_save(struct clcnn_device *dev, struct program *program)
 {
     unsigned char *data;
@@ -461,7 +470,7 @@ void program_save(struct clcnn_device *dev, struct program *program)
     bool wanted;
 
     pthread_mutex_lock(&dev->lock);
-    wanted = dev->cache_dir != NULL && program->from_source && !program->saved;
+    wanted = dev->cache_dir != NULL && program->from_source && !program->saved && !driver_keeps(dev);
     program->saved = true;
     pthread_mutex_unlock(&dev->lock);
     if (!wanted)

@@ -106,6 +106,10 @@ enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_comm
 /* Enqueues `count` launches of the chain from `from` on as one. */
 enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                                 const struct launch *from, int count, struct clcnn_err *err);
+/* Enqueues groups [first, first + groups) of one launch of the chain. */
+enum clcnn_status chain_enqueue_slice(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
+                                      const struct launch *l, size_t first, size_t groups,
+                                      struct clcnn_err *err);
 
 /* ---- queue.c, transfer.c --------------------------------------------------------------------------------------- */
 
@@ -121,8 +125,7 @@ struct queue {
     int count, next; /* next launch, and its next group */
     size_t group;
     const struct chain *chain; /* that was begun last in this walk */
-    bool singly;
-    struct chunk chunk[2]; /* outstanding, oldest first */
+    struct chunk chunk[2];     /* outstanding, oldest first */
     int chunks;
     double rate;      /* cost units per ms */
     double last_done; /* when the previous chunk had finished */
