@@ -27,6 +27,13 @@ struct conv_args {
     f32 p0, p1; /* of the epilogue's activation */
 };
 
+/* A convolution in tiles through local memory: conv_implicit. `share` chunks of its depth belong to each part of a sum that
+ * several groups share. */
+struct conv_implicit_args {
+    struct conv_args conv;
+    i32 share;
+};
+
 /* 2-D convolution in blocked layouts: conv_blocked. Index 0 = height, 1 = width. */
 struct conv_blocked_args {
     i64 src_n, dst_n, add_n; /* batch strides */

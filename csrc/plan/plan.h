@@ -45,6 +45,7 @@ struct candidate {
 };
 struct layer {
     int node; /* of the rewritten graph */
+    char key[CLCNN_KEY_MAX];
     const struct algo_def *algo;
     char fused[48];
     struct candidate *candidates;
@@ -144,6 +145,10 @@ enum clcnn_status select_algo(const struct algo_def **out, const struct problem 
 /* The choice alone, while forms are open. */
 enum clcnn_status select_quietly(const struct algo_def **out, const struct problem *p,
                                  const struct clcnn_plan_options *options, struct clcnn_err *err);
+
+/* wisdom.c */
+void problem_key(char out[CLCNN_KEY_MAX], const struct problem *p); /* "" where it would be too long */
+const char *wisdom_find(const struct problem *p); /* name of the algorithm measured to be fastest, or NULL */
 
 /* layout.c */
 int device_block(const struct clcnn_device_info *info);
