@@ -60,6 +60,16 @@ struct conv_winograd_args {
     f32 p0, p1;         /* of the epilogue's activation */
 };
 
+/* The transforms around the products of conv_winograd_gemm. Index 0 = height, 1 = width. */
+struct conv_winograd_gemm_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 c, k;                /* input channels, filters */
+    i32 in[2], out[2], pad[2];
+    i32 tiles_high, tiles_wide;    /* of an image */
+    i32 first_tile, tiles, pitch;  /* of this step; elements between rows of transformed tiles */
+    f32 p0, p1;                    /* of the epilogue's activation */
+};
+
 /* Rows cut into pieces as rows.clh tells: unary_ref. */
 struct unary_args {
     i64 rows, inner, pieces, x_n, y_n;

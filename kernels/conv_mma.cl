@@ -9,8 +9,8 @@
  * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 group `split` computes
  * chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
- * Index map: group = (split * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow)) * blocks of
- * filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
+ * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
+ * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
  * GATHER says how pixels come: 0, tap by tap, 4 bytes each; 1, window positions from d alone (few channels); 2, 1x1
  * at stride 1, 16 bytes where aligned; 3, maps of one pixel (linear), 16 bytes along the channels where aligned.

@@ -7,8 +7,8 @@
  *
  * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS, SPLIT and sums that are no numbers as there.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
- * Index map: group = (split * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow)) * blocks of
- * filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
+ * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
+ * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
  * a work-item of the third one brings slabs of 8 of depth, which pass through STAGES places,
  * and that warpgroup gives registers to the others.
  * Work-group: WG. Local memory: STAGES slabs of the filters, high and low parts, and two barriers each.

@@ -5,12 +5,13 @@
  * for blocks b of BM filters and slabs s of 8 of depth; part 0 is the value cut to tf32, part 1 what that left out.
  * Zeros where there is no such filter, channel or tap.
  * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), BM (a multiple of 8, default 128), PARTS 1
- * (values as they are) or 2 (default). */
+ * (values as they are) or 2 (default), POINTS (conv_weight.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef FN
 #define FN(x) conv_wgmma_pack_##x
 #endif
+#include "conv_weight.clh"
 #ifndef BM
 #define BM 128
 #endif
@@ -29,7 +30,7 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
         const int d = (int)(i % each / (BM * 8 * PARTS)) * 8 + inside / 32 % 2 * 4 + inside % 4;
         const int t = d / a->padded, c = d % a->padded;
         const float v = k < a->kg && c < a->c && t < a->taps
-                            ? w[((long)(b / blocks) * a->kg + k) * a->w_k + (long)c * a->taps + t]
+                            ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k)
                             : 0.0f;
         const float high = PARTS == 2 ? as_float(as_uint(v) & 0xffffe000u) : v;
         dst[i] = part == 0 ? high : v - high;

@@ -1,10 +1,34 @@
 /* conv_implicit: a matrix product whose columns are gathered on the way to local memory; see
  * kernels/conv_implicit.cl. */
-#include "algos/conv_common.h"
+#include "algos/conv_implicit.h"
 
 #define TILE 64 /* pixels, and filters, of a group's tile of the result */
 
-static const struct conv_packing packing = {.block = TILE, .tap_major = true};
+static struct conv_packing packing_of(int points)
+{
+    return (struct conv_packing){.block = TILE, .tap_major = true, .points = points};
+}
+
+size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points)
+{
+    return conv_packing_workspace(p, a, packing_of(points));
+}
+
+struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points)
+{
+    const int packed = emit_conv_packed(e, p, a, packing_of(points));
+    const size_t pixels = (size_t)a->n * (size_t)a->out[1] * (size_t)a->out[2];
+    struct step *s = emit_step(e, "conv_implicit", "main",
+                               (size_t)conv_blocks(a, TILE) * ceil_div(pixels, TILE), GROUP_SIZE);
+    step_define(s, "BM", TILE);
+    step_define(s, "BN", TILE);
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, a, sizeof *a);
+    return s;
+}
 
 static bool applicable(const struct problem *p, struct why *why)
 {
@@ -18,24 +42,13 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return conv_packing_workspace(p, &a, packing);
+    return implicit_workspace(p, &a, 0);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const int packed = emit_conv_packed(e, p, &a, packing);
-    const size_t pixels = (size_t)a.n * (size_t)a.out[1] * (size_t)a.out[2];
-    struct step *s = emit_step(e, "conv_implicit", "main",
-                               (size_t)conv_blocks(&a, TILE) * ceil_div(pixels, TILE), GROUP_SIZE);
-    step_define(s, "BM", TILE);
-    step_define(s, "BN", TILE);
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &a, sizeof a);
-    conv_cost(s, p);
+    conv_cost(emit_implicit(e, p, &a, 0), p);
 }
 
 const struct algo_def algo_conv_implicit = {

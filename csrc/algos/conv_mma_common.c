@@ -191,8 +191,8 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
     const size_t bytes = packed_bytes(a, l, t, form);
     char name[96];
-    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d", stem, args.groups, args.kg, args.c,
-             args.taps, args.padded, args.depth, block, parts);
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args.groups, args.kg, args.c,
+             args.taps, args.padded, args.depth, block, parts, form.points);
     struct step *setup;
     const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main",
                                  ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
@@ -201,6 +201,8 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         step_define(setup, "PARTS", parts);
     }
     if (setup) {
+        if (form.points)
+            step_define(setup, "POINTS", form.points);
         step_read(setup, p->in[1].slot);
         step_write(setup, slot);
         step_args(setup, &args, sizeof args);

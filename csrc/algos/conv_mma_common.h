@@ -10,6 +10,7 @@ enum mma_kernel { MMA_AMPERE, MMA_HOPPER, MMA_KERNELS }; /* conv_mma.cl, conv_wg
 struct mma_form {
     enum mma_kernel kernel;
     enum mma_products products;
+    int points; /* as in struct conv_packing */
 };
 
 /* Whether the device has the kernel's instructions. */
