@@ -6,7 +6,6 @@
 enum {
     M = 4,
     POINTS = 36,
-    NEAR = 32 << 20,  /* bytes of transformed tiles between steps: they stay in the cache of a large GPU */
     STEP_TILES = 128, /* tiles a step come in multiples of what the products take at once */
     LEAST_CHANNELS = 64,
     LEAST_TILES = 256,
@@ -36,8 +35,7 @@ static struct cut cut_of(const struct problem *p)
                     .high = (int)ceil_div((size_t)a.out[1], M),
                     .wide = (int)ceil_div((size_t)a.out[2], M)};
     c.tiles = (size_t)a.n * (size_t)c.high * (size_t)c.wide;
-    const size_t limit = p->workspace_limit < NEAR ? p->workspace_limit : NEAR;
-    const size_t fit = limit / tile_bytes(&a), step = fit >= STEP_TILES ? STEP_TILES : 4;
+    const size_t fit = p->workspace_limit / tile_bytes(&a), step = fit >= STEP_TILES ? STEP_TILES : 4;
     const size_t most = fit >= step ? fit / step * step : step;
     c.slice = round_up(ceil_div(c.tiles, ceil_div(c.tiles, most)), step);
     return c;
