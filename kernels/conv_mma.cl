@@ -233,6 +233,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             for (int e = 0; e < 4; e++)
                 sum[i][j][e] = 0.0f;
 
+#if EPI_ADD && BN >= 64
+    FN(prefetch)(x, add, false, LANE, WG, &t, a);
+#endif
     int next = t.chunk, slot = 0; /* chunk and stage of the next batch of copies */
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++) {

@@ -238,6 +238,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
         const int kg = a->k / a->groups, k0 = t.block * BM + lane % 4 * 2;
         float sum[RESULTS];
+        FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
         FN(multiply)(sum, (const local float *)scratch + SLAB + B_AT(lane % 4, ahead), to, full, empty,
                      (t.end - t.chunk) * (BK / 8));
         FN(store)(sum, k0, ahead, &t, bias, add, y, a);
