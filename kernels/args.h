@@ -354,6 +354,11 @@ struct conv_mma_args {
     i32 share;
 };
 
+/* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */
+#define STEM_TILE_HIGH 8
+#define STEM_TILE_WIDE 16
+#define STEM_CAPACITY 11264
+
 /* Filters as fragments of tensor cores: conv_mma_pack. */
 struct conv_mma_pack_args {
     i64 w_k; /* elements between filters of the source */

@@ -213,6 +213,21 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     return slot;
 }
 
+/* Every tile of mma takes the same packing. */
+static const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0};
+
+size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a)
+{
+    const struct layout l = layout_of(a);
+    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0], ampere);
+}
+
+struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a)
+{
+    const struct layout l = layout_of(a);
+    return (struct mma_filters){emit_pack(e, p, a, &l, &tiles[0], ampere), l.depth};
+}
+
 static void emit_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int sums)
 {
     const struct conv_parts_args args = {

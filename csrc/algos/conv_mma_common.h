@@ -26,4 +26,11 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
                       struct mma_form form);
 
+/* For few channels: the filters packed for kernels/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
+struct mma_filters {
+    int slot, depth;
+};
+size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a);
+struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a);
+
 #endif
