@@ -31,7 +31,7 @@ struct conv_args {
  * several groups share. */
 struct conv_implicit_args {
     struct conv_args conv;
-    i32 share;
+    i32 share, unused;
 };
 
 /* 2-D convolution in blocked layouts: conv_blocked. Index 0 = height, 1 = width. */
@@ -69,6 +69,17 @@ struct conv_winograd_args {
     i32 first_tile, tiles;      /* of this step */
     i32 c_step, t_step; /* of a work-item: blocks of channels of `in`, tiles of `fused` (blocks of T) */
     f32 p0, p1;         /* of the epilogue's activation */
+};
+
+/* The transforms around the products of conv_winograd_gemm. Index 0 = height, 1 = width. */
+struct conv_winograd_gemm_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 c, k;                /* input channels, filters */
+    i32 in[2], out[2], pad[2];
+    i32 tiles_high, tiles_wide;    /* of an image */
+    i32 first_tile, tiles, pitch; /* of this step; elements between rows of transformed tiles */
+    i32 unused;
+    f32 p0, p1;                    /* of the epilogue's activation */
 };
 
 /* Rows cut into pieces as rows.clh tells: unary_ref. */
@@ -372,9 +383,14 @@ struct conv_mma_args {
     struct conv_args conv;
     i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
     i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
-    i32 share;
+    i32 share, unused;
     i32 unused;
 };
+
+/* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */
+#define STEM_TILE_HIGH 8
+#define STEM_TILE_WIDE 16
+#define STEM_CAPACITY 11264
 
 /* Filters as fragments of tensor cores: conv_mma_pack. */
 struct conv_mma_pack_args {

@@ -83,6 +83,7 @@ char *unit_defines(const struct unit *unit);
 /* ---- ptx.c ----------------------------------------------------------------------------------------------------- */
 
 #define PTX_MARK "//@"
+#define PTX_GROUPS "//groups "
 bool ptx_is_marked(const char *source);
 /* A binary of a marked source as PTX for the architecture's own instructions; malloc'd, NULL when out of memory. */
 unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *out_bytes);
