@@ -384,7 +384,6 @@ struct conv_mma_args {
     i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
     i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
     i32 share, unused;
-    i32 unused;
 };
 
 /* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */
