@@ -14,7 +14,7 @@
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
  * GATHER says how pixels come (conv_gather.clh).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
- * Defines: WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
+ * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
  * PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required by FN(main). */
 #include "clcnn.clh"
 #include "args.h"
@@ -83,7 +83,8 @@ void FN(load_pixels)(float v[NJ], const local float *row, int c)
 }
 
 /* sum += filters by pixels of the chunk that lies in local memory. */
-void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ][4])
+void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ][4], SRC scale, SRC shift,
+                  int chunk, const struct FN(tile) *at, const struct conv_mma_args *ma)
 {
     const int lane = LANE % 32, warp = LANE / 32, g = lane / 4, t = lane % 4;
     const local float *mine = as + (warp % WM) * MI * BK * 16 + lane * 4;
@@ -119,6 +120,13 @@ void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ
         for (int e = 0; e < 2; e++) {
             float v[NJ];
             FN(load_pixels)(v, bs + B_AT(step * 8 + t + 4 * e, warp / WM * NJ * 8), g);
+#if PRE
+            const int cg = ma->conv.c / ma->conv.groups, c = at->g * cg + min(chunk * BK + step * 8 + t + 4 * e, cg - 1);
+            const float s = scale[c], b = shift[c];
+#pragma unroll
+            for (int j = 0; j < NJ; j++)
+                v[j] = PREPARED(v[j], s, b, ma);
+#endif
 #pragma unroll
             for (int j = 0; j < NJ; j++) {
 #if PRODUCTS == 3
@@ -210,8 +218,8 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
 }
 #endif
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_mma_args *ma,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
+              const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
     const struct FN(tile) t = FN(tile_of)(group, ma);
@@ -259,7 +267,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         }
         COPIES_CLOSE;
         fill = fill + 1 == STAGES ? 0 : fill + 1;
-        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS, sum);
+        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS, sum, scale, shift, chunk, &t, ma);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
 
@@ -284,16 +292,16 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             const int pixel = ahead + PIXEL(i / 4 % NJ, lane % 4 * 2 + i % 2);
             if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
                 const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
-                y[at.y] = EPILOGUE(FN(define)(x, w, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
+                y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
             }
         }
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
                 DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[STAGES * STAGE / 4];
-    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }

@@ -22,7 +22,7 @@ static size_t mma_bytes(const struct problem *p)
 static void emit_float32(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_mma(e, p, &a, float32), p);
+    conv_cost(emit_mma(e, p, &a, float32, NULL), p);
 }
 
 static size_t tf32_bytes(const struct problem *p)
@@ -34,7 +34,7 @@ static size_t tf32_bytes(const struct problem *p)
 static void emit_tf32(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_mma(e, p, &a, tf32), p);
+    conv_cost(emit_mma(e, p, &a, tf32, NULL), p);
 }
 
 const struct algo_def algo_conv_mma = {

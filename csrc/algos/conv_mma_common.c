@@ -250,8 +250,8 @@ static void emit_sums(struct emit *e, const struct problem *p, const struct conv
     step_cost(s, 0.0, 4.0 * results * (parts + 1));
 }
 
-struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                      struct mma_form form)
+struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a, struct mma_form form,
+                      const struct mma_prologue *pre)
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
@@ -262,6 +262,8 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .padded = l.padded,
         .depth = l.depth,
         .share = c.share,
+        .pre_p0 = pre ? pre->p0 : 0.0f,
+        .pre_p1 = pre ? pre->p1 : 0.0f,
     };
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
@@ -279,8 +281,14 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_define(s, "GATHER", (int)(hopper && l.gather == GATHER_ROWS ? GATHER_TAPS : l.gather));
     step_define(s, "SPLIT", split);
     step_define(s, "PRODUCTS", (int)form.products);
+    if (pre) {
+        step_define(s, "PRE", 1);
+        step_define_id(s, "PRE_ACT", act_identifier(pre->act));
+    }
     step_read(s, p->in[0].slot);
     step_read(s, packed);
+    step_read(s, pre ? pre->scale : SLOT_NONE);
+    step_read(s, pre ? pre->shift : SLOT_NONE);
     step_epilogue(s, split ? &plain : p, split ? NULL : &p->in[2]);
     step_write(s, out);
     step_args(s, &args, sizeof args);

@@ -36,7 +36,7 @@ static size_t float32_bytes(const struct problem *p)
 static void emit_float32(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_mma(e, p, &a, float32), p);
+    conv_cost(emit_mma(e, p, &a, float32, NULL), p);
 }
 
 static size_t tf32_bytes(const struct problem *p)
@@ -48,7 +48,7 @@ static size_t tf32_bytes(const struct problem *p)
 static void emit_tf32(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_mma(e, p, &a, tf32), p);
+    conv_cost(emit_mma(e, p, &a, tf32, NULL), p);
 }
 
 const struct algo_def algo_conv_wgmma = {

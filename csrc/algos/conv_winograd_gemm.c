@@ -193,7 +193,7 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     step_read(s, p->in[0].slot);
     step_write(s, q->in[0].slot);
 
-    s = tensor_cores ? emit_mma(e, q, &products, form_of(q, &products)) : emit_implicit(e, q, &products, POINTS);
+    s = tensor_cores ? emit_mma(e, q, &products, form_of(q, &products), NULL) : emit_implicit(e, q, &products, POINTS);
     const double share = (double)args->tiles / (double)c->tiles;
     conv_cost(s, p);
     step_cost(s, share * s->macs, (double)tile_bytes(&c->conv) * args->tiles);

@@ -45,7 +45,7 @@ static void emit_rows(const struct problem *p, struct emit *e, struct mma_form f
 {
     const struct conv_args a = args_of(p);
     const struct gemm_problem g = linear_as_gemm(p);
-    gemm_cost(emit_mma(e, p, &a, form), p, &g.args);
+    gemm_cost(emit_mma(e, p, &a, form, NULL), p, &g.args);
 }
 
 static void emit_float32(const struct problem *p, struct emit *e)
