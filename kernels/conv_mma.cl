@@ -50,7 +50,7 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #else
 #define PIXEL(j, c) ((j) / 2 * 16 + (c)*2 + (j) % 2)
 #endif
-#define STAGE (A_FLOATS + B_FLOATS)
+#define STAGE (A_FLOATS + B_FLOATS + PARAMETERS)
 #define FITTING (12032 / STAGE)
 #define STAGES (FITTING > 4 ? 4 : FITTING)
 #define FILTER_COPIES (BM * BK / 4 / WG)
@@ -82,9 +82,9 @@ void FN(load_pixels)(float v[NJ], const local float *row, int c)
 #endif
 }
 
-/* sum += filters by pixels of the chunk that lies in local memory. */
-void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ][4], SRC scale, SRC shift,
-                  int chunk, const struct FN(tile) *at, const struct conv_mma_args *ma)
+/* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
+void FN(multiply)(const local float *as, const local float *bs, const local float *of,
+                  float sum[MI][NJ][4], const struct conv_mma_args *ma)
 {
     const int lane = LANE % 32, warp = LANE / 32, g = lane / 4, t = lane % 4;
     const local float *mine = as + (warp % WM) * MI * BK * 16 + lane * 4;
@@ -121,8 +121,7 @@ void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ
             float v[NJ];
             FN(load_pixels)(v, bs + B_AT(step * 8 + t + 4 * e, warp / WM * NJ * 8), g);
 #if PRE
-            const int cg = ma->conv.c / ma->conv.groups, c = at->g * cg + min(chunk * BK + step * 8 + t + 4 * e, cg - 1);
-            const float s = scale[c], b = shift[c];
+            const float s = of[step * 8 + t + 4 * e], b = of[BK + step * 8 + t + 4 * e];
 #pragma unroll
             for (int j = 0; j < NJ; j++)
                 v[j] = PREPARED(v[j], s, b, ma);
@@ -200,19 +199,23 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
     for (int j = 0; j < NJ; j += 2)
         if (ahead + PIXEL(j, 2 * c) < count) {
             const struct FN(place) at = FN(place_of)(first, ahead + PIXEL(j, 2 * c), t, a);
+            float4 other[2 * MI]; /* what is read arrives together */
+#if EPI_ADD
+#pragma unroll
+            for (int h = 0; h < 2 * MI; h++)
+                if (k0 + 8 * h < kg)
+                    other[h] = *(const global float4 *)(add + at.add + h * step);
+#endif
 #pragma unroll
             for (int h = 0; h < 2 * MI; h++)
                 if (k0 + 8 * h < kg) {
                     const int k = first + 8 * h, e = h % 2 * 2;
-                    float other[4];
-#if EPI_ADD
-                    vstore4(*(const global float4 *)(add + at.add + h * step), 0, other);
-#endif
+                    const float four[4] = {other[h].x, other[h].y, other[h].z, other[h].w};
                     *(global float4 *)(y + at.y + h * step) =
-                        (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, other, 0, a),
-                                 EPILOGUE(sum[h / 2][j + 1][e], bias, k, other, 1, a),
-                                 EPILOGUE(sum[h / 2][j][e + 1], bias, k, other, 2, a),
-                                 EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, other, 3, a));
+                        (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, four, 0, a),
+                                 EPILOGUE(sum[h / 2][j + 1][e], bias, k, four, 1, a),
+                                 EPILOGUE(sum[h / 2][j][e + 1], bias, k, four, 2, a),
+                                 EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, four, 3, a));
                 }
         }
 }
@@ -250,6 +253,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
         if (next < t.end) {
             FN(bring_filters)(to + i * STAGE * 4, wp, missing_from, ma->depth);
             FN(bring_pixels)(to + (i * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(bring_parameters)(to + (i * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
             wp += BK * 16;
             next++;
         }
@@ -262,12 +266,14 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
         if (next < t.end) {
             FN(bring_filters)(to + fill * STAGE * 4, wp, missing_from, ma->depth);
             FN(bring_pixels)(to + (fill * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(bring_parameters)(to + (fill * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
             wp += BK * 16;
             next++;
         }
         COPIES_CLOSE;
         fill = fill + 1 == STAGES ? 0 : fill + 1;
-        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS, sum, scale, shift, chunk, &t, ma);
+        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS,
+                     stage + slot * STAGE + A_FLOATS + B_FLOATS, sum, ma);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
 

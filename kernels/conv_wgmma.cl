@@ -27,7 +27,7 @@
 #include "wgmma.clh"
 #define PARTS (PRODUCTS == 3 ? 2 : 1)
 #define SLAB (BM * 8 * PARTS) /* floats */
-#define STAGE ((SLAB + 8 * (BN + 8)) * 4) /* bytes: filters, then pixels (conv_gather.clh) */
+#define STAGE ((SLAB + B_FLOATS + PARAMETERS) * 4) /* bytes: filters, then pixels and parameters (conv_gather.clh) */
 #define FITTING (48000 / STAGE)
 #define STAGES (FITTING > 8 ? 8 : FITTING)
 #define RESULTS (BM / 2)
@@ -81,7 +81,7 @@ struct FN(ring) FN(next)(struct FN(ring) r)
 }
 
 /* The warpgroup that brings filters (one of its work-items) and pixels, each step where a place is free. */
-void FN(bring)(SRC x, SRC w, uint to, uint full, uint empty, const struct FN(tile) *t,
+void FN(bring)(SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty, const struct FN(tile) *t,
                const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
@@ -95,32 +95,23 @@ void FN(bring)(SRC x, SRC w, uint to, uint full, uint empty, const struct FN(til
             BULK_COPY(place, from, SLAB * 4, bar);
         }
         FN(bring_pixels)(place + SLAB * 4, &p, step, ma, t);
+        FN(bring_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, step, t, ma);
         BARRIER_COPIES(bar);
         from += SLAB;
         r = FN(next)(r);
     }
 }
 
-/* scale and shift for a work-item's two channels of a step; no more than its conv group has. */
-void FN(parameters)(float of[4], SRC scale, SRC shift, int step, int g, const struct conv_mma_args *ma)
-{
-    const int cg = ma->conv.c / ma->conv.groups;
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-        const int c = g * cg + min(step * 8 + LANE % 4 + 4 * e, cg - 1);
-        of[2 * e] = PRE ? scale[c] : 1.0f;
-        of[2 * e + 1] = PRE ? shift[c] : 0.0f;
-    }
-}
-
-/* A work-item's share of the pixels of a step, at v and B_AT(4, 0) further, as sums of two tf32 values. */
-void FN(split)(uint high[4], uint low[4], const local float *v, const float of[4], const struct conv_mma_args *ma)
+/* A work-item's share of the pixels of a step, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of its
+ * channel. */
+void FN(split)(uint high[4], uint low[4], const local float *v, const local float *of,
+               const struct conv_mma_args *ma)
 {
 #pragma unroll
     for (int e = 0; e < 2; e++) {
         float2 pair = *(const local float2 *)(v + B_AT(4 * e, 0));
-        pair.x = PREPARED(pair.x, of[2 * e], of[2 * e + 1], ma);
-        pair.y = PREPARED(pair.y, of[2 * e], of[2 * e + 1], ma);
+        pair.x = PREPARED(pair.x, of[4 * e], of[8 + 4 * e], ma);
+        pair.y = PREPARED(pair.y, of[4 * e], of[8 + 4 * e], ma);
 #if PRODUCTS == 3
         high[2 * e] = TF32_ROUNDED(pair.x);
         high[2 * e + 1] = TF32_ROUNDED(pair.y);
@@ -142,8 +133,8 @@ void FN(release)(uint empty)
 }
 
 /* The first two warpgroups: their share of the tile's sums, of which those over up to four steps are added up in float32.
- * `pixels`: the work-item's first pixel of place 0. */
-void FN(multiply)(float sum[RESULTS], const local float *pixels, SRC scale, SRC shift, uint to, uint full,
+ * `pixels`, `of`: the work-item's first pixel and the scale of its channel in place 0. */
+void FN(multiply)(float sum[RESULTS], const local float *pixels, const local float *of, uint to, uint full,
                   uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(ring) r = {0, 0};
@@ -158,10 +149,8 @@ void FN(multiply)(float sum[RESULTS], const local float *pixels, SRC scale, SRC 
         for (int i = 0; i < 4; i++)
             if (i < 2 || step + 2 < end) { /* chunks have an even number of steps */
                 const uint slab = to + r.place * STAGE, mine = empty + r.place * 8;
-                float of[4];
-                FN(parameters)(of, scale, shift, step + i, t->g, ma);
                 FN(wait)(full + r.place * 8, r.parity);
-                FN(split)(high[i % 2], low[i % 2], pixels + r.place * (STAGE / 4), of, ma);
+                FN(split)(high[i % 2], low[i % 2], pixels + r.place * (STAGE / 4), of + r.place * (STAGE / 4), ma);
                 WGMMA(d, high[i % 2], low[i % 2], DESCRIPTOR(slab), DESCRIPTOR(slab + BM * 32), i);
 #if RESIDENT == 1
                 if (i > 0) {
@@ -200,20 +189,24 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
         const struct FN(place) at = FN(place_of)(first, ahead, t, a);
         if (pairs) {
 #pragma unroll
-            for (int j = 0; j < BM / 8; j++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    const int k = 8 * j + e;
-                    float other[2];
-                    if (k0 + k < kg) {
+            for (int j = 0; j < BM / 4; j += 8) { /* eight rows at once: what is read arrives together */
+                float2 other[8];
 #if EPI_ADD
-                        vstore2(*(const global float2 *)(add + at.add + k * step), 0, other);
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    if (k0 + (j + i) / 2 * 8 + i % 2 < kg)
+                        other[i] = *(const global float2 *)(add + at.add + ((j + i) / 2 * 8 + i % 2) * step);
 #endif
+#pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    const int of = (j + i) / 2, e = i % 2, k = of * 8 + e;
+                    const float two[2] = {other[i].x, other[i].y};
+                    if (k0 + k < kg)
                         *(global float2 *)(y + at.y + k * step) =
-                            (float2)(EPILOGUE(sum[4 * j + e], bias, first + k, other, 0, a),
-                                     EPILOGUE(sum[4 * j + 2 + e], bias, first + k, other, 1, a));
-                    }
+                            (float2)(EPILOGUE(sum[4 * of + e], bias, first + k, two, 0, a),
+                                     EPILOGUE(sum[4 * of + 2 + e], bias, first + k, two, 1, a));
                 }
+            }
         } else {
             const bool both = t->first + ahead + 1 < t->pixels;
             const struct FN(place) next = FN(place_of)(first, ahead + both, t, a);
@@ -250,14 +243,15 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {
         REGISTERS_LESS(BRING_REGISTERS);
-        FN(bring)(x, w, to, full, empty, &t, ma);
+        FN(bring)(x, w, scale, shift, to, full, empty, &t, ma);
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
         const int kg = a->k / a->groups, k0 = t.block * BM + lane % 4 * 2;
         float sum[RESULTS];
         FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
-        FN(multiply)(sum, (const local float *)scratch + SLAB + B_AT(lane % 4, ahead), scale, shift, to, full, empty,
+        FN(multiply)(sum, (const local float *)scratch + SLAB + B_AT(lane % 4, ahead),
+                     (const local float *)scratch + SLAB + B_FLOATS + lane % 4, to, full, empty,
                      &t, ma);
         FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if PRODUCTS == 3
