@@ -117,12 +117,12 @@ static size_t packed_bytes(const struct conv_args *a, const struct layout *l, co
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
-static float time_of(const struct conv_args *a, const struct layout *l, const struct tile *t, int parts, int share,
-                     struct mma_form form, unsigned multiprocessors)
+static float time_of(const struct conv_args *a, const struct layout *l, const struct tile *t, int parts,
+                     int share, struct mma_form form, unsigned multiprocessors)
 {
     const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
-    const float products = (form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT) *
-                           (l->gather == GATHER_WIDE ? t->wide : 1.0f);
+    const float products =
+        (form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT) * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float start = START + t->start * (float)each;
     const float extra = parts == 1 ? 0.0f : LAUNCH + (float)parts_bytes(a, parts) / BYTES_PER_NS;
@@ -250,8 +250,8 @@ static void emit_sums(struct emit *e, const struct problem *p, const struct conv
     step_cost(s, 0.0, 4.0 * results * (parts + 1));
 }
 
-struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a, struct mma_form form,
-                      const struct mma_prologue *pre)
+struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                      struct mma_form form, const struct mma_prologue *pre)
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);

@@ -29,8 +29,20 @@ struct mma_prologue {
     float p0, p1;
 };
 /* Returns the step of the products, whose cost is the caller's to state; pre may be NULL. */
-struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a, struct mma_form form,
-                      const struct mma_prologue *pre);
+struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                      struct mma_form form, const struct mma_prologue *pre);
+
+/* `workspace` and `emit` of an algorithm that differs from others by its form alone, as bytes_<name>() and emit_<name>():
+ * the file has bytes_of(p, form) and emit_form(p, e, form). */
+#define MMA_FORM(name, ...)                                          \
+    static size_t bytes_##name(const struct problem *p)              \
+    {                                                                \
+        return bytes_of(p, (struct mma_form)__VA_ARGS__);            \
+    }                                                                \
+    static void emit_##name(const struct problem *p, struct emit *e) \
+    {                                                                \
+        emit_form(p, e, (struct mma_form)__VA_ARGS__);               \
+    }
 
 /* For few channels: the filters packed for kernels/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
 struct mma_filters {

@@ -11,11 +11,13 @@ static struct conv_args pointwise_of(const struct problem *p, struct separable *
     return conv_args_of(&parts->pw);
 }
 
-/* The kernel that is expected to be the faster one. */
-static struct mma_form form_of(const struct problem *p, const struct conv_args *a, enum mma_products products)
+/* With the kernel that is expected to be the faster one. */
+static struct mma_form best(const struct problem *p, const struct conv_args *a, struct mma_form form)
 {
-    const struct mma_form ampere = {MMA_AMPERE, products, 0}, hopper = {MMA_HOPPER, products, 0};
-    return mma_on_device(p, MMA_HOPPER) && mma_expected(p, a, hopper) < mma_expected(p, a, ampere) ? hopper : ampere;
+    struct mma_form hopper = form;
+    hopper.kernel = MMA_HOPPER;
+    return mma_on_device(p, MMA_HOPPER) && mma_expected(p, a, hopper) < mma_expected(p, a, form) ? hopper
+                                                                                                 : form;
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -30,41 +32,24 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-static size_t workspace(const struct problem *p, enum mma_products products)
+static size_t bytes_of(const struct problem *p, struct mma_form form)
 {
     struct separable parts;
     const struct conv_args a = pointwise_of(p, &parts);
-    return mma_workspace(&parts.pw, &a, form_of(&parts.pw, &a, products));
+    return mma_workspace(&parts.pw, &a, best(&parts.pw, &a, form));
 }
 
-static void emit(const struct problem *p, struct emit *e, enum mma_products products)
+static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
 {
     struct separable parts;
     const struct conv_args a = pointwise_of(p, &parts);
     const struct separable_args whole = separable_args_of(p);
     const struct mma_prologue pre = {p->in[1].slot, p->in[2].slot, parts.dw.act, parts.dw.p0, parts.dw.p1};
-    separable_cost(emit_mma(e, &parts.pw, &a, form_of(&parts.pw, &a, products), &pre), p, &whole);
+    separable_cost(emit_mma(e, &parts.pw, &a, best(&parts.pw, &a, form), &pre), p, &whole);
 }
 
-static size_t float32_bytes(const struct problem *p)
-{
-    return workspace(p, MMA_FLOAT32);
-}
-
-static size_t tf32_bytes(const struct problem *p)
-{
-    return workspace(p, MMA_TF32);
-}
-
-static void emit_float32(const struct problem *p, struct emit *e)
-{
-    emit(p, e, MMA_FLOAT32);
-}
-
-static void emit_tf32(const struct problem *p, struct emit *e)
-{
-    emit(p, e, MMA_TF32);
-}
+MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
+MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
 
 const struct algo_def algo_separable_affine_mma = {
     .name = "affine_mma",
@@ -72,7 +57,7 @@ const struct algo_def algo_separable_affine_mma = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,
-    .workspace = float32_bytes,
+    .workspace = bytes_float32,
     .emit = emit_float32,
 };
 
@@ -82,6 +67,6 @@ const struct algo_def algo_separable_affine_tf32 = {
     .error = ERROR_HIGH,
     .deterministic = true,
     .applicable = applicable,
-    .workspace = tf32_bytes,
+    .workspace = bytes_tf32,
     .emit = emit_tf32,
 };
