@@ -383,7 +383,9 @@ struct conv_mma_args {
     struct conv_args conv;
     i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
     i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
-    i32 share, unused;
+    i32 share;
+    f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
+    i32 unused;
 };
 
 /* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */

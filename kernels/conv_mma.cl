@@ -14,7 +14,7 @@
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
  * GATHER says how pixels come (conv_gather.clh).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
- * Defines: WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
+ * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
  * PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required by FN(main). */
 #include "clcnn.clh"
 #include "args.h"
@@ -50,7 +50,7 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #else
 #define PIXEL(j, c) ((j) / 2 * 16 + (c)*2 + (j) % 2)
 #endif
-#define STAGE (A_FLOATS + B_FLOATS)
+#define STAGE (A_FLOATS + B_FLOATS + PARAMETERS)
 #define FITTING (12032 / STAGE)
 #define STAGES (FITTING > 4 ? 4 : FITTING)
 #define FILTER_COPIES (BM * BK / 4 / WG)
@@ -82,8 +82,9 @@ void FN(load_pixels)(float v[NJ], const local float *row, int c)
 #endif
 }
 
-/* sum += filters by pixels of the chunk that lies in local memory. */
-void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ][4])
+/* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
+void FN(multiply)(const local float *as, const local float *bs, const local float *of,
+                  float sum[MI][NJ][4], const struct conv_mma_args *ma)
 {
     const int lane = LANE % 32, warp = LANE / 32, g = lane / 4, t = lane % 4;
     const local float *mine = as + (warp % WM) * MI * BK * 16 + lane * 4;
@@ -119,6 +120,12 @@ void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ
         for (int e = 0; e < 2; e++) {
             float v[NJ];
             FN(load_pixels)(v, bs + B_AT(step * 8 + t + 4 * e, warp / WM * NJ * 8), g);
+#if PRE
+            const float s = of[step * 8 + t + 4 * e], b = of[BK + step * 8 + t + 4 * e];
+#pragma unroll
+            for (int j = 0; j < NJ; j++)
+                v[j] = PREPARED(v[j], s, b, ma);
+#endif
 #pragma unroll
             for (int j = 0; j < NJ; j++) {
 #if PRODUCTS == 3
@@ -192,26 +199,30 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
     for (int j = 0; j < NJ; j += 2)
         if (ahead + PIXEL(j, 2 * c) < count) {
             const struct FN(place) at = FN(place_of)(first, ahead + PIXEL(j, 2 * c), t, a);
+            float4 other[2 * MI]; /* what is read arrives together */
+#if EPI_ADD
+#pragma unroll
+            for (int h = 0; h < 2 * MI; h++)
+                if (k0 + 8 * h < kg)
+                    other[h] = *(const global float4 *)(add + at.add + h * step);
+#endif
 #pragma unroll
             for (int h = 0; h < 2 * MI; h++)
                 if (k0 + 8 * h < kg) {
                     const int k = first + 8 * h, e = h % 2 * 2;
-                    float other[4];
-#if EPI_ADD
-                    vstore4(*(const global float4 *)(add + at.add + h * step), 0, other);
-#endif
+                    const float four[4] = {other[h].x, other[h].y, other[h].z, other[h].w};
                     *(global float4 *)(y + at.y + h * step) =
-                        (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, other, 0, a),
-                                 EPILOGUE(sum[h / 2][j + 1][e], bias, k, other, 1, a),
-                                 EPILOGUE(sum[h / 2][j][e + 1], bias, k, other, 2, a),
-                                 EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, other, 3, a));
+                        (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, four, 0, a),
+                                 EPILOGUE(sum[h / 2][j + 1][e], bias, k, four, 1, a),
+                                 EPILOGUE(sum[h / 2][j][e + 1], bias, k, four, 2, a),
+                                 EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, four, 3, a));
                 }
         }
 }
 #endif
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_mma_args *ma,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
+              const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
     const struct FN(tile) t = FN(tile_of)(group, ma);
@@ -242,6 +253,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         if (next < t.end) {
             FN(bring_filters)(to + i * STAGE * 4, wp, missing_from, ma->depth);
             FN(bring_pixels)(to + (i * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(bring_parameters)(to + (i * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
             wp += BK * 16;
             next++;
         }
@@ -254,12 +266,14 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         if (next < t.end) {
             FN(bring_filters)(to + fill * STAGE * 4, wp, missing_from, ma->depth);
             FN(bring_pixels)(to + (fill * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(bring_parameters)(to + (fill * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
             wp += BK * 16;
             next++;
         }
         COPIES_CLOSE;
         fill = fill + 1 == STAGES ? 0 : fill + 1;
-        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS, sum);
+        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS,
+                     stage + slot * STAGE + A_FLOATS + B_FLOATS, sum, ma);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
 
@@ -284,16 +298,16 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             const int pixel = ahead + PIXEL(i / 4 % NJ, lane % 4 * 2 + i % 2);
             if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
                 const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
-                y[at.y] = EPILOGUE(FN(define)(x, w, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
+                y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
             }
         }
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
                 DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[STAGES * STAGE / 4];
-    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }

@@ -12,7 +12,7 @@
  * the third one brings both operands, 8 of depth at once, to one of STAGES places, and gives registers to the others. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
  * Work-group: WG. Local memory: STAGES places and two barriers each, at most 47 KiB.
- * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 or 1, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT
+ * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 or 1, PRODUCTS 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh); all but the last three required. */
 #include "clcnn.clh"
 #include "args.h"
@@ -27,7 +27,7 @@
 #include "wgmma.clh"
 #define PARTS (PRODUCTS == 3 ? 2 : 1)
 #define SLAB (BM * 8 * PARTS) /* floats */
-#define STAGE ((SLAB + 8 * (BN + 8)) * 4) /* bytes: filters, then pixels (conv_gather.clh) */
+#define STAGE ((SLAB + B_FLOATS + PARAMETERS) * 4) /* bytes: filters, then pixels and parameters (conv_gather.clh) */
 #define FITTING (48000 / STAGE)
 #define STAGES (FITTING > 8 ? 8 : FITTING)
 #define RESULTS (BM / 2)
@@ -81,7 +81,7 @@ struct FN(ring) FN(next)(struct FN(ring) r)
 }
 
 /* The warpgroup that brings filters (one of its work-items) and pixels, each step where a place is free. */
-void FN(bring)(SRC x, SRC w, uint to, uint full, uint empty, const struct FN(tile) *t,
+void FN(bring)(SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty, const struct FN(tile) *t,
                const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
@@ -95,18 +95,23 @@ void FN(bring)(SRC x, SRC w, uint to, uint full, uint empty, const struct FN(til
             BULK_COPY(place, from, SLAB * 4, bar);
         }
         FN(bring_pixels)(place + SLAB * 4, &p, step, ma, t);
+        FN(bring_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, step, t, ma);
         BARRIER_COPIES(bar);
         from += SLAB;
         r = FN(next)(r);
     }
 }
 
-/* A work-item's share of the pixels of a step, at v and B_AT(4, 0) further, as sums of two tf32 values. */
-void FN(split)(uint high[4], uint low[4], const local float *v)
+/* A work-item's share of the pixels of a step, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of its
+ * channel. */
+void FN(split)(uint high[4], uint low[4], const local float *v, const local float *of,
+               const struct conv_mma_args *ma)
 {
 #pragma unroll
     for (int e = 0; e < 2; e++) {
-        const float2 pair = *(const local float2 *)(v + B_AT(4 * e, 0));
+        float2 pair = *(const local float2 *)(v + B_AT(4 * e, 0));
+        pair.x = PREPARED(pair.x, of[4 * e], of[8 + 4 * e], ma);
+        pair.y = PREPARED(pair.y, of[4 * e], of[8 + 4 * e], ma);
 #if PRODUCTS == 3
         high[2 * e] = TF32_ROUNDED(pair.x);
         high[2 * e + 1] = TF32_ROUNDED(pair.y);
@@ -128,22 +133,24 @@ void FN(release)(uint empty)
 }
 
 /* The first two warpgroups: their share of the tile's sums, of which those over up to four steps are added up in float32.
- * `pixels`: the work-item's first pixel of place 0. */
-void FN(multiply)(float sum[RESULTS], const local float *pixels, uint to, uint full, uint empty, int steps)
+ * `pixels`, `of`: the work-item's first pixel and the scale of its channel in place 0. */
+void FN(multiply)(float sum[RESULTS], const local float *pixels, const local float *of, uint to, uint full,
+                  uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(ring) r = {0, 0};
     float d[RESULTS];
 #pragma unroll
     for (int i = 0; i < RESULTS; i++)
         sum[i] = d[i] = 0.0f;
-    for (int left = steps; left > 0; left -= 4) {
+    const int end = t->end * (BK / 8);
+    for (int step = t->chunk * (BK / 8); step < end; step += 4) {
         uint high[2][4], low[2][4], before = 0;
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            if (i < 2 || left > 2) { /* chunks have an even number of steps */
+            if (i < 2 || step + 2 < end) { /* chunks have an even number of steps */
                 const uint slab = to + r.place * STAGE, mine = empty + r.place * 8;
                 FN(wait)(full + r.place * 8, r.parity);
-                FN(split)(high[i % 2], low[i % 2], pixels + r.place * (STAGE / 4));
+                FN(split)(high[i % 2], low[i % 2], pixels + r.place * (STAGE / 4), of + r.place * (STAGE / 4), ma);
                 WGMMA(d, high[i % 2], low[i % 2], DESCRIPTOR(slab), DESCRIPTOR(slab + BM * 32), i);
 #if RESIDENT == 1
                 if (i > 0) {
@@ -182,20 +189,24 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
         const struct FN(place) at = FN(place_of)(first, ahead, t, a);
         if (pairs) {
 #pragma unroll
-            for (int j = 0; j < BM / 8; j++)
-#pragma unroll
-                for (int e = 0; e < 2; e++) {
-                    const int k = 8 * j + e;
-                    float other[2];
-                    if (k0 + k < kg) {
+            for (int j = 0; j < BM / 4; j += 8) { /* eight rows at once: what is read arrives together */
+                float2 other[8];
 #if EPI_ADD
-                        vstore2(*(const global float2 *)(add + at.add + k * step), 0, other);
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    if (k0 + (j + i) / 2 * 8 + i % 2 < kg)
+                        other[i] = *(const global float2 *)(add + at.add + ((j + i) / 2 * 8 + i % 2) * step);
 #endif
+#pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    const int of = (j + i) / 2, e = i % 2, k = of * 8 + e;
+                    const float two[2] = {other[i].x, other[i].y};
+                    if (k0 + k < kg)
                         *(global float2 *)(y + at.y + k * step) =
-                            (float2)(EPILOGUE(sum[4 * j + e], bias, first + k, other, 0, a),
-                                     EPILOGUE(sum[4 * j + 2 + e], bias, first + k, other, 1, a));
-                    }
+                            (float2)(EPILOGUE(sum[4 * of + e], bias, first + k, two, 0, a),
+                                     EPILOGUE(sum[4 * of + 2 + e], bias, first + k, two, 1, a));
                 }
+            }
         } else {
             const bool both = t->first + ahead + 1 < t->pixels;
             const struct FN(place) next = FN(place_of)(first, ahead + both, t, a);
@@ -215,8 +226,8 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_mma_args *ma,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
+              const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
     const struct FN(tile) t = FN(tile_of)(group, ma);
@@ -232,15 +243,16 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {
         REGISTERS_LESS(BRING_REGISTERS);
-        FN(bring)(x, w, to, full, empty, &t, ma);
+        FN(bring)(x, w, scale, shift, to, full, empty, &t, ma);
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
         const int kg = a->k / a->groups, k0 = t.block * BM + lane % 4 * 2;
         float sum[RESULTS];
         FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
-        FN(multiply)(sum, (const local float *)scratch + SLAB + B_AT(lane % 4, ahead), to, full, empty,
-                     (t.end - t.chunk) * (BK / 8));
+        FN(multiply)(sum, (const local float *)scratch + SLAB + B_AT(lane % 4, ahead),
+                     (const local float *)scratch + SLAB + B_FLOATS + lane % 4, to, full, empty,
+                     &t, ma);
         FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if PRODUCTS == 3
         ulong lost = 0; /* results that are not numbers */
@@ -253,7 +265,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
                 const int k = k0 + i / 4 * 8 + i % 2, pixel = ahead + i / 2 % 2;
                 if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
                     const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
-                    y[at.y] = EPILOGUE(FN(define)(x, w, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
+                    y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
                 }
             }
 #endif
@@ -261,9 +273,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
                 DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[STAGES * (STAGE + 16) / 16];
-    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }

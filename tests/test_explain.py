@@ -41,10 +41,21 @@ ON_GPUS = (
 ON_NVIDIA = (
     "conv n1 c3 h9 w9 k4 r3 s3 p1",
     "conv n1 c16 h9 w9 k4 r3 s3 p1",
+    "conv n1 c16 h9 w9 k4 r3 s3",
+    "conv n1 c3 h9 w9 k4 r3 s3 p1 l2",
+    "conv n1 c8 h40 w40 k32 r15 s15 u4",
     "linear [2,33] w[65,33] w[65]",
     "linear [2,3,33] w[65,33]",
+    "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",
 )
-TENSOR_CORES = {"conv_mma", "conv_mma_pack", "conv_sum_parts", "conv_wgmma", "conv_wgmma_pack"}
+TENSOR_CORES = {
+    "conv_mma",
+    "conv_mma_pack",
+    "conv_stem_mma",
+    "conv_sum_parts",
+    "conv_wgmma",
+    "conv_wgmma_pack",
+}
 # Compiles, runs and checks cases with the algorithm given first ("": by rule); prints the reasons of all
 # candidates.
 CHILD = """

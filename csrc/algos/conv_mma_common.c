@@ -107,12 +107,12 @@ static size_t packed_bytes(const struct conv_args *a, const struct layout *l, co
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
-static float time_of(const struct conv_args *a, const struct layout *l, const struct tile *t, int parts, int share,
-                     struct mma_form form, unsigned multiprocessors)
+static float time_of(const struct conv_args *a, const struct layout *l, const struct tile *t, int parts,
+                     int share, struct mma_form form, unsigned multiprocessors)
 {
     const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
-    const float products = (form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT) *
-                           (l->gather == GATHER_WIDE ? t->wide : 1.0f);
+    const float products =
+        (form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT) * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float start = START + t->start * (float)each;
     const float extra = parts == 1 ? 0.0f : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
@@ -219,7 +219,7 @@ struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, con
 }
 
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                      struct mma_form form)
+                      struct mma_form form, const struct mma_prologue *pre)
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
@@ -230,6 +230,8 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .padded = l.padded,
         .depth = l.depth,
         .share = c.share,
+        .pre_p0 = pre ? pre->p0 : 0.0f,
+        .pre_p1 = pre ? pre->p1 : 0.0f,
     };
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
@@ -244,8 +246,14 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_define(s, "GATHER", (int)(hopper && l.gather == GATHER_ROWS ? GATHER_TAPS : l.gather));
     step_define(s, "SPLIT", split);
     step_define(s, "PRODUCTS", (int)form.products);
+    if (pre) {
+        step_define(s, "PRE", 1);
+        step_define_id(s, "PRE_ACT", act_identifier(pre->act));
+    }
     step_read(s, p->in[0].slot);
     step_read(s, packed);
+    step_read(s, pre ? pre->scale : SLOT_NONE);
+    step_read(s, pre ? pre->shift : SLOT_NONE);
     if (split)
         step_plain_epilogue(s);
     else

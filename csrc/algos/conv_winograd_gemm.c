@@ -31,9 +31,8 @@ static size_t tile_bytes(const struct conv_args *a)
 static struct cut cut_of(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    struct cut c = {.conv = a,
-                    .high = (int)ceil_div((size_t)a.out[1], M),
-                    .wide = (int)ceil_div((size_t)a.out[2], M)};
+    struct cut c = {
+        .conv = a, .high = (int)ceil_div((size_t)a.out[1], M), .wide = (int)ceil_div((size_t)a.out[2], M)};
     c.tiles = (size_t)a.n * (size_t)c.high * (size_t)c.wide;
     const size_t fit = p->workspace_limit / tile_bytes(&a), step = fit >= STEP_TILES ? STEP_TILES : 4;
     const size_t most = fit >= step ? fit / step * step : step;
@@ -93,7 +92,8 @@ static struct problem products_problem(const struct problem *p, const struct cut
 /* The form of the products on tensor cores that is expected to be the faster one. */
 static struct mma_form form_of(const struct problem *p, const struct conv_args *products)
 {
-    const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, POINTS}, hopper = {MMA_HOPPER, MMA_FLOAT32, POINTS};
+    const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, POINTS},
+                          hopper = {MMA_HOPPER, MMA_FLOAT32, POINTS};
     return mma_on_device(p, MMA_HOPPER) &&
                    mma_expected(p, products, hopper) < mma_expected(p, products, ampere)
                ? hopper
@@ -105,7 +105,8 @@ static float direct_time(const struct problem *p, const struct conv_args *a)
 {
     const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0}, hopper = {MMA_HOPPER, MMA_FLOAT32, 0};
     const float one = mma_expected(p, a, ampere);
-    const float other = mma_on_device(p, MMA_HOPPER) && !mma_few_channels(a) ? mma_expected(p, a, hopper) : one;
+    const float other =
+        mma_on_device(p, MMA_HOPPER) && !mma_few_channels(a) ? mma_expected(p, a, hopper) : one;
     return one < other ? one : other;
 }
 
@@ -174,8 +175,8 @@ static size_t workspace(const struct problem *p, bool tensor_cores)
 }
 
 /* One of the transforms, between the maps and `transformed`. */
-static struct step *emit_transform(struct emit *e, const struct conv_winograd_gemm_args *args, const char *entry,
-                                   int channels)
+static struct step *emit_transform(struct emit *e, const struct conv_winograd_gemm_args *args,
+                                   const char *entry, int channels)
 {
     const size_t items = (size_t)channels * (size_t)args->pitch;
     struct step *s = emit_step(e, "conv_winograd_gemm", entry, ceil_div(items, GROUP_SIZE), GROUP_SIZE);
@@ -193,7 +194,8 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     step_read(s, p->in[0].slot);
     step_write(s, q->in[0].slot);
 
-    s = tensor_cores ? emit_mma(e, q, &products, form_of(q, &products)) : emit_implicit(e, q, &products, POINTS);
+    s = tensor_cores ? emit_mma(e, q, &products, form_of(q, &products), NULL)
+                     : emit_implicit(e, q, &products, POINTS);
     const double share = (double)args->tiles / (double)c->tiles;
     conv_cost(s, p);
     step_cost(s, share * s->macs, (double)tile_bytes(&c->conv) * args->tiles);

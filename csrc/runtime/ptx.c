@@ -38,7 +38,8 @@ static char resident_groups(const unsigned char *binary, size_t bytes)
 unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *out_bytes)
 {
     const char groups = resident_groups(binary, bytes);
-    const size_t extra = sizeof RESIDENT + 1; /* marks are removed; a letter, one directive and a zero are added */
+    const size_t extra =
+        sizeof RESIDENT + 1; /* marks are removed; a letter, one directive and a zero are added */
     unsigned char *out = clcnn_calloc(bytes + extra, 1);
     bool sized = groups == 0, group_line = false;
     size_t n = 0;
