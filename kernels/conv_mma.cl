@@ -9,11 +9,10 @@
  * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 group `split` computes
  * chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
- * Index map: group = (split * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow)) * blocks of
- * filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
+ * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
+ * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
- * GATHER says how pixels come: 0, tap by tap, 4 bytes each; 1, window positions from d alone (few channels); 2, 1x1
- * at stride 1, 16 bytes where aligned; 3, maps of one pixel (linear), 16 bytes along the channels where aligned.
+ * GATHER says how pixels come (conv_gather.clh).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
  * Defines: WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
  * PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required by FN(main). */
@@ -40,15 +39,10 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define MI (BM / WM / 16)        /* fragments of a warp: filters */
 #define NJ (BN / (WARPS / WM) / 8) /* pixels */
 #define A_FLOATS (BM * BK)
-#if GATHER == 3
-#define B_STEP (BK + 4) /* between pixels; 20 and 36 keep the banks of a fragment apart */
-#define B_FLOATS (BN * B_STEP)
-#define B_AT(d, n) ((n)*B_STEP + (d))
-#else
-#define B_STEP (BN + 8) /* between depths; 8 modulo 32, for the banks */
-#define B_FLOATS (BK * B_STEP)
-#define B_AT(d, n) ((d)*B_STEP + (n))
-#endif
+#define GATHER_STEP BK
+#define BRINGERS WG
+#define BRINGER LANE
+#include "conv_gather.clh"
 /* Column c of fragment j: pairs of fragments interleave, so that two pixels are loaded at once and a work-item's four
  * results of a pair are neighbours. */
 #if GATHER == 3
@@ -59,143 +53,7 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define STAGE (A_FLOATS + B_FLOATS)
 #define FITTING (12032 / STAGE)
 #define STAGES (FITTING > 4 ? 4 : FITTING)
-#if GATHER == 2
-#define ROW_ITEMS (BN / 4) /* work-items that bring one depth of a chunk */
-#elif GATHER == 3
-#define ROW_ITEMS (BK / 4) /* one pixel */
-#else
-#define ROW_ITEMS BN
-#endif
-#define ROW_STEP (WG / ROW_ITEMS)
-#define PIXEL_COPIES (GATHER == 3 ? BN / ROW_STEP : BK / ROW_STEP)
 #define FILTER_COPIES (BM * BK / 4 / WG)
-
-/* Where this work-item's pixel (GATHER 3: its first one) starts, and whether there is one. */
-struct FN(source) {
-    const global float *x, *tap; /* its image; x moved to the tap of the next chunk */
-    int ih, iw;
-    int c, r, s;      /* of the next chunk: first channel, tap */
-    int channels;     /* left at `tap` for this work-item's row, 0 outside of the image */
-    bool present;
-};
-
-void FN(move_to_tap)(struct FN(source) *p, int row, const struct conv_args *a)
-{
-    const int h = p->ih + p->r * a->dil[1], w = p->iw + p->s * a->dil[2];
-    const bool inside = p->present && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
-    p->tap = p->x + (long)(p->c + row) * a->in[1] * a->in[2] + (inside ? (long)h * a->in[2] + w : 0);
-    p->channels = inside ? a->c / a->groups - p->c - row : 0;
-}
-
-/* d / n, where `by` is 2^32 / n + 1 (exact for d * n < 2^32) or 0. */
-int FN(quotient)(int d, long by, int n)
-{
-    return by != 0 ? (int)((ulong)d * (ulong)by >> 32) : d / n;
-}
-
-/* The pixels of the chunk at hand are on their way to local address `to`; p moves on by a chunk. */
-void FN(bring_pixels)(uint to, struct FN(source) *p, int chunk, const struct conv_mma_args *ma,
-                      const struct FN(tile) *t)
-{
-    const struct conv_args *a = &ma->conv;
-    const long plane = (long)a->in[1] * a->in[2];
-    const int row = LANE / ROW_ITEMS, column = LANE % ROW_ITEMS;
-#if GATHER == 0
-    to += (uint)B_AT(row, column) * 4;
-#pragma unroll
-    for (int i = 0; i < PIXEL_COPIES; i++)
-        COPY4(to + i * ROW_STEP * B_STEP * 4, p->tap + i * ROW_STEP * plane,
-              i * ROW_STEP < p->channels ? 4 : 0);
-    p->c += BK;
-    p->tap += BK * plane;
-    p->channels -= BK;
-    if (p->c >= ma->padded) {
-        p->c = 0;
-        if (++p->s == a->ker[2]) {
-            p->s = 0;
-            p->r++;
-        }
-        FN(move_to_tap)(p, row, a);
-    }
-#elif GATHER == 1
-    to += (uint)B_AT(row, column) * 4;
-#pragma unroll
-    for (int i = 0; i < PIXEL_COPIES; i++) {
-        const int d = chunk * BK + row + i * ROW_STEP;
-        const int tap = FN(quotient)(d, ma->by_padded, ma->padded);
-        const int r = FN(quotient)(tap, ma->by_width, a->ker[2]);
-        const int h = p->ih + r * a->dil[1], w = p->iw + (tap - r * a->ker[2]) * a->dil[2];
-        const bool inside =
-            p->present && r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
-        COPY4(to + i * ROW_STEP * B_STEP * 4,
-              p->x + (inside ? (d - tap * ma->padded) * plane + (long)h * a->in[2] + w : 0),
-              inside ? 4 : 0);
-    }
-#elif GATHER == 2
-    to += (uint)B_AT(row, column * 4) * 4;
-    if (((ulong)p->x & 15) == 0 && a->src_n % 4 == 0) { /* planes of a multiple of four pixels: all alike */
-#pragma unroll
-        for (int i = 0; i < PIXEL_COPIES; i++)
-            COPY16(to + i * ROW_STEP * B_STEP * 4, p->tap + i * ROW_STEP * plane,
-                   i * ROW_STEP < p->channels ? 16 : 0);
-    } else {
-#pragma unroll
-        for (int i = 0; i < PIXEL_COPIES * 4; i++)
-            COPY4(to + (i / 4 * ROW_STEP * B_STEP + i % 4) * 4, p->tap + i / 4 * ROW_STEP * plane + i % 4,
-                  i / 4 * ROW_STEP < p->channels ? 4 : 0);
-    }
-    p->tap += BK * plane;
-    p->channels -= BK;
-#else
-    const bool wide = ((ulong)p->x & 15) == 0 && a->src_n % 4 == 0;
-    to += (uint)B_AT(column * 4, row) * 4;
-#pragma unroll
-    for (int i = 0; i < PIXEL_COPIES; i++) {
-        const bool present = t->first + row + i * ROW_STEP < t->pixels;
-        const global float *from = p->tap + (present ? (long)i * ROW_STEP * a->src_n : 0);
-        const int left = present ? clamp(p->channels, 0, 4) : 0;
-        if (wide)
-            COPY16(to + i * ROW_STEP * B_STEP * 4, from, left * 4);
-        else
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-                COPY4(to + (i * ROW_STEP * B_STEP + j) * 4, from + j, j < left ? 4 : 0);
-    }
-    p->tap += BK;
-    p->channels -= BK;
-#endif
-}
-
-struct FN(source) FN(source_of)(SRC x, const struct FN(tile) *t, const struct conv_mma_args *ma)
-{
-    const struct conv_args *a = &ma->conv;
-    const int cg = a->c / a->groups, row = LANE / ROW_ITEMS, column = LANE % ROW_ITEMS;
-    struct FN(source) p;
-#if GATHER == 3
-    const int ahead = row;
-#elif GATHER == 2
-    const int ahead = column * 4;
-#else
-    const int ahead = column;
-#endif
-    p.present = t->first + ahead < t->pixels;
-    const int q = t->at + (p.present ? ahead : 0);
-    const int in_image = q % t->map;
-    p.x = x + (long)(t->n + q / t->map) * a->src_n + (long)t->g * cg * a->in[1] * a->in[2];
-    p.ih = in_image / a->out[2] * a->stride[1] - a->pad[1];
-    p.iw = in_image % a->out[2] * a->stride[2] - a->pad[2];
-    const int d = t->chunk * BK, tap = d / ma->padded;
-    p.c = d % ma->padded;
-    p.r = tap / a->ker[2];
-    p.s = tap % a->ker[2];
-#if GATHER == 3
-    p.tap = p.x + p.c + column * 4;
-    p.channels = cg - p.c - column * 4;
-#else
-    FN(move_to_tap)(&p, row, a);
-#endif
-    return p;
-}
 
 /* Packed filters of one chunk; missing blocks of 16 are zeros. */
 void FN(bring_filters)(uint to, const global float *from, int missing_from, int depth)
@@ -375,6 +233,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             for (int e = 0; e < 4; e++)
                 sum[i][j][e] = 0.0f;
 
+#if EPI_ADD && BN >= 64
+    FN(prefetch)(x, add, false, LANE, WG, &t, a);
+#endif
     int next = t.chunk, slot = 0; /* chunk and stage of the next batch of copies */
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++) {

@@ -6,12 +6,13 @@
  * part alone is the nearest tf32 (the tensor core would cut it, and cut values add up to a sum that is too small).
  * Zeros where there is no such filter, channel or tap.
  * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), BM (a multiple of 8, default 128), PARTS 1
- * or 2 (default). */
+ * or 2 (default), POINTS (conv_weight.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef FN
 #define FN(x) conv_wgmma_pack_##x
 #endif
+#include "conv_weight.clh"
 #ifndef BM
 #define BM 128
 #endif
@@ -30,7 +31,7 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
         const int d = (int)(i % each / (BM * 8 * PARTS)) * 8 + inside / 32 % 2 * 4 + inside % 4;
         const int t = d / a->padded, c = d % a->padded;
         const float v = k < a->kg && c < a->c && t < a->taps
-                            ? w[((long)(b / blocks) * a->kg + k) * a->w_k + (long)c * a->taps + t]
+                            ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k)
                             : 0.0f;
         const uint half_a_step = PARTS == 1 && !isnan(v) ? 0x1000u : 0;
         const float high = PARTS == 1 && isnan(v) ? v : as_float((as_uint(v) + half_a_step) & 0xffffe000u);

@@ -24,6 +24,7 @@ bool conv_on_cpu(const struct problem *p);
 struct conv_packing {
     int block, c_block;
     bool tap_major;
+    int points; /* of Winograd's transform, for which there are groups then (kernels/conv_weight.clh); 0: raw weights */
 };
 int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */
 size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing);

@@ -1,6 +1,6 @@
 /* conv_implicit: a matrix product whose columns are gathered on the way to local memory, its depth split where tiles are
  * too few for the device; see kernels/conv_implicit.cl. */
-#include "algos/conv_common.h"
+#include "algos/conv_implicit.h"
 
 #define CHUNK 16 /* of depth between two barriers */
 #define MAX_PARTS 16
@@ -34,9 +34,9 @@ static size_t chunks_of(const struct conv_args *a)
     return ceil_div((size_t)channels_of(a) * (size_t)a->ker[1] * (size_t)a->ker[2], CHUNK);
 }
 
-static struct conv_packing packing_of(const struct tile *t)
+static struct conv_packing packing_of(const struct tile *t, int points)
 {
-    return (struct conv_packing){.block = t->filters, .tap_major = true};
+    return (struct conv_packing){.block = t->filters, .tap_major = true, .points = points};
 }
 
 /* Two tiles of each operand, a row of which is 4 floats longer than its tile. */
@@ -61,12 +61,13 @@ static float time_of(const struct problem *p, const struct conv_args *a, const s
     return (float)share * chunk * (each > LONELY ? each : LONELY) + extra;
 }
 
-static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts)
+static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int points,
+                       int parts)
 {
-    return conv_packing_workspace(p, a, packing_of(t)) + conv_parts_bytes(a, parts);
+    return conv_packing_workspace(p, a, packing_of(t, points)) + conv_parts_bytes(a, parts);
 }
 
-static struct choice choose(const struct problem *p, const struct conv_args *a)
+static struct choice choose(const struct problem *p, const struct conv_args *a, int points)
 {
     const size_t chunks = chunks_of(a);
     struct choice best = {&tiles[0], 1, (int)chunks, 0.0f};
@@ -75,7 +76,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
         const struct tile *t = &tiles[i];
         for (int parts = 1; parts <= MAX_PARTS && local_bytes(t) <= p->device->local_mem_bytes; parts++) {
             const int share = (int)ceil_div(chunks, (size_t)parts);
-            if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, t, parts) > p->workspace_limit))
+            if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, t, points, parts) > p->workspace_limit))
                 break;
             if ((size_t)(parts - 1) * (size_t)share >= chunks)
                 continue; /* the last part would be empty */
@@ -85,6 +86,38 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
         }
     }
     return best;
+}
+
+size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points)
+{
+    const struct choice c = choose(p, a, points);
+    return bytes_of(p, a, c.tile, points, c.parts);
+}
+
+struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points)
+{
+    const struct choice c = choose(p, a, points);
+    const bool split = c.parts > 1;
+    const struct conv_implicit_args args = {.conv = *a, .share = c.share};
+    const int packed = emit_conv_packed(e, p, a, packing_of(c.tile, points));
+    const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
+    struct step *s =
+        emit_step(e, "conv_implicit", "main", tile_count(a, c.tile) * (size_t)c.parts, GROUP_SIZE);
+    step_define(s, "BM", c.tile->filters);
+    step_define(s, "BN", c.tile->pixels);
+    step_define(s, "GATHER", channels_of(a) % CHUNK == 0);
+    step_define(s, "SPLIT", split);
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    if (split)
+        step_plain_epilogue(s);
+    else
+        step_epilogue(s, p, &p->in[2]);
+    step_write(s, out);
+    step_args(s, &args, sizeof args);
+    if (split)
+        emit_conv_sums(e, p, a, c.parts, out);
+    return s;
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -100,35 +133,13 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct choice c = choose(p, &a);
-    return bytes_of(p, &a, c.tile, c.parts);
+    return implicit_workspace(p, &a, 0);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct choice c = choose(p, &a);
-    const bool split = c.parts > 1;
-    const struct conv_implicit_args args = {.conv = a, .share = c.share};
-    const int packed = emit_conv_packed(e, p, &a, packing_of(c.tile));
-    const int out = split ? emit_workspace(e, conv_parts_bytes(&a, c.parts)) : p->out[0].slot;
-    struct step *s =
-        emit_step(e, "conv_implicit", "main", tile_count(&a, c.tile) * (size_t)c.parts, GROUP_SIZE);
-    step_define(s, "BM", c.tile->filters);
-    step_define(s, "BN", c.tile->pixels);
-    step_define(s, "GATHER", channels_of(&a) % CHUNK == 0);
-    step_define(s, "SPLIT", split);
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    if (split)
-        step_plain_epilogue(s);
-    else
-        step_epilogue(s, p, &p->in[2]);
-    step_write(s, out);
-    step_args(s, &args, sizeof args);
-    conv_cost(s, p);
-    if (split)
-        emit_conv_sums(e, p, &a, c.parts, out);
+    conv_cost(emit_implicit(e, p, &a, 0), p);
 }
 
 const struct algo_def algo_conv_implicit = {

@@ -2,7 +2,7 @@
  * or operands rounded to tf32 (tf32); see kernels/conv_mma.cl. */
 #include "algos/conv_mma_common.h"
 
-static const struct mma_form float32 = {MMA_AMPERE, MMA_FLOAT32}, tf32 = {MMA_AMPERE, MMA_TF32};
+static const struct mma_form float32 = {MMA_AMPERE, MMA_FLOAT32, 0}, tf32 = {MMA_AMPERE, MMA_TF32, 0};
 
 static bool applicable(const struct problem *p, struct why *why)
 {

@@ -10,6 +10,7 @@ enum mma_kernel { MMA_AMPERE, MMA_HOPPER, MMA_KERNELS }; /* conv_mma.cl, conv_wg
 struct mma_form {
     enum mma_kernel kernel;
     enum mma_products products;
+    int points; /* as in struct conv_packing */
 };
 
 /* Whether the device has the kernel's instructions. */
@@ -24,5 +25,12 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
 /* Returns the step of the products, whose cost is the caller's to state. */
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
                       struct mma_form form);
+
+/* For few channels: the filters packed for kernels/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
+struct mma_filters {
+    int slot, depth;
+};
+size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a);
+struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a);
 
 #endif

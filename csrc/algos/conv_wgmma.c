@@ -2,7 +2,7 @@
  * kernels/conv_wgmma.cl. */
 #include "algos/conv_mma_common.h"
 
-static const struct mma_form float32 = {MMA_HOPPER, MMA_FLOAT32}, tf32 = {MMA_HOPPER, MMA_TF32};
+static const struct mma_form float32 = {MMA_HOPPER, MMA_FLOAT32, 0}, tf32 = {MMA_HOPPER, MMA_TF32, 0};
 
 static bool may(const struct problem *p, struct why *why, enum mma_products products)
 {
@@ -11,8 +11,8 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, !mma_few_channels(&a), "few channels: rounded up to 16 they would cost a third more");
     PREFER(why,
-           mma_expected(p, &a, (struct mma_form){MMA_HOPPER, products}) <
-               mma_expected(p, &a, (struct mma_form){MMA_AMPERE, products}),
+           mma_expected(p, &a, (struct mma_form){MMA_HOPPER, products, 0}) <
+               mma_expected(p, &a, (struct mma_form){MMA_AMPERE, products, 0}),
            "the smaller tiles of mma are expected to be faster");
     return true;
 }

@@ -3,7 +3,7 @@
 #include "algos/conv_mma_common.h"
 #include "algos/gemm_common.h"
 
-static const struct mma_form float32 = {MMA_AMPERE, MMA_FLOAT32}, tf32 = {MMA_AMPERE, MMA_TF32};
+static const struct mma_form float32 = {MMA_AMPERE, MMA_FLOAT32, 0}, tf32 = {MMA_AMPERE, MMA_TF32, 0};
 
 /* Rows of x are images. */
 static struct conv_args args_of(const struct problem *p)

@@ -77,6 +77,43 @@ done:
     return st;
 }
 
+/* Host memory from which it pays to give the pages of a constant back as soon as the device has it, rather than with all
+ * others: waiting for the queue and the call take some 10 us. */
+#define SPEND_BYTES ((size_t)64 << 10)
+
+/* For each constant the last of the packed ones that is made from it. */
+static int *last_uses(const struct blueprint *bp)
+{
+    int *last = clcnn_calloc((size_t)bp->graph->n_values + 1, sizeof *last);
+    for (int i = 0; last && i < bp->n_packed; i++) {
+        const struct packed *p = &bp->packed[i];
+        if (!p->used)
+            continue;
+        last[p->value] = i;
+        for (int k = 0; p->setup && k < p->setup->n_buffers; k++) {
+            const int slot = p->setup->buffer[k].slot;
+            if (slot >= 0 && bp->slots[slot].packed >= 0)
+                last[bp->packed[bp->slots[slot].packed].value] = i;
+        }
+    }
+    return last;
+}
+
+/* Gives back the pages of a constant that packed[i] was the last to be made from, if they are ours to give. */
+static enum clcnn_status spend(struct blueprint *bp, int i, const int *last, struct queue *q,
+                               struct clcnn_err *err)
+{
+    struct value *v = &bp->graph->values[bp->packed[i].value];
+    void *memory = v->owned ? v->owned : v->spare;
+    const size_t bytes = shape_bytes(&v->shape);
+    if (!memory || last[bp->packed[i].value] != i || bytes < SPEND_BYTES)
+        return CLCNN_OK;
+    enum clcnn_status st = queue_finish(q, err); /* uploads do not block */
+    if (st == CLCNN_OK)
+        alloc_drop_pages(memory, bytes);
+    return st;
+}
+
 /* What was to be filled in a phase that failed must not be found by another plan. */
 static void abandon_fresh(struct blueprint *bp)
 {
@@ -95,14 +132,21 @@ enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err)
     struct queue *q = NULL;
     struct staging staging = {0};
     struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
-    if (!places)
+    int *last = last_uses(bp);
+    if (!places || !last) {
+        free(places);
+        free(last);
         return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
+    }
     /* Held over the whole phase: another plan that wants the same weights must find them filled. */
     pthread_mutex_lock(&bp->dev->weights_lock);
     TRY(queue_create(&q, bp->dev, false, err));
-    for (int i = 0; i < bp->n_packed; i++)
-        if (bp->packed[i].used)
-            TRY(fill_weight(bp, i, q, places, &staging, err));
+    for (int i = 0; i < bp->n_packed; i++) {
+        if (!bp->packed[i].used)
+            continue;
+        TRY(fill_weight(bp, i, q, places, &staging, err));
+        TRY(spend(bp, i, last, q, err));
+    }
     TRY(queue_finish(q, err));
 done:
     if (st != CLCNN_OK)
@@ -111,6 +155,7 @@ done:
     staging_release(&staging, bp->dev);
     pthread_mutex_unlock(&bp->dev->weights_lock);
     free(places);
+    free(last);
     return st;
 }
 

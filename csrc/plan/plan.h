@@ -22,6 +22,7 @@ struct root {
 struct packed {
     int value;        /* constant of the graph */
     char packing[96]; /* "" for the constant as it is */
+    int next; /* another form of the same constant, -1: none; the list starts at the constant as it is */
     size_t bytes;
     struct step *setup; /* fills it; NULL: upload as it is */
     bool used;          /* read by a step of the run (a raw constant may only feed setup steps) */
@@ -132,7 +133,10 @@ struct emit {
 int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset); /* -1: out of memory */
 int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
                    bool scratch);
-int blueprint_packed(struct blueprint *bp, int value, const char *packing, size_t bytes, const char *layer);
+int blueprint_constant(struct blueprint *bp, int value, size_t bytes,
+                       const char *layer); /* as it is, for packed[] */
+/* packed[raw], a constant as it is, in another form. */
+int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t bytes, const char *layer);
 
 /* select.c */
 enum clcnn_status select_algo(const struct algo_def **out, const struct problem *p, struct emit *e,

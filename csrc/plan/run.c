@@ -246,7 +246,8 @@ static void drop_memory(struct clcnn_plan *plan)
     plan->queue = NULL;
     if (stuck) /* the device may still use the rest, weights too: leaking it is the only safe choice */
         return;
-    for (int i = 0; plan->launches && i < plan->bp->n_steps; i++)
+    /* last first: PoCL looks for a kernel among those of its program from the newest on */
+    for (int i = plan->bp->n_steps - 1; plan->launches && i >= 0; i--)
         launch_release(&plan->launches[i], plan->bp->dev);
     chains_free(plan->chains, plan->bp->dev);
     plan->chains = NULL;

@@ -38,7 +38,7 @@ static enum clcnn_status check_group(const struct launch *l, struct clcnn_device
            sizeof required, required, NULL);
     CL_TRY(dev->api, clGetKernelWorkGroupInfo, l->kernel, dev->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
            &local, NULL);
-    if (largest < l->group_size && (dev->info.compute_capability == 0 || required[0] != l->group_size))
+    if (largest < l->group_size && required[0] != l->group_size)
         st = clcnn_fail(err, CLCNN_E_UNSUPPORTED,
                         "%s: kernel %s needs groups of %zu work-items, device '%s' runs it with at most %zu",
                         l->layer, name, l->group_size, dev->info.name, largest);

@@ -55,7 +55,6 @@ void cache_save(const char *dir, const char *key, const void *data, size_t bytes
 
 /* ---- source.c -------------------------------------------------------------------------------------------------- */
 
-#define BUILD_OPTIONS "-cl-std=CL1.2"
 struct text { /* grows; `failed` sticks when there is no memory */
     char *at;
     size_t used, capacity;
@@ -84,6 +83,7 @@ char *unit_defines(const struct unit *unit);
 /* ---- ptx.c ----------------------------------------------------------------------------------------------------- */
 
 #define PTX_MARK "//@"
+#define PTX_GROUPS "//groups "
 bool ptx_is_marked(const char *source);
 /* A binary of a marked source as PTX for the architecture's own instructions; malloc'd, NULL when out of memory. */
 unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *out_bytes);
@@ -91,6 +91,11 @@ unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *o
 /* ---- program.c ------------------------------------------------------------------------------------------------- */
 
 void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `keep` youngest without a user */
+
+/* ---- driver.c -------------------------------------------------------------------------------------------------- */
+
+const char *driver_build_options(const struct clcnn_device *dev);
+bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 

@@ -57,6 +57,8 @@ cl_int cl_fault(const char *name);
 struct program;
 struct weight;
 
+#define WEIGHT_LISTS 1024
+
 struct clcnn_device {
     const struct cl_api *api;
     struct clcnn_device_info info;
@@ -73,9 +75,9 @@ struct clcnn_device {
     char *cache_dir, *kernel_dir; /* NULL: off, embedded */
     uint64_t memory_limit;
     int build_threads;
-    struct program *programs; /* linked list, looked up at compile only */
-    struct weight *weights;   /* linked list of packed constants */
-    cl_mem dummy;             /* bound where an optional operand is absent */
+    struct program *programs;             /* linked list, looked up at compile only */
+    struct weight *weights[WEIGHT_LISTS]; /* packed constants: linked lists, by hash */
+    cl_mem dummy;                         /* bound where an optional operand is absent */
     struct clcnn_device_stats stats;
 };
 /* First line of every entry point that touches the device: not closed, not forked. */

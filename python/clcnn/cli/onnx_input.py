@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clcnn import image
 from clcnn.cli import options
 from clcnn.errors import ArgumentError
-from clcnn.session import dtype_of
+from clcnn.session_inputs import dtype_of
 
 if TYPE_CHECKING:
     from clcnn.onnx import Model, ValueInfo
