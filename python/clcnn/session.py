@@ -25,9 +25,9 @@ from numpy.typing import NDArray
 from clcnn import compiler, session_options
 from clcnn import device as devices
 from clcnn._log import logger
+from clcnn._session_inputs import NodeArg, fitting, is_fixed, node_arg, overridden, shape_of
 from clcnn.errors import ArgumentError, StateError, UnsupportedError
 from clcnn.report import Profile
-from clcnn.session_inputs import NodeArg, fitting, is_fixed, node_arg, overridden, shape_of
 from clcnn.session_options import SessionOptions
 
 if TYPE_CHECKING:
