@@ -2,7 +2,8 @@
 
 Every figure comes from a fresh process whose imports are done and, on our side, whose device is open; the
 kernel cache is warm. ResNet-50 (102 MB) should take at most twice onnxruntime's time to a session that can
-run, which should then hold at most twice the file of memory. What was needed on the way is printed beside it.
+run, and at most twice the file of memory: what the session holds, and what was needed on the way. While it
+parses, the package onnx has the bytes of the file and its own copy of them, so that less is not possible.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 
 TIME_LIMIT = 2.0  # of onnxruntime's
 MEMORY_LIMIT = 2.0  # of the file
+PEAK_LIMIT = 2.05  # of the file: the two copies and what else a session needs meanwhile
 MIB = 1 << 20
 
 
@@ -108,7 +110,7 @@ def compare(net: str, args: argparse.Namespace, peers: list[str]) -> list[dict[s
     ours = best(rows["clcnn"])
     base = {"case": net, "batch": 1, "precision": "highest", "file_mib": size, "clcnn_ms": ours["load_ms"]}
     base |= {key: ours[key] for key in ("first_run_ms", "rss_mib", "peak_rss_mib")}
-    base["memory_pass"] = ours["rss_mib"] <= MEMORY_LIMIT * size
+    base["memory_pass"] = ours["rss_mib"] <= MEMORY_LIMIT * size and ours["peak_rss_mib"] <= PEAK_LIMIT * size
     made = []
     for who in peers:
         theirs = best(rows[who])
@@ -130,8 +132,10 @@ def show(row: dict[str, Any]) -> None:
     """A result for people."""
     print(
         f"{row['case']}: file {row['file_mib']:.1f} MiB, session {row['clcnn_ms']:.0f} ms, first run "
-        f"{row['first_run_ms']:.0f} ms; memory {row['rss_mib']:.0f} MiB (limit {MEMORY_LIMIT:g} x file: "
-        f"{'pass' if row['memory_pass'] else 'FAIL'}), at most {row['peak_rss_mib']:.0f} MiB on the way"
+        f"{row['first_run_ms']:.0f} ms; memory {row['rss_mib']:.0f} MiB "
+        f"({row['rss_mib'] / row['file_mib']:.2f} x file, limit {MEMORY_LIMIT:g}), at most "
+        f"{row['peak_rss_mib']:.0f} MiB on the way ({row['peak_rss_mib'] / row['file_mib']:.2f} x, limit "
+        f"{PEAK_LIMIT:g}): {'pass' if row['memory_pass'] else 'FAIL'}"
     )
     if row["peer"]:
         print(

@@ -23,6 +23,8 @@ char *clcnn_strdup(const char *s);
 /* Grows *items (element size `size`) to hold at least `need`; false when out of memory. */
 bool clcnn_grow(void **items, int *capacity, int need, size_t size);
 void alloc_trim(void); /* gives the system what malloc() keeps of freed memory, where that can be asked for */
+/* Gives the whole pages of a block back to the system. The block stays valid; what is in it is not kept. */
+void alloc_drop_pages(void *block, size_t bytes);
 
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
@@ -38,6 +40,17 @@ struct hash128 {
     uint64_t a, b;
 };
 struct hash128 hash128_bytes(const void *data, size_t bytes); /* fast, not cryptographic: weight identity */
+struct hash128 hash128_text(const char *text);
+
+/* map.c: a table from hashes to integers of 0 and above. Starts as zeros. */
+struct map {
+    struct map_slot *slots;
+    size_t capacity, count;
+};
+bool map_reserve(struct map *m);                            /* room for one more; false when out of memory */
+void map_put(struct map *m, struct hash128 key, int value); /* after map_reserve() */
+int map_get(const struct map *m, struct hash128 key);       /* -1: not there */
+void map_free(struct map *m);
 
 /* ---- shapes --------------------------------------------------------------------------------------------------- */
 
@@ -133,6 +146,7 @@ struct value {
     struct clcnn_shape shape;
     const void *data; /* constants: borrowed, or `owned` */
     float *owned;     /* made by the rewriter; freed with the graph */
+    void *spare;      /* `data` where a compile may overwrite it, see clcnn_graph_spend(); else NULL */
     int producer;     /* node, -1 otherwise */
     int block;        /* physical form, see struct operand; set by the planner */
 };
@@ -169,6 +183,9 @@ struct clcnn_graph {
     struct graph_output *outputs;
     int n_values, n_nodes, n_inputs, n_outputs;
     int cap_values, cap_nodes, cap_inputs, cap_outputs;
+    /* Names in use, which must be unique among inputs and constants, among nodes and among outputs; empty in copies, whose
+     * names no one adds to. */
+    struct map source_names, node_names, output_names;
 };
 
 /* A deep copy that may be rewritten; borrowed weights stay borrowed. */
@@ -191,6 +208,8 @@ struct notes { /* rewrites applied, for people */
     char **line;
     int n, cap;
 };
+enum clcnn_status notes_add(struct notes *notes, struct clcnn_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 struct rewrite_options {
     const struct clcnn_override
         *overrides; /* a layer whose algorithm is forced is not merged into another op */
@@ -253,6 +272,8 @@ struct problem {
     size_t workspace_limit;
     enum clcnn_precision precision;
     bool has_clblast;
+    const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
+    int wisdom_count;
     bool forms_open; /* the planner is still free to give the operands another form */
     int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };

@@ -26,13 +26,7 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct line_args *a)
     const INDEX row = ROW_OF(group, s->pieces);
     if (row < (INDEX)s->rows) {
         const long first = FIRST_COLUMN(group, s->pieces);
-        INDEX rest = row;
-        long x0 = 0, y0 = 0;
-        for (int d = s->rank - 2; d >= 0; d--) {
-            TAKE_DIGIT(digit, rest, s->size[d]);
-            x0 += digit * s->stride[0][d];
-            y0 += digit * s->stride[1][d];
-        }
+        ROW_STARTS(s, row, x0, y0)
         const long x_step = STEP_OF(s, 0), y_step = STEP_OF(s, 1);
         FOR_COLUMNS(i, first, s->size[s->rank - 1])
         {
@@ -55,5 +49,5 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct line_args *a)
 
 KERNEL FN(main)(SRC_OF(T) x, ulong x_off, DST_OF(T) y, ulong y_off, const struct line_args a)
 {
-    FN(body)(GROUP, x + x_off, y + y_off, &a);
+    FN(body)(GROUP, x + x_off, y + y_off, ARGS(a));
 }

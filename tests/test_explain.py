@@ -182,7 +182,7 @@ def test_each_layer_tells_of_all_its_candidates(device):
     assert list(verdicts) == list(_core.ops()["conv"]["algos"])
     assert [name for name, (verdict, _) in verdicts.items() if verdict == "chosen"] == [row["algo"]]
     assert all(bool(reason) != (verdict == "chosen") for verdict, reason in verdicts.values())
-    assert verdicts["gemm1x1"] == ("rejected", "the window must be 1x1")
+    assert verdicts["depthwise"] == ("rejected", "each group must have one input channel")
     assert (row["op"], row["fused"]) == ("conv", "relu")
     assert (row["input"], row["output"]) == ((2, 6, 9, 9), (2, 8, 9, 9))
     assert row["macs"] == CASE.macs
@@ -199,7 +199,7 @@ def test_override_is_followed_and_told(device):
     [
         ({"nowhere": "ref"}, _core.ArgumentError, ("unknown layer 'nowhere'", MAIN)),
         ({MAIN: "fastest"}, _core.ArgumentError, (MAIN, "'fastest'", "direct", "ref")),
-        ({MAIN: "gemm1x1"}, _core.UnsupportedError, (MAIN, "'gemm1x1'", "the window must be 1x1")),
+        ({MAIN: "depthwise"}, _core.UnsupportedError, (MAIN, "'depthwise'", "one input channel")),
         ({"y1": "ref"}, _core.ArgumentError, ("'y1'", "relu", "part of another layer")),
     ],
 )

@@ -190,3 +190,72 @@ def test_device_or_providers() -> None:
         ValueError,
         "give one",
     )
+
+
+# ---- what onnxruntime has and clcnn has not ----
+
+
+def test_methods_that_are_refused_by_name(device: clcnn.Device) -> None:
+    options = clcnn.SessionOptions()
+    with InferenceSession(convolution(), device=device) as session:
+        for owner, names in (
+            (session, session_options.SESSION_METHODS),
+            (options, session_options.OPTION_METHODS),
+        ):
+            for name, instead in names.items():
+                call = getattr(owner, name)
+                refused(
+                    lambda call=call: call(1, key=2),
+                    clcnn.UnsupportedError,
+                    NotImplementedError,
+                    name,
+                    instead,
+                )
+        session.disable_fallback()
+        for owner in (session, options, clcnn):
+            assert not hasattr(owner, "no_such_thing")
+    with pytest.raises(AttributeError, match="OrtValue.*clcnn.Tensor"):
+        _ = clcnn.OrtValue
+
+
+def test_every_public_name_of_onnxruntimes_session_has_an_answer(device: clcnn.Device) -> None:
+    """Also those that later versions of onnxruntime add will be missed here, and get theirs."""
+    ort = pytest.importorskip("onnxruntime")
+    for theirs, ours, refused_names in (
+        (ort.InferenceSession, InferenceSession, session_options.SESSION_METHODS),
+        (ort.SessionOptions(), clcnn.SessionOptions(), session_options.OPTION_METHODS),
+    ):
+        missing = {n for n in dir(theirs) if not n.startswith("_")} - set(dir(ours)) - set(refused_names)
+        assert not missing
+
+
+def test_configuration_entries_are_kept() -> None:
+    options = clcnn.SessionOptions()
+    options.add_session_config_entry("session.dynamic_block_base", "4")
+    assert options.get_session_config_entry("session.dynamic_block_base") == "4"
+    assert session_options.own(options).get_session_config_entry("session.dynamic_block_base") == "4"
+    refused(
+        lambda: options.get_session_config_entry("session.x"), clcnn.ArgumentError, ValueError, "'session.x'"
+    )
+
+
+def test_lists_of_numbers_take_the_inputs_type(device: clcnn.Device) -> None:
+    x = photo(1, 3, 4, 4)
+    with InferenceSession(convolution(), device=device) as session:
+        (wanted,) = session.run(["y"], {"x": x})
+        np.testing.assert_array_equal(session.run(["y"], {"x": x.tolist()})[0], wanted)
+        for bad in ("cat", [["cat"]], [[1.0], [2.0, 3.0]], x.astype(np.float64), None):
+            with pytest.raises((clcnn.DtypeError, clcnn.ShapeError)):
+                session.run(["y"], {"x": bad})
+
+
+def test_module_functions() -> None:
+    assert clcnn.get_all_providers() == list(session_options.PROVIDERS)
+    level = session_options.logger.level
+    try:
+        for severity, wanted in ((0, 10), (3, 40)):
+            clcnn.set_default_logger_severity(severity)
+            assert session_options.logger.level == wanted
+    finally:
+        session_options.logger.setLevel(level)
+    refused(lambda: clcnn.set_default_logger_severity(5), clcnn.ArgumentError, ValueError, "severity", "5")

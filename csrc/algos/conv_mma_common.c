@@ -83,19 +83,9 @@ static struct layout layout_of(const struct conv_args *a)
     return (struct layout){gather, padded, padded * taps};
 }
 
-static int64_t pixels_of(const struct conv_args *a)
-{
-    return (int64_t)a->n * a->out[1] * a->out[2];
-}
-
 static size_t tile_count(const struct conv_args *a, const struct tile *t)
 {
-    return (size_t)conv_blocks(a, t->filters) * ceil_div((size_t)pixels_of(a), (size_t)t->pixels);
-}
-
-static size_t parts_bytes(const struct conv_args *a, int parts)
-{
-    return parts == 1 ? 0 : sizeof(float) * (size_t)parts * (size_t)a->k * (size_t)pixels_of(a);
+    return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
 }
 
 /* Filters that a tile's packing holds together, and how many floats stand for one. */
@@ -125,7 +115,7 @@ static float time_of(const struct conv_args *a, const struct layout *l, const st
         (form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT) * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float start = START + t->start * (float)each;
-    const float extra = parts == 1 ? 0.0f : LAUNCH + (float)parts_bytes(a, parts) / BYTES_PER_NS;
+    const float extra = parts == 1 ? 0.0f : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
     return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start + extra;
 }
 
@@ -145,7 +135,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
         for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
             if (parts > 1 &&
-                (share * t->chunk < MIN_SHARE || packing + parts_bytes(a, parts) > p->workspace_limit))
+                (share * t->chunk < MIN_SHARE || packing + conv_parts_bytes(a, parts) > p->workspace_limit))
                 break;
             if ((parts - 1) * share >= chunks)
                 continue; /* the last part would be empty */
@@ -166,7 +156,7 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
-    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form)) + parts_bytes(a, c.parts);
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form)) + conv_parts_bytes(a, c.parts);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -228,28 +218,6 @@ struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, con
     return (struct mma_filters){emit_pack(e, p, a, &l, &tiles[0], ampere), l.depth};
 }
 
-static void emit_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int sums)
-{
-    const struct conv_parts_args args = {
-        .dst_n = a->dst_n,
-        .add_n = a->add_n,
-        .map = (int64_t)a->out[1] * a->out[2],
-        .n = a->n,
-        .k = a->k,
-        .parts = parts,
-        .p0 = a->p0,
-        .p1 = a->p1,
-    };
-    const double results = (double)pixels_of(a) * a->k;
-    struct step *s = emit_step(e, "conv_sum_parts", "main",
-                               ceil_div((size_t)pixels_of(a) * (size_t)a->k, GROUP_SIZE), GROUP_SIZE);
-    step_read(s, sums);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &args, sizeof args);
-    step_cost(s, 0.0, 4.0 * results * (parts + 1));
-}
-
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
                       struct mma_form form, const struct mma_prologue *pre)
 {
@@ -267,10 +235,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     };
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
-    const int out = split ? emit_workspace(e, parts_bytes(a, c.parts)) : p->out[0].slot;
-    struct problem plain = *p; /* the epilogue waits for the whole sum */
-    plain.add.present = false;
-    plain.act = ACT_none;
+    const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
     struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main",
                                tile_count(a, c.tile) * (size_t)c.parts, (size_t)c.tile->size);
     step_define(s, "BM", c.tile->filters);
@@ -289,10 +254,13 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_read(s, packed);
     step_read(s, pre ? pre->scale : SLOT_NONE);
     step_read(s, pre ? pre->shift : SLOT_NONE);
-    step_epilogue(s, split ? &plain : p, split ? NULL : &p->in[2]);
+    if (split)
+        step_plain_epilogue(s);
+    else
+        step_epilogue(s, p, &p->in[2]);
     step_write(s, out);
     step_args(s, &args, sizeof args);
     if (split)
-        emit_sums(e, p, a, c.parts, out);
+        emit_conv_sums(e, p, a, c.parts, out);
     return s;
 }

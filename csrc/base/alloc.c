@@ -6,6 +6,10 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#ifdef __linux__
+#include <sys/mman.h>
+#include <unistd.h>
+#endif
 
 #include "internal.h"
 
@@ -73,5 +77,18 @@ void alloc_trim(void)
 {
 #ifdef __GLIBC__
     malloc_trim(0);
+#endif
+}
+
+void alloc_drop_pages(void *block, size_t bytes)
+{
+#ifdef __linux__ /* elsewhere MADV_DONTNEED is a hint, which frees nothing at once */
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)block;
+    const uintptr_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
+    if (end > first)
+        madvise((void *)first, end - first, MADV_DONTNEED);
+#else
+    (void)block;
+    (void)bytes;
 #endif
 }

@@ -36,6 +36,9 @@ void clcnn_graph_free(struct clcnn_graph *g)
     free(g->nodes);
     free(g->inputs);
     free(g->outputs);
+    map_free(&g->source_names);
+    map_free(&g->node_names);
+    map_free(&g->output_names);
     free(g);
 }
 
@@ -102,21 +105,20 @@ static enum clcnn_status add_source(struct clcnn_graph *g, enum value_kind kind,
     if (st != CLCNN_OK)
         return st;
     snprintf(what, sizeof what, "%s %s", word, name);
-    for (int i = 0; i < g->n_values; i++) {
-        const struct value *v = &g->values[i];
-        if (v->kind != VALUE_NODE && v->name && strcmp(v->name, name) == 0)
-            return clcnn_fail(err, CLCNN_E_VALUE, "%s: an input or constant of this name exists already",
-                              what);
-    }
+    const struct hash128 key = hash128_text(name);
+    if (map_get(&g->source_names, key) >= 0)
+        return clcnn_fail(err, CLCNN_E_VALUE, "%s: an input or constant of this name exists already", what);
     st = shape_check(shape, what, err);
     if (st != CLCNN_OK)
         return st;
     char *copy = clcnn_strdup(name);
-    if (!copy || !graph_grow_values(g, 1) || (kind == VALUE_INPUT && !grow_inputs(g))) {
+    if (!copy || !graph_grow_values(g, 1) || !map_reserve(&g->source_names) ||
+        (kind == VALUE_INPUT && !grow_inputs(g))) {
         free(copy);
         return clcnn_fail_mem(err, sizeof *g->values);
     }
     *value = g->n_values++;
+    map_put(&g->source_names, key, *value);
     g->values[*value] =
         (struct value){.name = copy, .kind = kind, .shape = *shape, .data = data, .producer = -1};
     if (kind == VALUE_INPUT)
@@ -164,6 +166,19 @@ static enum clcnn_status check_value(const struct clcnn_graph *g, int value, str
     return clcnn_fail(err, CLCNN_E_VALUE, "value %d does not exist; the graph has %d", value, g->n_values);
 }
 
+enum clcnn_status clcnn_graph_spend(struct clcnn_graph *g, int value, struct clcnn_err *err)
+{
+    enum clcnn_status st = check_value(g, value, err);
+
+    if (st != CLCNN_OK)
+        return st;
+    struct value *v = &g->values[value];
+    if (v->kind != VALUE_CONSTANT)
+        return clcnn_fail(err, CLCNN_E_VALUE, "value %d is no constant: there is nothing to spend", value);
+    v->spare = (void *)(uintptr_t)v->data;
+    return CLCNN_OK;
+}
+
 enum clcnn_status clcnn_graph_output(struct clcnn_graph *g, int value, const char *name,
                                      struct clcnn_err *err)
 {
@@ -174,21 +189,21 @@ enum clcnn_status clcnn_graph_output(struct clcnn_graph *g, int value, const cha
         st = check_value(g, value, err);
     if (st != CLCNN_OK)
         return st;
-    for (int i = 0; i < g->n_outputs; i++) {
-        if (strcmp(g->outputs[i].name, name) == 0)
-            return clcnn_fail(err, CLCNN_E_VALUE, "output %s exists already", name);
-    }
+    const struct hash128 key = hash128_text(name);
+    if (map_get(&g->output_names, key) >= 0)
+        return clcnn_fail(err, CLCNN_E_VALUE, "output %s exists already", name);
     struct value *v = &g->values[value];
     bool unnamed = !v->name;
     copy = clcnn_strdup(name);
     value_name = unnamed ? clcnn_strdup(name) : NULL;
-    if (!copy || (unnamed && !value_name) || !grow_outputs(g)) {
+    if (!copy || (unnamed && !value_name) || !grow_outputs(g) || !map_reserve(&g->output_names)) {
         free(copy);
         free(value_name);
         return clcnn_fail_mem(err, sizeof *g->outputs);
     }
     if (unnamed)
         v->name = value_name;
+    map_put(&g->output_names, key, g->n_outputs);
     g->outputs[g->n_outputs++] = (struct graph_output){.value = value, .name = copy};
     return CLCNN_OK;
 }

@@ -166,10 +166,11 @@ enum clcnn_status clcnn_graph_node(struct clcnn_graph *g, const char *op_name, c
 
     TRY(find_op(op_name, &op, err));
     TRY(graph_name_check(op->name, name, err));
-    for (int i = 0; i < g->n_nodes; i++) {
-        if (strcmp(g->nodes[i].name, name) == 0)
-            TRY(clcnn_fail(err, CLCNN_E_VALUE, "%s %s: a layer of this name exists already", op->name, name));
-    }
+    const struct hash128 key = hash128_text(name);
+    if (map_get(&g->node_names, key) >= 0)
+        TRY(clcnn_fail(err, CLCNN_E_VALUE, "%s %s: a layer of this name exists already", op->name, name));
+    if (!map_reserve(&g->node_names))
+        TRY(clcnn_fail_mem(err, sizeof key));
     TRY(check_inputs(g, op, name, inputs, input_count, &kept, err));
     TRY(node_alloc(&n, op, name, kept, err));
     for (int i = 0; i < kept; i++)
@@ -180,6 +181,7 @@ enum clcnn_status clcnn_graph_node(struct clcnn_graph *g, const char *op_name, c
         TRY(clcnn_fail(err, CLCNN_E_VALUE, "%s %s has %d outputs, room was given for %d", op->name, name,
                        in.n_out, max_values));
     TRY(node_commit(g, &n, &in, values, err));
+    map_put(&g->node_names, key, g->n_nodes - 1);
     *value_count = in.n_out;
     return CLCNN_OK;
 done:

@@ -5,32 +5,33 @@
 #include "graph/rewrite.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
-static void replace_uses(struct rewriter *r, int old, int new)
-{
-    struct clcnn_graph *g = r->g;
-    for (int i = 0; i < g->n_nodes; i++)
-        for (int k = 0; k < g->nodes[i].n_in; k++)
-            if (g->nodes[i].in[k] == old)
-                g->nodes[i].in[k] = new;
-    for (int i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].value == old)
-            g->outputs[i].value = new;
-}
-
+/* Values are followed to what they stand for in one walk, since nodes are in order and there may be many identities. */
 enum clcnn_status rewrite_drop_identities(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
-    for (int i = 0; i < r->g->n_nodes; i++) {
-        struct node *n = &r->g->nodes[i];
+    struct clcnn_graph *g = r->g;
+    int *same = clcnn_calloc((size_t)g->n_values + 1, sizeof *same);
+    if (!same)
+        return clcnn_fail_mem(r->err, (size_t)g->n_values * sizeof *same);
+    for (int i = 0; i < g->n_values; i++)
+        same[i] = i;
+    for (int i = 0; i < g->n_nodes; i++) {
+        struct node *n = &g->nodes[i];
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k] >= 0)
+                n->in[k] = same[n->in[k]];
         if (n->dead || !(rewrite_is(n, "identity") || rewrite_is(n, "dropout")))
             continue;
-        replace_uses(r, n->out[0], n->in[0]);
+        same[n->out[0]] = n->in[0];
         n->dead = true;
         TRY(rewrite_note(r, "drop %s %s", n->op->name, n->name));
     }
+    for (int i = 0; i < g->n_outputs; i++)
+        g->outputs[i].value = same[g->outputs[i].value];
 done:
+    free(same);
     return st;
 }
 
@@ -77,10 +78,11 @@ static void fold_values(const struct clcnn_graph *g, const struct node *producer
     const float *beta = g->values[bn->in[2]].data, *mean = g->values[bn->in[3]].data;
     const float *w = g->values[producer->in[1]].data;
     const float *b = producer->in[2] >= 0 ? g->values[producer->in[2]].data : NULL;
+    float *to = w_new == producer->in[1] ? g->values[w_new].spare : g->values[w_new].owned;
     for (int64_t k = 0; k < f->filters; k++) {
         const double s = rewrite_norm_scale(g, bn, k);
         for (int64_t i = 0; i < f->inner; i++)
-            g->values[w_new].owned[k * f->inner + i] = (float)(s * w[k * f->inner + i]);
+            to[k * f->inner + i] = (float)(s * w[k * f->inner + i]);
         g->values[b_new].owned[k] = (float)(s * ((b ? b[k] : 0.0) - mean[k]) + beta[k]);
     }
 }
@@ -100,7 +102,10 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
         const struct clcnn_shape w_shape =
             r->g->values[producer->in[1]].shape; /* values may move when one is added */
         const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)f.filters}};
-        TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));
+        if (r->g->values[producer->in[1]].spare && r->uses[producer->in[1]] == 1)
+            w = producer->in[1]; /* in place */
+        else
+            TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));
         TRY(graph_owned_constant(r->g, &b_shape, &b, r->err));
         fold_values(r->g, producer, bn, &f, w, b);
         producer->in[1] = w;

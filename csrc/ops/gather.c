@@ -13,12 +13,9 @@ static enum clcnn_status infer_gather(struct infer *in, struct clcnn_err *err)
     TRY(rule_axis(in, "dim", &a->dim, x->rank, err));
     in->n_out = 1;
     *out = (struct clcnn_shape){0};
-    for (int i = 0; i < a->dim; i++)
-        TRY(rule_push(in, out, x->dim[i], err));
-    for (int i = 0; i < index->rank; i++)
-        TRY(rule_push(in, out, index->dim[i], err));
-    for (int i = a->dim + 1; i < x->rank; i++)
-        TRY(rule_push(in, out, x->dim[i], err));
+    TRY(rule_push_range(in, out, x, 0, (int)a->dim, err));
+    TRY(rule_push_range(in, out, index, 0, index->rank, err));
+    TRY(rule_push_range(in, out, x, (int)a->dim + 1, x->rank, err));
 done:
     return st;
 }
@@ -72,10 +69,8 @@ static enum clcnn_status infer_nd(struct infer *in, struct clcnn_err *err)
     }
     in->n_out = 1;
     *out = (struct clcnn_shape){0};
-    for (int i = 0; i < last; i++)
-        TRY(rule_push(in, out, index->dim[i], err));
-    for (int i = batch + index->dim[last]; i < x->rank; i++)
-        TRY(rule_push(in, out, x->dim[i], err));
+    TRY(rule_push_range(in, out, index, 0, last, err));
+    TRY(rule_push_range(in, out, x, batch + index->dim[last], x->rank, err));
 done:
     return st;
 }

@@ -86,8 +86,7 @@ static enum clcnn_status infer_flatten(struct infer *in, struct clcnn_err *err)
     struct clcnn_shape head = *x;
     head.rank = a->end_dim + 1;
     TRY(rule_push(in, &in->out[0], shape_count_from(&head, a->start_dim), err));
-    for (int i = head.rank; i < x->rank; i++)
-        TRY(rule_push(in, &in->out[0], x->dim[i], err));
+    TRY(rule_push_range(in, &in->out[0], x, head.rank, x->rank, err));
 done:
     return st;
 }

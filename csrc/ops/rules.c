@@ -143,6 +143,16 @@ enum clcnn_status rule_push(const struct infer *in, struct clcnn_shape *out, int
     return CLCNN_OK;
 }
 
+enum clcnn_status rule_push_range(const struct infer *in, struct clcnn_shape *out,
+                                  const struct clcnn_shape *from, int first, int end, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    for (int i = first; st == CLCNN_OK && i < end; i++)
+        st = rule_push(in, out, from->dim[i], err);
+    return st;
+}
+
 bool broadcast_shapes(const struct clcnn_shape *a, const struct clcnn_shape *b, struct clcnn_shape *out)
 {
     struct clcnn_shape both = {.rank = a->rank > b->rank ? a->rank : b->rank};

@@ -65,6 +65,9 @@ enum clcnn_status rule_axes(const struct infer *in, const char *name, struct int
 /* Appends a dimension to a result. */
 enum clcnn_status rule_push(const struct infer *in, struct clcnn_shape *out, int64_t size,
                             struct clcnn_err *err);
+/* Appends the dimensions from `first` up to `end` of another shape. */
+enum clcnn_status rule_push_range(const struct infer *in, struct clcnn_shape *out,
+                                  const struct clcnn_shape *from, int first, int end, struct clcnn_err *err);
 /* NumPy broadcasting, aligned at the right; false when the shapes do not fit. */
 bool broadcast_shapes(const struct clcnn_shape *a, const struct clcnn_shape *b, struct clcnn_shape *out);
 

@@ -18,8 +18,7 @@ static enum clcnn_status infer_grid_sample(struct infer *in, struct clcnn_err *e
         return value_fail(in, err, "mode=cubic has 2 spatial dimensions only, the input is %s", SHAPE(x));
     in->n_out = 1;
     in->out[0] = (struct clcnn_shape){.rank = 2, .dim = {x->dim[0], x->dim[1]}};
-    for (int i = 0; i < n; i++)
-        TRY(rule_push(in, &in->out[0], grid->dim[1 + i], err));
+    TRY(rule_push_range(in, &in->out[0], grid, 1, n + 1, err));
 done:
     return st;
 }

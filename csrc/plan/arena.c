@@ -40,18 +40,26 @@ static void find_lives(struct blueprint *bp)
         touch(bp, bp->outputs[i].slot, bp->n_steps);
 }
 
-static uint64_t largest_live_set(const struct blueprint *bp)
+/* Most bytes of values that live at one step, from what each step adds and takes away. */
+static enum clcnn_status largest_live_set(const struct blueprint *bp, uint64_t *most, struct clcnn_err *err)
 {
-    uint64_t most = 0;
-    for (int step = -1; step <= bp->n_steps; step++) {
-        uint64_t live = 0;
-        for (int i = 0; i < bp->n_roots; i++)
-            if (!bp->roots[i].scratch && bp->roots[i].first <= step && step <= bp->roots[i].last)
-                live += bp->roots[i].bytes;
-        if (live > most)
-            most = live;
+    int64_t *change = clcnn_calloc((size_t)bp->n_steps + 4, sizeof *change), live = 0, largest = 0;
+    if (!change)
+        return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *change);
+    for (int i = 0; i < bp->n_roots; i++) {
+        const struct root *r = &bp->roots[i];
+        if (r->scratch || r->last < r->first)
+            continue;
+        change[r->first + 1] += (int64_t)r->bytes; /* first is -1 for inputs */
+        change[r->last + 2] -= (int64_t)r->bytes;
     }
-    return most;
+    for (int i = 0; i < bp->n_steps + 2; i++) {
+        live += change[i];
+        largest = live > largest ? live : largest;
+    }
+    *most = (uint64_t)largest;
+    free(change);
+    return CLCNN_OK;
 }
 
 static int larger_first(const void *a, const void *b)
@@ -67,36 +75,125 @@ static bool meet(const struct root *a, const struct root *b)
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* placed[] is kept in order of offset, so one pass finds the lowest gap. */
-static size_t lowest_gap(struct root *const *placed, int n, const struct root *r)
+/* ---- roots that have their place, found by when they live ---- */
+
+#define SPANS 256 /* the steps of a plan are cut into so many spans, */
+#define MOST_OF 4 /* and a root that lives in more of them is one of `long_lived` */
+
+struct list {
+    struct root **root;
+    int n, cap;
+};
+
+struct shelf {
+    struct list span[SPANS], long_lived; /* the latter in order of offset */
+    struct list near; /* of the root that is being placed: short-lived ones that it meets */
+    int steps;
+};
+
+static bool list_add(struct list *list, struct root *r)
 {
-    size_t at = 0;
-    for (int i = 0; i < n; i++) {
-        if (!meet(placed[i], r))
-            continue;
-        if (placed[i]->offset >= at + r->bytes)
-            break;
-        const size_t end = placed[i]->offset + placed[i]->bytes;
-        if (end > at)
-            at = end;
-    }
-    return at;
+    if (!clcnn_grow((void **)&list->root, &list->cap, list->n + 1, sizeof(struct root *)))
+        return false;
+    list->root[list->n++] = r;
+    return true;
 }
 
-static void insert(struct root **placed, int n, struct root *r)
+/* Steps count from -1 (inputs) to `steps` (outputs). */
+static int span_of(const struct shelf *s, int step)
 {
-    int i = n;
-    for (; i > 0 && placed[i - 1]->offset > r->offset; i--)
-        placed[i] = placed[i - 1];
-    placed[i] = r;
+    return (int)((int64_t)(step + 1) * SPANS / (s->steps + 2));
+}
+
+static bool shelf_add(struct shelf *s, struct root *r)
+{
+    const int first = span_of(s, r->first), last = span_of(s, r->last);
+    bool ok = true;
+    for (int i = first; last - first < MOST_OF && ok && i <= last; i++)
+        ok = list_add(&s->span[i], r);
+    if (last - first < MOST_OF)
+        return ok;
+    struct list *all = &s->long_lived;
+    ok = list_add(all, r);
+    for (int i = all->n - 1; ok && i > 0 && all->root[i - 1]->offset > r->offset; i--) {
+        all->root[i] = all->root[i - 1];
+        all->root[i - 1] = r;
+    }
+    return ok;
+}
+
+static int lower_first(const void *a, const void *b)
+{
+    const struct root *x = *(const struct root *const *)a, *y = *(const struct root *const *)b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Short-lived roots that r meets, in order of offset; one may be there several times. */
+static bool find_near(struct shelf *s, const struct root *r)
+{
+    bool ok = true;
+    s->near.n = 0;
+    for (int i = span_of(s, r->first); ok && i <= span_of(s, r->last); i++)
+        for (int k = 0; ok && k < s->span[i].n; k++)
+            if (meet(s->span[i].root[k], r))
+                ok = list_add(&s->near, s->span[i].root[k]);
+    if (ok && s->near.n)
+        qsort(s->near.root, (size_t)s->near.n, sizeof *s->near.root, lower_first);
+    return ok;
+}
+
+/* The lowest offset at which r meets none of those that have their place. */
+static bool lowest_gap(struct shelf *s, struct root *r)
+{
+    const struct list *a = &s->near, *b = &s->long_lived;
+    if (!find_near(s, r))
+        return false;
+    r->offset = 0;
+    for (int i = 0, k = 0; i < a->n || k < b->n;) {
+        const bool from_a = k == b->n || (i < a->n && a->root[i]->offset <= b->root[k]->offset);
+        const struct root *placed = from_a ? a->root[i++] : b->root[k++];
+        if (placed->offset >= r->offset + r->bytes)
+            break;
+        if (meet(placed, r) && placed->offset + placed->bytes > r->offset)
+            r->offset = placed->offset + placed->bytes;
+    }
+    return true;
+}
+
+static void shelf_free(struct shelf *s)
+{
+    for (int i = 0; i < SPANS; i++)
+        free(s->span[i].root);
+    free(s->long_lived.root);
+    free(s->near.root);
+}
+
+static enum clcnn_status place_roots(struct blueprint *bp, struct root **order, struct clcnn_err *err)
+{
+    struct shelf shelf = {.steps = bp->n_steps};
+    bool ok = true;
+    for (int i = 0; ok && i < bp->n_roots; i++) {
+        struct root *r = order[i];
+        if (r->last < r->first) { /* never touched */
+            r->bytes = 0;
+            continue;
+        }
+        ok = lowest_gap(&shelf, r) && shelf_add(&shelf, r);
+        if (r->offset + r->bytes > bp->arena_bytes)
+            bp->arena_bytes = r->offset + r->bytes;
+        if (r->scratch && r->bytes > bp->stats.workspace_bytes)
+            bp->stats.workspace_bytes = r->bytes;
+    }
+    shelf_free(&shelf);
+    return ok ? CLCNN_OK : clcnn_fail_mem(err, (size_t)bp->n_roots * sizeof *order);
 }
 
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err)
 {
-    struct root **order = clcnn_calloc(2 * (size_t)bp->n_roots + 1, sizeof *order);
+    enum clcnn_status st = CLCNN_OK;
+    struct root **order = clcnn_calloc((size_t)bp->n_roots + 1, sizeof *order);
     if (!order)
-        return clcnn_fail_mem(err, 2 * (size_t)bp->n_roots * sizeof *order);
-    struct root **placed = order + bp->n_roots;
+        return clcnn_fail_mem(err, (size_t)bp->n_roots * sizeof *order);
     find_lives(bp);
     for (int i = 0; i < bp->n_roots; i++) {
         struct root *r = &bp->roots[i];
@@ -109,21 +206,12 @@ enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err)
         order[i] = r;
     }
     qsort(order, (size_t)bp->n_roots, sizeof *order, larger_first);
-    for (int i = 0; i < bp->n_roots; i++) {
-        struct root *r = order[i];
-        if (r->last < r->first) /* never touched */
-            r->bytes = 0;
-        r->offset = lowest_gap(placed, i, r);
-        insert(placed, i, r);
-        if (r->offset + r->bytes > bp->arena_bytes)
-            bp->arena_bytes = r->offset + r->bytes;
-        if (r->scratch && r->bytes > bp->stats.workspace_bytes)
-            bp->stats.workspace_bytes = r->bytes;
-    }
-    bp->stats.live_bytes = largest_live_set(bp);
+    TRY(place_roots(bp, order, err));
+    TRY(largest_live_set(bp, &bp->stats.live_bytes, err));
     bp->stats.arena_bytes = bp->arena_bytes;
     for (int i = 0; i < bp->n_roots; i++)
         bp->roots[i].offset += root_guard(bp, &bp->roots[i]);
+done:
     free(order);
-    return CLCNN_OK;
+    return st;
 }

@@ -1,60 +1,10 @@
-/* bind.c: a blueprint gets programs and packed weights (once, shared by clones); a plan gets its arena, kernels and queue,
- * with every kernel argument set. */
+/* bind.c: a blueprint gets packed weights (once, shared by clones); a plan gets its arena, kernels and queue, with every kernel
+ * argument set. */
 #include "plan/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct unit unit_of(const struct step *s)
-{
-    return (struct unit){.stem = s->stem, .entry = s->entry, .define = s->define, .n_defines = s->n_defines};
-}
-
-static struct step *setup_of(const struct blueprint *bp, int packed)
-{
-    return bp->packed[packed].used ? bp->packed[packed].setup : NULL;
-}
-
-/* programs[i] for step i, programs[n_steps + k] for the setup step of packed constant k. */
-enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    const int total = bp->n_steps + bp->n_packed;
-    struct unit *units = clcnn_calloc((size_t)total + 2, sizeof *units);
-    struct program **got = clcnn_calloc((size_t)total + 2, sizeof *got);
-    int *owner = clcnn_calloc((size_t)total + 2, sizeof *owner), n = 0;
-    bp->programs = clcnn_calloc((size_t)total + 1, sizeof(struct program *));
-    if (!units || !got || !owner || !bp->programs) {
-        st = clcnn_fail_mem(err, (size_t)total * sizeof *units);
-        goto done;
-    }
-    const int chains = bp->n_parts > 0; /* the largest unit, so that others are built meanwhile */
-    if (chains)
-        units[n++] = (struct unit){.stem = "chain", .part = bp->parts, .n_parts = bp->n_parts};
-    for (int i = 0; i < total; i++) {
-        const struct step *s = i < bp->n_steps ? bp->steps[i] : setup_of(bp, i - bp->n_steps);
-        if (!s || !s->stem)
-            continue;
-        owner[n] = i;
-        units[n++] = unit_of(s);
-    }
-    TRY(programs_acquire(bp->dev, units, n, got, err));
-    if (chains)
-        bp->chain_program = got[0];
-    for (int i = chains; i < n; i++) {
-        bp->programs[owner[i]] = got[i];
-        bool seen = false;
-        for (int k = chains; k < i && !seen; k++)
-            seen = got[k] == got[i];
-        bp->stats.program_count += !seen;
-    }
-done:
-    free(units);
-    free(got);
-    free(owner);
-    return st;
-}
 
 /* What setup steps read, one buffer for each operand: kept from one to the next and grown, since fresh memory is what
  * uploading takes most of its time for. The queue is in order, so that a write waits for the kernel before it. */
@@ -83,7 +33,7 @@ static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struc
                                    struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct step *s = setup_of(bp, packed);
+    const struct step *s = blueprint_setup(bp, packed);
     struct launch launch = {0};
     for (int i = 0; i < s->n_buffers; i++) {
         const int slot = s->buffer[i].slot;
@@ -127,6 +77,43 @@ done:
     return st;
 }
 
+/* Host memory from which it pays to give the pages of a constant back as soon as the device has it, rather than with all
+ * others: waiting for the queue and the call take some 10 us. */
+#define SPEND_BYTES ((size_t)64 << 10)
+
+/* For each constant the last of the packed ones that is made from it. */
+static int *last_uses(const struct blueprint *bp)
+{
+    int *last = clcnn_calloc((size_t)bp->graph->n_values + 1, sizeof *last);
+    for (int i = 0; last && i < bp->n_packed; i++) {
+        const struct packed *p = &bp->packed[i];
+        if (!p->used)
+            continue;
+        last[p->value] = i;
+        for (int k = 0; p->setup && k < p->setup->n_buffers; k++) {
+            const int slot = p->setup->buffer[k].slot;
+            if (slot >= 0 && bp->slots[slot].packed >= 0)
+                last[bp->packed[bp->slots[slot].packed].value] = i;
+        }
+    }
+    return last;
+}
+
+/* Gives back the pages of a constant that packed[i] was the last to be made from, if they are ours to give. */
+static enum clcnn_status spend(struct blueprint *bp, int i, const int *last, struct queue *q,
+                               struct clcnn_err *err)
+{
+    struct value *v = &bp->graph->values[bp->packed[i].value];
+    void *memory = v->owned ? v->owned : v->spare;
+    const size_t bytes = shape_bytes(&v->shape);
+    if (!memory || last[bp->packed[i].value] != i || bytes < SPEND_BYTES)
+        return CLCNN_OK;
+    enum clcnn_status st = queue_finish(q, err); /* uploads do not block */
+    if (st == CLCNN_OK)
+        alloc_drop_pages(memory, bytes);
+    return st;
+}
+
 /* What was to be filled in a phase that failed must not be found by another plan. */
 static void abandon_fresh(struct blueprint *bp)
 {
@@ -145,14 +132,21 @@ enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err)
     struct queue *q = NULL;
     struct staging staging = {0};
     struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
-    if (!places)
+    int *last = last_uses(bp);
+    if (!places || !last) {
+        free(places);
+        free(last);
         return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
+    }
     /* Held over the whole phase: another plan that wants the same weights must find them filled. */
     pthread_mutex_lock(&bp->dev->weights_lock);
     TRY(queue_create(&q, bp->dev, false, err));
-    for (int i = 0; i < bp->n_packed; i++)
-        if (bp->packed[i].used)
-            TRY(fill_weight(bp, i, q, places, &staging, err));
+    for (int i = 0; i < bp->n_packed; i++) {
+        if (!bp->packed[i].used)
+            continue;
+        TRY(fill_weight(bp, i, q, places, &staging, err));
+        TRY(spend(bp, i, last, q, err));
+    }
     TRY(queue_finish(q, err));
 done:
     if (st != CLCNN_OK)
@@ -161,19 +155,17 @@ done:
     staging_release(&staging, bp->dev);
     pthread_mutex_unlock(&bp->dev->weights_lock);
     free(places);
+    free(last);
     return st;
 }
 
-static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
+/* Of every slot; malloc'd. */
+static enum clcnn_status find_places(struct place **out, const struct clcnn_plan *plan, struct clcnn_err *err)
 {
-    enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
     struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
-    plan->launches = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *plan->launches);
-    if (!places || !plan->launches) {
-        st = clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *plan->launches);
-        goto done;
-    }
+    if (!places)
+        return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
     for (int i = 0; i < bp->n_slots; i++) {
         const struct slot *s = &bp->slots[i];
         if (s->root >= 0)
@@ -182,9 +174,23 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
         else if (bp->packed[s->packed].weight)
             places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset};
     }
+    *out = places;
+    return CLCNN_OK;
+}
+
+static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    struct place *places = NULL;
+    plan->launches = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *plan->launches);
+    if (!plan->launches)
+        return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *plan->launches);
+    TRY(find_places(&places, plan, err));
     for (int i = 0; i < bp->n_steps; i++) {
         struct launch *l = &plan->launches[i];
-        TRY(launch_bind(l, bp->dev, bp->programs[i], bp->steps[i], places, err));
+        const bool chained = bp->n_parts > 0 && bp->variant[i] >= 0;
+        TRY(launch_bind(l, bp->dev, chained ? NULL : bp->programs[i], bp->steps[i], places, err));
         if (bp->gemm_scratch[i] != SLOT_NONE) {
             const struct root *r = &bp->roots[bp->slots[bp->gemm_scratch[i]].root];
             TRY(launch_scratch(l, bp->dev, &places[bp->gemm_scratch[i]],
@@ -228,31 +234,46 @@ done:
     return st;
 }
 
-/* One real run in either form on whatever the arena holds: drivers that generate code at the first launch, some of it for a
- * range of launch sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and
- * binaries are complete when they are saved. */
+enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct blueprint *bp = plan->bp;
+    struct place *places = NULL;
+    *made = false;
+    for (int i = 0; i < bp->n_steps; i++)
+        *made |= !plan->launches[i].kernel && !plan->launches[i].library;
+    if (!*made)
+        return CLCNN_OK;
+    TRY(blueprint_launch_programs(bp, err));
+    TRY(find_places(&places, plan, err));
+    for (int i = 0; i < bp->n_steps; i++) {
+        struct launch *l = &plan->launches[i];
+        if (!l->kernel && !l->library)
+            TRY(launch_bind_kernel(l, bp->dev, bp->programs[i], bp->steps[i], places, err));
+    }
+done:
+    free(places);
+    return st;
+}
+
+/* One real run on whatever the arena holds: drivers that generate code at the first launch, some of it for a range of launch
+ * sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and binaries are
+ * complete when they are saved. */
 enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct blueprint *bp = plan->bp;
+    struct blueprint *bp = plan->bp;
     if (bp->guard) { /* so that Oclgrind does not take this run's inputs for uninitialised reads */
         st = plan_paint(plan, plan->queue, NULL, err);
         if (st != CLCNN_OK)
             return st;
     }
-    for (int chained = 0; st == CLCNN_OK && chained <= (plan->chains != NULL); chained++) {
-        queue_singly(plan->queue, !chained);
-        queue_start(plan->queue, plan->launches, bp->n_steps);
-        do
-            st = queue_advance(plan->queue, 1e9, 0.0, err);
-        while (st == CLCNN_PENDING);
-    }
-    queue_singly(plan->queue, false);
-    if (st == CLCNN_OK && bp->chain_program)
-        program_save(bp->dev, bp->chain_program);
-    for (int i = 0; st == CLCNN_OK && i < bp->n_steps + bp->n_packed; i++)
-        if (bp->programs[i])
-            program_save(bp->dev, bp->programs[i]);
+    queue_start(plan->queue, plan->launches, bp->n_steps);
+    do
+        st = queue_advance(plan->queue, 1e9, 0.0, err);
+    while (st == CLCNN_PENDING);
+    if (st == CLCNN_OK)
+        blueprint_save_programs(bp);
     return st;
 }
 
@@ -290,11 +311,7 @@ void blueprint_release(struct blueprint *bp)
 {
     if (!bp || atomic_fetch_sub(&bp->refs, 1) > 1)
         return;
-    for (int i = 0; i < bp->n_steps + bp->n_packed && bp->programs; i++)
-        if (bp->programs[i])
-            program_release(bp->dev, bp->programs[i]);
-    if (bp->chain_program)
-        program_release(bp->dev, bp->chain_program);
+    blueprint_release_programs(bp);
     release_weights(bp);
     for (int i = 0; i < bp->n_packed; i++)
         free(bp->packed[i].setup);
@@ -307,11 +324,11 @@ void blueprint_release(struct blueprint *bp)
         free(bp->layers[i].candidates);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->parts,    bp->variant,      bp->notes.line,  bp->roots,  bp->packed,
-                     bp->slots,    bp->steps,        bp->layers,      bp->inputs, bp->outputs,
-                     bp->programs, bp->gemm_scratch, bp->defines_text};
+    void *owned[] = {bp->parts, bp->variant, bp->notes.line, bp->roots,   bp->packed,       bp->slots,
+                     bp->steps, bp->layers,  bp->inputs,     bp->outputs, bp->gemm_scratch, bp->defines_text};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);
     clcnn_graph_free(bp->graph);
+    pthread_mutex_destroy(&bp->lock);
     free(bp);
 }

@@ -53,17 +53,26 @@ int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_
     return bp->n_roots++;
 }
 
-int blueprint_packed(struct blueprint *bp, int value, const char *packing, size_t bytes, const char *layer)
+int blueprint_constant(struct blueprint *bp, int value, size_t bytes, const char *layer)
 {
-    for (int i = 0; i < bp->n_packed; i++)
-        if (bp->packed[i].value == value && strcmp(bp->packed[i].packing, packing) == 0)
-            return i;
     if (!clcnn_grow((void **)&bp->packed, &bp->cap_packed, bp->n_packed + 1, sizeof *bp->packed))
         return -1;
-    struct packed *p = &bp->packed[bp->n_packed];
-    *p = (struct packed){.value = value, .bytes = bytes, .layer = layer};
-    snprintf(p->packing, sizeof p->packing, "%s", packing);
+    bp->packed[bp->n_packed] = (struct packed){.value = value, .bytes = bytes, .layer = layer, .next = -1};
     return bp->n_packed++;
+}
+
+int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t bytes, const char *layer)
+{
+    for (int i = raw; i >= 0; i = bp->packed[i].next)
+        if (strcmp(bp->packed[i].packing, packing) == 0)
+            return i;
+    const int made = blueprint_constant(bp, bp->packed[raw].value, bytes, layer);
+    if (made < 0)
+        return -1;
+    snprintf(bp->packed[made].packing, sizeof bp->packed[made].packing, "%s", packing);
+    bp->packed[made].next = bp->packed[raw].next;
+    bp->packed[raw].next = made;
+    return made;
 }
 
 static struct step *new_step(struct emit *e, const char *stem, const char *entry, size_t groups,
@@ -248,7 +257,7 @@ int emit_packed(struct emit *e, const struct operand *constant, const char *pack
         return slot;
     }
     const int known = bp->n_packed;
-    const int packed = blueprint_packed(bp, bp->packed[raw].value, packing, bytes, e->layer);
+    const int packed = blueprint_packed(bp, raw, packing, bytes, e->layer);
     const int slot = packed < 0 ? -1 : blueprint_slot(bp, -1, packed, 0);
     if (slot >= 0 && packed == known) {
         bp->packed[packed].setup = new_step(e, stem, entry, groups, group_size);

@@ -200,7 +200,7 @@ static bool place_leaves(struct placer *p)
         *o = operand_of_value(v);
         o->batch_stride = operand_item(o);
         if (v->kind == VALUE_CONSTANT) {
-            const int packed = blueprint_packed(p->bp, i, "", shape_bytes(&v->shape), v->name ? v->name : "");
+            const int packed = blueprint_constant(p->bp, i, shape_bytes(&v->shape), v->name ? v->name : "");
             if (packed < 0 || !new_slot(p, o, -1, packed, 0))
                 return false;
         } else if (v->kind == VALUE_INPUT && !place_at_root(p, i, v->name)) {

@@ -22,6 +22,7 @@ struct root {
 struct packed {
     int value;        /* constant of the graph */
     char packing[96]; /* "" for the constant as it is */
+    int next; /* another form of the same constant, -1: none; the list starts at the constant as it is */
     size_t bytes;
     struct step *setup; /* fills it; NULL: upload as it is */
     bool used;          /* read by a step of the run (a raw constant may only feed setup steps) */
@@ -44,6 +45,7 @@ struct candidate {
 };
 struct layer {
     int node; /* of the rewritten graph */
+    char key[CLCNN_KEY_MAX];
     const struct algo_def *algo;
     char fused[48];
     struct candidate *candidates;
@@ -81,7 +83,9 @@ struct blueprint {
     struct io_slot *inputs, *outputs;
     int n_inputs, n_outputs;
 
-    struct program **programs; /* one per step; NULL for library calls */
+    pthread_mutex_t lock; /* of `programs`, once there are clones */
+    struct program *
+        *programs; /* per step; NULL for library calls, and for steps of chains until one is launched */
     const struct step **parts; /* one step of every variant that chains can run; NULL: there are no chains */
     int *variant, n_parts;     /* per step: index of its part, -1: always a launch of its own */
     struct program *chain_program;
@@ -129,7 +133,10 @@ struct emit {
 int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset); /* -1: out of memory */
 int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
                    bool scratch);
-int blueprint_packed(struct blueprint *bp, int value, const char *packing, size_t bytes, const char *layer);
+int blueprint_constant(struct blueprint *bp, int value, size_t bytes,
+                       const char *layer); /* as it is, for packed[] */
+/* packed[raw], a constant as it is, in another form. */
+int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t bytes, const char *layer);
 
 /* select.c */
 enum clcnn_status select_algo(const struct algo_def **out, const struct problem *p, struct emit *e,
@@ -138,6 +145,10 @@ enum clcnn_status select_algo(const struct algo_def **out, const struct problem 
 /* The choice alone, while forms are open. */
 enum clcnn_status select_quietly(const struct algo_def **out, const struct problem *p,
                                  const struct clcnn_plan_options *options, struct clcnn_err *err);
+
+/* wisdom.c */
+void problem_key(char out[CLCNN_KEY_MAX], const struct problem *p); /* "" where it would be too long */
+const char *wisdom_find(const struct problem *p); /* name of the algorithm measured to be fastest, or NULL */
 
 /* layout.c */
 int device_block(const struct clcnn_device_info *info);
@@ -156,11 +167,19 @@ enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 /* variants.c: which steps can run inside one kernel. */
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
-/* bind.c */
+/* programs.c */
 enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status blueprint_launch_programs(struct blueprint *bp, struct clcnn_err *err);
+void blueprint_save_programs(struct blueprint *bp); /* to the disk cache, after each has run */
+void blueprint_release_programs(struct blueprint *bp);
+struct step *blueprint_setup(const struct blueprint *bp, int packed); /* fills a constant; NULL: none */
+
+/* bind.c */
 enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err);
+/* Gives the steps of chains kernels of their own, for runs that time each step. *made: some were missing. */
+enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err);
 /* Plans open and close on a blueprint; the weights go with the last one. Open fails once that has happened. */
 bool blueprint_open(struct blueprint *bp);
 void blueprint_close(struct blueprint *bp);

@@ -201,10 +201,17 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
 {
     enum clcnn_status st = CLCNN_OK;
     struct queue *q = NULL;
+    bool fresh = false;
     pthread_mutex_lock(&plan->lock);
     TRY(enter(plan, inputs, outputs, err));
     TRY(queue_create(&q, plan->bp->dev, true, err));
+    TRY(plan_bind_launches(plan, &fresh, err));
     TRY(send_all(plan, q, inputs, err));
+    if (fresh) { /* some drivers generate code at the first launch */
+        TRY(queue_profile(q, plan->launches, plan->bp->n_steps, start_ns, end_ns, err));
+        blueprint_save_programs(plan->bp);
+        TRY(send_all(plan, q, inputs, err));
+    }
     TRY(queue_profile(q, plan->launches, plan->bp->n_steps, start_ns, end_ns, err));
     TRY(fetch_all(plan, q, outputs, err));
 done:
@@ -239,7 +246,8 @@ static void drop_memory(struct clcnn_plan *plan)
     plan->queue = NULL;
     if (stuck) /* the device may still use the rest, weights too: leaking it is the only safe choice */
         return;
-    for (int i = 0; plan->launches && i < plan->bp->n_steps; i++)
+    /* last first: PoCL looks for a kernel among those of its program from the newest on */
+    for (int i = plan->bp->n_steps - 1; plan->launches && i >= 0; i--)
         launch_release(&plan->launches[i], plan->bp->dev);
     chains_free(plan->chains, plan->bp->dev);
     plan->chains = NULL;

@@ -121,6 +121,24 @@ static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
     return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
 }
 
+PyDoc_STRVAR(spend_doc, "spend($self, /, value)\n--\n\n"
+                        "Of a constant: the next compile may overwrite its array, instead of copying it. "
+                        "The array must be\n"
+                        "in no other use. Raises ArgumentError.");
+
+static PyObject *graph_spend(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"value", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    int value;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:spend", keys, &value))
+        return NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    WITH_GRAPH(self, status = clcnn_graph_spend(self->handle, value, &err));
+    return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+}
+
 /* A sequence of int or None as value ids, -1 for None; PyMem_Free it. NULL with an exception. */
 static int *parse_values(struct state *state, const char *op, const char *name, PyObject *sequence,
                          int *count)
@@ -290,10 +308,15 @@ PyDoc_STRVAR(graph_doc,
 
 #define KEYWORDS(f) (PyCFunction)(void (*)(void)) f, METH_VARARGS | METH_KEYWORDS
 static PyMethodDef graph_methods[] = {
-    {"input", KEYWORDS(graph_input), input_doc},    {"constant", KEYWORDS(graph_constant), constant_doc},
-    {"node", KEYWORDS(graph_node), node_doc},       {"output", KEYWORDS(graph_output), output_doc},
-    {"shape", KEYWORDS(graph_shape), shape_doc},    {"dtype", KEYWORDS(graph_dtype), dtype_doc},
-    {"nodes", graph_nodes, METH_NOARGS, nodes_doc}, {NULL, NULL, 0, NULL},
+    {"input", KEYWORDS(graph_input), input_doc},
+    {"constant", KEYWORDS(graph_constant), constant_doc},
+    {"spend", KEYWORDS(graph_spend), spend_doc},
+    {"node", KEYWORDS(graph_node), node_doc},
+    {"output", KEYWORDS(graph_output), output_doc},
+    {"shape", KEYWORDS(graph_shape), shape_doc},
+    {"dtype", KEYWORDS(graph_dtype), dtype_doc},
+    {"nodes", graph_nodes, METH_NOARGS, nodes_doc},
+    {NULL, NULL, 0, NULL},
 };
 
 static PyType_Slot graph_slots[] = {

@@ -55,7 +55,6 @@ void cache_save(const char *dir, const char *key, const void *data, size_t bytes
 
 /* ---- source.c -------------------------------------------------------------------------------------------------- */
 
-#define BUILD_OPTIONS "-cl-std=CL1.2"
 struct text { /* grows; `failed` sticks when there is no memory */
     char *at;
     size_t used, capacity;
@@ -93,6 +92,11 @@ unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *o
 
 void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `keep` youngest without a user */
 
+/* ---- driver.c -------------------------------------------------------------------------------------------------- */
+
+const char *driver_build_options(const struct clcnn_device *dev);
+bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
+
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 
 /* Enqueues groups [first, first + groups) of a launch; a library call is always whole. Errors name the layer. */
@@ -107,6 +111,10 @@ enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_comm
 /* Enqueues `count` launches of the chain from `from` on as one. */
 enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                                 const struct launch *from, int count, struct clcnn_err *err);
+/* Enqueues groups [first, first + groups) of one launch of the chain. */
+enum clcnn_status chain_enqueue_slice(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
+                                      const struct launch *l, size_t first, size_t groups,
+                                      struct clcnn_err *err);
 
 /* ---- queue.c, transfer.c --------------------------------------------------------------------------------------- */
 
@@ -122,8 +130,7 @@ struct queue {
     int count, next; /* next launch, and its next group */
     size_t group;
     const struct chain *chain; /* that was begun last in this walk */
-    bool singly;
-    struct chunk chunk[2]; /* outstanding, oldest first */
+    struct chunk chunk[2];     /* outstanding, oldest first */
     int chunks;
     double rate;      /* cost units per ms */
     double last_done; /* when the previous chunk had finished */

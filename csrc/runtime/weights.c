@@ -1,4 +1,4 @@
-/* weights.c: packed constants, one copy for all plans of a device. The store's list and the references are guarded by
+/* weights.c: packed constants, one copy for all plans of a device. The store's lists and the references are guarded by
  * weights_lock. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +16,11 @@ static void account(struct clcnn_device *dev, size_t bytes, bool added)
     pthread_mutex_unlock(&dev->lock);
 }
 
+static struct weight **list_of(struct clcnn_device *dev, const struct weight_key *key)
+{
+    return &dev->weights[key->content.a % WEIGHT_LISTS];
+}
+
 static bool same_key(const struct weight_key *a, const struct weight_key *b)
 {
     return a->content.a == b->content.a && a->content.b == b->content.b &&
@@ -30,7 +35,7 @@ enum clcnn_status weight_acquire(struct weight **out, bool *fresh, struct clcnn_
     struct weight *w;
     char what[CLCNN_NAME_MAX + 16];
 
-    for (w = dev->weights; w != NULL; w = w->next)
+    for (w = *list_of(dev, key); w != NULL; w = w->next)
         if (same_key(&w->key, key)) {
             w->refs++;
             *out = w;
@@ -45,8 +50,8 @@ enum clcnn_status weight_acquire(struct weight **out, bool *fresh, struct clcnn_
     account(dev, w->memory.bytes, true);
     w->key = *key;
     w->refs = 1;
-    w->next = dev->weights;
-    dev->weights = w;
+    w->next = *list_of(dev, key);
+    *list_of(dev, key) = w;
     *out = w;
     *fresh = true;
     w = NULL;
@@ -64,7 +69,7 @@ void weight_retain(struct clcnn_device *dev, struct weight *w)
 
 void weight_abandon(struct clcnn_device *dev, struct weight *w)
 {
-    struct weight **link = &dev->weights;
+    struct weight **link = list_of(dev, &w->key);
 
     while (*link != w)
         link = &(*link)->next;

@@ -46,8 +46,10 @@ if TYPE_CHECKING:
         GraphOptimizationLevel,
         RunOptions,
         SessionOptions,
+        get_all_providers,
         get_available_providers,
         get_device,
+        set_default_logger_severity,
     )
     from clcnn.tensor import Tensor
 
@@ -80,6 +82,7 @@ __all__ = [
     "compile",
     "devices",
     "errors",
+    "get_all_providers",
     "get_available_providers",
     "get_device",
     "image",
@@ -88,6 +91,7 @@ __all__ = [
     "onnx",
     "ops",
     "save",
+    "set_default_logger_severity",
     "weights",
     "zoo",
 ]
@@ -109,9 +113,20 @@ _HOMES = {
     "GraphOptimizationLevel": "session_options",
     "RunOptions": "session_options",
     "SessionOptions": "session_options",
+    "get_all_providers": "session_options",
     "get_available_providers": "session_options",
     "get_device": "session_options",
+    "set_default_logger_severity": "session_options",
     "Tensor": "tensor",
+}
+
+# Names of onnxruntime's module that a program may look for here, and what to use instead.
+_NOT_OFFERED = {
+    "IOBinding": "InferenceSession.run() takes and gives arrays, Plan.run() tensors too",
+    "OrtDevice": "use clcnn.Device",
+    "OrtValue": "use NumPy arrays, or clcnn.Tensor with Plan.run()",
+    "SparseTensor": "tensors are dense",
+    "capi": "exceptions are in clcnn.errors",
 }
 
 if os.environ.get("CLCNN_LOG"):
@@ -122,7 +137,8 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"clcnn.{name}")
     if name not in __all__:
-        raise AttributeError(f"module 'clcnn' has no attribute '{name}'")
+        instead = f": {_NOT_OFFERED[name]}" if name in _NOT_OFFERED else ""
+        raise AttributeError(f"module 'clcnn' has no attribute '{name}'{instead}")
     value = getattr(importlib.import_module(f"clcnn.{_HOMES.get(name, 'errors')}"), name)
     globals()[name] = value
     return value

@@ -69,6 +69,8 @@ class _CandidateRow(TypedDict):
     workspace_bytes: int
 
 class _LayerRow(TypedDict):
+    key: str
+    part: bool
     layer: str
     op: str
     algo: str
@@ -189,6 +191,7 @@ class Graph:
     def __new__(cls) -> Self: ...
     def input(self, name: str, shape: Sequence[int], dtype: str = "float32") -> int: ...
     def constant(self, name: str, array: NDArray[Any]) -> int: ...
+    def spend(self, value: int) -> None: ...
     def node(
         self, op: str, name: str, inputs: Sequence[int | None], attrs: dict[str, Any]
     ) -> tuple[int, ...]: ...
@@ -208,6 +211,7 @@ class Plan:
         workspace_limit: int = 67108864,
         memory_limit: int = 0,
         overrides: dict[str, str] = {},
+        wisdom: dict[str, str] = {},
         fuse: bool = True,
         chain: bool = True,
         guard: bool = False,

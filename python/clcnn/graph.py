@@ -27,6 +27,7 @@ from clcnn.report import LayerRow, html_table, summary_cells, summary_text
 
 # Inputs at the end of an operator's list that are statistics, not parameters that training would change.
 STATISTICS = {"batch_norm": 2}
+SPENT_BYTES = 1 << 16  # of the least array that _spend() gives away
 
 
 class Record(NamedTuple):
@@ -266,6 +267,22 @@ class Graph:
         """A graph of its own with the same values, nodes and ids; the arrays are shared."""
         return Graph.from_records(self._records)
 
+    def _spend(self, kept: Iterable[NDArray[Any]]) -> None:
+        """Lets the next compile overwrite the arrays of large constants, which must be in no other use: it
+        then needs no copy of them. An array that shares memory with another constant or one of `kept` is left
+        out. Everything else that this graph is asked for stays right."""
+        rows: list[tuple[tuple[int, int], int | None]] = [
+            (_memory(r.array), r.values[0]) for r in self._records if r.array is not None
+        ]
+        rows += [(_memory(array), None) for array in kept]
+        rows.sort(key=lambda row: row[0])
+        end = 0
+        for i, ((start, stop), value) in enumerate(rows):
+            following = rows[i + 1][0][0] if i + 1 < len(rows) else stop
+            if value is not None and stop - start >= SPENT_BYTES and end <= start and stop <= following:
+                self._core.spend(value)
+            end = max(end, stop)
+
     def _forget(self) -> None:
         """Empties the graph. Values refer to their graph, so that without this its arrays would live until
         the next collection of cycles."""
@@ -303,6 +320,13 @@ class Graph:
 
     def _repr_html_(self) -> str:
         return html_table(*summary_cells(self.rows()))
+
+
+def _memory(array: NDArray[Any]) -> tuple[int, int]:
+    """Where an array lies: its first byte and the one after its last."""
+    start: int = array.__array_interface__["data"][0]
+    reach = [(n - 1) * stride for n, stride in zip(array.shape, array.strides) if n]
+    return start + sum(min(n, 0) for n in reach), start + sum(max(n, 0) for n in reach) + array.itemsize
 
 
 def _number(x: Any, dtype: str) -> NDArray[Any]:

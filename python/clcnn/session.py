@@ -20,36 +20,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from clcnn import compiler, session_options
 from clcnn import device as devices
 from clcnn._log import logger
-from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError, UnsupportedError
+from clcnn._session_inputs import NodeArg, fitting, is_fixed, node_arg, overridden, shape_of
+from clcnn.errors import ArgumentError, StateError, UnsupportedError
 from clcnn.report import Profile
 from clcnn.session_options import SessionOptions
 
 if TYPE_CHECKING:
     from clcnn import _core
     from clcnn.device import DeviceInfo
-    from clcnn.onnx import Model, Program, ValueInfo
+    from clcnn.onnx import Model, Program
     from clcnn.plan import Plan
 
 MAX_PLANS = 8
-ELEMENTS = {"float": np.float32, "double": np.float64}  # onnxruntime's words that are not NumPy's
 # Arguments of onnxruntime's constructor that clcnn has nothing for.
 NOT_OFFERED = ("disabled_optimizers", "enable_fallback", "read_config_from_model")
-
-
-@dataclass(frozen=True, slots=True)
-class NodeArg:
-    """An input or output: its name, its shape (a number, a symbol or None, unknown, for each dimension), and
-    its type in onnxruntime's words, "tensor(float)"."""
-
-    name: str
-    shape: list[int | str | None]
-    type: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,14 +124,16 @@ class InferenceSession:
         self._lock = threading.Lock()
         self._compiled: OrderedDict[Any, _Compiled] = OrderedDict()
         self._closed = False
+        self._spend = False  # whether the model's arrays may be overwritten, since nothing reads them again
         self._file, model = _open(path_or_bytes)
         self._model: Model | None = model
         self._meta = _metadata(model)
-        self._inputs = [_overridden(info, dict(settings.overrides)) for info in model.inputs]
+        self._inputs = [overridden(info, dict(settings.overrides)) for info in model.inputs]
         self._outputs = model.outputs
         self._value_inputs = model.value_inputs
-        if not self._value_inputs and all(_fixed(info) for info in self._inputs):
-            self._ready({info.name: _shape_of(info) for info in self._inputs}, {})
+        if not self._value_inputs and all(is_fixed(info) for info in self._inputs):
+            self._spend = self._file is not None
+            self._ready({info.name: shape_of(info) for info in self._inputs}, {})
             if self._file is not None:
                 self._model = None  # the device has the weights; the file has them for whatever else comes
 
@@ -192,7 +183,7 @@ class InferenceSession:
         decide shapes (Model.value_inputs). The plan belongs to the session. Raises as run() does, and
         UnsupportedError where every output is constant.
         """
-        wanted = {info.name: _shape_of(info) for info in self._inputs if _fixed(info)}
+        wanted = {info.name: shape_of(info) for info in self._inputs if is_fixed(info)}
         wanted.update((name, tuple(int(n) for n in shape)) for name, shape in (shapes or {}).items())
         found = self._ready(wanted, dict(values or {}))
         if found.plan is None:
@@ -237,6 +228,9 @@ class InferenceSession:
     ) -> None:
         program = self.model.specialise(shapes, values)
         if program.graph is not None:
+            if self._spend:
+                program.graph._spend(program.fixed.values())
+                self._spend = False
             found.plan = compiler.compile(program.graph, device=self._device, **self._compile_options)
             program.graph._forget()
         logger.info("session: %d plans, new for %s", len(self._compiled), shapes)
@@ -261,7 +255,7 @@ class InferenceSession:
         if missing or extra:
             parts = [f"{what} {names}" for what, names in (("missing", missing), ("unknown", extra)) if names]
             raise ArgumentError(f"input_feed: {', '.join(parts)}; the model's inputs are {known}")
-        return {info.name: _fitting(info, input_feed[info.name]) for info in self._inputs}
+        return {info.name: fitting(info, input_feed[info.name]) for info in self._inputs}
 
     def _check_usable(self) -> None:
         if self._pid != os.getpid():
@@ -276,11 +270,11 @@ class InferenceSession:
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that run() needs, in order."""
-        return [_node_arg(info) for info in self._inputs]
+        return [node_arg(info) for info in self._inputs]
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs, in order."""
-        return [_node_arg(info) for info in self._outputs]
+        return [node_arg(info) for info in self._outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """None: initialisers are constants, also where the file lists them among the inputs."""
@@ -323,6 +317,14 @@ class InferenceSession:
         with self._lock:
             self._closed = True
             self._compiled.clear()
+
+    def disable_fallback(self) -> None:
+        """Nothing: there is no fallback."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in session_options.SESSION_METHODS:
+            raise AttributeError(f"InferenceSession has no {name!r}")
+        return session_options.refusing(f"InferenceSession.{name}()", session_options.SESSION_METHODS[name])
 
     def __enter__(self) -> InferenceSession:
         return self
@@ -409,50 +411,4 @@ def _refuse(others: Mapping[str, Any]) -> None:
             raise UnsupportedError(f"{name}={value!r}: clcnn has nothing that it could be mapped to")
 
 
-# ---- shapes and types ----
-
-
-def _node_arg(info: ValueInfo) -> NodeArg:
-    return NodeArg(info.name, list(info.shape or ()), info.type)
-
-
-def _overridden(info: ValueInfo, sizes: Mapping[str, int]) -> ValueInfo:
-    """The input with symbols replaced by the sizes that the options fix."""
-    if info.shape is None or not sizes:
-        return info
-    return info._replace(shape=tuple(sizes.get(n, n) if isinstance(n, str) else n for n in info.shape))
-
-
-def _fixed(info: ValueInfo) -> bool:
-    return info.shape is not None and all(isinstance(n, int) for n in info.shape)
-
-
-def _shape_of(info: ValueInfo) -> tuple[int, ...]:
-    return tuple(n for n in info.shape or () if isinstance(n, int))
-
-
-def dtype_of(info: ValueInfo) -> np.dtype[Any]:
-    """The element type of an input or output."""
-    word = info.type.removeprefix("tensor(").removesuffix(")")
-    return np.dtype(ELEMENTS.get(word, word))
-
-
-def _fitting(info: ValueInfo, given: Any) -> NDArray[Any]:
-    """The array for an input. Raises DtypeError, ShapeError that say what was expected and what came."""
-    array = np.asarray(given)
-    wanted = dtype_of(info)
-    if array.dtype != wanted:
-        raise DtypeError(
-            f"input {info.name!r}: expected {info.type}, an array of {wanted}, got {array.dtype}; "
-            f"convert it with .astype(np.{wanted})"
-        )
-    shape = info.shape
-    if shape is not None and (
-        len(shape) != array.ndim or any(isinstance(n, int) and n != m for n, m in zip(shape, array.shape))
-    ):
-        words = ", ".join("?" if n is None else str(n) for n in shape)
-        raise ShapeError(f"input {info.name!r}: expected shape ({words}), got {array.shape}")
-    return array
-
-
-__all__ = ["InferenceSession", "ModelMetadata", "NodeArg", "dtype_of"]
+__all__ = ["InferenceSession", "ModelMetadata", "NodeArg"]

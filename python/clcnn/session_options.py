@@ -8,13 +8,14 @@ onnxruntime's own objects are accepted wherever these are: only their attributes
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Literal
 
 from clcnn import _core
 from clcnn import device as devices
+from clcnn._log import logger
 from clcnn.device import DeviceInfo
 from clcnn.errors import ArgumentError, NoDeviceError, UnsupportedError
 
@@ -80,6 +81,52 @@ IDLE_CONFIG = (
     "session.dynamic_block_base",
     "session.force_spinning_stop",
 )
+# What onnxruntime has and clcnn has nothing for, and what to use instead: refused by name when it is called.
+BINDING = "run() takes and gives arrays; clcnn.Tensor and Plan.run() keep data on the device"
+DEVICE = "use providers= or device= of InferenceSession"
+OPTION_METHODS = {
+    "add_external_initializers": "weights are part of the model",
+    "add_free_dimension_override_by_denotation": "use add_free_dimension_override_by_name()",
+    "add_external_initializers_from_files_in_memory": "weights are part of the model",
+    "add_initializer": "weights are part of the model",
+    "add_provider": DEVICE,
+    "add_provider_for_devices": DEVICE,
+    "clear_ep_context_data_read_func": DEVICE,
+    "register_custom_ops_library": "there are no custom operators",
+    "set_ep_context_data_read_func": DEVICE,
+    "set_load_cancellation_flag": "loading ends with the process",
+    "set_provider_selection_policy": DEVICE,
+    "set_provider_selection_policy_delegate": DEVICE,
+}
+SESSION_METHODS = {
+    "create_ortvalue_from_shape_and_type": BINDING,
+    "enable_fallback": "nothing ever falls back to another device",
+    "end_profiling": "use session.profile(input_feed)",
+    "get_input_epdevices": "see session.device",
+    "get_input_memory_infos": BINDING,
+    "get_output_memory_infos": BINDING,
+    "get_provider_graph_assignment_info": "all nodes run on session.device",
+    "get_profiling_start_time_ns": "use session.profile(input_feed)",
+    "get_tuning_results": "see session.plan().explain() for the algorithms chosen",
+    "io_binding": BINDING,
+    "release_captured_graph": "nothing is captured",
+    "run_async": "call run() from a thread of your own: it does not hold the interpreter's lock",
+    "run_with_iobinding": BINDING,
+    "run_with_ort_values": BINDING,
+    "run_with_ortvaluevector": BINDING,
+    "set_ep_dynamic_options": DEVICE,
+    "set_providers": "make a session for the other device",
+    "set_tuning_results": "use algorithms= of clcnn.compile()",
+}
+
+
+def refusing(name: str, instead: str) -> Callable[..., Any]:
+    """A function that raises UnsupportedError."""
+
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise UnsupportedError(f"{name} is not offered: {instead}")
+
+    return refuse
 
 
 class SessionOptions:
@@ -90,6 +137,7 @@ class SessionOptions:
     """
 
     _overrides: dict[str, int]
+    _config: dict[str, str]
     enable_profiling: bool
     graph_optimization_level: int
     intra_op_num_threads: int
@@ -99,6 +147,7 @@ class SessionOptions:
 
     def __init__(self) -> None:
         object.__setattr__(self, "_overrides", {})
+        object.__setattr__(self, "_config", {})
         for name, option in OPTIONS.items():
             object.__setattr__(self, name, option.default)
 
@@ -118,6 +167,24 @@ class SessionOptions:
         """Accepts the keys of IDLE_CONFIG, which have no effect here; UnsupportedError for every other."""
         if key not in IDLE_CONFIG:
             raise UnsupportedError(f"session configuration {key!r}: clcnn has no such entry")
+        self._config[key] = str(value)
+
+    def get_session_config_entry(self, key: str) -> str:
+        """What add_session_config_entry() was given. Raises ArgumentError where it was not."""
+        if key not in self._config:
+            raise ArgumentError(
+                f"session configuration {key!r} was not given; given are {list(self._config)}"
+            )
+        return self._config[key]
+
+    def has_providers(self) -> bool:
+        """False: they are arguments of InferenceSession."""
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in OPTION_METHODS:
+            raise AttributeError(f"SessionOptions has no {name!r}")
+        return refusing(f"SessionOptions.{name}()", OPTION_METHODS[name])
 
     def __repr__(self) -> str:
         given = [
@@ -193,6 +260,7 @@ def own(options: Any) -> SessionOptions:
         setattr(made, name, type(option.default)(int(value) if isinstance(option.default, int) else value))
     for name, size in getattr(options, "_overrides", {}).items():
         made.add_free_dimension_override_by_name(name, size)
+    made._config.update(getattr(options, "_config", {}))
     return made
 
 
@@ -311,6 +379,19 @@ def get_available_providers() -> list[str]:
     """
     present = devices.devices()
     return [name for name, provider in PROVIDERS.items() if any(provider.fits(d) for d in present)]
+
+
+def get_all_providers() -> list[str]:
+    """Names of onnxruntime's providers that clcnn maps to devices, also to those that this machine lacks."""
+    return list(PROVIDERS)
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """What clcnn's logger lets through, in onnxruntime's numbers: 0 everything, 1 and above information,
+    2 warnings, 3 errors, 4 fatal errors. Raises ArgumentError for another number."""
+    if severity not in range(5):
+        raise ArgumentError(f"severity: expected 0 (verbose) to 4 (fatal), got {severity!r}")
+    logger.setLevel(10 * (int(severity) + 1))  # the levels of Python's logging
 
 
 def get_device() -> str:

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clcnn import image
+from clcnn._session_inputs import dtype_of
 from clcnn.cli import options
 from clcnn.errors import ArgumentError
-from clcnn.session import dtype_of
 
 if TYPE_CHECKING:
     from clcnn.onnx import Model, ValueInfo
