@@ -35,7 +35,7 @@
 
 float FN(combine)(float a, float b)
 {
-    return AVG ? a + b : b > a || b != b ? b : a;
+    return AVG ? a + b : ((b > a) | (b != b)) ? b : a;
 }
 
 /* Taps of a window from `from` on that lie in [low, high). */

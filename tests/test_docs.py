@@ -184,7 +184,7 @@ def variables_read() -> set[str]:
     readers += [(ROOT / "setup.py", variables_of_python)]
     readers += [(ROOT / "Makefile", variables_of_make), (ROOT / ".ci" / "system", variables_of_make)]
     read = set().union(*(reader(path.read_text("utf-8")) for path, reader in readers))
-    return read - {"PYTHONPATH", *OF_OTHERS}  # Python's own
+    return read - {"PYTHONPATH", "LD_PRELOAD", *OF_OTHERS}  # Python's own, the dynamic linker's
 
 
 def test_environment_table_agrees_with_the_code():

@@ -164,6 +164,27 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     assert given - set(written) <= {""}
 
 
+FIRST = """
+import json
+from clcnn import _core
+from caselib import parse_case
+from runner import compile_case, main_layer
+with _core.Device("gpu") as device:
+    case, first = parse_case("conv n1 c3 h16 w16 k32 r3 s3 p1"), {}
+    for precision in ("highest", "high"):
+        with compile_case(device, case, case.data(), "ref", precision=precision) as plan:
+            usable = [c["algo"] for c in main_layer(plan)["candidates"] if c["verdict"] == "not needed"]
+        first[precision] = usable[0]
+print(json.dumps(first))
+"""
+
+
+def test_fewer_products_are_no_reason_to_leave_the_better_kernel(tmp_path):
+    """tf32 is allowed at "high", but the kernel for few channels is twice as fast with its three products."""
+    printed = device_face.run(tmp_path, FIRST, FACE_CAPABILITY="90")
+    assert json.loads(printed.splitlines()[-1]) == {"highest": "stem_mma", "high": "stem_mma"}
+
+
 # ---- one layer --------------------------------------------------------------------------------------------
 
 CASE = parse_case("conv n2 c6 h9 w9 k8 r3 s3 p1 e:relu")

@@ -100,10 +100,12 @@ static struct mma_form form_of(const struct problem *p, const struct conv_args *
                : ampere;
 }
 
-/* Expected time on tensor cores in ns: of the layer by its definition, and of `tiles` tiles. */
+/* Expected time on tensor cores in ns: of the layer by its definition, in as few products as the precision allows, and of
+ * `tiles` tiles, which always take three (the transforms would multiply the error of one). */
 static float direct_time(const struct problem *p, const struct conv_args *a)
 {
-    const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0}, hopper = {MMA_HOPPER, MMA_FLOAT32, 0};
+    const enum mma_products products = p->precision >= CLCNN_PRECISION_HIGH ? MMA_TF32 : MMA_FLOAT32;
+    const struct mma_form ampere = {MMA_AMPERE, products, 0}, hopper = {MMA_HOPPER, products, 0};
     const float one = mma_expected(p, a, ampere);
     const float other =
         mma_on_device(p, MMA_HOPPER) && !mma_few_channels(a) ? mma_expected(p, a, hopper) : one;

@@ -82,6 +82,7 @@ void queue_free(struct queue *q)
     if (!device_forked(q->dev) && !queue_stuck(q)) {
         q->dev->api->clFinish(q->cl);
         drop_chunks(q);
+        pinned_free(q);
         q->dev->api->clReleaseCommandQueue(q->cl);
         device_count(q->dev, -1);
     }
@@ -104,6 +105,7 @@ void queue_cancel(struct queue *q)
     q->next = q->count;
     q->dev->api->clFinish(q->cl);
     drop_chunks(q);
+    queue_is_idle(q);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------------------------- */
@@ -309,7 +311,9 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadlin
         q->stuck = q->chunks > 0;
         return clcnn_fail(err, CLCNN_E_TIMEOUT, "the device did not finish within %.0f ms", deadline_ms);
     }
-    if (st != CLCNN_OK && st != CLCNN_PENDING)
+    if (st == CLCNN_OK)
+        queue_is_idle(q);
+    else if (st != CLCNN_PENDING)
         queue_cancel(q);
     return st;
 }
@@ -359,6 +363,7 @@ enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, 
     if (events == NULL)
         return clcnn_fail_mem(err, (size_t)count * 2 * sizeof(cl_event));
     TRY(enqueue_profiled(q, launches, count, events, err));
+    queue_is_idle(q);
     for (int i = 0; i < count; i++) {
         if (events[2 * i] != NULL)
             TRY(event_ns(&start_ns[i], q, events[2 * i], CL_PROFILING_COMMAND_END, err));

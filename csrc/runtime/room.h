@@ -123,8 +123,17 @@ struct chunk {
     double cost, start_ms;
 };
 
+/* Host memory that the device reaches by itself, for copies of other host memory. */
+struct pinned {
+    cl_mem mem;
+    char *at;
+    size_t used; /* by writes that may still be under way */
+    bool refused;
+};
+
 struct queue {
     struct clcnn_device *dev;
+    struct pinned pinned;
     cl_command_queue cl;
     const struct launch *launches;
     int count, next; /* next launch, and its next group */
@@ -138,5 +147,11 @@ struct queue {
 };
 
 double clock_ms(void); /* monotonic */
+void pinned_free(struct queue *q);
+/* Whatever was enqueued has finished. */
+static inline void queue_is_idle(struct queue *q)
+{
+    q->pinned.used = 0;
+}
 
 #endif
