@@ -16,6 +16,12 @@ const char *driver_build_options(const struct clcnn_device *dev)
     return is_platform(dev, "rusticl") ? BUILD_OPTIONS " -DCOPY_ARGS" : BUILD_OPTIONS; /* kernels/clcnn.clh */
 }
 
+/* Mesa counts what a kernel declares twice. */
+size_t driver_local_bytes(const struct clcnn_device *dev, cl_ulong reported)
+{
+    return (size_t)(is_platform(dev, "rusticl") ? reported / 2 : reported);
+}
+
 /* PoCL has a disk cache of its own, and would compile everything once more for the binary. */
 bool driver_keeps_kernels(const struct clcnn_device *dev)
 {

@@ -95,6 +95,7 @@ void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `kee
 /* ---- driver.c -------------------------------------------------------------------------------------------------- */
 
 const char *driver_build_options(const struct clcnn_device *dev);
+size_t driver_local_bytes(const struct clcnn_device *dev, cl_ulong reported); /* of a kernel */
 bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
