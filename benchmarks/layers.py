@@ -81,11 +81,11 @@ def net_results(
     module, shape = clcnn.zoo.get(args.net), clcnn.zoo.find(args.net).input_shape
     for batch in args.batch or [1]:
         x = np.random.default_rng(0).standard_normal((batch, *shape), np.float32)
-        with clcnn.compile(trace(module, x.shape), device=device) as plan:
+        with clcnn.compile(trace(module, x.shape), device=device, precision=args.precision) as plan:
             layers = layer_times(plan, [x], args.rounds)
         total = sum(row["ms"] for row in layers.values())
         for name, row in layers.items():
-            result = {"case": f"{args.net}:{name}", "batch": batch, "precision": "highest", "peer": None}
+            result = {"case": f"{args.net}:{name}", "batch": batch, "precision": args.precision, "peer": None}
             yield show(result | figures(row, args.ceilings), total)
         macs, moved = (sum(row[key] for row in layers.values()) for key in ("macs", "bytes"))
         whole = {
@@ -94,7 +94,7 @@ def net_results(
             "ms": total,
             "macs": macs,
         }
-        result = {"case": args.net, "batch": batch, "precision": "highest", "peer": None}
+        result = {"case": args.net, "batch": batch, "precision": args.precision, "peer": None}
         yield show(result | figures(whole | {"bytes": moved}, args.ceilings), total)
 
 
@@ -110,16 +110,19 @@ def case_results(
             continue
         for batch in args.batch or [None]:
             graph, inputs = case_graph(case, batch)
-            with clcnn.compile(graph, device=device) as plan:
+            with clcnn.compile(graph, device=device, precision=args.precision) as plan:
                 first = next(row for row in plan.layers if row["op"] not in MADE_BY_LAYOUT)
                 mine = {"algorithm": first["algo"]} | _sum(layer_times(plan, inputs, args.rounds))
             others = [c["algo"] for c in first["candidates"] if c["verdict"] in ("not needed", "passed over")]
-            result = {"case": name, "batch": inputs[0].shape[0], "precision": "highest", "peer": None}
+            result = {"case": name, "batch": inputs[0].shape[0], "precision": args.precision, "peer": None}
             result |= figures(mine, args.ceilings)
             if not args.algorithms or not others:
                 yield show(result, mine["ms"])
             for algorithm in others if args.algorithms else []:
-                with clcnn.compile(graph, device=device, algorithms={first["layer"]: algorithm}) as plan:
+                forced = {first["layer"]: algorithm}
+                with clcnn.compile(
+                    graph, device=device, precision=args.precision, algorithms=forced
+                ) as plan:
                     other = _sum(layer_times(plan, inputs, max(1, args.rounds // 4)))["ms"]
                 against = {"peer": f"own:{algorithm}", "peer_ms": other, "ratio": other / mine["ms"]}
                 yield show(result | against, mine["ms"])
@@ -151,6 +154,7 @@ def main() -> int:
         "--algorithms", action="store_true", help="with --cases: time every algorithm that applies"
     )
     parser.add_argument("--batch", type=common.ints, help="batch sizes (default 1, or a case's own)")
+    parser.add_argument("--precision", default="highest", help="clcnn.compile's word (default highest)")
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     parser.add_argument("--gflops", type=float, help="the device's FMA ceiling in GFLOP/s")
     parser.add_argument("--gbs", type=float, help="the device's bandwidth ceiling in GB/s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import cached_property
 
+import common
 import numpy as np
 import torch
 from torch_net import Function, TorchNet
@@ -42,13 +43,42 @@ class Net:
 
     @cached_property
     def _logits(self) -> np.ndarray:
+        return self._in_double(TorchNet(self.graph(IMAGES)))
+
+    def _in_double(self, net: TorchNet) -> np.ndarray:
         with torch.inference_mode():
-            net = TorchNet(self.graph(IMAGES)).double()
-            return net(torch.from_numpy(self._images).double()).numpy()
+            return net.double()(torch.from_numpy(self._images).double()).numpy()
+
+    @cached_property
+    def tf32_rms(self) -> float:
+        """Rms error of the logits, over their rms, when every product's operands are rounded to tf32 and
+        nothing else is: what no tf32 can do without, whoever computes it."""
+        net = TorchNet(self.graph(IMAGES))
+        net.calls = [
+            (op, _on_tf32(function) if op in ("conv", "linear") else function, ids, made)
+            for op, function, ids, made in net.calls
+        ]
+        return common.errors(self._in_double(net), self._logits)["rms_error"]
 
     def reference(self, batch: int) -> np.ndarray:
         """Logits of inputs(batch) in float64."""
         return self._logits[np.arange(batch) % IMAGES]
+
+
+def _on_tf32(function: Function) -> Function:
+    """The function with its first two operands, input and weights, rounded to tf32."""
+
+    def run(x: torch.Tensor, weight: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        return function(_tf32(x), _tf32(weight), *others)
+
+    return run
+
+
+def _tf32(x: torch.Tensor) -> torch.Tensor:
+    """The nearest values of 10 bits after the point."""
+    bits = x.float().contiguous().numpy().view(np.uint32)
+    cut = (bits + np.uint32(0x1000)) & np.uint32(0xFFFFE000)
+    return torch.from_numpy(cut.view(np.float32)).to(x.dtype)
 
 
 def _weights(graph: clcnn.Graph, rng: np.random.Generator) -> dict[str, np.ndarray]:

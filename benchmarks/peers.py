@@ -10,9 +10,9 @@ Each holds the weights of one clcnn graph. A library that is not installed is sk
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -134,20 +134,21 @@ def set_precision(precision: str) -> None:
     torch.set_float32_matmul_precision("high" if tf32 else "highest")
 
 
-@contextlib.contextmanager
-def cuda_memory() -> Iterator[list[int]]:
-    """Most bytes that PyTorch took on the GPU inside the block: the list's one element, once the block ends.
-    0 without CUDA."""
-    peak = [0]
+def cuda_bytes() -> int:
+    """What PyTorch holds on the GPU; 0 without CUDA."""
+    return torch.cuda.memory_allocated() if torch.cuda.is_available() else 0
+
+
+def cuda_peak(run: Callable[[], Any]) -> int:
+    """Most bytes that PyTorch holds on the GPU during a run; 0 without CUDA. Not for the first run, in which
+    cuDNN tries algorithms and gives their memory back."""
     if not torch.cuda.is_available():
-        yield peak
-        return
+        return 0
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    before = torch.cuda.memory_allocated()
-    yield peak
+    run()
     torch.cuda.synchronize()
-    peak[0] = torch.cuda.max_memory_allocated() - before
+    return torch.cuda.max_memory_allocated()
 
 
 def _on_cuda(forward: Callable[[torch.Tensor], torch.Tensor], x: np.ndarray, **layout: Any) -> Session:
@@ -203,8 +204,46 @@ def _torch_compile(model: Model, x: np.ndarray) -> Session:
     return _on_cuda(torch.compile(model.torch.cuda().to(**layout), mode="reduce-overhead"), x, **layout)
 
 
+# ---- GPU: others on OpenCL, which read their settings when they are imported ----
+
+
+def _tinygrad(model: Model, x: np.ndarray) -> Session:
+    os.environ.setdefault("DEV", "CL")
+    from tinygrad import Device, Tensor, TinyJit
+    from tinygrad.nn.onnx import OnnxRunner
+
+    net = OnnxRunner(Tensor(model.onnx))
+    forward = TinyJit(lambda given: net({"x0": given})["y0"].realize())
+    there = Tensor(x).realize()
+
+    def resident() -> None:
+        forward(there)
+        Device[Device.DEFAULT].synchronize()
+
+    return Session(lambda x: forward(Tensor(x).realize()).numpy(), resident)
+
+
+def _opencv(model: Model, x: np.ndarray) -> Session:
+    os.environ["OPENCV_DNN_OPENCL_ALLOW_ALL_DEVICES"] = "1"  # else OpenCL is for Intel's GPUs alone
+    os.environ["OPENCV_FORCE_DNN_ENGINE"] = "1"  # OpenCV 5's new engine has no OpenCL
+    import cv2
+
+    net = cv2.dnn.readNetFromONNX(np.frombuffer(model.onnx, np.uint8))
+    net.setPreferableBackend(cv2.dnn.DNN_BACKEND_OPENCV)
+    net.setPreferableTarget(cv2.dnn.DNN_TARGET_OPENCL)
+    there = cv2.UMat(x)
+
+    def forward(given: Any) -> np.ndarray:
+        net.setInput(given)
+        return net.forward()
+
+    return Session(forward, lambda: forward(there))
+
+
 GPU = {
     "torch-eager": Peer("torch", _torch_eager),
     "torch-cudagraph": Peer("torch", _torch_cudagraph),
     "torch-compile": Peer("torch", _torch_compile),
+    "tinygrad": Peer("tinygrad", _tinygrad),
+    "opencv": Peer("cv2", _opencv),
 }

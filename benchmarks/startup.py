@@ -1,7 +1,7 @@
 """Start: import (at most 100 ms beyond NumPy's), compile with empty and warm kernel caches, steady runs.
 
-Every figure comes from a fresh process. MobileNet v1 compiled from a warm cache should take at most 0.5 s;
-1000 runs of it leave the device's memory as it was and the process's to within a page or so.
+Every figure comes from a fresh process. A net compiled from a warm cache should take at most 0.5 s, ResNet-50 from an
+empty one 10 s on two cores; 1000 runs leave the device's memory as it was and the process's to within a page.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any
 import common
 
 IMPORT_LIMIT_MS = 100.0
-WARM_LIMIT_MS = {"mobilenet_v1": 500.0}
+COLD_LIMIT_MS = {"resnet50": 10000.0}
+WARM_LIMIT_MS = {"mobilenet_v1": 500.0, "resnet50": 500.0}
 RSS_LIMIT_KIB = 256.0  # noise of the allocator; an array that each run leaks passes it many times over
 
 # Folders of compiled kernels: ours, and those that PoCL and NVIDIA's driver keep for themselves.
@@ -129,7 +130,7 @@ def main() -> int:
                 (child(net, args, cache, 1) for _ in range(args.repeats // 2 or 1)),
                 key=lambda r: r["compile_ms"],
             )
-        report(results, f"{net}:compile_cold", cold["compile_ms"], "ms", None, **cold)
+        report(results, f"{net}:compile_cold", cold["compile_ms"], "ms", COLD_LIMIT_MS.get(net), **cold)
         report(results, f"{net}:compile_warm", warm["compile_ms"], "ms", WARM_LIMIT_MS.get(net), **warm)
         report(results, f"{net}:open_and_build_warm", warm["open_ms"] + warm["net_ms"], "ms", None)
     steady = child(args.nets[0], args, None, args.runs)

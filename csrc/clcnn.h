@@ -211,12 +211,20 @@ enum clcnn_precision {
 struct clcnn_override {
     const char *layer, *algo;
 };
+/* What was measured to be fastest for a problem: clcnn_layer_info.key, and the name of an algorithm. */
+#define CLCNN_KEY_MAX 256 /* with the terminating zero; what does not fit has no key, "" */
+struct clcnn_choice {
+    const char *key, *algo;
+};
 struct clcnn_plan_options {
     enum clcnn_precision precision;
     size_t workspace_limit; /* bytes of scratch an algorithm may ask for */
     uint64_t memory_limit;  /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
     const struct clcnn_override *overrides;
     int override_count;
+    const struct clcnn_choice
+        *wisdom; /* in ascending order of keys (strcmp); one that cannot be followed is noted */
+    int wisdom_count;
     bool fuse;  /* run the rewrites (true in use; false to test one operator by itself) */
     bool chain; /* on CPU devices: consecutive steps run inside one kernel, which saves their launches */
     bool
@@ -284,6 +292,8 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
 
 /* What was decided for each layer of the rewritten graph. */
 struct clcnn_layer_info {
+    const char
+        *key; /* operator, shapes, attributes, epilogue and precision: what the layer's time depends on */
     const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
     const char *error_class;               /* "exact", "strict", "highest" */
     bool part; /* chosen inside the layer before it (separable: its two convolutions) */
@@ -294,8 +304,9 @@ struct clcnn_layer_info {
 };
 struct clcnn_candidate_info {
     const char *algo;
-    const char *verdict; /* "chosen", "chosen by override", "rejected", "passed over", "not needed" */
-    const char *reason;  /* the rule, "" when chosen */
+    const char *
+        verdict; /* "chosen", "chosen by override", "chosen by measurement", "rejected", "passed over", "not needed" */
+    const char *reason; /* the rule, "" when chosen */
     size_t workspace_bytes;
 };
 int clcnn_plan_layer_count(const struct clcnn_plan *plan);
@@ -303,7 +314,8 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
                                         struct clcnn_layer_info *info, struct clcnn_err *err);
 enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int layer, int candidate,
                                             struct clcnn_candidate_info *info, struct clcnn_err *err);
-/* Rewrites that were applied, one line each ("fold batch_norm bn1 into conv conv1"). NULL past the end. */
+/* Rewrites that were applied, one line each ("fold batch_norm bn1 into conv conv1"), and measured choices that could not be
+ * followed. NULL past the end. */
 const char *clcnn_plan_rewrite_note(const struct clcnn_plan *plan, int i);
 /* Only for plans compiled with guard: OK, or INTERNAL naming the root that was overrun. */
 enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_err *err);

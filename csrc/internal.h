@@ -208,6 +208,8 @@ struct notes { /* rewrites applied, for people */
     char **line;
     int n, cap;
 };
+enum clcnn_status notes_add(struct notes *notes, struct clcnn_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 struct rewrite_options {
     const struct clcnn_override
         *overrides; /* a layer whose algorithm is forced is not merged into another op */
@@ -270,6 +272,8 @@ struct problem {
     size_t workspace_limit;
     enum clcnn_precision precision;
     bool has_clblast;
+    const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
+    int wisdom_count;
     bool forms_open; /* the planner is still free to give the operands another form */
     int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };

@@ -1,6 +1,6 @@
 /* args.h: argument blocks, shared by the C planner (csrc) and the kernels: the one place where both sides agree on shapes.
  * Only i32, i64 and f32 members, the 64-bit ones first, so that host and device lay them out alike. Strides are in
- * elements. Each block is passed to its kernel by value. */
+ * elements. Each block is passed to its kernel by value, and has no padding at its end, which drivers may count or not. */
 #ifndef CLCNN_ARGS_H
 #define CLCNN_ARGS_H
 
@@ -13,6 +13,8 @@ typedef float f32;
 typedef int32_t i32;
 typedef int64_t i64;
 typedef float f32;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
 #endif
 
 /* Up to three spatial dimensions; a 1-D or 2-D problem has ones in front. Index 0 = depth, 1 = height, 2 = width. */
@@ -25,6 +27,13 @@ struct conv_args {
     f32 p0, p1; /* of the epilogue's activation */
 };
 
+/* A convolution in tiles through local memory: conv_implicit. `share` chunks of its depth belong to each part of a sum that
+ * several groups share. */
+struct conv_implicit_args {
+    struct conv_args conv;
+    i32 share, unused;
+};
+
 /* 2-D convolution in blocked layouts: conv_blocked. Index 0 = height, 1 = width. */
 struct conv_blocked_args {
     i64 src_n, dst_n, add_n; /* batch strides */
@@ -35,6 +44,7 @@ struct conv_blocked_args {
     i32 chunks, per_item, span; /* work-items of an image, tiles of a work-item, chunks of a span */
     i32 c_step; /* blocks of input channels whose weights serve a work-item's tiles before the next ones */
     f32 p0, p1; /* of the epilogue's activation */
+    i32 unused;
 };
 
 /* 2-D convolution from row-major maps of few channels to blocked ones: conv_stem. Index 0 = height, 1 = width. */
@@ -45,6 +55,7 @@ struct conv_stem_args {
     i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
     i32 segments, per_item;     /* work-items of an output row, tiles of a work-item */
     f32 p0, p1;                 /* of the epilogue's activation */
+    i32 unused;
 };
 
 /* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
@@ -58,6 +69,17 @@ struct conv_winograd_args {
     i32 first_tile, tiles;      /* of this step */
     i32 c_step, t_step; /* of a work-item: blocks of channels of `in`, tiles of `fused` (blocks of T) */
     f32 p0, p1;         /* of the epilogue's activation */
+};
+
+/* The transforms around the products of conv_winograd_gemm. Index 0 = height, 1 = width. */
+struct conv_winograd_gemm_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 c, k;                /* input channels, filters */
+    i32 in[2], out[2], pad[2];
+    i32 tiles_high, tiles_wide;    /* of an image */
+    i32 first_tile, tiles, pitch; /* of this step; elements between rows of transformed tiles */
+    i32 unused;
+    f32 p0, p1;                    /* of the epilogue's activation */
 };
 
 /* Rows cut into pieces as rows.clh tells: unary_ref. */
@@ -75,10 +97,13 @@ struct conv_pack_args {
 
 /* Sizes and strides of up to four operands (strided.clh); the last dimension is the row, the others number the rows. */
 struct strided_args {
-    i64 stride[4][8];
+    struct {
+        i64 of[8];
+    } stride[4];
     i64 rows, pieces;
     i32 size[8];
     i32 rank;
+    i32 unused;
 };
 
 /* One parameter a channel (batch_norm_ref): row r is (r / per_item, r % per_item), its parameters start at
@@ -88,6 +113,7 @@ struct channel_args {
     i64 x_n, y_n, add_n; /* batch strides */
     i32 row_step, column_step;
     f32 eps, p0, p1;
+    i32 unused;
 };
 
 /* batch_norm of channel blocks. */
@@ -103,12 +129,14 @@ struct pool_args {
     i32 c, in[3], out[3];
     i32 ker[3], stride[3], pad[3], pad_end[3], dil[3];
     i32 include_pad;
+    i32 unused;
 };
 
 /* Norms of windows, of order p. */
 struct lp_pool_args {
     struct pool_args pool;
     i32 p;
+    i32 unused;
 };
 
 /* Maxima and where they are: step[d] is what a step along dimension d of the input adds to an index. */
@@ -128,6 +156,7 @@ struct unpool_args {
 struct rows_norm_args {
     i64 rows, per_item, parts, length, x_n, y_n, x_part, y_part, row_step, run;
     f32 eps;
+    i32 unused;
 };
 
 /* Global pooling: rows of `length` elements, numbered (n, c). */
@@ -141,6 +170,7 @@ struct global_pool_args {
 struct adaptive_args {
     i64 rows, pieces, x_n, y_n;
     i32 c, in[3], out[3];
+    i32 unused;
 };
 
 /* Pooling of channel blocks, windows or bins: pool_blocked. Index 0 = height, 1 = width. */
@@ -150,6 +180,7 @@ struct pool_blocked_args {
     i32 in[2], out[2];
     i32 ker[2], stride[2], pad[2], pad_end[2], dil[2]; /* of windows */
     i32 include_pad;
+    i32 unused;
 };
 
 /* local_response_norm: a row is one (n, c). */
@@ -157,6 +188,7 @@ struct lrn_args {
     i64 rows, pieces, inner, x_n, y_n;
     i32 c, size;
     f32 alpha, beta, k; /* alpha is already divided by size */
+    i32 unused;
 };
 
 /* softmax over l in x[n][m][l][i]; rows are numbered (n, m). */
@@ -164,6 +196,7 @@ struct softmax_args {
     i64 rows, pieces, inner, middle;
     i64 x_n, y_n, middle_step, x_step, y_step; /* x_step, y_step: between neighbours along l */
     i32 length;
+    i32 unused;
 };
 
 /* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop. Its
@@ -175,6 +208,7 @@ struct reduce_args {
     i32 size[8];
     i32 rank, kept;
     f32 divisor;
+    i32 unused;
 };
 
 /* Elements of x picked by indices: operands 0 to 2 are x, the first number of each index, and y. Number k of an index,
@@ -184,6 +218,7 @@ struct gather_args {
     i64 axis_step[8], index_step;
     i32 axis_size[8];
     i32 axes;
+    i32 unused;
 };
 
 /* Lines along one dimension: the walk over all others, and the steps along it in each operand. */
@@ -200,6 +235,7 @@ struct typed_reduce_args {
     i64 x[8], count;
     i32 size[8];
     i32 rank;
+    i32 unused;
 };
 
 /* Deformable convolution: spatial sizes are height, width. */
@@ -213,6 +249,7 @@ struct deform_args {
 struct grid_args {
     i64 rows, pieces, x_n, grid_n, y_n;
     i32 c, in[3], out[3];
+    i32 unused;
 };
 
 /* Regions of interest: a row is one (region, c, height) of the output. */
@@ -246,6 +283,7 @@ struct transpose_args {
         tiles_wide; /* x between neighbours along wide, y between neighbours along high */
     i32 size[6];
     i32 rank, high, wide;
+    i32 unused;
 };
 
 /* Resampling: output index i of a dimension reads at (i * mul + add) / div, in exact integers. A row is one (n, block,
@@ -274,6 +312,7 @@ struct gemm_args {
     i32 batch[6], m, n, k;
     f32 alpha, beta;
     f32 p0, p1; /* of the epilogue's activation */
+    i32 unused;
 };
 
 /* Depthwise, activation, 1x1: separable_*. Index 0 = height, 1 = width. */
@@ -300,18 +339,21 @@ struct depthwise_args {
     i32 ker[2], stride[2], pad[2], dil[2];
     i32 rows;   /* output rows of a group */
     f32 p0, p1; /* of the epilogue's activation */
+    i32 unused;
 };
 
 /* The same on channel blocks: separable_blocked. */
 struct separable_blocked_args {
     struct separable_args shape;
     i32 tiles; /* of a work-item */
+    i32 unused;
 };
 
 /* Between row-major maps and channel blocks (reorder_blocks.cl). */
 struct reorder_args {
     i64 x_n, y_n; /* batch strides */
     i32 n, c, pixels;
+    i32 unused;
 };
 
 /* A step of a chain: chain.clh. The argument block is whatever the step's own kernel takes. */
@@ -323,8 +365,7 @@ struct chain_step {
     i64 offset[CHAIN_STEP_BUFFERS];
     struct chain_args args;
     i32 buffer[CHAIN_STEP_BUFFERS]; /* among the chain's */
-    i32 variant, groups, each;
-    i32 unused;
+    i32 variant, groups;
 };
 
 /* Sums of a convolution that several groups computed in parts: conv_sum_parts. */
@@ -333,6 +374,7 @@ struct conv_parts_args {
     i64 map;          /* pixels of an image */
     i32 n, k, parts;
     f32 p0, p1; /* of the epilogue's activation */
+    i32 unused;
 };
 
 /* A convolution in tiles for tensor cores: conv_mma. Depths are numbered tap * padded + channel; `share` chunks of them
@@ -342,7 +384,14 @@ struct conv_mma_args {
     i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
     i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
     i32 share;
+    f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
+    i32 unused;
 };
+
+/* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */
+#define STEM_TILE_HIGH 8
+#define STEM_TILE_WIDE 16
+#define STEM_CAPACITY 11264
 
 /* Filters as fragments of tensor cores: conv_mma_pack. */
 struct conv_mma_pack_args {
@@ -350,4 +399,7 @@ struct conv_mma_pack_args {
     i32 groups, kg, c, taps, padded, depth;
 };
 
+#ifndef __OPENCL_VERSION__
+#pragma GCC diagnostic pop
+#endif
 #endif

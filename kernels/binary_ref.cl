@@ -1,6 +1,6 @@
 /* binary_ref.cl: y = OP(a, b) element by element, with NumPy broadcasting.
  *
- *   y[i] = OP(a[sum_d i_d * stride[0][d]], b[sum_d i_d * stride[1][d]]), strides 0 along repeated dimensions
+ *   y[i] = OP(a[sum_d i_d * stride[0].of[d]], b[sum_d i_d * stride[1].of[d]]), strides 0 along repeated dimensions
  *
  * Layouts: any strides; the host merges dimensions, so equal dense shapes are one row.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
@@ -29,9 +29,9 @@ void FN(body)(ulong group, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct s
         long a0 = 0, b0 = 0, y0 = 0;
         for (int d = s->rank - 2; d >= 0; d--) {
             TAKE_DIGIT(digit, rest, s->size[d]);
-            a0 += digit * s->stride[0][d];
-            b0 += digit * s->stride[1][d];
-            y0 += digit * s->stride[2][d];
+            a0 += digit * s->stride[0].of[d];
+            b0 += digit * s->stride[1].of[d];
+            y0 += digit * s->stride[2].of[d];
         }
         SRC_OF(T) ar = a + a0;
         SRC_OF(T) br = b + b0;
@@ -45,5 +45,5 @@ void FN(body)(ulong group, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct s
 
 KERNEL FN(main)(SRC_OF(T) a, ulong a_off, SRC_OF(T) b, ulong b_off, DST_OF(R) y, ulong y_off, const struct strided_args s)
 {
-    FN(body)(GROUP, a + a_off, b + b_off, y + y_off, &s);
+    FN(body)(GROUP, a + a_off, b + b_off, y + y_off, ARGS(s));
 }

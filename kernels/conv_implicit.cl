@@ -5,92 +5,153 @@
  *                          + bias[k] + add )
  *
  * with depth d = (r * S + s) * C/groups + c and zeros outside of the image.
- * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl with TAP_MAJOR 1:
- * [groups][ceil(K/groups / BM)][R][S][C/groups][BM], missing filters are zeros.
- * Index map: group = block of filters * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow).
- * Work-group: WG. Local memory: one tile of each operand (conv_tile.clh), TILE_SCRATCH float4; the next tile
- * waits in registers meanwhile.
- * Defines: WG 256, BM, BN 64 or 128, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl, channels of a tap side by side:
+ * [groups][ceil(K/groups / BM)][R][S][C/groups][BM], missing filters are zeros. With SPLIT 1 group `split` computes
+ * chunks split*share.. of 16 of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
+ * Index map: group = (split * blocks of filters + block) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow).
+ * Work-group: WG. Local memory: two tiles of each operand (conv_tile.clh), TILE_SCRATCH float4 each: while one is
+ * multiplied, the next comes to registers and then to the other, so that a chunk takes one barrier.
+ * Defines: WG 256, BM, BN 64 or 128, GATHER 0 (any shape) or 1 (C/groups a multiple of 16: a chunk lies in one tap of the
+ * window, whose place in the image is found once), SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
 #ifndef FN
 #define FN(x) conv_implicit_##x
 #endif
+#ifndef GATHER
+#define GATHER 0
+#endif
+#ifndef SPLIT
+#define SPLIT 0
+#endif
 #undef TILE_ARGS
 #define TILE_ARGS struct conv_args
 #include "conv_tile.clh"
 
-/* Depth as tap and channel; advanced step by step, so that nothing is divided in the loop. */
-struct FN(cursor) {
+/* This work-item's pixel: its image, the corner of its window, and where in the depth it reads next. */
+struct FN(source) {
+    const global float *x;
+    int ih, iw;
     int r, s, c;
+    bool present;
+#if GATHER == 1
+    const global float *tap; /* first channel that is next, at tap (r, s) */
+    bool inside;
+#endif
 };
 
-void FN(advance)(struct FN(cursor) * at, int step, int channels, int width)
+void FN(next_tap)(struct FN(source) *p, const struct conv_args *a)
 {
-    at->c += step;
-    while (at->c >= channels) {
-        at->c -= channels;
-        if (++at->s == width) {
-            at->s = 0;
-            at->r++;
-        }
+    if (++p->s == a->ker[2]) {
+        p->s = 0;
+        p->r++;
     }
 }
 
-/* The next PIXEL_PARTS elements of the window whose corner (ih, iw) lies at x. */
-void FN(fetch_pixel)(float *v, SRC x, bool present, int ih, int iw, struct FN(cursor) * at,
-                     const struct conv_args *a)
+#if GATHER == 1
+void FN(move_to_tap)(struct FN(source) *p, const struct conv_args *a)
+{
+    const int h = p->ih + p->r * a->dil[1], w = p->iw + p->s * a->dil[2];
+    p->inside = p->present && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
+    p->tap = p->x + (long)p->c * a->in[1] * a->in[2] + (p->inside ? (long)h * a->in[2] + w : 0);
+}
+
+/* The next PIXEL_PARTS elements of the window. */
+void FN(fetch_pixel)(float *v, struct FN(source) *p, const struct conv_args *a)
+{
+    const long plane = (long)a->in[1] * a->in[2];
+#pragma unroll
+    for (int i = 0; i < PIXEL_PARTS; i++)
+        v[i] = p->inside ? p->tap[i * PIXEL_STEP * plane] : 0.0f;
+    p->c += BK;
+    p->tap += BK * plane;
+    if (p->c >= a->c / a->groups) {
+        p->c = LANE / BN;
+        FN(next_tap)(p, a);
+        FN(move_to_tap)(p, a);
+    }
+}
+#else
+void FN(fetch_pixel)(float *v, struct FN(source) *p, const struct conv_args *a)
 {
     const long plane = (long)a->in[1] * a->in[2];
 #pragma unroll
     for (int i = 0; i < PIXEL_PARTS; i++) {
-        const int h = ih + at->r * a->dil[1], w = iw + at->s * a->dil[2];
-        const bool inside = present && at->r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
-        v[i] = inside ? x[at->c * plane + (long)h * a->in[2] + w] : 0.0f;
-        FN(advance)(at, PIXEL_STEP, a->c / a->groups, a->ker[2]);
+        const int h = p->ih + p->r * a->dil[1], w = p->iw + p->s * a->dil[2];
+        const bool inside =
+            p->present && p->r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
+        v[i] = inside ? p->x[p->c * plane + (long)h * a->in[2] + w] : 0.0f;
+        for (p->c += PIXEL_STEP; p->c >= a->c / a->groups; p->c -= a->c / a->groups)
+            FN(next_tap)(p, a);
     }
 }
+#endif
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_args *a,
+/* Pixel `at` of all, in conv group g; reading begins at depth d. */
+struct FN(source) FN(source_of)(SRC x, long at, bool present, int g, int d, const struct conv_args *a)
+{
+    const int cg = a->c / a->groups, map = a->out[1] * a->out[2], q = (int)(at % map);
+    const int own = d + LANE / BN, tap = own / cg;
+    struct FN(source) p;
+    p.x = x + at / map * a->src_n + (long)g * cg * a->in[1] * a->in[2];
+    p.ih = q / a->out[2] * a->stride[1] - a->pad[1];
+    p.iw = q % a->out[2] * a->stride[2] - a->pad[2];
+    p.r = tap / a->ker[2];
+    p.s = tap % a->ker[2];
+    p.c = own % cg;
+    p.present = present;
+#if GATHER == 1
+    FN(move_to_tap)(&p, a);
+#endif
+    return p;
+}
+
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_implicit_args *ia,
               local float4 *scratch)
 {
+    const struct conv_args *a = &ia->conv;
     const int cg = a->c / a->groups, kg = a->k / a->groups, depth = a->ker[1] * a->ker[2] * cg;
-    const int blocks = (kg + BM - 1) / BM;
+    const int blocks = (kg + BM - 1) / BM, all = blocks * a->groups;
     const long map = (long)a->out[1] * a->out[2], pixels = map * a->n, tiles = (pixels + BN - 1) / BN;
-    const int block = (int)(group / tiles), g = block / blocks;
-    const long first = (long)(group % tiles) * BN;
-    local float *as = (local float *)scratch, *bs = as + BK * AS;
+    const int block = (int)(group / tiles) % all, split = (int)(group / tiles) / all, g = block / blocks;
+    const long first = (long)(group % tiles) * BN, pixel = first + LANE % BN;
+    const int from = SPLIT ? split * ia->share * BK : 0;
+    const int to = SPLIT ? min(from + ia->share * BK, depth) : depth;
+    local float *stage = (local float *)scratch;
 
-    const bool present = first + LANE % BN < pixels;
-    const long p = min(first + LANE % BN, pixels - 1);
-    const int q = (int)(p % map);
-    const int ih = q / a->out[2] * a->stride[1] - a->pad[1], iw = q % a->out[2] * a->stride[2] - a->pad[2];
-    SRC xp = x + p / map * a->src_n + (long)g * cg * a->in[1] * a->in[2];
+    struct FN(source) p = FN(source_of)(x, min(pixel, pixels - 1), pixel < pixels, g, from, a);
     SRC wp = w + (long)block * depth * BM;
-    struct FN(cursor) at = {0, 0, 0};
-    FN(advance)(&at, LANE / BN, cg, a->ker[2]);
-
     float4 acc[RM][RN4];
     FN(tile_clear)(acc);
     float f[FILTER_PARTS], v[PIXEL_PARTS];
-    FN(fetch_filters)(f, wp, 0, depth);
-    FN(fetch_pixel)(v, xp, present, ih, iw, &at, a);
-    for (int d = 0; d < depth; d += BK) {
-        FN(put)(as, bs, f, v);
-        if (d + BK < depth) {
-            FN(fetch_filters)(f, wp, d + BK, depth);
-            FN(fetch_pixel)(v, xp, present, ih, iw, &at, a);
-        }
-        FN(tile_multiply)(as, bs, acc);
-    }
+    FN(fetch_filters)(f, wp, from, depth);
+    FN(fetch_pixel)(v, &p, a);
+    FN(place)(stage, stage + BK * AS, f, v);
     barrier(CLK_LOCAL_MEM_FENCE);
+    for (int d = from; d < to; d += BK) {
+        local float *now = stage + (d - from) / BK % 2 * (TILE_SCRATCH * 4);
+        local float *next = stage + ((d - from) / BK + 1) % 2 * (TILE_SCRATCH * 4);
+        if (d + BK < to) {
+            FN(fetch_filters)(f, wp, d + BK, depth);
+            FN(fetch_pixel)(v, &p, a);
+        }
+        FN(tile_multiply)(now, now + BK * AS, acc);
+        if (d + BK < to)
+            FN(place)(next, next + BK * AS, f, v);
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+#if SPLIT
+    FN(store)(acc, g * kg + block % blocks * BM, (g + 1) * kg, first, pixels, pixels, bias, add,
+              y + (long)split * a->k * pixels, a);
+#else
     FN(store)(acc, g * kg + block % blocks * BM, (g + 1) * kg, first, pixels, map, bias, add, y, a);
+#endif
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
-                DST y, ulong y_off, const struct conv_args a)
+                DST y, ulong y_off, const struct conv_implicit_args a)
 {
-    local float4 scratch[TILE_SCRATCH];
+    local float4 scratch[2 * TILE_SCRATCH];
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }

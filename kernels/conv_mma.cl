@@ -9,13 +9,12 @@
  * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 group `split` computes
  * chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
- * Index map: group = (split * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow)) * blocks of
- * filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
+ * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
+ * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
- * GATHER says how pixels come: 0, tap by tap, 4 bytes each; 1, window positions from d alone (few channels); 2, 1x1
- * at stride 1, 16 bytes where aligned; 3, maps of one pixel (linear), 16 bytes along the channels where aligned.
+ * GATHER says how pixels come (conv_gather.clh).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
- * Defines: WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
+ * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
  * PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required by FN(main). */
 #include "clcnn.clh"
 #include "args.h"
@@ -40,15 +39,10 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define MI (BM / WM / 16)        /* fragments of a warp: filters */
 #define NJ (BN / (WARPS / WM) / 8) /* pixels */
 #define A_FLOATS (BM * BK)
-#if GATHER == 3
-#define B_STEP (BK + 4) /* between pixels; 20 and 36 keep the banks of a fragment apart */
-#define B_FLOATS (BN * B_STEP)
-#define B_AT(d, n) ((n)*B_STEP + (d))
-#else
-#define B_STEP (BN + 8) /* between depths; 8 modulo 32, for the banks */
-#define B_FLOATS (BK * B_STEP)
-#define B_AT(d, n) ((d)*B_STEP + (n))
-#endif
+#define GATHER_STEP BK
+#define BRINGERS WG
+#define BRINGER LANE
+#include "conv_gather.clh"
 /* Column c of fragment j: pairs of fragments interleave, so that two pixels are loaded at once and a work-item's four
  * results of a pair are neighbours. */
 #if GATHER == 3
@@ -56,146 +50,10 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #else
 #define PIXEL(j, c) ((j) / 2 * 16 + (c)*2 + (j) % 2)
 #endif
-#define STAGE (A_FLOATS + B_FLOATS)
+#define STAGE (A_FLOATS + B_FLOATS + PARAMETERS)
 #define FITTING (12032 / STAGE)
 #define STAGES (FITTING > 4 ? 4 : FITTING)
-#if GATHER == 2
-#define ROW_ITEMS (BN / 4) /* work-items that bring one depth of a chunk */
-#elif GATHER == 3
-#define ROW_ITEMS (BK / 4) /* one pixel */
-#else
-#define ROW_ITEMS BN
-#endif
-#define ROW_STEP (WG / ROW_ITEMS)
-#define PIXEL_COPIES (GATHER == 3 ? BN / ROW_STEP : BK / ROW_STEP)
 #define FILTER_COPIES (BM * BK / 4 / WG)
-
-/* Where this work-item's pixel (GATHER 3: its first one) starts, and whether there is one. */
-struct FN(source) {
-    const global float *x, *tap; /* its image; x moved to the tap of the next chunk */
-    int ih, iw;
-    int c, r, s;      /* of the next chunk: first channel, tap */
-    int channels;     /* left at `tap` for this work-item's row, 0 outside of the image */
-    bool present;
-};
-
-void FN(move_to_tap)(struct FN(source) *p, int row, const struct conv_args *a)
-{
-    const int h = p->ih + p->r * a->dil[1], w = p->iw + p->s * a->dil[2];
-    const bool inside = p->present && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
-    p->tap = p->x + (long)(p->c + row) * a->in[1] * a->in[2] + (inside ? (long)h * a->in[2] + w : 0);
-    p->channels = inside ? a->c / a->groups - p->c - row : 0;
-}
-
-/* d / n, where `by` is 2^32 / n + 1 (exact for d * n < 2^32) or 0. */
-int FN(quotient)(int d, long by, int n)
-{
-    return by != 0 ? (int)((ulong)d * (ulong)by >> 32) : d / n;
-}
-
-/* The pixels of the chunk at hand are on their way to local address `to`; p moves on by a chunk. */
-void FN(bring_pixels)(uint to, struct FN(source) *p, int chunk, const struct conv_mma_args *ma,
-                      const struct FN(tile) *t)
-{
-    const struct conv_args *a = &ma->conv;
-    const long plane = (long)a->in[1] * a->in[2];
-    const int row = LANE / ROW_ITEMS, column = LANE % ROW_ITEMS;
-#if GATHER == 0
-    to += (uint)B_AT(row, column) * 4;
-#pragma unroll
-    for (int i = 0; i < PIXEL_COPIES; i++)
-        COPY4(to + i * ROW_STEP * B_STEP * 4, p->tap + i * ROW_STEP * plane,
-              i * ROW_STEP < p->channels ? 4 : 0);
-    p->c += BK;
-    p->tap += BK * plane;
-    p->channels -= BK;
-    if (p->c >= ma->padded) {
-        p->c = 0;
-        if (++p->s == a->ker[2]) {
-            p->s = 0;
-            p->r++;
-        }
-        FN(move_to_tap)(p, row, a);
-    }
-#elif GATHER == 1
-    to += (uint)B_AT(row, column) * 4;
-#pragma unroll
-    for (int i = 0; i < PIXEL_COPIES; i++) {
-        const int d = chunk * BK + row + i * ROW_STEP;
-        const int tap = FN(quotient)(d, ma->by_padded, ma->padded);
-        const int r = FN(quotient)(tap, ma->by_width, a->ker[2]);
-        const int h = p->ih + r * a->dil[1], w = p->iw + (tap - r * a->ker[2]) * a->dil[2];
-        const bool inside =
-            p->present && r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
-        COPY4(to + i * ROW_STEP * B_STEP * 4,
-              p->x + (inside ? (d - tap * ma->padded) * plane + (long)h * a->in[2] + w : 0),
-              inside ? 4 : 0);
-    }
-#elif GATHER == 2
-    to += (uint)B_AT(row, column * 4) * 4;
-    if (((ulong)p->x & 15) == 0 && a->src_n % 4 == 0) { /* planes of a multiple of four pixels: all alike */
-#pragma unroll
-        for (int i = 0; i < PIXEL_COPIES; i++)
-            COPY16(to + i * ROW_STEP * B_STEP * 4, p->tap + i * ROW_STEP * plane,
-                   i * ROW_STEP < p->channels ? 16 : 0);
-    } else {
-#pragma unroll
-        for (int i = 0; i < PIXEL_COPIES * 4; i++)
-            COPY4(to + (i / 4 * ROW_STEP * B_STEP + i % 4) * 4, p->tap + i / 4 * ROW_STEP * plane + i % 4,
-                  i / 4 * ROW_STEP < p->channels ? 4 : 0);
-    }
-    p->tap += BK * plane;
-    p->channels -= BK;
-#else
-    const bool wide = ((ulong)p->x & 15) == 0 && a->src_n % 4 == 0;
-    to += (uint)B_AT(column * 4, row) * 4;
-#pragma unroll
-    for (int i = 0; i < PIXEL_COPIES; i++) {
-        const bool present = t->first + row + i * ROW_STEP < t->pixels;
-        const global float *from = p->tap + (present ? (long)i * ROW_STEP * a->src_n : 0);
-        const int left = present ? clamp(p->channels, 0, 4) : 0;
-        if (wide)
-            COPY16(to + i * ROW_STEP * B_STEP * 4, from, left * 4);
-        else
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-                COPY4(to + (i * ROW_STEP * B_STEP + j) * 4, from + j, j < left ? 4 : 0);
-    }
-    p->tap += BK;
-    p->channels -= BK;
-#endif
-}
-
-struct FN(source) FN(source_of)(SRC x, const struct FN(tile) *t, const struct conv_mma_args *ma)
-{
-    const struct conv_args *a = &ma->conv;
-    const int cg = a->c / a->groups, row = LANE / ROW_ITEMS, column = LANE % ROW_ITEMS;
-    struct FN(source) p;
-#if GATHER == 3
-    const int ahead = row;
-#elif GATHER == 2
-    const int ahead = column * 4;
-#else
-    const int ahead = column;
-#endif
-    p.present = t->first + ahead < t->pixels;
-    const int q = t->at + (p.present ? ahead : 0);
-    const int in_image = q % t->map;
-    p.x = x + (long)(t->n + q / t->map) * a->src_n + (long)t->g * cg * a->in[1] * a->in[2];
-    p.ih = in_image / a->out[2] * a->stride[1] - a->pad[1];
-    p.iw = in_image % a->out[2] * a->stride[2] - a->pad[2];
-    const int d = t->chunk * BK, tap = d / ma->padded;
-    p.c = d % ma->padded;
-    p.r = tap / a->ker[2];
-    p.s = tap % a->ker[2];
-#if GATHER == 3
-    p.tap = p.x + p.c + column * 4;
-    p.channels = cg - p.c - column * 4;
-#else
-    FN(move_to_tap)(&p, row, a);
-#endif
-    return p;
-}
 
 /* Packed filters of one chunk; missing blocks of 16 are zeros. */
 void FN(bring_filters)(uint to, const global float *from, int missing_from, int depth)
@@ -224,8 +82,9 @@ void FN(load_pixels)(float v[NJ], const local float *row, int c)
 #endif
 }
 
-/* sum += filters by pixels of the chunk that lies in local memory. */
-void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ][4])
+/* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
+void FN(multiply)(const local float *as, const local float *bs, const local float *of,
+                  float sum[MI][NJ][4], const struct conv_mma_args *ma)
 {
     const int lane = LANE % 32, warp = LANE / 32, g = lane / 4, t = lane % 4;
     const local float *mine = as + (warp % WM) * MI * BK * 16 + lane * 4;
@@ -261,6 +120,12 @@ void FN(multiply)(const local float *as, const local float *bs, float sum[MI][NJ
         for (int e = 0; e < 2; e++) {
             float v[NJ];
             FN(load_pixels)(v, bs + B_AT(step * 8 + t + 4 * e, warp / WM * NJ * 8), g);
+#if PRE
+            const float s = of[step * 8 + t + 4 * e], b = of[BK + step * 8 + t + 4 * e];
+#pragma unroll
+            for (int j = 0; j < NJ; j++)
+                v[j] = PREPARED(v[j], s, b, ma);
+#endif
 #pragma unroll
             for (int j = 0; j < NJ; j++) {
 #if PRODUCTS == 3
@@ -334,26 +199,30 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
     for (int j = 0; j < NJ; j += 2)
         if (ahead + PIXEL(j, 2 * c) < count) {
             const struct FN(place) at = FN(place_of)(first, ahead + PIXEL(j, 2 * c), t, a);
+            float4 other[2 * MI]; /* what is read arrives together */
+#if EPI_ADD
+#pragma unroll
+            for (int h = 0; h < 2 * MI; h++)
+                if (k0 + 8 * h < kg)
+                    other[h] = *(const global float4 *)(add + at.add + h * step);
+#endif
 #pragma unroll
             for (int h = 0; h < 2 * MI; h++)
                 if (k0 + 8 * h < kg) {
                     const int k = first + 8 * h, e = h % 2 * 2;
-                    float other[4];
-#if EPI_ADD
-                    vstore4(*(const global float4 *)(add + at.add + h * step), 0, other);
-#endif
+                    const float four[4] = {other[h].x, other[h].y, other[h].z, other[h].w};
                     *(global float4 *)(y + at.y + h * step) =
-                        (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, other, 0, a),
-                                 EPILOGUE(sum[h / 2][j + 1][e], bias, k, other, 1, a),
-                                 EPILOGUE(sum[h / 2][j][e + 1], bias, k, other, 2, a),
-                                 EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, other, 3, a));
+                        (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, four, 0, a),
+                                 EPILOGUE(sum[h / 2][j + 1][e], bias, k, four, 1, a),
+                                 EPILOGUE(sum[h / 2][j][e + 1], bias, k, four, 2, a),
+                                 EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, four, 3, a));
                 }
         }
 }
 #endif
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_mma_args *ma,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
+              const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
     const struct FN(tile) t = FN(tile_of)(group, ma);
@@ -375,12 +244,16 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             for (int e = 0; e < 4; e++)
                 sum[i][j][e] = 0.0f;
 
+#if EPI_ADD && BN >= 64
+    FN(prefetch)(x, add, false, LANE, WG, &t, a);
+#endif
     int next = t.chunk, slot = 0; /* chunk and stage of the next batch of copies */
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++) {
         if (next < t.end) {
             FN(bring_filters)(to + i * STAGE * 4, wp, missing_from, ma->depth);
             FN(bring_pixels)(to + (i * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(bring_parameters)(to + (i * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
             wp += BK * 16;
             next++;
         }
@@ -393,12 +266,14 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         if (next < t.end) {
             FN(bring_filters)(to + fill * STAGE * 4, wp, missing_from, ma->depth);
             FN(bring_pixels)(to + (fill * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(bring_parameters)(to + (fill * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
             wp += BK * 16;
             next++;
         }
         COPIES_CLOSE;
         fill = fill + 1 == STAGES ? 0 : fill + 1;
-        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS, sum);
+        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS,
+                     stage + slot * STAGE + A_FLOATS + B_FLOATS, sum, ma);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
 
@@ -423,16 +298,16 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             const int pixel = ahead + PIXEL(i / 4 % NJ, lane % 4 * 2 + i % 2);
             if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
                 const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
-                y[at.y] = EPILOGUE(FN(define)(x, w, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
+                y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
             }
         }
 #endif
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
                 DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[STAGES * STAGE / 4];
-    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }

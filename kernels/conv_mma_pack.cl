@@ -4,12 +4,14 @@
  *
  * for blocks b of 16 filters, steps s of 8 of depth, lanes l < 32, elements e < 4: what a work-item needs of a
  * fragment lies together. Zeros where there is no such filter, channel or tap.
- * Work-group: WG elements of dst. Local memory: none. Defines: WG (any). */
+ * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), POINTS
+ * (conv_weight.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef FN
 #define FN(x) conv_mma_pack_##x
 #endif
+#include "conv_weight.clh"
 
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
 {
@@ -21,7 +23,7 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
         const int d = (int)(i % each / 128) * 8 + lane % 4 + 4 * (e / 2);
         const int t = d / a->padded, c = d % a->padded;
         dst[i] = k < a->kg && c < a->c && t < a->taps
-                     ? w[((long)(b / blocks) * a->kg + k) * a->w_k + (long)c * a->taps + t]
+                     ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k)
                      : 0.0f;
     }
 }

@@ -5,12 +5,14 @@
  *
  * with blocks per group nb = ceil(kg / block), b = g*nb + i, and zeros for filters beyond the group's kg and for channels
  * beyond its c. c_block 1 puts the taps of a channel side by side, c_block = c the channels of a tap.
- * Work-group: WG rows of `block` elements of dst, so that divisions are a row's. Local memory: none. Defines: WG (any). */
+ * Work-group: WG rows of `block` elements of dst, so that divisions are a row's. Local memory: none. Defines: WG (any),
+ * POINTS (conv_weight.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef FN
 #define FN(x) conv_pack_##x
 #endif
+#include "conv_weight.clh"
 
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_pack_args *a)
 {
@@ -21,11 +23,10 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_pack_args *a)
     if (row < (ulong)inside * (uint)(blocks * a->groups)) {
         const int b = (int)(row / inside), inner = (int)(row % inside), in_block = inner / a->c_block;
         const int c = in_block / a->taps * a->c_block + inner % a->c_block, t = in_block % a->taps;
-        const int first = b % blocks * a->block, left = c < a->c ? a->kg - first : 0;
-        SRC src = w + (b / blocks * a->kg + first) * a->w_k + (long)c * a->taps + t;
+        const int g = b / blocks, first = b % blocks * a->block, left = c < a->c ? a->kg - first : 0;
         DST out = dst + row * (uint)a->block;
         for (int j = 0; j < a->block; j++)
-            out[j] = j < left ? src[j * a->w_k] : 0.0f;
+            out[j] = j < left ? FN(weight)(w, g, first + j, c, t, a->kg, a->taps, a->groups, a->w_k) : 0.0f;
     }
 }
 

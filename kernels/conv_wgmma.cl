@@ -1,18 +1,18 @@
 /* conv_wgmma.cl: conv_mma.cl for Hopper's tensor cores (compute capability 9.0): 2-D convolution as a matrix
- * product whose pixels go from global memory to registers, and whose filters a work-item apart brings to local memory
- * by bulk copies.
+ * product whose filters come to local memory by bulk copies, and whose pixels come there as in conv_mma.cl and go on to
+ * registers.
  *
  *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][g*C/g + c(d)][oh*sh - ph + r(d)*dh][ow*sw - pw + s(d)*dw]
  *                          + bias[k] + add )
  *
  * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS, SPLIT and sums that are no numbers as there.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
- * Index map: group = (split * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow)) * blocks of
- * filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
- * a work-item of the third one brings slabs of 8 of depth, which pass through STAGES places,
- * and that warpgroup gives registers to the others.
- * Work-group: WG. Local memory: STAGES slabs of the filters, high and low parts, and two barriers each.
- * Defines: WG 384, BM 128, BN 128, BK 16, SPLIT 0 or 1, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT
+ * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
+ * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
+ * the third one brings both operands, 8 of depth at once, to one of STAGES places, and gives registers to the others. With
+ * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
+ * Work-group: WG. Local memory: STAGES places and two barriers each, at most 47 KiB.
+ * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 or 1, PRODUCTS 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh); all but the last three required. */
 #include "clcnn.clh"
 #include "args.h"
@@ -27,8 +27,19 @@
 #include "wgmma.clh"
 #define PARTS (PRODUCTS == 3 ? 2 : 1)
 #define SLAB (BM * 8 * PARTS) /* floats */
-#define STAGES 4
+#define STAGE ((SLAB + B_FLOATS + PARAMETERS) * 4) /* bytes: filters, then pixels and parameters (conv_gather.clh) */
+#define FITTING (48000 / STAGE)
+#define STAGES (FITTING > 8 ? 8 : FITTING)
 #define RESULTS (BM / 2)
+#if BM == 128
+#define RESIDENT 1
+#define BRING_REGISTERS 56
+#define MULTIPLY_REGISTERS 224
+#else
+#define RESIDENT 2
+#define BRING_REGISTERS 32
+#define MULTIPLY_REGISTERS 104
+#endif
 
 /* Where filter k of conv group g lies at depth d; and its value, of which there are two parts. */
 long FN(packed_at)(int g, int k, int d, const struct conv_mma_args *a)
@@ -46,32 +57,10 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 
 #include "conv_mma.clh"
 
-/* One pixel of a work-item: its image from the work-item's first channel on, where its window starts, and that tap of the
- * window which is next. */
-struct FN(pixel) {
-    const global float *x, *tap;
-    int ih, iw;
-    bool present, inside;
-};
-
-struct FN(pixel) FN(pixel_of)(SRC x, int ahead, int channel, const struct FN(tile) *t, const struct conv_args *a)
-{
-    struct FN(pixel) p;
-    p.present = t->first + ahead < t->pixels;
-    const int q = t->at + (p.present ? ahead : 0), n = q / t->map, at = q - n * t->map;
-    const int cg = a->c / a->groups, row = at / a->out[2];
-    p.x = x + (t->n + n) * a->src_n + ((long)t->g * cg + channel) * a->in[1] * a->in[2];
-    p.ih = row * a->stride[1] - a->pad[1];
-    p.iw = (at - row * a->out[2]) * a->stride[2] - a->pad[2];
-    return p;
-}
-
-void FN(move)(struct FN(pixel) *p, int c, int r, int s, const struct conv_args *a)
-{
-    const int h = p->ih + r * a->dil[1], w = p->iw + s * a->dil[2];
-    p->inside = p->present && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
-    p->tap = p->x + ((long)c * a->in[1] + (p->inside ? h : 0)) * a->in[2] + (p->inside ? w : 0);
-}
+#define GATHER_STEP 8
+#define BRINGERS 128
+#define BRINGER (LANE - 256)
+#include "conv_gather.clh"
 
 void FN(wait)(uint bar, uint parity)
 {
@@ -80,171 +69,190 @@ void FN(wait)(uint bar, uint parity)
         BARRIER_TEST(done, bar, parity);
 }
 
-/* The work-item apart: slabs of depth of the group's filters, one after the other, each where a place is free. */
-void FN(bring_filters)(const global float *from, uint to, uint full, uint empty, int slabs)
-{
-    int place = 0;
-    uint parity = 1;
-    for (int i = 0; i < slabs; i++) {
-        FN(wait)(empty + place * 8, parity);
-        BARRIER_EXPECT(full + place * 8, SLAB * 4);
-        BULK_COPY(to + place * SLAB * 4, from + (long)i * SLAB, SLAB * 4, full + place * 8);
-        if (++place == STAGES) {
-            place = 0;
-            parity ^= 1;
-        }
-    }
-}
-
-/* The two pixels of a work-item, and first channel and tap of the next chunk. */
-struct FN(window) {
-    struct FN(pixel) near, far;
-    int c, r, s;
-};
-
-/* The next chunk: at 2 * i the near pixel in channel 4 * i of the work-item's, at 2 * i + 1 the far one. */
-void FN(fetch)(float v[8], struct FN(window) *p, int channel, const struct conv_mma_args *ma)
-{
-    const struct conv_args *a = &ma->conv;
-    const long plane = (long)a->in[1] * a->in[2];
-    const int left = a->c / a->groups - p->c - channel;
-#pragma unroll
-    for (int i = 0; i < 4; i++) {
-        v[2 * i] = p->near.inside && 4 * i < left ? p->near.tap[4 * i * plane] : 0.0f;
-        v[2 * i + 1] = p->far.inside && 4 * i < left ? p->far.tap[4 * i * plane] : 0.0f;
-    }
-    p->c += BK;
-    p->near.tap += BK * plane;
-    p->far.tap += BK * plane;
-    if (p->c >= ma->padded) {
-        p->c = 0;
-        if (++p->s == a->ker[2]) {
-            p->s = 0;
-            p->r++;
-        }
-        FN(move)(&p->near, 0, p->r, p->s, a);
-        FN(move)(&p->far, 0, p->r, p->s, a);
-    }
-}
-
-/* Slabs of filters on the side of those who read them; `place` is the next one's. */
-struct FN(slabs) {
-    uint to, full, empty;
+/* Steps of depth pass through STAGES places, each with barriers `full` and `empty`. */
+struct FN(ring) {
     int place;
     uint parity;
 };
 
-/* d = or += the products of a chunk, whose pixels are in v; after that v is the chunk after next, when there is one. */
-void FN(step)(float d[RESULTS], uint more, float v[8], struct FN(slabs) *at, bool another, struct FN(window) *p,
-              int channel, const struct conv_mma_args *ma)
+struct FN(ring) FN(next)(struct FN(ring) r)
 {
-    uint high[2][4], low[2][4];
-#pragma unroll
-    for (int i = 0; i < 8; i++) {
-#if PRODUCTS == 3
-        high[i / 4][i % 4] = TF32_ROUNDED(v[i]);
-        low[i / 4][i % 4] = TF32_LOW(v[i], high[i / 4][i % 4]);
-#else
-        TF32_NEAREST(high[i / 4][i % 4], v[i]);
-        low[i / 4][i % 4] = 0;
-#endif
-    }
-    if (another)
-        FN(fetch)(v, p, channel, ma);
-#pragma unroll
-    for (int i = 0; i < 2; i++) {
-        const uint slab = at->to + (at->place + i) * SLAB * 4;
-        FN(wait)(at->full + (at->place + i) * 8, at->parity);
-        WGMMA(d, high[i], low[i], DESCRIPTOR(slab), DESCRIPTOR(slab + BM * 32), more + i);
-    }
-    WGMMA_WAIT(d);
-    if (LANE % 32 == 0) {
-        BARRIER_ARRIVE(at->empty + at->place * 8);
-        BARRIER_ARRIVE(at->empty + at->place * 8 + 8);
-    }
-    at->place += 2;
-    if (at->place == STAGES) {
-        at->place = 0;
-        at->parity ^= 1;
+    return r.place + 1 == STAGES ? (struct FN(ring)){0, r.parity ^ 1} : (struct FN(ring)){r.place + 1, r.parity};
+}
+
+/* The warpgroup that brings filters (one of its work-items) and pixels, each step where a place is free. */
+void FN(bring)(SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty, const struct FN(tile) *t,
+               const struct conv_mma_args *ma)
+{
+    struct FN(source) p = FN(source_of)(x, t, ma);
+    const global float *from = w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma);
+    struct FN(ring) r = {0, 1};
+    for (int step = t->chunk * (BK / 8); step < t->end * (BK / 8); step++) {
+        const uint place = to + r.place * STAGE, bar = full + r.place * 8;
+        FN(wait)(empty + r.place * 8, r.parity);
+        if (BRINGER == 0) {
+            BARRIER_EXPECT(bar, SLAB * 4);
+            BULK_COPY(place, from, SLAB * 4, bar);
+        }
+        FN(bring_pixels)(place + SLAB * 4, &p, step, ma, t);
+        FN(bring_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, step, t, ma);
+        BARRIER_COPIES(bar);
+        from += SLAB;
+        r = FN(next)(r);
     }
 }
 
-/* The first two warpgroups: their share of the tile's sums, of which those over two chunks are added up in float32. */
-void FN(multiply)(float sum[RESULTS], SRC x, uint to, uint full, uint empty, int ahead,
-                  const struct FN(tile) *t, const struct conv_mma_args *ma)
+/* A work-item's share of the pixels of a step, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of its
+ * channel. */
+void FN(split)(uint high[4], uint low[4], const local float *v, const local float *of,
+               const struct conv_mma_args *ma)
 {
-    const struct conv_args *a = &ma->conv;
-    const int lane = LANE % 32, channel = lane % 4, tap = t->chunk * BK / ma->padded;
-    struct FN(window) p = {.c = t->chunk * BK % ma->padded, .r = tap / a->ker[2], .s = tap % a->ker[2]};
-    p.near = FN(pixel_of)(x, ahead, channel, t, a);
-    p.far = FN(pixel_of)(x, ahead + 8, channel, t, a);
-    FN(move)(&p.near, p.c, p.r, p.s, a);
-    FN(move)(&p.far, p.c, p.r, p.s, a);
-    struct FN(slabs) at = {to, full, empty, 0, 0};
-    float d[RESULTS], even[8], odd[8]; /* pixels of the next two chunks */
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        float2 pair = *(const local float2 *)(v + B_AT(4 * e, 0));
+        pair.x = PREPARED(pair.x, of[4 * e], of[8 + 4 * e], ma);
+        pair.y = PREPARED(pair.y, of[4 * e], of[8 + 4 * e], ma);
+#if PRODUCTS == 3
+        high[2 * e] = TF32_ROUNDED(pair.x);
+        high[2 * e + 1] = TF32_ROUNDED(pair.y);
+        low[2 * e] = TF32_LOW(pair.x, high[2 * e]);
+        low[2 * e + 1] = TF32_LOW(pair.y, high[2 * e + 1]);
+#else
+        TF32_NEAREST(high[2 * e], pair.x);
+        TF32_NEAREST(high[2 * e + 1], pair.y);
+        low[2 * e] = low[2 * e + 1] = 0;
+#endif
+    }
+}
+
+/* This warp needs a place no more. */
+void FN(release)(uint empty)
+{
+    if (LANE % 32 == 0)
+        BARRIER_ARRIVE(empty);
+}
+
+/* The first two warpgroups: their share of the tile's sums, of which those over up to four steps are added up in float32.
+ * `pixels`, `of`: the work-item's first pixel and the scale of its channel in place 0. */
+void FN(multiply)(float sum[RESULTS], const local float *pixels, const local float *of, uint to, uint full,
+                  uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
+{
+    struct FN(ring) r = {0, 0};
+    float d[RESULTS];
 #pragma unroll
     for (int i = 0; i < RESULTS; i++)
         sum[i] = d[i] = 0.0f;
-    FN(fetch)(even, &p, channel, ma);
-    if (t->chunk + 1 < t->end)
-        FN(fetch)(odd, &p, channel, ma);
-    for (int chunk = t->chunk; chunk < t->end; chunk += 2) {
-        FN(step)(d, 0, even, &at, chunk + 2 < t->end, &p, channel, ma);
-        if (chunk + 1 < t->end)
-            FN(step)(d, 1, odd, &at, chunk + 3 < t->end, &p, channel, ma);
+    const int end = t->end * (BK / 8);
+    for (int step = t->chunk * (BK / 8); step < end; step += 4) {
+        uint high[2][4], low[2][4], before = 0;
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            if (i < 2 || step + 2 < end) { /* chunks have an even number of steps */
+                const uint slab = to + r.place * STAGE, mine = empty + r.place * 8;
+                FN(wait)(full + r.place * 8, r.parity);
+                FN(split)(high[i % 2], low[i % 2], pixels + r.place * (STAGE / 4), of + r.place * (STAGE / 4), ma);
+                WGMMA(d, high[i % 2], low[i % 2], DESCRIPTOR(slab), DESCRIPTOR(slab + BM * 32), i);
+#if RESIDENT == 1
+                if (i > 0) {
+                    WGMMA_WAIT(d, 1);
+                    FN(release)(before);
+                }
+#else /* the other group multiplies meanwhile; more under way would cost registers */
+                if (i % 2) {
+                    WGMMA_WAIT(d, 0);
+                    FN(release)(before);
+                    FN(release)(mine);
+                }
+#endif
+                before = mine;
+                r = FN(next)(r);
+            }
+#if RESIDENT == 1
+        WGMMA_WAIT(d, 0);
+        FN(release)(before);
+#endif
 #pragma unroll
         for (int i = 0; i < RESULTS; i++)
             sum[i] += d[i];
     }
 }
 
-/* Sums of a work-item: filters k0 + 8 * j + e of conv group t->g, pixels `ahead` + 8 * h of the tile. */
+/* Sums of a work-item: filters k0 + 8 * j + e of conv group t->g, pixels `ahead` and the next one of the tile. */
 void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, SRC add, DST y,
                const struct conv_args *a)
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const long step = SPLIT ? t->pixels : (long)t->map;
+    const ulong apart = SPLIT ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
+    const bool pairs = apart % 2 == 0 && (ulong)y % 8 == 0; /* both pixels are neighbours in memory, on a boundary */
+    if (t->first + ahead < t->pixels) {
+        const struct FN(place) at = FN(place_of)(first, ahead, t, a);
+        if (pairs) {
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-        if (t->first + ahead + 8 * h < t->pixels) {
-            const struct FN(place) at = FN(place_of)(first, ahead + 8 * h, t, a);
+            for (int j = 0; j < BM / 4; j += 8) { /* eight rows at once: what is read arrives together */
+                float2 other[8];
+#if EPI_ADD
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    if (k0 + (j + i) / 2 * 8 + i % 2 < kg)
+                        other[i] = *(const global float2 *)(add + at.add + ((j + i) / 2 * 8 + i % 2) * step);
+#endif
+#pragma unroll
+                for (int i = 0; i < 8; i++) {
+                    const int of = (j + i) / 2, e = i % 2, k = of * 8 + e;
+                    const float two[2] = {other[i].x, other[i].y};
+                    if (k0 + k < kg)
+                        *(global float2 *)(y + at.y + k * step) =
+                            (float2)(EPILOGUE(sum[4 * of + e], bias, first + k, two, 0, a),
+                                     EPILOGUE(sum[4 * of + 2 + e], bias, first + k, two, 1, a));
+                }
+            }
+        } else {
+            const bool both = t->first + ahead + 1 < t->pixels;
+            const struct FN(place) next = FN(place_of)(first, ahead + both, t, a);
 #pragma unroll
             for (int j = 0; j < BM / 8; j++)
 #pragma unroll
                 for (int e = 0; e < 2; e++) {
                     const int k = 8 * j + e;
-                    if (k0 + k < kg)
-                        y[at.y + k * step] =
-                            EPILOGUE(sum[4 * j + 2 * h + e], bias, first + k, add, at.add + k * step, a);
+                    if (k0 + k < kg) {
+                        y[at.y + k * step] = EPILOGUE(sum[4 * j + e], bias, first + k, add, at.add + k * step, a);
+                        if (both)
+                            y[next.y + k * step] =
+                                EPILOGUE(sum[4 * j + 2 + e], bias, first + k, add, next.add + k * step, a);
+                    }
                 }
         }
+    }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_mma_args *ma,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
+              const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
     const struct FN(tile) t = FN(tile_of)(group, ma);
-    const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * SLAB * 4, empty = full + STAGES * 8;
-    const int kg = a->k / a->groups, lane = LANE % 32;
+    const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * STAGE, empty = full + STAGES * 8;
+    GROUPS_RESIDENT(RESIDENT);
     if (LANE == 0) {
         for (int i = 0; i < STAGES; i++) {
-            BARRIER_INIT(full + i * 8, 1);
+            BARRIER_INIT(full + i * 8, BRINGERS + 1);
             BARRIER_INIT(empty + i * 8, 8);
         }
         BARRIERS_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {
-        REGISTERS_LESS(24);
-        if (LANE == 256)
-            FN(bring_filters)(w + FN(packed_at)(t.g, t.block * BM, t.chunk * BK, ma), to, full, empty,
-                              (t.end - t.chunk) * (BK / 8));
+        REGISTERS_LESS(BRING_REGISTERS);
+        FN(bring)(x, w, scale, shift, to, full, empty, &t, ma);
     } else {
-        REGISTERS_MORE(240);
-        const int k0 = t.block * BM + lane % 4 * 2, ahead = LANE / 32 * 16 + lane / 4;
+        REGISTERS_MORE(MULTIPLY_REGISTERS);
+        const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
+        const int kg = a->k / a->groups, k0 = t.block * BM + lane % 4 * 2;
         float sum[RESULTS];
-        FN(multiply)(sum, x, to, full, empty, ahead, &t, ma);
+        FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
+        FN(multiply)(sum, (const local float *)scratch + SLAB + B_AT(lane % 4, ahead),
+                     (const local float *)scratch + SLAB + B_FLOATS + lane % 4, to, full, empty,
+                     &t, ma);
         FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if PRODUCTS == 3
         ulong lost = 0; /* results that are not numbers */
@@ -254,10 +262,10 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         if (lost)
 #pragma unroll 1
             for (int i = 0; i < RESULTS; i++) {
-                const int k = k0 + i / 4 * 8 + i % 2, pixel = ahead + i / 2 % 2 * 8;
+                const int k = k0 + i / 4 * 8 + i % 2, pixel = ahead + i / 2 % 2;
                 if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
                     const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
-                    y[at.y] = EPILOGUE(FN(define)(x, w, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
+                    y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
                 }
             }
 #endif
@@ -265,9 +273,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
                 DST y, ulong y_off, const struct conv_mma_args a)
 {
-    local float4 scratch[STAGES * SLAB / 4 + STAGES];
-    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    local float4 scratch[STAGES * (STAGE + 16) / 16];
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }

@@ -2,15 +2,17 @@
  *
  *   dst[g][b][s][part][j][h][i][e] = part of w[g*kg + BM*b + 8*j + i][c][t],  d = 8*s + 4*h + e = t*padded + c
  *
- * for blocks b of BM filters and slabs s of 8 of depth; part 0 is the value cut to tf32, part 1 what that left out.
+ * for blocks b of BM filters and slabs s of 8 of depth; part 0 is the value cut to tf32, part 1 what that left out. A
+ * part alone is the nearest tf32 (the tensor core would cut it, and cut values add up to a sum that is too small).
  * Zeros where there is no such filter, channel or tap.
  * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), BM (a multiple of 8, default 128), PARTS 1
- * (values as they are) or 2 (default). */
+ * or 2 (default), POINTS (conv_weight.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef FN
 #define FN(x) conv_wgmma_pack_##x
 #endif
+#include "conv_weight.clh"
 #ifndef BM
 #define BM 128
 #endif
@@ -29,9 +31,10 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
         const int d = (int)(i % each / (BM * 8 * PARTS)) * 8 + inside / 32 % 2 * 4 + inside % 4;
         const int t = d / a->padded, c = d % a->padded;
         const float v = k < a->kg && c < a->c && t < a->taps
-                            ? w[((long)(b / blocks) * a->kg + k) * a->w_k + (long)c * a->taps + t]
+                            ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k)
                             : 0.0f;
-        const float high = PARTS == 2 ? as_float(as_uint(v) & 0xffffe000u) : v;
+        const uint half_a_step = PARTS == 1 && !isnan(v) ? 0x1000u : 0;
+        const float high = PARTS == 1 && isnan(v) ? v : as_float((as_uint(v) + half_a_step) & 0xffffe000u);
         dst[i] = part == 0 ? high : v - high;
     }
 }

@@ -30,5 +30,5 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct strided_args *
 
 KERNEL FN(main)(SRC_OF(T) x, ulong x_off, DST_OF(T) y, ulong y_off, const struct strided_args s)
 {
-    FN(body)(GROUP, x + x_off, y + y_off, &s);
+    FN(body)(GROUP, x + x_off, y + y_off, ARGS(s));
 }

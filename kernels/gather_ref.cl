@@ -1,7 +1,7 @@
 /* gather_ref.cl: elements of x picked by indices: gather, gather_elements and gather_nd.
  *
- *   y[i] = x[sum_d i_d * walk.stride[0][d] + sum_k index(i, k) * axis_step[k]]
- *   index(i, k) = index[sum_d i_d * walk.stride[1][d] + k * index_step], counted from the end where it is negative
+ *   y[i] = x[sum_d i_d * walk.stride[0].of[d] + sum_k index(i, k) * axis_step[k]]
+ *   index(i, k) = index[sum_d i_d * walk.stride[1].of[d] + k * index_step], counted from the end where it is negative
  *
  * An index outside of its dimension gives OUTSIDE (types.clh).
  * Layouts: any strides, 0 where an operand does not have a dimension of y; struct gather_args.
@@ -30,9 +30,9 @@ void FN(body)(ulong group, SRC_OF(T) x, SRC_OF(I) index, DST_OF(T) y, const stru
         long x0 = 0, index0 = 0, y0 = 0;
         for (int d = s->rank - 2; d >= 0; d--) {
             TAKE_DIGIT(digit, rest, s->size[d]);
-            x0 += digit * s->stride[0][d];
-            index0 += digit * s->stride[1][d];
-            y0 += digit * s->stride[2][d];
+            x0 += digit * s->stride[0].of[d];
+            index0 += digit * s->stride[1].of[d];
+            y0 += digit * s->stride[2].of[d];
         }
         const long x_step = STEP_OF(s, 0), i_step = STEP_OF(s, 1), y_step = STEP_OF(s, 2);
         const int inner = s->size[s->rank - 1];
@@ -54,5 +54,5 @@ void FN(body)(ulong group, SRC_OF(T) x, SRC_OF(I) index, DST_OF(T) y, const stru
 KERNEL FN(main)(SRC_OF(T) x, ulong x_off, SRC_OF(I) index, ulong index_off, DST_OF(T) y, ulong y_off,
                 const struct gather_args a)
 {
-    FN(body)(GROUP, x + x_off, index + index_off, y + y_off, &a);
+    FN(body)(GROUP, x + x_off, index + index_off, y + y_off, ARGS(a));
 }

@@ -82,5 +82,5 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct pad_args *a)
 
 KERNEL FN(main)(SRC_OF(T) x, ulong x_off, DST_OF(T) y, ulong y_off, const struct pad_args a)
 {
-    FN(body)(GROUP, x + x_off, y + y_off, &a);
+    FN(body)(GROUP, x + x_off, y + y_off, ARGS(a));
 }

@@ -108,10 +108,10 @@ void FN(columns_body)(ulong group, SRC x, DST y, const struct reduce_args *a)
 KERNEL FN(rows)(SRC x, ulong x_off, DST y, ulong y_off, const struct reduce_args a)
 {
     local float4 scratch[SCRATCH];
-    FN(rows_body)(GROUP, x + x_off, y + y_off, &a, scratch);
+    FN(rows_body)(GROUP, x + x_off, y + y_off, ARGS(a), scratch);
 }
 
 KERNEL FN(columns)(SRC x, ulong x_off, DST y, ulong y_off, const struct reduce_args a)
 {
-    FN(columns_body)(GROUP, x + x_off, y + y_off, &a);
+    FN(columns_body)(GROUP, x + x_off, y + y_off, ARGS(a));
 }

@@ -49,5 +49,5 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct typed_reduce_a
 
 KERNEL FN(main)(SRC_OF(T) x, ulong x_off, DST_OF(T) y, ulong y_off, const struct typed_reduce_args a)
 {
-    FN(body)(GROUP, x + x_off, y + y_off, &a);
+    FN(body)(GROUP, x + x_off, y + y_off, ARGS(a));
 }

@@ -87,7 +87,9 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add
     FN(fetch_filters)(f, wp, 0, a->mid);
     FN(fetch_pixel)(v, xp, dw, dw_bias, present, ih, iw, 0, a);
     for (int d = 0; d < a->mid; d += BK) {
-        FN(put)(as, bs, f, v);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        FN(place)(as, bs, f, v);
+        barrier(CLK_LOCAL_MEM_FENCE);
         if (d + BK < a->mid) {
             FN(fetch_filters)(f, wp, d + BK, a->mid);
             FN(fetch_pixel)(v, xp, dw, dw_bias, present, ih, iw, d + BK, a);

@@ -29,9 +29,9 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) values, DST_OF(long) indices, 
         long x0 = 0, v0 = 0, i0 = 0;
         for (int d = s->rank - 2; d >= 0; d--) {
             TAKE_DIGIT(digit, rest, s->size[d]);
-            x0 += digit * s->stride[0][d];
-            v0 += digit * s->stride[1][d];
-            i0 += digit * s->stride[2][d];
+            x0 += digit * s->stride[0].of[d];
+            v0 += digit * s->stride[1].of[d];
+            i0 += digit * s->stride[2].of[d];
         }
         const long x_step = STEP_OF(s, 0), v_step = STEP_OF(s, 1), i_step = STEP_OF(s, 2);
         FOR_COLUMNS(i, first, s->size[s->rank - 1])
@@ -60,5 +60,5 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) values, DST_OF(long) indices, 
 KERNEL FN(main)(SRC_OF(T) x, ulong x_off, DST_OF(T) values, ulong values_off, DST_OF(long) indices, ulong indices_off,
                 const struct line_args a)
 {
-    FN(body)(GROUP, x + x_off, values + values_off, indices + indices_off, &a);
+    FN(body)(GROUP, x + x_off, values + values_off, indices + indices_off, ARGS(a));
 }

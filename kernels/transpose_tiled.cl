@@ -44,5 +44,5 @@ void FN(body)(ulong group, SRC x, DST y, const struct transpose_args *a, local f
 KERNEL FN(main)(SRC x, ulong x_off, DST y, ulong y_off, const struct transpose_args a)
 {
     local float4 scratch[SCRATCH];
-    FN(body)(GROUP, x + x_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, y + y_off, ARGS(a), scratch);
 }

@@ -1,5 +1,5 @@
 /* device_face.c: libOpenCL with every device called a FACE_TYPE (GPU, CPU) whose native vectors have FACE_WIDTH floats (0: as
- * they are), so that what is chosen and built for such devices runs on another one. With FACE_CAPABILITY in the environment,
+ * they are), so that what is chosen and built for such devices runs on another one; GPUs with memory of their own. With FACE_CAPABILITY in the environment,
  * say 90, it is one of NVIDIA's of that compute capability. Built by device_face.py; everything but this one function comes
  * from the library that it is linked with. */
 #define CL_TARGET_OPENCL_VERSION 120
@@ -41,6 +41,8 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info name, size_t size, vo
     const size_t own = nvidia_answer(name, &answer, &number);
     cl_int code = ask != NULL ? ask(device, name, size, value, needed) : CL_OUT_OF_RESOURCES;
 
+    if (code == CL_SUCCESS && name == CL_DEVICE_HOST_UNIFIED_MEMORY && value != NULL)
+        *(cl_bool *)value = DEVICE_TYPE(FACE_TYPE) != CL_DEVICE_TYPE_GPU;
     if (code == CL_SUCCESS && name == CL_DEVICE_TYPE && value != NULL)
         *(cl_device_type *)value = DEVICE_TYPE(FACE_TYPE);
     if (code == CL_SUCCESS && name == CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT && value != NULL && FACE_WIDTH > 0)

@@ -320,9 +320,9 @@ COMPILES: dict[str, tuple[dict[str, Any], type[clcnn.Error], tuple[str, ...]]] =
     "unknown layer": ({"algorithms": {"d": "ref"}}, clcnn.ArgumentError, ("'d'",)),
     "unknown algorithm": ({"algorithms": {"c": "magic"}}, clcnn.ArgumentError, ("c", "magic")),
     "algorithm that cannot": (
-        {"algorithms": {"c": "gemm1x1"}},
+        {"algorithms": {"c": "depthwise"}},
         clcnn.UnsupportedError,
-        ("c", "gemm1x1", "1x1"),
+        ("c", "depthwise", "one input channel"),
     ),
     "algorithm of another kind": ({"algorithms": {"c": 3}}, clcnn.DtypeError, ("'c'", "3")),
     "unknown output": ({"outputs": ["d"]}, clcnn.ArgumentError, ("there is no layer 'd'",)),

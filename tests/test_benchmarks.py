@@ -210,11 +210,37 @@ def test_wrong_logits_are_never_timed(torch: Any) -> None:
     from inference import Wrong, checked
 
     want = np.ones((1, 4))
-    assert checked(lambda x: x, want.astype(np.float32), want, "highest")["max_error"] == 0
+    assert checked(lambda x: x, want.astype(np.float32), want, 1e-4)["max_error"] == 0
     with pytest.raises(Wrong, match="off by 1 "):
-        checked(lambda x: 2 * x, want, want, "highest")
+        checked(lambda x: 2 * x, want, want, 1e-4)
     with pytest.raises(Wrong, match="off by nan"):
-        checked(lambda x: x * np.nan, want, want, "highest")
+        checked(lambda x: x * np.nan, want, want, 1e-4)
+
+
+def test_tf32_is_measured_by_what_rounding_operands_does(torch: Any) -> None:
+    """Operands of 11 bits: errors of about 2^-12 a product, which a net of three layers keeps near that."""
+    from inference import limit_of
+    from nets import Net
+
+    net = Net("lenet5")
+    assert 2**-13 < net.tf32_rms < 2**-8
+    assert limit_of(net, "high") == 2 * net.tf32_rms
+    assert limit_of(net, "highest") < 2**-11
+
+
+def test_the_fastest_peer_counts(torch: Any) -> None:
+    from inference import best_of
+
+    case = {"case": "a", "batch": 1, "precision": "high"}
+    rows = [
+        case | {"peer": "torch-eager", "ratio": 3.0},
+        case | {"peer": "torch-compile", "ratio": 2.0},
+        case | {"peer": "tinygrad", "ratio": 0.5},
+        case | {"peer": None},
+        case | {"case": "b", "peer": "torch-eager", "ratio": 8.0},
+    ]
+    best = best_of(rows, "PyTorch", "torch-")
+    assert common.geomeans(best) == pytest.approx({"PyTorch, high, batch 1": 4.0})
 
 
 def test_unknown_and_missing_peers_are_named(torch: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -299,6 +299,7 @@ def test_endings_are_told_in_words() -> None:
 
 def test_cache(run: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLCNN_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("POCL_KERNEL_CACHE", "0")  # else PoCL keeps its kernels elsewhere
     assert run("cache").out == f"{tmp_path}\n0 entries, 0 B\n"
     with clcnn.Device(DEVICE) as device, clcnn.compile(zoo.lenet5(), (1, 1, 28, 28), device):
         built = device.stats()["programs_built"]

@@ -39,7 +39,8 @@ PYTHON_STATE = re.compile(r"keys|\w+_(methods|getset|slots|spec)|py_module|PyArr
 SHARED_KERNELS = {
     "conv_mma_pack": "conv_mma_common.c",
     "conv_pack": "conv_common.c",
-    "conv_sum_parts": "conv_mma_common.c",
+    "conv_sum_parts": "conv_common.c",
+    "conv_wgmma": "conv_mma_common.c",
     "conv_wgmma_pack": "conv_mma_common.c",
     "gemm_finish": "gemm_clblast_common.c",
 }

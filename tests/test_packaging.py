@@ -90,7 +90,11 @@ def test_build_names_the_compiler_when_there_is_none(source: Path) -> None:
 
 
 def test_one_version_everywhere() -> None:
-    assert clcnn.__version__ == _version.__version__ == importlib.metadata.version("clcnn")
+    try:
+        installed = importlib.metadata.version("clcnn")
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("clcnn is not installed: it was built in place")
+    assert clcnn.__version__ == _version.__version__ == installed
     assert f"({_version.__version__})" in (ROOT / "CHANGELOG.md").read_text("utf-8") or (
         f"## [{_version.__version__}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
     )

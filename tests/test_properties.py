@@ -16,7 +16,6 @@ Array = np.ndarray
 ALGOS = [algo for algo in _core.ops()["conv"]["algos"] if algo != "ref"]
 # One shape that every algorithm of convolution can take, besides those that are told apart here.
 SHAPES = {
-    "gemm1x1": ((2, 6, 7, 9), (8, 6, 1, 1), {}),
     "depthwise": ((2, 6, 7, 9), (6, 1, 3, 3), {"groups": 6}),
     "depthwise_blocked": ((2, 19, 7, 9), (19, 1, 3, 3), {"groups": 19}),
     "stem": ((2, 3, 7, 9), (18, 3, 3, 3), {}),

@@ -10,7 +10,7 @@ void lines_operand(struct line_args *a, int at, const struct operand *o, const s
     for (int d = 0; d < x->rank; d++) {
         const int own = d - (lacks && d > dim);
         a->walk.size[d] = d == dim ? 1 : x->dim[d];
-        a->walk.stride[at][d] = d == dim ? 0 : stride[own];
+        a->walk.stride[at].of[d] = d == dim ? 0 : stride[own];
     }
     a->step[at] = lacks ? 0 : stride[dim];
 }

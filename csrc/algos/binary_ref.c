@@ -8,7 +8,7 @@ static void emit_with(const struct problem *p, struct emit *e, struct strided_ar
     const struct operand *y = &p->out[0];
     a->rank = y->shape.rank;
     memcpy(a->size, y->shape.dim, sizeof a->size);
-    operand_strides(y, a->stride[2]);
+    operand_strides(y, a->stride[2].of);
     struct step *s = strided_step(e, p, "binary_ref", a, 3);
     step_define_id(s, "OP", identifier);
     step_define_type(s, "T", p->in[0].shape.dtype);
@@ -25,8 +25,8 @@ static void emit_binary(const struct problem *p, struct emit *e)
 {
     struct strided_args a = {0};
     char identifier[40];
-    operand_broadcast(&p->in[0], &p->out[0].shape, a.stride[0]);
-    operand_broadcast(&p->in[1], &p->out[0].shape, a.stride[1]);
+    operand_broadcast(&p->in[0], &p->out[0].shape, a.stride[0].of);
+    operand_broadcast(&p->in[1], &p->out[0].shape, a.stride[1].of);
     eltwise_identifier(identifier, p->op, p->attrs, p->in[0].shape.dtype);
     emit_with(p, e, &a, identifier);
 }
@@ -36,11 +36,11 @@ static void emit_prelu(const struct problem *p, struct emit *e)
 {
     const struct operand *x = &p->in[0], *slope = &p->in[1];
     struct strided_args a = {0};
-    operand_strides(x, a.stride[0]);
+    operand_strides(x, a.stride[0].of);
     if (slope->shape.rank != 1 || x->shape.rank < 2)
-        operand_broadcast(slope, &x->shape, a.stride[1]);
+        operand_broadcast(slope, &x->shape, a.stride[1].of);
     else
-        a.stride[1][1] = slope->shape.dim[0] > 1;
+        a.stride[1].of[1] = slope->shape.dim[0] > 1;
     emit_with(p, e, &a, "bin_prelu");
 }
 

@@ -42,6 +42,11 @@ static int64_t taps(const struct conv_args *a)
     return (int64_t)a->ker[0] * a->ker[1] * a->ker[2];
 }
 
+size_t conv_pixels(const struct conv_args *a)
+{
+    return (size_t)a->n * (size_t)a->out[1] * (size_t)a->out[2];
+}
+
 void conv_cost(struct step *s, const struct problem *p)
 {
     const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
@@ -105,12 +110,14 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
     const size_t bytes = conv_packed_bytes(a, packing);
     const size_t rows = bytes / sizeof(float) / (size_t)packing.block;
     char name[80];
-    snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d c%d", args.groups, args.kg, args.c, args.taps,
-             args.block, args.c_block);
+    snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d c%d w%d", args.groups, args.kg, args.c,
+             args.taps, args.block, args.c_block, packing.points);
     struct step *setup;
     const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main", ceil_div(rows, GROUP_SIZE),
                                  GROUP_SIZE, &setup);
     if (setup) {
+        if (packing.points)
+            step_define(setup, "POINTS", packing.points);
         step_read(setup, p->in[1].slot);
         step_write(setup, slot);
         step_args(setup, &args, sizeof args);
@@ -122,4 +129,36 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
 size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a, struct conv_packing packing)
 {
     return p->in[1].constant ? 0 : conv_packed_bytes(a, packing);
+}
+
+size_t conv_parts_bytes(const struct conv_args *a, int parts)
+{
+    return parts == 1 ? 0 : sizeof(float) * (size_t)parts * (size_t)a->k * conv_pixels(a);
+}
+
+void step_plain_epilogue(struct step *s)
+{
+    const struct problem plain = {.act = ACT_none};
+    step_epilogue(s, &plain, NULL);
+}
+
+void emit_conv_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int slot)
+{
+    const struct conv_parts_args args = {
+        .dst_n = a->dst_n,
+        .add_n = a->add_n,
+        .map = (int64_t)a->out[1] * a->out[2],
+        .n = a->n,
+        .k = a->k,
+        .parts = parts,
+        .p0 = a->p0,
+        .p1 = a->p1,
+    };
+    const size_t results = conv_pixels(a) * (size_t)a->k;
+    struct step *s = emit_step(e, "conv_sum_parts", "main", ceil_div(results, GROUP_SIZE), GROUP_SIZE);
+    step_read(s, slot);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, &args, sizeof args);
+    step_cost(s, 0.0, 4.0 * (double)results * (parts + 1));
 }

@@ -7,6 +7,7 @@
 
 /* The argument block of a conv or conv_transpose problem with 1 to 3 spatial dimensions. */
 struct conv_args conv_args_of(const struct problem *p);
+size_t conv_pixels(const struct conv_args *a); /* of the output, over the batch */
 /* Multiply-adds of a conv, and bytes with every operand read or written once. */
 void conv_cost(struct step *s, const struct problem *p);
 /* 2-D view: 1-D and 2-D problems (kernels that index rows and columns only). */
@@ -23,6 +24,7 @@ bool conv_on_cpu(const struct problem *p);
 struct conv_packing {
     int block, c_block;
     bool tap_major;
+    int points; /* of Winograd's transform, for which there are groups then (kernels/conv_weight.clh); 0: raw weights */
 };
 int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */
 size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing);
@@ -31,5 +33,11 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
 /* Workspace of an algorithm that packs: none, unless the weights are computed and packed in every run. */
 size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a,
                               struct conv_packing packing);
+
+/* A sum over the depth that several groups compute in `parts`: their results, dense [parts][K][N*P*Q] in a slot, are added
+ * up in ascending order by kernels/conv_sum_parts.cl, which applies the epilogue. */
+size_t conv_parts_bytes(const struct conv_args *a, int parts); /* 0 for one part: there is no such slot */
+void step_plain_epilogue(struct step *s);                      /* of the step that computes the parts: none */
+void emit_conv_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int slot);
 
 #endif

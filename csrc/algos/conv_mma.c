@@ -1,8 +1,7 @@
 /* conv_mma: an implicit matrix product on NVIDIA's tensor cores, either float32 as sums of two tf32 values (mma)
- * or operands rounded to tf32 (tf32); see kernels/conv_mma.cl. */
+ * or operands rounded to tf32 (tf32), see kernels/conv_mma.cl; and its twins for Hopper, whose tensor cores do more at once and take
+ * larger tiles (wgmma, wgmma_tf32), see kernels/conv_wgmma.cl. */
 #include "algos/conv_mma_common.h"
-
-static const struct mma_form float32 = {MMA_AMPERE, MMA_FLOAT32}, tf32 = {MMA_AMPERE, MMA_TF32};
 
 static bool applicable(const struct problem *p, struct why *why)
 {
@@ -13,29 +12,45 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-static size_t mma_bytes(const struct problem *p)
+static bool hopper(const struct problem *p, struct why *why, enum mma_products products)
 {
     const struct conv_args a = conv_args_of(p);
-    return mma_workspace(p, &a, float32);
+    REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, !mma_few_channels(&a), "few channels: rounded up to 16 they would cost a third more");
+    PREFER(why,
+           mma_expected(p, &a, (struct mma_form){MMA_HOPPER, products, 0}) <
+               mma_expected(p, &a, (struct mma_form){MMA_AMPERE, products, 0}),
+           "the smaller tiles of mma are expected to be faster");
+    return true;
 }
 
-static void emit_float32(const struct problem *p, struct emit *e)
+static bool may_wgmma(const struct problem *p, struct why *why)
 {
-    const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_mma(e, p, &a, float32), p);
+    return hopper(p, why, MMA_FLOAT32);
 }
 
-static size_t tf32_bytes(const struct problem *p)
+static bool may_wgmma_tf32(const struct problem *p, struct why *why)
 {
-    const struct conv_args a = conv_args_of(p);
-    return mma_workspace(p, &a, tf32);
+    return hopper(p, why, MMA_TF32);
 }
 
-static void emit_tf32(const struct problem *p, struct emit *e)
+static size_t bytes_of(const struct problem *p, struct mma_form form)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_mma(e, p, &a, tf32), p);
+    return mma_workspace(p, &a, form);
 }
+
+static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
+{
+    const struct conv_args a = conv_args_of(p);
+    conv_cost(emit_mma(e, p, &a, form, NULL), p);
+}
+
+MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
+MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
+MMA_FORM(wgmma, {MMA_HOPPER, MMA_FLOAT32, 0})
+MMA_FORM(wgmma_tf32, {MMA_HOPPER, MMA_TF32, 0})
 
 const struct algo_def algo_conv_mma = {
     .name = "mma",
@@ -43,7 +58,7 @@ const struct algo_def algo_conv_mma = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,
-    .workspace = mma_bytes,
+    .workspace = bytes_float32,
     .emit = emit_float32,
 };
 
@@ -53,6 +68,26 @@ const struct algo_def algo_conv_tf32 = {
     .error = ERROR_HIGH,
     .deterministic = true,
     .applicable = applicable,
-    .workspace = tf32_bytes,
+    .workspace = bytes_tf32,
     .emit = emit_tf32,
+};
+
+const struct algo_def algo_conv_wgmma = {
+    .name = "wgmma",
+    .doc = "implicit GEMM on Hopper's tensor cores, three tf32 products for one of float32",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = may_wgmma,
+    .workspace = bytes_wgmma,
+    .emit = emit_wgmma,
+};
+
+const struct algo_def algo_conv_wgmma_tf32 = {
+    .name = "wgmma_tf32",
+    .doc = "implicit GEMM on Hopper's tensor cores, operands rounded to tf32",
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .applicable = may_wgmma_tf32,
+    .workspace = bytes_wgmma_tf32,
+    .emit = emit_wgmma_tf32,
 };

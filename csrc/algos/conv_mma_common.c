@@ -11,32 +11,33 @@
 /* What a group of `size` work-items computes, `wm` warps side by side along filters, `chunk` of depth between two
  * barriers. Times in ns, measured on an H200 with three products: `busy` what 16 of depth cost a
  * multiprocessor that has enough groups to be busy all the time, `alone` one that has a single group; `resident`
- * groups fit one. */
+ * groups fit one; `wide` is the factor of both where pixels are copied in fours; `start` is what each group costs beside
+ * that. */
 struct tile {
     enum mma_kernel kernel;
     short filters, pixels, size, wm, chunk, resident;
-    float busy, alone;
+    float busy, alone, wide, start;
 };
 static const struct tile tiles[] = {
-    {MMA_AMPERE, 128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f},
-    {MMA_AMPERE, 128, 64, 128, 2, 16, 2, 675.0f, 675.0f},
-    {MMA_AMPERE, 64, 128, 128, 1, 16, 2, 675.0f, 675.0f},
-    {MMA_AMPERE, 64, 64, 128, 2, 16, 3, 413.0f, 661.0f},
-    {MMA_AMPERE, 32, 128, 128, 1, 16, 3, 413.0f, 661.0f},
-    {MMA_AMPERE, 32, 64, 128, 1, 16, 5, 223.0f, 357.0f},
-    {MMA_AMPERE, 64, 32, 128, 2, 16, 5, 223.0f, 357.0f},
-    {MMA_AMPERE, 32, 32, 128, 2, 16, 7, 137.0f, 273.0f},
-    {MMA_AMPERE, 64, 64, 128, 2, 32, 3, 304.0f, 395.0f},
-    {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 198.0f, 257.0f},
-    {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 198.0f, 257.0f},
-    {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 121.0f, 193.0f},
-    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 753.0f, 753.0f},
+    {MMA_AMPERE, 128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 128, 64, 128, 2, 16, 2, 675.0f, 675.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 64, 128, 128, 1, 16, 2, 675.0f, 675.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 16, 3, 413.0f, 661.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 32, 128, 128, 1, 16, 3, 413.0f, 661.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 16, 5, 223.0f, 357.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 16, 5, 223.0f, 357.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 16, 7, 137.0f, 273.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 32, 3, 304.0f, 395.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 1.0f, 0.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 121.0f, 193.0f, 1.0f, 0.0f},
+    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 690.0f, 690.0f, 1.24f, 4500.0f},
+    {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 442.0f, 600.0f, 0.88f, 2000.0f},
 };
-#define ONE_PRODUCT 0.75f    /* of the time of three */
+#define ONE_PRODUCT 0.95f    /* of the time of three: of whole nets; moving the operands takes the rest */
 #define START 6500.0f        /* of a launch, its first loads and last stores */
-#define HOPPER_START 7600.0f /* of each group, since no other one shares its multiprocessor */
-#define LAUNCH 4300.0f       /* a second launch and its start-up */
-#define BYTES_PER_NS 3300.0f /* at which parts are added up */
+#define LAUNCH 6000.0f       /* a second launch and its start-up */
+#define BYTES_PER_NS 2500.0f /* at which parts are added up */
 
 enum gather { GATHER_TAPS, GATHER_POSITIONS, GATHER_WIDE, GATHER_ROWS };
 
@@ -82,19 +83,9 @@ static struct layout layout_of(const struct conv_args *a)
     return (struct layout){gather, padded, padded * taps};
 }
 
-static int64_t pixels_of(const struct conv_args *a)
-{
-    return (int64_t)a->n * a->out[1] * a->out[2];
-}
-
 static size_t tile_count(const struct conv_args *a, const struct tile *t)
 {
-    return (size_t)conv_blocks(a, t->filters) * ceil_div((size_t)pixels_of(a), (size_t)t->pixels);
-}
-
-static size_t parts_bytes(const struct conv_args *a, int parts)
-{
-    return parts == 1 ? 0 : sizeof(float) * (size_t)parts * (size_t)a->k * (size_t)pixels_of(a);
+    return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
 }
 
 /* Filters that a tile's packing holds together, and how many floats stand for one. */
@@ -116,14 +107,15 @@ static size_t packed_bytes(const struct conv_args *a, const struct layout *l, co
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
-static float time_of(const struct conv_args *a, const struct tile *t, int parts, int share,
-                     struct mma_form form, unsigned multiprocessors)
+static float time_of(const struct conv_args *a, const struct layout *l, const struct tile *t, int parts,
+                     int share, struct mma_form form, unsigned multiprocessors)
 {
     const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
-    const float products = form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT;
+    const float products =
+        (form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT) * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
-    const float start = t->kernel == MMA_HOPPER ? HOPPER_START * (float)each : START;
-    const float extra = parts == 1 ? 0.0f : LAUNCH + (float)parts_bytes(a, parts) / BYTES_PER_NS;
+    const float start = START + t->start * (float)each;
+    const float extra = parts == 1 ? 0.0f : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
     return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start + extra;
 }
 
@@ -143,11 +135,11 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
         for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
             if (parts > 1 &&
-                (share * t->chunk < MIN_SHARE || packing + parts_bytes(a, parts) > p->workspace_limit))
+                (share * t->chunk < MIN_SHARE || packing + conv_parts_bytes(a, parts) > p->workspace_limit))
                 break;
             if ((parts - 1) * share >= chunks)
                 continue; /* the last part would be empty */
-            const float time = time_of(a, t, parts, share, form, p->device->compute_units);
+            const float time = time_of(a, &l, t, parts, share, form, p->device->compute_units);
             if (!best.tile || time < best.time)
                 best = (struct choice){t, parts, share, time};
         }
@@ -164,7 +156,7 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
-    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form)) + parts_bytes(a, c.parts);
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form)) + conv_parts_bytes(a, c.parts);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -191,8 +183,8 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
     const size_t bytes = packed_bytes(a, l, t, form);
     char name[96];
-    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d", stem, args.groups, args.kg, args.c,
-             args.taps, args.padded, args.depth, block, parts);
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args.groups, args.kg, args.c,
+             args.taps, args.padded, args.depth, block, parts, form.points);
     struct step *setup;
     const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main",
                                  ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
@@ -201,6 +193,8 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         step_define(setup, "PARTS", parts);
     }
     if (setup) {
+        if (form.points)
+            step_define(setup, "POINTS", form.points);
         step_read(setup, p->in[1].slot);
         step_write(setup, slot);
         step_args(setup, &args, sizeof args);
@@ -209,30 +203,23 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     return slot;
 }
 
-static void emit_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int sums)
+/* Every tile of mma takes the same packing. */
+static const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0};
+
+size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a)
 {
-    const struct conv_parts_args args = {
-        .dst_n = a->dst_n,
-        .add_n = a->add_n,
-        .map = (int64_t)a->out[1] * a->out[2],
-        .n = a->n,
-        .k = a->k,
-        .parts = parts,
-        .p0 = a->p0,
-        .p1 = a->p1,
-    };
-    const double results = (double)pixels_of(a) * a->k;
-    struct step *s = emit_step(e, "conv_sum_parts", "main",
-                               ceil_div((size_t)pixels_of(a) * (size_t)a->k, GROUP_SIZE), GROUP_SIZE);
-    step_read(s, sums);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &args, sizeof args);
-    step_cost(s, 0.0, 4.0 * results * (parts + 1));
+    const struct layout l = layout_of(a);
+    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0], ampere);
+}
+
+struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a)
+{
+    const struct layout l = layout_of(a);
+    return (struct mma_filters){emit_pack(e, p, a, &l, &tiles[0], ampere), l.depth};
 }
 
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                      struct mma_form form)
+                      struct mma_form form, const struct mma_prologue *pre)
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
@@ -243,30 +230,37 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .padded = l.padded,
         .depth = l.depth,
         .share = c.share,
+        .pre_p0 = pre ? pre->p0 : 0.0f,
+        .pre_p1 = pre ? pre->p1 : 0.0f,
     };
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
-    const int out = split ? emit_workspace(e, parts_bytes(a, c.parts)) : p->out[0].slot;
-    struct problem plain = *p; /* the epilogue waits for the whole sum */
-    plain.add.present = false;
-    plain.act = ACT_none;
+    const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
     struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main",
                                tile_count(a, c.tile) * (size_t)c.parts, (size_t)c.tile->size);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
     step_define(s, "BK", c.tile->chunk);
-    if (!hopper) {
+    if (!hopper)
         step_define(s, "WM", c.tile->wm);
-        step_define(s, "GATHER", (int)l.gather);
-    }
+    step_define(s, "GATHER", (int)(hopper && l.gather == GATHER_ROWS ? GATHER_TAPS : l.gather));
     step_define(s, "SPLIT", split);
     step_define(s, "PRODUCTS", (int)form.products);
+    if (pre) {
+        step_define(s, "PRE", 1);
+        step_define_id(s, "PRE_ACT", act_identifier(pre->act));
+    }
     step_read(s, p->in[0].slot);
     step_read(s, packed);
-    step_epilogue(s, split ? &plain : p, split ? NULL : &p->in[2]);
+    step_read(s, pre ? pre->scale : SLOT_NONE);
+    step_read(s, pre ? pre->shift : SLOT_NONE);
+    if (split)
+        step_plain_epilogue(s);
+    else
+        step_epilogue(s, p, &p->in[2]);
     step_write(s, out);
     step_args(s, &args, sizeof args);
     if (split)
-        emit_sums(e, p, a, c.parts, out);
+        emit_conv_sums(e, p, a, c.parts, out);
     return s;
 }

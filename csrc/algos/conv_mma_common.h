@@ -10,6 +10,7 @@ enum mma_kernel { MMA_AMPERE, MMA_HOPPER, MMA_KERNELS }; /* conv_mma.cl, conv_wg
 struct mma_form {
     enum mma_kernel kernel;
     enum mma_products products;
+    int points; /* as in struct conv_packing */
 };
 
 /* Whether the device has the kernel's instructions. */
@@ -21,8 +22,33 @@ float mma_expected(const struct problem *p, const struct conv_args *a, struct mm
 
 /* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias. */
 size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form);
-/* Returns the step of the products, whose cost is the caller's to state. */
+/* What is done to pixels on the way: act(scale x + shift), a number a channel; for 1x1 windows without padding. */
+struct mma_prologue {
+    int scale, shift; /* slots */
+    enum act act;
+    float p0, p1;
+};
+/* Returns the step of the products, whose cost is the caller's to state; pre may be NULL. */
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                      struct mma_form form);
+                      struct mma_form form, const struct mma_prologue *pre);
+
+/* `workspace` and `emit` of an algorithm that differs from others by its form alone, as bytes_<name>() and emit_<name>():
+ * the file has bytes_of(p, form) and emit_form(p, e, form). */
+#define MMA_FORM(name, ...)                                          \
+    static size_t bytes_##name(const struct problem *p)              \
+    {                                                                \
+        return bytes_of(p, (struct mma_form)__VA_ARGS__);            \
+    }                                                                \
+    static void emit_##name(const struct problem *p, struct emit *e) \
+    {                                                                \
+        emit_form(p, e, (struct mma_form)__VA_ARGS__);               \
+    }
+
+/* For few channels: the filters packed for kernels/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
+struct mma_filters {
+    int slot, depth;
+};
+size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a);
+struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a);
 
 #endif

@@ -39,8 +39,8 @@ static void emit_concat(const struct problem *p, struct emit *e)
         const struct operand *x = &p->in[i];
         struct strided_args a = {0};
         set_sizes(&a, &x->shape);
-        operand_strides(x, a.stride[0]);
-        memcpy(a.stride[1], whole, sizeof a.stride[1]);
+        operand_strides(x, a.stride[0].of);
+        memcpy(a.stride[1].of, whole, sizeof a.stride[1].of);
         if (!x->in_place)
             emit_copy(p, e, (struct end){x->slot, 0}, (struct end){p->out[0].slot, at * whole[attrs->dim]},
                       &a);
@@ -57,8 +57,8 @@ static void emit_split(const struct problem *p, struct emit *e)
         const struct operand *y = &p->out[i];
         struct strided_args a = {0};
         set_sizes(&a, &y->shape);
-        memcpy(a.stride[0], whole, sizeof a.stride[0]);
-        operand_strides(y, a.stride[1]);
+        memcpy(a.stride[0].of, whole, sizeof a.stride[0].of);
+        operand_strides(y, a.stride[1].of);
         emit_copy(p, e, (struct end){p->in[0].slot, at * whole[attrs->dim]}, (struct end){y->slot, 0}, &a);
         at += y->shape.dim[attrs->dim];
     }
@@ -70,12 +70,12 @@ static void emit_slice(const struct problem *p, struct emit *e)
     const struct operand *x = &p->in[0], *y = &p->out[0];
     struct strided_args a = {0};
     set_sizes(&a, &y->shape);
-    operand_strides(x, a.stride[0]);
-    operand_strides(y, a.stride[1]);
+    operand_strides(x, a.stride[0].of);
+    operand_strides(y, a.stride[1].of);
     int64_t offset = 0;
     for (int d = 0; d < a.rank; d++) {
-        offset += attrs->starts.v[d] * a.stride[0][d];
-        a.stride[0][d] *= attrs->steps.v[d];
+        offset += attrs->starts.v[d] * a.stride[0].of[d];
+        a.stride[0].of[d] *= attrs->steps.v[d];
     }
     emit_copy(p, e, (struct end){x->slot, offset}, (struct end){y->slot, 0}, &a);
 }
@@ -87,9 +87,9 @@ static void emit_transpose(const struct problem *p, struct emit *e)
     struct strided_args a = {0};
     set_sizes(&a, &p->out[0].shape);
     operand_strides(&p->in[0], from);
-    operand_strides(&p->out[0], a.stride[1]);
+    operand_strides(&p->out[0], a.stride[1].of);
     for (int d = 0; d < a.rank; d++)
-        a.stride[0][d] = from[attrs->axes.v[d]];
+        a.stride[0].of[d] = from[attrs->axes.v[d]];
     emit_copy(p, e, (struct end){p->in[0].slot, 0}, (struct end){p->out[0].slot, 0}, &a);
 }
 
@@ -97,8 +97,8 @@ static void emit_expand(const struct problem *p, struct emit *e)
 {
     struct strided_args a = {0};
     set_sizes(&a, &p->out[0].shape);
-    operand_broadcast(&p->in[0], &p->out[0].shape, a.stride[0]);
-    operand_strides(&p->out[0], a.stride[1]);
+    operand_broadcast(&p->in[0], &p->out[0].shape, a.stride[0].of);
+    operand_strides(&p->out[0], a.stride[1].of);
     emit_copy(p, e, (struct end){p->in[0].slot, 0}, (struct end){p->out[0].slot, 0}, &a);
 }
 
@@ -111,11 +111,11 @@ static void emit_items(const struct problem *p, struct emit *e, int from, struct
     /* (outer, middle, small): one of the two has its items in `outer`, the other one in `middle`. */
     const int64_t middle = per_x > per_y ? per_x : per_y, outer = x.count * per_x / middle;
     struct strided_args a = {.rank = 3, .size = {(i32)outer, (i32)middle, (i32)small->size}};
-    a.stride[0][0] = per_x == middle ? x.stride : x.stride * middle;
-    a.stride[0][1] = per_x == middle ? small->size : x.stride;
-    a.stride[1][0] = per_y == middle ? y.stride : y.stride * middle;
-    a.stride[1][1] = per_y == middle ? small->size : y.stride;
-    a.stride[0][2] = a.stride[1][2] = 1;
+    a.stride[0].of[0] = per_x == middle ? x.stride : x.stride * middle;
+    a.stride[0].of[1] = per_x == middle ? small->size : x.stride;
+    a.stride[1].of[0] = per_y == middle ? y.stride : y.stride * middle;
+    a.stride[1].of[1] = per_y == middle ? small->size : y.stride;
+    a.stride[0].of[2] = a.stride[1].of[2] = 1;
     emit_copy(p, e, (struct end){from, 0}, (struct end){to, 0}, &a);
 }
 

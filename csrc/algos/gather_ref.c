@@ -9,7 +9,7 @@ static void emit_with(const struct problem *p, struct emit *e, struct gather_arg
     const enum clcnn_dtype index = p->in[1].shape.dtype;
     a->walk.rank = y->shape.rank;
     memcpy(a->walk.size, y->shape.dim, sizeof a->walk.size);
-    operand_strides(y, a->walk.stride[2]);
+    operand_strides(y, a->walk.stride[2].of);
     struct step *s = strided_step(e, p, "gather_ref", &a->walk, 3);
     step_define_type(s, "T", y->shape.dtype);
     if (index != CLCNN_INT64)
@@ -38,10 +38,10 @@ static void emit_gather(const struct problem *p, struct emit *e)
     struct gather_args a = {0};
     int64_t xs[CLCNN_MAX_RANK];
     operand_strides(x, xs);
-    memcpy(a.walk.stride[0], xs, (size_t)dim * sizeof *xs);
-    memcpy(a.walk.stride[0] + dim + many, xs + dim + 1, (size_t)(x->shape.rank - dim - 1) * sizeof *xs);
-    operand_strides(index, a.walk.stride[1] + dim);
-    memset(a.walk.stride[1] + dim + many, 0, (size_t)(CLCNN_MAX_RANK - dim - many) * sizeof *xs);
+    memcpy(a.walk.stride[0].of, xs, (size_t)dim * sizeof *xs);
+    memcpy(a.walk.stride[0].of + dim + many, xs + dim + 1, (size_t)(x->shape.rank - dim - 1) * sizeof *xs);
+    operand_strides(index, a.walk.stride[1].of + dim);
+    memset(a.walk.stride[1].of + dim + many, 0, (size_t)(CLCNN_MAX_RANK - dim - many) * sizeof *xs);
     add_axis(&a, x, dim);
     emit_with(p, e, &a);
 }
@@ -51,9 +51,9 @@ static void emit_elements(const struct problem *p, struct emit *e)
 {
     const int dim = ((const struct dim_attrs *)p->attrs)->dim;
     struct gather_args a = {0};
-    operand_strides(&p->in[0], a.walk.stride[0]);
-    a.walk.stride[0][dim] = 0;
-    operand_strides(&p->in[1], a.walk.stride[1]);
+    operand_strides(&p->in[0], a.walk.stride[0].of);
+    a.walk.stride[0].of[dim] = 0;
+    operand_strides(&p->in[1], a.walk.stride[1].of);
     add_axis(&a, &p->in[0], dim);
     emit_with(p, e, &a);
 }
@@ -70,11 +70,11 @@ static void emit_nd(const struct problem *p, struct emit *e)
     operand_strides(index, is);
     a.index_step = is[last];
     for (int d = 0; d < last; d++) {
-        a.walk.stride[0][d] = d < batch ? xs[d] : 0;
-        a.walk.stride[1][d] = is[d];
+        a.walk.stride[0].of[d] = d < batch ? xs[d] : 0;
+        a.walk.stride[1].of[d] = is[d];
     }
     for (int d = batch + axes; d < x->shape.rank; d++)
-        a.walk.stride[0][last + d - batch - axes] = xs[d];
+        a.walk.stride[0].of[last + d - batch - axes] = xs[d];
     for (int k = 0; k < axes; k++)
         add_axis(&a, x, batch + k);
     emit_with(p, e, &a);

@@ -3,8 +3,6 @@
 #include "algos/conv_mma_common.h"
 #include "algos/gemm_common.h"
 
-static const struct mma_form float32 = {MMA_AMPERE, MMA_FLOAT32}, tf32 = {MMA_AMPERE, MMA_TF32};
-
 /* Rows of x are images. */
 static struct conv_args args_of(const struct problem *p)
 {
@@ -35,34 +33,21 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-static size_t mma_bytes(const struct problem *p)
+static size_t bytes_of(const struct problem *p, struct mma_form form)
 {
     const struct conv_args a = args_of(p);
-    return mma_workspace(p, &a, float32);
+    return mma_workspace(p, &a, form);
 }
 
-static void emit_rows(const struct problem *p, struct emit *e, struct mma_form form)
+static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
 {
     const struct conv_args a = args_of(p);
     const struct gemm_problem g = linear_as_gemm(p);
-    gemm_cost(emit_mma(e, p, &a, form), p, &g.args);
+    gemm_cost(emit_mma(e, p, &a, form, NULL), p, &g.args);
 }
 
-static void emit_float32(const struct problem *p, struct emit *e)
-{
-    emit_rows(p, e, float32);
-}
-
-static size_t tf32_bytes(const struct problem *p)
-{
-    const struct conv_args a = args_of(p);
-    return mma_workspace(p, &a, tf32);
-}
-
-static void emit_tf32(const struct problem *p, struct emit *e)
-{
-    emit_rows(p, e, tf32);
-}
+MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
+MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
 
 const struct algo_def algo_linear_mma = {
     .name = "mma",
@@ -70,7 +55,7 @@ const struct algo_def algo_linear_mma = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,
-    .workspace = mma_bytes,
+    .workspace = bytes_float32,
     .emit = emit_float32,
 };
 
@@ -80,6 +65,6 @@ const struct algo_def algo_linear_tf32 = {
     .error = ERROR_HIGH,
     .deterministic = true,
     .applicable = applicable,
-    .workspace = tf32_bytes,
+    .workspace = bytes_tf32,
     .emit = emit_tf32,
 };

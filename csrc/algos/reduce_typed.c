@@ -20,8 +20,8 @@ void emit_reduce_typed(const struct problem *p, struct emit *e, const char *red)
     for (int d = 0, out = 0; d < x->shape.rank; d++) {
         const bool reduced = is_reduced(attrs, d);
         a.walk.size[d] = reduced ? 1 : x->shape.dim[d];
-        a.walk.stride[0][d] = xs[d];
-        a.walk.stride[1][d] = reduced ? 0 : ys[out];
+        a.walk.stride[0].of[d] = xs[d];
+        a.walk.stride[1].of[d] = reduced ? 0 : ys[out];
         out += !reduced || attrs->keepdims;
         if (!reduced)
             continue;

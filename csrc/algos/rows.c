@@ -147,7 +147,7 @@ static bool strided_joins(const struct strided_args *a, int operands, int outer,
     if ((int64_t)a->size[outer] * a->size[inner] > INT32_MAX)
         return false;
     for (int i = 0; i < operands; i++)
-        if (a->stride[i][outer] != a->stride[i][inner] * a->size[inner])
+        if (a->stride[i].of[outer] != a->stride[i].of[inner] * a->size[inner])
             return false;
     return true;
 }
@@ -163,13 +163,13 @@ void strided_merge(struct strided_args *a, int operands)
             last++;
         a->size[last] = joins ? a->size[last] * a->size[d] : a->size[d];
         for (int i = 0; i < operands; i++)
-            a->stride[i][last] = a->stride[i][d];
+            a->stride[i].of[last] = a->stride[i].of[d];
     }
     if (last < 0) { /* a single element */
         last = 0;
         a->size[0] = 1;
         for (int i = 0; i < operands; i++)
-            a->stride[i][0] = 1;
+            a->stride[i].of[0] = 1;
     }
     a->rank = last + 1;
 }
@@ -185,7 +185,7 @@ struct step *strided_step(struct emit *e, const struct problem *p, const char *s
     struct step *s = rows_step(e, p, stem, "main", a->rows, a->size[inner], &a->pieces);
     static const char *const name[] = {"STEP0", "STEP1", "STEP2", "STEP3"};
     for (int i = 0; i < operands; i++) {
-        const int64_t step = a->stride[i][inner];
+        const int64_t step = a->stride[i].of[inner];
         step_define(s, name[i], step == 0 || step == 1 ? (int)step : 2);
     }
     return s;

@@ -18,11 +18,12 @@ static struct tile tile_of(const struct problem *p)
     return ceil_div(q, 7) * 7 < ceil_div(q, 14) * 14 && a.k > 32 ? short_rows : wide;
 }
 
-/* Two sizes of the middle, so that few variants are built; 0: it does not fit. */
+/* Two sizes of the middle, so that few variants are built; 0: it does not fit into half of local memory (Mesa counts what
+ * a kernel declares twice). */
 static int channels_of(const struct problem *p)
 {
     const int mid = p->in[1].shape.dim[0], channels = mid <= 512 ? 512 : 2048;
-    return mid <= channels && p->device->local_mem_bytes >= sizeof(float) * COLUMNS * (size_t)channels
+    return mid <= channels && p->device->local_mem_bytes / 2 >= sizeof(float) * COLUMNS * (size_t)channels
                ? channels
                : 0;
 }
@@ -34,7 +35,8 @@ static struct conv_packing packing_of(const struct problem *p)
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    REQUIRE(why, channels_of(p) > 0, "a row tile of up to 2048 middle channels must fit local memory");
+    REQUIRE(why, channels_of(p) > 0,
+            "a row tile of up to 2048 middle channels must fit half of local memory");
     PREFER(why, conv_on_cpu(p), "float16 register tiles are meant for CPU devices");
     return true;
 }

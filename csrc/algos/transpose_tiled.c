@@ -10,10 +10,10 @@ static struct strided_args view_of(const struct problem *p)
     int64_t from[CLCNN_MAX_RANK];
     struct strided_args a = {.rank = p->out[0].shape.rank};
     operand_strides(&p->in[0], from);
-    operand_strides(&p->out[0], a.stride[1]);
+    operand_strides(&p->out[0], a.stride[1].of);
     for (int d = 0; d < a.rank; d++) {
         a.size[d] = p->out[0].shape.dim[d];
-        a.stride[0][d] = from[attrs->axes.v[d]];
+        a.stride[0].of[d] = from[attrs->axes.v[d]];
     }
     strided_merge(&a, 2);
     return a;
@@ -23,7 +23,7 @@ static struct strided_args view_of(const struct problem *p)
 static int contiguous_dim(const struct strided_args *a)
 {
     for (int d = 0; d < a->rank; d++)
-        if (a->stride[0][d] == 1)
+        if (a->stride[0].of[d] == 1)
             return d;
     return a->rank - 1;
 }
@@ -32,7 +32,7 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct strided_args a = view_of(p);
     const int last = a.rank - 1, high = contiguous_dim(&a);
-    REQUIRE(why, high != last && a.stride[1][last] == 1, "the innermost dimension stays in place");
+    REQUIRE(why, high != last && a.stride[1].of[last] == 1, "the innermost dimension stays in place");
     REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "the elements are no floats");
     PREFER(why, !rows_on_cpu(p), "a CPU's cache serves strided reads better");
     PREFER(why, a.size[high] >= WORTH && a.size[last] >= WORTH, "a side is shorter than half a tile");
@@ -44,8 +44,8 @@ static void emit(const struct problem *p, struct emit *e)
     const struct strided_args v = view_of(p);
     const int last = v.rank - 1, high = contiguous_dim(&v);
     struct transpose_args a = {
-        .x_step = v.stride[0][last],
-        .y_step = v.stride[1][high],
+        .x_step = v.stride[0].of[last],
+        .y_step = v.stride[1].of[high],
         .high = v.size[high],
         .wide = v.size[last],
         .tiles_high = (i64)ceil_div(v.size[high], TILE),
@@ -55,8 +55,8 @@ static void emit(const struct problem *p, struct emit *e)
     for (int d = 0; d < last; d++) {
         if (d == high)
             continue;
-        a.x[a.rank] = v.stride[0][d];
-        a.y[a.rank] = v.stride[1][d];
+        a.x[a.rank] = v.stride[0].of[d];
+        a.y[a.rank] = v.stride[1].of[d];
         a.size[a.rank++] = v.size[d];
         tiles *= (size_t)v.size[d];
     }

@@ -9,8 +9,8 @@ static void emit(const struct problem *p, struct emit *e)
     struct strided_args a = {.rank = y->shape.rank};
     memcpy(a.size, y->shape.dim, sizeof a.size);
     for (int i = 0; i < 3; i++)
-        operand_broadcast(&p->in[i], &y->shape, a.stride[i]);
-    operand_strides(y, a.stride[3]);
+        operand_broadcast(&p->in[i], &y->shape, a.stride[i].of);
+    operand_strides(y, a.stride[3].of);
     struct step *s = strided_step(e, p, "where_ref", &a, 4);
     step_define_type(s, "T", y->shape.dtype);
     for (int i = 0; i < 3; i++)

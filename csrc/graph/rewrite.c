@@ -41,21 +41,35 @@ bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const cha
     return false;
 }
 
-enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
+static enum clcnn_status add_line(struct notes *notes, struct clcnn_err *err, const char *fmt, va_list ap)
 {
     char text[3 * CLCNN_NAME_MAX];
-    va_list ap;
-    va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    struct notes *notes = r->notes;
     if (!clcnn_grow((void **)&notes->line, &notes->cap, notes->n + 1, sizeof *notes->line))
-        return clcnn_fail_mem(r->err, sizeof *notes->line);
+        return clcnn_fail_mem(err, sizeof *notes->line);
     notes->line[notes->n] = clcnn_strdup(text);
     if (!notes->line[notes->n])
-        return clcnn_fail_mem(r->err, sizeof text);
+        return clcnn_fail_mem(err, sizeof text);
     notes->n++;
     return CLCNN_OK;
+}
+
+enum clcnn_status notes_add(struct notes *notes, struct clcnn_err *err, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const enum clcnn_status st = add_line(notes, err, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const enum clcnn_status st = add_line(r->notes, r->err, fmt, ap);
+    va_end(ap);
+    return st;
 }
 
 void rewrite_count_uses(struct rewriter *r)

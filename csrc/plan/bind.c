@@ -1,117 +1,10 @@
-/* bind.c: a blueprint gets programs and packed weights (once, shared by clones); a plan gets its arena, kernels and queue,
- * with every kernel argument set. */
+/* bind.c: a blueprint gets packed weights (once, shared by clones); a plan gets its arena, kernels and queue, with every kernel
+ * argument set. */
 #include "plan/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static struct unit unit_of(const struct step *s)
-{
-    return (struct unit){.stem = s->stem, .entry = s->entry, .define = s->define, .n_defines = s->n_defines};
-}
-
-static struct step *setup_of(const struct blueprint *bp, int packed)
-{
-    return bp->packed[packed].used ? bp->packed[packed].setup : NULL;
-}
-
-static struct hash128 hash_unit(const struct unit *u)
-{
-    char text[128 + MAX_DEFINES * (sizeof u->define->name + sizeof u->define->text)];
-    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", u->stem, u->entry);
-    for (int i = 0; i < u->n_defines; i++)
-        at += (size_t)snprintf(text + at, sizeof text - at, " %s=%s", u->define[i].name, u->define[i].text);
-    return hash128_bytes(text, at);
-}
-
-static const struct step *step_or_setup(const struct blueprint *bp, int i)
-{
-    return i < bp->n_steps ? bp->steps[i] : setup_of(bp, i - bp->n_steps);
-}
-
-/* The different units that steps and setup steps are instances of, the chain's first, and for each step the unit's index (-1:
- * a library call). */
-struct units {
-    struct unit *unit;
-    int n, *of;
-    bool *held; /* by a step, while they are handed out */
-    struct map known;
-};
-
-static bool collect_units(const struct blueprint *bp, struct units *u, int total)
-{
-    if (bp->n_parts) /* the largest unit, so that others are built meanwhile */
-        u->unit[u->n++] = (struct unit){.stem = "chain", .part = bp->parts, .n_parts = bp->n_parts};
-    for (int i = 0; i < total; i++) {
-        const struct step *s = step_or_setup(bp, i);
-        u->of[i] = -1;
-        if (!s || !s->stem)
-            continue;
-        const struct unit unit = unit_of(s);
-        const struct hash128 key = hash_unit(&unit);
-        u->of[i] = map_get(&u->known, key);
-        if (u->of[i] >= 0)
-            continue;
-        if (!map_reserve(&u->known))
-            return false;
-        map_put(&u->known, key, u->n);
-        u->of[i] = u->n;
-        u->unit[u->n++] = unit;
-    }
-    return true;
-}
-
-/* Each step holds its program; one that no step holds after a failure is released by programs_acquire() itself. */
-static void hand_out(struct blueprint *bp, const struct units *u, struct program *const *got, int total)
-{
-    const int chains = bp->n_parts > 0;
-    if (chains)
-        bp->chain_program = got[0];
-    bp->stats.program_count = u->n - chains;
-    for (int k = chains; k < u->n; k++) { /* units that differ may still have the same source */
-        for (int m = chains; m < k; m++)
-            if (got[m] == got[k]) {
-                bp->stats.program_count--;
-                break;
-            }
-    }
-    for (int i = 0; i < total; i++) {
-        if (u->of[i] < 0)
-            continue;
-        bp->programs[i] = got[u->of[i]];
-        if (u->held[u->of[i]])
-            program_retain(bp->dev, bp->programs[i]);
-        u->held[u->of[i]] = true;
-    }
-}
-
-/* programs[i] for step i, programs[n_steps + k] for the setup step of packed constant k. */
-enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    const int total = bp->n_steps + bp->n_packed;
-    struct units u = {
-        .unit = clcnn_calloc((size_t)total + 2, sizeof *u.unit),
-        .of = clcnn_calloc((size_t)total + 1, sizeof *u.of),
-        .held = clcnn_calloc((size_t)total + 2, sizeof *u.held),
-    };
-    struct program **got = clcnn_calloc((size_t)total + 2, sizeof *got);
-    bp->programs = clcnn_calloc((size_t)total + 1, sizeof(struct program *));
-    if (!u.unit || !u.of || !u.held || !got || !bp->programs || !collect_units(bp, &u, total)) {
-        st = clcnn_fail_mem(err, (size_t)total * sizeof *u.unit);
-        goto done;
-    }
-    TRY(programs_acquire(bp->dev, u.unit, u.n, got, err));
-    hand_out(bp, &u, got, total);
-done:
-    map_free(&u.known);
-    free(u.unit);
-    free(u.of);
-    free(u.held);
-    free(got);
-    return st;
-}
 
 /* What setup steps read, one buffer for each operand: kept from one to the next and grown, since fresh memory is what
  * uploading takes most of its time for. The queue is in order, so that a write waits for the kernel before it. */
@@ -140,7 +33,7 @@ static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struc
                                    struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct step *s = setup_of(bp, packed);
+    const struct step *s = blueprint_setup(bp, packed);
     struct launch launch = {0};
     for (int i = 0; i < s->n_buffers; i++) {
         const int slot = s->buffer[i].slot;
@@ -266,16 +159,13 @@ done:
     return st;
 }
 
-static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
+/* Of every slot; malloc'd. */
+static enum clcnn_status find_places(struct place **out, const struct clcnn_plan *plan, struct clcnn_err *err)
 {
-    enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
     struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
-    plan->launches = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *plan->launches);
-    if (!places || !plan->launches) {
-        st = clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *plan->launches);
-        goto done;
-    }
+    if (!places)
+        return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
     for (int i = 0; i < bp->n_slots; i++) {
         const struct slot *s = &bp->slots[i];
         if (s->root >= 0)
@@ -284,9 +174,23 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
         else if (bp->packed[s->packed].weight)
             places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset};
     }
+    *out = places;
+    return CLCNN_OK;
+}
+
+static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    struct place *places = NULL;
+    plan->launches = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *plan->launches);
+    if (!plan->launches)
+        return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *plan->launches);
+    TRY(find_places(&places, plan, err));
     for (int i = 0; i < bp->n_steps; i++) {
         struct launch *l = &plan->launches[i];
-        TRY(launch_bind(l, bp->dev, bp->programs[i], bp->steps[i], places, err));
+        const bool chained = bp->n_parts > 0 && bp->variant[i] >= 0;
+        TRY(launch_bind(l, bp->dev, chained ? NULL : bp->programs[i], bp->steps[i], places, err));
         if (bp->gemm_scratch[i] != SLOT_NONE) {
             const struct root *r = &bp->roots[bp->slots[bp->gemm_scratch[i]].root];
             TRY(launch_scratch(l, bp->dev, &places[bp->gemm_scratch[i]],
@@ -330,31 +234,46 @@ done:
     return st;
 }
 
-/* One real run in either form on whatever the arena holds: drivers that generate code at the first launch, some of it for a
- * range of launch sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and
- * binaries are complete when they are saved. */
+enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct blueprint *bp = plan->bp;
+    struct place *places = NULL;
+    *made = false;
+    for (int i = 0; i < bp->n_steps; i++)
+        *made |= !plan->launches[i].kernel && !plan->launches[i].library;
+    if (!*made)
+        return CLCNN_OK;
+    TRY(blueprint_launch_programs(bp, err));
+    TRY(find_places(&places, plan, err));
+    for (int i = 0; i < bp->n_steps; i++) {
+        struct launch *l = &plan->launches[i];
+        if (!l->kernel && !l->library)
+            TRY(launch_bind_kernel(l, bp->dev, bp->programs[i], bp->steps[i], places, err));
+    }
+done:
+    free(places);
+    return st;
+}
+
+/* One real run on whatever the arena holds: drivers that generate code at the first launch, some of it for a range of launch
+ * sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and binaries are
+ * complete when they are saved. */
 enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct blueprint *bp = plan->bp;
+    struct blueprint *bp = plan->bp;
     if (bp->guard) { /* so that Oclgrind does not take this run's inputs for uninitialised reads */
         st = plan_paint(plan, plan->queue, NULL, err);
         if (st != CLCNN_OK)
             return st;
     }
-    for (int chained = 0; st == CLCNN_OK && chained <= (plan->chains != NULL); chained++) {
-        queue_singly(plan->queue, !chained);
-        queue_start(plan->queue, plan->launches, bp->n_steps);
-        do
-            st = queue_advance(plan->queue, 1e9, 0.0, err);
-        while (st == CLCNN_PENDING);
-    }
-    queue_singly(plan->queue, false);
-    if (st == CLCNN_OK && bp->chain_program)
-        program_save(bp->dev, bp->chain_program);
-    for (int i = 0; st == CLCNN_OK && i < bp->n_steps + bp->n_packed; i++)
-        if (bp->programs[i])
-            program_save(bp->dev, bp->programs[i]);
+    queue_start(plan->queue, plan->launches, bp->n_steps);
+    do
+        st = queue_advance(plan->queue, 1e9, 0.0, err);
+    while (st == CLCNN_PENDING);
+    if (st == CLCNN_OK)
+        blueprint_save_programs(bp);
     return st;
 }
 
@@ -392,11 +311,7 @@ void blueprint_release(struct blueprint *bp)
 {
     if (!bp || atomic_fetch_sub(&bp->refs, 1) > 1)
         return;
-    for (int i = 0; i < bp->n_steps + bp->n_packed && bp->programs; i++)
-        if (bp->programs[i])
-            program_release(bp->dev, bp->programs[i]);
-    if (bp->chain_program)
-        program_release(bp->dev, bp->chain_program);
+    blueprint_release_programs(bp);
     release_weights(bp);
     for (int i = 0; i < bp->n_packed; i++)
         free(bp->packed[i].setup);
@@ -409,11 +324,11 @@ void blueprint_release(struct blueprint *bp)
         free(bp->layers[i].candidates);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->parts,    bp->variant,      bp->notes.line,  bp->roots,  bp->packed,
-                     bp->slots,    bp->steps,        bp->layers,      bp->inputs, bp->outputs,
-                     bp->programs, bp->gemm_scratch, bp->defines_text};
+    void *owned[] = {bp->parts, bp->variant, bp->notes.line, bp->roots,   bp->packed,       bp->slots,
+                     bp->steps, bp->layers,  bp->inputs,     bp->outputs, bp->gemm_scratch, bp->defines_text};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);
     clcnn_graph_free(bp->graph);
+    pthread_mutex_destroy(&bp->lock);
     free(bp);
 }

@@ -27,6 +27,7 @@ static struct layer *new_layer(struct emit *e, int node, const struct problem *p
         return NULL;
     struct layer *l = &bp->layers[bp->n_layers];
     *l = (struct layer){.node = node, .op = p->op, .input = p->in[0].shape, .output = p->out[0].shape};
+    problem_key(l->key, p);
     e->layer_index = bp->n_layers++;
     return l;
 }
@@ -79,6 +80,8 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .workspace_limit = options->workspace_limit,
         .precision = options->precision,
         .has_clblast = device_has_clblast(bp->dev),
+        .wisdom = options->wisdom,
+        .wisdom_count = options->wisdom_count,
         .block = device_block(&bp->dev->info),
     };
 }
@@ -296,6 +299,7 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     bp = clcnn_calloc(1, sizeof *bp);
     if (!bp)
         return clcnn_fail_mem(err, sizeof *bp);
+    pthread_mutex_init(&bp->lock, NULL);
     atomic_init(&bp->refs, 1);
     atomic_init(&bp->open, 1);
     bp->dev = dev;

@@ -90,6 +90,7 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
         return clcnn_fail(err, CLCNN_E_VALUE, "layer %d: the plan has %d", layer, bp->n_layers);
     const struct layer *l = &bp->layers[layer];
     *info = (struct clcnn_layer_info){
+        .key = l->key,
         .layer = bp->graph->nodes[l->node].name,
         .op = l->op->name,
         .algo = l->algo->name,

@@ -45,6 +45,7 @@ struct candidate {
 };
 struct layer {
     int node; /* of the rewritten graph */
+    char key[CLCNN_KEY_MAX];
     const struct algo_def *algo;
     char fused[48];
     struct candidate *candidates;
@@ -82,7 +83,9 @@ struct blueprint {
     struct io_slot *inputs, *outputs;
     int n_inputs, n_outputs;
 
-    struct program **programs; /* one per step; NULL for library calls */
+    pthread_mutex_t lock; /* of `programs`, once there are clones */
+    struct program *
+        *programs; /* per step; NULL for library calls, and for steps of chains until one is launched */
     const struct step **parts; /* one step of every variant that chains can run; NULL: there are no chains */
     int *variant, n_parts;     /* per step: index of its part, -1: always a launch of its own */
     struct program *chain_program;
@@ -143,6 +146,10 @@ enum clcnn_status select_algo(const struct algo_def **out, const struct problem 
 enum clcnn_status select_quietly(const struct algo_def **out, const struct problem *p,
                                  const struct clcnn_plan_options *options, struct clcnn_err *err);
 
+/* wisdom.c */
+void problem_key(char out[CLCNN_KEY_MAX], const struct problem *p); /* "" where it would be too long */
+const char *wisdom_find(const struct problem *p); /* name of the algorithm measured to be fastest, or NULL */
+
 /* layout.c */
 int device_block(const struct clcnn_device_info *info);
 struct operand operand_of_value(const struct value *v); /* shape and kind; no place yet */
@@ -160,11 +167,19 @@ enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 /* variants.c: which steps can run inside one kernel. */
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
-/* bind.c */
+/* programs.c */
 enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status blueprint_launch_programs(struct blueprint *bp, struct clcnn_err *err);
+void blueprint_save_programs(struct blueprint *bp); /* to the disk cache, after each has run */
+void blueprint_release_programs(struct blueprint *bp);
+struct step *blueprint_setup(const struct blueprint *bp, int packed); /* fills a constant; NULL: none */
+
+/* bind.c */
 enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err);
+/* Gives the steps of chains kernels of their own, for runs that time each step. *made: some were missing. */
+enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err);
 /* Plans open and close on a blueprint; the weights go with the last one. Open fails once that has happened. */
 bool blueprint_open(struct blueprint *bp);
 void blueprint_close(struct blueprint *bp);

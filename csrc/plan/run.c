@@ -201,10 +201,17 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
 {
     enum clcnn_status st = CLCNN_OK;
     struct queue *q = NULL;
+    bool fresh = false;
     pthread_mutex_lock(&plan->lock);
     TRY(enter(plan, inputs, outputs, err));
     TRY(queue_create(&q, plan->bp->dev, true, err));
+    TRY(plan_bind_launches(plan, &fresh, err));
     TRY(send_all(plan, q, inputs, err));
+    if (fresh) { /* some drivers generate code at the first launch */
+        TRY(queue_profile(q, plan->launches, plan->bp->n_steps, start_ns, end_ns, err));
+        blueprint_save_programs(plan->bp);
+        TRY(send_all(plan, q, inputs, err));
+    }
     TRY(queue_profile(q, plan->launches, plan->bp->n_steps, start_ns, end_ns, err));
     TRY(fetch_all(plan, q, outputs, err));
 done:

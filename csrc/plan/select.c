@@ -74,15 +74,24 @@ static void judge(struct candidate *c, const struct problem *p)
     }
 }
 
+static bool rejected(const struct candidate *c)
+{
+    return strcmp(c->verdict, "rejected") == 0;
+}
+
 const struct algo_def *algo_preferred(const struct problem *p)
 {
+    const char *measured = wisdom_find(p);
+    const struct algo_def *first = NULL;
     for (const struct algo_def *const *a = clcnn_algos[clcnn_op_find(p->op->name)]; *a; a++) {
         struct candidate c = {.algo = *a};
         judge(&c, p);
-        if (strcmp(c.verdict, APPLIES) == 0)
+        if (measured && strcmp((*a)->name, measured) == 0 && c.fits && !rejected(&c))
             return *a;
+        if (!first && strcmp(c.verdict, APPLIES) == 0)
+            first = *a;
     }
-    return NULL;
+    return first;
 }
 
 static enum clcnn_status forced(int *out, const struct problem *p, const struct candidate *candidates, int n,
@@ -92,10 +101,9 @@ static enum clcnn_status forced(int *out, const struct problem *p, const struct 
     for (int i = 0; i < n; i++) {
         const struct candidate *c = &candidates[i];
         if (strcmp(c->algo->name, wanted) == 0) {
-            const bool rejected = strcmp(c->verdict, "rejected") == 0;
-            if (rejected || !c->fits)
+            if (rejected(c) || !c->fits)
                 return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: algorithm '%s' cannot be used here: %s",
-                                  p->op->name, p->layer, wanted, rejected ? c->reason : ANOTHER_FORM);
+                                  p->op->name, p->layer, wanted, rejected(c) ? c->reason : ANOTHER_FORM);
             *out = i;
             return CLCNN_OK;
         }
@@ -113,29 +121,55 @@ static int first_with(const struct candidate *candidates, int n, const char *ver
     return -1;
 }
 
+/* The candidate that was measured to be fastest; -1 without one, and where it cannot be used: *note says why. */
+static int measured(const char **note, const struct candidate *candidates, int n, const char *wanted)
+{
+    *note = wanted ? "there is no such algorithm" : NULL;
+    for (int i = 0; wanted && i < n; i++)
+        if (strcmp(candidates[i].algo->name, wanted) == 0) {
+            const struct candidate *c = &candidates[i];
+            *note = rejected(c) ? c->reason : c->fits ? NULL : ANOTHER_FORM;
+            return *note ? -1 : i;
+        }
+    return -1;
+}
+
 static int count_algos(const struct op_def *op)
 {
     return clcnn_op_algo_count(clcnn_op_find(op->name));
 }
 
-/* Judges every algorithm of the operator; override >= 0 names the one to take. */
+/* Judges every algorithm of the operator; `wanted` names the one to take, NULL: what was measured or the rules decide. Tells
+ * in `notes` (NULL: not) of a measured choice that cannot be followed. */
 static enum clcnn_status pick_algo(int *pick, struct candidate *candidates, int n, const struct problem *p,
-                                   const char *wanted, struct clcnn_err *err)
+                                   const char *wanted, struct notes *notes, struct clcnn_err *err)
 {
+    enum clcnn_status st = CLCNN_OK;
     const struct algo_def *const *algos = clcnn_algos[clcnn_op_find(p->op->name)];
+    const char *known = wanted ? NULL : wisdom_find(p), *note;
+    const char *how = wanted ? "chosen by override" : "chosen by measurement";
     for (int i = 0; i < n; i++) {
         candidates[i].algo = algos[i];
         judge(&candidates[i], p);
     }
+    *pick = measured(&note, candidates, n, known);
+    if (note && notes)
+        TRY(notes_add(notes, err, "measured choice '%s' of %s is not followed: %s", known, p->layer, note));
     if (wanted)
-        return forced(pick, p, candidates, n, wanted, err);
-    *pick = first_with(candidates, n, APPLIES);
+        TRY(forced(pick, p, candidates, n, wanted, err));
+    if (*pick < 0) {
+        how = "chosen";
+        *pick = first_with(candidates, n, APPLIES);
+    }
     if (*pick < 0)
         *pick = first_with(candidates, n, "passed over");
     if (*pick < 0)
         return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: no algorithm applies; the last one, %s: %s",
                           p->op->name, p->layer, algos[n - 1]->name, candidates[n - 1].reason);
-    return CLCNN_OK;
+    candidates[*pick].verdict = how;
+    candidates[*pick].reason = "";
+done:
+    return st;
 }
 
 enum clcnn_status select_quietly(const struct algo_def **out, const struct problem *p,
@@ -147,7 +181,8 @@ enum clcnn_status select_quietly(const struct algo_def **out, const struct probl
     struct candidate *candidates = clcnn_calloc((size_t)n, sizeof *candidates);
     if (!candidates)
         return clcnn_fail_mem(err, (size_t)n * sizeof *candidates);
-    TRY(pick_algo(&pick, candidates, n, p, override >= 0 ? options->overrides[override].algo : NULL, err));
+    TRY(pick_algo(&pick, candidates, n, p, override >= 0 ? options->overrides[override].algo : NULL, NULL,
+                  err));
     *out = candidates[pick].algo;
 done:
     free(candidates);
@@ -170,9 +205,7 @@ enum clcnn_status select_algo(const struct algo_def **out, const struct problem 
     if (override >= 0)
         e->override_used[override] = true;
     TRY(pick_algo(&pick, l->candidates, n, p, override >= 0 ? e->options->overrides[override].algo : NULL,
-                  err));
-    l->candidates[pick].verdict = override >= 0 ? "chosen by override" : "chosen";
-    l->candidates[pick].reason = "";
+                  &e->bp->notes, err));
     *out = l->algo = l->candidates[pick].algo;
 done:
     return st;

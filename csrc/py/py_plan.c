@@ -2,6 +2,7 @@
  * py_report.c. */
 #include "py.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -29,33 +30,71 @@ static int parse_precision(struct state *state, const char *name, enum clcnn_pre
     return -1;
 }
 
-/* A private copy of {layer: algorithm} and rows that point into it. Both to be released by the caller. */
-static int parse_overrides(struct state *state, PyObject *dict, PyObject **copy,
-                           struct clcnn_plan_options *options)
+/* A private copy of a dict of strings and its pairs as C strings that point into it. */
+struct pairs {
+    PyObject *copy;
+    struct pair {
+        const char *key, *value;
+    } * row;
+    int count;
+};
+
+static int pairs_parse(struct pairs *out, struct state *state, PyObject *dict, const char *what)
 {
-    *copy = dict ? PyDict_Copy(dict) : PyDict_New();
-    struct clcnn_override *rows = *copy ? PyMem_Calloc((size_t)PyDict_Size(*copy) + 1, sizeof *rows) : NULL;
-    options->overrides = rows;
-    if (!rows) {
-        if (*copy)
+    out->copy = dict ? PyDict_Copy(dict) : PyDict_New();
+    out->row = out->copy ? PyMem_Calloc((size_t)PyDict_Size(out->copy) + 1, sizeof *out->row) : NULL;
+    if (!out->row) {
+        if (out->copy)
             PyErr_NoMemory();
         return -1;
     }
-    PyObject *layer, *algo;
+    PyObject *key, *value;
     Py_ssize_t at = 0;
-    while (PyDict_Next(*copy, &at, &layer, &algo)) {
-        if (!PyUnicode_Check(layer) || !PyUnicode_Check(algo)) {
-            py_error_format(state, CLCNN_E_DTYPE,
-                            "overrides: expected {layer: algorithm} of strings, got %R: %R", layer, algo);
+    while (PyDict_Next(out->copy, &at, &key, &value)) {
+        if (!PyUnicode_Check(key) || !PyUnicode_Check(value)) {
+            py_error_format(state, CLCNN_E_DTYPE, "%s of strings, got %R: %R", what, key, value);
             return -1;
         }
-        struct clcnn_override *row = &rows[options->override_count];
-        row->layer = PyUnicode_AsUTF8AndSize(layer, NULL);
-        row->algo = PyUnicode_AsUTF8AndSize(algo, NULL);
-        if (!row->layer || !row->algo)
+        struct pair *row = &out->row[out->count];
+        row->key = PyUnicode_AsUTF8AndSize(key, NULL);
+        row->value = PyUnicode_AsUTF8AndSize(value, NULL);
+        if (!row->key || !row->value)
             return -1;
-        options->override_count++;
+        out->count++;
     }
+    return 0;
+}
+
+static void pairs_free(struct pairs *p)
+{
+    PyMem_Free(p->row);
+    Py_XDECREF(p->copy);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(((const struct pair *)a)->key, ((const struct pair *)b)->key);
+}
+
+/* Rows of the options that point into the pairs; to be released with PyMem_Free(). */
+static int options_from_pairs(struct clcnn_plan_options *options, const struct pairs *overrides,
+                              const struct pairs *wisdom)
+{
+    struct clcnn_override *o = PyMem_Calloc((size_t)overrides->count + 1, sizeof *o);
+    struct clcnn_choice *w = PyMem_Calloc((size_t)wisdom->count + 1, sizeof *w);
+    options->overrides = o;
+    options->wisdom = w;
+    if (!o || !w) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    qsort(wisdom->row, (size_t)wisdom->count, sizeof *wisdom->row, by_key);
+    for (int i = 0; i < overrides->count; i++)
+        o[i] = (struct clcnn_override){overrides->row[i].key, overrides->row[i].value};
+    for (int i = 0; i < wisdom->count; i++)
+        w[i] = (struct clcnn_choice){wisdom->row[i].key, wisdom->row[i].value};
+    options->override_count = overrides->count;
+    options->wisdom_count = wisdom->count;
     return 0;
 }
 
@@ -89,16 +128,19 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"device",    "graph", "precision", "workspace_limit", "memory_limit",
-                           "overrides", "fuse",  "chain",     "guard",           NULL};
+    static char *keys[] = {"device",       "graph",     "precision", "workspace_limit",
+                           "memory_limit", "overrides", "wisdom",    "fuse",
+                           "chain",        "guard",     NULL};
     struct state *state = py_state_of_type(type);
-    PyObject *device, *graph, *workspace = NULL, *memory = NULL, *overrides = NULL, *copy = NULL,
-                              *made = NULL;
+    PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
+    PyObject *given_overrides = NULL, *given_wisdom = NULL;
+    struct pairs overrides = {0}, wisdom = {0};
     const char *precision = "highest";
     int fuse = 1, chain = 1, guard = 0;
-    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!ppp:Plan", keys, state->device_type,
-                                               &device, state->graph_type, &graph, &precision, &workspace,
-                                               &memory, &PyDict_Type, &overrides, &fuse, &chain, &guard))
+    if (!state ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!O!ppp:Plan", keys, state->device_type, &device,
+                                     state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
+                                     &given_overrides, &PyDict_Type, &given_wisdom, &fuse, &chain, &guard))
         return NULL;
     struct clcnn_plan_options options = {
         .workspace_limit = 64 << 20, .fuse = fuse, .chain = chain, .guard = guard};
@@ -108,10 +150,14 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         (memory && py_bytes_parse(state, memory, "memory_limit", &options.memory_limit) < 0))
         return NULL;
     options.workspace_limit = (size_t)limit;
-    if (parse_overrides(state, overrides, &copy, &options) == 0)
+    if (pairs_parse(&overrides, state, given_overrides, "overrides: expected {layer: algorithm}") == 0 &&
+        pairs_parse(&wisdom, state, given_wisdom, "wisdom: expected {key: algorithm}") == 0 &&
+        options_from_pairs(&options, &overrides, &wisdom) == 0)
         made = compile(type, state, (struct device_object *)device, (struct graph_object *)graph, &options);
     PyMem_Free((void *)options.overrides);
-    Py_XDECREF(copy);
+    PyMem_Free((void *)options.wisdom);
+    pairs_free(&overrides);
+    pairs_free(&wisdom);
     return made;
 }
 
@@ -329,6 +375,7 @@ static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
 PyDoc_STRVAR(
     plan_doc,
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
+    "wisdom={}, "
     "fuse=True, chain=True,"
     " guard=False)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n\n"

@@ -6,9 +6,8 @@
 #include "args.h"
 #include "runtime/room.h"
 
-#define SHARES_PER_UNIT \
-    8 /* of a step's groups: the last one keeps the others waiting for an eighth of a core's work */
-#define TURN_BYTES 256 /* of a step: both sets of counters, as kernels/chain.clh has them */
+#define CHAIN_FIRST_MEMORY 8 /* parameter */
+#define TURN_BYTES 256       /* of a step: both sets of counters, as kernels/chain.clh has them */
 
 _Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_args) == MAX_STEP_ARGS,
                "a step of a chain holds what a step can hold");
@@ -17,7 +16,7 @@ struct chain {
     cl_kernel kernel;
     struct memory table, turns;
     const struct launch *first; /* launch of table entry 0 */
-    int count, enqueued;        /* steps; how many of them in this run */
+    int count, enqueued;        /* steps; how many of them in this run, wholly */
     int set;                    /* of counters */
     cl_mem used[CHAIN_MEMORIES];
     int n_used;
@@ -59,7 +58,6 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
                      int variant, const struct place *places)
 {
     const int before = c->n_used;
-    const size_t shares = device_units(&dev->info) * SHARES_PER_UNIT;
 
     memset(row, 0, sizeof *row);
     for (int i = 0; i < s->n_buffers; i++) {
@@ -74,7 +72,6 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
     memcpy(&row->args, s->args, s->args_bytes);
     row->variant = variant;
     row->groups = (i32)s->groups;
-    row->each = (i32)(s->groups > shares ? s->groups / shares : 1);
     return true;
 }
 
@@ -93,7 +90,7 @@ static enum clcnn_status finish_chain(struct chain *c, const struct chain_step *
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 1, sizeof(cl_mem), &c->turns.mem);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 2, sizeof(cl_int), &c->count);
     for (int i = 0; i < CHAIN_MEMORIES; i++)
-        CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(6 + i), sizeof(cl_mem),
+        CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY + i), sizeof(cl_mem),
                i < c->n_used ? &c->used[i] : &dev->dummy);
 done:
     return st;
@@ -147,7 +144,7 @@ done:
     return st;
 }
 
-/* The run before has cleared the other set, unless it left out steps. */
+/* The run before has cleared the other set, unless it left out steps or cut some. */
 enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                               struct clcnn_err *err)
 {
@@ -159,22 +156,43 @@ enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_comm
                (size_t)c->count * TURN_BYTES, 0, NULL, NULL);
     c->enqueued = 0;
     c->set = 1 - c->set;
-    CL_TRY(dev->api, clSetKernelArg, c->kernel, 3, sizeof(cl_int), &c->set);
 done:
     return st;
+}
+
+/* Steps [first, past), of each the groups [low, high). */
+static enum clcnn_status enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
+                                 const struct launch *from, int count, cl_int low, cl_int high,
+                                 struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const cl_int first = (cl_int)(from - c->first), past = first + count;
+    const cl_int value[] = {c->set, first, past, low, high};
+    const size_t one = 1, units = device_units(&dev->info);
+
+    for (int i = 0; i < COUNT_OF(value); i++)
+        CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY - COUNT_OF(value) + i),
+               sizeof value[i], &value[i]);
+    CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, c->kernel, 1, NULL, &units, &one, 0, NULL, NULL);
+done:
+    return st == CLCNN_OK ? st : err_prefix(err, st, from->layer);
 }
 
 enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                                 const struct launch *from, int count, struct clcnn_err *err)
 {
-    enum clcnn_status st = CLCNN_OK;
-    const cl_int first = (cl_int)(from - c->first), past = first + count;
-    const size_t one = 1, units = device_units(&dev->info);
-
-    CL_TRY(dev->api, clSetKernelArg, c->kernel, 4, sizeof first, &first);
-    CL_TRY(dev->api, clSetKernelArg, c->kernel, 5, sizeof past, &past);
-    CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, c->kernel, 1, NULL, &units, &one, 0, NULL, NULL);
     c->enqueued += count;
-done:
-    return st == CLCNN_OK ? st : err_prefix(err, st, from->layer);
+    return enqueue(c, dev, queue, from, count, 0, INT32_MAX, err);
+}
+
+/* Slices take the two sets in turn, as each clears the other one; `enqueued` then stays short of the count, so that the next
+ * run clears both. */
+enum clcnn_status chain_enqueue_slice(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
+                                      const struct launch *l, size_t first, size_t groups,
+                                      struct clcnn_err *err)
+{
+    enum clcnn_status st = enqueue(c, dev, queue, l, 1, (cl_int)first, (cl_int)(first + groups), err);
+
+    c->set = 1 - c->set;
+    return st;
 }

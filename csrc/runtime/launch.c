@@ -38,7 +38,7 @@ static enum clcnn_status check_group(const struct launch *l, struct clcnn_device
            sizeof required, required, NULL);
     CL_TRY(dev->api, clGetKernelWorkGroupInfo, l->kernel, dev->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
            &local, NULL);
-    if (largest < l->group_size && (dev->info.compute_capability == 0 || required[0] != l->group_size))
+    if (largest < l->group_size && required[0] != l->group_size)
         st = clcnn_fail(err, CLCNN_E_UNSUPPORTED,
                         "%s: kernel %s needs groups of %zu work-items, device '%s' runs it with at most %zu",
                         l->layer, name, l->group_size, dev->info.name, largest);
@@ -70,7 +70,7 @@ done:
     return st;
 }
 
-static enum clcnn_status bind_kernel(struct launch *l, struct clcnn_device *dev, struct program *program,
+enum clcnn_status launch_bind_kernel(struct launch *l, struct clcnn_device *dev, struct program *program,
                                      const struct step *step, const struct place *places,
                                      struct clcnn_err *err)
 {
@@ -92,6 +92,7 @@ done:
 static void bind_gemm(struct launch *l, struct clcnn_device *dev, const struct step *step,
                       const struct place *places)
 {
+    l->library = true;
     l->gemm = step->gemm;
     l->a = place_of(dev, step, 0, places);
     l->b = place_of(dev, step, 1, places);
@@ -113,8 +114,10 @@ enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, stru
         .layer = step->layer,
     };
 
-    if (step->stem != NULL)
-        TRY(bind_kernel(&l, dev, program, step, places, err));
+    if (step->stem != NULL && program != NULL)
+        TRY(launch_bind_kernel(&l, dev, program, step, places, err));
+    else if (step->stem != NULL)
+        l.kernel = NULL;
     else if (device_has_clblast(dev))
         bind_gemm(&l, dev, step, places);
     else
@@ -203,7 +206,7 @@ enum clcnn_status launch_enqueue(const struct launch *l, struct clcnn_device *de
     enum clcnn_status st = CLCNN_OK;
     const size_t offset = first * l->group_size, global = groups * l->group_size;
 
-    if (l->kernel == NULL)
+    if (l->library)
         TRY(enqueue_gemm(l, dev, queue, event, err));
     else
         CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, l->kernel, 1, first > 0 ? &offset : NULL, &global,

@@ -42,9 +42,9 @@ static void destroy(struct clcnn_device *dev, struct program *p)
 static void make_key(char key[65], const struct clcnn_device *dev, const char *source)
 {
     const struct clcnn_device_info *info = &dev->info;
-    const char *parts[] = {CACHE_FORMAT,   BUILD_OPTIONS,          info->name,
-                           info->vendor,   info->version,          info->driver,
-                           info->platform, info->platform_version, source};
+    const char *parts[] = {
+        CACHE_FORMAT,   driver_build_options(dev), info->name, info->vendor, info->version, info->driver,
+        info->platform, info->platform_version,    source};
     struct sha256 h;
 
     sha256_init(&h);
@@ -89,9 +89,9 @@ static enum clcnn_status build_fail(struct clcnn_err *err, const struct clcnn_de
     if (log != NULL && log[0] != '\0')
         first_error(line, log);
     if (defines != NULL)
-        options = clcnn_calloc(strlen(defines) + sizeof BUILD_OPTIONS + 1, 1);
+        options = clcnn_calloc(strlen(defines) + strlen(driver_build_options(dev)) + 2, 1);
     if (options != NULL)
-        sprintf(options, "%s %s", BUILD_OPTIONS, defines);
+        sprintf(options, "%s %s", driver_build_options(dev), defines);
     clcnn_fail(err, CLCNN_E_BUILD, "kernel %s did not build on '%s' with %s: %s (%s)", unit->stem,
                dev->info.name, defines != NULL && defines[0] != '\0' ? defines : "no defines", line,
                name != NULL ? name : "unknown code");
@@ -156,7 +156,7 @@ static enum clcnn_status build_marked(struct program *p, struct clcnn_device *de
     }
     dev->api->clReleaseProgram(p->program);
     p->program = made;
-    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, BUILD_OPTIONS, NULL, NULL);
+    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL, NULL);
     if (code != CL_SUCCESS)
         st = build_fail(err, dev, p->program, unit, code);
 done:
@@ -173,7 +173,7 @@ static enum clcnn_status build_source(struct program *p, struct clcnn_device *de
 
     CL_MAKE(dev->api, p->program, clCreateProgramWithSource, dev->context, 1, &source, NULL);
     device_count(dev, +1);
-    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, BUILD_OPTIONS, NULL, NULL);
+    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL, NULL);
     if (code ==
         CL_INVALID_BUILD_OPTIONS) /* a driver that does not know the option speaks 1.1 or 1.2 anyway */
         CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, "", NULL, NULL);
@@ -209,7 +209,8 @@ static bool build_cached(struct program *p, struct clcnn_device *dev)
     }
     device_count(dev, +1);
     if (status == CL_SUCCESS)
-        CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, BUILD_OPTIONS, NULL, NULL);
+        CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL,
+                NULL);
     if (status != CL_SUCCESS || code != CL_SUCCESS) {
         dev->api->clReleaseProgram(p->program);
         device_count(dev, -1);
@@ -461,7 +462,7 @@ void program_save(struct clcnn_device *dev, struct program *program)
     bool wanted;
 
     pthread_mutex_lock(&dev->lock);
-    wanted = dev->cache_dir != NULL && program->from_source && !program->saved;
+    wanted = dev->cache_dir != NULL && program->from_source && !program->saved && !driver_keeps_kernels(dev);
     program->saved = true;
     pthread_mutex_unlock(&dev->lock);
     if (!wanted)

@@ -82,6 +82,7 @@ void queue_free(struct queue *q)
     if (!device_forked(q->dev) && !queue_stuck(q)) {
         q->dev->api->clFinish(q->cl);
         drop_chunks(q);
+        pinned_free(q);
         q->dev->api->clReleaseCommandQueue(q->cl);
         device_count(q->dev, -1);
     }
@@ -99,16 +100,12 @@ void queue_start(struct queue *q, const struct launch *launches, int count)
     q->last_done = 0.0;
 }
 
-void queue_singly(struct queue *q, bool singly)
-{
-    q->singly = singly;
-}
-
 void queue_cancel(struct queue *q)
 {
     q->next = q->count;
     q->dev->api->clFinish(q->cl);
     drop_chunks(q);
+    queue_is_idle(q);
 }
 
 /* ---- the walk -------------------------------------------------------------------------------------------------- */
@@ -144,7 +141,17 @@ static size_t slice_of(const struct queue *q, size_t left, double each, double r
     return groups + least <= left ? groups : left;
 }
 
-/* Enqueues the next launches that are of one chain, as far as they fit into the room that is left; *cost 0: fewer than two. */
+static enum clcnn_status begin_chain(struct queue *q, struct chain *chain, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    if (chain != NULL && q->chain != chain)
+        st = chain_begin(chain, q->dev, q->cl, err);
+    q->chain = chain;
+    return st;
+}
+
+/* Enqueues the next launches that are of one chain, as far as they fit into the room that is left; *cost 0: not even one. */
 static enum clcnn_status enqueue_chained(struct queue *q, double room, double *cost, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -153,20 +160,25 @@ static enum clcnn_status enqueue_chained(struct queue *q, double room, double *c
     double sum = 0.0;
 
     *cost = 0.0;
-    if (from->chain == NULL || q->group > 0 || q->singly)
+    if (from->chain == NULL || q->group > 0)
         return CLCNN_OK;
     while (q->next + n < q->count && from[n].chain == from->chain && sum + from[n].cost <= room)
         sum += from[n++].cost;
-    if (n < 2)
+    if (n == 0)
         return CLCNN_OK;
-    if (q->chain != from->chain)
-        TRY(chain_begin(from->chain, q->dev, q->cl, err));
-    q->chain = from->chain;
     TRY(chain_enqueue(from->chain, q->dev, q->cl, from, n, err));
     q->next += n;
     *cost = sum;
 done:
     return st;
+}
+
+static enum clcnn_status enqueue_slice(const struct queue *q, const struct launch *l, size_t groups,
+                                       struct clcnn_err *err)
+{
+    if (l->chain != NULL)
+        return chain_enqueue_slice(l->chain, q->dev, q->cl, l, q->group, groups, err);
+    return launch_enqueue(l, q->dev, q->cl, q->group, groups, NULL, err);
 }
 
 /* Enqueues launches up to a chunk's budget; *cost is what was enqueued. */
@@ -177,8 +189,9 @@ static enum clcnn_status enqueue_chunk(struct queue *q, double *cost, struct clc
 
     for (*cost = 0.0; q->next < q->count;) {
         const struct launch *l = &q->launches[q->next];
-        const size_t all = l->kernel != NULL ? l->groups : 1;
+        const size_t all = l->library ? 1 : l->groups;
         double chained;
+        TRY(begin_chain(q, l->chain, err));
         TRY(enqueue_chained(q, budget - *cost, &chained, err));
         *cost += chained;
         if (chained > 0.0)
@@ -188,7 +201,7 @@ static enum clcnn_status enqueue_chunk(struct queue *q, double *cost, struct clc
             const size_t groups = slice_of(q, all - q->group, each, budget - *cost, budget);
             if (groups == 0)
                 break;
-            TRY(launch_enqueue(l, q->dev, q->cl, q->group, groups, NULL, err));
+            TRY(enqueue_slice(q, l, groups, err));
             *cost += each * (double)groups;
             q->group += groups;
         }
@@ -298,7 +311,9 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadlin
         q->stuck = q->chunks > 0;
         return clcnn_fail(err, CLCNN_E_TIMEOUT, "the device did not finish within %.0f ms", deadline_ms);
     }
-    if (st != CLCNN_OK && st != CLCNN_PENDING)
+    if (st == CLCNN_OK)
+        queue_is_idle(q);
+    else if (st != CLCNN_PENDING)
         queue_cancel(q);
     return st;
 }
@@ -326,7 +341,7 @@ static enum clcnn_status enqueue_profiled(struct queue *q, const struct launch *
 
     for (int i = 0; i < count; i++) {
         const struct launch *l = &launches[i];
-        if (l->kernel == NULL) {
+        if (l->library) {
             CL_TRY(q->dev->api, clEnqueueMarkerWithWaitList, q->cl, 0, NULL, &events[2 * i]);
             device_count(q->dev, +1);
         }
@@ -348,6 +363,7 @@ enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, 
     if (events == NULL)
         return clcnn_fail_mem(err, (size_t)count * 2 * sizeof(cl_event));
     TRY(enqueue_profiled(q, launches, count, events, err));
+    queue_is_idle(q);
     for (int i = 0; i < count; i++) {
         if (events[2 * i] != NULL)
             TRY(event_ns(&start_ns[i], q, events[2 * i], CL_PROFILING_COMMAND_END, err));

@@ -55,7 +55,6 @@ void cache_save(const char *dir, const char *key, const void *data, size_t bytes
 
 /* ---- source.c -------------------------------------------------------------------------------------------------- */
 
-#define BUILD_OPTIONS "-cl-std=CL1.2"
 struct text { /* grows; `failed` sticks when there is no memory */
     char *at;
     size_t used, capacity;
@@ -84,6 +83,7 @@ char *unit_defines(const struct unit *unit);
 /* ---- ptx.c ----------------------------------------------------------------------------------------------------- */
 
 #define PTX_MARK "//@"
+#define PTX_GROUPS "//groups "
 bool ptx_is_marked(const char *source);
 /* A binary of a marked source as PTX for the architecture's own instructions; malloc'd, NULL when out of memory. */
 unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *out_bytes);
@@ -91,6 +91,11 @@ unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *o
 /* ---- program.c ------------------------------------------------------------------------------------------------- */
 
 void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `keep` youngest without a user */
+
+/* ---- driver.c -------------------------------------------------------------------------------------------------- */
+
+const char *driver_build_options(const struct clcnn_device *dev);
+bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
 
@@ -106,6 +111,10 @@ enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_comm
 /* Enqueues `count` launches of the chain from `from` on as one. */
 enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                                 const struct launch *from, int count, struct clcnn_err *err);
+/* Enqueues groups [first, first + groups) of one launch of the chain. */
+enum clcnn_status chain_enqueue_slice(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
+                                      const struct launch *l, size_t first, size_t groups,
+                                      struct clcnn_err *err);
 
 /* ---- queue.c, transfer.c --------------------------------------------------------------------------------------- */
 
@@ -114,15 +123,23 @@ struct chunk {
     double cost, start_ms;
 };
 
+/* Host memory that the device reaches by itself, for copies of other host memory. */
+struct pinned {
+    cl_mem mem;
+    char *at;
+    size_t used; /* by writes that may still be under way */
+    bool refused;
+};
+
 struct queue {
     struct clcnn_device *dev;
+    struct pinned pinned;
     cl_command_queue cl;
     const struct launch *launches;
     int count, next; /* next launch, and its next group */
     size_t group;
     const struct chain *chain; /* that was begun last in this walk */
-    bool singly;
-    struct chunk chunk[2]; /* outstanding, oldest first */
+    struct chunk chunk[2];     /* outstanding, oldest first */
     int chunks;
     double rate;      /* cost units per ms */
     double last_done; /* when the previous chunk had finished */
@@ -130,5 +147,11 @@ struct queue {
 };
 
 double clock_ms(void); /* monotonic */
+void pinned_free(struct queue *q);
+/* Whatever was enqueued has finished. */
+static inline void queue_is_idle(struct queue *q)
+{
+    q->pinned.used = 0;
+}
 
 #endif

@@ -122,7 +122,8 @@ enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *
                                    struct program **programs, struct clcnn_err *err);
 void program_release(struct clcnn_device *dev, struct program *program);
 void program_retain(struct clcnn_device *dev, struct program *program);
-/* After each of its kernels has run once: writes the binary to the disk cache if it was built from source. Never fails. */
+/* After each of its kernels has run once: writes the binary to the disk cache if it was built from source and the driver
+ * does not keep it itself. Never fails. */
 void program_save(struct clcnn_device *dev, struct program *program);
 enum clcnn_status program_kernel(cl_kernel *out, struct clcnn_device *dev, struct program *program,
                                  const char *entry,
@@ -144,14 +145,15 @@ struct place { /* where a slot lives */
 };
 
 struct launch {       /* one step, bound: nothing is left to decide */
-    cl_kernel kernel; /* NULL: CLBlast */
+    cl_kernel kernel; /* NULL: CLBlast, or a step that a chain runs and that has no kernel of its own yet */
+    bool library;     /* CLBlast */
     size_t groups, group_size;
     double cost; /* work units (multiply-adds + bytes), to cut and bound what is enqueued */
     struct gemm_call gemm;
     struct place a, b, c;
     cl_mem scratch;    /* CLBlast's temp buffer, a part of the arena owned by the launch; NULL without one */
     const char *layer; /* for messages; borrowed from the plan */
-    struct chain *chain; /* NULL: launched by itself always */
+    struct chain *chain; /* NULL: launched by itself */
 };
 /* Makes chains of the launches of a plan that are bound, with `program` built from a unit with parts; *out is an array that
  * ends with a NULL, freed by chains_free. */
@@ -159,8 +161,13 @@ enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, str
                               struct launch *launches, const struct step *const *steps, const int *variant,
                               int count, const struct place *places, struct clcnn_err *err);
 void chains_free(struct chain **chains, struct clcnn_device *dev);
+/* Without a program the launch gets no kernel: a chain is to run the step. */
 enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, struct program *program,
                               const struct step *step, const struct place *places, struct clcnn_err *err);
+/* Gives it its kernel later. */
+enum clcnn_status launch_bind_kernel(struct launch *l, struct clcnn_device *dev, struct program *program,
+                                     const struct step *step, const struct place *places,
+                                     struct clcnn_err *err);
 void launch_release(struct launch *l, struct clcnn_device *dev);
 /* Gives a CLBlast launch its temp buffer: `bytes` at the place, which must be aligned as the arena's roots are. */
 enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct place *place,
@@ -175,13 +182,12 @@ enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, boo
 void queue_free(struct queue *q); /* does not block when the queue is stuck after a time-out */
 /* Starts walking the launches; host memory of transfers must stay alive until the walk ends. */
 void queue_start(struct queue *q, const struct launch *launches, int count);
-void queue_singly(struct queue *q, bool singly); /* from now on: no chains */
 /* Enqueues as much as is allowed, waits as needed; OK when everything has finished, PENDING after slice_ms, TIMEOUT as in
  * clcnn_plan_advance. An error ends the walk. */
 enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadline_ms, struct clcnn_err *err);
 void queue_cancel(struct queue *q);      /* waits for what is enqueued, then forgets the rest */
 bool queue_stuck(const struct queue *q); /* after TIMEOUT, until the device has finished */
-/* Blocking run of all launches with one event each (profiling queue); ns from the first start. */
+/* Blocking run of all launches, which need kernels, with one event each (profiling queue); ns from the first start. */
 enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, int count, uint64_t *start_ns,
                                 uint64_t *end_ns, struct clcnn_err *err);
 /* Transfers on the queue: not blocking for `write` (src must stay alive until the next wait), blocking for `read`. */

@@ -1,12 +1,73 @@
 /* transfer.c: copies on a queue, between host and device and within the device. Rows that lie apart on the device are
  * contiguous on the host; a row is one line of a Rect call, whose pitch is the stride. */
+#include <string.h>
+
 #include "runtime/room.h"
+
+/* A GPU with memory of its own fetches pinned memory by itself, while the driver copies other memory piece by piece: for the
+ * 600 KB of an image 20 us against 57 on an H200. So inputs are copied to pinned memory first, which the processor does at
+ * several times the bus's speed while they fit its caches; larger ones are left to the driver. */
+#define PINNED_BYTES ((size_t)4 << 20)
+#define PINNED_LEAST ((size_t)16 << 10) /* less goes along with the command */
+#define PINNED_ALIGN 4096
+
+/* Fails for nobody: without pinned memory the driver copies as it does. */
+static void pinned_create(struct queue *q)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_err ignored = {CLCNN_OK}, *err = &ignored;
+    struct pinned *p = &q->pinned;
+
+    CL_MAKE(q->dev->api, p->mem, clCreateBuffer, q->dev->context, CL_MEM_ALLOC_HOST_PTR, PINNED_BYTES, NULL);
+    CL_MAKE(q->dev->api, p->at, clEnqueueMapBuffer, q->cl, p->mem, CL_TRUE, CL_MAP_WRITE, 0, PINNED_BYTES, 0,
+            NULL, NULL);
+    device_count(q->dev, +1);
+done:
+    clcnn_err_clear(err);
+    if (st == CLCNN_OK)
+        return;
+    if (p->mem != NULL)
+        q->dev->api->clReleaseMemObject(p->mem);
+    *p = (struct pinned){.refused = true};
+}
+
+void pinned_free(struct queue *q)
+{
+    cl_int code;
+
+    if (q->pinned.mem == NULL)
+        return;
+    CL_CODE(code, q->dev->api, clEnqueueUnmapMemObject, q->cl, q->pinned.mem, q->pinned.at, 0, NULL, NULL);
+    if (code == CL_SUCCESS)
+        q->dev->api->clFinish(q->cl);
+    q->dev->api->clReleaseMemObject(q->pinned.mem);
+    device_count(q->dev, -1);
+}
+
+/* Where the bytes are to be sent from: a pinned copy of them where that is faster and there is room. */
+static const void *staged(struct queue *q, const void *src, size_t bytes)
+{
+    const struct clcnn_device_info *info = &q->dev->info;
+    struct pinned *p = &q->pinned;
+    const size_t at = round_up(p->used, PINNED_ALIGN);
+
+    if (info->type != CLCNN_DEVICE_GPU || info->host_unified || bytes < PINNED_LEAST || p->refused ||
+        at + bytes > PINNED_BYTES)
+        return src;
+    if (p->mem == NULL)
+        pinned_create(q);
+    if (p->refused)
+        return src;
+    p->used = at + bytes;
+    return memcpy(p->at + at, src, bytes);
+}
 
 enum clcnn_status queue_write(struct queue *q, cl_mem dst, size_t offset, const void *src, size_t bytes,
                               struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
 
+    src = staged(q, src, bytes);
     if (bytes > 0)
         CL_TRY(q->dev->api, clEnqueueWriteBuffer, q->cl, dst, CL_FALSE, offset, bytes, src, 0, NULL, NULL);
 done:
@@ -81,6 +142,7 @@ enum clcnn_status queue_finish(struct queue *q, struct clcnn_err *err)
     enum clcnn_status st = CLCNN_OK;
 
     CL_TRY(q->dev->api, clFinish, q->cl);
+    queue_is_idle(q);
 done:
     return st;
 }

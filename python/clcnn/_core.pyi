@@ -69,6 +69,8 @@ class _CandidateRow(TypedDict):
     workspace_bytes: int
 
 class _LayerRow(TypedDict):
+    key: str
+    part: bool
     layer: str
     op: str
     algo: str
@@ -209,6 +211,7 @@ class Plan:
         workspace_limit: int = 67108864,
         memory_limit: int = 0,
         overrides: dict[str, str] = {},
+        wisdom: dict[str, str] = {},
         fuse: bool = True,
         chain: bool = True,
         guard: bool = False,

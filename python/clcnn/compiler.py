@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from clcnn import _core
+from clcnn import _core, wisdom
 from clcnn import device as devices
 from clcnn._log import logger
 from clcnn.device import DeviceInfo, parse_bytes
@@ -29,6 +29,7 @@ def compile(
     fuse: bool = True,
     chain: bool = True,
     guard: bool = False,
+    tune: wisdom.Tune | None = None,
 ) -> Plan:
     """Chooses algorithms, builds kernels, packs weights and plans memory; returns a Plan that is ready to
     run.
@@ -42,7 +43,9 @@ def compile(
     algorithms: {layer: algorithm} to force (see Plan.explain()). outputs: names of layers whose results are
     wanted besides the model's own. fuse: False keeps every layer by itself. chain: on CPU devices, run
     consecutive steps inside one kernel; False launches each by itself. guard: test mode with guard bands
-    around every buffer.
+    around every buffer. tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says
+    otherwise) follows what was measured for the device, see clcnn.wisdom; "measure" measures this model first
+    and remembers it.
 
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
@@ -56,13 +59,15 @@ def compile(
         graph.output(graph.layer(name), name)
     target = devices.get(device)
     start = time.perf_counter()
+    limit = parse_bytes(workspace_limit, "workspace_limit")
     core = _core.Plan(
         target,
         graph._core,
         precision=precision,
-        workspace_limit=parse_bytes(workspace_limit, "workspace_limit"),
+        workspace_limit=limit,
         memory_limit=parse_bytes(memory_limit, "memory_limit"),
         overrides=dict(algorithms or {}),
+        wisdom=_wisdom(graph, target, wisdom.mode(tune), precision, limit),
         fuse=fuse,
         chain=chain,
         guard=guard,
@@ -79,6 +84,19 @@ def compile(
     for note in core.rewrites():
         logger.debug("rewrite: %s", note)
     return plan
+
+
+def _wisdom(graph: Graph, device: _core.Device, mode: str, precision: str, limit: int) -> wisdom.Wisdom:
+    if mode == "off":
+        return {}
+    known = wisdom.known(device)
+    if mode == "measure":
+        from clcnn.wisdom.measure import measure
+
+        known |= measure(graph, device, precision=precision, workspace_limit=limit)
+        if path := wisdom.own_file(device):
+            wisdom.write(path, known, f"{device.name}, {device.driver}")
+    return known
 
 
 def _graph_of(model: Any, input_shape: Any) -> Graph:

@@ -59,7 +59,8 @@ class Device(_core.Device):
 
     selector: None (CLCNN_DEVICE, else first GPU, first CPU, first device), "cpu", "gpu", "accelerator", an
     index, part of a device or platform name, "platform:part", or a row of `clcnn.devices()`. cache_dir:
-    kernel cache folder, None for CLCNN_CACHE_DIR or the user's cache folder, False for none. kernel_dir:
+    kernel cache folder, None for CLCNN_CACHE_DIR or the user's cache folder, False for none; PoCL keeps its
+    kernels itself (POCL_CACHE_DIR), unless POCL_KERNEL_CACHE is "0". kernel_dir:
     kernel files to use instead of the embedded ones. memory_limit: bytes that all buffers together may take
     (int, or text such as "2G"). build_threads: programs built at once, 0 for one a host core.
 

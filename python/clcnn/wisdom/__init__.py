@@ -1,0 +1,86 @@
+"""Measured choices of algorithms: which one was fastest for a layer of these shapes on this device.
+
+A table maps the key of a layer (`plan.layers[i]["key"]`: operator, shapes, attributes, epilogue, precision)
+to the name of an algorithm, where that is another one than the rules would choose. The package ships tables
+for known devices; compile(tune="measure") adds what it measures to a table of the user's, beside the compiled
+kernels. A choice that cannot be followed is ignored, and noted in `plan.rewrites`.
+
+A file has one choice a line, the key, a tab and the name; lines that begin with # are for people.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from clcnn import _core
+from clcnn.device import cache_folder
+from clcnn.errors import ArgumentError
+
+Wisdom = dict[str, str]
+Tune = Literal["off", "table", "measure"]
+MODES = ("off", "table", "measure")
+SHIPPED = Path(__file__).parent
+
+
+def read(path: Path) -> Wisdom:
+    """The table in a file. Raises ArgumentError naming the line that is not one, and OSError."""
+    table: Wisdom = {}
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+        if line and not line.startswith("#"):
+            key, tab, algorithm = line.partition("\t")
+            if not (key and tab and re.fullmatch(r"\w+", algorithm)):
+                raise ArgumentError(f"{path}:{number}: expected a key, a tab and an algorithm, got {line!r}")
+            table[key] = algorithm
+    return table
+
+
+def write(path: Path, table: Mapping[str, str], about: str) -> None:
+    """Writes a table in the order of its keys, under a comment; readers see the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lines = [f"# {about}", *(f"{key}\t{table[key]}" for key in sorted(table))]
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    os.replace(name, path)
+
+
+def file_name(*names: str) -> str:
+    """ "NVIDIA H200" -> "nvidia_h200.txt"."""
+    return re.sub(r"[^a-z0-9]+", "_", " ".join(names).lower()).strip("_") + ".txt"
+
+
+def own_file(device: _core.Device) -> Path | None:
+    """Where the user's choices for a device and its driver are kept; None when the cache is off."""
+    folder = cache_folder()
+    return folder / "wisdom" / file_name(device.name, device.driver) if folder else None
+
+
+@cache
+def _shipped(name: str) -> Wisdom:
+    path = SHIPPED / file_name(name)
+    return read(path) if path.exists() else {}
+
+
+def known(device: _core.Device) -> Wisdom:
+    """What is known of a device: the package's table, and over it the user's. A file of the user's that
+    cannot be read counts for nothing."""
+    table = dict(_shipped(device.name))
+    if path := own_file(device):
+        with contextlib.suppress(OSError, ArgumentError, UnicodeDecodeError):
+            table |= read(path)
+    return table
+
+
+def mode(tune: str | None) -> str:
+    """The argument, or CLCNN_TUNE, or "table". Raises ArgumentError for a word that is none."""
+    chosen = tune if tune is not None else os.environ.get("CLCNN_TUNE") or "table"
+    if chosen not in MODES:
+        raise ArgumentError(f"tune: must be one of {', '.join(map(repr, MODES))}, got {chosen!r}")
+    return chosen

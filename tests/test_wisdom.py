@@ -1,0 +1,203 @@
+"""Measured choices: keys, what plans do with them, the files they are kept in, and measuring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clcnn
+from caselib import parse_case
+from clcnn import _core, nn, wisdom
+from clcnn.graph import trace
+from clcnn.wisdom import measure as measuring
+from runner import MAIN, build_graph
+
+CASE = parse_case("conv n2 c6 h9 w9 k8 r3 s3 p1 e:relu")
+
+
+def plan_of(device: _core.Device, case: Any = CASE, **options: Any) -> _core.Plan:
+    return _core.Plan(device, build_graph(case, case.data()), **options)
+
+
+def key_of(device: _core.Device, case: Any = CASE, **options: Any) -> str:
+    with plan_of(device, case, **options) as plan:
+        return str(next(row["key"] for row in plan.layers() if MAIN in row["layer"]))
+
+
+def verdicts(plan: _core.Plan) -> dict[str, str]:
+    row = next(row for row in plan.layers() if MAIN in row["layer"])
+    return {c["algo"]: c["verdict"] for c in row["candidates"]}
+
+
+# ---- keys ----
+
+
+def test_keys_tell_apart_what_time_depends_on(device):
+    others = [
+        "conv n1 c6 h9 w9 k8 r3 s3 p1 e:relu",
+        "conv n2 c6 h9 w9 k8 r3 s3 p1",
+        "conv n2 c6 h9 w9 k8 r3 s3 p1 b0 e:relu",
+        "conv n2 c6 h9 w9 k8 r3 s3 p1 g2 e:relu",
+        "conv n2 c6 h9 w9 k8 r3 s3 p1 u2 e:relu",
+        "conv n2 c6 h9 w9 k8 r3 s3 p1 e:add+relu",
+        "separable n2 c6 h9 w9 k8 r3 s3 p1",
+        "separable n2 c6 h9 w9 k8 r3 s3 p1 u2",
+    ]
+    keys = {key_of(device), key_of(device, precision="high")}
+    keys |= {key_of(device, parse_case(text)) for text in others}
+    assert len(keys) == len(others) + 2
+    assert all(keys) and all("\t" not in key for key in keys)
+
+
+def test_a_key_that_would_be_too_long_is_none(device):
+    graph = _core.Graph()
+    parts = [graph.input(f"x{i}", (1, 2, 1234567)) for i in range(40)]
+    graph.output(graph.node("concat", "c", parts, {"dim": 1})[0], "y")
+    with _core.Plan(device, graph) as plan:
+        assert [row["key"] for row in plan.layers()] == [""]
+
+
+# ---- what plans do with choices ----
+
+
+def test_a_choice_is_followed_unless_an_override_says_otherwise(device):
+    key = key_of(device)
+    with plan_of(device, wisdom={"other": "direct", key: "ref"}) as plan:
+        assert verdicts(plan)["ref"] == "chosen by measurement"
+        assert {row["algo"] for row in plan.steps() if row["op"] == "conv"} == {"ref"}
+        assert not any("measured" in note for note in plan.rewrites())
+    with plan_of(device, wisdom={key: "ref"}, overrides={MAIN: "direct"}) as plan:
+        assert verdicts(plan)["direct"] == "chosen by override"
+        assert "chosen by measurement" not in verdicts(plan).values()
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "why"),
+    [("depthwise", "each group must have one input channel"), ("magic", "there is no such algorithm")],
+)
+def test_a_choice_that_cannot_be_followed_is_noted(device, algorithm, why):
+    with plan_of(device) as rules, plan_of(device, wisdom={key_of(device): algorithm}) as plan:
+        assert verdicts(plan) == verdicts(rules)
+        (note,) = [note for note in plan.rewrites() if "measured" in note]
+    assert f"'{algorithm}' of {MAIN} is not followed: {why}" in note
+
+
+def test_choices_are_strings(device):
+    with pytest.raises(_core.DtypeError, match="wisdom: expected {key: algorithm} of strings"):
+        plan_of(device, wisdom={"key": 3})
+
+
+# ---- files ----
+
+
+def test_files_come_back_as_they_were(tmp_path):
+    path, table = tmp_path / "deep" / "t.txt", {"b x1": "direct", "a x2": "ref"}
+    wisdom.write(path, table, "made by a test")
+    assert path.read_text().startswith("# made by a test\na x2\tref\n")
+    assert wisdom.read(path) == table
+    assert [p.name for p in path.parent.iterdir()] == ["t.txt"]
+
+
+@pytest.mark.parametrize("line", ["no tab", "key\t", "\tref", "key\ttwo words"])
+def test_a_bad_line_is_named(tmp_path, line):
+    path = tmp_path / "t.txt"
+    path.write_text(f"# fine\n{line}\n")
+    with pytest.raises(clcnn.ArgumentError, match=r"t\.txt:2: expected a key, a tab"):
+        wisdom.read(path)
+
+
+def test_shipped_tables_name_what_there_is():
+    for path in wisdom.SHIPPED.glob("*.txt"):
+        assert path.name == wisdom.file_name(path.stem)
+        for key, algorithm in wisdom.read(path).items():
+            assert algorithm in _core.ops()[key.split()[0]]["algos"], (path.name, key)
+
+
+# ---- compile(tune=...) ----
+
+
+def model() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(6, 8, 3, padding=1), nn.ReLU())
+
+
+def algorithm_of(device: _core.Device, **options: Any) -> str:
+    with clcnn.compile(model(), (2, 6, 9, 9), device, **options) as plan:
+        return str(next(row for row in plan.layers if row["op"] == "conv")["algo"])
+
+
+def test_compile_follows_the_users_table(device, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLCNN_CACHE_DIR", str(tmp_path))
+    monkeypatch.delenv("CLCNN_TUNE", raising=False)
+    rules = algorithm_of(device)
+    with clcnn.compile(model(), (2, 6, 9, 9), device) as plan:
+        key = next(row["key"] for row in plan.layers if row["op"] == "conv")
+    path = wisdom.own_file(device)
+    assert path is not None and path.is_relative_to(tmp_path)
+    wisdom.write(path, {key: "ref"}, "")
+    assert algorithm_of(device) == "ref"
+    assert algorithm_of(device, tune="off") == rules
+    monkeypatch.setenv("CLCNN_TUNE", "off")
+    assert algorithm_of(device) == rules
+    assert algorithm_of(device, tune="table") == "ref"
+    path.write_text("damaged")
+    assert algorithm_of(device, tune="table") == rules
+    monkeypatch.setenv("CLCNN_CACHE_DIR", "0")
+    assert wisdom.own_file(device) is None
+
+
+def test_words_for_tune(device, monkeypatch):
+    with pytest.raises(clcnn.ArgumentError, match="tune: must be one of 'off', 'table', 'measure', got 'on'"):
+        algorithm_of(device, tune="on")
+    monkeypatch.setenv("CLCNN_TUNE", "maybe")
+    with pytest.raises(clcnn.ArgumentError, match="got 'maybe'"):
+        algorithm_of(device)
+
+
+def test_measure_remembers(device, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLCNN_CACHE_DIR", str(tmp_path))
+    x = np.random.default_rng(0).standard_normal((2, 6, 9, 9), np.float32)
+    net = model()
+    with clcnn.compile(net, x.shape, device, tune="measure") as tuned:
+        got = tuned(x)
+    path = wisdom.own_file(device)
+    assert path is not None and wisdom.known(device) == wisdom.read(path)
+    with clcnn.compile(net, x.shape, device, tune="off") as rules:
+        np.testing.assert_allclose(got, rules(x), rtol=1e-4, atol=1e-5)
+
+
+# ---- measuring ----
+
+
+def times(device: _core.Device, monkeypatch: pytest.MonkeyPatch, **ns: float) -> wisdom.Wisdom:
+    """What measure() makes of made-up times of the one convolution."""
+    tried: list[str] = []
+
+    def pretend(found: dict[str, dict[str, float]], plan: _core.Plan, *_: Any) -> None:
+        for row in plan.layers():
+            tried.append(row["algo"])
+            found.setdefault(row["key"], {})[row["algo"]] = ns.get(row["algo"], 100.0)
+
+    monkeypatch.setattr(measuring, "_add", pretend)
+    found = measuring.measure(trace(model(), (2, 6, 9, 9)), device, rounds=1)
+    assert len(tried) >= 3 and "ref" not in tried
+    return found
+
+
+def test_measuring_takes_what_is_clearly_faster(device, monkeypatch):
+    with clcnn.compile(model(), (2, 6, 9, 9), device, tune="off") as plan:
+        row = next(row for row in plan.layers if row["op"] == "conv")
+    assert row["algo"] != "im2col"
+    monkeypatch.setattr(measuring, "_better", lambda *_: True)
+    assert times(device, monkeypatch, im2col=50.0) == {row["key"]: "im2col"}
+    assert times(device, monkeypatch, im2col=98.0) == {}
+    monkeypatch.setattr(measuring, "_better", lambda *_: False)
+    assert times(device, monkeypatch, im2col=50.0) == {}
+
+
+def test_outputs_that_differ_are_not_better(device):
+    other = parse_case("conv n2 c6 h9 w9 k8 r3 s3 p1 l1")
+    x = [a for a, given in zip(CASE.data(), CASE.inputs) if not given.constant]
+    with plan_of(device) as plan, plan_of(device, other) as without_relu:
+        assert not measuring._better(plan, without_relu, x, 1, 1e-3)
