@@ -1,7 +1,8 @@
 """Start: import (at most 100 ms beyond NumPy's), compile with empty and warm kernel caches, steady runs.
 
-Every figure comes from a fresh process. A net compiled from a warm cache should take at most 0.5 s, ResNet-50 from an
-empty one 10 s on two cores; 1000 runs leave the device's memory as it was and the process's to within a page.
+Every figure comes from a fresh process. A net compiled from a warm cache should take at most 0.5 s, ResNet-50
+from an empty one 10 s on two cores; 1000 runs leave the device's memory as it was and the process's to within
+a page.
 """
 
 from __future__ import annotations
