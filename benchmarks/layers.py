@@ -120,9 +120,7 @@ def case_results(
                 yield show(result, mine["ms"])
             for algorithm in others if args.algorithms else []:
                 forced = {first["layer"]: algorithm}
-                with clcnn.compile(
-                    graph, device=device, precision=args.precision, algorithms=forced
-                ) as plan:
+                with clcnn.compile(graph, device=device, precision=args.precision, algorithms=forced) as plan:
                     other = _sum(layer_times(plan, inputs, max(1, args.rounds // 4)))["ms"]
                 against = {"peer": f"own:{algorithm}", "peer_ms": other, "ratio": other / mine["ms"]}
                 yield show(result | against, mine["ms"])

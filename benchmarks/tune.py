@@ -44,9 +44,7 @@ def main() -> int:
                 found = measure(graph, device, precision=precision, rounds=args.rounds)
                 table |= found
                 seconds = time.perf_counter() - start
-                print(
-                    f"{name} batch {batch} {precision}: {len(found)} choices, {seconds:.1f} s", flush=True
-                )
+                print(f"{name} batch {batch} {precision}: {len(found)} choices, {seconds:.1f} s", flush=True)
                 if path:
                     wisdom.write(path, table, f"{device.name}, by benchmarks/tune.py: layer, algorithm")
     print(f"{len(table)} choices{f', wrote {path}' if path else ''}")

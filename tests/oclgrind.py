@@ -114,15 +114,10 @@ def _watch(job: Job, faces: dict[int, Path]) -> tuple[list[str] | None, float]:
     return wrong, time.perf_counter() - start
 
 
-def _worth_it(case: Case, algo: str) -> bool:
-    """An activation is the same code in every kernel: one that forms tiles and the definition will do."""
-    return case.epilogue in ((), ("add",), ("relu",)) or len(case.epilogue) > 1 or algo in ("direct", "ref")
-
-
 def _jobs(wanted: Sequence[str], only_blocks: bool) -> list[Job]:
     """The long ones first."""
     from clcnn import _core
-    from runner import ON_BLOCKS
+    from runner import ON_BLOCKS, adds_nothing
 
     jobs = []
     for case in load_cases("oclgrind"):
@@ -130,7 +125,7 @@ def _jobs(wanted: Sequence[str], only_blocks: bool) -> list[Job]:
             continue
         for algo in _core.ops()[case.op]["algos"]:
             on_blocks = (case.op, algo) in ON_BLOCKS
-            if (only_blocks and not on_blocks) or (case.op == "conv" and not _worth_it(case, algo)):
+            if (only_blocks and not on_blocks) or adds_nothing(case, algo):
                 continue
             jobs += [Job(case, algo, block) for block in ((8, 16) if on_blocks else (0,))]
     return sorted(jobs, key=lambda job: -job.case.macs)

@@ -28,6 +28,10 @@ ON_BLOCKS = frozenset(
     for algo, doc in row["algos"].items()
     if "channel blocks" in doc
 )
+# Activations are the same code in every kernel, on numbers (epilogue.clh) or on vectors (blocked_store.clh):
+# these algorithms try them all, the others two.
+ALL_ACTIVATIONS = frozenset({"ref", "direct", "blocked"})
+EVERYWHERE = frozenset({"add", "bn", "maxpool2", "relu", "relu6"})
 LOOSE = frozenset({"tf32", "wgmma_tf32", "affine_tf32"})  # algorithms that precision "highest" does not allow
 NETS_MACS = 400_000  # to what the layers of real networks are shrunk in a quick run
 
@@ -42,6 +46,12 @@ def quick_cases() -> tuple[Case, ...]:
             case = case.shrunk(NETS_MACS) if path.stem == "nets_conv" else case
             found.setdefault(case.text.split(' "')[0], case)
     return tuple(found.values())
+
+
+def adds_nothing(case: Case, algo: str) -> bool:
+    """Whether a case tries an activation that others try with the same code. Building kernels is what takes
+    most of the tests' time."""
+    return len(case.epilogue) == 1 and case.epilogue[0] not in EVERYWHERE and algo not in ALL_ACTIVATIONS
 
 
 def build_graph(case: Case, data: Sequence[np.ndarray]) -> _core.Graph:

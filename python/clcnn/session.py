@@ -134,6 +134,7 @@ class InferenceSession:
         if not self._value_inputs and all(is_fixed(info) for info in self._inputs):
             self._spend = self._file is not None
             self._ready({info.name: shape_of(info) for info in self._inputs}, {})
+            self._spend = False
             if self._file is not None:
                 self._model = None  # the device has the weights; the file has them for whatever else comes
 
@@ -230,7 +231,6 @@ class InferenceSession:
         if program.graph is not None:
             if self._spend:
                 program.graph._spend(program.fixed.values())
-                self._spend = False
             found.plan = compiler.compile(program.graph, device=self._device, **self._compile_options)
             program.graph._forget()
         logger.info("session: %d plans, new for %s", len(self._compiled), shapes)
