@@ -1,4 +1,4 @@
-/* conv_winograd.cl: 3x3 convolution at stride 1 by Winograd's minimal filtering F(MxM, 3x3), for CPU devices.
+/* conv_winograd.cl: RxR convolution at stride 1 by Winograd's minimal filtering F(MxM, RxR), for CPU devices.
  *
  *   y = act( A^T [ sum_c (G w[k][c] G^T) * (B^T x[c] B) ] A + bias[k] + add ),  element-wise products, a tile of M x M pixels
  *
@@ -12,11 +12,11 @@
  *          register tile holds T tiles by KV vectors of filters of one of the A*A products.
  *   fused  both: group = (group * ranges + range of t_step tiles). The v of T tiles lies in a part of the work-item's own
  *          and stays in the cache for all filters of the group.
- *   fresh  as main, for up to TILE_BLOCKS blocks of tiles and with filters as conv_pack.cl packs them ([C/groups][9][KV*V] a
- *          block), transformed here: a fourth of the bytes, which counts when there are few tiles. Group = block of filters.
+ *   fresh  as main, for up to TILE_BLOCKS blocks of tiles and with filters as conv_pack.cl packs them ([C/groups][R*R][KV*V] a
+ *          block), transformed here: R*R for A*A of the bytes, which counts when there are few tiles. Group = block of filters.
  * Tiles are numbered over the batch, rows and columns; `in` and `main` treat `tiles` of them from first_tile on.
  * Work-group: WG = 1. Local memory: none.
- * Defines: M 4 or 2; V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile
+ * Defines: M and R 4 and 3, 2 and 3, or 2 and 5; V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile
  * (T * KV + KV + 1 vector registers); AHEAD floats between what is read of u and what is prefetched, 0: nothing is; TILE_BLOCKS of fresh;
  * EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #ifndef WG
@@ -27,6 +27,9 @@
 #endif
 #ifndef M
 #define M 4
+#endif
+#ifndef R
+#define R 3
 #endif
 #include "clcnn.clh"
 #include "args.h"
@@ -57,8 +60,8 @@
 /* V filters of a channel, tap i at taps[i * step]; out(r, s) is a macro that takes u[r][s]. */
 #define FILTERS(tap, put)                                \
     do {                                                 \
-        FV half_way[A][3];                               \
-        _Pragma("unroll") for (int s = 0; s < 3; s++)    \
+        FV half_way[A][R];                               \
+        _Pragma("unroll") for (int s = 0; s < R; s++)    \
         {                                                \
             G_(HALF_OUT, tap);                           \
         }                                                \
@@ -78,14 +81,14 @@ void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_winograd_args *a
     const int channels = a->c_blocks * V, c = (int)(group % channels), block = (int)(group / channels);
     const int k0 = block % a->k_blocks * (KV * V), g = block / a->k_blocks;
     for (int v = 0; v < KV; v++) {
-        float taps[9][V];
+        float taps[R * R][V];
         for (int j = 0; j < V; j++) {
             const int k = k0 + v * V + j;
             const bool there = k < a->kg && c < a->cg;
-            for (int i = 0; i < 9; i++)
-                taps[i][j] = there ? w[(g * a->kg + k) * a->w_k + c * 9 + i] : 0.0f;
+            for (int i = 0; i < R * R; i++)
+                taps[i][j] = there ? w[(g * a->kg + k) * a->w_k + c * (R * R) + i] : 0.0f;
         }
-#define TAP(i) LOADV(taps[(i) * 3 + s], 0)
+#define TAP(i) LOADV(taps[(i) * R + s], 0)
 #define PUT(value, i) STOREV(value, u, (((long)block * (A * A) + (i)) * channels + c) * (KV * V) + v * V)
         FILTERS(TAP, PUT);
 #undef TAP
@@ -267,10 +270,10 @@ void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, c
 /* Transforms the filters of a block for the channels of `blocks` channel blocks, zeros past the group's. */
 void FN(filters)(SRC w, float *u, int channels, int blocks)
 {
-    for (int c = 0; c < blocks * V; c++, w += 9 * KV * V, u += KV * V) {
+    for (int c = 0; c < blocks * V; c++, w += R * R * KV * V, u += KV * V) {
 #pragma unroll
         for (int v = 0; v < KV; v++) {
-#define TAP(i) LOADV(w, (((i) * 3 + s) * KV + v) * V)
+#define TAP(i) LOADV(w, (((i) * R + s) * KV + v) * V)
 #define PUT(value, i) KEEPV(value, u, (i) * PITCH + v * V)
             if (c < channels) {
                 FILTERS(TAP, PUT);
@@ -315,14 +318,14 @@ void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const s
 {
     const int block = (int)group, g = block / a->k_blocks, tile_blocks = (a->tiles + T - 1) / T;
     const long v_step = FN(v_step)(a);
-    SRC wb = w + (long)block * a->cg * (9 * KV * V);
+    SRC wb = w + (long)block * a->cg * (R * R * KV * V);
     float u[A * A][PITCH] __attribute__((aligned(64)));
     float m[TILE_BLOCKS][A * A][KV * T * V] __attribute__((aligned(64)));
     for (int cb = 0; cb < a->c_blocks; cb += CB) {
-        const int blocks = min(CB, a->c_blocks - cb), lines = blocks * (V * 9 * KV * V / 16);
+        const int blocks = min(CB, a->c_blocks - cb), lines = blocks * (V * R * R * KV * V / 16);
         const int each = (lines + tile_blocks * A * A - 1) / (tile_blocks * A * A);
-        SRC next = wb + (long)(cb + CB) * (V * 9 * KV * V); /* of this block of filters, or the first ones of the next */
-        FN(filters)(wb + (long)cb * (V * 9 * KV * V), u[0], a->cg - cb * V, blocks);
+        SRC next = wb + (long)(cb + CB) * (V * R * R * KV * V); /* of this block of filters, or the first ones of the next */
+        FN(filters)(wb + (long)cb * (V * R * R * KV * V), u[0], a->cg - cb * V, blocks);
         for (int t = 0; t < tile_blocks; t++) {
             SRC part = v + (t * a->groups + g) * FN(part)(a) + cb * (T * V);
             for (int i = 0; i < A * A; i++) {

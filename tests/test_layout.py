@@ -241,6 +241,7 @@ REMAINDERS = tuple(
     for text in (
         "conv n2 c{c} h7 w9 k{c} r3 s3 p1 e:add+relu",
         "conv n2 c{c} h7 w9 k{c} r1 s1",
+        "conv n2 c{c} h7 w9 k{c} r5 s5 p2 e:add+relu",
         "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 g{c} e:relu6",
         "separable n2 c{c} h7 w9 k{c} r3 s3 p1 m:relu e:add",
         "conv_pool n2 c{c} h7 w9 k{c} r3 s3 p1 e:relu+maxpool2",
@@ -269,13 +270,13 @@ def test_channels_that_fill_no_block(device, op, algo):
 
 def test_which_algorithms_are_exact(device):
     """Only Winograd's larger tiles transform whole numbers into others."""
-    case = parse_case("conv n1 c17 h9 w9 k17 r3 s3 p1")
     loose = set()
     for _, algo in sorted(pair for pair in ON_BLOCKS if pair[0] == "conv" and "depthwise" not in pair[1]):
+        case = parse_case(f"conv n1 c17 h9 w9 k17 {'r5 s5 p2' if algo == 'winograd5' else 'r3 s3 p1'}")
         with compile_case(device, case, case.data("integer"), algo) as plan:
             if not exact_on_integers(case, plan):
                 loose.add(algo)
-    assert loose == {"winograd"}
+    assert loose == {"winograd", "winograd5"}
 
 
 # ---- other devices -----------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ SHAPES = {
     "winograd": ((2, 18, 7, 9), (20, 18, 3, 3), {}),
     "winograd2": ((2, 18, 7, 9), (20, 18, 3, 3), {}),
     "stem_mma": ((2, 3, 7, 9), (32, 3, 3, 3), {}),
+    "winograd5": ((2, 18, 7, 9), (20, 18, 5, 5), {}),
     "wgmma": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
     "wgmma_tf32": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
 }
@@ -65,7 +66,7 @@ def conv(device) -> Callable[[str], tuple[Op, tuple[int, ...], tuple[int, ...]]]
     def make(algo: str) -> tuple[Op, tuple[int, ...], tuple[int, ...]]:
         need_blocks(device, "conv", algo)
         x, w, attrs = SHAPES.get(algo, USUAL)
-        padding = (0,) if w[-1] == 1 else (1,)
+        padding = (w[-1] // 2,)
         return Op(device, "conv", (x, w), padding=padding, algo=algo, **attrs), x, w
 
     return make

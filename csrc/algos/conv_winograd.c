@@ -1,4 +1,5 @@
-/* conv_winograd: F(4x4, 3x3) and F(2x2, 3x3) over channel blocks, for CPU devices; see kernels/conv_winograd.cl. */
+/* conv_winograd: F(4x4, 3x3), F(2x2, 3x3) and F(2x2, 5x5) over channel blocks, for CPU devices; see
+ * kernels/conv_winograd.cl. */
 #include "algos/conv_tiles.h"
 
 #include <stdio.h>
@@ -21,10 +22,20 @@ enum {
 #define FILTER_TRANSFORM 4.0
 #define FILTERS_FROM_MEMORY 7.0
 
-/* How a problem is cut for F(m x m, 3 x 3). */
+/* F(m x m, r x r), and what its transforms take for a tile, in multiply-adds at the peak: from measurements, 250 and 200
+ * cycles for a block of channels and of filters of F(4x4, 3x3). */
+struct filtering {
+    int m, r;
+    double in, out;
+};
+
+static const struct filtering f4x3 = {4, 3, 496.0, 400.0}, f2x3 = {2, 3, 124.0, 100.0},
+                              f2x5 = {2, 5, 496.0, 240.0};
+
+/* How a problem is cut. */
 struct cut {
-    int m, t, kv;
-    int points;                       /* (m + 2)^2 products */
+    int m, r, t, kv;
+    int points;                       /* (m + r - 1)^2 products */
     int high, wide;                   /* tiles of an image */
     size_t tiles, tile_blocks, parts; /* of the batch; blocks of t tiles; these times groups */
     size_t c_blocks, k_blocks;        /* of a group */
@@ -86,14 +97,15 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     }
 }
 
-static struct cut cut_of(const struct problem *p, const struct conv_args *a, int m)
+static struct cut cut_of(const struct problem *p, const struct conv_args *a, const struct filtering *f)
 {
     const size_t block = (size_t)p->block;
     struct cut c = {
-        .m = m,
-        .points = (m + 2) * (m + 2),
-        .high = (int)ceil_div((size_t)a->out[1], (size_t)m),
-        .wide = (int)ceil_div((size_t)a->out[2], (size_t)m),
+        .m = f->m,
+        .r = f->r,
+        .points = (f->m + f->r - 1) * (f->m + f->r - 1),
+        .high = (int)ceil_div((size_t)a->out[1], (size_t)f->m),
+        .wide = (int)ceil_div((size_t)a->out[2], (size_t)f->m),
         .c_blocks = ceil_div((size_t)(a->c / a->groups), block),
     };
     c.tiles = (size_t)a->n * (size_t)c.high * (size_t)c.wide;
@@ -110,40 +122,41 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, int
     return c;
 }
 
-/* Time in multiply-adds at the peak, from measurements: products at 78 % of it, or as fast as the filters come from memory;
- * per tile, 250 and 200 cycles for the transforms of a block of channels and of filters with 16 pixels. The direct kernel
- * reaches 93 %. */
-static double cost_of(const struct problem *p, const struct conv_args *a, int m)
+/* Time in multiply-adds at the peak, from measurements: products at 78 % of it, or as fast as the filters come from memory,
+ * and the transforms. The direct kernel reaches 93 %. */
+static double cost_of(const struct problem *p, const struct conv_args *a, const struct filtering *f)
 {
-    const struct cut c = cut_of(p, a, m);
+    const struct cut c = cut_of(p, a, f);
     const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
     const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
     double products = tiles * filters / sizeof(float), memory = FILTERS_FROM_MEMORY * filters;
     if (c.fresh) {
         products += steps / 2.0 * FILTER_TRANSFORM * filters / sizeof(float);
-        memory *= 9.0 / c.points;
+        memory *= (double)(c.r * c.r) / c.points;
     }
     products /= 0.78;
-    return (products > memory ? products : memory) + tiles * (31.0 * a->c + 25.0 * a->k) * m * m +
+    return (products > memory ? products : memory) + tiles * (f->in * a->c + f->out * a->k) +
            (steps - 1.0) * STEP_COST * (double)device_units(p->device);
 }
 
 static double direct_cost_of(const struct conv_args *a)
 {
-    return 9.0 * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
+    return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
 }
 
-static bool applicable(const struct problem *p, struct why *why, int m)
+static bool applicable(const struct problem *p, struct why *why, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
-    REQUIRE(why, a.ker[0] == 1 && a.ker[1] == 3 && a.ker[2] == 3, "minimal filtering is for 3x3 filters");
+    const bool fits = a.ker[0] == 1 && a.ker[1] == f->r && a.ker[2] == f->r;
+    REQUIRE(why, fits || f->r != 3, "minimal filtering is for 3x3 filters");
+    REQUIRE(why, fits || f->r != 5, "F(2x2, 5x5) is for 5x5 filters");
     REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
             "minimal filtering is for stride 1 and dilation 1");
     REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
             "groups must be whole channel blocks");
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, m) < 0.85 * direct_cost_of(&a),
+    PREFER(why, cost_of(p, &a, f) < 0.85 * direct_cost_of(&a),
            "too few tiles or filters to pay for the transforms");
     return true;
 }
@@ -159,10 +172,10 @@ static struct conv_packing fresh_packing(const struct problem *p, const struct c
     return (struct conv_packing){.block = c->kv * p->block, .c_block = 1};
 }
 
-static size_t workspace(const struct problem *p, int m)
+static size_t workspace(const struct problem *p, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct cut c = cut_of(p, &a, m);
+    const struct cut c = cut_of(p, &a, f);
     const size_t filters = c.fresh             ? conv_packing_workspace(p, &a, fresh_packing(p, &c))
                            : p->in[1].constant ? 0
                                                : c.filter_bytes;
@@ -172,6 +185,7 @@ static size_t workspace(const struct problem *p, int m)
 static void define_tile(struct step *s, const struct problem *p, const struct cut *c)
 {
     step_define(s, "M", c->m);
+    step_define(s, "R", c->r);
     step_define(s, "V", p->block);
     step_define(s, "T", c->t);
     step_define(s, "KV", c->kv);
@@ -181,8 +195,8 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
                         const struct conv_winograd_args *args)
 {
     char name[96];
-    snprintf(name, sizeof name, "conv_winograd m%d g%d k%d c%d b%d x %d", c->m, args->groups, args->kg,
-             args->cg, c->kv, p->block);
+    snprintf(name, sizeof name, "conv_winograd m%d r%d g%d k%d c%d b%d x %d", c->m, c->r, args->groups,
+             args->kg, args->cg, c->kv, p->block);
     struct step *setup;
     const size_t groups = (size_t)args->groups * c->k_blocks * c->c_blocks * (size_t)p->block;
     const int slot =
@@ -192,7 +206,7 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
         step_read(setup, p->in[1].slot);
         step_write(setup, slot);
         step_args(setup, args, sizeof *args);
-        step_cost(setup, 0.0, (double)c->filter_bytes * (1.0 + 9.0 / c->points));
+        step_cost(setup, 0.0, (double)c->filter_bytes * (1.0 + (double)(c->r * c->r) / c->points));
     }
     return slot;
 }
@@ -245,10 +259,10 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     step_cost(s, share * s->macs, share * s->bytes);
 }
 
-static void emit(const struct problem *p, struct emit *e, int m)
+static void emit(const struct problem *p, struct emit *e, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct cut c = cut_of(p, &a, m);
+    const struct cut c = cut_of(p, &a, f);
     struct conv_winograd_args args = {
         .src_n = a.src_n,
         .dst_n = a.dst_n,
@@ -283,32 +297,47 @@ static void emit(const struct problem *p, struct emit *e, int m)
 
 static bool applicable4(const struct problem *p, struct why *why)
 {
-    return applicable(p, why, 4);
+    return applicable(p, why, &f4x3);
 }
 
 static size_t workspace4(const struct problem *p)
 {
-    return workspace(p, 4);
+    return workspace(p, &f4x3);
 }
 
 static void emit4(const struct problem *p, struct emit *e)
 {
-    emit(p, e, 4);
+    emit(p, e, &f4x3);
 }
 
 static bool applicable2(const struct problem *p, struct why *why)
 {
-    return applicable(p, why, 2);
+    return applicable(p, why, &f2x3);
 }
 
 static size_t workspace2(const struct problem *p)
 {
-    return workspace(p, 2);
+    return workspace(p, &f2x3);
 }
 
 static void emit2(const struct problem *p, struct emit *e)
 {
-    emit(p, e, 2);
+    emit(p, e, &f2x3);
+}
+
+static bool applicable5(const struct problem *p, struct why *why)
+{
+    return applicable(p, why, &f2x5);
+}
+
+static size_t workspace5(const struct problem *p)
+{
+    return workspace(p, &f2x5);
+}
+
+static void emit5(const struct problem *p, struct emit *e)
+{
+    emit(p, e, &f2x5);
 }
 
 const struct algo_def algo_conv_winograd = {
@@ -333,4 +362,16 @@ const struct algo_def algo_conv_winograd2 = {
     .applicable = applicable2,
     .workspace = workspace2,
     .emit = emit2,
+};
+
+const struct algo_def algo_conv_winograd5 = {
+    .name = "winograd5",
+    .doc = "Winograd's F(2x2, 5x5) over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable5,
+    .workspace = workspace5,
+    .emit = emit5,
 };
