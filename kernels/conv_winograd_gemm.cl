@@ -17,8 +17,10 @@
 #endif
 #undef FV
 #undef M
+#undef R
 #define FV float
 #define M 4
+#define R 3
 #include "winograd.clh"
 
 /* Where a tile lies: its image, and its first output pixel. */
