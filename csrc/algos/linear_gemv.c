@@ -1,8 +1,9 @@
 /* linear_gemv: dot products that stream the weights; see kernels/linear_gemv.cl. */
 #include "algos/gemm_common.h"
 
-#define OUTPUTS 4 /* of a work-item on CPU devices, of a group elsewhere */
-#define AHEAD 512 /* elements of each row: hardware stops prefetching at the end of a page */
+#define OUTPUTS 4     /* of a work-item on CPU devices, of a group elsewhere */
+#define ROW_OUTPUTS 8 /* of a work-item on CPU devices when there is one row: more streams from memory */
+#define AHEAD 256     /* elements of each row: hardware stops prefetching at the end of a page */
 
 static bool applicable(const struct problem *p, struct why *why)
 {
@@ -17,12 +18,13 @@ static void emit(const struct problem *p, struct emit *e)
     const struct gemm_problem g = linear_as_gemm(p);
     const bool cpu = p->device->type == CLCNN_DEVICE_CPU;
     const int rows = g.args.m > 1 ? 4 : 1, wg = cpu ? 1 : GROUP_SIZE;
-    const size_t groups =
-        ceil_div((size_t)g.args.n, OUTPUTS) * gemm_items(&g.args) * ceil_div((size_t)g.args.m, (size_t)rows);
+    const int outputs = cpu && rows == 1 ? ROW_OUTPUTS : OUTPUTS;
+    const size_t groups = ceil_div((size_t)g.args.n, (size_t)outputs) * gemm_items(&g.args) *
+                          ceil_div((size_t)g.args.m, (size_t)rows);
     struct step *s = emit_step(e, "linear_gemv", "main", groups, (size_t)wg);
     step_define(s, "LK", wg);
     step_define(s, "V", !cpu ? 4 : p->device->float_width >= 16 ? 16 : 8);
-    step_define(s, "TO", OUTPUTS);
+    step_define(s, "TO", outputs);
     step_define(s, "TB", rows);
     step_define(s, "AHEAD", cpu ? AHEAD : 0);
     step_read(s, p->in[0].slot);
