@@ -1,9 +1,10 @@
 """Measured choices of algorithms: which one was fastest for a layer of these shapes on this device.
 
 A table maps the key of a layer (`plan.layers[i]["key"]`: operator, shapes, attributes, epilogue, precision)
-to the name of an algorithm, where that is another one than the rules would choose. The package ships tables
-for known devices; compile(tune="measure") adds what it measures to a table of the user's, beside the compiled
-kernels. A choice that cannot be followed is ignored, and noted in `plan.rewrites`.
+to the name of an algorithm, where that is another one than the rules would choose. Tables of known devices
+lie beside this file, written by benchmarks/tune.py; compile(tune="measure") adds what it measures to a table
+of the user's, beside the compiled kernels. A choice that cannot be followed is ignored, and noted in
+`plan.rewrites`.
 
 A file has one choice a line, the key, a tab and the name; lines that begin with # are for people.
 """
