@@ -101,6 +101,7 @@ def measure(
                 print(f"{net.name} batch {batch}: {name} left out: {type(error).__name__}: {error}"[:300])
         forms = _forms(sessions, x, device)
         timed = {form: common.interleave(runs, args.rounds, args.seconds) for form, runs in forms.items()}
+        checked(mine.run, x, want, limit_of(net, precision))  # still, after all those runs
         rows = _rows({"case": net.name, "batch": batch, "precision": precision}, timed, facts)
     sessions.clear()
     gc.collect()  # sessions hold themselves through their closures, and with them gigabytes

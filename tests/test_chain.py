@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -74,6 +75,23 @@ def test_more_weights_than_a_kernel_has_parameters(device: clcnn.Device) -> None
         assert plan.stats["chained_steps"] == plan.stats["step_count"] > 112
         x = noise(shape)
         assert plan(x).tobytes() == single(x).tobytes() == plan(x).tobytes()
+
+
+PAUSE = "import os, signal, sys, time; pid = int(sys.argv[1])\nfor _ in range(4):\n    time.sleep(0.4)\n"
+PAUSE += "    os.kill(pid, signal.SIGSTOP); time.sleep(0.2); os.kill(pid, signal.SIGCONT)\n"
+
+
+def test_long_steps_are_cut(device: clcnn.Device) -> None:
+    """Into slices, once a pause has made the device look slow; runs before it took the whole steps."""
+    long = [nn.Conv2d(16, 64, 3, padding=1), nn.Conv2d(64, 64, 7, padding=3), nn.Conv2d(64, 16, 3, padding=1)]
+    net, shape = nn.Sequential(towers(2), *long, towers(2)), (1, 16, 176, 176)
+    with clcnn.compile(net, shape, device) as plan, clcnn.compile(net, shape, device, chain=False) as single:
+        assert plan.stats["chained_steps"] > 10
+        inputs = [noise(shape), -noise(shape)]
+        wanted = [single(x).tobytes() for x in inputs]
+        with subprocess.Popen([sys.executable, "-c", PAUSE, str(os.getpid())]) as other:
+            for i in itertools.takewhile(lambda _: other.poll() is None, itertools.count()):
+                assert plan(inputs[i % 2]).tobytes() == wanted[i % 2], i
 
 
 def test_short_plans_are_launched(device: clcnn.Device) -> None:

@@ -17,7 +17,7 @@ struct chain {
     struct memory table, turns;
     const struct launch *first; /* launch of table entry 0 */
     int count, enqueued;        /* steps; how many of them in this run, wholly */
-    int set;                    /* of counters */
+    int set, slice_set;         /* of counters: in this run, and of the slice that was enqueued last */
     cl_mem used[CHAIN_MEMORIES];
     int n_used;
 };
@@ -160,14 +160,14 @@ done:
     return st;
 }
 
-/* Steps [first, past), of each the groups [low, high). */
+/* Steps [first, past), of each the groups [low, high), with a set of counters. */
 static enum clcnn_status enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
-                                 const struct launch *from, int count, cl_int low, cl_int high,
+                                 const struct launch *from, int count, cl_int low, cl_int high, cl_int set,
                                  struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const cl_int first = (cl_int)(from - c->first), past = first + count;
-    const cl_int value[] = {c->set, first, past, low, high};
+    const cl_int value[] = {set, first, past, low, high};
     const size_t one = 1, units = device_units(&dev->info);
 
     for (int i = 0; i < COUNT_OF(value); i++)
@@ -182,17 +182,15 @@ enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_co
                                 const struct launch *from, int count, struct clcnn_err *err)
 {
     c->enqueued += count;
-    return enqueue(c, dev, queue, from, count, 0, INT32_MAX, err);
+    return enqueue(c, dev, queue, from, count, 0, INT32_MAX, c->set, err);
 }
 
-/* Slices take the two sets in turn, as each clears the other one; `enqueued` then stays short of the count, so that the next
- * run clears both. */
+/* The slices of a step take the two sets in turn, since each clears the other one; other steps keep to the run's. `enqueued`
+ * stays short of the count then, so that the next run clears both. */
 enum clcnn_status chain_enqueue_slice(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                                       const struct launch *l, size_t first, size_t groups,
                                       struct clcnn_err *err)
 {
-    enum clcnn_status st = enqueue(c, dev, queue, l, 1, (cl_int)first, (cl_int)(first + groups), err);
-
-    c->set = 1 - c->set;
-    return st;
+    c->slice_set = first == 0 ? c->set : 1 - c->slice_set;
+    return enqueue(c, dev, queue, l, 1, (cl_int)first, (cl_int)(first + groups), c->slice_set, err);
 }
