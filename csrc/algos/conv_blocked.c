@@ -116,12 +116,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "EDGE", edge);
     if (edge < 0)
         step_define(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &args, sizeof args);
-    conv_cost(s, p);
+    conv_step(s, p, packed, &args, sizeof args);
 }
 
 const struct algo_def algo_conv_blocked = {

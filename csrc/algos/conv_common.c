@@ -55,6 +55,16 @@ void conv_cost(struct step *s, const struct problem *p)
               4.0 * (x + w + y + (p->add.present ? y : 0.0)));
 }
 
+void conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+{
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, args, bytes);
+    conv_cost(s, p);
+}
+
 bool conv_is_2d(const struct problem *p)
 {
     return p->in[0].shape.rank <= 4;

@@ -10,6 +10,8 @@ struct conv_args conv_args_of(const struct problem *p);
 size_t conv_pixels(const struct conv_args *a); /* of the output, over the batch */
 /* Multiply-adds of a conv, and bytes with every operand read or written once. */
 void conv_cost(struct step *s, const struct problem *p);
+/* A step that computes the whole layer: reads x and the packed filters, has the epilogue, writes y; and its cost. */
+void conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);
 /* 2-D view: 1-D and 2-D problems (kernels that index rows and columns only). */
 bool conv_is_2d(const struct problem *p);
 /* A 1x1 window at stride 1 without padding: pixels do not depend on their neighbours. */

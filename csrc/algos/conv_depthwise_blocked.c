@@ -46,12 +46,7 @@ static void emit(const struct problem *p, struct emit *e)
         emit_step(e, "conv_depthwise_blocked", "main", planes * ceil_div(rows, (size_t)a.rows), 1);
     define_depthwise(s, p, &c);
     step_define(s, "DT", TILE);
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &a, sizeof a);
-    conv_cost(s, p);
+    conv_step(s, p, packed, &a, sizeof a);
 }
 
 const struct algo_def algo_conv_depthwise_blocked = {

@@ -37,12 +37,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = emit_step(e, "conv_direct", "main", groups, GROUP_SIZE);
     step_define(s, "PL", direct_pixels(&a));
     step_define(s, "TP", PER_ITEM);
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &a, sizeof a);
-    conv_cost(s, p);
+    conv_step(s, p, packed, &a, sizeof a);
 }
 
 const struct algo_def algo_conv_direct = {

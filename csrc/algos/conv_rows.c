@@ -96,12 +96,7 @@ static void emit(const struct problem *p, struct emit *e)
         (size_t)conv_blocks(&a, tile.kv * 16) * (size_t)a.n * (size_t)a.out[1] * rows_tiles(&a, &tile, 1);
     struct step *s = emit_step(e, "conv_rows", "main", groups, 1);
     rows_define(s, &a, &tile);
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &a, sizeof a);
-    conv_cost(s, p);
+    conv_step(s, p, packed, &a, sizeof a);
 }
 
 const struct algo_def algo_conv_rows = {

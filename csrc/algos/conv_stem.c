@@ -67,12 +67,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "KV", tile.kv);
     step_define(s, "SW", a.stride[2]);
     step_define(s, "AREA", AREA);
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &args, sizeof args);
-    conv_cost(s, p);
+    conv_step(s, p, packed, &args, sizeof args);
 }
 
 const struct algo_def algo_conv_stem = {
