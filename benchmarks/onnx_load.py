@@ -23,7 +23,6 @@ import numpy as np
 
 TIME_LIMIT = 2.0  # of onnxruntime's
 MEMORY_LIMIT = 2.0  # of the file
-PEAK_LIMIT = 2.05  # of the file: the two copies and what else a session needs meanwhile
 MIB = 1 << 20
 
 
@@ -110,7 +109,7 @@ def compare(net: str, args: argparse.Namespace, peers: list[str]) -> list[dict[s
     ours = best(rows["clcnn"])
     base = {"case": net, "batch": 1, "precision": "highest", "file_mib": size, "clcnn_ms": ours["load_ms"]}
     base |= {key: ours[key] for key in ("first_run_ms", "rss_mib", "peak_rss_mib")}
-    base["memory_pass"] = ours["rss_mib"] <= MEMORY_LIMIT * size and ours["peak_rss_mib"] <= PEAK_LIMIT * size
+    base["memory_pass"] = max(ours["rss_mib"], ours["peak_rss_mib"]) <= MEMORY_LIMIT * size
     made = []
     for who in peers:
         theirs = best(rows[who])
@@ -135,7 +134,7 @@ def show(row: dict[str, Any]) -> None:
         f"{row['first_run_ms']:.0f} ms; memory {row['rss_mib']:.0f} MiB "
         f"({row['rss_mib'] / row['file_mib']:.2f} x file, limit {MEMORY_LIMIT:g}), at most "
         f"{row['peak_rss_mib']:.0f} MiB on the way ({row['peak_rss_mib'] / row['file_mib']:.2f} x, limit "
-        f"{PEAK_LIMIT:g}): {'pass' if row['memory_pass'] else 'FAIL'}"
+        f"{MEMORY_LIMIT:g}): {'pass' if row['memory_pass'] else 'FAIL'}"
     )
     if row["peer"]:
         print(
