@@ -83,8 +83,11 @@ static int check_count(struct plan_object *self, const char *what, Py_ssize_t go
     return -1;
 }
 
+/* New arrays share memory with nothing. */
 static int fill_outputs(struct plan_object *self, struct py_ends *ends)
 {
+    bool any_given = false;
+
     for (int i = 0; i < ends->n_out; i++) {
         const struct clcnn_io_info *info = clcnn_plan_output(self->handle, i);
         PyObject *item = PyList_GetItem(ends->outputs, i);
@@ -92,6 +95,7 @@ static int fill_outputs(struct plan_object *self, struct py_ends *ends)
         if (item != Py_None) {
             if (parse_end(self, item, ARRAY_WRITE, info, &ends->out[i]) < 0)
                 return -1;
+            any_given = true;
             continue;
         }
         PyObject *made = py_array_new(&info->shape, &host);
@@ -99,7 +103,7 @@ static int fill_outputs(struct plan_object *self, struct py_ends *ends)
             return -1;
         ends->out[i].host = host.data;
     }
-    return 0;
+    return any_given ? check_overlap(self, ends) : 0;
 }
 
 int py_ends_parse(struct plan_object *self, PyObject *inputs, PyObject *outputs, struct py_ends *ends)
@@ -125,5 +129,5 @@ int py_ends_parse(struct plan_object *self, PyObject *inputs, PyObject *outputs,
         if (parse_end(self, PyTuple_GetItem(ends->inputs, i), ARRAY_READ, info, &ends->in[i]) < 0)
             return -1;
     }
-    return fill_outputs(self, ends) < 0 ? -1 : check_overlap(self, ends);
+    return fill_outputs(self, ends);
 }
