@@ -258,9 +258,12 @@ struct clcnn_io {
 };
 /* A run is begin, advance until it is no longer PENDING, and then done. The plan stays locked in between. advance
  * returns at the latest after `slice_ms` (checked between launches; a launch is cut to stay below about 50 ms), so that
- * the caller can look at signals and clocks. cancel waits for what is enqueued and unlocks. */
+ * the caller can look at signals and clocks. cancel waits for what is enqueued and unlocks.
+ * Outputs share no memory with inputs or with each other.
+ * borrow: the device may work in the memory of inputs and outputs itself, where it can reach it, until the run is over; such
+ * a run must not have a deadline, since after a time-out it would still do so. */
 enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs,
-                                   const struct clcnn_io *outputs, struct clcnn_err *err);
+                                   const struct clcnn_io *outputs, bool borrow, struct clcnn_err *err);
 /* deadline_ms > 0: poll instead of block; TIMEOUT when what is enqueued has not finished by then. After TIMEOUT the
  * plan refuses further runs with STATE until the device is done; closing it then does not block. */
 enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms,
@@ -271,7 +274,8 @@ struct clcnn_plan_stats {
     uint64_t arena_bytes, weights_bytes, workspace_bytes,
         peak_bytes;      /* peak = arena (with workspace) + weights */
     uint64_t live_bytes; /* largest set of activations that live at once: a lower bound for the arena */
-    int step_count, chained_steps, program_count;    /* chained: run inside a kernel with others */
+    int step_count, chained_steps, program_count; /* chained: run inside a kernel with others */
+    int shared_ends; /* inputs and outputs that steps use where the caller has them */
     double select_ms, build_ms, weights_ms, warm_ms; /* where compile time went */
 };
 void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out);

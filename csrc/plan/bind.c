@@ -160,7 +160,7 @@ done:
 }
 
 /* Of every slot; malloc'd. */
-static enum clcnn_status find_places(struct place **out, const struct clcnn_plan *plan, struct clcnn_err *err)
+static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan, struct clcnn_err *err)
 {
     const struct blueprint *bp = plan->bp;
     struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
@@ -168,7 +168,10 @@ static enum clcnn_status find_places(struct place **out, const struct clcnn_plan
         return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
     for (int i = 0; i < bp->n_slots; i++) {
         const struct slot *s = &bp->slots[i];
-        if (s->root >= 0)
+        const struct port *port = s->root >= 0 ? port_of_root(plan, s->root) : NULL;
+        if (port)
+            places[i] = (struct place){port->own, s->offset};
+        else if (s->root >= 0)
             places[i] = (struct place){
                 plan->arena.mem, (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset};
         else if (bp->packed[s->packed].weight)
@@ -200,6 +203,7 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
     if (bp->chain_program)
         TRY(chains_bind(&plan->chains, bp->dev, bp->chain_program, plan->launches,
                         (const struct step *const *)bp->steps, bp->variant, bp->n_steps, places, err));
+    TRY(ports_find_users(plan, err));
 done:
     free(places);
     return st;
@@ -226,6 +230,7 @@ enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp
     }
     TRY(memory_create(&plan->arena, bp->dev, bp->arena_bytes, "arena of the plan", err));
     TRY(queue_create(&plan->queue, bp->dev, false, err));
+    TRY(ports_create(plan, err));
     TRY(bind_launches(plan, err));
     *out = plan;
     plan = NULL;

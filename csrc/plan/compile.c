@@ -280,6 +280,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     mark_used(bp);
     TRY(add_gemm_scratch(bp, err));
     TRY(arena_plan(bp, err));
+    blueprint_ports(bp);
     TRY(check_memory(bp, options, err));
     TRY(blueprint_describe_steps(bp, err));
     bp->stats.step_count = bp->n_steps;

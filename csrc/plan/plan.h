@@ -63,6 +63,13 @@ struct io_slot {
     int64_t batch_stride;
 };
 
+/* An input or output whose memory a run may bring along: it is all of a root. */
+#define MAX_PORTS 16 /* half of them inputs */
+struct port_end {
+    int root, io; /* index of the input or output */
+    bool output;
+};
+
 struct blueprint {
     atomic_int refs;
     atomic_int open; /* plans that are not closed: the last one to close gives the weights back */
@@ -82,6 +89,8 @@ struct blueprint {
 
     struct io_slot *inputs, *outputs;
     int n_inputs, n_outputs;
+    struct port_end ports[MAX_PORTS];
+    int n_ports;
 
     pthread_mutex_t lock; /* of `programs`, once there are clones */
     struct program *
@@ -95,6 +104,16 @@ struct blueprint {
     struct clcnn_plan_stats stats;
 };
 
+struct port {
+    struct port_end end;
+    cl_mem own, now; /* its place in the arena; what kernels have, NULL: what a run before has given back */
+    cl_mem borrowed; /* for the run that is under way; NULL: what the caller has is copied */
+    struct port_user {
+        int step, buffer;
+    } * users; /* but for steps that chains run */
+    int n_users, cap_users;
+};
+
 struct clcnn_plan {
     struct blueprint *bp;
     pthread_mutex_t lock; /* held from begin to the end of a run */
@@ -104,6 +123,8 @@ struct clcnn_plan {
     struct chain **chains; /* NULL: none */
     struct queue *queue;
     struct clcnn_io *io_copy; /* outputs of the run in flight */
+    bool fetched;             /* they have been asked for */
+    struct port ports[MAX_PORTS];
 };
 
 /* place.c: where every value lives, as operands; aliases and concat views need no steps. */
@@ -185,6 +206,19 @@ bool blueprint_open(struct blueprint *bp);
 void blueprint_close(struct blueprint *bp);
 void blueprint_retain(struct blueprint *bp);
 void blueprint_release(struct blueprint *bp);
+
+/* ports.c */
+void blueprint_ports(struct blueprint *bp); /* once the arena is planned */
+/* Before anything is bound to their memory, and when launches and chains are bound. */
+enum clcnn_status ports_create(struct clcnn_plan *plan, struct clcnn_err *err);
+enum clcnn_status ports_find_users(struct clcnn_plan *plan, struct clcnn_err *err);
+struct port *port_of_root(struct clcnn_plan *plan, int root); /* NULL: none */
+struct port *port_of_end(struct clcnn_plan *plan, int io, bool output);
+/* Before a run: borrows what can be, or, with NULL for both, lets steps use the arena. */
+enum clcnn_status ports_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                            const struct clcnn_io *outputs, struct clcnn_err *err);
+void ports_return(struct clcnn_plan *plan); /* after it, when the device is done */
+void ports_free(struct clcnn_plan *plan);
 
 /* run.c */
 enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs,

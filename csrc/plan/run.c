@@ -32,6 +32,13 @@ static struct extent extent_of(const struct clcnn_plan *plan, const struct io_sl
     return x;
 }
 
+/* The device works in the caller's memory already. */
+static bool borrowed(struct clcnn_plan *plan, int io, bool output)
+{
+    const struct port *p = port_of_end(plan, io, output);
+    return p && p->borrowed;
+}
+
 static enum clcnn_status send(struct clcnn_plan *plan, struct queue *q, const struct io_slot *io,
                               const struct clcnn_io *from, struct clcnn_err *err)
 {
@@ -133,42 +140,56 @@ static enum clcnn_status send_all(struct clcnn_plan *plan, struct queue *q, cons
     if (bp->guard)
         TRY(plan_paint(plan, q, inputs, err));
     for (int i = 0; i < bp->n_inputs; i++)
-        if (!bp->guard || inputs[i].buffer)
+        if ((!bp->guard || inputs[i].buffer) && !borrowed(plan, i, false))
             TRY(send(plan, q, &bp->inputs[i], &inputs[i], err));
 done:
     return st;
 }
 
+/* Asks for all outputs; they are there when the queue has finished. */
 static enum clcnn_status fetch_all(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *outputs,
                                    struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
-    for (int i = 0; i < bp->n_outputs; i++)
-        TRY(fetch(plan, q, &bp->outputs[i], &outputs[i], err));
-    for (int i = 0; i < bp->n_outputs; i++)
-        if (outputs[i].buffer)
-            return queue_finish(q, err); /* reads block, copies between buffers do not */
+    for (int i = 0; i < bp->n_outputs; i++) {
+        const struct port *p = port_of_end(plan, i, true);
+        if (!p || !p->borrowed)
+            TRY(fetch(plan, q, &bp->outputs[i], &outputs[i], err));
+        else if (!outputs[i].buffer)
+            TRY(queue_show(q, p->borrowed, shape_bytes(&bp->outputs[i].info.shape), err));
+    }
 done:
     return st;
 }
 
+static enum clcnn_status fetch_last(void *plan_of_run, struct clcnn_err *err)
+{
+    struct clcnn_plan *plan = plan_of_run;
+    plan->fetched = true;
+    return fetch_all(plan, plan->queue, plan->io_copy, err);
+}
+
 static void end_run(struct clcnn_plan *plan)
 {
+    ports_return(plan);
     pthread_mutex_unlock(&plan->lock);
 }
 
 enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs,
-                                   const struct clcnn_io *outputs, struct clcnn_err *err)
+                                   const struct clcnn_io *outputs, bool borrow, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     bool sent = false;
     pthread_mutex_lock(&plan->lock);
     TRY(enter(plan, inputs, outputs, err));
     memcpy(plan->io_copy, outputs, (size_t)plan->bp->n_outputs * sizeof *outputs);
+    plan->fetched = false;
+    TRY(ports_set(plan, borrow ? inputs : NULL, borrow ? outputs : NULL, err));
     sent = true;
     TRY(send_all(plan, plan->queue, inputs, err));
     queue_start(plan->queue, plan->launches, plan->bp->n_steps);
+    queue_then(plan->queue, fetch_last, plan);
     return CLCNN_OK;
 done:
     if (sent)
@@ -183,8 +204,11 @@ enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, d
     enum clcnn_status st = queue_advance(plan->queue, slice_ms, deadline_ms, err);
     if (st == CLCNN_PENDING)
         return st;
-    if (st == CLCNN_OK)
-        st = fetch_all(plan, plan->queue, plan->io_copy, err);
+    if (st == CLCNN_OK && !plan->fetched) {
+        TRY(fetch_last(plan, err));
+        TRY(queue_finish(plan->queue, err));
+    }
+done:
     end_run(plan);
     return st;
 }
@@ -204,6 +228,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
     bool fresh = false;
     pthread_mutex_lock(&plan->lock);
     TRY(enter(plan, inputs, outputs, err));
+    TRY(ports_set(plan, NULL, NULL, err));
     TRY(queue_create(&q, plan->bp->dev, true, err));
     TRY(plan_bind_launches(plan, &fresh, err));
     TRY(send_all(plan, q, inputs, err));
@@ -214,6 +239,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
     }
     TRY(queue_profile(q, plan->launches, plan->bp->n_steps, start_ns, end_ns, err));
     TRY(fetch_all(plan, q, outputs, err));
+    TRY(queue_finish(q, err));
 done:
     queue_free(q);
     pthread_mutex_unlock(&plan->lock);
@@ -253,6 +279,7 @@ static void drop_memory(struct clcnn_plan *plan)
     plan->chains = NULL;
     free(plan->launches);
     plan->launches = NULL;
+    ports_free(plan);
     memory_release(&plan->arena, plan->bp->dev);
     if (plan->counted)
         blueprint_close(plan->bp);
@@ -320,6 +347,7 @@ enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_
     }
     if (bp->arena_bytes)
         TRY(queue_read(plan->queue, plan->arena.mem, 0, arena, bp->arena_bytes, err));
+    TRY(queue_finish(plan->queue, err));
     for (int i = 0; i < bp->n_roots; i++)
         if (bp->roots[i].bytes)
             TRY(check_root(&bp->roots[i], arena, root_guard(bp, &bp->roots[i]), err));

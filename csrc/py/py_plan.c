@@ -231,7 +231,7 @@ static int run_slices(struct plan_object *self, const struct py_ends *ends, doub
                       enum clcnn_status *status, struct clcnn_err *err)
 {
     int rc = 0;
-    WITHOUT_GIL(*status = clcnn_plan_begin(self->handle, ends->in, ends->out, err));
+    WITHOUT_GIL(*status = clcnn_plan_begin(self->handle, ends->in, ends->out, deadline_ms <= 0, err));
     if (*status)
         return 0;
     atomic_store(&self->runner, PyThread_get_thread_ident());

@@ -140,6 +140,42 @@ void memory_release(struct memory *m, struct clcnn_device *dev)
     *m = (struct memory){.mem = NULL};
 }
 
+enum clcnn_status memory_part(cl_mem *out, struct clcnn_device *dev, cl_mem whole, size_t offset,
+                              size_t bytes, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const cl_buffer_region region = {.origin = offset, .size = bytes};
+
+    CL_MAKE(dev->api, *out, clCreateSubBuffer, whole, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+            &region);
+    device_count(dev, +1);
+done:
+    return st;
+}
+
+void memory_borrow(cl_mem *out, struct clcnn_device *dev, void *host, size_t bytes, bool written)
+{
+    const cl_mem_flags access = written ? CL_MEM_READ_WRITE : CL_MEM_READ_ONLY;
+    cl_int code = cl_fault("clCreateBuffer");
+
+    *out = NULL;
+    if (code == CL_SUCCESS)
+        *out = dev->api->clCreateBuffer(dev->context, access | CL_MEM_USE_HOST_PTR, bytes, host, &code);
+    if (code == CL_SUCCESS)
+        device_count(dev, +1);
+    else
+        *out = NULL;
+}
+
+void memory_return(cl_mem *mem, struct clcnn_device *dev)
+{
+    if (*mem == NULL || device_forked(dev))
+        return;
+    dev->api->clReleaseMemObject(*mem);
+    device_count(dev, -1);
+    *mem = NULL;
+}
+
 /* ---- public buffers -------------------------------------------------------------------------------------------- */
 
 enum clcnn_status clcnn_buffer_create(struct clcnn_buffer **out, struct clcnn_device *dev, size_t bytes,
@@ -180,6 +216,17 @@ static enum clcnn_status transfer_begin(cl_mem *mem, struct clcnn_buffer *buf, s
     pthread_mutex_unlock(&dev->lock);
     if (st != CLCNN_OK)
         device_unpin(dev);
+    return st;
+}
+
+enum clcnn_status buffer_hold(cl_mem *out, struct clcnn_buffer *buf, size_t bytes, struct clcnn_err *err)
+{
+    const enum clcnn_status st = transfer_begin(out, buf, 0, bytes, err);
+
+    if (st != CLCNN_OK)
+        return st;
+    device_count(buf->dev, +1);
+    device_unpin(buf->dev);
     return st;
 }
 

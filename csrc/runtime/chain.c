@@ -15,10 +15,10 @@ _Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_arg
 struct chain {
     cl_kernel kernel;
     struct memory table, turns;
-    const struct launch *first; /* launch of table entry 0 */
-    int count, enqueued;        /* steps; how many of them in this run, wholly */
-    int set, slice_set;         /* of counters: in this run, and of the slice that was enqueued last */
-    cl_mem used[CHAIN_MEMORIES];
+    const struct launch *first;  /* launch of table entry 0 */
+    int count, enqueued;         /* steps; how many of them in this run, wholly */
+    int set, slice_set;          /* of counters: in this run, and of the slice that was enqueued last */
+    cl_mem used[CHAIN_MEMORIES]; /* that steps were bound to; chain_set_memory() may have replaced them */
     int n_used;
 };
 
@@ -141,6 +141,18 @@ done:
     chains_free(chains, dev);
     free(rows);
     device_unpin(dev);
+    return st;
+}
+
+enum clcnn_status chain_set_memory(struct chain *c, struct clcnn_device *dev, cl_mem own, cl_mem mem,
+                                   struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    for (int i = 0; i < c->n_used; i++)
+        if (c->used[i] == own)
+            CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY + i), sizeof mem, &mem);
+done:
     return st;
 }
 

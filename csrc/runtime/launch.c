@@ -89,6 +89,17 @@ done:
     return st;
 }
 
+enum clcnn_status launch_set_memory(const struct launch *l, struct clcnn_device *dev, int buffer, cl_mem mem,
+                                    struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    if (l->kernel != NULL)
+        CL_TRY(dev->api, clSetKernelArg, l->kernel, 2 * (cl_uint)buffer, sizeof mem, &mem);
+done:
+    return st;
+}
+
 static void bind_gemm(struct launch *l, struct clcnn_device *dev, const struct step *step,
                       const struct place *places)
 {
@@ -138,10 +149,7 @@ void launch_release(struct launch *l, struct clcnn_device *dev)
         dev->api->clReleaseKernel(l->kernel);
         device_count(dev, -1);
     }
-    if (l->scratch != NULL) {
-        dev->api->clReleaseMemObject(l->scratch);
-        device_count(dev, -1);
-    }
+    memory_return(&l->scratch, dev);
     *l = (struct launch){.kernel = NULL};
 }
 
@@ -171,13 +179,9 @@ done:
 enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct place *place,
                                  size_t bytes, struct clcnn_err *err)
 {
-    enum clcnn_status st = CLCNN_OK;
-    const cl_buffer_region region = {.origin = (size_t)place->offset * sizeof(float), .size = bytes};
+    const enum clcnn_status st =
+        memory_part(&l->scratch, dev, place->mem, (size_t)place->offset * sizeof(float), bytes, err);
 
-    CL_MAKE(dev->api, l->scratch, clCreateSubBuffer, place->mem, CL_MEM_READ_WRITE,
-            CL_BUFFER_CREATE_TYPE_REGION, &region);
-    device_count(dev, +1);
-done:
     return st == CLCNN_OK ? st : err_prefix(err, st, l->layer);
 }
 

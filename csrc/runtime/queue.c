@@ -96,8 +96,15 @@ void queue_start(struct queue *q, const struct launch *launches, int count)
     q->count = count;
     q->next = 0;
     q->group = 0;
+    q->then = NULL;
     q->chain = NULL;
     q->last_done = 0.0;
+}
+
+void queue_then(struct queue *q, queue_fn *then, void *with)
+{
+    q->then = then;
+    q->then_with = with;
 }
 
 void queue_cancel(struct queue *q)
@@ -285,6 +292,8 @@ static enum clcnn_status turn(struct queue *q, bool poll, double until_ms, struc
     if (q->chunks == COUNT_OF(q->chunk) || q->next == q->count)
         return wait_oldest(q, poll, until_ms, err);
     TRY(enqueue_chunk(q, &cost, err));
+    if (q->next == q->count && q->then != NULL && !poll)
+        TRY(q->then(q->then_with, err));
     if (q->next == q->count && q->chunks == 0 && !poll)
         TRY(finish_run(q, cost, start, err));
     else

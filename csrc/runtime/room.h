@@ -139,6 +139,8 @@ struct queue {
     const struct launch *launches;
     int count, next; /* next launch, and its next group */
     size_t group;
+    queue_fn *then; /* after the last one; NULL: nothing is left to do */
+    void *then_with;
     const struct chain *chain; /* that was begun last in this walk */
     struct chunk chunk[2];     /* outstanding, oldest first */
     int chunks;

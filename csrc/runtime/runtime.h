@@ -95,6 +95,12 @@ struct memory {
 enum clcnn_status memory_create(struct memory *out, struct clcnn_device *dev, size_t bytes, const char *what,
                                 struct clcnn_err *err);
 void memory_release(struct memory *m, struct clcnn_device *dev);
+/* A part of other memory, which it must not outlive; the offset is aligned as the arena's roots are. */
+enum clcnn_status memory_part(cl_mem *out, struct clcnn_device *dev, cl_mem whole, size_t offset,
+                              size_t bytes, struct clcnn_err *err);
+/* The host's own bytes as memory of the device; NULL where the driver will not have it. */
+void memory_borrow(cl_mem *out, struct clcnn_device *dev, void *host, size_t bytes, bool written);
+void memory_return(cl_mem *mem, struct clcnn_device *dev); /* a part, what was borrowed, or held */
 
 struct clcnn_buffer {
     struct clcnn_device *dev;
@@ -102,6 +108,8 @@ struct clcnn_buffer {
     size_t bytes;
     bool closed;
 };
+/* The buffer's memory, which stays until memory_return(), whatever other threads close meanwhile. */
+enum clcnn_status buffer_hold(cl_mem *out, struct clcnn_buffer *buf, size_t bytes, struct clcnn_err *err);
 
 /* ---- program.c, cache.c: kernels from source or disk ------------------------------------------------------------ */
 
@@ -161,6 +169,12 @@ enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, str
                               struct launch *launches, const struct step *const *steps, const int *variant,
                               int count, const struct place *places, struct clcnn_err *err);
 void chains_free(struct chain **chains, struct clcnn_device *dev);
+/* Steps that were bound to `own` use `mem` from now on; nothing may be under way. */
+enum clcnn_status chain_set_memory(struct chain *c, struct clcnn_device *dev, cl_mem own, cl_mem mem,
+                                   struct clcnn_err *err);
+/* The same for operand `buffer` of one launch, if it has a kernel. */
+enum clcnn_status launch_set_memory(const struct launch *l, struct clcnn_device *dev, int buffer, cl_mem mem,
+                                    struct clcnn_err *err);
 /* Without a program the launch gets no kernel: a chain is to run the step. */
 enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, struct program *program,
                               const struct step *step, const struct place *places, struct clcnn_err *err);
@@ -182,6 +196,10 @@ enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, boo
 void queue_free(struct queue *q); /* does not block when the queue is stuck after a time-out */
 /* Starts walking the launches; host memory of transfers must stay alive until the walk ends. */
 void queue_start(struct queue *q, const struct launch *launches, int count);
+/* `then` is to be called once, after the last launch has been enqueued and before it is waited for, unless a deadline is
+ * given (some drivers block in a read until the device is there). */
+typedef enum clcnn_status queue_fn(void *with, struct clcnn_err *err);
+void queue_then(struct queue *q, queue_fn *then, void *with);
 /* Enqueues as much as is allowed, waits as needed; OK when everything has finished, PENDING after slice_ms, TIMEOUT as in
  * clcnn_plan_advance. An error ends the walk. */
 enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadline_ms, struct clcnn_err *err);
@@ -190,7 +208,7 @@ bool queue_stuck(const struct queue *q); /* after TIMEOUT, until the device has 
 /* Blocking run of all launches, which need kernels, with one event each (profiling queue); ns from the first start. */
 enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, int count, uint64_t *start_ns,
                                 uint64_t *end_ns, struct clcnn_err *err);
-/* Transfers on the queue: not blocking for `write` (src must stay alive until the next wait), blocking for `read`. */
+/* Transfers on the queue: they do not block, so that host memory must stay alive until the next wait. */
 enum clcnn_status queue_write(struct queue *q, cl_mem dst, size_t offset, const void *src, size_t bytes,
                               struct clcnn_err *err);
 enum clcnn_status queue_read(struct queue *q, cl_mem src, size_t offset, void *dst, size_t bytes,
@@ -205,6 +223,8 @@ enum clcnn_status queue_read_rows(struct queue *q, cl_mem src, size_t offset, si
 enum clcnn_status queue_copy_rows(struct queue *q, cl_mem src, size_t src_offset, size_t src_stride,
                                   cl_mem dst, size_t dst_offset, size_t dst_stride, size_t row_bytes,
                                   size_t rows, struct clcnn_err *err);
+/* Makes what was written to memory that is borrowed visible to the host. */
+enum clcnn_status queue_show(struct queue *q, cl_mem mem, size_t bytes, struct clcnn_err *err);
 enum clcnn_status queue_finish(struct queue *q, struct clcnn_err *err);
 
 /* ---- weights.c: packed constants, shared by the plans of a device ----------------------------------------------- */

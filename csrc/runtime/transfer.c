@@ -80,7 +80,7 @@ enum clcnn_status queue_read(struct queue *q, cl_mem src, size_t offset, void *d
     enum clcnn_status st = CLCNN_OK;
 
     if (bytes > 0)
-        CL_TRY(q->dev->api, clEnqueueReadBuffer, q->cl, src, CL_TRUE, offset, bytes, dst, 0, NULL, NULL);
+        CL_TRY(q->dev->api, clEnqueueReadBuffer, q->cl, src, CL_FALSE, offset, bytes, dst, 0, NULL, NULL);
 done:
     return st;
 }
@@ -117,7 +117,7 @@ enum clcnn_status queue_read_rows(struct queue *q, cl_mem src, size_t offset, si
     const size_t at[3] = {offset, 0, 0}, host[3] = {0, 0, 0}, region[3] = {row_bytes, rows, 1};
 
     if (row_bytes > 0 && rows > 0)
-        CL_TRY(q->dev->api, clEnqueueReadBufferRect, q->cl, src, CL_TRUE, at, host, region, src_stride, 0,
+        CL_TRY(q->dev->api, clEnqueueReadBufferRect, q->cl, src, CL_FALSE, at, host, region, src_stride, 0,
                row_bytes, 0, dst, 0, NULL, NULL);
 done:
     return st;
@@ -133,6 +133,17 @@ enum clcnn_status queue_copy_rows(struct queue *q, cl_mem src, size_t src_offset
     if (row_bytes > 0 && rows > 0)
         CL_TRY(q->dev->api, clEnqueueCopyBufferRect, q->cl, src, dst, from, to, region, src_stride, 0,
                dst_stride, 0, 0, NULL, NULL);
+done:
+    return st;
+}
+
+enum clcnn_status queue_show(struct queue *q, cl_mem mem, size_t bytes, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    void *at;
+
+    CL_MAKE(q->dev->api, at, clEnqueueMapBuffer, q->cl, mem, CL_FALSE, CL_MAP_READ, 0, bytes, 0, NULL, NULL);
+    CL_TRY(q->dev->api, clEnqueueUnmapMemObject, q->cl, mem, at, 0, NULL, NULL);
 done:
     return st;
 }

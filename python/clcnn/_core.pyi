@@ -92,6 +92,7 @@ class _PlanStats(TypedDict):
     step_count: int
     chained_steps: int
     program_count: int
+    shared_ends: int
     select_ms: float
     build_ms: float
     weights_ms: float

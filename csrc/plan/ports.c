@@ -1,0 +1,172 @@
+/* ports.c: inputs and outputs whose memory can be another one in every run. Where the device works in the host's memory (CPU
+ * devices) steps read inputs and write outputs where the caller has them, and nothing is copied. A port has a place in the
+ * arena all the same, a sub-buffer, which steps use when a run cannot borrow: after a time-out the device would still use
+ * what the caller may have freed, and vectors of 16 bytes may lie at a multiple of 16 only. */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define HOST_ALIGN 16
+
+static bool has_library_step(const struct blueprint *bp, int root)
+{
+    for (int i = 0; i < bp->n_steps; i++)
+        for (int k = 0; !bp->steps[i]->stem && k < bp->steps[i]->n_buffers; k++) {
+            const int slot = bp->steps[i]->buffer[k].slot;
+            if (slot >= 0 && bp->slots[slot].root == root)
+                return true;
+        }
+    return false;
+}
+
+/* The root that is this end and nothing else; -1: there is none. */
+static int whole_root(const struct blueprint *bp, const struct io_slot *io)
+{
+    const struct slot *s = &bp->slots[io->slot];
+    if (s->root < 0 || s->offset != 0)
+        return -1;
+    const struct root *r = &bp->roots[s->root];
+    const size_t bytes = (size_t)((r->items - 1) * r->stride + r->item_elems) * r->elem;
+    return bytes == shape_bytes(&io->info.shape) && bytes > 0 && r->stride == r->item_elems ? s->root : -1;
+}
+
+static int ends_at(const struct blueprint *bp, int root)
+{
+    int n = 0;
+    for (int i = 0; i < bp->n_inputs; i++)
+        n += bp->slots[bp->inputs[i].slot].root == root;
+    for (int i = 0; i < bp->n_outputs; i++)
+        n += bp->slots[bp->outputs[i].slot].root == root;
+    return n;
+}
+
+static void add_port(struct blueprint *bp, const struct io_slot *io, int index, bool output)
+{
+    const int root = whole_root(bp, io);
+    if (root >= 0 && ends_at(bp, root) == 1 && !has_library_step(bp, root))
+        bp->ports[bp->n_ports++] = (struct port_end){.root = root, .io = index, .output = output};
+}
+
+void blueprint_ports(struct blueprint *bp)
+{
+    const struct clcnn_device_info *info = &bp->dev->info;
+    if (info->type != CLCNN_DEVICE_CPU || !info->host_unified || bp->guard)
+        return;
+    for (int i = 0; i < bp->n_inputs && i < MAX_PORTS / 2; i++)
+        add_port(bp, &bp->inputs[i], i, false);
+    for (int i = 0; i < bp->n_outputs && i < MAX_PORTS / 2; i++)
+        add_port(bp, &bp->outputs[i], i, true);
+    bp->stats.shared_ends = bp->n_ports;
+}
+
+enum clcnn_status ports_create(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    for (int i = 0; i < bp->n_ports; i++) {
+        const struct root *r = &bp->roots[bp->ports[i].root];
+        struct port *p = &plan->ports[i];
+        p->end = bp->ports[i];
+        TRY(memory_part(&p->own, bp->dev, plan->arena.mem, r->offset, r->bytes, err));
+        p->now = p->own;
+    }
+done:
+    return st;
+}
+
+struct port *port_of_root(struct clcnn_plan *plan, int root)
+{
+    for (int i = 0; i < plan->bp->n_ports; i++)
+        if (plan->ports[i].end.root == root)
+            return &plan->ports[i];
+    return NULL;
+}
+
+struct port *port_of_end(struct clcnn_plan *plan, int io, bool output)
+{
+    for (int i = 0; i < plan->bp->n_ports; i++)
+        if (plan->ports[i].end.io == io && plan->ports[i].end.output == output)
+            return &plan->ports[i];
+    return NULL;
+}
+
+enum clcnn_status ports_find_users(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    const struct blueprint *bp = plan->bp;
+    for (int i = 0; bp->n_ports && i < bp->n_steps; i++)
+        for (int k = 0; k < bp->steps[i]->n_buffers; k++) {
+            const int slot = bp->steps[i]->buffer[k].slot;
+            struct port *p = slot >= 0 ? port_of_root(plan, bp->slots[slot].root) : NULL;
+            if (!p || plan->launches[i].chain)
+                continue;
+            if (!clcnn_grow((void **)&p->users, &p->cap_users, p->n_users + 1, sizeof *p->users))
+                return clcnn_fail_mem(err, sizeof *p->users);
+            p->users[p->n_users++] = (struct port_user){.step = i, .buffer = k};
+        }
+    return CLCNN_OK;
+}
+
+static enum clcnn_status point(struct clcnn_plan *plan, struct port *p, cl_mem mem, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_device *dev = plan->bp->dev;
+    if (p->now == mem)
+        return CLCNN_OK;
+    p->now = NULL;
+    for (int i = 0; i < p->n_users; i++)
+        TRY(launch_set_memory(&plan->launches[p->users[i].step], dev, p->users[i].buffer, mem, err));
+    for (struct chain **c = plan->chains; c && *c; c++)
+        TRY(chain_set_memory(*c, dev, p->own, mem, err));
+    p->now = mem;
+done:
+    return st;
+}
+
+/* Memory that cannot be borrowed is copied; that is no error. */
+static enum clcnn_status borrow(struct clcnn_plan *plan, struct port *p, const struct clcnn_io *io,
+                                struct clcnn_err *err)
+{
+    const struct blueprint *bp = plan->bp;
+    const struct io_slot *end = p->end.output ? &bp->outputs[p->end.io] : &bp->inputs[p->end.io];
+    const size_t bytes = shape_bytes(&end->info.shape);
+    if (io->buffer && io->offset == 0)
+        return buffer_hold(&p->borrowed, io->buffer, bytes, err);
+    if (!io->buffer && (uintptr_t)io->host % HOST_ALIGN == 0)
+        memory_borrow(&p->borrowed, bp->dev, io->host, bytes, p->end.output);
+    return CLCNN_OK;
+}
+
+enum clcnn_status ports_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                            const struct clcnn_io *outputs, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < plan->bp->n_ports; i++) {
+        struct port *p = &plan->ports[i];
+        if (inputs)
+            TRY(borrow(plan, p, p->end.output ? &outputs[p->end.io] : &inputs[p->end.io], err));
+        TRY(point(plan, p, p->borrowed ? p->borrowed : p->own, err));
+    }
+done:
+    return st;
+}
+
+/* Kernels keep what they point to and do not look at it before the next run has called ports_set(). */
+void ports_return(struct clcnn_plan *plan)
+{
+    for (int i = 0; i < plan->bp->n_ports; i++) {
+        struct port *p = &plan->ports[i];
+        if (!p->borrowed)
+            continue;
+        memory_return(&p->borrowed, plan->bp->dev);
+        p->now = NULL;
+    }
+}
+
+void ports_free(struct clcnn_plan *plan)
+{
+    for (int i = 0; i < plan->bp->n_ports; i++) {
+        memory_return(&plan->ports[i].own, plan->bp->dev);
+        free(plan->ports[i].users);
+    }
+}
