@@ -7,6 +7,7 @@ shared/data beside the repository); tests that need the folder are skipped when 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -67,3 +68,11 @@ def data_dir() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no test data in {folder} (CLCNN_TEST_DATA names the folder)")
     return folder
+
+
+@pytest.fixture
+def interrupts() -> Iterator[None]:
+    """SIGINT raises KeyboardInterrupt, also in a shell's background jobs, which ignore it."""
+    old = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, old)

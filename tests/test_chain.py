@@ -140,6 +140,7 @@ def test_profile_and_runs_may_alternate(device: clcnn.Device) -> None:
             assert plan(x).tobytes() == want
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_a_run_that_was_stopped_leaves_no_trace(device: clcnn.Device) -> None:
     """The counters of steps that were not reached are set again before the next run."""
     net, shape = towers(12, 64), (4, 64, 96, 96)

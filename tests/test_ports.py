@@ -1,4 +1,4 @@
-"""Inputs read and outputs written where the caller has them: any array does, nothing refers to one afterwards."""
+"""Inputs read and outputs written where the caller has them: any array does, none is referred to later."""
 
 from __future__ import annotations
 

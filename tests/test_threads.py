@@ -164,6 +164,7 @@ def interrupt_after(seconds: float) -> threading.Timer:
     return timer
 
 
+@pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_stops_a_run_and_the_plan_can_be_used_again(slow: Slow) -> None:
     timer = interrupt_after(0.1)
     start = time.perf_counter()
