@@ -218,8 +218,9 @@ struct clcnn_choice {
 };
 struct clcnn_plan_options {
     enum clcnn_precision precision;
-    size_t workspace_limit; /* bytes of scratch an algorithm may ask for */
-    uint64_t memory_limit;  /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
+    size_t
+        workspace_limit; /* bytes of scratch an algorithm may ask for; on GPUs also what other layers need anyway */
+    uint64_t memory_limit; /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
     const struct clcnn_override *overrides;
     int override_count;
     const struct clcnn_choice

@@ -25,7 +25,7 @@
 #endif
 #ifndef GATHER
 #error "GATHER is required, and so is a device with PTX"
-#endif
+#else /* NVIDIA's compiler crashes on the errors that would follow */
 
 /* Filter k of conv group g at depth d. */
 float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
@@ -80,6 +80,16 @@ void FN(load_pixels)(float v[NJ], const local float *row, int c)
     for (int j = 0; j < NJ; j += 2)
         vstore2(*(const local float2 *)(row + PIXEL(j, c)), 0, v + j);
 #endif
+}
+
+/* d += a b for every pair of fragments. */
+void FN(add_products)(float d[MI][NJ][4], uint a[MI][4], uint b[NJ][2])
+{
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+            MMA(d[i][j], a[i], b[j]);
 }
 
 /* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
@@ -137,22 +147,10 @@ void FN(multiply)(const local float *as, const local float *bs, const local floa
             }
         }
 #if PRODUCTS == 3
-#pragma unroll
-        for (int i = 0; i < MI; i++)
-#pragma unroll
-            for (int j = 0; j < NJ; j++)
-                MMA(d[i][j], al[i], bh[j]);
-#pragma unroll
-        for (int i = 0; i < MI; i++)
-#pragma unroll
-            for (int j = 0; j < NJ; j++)
-                MMA(d[i][j], ah[i], bl[j]);
+        FN(add_products)(d, al, bh);
+        FN(add_products)(d, ah, bl);
 #endif
-#pragma unroll
-        for (int i = 0; i < MI; i++)
-#pragma unroll
-            for (int j = 0; j < NJ; j++)
-                MMA(d[i][j], ah[i], bh[j]);
+        FN(add_products)(d, ah, bh);
     }
 #pragma unroll
     for (int i = 0; i < MI; i++)
@@ -311,3 +309,4 @@ KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_o
     local float4 scratch[STAGES * STAGE / 4];
     FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }
+#endif

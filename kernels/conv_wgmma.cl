@@ -9,10 +9,11 @@
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
  * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
- * the third one brings both operands, 8 of depth at once, to one of STAGES places, and gives registers to the others. With
+ * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
- * Work-group: WG. Local memory: STAGES places and two barriers each, at most 47 KiB.
- * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 or 1, PRODUCTS 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
+ * With PRODUCTS 3 a fourth warpgroup splits the filters in local memory, so that they are stored and read whole.
+ * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, or 90 for each of two groups (LOCAL_BYTES of wgmma.clh).
+ * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 or 1, PRODUCTS 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh); all but the last three required. */
 #include "clcnn.clh"
 #include "args.h"
@@ -22,42 +23,44 @@
 #endif
 #ifndef PRODUCTS
 #error "PRODUCTS is required, and so is a device with PTX"
-#endif
+#else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "mma.clh"
 #include "wgmma.clh"
-#define PARTS (PRODUCTS == 3 ? 2 : 1)
-#define SLAB (BM * 8 * PARTS) /* floats */
-#define STAGE ((SLAB + B_FLOATS + PARAMETERS) * 4) /* bytes: filters, then pixels and parameters (conv_gather.clh) */
-#define FITTING (48000 / STAGE)
-#define STAGES (FITTING > 8 ? 8 : FITTING)
-#define RESULTS (BM / 2)
+#define SLAB (BM * BK)                 /* filters of a chunk, in floats */
+#define LOW (PRODUCTS == 3 ? SLAB : 0) /* what tf32 leaves out of them */
+#define STAGE ((SLAB + LOW + B_FLOATS + PARAMETERS) * 4) /* bytes: filters, the rest of them, pixels and parameters (conv_gather.clh) */
 #if BM == 128
 #define RESIDENT 1
-#define BRING_REGISTERS 56
-#define MULTIPLY_REGISTERS 224
+#define BRING_REGISTERS (PRODUCTS == 3 ? 48 : 56)
+#define SPLIT_REGISTERS 32
+#define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 216 : 224)
+#define FITTING (160000 / STAGE)
 #else
 #define RESIDENT 2
 #define BRING_REGISTERS 32
-#define MULTIPLY_REGISTERS 104
+#define SPLIT_REGISTERS 32
+#define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 96 : 104)
+#define FITTING (90000 / STAGE)
 #endif
+#define STAGES (FITTING > 12 ? 12 : FITTING)
+#define RESULTS (BM / 2)
 
-/* Where filter k of conv group g lies at depth d; and its value, of which there are two parts. */
+/* Where filter k of conv group g lies at depth d, and its value. */
 long FN(packed_at)(int g, int k, int d, const struct conv_mma_args *a)
 {
     const int blocks = (a->conv.k / a->conv.groups + BM - 1) / BM;
-    return (((long)g * blocks + k / BM) * (a->depth / 8) + d / 8) * SLAB + k % BM / 8 * 64 + d % 8 / 4 * 32 +
+    return (((long)g * blocks + k / BM) * (a->depth / 8) + d / 8) * (BM * 8) + k % BM / 8 * 64 + d % 8 / 4 * 32 +
            k % 8 * 4 + d % 4;
 }
 
 float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 {
-    const long at = FN(packed_at)(g, k, d, a);
-    return w[at] + (PRODUCTS == 3 ? w[at + BM * 8] : 0.0f);
+    return w[FN(packed_at)(g, k, d, a)];
 }
 
 #include "conv_mma.clh"
 
-#define GATHER_STEP 8
+#define GATHER_STEP BK
 #define BRINGERS 128
 #define BRINGER (LANE - 256)
 #include "conv_gather.clh"
@@ -80,38 +83,66 @@ struct FN(ring) FN(next)(struct FN(ring) r)
     return r.place + 1 == STAGES ? (struct FN(ring)){0, r.parity ^ 1} : (struct FN(ring)){r.place + 1, r.parity};
 }
 
-/* The warpgroup that brings filters (one of its work-items) and pixels, each step where a place is free. */
-void FN(bring)(SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty, const struct FN(tile) *t,
-               const struct conv_mma_args *ma)
+/* The warpgroup that brings filters (one of its work-items, as told by `arrived`) and pixels (`full`), each chunk where a
+ * place is free. */
+void FN(bring)(SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty, uint arrived,
+               const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
     const global float *from = w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma);
     struct FN(ring) r = {0, 1};
-    for (int step = t->chunk * (BK / 8); step < t->end * (BK / 8); step++) {
-        const uint place = to + r.place * STAGE, bar = full + r.place * 8;
+    for (int chunk = t->chunk; chunk < t->end; chunk++) {
+        const uint place = to + r.place * STAGE, bar = arrived + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
         if (BRINGER == 0) {
             BARRIER_EXPECT(bar, SLAB * 4);
             BULK_COPY(place, from, SLAB * 4, bar);
         }
-        FN(bring_pixels)(place + SLAB * 4, &p, step, ma, t);
-        FN(bring_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, step, t, ma);
-        BARRIER_COPIES(bar);
+        FN(bring_pixels)(place + (SLAB + LOW) * 4, &p, chunk, ma, t);
+        FN(bring_parameters)(place + (SLAB + LOW + B_FLOATS) * 4, scale, shift, chunk, t, ma);
+        BARRIER_COPIES(full + r.place * 8);
         from += SLAB;
         r = FN(next)(r);
     }
 }
 
-/* A work-item's share of the pixels of a step, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of its
- * channel. */
+/* The warpgroup that puts the rest of filters behind them, which the tensor core cuts to tf32 by itself: each warp those of
+ * some places, since making it visible takes long. A place has one warp: barriers tell phases apart by parity alone, and
+ * copies may end in another order than they began. Who has copies under way would wait for these too. */
+void FN(split_filters)(local float4 *stage, uint full, uint arrived, const struct FN(tile) *t)
+{
+    for (int i = 0; i < t->end - t->chunk; i++) {
+        if (i % STAGES % 4 != LANE / 32 % 4)
+            continue;
+        local float4 *slab = stage + i % STAGES * (STAGE / 16) + LANE % 32;
+        FN(wait)(arrived + i % STAGES * 8, i / STAGES % 2);
+#pragma unroll 1
+        for (int j = 0; j < SLAB / 128; j += 4, slab += 128) {
+            float4 v[4];
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                v[k] = slab[k * 32];
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                slab[SLAB / 4 + k * 32] = v[k] - as_float4(as_uint4(v[k]) & 0xffffe000u);
+        }
+        BARRIERS_VISIBLE;
+        WARP_TOGETHER;
+        if (LANE % 32 == 0)
+            BARRIER_ARRIVE(full + i % STAGES * 8);
+    }
+}
+
+/* A work-item's share of the pixels of 8 of depth, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of
+ * its channel. */
 void FN(split)(uint high[4], uint low[4], const local float *v, const local float *of,
                const struct conv_mma_args *ma)
 {
 #pragma unroll
     for (int e = 0; e < 2; e++) {
         float2 pair = *(const local float2 *)(v + B_AT(4 * e, 0));
-        pair.x = PREPARED(pair.x, of[4 * e], of[8 + 4 * e], ma);
-        pair.y = PREPARED(pair.y, of[4 * e], of[8 + 4 * e], ma);
+        pair.x = PREPARED(pair.x, of[4 * e], of[BK + 4 * e], ma);
+        pair.y = PREPARED(pair.y, of[4 * e], of[BK + 4 * e], ma);
 #if PRODUCTS == 3
         high[2 * e] = TF32_ROUNDED(pair.x);
         high[2 * e + 1] = TF32_ROUNDED(pair.y);
@@ -132,7 +163,7 @@ void FN(release)(uint empty)
         BARRIER_ARRIVE(empty);
 }
 
-/* The first two warpgroups: their share of the tile's sums, of which those over up to four steps are added up in float32.
+/* The first two warpgroups: their share of the tile's sums, of which those over up to two chunks are added up in float32.
  * `pixels`, `of`: the work-item's first pixel and the scale of its channel in place 0. */
 void FN(multiply)(float sum[RESULTS], const local float *pixels, const local float *of, uint to, uint full,
                   uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
@@ -142,29 +173,31 @@ void FN(multiply)(float sum[RESULTS], const local float *pixels, const local flo
 #pragma unroll
     for (int i = 0; i < RESULTS; i++)
         sum[i] = d[i] = 0.0f;
-    const int end = t->end * (BK / 8);
-    for (int step = t->chunk * (BK / 8); step < end; step += 4) {
-        uint high[2][4], low[2][4], before = 0;
+    for (int chunk = t->chunk; chunk < t->end; chunk += 2) {
+        uint high[4][4], low[4][4], before = 0;
 #pragma unroll
-        for (int i = 0; i < 4; i++)
-            if (i < 2 || step + 2 < end) { /* chunks have an even number of steps */
+        for (int i = 0; i < 2; i++)
+            if (i == 0 || chunk + 1 < t->end) {
                 const uint slab = to + r.place * STAGE, mine = empty + r.place * 8;
                 FN(wait)(full + r.place * 8, r.parity);
-                FN(split)(high[i % 2], low[i % 2], pixels + r.place * (STAGE / 4), of + r.place * (STAGE / 4), ma);
-                WGMMA(d, high[i % 2], low[i % 2], DESCRIPTOR(slab), DESCRIPTOR(slab + BM * 32), i);
+#pragma unroll
+                for (int j = 0; j < 2; j++) {
+                    const int f = RESIDENT == 1 ? 2 * i + j : j; /* another set of registers while products are under way */
+                    const local float *v = pixels + r.place * (STAGE / 4) + B_AT(8 * j, 0);
+                    FN(split)(high[f], low[f], v, of + r.place * (STAGE / 4) + 8 * j, ma);
+                    WGMMA(d, high[f], low[f], DESCRIPTOR(slab + j * BM * 32), DESCRIPTOR(slab + SLAB * 4 + j * BM * 32),
+                          i + j);
+                }
 #if RESIDENT == 1
                 if (i > 0) {
-                    WGMMA_WAIT(d, 1);
+                    WGMMA_WAIT(d, 2);
                     FN(release)(before);
                 }
-#else /* the other group multiplies meanwhile; more under way would cost registers */
-                if (i % 2) {
-                    WGMMA_WAIT(d, 0);
-                    FN(release)(before);
-                    FN(release)(mine);
-                }
-#endif
                 before = mine;
+#else /* the other group multiplies meanwhile; more under way would cost registers */
+                WGMMA_WAIT(d, 0);
+                FN(release)(mine);
+#endif
                 r = FN(next)(r);
             }
 #if RESIDENT == 1
@@ -232,27 +265,34 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
     const struct conv_args *a = &ma->conv;
     const struct FN(tile) t = FN(tile_of)(group, ma);
     const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * STAGE, empty = full + STAGES * 8;
+    const uint raw = empty + STAGES * 8;
     GROUPS_RESIDENT(RESIDENT);
+    LOCAL_BYTES(STAGES * (STAGE + 24));
     if (LANE == 0) {
         for (int i = 0; i < STAGES; i++) {
             BARRIER_INIT(full + i * 8, BRINGERS + 1);
             BARRIER_INIT(empty + i * 8, 8);
+            BARRIER_INIT(raw + i * 8, 1);
         }
         BARRIERS_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (LANE >= 256) {
+    if (LANE >= 256 && LANE < 384) {
         REGISTERS_LESS(BRING_REGISTERS);
-        FN(bring)(x, w, scale, shift, to, full, empty, &t, ma);
+        FN(bring)(x, w, scale, shift, to, full, empty, PRODUCTS == 3 ? raw : full, &t, ma);
+#if PRODUCTS == 3
+    } else if (LANE >= 384) {
+        REGISTERS_LESS(SPLIT_REGISTERS);
+        FN(split_filters)(scratch, full, raw, &t);
+#endif
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
         const int kg = a->k / a->groups, k0 = t.block * BM + lane % 4 * 2;
         float sum[RESULTS];
         FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
-        FN(multiply)(sum, (const local float *)scratch + SLAB + B_AT(lane % 4, ahead),
-                     (const local float *)scratch + SLAB + B_FLOATS + lane % 4, to, full, empty,
-                     &t, ma);
+        const local float *pixels = (const local float *)scratch + SLAB + LOW;
+        FN(multiply)(sum, pixels + B_AT(lane % 4, ahead), pixels + B_FLOATS + lane % 4, to, full, empty, &t, ma);
         FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if PRODUCTS == 3
         ulong lost = 0; /* results that are not numbers */
@@ -276,6 +316,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
 KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
                 DST y, ulong y_off, const struct conv_mma_args a)
 {
-    local float4 scratch[STAGES * (STAGE + 16) / 16];
+    local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */
     FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }
+#endif

@@ -1,12 +1,11 @@
 /* conv_wgmma_pack.cl: filters of convolutions as cores of Hopper's tensor cores, for conv_wgmma.cl.
  *
- *   dst[g][b][s][part][j][h][i][e] = part of w[g*kg + BM*b + 8*j + i][c][t],  d = 8*s + 4*h + e = t*padded + c
+ *   dst[g][b][s][j][h][i][e] = w[g*kg + BM*b + 8*j + i][c][t],  d = 8*s + 4*h + e = t*padded + c
  *
- * for blocks b of BM filters and slabs s of 8 of depth; part 0 is the value cut to tf32, part 1 what that left out. A
- * part alone is the nearest tf32 (the tensor core would cut it, and cut values add up to a sum that is too small).
- * Zeros where there is no such filter, channel or tap.
- * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), BM (a multiple of 8, default 128), PARTS 1
- * or 2 (default), POINTS (conv_weight.clh). */
+ * for blocks b of BM filters and slabs s of 8 of depth. NEAREST 1: the nearest tf32 (the tensor core would cut it, and cut
+ * values add up to a sum that is too small). Zeros where there is no such filter, channel or tap.
+ * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), BM (a multiple of 8, default 128), NEAREST 0
+ * (default) or 1, POINTS (conv_weight.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef FN
@@ -16,26 +15,23 @@
 #ifndef BM
 #define BM 128
 #endif
-#ifndef PARTS
-#define PARTS 2
+#ifndef NEAREST
+#define NEAREST 0
 #endif
 
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
 {
     const int blocks = (a->kg + BM - 1) / BM;
-    const long i = (long)group * WG + LANE, each = (long)a->depth * BM * PARTS;
+    const long i = (long)group * WG + LANE, each = (long)a->depth * BM;
     if (i < each * blocks * a->groups) {
         const int b = (int)(i / each), inside = (int)(i % (BM * 8));
-        const int part = (int)(i / (BM * 8) % PARTS);
         const int k = b % blocks * BM + inside / 64 * 8 + inside / 4 % 8;
-        const int d = (int)(i % each / (BM * 8 * PARTS)) * 8 + inside / 32 % 2 * 4 + inside % 4;
+        const int d = (int)(i % each / (BM * 8)) * 8 + inside / 32 % 2 * 4 + inside % 4;
         const int t = d / a->padded, c = d % a->padded;
         const float v = k < a->kg && c < a->c && t < a->taps
                             ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k)
                             : 0.0f;
-        const uint half_a_step = PARTS == 1 && !isnan(v) ? 0x1000u : 0;
-        const float high = PARTS == 1 && isnan(v) ? v : as_float((as_uint(v) + half_a_step) & 0xffffe000u);
-        dst[i] = part == 0 ? high : v - high;
+        dst[i] = NEAREST && !isnan(v) ? as_float((as_uint(v) + 0x1000u) & 0xffffe000u) : v;
     }
 }
 

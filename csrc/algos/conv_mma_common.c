@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#define WARPGROUP 128
 #define UNIT 16 /* of depth: channels between taps are padded to a multiple */
 #define MAX_PARTS 16
 #define MIN_SHARE 64 /* depth of a part: less is all start-up */
@@ -31,10 +32,11 @@ static const struct tile tiles[] = {
     {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 1.0f, 0.0f},
     {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 1.0f, 0.0f},
     {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 121.0f, 193.0f, 1.0f, 0.0f},
-    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 690.0f, 690.0f, 1.24f, 4500.0f},
-    {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 442.0f, 600.0f, 0.88f, 2000.0f},
+    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 625.0f, 590.0f, 0.95f, 4000.0f},
+    {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 470.0f, 620.0f, 0.95f, 2000.0f},
 };
-#define ONE_PRODUCT 0.95f    /* of the time of three: of whole nets; moving the operands takes the rest */
+/* Of the time of three products: moving the operands takes the rest. */
+static const float one_product[MMA_KERNELS] = {[MMA_AMPERE] = 0.95f, [MMA_HOPPER] = 0.66f};
 #define START 6500.0f        /* of a launch, its first loads and last stores */
 #define LAUNCH 6000.0f       /* a second launch and its start-up */
 #define BYTES_PER_NS 2500.0f /* at which parts are added up */
@@ -88,22 +90,16 @@ static size_t tile_count(const struct conv_args *a, const struct tile *t)
     return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
 }
 
-/* Filters that a tile's packing holds together, and how many floats stand for one. */
+/* Filters that a tile's packing holds together. */
 static int packed_block(const struct tile *t)
 {
     return t->kernel == MMA_HOPPER ? t->filters : 16;
 }
 
-static int packed_parts(const struct tile *t, struct mma_form form)
+static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t)
 {
-    return t->kernel == MMA_HOPPER && form.products == MMA_FLOAT32 ? 2 : 1;
-}
-
-static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t,
-                           struct mma_form form)
-{
-    const size_t block = (size_t)packed_block(t), parts = (size_t)packed_parts(t, form);
-    return sizeof(float) * parts * block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
+    const size_t block = (size_t)packed_block(t);
+    return sizeof(float) * block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
@@ -111,8 +107,8 @@ static float time_of(const struct conv_args *a, const struct layout *l, const st
                      int share, struct mma_form form, unsigned multiprocessors)
 {
     const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
-    const float products =
-        (form.products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT) * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
+    const float products = (form.products == MMA_FLOAT32 ? 1.0f : one_product[t->kernel]) *
+                           (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float start = START + t->start * (float)each;
     const float extra = parts == 1 ? 0.0f : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
@@ -131,7 +127,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
     struct choice best = {NULL, 1, 0, 0.0f};
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct tile *t = &tiles[i];
-        const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t, form);
+        const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t);
         for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
             if (parts > 1 &&
@@ -156,7 +152,7 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
-    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form)) + conv_parts_bytes(a, c.parts);
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile)) + conv_parts_bytes(a, c.parts);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -179,18 +175,18 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         .depth = l->depth,
     };
     const bool hopper = t->kernel == MMA_HOPPER;
-    const int block = packed_block(t), parts = packed_parts(t, form);
+    const int block = packed_block(t), nearest = hopper && form.products == MMA_TF32;
     const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
-    const size_t bytes = packed_bytes(a, l, t, form);
+    const size_t bytes = packed_bytes(a, l, t);
     char name[96];
     snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args.groups, args.kg, args.c,
-             args.taps, args.padded, args.depth, block, parts, form.points);
+             args.taps, args.padded, args.depth, block, nearest, form.points);
     struct step *setup;
     const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main",
                                  ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
     if (setup && hopper) {
         step_define(setup, "BM", block);
-        step_define(setup, "PARTS", parts);
+        step_define(setup, "NEAREST", nearest);
     }
     if (setup) {
         if (form.points)
@@ -209,7 +205,7 @@ static const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0};
 size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a)
 {
     const struct layout l = layout_of(a);
-    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0], ampere);
+    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0]);
 }
 
 struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a)
@@ -234,10 +230,13 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
+    const bool splitting =
+        hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
-    struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main",
-                               tile_count(a, c.tile) * (size_t)c.parts, (size_t)c.tile->size);
+    struct step *s =
+        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", tile_count(a, c.tile) * (size_t)c.parts,
+                  (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
     step_define(s, "BK", c.tile->chunk);

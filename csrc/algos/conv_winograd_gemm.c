@@ -14,6 +14,8 @@ enum {
 /* For winograd_mma, measured on an H200: bytes a ns of the transforms, and what a launch costs beside its work, in ns. */
 #define BYTES_PER_NS 2500.0f
 #define LAUNCH 4300.0f
+/* Transformed filters are four times the bytes, read in every run and held for good: what a ns must gain to pay for them. */
+#define FILTER_BYTES_PER_NS 1000.0f
 
 /* How a layer is cut. */
 struct cut {
@@ -124,7 +126,10 @@ static float slice_time(const struct problem *p, const struct cut *c, size_t til
 
 static float winograd_time(const struct problem *p, const struct cut *c)
 {
-    return (float)(slices_of(c) - 1) * slice_time(p, c, c->slice) + slice_time(p, c, last_of(c));
+    const float more =
+        (float)(sizeof(float) * (POINTS - 9)) * (float)c->conv.k * (float)(c->conv.c / c->conv.groups);
+    return (float)(slices_of(c) - 1) * slice_time(p, c, c->slice) + slice_time(p, c, last_of(c)) +
+           more / FILTER_BYTES_PER_NS;
 }
 
 static bool fits(const struct problem *p, struct why *why)

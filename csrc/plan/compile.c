@@ -61,6 +61,38 @@ void emit_sub(struct emit *e, const struct problem *p)
     e->status = emit_problem(e, p, e->bp->layers[e->layer_index].node, "", true);
 }
 
+/* Bytes of the activations that a node reads and writes. */
+static size_t bytes_at(const struct clcnn_graph *g, const struct node *n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] >= 0 && !g->values[n->in[i]].data)
+            bytes += shape_bytes(&g->values[n->in[i]].shape);
+    for (int i = 0; i < n->n_out; i++)
+        bytes += shape_bytes(&g->values[n->out[i]].shape);
+    return bytes;
+}
+
+/* Sets what the arena must hold at least: the activations of the node that has most of them. */
+static void find_least_arena(struct blueprint *bp)
+{
+    for (int i = 0; i < bp->graph->n_nodes; i++)
+        if (!bp->graph->nodes[i].dead) {
+            const size_t bytes = bytes_at(bp->graph, &bp->graph->nodes[i]);
+            bp->least_arena = bytes > bp->least_arena ? bytes : bp->least_arena;
+        }
+}
+
+/* Scratch that a node may have: what the caller allows, or on GPUs all that other nodes need for their activations anyway. */
+static size_t workspace_limit(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                              const struct node *n)
+{
+    const size_t taken = bytes_at(bp->graph, n);
+    const size_t spare = bp->least_arena > taken ? bp->least_arena - taken : 0;
+    const bool gpu = bp->dev->info.type == CLCNN_DEVICE_GPU;
+    return gpu && spare > options->workspace_limit ? spare : options->workspace_limit;
+}
+
 struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
                                const struct node *n, const struct operand *operands)
 {
@@ -77,7 +109,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .p0 = n->epi.p0,
         .p1 = n->epi.p1,
         .device = &bp->dev->info,
-        .workspace_limit = options->workspace_limit,
+        .workspace_limit = workspace_limit(bp, options, n),
         .precision = options->precision,
         .has_clblast = device_has_clblast(bp->dev),
         .wisdom = options->wisdom,
@@ -273,6 +305,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(graph_copy(&bp->graph, graph, err));
     if (options->fuse)
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
+    find_least_arena(bp);
     TRY(layout_values(bp, options, err));
     TRY(place_values(&pl, bp, err));
     TRY(emit_layers(bp, &pl, options, graph, err));

@@ -100,6 +100,7 @@ struct blueprint {
     struct program *chain_program;
     int *gemm_scratch;   /* slot per step, SLOT_NONE without one */
     char **defines_text; /* per step, for step_info */
+    size_t least_arena;  /* known before algorithms are chosen */
     size_t arena_bytes;
     struct clcnn_plan_stats stats;
 };

@@ -42,11 +42,11 @@ static enum clcnn_status check_group(const struct launch *l, struct clcnn_device
         st = clcnn_fail(err, CLCNN_E_UNSUPPORTED,
                         "%s: kernel %s needs groups of %zu work-items, device '%s' runs it with at most %zu",
                         l->layer, name, l->group_size, dev->info.name, largest);
-    else if (driver_local_bytes(dev, local) > dev->info.local_mem_bytes)
+    else if (driver_local_bytes(dev, local) > driver_local_limit(dev))
         st = clcnn_fail(err, CLCNN_E_UNSUPPORTED,
                         "%s: kernel %s needs %llu bytes of local memory, device '%s' has %llu", l->layer,
                         name, (unsigned long long)local, dev->info.name,
-                        (unsigned long long)dev->info.local_mem_bytes);
+                        (unsigned long long)driver_local_limit(dev));
 done:
     return st;
 }

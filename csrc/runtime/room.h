@@ -84,6 +84,7 @@ char *unit_defines(const struct unit *unit);
 
 #define PTX_MARK "//@"
 #define PTX_GROUPS "//groups "
+#define PTX_LOCAL "//local "
 bool ptx_is_marked(const char *source);
 /* A binary of a marked source as PTX for the architecture's own instructions; malloc'd, NULL when out of memory. */
 unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *out_bytes);
@@ -96,6 +97,7 @@ void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `kee
 
 const char *driver_build_options(const struct clcnn_device *dev);
 size_t driver_local_bytes(const struct clcnn_device *dev, cl_ulong reported); /* of a kernel */
+uint64_t driver_local_limit(const struct clcnn_device *dev);
 bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
