@@ -58,6 +58,15 @@ struct conv_stem_args {
     i32 unused;
 };
 
+/* Such a convolution and the maximum of windows: conv_pool_stem. stem.dst_n belongs to y. */
+struct conv_pool_stem_args {
+    struct conv_stem_args stem;
+    i32 pooled[2], lead[2]; /* sizes of y, padding before: height, width */
+    i32 window, step;       /* height of a window, and distance between two; along a row they are defines */
+    i32 columns;            /* of the private row: output columns between those that no window must choose */
+    i32 rows;               /* of y, of a work-item */
+};
+
 /* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
 struct conv_winograd_args {
     i64 src_n, dst_n, add_n; /* batch strides */

@@ -49,6 +49,33 @@ bool conv_pool_same_conv(const struct problem *p, const struct algo_def *algo)
     return algo_preferred(&parts.conv) == algo;
 }
 
+bool conv_pool_side_by_side(const struct problem *p)
+{
+    const struct conv_pool_attrs *at = p->attrs;
+    for (int i = 0; i < at->middle.n; i++) {
+        const int size = at->pool.kernel_size.v[i];
+        if (at->pool.stride.v[i] != size || at->pool.padding.v[i] ||
+            p->out[0].shape.dim[2 + i] > at->middle.v[i] / size)
+            return false;
+    }
+    return true;
+}
+
+void conv_pool_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+{
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, args, bytes);
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
+    const double y = shape_count(&p->out[0].shape), middle = shape_count(&parts.mid.shape);
+    step_cost(s, middle * shape_count_from(&p->in[1].shape, 1),
+              4.0 * (x + w + y + (p->add.present ? middle : 0.0)));
+}
+
 struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char *stem, size_t groups,
                             size_t group_size, struct conv_packing packing)
 {
@@ -59,15 +86,7 @@ struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char 
     step_define(s, "PH", height);
     step_define(s, "PW", width);
     step_define(s, "AVG", ((const struct conv_pool_attrs *)p->attrs)->average);
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &a, sizeof a);
-    const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
-    const double y = shape_count(&p->out[0].shape), middle = y * height * width;
-    step_cost(s, middle * shape_count_from(&p->in[1].shape, 1),
-              4.0 * (x + w + y + (p->add.present ? middle : 0.0)));
+    conv_pool_step(s, p, packed, &a, sizeof a);
     return s;
 }
 
