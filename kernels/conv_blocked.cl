@@ -181,6 +181,19 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
     const int begin = to->ow - to->first, end = min(T, a->out[1] - to->first);
     const int past = (to->k / a->kg + 1) * a->kg; /* of the group's filters */
     long at = to->k / V * map + ((long)to->oh * a->out[1] + to->first) * V;
+    const global float *add = to->add;
+    global float *y = to->y;
+    if (begin == 0 && end == T && to->k + KV * V <= min(past, a->k)) { /* nearly all tiles: nothing to ask for each pixel */
+        const float p0 = a->p0, p1 = a->p1;
+#pragma unroll
+        for (int v = 0; v < KV; v++, at += map) {
+            const FV b = FN(bias)(to->bias, to->k + v * V, a->k);
+#pragma unroll
+            for (int t = 0; t < T; t++)
+                FN(store)(acc[t][v], b, add, y, at + t * V, V, p0, p1);
+        }
+        return;
+    }
 #pragma unroll
     for (int v = 0; v < KV; v++, at += map) {
         const int k = to->k + v * V;
@@ -189,7 +202,7 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
 #pragma unroll
             for (int t = 0; t < T; t++)
                 if (t >= begin && t < end)
-                    FN(store)(acc[t][v], b, to->add, to->y, at + t * V, a->k - k, a->p0, a->p1);
+                    FN(store)(acc[t][v], b, add, y, at + t * V, a->k - k, a->p0, a->p1);
         }
     }
 }
