@@ -110,8 +110,7 @@ static void emit(const struct problem *p, struct emit *e)
         .per_item = (i32)shares.per_item,
         .span = (i32)shares.span,
         .c_step = (i32)(c_bytes < step ? step / c_bytes : 1),
-        .p0 = a.p0,
-        .p1 = a.p1,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
     };
     const int edge = edge_of(&a, &tile);
     const size_t work_items = (size_t)args.n * shares.chunks * (size_t)args.k_blocks * (size_t)args.groups;
@@ -120,10 +119,13 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "T", tile.t);
     step_define(s, "KV", tile.kv);
     step_define(s, "SW", a.stride[2]);
-    step_define(s, "EDGE", edge);
-    if (edge < 0)
-        step_define(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
-    conv_step(s, p, packed, &args, sizeof args);
+    if (edge >= 0) {
+        step_define_at_least(s, "EDGE", edge);
+    } else {
+        step_define(s, "EDGE", edge);
+        step_define_at_least(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
+    }
+    blocked_conv_step(s, p, packed, &args, sizeof args);
 }
 
 const struct algo_def algo_conv_blocked = {

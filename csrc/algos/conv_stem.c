@@ -57,8 +57,7 @@ static void emit(const struct problem *p, struct emit *e)
         .dil = {a.dil[1], a.dil[2]},
         .segments = (i32)ceil_div((size_t)tiles, (size_t)per_item),
         .per_item = per_item,
-        .p0 = a.p0,
-        .p1 = a.p1,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
     };
     struct step *s =
         emit_step(e, "conv_stem", "main", (size_t)a.n * (size_t)a.out[1] * (size_t)args.segments, 1);
@@ -67,7 +66,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "KV", tile.kv);
     step_define(s, "SW", a.stride[2]);
     step_define(s, "AREA", AREA);
-    conv_step(s, p, packed, &args, sizeof args);
+    blocked_conv_step(s, p, packed, &args, sizeof args);
 }
 
 const struct algo_def algo_conv_stem = {
