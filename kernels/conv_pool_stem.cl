@@ -12,7 +12,7 @@
  * Index map: group = n * bands + band of rows.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; T, KV, SW, AREA (conv_stem.clh); LINE floats of the private row of m; PW, PS width
- * of a window and distance between two; EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * of a window and distance between two; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -50,6 +50,7 @@ void FN(line)(float *line, const float *area, int width, int k, int oh, SRC w, S
               const struct conv_pool_stem_args *p)
 {
     const struct conv_stem_args *a = &p->stem;
+    const struct blocked_epilogue epi = a->epi;
     for (int first = 0; first < a->out[1]; first += T) {
         FV acc[T][KV];
         FN(sums)(acc, area + first * SW, width, w, a);
@@ -57,12 +58,12 @@ void FN(line)(float *line, const float *area, int width, int k, int oh, SRC w, S
         for (int v = 0; v < KV; v++)
             if (k + v * V < a->k) {
                 const int block = k / V + v, lanes = a->k - block * V;
-                const FV b = FN(bias)(bias, block * V, a->k);
+                const FV b = FN(bias)(bias, block * V, a->k, &epi);
                 const long i = (((long)block * a->out[0] + oh) * a->out[1] + first) * V;
 #pragma unroll
                 for (int t = 0; t < T; t++)
                     if (first + t < a->out[1])
-                        KEEPV(FN(finish)(acc[t][v], b, add, i + t * V, lanes, a->p0, a->p1), line,
+                        KEEPV(FN(finish)(acc[t][v], b, add, i + t * V, lanes, &epi), line,
                               (v * p->columns + p->lead[1] + first + t) * V);
             }
     }

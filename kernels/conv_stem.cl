@@ -8,7 +8,7 @@
  * memory, and then computes tiles of T pixels by KV vectors of V filters, accumulators in registers, for all filters (conv_stem.clh).
  * Index map: group = (n * P + oh) * segments + segment; a segment is per_item tiles.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; T, KV, SW, AREA (conv_stem.clh); EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * Defines: V channels of a block, 16 or 8; T, KV, SW, AREA (conv_stem.clh); EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -39,16 +39,21 @@ void FN(tile)(const float *area, int width, SRC w, const struct FN(target) *to, 
 {
     FV acc[T][KV];
     FN(sums)(acc, area, width, w, a);
+    const struct blocked_epilogue epi = a->epi; /* copies: stores of y cannot change them */
+    const global float *add = to->add;
+    global float *y = to->y;
+    const int count = to->count;
 #pragma unroll
     for (int v = 0; v < KV; v++) {
         const int k = to->k + v * V;
         if (k < a->k) {
             const long i = to->at + k / V * ((long)a->out[0] * a->out[1] * V);
-            const FV b = FN(bias)(to->bias, k, a->k);
+            const int lanes = a->k - k;
+            const FV b = FN(bias)(to->bias, k, a->k, &epi);
 #pragma unroll
             for (int t = 0; t < T; t++)
-                if (t < to->count)
-                    FN(store)(acc[t][v], b, to->add, to->y, i + t * V, a->k - k, a->p0, a->p1);
+                if (t < count)
+                    FN(store)(acc[t][v], b, add, y, i + t * V, lanes, &epi);
         }
     }
 }

@@ -61,13 +61,8 @@ bool conv_pool_side_by_side(const struct problem *p)
     return true;
 }
 
-void conv_pool_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+void conv_pool_cost(struct step *s, const struct problem *p)
 {
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, args, bytes);
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
     const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
@@ -86,7 +81,12 @@ struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char 
     step_define(s, "PH", height);
     step_define(s, "PW", width);
     step_define(s, "AVG", ((const struct conv_pool_attrs *)p->attrs)->average);
-    conv_pool_step(s, p, packed, &a, sizeof a);
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, &a, sizeof a);
+    conv_pool_cost(s, p);
     return s;
 }
 

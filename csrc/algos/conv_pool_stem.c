@@ -68,7 +68,7 @@ static void emit(const struct problem *p, struct emit *e)
     const struct conv_tile tile = stem_tile(p, &a.conv);
     const int packed = emit_conv_packed(e, p, &a.conv, stem_packing(p, &tile));
     const struct conv_pool_stem_args args = {
-        .stem = stem_args(&a.conv, &tile, (int)ceil_div((size_t)a.conv.out[2], (size_t)tile.t)),
+        .stem = stem_args(p, &a.conv, &tile, (int)ceil_div((size_t)a.conv.out[2], (size_t)tile.t)),
         .pooled = {a.pooled[0], a.pooled[1]},
         .lead = {at->padding.v[0], at->padding.v[1]},
         .window = at->kernel_size.v[0],
@@ -82,7 +82,12 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "LINE", LINE);
     step_define(s, "PW", at->kernel_size.v[1]);
     step_define(s, "PS", at->stride.v[1]);
-    conv_pool_step(s, p, packed, &args, sizeof args);
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    blocked_step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, &args, sizeof args);
+    conv_pool_cost(s, p);
 }
 
 const struct algo_def algo_conv_pool_stem = {

@@ -1,4 +1,5 @@
 /* conv_stem: register tiles from a row-major map of few channels to channel blocks; see kernels/conv_stem.cl. */
+#include "algos/blocked.h"
 #include "algos/conv_stem.h"
 
 #define AREA 8192 /* floats of a work-item's private rows: half of a core's nearest cache, or a little more */
@@ -29,7 +30,8 @@ struct conv_packing stem_packing(const struct problem *p, const struct conv_tile
     return conv_tile_packing(p, tile, 1);
 }
 
-struct conv_stem_args stem_args(const struct conv_args *a, const struct conv_tile *tile, int per_item)
+struct conv_stem_args stem_args(const struct problem *p, const struct conv_args *a,
+                                const struct conv_tile *tile, int per_item)
 {
     return (struct conv_stem_args){
         .src_n = a->src_n,
@@ -45,8 +47,7 @@ struct conv_stem_args stem_args(const struct conv_args *a, const struct conv_til
         .dil = {a->dil[1], a->dil[2]},
         .segments = (i32)ceil_div((size_t)a->out[2], (size_t)(tile->t * per_item)),
         .per_item = per_item,
-        .p0 = a->p0,
-        .p1 = a->p1,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
     };
 }
 
@@ -83,11 +84,11 @@ static void emit(const struct problem *p, struct emit *e)
     int per_item = (int)ceil_div((size_t)a.out[2], (size_t)tile.t);
     while (conv_columns(&a, per_item * tile.t) > stem_columns(p, &a))
         per_item--;
-    const struct conv_stem_args args = stem_args(&a, &tile, per_item);
+    const struct conv_stem_args args = stem_args(p, &a, &tile, per_item);
     struct step *s =
         emit_step(e, "conv_stem", "main", (size_t)a.n * (size_t)a.out[1] * (size_t)args.segments, 1);
     stem_define(s, p, &a, &tile);
-    conv_step(s, p, packed, &args, sizeof args);
+    blocked_conv_step(s, p, packed, &args, sizeof args);
 }
 
 const struct algo_def algo_conv_stem = {

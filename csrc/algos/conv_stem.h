@@ -9,8 +9,9 @@ bool stem_possible(const struct problem *conv, struct why *why);
 int stem_columns(const struct problem *p, const struct conv_args *a); /* that the private rows hold at most */
 struct conv_tile stem_tile(const struct problem *p, const struct conv_args *a);
 struct conv_packing stem_packing(const struct problem *p, const struct conv_tile *tile);
-/* Of work-items that compute per_item tiles of a row each. */
-struct conv_stem_args stem_args(const struct conv_args *a, const struct conv_tile *tile, int per_item);
+/* Of work-items that compute per_item tiles of a row each; p has the epilogue. */
+struct conv_stem_args stem_args(const struct problem *p, const struct conv_args *a,
+                                const struct conv_tile *tile, int per_item);
 void stem_define(struct step *s, const struct problem *p, const struct conv_args *a,
                  const struct conv_tile *tile);
 

@@ -316,6 +316,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(arena_plan(bp, err));
     blueprint_ports(bp);
     TRY(check_memory(bp, options, err));
+    TRY(blueprint_share_variants(bp, err));
     TRY(blueprint_describe_steps(bp, err));
     bp->stats.step_count = bp->n_steps;
 done:

@@ -187,6 +187,7 @@ size_t root_guard(const struct blueprint *bp, const struct root *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 
 /* variants.c: which steps can run inside one kernel. */
+enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
 /* programs.c */
