@@ -7,7 +7,8 @@
  *
  * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS, SPLIT and sums that are no numbers as there.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
- * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
+ * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it brings the next one while it stores; tile =
+ * ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
  * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
@@ -42,6 +43,8 @@
 #define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 96 : 104)
 #define FITTING (90000 / STAGE)
 #endif
+/* Of a group, where it has a multiprocessor to itself: two groups overlap as they are, and registers lack for it. */
+#define NEXT_TILE(tile) (RESIDENT == 1 ? (tile) + (ulong)ma->at_once : tiles)
 #define STAGES (FITTING > 12 ? 12 : FITTING)
 #define RESULTS (BM / 2)
 
@@ -85,12 +88,11 @@ struct FN(ring) FN(next)(struct FN(ring) r)
 
 /* The warpgroup that brings filters (one of its work-items, as told by `arrived`) and pixels (`full`), each chunk where a
  * place is free. */
-void FN(bring)(SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty, uint arrived,
-               const struct FN(tile) *t, const struct conv_mma_args *ma)
+struct FN(ring) FN(bring)(struct FN(ring) r, SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
+                          uint arrived, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
     const global float *from = w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma);
-    struct FN(ring) r = {0, 1};
     for (int chunk = t->chunk; chunk < t->end; chunk++) {
         const uint place = to + r.place * STAGE, bar = arrived + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
@@ -104,18 +106,20 @@ void FN(bring)(SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empt
         from += SLAB;
         r = FN(next)(r);
     }
+    return r;
 }
 
 /* The warpgroup that puts the rest of filters behind them, which the tensor core cuts to tf32 by itself: each warp those of
  * some places, since making it visible takes long. A place has one warp: barriers tell phases apart by parity alone, and
  * copies may end in another order than they began. Who has copies under way would wait for these too. */
-void FN(split_filters)(local float4 *stage, uint full, uint arrived, const struct FN(tile) *t)
+struct FN(ring) FN(split_filters)(struct FN(ring) r, local float4 *stage, uint full, uint arrived,
+                                  const struct FN(tile) *t)
 {
-    for (int i = 0; i < t->end - t->chunk; i++) {
-        if (i % STAGES % 4 != LANE / 32 % 4)
+    for (int chunk = t->chunk; chunk < t->end; chunk++, r = FN(next)(r)) {
+        if (r.place % 4 != LANE / 32 % 4)
             continue;
-        local float4 *slab = stage + i % STAGES * (STAGE / 16) + LANE % 32;
-        FN(wait)(arrived + i % STAGES * 8, i / STAGES % 2);
+        local float4 *slab = stage + r.place * (STAGE / 16) + LANE % 32;
+        FN(wait)(arrived + r.place * 8, r.parity);
 #pragma unroll 1
         for (int j = 0; j < SLAB / 128; j += 4, slab += 128) {
             float4 v[4];
@@ -129,8 +133,9 @@ void FN(split_filters)(local float4 *stage, uint full, uint arrived, const struc
         BARRIERS_VISIBLE;
         WARP_TOGETHER;
         if (LANE % 32 == 0)
-            BARRIER_ARRIVE(full + i % STAGES * 8);
+            BARRIER_ARRIVE(full + r.place * 8);
     }
+    return r;
 }
 
 /* A work-item's share of the pixels of 8 of depth, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of
@@ -165,10 +170,9 @@ void FN(release)(uint empty)
 
 /* The first two warpgroups: their share of the tile's sums, of which those over up to two chunks are added up in float32.
  * `pixels`, `of`: the work-item's first pixel and the scale of its channel in place 0. */
-void FN(multiply)(float sum[RESULTS], const local float *pixels, const local float *of, uint to, uint full,
-                  uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
+struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local float *pixels, const local float *of,
+                             uint to, uint full, uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
-    struct FN(ring) r = {0, 0};
     float d[RESULTS];
 #pragma unroll
     for (int i = 0; i < RESULTS; i++)
@@ -208,6 +212,7 @@ void FN(multiply)(float sum[RESULTS], const local float *pixels, const local flo
         for (int i = 0; i < RESULTS; i++)
             sum[i] += d[i];
     }
+    return r;
 }
 
 /* Sums of a work-item: filters k0 + 8 * j + e of conv group t->g, pixels `ahead` and the next one of the tile. */
@@ -259,13 +264,36 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
     }
 }
 
+#if PRODUCTS == 3
+/* Results that are not numbers, computed again. */
+void FN(mend)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC x, SRC w, SRC scale, SRC shift,
+              SRC bias, SRC add, DST y, const struct conv_mma_args *ma)
+{
+    const struct conv_args *a = &ma->conv;
+    const int kg = a->k / a->groups;
+    ulong lost = 0;
+#pragma unroll
+    for (int i = 0; i < RESULTS; i++)
+        lost |= (ulong)isnan(sum[i]) << i;
+    if (lost)
+#pragma unroll 1
+        for (int i = 0; i < RESULTS; i++) {
+            const int k = k0 + i / 4 * 8 + i % 2, pixel = ahead + i / 2 % 2;
+            if ((lost >> i & 1) && k < kg && t->first + pixel < t->pixels) {
+                const struct FN(place) at = FN(place_of)(t->g * kg + k, pixel, t, a);
+                y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, t, ma), bias, t->g * kg + k, add, at.add, a);
+            }
+        }
+}
+#endif
+
 void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
               const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
-    const struct FN(tile) t = FN(tile_of)(group, ma);
     const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * STAGE, empty = full + STAGES * 8;
     const uint raw = empty + STAGES * 8;
+    const ulong tiles = (ulong)ma->tiles;
     GROUPS_RESIDENT(RESIDENT);
     LOCAL_BYTES(STAGES * (STAGE + 24));
     if (LANE == 0) {
@@ -279,36 +307,39 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256 && LANE < 384) {
         REGISTERS_LESS(BRING_REGISTERS);
-        FN(bring)(x, w, scale, shift, to, full, empty, PRODUCTS == 3 ? raw : full, &t, ma);
+        struct FN(ring) r = {0, 1};
+        for (ulong tile = group; tile < tiles; tile = NEXT_TILE(tile)) {
+            const struct FN(tile) t = FN(tile_of)(tile, ma);
+            if (tile != group)
+                FN(prefetch)(x, add, GATHER == 0 && t.block == 0, BRINGER, BRINGERS, &t, a);
+            r = FN(bring)(r, x, w, scale, shift, to, full, empty, PRODUCTS == 3 ? raw : full, &t, ma);
+        }
 #if PRODUCTS == 3
     } else if (LANE >= 384) {
         REGISTERS_LESS(SPLIT_REGISTERS);
-        FN(split_filters)(scratch, full, raw, &t);
+        struct FN(ring) r = {0, 0};
+        for (ulong tile = group; tile < tiles; tile = NEXT_TILE(tile)) {
+            const struct FN(tile) t = FN(tile_of)(tile, ma);
+            r = FN(split_filters)(r, scratch, full, raw, &t);
+        }
 #endif
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
-        const int kg = a->k / a->groups, k0 = t.block * BM + lane % 4 * 2;
-        float sum[RESULTS];
-        FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
         const local float *pixels = (const local float *)scratch + SLAB + LOW;
-        FN(multiply)(sum, pixels + B_AT(lane % 4, ahead), pixels + B_FLOATS + lane % 4, to, full, empty, &t, ma);
-        FN(store)(sum, k0, ahead, &t, bias, add, y, a);
+        struct FN(ring) r = {0, 0};
+        for (ulong tile = group; tile < tiles; tile = NEXT_TILE(tile)) {
+            const struct FN(tile) t = FN(tile_of)(tile, ma);
+            const int k0 = t.block * BM + lane % 4 * 2;
+            float sum[RESULTS];
+            if (tile == group) /* the others are asked for by those who bring, who are ahead */
+                FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
+            r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), pixels + B_FLOATS + lane % 4, to, full, empty, &t, ma);
+            FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if PRODUCTS == 3
-        ulong lost = 0; /* results that are not numbers */
-#pragma unroll
-        for (int i = 0; i < RESULTS; i++)
-            lost |= (ulong)isnan(sum[i]) << i;
-        if (lost)
-#pragma unroll 1
-            for (int i = 0; i < RESULTS; i++) {
-                const int k = k0 + i / 4 * 8 + i % 2, pixel = ahead + i / 2 % 2;
-                if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
-                    const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
-                    y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
-                }
-            }
+            FN(mend)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
 #endif
+        }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

@@ -90,6 +90,13 @@ static size_t tile_count(const struct conv_args *a, const struct tile *t)
     return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
 }
 
+/* Groups that Hopper's kernel has for so many tiles: one a multiprocessor where no more fit, else one a tile. */
+static size_t at_once(const struct problem *p, const struct tile *t, size_t all)
+{
+    const size_t most = t->resident == 1 ? p->device->compute_units : all;
+    return all < most ? all : most;
+}
+
 /* Filters that a tile's packing holds together. */
 static int packed_block(const struct tile *t)
 {
@@ -226,16 +233,19 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .padded = l.padded,
         .depth = l.depth,
         .share = c.share,
+        .tiles = (int64_t)(tile_count(a, c.tile) * (size_t)c.parts),
+        .at_once = (int32_t)at_once(p, c.tile, tile_count(a, c.tile) * (size_t)c.parts),
         .pre_p0 = pre ? pre->p0 : 0.0f,
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
+    const size_t groups = hopper ? at_once(p, c.tile, (size_t)args.tiles) : (size_t)args.tiles;
     const bool splitting =
         hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
     struct step *s =
-        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", tile_count(a, c.tile) * (size_t)c.parts,
+        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", groups,
                   (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
