@@ -43,8 +43,12 @@
 #define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 96 : 104)
 #define FITTING (90000 / STAGE)
 #endif
-/* Of a group, where it has a multiprocessor to itself: two groups overlap as they are, and registers lack for it. */
-#define NEXT_TILE(tile) (RESIDENT == 1 ? (tile) + (ulong)ma->at_once : tiles)
+/* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
+#define BRING_ADD (EPI_ADD && GATHER == 2)
+#define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
+/* Of a group, where it has a multiprocessor to itself: two groups overlap as they are, and registers lack for it (as they do
+ * for GATHER 0). */
+#define NEXT_TILE(tile) (RESIDENT == 1 && GATHER == 2 ? (tile) + (ulong)ma->at_once : tiles)
 #define STAGES (FITTING > 12 ? 12 : FITTING)
 #define RESULTS (BM / 2)
 
@@ -109,17 +113,47 @@ struct FN(ring) FN(bring)(struct FN(ring) r, SRC x, SRC w, SRC scale, SRC shift,
     return r;
 }
 
+#if BRING_ADD
+/* The same for what is added to the tile's sums. */
+struct FN(ring) FN(bring_add)(struct FN(ring) r, SRC add, uint to, uint full, uint empty, uint arrived,
+                              const struct FN(tile) *t, const struct conv_args *a)
+{
+    const int row = BRINGER / ROW_ITEMS, ahead = BRINGER % ROW_ITEMS * 4, k = t->block * BM + row;
+    const bool present = t->first + ahead < t->pixels;
+    const int q = t->at + (present ? ahead : 0), kg = a->k / a->groups;
+    struct FN(source) p;
+    p.tap = add + (t->n + q / t->map) * a->add_n + ((long)t->g * kg + k) * t->map + q % t->map;
+    p.channels = present ? kg - k : 0;
+    const bool wide = ((ulong)add & 15) == 0 && a->add_n % 4 == 0;
+    for (int i = 0; i < ADD_STEPS(t, a); i++, r = FN(next)(r)) {
+        const uint bar = full + r.place * 8;
+        FN(wait)(empty + r.place * 8, r.parity);
+        FN(bring_planes)(to + r.place * STAGE + (SLAB + LOW) * 4, &p, t->map, wide);
+        BARRIER_COPIES(bar);
+        if (BRINGER == 0) { /* in place of filters */
+            BARRIER_ARRIVE(bar);
+            if (arrived != full)
+                BARRIER_ARRIVE(arrived + r.place * 8);
+        }
+    }
+    return r;
+}
+#endif
+
 /* The warpgroup that puts the rest of filters behind them, which the tensor core cuts to tf32 by itself: each warp those of
  * some places, since making it visible takes long. A place has one warp: barriers tell phases apart by parity alone, and
  * copies may end in another order than they began. Who has copies under way would wait for these too. */
 struct FN(ring) FN(split_filters)(struct FN(ring) r, local float4 *stage, uint full, uint arrived,
-                                  const struct FN(tile) *t)
+                                  const struct FN(tile) *t, const struct conv_args *a)
 {
-    for (int chunk = t->chunk; chunk < t->end; chunk++, r = FN(next)(r)) {
+    const int steps = t->end - t->chunk, idle = BRING_ADD ? ADD_STEPS(t, a) : 0;
+    for (int i = 0; i < steps + idle; i++, r = FN(next)(r)) {
         if (r.place % 4 != LANE / 32 % 4)
             continue;
         local float4 *slab = stage + r.place * (STAGE / 16) + LANE % 32;
         FN(wait)(arrived + r.place * 8, r.parity);
+        if (i >= steps) /* no filters, but phases are told apart by parity */
+            continue;
 #pragma unroll 1
         for (int j = 0; j < SLAB / 128; j += 4, slab += 128) {
             float4 v[4];
@@ -215,13 +249,46 @@ struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local 
     return r;
 }
 
+/* The epilogue but for what sums have already. */
+#undef STORED
+#if BRING_ADD && EPI_BIAS
+#define STORED(x, bias, bias_i, add, add_i, a) EPI_ACT((x) + (bias)[bias_i], (a)->p0, (a)->p1)
+#elif BRING_ADD
+#define STORED(x, bias, bias_i, add, add_i, a) EPI_ACT((x), (a)->p0, (a)->p1)
+#else
+#define STORED EPILOGUE
+#endif
+
+#if BRING_ADD
+/* What was brought is added to sums; `values`: in place 0, the first filter and pixel of this work-item. */
+struct FN(ring) FN(add_brought)(struct FN(ring) r, float sum[RESULTS], const local float *values, uint full, uint empty,
+                                const struct FN(tile) *t, const struct conv_args *a)
+{
+#pragma unroll
+    for (int i = 0; i < BM / BK; i++)
+        if (i < ADD_STEPS(t, a)) {
+            FN(wait)(full + r.place * 8, r.parity);
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const float2 two = *(const local float2 *)(values + r.place * (STAGE / 4) + B_AT(j / 2 * 8 + j % 2, 0));
+                sum[8 * i + j / 2 * 4 + j % 2] += two.x;
+                sum[8 * i + j / 2 * 4 + j % 2 + 2] += two.y;
+            }
+            FN(release)(empty + r.place * 8);
+            r = FN(next)(r);
+        }
+    return r;
+}
+#endif
+
 /* Sums of a work-item: filters k0 + 8 * j + e of conv group t->g, pixels `ahead` and the next one of the tile. */
 void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, SRC add, DST y,
                const struct conv_args *a)
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const long step = SPLIT ? t->pixels : (long)t->map;
-    const ulong apart = SPLIT ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
+    const ulong apart = SPLIT ? t->pixels
+                              : (ulong)t->map | a->dst_n | (EPI_ADD && !BRING_ADD ? a->add_n | (ulong)add / 4 : 0);
     const bool pairs = apart % 2 == 0 && (ulong)y % 8 == 0; /* both pixels are neighbours in memory, on a boundary */
     if (t->first + ahead < t->pixels) {
         const struct FN(place) at = FN(place_of)(first, ahead, t, a);
@@ -229,7 +296,7 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
 #pragma unroll
             for (int j = 0; j < BM / 4; j += 8) { /* eight rows at once: what is read arrives together */
                 float2 other[8];
-#if EPI_ADD
+#if EPI_ADD && !BRING_ADD
 #pragma unroll
                 for (int i = 0; i < 8; i++)
                     if (k0 + (j + i) / 2 * 8 + i % 2 < kg)
@@ -241,8 +308,8 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                     const float two[2] = {other[i].x, other[i].y};
                     if (k0 + k < kg)
                         *(global float2 *)(y + at.y + k * step) =
-                            (float2)(EPILOGUE(sum[4 * of + e], bias, first + k, two, 0, a),
-                                     EPILOGUE(sum[4 * of + 2 + e], bias, first + k, two, 1, a));
+                            (float2)(STORED(sum[4 * of + e], bias, first + k, two, 0, a),
+                                     STORED(sum[4 * of + 2 + e], bias, first + k, two, 1, a));
                 }
             }
         } else {
@@ -254,10 +321,10 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                 for (int e = 0; e < 2; e++) {
                     const int k = 8 * j + e;
                     if (k0 + k < kg) {
-                        y[at.y + k * step] = EPILOGUE(sum[4 * j + e], bias, first + k, add, at.add + k * step, a);
+                        y[at.y + k * step] = STORED(sum[4 * j + e], bias, first + k, add, at.add + k * step, a);
                         if (both)
                             y[next.y + k * step] =
-                                EPILOGUE(sum[4 * j + 2 + e], bias, first + k, add, next.add + k * step, a);
+                                STORED(sum[4 * j + 2 + e], bias, first + k, add, next.add + k * step, a);
                     }
                 }
         }
@@ -313,6 +380,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
             if (tile != group)
                 FN(prefetch)(x, add, GATHER == 0 && t.block == 0, BRINGER, BRINGERS, &t, a);
             r = FN(bring)(r, x, w, scale, shift, to, full, empty, PRODUCTS == 3 ? raw : full, &t, ma);
+#if BRING_ADD
+            r = FN(bring_add)(r, add, to, full, empty, PRODUCTS == 3 ? raw : full, &t, a);
+#endif
         }
 #if PRODUCTS == 3
     } else if (LANE >= 384) {
@@ -320,7 +390,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
         struct FN(ring) r = {0, 0};
         for (ulong tile = group; tile < tiles; tile = NEXT_TILE(tile)) {
             const struct FN(tile) t = FN(tile_of)(tile, ma);
-            r = FN(split_filters)(r, scratch, full, raw, &t);
+            r = FN(split_filters)(r, scratch, full, raw, &t, a);
         }
 #endif
     } else {
@@ -335,6 +405,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
             if (tile == group) /* the others are asked for by those who bring, who are ahead */
                 FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
             r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), pixels + B_FLOATS + lane % 4, to, full, empty, &t, ma);
+#if BRING_ADD
+            r = FN(add_brought)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
+#endif
             FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if PRODUCTS == 3
             FN(mend)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);

@@ -90,10 +90,11 @@ static size_t tile_count(const struct conv_args *a, const struct tile *t)
     return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
 }
 
-/* Groups that Hopper's kernel has for so many tiles: one a multiprocessor where no more fit, else one a tile. */
-static size_t at_once(const struct problem *p, const struct tile *t, size_t all)
+/* Groups that a kernel has for so many tiles: one a multiprocessor where Hopper's takes several, else one a tile. */
+static size_t at_once(const struct problem *p, const struct layout *l, const struct tile *t, size_t all)
 {
-    const size_t most = t->resident == 1 ? p->device->compute_units : all;
+    const bool several = t->kernel == MMA_HOPPER && t->resident == 1 && l->gather == GATHER_WIDE;
+    const size_t most = several ? p->device->compute_units : all;
     return all < most ? all : most;
 }
 
@@ -226,6 +227,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
+    const size_t tiles_in_all = tile_count(a, c.tile) * (size_t)c.parts;
     const struct conv_mma_args args = {
         .conv = *a,
         .by_padded = reciprocal(l.padded, l.depth),
@@ -233,19 +235,18 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .padded = l.padded,
         .depth = l.depth,
         .share = c.share,
-        .tiles = (int64_t)(tile_count(a, c.tile) * (size_t)c.parts),
-        .at_once = (int32_t)at_once(p, c.tile, tile_count(a, c.tile) * (size_t)c.parts),
+        .tiles = (int64_t)tiles_in_all,
+        .at_once = (int32_t)at_once(p, &l, c.tile, tiles_in_all),
         .pre_p0 = pre ? pre->p0 : 0.0f,
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
-    const size_t groups = hopper ? at_once(p, c.tile, (size_t)args.tiles) : (size_t)args.tiles;
     const bool splitting =
         hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
     struct step *s =
-        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", groups,
+        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once,
                   (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
