@@ -399,6 +399,19 @@ struct conv_mma_pack_args {
     i32 groups, kg, c, taps, padded, depth;
 };
 
+/* 3x3 windows in local memory: conv_wgmma_window, whose chunks have WINDOW_CHANNELS channels and whose tiles have up to
+ * WINDOW_HALO positions more on both sides together. */
+#define WINDOW_CHANNELS 16
+#define WINDOW_HALO 120
+struct conv_window_args {
+    struct conv_args conv;
+    i32 positions, chunks; /* of all images with their zeros; of channels */
+};
+struct conv_window_pack_args {
+    i64 w_k; /* elements between filters of the source */
+    i32 k, c;
+};
+
 #ifndef __OPENCL_VERSION__
 #pragma GCC diagnostic pop
 #endif

@@ -35,13 +35,13 @@
 #define BRING_REGISTERS (PRODUCTS == 3 ? 48 : 56)
 #define SPLIT_REGISTERS 32
 #define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 216 : 224)
-#define FITTING (160000 / STAGE)
+#define FITTING ((GATHER == 2 ? 228000 : 160000) / (STAGE + 24)) /* gathered pixels profit from the cache */
 #else
 #define RESIDENT 2
 #define BRING_REGISTERS 32
 #define SPLIT_REGISTERS 32
 #define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 96 : 104)
-#define FITTING (90000 / STAGE)
+#define FITTING ((GATHER == 2 ? 113000 : 90000) / (STAGE + 24))
 #endif
 /* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
 #define BRING_ADD (EPI_ADD && GATHER == 2)
@@ -49,6 +49,13 @@
 /* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers lack for
  * it, as they do for GATHER 0. */
 #define SEVERAL (BM == 128 && GATHER == 2)
+#if SEVERAL
+#define EACH_TILE(t) \
+    for (ulong tile = group; tile < (ulong)ma->tiles; tile += (ulong)ma->at_once) { \
+        const struct FN(tile) t = FN(tile_of)(tile, ma);
+#else
+#define EACH_TILE(t) { const struct FN(tile) t = only;
+#endif
 #define STAGES (FITTING > 12 ? 12 : FITTING)
 #define RESULTS (BM / 2)
 
@@ -354,24 +361,15 @@ void FN(mend)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile)
 }
 #endif
 
-/* The group's next tile, false where there is none. */
-bool FN(next_tile)(ulong *tile, struct FN(tile) *t, const struct conv_mma_args *ma)
-{
-    *tile += (ulong)ma->at_once;
-    if (!SEVERAL || *tile >= (ulong)ma->tiles)
-        return false;
-    *t = FN(tile_of)(*tile, ma);
-    return true;
-}
-
 void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
               const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
     const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * STAGE, empty = full + STAGES * 8;
     const uint raw = empty + STAGES * 8;
-    struct FN(tile) t = FN(tile_of)(group, ma);
-    ulong tile = group;
+#if !SEVERAL
+    const struct FN(tile) only = FN(tile_of)(group, ma);
+#endif
     GROUPS_RESIDENT(RESIDENT);
     LOCAL_BYTES(STAGES * (STAGE + 24));
     if (LANE == 0) {
@@ -386,31 +384,36 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
     if (LANE >= 256 && LANE < 384) {
         REGISTERS_LESS(BRING_REGISTERS);
         struct FN(ring) r = {0, 1};
-        do {
-            if (SEVERAL && tile != group)
+        EACH_TILE(t)
+#if SEVERAL
+            if (tile != group)
                 FN(prefetch)(x, add, false, BRINGER, BRINGERS, &t, a);
+#endif
             r = FN(bring)(r, x, w, scale, shift, to, full, empty, PRODUCTS == 3 ? raw : full, &t, ma);
 #if BRING_ADD
             r = FN(bring_add)(r, add, to, full, empty, PRODUCTS == 3 ? raw : full, &t, a);
 #endif
-        } while (FN(next_tile)(&tile, &t, ma));
+        }
 #if PRODUCTS == 3
     } else if (LANE >= 384) {
         REGISTERS_LESS(SPLIT_REGISTERS);
         struct FN(ring) r = {0, 0};
-        do
+        EACH_TILE(t)
             r = FN(split_filters)(r, scratch, full, raw, &t, a);
-        while (FN(next_tile)(&tile, &t, ma));
+        }
 #endif
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
         const local float *pixels = (const local float *)scratch + SLAB + LOW;
         struct FN(ring) r = {0, 0};
-        FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
-        do {
+        EACH_TILE(t)
             const int k0 = t.block * BM + lane % 4 * 2;
             float sum[RESULTS];
+#if SEVERAL
+            if (tile == group) /* the others are asked for by those who bring, who are ahead */
+#endif
+                FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
             r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), pixels + B_FLOATS + lane % 4, to, full, empty, &t, ma);
 #if BRING_ADD
             r = FN(add_brought)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
@@ -419,7 +422,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
 #if PRODUCTS == 3
             FN(mend)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
 #endif
-        } while (FN(next_tile)(&tile, &t, ma));
+        }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
