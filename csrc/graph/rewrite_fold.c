@@ -7,6 +7,14 @@
 #include <math.h>
 #include <stdlib.h>
 
+/* Whether y is x: by the operator, or since windows of adaptive pooling have one element each. */
+static bool is_identity(const struct clcnn_graph *g, const struct node *n)
+{
+    if (rewrite_is(n, "adaptive_avg_pool") || rewrite_is(n, "adaptive_max_pool"))
+        return shape_equal(&g->values[n->in[0]].shape, &g->values[n->out[0]].shape);
+    return rewrite_is(n, "identity") || rewrite_is(n, "dropout");
+}
+
 /* Values are followed to what they stand for in one walk, since nodes are in order and there may be many identities. */
 enum clcnn_status rewrite_drop_identities(struct rewriter *r)
 {
@@ -22,7 +30,7 @@ enum clcnn_status rewrite_drop_identities(struct rewriter *r)
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k] >= 0)
                 n->in[k] = same[n->in[k]];
-        if (n->dead || !(rewrite_is(n, "identity") || rewrite_is(n, "dropout")))
+        if (n->dead || !is_identity(g, n))
             continue;
         same[n->out[0]] = n->in[0];
         n->dead = true;
