@@ -406,7 +406,6 @@ struct conv_mma_pack_args {
 struct conv_window_args {
     struct conv_args conv;
     i32 positions, chunks; /* of all images with their zeros; of channels */
-    i32 tiles, at_once;    /* groups of the launch take every at_once-th tile */
 };
 struct conv_window_pack_args {
     i64 w_k; /* elements between filters of the source */

@@ -8,10 +8,10 @@
  * PRODUCTS 3 multiplies float32 as sums of two tf32 values, and sums over three taps of 16 channels are added up in float32;
  * PRODUCTS 1 rounds operands to tf32. A sum that is not a number is computed again by its definition.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_window_pack.cl.
- * Index map: a group computes tiles group, group + at_once, ...; tile = BN positions * blocks of BM filters + block. Two warpgroups multiply: with BN 128 each computes 64
+ * Index map: group = tile of BN positions * blocks of BM filters + block. Two warpgroups multiply: with BN 128 each computes 64
  * positions, with BN 64 both the same ones, each half of the channels. A third one brings pixels (three warps), 16 channels at a
  * time to one of PIXEL_PLACES, and filters (a work-item), three taps of 16 channels to one of FILTER_PLACES.
- * Work-group: WG. Local memory: both kinds of places and two barriers each, and sums that change hands, 110 KB (BM 32) or 160 (LOCAL_BYTES of wgmma.clh).
+ * Work-group: WG. Local memory: both kinds of places and two barriers each, 100 to 110 KB (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, BM 32 or 64, BN 64 or 128, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last
  * three required. */
 #include "clcnn.clh"
@@ -28,23 +28,18 @@
 #define RESULTS (BM / 2)
 #define SPAN (BN + WINDOW_HALO) /* positions between channels; 24 modulo 32, for the banks */
 #define PIXELS (WINDOW_CHANNELS * SPAN)
-#define HIGH (3 * WINDOW_CHANNELS * BM) /* filters of a row of taps, in floats */
-#define FILTERS (HIGH * (PRODUCTS == 3 ? 2 : 1))
-#define PIXEL_PLACES 3
-#define FILTER_PLACES 4
+#define FILTERS (3 * WINDOW_CHANNELS * BM * PARTS) /* of a row of taps, in floats */
+#define PIXEL_PLACES (BM == 32 ? 3 : 2)
+#define FILTER_PLACES (BM == 32 ? 4 : 3)
 #define BRINGERS 96
 #define BRINGER (LANE - 256)
 #define HALVES (BN == 64) /* of the channels, one for each warpgroup */
-#define EXCHANGE (HALVES ? RESULTS * 128 : 0) /* floats: sums of one warpgroup for the other */
-#if BM == 32
 #define RESIDENT 2
-#define BRING_REGISTERS 48
-#define MULTIPLY_REGISTERS 96
-#else
-#define RESIDENT 1
-#define BRING_REGISTERS 56
-#define MULTIPLY_REGISTERS 224
-#endif
+#define BRING_REGISTERS 32
+#define MULTIPLY_REGISTERS 104
+#define PARTS (PRODUCTS == 3 ? 2 : 1) /* of a filter */
+#define SUMS (WGMMA_PAIR ? 3 * RESULTS : RESULTS)
+#define SETS 2 /* of registers with pixels, while products are under way */
 
 void FN(wait)(uint bar, uint parity)
 {
@@ -74,8 +69,7 @@ bool FN(pixel_at)(int u, int *n, int *pixel, const struct conv_window_args *wa)
     return u >= 0 && u < wa->positions && row < wa->conv.in[1] && column < wa->conv.in[2];
 }
 
-struct FN(ring) FN(bring_pixels)(struct FN(ring) r, SRC x, uint to, uint full, uint empty, int first,
-                                 const struct conv_window_args *wa)
+void FN(bring_pixels)(SRC x, uint to, uint full, uint empty, int first, const struct conv_window_args *wa)
 {
     const struct conv_args *a = &wa->conv;
     const int halo = a->in[2] + 2, span = BN + 2 * halo;
@@ -89,6 +83,7 @@ struct FN(ring) FN(bring_pixels)(struct FN(ring) r, SRC x, uint to, uint full, u
         bytes[i] = present ? 4 : 0;
         from[i] = x + (present ? n * a->src_n + pixel : 0);
     }
+    struct FN(ring) r = {0, 1};
     for (int chunk = 0; chunk < wa->chunks; chunk++, r = FN(next)(r, PIXEL_PLACES)) {
         const uint place = to + (uint)(r.place * PIXELS + BRINGER) * 4;
         FN(wait)(empty + r.place * 8, r.parity);
@@ -102,13 +97,12 @@ struct FN(ring) FN(bring_pixels)(struct FN(ring) r, SRC x, uint to, uint full, u
             }
         BARRIER_COPIES(full + r.place * 8);
     }
-    return r;
 }
 
-struct FN(ring) FN(bring_filters)(struct FN(ring) r, SRC w, uint to, uint full, uint empty, int block,
-                                  const struct conv_window_args *wa)
+void FN(bring_filters)(SRC w, uint to, uint full, uint empty, int block, const struct conv_window_args *wa)
 {
     const global float *from = w + (long)block * wa->chunks * (3 * FILTERS);
+    struct FN(ring) r = {0, 1};
     for (int i = 0; i < 3 * wa->chunks; i++, r = FN(next)(r, FILTER_PLACES)) {
         const uint bar = full + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
@@ -116,7 +110,6 @@ struct FN(ring) FN(bring_filters)(struct FN(ring) r, SRC w, uint to, uint full, 
         BULK_COPY(to + r.place * (FILTERS * 4), from, FILTERS * 4, bar);
         from += FILTERS;
     }
-    return r;
 }
 
 /* A work-item's share of 8 channels at v, as sums of two tf32 values. */
@@ -143,44 +136,45 @@ void FN(release)(uint empty)
 
 /* The sums of the first two warpgroups; `pixels`: the work-item's first value for the first tap, in place 0; `part`: half of the
  * channels, where there are HALVES. */
-void FN(multiply)(struct FN(ring) *pixel_ring, struct FN(ring) *filter_ring, float sum[RESULTS],
-                  const local float *pixels, int part, uint filters, uint pixels_full, uint pixels_empty,
-                  uint filters_full, uint filters_empty, const struct conv_window_args *wa)
+void FN(multiply)(float sum[RESULTS], const local float *pixels, int part, uint filters, uint pixels_full,
+                  uint pixels_empty, uint filters_full, uint filters_empty, const struct conv_window_args *wa)
 {
     const int pitch = wa->conv.in[2] + 1;
-    struct FN(ring) rp = *pixel_ring, rf = *filter_ring;
-    float d[RESULTS];
+    struct FN(ring) rp = {0, 0}, rf = {0, 0};
+    float d[SUMS];
 #pragma unroll
-    for (int i = 0; i < RESULTS; i++)
-        sum[i] = d[i] = 0.0f;
+    for (int i = 0; i < SUMS; i++)
+        sum[i % RESULTS] = d[i] = 0.0f;
     for (int chunk = 0; chunk < wa->chunks; chunk++, rp = FN(next)(rp, PIXEL_PLACES)) {
         const local float *v = pixels + rp.place * PIXELS + part * 8 * SPAN;
         FN(wait)(pixels_full + rp.place * 8, rp.parity);
         for (int row = 0; row < 3; row++, rf = FN(next)(rf, FILTER_PLACES), v += pitch) {
-            const uint slab = filters + rf.place * (FILTERS * 4) + part * BM * 32;
-            uint high[3][4], low[3][4];
+            const uint slab = filters + rf.place * (FILTERS * 4) + part * PARTS * BM * 32;
+            uint high[SETS][4], low[SETS][4];
             FN(wait)(filters_full + rf.place * 8, rf.parity);
 #pragma unroll
             for (int s = 0; s < 3; s++)
 #pragma unroll
                 for (int j = 0; j < (HALVES ? 1 : 2); j++) {
-                    const int f = HALVES ? s : (2 * s + j) % 3;
-                    const uint at = slab + (2 * s + j) * BM * 32;
+                    const int step = HALVES ? s : 2 * s + j, f = step % SETS;
+                    const uint at = slab + (2 * s + j) * PARTS * BM * 32;
                     FN(split)(high[f], low[f], v + s + j * 8 * SPAN);
-                    WGMMA(d, high[f], low[f], DESCRIPTOR(at), DESCRIPTOR(at + HIGH * 4), s + j);
-                    if (!HALVES && 2 * s + j >= 2)
-                        WGMMA_WAIT(d, 2); /* the oldest registers are free again */
+#if WGMMA_PAIR
+                    WGMMA(d, high[f], low[f], DESCRIPTOR(at), step);
+#else
+                    WGMMA(d, high[f], low[f], DESCRIPTOR(at), DESCRIPTOR(at + BM * 32), step);
+#endif
+                    if (step > 0)
+                        WGMMA_WAIT(d, 1); /* the oldest registers are free again */
                 }
             WGMMA_WAIT(d, 0);
             FN(release)(filters_empty + rf.place * 8);
 #pragma unroll
-            for (int i = 0; i < RESULTS; i++)
-                sum[i] += d[i];
+            for (int i = 0; i < SUMS; i++)
+                sum[i % RESULTS] += d[i];
         }
         FN(release)(pixels_empty + rp.place * 8);
     }
-    *pixel_ring = rp;
-    *filter_ring = rf;
 }
 
 /* One sum by its definition, for filter k at row and column of image n. */
@@ -193,8 +187,8 @@ float FN(define)(SRC x, SRC w, int k, int n, int pixel, const struct conv_window
         for (int tap = 0; tap < 9; tap++) {
             const int i = row + tap / 3 - 1, j = column + tap % 3 - 1, e = c % WINDOW_CHANNELS;
             const long at = (((long)(k / BM) * wa->chunks + c / WINDOW_CHANNELS) * 3 + tap / 3) * FILTERS +
-                            (tap % 3 * 2 + e / 8) * (BM * 8) + inside / 8 * 64 + e % 8 / 4 * 32 + inside % 8 * 4 + e % 4;
-            const float v = PRODUCTS == 3 ? w[at] + w[at + FILTERS - HIGH] : w[at];
+                            (tap % 3 * 2 + e / 8) * (PARTS * BM * 8) + inside / 8 * 64 + e % 8 / 4 * 32 + inside % 8 * 4 + e % 4;
+            const float v = PRODUCTS == 3 ? w[at] + w[at + BM * 8] : w[at];
             if (i >= 0 && i < a->in[1] && j >= 0 && j < a->in[2])
                 sum = fma(x[n * a->src_n + ((long)c * a->in[1] + i) * a->in[2] + j], v, sum);
         }
@@ -234,18 +228,16 @@ void FN(store)(const float sum[RESULTS], int k0, int u, SRC x, SRC w, SRC bias, 
     }
 }
 
-#define EACH_TILE for (uint tile = (uint)group; tile < (uint)wa->tiles; tile += (uint)wa->at_once)
-
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_window_args *wa,
               local float4 *scratch)
 {
-    const uint blocks = (uint)((wa->conv.k + BM - 1) / BM);
+    const int blocks = (wa->conv.k + BM - 1) / BM, block = (int)(group % (uint)blocks);
+    const int first = (int)(group / (uint)blocks) * BN;
     const uint filters = LOCAL_ADDRESS(scratch), pixels = filters + FILTER_PLACES * FILTERS * 4;
-    const uint filters_full = pixels + (PIXEL_PLACES * PIXELS + EXCHANGE) * 4;
-    const uint filters_empty = filters_full + FILTER_PLACES * 8;
+    const uint filters_full = pixels + PIXEL_PLACES * PIXELS * 4, filters_empty = filters_full + FILTER_PLACES * 8;
     const uint pixels_full = filters_empty + FILTER_PLACES * 8, pixels_empty = pixels_full + PIXEL_PLACES * 8;
     GROUPS_RESIDENT(RESIDENT);
-    LOCAL_BYTES((FILTER_PLACES * FILTERS + PIXEL_PLACES * PIXELS + EXCHANGE) * 4 + (FILTER_PLACES + PIXEL_PLACES) * 16);
+    LOCAL_BYTES((FILTER_PLACES * FILTERS + PIXEL_PLACES * PIXELS) * 4 + (FILTER_PLACES + PIXEL_PLACES) * 16);
     if (LANE == 0) {
         for (int i = 0; i < FILTER_PLACES; i++) {
             BARRIER_INIT(filters_full + i * 8, 1);
@@ -260,44 +252,35 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {
         REGISTERS_LESS(BRING_REGISTERS);
-        struct FN(ring) r = {0, 1};
-        if (LANE < 256 + BRINGERS) {
-            EACH_TILE
-                r = FN(bring_pixels)(r, x, pixels, pixels_full, pixels_empty, (int)(tile / blocks) * BN, wa);
-        } else if (LANE == 256 + BRINGERS) {
-            EACH_TILE
-                r = FN(bring_filters)(r, w, filters, filters_full, filters_empty, (int)(tile % blocks), wa);
-        }
+        if (LANE < 256 + BRINGERS)
+            FN(bring_pixels)(x, pixels, pixels_full, pixels_empty, first, wa);
+        else if (LANE == 256 + BRINGERS)
+            FN(bring_filters)(w, filters, filters_full, filters_empty, block, wa);
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, part = HALVES ? LANE / 128 : 0;
         const int ahead = (HALVES ? LANE % 128 : LANE) / 32 * 16 + lane / 4;
         local float *of = (local float *)scratch + FILTER_PLACES * FILTERS;
-        struct FN(ring) rp = {0, 0}, rf = {0, 0};
-        EACH_TILE
-        {
-            float sum[RESULTS];
-            FN(multiply)(&rp, &rf, sum, of + lane % 4 * SPAN + ahead, part, filters, pixels_full, pixels_empty,
-                         filters_full, filters_empty, wa);
+        float sum[RESULTS];
+        FN(multiply)(sum, of + lane % 4 * SPAN + ahead, part, filters, pixels_full, pixels_empty, filters_full,
+                     filters_empty, wa);
 #if HALVES
-            local float *mine = of + PIXEL_PLACES * PIXELS + LANE % 128;
-            if (part == 1) {
+        local float *mine = of + LANE % 128;
+        WARPGROUPS_TOGETHER; /* nothing is read there any more */
+        if (part == 1) {
 #pragma unroll
-                for (int i = 0; i < RESULTS; i++)
-                    mine[i * 128] = sum[i];
-            }
-            WARPGROUPS_TOGETHER;
-            if (part == 0) {
-#pragma unroll
-                for (int i = 0; i < RESULTS; i++)
-                    sum[i] += mine[i * 128];
-            }
-            WARPGROUPS_TOGETHER; /* what is there may be overwritten */
-#endif
-            if (part == 0)
-                FN(store)(sum, (int)(tile % blocks) * BM + lane % 4 * 2, (int)(tile / blocks) * BN + ahead, x, w, bias, add,
-                          y, wa);
+            for (int i = 0; i < RESULTS; i++)
+                mine[i * 128] = sum[i];
         }
+        WARPGROUPS_TOGETHER;
+        if (part == 0) {
+#pragma unroll
+            for (int i = 0; i < RESULTS; i++)
+                sum[i] += mine[i * 128];
+        }
+#endif
+        if (part == 0)
+            FN(store)(sum, block * BM + lane % 4 * 2, first + ahead, x, w, bias, add, y, wa);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

@@ -117,17 +117,10 @@ static void emit_form(const struct problem *p, struct emit *e, struct mma_form f
 {
     const struct conv_args a = conv_args_of(p);
     const struct choice c = choose(p, &a, form.products);
-    const size_t most = (size_t)c.tile->resident * p->device->compute_units;
-    const size_t groups = c.groups < most ? c.groups : most;
     const struct conv_window_args args = {
-        .conv = a,
-        .positions = (int32_t)positions_of(&a),
-        .chunks = a.c / WINDOW_CHANNELS,
-        .tiles = (int32_t)c.groups,
-        .at_once = (int32_t)groups,
-    };
+        .conv = a, .positions = (int32_t)positions_of(&a), .chunks = a.c / WINDOW_CHANNELS};
     const int packed = emit_pack(e, p, &a, c.tile, form.products);
-    struct step *s = emit_step(e, "conv_wgmma_window", "main", groups, GROUP);
+    struct step *s = emit_step(e, "conv_wgmma_window", "main", c.groups, GROUP);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->positions);
     step_define(s, "PRODUCTS", (int)form.products);
