@@ -258,9 +258,9 @@ def test_identities_disappear(device):
 
 def test_adaptive_pooling_to_the_size_of_its_input_disappears(device):
     net = Net()
-    y = net.conv("conv", net.input("x", 2, 3, 6, 6), 4, 3)
-    y = net.layer("adaptive_max_pool", "max", y, output_size=(4, 4))
-    net.output(net.layer("adaptive_avg_pool", "mean", y, output_size=(4, 4)))
+    y = net.layer("adaptive_max_pool", "max", net.input("x", 2, 3, 6, 6), output_size=(6, 6))
+    y = net.layer("adaptive_avg_pool", "mean", net.conv("conv", y, 4, 3), output_size=(6, 6))
+    net.output(net.layer("relu", "relu", y))
     both = Both(device, net)
     assert both.names == ["conv"]
     assert both.notes[:2] == ["drop adaptive_max_pool max", "drop adaptive_avg_pool mean"]

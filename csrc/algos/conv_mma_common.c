@@ -245,9 +245,8 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
-    struct step *s =
-        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once,
-                  (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
+    struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once,
+                               (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
     step_define(s, "BK", c.tile->chunk);

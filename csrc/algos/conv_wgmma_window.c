@@ -19,12 +19,12 @@ struct tile {
     float busy, alone, start;
 };
 static const struct tile tiles[] = {
-    {32, 128, 2, 1300.0f, 1700.0f, 1000.0f},
-    {32, 64, 2, 950.0f, 1100.0f, 1000.0f},
-    {64, 128, 1, 2300.0f, 2300.0f, 2000.0f},
-    {64, 64, 1, 1500.0f, 1500.0f, 1500.0f},
+    {32, 128, 2, 1750.0f, 2300.0f, 500.0f},
+    {32, 64, 2, 1000.0f, 1200.0f, 500.0f},
+    {64, 128, 2, 2750.0f, 3300.0f, 500.0f},
+    {64, 64, 2, 1700.0f, 1900.0f, 500.0f},
 };
-#define ONE_PRODUCT 0.5f /* of the time of three */
+#define ONE_PRODUCT 0.7f /* of the time of three */
 #define START 6500.0f    /* of a launch, its first loads and last stores */
 
 struct choice {
@@ -44,10 +44,11 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
     struct choice best = {NULL, 0, 0.0f};
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct tile *t = &tiles[i];
-        const size_t groups = (size_t)conv_blocks(a, t->filters) *
-                              ceil_div((size_t)positions_of(a), (size_t)t->positions);
+        const size_t groups =
+            (size_t)conv_blocks(a, t->filters) * ceil_div((size_t)positions_of(a), (size_t)t->positions);
         const size_t each = ceil_div(groups, p->device->compute_units);
-        const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
+        const float busy = (float)each * t->busy,
+                    alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
         const float products_of = products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT;
         const float time = START + (float)each * t->start +
                            (float)(a->c / WINDOW_CHANNELS) * products_of * (busy > alone ? busy : alone);
@@ -70,7 +71,8 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
             "one group of channels that are a multiple of 16 is needed");
     REQUIRE(why, a.in[2] <= MAX_WIDTH && positions_of(&a) <= MAX_POSITIONS,
             "rows of at most 58 pixels, and 2^30 pixels in all, are needed");
-    PREFER(why, a.k >= LEAST_FILTERS && a.k <= MOST_FILTERS, "24 to 64 filters leave little of a block empty");
+    PREFER(why, a.k >= LEAST_FILTERS && a.k <= MOST_FILTERS,
+           "24 to 64 filters leave little of a block empty");
     const float time = choose(p, &a, products).time;
     PREFER(why,
            time < mma_expected(p, &a, (struct mma_form){MMA_HOPPER, products, 0}) &&
@@ -98,7 +100,8 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     const size_t bytes = packed_bytes(a, t, products);
     const size_t values = bytes / sizeof(float) / (products == MMA_FLOAT32 ? 2 : 1);
     char name[96];
-    snprintf(name, sizeof name, "conv_wgmma_window_pack k%d c%d b%d p%d", a->k, a->c, t->filters, (int)products);
+    snprintf(name, sizeof name, "conv_wgmma_window_pack k%d c%d b%d p%d", a->k, a->c, t->filters,
+             (int)products);
     struct step *setup;
     const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_window_pack", "main",
                                  ceil_div(values, GROUP_SIZE), GROUP_SIZE, &setup);
@@ -142,8 +145,9 @@ MMA_FORM(tf32, {MMA_HOPPER, MMA_TF32, 0})
 
 const struct algo_def algo_conv_wgmma_window = {
     .name = "wgmma_window",
-    .doc = "3x3 with few filters on Hopper's tensor cores, windows in local memory, three tf32 products for one "
-           "of float32",
+    .doc =
+        "3x3 with few filters on Hopper's tensor cores, windows in local memory, three tf32 products for one "
+        "of float32",
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = may_float32,
