@@ -10,10 +10,12 @@
  * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it brings the next one while it stores; tile =
  * ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
- * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others. With
+ * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others;
+ * with GATHER 2 also what the epilogue adds, after the operands. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
  * With PRODUCTS 3 a fourth warpgroup splits the filters in local memory, so that they are stored and read whole.
- * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, or 90 for each of two groups (LOCAL_BYTES of wgmma.clh).
+ * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, 228 with GATHER 2, or half of that for each of
+ * two groups (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 or 1, PRODUCTS 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh); all but the last three required. */
 #include "clcnn.clh"
@@ -49,6 +51,7 @@
 /* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers lack for
  * it, as they do for GATHER 0. */
 #define SEVERAL (BM == 128 && GATHER == 2)
+#undef EACH_TILE
 #if SEVERAL
 #define EACH_TILE(t) \
     for (ulong tile = group; tile < (ulong)ma->tiles; tile += (ulong)ma->at_once) { \
@@ -295,7 +298,7 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const long step = SPLIT ? t->pixels : (long)t->map;
     const ulong apart = SPLIT ? t->pixels
-                              : (ulong)t->map | a->dst_n | (EPI_ADD && !BRING_ADD ? a->add_n | (ulong)add / 4 : 0);
+                              : (ulong)t->map | a->dst_n | (EPI_ADD > BRING_ADD ? a->add_n | (ulong)add / 4 : 0);
     const bool pairs = apart % 2 == 0 && (ulong)y % 8 == 0; /* both pixels are neighbours in memory, on a boundary */
     if (t->first + ahead < t->pixels) {
         const struct FN(place) at = FN(place_of)(first, ahead, t, a);
