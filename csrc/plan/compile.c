@@ -338,7 +338,7 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     atomic_init(&bp->open, 1);
     bp->dev = dev;
     bp->guard = options->guard;
-    bp->chained = options->chain;
+    bp->chain = options->chain;
     const double start = now_ms();
     TRY(make_blueprint(bp, graph, options, err));
     const double selected = now_ms();

@@ -27,8 +27,15 @@ const struct clcnn_io_info *clcnn_plan_output(const struct clcnn_plan *plan, int
 
 void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out)
 {
-    *out = plan->bp->stats;
+    const struct blueprint *bp = plan->bp;
+    *out = bp->stats;
     out->peak_bytes = out->arena_bytes + out->weights_bytes;
+    out->launch_count = bp->n_steps;
+    for (int i = 1; i < bp->n_steps; i++)
+        out->launch_count -= plan->launches && plan->launches[i].chain &&
+                             plan->launches[i].chain == plan->launches[i - 1].chain;
+    if (plan->chains_failed)
+        out->chained_steps = 0;
 }
 
 enum clcnn_status blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err)

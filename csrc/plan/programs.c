@@ -41,13 +41,14 @@ static bool chained(const struct blueprint *bp, int i)
 static bool collect_units(const struct blueprint *bp, struct units *u, int total, bool of_chains)
 {
     if (bp->n_parts > 0 && !of_chains) /* the largest unit, so that others are built meanwhile */
-        u->unit[u->n++] = (struct unit){.stem = "chain", .part = bp->parts, .n_parts = bp->n_parts};
+        u->unit[u->n++] = chain_unit(bp->parts, bp->n_parts);
     for (int i = 0; i < total; i++) {
         const struct step *s = step_or_setup(bp, i);
         u->of[i] = -1;
         if (!s || !s->stem || bp->programs[i] || chained(bp, i) != of_chains)
             continue;
-        const struct unit unit = {s->stem, s->entry, s->define, s->n_defines, NULL, 0};
+        const struct unit unit = {
+            .stem = s->stem, .entry = s->entry, .define = s->define, .n_defines = s->n_defines};
         const struct hash128 key = hash_unit(&unit);
         u->of[i] = map_get(&u->known, key);
         if (u->of[i] >= 0)

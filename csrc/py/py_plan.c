@@ -126,6 +126,13 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
     return status ? py_error_raise(state, &err) : wrap(type, state, device, handle);
 }
 
+static int parse_chain(PyObject *given, enum clcnn_chain *out)
+{
+    const int on = given == Py_None ? 0 : PyObject_IsTrue(given);
+    *out = given == Py_None ? CLCNN_CHAIN_AUTO : on > 0 ? CLCNN_CHAIN_ON : CLCNN_CHAIN_OFF;
+    return on < 0 ? -1 : 0;
+}
+
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"device",       "graph",     "precision", "workspace_limit",
@@ -136,16 +143,16 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *given_overrides = NULL, *given_wisdom = NULL;
     struct pairs overrides = {0}, wisdom = {0};
     const char *precision = "highest";
-    int fuse = 1, chain = 1, guard = 0;
+    int fuse = 1, guard = 0;
+    PyObject *chain = Py_None;
     if (!state ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!O!ppp:Plan", keys, state->device_type, &device,
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!O!pOp:Plan", keys, state->device_type, &device,
                                      state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
                                      &given_overrides, &PyDict_Type, &given_wisdom, &fuse, &chain, &guard))
         return NULL;
-    struct clcnn_plan_options options = {
-        .workspace_limit = 64 << 20, .fuse = fuse, .chain = chain, .guard = guard};
+    struct clcnn_plan_options options = {.workspace_limit = 64 << 20, .fuse = fuse, .guard = guard};
     uint64_t limit = options.workspace_limit;
-    if (parse_precision(state, precision, &options.precision) < 0 ||
+    if (parse_precision(state, precision, &options.precision) < 0 || parse_chain(chain, &options.chain) < 0 ||
         (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||
         (memory && py_bytes_parse(state, memory, "memory_limit", &options.memory_limit) < 0))
         return NULL;
@@ -376,7 +383,7 @@ PyDoc_STRVAR(
     plan_doc,
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
     "wisdom={}, "
-    "fuse=True, chain=True,"
+    "fuse=True, chain=None,"
     " guard=False)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "

@@ -1,4 +1,4 @@
-/* chain.c: consecutive launches of a plan bound to one kernel that runs them all; see kernels/chain.clh. */
+/* chain.c: consecutive launches of a plan bound to one kernel that runs them all; see kernels/chain.clh and chain_groups.clh. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,12 @@
 #include "runtime/room.h"
 
 #define CHAIN_FIRST_MEMORY 8 /* parameter */
-#define TURN_BYTES 256       /* of a step: both sets of counters, as kernels/chain.clh has them */
+#define TURN_BYTES \
+    256 /* of a step: both sets of counters, as kernels/chain.clh has them (chain_groups.clh: half) */
+#define MARK_BYTES 8 /* behind them: whether a wait was too long, and how many looks are too many */
+/* A look takes 10 ns at the very least, since the counter lies in a cache that all multiprocessors share. */
+#define MOST_LOOKS (1 << 22)
+#define LOOK_MS 1e-5
 
 _Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_args) == MAX_STEP_ARGS,
                "a step of a chain holds what a step can hold");
@@ -18,9 +23,21 @@ struct chain {
     const struct launch *first;  /* launch of table entry 0 */
     int count, enqueued;         /* steps; how many of them in this run, wholly */
     int set, slice_set;          /* of counters: in this run, and of the slice that was enqueued last */
+    size_t members, group_size;  /* work-groups of the kernel, and their work-items */
+    size_t turn_bytes;           /* of all counters; the mark follows */
+    cl_int bound;                /* looks */
     cl_mem used[CHAIN_MEMORIES]; /* that steps were bound to; chain_set_memory() may have replaced them */
     int n_used;
 };
+
+struct unit chain_unit(const struct step *const *parts, int n_parts)
+{
+    return (struct unit){.stem = "chain",
+                         .entry = "main",
+                         .part = parts,
+                         .n_parts = n_parts,
+                         .group_size = parts[0]->group_size};
+}
 
 static void chain_free(struct chain *c, struct clcnn_device *dev)
 {
@@ -55,7 +72,7 @@ static int use(struct chain *c, cl_mem mem)
 }
 
 static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_device *dev, const struct step *s,
-                     int variant, const struct place *places)
+                     int variant, int wait, const struct place *places)
 {
     const int before = c->n_used;
 
@@ -72,7 +89,22 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
     memcpy(&row->args, s->args, s->args_bytes);
     row->variant = variant;
     row->groups = (i32)s->groups;
+    row->wait = wait;
     return true;
+}
+
+/* Work-groups of the chain's kernel that the device surely holds at once. */
+static enum clcnn_status find_members(struct chain *c, struct clcnn_device *dev, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    cl_ulong local = 0;
+
+    CL_TRY(dev->api, clGetKernelWorkGroupInfo, c->kernel, dev->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
+           &local, NULL);
+    c->members =
+        device_units(&dev->info) * (c->group_size == 1 ? 1 : driver_resident(dev, c->group_size, local));
+done:
+    return st;
 }
 
 static enum clcnn_status finish_chain(struct chain *c, const struct chain_step *rows,
@@ -82,10 +114,16 @@ static enum clcnn_status finish_chain(struct chain *c, const struct chain_step *
     enum clcnn_status st = CLCNN_OK;
     const size_t bytes = (size_t)c->count * sizeof *rows;
 
+    c->turn_bytes = (size_t)c->count * (c->group_size == 1 ? TURN_BYTES : TURN_BYTES / 2);
+    c->bound = cl_fault("chain_wait") != CL_SUCCESS ? 0 : MOST_LOOKS;
+    const cl_int mark[MARK_BYTES / sizeof(cl_int)] = {0, c->bound};
     TRY(program_kernel(&c->kernel, dev, program, "main", err));
+    TRY(find_members(c, dev, err));
     TRY(memory_create(&c->table, dev, bytes, "step table of the plan", err));
-    TRY(memory_create(&c->turns, dev, (size_t)c->count * TURN_BYTES, "step counters of the plan", err));
+    TRY(memory_create(&c->turns, dev, c->turn_bytes + MARK_BYTES, "step counters of the plan", err));
     CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, c->table.mem, CL_TRUE, 0, bytes, rows, 0, NULL, NULL);
+    CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, c->turns.mem, CL_TRUE, c->turn_bytes, sizeof mark,
+           mark, 0, NULL, NULL);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 0, sizeof(cl_mem), &c->table.mem);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 1, sizeof(cl_mem), &c->turns.mem);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 2, sizeof(cl_int), &c->count);
@@ -97,13 +135,14 @@ done:
 }
 
 enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, struct program *program,
-                              struct launch *launches, const struct step *const *steps, const int *variant,
-                              int count, const struct place *places, struct clcnn_err *err)
+                              struct launch *launches, const struct chain_plan *of,
+                              const struct place *places, struct clcnn_err *err)
 {
     enum clcnn_status st = device_pin(dev, err);
     struct chain **chains = NULL, *c = NULL;
     struct chain_step *rows = NULL;
-    int made = 0;
+    const int count = of->count;
+    int made = 0, first = 0;
 
     if (st != CLCNN_OK)
         return st;
@@ -114,8 +153,10 @@ enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, str
         goto done;
     }
     for (int i = 0; i <= count; i++) {
-        const bool chained = i < count && variant[i] >= 0;
-        if (c != NULL && (!chained || !add_step(c, &rows[c->count], dev, steps[i], variant[i], places))) {
+        const bool chained = i < count && of->variant[i] >= 0;
+        const int wait = chained && of->wait[i] > first ? of->wait[i] - first : 0;
+        if (c != NULL &&
+            (!chained || !add_step(c, &rows[c->count], dev, of->steps[i], of->variant[i], wait, places))) {
             TRY(finish_chain(c, rows, dev, program, err));
             c = NULL;
         }
@@ -128,7 +169,10 @@ enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, str
                 goto done;
             }
             c->first = &launches[i];
-            add_step(c, &rows[0], dev, steps[i], variant[i], places); /* an empty chain takes any step */
+            c->group_size = of->steps[i]->group_size;
+            first = i;
+            add_step(c, &rows[0], dev, of->steps[i], of->variant[i], 0,
+                     places); /* an empty chain takes any step */
         }
         launches[i].chain = c;
         c->count++;
@@ -164,10 +208,29 @@ enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_comm
     const cl_int zero = 0;
 
     if (c->enqueued != c->count)
-        CL_TRY(dev->api, clEnqueueFillBuffer, queue, c->turns.mem, &zero, sizeof zero, 0,
-               (size_t)c->count * TURN_BYTES, 0, NULL, NULL);
+        CL_TRY(dev->api, clEnqueueFillBuffer, queue, c->turns.mem, &zero, sizeof zero, 0, c->turn_bytes, 0,
+               NULL, NULL);
     c->enqueued = 0;
     c->set = 1 - c->set;
+done:
+    return st;
+}
+
+enum clcnn_status chains_failed(bool *failed, struct chain **chains, struct queue *q, double ms,
+                                struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    *failed = false;
+    for (struct chain **at = chains; at != NULL && *at != NULL; at++) {
+        const struct chain *c = *at;
+        cl_int mark = 0;
+        if (c->group_size == 1 || ms < (double)c->bound * LOOK_MS)
+            continue;
+        TRY(queue_read(q, c->turns.mem, c->turn_bytes, &mark, sizeof mark, err));
+        TRY(queue_finish(q, err));
+        *failed = *failed || mark != 0;
+    }
 done:
     return st;
 }
@@ -180,12 +243,13 @@ static enum clcnn_status enqueue(struct chain *c, struct clcnn_device *dev, cl_c
     enum clcnn_status st = CLCNN_OK;
     const cl_int first = (cl_int)(from - c->first), past = first + count;
     const cl_int value[] = {set, first, past, low, high};
-    const size_t one = 1, units = device_units(&dev->info);
+    const size_t items = c->members * c->group_size;
 
     for (int i = 0; i < COUNT_OF(value); i++)
         CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY - COUNT_OF(value) + i),
                sizeof value[i], &value[i]);
-    CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, c->kernel, 1, NULL, &units, &one, 0, NULL, NULL);
+    CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, c->kernel, 1, NULL, &items, &c->group_size, 0, NULL,
+           NULL);
 done:
     return st == CLCNN_OK ? st : err_prefix(err, st, from->layer);
 }
