@@ -200,7 +200,8 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
                                (size_t)r->item_elems * sizeof(float), err));
         }
     }
-    const struct chain_plan of = {(const struct step *const *)bp->steps, bp->variant, bp->wait, bp->n_steps};
+    const struct chain_plan of = {(const struct step *const *)bp->steps, bp->variant, bp->wait, bp->weights,
+                                  bp->n_steps};
     if (bp->chain_program)
         TRY(chains_bind(&plan->chains, bp->dev, bp->chain_program, plan->launches, &of, places, err));
     TRY(ports_find_users(plan, err));
@@ -336,9 +337,9 @@ void blueprint_release(struct blueprint *bp)
         free(bp->layers[i].candidates);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->parts,   bp->variant,      bp->wait,        bp->notes.line, bp->roots,
-                     bp->packed,  bp->slots,        bp->steps,       bp->layers,     bp->inputs,
-                     bp->outputs, bp->gemm_scratch, bp->defines_text};
+    void *owned[] = {bp->parts,  bp->variant, bp->wait,         bp->weights,     bp->notes.line,
+                     bp->roots,  bp->packed,  bp->slots,        bp->steps,       bp->layers,
+                     bp->inputs, bp->outputs, bp->gemm_scratch, bp->defines_text};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);
     clcnn_graph_free(bp->graph);

@@ -99,6 +99,7 @@ struct blueprint {
     const struct step **parts; /* one step of every variant that chains can run; NULL: there are no chains */
     int *variant, n_parts;     /* per step: index of its part, -1: always a launch of its own */
     int *wait;                 /* per step: so many of the first steps are done before it begins */
+    struct chain_weights *weights; /* per step, for chains */
     struct program *chain_program;
     int *gemm_scratch;   /* slot per step, SLOT_NONE without one */
     char **defines_text; /* per step, for step_info */

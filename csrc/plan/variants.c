@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MOST_FETCHED ((size_t)16 << 20)
 #define LEAST_STEPS 8       /* fewer save less time than the kernel takes to build */
 #define MAX_VARIANTS 24     /* more would take too long to build: the steps of the others stay launches */
 #define CHAIN_CAPABILITY 80 /* of NVIDIA's GPUs, from which on chains have been tried */
@@ -80,6 +81,19 @@ static size_t size_of_groups(const struct blueprint *bp)
     return bp->chain == CLCNN_CHAIN_ON && info->compute_capability >= CHAIN_CAPABILITY ? common_size(bp) : 0;
 }
 
+/* The largest constant that a step reads, if a device's cache may hold it. */
+static struct chain_weights weights_of(const struct blueprint *bp, const struct step *s)
+{
+    struct chain_weights most = {0, 0};
+    for (int i = 0; i < s->n_buffers; i++) {
+        const int slot = s->buffer[i].slot;
+        const int packed = slot == SLOT_NONE ? -1 : bp->slots[slot].packed;
+        if (packed >= 0 && bp->packed[packed].bytes > most.bytes && bp->packed[packed].bytes <= MOST_FETCHED)
+            most = (struct chain_weights){i, bp->packed[packed].bytes};
+    }
+    return most;
+}
+
 /* A step whose neighbours are launched is launched too. */
 static void drop_lonely(struct blueprint *bp)
 {
@@ -100,11 +114,13 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
     bp->parts = clcnn_calloc(MAX_VARIANTS, sizeof *bp->parts);
     bp->variant = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->variant);
     bp->wait = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->wait);
-    if (!bp->parts || !bp->variant || !bp->wait)
+    bp->weights = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->weights);
+    if (!bp->parts || !bp->variant || !bp->wait || !bp->weights)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *bp->variant);
     for (int i = 0; i < bp->n_steps; i++) {
         bp->variant[i] = variant_of(bp, bp->steps[i], size);
         bp->wait[i] = i;
+        bp->weights[i] = weights_of(bp, bp->steps[i]);
     }
     if (size > 1)
         drop_lonely(bp);

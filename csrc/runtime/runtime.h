@@ -167,9 +167,14 @@ struct launch {       /* one step, bound: nothing is left to decide */
 };
 /* What the steps of a plan have to do with chains: `variant` is the step's part of the unit, -1: it is launched; `wait` how many of
  * the plan's steps are done before it begins (the first so many). */
+struct chain_weights {
+    int operand; /* of the step, 0: it has none */
+    size_t bytes;
+};
 struct chain_plan {
     const struct step *const *steps;
     const int *variant, *wait;
+    const struct chain_weights *weights; /* what is worth fetching while the step before runs */
     int count;
 };
 /* The unit of a chain of steps that have a group size in common. */

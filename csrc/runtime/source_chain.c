@@ -18,20 +18,20 @@ static void add_run(struct text *t, struct text *run, const struct step *part, c
         text_print(t, "global float *const *p, const struct chain_args *args, local float4 *scratch)\n{\n");
     else
         text_print(t,
-                   "int step, global float *const local *p, const local struct chain_args *args, "
+                   "int step, const local long *p, const local struct chain_args *args, "
                    "local float4 *scratch)\n{\n    const struct %s a = *(const local struct %s *)args;\n",
                    block, block);
     text_print(t, "    for (; g < end; g %s)\n        chain_%d_%s(g", alone ? "++" : "+= step", index,
                scan->body);
     for (int i = 0; i < part->n_buffers; i++)
-        text_print(t, ", p[%d]", i);
+        text_print(t, alone ? ", p[%d]" : ", (global float *)p[%d]", i);
     text_print(t, "%s%s);\n}\n",
                part->args_bytes == 0 ? ""
                : alone               ? ", (const void *)args"
                                      : ", &a",
                scan->scratch[0] ? ", scratch" : "");
     text_print(run, " case %d: chain_%d_run(g, %s, scratch); break;", index, index,
-               alone ? "end, p, &args" : "groups, step, walk.p, &row->args");
+               alone ? "end, p, &args" : "groups, step, row->offset, &row->args");
 }
 
 /* One variant: its file under names of its own, and its case of the switch. */
@@ -80,7 +80,7 @@ static void add_head(struct text *t, const struct unit *unit)
     if (unit->group_size == 1) /* one work-item waits for nobody */
         text_print(t, "#define LANE 0\n#define barrier(flags) mem_fence(flags)\n");
     else
-        text_print(t, "#define CHAIN_WG %zu\n#define CHAIN_MEMORIES %d\n", unit->group_size, CHAIN_MEMORIES);
+        text_print(t, "#define CHAIN_WG %zu\n", unit->group_size);
 }
 
 /* The switch over the variants, and how the walk comes by the memory of steps. */
@@ -92,7 +92,7 @@ static void add_tail(struct text *t, const struct unit *unit, const struct text 
     } else {
         text_print(t, "#define CHAIN_STORE(to)");
         for (int i = 0; i < CHAIN_MEMORIES; i++)
-            text_print(t, " to[%d] = b%d;", i, i);
+            text_print(t, " (to)[%d] = (ulong)b%d;", i, i);
         text_add(t, "\n", 1);
     }
     text_print(t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN switch (%s) {", unit->n_parts,
