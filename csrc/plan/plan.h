@@ -194,6 +194,10 @@ enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 /* variants.c: which steps can run inside one kernel. */
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
+/* order.c: the order of steps that chains of groups run, before the arena is planned; and after it, what each of them waits for. */
+enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err);
+void blueprint_waits(struct blueprint *bp);
+
 /* programs.c */
 enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_launch_programs(struct blueprint *bp, struct clcnn_err *err);

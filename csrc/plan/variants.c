@@ -9,6 +9,8 @@
 #define MOST_FETCHED ((size_t)16 << 20)
 #define LEAST_STEPS 8       /* fewer save less time than the kernel takes to build */
 #define MAX_VARIANTS 24     /* more would take too long to build: the steps of the others stay launches */
+#define MOST_GROUPS 4       /* of a step on each multiprocessor, on average */
+#define LEAST_OF_VARIANT 4  /* steps */
 #define CHAIN_CAPABILITY 80 /* of NVIDIA's GPUs, from which on chains have been tried */
 #define LEAST_GROUP 64      /* work-items of a group there; */
 #define LARGEST_GROUP \
@@ -78,7 +80,7 @@ static size_t size_of_groups(const struct blueprint *bp)
         return 0;
     if (device_block(info))
         return alone ? 1 : 0;
-    return bp->chain == CLCNN_CHAIN_ON && info->compute_capability >= CHAIN_CAPABILITY ? common_size(bp) : 0;
+    return info->compute_capability >= CHAIN_CAPABILITY ? common_size(bp) : 0;
 }
 
 /* The largest constant that a step reads, if a device's cache may hold it. */
@@ -92,6 +94,17 @@ static struct chain_weights weights_of(const struct blueprint *bp, const struct 
             most = (struct chain_weights){i, bp->packed[packed].bytes};
     }
     return most;
+}
+
+/* Whether a chain of groups was measured to be faster: steps that fill the device a few times at most, and many for each variant,
+ * whose instructions come from memory at its first step. */
+static bool worth_it(const struct blueprint *bp, int chained)
+{
+    const size_t units = device_units(&bp->dev->info);
+    size_t groups = 0;
+    for (int i = 0; i < bp->n_steps; i++)
+        groups += bp->variant[i] >= 0 ? bp->steps[i]->groups : 0;
+    return groups <= (size_t)chained * units * MOST_GROUPS && chained >= bp->n_parts * LEAST_OF_VARIANT;
 }
 
 /* A step whose neighbours are launched is launched too. */
@@ -126,7 +139,8 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
         drop_lonely(bp);
     for (int i = 0; i < bp->n_steps; i++)
         chained += bp->variant[i] >= 0;
-    if (chained < LEAST_STEPS)
+    const bool wanted = size == 1 || bp->chain == CLCNN_CHAIN_ON || worth_it(bp, chained);
+    if (chained < LEAST_STEPS || !wanted)
         bp->n_parts = chained = 0;
     bp->stats.chained_steps = chained;
     return CLCNN_OK;

@@ -101,6 +101,14 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
     return true;
 }
 
+/* Which work-group has a step's first group: the one after the last step's where both may run side by side. */
+static void deal_out(const struct chain *c, struct chain_step *rows)
+{
+    for (int i = 1; i < c->count; i++)
+        if (rows[i].wait < i)
+            rows[i].at = (i32)((size_t)(rows[i - 1].at + rows[i - 1].groups) % c->members);
+}
+
 /* Asks the device for the addresses of all memory objects, a few at a time. */
 static enum clcnn_status find_addresses(cl_ulong *out, const struct chain *c, struct clcnn_device *dev,
                                         struct program *program, struct clcnn_err *err)
@@ -177,6 +185,7 @@ static enum clcnn_status finish_chain(struct chain *c, struct chain_step *rows, 
     const cl_int mark[MARK_BYTES / sizeof(cl_int)] = {0, c->bound, (cl_int)device_units(&dev->info), 0};
     TRY(program_kernel(&c->kernel, dev, program, "main", err));
     TRY(find_members(c, dev, err));
+    deal_out(c, rows);
     if (c->group_size > 1)
         TRY(resolve(c, rows, dev, program, err));
     TRY(memory_create(&c->table, dev, bytes, "step table of the plan", err));

@@ -29,15 +29,9 @@ uint64_t driver_local_limit(const struct clcnn_device *dev)
     return dev->info.compute_capability == 90 ? HOPPER_LOCAL_BYTES : dev->info.local_mem_bytes;
 }
 
-/* What a chain of work-groups may take of a multiprocessor's registers for each work-item. */
-#define CHAIN_OPTIONS " -cl-nv-maxrregcount=168"
-#define CHAIN_REGISTERS 168
+/* A multiprocessor's registers, and the most that a work-item can have: how many a kernel takes, no query tells. */
 #define REGISTER_FILE 65536
-
-const char *driver_chain_options(const struct clcnn_device *dev, size_t group_size)
-{
-    return group_size > 1 && dev->info.compute_capability > 0 ? CHAIN_OPTIONS : "";
-}
+#define MOST_REGISTERS 256
 
 /* Local memory of a multiprocessor in KiB, of which each group takes one more than it asks for (CUDA C Programming Guide, "Technical
  * Specifications per Compute Capability"). */
@@ -55,7 +49,7 @@ static size_t multiprocessor_local(unsigned capability)
 
 size_t driver_resident(const struct clcnn_device *dev, size_t group_size, uint64_t local)
 {
-    const size_t by_registers = REGISTER_FILE / (CHAIN_REGISTERS * group_size);
+    const size_t by_registers = REGISTER_FILE / (MOST_REGISTERS * group_size);
     const size_t by_local = multiprocessor_local(dev->info.compute_capability) / (local + 1024);
     const size_t least = by_registers < by_local ? by_registers : by_local;
     return least > 0 ? least : 1;

@@ -15,7 +15,7 @@
 struct program {
     struct program *next; /* of the device, youngest first */
     cl_program program;
-    char key[65], stem[64], options[80];
+    char key[65], stem[64];
     int refs;
     bool from_source, saved;
 };
@@ -39,22 +39,14 @@ static void destroy(struct clcnn_device *dev, struct program *p)
 /* ---- building one unit ----------------------------------------------------------------------------------------- */
 
 /* SHA-256 over everything that the binary depends on, each part with its final zero. */
-static void find_options(char options[80], const struct clcnn_device *dev, const struct unit *unit)
-{
-    snprintf(options, 80, "%s%s", driver_build_options(dev), driver_chain_options(dev, unit->group_size));
-}
-
-static void make_key(char key[65], const struct clcnn_device *dev, const struct unit *unit,
-                     const char *source)
+static void make_key(char key[65], const struct clcnn_device *dev, const char *source)
 {
     const struct clcnn_device_info *info = &dev->info;
-    char options[80];
-    const char *parts[] = {CACHE_FORMAT,  options,      info->name,     info->vendor,
-                           info->version, info->driver, info->platform, info->platform_version,
-                           source};
+    const char *parts[] = {
+        CACHE_FORMAT,   driver_build_options(dev), info->name, info->vendor, info->version, info->driver,
+        info->platform, info->platform_version,    source};
     struct sha256 h;
 
-    find_options(options, dev, unit);
     sha256_init(&h);
     for (int i = 0; i < COUNT_OF(parts); i++)
         sha256_add(&h, parts[i], strlen(parts[i]) + 1);
@@ -90,17 +82,16 @@ static void first_error(char out[256], const char *log)
 static enum clcnn_status build_fail(struct clcnn_err *err, const struct clcnn_device *dev, cl_program program,
                                     const struct unit *unit, cl_int code)
 {
-    char *log = build_log(dev, program), *defines = unit_defines(unit), *options = NULL, given[80];
+    char *log = build_log(dev, program), *defines = unit_defines(unit), *options = NULL;
     const char *name = clcnn_cl_code_name(code);
     char line[256] = "no build log";
 
     if (log != NULL && log[0] != '\0')
         first_error(line, log);
-    find_options(given, dev, unit);
     if (defines != NULL)
-        options = clcnn_calloc(strlen(defines) + strlen(given) + 2, 1);
+        options = clcnn_calloc(strlen(defines) + strlen(driver_build_options(dev)) + 2, 1);
     if (options != NULL)
-        sprintf(options, "%s %s", given, defines);
+        sprintf(options, "%s %s", driver_build_options(dev), defines);
     clcnn_fail(err, CLCNN_E_BUILD, "kernel %s did not build on '%s' with %s: %s (%s)", unit->stem,
                dev->info.name, defines != NULL && defines[0] != '\0' ? defines : "no defines", line,
                name != NULL ? name : "unknown code");
@@ -165,7 +156,7 @@ static enum clcnn_status build_marked(struct program *p, struct clcnn_device *de
     }
     dev->api->clReleaseProgram(p->program);
     p->program = made;
-    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, p->options, NULL, NULL);
+    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL, NULL);
     if (code != CL_SUCCESS)
         st = build_fail(err, dev, p->program, unit, code);
 done:
@@ -182,7 +173,7 @@ static enum clcnn_status build_source(struct program *p, struct clcnn_device *de
 
     CL_MAKE(dev->api, p->program, clCreateProgramWithSource, dev->context, 1, &source, NULL);
     device_count(dev, +1);
-    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, p->options, NULL, NULL);
+    CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL, NULL);
     if (code ==
         CL_INVALID_BUILD_OPTIONS) /* a driver that does not know the option speaks 1.1 or 1.2 anyway */
         CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, "", NULL, NULL);
@@ -218,7 +209,8 @@ static bool build_cached(struct program *p, struct clcnn_device *dev)
     }
     device_count(dev, +1);
     if (status == CL_SUCCESS)
-        CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, p->options, NULL, NULL);
+        CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL,
+                NULL);
     if (status != CL_SUCCESS || code != CL_SUCCESS) {
         dev->api->clReleaseProgram(p->program);
         device_count(dev, -1);
@@ -256,7 +248,6 @@ static void make(struct clcnn_device *dev, struct order *o)
     }
     memcpy(p->key, o->key, sizeof p->key);
     snprintf(p->stem, sizeof p->stem, "%s", o->unit->stem);
-    find_options(p->options, dev, o->unit);
     p->refs = 1;
     if (!build_cached(p, dev))
         o->st = build_source(p, dev, o->unit, o->source, &o->err);
@@ -317,7 +308,7 @@ static enum clcnn_status prepare(struct work *w, const struct unit *units, int *
         o->unit = &units[i];
         o->same = -1;
         TRY(unit_source(&o->source, w->dev->kernel_dir, o->unit, err));
-        make_key(o->key, w->dev, o->unit, o->source);
+        make_key(o->key, w->dev, o->source);
         for (int k = 0; k < i && o->same < 0; k++)
             if (w->orders[k].same < 0 && strcmp(w->orders[k].key, o->key) == 0)
                 o->same = k;

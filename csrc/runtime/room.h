@@ -99,8 +99,6 @@ void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `kee
 const char *driver_build_options(const struct clcnn_device *dev);
 size_t driver_local_bytes(const struct clcnn_device *dev, cl_ulong reported); /* of a kernel */
 uint64_t driver_local_limit(const struct clcnn_device *dev);
-const char *driver_chain_options(const struct clcnn_device *dev,
-                                 size_t group_size); /* besides; "" elsewhere */
 /* Groups of a chain's kernel, of so many work-items and bytes of local memory, that a multiprocessor surely holds at once. */
 size_t driver_resident(const struct clcnn_device *dev, size_t group_size, uint64_t local);
 bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */

@@ -1,0 +1,116 @@
+/* order.c: which steps depend on each other, for chains of groups (kernels/chain_groups.clh): a work-group goes on to a step
+ * that need not wait, so that branches of a net run side by side, once their steps follow each other by depth. */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+
+#define MOST_SORTED 2000 /* steps: each is compared with all before it */
+
+struct extent { /* bytes of the arena */
+    size_t first, past;
+};
+
+static struct extent extent_of(const struct blueprint *bp, const struct root *r)
+{
+    const size_t first = r->offset - root_guard(bp, r);
+    return (struct extent){first, first + r->bytes};
+}
+
+/* Two uses of memory of which one writes. Steps that write to different places of one root only do not meet there: it is a
+ * concat's, or a result in slices. `placed`: roots have their memory, which others may have had before. */
+static bool meet(const struct blueprint *bp, int slot_a, enum access a, int slot_b, enum access b, bool placed)
+{
+    if (slot_a < 0 || slot_b < 0 || (a == ACCESS_READ && b == ACCESS_READ))
+        return false;
+    const struct slot *x = &bp->slots[slot_a], *y = &bp->slots[slot_b];
+    if (x->root < 0 || y->root < 0)
+        return x->packed >= 0 && x->packed == y->packed;
+    if (x->root == y->root)
+        return a != ACCESS_WRITE || b != ACCESS_WRITE || x->offset == y->offset;
+    if (!placed)
+        return false;
+    const struct extent m = extent_of(bp, &bp->roots[x->root]), n = extent_of(bp, &bp->roots[y->root]);
+    return m.first < n.past && n.first < m.past;
+}
+
+static bool depends(const struct blueprint *bp, int step, int before, bool placed)
+{
+    const struct step *s = bp->steps[step], *t = bp->steps[before];
+    for (int i = 0; i < s->n_buffers; i++)
+        for (int k = 0; k < t->n_buffers; k++)
+            if (meet(bp, s->buffer[i].slot, s->buffer[i].access, t->buffer[k].slot, t->buffer[k].access,
+                     placed))
+                return true;
+    return false;
+}
+
+/* How many steps of [first, step) stand one after the other before this one. */
+static int depth_of(const struct blueprint *bp, const int *depth, int first, int step)
+{
+    int most = 0;
+    for (int i = first; i < step; i++)
+        if (depth[i] >= most && depends(bp, step, i, false))
+            most = depth[i] + 1;
+    return most;
+}
+
+/* A step with what is known of it, while it moves. */
+struct ranked {
+    int depth, from;
+    struct step *step;
+    int variant;
+    struct chain_weights weights;
+};
+
+static int by_depth(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->depth != y->depth ? x->depth - y->depth : x->from - y->from;
+}
+
+/* Steps [first, past) by depth, and by their order before where that is equal. */
+static void sort_run(struct blueprint *bp, int *depth, struct ranked *order, int first, int past)
+{
+    for (int i = first; i < past; i++) {
+        depth[i] = depth_of(bp, depth, first, i);
+        order[i] = (struct ranked){depth[i], i, bp->steps[i], bp->variant[i], bp->weights[i]};
+    }
+    qsort(order + first, (size_t)(past - first), sizeof *order, by_depth);
+    for (int i = first; i < past; i++) {
+        bp->steps[i] = order[i].step;
+        bp->variant[i] = order[i].variant;
+        bp->weights[i] = order[i].weights;
+    }
+}
+
+/* Whether a chain of groups runs the step. */
+static bool grouped(const struct blueprint *bp, int step)
+{
+    return bp->n_parts > 0 && bp->variant[step] >= 0 && bp->steps[step]->group_size > 1;
+}
+
+enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err)
+{
+    const size_t count = (size_t)bp->n_steps + 1;
+    int *depth = clcnn_calloc(count, sizeof *depth);
+    struct ranked *order = clcnn_calloc(count, sizeof *order);
+    const bool ready = depth && order;
+    for (int first = 0, past; ready && first < bp->n_steps; first = past + 1) {
+        for (past = first; past < bp->n_steps && grouped(bp, past); past++)
+            ;
+        if (past - first <= MOST_SORTED)
+            sort_run(bp, depth, order, first, past);
+    }
+    free(depth);
+    free(order);
+    return ready ? CLCNN_OK : clcnn_fail_mem(err, count * sizeof *order);
+}
+
+void blueprint_waits(struct blueprint *bp)
+{
+    for (int i = 0; bp->wait && i < bp->n_steps; i++) {
+        bp->wait[i] = i;
+        while (grouped(bp, i) && bp->wait[i] > 0 && !depends(bp, i, bp->wait[i] - 1, true))
+            bp->wait[i]--;
+    }
+}
