@@ -283,6 +283,8 @@ struct clcnn_plan_stats {
     int shared_ends; /* inputs and outputs that steps use where the caller has them */
     double select_ms, build_ms, weights_ms, warm_ms; /* where compile time went */
 };
+/* A run found that work-groups of a chain waited for each other in vain; it and all later ones launch every step. */
+bool clcnn_plan_left_chains(const struct clcnn_plan *plan);
 void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out);
 
 struct clcnn_step_info {

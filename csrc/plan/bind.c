@@ -204,6 +204,10 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
                                   bp->n_steps};
     if (bp->chain_program)
         TRY(chains_bind(&plan->chains, bp->dev, bp->chain_program, plan->launches, &of, places, err));
+    atomic_store(&plan->launch_count, bp->n_steps);
+    for (int i = 1; i < bp->n_steps; i++)
+        if (plan->launches[i].chain && plan->launches[i].chain == plan->launches[i - 1].chain)
+            atomic_fetch_sub(&plan->launch_count, 1);
     TRY(ports_find_users(plan, err));
 done:
     free(places);

@@ -25,16 +25,18 @@ const struct clcnn_io_info *clcnn_plan_output(const struct clcnn_plan *plan, int
     return i >= 0 && i < plan->bp->n_outputs ? &plan->bp->outputs[i].info : NULL;
 }
 
+bool clcnn_plan_left_chains(const struct clcnn_plan *plan)
+{
+    return atomic_load(&plan->left_chains);
+}
+
 void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out)
 {
     const struct blueprint *bp = plan->bp;
     *out = bp->stats;
     out->peak_bytes = out->arena_bytes + out->weights_bytes;
-    out->launch_count = bp->n_steps;
-    for (int i = 1; i < bp->n_steps; i++)
-        out->launch_count -= plan->launches && plan->launches[i].chain &&
-                             plan->launches[i].chain == plan->launches[i - 1].chain;
-    if (plan->chains_failed)
+    out->launch_count = atomic_load(&plan->launch_count);
+    if (clcnn_plan_left_chains(plan))
         out->chained_steps = 0;
 }
 

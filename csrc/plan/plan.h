@@ -124,8 +124,9 @@ struct clcnn_plan {
     bool closed, counted; /* counted: holds the blueprint open */
     struct memory arena;
     struct launch *launches;
-    struct chain **chains; /* NULL: none */
-    bool chains_failed;    /* a work-group waited too long, and the plan launches every step since */
+    struct chain **chains;   /* NULL: none */
+    atomic_bool left_chains; /* a work-group waited too long, and the plan launches every step since */
+    atomic_int launch_count; /* kernels and library calls of a run */
     struct queue *queue;
     struct clcnn_io *io_copy; /* outputs of the run in flight, then its inputs */
     bool fetched;             /* outputs have been asked for */

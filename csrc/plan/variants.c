@@ -9,8 +9,6 @@
 #define MOST_FETCHED ((size_t)16 << 20)
 #define LEAST_STEPS 8       /* fewer save less time than the kernel takes to build */
 #define MAX_VARIANTS 24     /* more would take too long to build: the steps of the others stay launches */
-#define MOST_GROUPS 4       /* of a step on each multiprocessor, on average */
-#define LEAST_OF_VARIANT 4  /* steps */
 #define CHAIN_CAPABILITY 80 /* of NVIDIA's GPUs, from which on chains have been tried */
 #define LEAST_GROUP 64      /* work-items of a group there; */
 #define LARGEST_GROUP \
@@ -96,17 +94,6 @@ static struct chain_weights weights_of(const struct blueprint *bp, const struct 
     return most;
 }
 
-/* Whether a chain of groups was measured to be faster: steps that fill the device a few times at most, and many for each variant,
- * whose instructions come from memory at its first step. */
-static bool worth_it(const struct blueprint *bp, int chained)
-{
-    const size_t units = device_units(&bp->dev->info);
-    size_t groups = 0;
-    for (int i = 0; i < bp->n_steps; i++)
-        groups += bp->variant[i] >= 0 ? bp->steps[i]->groups : 0;
-    return groups <= (size_t)chained * units * MOST_GROUPS && chained >= bp->n_parts * LEAST_OF_VARIANT;
-}
-
 /* A step whose neighbours are launched is launched too. */
 static void drop_lonely(struct blueprint *bp)
 {
@@ -139,8 +126,7 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
         drop_lonely(bp);
     for (int i = 0; i < bp->n_steps; i++)
         chained += bp->variant[i] >= 0;
-    const bool wanted = size == 1 || bp->chain == CLCNN_CHAIN_ON || worth_it(bp, chained);
-    if (chained < LEAST_STEPS || !wanted)
+    if (chained < LEAST_STEPS)
         bp->n_parts = chained = 0;
     bp->stats.chained_steps = chained;
     return CLCNN_OK;

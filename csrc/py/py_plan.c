@@ -112,6 +112,7 @@ static PyObject *wrap(PyTypeObject *type, struct state *state, struct device_obj
     self->device = (struct device_object *)Py_NewRef((PyObject *)device);
     self->handle = handle;
     atomic_init(&self->runner, 0);
+    atomic_init(&self->told, false);
     atomic_init(&self->closed, false);
     return (PyObject *)self;
 }
@@ -272,6 +273,17 @@ static int parse_timeout(struct plan_object *self, PyObject *timeout, double *de
     return 0;
 }
 
+/* Says once that the device did not run work-groups together that it has room for. */
+static int tell_of_chains(struct plan_object *self)
+{
+    if (!clcnn_plan_left_chains(self->handle) || atomic_exchange(&self->told, true))
+        return 0;
+    return PyErr_WarnEx(PyExc_RuntimeWarning,
+                        "work-groups of one kernel waited for each other in vain: this plan launches every step "
+                        "by itself from now on, which is slower (chain=False does so from the beginning)",
+                        1);
+}
+
 PyDoc_STRVAR(run_doc, "run($self, /, inputs, outputs=None, timeout=None)\n--\n\n"
                       "One inference. inputs: a NumPy array or Tensor for each of `inputs`; outputs: for "
                       "each of `outputs` None (a new\n"
@@ -296,10 +308,10 @@ static PyObject *plan_run(PyObject *op, PyObject *args, PyObject *kwargs)
         enum clcnn_status status = CLCNN_OK;
         if (run_slices(self, &ends, deadline_ms, &status, &err) < 0)
             clcnn_err_clear(&err);
-        else if (status == CLCNN_OK)
-            result = Py_NewRef(ends.outputs);
-        else
+        else if (status != CLCNN_OK)
             py_error_raise(self->state, &err);
+        else if (tell_of_chains(self) == 0)
+            result = Py_NewRef(ends.outputs);
     }
     py_ends_free(&ends);
     return result;
