@@ -278,10 +278,11 @@ static int tell_of_chains(struct plan_object *self)
 {
     if (!clcnn_plan_left_chains(self->handle) || atomic_exchange(&self->told, true))
         return 0;
-    return PyErr_WarnEx(PyExc_RuntimeWarning,
-                        "work-groups of one kernel waited for each other in vain: this plan launches every step "
-                        "by itself from now on, which is slower (chain=False does so from the beginning)",
-                        1);
+    return PyErr_WarnEx(
+        PyExc_RuntimeWarning,
+        "work-groups of one kernel waited for each other in vain: this plan launches every step "
+        "by itself from now on, which is slower (chain=False does so from the beginning)",
+        1);
 }
 
 PyDoc_STRVAR(run_doc, "run($self, /, inputs, outputs=None, timeout=None)\n--\n\n"
