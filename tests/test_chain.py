@@ -141,6 +141,30 @@ def test_profile_and_runs_may_alternate(device: clcnn.Device) -> None:
             assert plan(x).tobytes() == want
 
 
+@pytest.mark.parametrize("timeout", [None, 60.0])
+def test_a_plan_may_leave_its_chains(monkeypatch: pytest.MonkeyPatch, timeout: float | None) -> None:
+    """The third check of waits (compile does the first) says that one was in vain: that run is repeated with
+    launches, from its inputs, which other steps have overwritten, and so are all later ones."""
+    net, shape = towers(4), (1, 16, 12, 12)
+    inputs = [i * noise(shape) for i in range(1, 6)]
+    monkeypatch.setenv("CLCNN_FAULT", "chain_wait:3:-1")
+    with clcnn.Device("cpu") as device, clcnn.compile(net, shape, device) as plan:
+        monkeypatch.delenv("CLCNN_FAULT")
+        with clcnn.compile(net, shape, device, chain=False) as single:
+            wanted = [single(x).tobytes() for x in inputs]
+        assert plan(inputs[0], timeout=timeout).tobytes() == wanted[0]
+        assert plan.stats["chained_steps"] > 0
+        with pytest.warns(RuntimeWarning, match="waited for each other in vain"):
+            assert plan(inputs[1], timeout=timeout).tobytes() == wanted[1]
+        for x, want in zip(inputs[2:], wanted[2:], strict=True):
+            assert plan(x, timeout=timeout).tobytes() == want
+        stats = plan.stats
+        assert stats["chained_steps"] == 0 and stats["launch_count"] == stats["step_count"]
+        with clcnn.Tensor.from_numpy(inputs[3], device) as x, plan.clone() as clone:
+            assert plan(x).tobytes() == clone(x).tobytes() == wanted[3]
+            assert clone.stats["chained_steps"] > 0
+
+
 @pytest.mark.usefixtures("interrupts")
 def test_a_run_that_was_stopped_leaves_no_trace(device: clcnn.Device) -> None:
     """The counters of steps that were not reached are set again before the next run."""

@@ -228,6 +228,7 @@ struct port *port_of_end(struct clcnn_plan *plan, int io, bool output);
 /* Before a run: borrows what can be, or, with NULL for both, lets steps use the arena. */
 enum clcnn_status ports_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
                             const struct clcnn_io *outputs, struct clcnn_err *err);
+enum clcnn_status ports_rebind(struct clcnn_plan *plan, struct clcnn_err *err); /* steps have other kernels */
 void ports_return(struct clcnn_plan *plan); /* after it, when the device is done */
 void ports_free(struct clcnn_plan *plan);
 

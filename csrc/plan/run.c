@@ -212,6 +212,7 @@ enum clcnn_status plan_leave_chains(bool *left, struct clcnn_plan *plan, struct 
         plan->launches[i].chain = NULL;
     chains_free(plan->chains, plan->bp->dev);
     plan->chains = NULL;
+    TRY(ports_rebind(plan, err));
     atomic_store(&plan->launch_count, plan->bp->n_steps);
     atomic_store(&plan->left_chains, true);
 done:

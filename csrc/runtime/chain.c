@@ -181,7 +181,7 @@ static enum clcnn_status finish_chain(struct chain *c, struct chain_step *rows, 
     const size_t bytes = (size_t)c->count * sizeof *rows;
 
     c->turn_bytes = (size_t)c->count * (c->group_size == 1 ? TURN_BYTES : GROUP_TURN_BYTES);
-    c->bound = cl_fault("chain_wait") != CL_SUCCESS ? 0 : MOST_LOOKS;
+    c->bound = cl_fault("chain_bound") != CL_SUCCESS ? 0 : MOST_LOOKS;
     const cl_int mark[MARK_BYTES / sizeof(cl_int)] = {0, c->bound, (cl_int)device_units(&dev->info), 0};
     TRY(program_kernel(&c->kernel, dev, program, "main", err));
     TRY(find_members(c, dev, err));
@@ -293,7 +293,7 @@ enum clcnn_status chains_failed(bool *failed, struct chain **chains, struct queu
 {
     enum clcnn_status st = CLCNN_OK;
 
-    *failed = false;
+    *failed = chains != NULL && *chains != NULL && cl_fault("chain_wait") != CL_SUCCESS;
     for (struct chain **at = chains; at != NULL && *at != NULL; at++) {
         const struct chain *c = *at;
         cl_int mark = 0;
