@@ -25,6 +25,8 @@ bool clcnn_grow(void **items, int *capacity, int need, size_t size);
 void alloc_trim(void); /* gives the system what malloc() keeps of freed memory, where that can be asked for */
 /* Gives the whole pages of a block back to the system. The block stays valid; what is in it is not kept. */
 void alloc_drop_pages(void *block, size_t bytes);
+void alloc_use_large_pages(void *block,
+                           size_t bytes); /* before it is written; fewer misses of address translation */
 
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
@@ -130,6 +132,8 @@ enum act {
     ACT_COUNT
 };
 const char *act_identifier(enum act act); /* "act_relu" */
+/* The same function as a clip where it is one (none, relu, relu6), so that layers share kernels: sets its limits. */
+enum act act_as_clip(enum act act, float *p0, float *p1);
 /* Function of an element-wise operator in activation.clh or unary.clh ("act_relu", "act_gelu_tanh"), binary.clh
  * ("bin_add"), or integer.clh ("int_add") for elements that are no floats. */
 void eltwise_identifier(char out[40], const struct op_def *op, const void *attrs, enum clcnn_dtype dtype);
@@ -214,6 +218,7 @@ struct rewrite_options {
     const struct clcnn_override
         *overrides; /* a layer whose algorithm is forced is not merged into another op */
     int override_count;
+    int block; /* channels of a block of the device, 0: it has none */
 };
 enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,
                                 struct notes *notes, struct clcnn_err *err);
@@ -343,6 +348,7 @@ enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
 struct define {
     char name[24];
     char text[40]; /* an integer or an identifier */
+    bool at_least; /* kernels with a larger integer serve too: see blueprint_share_variants() */
 };
 
 struct gemm_call { /* C = alpha * op(A) op(B) + beta * C, row major, through CLBlast */
@@ -378,6 +384,7 @@ struct step {
  * the order of the calls, then the argument block by value. */
 struct step *emit_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size);
 void step_define(struct step *s, const char *name, int value);
+void step_define_at_least(struct step *s, const char *name, int value);
 void step_define_id(struct step *s, const char *name, const char *identifier);
 /* Defines `name` as OpenCL's word for the type; nothing for float32, which kernels take when it is missing. */
 void step_define_type(struct step *s, const char *name, enum clcnn_dtype dtype);

@@ -34,6 +34,12 @@ struct conv_implicit_args {
     i32 share, unused;
 };
 
+/* The end of the kernels on channel blocks (blocked_store.clh). */
+struct blocked_epilogue {
+    f32 p0, p1;    /* of the activation */
+    i32 bias, add; /* whether there are such operands */
+};
+
 /* 2-D convolution in blocked layouts: conv_blocked. Index 0 = height, 1 = width. */
 struct conv_blocked_args {
     i64 src_n, dst_n, add_n; /* batch strides */
@@ -43,7 +49,7 @@ struct conv_blocked_args {
     i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
     i32 chunks, per_item, span; /* work-items of an image, tiles of a work-item, chunks of a span */
     i32 c_step; /* blocks of input channels whose weights serve a work-item's tiles before the next ones */
-    f32 p0, p1; /* of the epilogue's activation */
+    struct blocked_epilogue epi;
     i32 unused;
 };
 
@@ -54,8 +60,17 @@ struct conv_stem_args {
     i32 in[2], out[2], ker[2];
     i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
     i32 segments, per_item;     /* work-items of an output row, tiles of a work-item */
-    f32 p0, p1;                 /* of the epilogue's activation */
+    struct blocked_epilogue epi;
     i32 unused;
+};
+
+/* Such a convolution and the maximum of windows: conv_pool_stem. stem.dst_n belongs to y. */
+struct conv_pool_stem_args {
+    struct conv_stem_args stem;
+    i32 pooled[2], lead[2]; /* sizes of y, padding before: height, width */
+    i32 window, step;       /* height of a window, and distance between two; along a row they are defines */
+    i32 columns;            /* of the private row: output columns between those that no window must choose */
+    i32 rows;               /* of y, of a work-item */
 };
 
 /* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
@@ -67,8 +82,10 @@ struct conv_winograd_args {
     i32 in[2], out[2], pad[2];
     i32 tiles_high, tiles_wide; /* of an image */
     i32 first_tile, tiles;      /* of this step */
-    i32 c_step, t_step; /* of a work-item: blocks of channels of `in`, tiles of `fused` (blocks of T) */
-    f32 p0, p1;         /* of the epilogue's activation */
+    i32 t, c_step; /* of a work-item of `in`: tiles, as many as a register tile's T; blocks of channels */
+    i32 t_step;    /* tiles of a work-item of `main` that transforms them itself (blocks of T), else 0 */
+    struct blocked_epilogue epi;
+    i32 unused;
 };
 
 /* The transforms around the products of conv_winograd_gemm. Index 0 = height, 1 = width. */
@@ -120,7 +137,8 @@ struct channel_args {
 struct batch_norm_blocked_args {
     i64 x_n, y_n, add_n; /* batch strides */
     i32 c, pixels, run;  /* run: pixels of a work-item */
-    f32 eps, p0, p1;
+    f32 eps;
+    struct blocked_epilogue epi; /* bias is 0: the shift is part of the sum */
 };
 
 /* Pooling over windows; index 0 = depth, 1 = height, 2 = width. A row is one (n, c, depth, height) of the output. */
@@ -173,6 +191,7 @@ struct adaptive_args {
     i32 unused;
 };
 
+#define POOL_BINS -1
 /* Pooling of channel blocks, windows or bins: pool_blocked. Index 0 = height, 1 = width. */
 struct pool_blocked_args {
     i64 x_n, y_n; /* batch strides */
@@ -180,7 +199,8 @@ struct pool_blocked_args {
     i32 in[2], out[2];
     i32 ker[2], stride[2], pad[2], pad_end[2], dil[2]; /* of windows */
     i32 include_pad;
-    i32 unused;
+    i32 kind; /* POOL_BINS, or the size of a window whose taps are unrolled, or 0 */
+    i32 average, unused;
 };
 
 /* local_response_norm: a row is one (n, c). */
@@ -337,15 +357,16 @@ struct depthwise_args {
     i32 n, c;
     i32 in[2], out[2];
     i32 ker[2], stride[2], pad[2], dil[2];
-    i32 rows;   /* output rows of a group */
-    f32 p0, p1; /* of the epilogue's activation */
+    i32 rows; /* output rows of a group */
+    struct blocked_epilogue epi;
     i32 unused;
 };
 
 /* The same on channel blocks: separable_blocked. */
 struct separable_blocked_args {
     struct separable_args shape;
-    i32 tiles; /* of a work-item */
+    struct blocked_epilogue epi; /* shape.p0 and p1 are for the others */
+    i32 tiles;                   /* of a work-item */
     i32 unused;
 };
 

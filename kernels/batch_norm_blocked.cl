@@ -5,7 +5,7 @@
  * Layouts: x, y, add [ceil(C/V)][pixels][V] with batch strides; lanes of y past C are written as zeros.
  * Index map: group = (n * blocks + block) * parts + part; a work-item computes `run` pixels of one block of channels.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; EPI_ADD, EPI_ACT (epilogue.clh; EPI_BIAS stays 0: the shift is part of the sum). */
+ * Defines: V channels of a block, 16 or 8; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -43,8 +43,10 @@ void FN(body)(ulong group, SRC x, SRC weight, SRC bias, SRC mean, SRC var, SRC a
     SRC xb = x + n * a->x_n + at;
     SRC ab = add + n * a->add_n + at;
     DST yb = y + n * a->y_n + at;
+    const struct blocked_epilogue epi = a->epi; /* a copy: stores of y cannot change it */
     for (int i = first; i < past; i++)
-        FN(store)(fma(LOADV(xb, (long)i * V) - centre, scale, shift), shift, ab, yb, (long)i * V, a->c - c, a->p0, a->p1);
+        FN(store)(fma(LOADV(xb, (long)i * V) - centre, scale, shift), (FV)0.0f, ab, yb, (long)i * V, a->c - c,
+                  &epi);
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC mean,

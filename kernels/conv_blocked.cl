@@ -16,7 +16,7 @@
  * filters + block * chunks of the span + chunk.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector registers);
- * TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; ROW columns of the private row; EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; ROW columns of the private row; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -90,9 +90,8 @@ void FN(approach)(const struct FN(target) *to, const struct conv_blocked_args *a
     for (int v = 0; v < KV && to->k + v * V < a->k; v++, at += map)
         for (int t = 0; t < end; t++) {
             PREFETCH(to->y + at + t * V);
-#if EPI_ADD
-            PREFETCH(to->add + at + t * V);
-#endif
+            if (a->epi.add)
+                PREFETCH(to->add + at + t * V);
         }
 }
 
@@ -181,15 +180,28 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
     const int begin = to->ow - to->first, end = min(T, a->out[1] - to->first);
     const int past = (to->k / a->kg + 1) * a->kg; /* of the group's filters */
     long at = to->k / V * map + ((long)to->oh * a->out[1] + to->first) * V;
+    const struct blocked_epilogue epi = a->epi; /* copies: stores of y cannot change them */
+    const global float *add = to->add;
+    global float *y = to->y;
+    if (begin == 0 && end == T && to->k + KV * V <= min(past, a->k)) { /* nearly all tiles: nothing to ask for each pixel */
+#pragma unroll
+        for (int v = 0; v < KV; v++, at += map) {
+            const FV b = FN(bias)(to->bias, to->k + v * V, a->k, &epi);
+#pragma unroll
+            for (int t = 0; t < T; t++)
+                FN(store)(acc[t][v], b, add, y, at + t * V, V, &epi);
+        }
+        return;
+    }
 #pragma unroll
     for (int v = 0; v < KV; v++, at += map) {
         const int k = to->k + v * V;
         if (k < past) {
-            const FV b = FN(bias)(to->bias, k, a->k);
+            const FV b = FN(bias)(to->bias, k, a->k, &epi);
 #pragma unroll
             for (int t = 0; t < T; t++)
                 if (t >= begin && t < end)
-                    FN(store)(acc[t][v], b, to->add, to->y, at + t * V, a->k - k, a->p0, a->p1);
+                    FN(store)(acc[t][v], b, add, y, at + t * V, a->k - k, &epi);
         }
     }
 }

@@ -7,7 +7,7 @@
  * Index map: group = (n * blocks + block) * parts + part; a work-item computes `rows` output rows of one block of channels,
  * DT pixels at a time.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; DT, KH, KW, SW (depthwise_tile.clh); EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * Defines: V channels of a block, 16 or 8; DT, KH, KW, SW (depthwise_tile.clh); EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -37,7 +37,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     SRC taps = w + (long)block * a->ker[0] * a->ker[1] * V;
     SRC an = add + n * a->add_n;
     DST yn = y + n * a->dst_n;
-    const FV b = FN(bias)(bias, k, a->c);
+    const struct blocked_epilogue epi = a->epi; /* a copy: stores of y cannot change it */
+    const FV b = FN(bias)(bias, k, a->c, &epi);
     for (int oh = first; oh < past; oh++)
         for (int ow = 0; ow < a->out[1]; ow += DT) {
             FV acc[DT];
@@ -46,7 +47,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 #pragma unroll
             for (int t = 0; t < DT; t++)
                 if (ow + t < a->out[1])
-                    FN(store)(acc[t], b, an, yn, i + t * V, a->c - k, a->p0, a->p1);
+                    FN(store)(acc[t], b, an, yn, i + t * V, a->c - k, &epi);
         }
 }
 

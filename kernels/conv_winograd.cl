@@ -8,17 +8,16 @@
  *          channels. Group = (block * channels + c) of one channel of a block of filters.
  *   in     v [blocks of T tiles][groups][A*A][C/groups/V][T][V] = B^T x B, V floats between the A*A. Group = (block of tiles * groups + group) *
  *          pieces + piece of c_step channel blocks.
- *   main   the products and the inverse transform. Group = (block of filters * blocks of tiles + block of tiles); a
- *          register tile holds T tiles by KV vectors of filters of one of the A*A products.
- *   fused  both: group = (group * ranges + range of t_step tiles). The v of T tiles lies in a part of the work-item's own
- *          and stays in the cache for all filters of the group.
+ *   main   the products and the inverse transform; a register tile holds T tiles by KV vectors of filters of one of the A*A
+ *          products. Group = (block of filters * blocks of tiles + block of tiles); or, with a t_step, both: group = (group *
+ *          ranges + range of t_step tiles). The v of T tiles then lies in a part of the work-item's own and stays in the
+ *          cache for all filters of the group.
  *   fresh  as main, for up to TILE_BLOCKS blocks of tiles and with filters as conv_pack.cl packs them ([C/groups][R*R][KV*V] a
  *          block), transformed here: R*R for A*A of the bytes, which counts when there are few tiles. Group = block of filters.
  * Tiles are numbered over the batch, rows and columns; `in` and `main` treat `tiles` of them from first_tile on.
  * Work-group: WG = 1. Local memory: none.
  * Defines: M and R 4 and 3, 2 and 3, or 2 and 5; V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile
- * (T * KV + KV + 1 vector registers); AHEAD floats between what is read of u and what is prefetched, 0: nothing is; TILE_BLOCKS of fresh;
- * EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * (T * KV + KV + 1 vector registers), which `in` takes at run time; TILE_BLOCKS of fresh; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -48,12 +47,10 @@
 #ifndef KV
 #define KV 2
 #endif
-#ifndef AHEAD
-#define AHEAD 0
-#endif
 #ifndef TILE_BLOCKS
 #define TILE_BLOCKS 1
 #endif
+#define AHEAD 1024 /* floats between what is read of u and what is prefetched: the filters of a network come from memory */
 #define CB (8 / KV) /* blocks of channels whose transformed filters stay in a core's cache */
 #define PITCH (CB * V * KV * V + V) /* floats; no power of two, which would put all A*A in one set of the cache */
 
@@ -97,15 +94,15 @@ void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_winograd_args *a
 }
 
 /* Elements of one of the A*A matrices of v: no power of two either. */
-long FN(v_step)(const struct conv_winograd_args *a)
+long FN(v_step)(int t, const struct conv_winograd_args *a)
 {
-    return (long)a->c_blocks * (T * V) + V;
+    return (long)a->c_blocks * (t * V) + V;
 }
 
-/* Elements of v for a block of tiles and a group. */
-long FN(part)(const struct conv_winograd_args *a)
+/* Elements of v for a block of t tiles and a group. */
+long FN(part)(int t, const struct conv_winograd_args *a)
 {
-    return A * A * FN(v_step)(a);
+    return A * A * FN(v_step)(t, a);
 }
 
 /* x: the channel block; v: the tile's vector of the first of the A*A matrices, which lie `step` elements apart. */
@@ -149,17 +146,17 @@ void FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv
 }
 
 
-/* The channel blocks [begin, end) of group g, of the tiles from `first` on, to their part of v. */
-void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, const struct conv_winograd_args *a)
+/* The channel blocks [begin, end) of group g, of `count` tiles from `first` on, to their part of v. */
+void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int count, const struct conv_winograd_args *a)
 {
     const int per_image = a->tiles_high * a->tiles_wide;
     const long plane = (long)a->in[0] * a->in[1] * V;
     for (int cb = begin; cb < end; cb++)
-        for (int t = 0; t < T; t++) {
+        for (int t = 0; t < count; t++) {
             const int tile = a->first_tile + min(first + t, a->tiles - 1);
             const int n = tile / per_image, ty = tile % per_image / a->tiles_wide, tx = tile % a->tiles_wide;
-            FN(transform)(x + n * a->src_n + (g * a->c_blocks + cb) * plane, v + (cb * T + t) * V,
-                          FN(v_step)(a), ty * M - a->pad[0], tx * M - a->pad[1], a);
+            FN(transform)(x + n * a->src_n + (g * a->c_blocks + cb) * plane, v + (cb * count + t) * V,
+                          FN(v_step)(count, a), ty * M - a->pad[0], tx * M - a->pad[1], a);
         }
 }
 
@@ -189,11 +186,7 @@ void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, const st
 /* With filters that were transformed before. */
 void FN(product)(SRC v, SRC u, float *m, int c_blocks)
 {
-#if AHEAD
 #define NEXT_FILTERS(u) _Pragma("unroll") for (int k = 0; k < KV; k++) PREFETCH(u + AHEAD + k * V)
-#else
-#define NEXT_FILTERS(u)
-#endif
     PRODUCT(v, u, m, true, c_blocks);
 #undef NEXT_FILTERS
 }
@@ -238,8 +231,9 @@ void FN(pixels)(const float *m, SRC bias, SRC add, DST y, int block, int first, 
     const int g = block / a->k_blocks, kk = g * a->kg + block % a->k_blocks * (KV * V);
     const int per_image = a->tiles_high * a->tiles_wide;
     const long plane = (long)a->out[0] * a->out[1] * V;
+    const struct blocked_epilogue epi = a->epi; /* a copy: stores of y cannot change it */
     for (int kv = 0, k = kk; kv < KV && k < (g + 1) * a->kg; kv++, k += V) {
-        const FV b = FN(bias)(bias, k, a->k);
+        const FV b = FN(bias)(bias, k, a->k, &epi);
         for (int t = 0; t < T && first + t < a->tiles; t++) {
             const int tile = a->first_tile + first + t;
             const int n = tile / per_image, oh = tile % per_image / a->tiles_wide * M, ow = tile % a->tiles_wide * M;
@@ -249,8 +243,8 @@ void FN(pixels)(const float *m, SRC bias, SRC add, DST y, int block, int first, 
             for (int r = 0; r < high; r++)
                 for (int c = 0; c < wide; c++) {
                     const long i = k / V * plane + ((long)(oh + r) * a->out[1] + ow + c) * V;
-                    FN(store)(LOADV(out, (r * M + c) * V), b, add + n * a->add_n, y + n * a->dst_n, i, a->k - k, a->p0,
-                              a->p1);
+                    FN(store)(LOADV(out, (r * M + c) * V), b, add + n * a->add_n, y + n * a->dst_n, i, a->k - k,
+                              &epi);
                 }
         }
     }
@@ -259,7 +253,7 @@ void FN(pixels)(const float *m, SRC bias, SRC add, DST y, int block, int first, 
 /* Block `block` of filters of the tiles from `first` on, from their part of v. */
 void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
 {
-    const long v_step = FN(v_step)(a), u_step = (long)a->c_blocks * V * (KV * V);
+    const long v_step = FN(v_step)(T, a), u_step = (long)a->c_blocks * V * (KV * V);
     SRC ub = u + (long)block * (A * A) * u_step;
     float m[A * A][KV * T * V] __attribute__((aligned(64)));
     for (int i = 0; i < A * A; i++)
@@ -292,32 +286,31 @@ void FN(in_body)(ulong group, SRC x, DST v, const struct conv_winograd_args *a)
 {
     const int pieces = (a->c_blocks + a->c_step - 1) / a->c_step, part = (int)(group / pieces);
     const int begin = (int)(group % pieces) * a->c_step;
-    FN(transforms)(x, v + part * FN(part)(a), part % a->groups, begin, min(begin + a->c_step, a->c_blocks),
-                   part / a->groups * T, a);
+    FN(transforms)(x, v + part * FN(part)(a->t, a), part % a->groups, begin, min(begin + a->c_step, a->c_blocks),
+                   part / a->groups * a->t, a->t, a);
 }
 
-void FN(body)(ulong group, SRC v, SRC u, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
+void FN(body)(ulong group, SRC x, DST v, SRC u, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
 {
-    const int tile_blocks = (a->tiles + T - 1) / T, tiles = (int)(group % tile_blocks), block = (int)(group / tile_blocks);
-    FN(outputs)(v + (tiles * a->groups + block / a->k_blocks) * FN(part)(a), u, bias, add, y, block, tiles * T, a);
-}
-
-void FN(fused_body)(ulong group, SRC x, DST v, SRC u, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
-{
-    const int ranges = (a->tiles + a->t_step - 1) / a->t_step, g = (int)(group / ranges);
-    const int begin = (int)(group % ranges) * a->t_step, end = min(begin + a->t_step, a->tiles);
-    v += group * FN(part)(a);
+    const bool fused = a->t_step > 0;
+    const int step = fused ? a->t_step : T, ranges = (a->tiles + step - 1) / step;
+    const int range = (int)(group % ranges), rest = (int)(group / ranges); /* a group, or a block of filters */
+    const int begin = range * step, end = min(begin + step, a->tiles);
+    const int g = fused ? rest : rest / a->k_blocks;
+    const int low = fused ? g * a->k_blocks : rest, high = fused ? low + a->k_blocks : low + 1;
+    v += (fused ? (long)group : (long)range * a->groups + g) * FN(part)(T, a);
     for (int first = begin; first < end; first += T) {
-        FN(transforms)(x, v, g, 0, a->c_blocks, first, a);
-        for (int block = 0; block < a->k_blocks; block++)
-            FN(outputs)(v, u, bias, add, y, g * a->k_blocks + block, first, a);
+        if (fused)
+            FN(transforms)(x, v, g, 0, a->c_blocks, first, T, a);
+        for (int block = low; block < high; block++)
+            FN(outputs)(v, u, bias, add, y, block, first, a);
     }
 }
 
 void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
 {
     const int block = (int)group, g = block / a->k_blocks, tile_blocks = (a->tiles + T - 1) / T;
-    const long v_step = FN(v_step)(a);
+    const long v_step = FN(v_step)(T, a);
     SRC wb = w + (long)block * a->cg * (R * R * KV * V);
     float u[A * A][PITCH] __attribute__((aligned(64)));
     float m[TILE_BLOCKS][A * A][KV * T * V] __attribute__((aligned(64)));
@@ -327,7 +320,7 @@ void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const s
         SRC next = wb + (long)(cb + CB) * (V * R * R * KV * V); /* of this block of filters, or the first ones of the next */
         FN(filters)(wb + (long)cb * (V * R * R * KV * V), u[0], a->cg - cb * V, blocks);
         for (int t = 0; t < tile_blocks; t++) {
-            SRC part = v + (t * a->groups + g) * FN(part)(a) + cb * (T * V);
+            SRC part = v + (t * a->groups + g) * FN(part)(T, a) + cb * (T * V);
             for (int i = 0; i < A * A; i++) {
                 for (int j = 0; j < each; j++, next += 16)
                     PREFETCH(next);
@@ -349,16 +342,10 @@ KERNEL FN(in)(SRC x, ulong x_off, DST v, ulong v_off, const struct conv_winograd
     FN(in_body)(GROUP, x + x_off, v + v_off, &a);
 }
 
-KERNEL FN(main)(SRC v, ulong v_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
-                ulong y_off, const struct conv_winograd_args a)
+KERNEL FN(main)(SRC x, ulong x_off, DST v, ulong v_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add,
+                ulong add_off, DST y, ulong y_off, const struct conv_winograd_args a)
 {
-    FN(body)(GROUP, v + v_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a);
-}
-
-KERNEL FN(fused)(SRC x, ulong x_off, DST v, ulong v_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add,
-                 ulong add_off, DST y, ulong y_off, const struct conv_winograd_args a)
-{
-    FN(fused_body)(GROUP, x + x_off, v + v_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a);
+    FN(body)(GROUP, x + x_off, v + v_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a);
 }
 
 KERNEL FN(fresh)(SRC v, ulong v_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,

@@ -12,7 +12,7 @@
  * Work-group: WG = 1. Local memory: mid, CHANNELS * T floats.
  * Defines: V channels of a block, 16 or 8; T pixels (a multiple of DT; default 14), KV vectors (default 2), CHANNELS the most
  * channels (a multiple of 16; default 512); DT, KH, KW, SW (depthwise_tile.clh); MID_ACT act_* (default act_none), DW_BIAS 0
- * or 1; EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * or 1; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -78,8 +78,9 @@ void FN(middle)(local float *mid, SRC x, SRC dw, SRC dw_bias, int oh, int ow, co
 
 /* KV vectors of filters from k on; y, add: the image, at: element of the tile's first pixel in a block. */
 void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k, long at, int pixels,
-                 const struct separable_args *a)
+                 const struct separable_blocked_args *b)
 {
+    const struct separable_args *a = &b->shape;
     FV acc[T][KV];
 #pragma unroll
     for (int t = 0; t < T; t++)
@@ -106,15 +107,16 @@ void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k,
         }
     }
     const long map = (long)a->out[0] * a->out[1] * V;
+    const struct blocked_epilogue epi = b->epi; /* a copy: stores of y cannot change it */
 #pragma unroll
     for (int v = 0; v < KV; v++)
         if (k + v * V < a->k) {
             const long i = (k / V + v) * map + at;
-            const FV b = FN(bias)(bias, k + v * V, a->k);
+            const FV shift = FN(bias)(bias, k + v * V, a->k, &epi);
 #pragma unroll
             for (int t = 0; t < T; t++)
                 if (t < pixels)
-                    FN(store)(acc[t][v], b, add, y, i + t * V, a->k - k - v * V, a->p0, a->p1);
+                    FN(store)(acc[t][v], shift, add, y, i + t * V, a->k - k - v * V, &epi);
         }
 }
 
@@ -133,7 +135,7 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add
         const long at = ((long)oh * a->out[1] + ow) * V;
         for (int k = 0; k < a->k; k += KV * V)
             FN(product)(mid, pw + (long)k * a->c, bias, add + n * a->add_n, y + n * a->dst_n, k, at, min(T, a->out[1] - ow),
-                        a);
+                        b);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

@@ -105,8 +105,8 @@ def test_profile_and_runs_may_alternate(device: clcnn.Device) -> None:
 
 
 def test_clones_and_threads(device: clcnn.Device) -> None:
-    """Chains of several plans on the device at once, beside launches of others. Should their work-groups hinder each other, the bits
-    are the same still."""
+    """Chains of several plans on the device at once, beside launches of others. Should their work-groups
+    hinder each other, the bits are the same still."""
     net, shape = branches(4), (1, 64, 28, 28)
     x = noise(*shape)
     with (

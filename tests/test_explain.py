@@ -79,7 +79,8 @@ def written_reasons() -> dict[str, str]:
     found = {}
     algos = ROOT / "csrc" / "algos"
     rule = re.compile(r'\b(?:REQUIRE|PREFER)\([^;]*?(?:"((?:[^"\\]|\\.)*)"|\b([A-Z_]+))\s*\);', re.DOTALL)
-    shared = dict(re.findall(r'^#define ([A-Z_]+) "(.*)"$', (algos / "blocked.h").read_text(), re.MULTILINE))
+    headers = "".join(path.read_text() for path in algos.glob("*.h"))
+    shared = dict(re.findall(r'^#define ([A-Z_]+) "(.*)"$', headers, re.MULTILINE))
     for path in sorted(algos.glob("*.c")):
         found |= {text or shared[name]: path.name for text, name in rule.findall(path.read_text())}
     select = (ROOT / "csrc" / "plan" / "select.c").read_text()

@@ -23,8 +23,7 @@ static void emit(const struct problem *p, struct emit *e)
         .c = x->shape.dim[1],
         .pixels = (i32)shape_count_from(&x->shape, 2),
         .eps = attrs->eps,
-        .p0 = p->p0,
-        .p1 = p->p1,
+        .epi = blocked_epilogue_of(p, NULL),
     };
     const size_t planes = (size_t)x->shape.dim[0] * (size_t)blocked_count(p, a.c), pixels = (size_t)a.pixels;
     a.run = blocked_run(p, planes, pixels, SHORTEST_RUN);
@@ -32,8 +31,8 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "V", p->block);
     for (int i = 0; i < 5; i++) /* x, weight, bias, mean, variance */
         step_read(s, p->in[i].slot);
-    step_define(s, "EPI_ADD", p->add.present);
-    step_define_id(s, "EPI_ACT", act_identifier(p->act));
+    float p0, p1;
+    step_define_id(s, "EPI_ACT", act_identifier(act_as_clip(p->act, &p0, &p1)));
     step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
     step_write(s, y->slot);
     step_args(s, &a, sizeof a);

@@ -34,6 +34,31 @@ int blocked_run(const struct problem *p, size_t planes, size_t length, size_t le
     return (int)(run < least ? least : run);
 }
 
+struct blocked_epilogue blocked_epilogue_of(const struct problem *p, const struct operand *bias)
+{
+    struct blocked_epilogue e = {p->p0, p->p1, bias && bias->present, p->add.present};
+    act_as_clip(p->act, &e.p0, &e.p1);
+    return e;
+}
+
+void blocked_step_epilogue(struct step *s, const struct problem *p, const struct operand *bias)
+{
+    float p0, p1;
+    step_define_id(s, "EPI_ACT", act_identifier(act_as_clip(p->act, &p0, &p1)));
+    step_read(s, bias && bias->present ? bias->slot : SLOT_NONE);
+    step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
+}
+
+void blocked_conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+{
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    blocked_step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, args, bytes);
+    conv_cost(s, p);
+}
+
 static struct conv_args one_group(const struct conv_args *a)
 {
     struct conv_args packed = *a;

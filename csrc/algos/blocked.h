@@ -17,6 +17,13 @@ int blocked_count(const struct problem *p, int channels); /* blocks of so many c
  * to keep busy until the end, but none of fewer than `least` rows. */
 int blocked_run(const struct problem *p, size_t planes, size_t length, size_t least);
 
+/* The epilogue of kernels/blocked_store.clh: its block of arguments; and the define and the operands bias and add of the
+ * step. */
+struct blocked_epilogue blocked_epilogue_of(const struct problem *p, const struct operand *bias);
+void blocked_step_epilogue(struct step *s, const struct problem *p, const struct operand *bias);
+/* conv_step() with this epilogue. */
+void blocked_conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);
+
 /* Depthwise filters packed [ceil(C/B)][R][S][B]; `a` as conv_args_of() gives it. */
 int emit_depthwise_packed(struct emit *e, const struct problem *p, const struct conv_args *a);
 size_t depthwise_packing_workspace(const struct problem *p, const struct conv_args *a);

@@ -5,7 +5,12 @@ enum {
     MAX_COLUMNS = 128, /* of the kernel's private row */
     STEP_BYTES =
         65536, /* weights that serve a work-item's tiles before the next ones: small beside a core's cache */
-    SPAN_BYTES = 512 * 1024, /* input that stays in a core's cache for all filters */
+    WINDOW_STEP_BYTES =
+        32768, /* the same of filters with several taps, which read each row of the input again */
+    SPAN_BYTES = 512 * 1024,   /* input that stays in a core's cache for all filters */
+    NEAR_WEIGHTS = 512 * 1024, /* weights that stay in the cores' caches */
+    FAR_ITEMS_PER_UNIT =
+        8, /* of other layers: each chunk of an image takes a block's weights from memory, or far caches */
 };
 
 /* How the tiles are shared out: see the index map in kernels/conv_blocked.cl. */
@@ -57,7 +62,9 @@ static struct shares shares_of(const struct problem *p, const struct conv_args *
     const size_t tiles = (size_t)a->out[1] * ceil_div((size_t)a->out[2], (size_t)tile->t);
     const size_t input = sizeof(float) * (size_t)operand_item(&p->in[0]) / (size_t)a->groups;
     const size_t weights = sizeof(float) * (size_t)shape_count(&p->in[1].shape);
-    struct shares s = {.per_item = ceil_div(tiles, ceil_div(conv_wanted_items(p), blocks * n))};
+    const size_t wanted =
+        weights <= NEAR_WEIGHTS ? conv_wanted_items(p) : FAR_ITEMS_PER_UNIT * device_units(p->device);
+    struct shares s = {.per_item = ceil_div(tiles, ceil_div(wanted, blocks * n))};
     const size_t fits = SPAN_BYTES / ceil_div(input, tiles), spans = ceil_div(n * tiles, fits ? fits : 1);
     const bool once =
         n * input <= 2 * SPAN_BYTES || !fits || weights + blocks * n * input <= spans * weights + n * input;
@@ -81,8 +88,8 @@ static void emit(const struct problem *p, struct emit *e)
     const struct conv_tile tile = conv_best_tile(p, &a, MAX_COLUMNS);
     const int packed = emit_conv_packed(e, p, &a, conv_tile_packing(p, &tile, p->block));
     const struct shares shares = shares_of(p, &a, &tile);
-    const size_t c_bytes =
-        sizeof(float) * (size_t)(p->block * tile.kv * p->block) * (size_t)(a.ker[1] * a.ker[2]);
+    const size_t taps = (size_t)(a.ker[1] * a.ker[2]), step = taps > 1 ? WINDOW_STEP_BYTES : STEP_BYTES;
+    const size_t c_bytes = sizeof(float) * (size_t)(p->block * tile.kv * p->block) * taps;
     const struct conv_blocked_args args = {
         .src_n = a.src_n,
         .dst_n = a.dst_n,
@@ -102,9 +109,8 @@ static void emit(const struct problem *p, struct emit *e)
         .chunks = (i32)shares.chunks,
         .per_item = (i32)shares.per_item,
         .span = (i32)shares.span,
-        .c_step = (i32)(c_bytes < STEP_BYTES ? STEP_BYTES / c_bytes : 1),
-        .p0 = a.p0,
-        .p1 = a.p1,
+        .c_step = (i32)(c_bytes < step ? step / c_bytes : 1),
+        .epi = blocked_epilogue_of(p, &p->in[2]),
     };
     const int edge = edge_of(&a, &tile);
     const size_t work_items = (size_t)args.n * shares.chunks * (size_t)args.k_blocks * (size_t)args.groups;
@@ -113,10 +119,13 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "T", tile.t);
     step_define(s, "KV", tile.kv);
     step_define(s, "SW", a.stride[2]);
-    step_define(s, "EDGE", edge);
-    if (edge < 0)
-        step_define(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
-    conv_step(s, p, packed, &args, sizeof args);
+    if (edge >= 0) {
+        step_define_at_least(s, "EDGE", edge);
+    } else {
+        step_define(s, "EDGE", edge);
+        step_define_at_least(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
+    }
+    blocked_conv_step(s, p, packed, &args, sizeof args);
 }
 
 const struct algo_def algo_conv_blocked = {

@@ -28,8 +28,7 @@ static void emit(const struct problem *p, struct emit *e)
         .add_n = c.add_n,
         .n = c.n,
         .c = c.c,
-        .p0 = p->p0,
-        .p1 = p->p1,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
     };
     for (int d = 0; d < 2; d++) {
         a.in[d] = c.in[d + 1];
@@ -46,7 +45,7 @@ static void emit(const struct problem *p, struct emit *e)
         emit_step(e, "conv_depthwise_blocked", "main", planes * ceil_div(rows, (size_t)a.rows), 1);
     define_depthwise(s, p, &c);
     step_define(s, "DT", TILE);
-    conv_step(s, p, packed, &a, sizeof a);
+    blocked_conv_step(s, p, packed, &a, sizeof a);
 }
 
 const struct algo_def algo_conv_depthwise_blocked = {

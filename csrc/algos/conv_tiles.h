@@ -2,7 +2,7 @@
 #ifndef CLCNN_ALGOS_CONV_TILES_H
 #define CLCNN_ALGOS_CONV_TILES_H
 
-#include "algos/conv_common.h"
+#include "algos/blocked.h"
 
 /* t pixels of an output row by kv vectors of problem.block filters. `cost`: the measured time of a multiply-add over that of
  * the widest tile. */

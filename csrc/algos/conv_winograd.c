@@ -11,11 +11,9 @@ enum {
     FUSED_ITEMS_PER_UNIT = 8,        /* few: each part of the workspace is used many times */
     SLICE_BYTES = 4 * 1024 * 1024,   /* transformed tiles between two steps: they stay in the shared cache */
     LARGE_FILTERS = 8 * 1024 * 1024, /* filters worth twice the slice, since every slice reads them */
-    NEAR_FILTERS =
-        1024 * 1024, /* filters of a group that a core's cache holds: nothing is gained by prefetching them */
-    AHEAD = 1024,    /* floats */
-    FRESH_BLOCKS = 4,    /* blocks of tiles whose products stay in a core's cache */
-    STEP_COST = 1000000, /* multiply-adds of a core in the time that one more step takes */
+    NEAR_FILTERS = 1024 * 1024,      /* filters of a group that a core's cache holds */
+    FRESH_BLOCKS = 4,                /* blocks of tiles whose products stay in a core's cache */
+    STEP_COST = 1000000,             /* multiply-adds of a core in the time that one more step takes */
 };
 
 /* Both in multiply-adds at the peak: the transform of one of a filter's values, and a byte of filters from memory. */
@@ -182,13 +180,11 @@ static size_t workspace(const struct problem *p, const struct filtering *f)
     return transformed_bytes(&c, &a) + filters;
 }
 
-static void define_tile(struct step *s, const struct problem *p, const struct cut *c)
+static void define_filtering(struct step *s, const struct problem *p, const struct cut *c)
 {
     step_define(s, "M", c->m);
     step_define(s, "R", c->r);
     step_define(s, "V", p->block);
-    step_define(s, "T", c->t);
-    step_define(s, "KV", c->kv);
 }
 
 static int emit_filters(struct emit *e, const struct problem *p, const struct cut *c,
@@ -202,7 +198,8 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
     const int slot =
         emit_packed(e, &p->in[1], name, c->filter_bytes, "conv_winograd", "pack", groups, 1, &setup);
     if (setup) {
-        define_tile(setup, p, c);
+        define_filtering(setup, p, c);
+        step_define(setup, "KV", c->kv);
         step_read(setup, p->in[1].slot);
         step_write(setup, slot);
         step_args(setup, args, sizeof *args);
@@ -216,19 +213,20 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
                                   const struct conv_winograd_args *args, size_t groups, int transformed,
                                   int filters)
 {
-    const char *entry = c->ranges ? "fused" : c->fresh ? "fresh" : "main";
-    struct step *s = emit_step(e, "conv_winograd", entry, groups, 1);
-    define_tile(s, p, c);
-    step_define(s, "AHEAD", c->filter_bytes / (size_t)args->groups > NEAR_FILTERS && !c->fresh ? AHEAD : 0);
-    step_define(s, "TILE_BLOCKS", c->fresh ? FRESH_BLOCKS : 1);
-    if (c->ranges) {
-        step_read(s, p->in[0].slot);
+    struct step *s = emit_step(e, "conv_winograd", c->fresh ? "fresh" : "main", groups, 1);
+    define_filtering(s, p, c);
+    step_define(s, "T", c->t);
+    step_define(s, "KV", c->kv);
+    if (c->fresh)
+        step_define(s, "TILE_BLOCKS", FRESH_BLOCKS);
+    else
+        step_read(s, c->ranges ? p->in[0].slot : SLOT_NONE);
+    if (c->ranges)
         step_update(s, transformed);
-    } else {
+    else
         step_read(s, transformed);
-    }
     step_read(s, filters);
-    step_epilogue(s, p, &p->in[2]);
+    blocked_step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].slot);
     step_args(s, args, sizeof *args);
     return s;
@@ -246,7 +244,7 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     const double share = (double)args->tiles / (double)c->tiles;
 
     struct step *s = emit_step(e, "conv_winograd", "in", blocks * (size_t)args->groups * pieces, 1);
-    define_tile(s, p, c);
+    define_filtering(s, p, c);
     step_read(s, p->in[0].slot);
     step_write(s, transformed);
     step_args(s, args, sizeof *args);
@@ -280,10 +278,10 @@ static void emit(const struct problem *p, struct emit *e, const struct filtering
         .tiles_high = c.high,
         .tiles_wide = c.wide,
         .tiles = (i32)c.tiles,
+        .t = c.t,
         .c_step = 2,
         .t_step = (i32)(c.ranges ? ceil_div(c.tile_blocks, c.ranges) * (size_t)c.t : 0),
-        .p0 = a.p0,
-        .p1 = a.p1,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
     };
     const int filters =
         c.fresh ? emit_conv_packed(e, p, &a, fresh_packing(p, &c)) : emit_filters(e, p, &c, &args);

@@ -15,7 +15,9 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct gemm_problem g = linear_as_gemm(p);
+    struct problem clipped = *p; /* so that layers with and without relu share a kernel */
+    clipped.act = act_as_clip(p->act, &clipped.p0, &clipped.p1);
+    const struct gemm_problem g = linear_as_gemm(&clipped);
     const bool cpu = p->device->type == CLCNN_DEVICE_CPU;
     const int rows = g.args.m > 1 ? 4 : 1, wg = cpu ? 1 : GROUP_SIZE;
     const int outputs = cpu && rows == 1 ? ROW_OUTPUTS : OUTPUTS;
@@ -29,7 +31,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "AHEAD", cpu ? AHEAD : 0);
     step_read(s, p->in[0].slot);
     step_read(s, p->in[1].slot);
-    step_epilogue(s, p, g.c);
+    step_epilogue(s, &clipped, g.c);
     step_write(s, p->out[0].slot);
     step_args(s, &g.args, sizeof g.args);
     gemm_cost(s, p, &g.args);

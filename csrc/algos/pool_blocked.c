@@ -67,12 +67,11 @@ static void emit(const struct problem *p, struct emit *e, enum bin bin, enum kin
     }
     const size_t planes = (size_t)p->in[0].shape.dim[0] * (size_t)blocked_count(p, a.c),
                  rows = (size_t)a.out[0];
+    a.kind = bin == BINS ? POOL_BINS : unrolled(&a);
+    a.average = kind == AVG;
     a.rows = blocked_run(p, planes, rows, 1);
     struct step *s = emit_step(e, "pool_blocked", "main", planes * ceil_div(rows, (size_t)a.rows), 1);
     step_define(s, "V", p->block);
-    step_define(s, "AVG", kind == AVG);
-    step_define(s, "BINS", bin == BINS);
-    step_define(s, "KER", bin == WINDOWS ? unrolled(&a) : 0);
     step_read(s, p->in[0].slot);
     step_write(s, p->out[0].slot);
     step_args(s, &a, sizeof a);

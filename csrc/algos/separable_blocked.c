@@ -82,7 +82,8 @@ static void emit(const struct problem *p, struct emit *e)
     separable_parts(p, &parts);
     const struct tile tile = tile_of(p);
     const struct conv_args dw = conv_args_of(&parts.dw), pw = conv_args_of(&parts.pw);
-    struct separable_blocked_args a = {.shape = separable_args_of(p)};
+    struct separable_blocked_args a = {.shape = separable_args_of(p),
+                                       .epi = blocked_epilogue_of(p, &parts.pw_in[2])};
     const size_t tiles_each = tiles_of(p), n = (size_t)a.shape.n;
     a.tiles = blocked_run(p, n, tiles_each, 1);
     const int dw_packed = emit_depthwise_packed(e, &parts.dw, &dw);
@@ -92,14 +93,14 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "DT", tile.dt);
     step_define(s, "T", tile.t);
     step_define(s, "KV", tile.kv);
-    step_define(s, "CHANNELS", channels_of(p));
-    step_define_id(s, "MID_ACT", act_identifier(parts.dw.act));
+    step_define_at_least(s, "CHANNELS", channels_of(p));
+    step_define_id(s, "MID_ACT", act_identifier(act_as_clip(parts.dw.act, &a.shape.mid_p0, &a.shape.mid_p1)));
     step_define(s, "DW_BIAS", parts.dw_in[2].present);
     step_read(s, p->in[0].slot);
     step_read(s, dw_packed);
     step_read(s, parts.dw_in[2].present ? parts.dw_in[2].slot : SLOT_NONE);
     step_read(s, pw_packed);
-    step_epilogue(s, p, &parts.pw_in[2]);
+    blocked_step_epilogue(s, p, &parts.pw_in[2]);
     step_write(s, p->out[0].slot);
     step_args(s, &a, sizeof a);
     separable_cost(s, p, &a.shape);

@@ -80,13 +80,31 @@ void alloc_trim(void)
 #endif
 }
 
-void alloc_drop_pages(void *block, size_t bytes)
+#ifdef __linux__
+/* Tells the system of the whole pages in a block; that it may not listen is no error. */
+static void advise(void *block, size_t bytes, int advice)
 {
-#ifdef __linux__ /* elsewhere MADV_DONTNEED is a hint, which frees nothing at once */
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), at = (uintptr_t)block;
     const uintptr_t first = (at + page - 1) / page * page, end = (at + bytes) / page * page;
     if (end > first)
-        madvise((void *)first, end - first, MADV_DONTNEED);
+        madvise((void *)first, end - first, advice);
+}
+#endif
+
+void alloc_drop_pages(void *block, size_t bytes)
+{
+#ifdef __linux__ /* elsewhere MADV_DONTNEED is a hint, which frees nothing at once */
+    advise(block, bytes, MADV_DONTNEED);
+#else
+    (void)block;
+    (void)bytes;
+#endif
+}
+
+void alloc_use_large_pages(void *block, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    advise(block, bytes, MADV_HUGEPAGE);
 #else
     (void)block;
     (void)bytes;

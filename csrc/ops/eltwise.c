@@ -140,6 +140,22 @@ const char *act_identifier(enum act act)
     return act_identifiers[act];
 }
 
+enum act act_as_clip(enum act act, float *p0, float *p1)
+{
+    static const struct {
+        enum act act;
+        float low, high;
+    } clips[] = {{ACT_none, -INFINITY, INFINITY}, {ACT_relu, 0.0f, INFINITY}, {ACT_relu6, 0.0f, 6.0f}};
+
+    for (int i = 0; i < COUNT_OF(clips); i++)
+        if (clips[i].act == act) {
+            *p0 = clips[i].low;
+            *p1 = clips[i].high;
+            return ACT_clip;
+        }
+    return act;
+}
+
 /* The one function that an attribute chooses. */
 static bool is_gelu_tanh(const struct op_def *op, const struct eltwise_attrs *a)
 {

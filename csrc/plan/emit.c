@@ -115,7 +115,7 @@ struct step *emit_step(struct emit *e, const char *stem, const char *entry, size
 }
 
 /* Keeps the defines sorted by name, so that equal variants have equal text. */
-void step_define_id(struct step *s, const char *name, const char *identifier)
+static struct define *new_define(struct step *s, const char *name, const char *text)
 {
     if (s->n_defines == MAX_DEFINES)
         abort(); /* a kernel with more knobs than MAX_DEFINES is a mistake in its algorithm file */
@@ -123,7 +123,14 @@ void step_define_id(struct step *s, const char *name, const char *identifier)
     for (; i > 0 && strcmp(s->define[i - 1].name, name) > 0; i--)
         s->define[i] = s->define[i - 1];
     snprintf(s->define[i].name, sizeof s->define[i].name, "%s", name);
-    snprintf(s->define[i].text, sizeof s->define[i].text, "%s", identifier);
+    snprintf(s->define[i].text, sizeof s->define[i].text, "%s", text);
+    s->define[i].at_least = false;
+    return &s->define[i];
+}
+
+void step_define_id(struct step *s, const char *name, const char *identifier)
+{
+    new_define(s, name, identifier);
 }
 
 void step_define(struct step *s, const char *name, int value)
@@ -131,6 +138,13 @@ void step_define(struct step *s, const char *name, int value)
     char text[16];
     snprintf(text, sizeof text, "%d", value);
     step_define_id(s, name, text);
+}
+
+void step_define_at_least(struct step *s, const char *name, int value)
+{
+    char text[16];
+    snprintf(text, sizeof text, "%d", value);
+    new_define(s, name, text)->at_least = true;
 }
 
 void step_define_type(struct step *s, const char *name, enum clcnn_dtype dtype)

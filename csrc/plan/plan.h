@@ -193,6 +193,7 @@ size_t root_guard(const struct blueprint *bp, const struct root *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 
 /* variants.c: which steps can run inside one kernel. */
+enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
 /* order.c: the order of steps that chains of groups run, before the arena is planned; and after it, what each of them waits for. */

@@ -123,6 +123,12 @@ enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err
     bp->programs = clcnn_calloc((size_t)(bp->n_steps + bp->n_packed) + 1, sizeof(struct program *));
     if (!bp->programs)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof(struct program *));
+    const enum clcnn_status st = acquire(bp, false, err);
+    if (st != CLCNN_E_BUILD || bp->n_parts == 0 || bp->parts[0]->group_size == 1)
+        return st;
+    /* all kernels as one may need more local memory than a group can have */
+    clcnn_err_clear(err);
+    bp->n_parts = bp->stats.chained_steps = 0;
     return acquire(bp, false, err);
 }
 

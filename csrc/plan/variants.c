@@ -1,15 +1,18 @@
 /* variants.c: which steps of a plan run inside one kernel: on CPU devices those whose work-groups are one work-item
  * (kernels/chain.clh), on NVIDIA's GPUs those of the size that most steps have (kernels/chain_groups.clh). Steps of equal stem,
- * entry and defines share a variant. */
+ * entry and defines share a variant; and so that few are built, a define of which larger values serve too is the largest in the
+ * plan. */
 #include "plan/plan.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_FETCHED ((size_t)16 << 20)
-#define LEAST_STEPS 8       /* fewer save less time than the kernel takes to build */
+#define MOST_FETCHED ((size_t)16 << 20) /* bytes of weights, of the 40 to 50 MiB that caches have */
+#define LEAST_STEPS 8                   /* fewer save less time than the kernel takes to build */
 #define MAX_VARIANTS 24     /* more would take too long to build: the steps of the others stay launches */
 #define CHAIN_CAPABILITY 80 /* of NVIDIA's GPUs, from which on chains have been tried */
+#define CHAIN_UNITS 192     /* multiprocessors that chain_groups.clh can count */
 #define LEAST_GROUP 64      /* work-items of a group there; */
 #define LARGEST_GROUP \
     256 /* those of wgmma are larger, and their kernels are no plain OpenCL C (runtime/ptx.c) */
@@ -78,7 +81,8 @@ static size_t size_of_groups(const struct blueprint *bp)
         return 0;
     if (device_block(info))
         return alone ? 1 : 0;
-    return info->compute_capability >= CHAIN_CAPABILITY ? common_size(bp) : 0;
+    return info->compute_capability >= CHAIN_CAPABILITY && device_units(info) <= CHAIN_UNITS ? common_size(bp)
+                                                                                             : 0;
 }
 
 /* The largest constant that a step reads, if a device's cache may hold it. */
@@ -103,6 +107,56 @@ static void drop_lonely(struct blueprint *bp)
         if (!before && !after)
             bp->variant[i] = -1;
     }
+}
+
+/* What a step's kernel is but for the defines that others with larger values serve. */
+static struct hash128 hash_family(const struct step *s)
+{
+    char text[128 + MAX_DEFINES * (sizeof s->define->name + sizeof s->define->text)];
+    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", s->stem, s->entry);
+    for (int i = 0; i < s->n_defines; i++)
+        at += (size_t)snprintf(text + at, sizeof text - at, " %s=%s", s->define[i].name,
+                               s->define[i].at_least ? "" : s->define[i].text);
+    return hash128_bytes(text, at);
+}
+
+/* Each define that may be larger becomes the larger one of the two steps'; both have the same ones. */
+static void raise_defines(struct step *to, const struct step *from)
+{
+    for (int i = 0; i < to->n_defines; i++)
+        if (to->define[i].at_least && atoi(from->define[i].text) > atoi(to->define[i].text))
+            memcpy(to->define[i].text, from->define[i].text, sizeof to->define[i].text);
+}
+
+enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct map first = {0};
+    int *family = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *family); /* per step: the first of its kind */
+    if (!family)
+        return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *family);
+    for (int i = 0; i < bp->n_steps; i++) {
+        family[i] = i;
+        if (!bp->steps[i]->stem)
+            continue;
+        const struct hash128 key = hash_family(bp->steps[i]);
+        const int known = map_get(&first, key);
+        if (known >= 0) {
+            family[i] = known;
+            raise_defines(bp->steps[known], bp->steps[i]);
+        } else if (map_reserve(&first)) {
+            map_put(&first, key, i);
+        } else {
+            st = clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *family);
+            goto done;
+        }
+    }
+    for (int i = 0; i < bp->n_steps; i++)
+        raise_defines(bp->steps[i], bp->steps[family[i]]);
+done:
+    map_free(&first);
+    free(family);
+    return st;
 }
 
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err)
