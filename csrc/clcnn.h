@@ -216,6 +216,9 @@ struct clcnn_override {
 struct clcnn_choice {
     const char *key, *algo;
 };
+/* Whether consecutive steps run inside one kernel, which saves their launches: where it was measured to be faster, never, or
+ * wherever the device can. */
+enum clcnn_chain { CLCNN_CHAIN_AUTO, CLCNN_CHAIN_OFF, CLCNN_CHAIN_ON };
 struct clcnn_plan_options {
     enum clcnn_precision precision;
     size_t
@@ -226,8 +229,8 @@ struct clcnn_plan_options {
     const struct clcnn_choice
         *wisdom; /* in ascending order of keys (strcmp); one that cannot be followed is noted */
     int wisdom_count;
-    bool fuse;  /* run the rewrites (true in use; false to test one operator by itself) */
-    bool chain; /* on CPU devices: consecutive steps run inside one kernel, which saves their launches */
+    bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
+    enum clcnn_chain chain;
     bool
         guard; /* test mode: no memory is shared, every root lies between guard bands, all is NaN before a run, and
                     batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */
@@ -275,10 +278,13 @@ struct clcnn_plan_stats {
     uint64_t arena_bytes, weights_bytes, workspace_bytes,
         peak_bytes;      /* peak = arena (with workspace) + weights */
     uint64_t live_bytes; /* largest set of activations that live at once: a lower bound for the arena */
-    int step_count, chained_steps, program_count; /* chained: run inside a kernel with others */
+    int step_count, chained_steps, launch_count; /* chained: run inside a kernel with others */
+    int program_count;
     int shared_ends; /* inputs and outputs that steps use where the caller has them */
     double select_ms, build_ms, weights_ms, warm_ms; /* where compile time went */
 };
+/* A run found that work-groups of a chain waited for each other in vain; it and all later ones launch every step. */
+bool clcnn_plan_left_chains(const struct clcnn_plan *plan);
 void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out);
 
 struct clcnn_step_info {

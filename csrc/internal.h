@@ -428,5 +428,10 @@ static inline size_t round_up(size_t a, size_t step)
     return ceil_div(a, step) * step;
 }
 #define GROUP_SIZE 256 /* work-items of a portable kernel's group */
+/* The same where any size will do: that of the tiles for tensor cores, so that steps of both kinds share a chain. */
+static inline size_t any_group_size(const struct problem *p)
+{
+    return p->device->compute_capability >= 80 ? GROUP_SIZE / 2 : GROUP_SIZE;
+}
 
 #endif

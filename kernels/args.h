@@ -377,16 +377,20 @@ struct reorder_args {
     i32 unused;
 };
 
-/* A step of a chain: chain.clh. The argument block is whatever the step's own kernel takes. */
+/* A step of a chain: chain.clh, chain_groups.clh. The argument block is whatever the step's own kernel takes. */
 #define CHAIN_STEP_BUFFERS 10
 struct chain_args {
     i64 word[64];
 };
 struct chain_step {
-    i64 offset[CHAIN_STEP_BUFFERS];
+    i64 offset[CHAIN_STEP_BUFFERS]; /* elements; chain_groups.clh: addresses */
     struct chain_args args;
     i32 buffer[CHAIN_STEP_BUFFERS]; /* among the chain's */
     i32 variant, groups;
+    i32 wait;  /* steps of the chain that are done before this one begins */
+    i32 at;    /* the work-group that takes the first group */
+    i32 fixed; /* the operand that is the step's weights, */
+    i32 lines; /* and how many cache lines of 128 bytes they are */
 };
 
 /* Sums of a convolution that several groups computed in parts: conv_sum_parts. */

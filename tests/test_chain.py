@@ -29,8 +29,8 @@ NETS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
 @pytest.fixture(scope="module", autouse=True)
 def chains(device: clcnn.Device) -> None:
     with clcnn.compile(towers(4), (1, 16, 8, 8), device) as plan:
-        if plan.stats["chained_steps"] == 0:
-            pytest.skip("this device launches every step: chains are for CPU devices with channel blocks")
+        if device.compute_capability or plan.stats["chained_steps"] == 0:
+            pytest.skip("these chains are for CPU devices with channel blocks (GPUs: test_chain_groups.py)")
 
 
 def towers(depth: int, width: int = 16) -> nn.Sequential:
@@ -55,6 +55,7 @@ def test_nets_give_the_same_bits_as_launches(device: clcnn.Device, name: str) ->
         clcnn.compile(net, shape, device, chain=False) as single,
     ):
         assert chained.stats["chained_steps"] >= 8 and single.stats["chained_steps"] == 0
+        assert chained.stats["launch_count"] < single.stats["launch_count"] == single.stats["step_count"]
         want = single(x).tobytes()
         for _ in range(20):
             assert chained(x).tobytes() == want
@@ -138,6 +139,30 @@ def test_profile_and_runs_may_alternate(device: clcnn.Device) -> None:
         for _ in range(5):
             assert len(plan.profile(x).rows) == plan.stats["step_count"]
             assert plan(x).tobytes() == want
+
+
+@pytest.mark.parametrize("timeout", [None, 60.0])
+def test_a_plan_may_leave_its_chains(monkeypatch: pytest.MonkeyPatch, timeout: float | None) -> None:
+    """The third check of waits (compile does the first) says that one was in vain: that run is repeated with
+    launches, from its inputs, which other steps have overwritten, and so are all later ones."""
+    net, shape = towers(4), (1, 16, 12, 12)
+    inputs = [i * noise(shape) for i in range(1, 6)]
+    monkeypatch.setenv("CLCNN_FAULT", "chain_wait:3:-1")
+    with clcnn.Device("cpu") as device, clcnn.compile(net, shape, device) as plan:
+        monkeypatch.delenv("CLCNN_FAULT")
+        with clcnn.compile(net, shape, device, chain=False) as single:
+            wanted = [single(x).tobytes() for x in inputs]
+        assert plan(inputs[0], timeout=timeout).tobytes() == wanted[0]
+        assert plan.stats["chained_steps"] > 0
+        with pytest.warns(RuntimeWarning, match="waited for each other in vain"):
+            assert plan(inputs[1], timeout=timeout).tobytes() == wanted[1]
+        for x, want in zip(inputs[2:], wanted[2:], strict=True):
+            assert plan(x, timeout=timeout).tobytes() == want
+        stats = plan.stats
+        assert stats["chained_steps"] == 0 and stats["launch_count"] == stats["step_count"]
+        with clcnn.Tensor.from_numpy(inputs[3], device) as x, plan.clone() as clone:
+            assert plan(x).tobytes() == clone(x).tobytes() == wanted[3]
+            assert clone.stats["chained_steps"] > 0
 
 
 @pytest.mark.usefixtures("interrupts")

@@ -165,7 +165,8 @@ void emit_conv_sums(struct emit *e, const struct problem *p, const struct conv_a
         .p1 = a->p1,
     };
     const size_t results = conv_pixels(a) * (size_t)a->k;
-    struct step *s = emit_step(e, "conv_sum_parts", "main", ceil_div(results, GROUP_SIZE), GROUP_SIZE);
+    const size_t wg = any_group_size(p);
+    struct step *s = emit_step(e, "conv_sum_parts", "main", ceil_div(results, wg), wg);
     step_read(s, slot);
     step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].slot);

@@ -26,7 +26,7 @@ static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
     const bool cpu = conv_on_cpu(p);
-    const int v = cpu ? 16 : 4, rows = cpu ? CPU_ROWS : 1, wg = cpu ? 1 : GROUP_SIZE;
+    const int v = cpu ? 16 : 4, rows = cpu ? CPU_ROWS : 1, wg = cpu ? 1 : (int)any_group_size(p);
     const size_t items = (size_t)a.n * (size_t)a.k * ceil_div((size_t)a.out[1], (size_t)rows) *
                          ceil_div((size_t)a.out[2], (size_t)v);
     struct step *s = emit_step(e, "conv_depthwise", "main", ceil_div(items, (size_t)wg), (size_t)wg);

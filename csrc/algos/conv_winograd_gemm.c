@@ -182,11 +182,12 @@ static size_t workspace(const struct problem *p, bool tensor_cores)
 }
 
 /* One of the transforms, between the maps and `transformed`. */
-static struct step *emit_transform(struct emit *e, const struct conv_winograd_gemm_args *args,
-                                   const char *entry, int channels)
+static struct step *emit_transform(struct emit *e, const struct problem *p,
+                                   const struct conv_winograd_gemm_args *args, const char *entry,
+                                   int channels)
 {
-    const size_t items = (size_t)channels * (size_t)args->pitch;
-    struct step *s = emit_step(e, "conv_winograd_gemm", entry, ceil_div(items, GROUP_SIZE), GROUP_SIZE);
+    const size_t items = (size_t)channels * (size_t)args->pitch, wg = any_group_size(p);
+    struct step *s = emit_step(e, "conv_winograd_gemm", entry, ceil_div(items, wg), wg);
     step_args(s, args, sizeof *args);
     step_cost(s, 0.0, 4.0 * channels * args->tiles * (POINTS + M * M));
     return s;
@@ -197,7 +198,7 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
 {
     const struct conv_args products = products_of(c, (size_t)args->tiles);
     args->pitch = products.in[2];
-    struct step *s = emit_transform(e, args, "in", c->conv.c);
+    struct step *s = emit_transform(e, p, args, "in", c->conv.c);
     step_read(s, p->in[0].slot);
     step_write(s, q->in[0].slot);
 
@@ -207,7 +208,7 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     conv_cost(s, p);
     step_cost(s, share * s->macs, (double)tile_bytes(&c->conv) * args->tiles);
 
-    s = emit_transform(e, args, "out", c->conv.k);
+    s = emit_transform(e, p, args, "out", c->conv.k);
     step_read(s, q->out[0].slot);
     step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].slot);

@@ -22,8 +22,9 @@ static void emit_pool(const struct problem *p, struct emit *e, bool average)
 {
     const struct pool_args a = pool_args_of(p, p->attrs);
     const size_t planes = (size_t)(a.rows / a.out[1]), strips = ceil_div((size_t)a.out[1], ROWS);
-    struct step *s = emit_step(e, "pool_window", "main",
-                               ceil_div(planes * strips * (size_t)a.out[2], GROUP_SIZE), GROUP_SIZE);
+    const size_t wg = any_group_size(p);
+    struct step *s =
+        emit_step(e, "pool_window", "main", ceil_div(planes * strips * (size_t)a.out[2], wg), wg);
     step_define(s, "AVG", average);
     step_define(s, "KH", a.ker[1]);
     step_define(s, "KW", a.ker[2]);

@@ -37,10 +37,10 @@ static int rows_lanes(int64_t wanted, const int *choices, int count)
 struct step *rows_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
                        int64_t rows, int64_t inner, i64 *pieces)
 {
-    static const int gpu_lanes[] = {1, 4, 32, 64, GROUP_SIZE};
     const size_t total = (size_t)rows * (size_t)inner, units = rows_units(p);
     const bool cpu = rows_on_cpu(p);
-    int wg = GROUP_SIZE, elems = 1, lanes;
+    int wg = (int)any_group_size(p), elems = 1, lanes;
+    const int gpu_lanes[] = {1, 4, 32, 64, wg};
 
     if (cpu) {
         wg = total < units * CPU_GROUP * CPU_ELEMS * 4 ? SMALL_GROUP : CPU_GROUP;
@@ -65,13 +65,13 @@ struct step *rows_step(struct emit *e, const struct problem *p, const char *stem
 struct step *lanes_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
                         int64_t rows, int64_t length)
 {
-    static const int gpu_lanes[] = {1, 32, GROUP_SIZE};
-    int wg = GROUP_SIZE, lanes = 1;
+    int wg = (int)any_group_size(p), lanes = 1;
+    const int gpu_lanes[] = {1, 32, wg};
 
     if (rows_on_cpu(p))
         wg = (size_t)rows < rows_units(p) * CPU_GROUP * 4 ? SMALL_GROUP : CPU_GROUP;
     else
-        lanes = rows_lanes(length < 8 ? 1 : length <= 2048 ? 32 : GROUP_SIZE, gpu_lanes, COUNT_OF(gpu_lanes));
+        lanes = rows_lanes(length < 8 ? 1 : length <= 2048 ? 32 : wg, gpu_lanes, COUNT_OF(gpu_lanes));
     struct step *s = emit_step(e, stem, entry, ceil_div((size_t)rows, wg / lanes), wg);
     step_define(s, "LANES", lanes);
     return s;

@@ -200,9 +200,14 @@ static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err
                                (size_t)r->item_elems * sizeof(float), err));
         }
     }
+    const struct chain_plan of = {(const struct step *const *)bp->steps, bp->variant, bp->wait, bp->weights,
+                                  bp->n_steps};
     if (bp->chain_program)
-        TRY(chains_bind(&plan->chains, bp->dev, bp->chain_program, plan->launches,
-                        (const struct step *const *)bp->steps, bp->variant, bp->n_steps, places, err));
+        TRY(chains_bind(&plan->chains, bp->dev, bp->chain_program, plan->launches, &of, places, err));
+    atomic_store(&plan->launch_count, bp->n_steps);
+    for (int i = 1; i < bp->n_steps; i++)
+        if (plan->launches[i].chain && plan->launches[i].chain == plan->launches[i - 1].chain)
+            atomic_fetch_sub(&plan->launch_count, 1);
     TRY(ports_find_users(plan, err));
 done:
     free(places);
@@ -223,7 +228,7 @@ enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp
         st = clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
         goto done;
     }
-    plan->io_copy = clcnn_calloc((size_t)bp->n_outputs + 1, sizeof *plan->io_copy);
+    plan->io_copy = clcnn_calloc((size_t)(bp->n_outputs + bp->n_inputs) + 1, sizeof *plan->io_copy);
     if (!plan->io_copy) {
         st = clcnn_fail_mem(err, sizeof *plan->io_copy);
         goto done;
@@ -273,10 +278,17 @@ enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
         if (st != CLCNN_OK)
             return st;
     }
-    queue_start(plan->queue, plan->launches, bp->n_steps);
-    do
-        st = queue_advance(plan->queue, 1e9, 0.0, err);
-    while (st == CLCNN_PENDING);
+    bool again;
+    plan->started_ms = clock_ms();
+    do {
+        again = false;
+        queue_start(plan->queue, plan->launches, bp->n_steps);
+        do
+            st = queue_advance(plan->queue, 1e9, 0.0, err);
+        while (st == CLCNN_PENDING);
+        if (st == CLCNN_OK)
+            st = plan_leave_chains(&again, plan, err);
+    } while (again && st == CLCNN_OK);
     if (st == CLCNN_OK)
         blueprint_save_programs(bp);
     return st;
@@ -329,8 +341,9 @@ void blueprint_release(struct blueprint *bp)
         free(bp->layers[i].candidates);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->parts, bp->variant, bp->notes.line, bp->roots,   bp->packed,       bp->slots,
-                     bp->steps, bp->layers,  bp->inputs,     bp->outputs, bp->gemm_scratch, bp->defines_text};
+    void *owned[] = {bp->parts,  bp->variant, bp->wait,         bp->weights,     bp->notes.line,
+                     bp->roots,  bp->packed,  bp->slots,        bp->steps,       bp->layers,
+                     bp->inputs, bp->outputs, bp->gemm_scratch, bp->defines_text};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);
     clcnn_graph_free(bp->graph);

@@ -313,10 +313,13 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(bind_io(bp, &pl, err));
     mark_used(bp);
     TRY(add_gemm_scratch(bp, err));
+    TRY(blueprint_share_variants(bp, err));
+    TRY(blueprint_variants(bp, err));
+    TRY(blueprint_order(bp, err));
     TRY(arena_plan(bp, err));
+    blueprint_waits(bp);
     blueprint_ports(bp);
     TRY(check_memory(bp, options, err));
-    TRY(blueprint_share_variants(bp, err));
     TRY(blueprint_describe_steps(bp, err));
     bp->stats.step_count = bp->n_steps;
 done:
@@ -340,11 +343,10 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     atomic_init(&bp->open, 1);
     bp->dev = dev;
     bp->guard = options->guard;
-    bp->chained = options->chain;
+    bp->chain = options->chain;
     const double start = now_ms();
     TRY(make_blueprint(bp, graph, options, err));
     const double selected = now_ms();
-    TRY(blueprint_variants(bp, err));
     TRY(blueprint_programs(bp, err));
     const double built = now_ms();
     TRY(blueprint_weights(bp, err));

@@ -25,10 +25,19 @@ const struct clcnn_io_info *clcnn_plan_output(const struct clcnn_plan *plan, int
     return i >= 0 && i < plan->bp->n_outputs ? &plan->bp->outputs[i].info : NULL;
 }
 
+bool clcnn_plan_left_chains(const struct clcnn_plan *plan)
+{
+    return atomic_load(&plan->left_chains);
+}
+
 void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats *out)
 {
-    *out = plan->bp->stats;
+    const struct blueprint *bp = plan->bp;
+    *out = bp->stats;
     out->peak_bytes = out->arena_bytes + out->weights_bytes;
+    out->launch_count = atomic_load(&plan->launch_count);
+    if (clcnn_plan_left_chains(plan))
+        out->chained_steps = 0;
 }
 
 enum clcnn_status blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err)

@@ -77,7 +77,8 @@ struct blueprint {
     struct clcnn_graph
         *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
     struct notes notes;
-    bool guard, chained;
+    bool guard;
+    enum clcnn_chain chain;
 
     struct root *roots;
     struct packed *packed;
@@ -97,6 +98,8 @@ struct blueprint {
         *programs; /* per step; NULL for library calls, and for steps of chains until one is launched */
     const struct step **parts; /* one step of every variant that chains can run; NULL: there are no chains */
     int *variant, n_parts;     /* per step: index of its part, -1: always a launch of its own */
+    int *wait;                 /* per step: so many of the first steps are done before it begins */
+    struct chain_weights *weights; /* per step, for chains */
     struct program *chain_program;
     int *gemm_scratch;   /* slot per step, SLOT_NONE without one */
     char **defines_text; /* per step, for step_info */
@@ -121,10 +124,13 @@ struct clcnn_plan {
     bool closed, counted; /* counted: holds the blueprint open */
     struct memory arena;
     struct launch *launches;
-    struct chain **chains; /* NULL: none */
+    struct chain **chains;   /* NULL: none */
+    atomic_bool left_chains; /* a work-group waited too long, and the plan launches every step since */
+    atomic_int launch_count; /* kernels and library calls of a run */
     struct queue *queue;
-    struct clcnn_io *io_copy; /* outputs of the run in flight */
-    bool fetched;             /* they have been asked for */
+    struct clcnn_io *io_copy; /* outputs of the run in flight, then its inputs */
+    bool fetched;             /* outputs have been asked for */
+    double started_ms;        /* when it began */
     struct port ports[MAX_PORTS];
 };
 
@@ -190,6 +196,10 @@ enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
+/* order.c: the order of steps that chains of groups run, before the arena is planned; and after it, what each of them waits for. */
+enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err);
+void blueprint_waits(struct blueprint *bp);
+
 /* programs.c */
 enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_launch_programs(struct blueprint *bp, struct clcnn_err *err);
@@ -219,10 +229,14 @@ struct port *port_of_end(struct clcnn_plan *plan, int io, bool output);
 /* Before a run: borrows what can be, or, with NULL for both, lets steps use the arena. */
 enum clcnn_status ports_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
                             const struct clcnn_io *outputs, struct clcnn_err *err);
+enum clcnn_status ports_rebind(struct clcnn_plan *plan, struct clcnn_err *err); /* steps have other kernels */
 void ports_return(struct clcnn_plan *plan); /* after it, when the device is done */
 void ports_free(struct clcnn_plan *plan);
 
 /* run.c */
+/* After the steps of a run: if a work-group of a chain has waited too long for others, the run is to be repeated, with a launch for
+ * each step, as all later ones. *left: that was so. */
+enum clcnn_status plan_leave_chains(bool *left, struct clcnn_plan *plan, struct clcnn_err *err);
 enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs,
                              struct clcnn_err *err);
 

@@ -151,6 +151,19 @@ done:
     return st;
 }
 
+enum clcnn_status ports_rebind(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < plan->bp->n_ports; i++) {
+        plan->ports[i].n_users = 0;
+        plan->ports[i].now = NULL;
+    }
+    TRY(ports_find_users(plan, err));
+    TRY(ports_set(plan, NULL, NULL, err));
+done:
+    return st;
+}
+
 /* Kernels keep what they point to and do not look at it before the next run has called ports_set(). */
 void ports_return(struct clcnn_plan *plan)
 {

@@ -41,13 +41,14 @@ static bool chained(const struct blueprint *bp, int i)
 static bool collect_units(const struct blueprint *bp, struct units *u, int total, bool of_chains)
 {
     if (bp->n_parts > 0 && !of_chains) /* the largest unit, so that others are built meanwhile */
-        u->unit[u->n++] = (struct unit){.stem = "chain", .part = bp->parts, .n_parts = bp->n_parts};
+        u->unit[u->n++] = chain_unit(bp->parts, bp->n_parts);
     for (int i = 0; i < total; i++) {
         const struct step *s = step_or_setup(bp, i);
         u->of[i] = -1;
         if (!s || !s->stem || bp->programs[i] || chained(bp, i) != of_chains)
             continue;
-        const struct unit unit = {s->stem, s->entry, s->define, s->n_defines, NULL, 0};
+        const struct unit unit = {
+            .stem = s->stem, .entry = s->entry, .define = s->define, .n_defines = s->n_defines};
         const struct hash128 key = hash_unit(&unit);
         u->of[i] = map_get(&u->known, key);
         if (u->of[i] >= 0)
@@ -122,6 +123,12 @@ enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err
     bp->programs = clcnn_calloc((size_t)(bp->n_steps + bp->n_packed) + 1, sizeof(struct program *));
     if (!bp->programs)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof(struct program *));
+    const enum clcnn_status st = acquire(bp, false, err);
+    if (st != CLCNN_E_BUILD || bp->n_parts == 0 || bp->parts[0]->group_size == 1)
+        return st;
+    /* all kernels as one may need more local memory than a group can have */
+    clcnn_err_clear(err);
+    bp->n_parts = bp->stats.chained_steps = 0;
     return acquire(bp, false, err);
 }
 

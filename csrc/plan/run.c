@@ -184,6 +184,8 @@ enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_i
     pthread_mutex_lock(&plan->lock);
     TRY(enter(plan, inputs, outputs, err));
     memcpy(plan->io_copy, outputs, (size_t)plan->bp->n_outputs * sizeof *outputs);
+    memcpy(plan->io_copy + plan->bp->n_outputs, inputs, (size_t)plan->bp->n_inputs * sizeof *inputs);
+    plan->started_ms = clock_ms();
     plan->fetched = false;
     TRY(ports_set(plan, borrow ? inputs : NULL, borrow ? outputs : NULL, err));
     sent = true;
@@ -198,12 +200,51 @@ done:
     return st;
 }
 
+enum clcnn_status plan_leave_chains(bool *left, struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    bool made = false;
+    TRY(chains_failed(left, plan->chains, plan->queue, clock_ms() - plan->started_ms, err));
+    if (!*left)
+        return CLCNN_OK;
+    TRY(plan_bind_launches(plan, &made, err));
+    for (int i = 0; i < plan->bp->n_steps; i++)
+        plan->launches[i].chain = NULL;
+    chains_free(plan->chains, plan->bp->dev);
+    plan->chains = NULL;
+    TRY(ports_rebind(plan, err));
+    atomic_store(&plan->launch_count, plan->bp->n_steps);
+    atomic_store(&plan->left_chains, true);
+done:
+    return st;
+}
+
+/* Whether the run has to begin anew, as launches; then it has. */
+static enum clcnn_status repeat(bool *again, struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    TRY(plan_leave_chains(again, plan, err));
+    if (!*again)
+        return CLCNN_OK;
+    TRY(send_all(plan, plan->queue, plan->io_copy + plan->bp->n_outputs, err));
+    queue_start(plan->queue, plan->launches, plan->bp->n_steps);
+    queue_then(plan->queue, fetch_last, plan);
+    plan->fetched = false;
+done:
+    return st;
+}
+
 enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms,
                                      struct clcnn_err *err)
 {
     enum clcnn_status st = queue_advance(plan->queue, slice_ms, deadline_ms, err);
     if (st == CLCNN_PENDING)
         return st;
+    bool again = false;
+    if (st == CLCNN_OK)
+        TRY(repeat(&again, plan, err));
+    if (again)
+        return CLCNN_PENDING;
     if (st == CLCNN_OK && !plan->fetched) {
         TRY(fetch_last(plan, err));
         TRY(queue_finish(plan->queue, err));

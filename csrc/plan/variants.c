@@ -1,14 +1,21 @@
-/* variants.c: which steps of a plan can run inside one kernel (kernels/chain.clh): on CPU devices those whose work-groups are
- * one work-item. Steps of equal stem, entry and defines share a variant; and so that few are built, a define of which larger values
- * serve too is the largest in the plan. */
+/* variants.c: which steps of a plan run inside one kernel: on CPU devices those whose work-groups are one work-item
+ * (kernels/chain.clh), on NVIDIA's GPUs those of the size that most steps have (kernels/chain_groups.clh). Steps of equal stem,
+ * entry and defines share a variant; and so that few are built, a define of which larger values serve too is the largest in the
+ * plan. */
 #include "plan/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define LEAST_STEPS 8   /* fewer save less time than the kernel takes to build */
-#define MAX_VARIANTS 24 /* more would take too long to build: the steps of the others stay launches */
+#define MOST_FETCHED ((size_t)16 << 20) /* bytes of weights, of the 40 to 50 MiB that caches have */
+#define LEAST_STEPS 8                   /* fewer save less time than the kernel takes to build */
+#define MAX_VARIANTS 24     /* more would take too long to build: the steps of the others stay launches */
+#define CHAIN_CAPABILITY 80 /* of NVIDIA's GPUs, from which on chains have been tried */
+#define CHAIN_UNITS 192     /* multiprocessors that chain_groups.clh can count */
+#define LEAST_GROUP 64      /* work-items of a group there; */
+#define LARGEST_GROUP \
+    256 /* those of wgmma are larger, and their kernels are no plain OpenCL C (runtime/ptx.c) */
 
 static bool same_variant(const struct step *a, const struct step *b)
 {
@@ -31,9 +38,14 @@ static bool only_floats(const struct step *s)
     return true;
 }
 
-static int variant_of(struct blueprint *bp, const struct step *s)
+static bool chainable(const struct step *s)
 {
-    if (!s->stem || !only_floats(s) || s->group_size != 1 || s->groups > INT32_MAX / 2)
+    return s->stem && only_floats(s) && s->groups <= INT32_MAX / 2;
+}
+
+static int variant_of(struct blueprint *bp, const struct step *s, size_t group_size)
+{
+    if (!chainable(s) || s->group_size != group_size)
         return -1;
     for (int i = 0; i < bp->n_parts; i++)
         if (same_variant(bp->parts[i], s))
@@ -42,6 +54,59 @@ static int variant_of(struct blueprint *bp, const struct step *s)
         return -1;
     bp->parts[bp->n_parts] = s;
     return bp->n_parts++;
+}
+
+/* The size of group that most steps have, of those that GPUs chain; 0: none. */
+static size_t common_size(const struct blueprint *bp)
+{
+    int best = 0, many[LARGEST_GROUP / LEAST_GROUP + 1] = {0};
+    for (int i = 0; i < bp->n_steps; i++) {
+        const struct step *s = bp->steps[i];
+        const size_t size = s->group_size;
+        if (chainable(s) && size >= LEAST_GROUP && size <= LARGEST_GROUP && size % LEAST_GROUP == 0)
+            many[size / LEAST_GROUP]++;
+    }
+    for (int i = 1; i < COUNT_OF(many); i++)
+        best = many[i] > many[best] ? i : best;
+    return (size_t)best * LEAST_GROUP;
+}
+
+/* Work-items of the groups of steps that chains run on this device, 0: there are none. */
+static size_t size_of_groups(const struct blueprint *bp)
+{
+    const struct clcnn_device_info *info = &bp->dev->info;
+    const bool alone =
+        (long)info->compute_units <= cores_usable(); /* else waiting would take others' turns */
+    if (bp->chain == CLCNN_CHAIN_OFF || bp->n_steps < LEAST_STEPS)
+        return 0;
+    if (device_block(info))
+        return alone ? 1 : 0;
+    return info->compute_capability >= CHAIN_CAPABILITY && device_units(info) <= CHAIN_UNITS ? common_size(bp)
+                                                                                             : 0;
+}
+
+/* The largest constant that a step reads, if a device's cache may hold it. */
+static struct chain_weights weights_of(const struct blueprint *bp, const struct step *s)
+{
+    struct chain_weights most = {0, 0};
+    for (int i = 0; i < s->n_buffers; i++) {
+        const int slot = s->buffer[i].slot;
+        const int packed = slot == SLOT_NONE ? -1 : bp->slots[slot].packed;
+        if (packed >= 0 && bp->packed[packed].bytes > most.bytes && bp->packed[packed].bytes <= MOST_FETCHED)
+            most = (struct chain_weights){i, bp->packed[packed].bytes};
+    }
+    return most;
+}
+
+/* A step whose neighbours are launched is launched too. */
+static void drop_lonely(struct blueprint *bp)
+{
+    for (int i = 0; i < bp->n_steps; i++) {
+        const bool before = i > 0 && bp->variant[i - 1] >= 0;
+        const bool after = i + 1 < bp->n_steps && bp->variant[i + 1] >= 0;
+        if (!before && !after)
+            bp->variant[i] = -1;
+    }
 }
 
 /* What a step's kernel is but for the defines that others with larger values serve. */
@@ -96,19 +161,25 @@ done:
 
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err)
 {
+    const size_t size = size_of_groups(bp);
     int chained = 0;
-    const bool alone =
-        (long)bp->dev->info.compute_units <= cores_usable(); /* else waiting would take others' turns */
-    if (!bp->chained || !alone || !device_block(&bp->dev->info) || bp->n_steps < LEAST_STEPS)
+    if (size == 0)
         return CLCNN_OK;
     bp->parts = clcnn_calloc(MAX_VARIANTS, sizeof *bp->parts);
     bp->variant = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->variant);
-    if (!bp->parts || !bp->variant)
+    bp->wait = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->wait);
+    bp->weights = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->weights);
+    if (!bp->parts || !bp->variant || !bp->wait || !bp->weights)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *bp->variant);
     for (int i = 0; i < bp->n_steps; i++) {
-        bp->variant[i] = variant_of(bp, bp->steps[i]);
-        chained += bp->variant[i] >= 0;
+        bp->variant[i] = variant_of(bp, bp->steps[i], size);
+        bp->wait[i] = i;
+        bp->weights[i] = weights_of(bp, bp->steps[i]);
     }
+    if (size > 1)
+        drop_lonely(bp);
+    for (int i = 0; i < bp->n_steps; i++)
+        chained += bp->variant[i] >= 0;
     if (chained < LEAST_STEPS)
         bp->n_parts = chained = 0;
     bp->stats.chained_steps = chained;

@@ -47,8 +47,8 @@ struct plan_object {
     PyObject_HEAD struct state *state;
     struct device_object *device; /* strong */
     struct clcnn_plan *handle;
-    atomic_ulong runner; /* thread inside run(), 0 for none */
-    atomic_bool closed;
+    atomic_ulong runner;      /* thread inside run(), 0 for none */
+    atomic_bool closed, told; /* told: of chains that were left */
 };
 
 /* The second to fourth move around a core call. */

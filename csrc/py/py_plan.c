@@ -112,6 +112,7 @@ static PyObject *wrap(PyTypeObject *type, struct state *state, struct device_obj
     self->device = (struct device_object *)Py_NewRef((PyObject *)device);
     self->handle = handle;
     atomic_init(&self->runner, 0);
+    atomic_init(&self->told, false);
     atomic_init(&self->closed, false);
     return (PyObject *)self;
 }
@@ -126,6 +127,13 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
     return status ? py_error_raise(state, &err) : wrap(type, state, device, handle);
 }
 
+static int parse_chain(PyObject *given, enum clcnn_chain *out)
+{
+    const int on = given == Py_None ? 0 : PyObject_IsTrue(given);
+    *out = given == Py_None ? CLCNN_CHAIN_AUTO : on > 0 ? CLCNN_CHAIN_ON : CLCNN_CHAIN_OFF;
+    return on < 0 ? -1 : 0;
+}
+
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"device",       "graph",     "precision", "workspace_limit",
@@ -136,16 +144,16 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *given_overrides = NULL, *given_wisdom = NULL;
     struct pairs overrides = {0}, wisdom = {0};
     const char *precision = "highest";
-    int fuse = 1, chain = 1, guard = 0;
+    int fuse = 1, guard = 0;
+    PyObject *chain = Py_None;
     if (!state ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!O!ppp:Plan", keys, state->device_type, &device,
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!O!pOp:Plan", keys, state->device_type, &device,
                                      state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
                                      &given_overrides, &PyDict_Type, &given_wisdom, &fuse, &chain, &guard))
         return NULL;
-    struct clcnn_plan_options options = {
-        .workspace_limit = 64 << 20, .fuse = fuse, .chain = chain, .guard = guard};
+    struct clcnn_plan_options options = {.workspace_limit = 64 << 20, .fuse = fuse, .guard = guard};
     uint64_t limit = options.workspace_limit;
-    if (parse_precision(state, precision, &options.precision) < 0 ||
+    if (parse_precision(state, precision, &options.precision) < 0 || parse_chain(chain, &options.chain) < 0 ||
         (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||
         (memory && py_bytes_parse(state, memory, "memory_limit", &options.memory_limit) < 0))
         return NULL;
@@ -265,6 +273,18 @@ static int parse_timeout(struct plan_object *self, PyObject *timeout, double *de
     return 0;
 }
 
+/* Says once that the device did not run work-groups together that it has room for. */
+static int tell_of_chains(struct plan_object *self)
+{
+    if (!clcnn_plan_left_chains(self->handle) || atomic_exchange(&self->told, true))
+        return 0;
+    return PyErr_WarnEx(
+        PyExc_RuntimeWarning,
+        "work-groups of one kernel waited for each other in vain: this plan launches every step "
+        "by itself from now on, which is slower (chain=False does so from the beginning)",
+        1);
+}
+
 PyDoc_STRVAR(run_doc, "run($self, /, inputs, outputs=None, timeout=None)\n--\n\n"
                       "One inference. inputs: a NumPy array or Tensor for each of `inputs`; outputs: for "
                       "each of `outputs` None (a new\n"
@@ -289,10 +309,10 @@ static PyObject *plan_run(PyObject *op, PyObject *args, PyObject *kwargs)
         enum clcnn_status status = CLCNN_OK;
         if (run_slices(self, &ends, deadline_ms, &status, &err) < 0)
             clcnn_err_clear(&err);
-        else if (status == CLCNN_OK)
-            result = Py_NewRef(ends.outputs);
-        else
+        else if (status != CLCNN_OK)
             py_error_raise(self->state, &err);
+        else if (tell_of_chains(self) == 0)
+            result = Py_NewRef(ends.outputs);
     }
     py_ends_free(&ends);
     return result;
@@ -376,7 +396,7 @@ PyDoc_STRVAR(
     plan_doc,
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
     "wisdom={}, "
-    "fuse=True, chain=True,"
+    "fuse=True, chain=None,"
     " guard=False)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "

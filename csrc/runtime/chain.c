@@ -1,4 +1,4 @@
-/* chain.c: consecutive launches of a plan bound to one kernel that runs them all; see kernels/chain.clh. */
+/* chain.c: consecutive launches of a plan bound to one kernel that runs them all; see kernels/chain.clh and chain_groups.clh. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -6,8 +6,16 @@
 #include "args.h"
 #include "runtime/room.h"
 
-#define CHAIN_FIRST_MEMORY 8 /* parameter */
-#define TURN_BYTES 256       /* of a step: both sets of counters, as kernels/chain.clh has them */
+#define CHAIN_FIRST_MEMORY 8  /* parameter */
+#define TURN_BYTES 256        /* of a step: both sets of counters, as kernels/chain.clh has them; */
+#define GROUP_TURN_BYTES 1664 /* chain_groups.clh */
+#define MARK_BYTES \
+    16 /* behind them: whether a wait was too long, how many looks are too many, multiprocessors */
+#define MOST_MEMORIES 4096 /* of a chain of groups, which takes them as addresses */
+/* A look takes 10 ns at the very least, since the counter lies in a cache that all multiprocessors share. */
+#define CACHE_LINE 128
+#define MOST_LOOKS (1 << 22)
+#define LOOK_MS 1e-5
 
 _Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_args) == MAX_STEP_ARGS,
                "a step of a chain holds what a step can hold");
@@ -15,12 +23,24 @@ _Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_arg
 struct chain {
     cl_kernel kernel;
     struct memory table, turns;
-    const struct launch *first;  /* launch of table entry 0 */
-    int count, enqueued;         /* steps; how many of them in this run, wholly */
-    int set, slice_set;          /* of counters: in this run, and of the slice that was enqueued last */
-    cl_mem used[CHAIN_MEMORIES]; /* that steps were bound to; chain_set_memory() may have replaced them */
-    int n_used;
+    const struct launch *first; /* launch of table entry 0 */
+    int count, enqueued;        /* steps; how many of them in this run, wholly */
+    int set, slice_set;         /* of counters: in this run, and of the slice that was enqueued last */
+    size_t members, group_size; /* work-groups of the kernel, and their work-items */
+    size_t turn_bytes;          /* of all counters; the mark follows */
+    cl_int bound;               /* looks */
+    cl_mem *used;               /* memory that steps were bound to; chain_set_memory() may have replaced it */
+    int n_used, cap_used;
 };
+
+struct unit chain_unit(const struct step *const *parts, int n_parts)
+{
+    return (struct unit){.stem = "chain",
+                         .entry = "main",
+                         .part = parts,
+                         .n_parts = n_parts,
+                         .group_size = parts[0]->group_size};
+}
 
 static void chain_free(struct chain *c, struct clcnn_device *dev)
 {
@@ -32,6 +52,7 @@ static void chain_free(struct chain *c, struct clcnn_device *dev)
     }
     memory_release(&c->table, dev);
     memory_release(&c->turns, dev);
+    free(c->used);
     free(c);
 }
 
@@ -42,21 +63,23 @@ void chains_free(struct chain **chains, struct clcnn_device *dev)
     free(chains);
 }
 
-/* Index of the memory object in the chain, -1: it is full. */
+/* Index of the memory object in the chain, -1: it is full, or the host is. */
 static int use(struct chain *c, cl_mem mem)
 {
     for (int i = 0; i < c->n_used; i++)
         if (c->used[i] == mem)
             return i;
-    if (c->n_used == CHAIN_MEMORIES)
+    if (c->n_used == (c->group_size == 1 ? CHAIN_MEMORIES : MOST_MEMORIES) ||
+        !clcnn_grow((void **)&c->used, &c->cap_used, c->n_used + 1, sizeof *c->used))
         return -1;
     c->used[c->n_used] = mem;
     return c->n_used++;
 }
 
-static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_device *dev, const struct step *s,
-                     int variant, const struct place *places)
+static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_device *dev,
+                     const struct chain_plan *of, int step, int wait, const struct place *places)
 {
+    const struct step *s = of->steps[step];
     const int before = c->n_used;
 
     memset(row, 0, sizeof *row);
@@ -70,26 +93,110 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
         }
     }
     memcpy(&row->args, s->args, s->args_bytes);
-    row->variant = variant;
+    row->variant = of->variant[step];
     row->groups = (i32)s->groups;
+    row->wait = wait;
+    row->fixed = of->weights[step].operand;
+    row->lines = (i32)(of->weights[step].bytes / CACHE_LINE);
     return true;
 }
 
-static enum clcnn_status finish_chain(struct chain *c, const struct chain_step *rows,
-                                      struct clcnn_device *dev, struct program *program,
-                                      struct clcnn_err *err)
+/* Which work-group has a step's first group: the one after the last step's where both may run side by side. */
+static void deal_out(const struct chain *c, struct chain_step *rows)
+{
+    for (int i = 1; i < c->count; i++)
+        if (rows[i].wait < i)
+            rows[i].at = (i32)((size_t)(rows[i - 1].at + rows[i - 1].groups) % c->members);
+}
+
+/* Asks the device for the addresses of all memory objects, a few at a time. */
+static enum clcnn_status find_addresses(cl_ulong *out, const struct chain *c, struct clcnn_device *dev,
+                                        struct program *program, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const size_t one = 1;
+    struct memory there = {.mem = NULL};
+    cl_kernel kernel = NULL;
+
+    TRY(memory_create(&there, dev, (size_t)(c->n_used + CHAIN_MEMORIES) * sizeof *out,
+                      "addresses of the plan", err));
+    TRY(program_kernel(&kernel, dev, program, "addresses", err));
+    CL_TRY(dev->api, clSetKernelArg, kernel, 0, sizeof(cl_mem), &there.mem);
+    for (cl_int at = 0; at < c->n_used; at += CHAIN_MEMORIES) {
+        CL_TRY(dev->api, clSetKernelArg, kernel, 1, sizeof at, &at);
+        for (int i = 0; i < CHAIN_MEMORIES; i++)
+            CL_TRY(dev->api, clSetKernelArg, kernel, (cl_uint)(2 + i), sizeof(cl_mem),
+                   at + i < c->n_used ? &c->used[at + i] : &dev->dummy);
+        CL_TRY(dev->api, clEnqueueNDRangeKernel, dev->queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL);
+    }
+    CL_TRY(dev->api, clEnqueueReadBuffer, dev->queue, there.mem, CL_TRUE, 0, (size_t)c->n_used * sizeof *out,
+           out, 0, NULL, NULL);
+done:
+    if (kernel != NULL) {
+        dev->api->clReleaseKernel(kernel);
+        device_count(dev, -1);
+    }
+    memory_release(&there, dev);
+    return st;
+}
+
+/* The table of a chain of groups has addresses: a launch with a hundred memory objects takes NVIDIA's driver long, and they stay
+ * where they are. */
+static enum clcnn_status resolve(struct chain *c, struct chain_step *rows, struct clcnn_device *dev,
+                                 struct program *program, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    cl_ulong *address = clcnn_calloc((size_t)c->n_used + 1, sizeof *address);
+
+    if (address == NULL)
+        return clcnn_fail_mem(err, (size_t)c->n_used * sizeof *address);
+    TRY(find_addresses(address, c, dev, program, err));
+    for (int i = 0; i < c->count; i++)
+        for (int k = 0; k < CHAIN_STEP_BUFFERS; k++)
+            rows[i].offset[k] =
+                (i64)(address[rows[i].buffer[k]] + (cl_ulong)rows[i].offset[k] * sizeof(cl_float));
+done:
+    free(address);
+    return st;
+}
+
+/* Work-groups of the chain's kernel that the device surely holds at once. */
+static enum clcnn_status find_members(struct chain *c, struct clcnn_device *dev, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    cl_ulong local = 0;
+
+    CL_TRY(dev->api, clGetKernelWorkGroupInfo, c->kernel, dev->id, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
+           &local, NULL);
+    c->members =
+        device_units(&dev->info) * (c->group_size == 1 ? 1 : driver_resident(dev, c->group_size, local));
+done:
+    return st;
+}
+
+static enum clcnn_status finish_chain(struct chain *c, struct chain_step *rows, struct clcnn_device *dev,
+                                      struct program *program, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const size_t bytes = (size_t)c->count * sizeof *rows;
 
+    c->turn_bytes = (size_t)c->count * (c->group_size == 1 ? TURN_BYTES : GROUP_TURN_BYTES);
+    c->bound = cl_fault("chain_bound") != CL_SUCCESS ? 0 : MOST_LOOKS;
+    const cl_int mark[MARK_BYTES / sizeof(cl_int)] = {0, c->bound, (cl_int)device_units(&dev->info), 0};
     TRY(program_kernel(&c->kernel, dev, program, "main", err));
+    TRY(find_members(c, dev, err));
+    deal_out(c, rows);
+    if (c->group_size > 1)
+        TRY(resolve(c, rows, dev, program, err));
     TRY(memory_create(&c->table, dev, bytes, "step table of the plan", err));
-    TRY(memory_create(&c->turns, dev, (size_t)c->count * TURN_BYTES, "step counters of the plan", err));
+    TRY(memory_create(&c->turns, dev, c->turn_bytes + MARK_BYTES, "step counters of the plan", err));
     CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, c->table.mem, CL_TRUE, 0, bytes, rows, 0, NULL, NULL);
+    CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, c->turns.mem, CL_TRUE, c->turn_bytes, sizeof mark,
+           mark, 0, NULL, NULL);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 0, sizeof(cl_mem), &c->table.mem);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 1, sizeof(cl_mem), &c->turns.mem);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 2, sizeof(cl_int), &c->count);
-    for (int i = 0; i < CHAIN_MEMORIES; i++)
+    for (int i = 0; c->group_size == 1 && i < CHAIN_MEMORIES; i++)
         CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY + i), sizeof(cl_mem),
                i < c->n_used ? &c->used[i] : &dev->dummy);
 done:
@@ -97,13 +204,14 @@ done:
 }
 
 enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, struct program *program,
-                              struct launch *launches, const struct step *const *steps, const int *variant,
-                              int count, const struct place *places, struct clcnn_err *err)
+                              struct launch *launches, const struct chain_plan *of,
+                              const struct place *places, struct clcnn_err *err)
 {
     enum clcnn_status st = device_pin(dev, err);
     struct chain **chains = NULL, *c = NULL;
     struct chain_step *rows = NULL;
-    int made = 0;
+    const int count = of->count;
+    int made = 0, first = 0;
 
     if (st != CLCNN_OK)
         return st;
@@ -114,8 +222,9 @@ enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, str
         goto done;
     }
     for (int i = 0; i <= count; i++) {
-        const bool chained = i < count && variant[i] >= 0;
-        if (c != NULL && (!chained || !add_step(c, &rows[c->count], dev, steps[i], variant[i], places))) {
+        const bool chained = i < count && of->variant[i] >= 0;
+        const int wait = chained && of->wait[i] > first ? of->wait[i] - first : 0;
+        if (c != NULL && (!chained || !add_step(c, &rows[c->count], dev, of, i, wait, places))) {
             TRY(finish_chain(c, rows, dev, program, err));
             c = NULL;
         }
@@ -128,7 +237,14 @@ enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, str
                 goto done;
             }
             c->first = &launches[i];
-            add_step(c, &rows[0], dev, steps[i], variant[i], places); /* an empty chain takes any step */
+            c->group_size = of->steps[i]->group_size;
+            first = i;
+            if (!add_step(c, &rows[0], dev, of, i, 0, places)) { /* an empty chain takes any step */
+                st = clcnn_fail_mem(err, sizeof *c->used);
+                chain_free(c, dev);
+                chains[--made] = NULL;
+                goto done;
+            }
         }
         launches[i].chain = c;
         c->count++;
@@ -164,10 +280,29 @@ enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_comm
     const cl_int zero = 0;
 
     if (c->enqueued != c->count)
-        CL_TRY(dev->api, clEnqueueFillBuffer, queue, c->turns.mem, &zero, sizeof zero, 0,
-               (size_t)c->count * TURN_BYTES, 0, NULL, NULL);
+        CL_TRY(dev->api, clEnqueueFillBuffer, queue, c->turns.mem, &zero, sizeof zero, 0, c->turn_bytes, 0,
+               NULL, NULL);
     c->enqueued = 0;
     c->set = 1 - c->set;
+done:
+    return st;
+}
+
+enum clcnn_status chains_failed(bool *failed, struct chain **chains, struct queue *q, double ms,
+                                struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    *failed = chains != NULL && *chains != NULL && cl_fault("chain_wait") != CL_SUCCESS;
+    for (struct chain **at = chains; at != NULL && *at != NULL; at++) {
+        const struct chain *c = *at;
+        cl_int mark = 0;
+        if (c->group_size == 1 || ms < (double)c->bound * LOOK_MS)
+            continue;
+        TRY(queue_read(q, c->turns.mem, c->turn_bytes, &mark, sizeof mark, err));
+        TRY(queue_finish(q, err));
+        *failed = *failed || mark != 0;
+    }
 done:
     return st;
 }
@@ -180,12 +315,13 @@ static enum clcnn_status enqueue(struct chain *c, struct clcnn_device *dev, cl_c
     enum clcnn_status st = CLCNN_OK;
     const cl_int first = (cl_int)(from - c->first), past = first + count;
     const cl_int value[] = {set, first, past, low, high};
-    const size_t one = 1, units = device_units(&dev->info);
+    const size_t items = c->members * c->group_size;
 
     for (int i = 0; i < COUNT_OF(value); i++)
         CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY - COUNT_OF(value) + i),
                sizeof value[i], &value[i]);
-    CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, c->kernel, 1, NULL, &units, &one, 0, NULL, NULL);
+    CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, c->kernel, 1, NULL, &items, &c->group_size, 0, NULL,
+           NULL);
 done:
     return st == CLCNN_OK ? st : err_prefix(err, st, from->layer);
 }

@@ -67,6 +67,7 @@ void sort_defines(const struct define *sorted[MAX_DEFINES], const struct unit *u
 struct scan {
     const char *entry;          /* the kernel whose body is wanted */
     char body[64], scratch[64]; /* the function that it calls, and how many float4 it declares ("": none) */
+    char block[64];             /* type of its argument block */
     struct text undefs;         /* lines that undo the file's own macros */
     bool in_kernel, wanted;
     bool keep; /* the wanted kernel stays */
@@ -98,6 +99,8 @@ void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `kee
 const char *driver_build_options(const struct clcnn_device *dev);
 size_t driver_local_bytes(const struct clcnn_device *dev, cl_ulong reported); /* of a kernel */
 uint64_t driver_local_limit(const struct clcnn_device *dev);
+/* Groups of a chain's kernel, of so many work-items and bytes of local memory, that a multiprocessor surely holds at once. */
+size_t driver_resident(const struct clcnn_device *dev, size_t group_size, uint64_t local);
 bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */
@@ -151,7 +154,6 @@ struct queue {
     bool stuck;       /* timed out; chunk[chunks - 1] tells when it is over */
 };
 
-double clock_ms(void); /* monotonic */
 void pinned_free(struct queue *q);
 /* Whatever was enqueued has finished. */
 static inline void queue_is_idle(struct queue *q)

@@ -121,6 +121,7 @@ struct unit { /* one instance of a kernel file: its stem and defines (sorted by 
     const struct step *const
         *part; /* a chain: one step of each variant; stem is "chain", there are no defines */
     int n_parts;
+    size_t group_size; /* of a chain: of all its steps; more than 1 on NVIDIA's GPUs alone */
 };
 #define CHAIN_MEMORIES \
     112 /* memory objects of a chain; its parameters must fit the 1024 bytes that every device takes */
@@ -152,6 +153,7 @@ struct place { /* where a slot lives */
     int64_t offset; /* elements */
 };
 
+struct queue;
 struct launch {       /* one step, bound: nothing is left to decide */
     cl_kernel kernel; /* NULL: CLBlast, or a step that a chain runs and that has no kernel of its own yet */
     bool library;     /* CLBlast */
@@ -163,11 +165,29 @@ struct launch {       /* one step, bound: nothing is left to decide */
     const char *layer; /* for messages; borrowed from the plan */
     struct chain *chain; /* NULL: launched by itself */
 };
+/* What the steps of a plan have to do with chains: `variant` is the step's part of the unit, -1: it is launched; `wait` how many of
+ * the plan's steps are done before it begins (the first so many). */
+struct chain_weights {
+    int operand; /* of the step, 0: it has none */
+    size_t bytes;
+};
+struct chain_plan {
+    const struct step *const *steps;
+    const int *variant, *wait;
+    const struct chain_weights *weights; /* what is worth fetching while the step before runs */
+    int count;
+};
+/* The unit of a chain of steps that have a group size in common. */
+struct unit chain_unit(const struct step *const *parts, int n_parts);
 /* Makes chains of the launches of a plan that are bound, with `program` built from a unit with parts; *out is an array that
  * ends with a NULL, freed by chains_free. */
 enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, struct program *program,
-                              struct launch *launches, const struct step *const *steps, const int *variant,
-                              int count, const struct place *places, struct clcnn_err *err);
+                              struct launch *launches, const struct chain_plan *of,
+                              const struct place *places, struct clcnn_err *err);
+/* After a run that took `ms`, or longer: *failed tells whether a work-group has waited too long for others and left. The results
+ * are wrong then, and the chains are of no use any more. */
+enum clcnn_status chains_failed(bool *failed, struct chain **chains, struct queue *q, double ms,
+                                struct clcnn_err *err);
 void chains_free(struct chain **chains, struct clcnn_device *dev);
 /* Steps that were bound to `own` use `mem` from now on; nothing may be under way. */
 enum clcnn_status chain_set_memory(struct chain *c, struct clcnn_device *dev, cl_mem own, cl_mem mem,
@@ -203,6 +223,7 @@ void queue_then(struct queue *q, queue_fn *then, void *with);
 /* Enqueues as much as is allowed, waits as needed; OK when everything has finished, PENDING after slice_ms, TIMEOUT as in
  * clcnn_plan_advance. An error ends the walk. */
 enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadline_ms, struct clcnn_err *err);
+double clock_ms(void);                   /* monotonic */
 void queue_cancel(struct queue *q);      /* waits for what is enqueued, then forgets the rest */
 bool queue_stuck(const struct queue *q); /* after TIMEOUT, until the device has finished */
 /* Blocking run of all launches, which need kernels, with one event each (profiling queue); ns from the first start. */

@@ -174,6 +174,19 @@ static void scan_directive(struct scan *scan, struct guard *guard, const char *l
     }
 }
 
+/* Learns the type of a kernel's argument block, "const struct conv_args a", where the line has it. */
+static void scan_block(struct scan *scan, const char *line, const char *end)
+{
+    static const char word[] = "const struct ";
+
+    for (; end - line > (ptrdiff_t)sizeof word; line++)
+        if (strncmp(line, word, sizeof word - 1) == 0) {
+            line += sizeof word - 1;
+            snprintf(scan->block, sizeof scan->block, "%.*s", (int)strcspn(line, " "), line);
+            return;
+        }
+}
+
 /* Leaves out kernels, from "KERNEL FN(entry)" to "}", and learns from the wanted one which body it calls and what scratch
  * it declares. Tells whether the line belongs to a kernel. */
 static bool scan_kernel(struct scan *scan, const char *line, const char *end)
@@ -188,6 +201,8 @@ static bool scan_kernel(struct scan *scan, const char *line, const char *end)
         line += sizeof head - 1;
         scan->in_kernel = true;
         scan->wanted = strncmp(line, scan->entry, entry) == 0 && line[entry] == ')';
+        if (scan->wanted)
+            scan_block(scan, line, end);
         return true;
     }
     if (line < end && *line == '}')
@@ -196,6 +211,7 @@ static bool scan_kernel(struct scan *scan, const char *line, const char *end)
         line++;
     if (!scan->wanted)
         return true;
+    scan_block(scan, line, end);
     if (strncmp(line, scratch, sizeof scratch - 1) == 0)
         snprintf(scan->scratch, sizeof scan->scratch, "%.*s", (int)strcspn(line + sizeof scratch - 1, "]"),
                  line + sizeof scratch - 1);

@@ -1,14 +1,42 @@
 /* source_chain.c: the text of a chain: an instance of a kernel file for every variant, without its kernels, a switch over
- * them, and kernels/chain.clh. */
+ * them, and kernels/chain.clh, or chain_groups.clh where work-groups have more than one work-item. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "runtime/room.h"
 
+/* Groups g to end - 1 of a variant, for chain_groups.clh every `step`-th, as a function: out of line, since as one function a dozen
+ * variants take compilers long. The argument block is a private copy, as it is in a kernel of its own. */
+static void add_run(struct text *t, struct text *run, const struct step *part, const struct scan *scan,
+                    int index, bool alone)
+{
+    const char *block = part->args_bytes > 0 ? scan->block : "chain_args";
+
+    text_print(t, "__attribute__((noinline)) void chain_%d_run(int g, int end, ", index);
+    if (alone)
+        text_print(t, "global float *const *p, const struct chain_args *args, local float4 *scratch)\n{\n");
+    else
+        text_print(t,
+                   "int step, const local long *p, const local struct chain_args *args, "
+                   "local float4 *scratch)\n{\n    const struct %s a = *(const local struct %s *)args;\n",
+                   block, block);
+    text_print(t, "    for (; g < end; g %s)\n        chain_%d_%s(g", alone ? "++" : "+= step", index,
+               scan->body);
+    for (int i = 0; i < part->n_buffers; i++)
+        text_print(t, alone ? ", p[%d]" : ", (global float *)p[%d]", i);
+    text_print(t, "%s%s);\n}\n",
+               part->args_bytes == 0 ? ""
+               : alone               ? ", (const void *)args"
+                                     : ", &a",
+               scan->scratch[0] ? ", scratch" : "");
+    text_print(run, " case %d: chain_%d_run(g, %s, scratch); break;", index, index,
+               alone ? "end, p, &args" : "groups, step, row->offset, &row->args");
+}
+
 /* One variant: its file under names of its own, and its case of the switch. */
 static enum clcnn_status add_part(struct text *t, struct text *run, const char *dir, const struct step *part,
-                                  int index, struct clcnn_err *err)
+                                  int index, bool alone, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct scan scan = {.entry = part->entry};
@@ -30,16 +58,7 @@ static enum clcnn_status add_part(struct text *t, struct text *run, const char *
         text_print(t, "#undef %s\n", part->define[i].name);
     text_add(t, scan.undefs.at != NULL ? scan.undefs.at : "", scan.undefs.used);
 
-    /* out of line, since as one function a dozen variants take compilers long */
-    text_print(t, "__attribute__((noinline)) void chain_%d_run(int g, int end, global float *const *p, ",
-               index);
-    text_print(t, "const struct chain_args *args, local float4 *scratch)\n{\n    for (; g < end; g++)\n");
-    text_print(t, "        chain_%d_%s(g", index, scan.body);
-    for (int i = 0; i < part->n_buffers; i++)
-        text_print(t, ", p[%d]", i);
-    text_print(t, "%s%s);\n}\n", part->args_bytes > 0 ? ", (const void *)args" : "",
-               scan.scratch[0] ? ", scratch" : "");
-    text_print(run, " case %d: chain_%d_run(g, end, p, &args, scratch); break;", index, index);
+    add_run(t, run, part, &scan, index, alone);
 done:
     free(scan.undefs.at);
     return st;
@@ -53,25 +72,47 @@ static void add_list(struct text *t, const char *name, const char *type)
     text_add(t, "\n", 1);
 }
 
+/* What precedes the instances. What one step writes the next one reads: no restrict on sources. */
+static void add_head(struct text *t, const struct unit *unit)
+{
+    text_print(t, "#define SRC const global float *\n#define CHAIN_LARGER(a, b) ((a) > (b) ? (a) : (b))\n"
+                  "enum { chain_0_most = 1 };\n");
+    if (unit->group_size == 1) /* one work-item waits for nobody */
+        text_print(t, "#define LANE 0\n#define barrier(flags) mem_fence(flags)\n");
+    else
+        text_print(t, "#define CHAIN_WG %zu\n", unit->group_size);
+}
+
+/* The switch over the variants, and how the walk comes by the memory of steps. */
+static void add_tail(struct text *t, const struct unit *unit, const struct text *run)
+{
+    add_list(t, "CHAIN_PARAMETERS", "global float *");
+    if (unit->group_size == 1) {
+        add_list(t, "CHAIN_BUFFERS", "");
+    } else {
+        text_print(t, "#define CHAIN_STORE(to)");
+        for (int i = 0; i < CHAIN_MEMORIES; i++)
+            text_print(t, " (to)[%d] = (ulong)b%d;", i, i);
+        text_add(t, "\n", 1);
+    }
+    text_print(t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN switch (%s) {", unit->n_parts,
+               unit->group_size == 1 ? "*variant" : "row->variant");
+    text_add(t, run->at != NULL ? run->at : "", run->used);
+    text_print(t, " }\n");
+}
+
 enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct unit *unit,
                                struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct text t = {.at = NULL}, run = {.at = NULL};
+    const bool alone = unit->group_size == 1;
 
-    /* what one step writes the next one reads: no restrict on sources; one work-item waits for nobody */
-    text_print(&t,
-               "#define SRC const global float *\n#define LANE 0\n#define barrier(flags) mem_fence(flags)\n");
-    text_print(&t, "#define CHAIN_LARGER(a, b) ((a) > (b) ? (a) : (b))\nenum { chain_0_most = 1 };\n");
+    add_head(&t, unit);
     for (int i = 0; i < unit->n_parts; i++)
-        TRY(add_part(&t, &run, kernel_dir, unit->part[i], i, err));
-    add_list(&t, "CHAIN_PARAMETERS", "global float *");
-    add_list(&t, "CHAIN_BUFFERS", "");
-    text_print(&t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN switch (*variant) {",
-               unit->n_parts);
-    text_add(&t, run.at != NULL ? run.at : "", run.used);
-    text_print(&t, " }\n");
-    TRY(source_paste(&t, kernel_dir, "chain.clh", NULL, 1, err));
+        TRY(add_part(&t, &run, kernel_dir, unit->part[i], i, alone, err));
+    add_tail(&t, unit, &run);
+    TRY(source_paste(&t, kernel_dir, alone ? "chain.clh" : "chain_groups.clh", NULL, 1, err));
     if (t.failed || run.failed) {
         st = clcnn_fail_mem(err, t.capacity);
         goto done;

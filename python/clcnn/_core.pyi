@@ -91,6 +91,7 @@ class _PlanStats(TypedDict):
     live_bytes: int
     step_count: int
     chained_steps: int
+    launch_count: int
     program_count: int
     shared_ends: int
     select_ms: float
@@ -214,7 +215,7 @@ class Plan:
         overrides: dict[str, str] = {},
         wisdom: dict[str, str] = {},
         fuse: bool = True,
-        chain: bool = True,
+        chain: bool | None = None,
         guard: bool = False,
     ) -> Self: ...
     @property

@@ -27,7 +27,7 @@ def compile(
     algorithms: Mapping[str, str] | None = None,
     outputs: Iterable[str] = (),
     fuse: bool = True,
-    chain: bool = True,
+    chain: bool | None = None,
     guard: bool = False,
     tune: wisdom.Tune | None = None,
 ) -> Plan:
@@ -42,11 +42,12 @@ def compile(
     activations anyway). memory_limit: bytes that activations, workspace
     and weights may take, 0 for no limit; refused before anything is allocated. Both also as text ("512M").
     algorithms: {layer: algorithm} to force (see Plan.explain()). outputs: names of layers whose results are
-    wanted besides the model's own. fuse: False keeps every layer by itself. chain: on CPU devices, run
-    consecutive steps inside one kernel; False launches each by itself. guard: test mode with guard bands
-    around every buffer. tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says
-    otherwise) follows what was measured for the device, see clcnn.wisdom; "measure" measures this model first
-    and remembers it.
+    wanted besides the model's own. fuse: False keeps every layer by itself. chain: run consecutive steps
+    inside one kernel, which saves their launches (CPU devices; NVIDIA GPUs from Ampere on): None where a
+    rule expects a gain, True wherever the device can, False nowhere; Plan.stats tells "chained_steps" and
+    "launch_count". guard: test mode with guard bands around every buffer. tune: "off" chooses by the rules
+    alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows what was measured for the device,
+    see clcnn.wisdom; "measure" measures this model first and remembers it.
 
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
