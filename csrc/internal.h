@@ -218,6 +218,7 @@ struct rewrite_options {
     const struct clcnn_override
         *overrides; /* a layer whose algorithm is forced is not merged into another op */
     int override_count;
+    int block; /* channels of a block of the device, 0: it has none */
 };
 enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,
                                 struct notes *notes, struct clcnn_err *err);

@@ -64,6 +64,15 @@ struct conv_stem_args {
     i32 unused;
 };
 
+/* Such a convolution and the maximum of windows: conv_pool_stem. stem.dst_n belongs to y. */
+struct conv_pool_stem_args {
+    struct conv_stem_args stem;
+    i32 pooled[2], lead[2]; /* sizes of y, padding before: height, width */
+    i32 window, step;       /* height of a window, and distance between two; along a row they are defines */
+    i32 columns;            /* of the private row: output columns between those that no window must choose */
+    i32 rows;               /* of y, of a work-item */
+};
+
 /* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
 struct conv_winograd_args {
     i64 src_n, dst_n, add_n; /* batch strides */
@@ -394,10 +403,10 @@ struct conv_parts_args {
 struct conv_mma_args {
     struct conv_args conv;
     i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
+    i64 tiles;         /* of all groups of conv_wgmma, which take every at_once-th one */
     i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
-    i32 share;
+    i32 share, at_once; /* groups of the launch */
     f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
-    i32 unused;
 };
 
 /* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */
@@ -409,6 +418,19 @@ struct conv_mma_args {
 struct conv_mma_pack_args {
     i64 w_k; /* elements between filters of the source */
     i32 groups, kg, c, taps, padded, depth;
+};
+
+/* 3x3 windows in local memory: conv_wgmma_window, whose chunks have WINDOW_CHANNELS channels and whose tiles have up to
+ * WINDOW_HALO positions more on both sides together. */
+#define WINDOW_CHANNELS 16
+#define WINDOW_HALO 120
+struct conv_window_args {
+    struct conv_args conv;
+    i32 positions, chunks; /* of all images with their zeros; of channels */
+};
+struct conv_window_pack_args {
+    i64 w_k; /* elements between filters of the source */
+    i32 k, c;
 };
 
 #ifndef __OPENCL_VERSION__

@@ -5,11 +5,10 @@
  * Layouts: x [C][H][W], y and add [ceil(K/V)][P][Q][V], all with batch strides; w packed by conv_pack.cl:
  * [blocks of KV*V filters][C][R][S][KV*V], zeros for missing filters. Lanes of y past K are written as zeros.
  * A work-item computes a segment of an output row: it copies the input rows under it, zeros outside the image, to private
- * memory, and then computes tiles of T pixels by KV vectors of V filters, accumulators in registers, for all filters.
+ * memory, and then computes tiles of T pixels by KV vectors of V filters, accumulators in registers, for all filters (conv_stem.clh).
  * Index map: group = (n * P + oh) * segments + segment; a segment is per_item tiles.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector registers);
- * SW stride along a row; AREA floats of the private rows; EPI_ACT act_* (blocked_store.clh). */
+ * Defines: V channels of a block, 16 or 8; T, KV, SW, AREA (conv_stem.clh); EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -26,18 +25,7 @@
 #include "columns.clh"
 #include "activation_vec.clh"
 #include "blocked_store.clh"
-#ifndef T
-#define T 14
-#endif
-#ifndef KV
-#define KV 2
-#endif
-#ifndef SW
-#define SW 2
-#endif
-#ifndef AREA
-#define AREA 8192
-#endif
+#include "conv_stem.clh"
 
 /* Where the first `count` pixels of a tile go: filters k on, the element of the first one in every block. */
 struct FN(target) {
@@ -47,32 +35,10 @@ struct FN(target) {
     long at;
 };
 
-/* One tile, from its first column on in every row. */
 void FN(tile)(const float *area, int width, SRC w, const struct FN(target) *to, const struct conv_stem_args *a)
 {
     FV acc[T][KV];
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-        for (int v = 0; v < KV; v++)
-            acc[t][v] = 0.0f;
-    for (int i = 0; i < a->c * a->ker[0]; i++, area += width) {
-        const float *row = area;
-#pragma unroll 1
-        for (int s = 0; s < a->ker[1]; s++, row += a->dil[1], w += KV * V) {
-            FV f[KV];
-#pragma unroll
-            for (int v = 0; v < KV; v++)
-                f[v] = LOADV(w, v * V);
-#pragma unroll
-            for (int t = 0; t < T; t++) {
-                const FV value = row[t * SW];
-#pragma unroll
-                for (int v = 0; v < KV; v++)
-                    acc[t][v] = fma(value, f[v], acc[t][v]);
-            }
-        }
-    }
+    FN(sums)(acc, area, width, w, a);
     const struct blocked_epilogue epi = a->epi; /* copies: stores of y cannot change them */
     const global float *add = to->add;
     global float *y = to->y;
@@ -98,19 +64,10 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const ulong rest = group / a->segments;
     const int oh = (int)(rest % a->out[0]), n = (int)(rest / a->out[0]);
     const int tiles = min(a->per_item, (a->out[1] - ow + T - 1) / T);
-    const long plane = (long)a->in[0] * a->in[1];
-    const int col = ow * SW - a->pad[1];
-    const int width = ((tiles * T - 1) * SW + (a->ker[1] - 1) * a->dil[1] + V) / V * V;
-    SRC xn = x + n * a->src_n;
+    const int width = FN(width)(tiles, a);
 
     float area[AREA] __attribute__((aligned(64)));
-    for (int i = 0; i < a->c * a->ker[0]; i++) {
-        const int ih = oh * a->stride - a->pad[0] + i % a->ker[0] * a->dil[0];
-        const int valid = ih >= 0 && ih < a->in[0] ? -1 : 0;
-        const long row = i / a->ker[0] * plane + (long)(valid ? ih : 0) * a->in[1];
-        for (int j = 0; j < width; j += V)
-            KEEPV(FN(columns)(xn, row, col + j, 1, a->in[1], valid, a->c * plane), area, i * width + j);
-    }
+    FN(rows)(area, x + n * a->src_n, oh, ow * SW - a->pad[1], width, a);
     struct FN(target) to = {bias, add + n * a->add_n, y + n * a->dst_n, 0, 0, 0};
     for (int kk = 0; kk < a->k; kk += KV * V, w += a->c * a->ker[0] * a->ker[1] * (KV * V))
         for (int tile = 0; tile < tiles; tile++) {

@@ -100,6 +100,10 @@ EPILOGUES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
         for kind in ("max", "avg")
         for window in ((2,), (3,), (2, 3), (3, 1))
     },
+    "maxpool3s2": ("max_pool", {"kernel_size": (3,), "stride": (2,)}, ()),
+    "maxpool3s2p1": ("max_pool", {"kernel_size": (3,), "stride": (2,), "padding": (1,)}, ()),
+    "maxpool3s2ceil": ("max_pool", {"kernel_size": (3,), "stride": (2,), "ceil_mode": True}, ()),
+    "maxpool2x3s3x1p1x0": ("max_pool", {"kernel_size": (2, 3), "stride": (3, 1), "padding": (1, 0)}, ()),
 }
 
 # Operators that give whole numbers for whole numbers, so that float32 has no rounding to do.

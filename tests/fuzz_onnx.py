@@ -23,7 +23,7 @@ import atheris
 import numpy as np
 
 with atheris.instrument_imports(include=["clcnn.onnx"]):
-    from clcnn.onnx import fold, importer, model
+    from clcnn.onnx import fold, importer, model, parse
 
 import onnx
 from onnx.backend.test.loader import load_model_tests
@@ -44,6 +44,7 @@ DEFAULTS = {
 # Small enough that the memory limit tells a wrong belief in a declared size from honest work.
 fold.MAX_GROWTH = 1 << 20
 importer.MAX_FOLDED = 1 << 26
+parse.LEAST_MEAN = 1  # divides small files too
 
 
 def seeds() -> list[bytes]:

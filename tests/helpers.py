@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import clcnn
+from conftest import DEVICE
 from runner import ON_BLOCKS, has_blocks
 
 
@@ -32,13 +33,13 @@ def refused(call: Callable[[], Any], kind: type[clcnn.Error], builtin: type[Exce
 
 def python(code: str, **environment: str) -> str:
     """Runs code in a fresh interpreter, warnings being errors, and returns what it printed; at most a
-    minute."""
+    minute. The default device there is the one under test."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
         timeout=60,
-        env={**os.environ, **environment},
+        env={"CLCNN_DEVICE": DEVICE, **os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

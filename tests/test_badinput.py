@@ -18,6 +18,7 @@ import pytest
 import clcnn
 from clcnn import _core, ops
 from clcnn.graph import Graph
+from conftest import DEVICE
 from helpers import refused
 
 F32 = np.float32
@@ -156,7 +157,7 @@ def test_timeouts(plan: clcnn.Plan, timeout: float) -> None:
 
 
 def test_a_tensor_of_another_device(plan: clcnn.Plan) -> None:
-    with clcnn.Device("cpu") as other, clcnn.Tensor(other, X) as t:
+    with clcnn.Device(DEVICE) as other, clcnn.Tensor(other, X) as t:
         refused(lambda: plan(t), clcnn.ArgumentError, ValueError, "input x: the tensor is on another device")
 
 
@@ -344,7 +345,7 @@ def test_compile_options(device: clcnn.Device, case: str) -> None:
 
 
 def test_a_device_with_a_memory_limit() -> None:
-    with clcnn.Device("cpu", memory_limit="1M") as small:
+    with clcnn.Device(DEVICE, memory_limit="1M") as small:
         with pytest.raises(clcnn.DeviceMemoryError) as caught:
             clcnn.Tensor(small, (1 << 20,))
         assert isinstance(caught.value, MemoryError)
@@ -363,7 +364,7 @@ def test_a_kernel_that_does_not_build(tmp_path: Path) -> None:
     (tmp_path / "unary_ref.cl").write_text("this is no kernel\n", "utf-8")
     g = Graph()
     g.output(ops.exp(g.input("x", (2,)), name="e"), "y")
-    with clcnn.Device("cpu", cache_dir=False, kernel_dir=tmp_path) as own:
+    with clcnn.Device(DEVICE, cache_dir=False, kernel_dir=tmp_path) as own:
         with pytest.raises(clcnn.BuildError) as caught:
             clcnn.compile(g, device=own)
         error = caught.value
@@ -391,7 +392,7 @@ def test_use_after_close(device: clcnn.Device) -> None:
 
 
 def test_use_after_the_device_was_closed() -> None:
-    own = clcnn.Device("cpu")
+    own = clcnn.Device(DEVICE)
     plan, tensor, x = clcnn.compile(simple(), device=own), clcnn.Tensor(own, X), ones(*X)
     own.close()
     own.close()

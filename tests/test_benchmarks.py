@@ -17,6 +17,7 @@ sys.path.append(str(FOLDER))
 import common  # noqa: E402
 
 from clcnn.ops import MANY_OUTPUTS  # noqa: E402
+from conftest import DEVICE  # noqa: E402
 
 SMALL_MACS = 200_000
 CASE_FILES = [
@@ -266,7 +267,7 @@ def script(name: str, *options: str) -> dict[str, Any]:
 
 
 def test_memory_script_states_the_rule(tmp_path: Path) -> None:
-    options = ["--nets", "lenet5", "--batch", "1", "--peers", "none", "--device", "cpu"]
+    options = ["--nets", "lenet5", "--batch", "1", "--peers", "none", "--device", DEVICE]
     (row,) = script("memory.py", *options, "--json", str(tmp_path / "m.json"))["results"]
     assert row["rule_bytes"] == row["weights_bytes"] + 1.2 * row["live_bytes"] + row["workspace_bytes"]
     assert row["pass"] and row["peak_bytes"] <= row["rule_bytes"]

@@ -122,7 +122,7 @@ def test_a_failing_call_is_named() -> None:
     out = python(
         """
         import clcnn
-        with clcnn.Device("cpu") as device:
+        with clcnn.Device() as device:
             try:
                 clcnn.Tensor(device, (4,)).write(__import__("numpy").ones(4, "f"))
             except clcnn.DeviceError as error:
@@ -145,7 +145,7 @@ def test_failing_host_memory_is_a_memory_error() -> None:
         for nth in range(1, 40):
             os.environ["CLCNN_FAIL_ALLOC"] = str(nth)
             try:
-                with clcnn.Device("cpu") as device:
+                with clcnn.Device() as device:
                     clcnn.compile(g, device=device)(x)
                 kinds.add(None)
             except Exception as error:

@@ -15,6 +15,7 @@ import clcnn
 import device_face
 from clcnn import device as devices
 from clcnn import ops
+from conftest import DEVICE
 from helpers import python, refused
 
 
@@ -75,7 +76,7 @@ def test_shared_devices(device: clcnn.Device, own_devices: None, monkeypatch: py
 
 
 def test_the_context_manager_closes() -> None:
-    with clcnn.Device("cpu") as own:
+    with clcnn.Device(DEVICE) as own:
         assert not own.closed
         own.finish()
     assert own.closed and "closed" in repr(own)
@@ -102,14 +103,14 @@ def test_sizes_that_are_none(text: str) -> None:
 
 def test_the_kernel_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def counts(**options: Any) -> tuple[int, int]:
-        with clcnn.Device("cpu", **options) as own:
+        with clcnn.Device(DEVICE, **options) as own:
             clcnn.compile(relu(), device=own)(np.ones(3, np.float32))
             return own.stats()["programs_built"], own.stats()["programs_loaded"]
 
     folder = tmp_path / "kernels"
     monkeypatch.delenv("POCL_KERNEL_CACHE", raising=False)
-    with clcnn.Device("cpu") as cpu:
-        kept = "Portable" in cpu.platform
+    with clcnn.Device(DEVICE) as own:
+        kept = "Portable" in own.platform
     assert counts(cache_dir=folder) == (1, 0) and (kept or any(folder.iterdir()))
     assert counts(cache_dir=folder) == ((1, 0) if kept else (0, 1))
     monkeypatch.setenv("POCL_KERNEL_CACHE", "0")
@@ -130,7 +131,7 @@ def test_the_kernel_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_memory_limit_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLCNN_MEMORY_LIMIT", "1M")
-    with clcnn.Device("cpu") as own, pytest.raises(clcnn.DeviceMemoryError):
+    with clcnn.Device(DEVICE) as own, pytest.raises(clcnn.DeviceMemoryError):
         clcnn.Tensor(own, (1 << 20,))
 
 
@@ -152,17 +153,17 @@ def test_selectors_of_another_kind(selector: Any) -> None:
 
 def test_other_device_options(monkeypatch: pytest.MonkeyPatch) -> None:
     refused(
-        lambda: clcnn.Device("cpu", memory_limit="2X"),
+        lambda: clcnn.Device(DEVICE, memory_limit="2X"),
         clcnn.ArgumentError,
         ValueError,
         "memory_limit",
         "'2X'",
     )
     refused(
-        lambda: clcnn.Device("cpu", build_threads=-1), clcnn.ArgumentError, ValueError, "build_threads", "-1"
+        lambda: clcnn.Device(DEVICE, build_threads=-1), clcnn.ArgumentError, ValueError, "build_threads", "-1"
     )
     monkeypatch.setenv("CLCNN_MEMORY_LIMIT", "lots")
-    refused(lambda: clcnn.Device("cpu"), clcnn.ArgumentError, ValueError, "CLCNN_MEMORY_LIMIT", "'lots'")
+    refused(lambda: clcnn.Device(DEVICE), clcnn.ArgumentError, ValueError, "CLCNN_MEMORY_LIMIT", "'lots'")
     monkeypatch.setenv("CLCNN_DEVICE", "no such device")
     monkeypatch.delenv("CLCNN_MEMORY_LIMIT")
     refused(clcnn.Device, clcnn.NoDeviceError, RuntimeError, "no such device")

@@ -12,6 +12,7 @@ import pytest
 import clcnn
 from clcnn import _core, ops
 from clcnn.graph import Graph, trace
+from conftest import DEVICE
 
 
 def small() -> tuple[Graph, clcnn.Value]:
@@ -173,7 +174,7 @@ def test_a_graph_keeps_its_constants() -> None:
     del w
     gc.collect()
     np.testing.assert_allclose(
-        clcnn.compile(g, device="cpu")(np.ones((1, 3, 8, 8), np.float32)), expected, 1e-5
+        clcnn.compile(g, device=DEVICE)(np.ones((1, 3, 8, 8), np.float32)), expected, 1e-5
     )
 
 

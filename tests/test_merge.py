@@ -20,11 +20,13 @@ def whole(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).integers(-3, 4, shape).astype(np.float32)
 
 
-def pooled(pool: str = "max_pool", size: tuple[int, int] = (11, 14), **attrs: Any) -> Graph:
+def pooled(
+    pool: str = "max_pool", size: tuple[int, int] = (11, 14), channels: int = 3, **attrs: Any
+) -> Graph:
     """conv -> act -> pool, with whole numbers for weights."""
     g = Graph()
-    x = g.input("x", (2, 3, *size))
-    w, bias = g.constant(whole(20, 3, 3, 3, seed=1), "w"), g.constant(whole(20, seed=2), "bias")
+    x = g.input("x", (2, channels, *size))
+    w, bias = g.constant(whole(20, channels, 3, 3, seed=1), "w"), g.constant(whole(20, seed=2), "bias")
     y = ops.relu(ops.conv(x, w, bias, padding=1, name="conv"), name="act")
     g.output(getattr(ops, pool)(y, **({"kernel_size": 2} | attrs), name="pool"), "y")
     return g
@@ -54,8 +56,10 @@ def test_the_merged_layer_has_both_names_and_explains_itself(device: clcnn.Devic
         ]
 
 
-@pytest.mark.parametrize("algo", ALGORITHMS)
-@pytest.mark.parametrize("pool", ["max_pool", "avg_pool"])
+@pytest.mark.parametrize(
+    ("pool", "algo"),
+    [(pool, a) for pool in ("max_pool", "avg_pool") for a in ALGORITHMS if (pool, a) != ("avg_pool", "stem")],
+)
 def test_merging_changes_no_bit_of_whole_numbers(device: clcnn.Device, pool: str, algo: str) -> None:
     """With algorithms that keep them whole: those of the precision "strict"."""
     need_blocks(device, "conv_pool", algo)
@@ -98,7 +102,31 @@ def test_nan_wins_the_maximum(device: clcnn.Device, algo: str) -> None:
     ids=str,
 )
 def test_windows_that_are_left_alone(device: clcnn.Device, attrs: dict[str, Any]) -> None:
-    with clcnn.compile(pooled(**attrs), device=device) as plan:
+    with clcnn.compile(pooled(channels=5, **attrs), device=device) as plan:
+        assert list(chosen(plan)) == ["conv", "pool"]
+
+
+STEM = {"kernel_size": 3, "stride": 2, "padding": 1}
+
+
+@pytest.mark.parametrize(("size", "algo"), [((11, 14), "split_stem"), ((400, 200), "stem")])
+def test_any_small_window_merges_with_the_convolution_of_an_image(
+    device: clcnn.Device, size: tuple[int, int], algo: str
+) -> None:
+    """The kernel that does both is for maps that do not stay in the caches between the two."""
+    need_blocks(device, "conv_pool", "stem")
+    graph, x = pooled(size=size, **STEM), whole(2, 3, *size)
+    x[0, 0, 5, 5] = np.nan
+    with (
+        clcnn.compile(graph, device=device) as merged,
+        clcnn.compile(graph, device=device, fuse=False, precision="strict") as plain,
+    ):
+        assert chosen(merged) == {"conv+pool": algo}
+        np.testing.assert_array_equal(merged(x), plain(x))
+
+
+def test_a_mean_of_such_windows_is_left_alone(device: clcnn.Device) -> None:
+    with clcnn.compile(pooled("avg_pool", **STEM), device=device) as plan:
         assert list(chosen(plan)) == ["conv", "pool"]
 
 

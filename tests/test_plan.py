@@ -12,6 +12,7 @@ import pytest
 import clcnn
 from clcnn import ops
 from clcnn.graph import Graph
+from conftest import DEVICE
 
 
 def random(*shape: int, seed: int = 0) -> np.ndarray:
@@ -109,7 +110,7 @@ def test_intermediate_outputs_by_layer_name(device: clcnn.Device) -> None:
 
 def test_a_plan_does_not_need_its_graph_and_device(plan: clcnn.Plan) -> None:
     x = random(2, 3, 8, 8)
-    lone = clcnn.compile(network(), device=clcnn.Device("cpu"))
+    lone = clcnn.compile(network(), device=clcnn.Device(DEVICE))
     np.testing.assert_allclose(lone(x), plan(x), rtol=1e-5, atol=1e-6)
 
 
@@ -242,7 +243,7 @@ def test_guards_are_intact(device: clcnn.Device) -> None:
 
 
 def test_everything_goes_back_to_the_device() -> None:
-    with clcnn.Device("cpu") as own:
+    with clcnn.Device(DEVICE) as own:
         before = own.stats()["live_objects"]
         for _ in range(3):
             plan = clcnn.compile(network(), device=own)

@@ -56,9 +56,7 @@ def test_both_ends_are_shared_on_devices_in_host_memory(device: clcnn.Device, pl
 
 
 @pytest.mark.parametrize("offset", [0, 4, 16, 32, 60])
-def test_alignment_does_not_matter(
-    plan: clcnn.Plan, want: Callable[[Array], bytes], offset: int
-) -> None:
+def test_alignment_does_not_matter(plan: clcnn.Plan, want: Callable[[Array], bytes], offset: int) -> None:
     x = noise(*SHAPE, seed=offset)
     here, y = placed(x, offset), placed(np.empty(plan.outputs["y"], np.float32), 60 - offset)
     here[...] = x

@@ -74,6 +74,8 @@ def test_inputs_outputs_and_metadata(session: InferenceSession) -> None:
 def test_same_interface_as_onnxruntime(tmp_path: Path) -> None:
     """One program, two imports."""
     ort = pytest.importorskip("onnxruntime")
+    if "CPUExecutionProvider" not in clcnn.get_available_providers():
+        pytest.skip("no OpenCL device that is a processor")
     path = tmp_path / "net.onnx"
     path.write_bytes(convolution())
     x = photo(3, 3, 8, 8)
@@ -84,7 +86,6 @@ def test_same_interface_as_onnxruntime(tmp_path: Path) -> None:
         options.intra_op_num_threads = 2
         options.log_severity_level = 3
         options.execution_mode = module.ExecutionMode.ORT_SEQUENTIAL
-        assert "CPUExecutionProvider" in module.get_available_providers()
         made = module.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         feed = {made.get_inputs()[0].name: x}
         results = made.run([o.name for o in made.get_outputs()], feed, module.RunOptions())

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import clcnn
+from conftest import DEVICE
 
 
 @pytest.fixture
@@ -101,13 +102,13 @@ def test_with_closes_and_closing_twice_is_fine(device: clcnn.Device, values: np.
 
 
 def test_a_tensor_keeps_its_device(values: np.ndarray) -> None:
-    t = clcnn.Tensor.from_numpy(values, clcnn.Device("cpu"))
+    t = clcnn.Tensor.from_numpy(values, clcnn.Device(DEVICE))
     gc.collect()
     np.testing.assert_array_equal(t.numpy(), values)
 
 
 def test_closing_the_device_closes_its_tensors(values: np.ndarray) -> None:
-    with clcnn.Device("cpu") as own:
+    with clcnn.Device(DEVICE) as own:
         t = clcnn.Tensor.from_numpy(values, own)
     with pytest.raises(clcnn.StateError):
         t.numpy()

@@ -233,12 +233,12 @@ def test_a_forked_child_gets_a_clear_error() -> None:
         import numpy as np, clcnn
         from clcnn import ops
         g = clcnn.Graph(); g.output(ops.relu(g.input("x", (4,))), "y")
-        device = clcnn.Device("cpu"); plan = clcnn.compile(g, device=device); x = np.ones(4, np.float32)
+        device = clcnn.Device(); plan = clcnn.compile(g, device=device); x = np.ones(4, np.float32)
         plan(x); tensor = clcnn.Tensor.from_numpy(x, device)
         pid = os.fork()
         if pid == 0:
             for use in (lambda: plan(x), tensor.numpy, lambda: clcnn.Tensor(device, (2,)), plan.clone,
-                        lambda: clcnn.compile(g, device=device), device.finish, lambda: clcnn.Device("cpu"),
+                        lambda: clcnn.compile(g, device=device), device.finish, lambda: clcnn.Device(),
                         clcnn.devices):
                 try:
                     use()
@@ -260,6 +260,6 @@ def test_the_interpreter_ends_with_live_objects() -> None:
         import numpy as np, clcnn
         from clcnn import ops
         g = clcnn.Graph(); g.output(ops.relu(g.input("x", (4,))), "y")
-        plan = clcnn.compile(g, device="cpu"); tensor = clcnn.Tensor(plan.device, (3,))
+        plan = clcnn.compile(g); tensor = clcnn.Tensor(plan.device, (3,))
         plan(np.ones(4, np.float32)); stream = plan.map([np.ones(4, np.float32)] * 3); next(stream)
     """)

@@ -7,6 +7,7 @@ import pytest
 
 import clcnn
 from clcnn import DtypeError, ShapeError, ops
+from conftest import DEVICE
 
 X = (2, 3)
 DTYPES = ("float32", "int64", "int32", "bool")
@@ -29,7 +30,7 @@ def test_values_go_through_unchanged(dtype):
     graph, (x,) = _graph(x=dtype)
     graph.output(ops.transpose(ops.concat(x, x, dim=1), perm=(1, 0)), "y")
     array = _array(dtype)
-    with clcnn.compile(graph, device="cpu") as plan:
+    with clcnn.compile(graph, device=DEVICE) as plan:
         y = plan(array)
         assert (plan.input_dtypes, plan.output_dtypes) == ({"x": dtype}, {"y": dtype})
     assert y.dtype == array.dtype
@@ -47,7 +48,7 @@ def test_constants_and_tensors_have_types(device, dtype):
         assert tensor.dtype == array.dtype
         assert tensor.nbytes == array.nbytes
         np.testing.assert_array_equal(tensor.numpy(), array)
-    with clcnn.compile(graph, device="cpu") as plan:
+    with clcnn.compile(graph, device=DEVICE) as plan:
         np.testing.assert_array_equal(plan(np.ones(5, bool)), array)
 
 
@@ -167,7 +168,7 @@ def test_indices_outside_give_nothing_of_x():
     at = graph.constant(np.array([0, -4, 4, -5], np.int64))
     graph.output(ops.gather(x, at), "y")
     graph.output(ops.gather(n, at), "m")
-    with clcnn.compile(graph, device="cpu") as plan:
+    with clcnn.compile(graph, device=DEVICE) as plan:
         y, m = plan(np.arange(1, 5, dtype=np.float32), np.arange(1, 5))
     np.testing.assert_array_equal(y, np.array([1, 1, np.nan, np.nan], np.float32))
     np.testing.assert_array_equal(m, [1, 1, 0, 0])
@@ -187,7 +188,7 @@ def test_regions_and_places_outside_are_contained():
             graph.output(sampled, f"{mode}_{padding}")
     unpooled = ops.max_unpool(x, graph.constant(np.full((1, 1, 4, 4), 99, np.int64)), output_size=5)
     graph.output(unpooled, "unpooled")
-    with clcnn.compile(graph, device="cpu", guard=True) as plan:
+    with clcnn.compile(graph, device=DEVICE, guard=True) as plan:
         found = plan.run(np.ones((1, 1, 4, 4), np.float32))
         plan.check_guards()
     assert np.isnan(found["regions"][1, 0, 0, 0])

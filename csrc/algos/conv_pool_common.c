@@ -49,6 +49,28 @@ bool conv_pool_same_conv(const struct problem *p, const struct algo_def *algo)
     return algo_preferred(&parts.conv) == algo;
 }
 
+bool conv_pool_side_by_side(const struct problem *p)
+{
+    const struct conv_pool_attrs *at = p->attrs;
+    for (int i = 0; i < at->middle.n; i++) {
+        const int size = at->pool.kernel_size.v[i];
+        if (at->pool.stride.v[i] != size || at->pool.padding.v[i] ||
+            p->out[0].shape.dim[2 + i] > at->middle.v[i] / size)
+            return false;
+    }
+    return true;
+}
+
+void conv_pool_cost(struct step *s, const struct problem *p)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
+    const double y = shape_count(&p->out[0].shape), middle = shape_count(&parts.mid.shape);
+    step_cost(s, middle * shape_count_from(&p->in[1].shape, 1),
+              4.0 * (x + w + y + (p->add.present ? middle : 0.0)));
+}
+
 struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char *stem, size_t groups,
                             size_t group_size, struct conv_packing packing)
 {
@@ -64,10 +86,7 @@ struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char 
     step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].slot);
     step_args(s, &a, sizeof a);
-    const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
-    const double y = shape_count(&p->out[0].shape), middle = y * height * width;
-    step_cost(s, middle * shape_count_from(&p->in[1].shape, 1),
-              4.0 * (x + w + y + (p->add.present ? middle : 0.0)));
+    conv_pool_cost(s, p);
     return s;
 }
 

@@ -15,6 +15,7 @@ static size_t groups_of(const struct conv_pool_args *a)
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_pool_args a = conv_pool_args_of(p);
+    REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
     PREFER(why, conv_pool_same_conv(p, &algo_conv_direct),
            "another algorithm is expected to do the convolution faster");
     PREFER(why, groups_of(&a) >= p->device->compute_units, "too few windows for the compute units");

@@ -14,6 +14,7 @@ static struct rows_tile tile_of(const struct problem *p)
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_pool_args a = conv_pool_args_of(p);
+    REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
     REQUIRE(why, rows_fits(&a.conv), "the input row of a tile must fit 128 columns");
     PREFER(why, conv_on_cpu(p), "float16 register tiles are meant for CPU devices");
     PREFER(why, conv_pool_same_conv(p, &algo_conv_rows),

@@ -38,6 +38,19 @@ static bool blocked_applicable(const struct problem *p, struct why *why)
     return true;
 }
 
+static bool stem_applicable(const struct problem *p, struct why *why)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    operand_set_form(&parts.mid, p->block);
+    const struct algo_def *conv = algo_preferred(&parts.conv);
+    REQUIRE(why, conv && conv->src == FORM_PLAIN && conv->dst == FORM_BLOCKED,
+            "the convolution must make channel blocks");
+    return true;
+}
+
 static void blocked_emit(const struct problem *p, struct emit *e)
 {
     emit_parts(p, e, p->block);
@@ -51,6 +64,17 @@ const struct algo_def algo_conv_pool_split_blocked = {
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,
     .applicable = blocked_applicable,
+    .emit = blocked_emit,
+};
+
+const struct algo_def algo_conv_pool_split_stem = {
+    .name = "split_stem",
+    .doc = "a convolution from row-major maps to channel blocks, then a pooling (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_PLAIN,
+    .dst = FORM_BLOCKED,
+    .applicable = stem_applicable,
     .emit = blocked_emit,
 };
 

@@ -37,7 +37,7 @@ static int rows_lanes(int64_t wanted, const int *choices, int count)
 struct step *rows_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
                        int64_t rows, int64_t inner, i64 *pieces)
 {
-    static const int gpu_lanes[] = {1, 4, 32, GROUP_SIZE};
+    static const int gpu_lanes[] = {1, 4, 32, 64, GROUP_SIZE};
     const size_t total = (size_t)rows * (size_t)inner, units = rows_units(p);
     const bool cpu = rows_on_cpu(p);
     int wg = GROUP_SIZE, elems = 1, lanes;

@@ -97,21 +97,40 @@ done:
 
 #define MAX_WINDOW 3 /* along either side: what the fused kernels hold in registers */
 
-/* Windows that lie side by side inside the input, and are small. */
-static bool pools_tiles(const struct rewriter *r, const struct node *n)
+/* Windows of 2-D maps without holes that are small. */
+static bool pools_small(const struct rewriter *r, const struct node *n)
 {
     if (!rewrite_is(n, "max_pool") && !rewrite_is(n, "avg_pool"))
         return false;
+    const struct pool_attrs *a = n->attrs;
+    return r->g->values[n->in[0]].shape.rank == 4 && all_equal(&a->dilation, 1) &&
+           a->kernel_size.v[0] <= MAX_WINDOW && a->kernel_size.v[1] <= MAX_WINDOW;
+}
+
+/* Such windows side by side inside the input. */
+static bool pools_tiles(const struct rewriter *r, const struct node *n)
+{
+    if (!pools_small(r, n))
+        return false;
     const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *y = &r->g->values[n->out[0]].shape;
     const struct pool_attrs *a = n->attrs;
-    if (x->rank != 4 || !all_equal(&a->padding, 0) || !all_equal(&a->dilation, 1))
-        return false;
     for (int i = 0; i < 2; i++) {
         const int32_t size = a->kernel_size.v[i];
-        if (size > MAX_WINDOW || a->stride.v[i] != size || y->dim[2 + i] > x->dim[2 + i] / size)
+        if (a->padding.v[i] || a->stride.v[i] != size || y->dim[2 + i] > x->dim[2 + i] / size)
             return false;
     }
     return true;
+}
+
+#define STEM_CHANNELS 4 /* of an image, at most */
+
+/* The maximum of such windows, however they lie, of what the first convolution of a net makes: on devices with channel blocks
+ * that is computed row by row (conv_pool_stem). */
+static bool pools_stem(const struct rewriter *r, const struct node *conv, const struct node *n)
+{
+    return r->options->block && pools_small(r, n) && rewrite_is(n, "max_pool") &&
+           r->g->values[conv->in[0]].shape.dim[1] <= STEM_CHANNELS &&
+           ((const struct conv_attrs *)conv->attrs)->groups == 1;
 }
 
 /* Exchanges what two nodes compute; each keeps its place and its outputs. */
@@ -173,11 +192,11 @@ enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r)
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
         struct node *pool = &r->g->nodes[i];
-        if (pool->dead || !pools_tiles(r, pool))
+        if (pool->dead || !pools_small(r, pool))
             continue;
         struct node *conv = rewrite_sole_producer(r, pool->in[0]);
-        if (!conv || !rewrite_is(conv, "conv") || rewrite_is_forced(r, conv, "conv_pool") ||
-            rewrite_is_forced(r, pool, "conv_pool"))
+        if (!conv || !rewrite_is(conv, "conv") || !(pools_tiles(r, pool) || pools_stem(r, conv, pool)) ||
+            rewrite_is_forced(r, conv, "conv_pool") || rewrite_is_forced(r, pool, "conv_pool"))
             continue;
         TRY(rewrite_note(r, "merge conv %s and %s %s", conv->name, pool->op->name, pool->name));
         TRY(merge_conv_pool(r, conv, pool));

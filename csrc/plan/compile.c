@@ -300,7 +300,8 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
 {
     enum clcnn_status st = CLCNN_OK;
     struct placement pl = {0};
-    const struct rewrite_options rewrites = {options->overrides, options->override_count};
+    const struct rewrite_options rewrites = {options->overrides, options->override_count,
+                                             device_block(&bp->dev->info)};
     TRY(graph_check(graph, err));
     TRY(graph_copy(&bp->graph, graph, err));
     if (options->fuse)

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import io
 import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
 from clcnn.errors import ArgumentError, Error, ModelError, ShapeError, UnsupportedError
-from clcnn.onnx import analysis, check, importer, tensors
+from clcnn.onnx import analysis, check, importer, parse, tensors
 from clcnn.onnx.program import Program
 from clcnn.weights.errors import shown
 
@@ -42,13 +44,14 @@ class Model:
     whose values decide shapes or attributes (the `shape` of a Reshape, say): graphs are specialised on them.
     """
 
-    def __init__(self, proto: onnx.ModelProto, folder: Path | None) -> None:
+    def __init__(self, parsed: parse.Parsed, folder: Path | None) -> None:
         """Takes a parsed model apart; load() is the way to get one."""
+        proto, raw = parsed
         self.opsets = check.check_model(proto)
         self.opset = self.opsets.get("", 0)
         self.arrays = {
-            t.name: tensors.to_array(t, folder, f"initialiser {shown(t.name)}")
-            for t in proto.graph.initializer
+            t.name: tensors.to_array(t, folder, f"initialiser {shown(t.name)}", data)
+            for t, data in zip(proto.graph.initializer, raw)
         }
         constant = [node for node in proto.graph.node if _is_tensor_constant(node)]
         for node in constant:
@@ -161,21 +164,21 @@ def load(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Mod
     """
     folder = None
     if isinstance(source, (bytes, bytearray, memoryview)):
-        name, data = "the model", bytes(source)
+        name = "the model"
+        opened: BinaryIO = io.BytesIO(source)
     elif isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        name, data = path.name, path.read_bytes()
+        name, opened = path.name, path.open("rb")
         folder = path.resolve().parent
     else:
         raise ArgumentError(f"load: expected a path or bytes, got {type(source).__name__}")
-    proto = onnx.ModelProto()
+    with opened as file:
+        try:
+            parsed = parse.parse(file)
+        except DecodeError as error:
+            raise ModelError(f"{name} is not an ONNX model, or is damaged: {error}") from error
     try:
-        proto.ParseFromString(data)
-    except Exception as error:  # protobuf's DecodeError; its import depends on the version of protobuf
-        raise ModelError(f"{name} is not an ONNX model, or is damaged: {error}") from error
-    del data
-    try:
-        return Model(proto, folder)
+        return Model(parsed, folder)
     except Error as error:
         raise type(error)(f"{name}: {error}") from error
 

@@ -49,11 +49,11 @@ def type_name(code: int) -> str:
         return f"type {code}"
 
 
-def to_array(tensor: TensorProto, folder: Path | None, what: str) -> NDArray[Any]:
+def to_array(tensor: TensorProto, folder: Path | None, what: str, raw: bytes | None = None) -> NDArray[Any]:
     """The values of a tensor; half precision is widened to float32.
 
-    folder: where external data may lie, None if nowhere. Raises ModelError (sizes, external data) and
-    UnsupportedError (element types that networks here do not have).
+    folder: where external data may lie, None if nowhere. raw: its raw_data, where that was taken out. Raises
+    ModelError (sizes, external data) and UnsupportedError (element types that networks here do not have).
     """
     shape = checked_shape(tensor.dims, what)
     if tensor.data_type == TensorProto.UNDEFINED:
@@ -71,8 +71,8 @@ def to_array(tensor: TensorProto, folder: Path | None, what: str) -> NDArray[Any
     count = math.prod(shape)
     if tensor.data_location == TensorProto.EXTERNAL:
         array = _external(tensor, folder, dtype, count, what).reshape(shape)
-    elif tensor.HasField("raw_data"):
-        raw = tensor.raw_data
+    elif raw is not None or tensor.HasField("raw_data"):
+        raw = tensor.raw_data if raw is None else raw
         if len(raw) != count * dtype.itemsize:
             raise ModelError(
                 f"{what}: shape {shape} of {dtype} needs {count * dtype.itemsize} bytes, "
