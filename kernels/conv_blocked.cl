@@ -51,6 +51,7 @@
 #ifndef ROW
 #define ROW 128
 #endif
+#define SOON 16 /* channels from the weights that are read to those on their way to the first cache */
 #define AHEAD 3 /* channel blocks from what a tile reads to what is prefetched, at the end of the next tile's */
 #if EDGE >= 0
 #define FIRST(ow) min(ow, a->out[1] - T) /* the last tile of a row starts earlier */
@@ -63,7 +64,11 @@
     _Pragma("unroll 1") for (int c = 0; c < V; c++, wp += KV * V)     \
     {                                                                 \
         FV f[KV];                                                     \
-        _Pragma("unroll") for (int v = 0; v < KV; v++) f[v] = LOADV(wp, v * V); \
+        _Pragma("unroll") for (int v = 0; v < KV; v++)                \
+        {                                                             \
+            PREFETCH_NEAREST(wp + (SOON * KV + v) * V);               \
+            f[v] = LOADV(wp, v * V);                                  \
+        }                                                             \
         _Pragma("unroll") for (int t = left; t < T - (right); t++)    \
         {                                                             \
             const FV value = row[t * SW * V + c];                     \

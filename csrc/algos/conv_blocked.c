@@ -4,7 +4,7 @@
 enum {
     MAX_COLUMNS = 128, /* of the kernel's private row */
     STEP_BYTES =
-        65536, /* weights that serve a work-item's tiles before the next ones: small beside a core's cache */
+        131072, /* weights that serve a work-item's tiles before the next ones: small beside a core's cache */
     WINDOW_STEP_BYTES =
         32768, /* the same of filters with several taps, which read each row of the input again */
     SPAN_BYTES = 512 * 1024,   /* input that stays in a core's cache for all filters */
