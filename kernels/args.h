@@ -407,10 +407,10 @@ struct conv_parts_args {
 struct conv_mma_args {
     struct conv_args conv;
     i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
+    i64 tiles;         /* of all groups of conv_wgmma, which take every at_once-th one */
     i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
-    i32 share;
+    i32 share, at_once; /* groups of the launch */
     f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
-    i32 unused;
 };
 
 /* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */
@@ -422,6 +422,19 @@ struct conv_mma_args {
 struct conv_mma_pack_args {
     i64 w_k; /* elements between filters of the source */
     i32 groups, kg, c, taps, padded, depth;
+};
+
+/* 3x3 windows in local memory: conv_wgmma_window, whose chunks have WINDOW_CHANNELS channels and whose tiles have up to
+ * WINDOW_HALO positions more on both sides together. */
+#define WINDOW_CHANNELS 16
+#define WINDOW_HALO 120
+struct conv_window_args {
+    struct conv_args conv;
+    i32 positions, chunks; /* of all images with their zeros; of channels */
+};
+struct conv_window_pack_args {
+    i64 w_k; /* elements between filters of the source */
+    i32 k, c;
 };
 
 #ifndef __OPENCL_VERSION__

@@ -131,8 +131,8 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
 #if EDGE >= 0
             SRC later = src + (cb + AHEAD < c_blocks ? AHEAD * plane : (AHEAD - c_blocks) * plane + T * SW * V);
 #pragma unroll
-            for (int t = 0; t < T * SW; t++)
-                PREFETCH(later + t * V);
+            for (int t = 0; t < T; t++) /* what lies between is half of the same pair of lines, if it is read */
+                PREFETCH(later + t * SW * V);
 #endif
 #if EDGE < 0
             for (int j = left; j < right; j++)

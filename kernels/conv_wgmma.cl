@@ -7,12 +7,15 @@
  *
  * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS, SPLIT and sums that are no numbers as there.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
- * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
+ * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it brings the next one while it stores; tile =
+ * ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
- * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others. With
+ * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others;
+ * with GATHER 2 also what the epilogue adds, after the operands. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
  * With PRODUCTS 3 a fourth warpgroup splits the filters in local memory, so that they are stored and read whole.
- * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, or 90 for each of two groups (LOCAL_BYTES of wgmma.clh).
+ * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, 228 with GATHER 2, or half of that for each of
+ * two groups (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 or 1, PRODUCTS 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh); all but the last three required. */
 #include "clcnn.clh"
@@ -34,13 +37,27 @@
 #define BRING_REGISTERS (PRODUCTS == 3 ? 48 : 56)
 #define SPLIT_REGISTERS 32
 #define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 216 : 224)
-#define FITTING (160000 / STAGE)
+#define FITTING ((GATHER == 2 ? 228000 : 160000) / (STAGE + 24)) /* gathered pixels profit from the cache */
 #else
 #define RESIDENT 2
 #define BRING_REGISTERS 32
 #define SPLIT_REGISTERS 32
 #define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 96 : 104)
-#define FITTING (90000 / STAGE)
+#define FITTING ((GATHER == 2 ? 113000 : 90000) / (STAGE + 24))
+#endif
+/* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
+#define BRING_ADD (EPI_ADD && GATHER == 2)
+#define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
+/* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers lack for
+ * it, as they do for GATHER 0. */
+#define SEVERAL (BM == 128 && GATHER == 2)
+#undef EACH_TILE
+#if SEVERAL
+#define EACH_TILE(t) \
+    for (ulong tile = group; tile < (ulong)ma->tiles; tile += (ulong)ma->at_once) { \
+        const struct FN(tile) t = FN(tile_of)(tile, ma);
+#else
+#define EACH_TILE(t) { const struct FN(tile) t = only;
 #endif
 #define STAGES (FITTING > 12 ? 12 : FITTING)
 #define RESULTS (BM / 2)
@@ -85,12 +102,11 @@ struct FN(ring) FN(next)(struct FN(ring) r)
 
 /* The warpgroup that brings filters (one of its work-items, as told by `arrived`) and pixels (`full`), each chunk where a
  * place is free. */
-void FN(bring)(SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty, uint arrived,
-               const struct FN(tile) *t, const struct conv_mma_args *ma)
+struct FN(ring) FN(bring)(struct FN(ring) r, SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
+                          uint arrived, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
     const global float *from = w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma);
-    struct FN(ring) r = {0, 1};
     for (int chunk = t->chunk; chunk < t->end; chunk++) {
         const uint place = to + r.place * STAGE, bar = arrived + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
@@ -104,18 +120,50 @@ void FN(bring)(SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empt
         from += SLAB;
         r = FN(next)(r);
     }
+    return r;
 }
+
+#if BRING_ADD
+/* The same for what is added to the tile's sums. */
+struct FN(ring) FN(bring_add)(struct FN(ring) r, SRC add, uint to, uint full, uint empty, uint arrived,
+                              const struct FN(tile) *t, const struct conv_args *a)
+{
+    const int row = BRINGER / ROW_ITEMS, ahead = BRINGER % ROW_ITEMS * 4, k = t->block * BM + row;
+    const bool present = t->first + ahead < t->pixels;
+    const int q = t->at + (present ? ahead : 0), kg = a->k / a->groups;
+    struct FN(source) p;
+    p.tap = add + (t->n + q / t->map) * a->add_n + ((long)t->g * kg + k) * t->map + q % t->map;
+    p.channels = present ? kg - k : 0;
+    const bool wide = ((ulong)add & 15) == 0 && a->add_n % 4 == 0;
+    for (int i = 0; i < ADD_STEPS(t, a); i++, r = FN(next)(r)) {
+        const uint bar = full + r.place * 8;
+        FN(wait)(empty + r.place * 8, r.parity);
+        FN(bring_planes)(to + r.place * STAGE + (SLAB + LOW) * 4, &p, t->map, wide);
+        BARRIER_COPIES(bar);
+        if (BRINGER == 0) { /* in place of filters */
+            BARRIER_ARRIVE(bar);
+            if (arrived != full)
+                BARRIER_ARRIVE(arrived + r.place * 8);
+        }
+    }
+    return r;
+}
+#endif
 
 /* The warpgroup that puts the rest of filters behind them, which the tensor core cuts to tf32 by itself: each warp those of
  * some places, since making it visible takes long. A place has one warp: barriers tell phases apart by parity alone, and
  * copies may end in another order than they began. Who has copies under way would wait for these too. */
-void FN(split_filters)(local float4 *stage, uint full, uint arrived, const struct FN(tile) *t)
+struct FN(ring) FN(split_filters)(struct FN(ring) r, local float4 *stage, uint full, uint arrived,
+                                  const struct FN(tile) *t, const struct conv_args *a)
 {
-    for (int i = 0; i < t->end - t->chunk; i++) {
-        if (i % STAGES % 4 != LANE / 32 % 4)
+    const int steps = t->end - t->chunk, idle = BRING_ADD ? ADD_STEPS(t, a) : 0;
+    for (int i = 0; i < steps + idle; i++, r = FN(next)(r)) {
+        if (r.place % 4 != LANE / 32 % 4)
             continue;
-        local float4 *slab = stage + i % STAGES * (STAGE / 16) + LANE % 32;
-        FN(wait)(arrived + i % STAGES * 8, i / STAGES % 2);
+        local float4 *slab = stage + r.place * (STAGE / 16) + LANE % 32;
+        FN(wait)(arrived + r.place * 8, r.parity);
+        if (i >= steps) /* no filters, but phases are told apart by parity */
+            continue;
 #pragma unroll 1
         for (int j = 0; j < SLAB / 128; j += 4, slab += 128) {
             float4 v[4];
@@ -129,8 +177,9 @@ void FN(split_filters)(local float4 *stage, uint full, uint arrived, const struc
         BARRIERS_VISIBLE;
         WARP_TOGETHER;
         if (LANE % 32 == 0)
-            BARRIER_ARRIVE(full + i % STAGES * 8);
+            BARRIER_ARRIVE(full + r.place * 8);
     }
+    return r;
 }
 
 /* A work-item's share of the pixels of 8 of depth, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of
@@ -165,10 +214,9 @@ void FN(release)(uint empty)
 
 /* The first two warpgroups: their share of the tile's sums, of which those over up to two chunks are added up in float32.
  * `pixels`, `of`: the work-item's first pixel and the scale of its channel in place 0. */
-void FN(multiply)(float sum[RESULTS], const local float *pixels, const local float *of, uint to, uint full,
-                  uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
+struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local float *pixels, const local float *of,
+                             uint to, uint full, uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
-    struct FN(ring) r = {0, 0};
     float d[RESULTS];
 #pragma unroll
     for (int i = 0; i < RESULTS; i++)
@@ -208,7 +256,40 @@ void FN(multiply)(float sum[RESULTS], const local float *pixels, const local flo
         for (int i = 0; i < RESULTS; i++)
             sum[i] += d[i];
     }
+    return r;
 }
+
+/* The epilogue but for what sums have already. */
+#undef STORED
+#if BRING_ADD && EPI_BIAS
+#define STORED(x, bias, bias_i, add, add_i, a) EPI_ACT((x) + (bias)[bias_i], (a)->p0, (a)->p1)
+#elif BRING_ADD
+#define STORED(x, bias, bias_i, add, add_i, a) EPI_ACT((x), (a)->p0, (a)->p1)
+#else
+#define STORED EPILOGUE
+#endif
+
+#if BRING_ADD
+/* What was brought is added to sums; `values`: in place 0, the first filter and pixel of this work-item. */
+struct FN(ring) FN(add_brought)(struct FN(ring) r, float sum[RESULTS], const local float *values, uint full, uint empty,
+                                const struct FN(tile) *t, const struct conv_args *a)
+{
+#pragma unroll
+    for (int i = 0; i < BM / BK; i++)
+        if (i < ADD_STEPS(t, a)) {
+            FN(wait)(full + r.place * 8, r.parity);
+#pragma unroll
+            for (int j = 0; j < 4; j++) {
+                const float2 two = *(const local float2 *)(values + r.place * (STAGE / 4) + B_AT(j / 2 * 8 + j % 2, 0));
+                sum[8 * i + j / 2 * 4 + j % 2] += two.x;
+                sum[8 * i + j / 2 * 4 + j % 2 + 2] += two.y;
+            }
+            FN(release)(empty + r.place * 8);
+            r = FN(next)(r);
+        }
+    return r;
+}
+#endif
 
 /* Sums of a work-item: filters k0 + 8 * j + e of conv group t->g, pixels `ahead` and the next one of the tile. */
 void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, SRC add, DST y,
@@ -216,7 +297,8 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const long step = SPLIT ? t->pixels : (long)t->map;
-    const ulong apart = SPLIT ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
+    const ulong apart = SPLIT ? t->pixels
+                              : (ulong)t->map | a->dst_n | (EPI_ADD > BRING_ADD ? a->add_n | (ulong)add / 4 : 0);
     const bool pairs = apart % 2 == 0 && (ulong)y % 8 == 0; /* both pixels are neighbours in memory, on a boundary */
     if (t->first + ahead < t->pixels) {
         const struct FN(place) at = FN(place_of)(first, ahead, t, a);
@@ -224,7 +306,7 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
 #pragma unroll
             for (int j = 0; j < BM / 4; j += 8) { /* eight rows at once: what is read arrives together */
                 float2 other[8];
-#if EPI_ADD
+#if EPI_ADD && !BRING_ADD
 #pragma unroll
                 for (int i = 0; i < 8; i++)
                     if (k0 + (j + i) / 2 * 8 + i % 2 < kg)
@@ -236,8 +318,8 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                     const float two[2] = {other[i].x, other[i].y};
                     if (k0 + k < kg)
                         *(global float2 *)(y + at.y + k * step) =
-                            (float2)(EPILOGUE(sum[4 * of + e], bias, first + k, two, 0, a),
-                                     EPILOGUE(sum[4 * of + 2 + e], bias, first + k, two, 1, a));
+                            (float2)(STORED(sum[4 * of + e], bias, first + k, two, 0, a),
+                                     STORED(sum[4 * of + 2 + e], bias, first + k, two, 1, a));
                 }
             }
         } else {
@@ -249,23 +331,48 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                 for (int e = 0; e < 2; e++) {
                     const int k = 8 * j + e;
                     if (k0 + k < kg) {
-                        y[at.y + k * step] = EPILOGUE(sum[4 * j + e], bias, first + k, add, at.add + k * step, a);
+                        y[at.y + k * step] = STORED(sum[4 * j + e], bias, first + k, add, at.add + k * step, a);
                         if (both)
                             y[next.y + k * step] =
-                                EPILOGUE(sum[4 * j + 2 + e], bias, first + k, add, next.add + k * step, a);
+                                STORED(sum[4 * j + 2 + e], bias, first + k, add, next.add + k * step, a);
                     }
                 }
         }
     }
 }
 
+#if PRODUCTS == 3
+/* Results that are not numbers, computed again. */
+void FN(mend)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC x, SRC w, SRC scale, SRC shift,
+              SRC bias, SRC add, DST y, const struct conv_mma_args *ma)
+{
+    const struct conv_args *a = &ma->conv;
+    const int kg = a->k / a->groups;
+    ulong lost = 0;
+#pragma unroll
+    for (int i = 0; i < RESULTS; i++)
+        lost |= (ulong)isnan(sum[i]) << i;
+    if (lost)
+#pragma unroll 1
+        for (int i = 0; i < RESULTS; i++) {
+            const int k = k0 + i / 4 * 8 + i % 2, pixel = ahead + i / 2 % 2;
+            if ((lost >> i & 1) && k < kg && t->first + pixel < t->pixels) {
+                const struct FN(place) at = FN(place_of)(t->g * kg + k, pixel, t, a);
+                y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, t, ma), bias, t->g * kg + k, add, at.add, a);
+            }
+        }
+}
+#endif
+
 void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
               const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
-    const struct FN(tile) t = FN(tile_of)(group, ma);
     const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * STAGE, empty = full + STAGES * 8;
     const uint raw = empty + STAGES * 8;
+#if !SEVERAL
+    const struct FN(tile) only = FN(tile_of)(group, ma);
+#endif
     GROUPS_RESIDENT(RESIDENT);
     LOCAL_BYTES(STAGES * (STAGE + 24));
     if (LANE == 0) {
@@ -279,36 +386,46 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256 && LANE < 384) {
         REGISTERS_LESS(BRING_REGISTERS);
-        FN(bring)(x, w, scale, shift, to, full, empty, PRODUCTS == 3 ? raw : full, &t, ma);
+        struct FN(ring) r = {0, 1};
+        EACH_TILE(t)
+#if SEVERAL
+            if (tile != group)
+                FN(prefetch)(x, add, false, BRINGER, BRINGERS, &t, a);
+#endif
+            r = FN(bring)(r, x, w, scale, shift, to, full, empty, PRODUCTS == 3 ? raw : full, &t, ma);
+#if BRING_ADD
+            r = FN(bring_add)(r, add, to, full, empty, PRODUCTS == 3 ? raw : full, &t, a);
+#endif
+        }
 #if PRODUCTS == 3
     } else if (LANE >= 384) {
         REGISTERS_LESS(SPLIT_REGISTERS);
-        FN(split_filters)(scratch, full, raw, &t);
+        struct FN(ring) r = {0, 0};
+        EACH_TILE(t)
+            r = FN(split_filters)(r, scratch, full, raw, &t, a);
+        }
 #endif
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
-        const int kg = a->k / a->groups, k0 = t.block * BM + lane % 4 * 2;
-        float sum[RESULTS];
-        FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
         const local float *pixels = (const local float *)scratch + SLAB + LOW;
-        FN(multiply)(sum, pixels + B_AT(lane % 4, ahead), pixels + B_FLOATS + lane % 4, to, full, empty, &t, ma);
-        FN(store)(sum, k0, ahead, &t, bias, add, y, a);
-#if PRODUCTS == 3
-        ulong lost = 0; /* results that are not numbers */
-#pragma unroll
-        for (int i = 0; i < RESULTS; i++)
-            lost |= (ulong)isnan(sum[i]) << i;
-        if (lost)
-#pragma unroll 1
-            for (int i = 0; i < RESULTS; i++) {
-                const int k = k0 + i / 4 * 8 + i % 2, pixel = ahead + i / 2 % 2;
-                if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
-                    const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
-                    y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
-                }
-            }
+        struct FN(ring) r = {0, 0};
+        EACH_TILE(t)
+            const int k0 = t.block * BM + lane % 4 * 2;
+            float sum[RESULTS];
+#if SEVERAL
+            if (tile == group) /* the others are asked for by those who bring, who are ahead */
 #endif
+                FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
+            r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), pixels + B_FLOATS + lane % 4, to, full, empty, &t, ma);
+#if BRING_ADD
+            r = FN(add_brought)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
+#endif
+            FN(store)(sum, k0, ahead, &t, bias, add, y, a);
+#if PRODUCTS == 3
+            FN(mend)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
+#endif
+        }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

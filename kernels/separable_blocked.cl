@@ -54,6 +54,7 @@ void FN(middle)(local float *mid, SRC x, SRC dw, SRC dw_bias, int oh, int ow, co
     const struct FN(window) g = {{a->in[0], a->in[1]}, {a->ker[0], a->ker[1]}, {a->stride[0], a->stride[1]},
                                  {a->pad[0], a->pad[1]}, {a->dil[0], a->dil[1]}};
     const long map = (long)a->in[0] * a->in[1] * V, taps = a->ker[0] * a->ker[1] * V;
+    const float low = a->mid_p0, high = a->mid_p1;
     for (int c = 0; c < a->c; c += V, x += map, dw += taps) {
         FV shift = 0.0f;
 #if DW_BIAS
@@ -71,7 +72,7 @@ void FN(middle)(local float *mid, SRC x, SRC dw, SRC dw_bias, int oh, int ow, co
             FN(depthwise)(acc, x, dw, oh, ow + t0, &g);
 #pragma unroll
             for (int t = 0; t < DT; t++)
-                SHAREV(VECTOR_ACT(MID_ACT)(acc[t] + shift, a->mid_p0, a->mid_p1), mid, t * V);
+                SHAREV(VECTOR_ACT(MID_ACT)(acc[t] + shift, low, high), mid, t * V);
         }
     }
 }
@@ -81,6 +82,10 @@ void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k,
                  const struct separable_blocked_args *b)
 {
     const struct separable_args *a = &b->shape;
+    const long map = (long)a->out[0] * a->out[1] * V;
+    for (int v = 0; v < KV && k + v * V < a->k; v++)
+        for (int t = 0; t < pixels; t++)
+            PREFETCH(y + (k / V + v) * map + at + t * V);
     FV acc[T][KV];
 #pragma unroll
     for (int t = 0; t < T; t++)
@@ -106,8 +111,17 @@ void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k,
             }
         }
     }
-    const long map = (long)a->out[0] * a->out[1] * V;
     const struct blocked_epilogue epi = b->epi; /* a copy: stores of y cannot change it */
+    if (pixels == T && k + KV * V <= a->k) { /* nearly all tiles: nothing to ask for each pixel */
+#pragma unroll
+        for (int v = 0; v < KV; v++) {
+            const FV shift = FN(bias)(bias, k + v * V, a->k, &epi);
+#pragma unroll
+            for (int t = 0; t < T; t++)
+                FN(store)(acc[t][v], shift, add, y, (k / V + v) * map + at + t * V, V, &epi);
+        }
+        return;
+    }
 #pragma unroll
     for (int v = 0; v < KV; v++)
         if (k + v * V < a->k) {

@@ -32,7 +32,8 @@ ON_BLOCKS = frozenset(
 # these algorithms try them all, the others two.
 ALL_ACTIVATIONS = frozenset({"ref", "direct", "blocked"})
 EVERYWHERE = frozenset({"add", "bn", "maxpool2", "relu", "relu6"})
-LOOSE = frozenset({"tf32", "wgmma_tf32", "affine_tf32"})  # algorithms that precision "highest" does not allow
+# Algorithms that precision "highest" does not allow.
+LOOSE = frozenset({"tf32", "wgmma_tf32", "wgmma_window_tf32", "affine_tf32"})
 NETS_MACS = 400_000  # to what the layers of real networks are shrunk in a quick run
 
 

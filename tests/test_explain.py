@@ -42,6 +42,8 @@ ON_NVIDIA = (
     "conv n1 c3 h9 w9 k4 r3 s3 p1",
     "conv n1 c16 h9 w9 k4 r3 s3 p1",
     "conv n1 c16 h9 w9 k4 r3 s3",
+    "conv n1 c16 h3 w60 k16 r3 s3 p1",
+    "conv n1 c512 h2 w2 k32 r3 s3 p1",
     "conv n1 c3 h9 w9 k4 r3 s3 p1 l2",
     "conv n1 c8 h40 w40 k32 r15 s15 u4",
     "linear [2,33] w[65,33] w[65]",
@@ -55,6 +57,8 @@ TENSOR_CORES = {
     "conv_sum_parts",
     "conv_wgmma",
     "conv_wgmma_pack",
+    "conv_wgmma_window",
+    "conv_wgmma_window_pack",
 }
 # Compiles, runs and checks cases with the algorithm given first ("": by rule); prints the reasons of all
 # candidates.

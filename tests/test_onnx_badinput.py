@@ -17,7 +17,7 @@ from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 import clcnn  # noqa: E402
 from clcnn.onnx import check, fold  # noqa: E402
 from helpers import python, refused  # noqa: E402
-from onnx_models import graph, info, load, model, relu  # noqa: E402
+from onnx_models import graph, info, load, model, relu, with_branches  # noqa: E402
 
 
 def bad(proto: Any, *parts: str) -> None:
@@ -389,6 +389,22 @@ def function(name: str, *calls: str) -> Any:
 def calling(*functions: Any) -> Any:
     node = helper.make_node(functions[0].name, ["x"], ["y"], domain="f")
     return model([node], functions=functions, domains={"f": 1})
+
+
+def test_branches_with_other_results_than_the_node():
+    proto = with_branches()
+    branch = next(a.g for a in proto.graph.node[2].attribute if a.name == "then_branch")
+    del branch.output[:]
+    message = ("'y'", "has 1 outputs, but its then_branch gives 0 results")
+    refused(lambda: load(proto).specialise({"x": (1, 3)}), clcnn.ModelError, ValueError, *message)
+
+
+def test_an_output_that_its_node_does_not_give():
+    node = helper.make_node("F", ["x"], ["y", "z"], domain="f")
+    both = helper.make_function("f", "F", ["a"], ["b"], [relu("a", "b")], [helper.make_opsetid("", 17)])
+    nodes = [node, helper.make_node("Relu", ["z"], ["out"])]
+    proto = model(nodes, outputs=[("out", None)], functions=[both], domains={"f": 1})
+    refused(lambda: load(proto).specialise(), clcnn.ModelError, ValueError, "'out'", "does not give")
 
 
 def test_recursive_functions():

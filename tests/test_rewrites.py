@@ -256,6 +256,16 @@ def test_identities_disappear(device):
     assert both.notes[:2] == ["drop identity same", "drop dropout drop"]
 
 
+def test_adaptive_pooling_to_the_size_of_its_input_disappears(device):
+    net = Net()
+    y = net.layer("adaptive_max_pool", "max", net.input("x", 2, 3, 6, 6), output_size=(6, 6))
+    y = net.layer("adaptive_avg_pool", "mean", net.conv("conv", y, 4, 3), output_size=(6, 6))
+    net.output(net.layer("relu", "relu", y))
+    both = Both(device, net)
+    assert both.names == ["conv"]
+    assert both.notes[:2] == ["drop adaptive_max_pool max", "drop adaptive_avg_pool mean"]
+
+
 def test_an_identity_alone_gives_its_input(device):
     net = Net()
     net.output(net.layer("identity", "same", net.input("x", 2, 3)))

@@ -20,20 +20,20 @@ struct tile {
     float busy, alone, wide, start;
 };
 static const struct tile tiles[] = {
-    {MMA_AMPERE, 128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 128, 64, 128, 2, 16, 2, 675.0f, 675.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 64, 128, 128, 1, 16, 2, 675.0f, 675.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 64, 64, 128, 2, 16, 3, 413.0f, 661.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 32, 128, 128, 1, 16, 3, 413.0f, 661.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 32, 64, 128, 1, 16, 5, 223.0f, 357.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 64, 32, 128, 2, 16, 5, 223.0f, 357.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 32, 32, 128, 2, 16, 7, 137.0f, 273.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 64, 64, 128, 2, 32, 3, 304.0f, 395.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 1.0f, 0.0f},
-    {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 121.0f, 193.0f, 1.0f, 0.0f},
-    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 625.0f, 590.0f, 0.95f, 4000.0f},
-    {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 470.0f, 620.0f, 0.95f, 2000.0f},
+    {MMA_AMPERE, 128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f, 1.0f, 2800.0f},
+    {MMA_AMPERE, 128, 64, 128, 2, 16, 2, 675.0f, 675.0f, 1.0f, 1400.0f},
+    {MMA_AMPERE, 64, 128, 128, 1, 16, 2, 675.0f, 675.0f, 1.0f, 1400.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 16, 3, 413.0f, 661.0f, 1.0f, 700.0f},
+    {MMA_AMPERE, 32, 128, 128, 1, 16, 3, 413.0f, 661.0f, 1.0f, 700.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 16, 5, 223.0f, 357.0f, 1.0f, 350.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 16, 5, 223.0f, 357.0f, 1.0f, 350.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 16, 7, 137.0f, 273.0f, 1.0f, 175.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 32, 3, 304.0f, 395.0f, 1.0f, 700.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 1.0f, 350.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 1.0f, 350.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 121.0f, 193.0f, 1.0f, 175.0f},
+    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 625.0f, 590.0f, 0.95f, 3300.0f},
+    {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 470.0f, 620.0f, 0.95f, 2800.0f},
 };
 /* Of the time of three products: moving the operands takes the rest. */
 static const float one_product[MMA_KERNELS] = {[MMA_AMPERE] = 0.95f, [MMA_HOPPER] = 0.66f};
@@ -88,6 +88,14 @@ static struct layout layout_of(const struct conv_args *a)
 static size_t tile_count(const struct conv_args *a, const struct tile *t)
 {
     return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
+}
+
+/* Groups that a kernel has for so many tiles: one a multiprocessor where Hopper's takes several, else one a tile. */
+static size_t at_once(const struct problem *p, const struct layout *l, const struct tile *t, size_t all)
+{
+    const bool several = t->kernel == MMA_HOPPER && t->resident == 1 && l->gather == GATHER_WIDE;
+    const size_t most = several ? p->device->compute_units : all;
+    return all < most ? all : most;
 }
 
 /* Filters that a tile's packing holds together. */
@@ -219,6 +227,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
+    const size_t tiles_in_all = tile_count(a, c.tile) * (size_t)c.parts;
     const struct conv_mma_args args = {
         .conv = *a,
         .by_padded = reciprocal(l.padded, l.depth),
@@ -226,6 +235,8 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .padded = l.padded,
         .depth = l.depth,
         .share = c.share,
+        .tiles = (int64_t)tiles_in_all,
+        .at_once = (int32_t)at_once(p, &l, c.tile, tiles_in_all),
         .pre_p0 = pre ? pre->p0 : 0.0f,
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
@@ -234,9 +245,8 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
-    struct step *s =
-        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", tile_count(a, c.tile) * (size_t)c.parts,
-                  (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
+    struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once,
+                               (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
     step_define(s, "BK", c.tile->chunk);

@@ -40,7 +40,7 @@ struct step *rows_step(struct emit *e, const struct problem *p, const char *stem
     const size_t total = (size_t)rows * (size_t)inner, units = rows_units(p);
     const bool cpu = rows_on_cpu(p);
     int wg = (int)any_group_size(p), elems = 1, lanes;
-    const int gpu_lanes[] = {1, 4, 32, wg};
+    const int gpu_lanes[] = {1, 4, 32, 64, wg};
 
     if (cpu) {
         wg = total < units * CPU_GROUP * CPU_ELEMS * 4 ? SMALL_GROUP : CPU_GROUP;

@@ -7,13 +7,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Bins of one element each: the classifiers of VGG and AlexNet begin with such a pooling. */
-static bool is_identity(const struct rewriter *r, const struct node *n)
+/* Whether y is x: by the operator, or since windows of adaptive pooling have one element each. */
+static bool is_identity(const struct clcnn_graph *g, const struct node *n)
 {
-    if (rewrite_is(n, "identity") || rewrite_is(n, "dropout"))
-        return true;
-    return (rewrite_is(n, "adaptive_avg_pool") || rewrite_is(n, "adaptive_max_pool")) &&
-           shape_equal(&r->g->values[n->in[0]].shape, &r->g->values[n->out[0]].shape);
+    if (rewrite_is(n, "adaptive_avg_pool") || rewrite_is(n, "adaptive_max_pool"))
+        return shape_equal(&g->values[n->in[0]].shape, &g->values[n->out[0]].shape);
+    return rewrite_is(n, "identity") || rewrite_is(n, "dropout");
 }
 
 /* Values are followed to what they stand for in one walk, since nodes are in order and there may be many identities. */
@@ -31,7 +30,7 @@ enum clcnn_status rewrite_drop_identities(struct rewriter *r)
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k] >= 0)
                 n->in[k] = same[n->in[k]];
-        if (n->dead || !is_identity(r, n))
+        if (n->dead || !is_identity(g, n))
             continue;
         same[n->out[0]] = n->in[0];
         n->dead = true;

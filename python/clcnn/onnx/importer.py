@@ -162,6 +162,10 @@ class Walk:
             raise Refusal("its condition depends on data; only constant ones are supported")
         wanted = "then_branch" if condition.reshape(-1)[0] else "else_branch"
         branch = next(a.g for a in node.attribute if a.name == wanted)
+        if len(branch.output) != len(node.output):
+            raise ModelError(
+                f"it has {len(node.output)} outputs, but its {wanted} gives {len(branch.output)} results"
+            )
         inner = Scope(scope)
         for tensor in branch.initializer:
             inner.names[tensor.name] = Operand(tensors.to_array(tensor, None, f"initialiser {tensor.name!r}"))
@@ -271,7 +275,8 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Pr
     graph, used = walk.graph, {v.id for v in walk.graph.inputs.values()}
     for info in model.outputs:
         operand = scope.get(info.name)
-        assert operand is not None
+        if operand is None:
+            raise ModelError(f"output {info.name!r} depends on a result that its node does not give")
         wanted = element_type(info)
         if operand.wide or wanted == "float16":
             casts[info.name] = operand.wide or wanted
