@@ -146,13 +146,7 @@ size_t conv_parts_bytes(const struct conv_args *a, int parts)
     return parts == 1 ? 0 : sizeof(float) * (size_t)parts * (size_t)a->k * conv_pixels(a);
 }
 
-void step_plain_epilogue(struct step *s)
-{
-    const struct problem plain = {.act = ACT_none};
-    step_epilogue(s, &plain, NULL);
-}
-
-void emit_conv_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int slot)
+static void emit_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int slot)
 {
     const struct conv_parts_args args = {
         .dst_n = a->dst_n,
@@ -172,4 +166,18 @@ void emit_conv_sums(struct emit *e, const struct problem *p, const struct conv_a
     step_write(s, p->out[0].slot);
     step_args(s, &args, sizeof args);
     step_cost(s, 0.0, 4.0 * (double)results * (parts + 1));
+}
+
+void emit_conv_parts(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
+                     int parts, int slot, const void *args, size_t bytes)
+{
+    const struct problem plain = {.act = ACT_none};
+    if (parts > 1)
+        step_epilogue(s, &plain, NULL);
+    else
+        step_epilogue(s, p, &p->in[2]);
+    step_write(s, slot);
+    step_args(s, args, bytes);
+    if (parts > 1)
+        emit_sums(e, p, a, parts, slot);
 }

@@ -39,7 +39,8 @@ size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a
 /* A sum over the depth that several groups compute in `parts`: their results, dense [parts][K][N*P*Q] in a slot, are added
  * up in ascending order by kernels/conv_sum_parts.cl, which applies the epilogue. */
 size_t conv_parts_bytes(const struct conv_args *a, int parts); /* 0 for one part: there is no such slot */
-void step_plain_epilogue(struct step *s);                      /* of the step that computes the parts: none */
-void emit_conv_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int slot);
+/* The end of such a step: epilogue, results in `slot` (of y for one part), arguments; and the step that adds parts up. */
+void emit_conv_parts(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
+                     int parts, int slot, const void *args, size_t bytes);
 
 #endif

@@ -109,14 +109,7 @@ struct step *emit_implicit(struct emit *e, const struct problem *p, const struct
     step_define(s, "SPLIT", split);
     step_read(s, p->in[0].slot);
     step_read(s, packed);
-    if (split)
-        step_plain_epilogue(s);
-    else
-        step_epilogue(s, p, &p->in[2]);
-    step_write(s, out);
-    step_args(s, &args, sizeof args);
-    if (split)
-        emit_conv_sums(e, p, a, c.parts, out);
+    emit_conv_parts(e, s, p, a, c.parts, out, &args, sizeof args);
     return s;
 }
 

@@ -263,13 +263,6 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_read(s, packed);
     step_read(s, pre ? pre->scale : SLOT_NONE);
     step_read(s, pre ? pre->shift : SLOT_NONE);
-    if (split)
-        step_plain_epilogue(s);
-    else
-        step_epilogue(s, p, &p->in[2]);
-    step_write(s, out);
-    step_args(s, &args, sizeof args);
-    if (split)
-        emit_conv_sums(e, p, a, c.parts, out);
+    emit_conv_parts(e, s, p, a, c.parts, out, &args, sizeof args);
     return s;
 }
