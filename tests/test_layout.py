@@ -245,6 +245,7 @@ REMAINDERS = tuple(
         "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 g{c} e:relu6",
         "separable n2 c{c} h7 w9 k{c} r3 s3 p1 m:relu e:add",
         "conv_pool n2 c{c} h7 w9 k{c} r3 s3 p1 e:relu+maxpool2",
+        "conv_pool n2 c3 h20 w22 k{c} r7 s7 u2 p3 e:relu+maxpool3s2p1",
         "max_pool [2,{c},7,9] kernel_size=3 stride=2 padding=1",
         "avg_pool [2,{c},7,9] kernel_size=2",
         "adaptive_max_pool [2,{c},7,9] output_size=3",
