@@ -142,7 +142,8 @@ enum clcnn_status queue_show(struct queue *q, cl_mem mem, size_t bytes, struct c
     enum clcnn_status st = CLCNN_OK;
     void *at;
 
-    CL_MAKE(q->dev->api, at, clEnqueueMapBuffer, q->cl, mem, CL_FALSE, CL_MAP_READ, 0, bytes, 0, NULL, NULL);
+    /* Blocking: Rusticl refuses to unmap what it has not come to map yet. */
+    CL_MAKE(q->dev->api, at, clEnqueueMapBuffer, q->cl, mem, CL_TRUE, CL_MAP_READ, 0, bytes, 0, NULL, NULL);
     CL_TRY(q->dev->api, clEnqueueUnmapMemObject, q->cl, mem, at, 0, NULL, NULL);
 done:
     return st;
