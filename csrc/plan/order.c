@@ -81,18 +81,14 @@ static void rank_run(const struct blueprint *bp, struct ranked *order, int first
 enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err)
 {
     struct ranked *order = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *order);
-    int any = 0;
     if (!order)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *order);
     for (int first = 0, past; first < bp->n_steps; first = past + 1) {
         for (past = first; past < bp->n_steps && grouped(bp, past); past++)
             ;
         rank_run(bp, order, first, past);
-        any += past - first;
     }
-    if (any > 0 && bp->chain == CLCNN_CHAIN_AUTO) /* not yet where nobody asks for it */
-        any = bp->n_parts = bp->stats.chained_steps = 0;
-    for (int i = 0; any > 0 && i < bp->n_steps; i++)
+    for (int i = 0; i < bp->n_steps; i++)
         if (grouped(bp, i)) {
             bp->steps[i] = order[i].step;
             bp->variant[i] = order[i].variant;
