@@ -124,6 +124,9 @@ enum clcnn_status attrs_set(const struct op_def *op, const char *layer, void *at
 
 #include "ops/attrs.h"
 
+/* Whether the pooling's windows lie side by side inside x, the first one at its corner; y is the result. */
+bool pool_side_by_side(const struct pool_attrs *a, const struct clcnn_shape *x, const struct clcnn_shape *y);
+
 /* Activations that an epilogue can apply; kernels/activation.clh has the same names (act_relu ...). */
 enum act {
 #define ACT(name) ACT_##name,

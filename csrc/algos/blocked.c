@@ -49,13 +49,18 @@ void blocked_step_epilogue(struct step *s, const struct problem *p, const struct
     step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
 }
 
-void blocked_conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+void blocked_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
 {
     step_read(s, p->in[0].slot);
     step_read(s, packed);
     blocked_step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].slot);
     step_args(s, args, bytes);
+}
+
+void blocked_conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+{
+    blocked_step(s, p, packed, args, bytes);
     conv_cost(s, p);
 }
 

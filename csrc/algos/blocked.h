@@ -21,7 +21,8 @@ int blocked_run(const struct problem *p, size_t planes, size_t length, size_t le
  * step. */
 struct blocked_epilogue blocked_epilogue_of(const struct problem *p, const struct operand *bias);
 void blocked_step_epilogue(struct step *s, const struct problem *p, const struct operand *bias);
-/* conv_step() with this epilogue. */
+/* With it: x, packed weights, y and the arguments of a step; and conv_step(), which has the cost too. */
+void blocked_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);
 void blocked_conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);
 
 /* Depthwise filters packed [ceil(C/B)][R][S][B]; `a` as conv_args_of() gives it. */

@@ -51,14 +51,9 @@ bool conv_pool_same_conv(const struct problem *p, const struct algo_def *algo)
 
 bool conv_pool_side_by_side(const struct problem *p)
 {
-    const struct conv_pool_attrs *at = p->attrs;
-    for (int i = 0; i < at->middle.n; i++) {
-        const int size = at->pool.kernel_size.v[i];
-        if (at->pool.stride.v[i] != size || at->pool.padding.v[i] ||
-            p->out[0].shape.dim[2 + i] > at->middle.v[i] / size)
-            return false;
-    }
-    return true;
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    return pool_side_by_side(parts.pool.attrs, &parts.mid.shape, &p->out[0].shape);
 }
 
 void conv_pool_cost(struct step *s, const struct problem *p)

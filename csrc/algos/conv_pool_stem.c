@@ -82,11 +82,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "LINE", LINE);
     step_define(s, "PW", at->kernel_size.v[1]);
     step_define(s, "PS", at->stride.v[1]);
-    step_read(s, p->in[0].slot);
-    step_read(s, packed);
-    blocked_step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &args, sizeof args);
+    blocked_step(s, p, packed, &args, sizeof args);
     conv_pool_cost(s, p);
 }
 

@@ -110,16 +110,8 @@ static bool pools_small(const struct rewriter *r, const struct node *n)
 /* Such windows side by side inside the input. */
 static bool pools_tiles(const struct rewriter *r, const struct node *n)
 {
-    if (!pools_small(r, n))
-        return false;
-    const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *y = &r->g->values[n->out[0]].shape;
-    const struct pool_attrs *a = n->attrs;
-    for (int i = 0; i < 2; i++) {
-        const int32_t size = a->kernel_size.v[i];
-        if (a->padding.v[i] || a->stride.v[i] != size || y->dim[2 + i] > x->dim[2 + i] / size)
-            return false;
-    }
-    return true;
+    return pools_small(r, n) &&
+           pool_side_by_side(n->attrs, &r->g->values[n->in[0]].shape, &r->g->values[n->out[0]].shape);
 }
 
 #define STEM_CHANNELS 4 /* of an image, at most */

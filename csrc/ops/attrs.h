@@ -121,7 +121,7 @@ struct separable_attrs { /* made by the rewriter: depthwise conv, its activation
     float mid_p0, mid_p1;
     int32_t dw_bias, pw_bias; /* whether inputs 2 and 4 are present */
 };
-struct conv_pool_attrs { /* made by the rewriter: a conv, its epilogue, windows that do not overlap */
+struct conv_pool_attrs { /* made by the rewriter: a conv, its epilogue, small windows */
     struct conv_attrs conv;
     struct pool_attrs pool;
     int32_t average;    /* 0: max_pool */

@@ -34,7 +34,7 @@ const struct op_def op_conv_pool = {
     .name = "conv_pool",
     .doc =
         "convolution of x[N,C,*spatial] with w[K,C/groups,*kernel] and b[K], an activation, then the maximum "
-        "or mean of windows that do not overlap; made by rewrites",
+        "or mean of small windows; made by rewrites",
     .inputs = "x w b?",
     .attrs_size = sizeof(struct conv_pool_attrs),
     .infer = infer_conv_pool,

@@ -1,6 +1,19 @@
 /* pool.c: pooling as torch.nn.functional defines it, with ONNX's padding that may differ at both ends. */
 #include "ops/rules.h"
 
+bool pool_side_by_side(const struct pool_attrs *a, const struct clcnn_shape *x, const struct clcnn_shape *y)
+{
+    for (int i = 0; i < a->padding.n; i++)
+        if (a->padding.v[i])
+            return false;
+    for (int i = 0; i < x->rank - 2; i++) {
+        const int32_t size = a->kernel_size.v[i];
+        if (a->stride.v[i] != size || y->dim[2 + i] > x->dim[2 + i] / size)
+            return false;
+    }
+    return true;
+}
+
 /* Division that rounds down for a negative numerator too. */
 static int64_t floor_div(int64_t a, int64_t b)
 {
