@@ -7,6 +7,7 @@ As a script it tries one case with every algorithm, for the eye:
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -118,6 +119,13 @@ def exact_on_integers(case: Case, plan: _core.Plan) -> bool:
 def has_blocks(device: _core.Device) -> bool:
     """Whether the planner lays maps out in channel blocks for this device."""
     return device.type == "cpu" and device.float_width >= 8
+
+
+def merges(device: _core.Device, case: Case) -> bool:
+    """Whether the rewriter makes one operator of the case's layers on this device: windows with a stride of
+    their own become part of a convolution on channel blocks only."""
+    strided = any(re.match(r"\w+pool[0-9x]+s", part) for part in case.epilogue)
+    return case.op != "conv_pool" or has_blocks(device) or not strided
 
 
 def layers_of_graph(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
