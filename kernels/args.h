@@ -335,6 +335,12 @@ struct gemm_args {
     i32 unused;
 };
 
+/* Packing of linear's weights as halves: linear_gemv_pack. */
+struct linear_gemv_pack_args {
+    i64 w_n; /* elements between rows of the source */
+    i32 n, depth, padded, unused;
+};
+
 /* Depthwise, activation, 1x1: separable_*. Index 0 = height, 1 = width. */
 struct separable_args {
     i64 src_n, dst_n, add_n; /* batch strides */

@@ -4,12 +4,12 @@
  *
  * LK neighbouring work-items share the sum over k of TO rows of w and TB rows of x; their partial sums meet
  * in local memory.
- * Layouts: a and w dense along k (a_k = b_k = 1).
+ * Layouts: a and w dense along k (a_k = b_k = 1); HALVES 1: w packed by linear_gemv_pack.cl.
  * Index map: group = (tile of WG/LK * TO outputs * batch items + batch item) * ceil(M/TB) + tile of rows:
  * tiles of rows that share weights follow each other.
  * Work-group: WG. Local memory: TO * TB * WG floats when LK > 1.
  * Defines: WG (a multiple of LK), LK a power of two (default WG), V 4, 8 or 16 elements at a time, TO, TB
- * (any), AHEAD elements of w between what is read and what is prefetched, 0: nothing is, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * (any), HALVES 0 (default) or 1, AHEAD elements of w between what is read and what is prefetched, 0: nothing is, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -28,13 +28,30 @@
 #ifndef TB
 #define TB 4
 #endif
-#if LK == 1
+#ifndef HALVES
+#define HALVES 0
+#endif
+#if LK == 1 || HALVES
 #define LOADK(p, i) LOADV(p, i)
+#define FIRST(lane) ((lane) * V)
 #else /* neighbours read neighbouring elements */
+#define FIRST(lane) (lane)
 #define LOADK(p, i) ((float4)((p)[i], (p)[(i) + LK], (p)[(i) + 2 * LK], (p)[(i) + 3 * LK]))
 #if V != 4
 #error "V must be 4 when work-items share a sum"
 #endif
+#endif
+#undef WROW
+#undef LOADW
+#undef WAT
+#if HALVES
+#define WROW const global half *
+#define LOADW(p, i) VEC_CAT(vloada_half, V)(0, (p) + (i))
+#define WAT(p, i) vload_half(i, p)
+#else
+#define WROW SRC
+#define LOADW(p, i) LOADK(p, i)
+#define WAT(p, i) (p)[i]
 #endif
 #ifndef AHEAD
 #define AHEAD 0
@@ -64,13 +81,13 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
     const int lane = LANE % LK;
     SRC at = ma + FN(batch_offset)(b, a->a_b, a);
     SRC xr[TB];
-    SRC wr[TO]; /* rows beyond the last repeat it, and are not stored */
+    WROW wr[TO]; /* rows beyond the last repeat it, and are not stored */
 #pragma unroll
     for (int t = 0; t < TB; t++)
         xr[t] = at + min(m0 + t, a->m - 1) * a->a_m;
 #pragma unroll
     for (int o = 0; o < TO; o++)
-        wr[o] = w + min(n0 + o, a->n - 1) * a->b_n;
+        wr[o] = (WROW)w + min(n0 + o, a->n - 1) * a->b_n;
 
     FV acc[TO][TB];
 #pragma unroll
@@ -79,16 +96,16 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
         for (int t = 0; t < TB; t++)
             acc[o][t] = 0.0f;
     const int whole = a->k / (LK * V) * (LK * V);
-    for (int k = lane; k < whole; k += LK * V) {
+    for (int k = FIRST(lane); k < whole; k += LK * V) {
         FV xv[TB];
 #pragma unroll
         for (int t = 0; t < TB; t++)
             xv[t] = LOADK(xr[t], k);
 #pragma unroll
         for (int o = 0; o < TO; o++) {
-            const FV wv = LOADK(wr[o], k);
+            const FV wv = LOADW(wr[o], k);
 #if AHEAD
-            PREFETCH(wr[o] + k + AHEAD);
+            PREFETCH((SRC)(wr[o] + k + AHEAD));
 #endif
 #pragma unroll
             for (int t = 0; t < TB; t++)
@@ -102,7 +119,7 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
         for (int t = 0; t < TB; t++) {
             sum[o][t] = FN(sum)(acc[o][t]);
             for (int k = whole + lane; k < a->k; k += LK)
-                sum[o][t] = fma(wr[o][k], xr[t][k], sum[o][t]);
+                sum[o][t] = fma(WAT(wr[o], k), xr[t][k], sum[o][t]);
         }
 
 #if LK > 1

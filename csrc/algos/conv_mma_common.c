@@ -36,7 +36,10 @@ static const struct tile tiles[] = {
     {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 470.0f, 620.0f, 0.95f, 2800.0f},
 };
 /* Of the time of three products: moving the operands takes the rest. */
-static const float one_product[MMA_KERNELS] = {[MMA_AMPERE] = 0.95f, [MMA_HOPPER] = 0.66f};
+static const float time_share[MMA_KERNELS][MMA_FLOAT32 + 1] = {
+    [MMA_AMPERE] = {[MMA_HALF] = 0.85f, [MMA_TF32] = 0.95f, [MMA_FLOAT32] = 1.0f},
+    [MMA_HOPPER] = {[MMA_HALF] = 0.55f, [MMA_TF32] = 0.66f, [MMA_FLOAT32] = 1.0f},
+};
 #define START 6500.0f        /* of a launch, its first loads and last stores */
 #define LAUNCH 6000.0f       /* a second launch and its start-up */
 #define BYTES_PER_NS 2500.0f /* at which parts are added up */
@@ -104,10 +107,23 @@ static int packed_block(const struct tile *t)
     return t->kernel == MMA_HOPPER ? t->filters : 16;
 }
 
-static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t)
+static size_t packed_count(const struct conv_args *a, const struct layout *l, const struct tile *t)
 {
     const size_t block = (size_t)packed_block(t);
-    return sizeof(float) * block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
+    return block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
+}
+
+static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t,
+                           enum mma_products products)
+{
+    return (products == MMA_HALF ? sizeof(uint16_t) : sizeof(float)) * packed_count(a, l, t);
+}
+
+enum mma_products mma_cheapest(const struct problem *p)
+{
+    return p->precision >= CLCNN_PRECISION_MEDIUM ? MMA_HALF
+           : p->precision >= CLCNN_PRECISION_HIGH ? MMA_TF32
+                                                  : MMA_FLOAT32;
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
@@ -115,8 +131,7 @@ static float time_of(const struct conv_args *a, const struct layout *l, const st
                      int share, struct mma_form form, unsigned multiprocessors)
 {
     const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
-    const float products = (form.products == MMA_FLOAT32 ? 1.0f : one_product[t->kernel]) *
-                           (l->gather == GATHER_WIDE ? t->wide : 1.0f);
+    const float products = time_share[t->kernel][form.products] * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float start = START + t->start * (float)each;
     const float extra = parts == 1 ? 0.0f : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
@@ -135,7 +150,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
     struct choice best = {NULL, 1, 0, 0.0f};
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct tile *t = &tiles[i];
-        const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t);
+        const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t, form.products);
         for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
             if (parts > 1 &&
@@ -160,7 +175,8 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
-    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile)) + conv_parts_bytes(a, c.parts);
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form.products)) +
+           conv_parts_bytes(a, c.parts);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -182,21 +198,22 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         .padded = l->padded,
         .depth = l->depth,
     };
-    const bool hopper = t->kernel == MMA_HOPPER;
+    const bool hopper = t->kernel == MMA_HOPPER, halves = form.products == MMA_HALF;
     const int block = packed_block(t), nearest = hopper && form.products == MMA_TF32;
     const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
-    const size_t bytes = packed_bytes(a, l, t);
+    const size_t bytes = packed_bytes(a, l, t, form.products);
     char name[96];
-    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args.groups, args.kg, args.c,
-             args.taps, args.padded, args.depth, block, nearest, form.points);
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d h%d w%d", stem, args.groups, args.kg,
+             args.c, args.taps, args.padded, args.depth, block, nearest, halves, form.points);
     struct step *setup;
     const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main",
-                                 ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
+                                 ceil_div(packed_count(a, l, t), GROUP_SIZE), GROUP_SIZE, &setup);
     if (setup && hopper) {
         step_define(setup, "BM", block);
         step_define(setup, "NEAREST", nearest);
     }
     if (setup) {
+        step_define(setup, "HALVES", halves);
         if (form.points)
             step_define(setup, "POINTS", form.points);
         step_read(setup, p->in[1].slot);
@@ -213,7 +230,7 @@ static const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0};
 size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a)
 {
     const struct layout l = layout_of(a);
-    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0]);
+    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0], ampere.products);
 }
 
 struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a)
