@@ -5,7 +5,8 @@
  *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][g*C/g + c(d)][oh*sh - ph + r(d)*dh][ow*sw - pw + s(d)*dw]
  *                          + bias[k] + add )
  *
- * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS, SPLIT and sums that are no numbers as there.
+ * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS and sums that are no numbers as there. With SPLIT 1 group `split`
+ * computes chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
  * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it brings the next one while it stores; tile =
  * ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
@@ -75,6 +76,8 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
     return w[FN(packed_at)(g, k, d, a)];
 }
 
+#undef APART
+#define APART SPLIT
 #include "conv_mma.clh"
 
 #define GATHER_STEP BK

@@ -38,8 +38,16 @@ static const struct tile tiles[] = {
 /* Of the time of three products: moving the operands takes the rest. */
 static const float one_product[MMA_KERNELS] = {[MMA_AMPERE] = 0.95f, [MMA_HOPPER] = 0.66f};
 #define START 6500.0f        /* of a launch, its first loads and last stores */
-#define LAUNCH 6000.0f       /* a second launch and its start-up */
-#define BYTES_PER_NS 2500.0f /* at which parts are added up */
+#define LAUNCH 6000.0f       /* a second launch and its start-up, where parts are added up by one (wgmma), */
+#define BYTES_PER_NS 2500.0f /* and at which it does so */
+#define JOIN 2000.0f         /* what the last group of a tile waits for where it adds up the parts (mma), */
+#define JOIN_PER_NS 60.0f    /* and bytes that it then reads in a ns */
+
+/* Memory has a price where it is no longer small beside what a plan holds anyway, or networks whose activations are few would
+ * take more of it for a few microseconds (AlexNet at batch 1: 5.9 MiB instead of 1.6). */
+#define PRICED_BYTES_PER_NS 100.0f
+#define FREE_SCRATCH ((size_t)1 << 20)
+#define FREE_FILTERS 16 /* of the activations this part is */
 
 enum gather { GATHER_TAPS, GATHER_POSITIONS, GATHER_WIDE, GATHER_ROWS };
 
@@ -110,6 +118,34 @@ static size_t packed_bytes(const struct conv_args *a, const struct layout *l, co
     return sizeof(float) * block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
 }
 
+/* Scratch of a sum in parts. Where the last group of a tile adds them up, whole tiles are left, not results. */
+static size_t parts_bytes(const struct conv_args *a, const struct tile *t, int parts)
+{
+    if (parts == 1 || t->kernel == MMA_HOPPER)
+        return conv_parts_bytes(a, parts);
+    return sizeof(float) * (size_t)parts * tile_count(a, t) * (size_t)(t->filters * t->pixels);
+}
+
+static float price_beyond(size_t bytes, size_t free)
+{
+    return bytes > free ? (float)(bytes - free) / PRICED_BYTES_PER_NS : 0.0f;
+}
+
+float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
+{
+    return price_beyond(scratch, p->spare > FREE_SCRATCH ? p->spare : FREE_SCRATCH) +
+           price_beyond(filters, p->arena / FREE_FILTERS);
+}
+
+/* What adding up parts takes, in ns. */
+static float sum_time(const struct conv_args *a, const struct tile *t, int parts)
+{
+    const float bytes = (float)parts_bytes(a, t, parts);
+    return parts == 1                ? 0.0f
+           : t->kernel == MMA_HOPPER ? LAUNCH + bytes / BYTES_PER_NS
+                                     : JOIN + bytes / (float)tile_count(a, t) / JOIN_PER_NS;
+}
+
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
 static float time_of(const struct conv_args *a, const struct layout *l, const struct tile *t, int parts,
                      int share, struct mma_form form, unsigned multiprocessors)
@@ -119,8 +155,8 @@ static float time_of(const struct conv_args *a, const struct layout *l, const st
                            (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float start = START + t->start * (float)each;
-    const float extra = parts == 1 ? 0.0f : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
-    return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start + extra;
+    return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start +
+           sum_time(a, t, parts);
 }
 
 /* Whether chunks of this tile end where taps end. */
@@ -139,11 +175,12 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
         for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
             if (parts > 1 &&
-                (share * t->chunk < MIN_SHARE || packing + conv_parts_bytes(a, parts) > p->workspace_limit))
+                (share * t->chunk < MIN_SHARE || packing + parts_bytes(a, t, parts) > p->workspace_limit))
                 break;
             if ((parts - 1) * share >= chunks)
                 continue; /* the last part would be empty */
-            const float time = time_of(a, &l, t, parts, share, form, p->device->compute_units);
+            const float time = time_of(a, &l, t, parts, share, form, p->device->compute_units) +
+                               mma_memory_price(p, packing + parts_bytes(a, t, parts), 0);
             if (!best.tile || time < best.time)
                 best = (struct choice){t, parts, share, time};
         }
@@ -160,7 +197,7 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
-    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile)) + conv_parts_bytes(a, c.parts);
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile)) + parts_bytes(a, c.tile, c.parts);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -237,14 +274,16 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .share = c.share,
         .tiles = (int64_t)tiles_in_all,
         .at_once = (int32_t)at_once(p, &l, c.tile, tiles_in_all),
+        .parts = c.parts,
+        .each = (int32_t)tile_count(a, c.tile),
         .pre_p0 = pre ? pre->p0 : 0.0f,
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
-    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
+    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER, join = split && !hopper;
     const bool splitting =
         hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
-    const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
+    const int part = split ? emit_workspace(e, parts_bytes(a, c.tile, c.parts)) : SLOT_NONE;
     struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once,
                                (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
     step_define(s, "BM", c.tile->filters);
@@ -263,6 +302,11 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_read(s, packed);
     step_read(s, pre ? pre->scale : SLOT_NONE);
     step_read(s, pre ? pre->shift : SLOT_NONE);
-    emit_conv_parts(e, s, p, a, c.parts, out, &args, sizeof args);
+    if (!hopper) {
+        step_write(s, part);
+        step_update(s, join ? emit_counters(e, tile_count(a, c.tile)) : SLOT_NONE);
+    }
+    emit_conv_parts(e, s, p, a, join ? 1 : c.parts, split && !join ? part : p->out[0].slot, &args,
+                    sizeof args);
     return s;
 }
