@@ -278,7 +278,8 @@ struct problem {
     float p0, p1;
     const struct clcnn_device_info *device;
     size_t workspace_limit;
-    size_t arena, spare; /* bytes that activations take at the plan's largest node, and what is left of them at this one */
+    size_t arena,
+        spare; /* bytes that activations take at the plan's largest node, and what is left of them at this one */
     enum clcnn_precision precision;
     bool has_clblast;
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */

@@ -8,9 +8,7 @@
  * the window counts for nothing. PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi +
  * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 group `split` of a tile's `parts` computes
- * chunks split*share.. of the depth and leaves its sums in part[tile][split], as its work-items hold them. The last one to
- * arrive, by a counter of the tile, adds all of them up in ascending order, so that results do not depend on which one that is.
- * Counters hold zeros before a run and after it.
+ * chunks split*share.. of the depth, and conv_join.clh puts them together.
  * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
@@ -57,7 +55,6 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define STAGE (A_FLOATS + B_FLOATS + PARAMETERS)
 #define FITTING (12032 / STAGE)
 #define STAGES (FITTING > 4 ? 4 : FITTING)
-#define PART (BM * BN / 4) /* sums of a group, in fours */
 #define FILTER_COPIES (BM * BK / 4 / WG)
 
 /* Packed filters of one chunk; missing blocks of 16 are zeros. */
@@ -224,94 +221,38 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
 }
 #endif
 
-#if PRODUCTS == 3
-/* Which sums are not numbers. */
-ulong FN(lost)(float sum[MI][NJ][4])
-{
-    ulong lost = 0;
-#pragma unroll
-    for (int i = 0; i < MI * NJ * 4; i++)
-        lost |= (ulong)isnan(sum[i / 4 / NJ][i / 4 % NJ][i % 4]) << i;
-    return lost;
-}
-
-/* Whether there is such a result as sum i of this work-item: filter k of the conv group, at pixel `pixel` of the tile. */
-bool FN(whose)(int i, int k0, int ahead, int c, const struct FN(tile) *t, const struct conv_args *a, int *k, int *pixel)
+/* Whether there is such a result as sum i of this work-item, and which: filter k of the conv group, pixel of the tile. */
+bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct conv_args *a, int *k, int *pixel)
 {
     *k = k0 + i / 4 / NJ * 16 + i / 2 % 2 * 8;
-    *pixel = ahead + PIXEL(i / 4 % NJ, c * 2 + i % 2);
+    *pixel = ahead + PIXEL(i / 4 % NJ, LANE % 4 * 2 + i % 2);
     return *k < a->k / a->groups && t->first + *pixel < t->pixels;
 }
-#endif
 
-#if SPLIT
-/* Leaves this group's sums among the tile's; true for the last group to do so, which then has the sums of all. */
-bool FN(join)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC x, SRC w, SRC scale, SRC shift,
-              DST part, DST arrived, uint tile, const struct conv_mma_args *ma, local uint *before)
-{
-    const uint last = (uint)ma->parts - 1;
-    global float4 *from = (global float4 *)part + (long)tile * ma->parts * PART + LANE;
-    global float4 *mine = from + t->split * PART;
-#pragma unroll
-    for (int i = 0; i < MI * NJ; i++) {
-        const float *of = sum[i / NJ][i % NJ];
-        mine[i * WG] = (float4)(of[0], of[1], of[2], of[3]);
-    }
-#if PRODUCTS == 3
-    const ulong lost = FN(lost)(sum);
-    if (lost)
-#pragma unroll 1
-        for (int i = 0; i < MI * NJ * 4; i++) {
-            int k, pixel;
-            if ((lost >> i & 1) && FN(whose)(i, k0, ahead, c, t, &ma->conv, &k, &pixel))
-                ((global float *)(mine + i / 4 * WG))[i % 4] = FN(define)(x, w, scale, shift, k, pixel, t, ma);
-        }
-#endif
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (LANE == 0) {
-        uint others;
-        ARRIVE(others, (global uint *)arrived + tile, last);
-        *before = others;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (*before != last)
-        return false;
-#pragma unroll
-    for (int i = 0; i < MI * NJ; i++)
-        vstore4(from[i * WG], 0, sum[i / NJ][i % NJ]);
-#pragma unroll(MI * NJ > 4 ? 2 : 4)
-    for (int s = 1; s < ma->parts; s++)
-#pragma unroll
-        for (int i = 0; i < MI * NJ; i++) {
-            float v[4];
-            vstore4(from[(long)s * PART + i * WG], 0, v);
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                sum[i / NJ][i % NJ][e] += v[e];
-        }
-    return true;
-}
-#endif
+#define JOINERS WG
+#define SUMS (MI * NJ * 4)
+#define JOINERS_TOGETHER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#include "conv_join.clh"
 
 /* The end of a tile whose sums are complete. */
-void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC x, SRC w, SRC scale, SRC shift,
+void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, SRC x, SRC w, SRC scale, SRC shift,
                 SRC bias, SRC add, DST y, const struct conv_mma_args *ma)
 {
     const struct conv_args *a = &ma->conv;
 #if GATHER != 3
     const ulong apart = (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
     if (apart % 4 == 0 && (ulong)y % 16 == 0)
-        FN(store4)(sum, k0, ahead, c, t, bias, add, y, a);
+        FN(store4)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
     else
 #endif
-        FN(store)(sum, k0, ahead, c, t, bias, add, y, a);
+        FN(store)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
 #if PRODUCTS == 3 && !SPLIT
-    const ulong lost = FN(lost)(sum);
+    const ulong lost = FN(lost)(&sum[0][0][0]);
     if (lost)
 #pragma unroll 1
-        for (int i = 0; i < MI * NJ * 4; i++) {
+        for (int i = 0; i < SUMS; i++) {
             int k, pixel;
-            if ((lost >> i & 1) && FN(whose)(i, k0, ahead, c, t, a, &k, &pixel)) {
+            if ((lost >> i & 1) && FN(whose)(i, k0, ahead, t, a, &k, &pixel)) {
                 const int of = t->g * (a->k / a->groups) + k;
                 const struct FN(place) at = FN(place_of)(of, pixel, t, a);
                 y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, t, ma), bias, of, add, at.add, a);
@@ -378,14 +319,14 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
 
     const int lane = LANE % 32, warp = LANE / 32, k0 = t.block * BM + warp % WM * MI * 16 + lane / 4;
     const int ahead = warp / WM * NJ * 8;
+    bool whole = true;
 #if SPLIT
-    const bool whole = FN(join)(sum, k0, ahead, lane % 4, &t, x, w, scale, shift, part, arrived,
-                                (uint)group % (uint)ma->each, ma, (local uint *)scratch);
-#else
-    const bool whole = true;
+    const uint tile = (uint)group % (uint)ma->each;
+    whole = FN(join)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift, (global float4 *)part + (long)tile * ma->parts * PART,
+                     (global uint *)arrived + tile, (uint)ma->parts - 1, ma, (local uint *)scratch);
 #endif
     if (whole)
-        FN(finish)(sum, k0, ahead, lane % 4, &t, x, w, scale, shift, bias, add, y, ma);
+        FN(finish)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 

@@ -29,9 +29,9 @@
 #define TB 4
 #endif
 #if LK == 1
-#define LOADK(p, i) LOADV(p, i)
-#else /* neighbours read neighbouring elements */
-#define LOADK(p, i) ((float4)((p)[i], (p)[(i) + LK], (p)[(i) + 2 * LK], (p)[(i) + 3 * LK]))
+#define LOADW(p, i, wide) LOADV(p, i)
+#else /* neighbours read neighbouring vectors; drivers take a vector that may lie anywhere apart */
+#define LOADW(p, i, wide) ((wide) ? *(const global float4 *)((p) + (i)) : LOADV(p, i))
 #if V != 4
 #error "V must be 4 when work-items share a sum"
 #endif
@@ -49,6 +49,31 @@ float FN(sum)(FV v)
     for (int i = 0; i < V; i++)
         sum += e[i];
     return sum;
+}
+
+/* acc += the first `whole` products of the rows, of which this work-item has those from V * lane on; `wide`: rows of w lie on
+ * boundaries of vectors. */
+void FN(accumulate)(FV acc[TO][TB], SRC xr[TB], SRC wr[TO], int lane, int whole, bool wide)
+{
+#if LK > 1
+#pragma unroll 2
+#endif
+    for (int k = lane * V; k < whole; k += LK * V) {
+        FV xv[TB];
+#pragma unroll
+        for (int t = 0; t < TB; t++)
+            xv[t] = LOADV(xr[t], k);
+#pragma unroll
+        for (int o = 0; o < TO; o++) {
+            const FV wv = LOADW(wr[o], k, wide);
+#if AHEAD
+            PREFETCH(wr[o] + k + AHEAD);
+#endif
+#pragma unroll
+            for (int t = 0; t < TB; t++)
+                acc[o][t] = fma(wv, xv[t], acc[o][t]);
+        }
+    }
 }
 
 void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct gemm_args *a,
@@ -79,22 +104,10 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
         for (int t = 0; t < TB; t++)
             acc[o][t] = 0.0f;
     const int whole = a->k / (LK * V) * (LK * V);
-    for (int k = lane; k < whole; k += LK * V) {
-        FV xv[TB];
-#pragma unroll
-        for (int t = 0; t < TB; t++)
-            xv[t] = LOADK(xr[t], k);
-#pragma unroll
-        for (int o = 0; o < TO; o++) {
-            const FV wv = LOADK(wr[o], k);
-#if AHEAD
-            PREFETCH(wr[o] + k + AHEAD);
-#endif
-#pragma unroll
-            for (int t = 0; t < TB; t++)
-                acc[o][t] = fma(wv, xv[t], acc[o][t]);
-        }
-    }
+    if (LK > 1 && (ulong)w % 16 == 0 && a->b_n % 4 == 0)
+        FN(accumulate)(acc, xr, wr, lane, whole, true);
+    else
+        FN(accumulate)(acc, xr, wr, lane, whole, false);
     float sum[TO][TB];
 #pragma unroll
     for (int o = 0; o < TO; o++)

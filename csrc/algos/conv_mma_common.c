@@ -38,9 +38,9 @@ static const struct tile tiles[] = {
 /* Of the time of three products: moving the operands takes the rest. */
 static const float one_product[MMA_KERNELS] = {[MMA_AMPERE] = 0.95f, [MMA_HOPPER] = 0.66f};
 #define START 6500.0f        /* of a launch, its first loads and last stores */
-#define LAUNCH 6000.0f       /* a second launch and its start-up, where parts are added up by one (wgmma), */
+#define LAUNCH 6000.0f       /* a second launch and its start-up, where parts are added up by one, */
 #define BYTES_PER_NS 2500.0f /* and at which it does so */
-#define JOIN 2000.0f         /* what the last group of a tile waits for where it adds up the parts (mma), */
+#define JOIN 2000.0f         /* what the last group of a tile waits for where it adds up the parts, */
 #define JOIN_PER_NS 60.0f    /* and bytes that it then reads in a ns */
 
 /* Memory has a price where it is no longer small beside what a plan holds anyway, or networks whose activations are few would
@@ -118,12 +118,24 @@ static size_t packed_bytes(const struct conv_args *a, const struct layout *l, co
     return sizeof(float) * block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
 }
 
-/* Scratch of a sum in parts. Where the last group of a tile adds them up, whole tiles are left, not results. */
+static size_t tile_bytes(const struct tile *t)
+{
+    return sizeof(float) * (size_t)(t->filters * t->pixels);
+}
+
+/* Whether the last group of a tile adds up its parts, or a launch does, in which all multiprocessors take part. Small tiles leave no
+ * choice. */
+static bool joins(const struct conv_args *a, const struct tile *t, int parts)
+{
+    const float join = JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS;
+    return parts > 1 &&
+           (t->kernel == MMA_AMPERE || join < LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS);
+}
+
+/* Scratch of a sum in parts: whole tiles where the last group adds them up, else results. */
 static size_t parts_bytes(const struct conv_args *a, const struct tile *t, int parts)
 {
-    if (parts == 1 || t->kernel == MMA_HOPPER)
-        return conv_parts_bytes(a, parts);
-    return sizeof(float) * (size_t)parts * tile_count(a, t) * (size_t)(t->filters * t->pixels);
+    return joins(a, t, parts) ? tile_bytes(t) * tile_count(a, t) * (size_t)parts : conv_parts_bytes(a, parts);
 }
 
 static float price_beyond(size_t bytes, size_t free)
@@ -140,10 +152,9 @@ float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
 /* What adding up parts takes, in ns. */
 static float sum_time(const struct conv_args *a, const struct tile *t, int parts)
 {
-    const float bytes = (float)parts_bytes(a, t, parts);
-    return parts == 1                ? 0.0f
-           : t->kernel == MMA_HOPPER ? LAUNCH + bytes / BYTES_PER_NS
-                                     : JOIN + bytes / (float)tile_count(a, t) / JOIN_PER_NS;
+    return parts == 1           ? 0.0f
+           : joins(a, t, parts) ? JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS
+                                : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
@@ -279,7 +290,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .pre_p0 = pre ? pre->p0 : 0.0f,
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
-    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER, join = split && !hopper;
+    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER, join = joins(a, c.tile, c.parts);
     const bool splitting =
         hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
@@ -292,7 +303,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     if (!hopper)
         step_define(s, "WM", c.tile->wm);
     step_define(s, "GATHER", (int)(hopper && l.gather == GATHER_ROWS ? GATHER_TAPS : l.gather));
-    step_define(s, "SPLIT", split);
+    step_define(s, "SPLIT", hopper ? split + join : split);
     step_define(s, "PRODUCTS", (int)form.products);
     if (pre) {
         step_define(s, "PRE", 1);
@@ -302,10 +313,8 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_read(s, packed);
     step_read(s, pre ? pre->scale : SLOT_NONE);
     step_read(s, pre ? pre->shift : SLOT_NONE);
-    if (!hopper) {
-        step_write(s, part);
-        step_update(s, join ? emit_counters(e, tile_count(a, c.tile)) : SLOT_NONE);
-    }
+    step_write(s, join ? part : SLOT_NONE);
+    step_update(s, join ? emit_counters(e, tile_count(a, c.tile)) : SLOT_NONE);
     emit_conv_parts(e, s, p, a, join ? 1 : c.parts, split && !join ? part : p->out[0].slot, &args,
                     sizeof args);
     return s;
