@@ -278,6 +278,8 @@ struct problem {
     float p0, p1;
     const struct clcnn_device_info *device;
     size_t workspace_limit;
+    size_t arena,
+        spare; /* bytes that activations take at the plan's largest node, and what is left of them at this one */
     enum clcnn_precision precision;
     bool has_clblast;
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
@@ -405,6 +407,8 @@ struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int 
 int emit_workspace(struct emit *e, size_t bytes);
 /* The same for `count` elements of a type; offsets into it are counted in them. */
 int emit_workspace_of(struct emit *e, enum clcnn_dtype dtype, int64_t count);
+/* Counters (uint) that steps leave as they found them: zeros before every run. One that it updates belongs to one step. */
+int emit_counters(struct emit *e, size_t count);
 /* Memory for what one part of a merged op hands to the next: gives o, whose shape is set, a slot and a batch
  * stride. This is an activation as it would be without the merge, so it is no workspace and workspace_limit does
  * not count it. */

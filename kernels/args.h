@@ -418,6 +418,7 @@ struct conv_mma_args {
     i64 tiles;         /* of all groups of conv_wgmma, which take every at_once-th one */
     i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
     i32 share, at_once; /* groups of the launch */
+    i32 parts, each;    /* of the depth, and tiles of one of them */
     f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
 };
 

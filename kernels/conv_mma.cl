@@ -8,8 +8,8 @@
  * the window counts for nothing. PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi +
  * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32, PRODUCTS 0
  * pixels to halves, as which filters are stored.
- * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 group `split` computes
- * chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 group `split` of a tile's `parts` computes
+ * chunks split*share.. of the depth, and conv_join.clh puts them together.
  * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
@@ -40,6 +40,8 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #endif
 }
 
+#undef APART
+#define APART 0
 #include "conv_mma.clh"
 #define WARPS (WG / 32)
 #define MI (BM / WM / 16)        /* fragments of a warp: filters */
@@ -217,7 +219,7 @@ void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(t
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
-    const long step = 8 * (SPLIT ? t->pixels : (long)t->map);
+    const long step = 8 * (long)t->map;
 #pragma unroll
     for (int j = 0; j < NJ; j++)
 #pragma unroll
@@ -241,7 +243,7 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
-    const long step = 8 * (SPLIT ? t->pixels : (long)t->map);
+    const long step = 8 * (long)t->map;
 #pragma unroll
     for (int j = 0; j < NJ; j += 2)
         if (ahead + PIXEL(j, 2 * c) < count) {
@@ -268,7 +270,47 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
 }
 #endif
 
-void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
+/* Whether there is such a result as sum i of this work-item, and which: filter k of the conv group, pixel of the tile. */
+bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct conv_args *a, int *k, int *pixel)
+{
+    *k = k0 + i / 4 / NJ * 16 + i / 2 % 2 * 8;
+    *pixel = ahead + PIXEL(i / 4 % NJ, LANE % 4 * 2 + i % 2);
+    return *k < a->k / a->groups && t->first + *pixel < t->pixels;
+}
+
+#define JOINERS WG
+#define SUMS (MI * NJ * 4)
+#define JOINERS_TOGETHER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#include "conv_join.clh"
+
+/* The end of a tile whose sums are complete. */
+void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, SRC x, SRC w, SRC scale, SRC shift,
+                SRC bias, SRC add, DST y, const struct conv_mma_args *ma)
+{
+    const struct conv_args *a = &ma->conv;
+#if GATHER != 3
+    const ulong apart = (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
+    if (apart % 4 == 0 && (ulong)y % 16 == 0)
+        FN(store4)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
+    else
+#endif
+        FN(store)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
+#if PRODUCTS == 3 && !SPLIT
+    const ulong lost = FN(lost)(&sum[0][0][0]);
+    if (lost)
+#pragma unroll 1
+        for (int i = 0; i < SUMS; i++) {
+            int k, pixel;
+            if ((lost >> i & 1) && FN(whose)(i, k0, ahead, t, a, &k, &pixel)) {
+                const int of = t->g * (a->k / a->groups) + k;
+                const struct FN(place) at = FN(place_of)(of, pixel, t, a);
+                y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, t, ma), bias, of, add, at.add, a);
+            }
+        }
+#endif
+}
+
+void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, SRC add, DST y,
               const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
@@ -291,7 +333,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
             for (int e = 0; e < 4; e++)
                 sum[i][j][e] = 0.0f;
 
-#if EPI_ADD && BN >= 64
+#if EPI_ADD && BN >= 64 && !SPLIT
     FN(prefetch)(x, add, false, LANE, WG, &t, a);
 #endif
     int next = t.chunk, slot = 0; /* chunk and stage of the next batch of copies */
@@ -326,36 +368,23 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
 
     const int lane = LANE % 32, warp = LANE / 32, k0 = t.block * BM + warp % WM * MI * 16 + lane / 4;
     const int ahead = warp / WM * NJ * 8;
-#if GATHER != 3
-    const ulong apart = SPLIT ? t.pixels : (ulong)t.map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
-    if (apart % 4 == 0 && (ulong)y % 16 == 0)
-        FN(store4)(sum, k0, ahead, lane % 4, &t, bias, add, y, a);
-    else
+    bool whole = true;
+#if SPLIT
+    const uint tile = (uint)group % (uint)ma->each;
+    whole = FN(join)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift, (global float4 *)part + (long)tile * ma->parts * PART,
+                     (global uint *)arrived + tile, (uint)ma->parts - 1, ma, (local uint *)scratch);
 #endif
-        FN(store)(sum, k0, ahead, lane % 4, &t, bias, add, y, a);
-#if PRODUCTS == 3
-    ulong lost = 0; /* results that are not numbers */
-#pragma unroll
-    for (int i = 0; i < MI * NJ * 4; i++)
-        lost |= (ulong)isnan(sum[i / 4 / NJ][i / 4 % NJ][i % 4]) << i;
-    if (lost)
-#pragma unroll 1
-        for (int i = 0; i < MI * NJ * 4; i++) {
-            const int k = k0 + i / 4 / NJ * 16 + i / 2 % 2 * 8;
-            const int pixel = ahead + PIXEL(i / 4 % NJ, lane % 4 * 2 + i % 2);
-            if ((lost >> i & 1) && k < kg && t.first + pixel < t.pixels) {
-                const struct FN(place) at = FN(place_of)(t.g * kg + k, pixel, &t, a);
-                y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, &t, ma), bias, t.g * kg + k, add, at.add, a);
-            }
-        }
-#endif
+    if (whole)
+        FN(finish)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST part, ulong part_off,
+                DST arrived, ulong arrived_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
                 DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[STAGES * STAGE / 4];
-    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, part + part_off, arrived + arrived_off,
+             bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }
 #endif

@@ -50,7 +50,7 @@ struct FN(tile) FN(tile_of)(ulong group, const struct conv_args *a)
 }
 
 /* The window, a zero behind it, and where depth d of a pixel lies from the pixel's own place on. */
-void FN(bring)(local float *window, local int *offset, SRC x, const struct FN(tile) *t,
+void FN(bring)(local float *window, local int *offset, SRC x, SRC w, const struct FN(tile) *t,
                const struct conv_mma_args *ma)
 {
     const struct conv_args *a = &ma->conv;
@@ -66,6 +66,9 @@ void FN(bring)(local float *window, local int *offset, SRC x, const struct FN(ti
         }
     }
     COPIES_CLOSE;
+    for (int d = LANE * 2; d < ma->depth * (BM / 16); d += WG * 2) /* in the first layer of a run filters come from memory */
+        if (t->block * (BM / 16) + d / ma->depth < (a->k + 15) / 16)
+            PREFETCH_L2(w + ((long)t->block * (BM / 16) * ma->depth + d) * 16);
     const int taps = a->ker[1] * a->ker[2];
     for (int d = LANE; d < ma->depth; d += WG) {
         const int tap = d / a->c, c = d - tap * a->c, r = tap / a->ker[2];
@@ -185,7 +188,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const int lane = LANE % 32, warp = LANE / 32, zero = a->c * t.high * t.wide;
     local float *window = (local float *)scratch;
     local int *offset = (local int *)(window + zero + 1);
-    FN(bring)(window, offset, x, &t, ma);
+    FN(bring)(window, offset, x, w, &t, ma);
     barrier(CLK_LOCAL_MEM_FENCE);
 
     const int ahead = warp / WM * NJ * 8, block16 = t.block * WM * MI + warp % WM * MI;

@@ -5,7 +5,9 @@
  *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][g*C/g + c(d)][oh*sh - ph + r(d)*dh][ow*sw - pw + s(d)*dw]
  *                          + bias[k] + add )
  *
- * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS, SPLIT and sums that are no numbers as there.
+ * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS and sums that are no numbers as there. With SPLIT 1 and 2
+ * group `split` computes chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts
+ * them together.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
  * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it brings the next one while it stores; tile =
  * ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
@@ -16,7 +18,7 @@
  * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 a fourth warpgroup splits the filters in local memory, so that they are stored and read whole.
  * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, 228 with GATHER 2, or half of that for each of
  * two groups (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 or 1, PRODUCTS 0, 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
+ * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 to 2, PRODUCTS 0, 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh); all but the last three required. */
 #include "clcnn.clh"
 #include "args.h"
@@ -49,17 +51,20 @@
 #define FITTING ((GATHER == 2 ? 113000 : 90000) / (STAGE + 24))
 #endif
 /* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
-#define BRING_ADD (EPI_ADD && GATHER == 2)
+#define BRING_ADD (EPI_ADD && GATHER == 2 && SPLIT == 0)
 #define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
 /* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers lack for
  * it, as they do for GATHER 0. */
 #define SEVERAL (BM == 128 && GATHER == 2)
 #undef EACH_TILE
+#undef GROUP_TILE
 #if SEVERAL
 #define EACH_TILE(t) \
     for (ulong tile = group; tile < (ulong)ma->tiles; tile += (ulong)ma->at_once) { \
         const struct FN(tile) t = FN(tile_of)(tile, ma);
+#define GROUP_TILE tile
 #else
+#define GROUP_TILE group
 #define EACH_TILE(t) { const struct FN(tile) t = only;
 #endif
 #define STAGES (FITTING > 12 ? 12 : FITTING)
@@ -84,6 +89,8 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #endif
 }
 
+#undef APART
+#define APART (SPLIT == 1)
 #include "conv_mma.clh"
 
 #define GATHER_STEP BK
@@ -323,13 +330,26 @@ struct FN(ring) FN(add_brought)(struct FN(ring) r, float sum[RESULTS], const loc
 }
 #endif
 
-/* Sums of a work-item: filters k0 + 8 * j + e of conv group t->g, pixels `ahead` and the next one of the tile. */
+/* As conv_mma.cl has it: filters k0 + 8 * j + e, pixels `ahead` and the next one of the tile. */
+bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct conv_args *a, int *k, int *pixel)
+{
+    *k = k0 + i / 4 * 8 + i % 2;
+    *pixel = ahead + i / 2 % 2;
+    return *k < a->k / a->groups && t->first + *pixel < t->pixels;
+}
+
+#define JOINERS 256
+#define SUMS RESULTS
+#define JOINERS_TOGETHER WARPGROUPS_TOGETHER
+#include "conv_join.clh"
+
+/* Sums of a work-item, for results that FN(whose) tells. */
 void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, SRC add, DST y,
                const struct conv_args *a)
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
-    const long step = SPLIT ? t->pixels : (long)t->map;
-    const ulong apart = SPLIT ? t->pixels
+    const long step = APART ? t->pixels : (long)t->map;
+    const ulong apart = APART ? t->pixels
                               : (ulong)t->map | a->dst_n | (EPI_ADD > BRING_ADD ? a->add_n | (ulong)add / 4 : 0);
     const bool pairs = apart % 2 == 0 && (ulong)y % 8 == 0; /* both pixels are neighbours in memory, on a boundary */
     if (t->first + ahead < t->pixels) {
@@ -373,31 +393,28 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
     }
 }
 
-#if PRODUCTS == 3
+#if PRODUCTS == 3 && SPLIT < 2
 /* Results that are not numbers, computed again. */
 void FN(mend)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC x, SRC w, SRC scale, SRC shift,
               SRC bias, SRC add, DST y, const struct conv_mma_args *ma)
 {
     const struct conv_args *a = &ma->conv;
-    const int kg = a->k / a->groups;
-    ulong lost = 0;
-#pragma unroll
-    for (int i = 0; i < RESULTS; i++)
-        lost |= (ulong)isnan(sum[i]) << i;
+    const ulong lost = FN(lost)(sum);
     if (lost)
 #pragma unroll 1
         for (int i = 0; i < RESULTS; i++) {
-            const int k = k0 + i / 4 * 8 + i % 2, pixel = ahead + i / 2 % 2;
-            if ((lost >> i & 1) && k < kg && t->first + pixel < t->pixels) {
-                const struct FN(place) at = FN(place_of)(t->g * kg + k, pixel, t, a);
-                y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, t, ma), bias, t->g * kg + k, add, at.add, a);
+            int k, pixel;
+            if ((lost >> i & 1) && FN(whose)(i, k0, ahead, t, a, &k, &pixel)) {
+                const int of = t->g * (a->k / a->groups) + k;
+                const struct FN(place) at = FN(place_of)(of, pixel, t, a);
+                y[at.y] = EPILOGUE(FN(define)(x, w, scale, shift, k, pixel, t, ma), bias, of, add, at.add, a);
             }
         }
 }
 #endif
 
-void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add, DST y,
-              const struct conv_mma_args *ma, local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, SRC add,
+              DST y, const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
     const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * STAGE, empty = full + STAGES * 8;
@@ -406,7 +423,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
     const struct FN(tile) only = FN(tile_of)(group, ma);
 #endif
     GROUPS_RESIDENT(RESIDENT);
-    LOCAL_BYTES(STAGES * (STAGE + 24));
+    LOCAL_BYTES(STAGES * (STAGE + 24) + 16);
     if (LANE == 0) {
         for (int i = 0; i < STAGES; i++) {
             BARRIER_INIT(full + i * 8, BRINGERS + 1);
@@ -453,8 +470,13 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
 #if BRING_ADD
             r = FN(add_brought)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
 #endif
-            FN(store)(sum, k0, ahead, &t, bias, add, y, a);
-#if PRODUCTS == 3
+#if SPLIT == 2
+            const uint of = (uint)GROUP_TILE % (uint)ma->each;
+            if (FN(join)(sum, k0, ahead, &t, x, w, scale, shift, (global float4 *)part + (long)of * ma->parts * PART,
+                         (global uint *)arrived + of, (uint)ma->parts - 1, ma, (local uint *)scratch + STAGES * (STAGE + 24) / 4))
+#endif
+                FN(store)(sum, k0, ahead, &t, bias, add, y, a);
+#if PRODUCTS == 3 && SPLIT < 2
             FN(mend)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
 #endif
         }
@@ -462,10 +484,12 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, SRC bias, SRC add
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST part, ulong part_off,
+                DST arrived, ulong arrived_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
                 DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */
-    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, part + part_off, arrived + arrived_off,
+             bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }
 #endif

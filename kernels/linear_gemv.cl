@@ -31,27 +31,24 @@
 #ifndef HALVES
 #define HALVES 0
 #endif
-#if LK == 1 || HALVES
-#define LOADK(p, i) LOADV(p, i)
-#define FIRST(lane) ((lane) * V)
-#else /* neighbours read neighbouring elements */
-#define FIRST(lane) (lane)
-#define LOADK(p, i) ((float4)((p)[i], (p)[(i) + LK], (p)[(i) + 2 * LK], (p)[(i) + 3 * LK]))
-#if V != 4
-#error "V must be 4 when work-items share a sum"
-#endif
-#endif
 #undef WROW
 #undef LOADW
 #undef WAT
 #if HALVES
 #define WROW const global half *
-#define LOADW(p, i) VEC_CAT(vloada_half, V)(0, (p) + (i))
 #define WAT(p, i) vload_half(i, p)
+#define LOADW(p, i, wide) VEC_CAT(vloada_half, V)(0, (p) + (i))
 #else
 #define WROW SRC
-#define LOADW(p, i) LOADK(p, i)
 #define WAT(p, i) (p)[i]
+#if LK == 1
+#define LOADW(p, i, wide) LOADV(p, i)
+#else /* neighbours read neighbouring vectors; drivers take a vector that may lie anywhere apart */
+#define LOADW(p, i, wide) ((wide) ? *(const global float4 *)((p) + (i)) : LOADV(p, i))
+#endif
+#endif
+#if LK > 1 && V != 4
+#error "V must be 4 when work-items share a sum"
 #endif
 #ifndef AHEAD
 #define AHEAD 0
@@ -66,6 +63,31 @@ float FN(sum)(FV v)
     for (int i = 0; i < V; i++)
         sum += e[i];
     return sum;
+}
+
+/* acc += the first `whole` products of the rows, of which this work-item has those from V * lane on; `wide`: rows of w lie on
+ * boundaries of vectors. */
+__attribute__((always_inline)) void FN(accumulate)(FV acc[TO][TB], SRC xr[TB], WROW wr[TO], int lane, int whole, bool wide)
+{
+#if LK > 1
+#pragma unroll 2
+#endif
+    for (int k = lane * V; k < whole; k += LK * V) {
+        FV xv[TB];
+#pragma unroll
+        for (int t = 0; t < TB; t++)
+            xv[t] = LOADV(xr[t], k);
+#pragma unroll
+        for (int o = 0; o < TO; o++) {
+            const FV wv = LOADW(wr[o], k, wide);
+#if AHEAD
+            PREFETCH((SRC)(wr[o] + k + AHEAD));
+#endif
+#pragma unroll
+            for (int t = 0; t < TB; t++)
+                acc[o][t] = fma(wv, xv[t], acc[o][t]);
+        }
+    }
 }
 
 void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct gemm_args *a,
@@ -96,22 +118,10 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
         for (int t = 0; t < TB; t++)
             acc[o][t] = 0.0f;
     const int whole = a->k / (LK * V) * (LK * V);
-    for (int k = FIRST(lane); k < whole; k += LK * V) {
-        FV xv[TB];
-#pragma unroll
-        for (int t = 0; t < TB; t++)
-            xv[t] = LOADK(xr[t], k);
-#pragma unroll
-        for (int o = 0; o < TO; o++) {
-            const FV wv = LOADW(wr[o], k);
-#if AHEAD
-            PREFETCH((SRC)(wr[o] + k + AHEAD));
-#endif
-#pragma unroll
-            for (int t = 0; t < TB; t++)
-                acc[o][t] = fma(wv, xv[t], acc[o][t]);
-        }
-    }
+    if (LK > 1 && (ulong)w % 16 == 0 && a->b_n % 4 == 0)
+        FN(accumulate)(acc, xr, wr, lane, whole, true);
+    else
+        FN(accumulate)(acc, xr, wr, lane, whole, false);
     float sum[TO][TB];
 #pragma unroll
     for (int o = 0; o < TO; o++)

@@ -41,8 +41,16 @@ static const float time_share[MMA_KERNELS][MMA_FLOAT32 + 1] = {
     [MMA_HOPPER] = {[MMA_HALF] = 0.55f, [MMA_TF32] = 0.66f, [MMA_FLOAT32] = 1.0f},
 };
 #define START 6500.0f        /* of a launch, its first loads and last stores */
-#define LAUNCH 6000.0f       /* a second launch and its start-up */
-#define BYTES_PER_NS 2500.0f /* at which parts are added up */
+#define LAUNCH 6000.0f       /* a second launch and its start-up, where parts are added up by one, */
+#define BYTES_PER_NS 2500.0f /* and at which it does so */
+#define JOIN 2000.0f         /* what the last group of a tile waits for where it adds up the parts, */
+#define JOIN_PER_NS 60.0f    /* and bytes that it then reads in a ns */
+
+/* Memory has a price where it is no longer small beside what a plan holds anyway, or networks whose activations are few would
+ * take more of it for a few microseconds (AlexNet at batch 1: 5.9 MiB instead of 1.6). */
+#define PRICED_BYTES_PER_NS 100.0f
+#define FREE_SCRATCH ((size_t)1 << 20)
+#define FREE_FILTERS 16 /* of the activations this part is */
 
 enum gather { GATHER_TAPS, GATHER_POSITIONS, GATHER_WIDE, GATHER_ROWS };
 
@@ -126,6 +134,45 @@ enum mma_products mma_cheapest(const struct problem *p)
                                                   : MMA_FLOAT32;
 }
 
+static size_t tile_bytes(const struct tile *t)
+{
+    return sizeof(float) * (size_t)(t->filters * t->pixels);
+}
+
+/* Whether the last group of a tile adds up its parts, or a launch does, in which all multiprocessors take part. Small tiles leave no
+ * choice. */
+static bool joins(const struct conv_args *a, const struct tile *t, int parts)
+{
+    const float join = JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS;
+    return parts > 1 &&
+           (t->kernel == MMA_AMPERE || join < LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS);
+}
+
+/* Scratch of a sum in parts: whole tiles where the last group adds them up, else results. */
+static size_t parts_bytes(const struct conv_args *a, const struct tile *t, int parts)
+{
+    return joins(a, t, parts) ? tile_bytes(t) * tile_count(a, t) * (size_t)parts : conv_parts_bytes(a, parts);
+}
+
+static float price_beyond(size_t bytes, size_t free)
+{
+    return bytes > free ? (float)(bytes - free) / PRICED_BYTES_PER_NS : 0.0f;
+}
+
+float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
+{
+    return price_beyond(scratch, p->spare > FREE_SCRATCH ? p->spare : FREE_SCRATCH) +
+           price_beyond(filters, p->arena / FREE_FILTERS);
+}
+
+/* What adding up parts takes, in ns. */
+static float sum_time(const struct conv_args *a, const struct tile *t, int parts)
+{
+    return parts == 1           ? 0.0f
+           : joins(a, t, parts) ? JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS
+                                : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
+}
+
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
 static float time_of(const struct conv_args *a, const struct layout *l, const struct tile *t, int parts,
                      int share, struct mma_form form, unsigned multiprocessors)
@@ -134,8 +181,8 @@ static float time_of(const struct conv_args *a, const struct layout *l, const st
     const float products = time_share[t->kernel][form.products] * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float start = START + t->start * (float)each;
-    const float extra = parts == 1 ? 0.0f : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
-    return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start + extra;
+    return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start +
+           sum_time(a, t, parts);
 }
 
 /* Whether chunks of this tile end where taps end. */
@@ -154,11 +201,12 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
         for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
             if (parts > 1 &&
-                (share * t->chunk < MIN_SHARE || packing + conv_parts_bytes(a, parts) > p->workspace_limit))
+                (share * t->chunk < MIN_SHARE || packing + parts_bytes(a, t, parts) > p->workspace_limit))
                 break;
             if ((parts - 1) * share >= chunks)
                 continue; /* the last part would be empty */
-            const float time = time_of(a, &l, t, parts, share, form, p->device->compute_units);
+            const float time = time_of(a, &l, t, parts, share, form, p->device->compute_units) +
+                               mma_memory_price(p, packing + parts_bytes(a, t, parts), 0);
             if (!best.tile || time < best.time)
                 best = (struct choice){t, parts, share, time};
         }
@@ -176,7 +224,7 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
     return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form.products)) +
-           conv_parts_bytes(a, c.parts);
+           parts_bytes(a, c.tile, c.parts);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -254,14 +302,16 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .share = c.share,
         .tiles = (int64_t)tiles_in_all,
         .at_once = (int32_t)at_once(p, &l, c.tile, tiles_in_all),
+        .parts = c.parts,
+        .each = (int32_t)tile_count(a, c.tile),
         .pre_p0 = pre ? pre->p0 : 0.0f,
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
-    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
+    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER, join = joins(a, c.tile, c.parts);
     const bool splitting =
         hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
-    const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
+    const int part = split ? emit_workspace(e, parts_bytes(a, c.tile, c.parts)) : SLOT_NONE;
     struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once,
                                (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
     step_define(s, "BM", c.tile->filters);
@@ -270,7 +320,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     if (!hopper)
         step_define(s, "WM", c.tile->wm);
     step_define(s, "GATHER", (int)(hopper && l.gather == GATHER_ROWS ? GATHER_TAPS : l.gather));
-    step_define(s, "SPLIT", split);
+    step_define(s, "SPLIT", hopper ? split + join : split);
     step_define(s, "PRODUCTS", (int)form.products);
     if (pre) {
         step_define(s, "PRE", 1);
@@ -280,6 +330,9 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_read(s, packed);
     step_read(s, pre ? pre->scale : SLOT_NONE);
     step_read(s, pre ? pre->shift : SLOT_NONE);
-    emit_conv_parts(e, s, p, a, c.parts, out, &args, sizeof args);
+    step_write(s, join ? part : SLOT_NONE);
+    step_update(s, join ? emit_counters(e, tile_count(a, c.tile)) : SLOT_NONE);
+    emit_conv_parts(e, s, p, a, join ? 1 : c.parts, split && !join ? part : p->out[0].slot, &args,
+                    sizeof args);
     return s;
 }

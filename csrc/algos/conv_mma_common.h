@@ -23,6 +23,10 @@ enum mma_products mma_cheapest(const struct problem *p);
 /* Time that the cost model expects, in ns. */
 float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form);
 
+/* What memory that a plan would not need otherwise is worth, in ns: a layer's scratch, and bytes that its filters take beyond
+ * those of the net. */
+float mma_memory_price(const struct problem *p, size_t scratch, size_t filters);
+
 /* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias. */
 size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form);
 /* What is done to pixels on the way: act(scale x + shift), a number a channel; for 1x1 windows without padding. */

@@ -14,7 +14,7 @@ enum {
 /* For winograd_mma, measured on an H200: bytes a ns of the transforms, and what a launch costs beside its work, in ns. */
 #define BYTES_PER_NS 2500.0f
 #define LAUNCH 4300.0f
-/* Transformed filters are four times the bytes, read in every run and held for good: what a ns must gain to pay for them. */
+/* Transformed filters are four times the bytes, read in every run. */
 #define FILTER_BYTES_PER_NS 1000.0f
 
 /* How a layer is cut. */
@@ -88,6 +88,7 @@ static struct problem products_problem(const struct problem *p, const struct cut
     q.add.present = false;
     q.act = ACT_none;
     q.workspace_limit = p->workspace_limit > taken ? p->workspace_limit - taken : 0;
+    q.spare = p->spare > taken ? p->spare - taken : 0;
     return q;
 }
 
@@ -126,10 +127,10 @@ static float slice_time(const struct problem *p, const struct cut *c, size_t til
 
 static float winograd_time(const struct problem *p, const struct cut *c)
 {
-    const float more =
-        (float)(sizeof(float) * (POINTS - 9)) * (float)c->conv.k * (float)(c->conv.c / c->conv.groups);
+    const size_t more =
+        sizeof(float) * (POINTS - 9) * (size_t)c->conv.k * (size_t)(c->conv.c / c->conv.groups);
     return (float)(slices_of(c) - 1) * slice_time(p, c, c->slice) + slice_time(p, c, last_of(c)) +
-           more / FILTER_BYTES_PER_NS;
+           (float)more / FILTER_BYTES_PER_NS + mma_memory_price(p, tile_bytes(&c->conv) * c->slice, more);
 }
 
 static bool fits(const struct problem *p, struct why *why)

@@ -208,7 +208,7 @@ enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err)
     qsort(order, (size_t)bp->n_roots, sizeof *order, larger_first);
     TRY(place_roots(bp, order, err));
     TRY(largest_live_set(bp, &bp->stats.live_bytes, err));
-    bp->stats.arena_bytes = bp->arena_bytes;
+    bp->stats.arena_bytes = bp->arena_bytes + bp->n_counters * sizeof(float);
     for (int i = 0; i < bp->n_roots; i++)
         bp->roots[i].offset += root_guard(bp, &bp->roots[i]);
 done:

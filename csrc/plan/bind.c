@@ -174,6 +174,9 @@ static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan
         else if (s->root >= 0)
             places[i] = (struct place){
                 plan->arena.mem, (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset};
+        else if (s->packed < 0)
+            places[i] =
+                (struct place){plan->arena.mem, (int64_t)(bp->arena_bytes / sizeof(float)) + s->offset};
         else if (bp->packed[s->packed].weight)
             places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset};
     }
@@ -214,6 +217,16 @@ done:
     return st;
 }
 
+enum clcnn_status plan_queue(struct queue **out, struct clcnn_plan *plan, bool profiling,
+                             struct clcnn_err *err)
+{
+    const struct blueprint *bp = plan->bp;
+    const enum clcnn_status st = queue_create(out, bp->dev, profiling, err);
+    if (st == CLCNN_OK && bp->n_counters > 0)
+        queue_counters(*out, plan->arena.mem, bp->arena_bytes, bp->n_counters * sizeof(float));
+    return st;
+}
+
 enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -233,8 +246,8 @@ enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp
         st = clcnn_fail_mem(err, sizeof *plan->io_copy);
         goto done;
     }
-    TRY(memory_create(&plan->arena, bp->dev, bp->arena_bytes, "arena of the plan", err));
-    TRY(queue_create(&plan->queue, bp->dev, false, err));
+    TRY(memory_create(&plan->arena, bp->dev, bp->stats.arena_bytes, "arena of the plan", err));
+    TRY(plan_queue(&plan->queue, plan, false, err));
     TRY(ports_create(plan, err));
     TRY(bind_launches(plan, err));
     *out = plan;

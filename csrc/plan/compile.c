@@ -83,12 +83,17 @@ static void find_least_arena(struct blueprint *bp)
         }
 }
 
-/* Scratch that a node may have: what the caller allows, or on GPUs all that other nodes need for their activations anyway. */
-static size_t workspace_limit(const struct blueprint *bp, const struct clcnn_plan_options *options,
-                              const struct node *n)
+/* Memory that other nodes need for their activations anyway. */
+static size_t spare_bytes(const struct blueprint *bp, const struct node *n)
 {
     const size_t taken = bytes_at(bp->graph, n);
-    const size_t spare = bp->least_arena > taken ? bp->least_arena - taken : 0;
+    return bp->least_arena > taken ? bp->least_arena - taken : 0;
+}
+
+/* Scratch that a node may have: what the caller allows, or on GPUs all that is spare. */
+static size_t workspace_limit(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                              size_t spare)
+{
     const bool gpu = bp->dev->info.type == CLCNN_DEVICE_GPU;
     return gpu && spare > options->workspace_limit ? spare : options->workspace_limit;
 }
@@ -96,6 +101,7 @@ static size_t workspace_limit(const struct blueprint *bp, const struct clcnn_pla
 struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
                                const struct node *n, const struct operand *operands)
 {
+    const size_t spare = spare_bytes(bp, n);
     return (struct problem){
         .layer = n->name,
         .op = n->op,
@@ -109,7 +115,9 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .p0 = n->epi.p0,
         .p1 = n->epi.p1,
         .device = &bp->dev->info,
-        .workspace_limit = workspace_limit(bp, options, n),
+        .workspace_limit = workspace_limit(bp, options, spare),
+        .arena = bp->least_arena,
+        .spare = spare,
         .precision = options->precision,
         .has_clblast = device_has_clblast(bp->dev),
         .wisdom = options->wisdom,

@@ -245,6 +245,18 @@ int emit_workspace_of(struct emit *e, enum clcnn_dtype dtype, int64_t count)
     return slot;
 }
 
+int emit_counters(struct emit *e, size_t count)
+{
+    if (e->status != CLCNN_OK)
+        return SLOT_NONE;
+    const int slot = blueprint_slot(e->bp, -1, -1, (int64_t)e->bp->n_counters);
+    if (slot < 0)
+        out_of_memory(e);
+    else
+        e->bp->n_counters += count;
+    return slot < 0 ? SLOT_NONE : slot;
+}
+
 void emit_middle(struct emit *e, struct operand *o)
 {
     if (e->status != CLCNN_OK)

@@ -33,8 +33,8 @@ struct packed {
 
 /* What steps refer to: a place in a root or a packed constant. */
 struct slot {
-    int root, packed; /* one of them is -1 */
-    int64_t offset;   /* elements into the root's first item */
+    int root, packed; /* one of them is -1, or both: counters */
+    int64_t offset;   /* elements into the root's first item; counters before these */
 };
 
 struct candidate {
@@ -105,6 +105,7 @@ struct blueprint {
     char **defines_text; /* per step, for step_info */
     size_t least_arena;  /* known before algorithms are chosen */
     size_t arena_bytes;
+    size_t n_counters; /* behind the arena, each as large as a float */
     struct clcnn_plan_stats stats;
 };
 
@@ -210,6 +211,9 @@ struct step *blueprint_setup(const struct blueprint *bp, int packed); /* fills a
 /* bind.c */
 enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err);
+/* A queue for the plan's launches. */
+enum clcnn_status plan_queue(struct queue **out, struct clcnn_plan *plan, bool profiling,
+                             struct clcnn_err *err);
 enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err);
 /* Gives the steps of chains kernels of their own, for runs that time each step. *made: some were missing. */
 enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err);

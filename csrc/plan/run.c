@@ -270,7 +270,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
     pthread_mutex_lock(&plan->lock);
     TRY(enter(plan, inputs, outputs, err));
     TRY(ports_set(plan, NULL, NULL, err));
-    TRY(queue_create(&q, plan->bp->dev, true, err));
+    TRY(plan_queue(&q, plan, true, err));
     TRY(plan_bind_launches(plan, &fresh, err));
     TRY(send_all(plan, q, inputs, err));
     if (fresh) { /* some drivers generate code at the first launch */

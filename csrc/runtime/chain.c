@@ -303,6 +303,7 @@ enum clcnn_status chains_failed(bool *failed, struct chain **chains, struct queu
         TRY(queue_finish(q, err));
         *failed = *failed || mark != 0;
     }
+    q->uncounted = q->uncounted || *failed; /* steps were left out */
 done:
     return st;
 }

@@ -89,6 +89,28 @@ void queue_free(struct queue *q)
     free(q);
 }
 
+void queue_counters(struct queue *q, cl_mem mem, size_t offset, size_t bytes)
+{
+    q->counters = mem;
+    q->counters_at = offset;
+    q->counters_bytes = bytes;
+    q->uncounted = true;
+}
+
+/* At the start of a walk. */
+static enum clcnn_status clear_counters(struct queue *q, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const cl_int zero = 0;
+
+    if (q->counters != NULL && q->uncounted)
+        CL_TRY(q->dev->api, clEnqueueFillBuffer, q->cl, q->counters, &zero, sizeof zero, q->counters_at,
+               q->counters_bytes, 0, NULL, NULL);
+    q->uncounted = true;
+done:
+    return st;
+}
+
 void queue_start(struct queue *q, const struct launch *launches, int count)
 {
     drop_chunks(q);
@@ -291,6 +313,8 @@ static enum clcnn_status turn(struct queue *q, bool poll, double until_ms, struc
 
     if (q->chunks == COUNT_OF(q->chunk) || q->next == q->count)
         return wait_oldest(q, poll, until_ms, err);
+    if (q->next == 0 && q->group == 0)
+        TRY(clear_counters(q, err));
     TRY(enqueue_chunk(q, &cost, err));
     if (q->next == q->count && q->then != NULL && !poll)
         TRY(q->then(q->then_with, err));
@@ -320,10 +344,12 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadlin
         q->stuck = q->chunks > 0;
         return clcnn_fail(err, CLCNN_E_TIMEOUT, "the device did not finish within %.0f ms", deadline_ms);
     }
-    if (st == CLCNN_OK)
+    if (st == CLCNN_OK) {
         queue_is_idle(q);
-    else if (st != CLCNN_PENDING)
+        q->uncounted = false;
+    } else if (st != CLCNN_PENDING) {
         queue_cancel(q);
+    }
     return st;
 }
 
@@ -371,8 +397,10 @@ enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, 
 
     if (events == NULL)
         return clcnn_fail_mem(err, (size_t)count * 2 * sizeof(cl_event));
+    TRY(clear_counters(q, err));
     TRY(enqueue_profiled(q, launches, count, events, err));
     queue_is_idle(q);
+    q->uncounted = false;
     for (int i = 0; i < count; i++) {
         if (events[2 * i] != NULL)
             TRY(event_ns(&start_ns[i], q, events[2 * i], CL_PROFILING_COMMAND_END, err));

@@ -152,6 +152,9 @@ struct queue {
     double rate;      /* cost units per ms */
     double last_done; /* when the previous chunk had finished */
     bool stuck;       /* timed out; chunk[chunks - 1] tells when it is over */
+    cl_mem counters;  /* that launches leave as zeros, when all of a walk have run; NULL: none */
+    size_t counters_at, counters_bytes;
+    bool uncounted; /* they may hold something else */
 };
 
 void pinned_free(struct queue *q);

@@ -214,6 +214,8 @@ struct queue; /* an in-order command queue with at most about 100 ms of work out
 enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, bool profiling,
                                struct clcnn_err *err);
 void queue_free(struct queue *q); /* does not block when the queue is stuck after a time-out */
+/* Before a walk of these launches, bytes of this memory hold zeros: it leaves them so unless it is cut short. */
+void queue_counters(struct queue *q, cl_mem mem, size_t offset, size_t bytes);
 /* Starts walking the launches; host memory of transfers must stay alive until the walk ends. */
 void queue_start(struct queue *q, const struct launch *launches, int count);
 /* `then` is to be called once, after the last launch has been enqueued and before it is waited for, unless a deadline is
