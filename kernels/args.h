@@ -337,6 +337,12 @@ struct gemm_args {
     i32 unused;
 };
 
+/* Weights as fixed-point numbers: linear_fixed. */
+struct linear_pack_args {
+    i64 w_n, pitch; /* elements between rows of the source, floats of a packed block of rows */
+    i32 n, k;
+};
+
 /* Depthwise, activation, 1x1: separable_*. Index 0 = height, 1 = width. */
 struct separable_args {
     i64 src_n, dst_n, add_n; /* batch strides */
