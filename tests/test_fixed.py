@@ -1,5 +1,5 @@
-"""Linear layers whose weights are kept as fixed-point numbers of 24 bits: how far off results are, and what becomes of
-numbers that are none."""
+"""Linear layers whose weights are kept as fixed-point numbers of 24 bits: how far off results are, and what
+becomes of numbers that are none."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
 
 @pytest.mark.parametrize("spread", [0.0, 4.0])
 def test_weights_are_off_by_a_part_of_the_largest_of_their_chunk(device: clcnn.Device, spread: float) -> None:
-    """Rows of the identity give single weights back; `spread` makes some many thousand times larger than others."""
+    """Rows of the identity give single weights back; `spread` makes some many times larger than others."""
     k, n = CHUNK + 40, 21
     w = normal(n, k) * np.exp(spread * normal(n, k, seed=1))
     y = np.concatenate([linear(device, rows, w) for rows in np.split(np.eye(k, dtype=np.float32), 12)])
@@ -51,7 +51,8 @@ def test_weights_of_any_size(device: clcnn.Device, size: float) -> None:
     """Down to where float32 itself has fewer digits, up to its largest numbers."""
     x, w = normal(1, 600), (normal(9, 600, seed=1) * size).astype(np.float32)
     exact = x.astype(np.float64) @ w.astype(np.float64).T
-    assert np.abs(linear(device, x, w) - exact).max() <= max(2e-5 * np.sqrt((exact**2).mean()), 600 * 2.0**-125)
+    allowed = max(2e-5 * np.sqrt((exact**2).mean()), 600 * 2.0**-125)
+    assert np.abs(linear(device, x, w) - exact).max() <= allowed
 
 
 def test_numbers_that_are_none_go_where_float32_takes_them(device: clcnn.Device) -> None:
