@@ -71,6 +71,7 @@ static struct shares shares_of(const struct problem *p, const struct conv_args *
     if (!once && s.per_item > fits)
         s.per_item = fits;
     s.chunks = ceil_div(tiles, s.per_item);
+    s.per_item = ceil_div(tiles, s.chunks); /* evenly: a block's weights would serve few tiles in the last one */
     s.span = once ? n * s.chunks : fits / s.per_item;
     return s;
 }
