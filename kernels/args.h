@@ -337,10 +337,10 @@ struct gemm_args {
     i32 unused;
 };
 
-/* Packing of linear's weights as halves: linear_gemv_pack. */
-struct linear_gemv_pack_args {
-    i64 w_n; /* elements between rows of the source */
-    i32 n, depth, padded, unused;
+/* Packing of linear's weights: as fixed-point numbers, linear_fixed, or as halves, linear_gemv_pack. */
+struct linear_pack_args {
+    i64 w_n, pitch; /* elements between rows of the source; floats of a packed block of rows, or halves of a row */
+    i32 n, k;
 };
 
 /* Depthwise, activation, 1x1: separable_*. Index 0 = height, 1 = width. */
