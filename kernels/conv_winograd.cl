@@ -53,7 +53,7 @@
 #define TILE_BLOCKS 1
 #endif
 #define AHEAD 1024 /* floats between what is read of u and what is prefetched: the filters of a network come from memory */
-#define CB (8 / KV) /* blocks of channels whose transformed filters stay in a core's cache */
+#define CB (4 / KV) /* blocks of channels whose transformed filters stay in a core's cache */
 #define PITCH (CB * V * KV * V + V) /* floats; no power of two, which would put all A*A in one set of the cache */
 
 /* V filters of a channel, tap i at taps[i * step]; out(r, s) is a macro that takes u[r][s]. */
