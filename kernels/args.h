@@ -418,7 +418,7 @@ struct conv_mma_args {
  * group that has a multiprocessor alone and for one of two, and the depth between two sums in float32. */
 #define STEM_TILE_HIGH 8
 #define STEM_TILE_WIDE 16
-#define STEM_WGMMA_ALONE 232448
+#define STEM_WGMMA_ALONE 232192
 #define STEM_WGMMA_SHARED 114688
 #define STEM_WGMMA_FLUSH 32
 #define STEM_CAPACITY 11264
