@@ -31,7 +31,6 @@
 #define PARTS (PRODUCTS == 3 ? 2 : 1) /* of a filter */
 #define FLUSH STEM_WGMMA_FLUSH
 #define RESULTS (BM / 2)
-#define STEPS 2 /* of 8 of depth that are loaded at once */
 
 /* A tile: image, first pixel; and the size of its window. */
 struct FN(tile) {
@@ -50,25 +49,17 @@ struct FN(tile) FN(tile_of)(uint tile, const struct conv_args *a)
     return t;
 }
 
-/* The window is on its way, a row a warp at once. */
+/* The window is on its way. */
 void FN(bring)(local float *window, SRC x, const struct FN(tile) *t, const struct conv_args *a)
 {
-    const int top = t->row * a->stride[1] - a->pad[1], left = t->column * a->stride[2] - a->pad[2] + LANE % 32;
-    const global float *image = x + t->n * a->src_n;
-    uint to = LOCAL_ADDRESS(window + LANE / 32 * t->wide + LANE % 32);
-    for (int c = 0, r = LANE / 32; c < a->c;) { /* a window has at least as many rows as there are warps */
-        const int h = top + r;
+    const int top = t->row * a->stride[1] - a->pad[1], left = t->column * a->stride[2] - a->pad[2];
+    for (int i = LANE / 32; i < a->c * t->high; i += WG / 32) {
+        const int c = i / t->high, h = top + i - c * t->high;
         const bool inside = h >= 0 && h < a->in[1];
-        const global float *from = image + ((long)c * a->in[1] + (inside ? h : 0)) * a->in[2];
-        for (int j = 0; j < t->wide - LANE % 32; j += 32) {
+        const global float *from = x + t->n * a->src_n + ((long)c * a->in[1] + (inside ? h : 0)) * a->in[2];
+        for (int j = LANE % 32; j < t->wide; j += 32) {
             const bool there = inside && left + j >= 0 && left + j < a->in[2];
-            COPY4(to + j * 4, from + (there ? left + j : 0), there ? 4 : 0);
-        }
-        to += t->wide * (WG / 8);
-        r += WG / 32;
-        if (r >= t->high) {
-            r -= t->high;
-            c++;
+            COPY4(LOCAL_ADDRESS(window + i * t->wide + j), from + (there ? left + j : 0), there ? 4 : 0);
         }
     }
     COPIES_CLOSE;
@@ -100,50 +91,38 @@ void FN(bring_filters)(local float4 *filters, uint bar, SRC w, int block, int de
 #endif
 }
 
-/* A work-item's share of STEPS times 8 of depth: two neighbouring pixels, `apart` in the window, at two depths of each. */
-void FN(load)(float v[STEPS][4], const local float *pixels, int apart, const local int *offset)
+/* A work-item's share of 8 of depth, two neighbouring pixels `apart` in the window, as sums of two tf32 values. */
+void FN(split)(uint high[4], uint low[4], const local float *v, int apart, int at, int next)
 {
-#pragma unroll
-    for (int i = 0; i < 2 * STEPS; i++) {
-        const local float *at = pixels + offset[4 * i];
-        v[i / 2][i % 2 * 2] = at[0];
-        v[i / 2][i % 2 * 2 + 1] = at[apart];
-    }
-}
-
-/* The same as sums of two tf32 values. */
-void FN(split)(uint high[4], uint low[4], const float v[4])
-{
+    const float x[4] = {v[at], v[at + apart], v[next], v[next + apart]};
 #pragma unroll
     for (int i = 0; i < 4; i++) {
 #if PRODUCTS == 3
-        high[i] = TF32_ROUNDED(v[i]);
-        low[i] = TF32_LOW(v[i], high[i]);
+        high[i] = TF32_ROUNDED(x[i]);
+        low[i] = TF32_LOW(x[i], high[i]);
 #else
-        TF32_NEAREST(high[i], v[i]);
+        TF32_NEAREST(high[i], x[i]);
         low[i] = 0;
 #endif
     }
 }
 
-/* While products are under way the next pixels come to registers. */
 void FN(multiply)(float sum[RESULTS], const local float *pixels, int apart, const local int *offset, uint filters, int depth)
 {
     const uint rest = filters + (uint)(BM * depth * 4);
-    float d[RESULTS], v[STEPS][4];
+    float d[RESULTS];
 #pragma unroll
     for (int i = 0; i < RESULTS; i++)
         sum[i] = d[i] = 0.0f;
-    FN(load)(v, pixels, apart, offset);
     for (int at = 0; at < depth; at += FLUSH) {
-        uint high[FLUSH / 8][4], low[FLUSH / 8][4];
+        uint high[2][4], low[2][4];
 #pragma unroll
         for (int i = 0; i < FLUSH / 8; i++) {
             const uint slab = (uint)(at + 8 * i) * (BM * 4);
-            FN(split)(high[i], low[i], v[i % STEPS]);
-            WGMMA(d, high[i], low[i], DESCRIPTOR(filters + slab), DESCRIPTOR(rest + slab), i);
-            if (i % STEPS == STEPS - 1)
-                FN(load)(v, pixels, apart, offset + min(at + 8 * i + 8, depth - 8 * STEPS));
+            FN(split)(high[i % 2], low[i % 2], pixels, apart, offset[at + 8 * i], offset[at + 8 * i + 4]);
+            WGMMA(d, high[i % 2], low[i % 2], DESCRIPTOR(filters + slab), DESCRIPTOR(rest + slab), i);
+            if (i > 0)
+                WGMMA_WAIT(d, 1); /* the registers of the step before are free again */
         }
         WGMMA_WAIT(d, 0);
 #pragma unroll

@@ -47,6 +47,7 @@ ON_NVIDIA = (
     "conv n1 c3 h9 w9 k4 r3 s3 p1 l2",
     "conv n1 c8 h40 w40 k32 r15 s15 u4",
     "conv n1 c8 h40 w40 k64 r15 s15 u4",
+    "conv n1 c3 h9 w9 k64 r3 s3 p1",
     "linear [2,33] w[65,33] w[65]",
     "linear [2,3,33] w[65,33]",
 )

@@ -40,7 +40,7 @@ static const float one_product[MMA_KERNELS] = {[MMA_AMPERE] = 0.95f, [MMA_HOPPER
 #define START 6500.0f        /* of a launch, its first loads and last stores */
 #define LAUNCH 6000.0f       /* a second launch and its start-up, where parts are added up by one, */
 #define BYTES_PER_NS 2500.0f /* and at which it does so */
-#define JOIN 1500.0f         /* what the last group of a tile waits for where it adds up the parts, */
+#define JOIN 2000.0f         /* what the last group of a tile waits for where it adds up the parts, */
 #define JOIN_PER_NS 60.0f    /* and bytes that it then reads in a ns */
 #define WRITTEN 3000.0f      /* what each of Hopper's groups waits for then, until its part is written */
 

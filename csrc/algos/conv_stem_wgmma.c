@@ -1,7 +1,11 @@
 /* conv_stem_wgmma: few channels on Hopper's tensor cores, filters and windows in local memory; see kernels/conv_stem_wgmma.cl. */
 #include "algos/conv_mma_common.h"
 
-enum { BLOCK = 64 }; /* filters of a group */
+enum {
+    BLOCK = 64,      /* filters of a group */
+    FEW_DEPTHS = 64, /* to which this is not known to be faster than stem_mma, */
+    FEW_TILES = 4,   /* and so with fewer tiles a multiprocessor */
+};
 
 static int depth_of(const struct conv_args *a)
 {
@@ -17,6 +21,12 @@ static size_t local_of(const struct conv_args *a, enum mma_products products)
     return 128 + sizeof(float) * ((parts * BLOCK + 1) * (size_t)depth_of(a) + (size_t)a->c * high * wide);
 }
 
+static size_t tiles_of(const struct conv_args *a)
+{
+    return (size_t)a->n * ceil_div((size_t)a->out[1], STEM_TILE_HIGH) *
+           ceil_div((size_t)a->out[2], STEM_TILE_WIDE);
+}
+
 static bool may(const struct problem *p, struct why *why, enum mma_products products)
 {
     const struct conv_args a = conv_args_of(p);
@@ -28,6 +38,10 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
     REQUIRE(why, local_of(&a, products) <= STEM_WGMMA_ALONE,
             "filters and the window of a tile must fit local memory");
     PREFER(why, a.k > BLOCK / 2, "32 filters or fewer leave half of a block empty");
+    PREFER(why,
+           depth_of(&a) > FEW_DEPTHS && local_of(&a, products) <= STEM_WGMMA_SHARED &&
+               tiles_of(&a) >= FEW_TILES * device_units(p->device),
+           "not known to be faster with few tiles, little depth, or filters that take all of local memory");
     return true;
 }
 
@@ -48,8 +62,7 @@ static void emit_form(const struct problem *p, struct emit *e, struct mma_form f
     const struct conv_args a = conv_args_of(p);
     const int blocks = conv_blocks(&a, BLOCK), depth = depth_of(&a);
     const int resident = local_of(&a, form.products) <= STEM_WGMMA_SHARED ? 2 : 1;
-    const size_t tiles =
-        (size_t)a.n * ceil_div((size_t)a.out[1], STEM_TILE_HIGH) * ceil_div((size_t)a.out[2], STEM_TILE_WIDE);
+    const size_t tiles = tiles_of(&a);
     const size_t room = ceil_div(device_units(p->device) * (size_t)resident, (size_t)blocks);
     const size_t at_once = tiles < room ? tiles : room;
     const struct conv_mma_pack_args pack = {
