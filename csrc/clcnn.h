@@ -216,8 +216,8 @@ struct clcnn_override {
 struct clcnn_choice {
     const char *key, *algo;
 };
-/* Whether consecutive steps run inside one kernel, which saves their launches: on CPU devices, nowhere, or wherever the device
- * can. */
+/* Whether consecutive steps run inside one kernel, which saves their launches: where it was measured to be faster, never, or
+ * wherever the device can. */
 enum clcnn_chain { CLCNN_CHAIN_AUTO, CLCNN_CHAIN_OFF, CLCNN_CHAIN_ON };
 struct clcnn_plan_options {
     enum clcnn_precision precision;

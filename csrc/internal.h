@@ -312,8 +312,9 @@ struct why {
         }                              \
     } while (0)
 
-/* In the order of rising error; HIGH rounds operands to tf32 and is for precision "high" and looser ones. */
-enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST, ERROR_HIGH };
+/* In the order of rising error; HIGH rounds operands to tf32, for precision "high" and looser ones, MEDIUM to halves, which are as
+ * precise and have less range. */
+enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST, ERROR_HIGH, ERROR_MEDIUM };
 
 /* The form in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
  * Other inputs are always plain. The planner inserts reorders where forms do not meet. */

@@ -84,9 +84,11 @@ struct conv_winograd_args {
     i32 first_tile, tiles;      /* of this step */
     i32 t, c_step; /* of a work-item of `in`: tiles, as many as a register tile's T; blocks of channels */
     i32 t_step;    /* tiles of a work-item of `main` that transforms them itself (blocks of T), else 0 */
+    i32 pool;      /* 0, or POOL_MAX or POOL_MEAN of windows of 2x2 side by side, which is what y then has */
     struct blocked_epilogue epi;
-    i32 unused;
 };
+#define POOL_MAX 1
+#define POOL_MEAN 2
 
 /* The transforms around the products of conv_winograd_gemm. Index 0 = height, 1 = width. */
 struct conv_winograd_gemm_args {
@@ -333,6 +335,12 @@ struct gemm_args {
     f32 alpha, beta;
     f32 p0, p1; /* of the epilogue's activation */
     i32 unused;
+};
+
+/* Packing of linear's weights as halves: linear_gemv_pack. */
+struct linear_gemv_pack_args {
+    i64 w_n; /* elements between rows of the source */
+    i32 n, depth, padded, unused;
 };
 
 /* Depthwise, activation, 1x1: separable_*. Index 0 = height, 1 = width. */

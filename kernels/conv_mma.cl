@@ -6,7 +6,8 @@
  *
  * with depth d = tap * padded + c, tap = r * S + s; `padded` >= C/groups, and what lies beyond the channels or
  * the window counts for nothing. PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi +
- * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32.
+ * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32, PRODUCTS 0
+ * pixels to halves, as which filters are stored.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 group `split` of a tile's `parts` computes
  * chunks split*share.. of the depth, and conv_join.clh puts them together.
  * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
@@ -15,7 +16,7 @@
  * GATHER says how pixels come (conv_gather.clh).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
  * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
- * PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required by FN(main). */
+ * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required by FN(main). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -31,7 +32,12 @@
 float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 {
     const long block = (long)g * ((a->conv.k / a->conv.groups + 15) / 16) + k / 16;
+#if PRODUCTS == 0
+    return vload_half((block * a->depth + d / 16 * 16) * 16 + k % 8 * 32 + d % 4 * 8 + d / 8 % 2 * 4 + k / 8 % 2 * 2 + d / 4 % 2,
+                      (const global half *)w);
+#else
     return w[(block * a->depth + d / 8 * 8) * 16 + k % 8 * 16 + d % 4 * 4 + d / 4 % 2 * 2 + k / 8 % 2];
+#endif
 }
 
 #undef APART
@@ -40,7 +46,10 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define WARPS (WG / 32)
 #define MI (BM / WM / 16)        /* fragments of a warp: filters */
 #define NJ (BN / (WARPS / WM) / 8) /* pixels */
-#define A_FLOATS (BM * BK)
+#define UNIT (PRODUCTS == 0 ? 16 : 8)          /* of depth that tensor cores multiply at once */
+#define BLOCK_FLOATS (PRODUCTS == 0 ? 8 : 16) /* of memory for 16 filters at one depth */
+#define BLOCK_COPIES (BK * BLOCK_FLOATS / 4)  /* of 16 bytes, of a chunk of 16 filters */
+#define A_FLOATS (BM / 16 * BK * BLOCK_FLOATS)
 #define GATHER_STEP BK
 #define BRINGERS WG
 #define BRINGER LANE
@@ -55,18 +64,19 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define STAGE (A_FLOATS + B_FLOATS + PARAMETERS)
 #define FITTING (12032 / STAGE)
 #define STAGES (FITTING > 4 ? 4 : FITTING)
-#define FILTER_COPIES (BM * BK / 4 / WG)
+#define FILTER_COPIES ((BM / 16 * BLOCK_COPIES + WG - 1) / WG)
 
 /* Packed filters of one chunk; missing blocks of 16 are zeros. */
 void FN(bring_filters)(uint to, const global float *from, int missing_from, int depth)
 {
-    const int first = LANE / (BK * 4);
+    const int first = LANE / BLOCK_COPIES;
     to += (uint)LANE * 16;
 #pragma unroll
     for (int i = 0; i < FILTER_COPIES; i++) {
-        const int ahead = i * (WG / (BK * 4));
-        COPY16(to + i * WG * 16, from + (first + ahead < missing_from ? (long)ahead * depth * 16 : 0),
-               first + ahead < missing_from ? 16 : 0);
+        const int ahead = i * (WG / BLOCK_COPIES);
+        if (FILTER_COPIES > 1 || first < BM / 16)
+            COPY16(to + i * WG * 16, from + (first + ahead < missing_from ? (long)ahead * depth * BLOCK_FLOATS : 0),
+                   first + ahead < missing_from ? 16 : 0);
     }
 }
 
@@ -91,15 +101,97 @@ void FN(add_products)(float d[MI][NJ][4], uint a[MI][4], uint b[NJ][2])
     for (int i = 0; i < MI; i++)
 #pragma unroll
         for (int j = 0; j < NJ; j++)
+#if PRODUCTS == 0
+            MMA_HALF(d[i][j], a[i], b[j]);
+#else
             MMA(d[i][j], a[i], b[j]);
+#endif
 }
+
+/* The fragments' pixels at depth `at` of the chunk, prepared. */
+void FN(prepare_pixels)(float v[NJ], const local float *bs, const local float *of, int at,
+                        const struct conv_mma_args *ma)
+{
+    const int lane = LANE % 32, warp = LANE / 32;
+    FN(load_pixels)(v, bs + B_AT(at, warp / WM * NJ * 8), lane / 4);
+#if PRE
+    const float s = of[at], b = of[BK + at];
+#pragma unroll
+    for (int j = 0; j < NJ; j++)
+        v[j] = PREPARED(v[j], s, b, ma);
+#endif
+}
+
+#if PRODUCTS == 0
+/* d += filters by pixels of one step of depth; `mine`: this work-item's share of the filters. */
+void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local float *bs, const local float *of, int step,
+                       const struct conv_mma_args *ma)
+{
+    uint a[MI][4], b[NJ][2];
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+        vstore4(as_uint4(*(const local float4 *)(mine + (i * BK / UNIT + step) * 128)), 0, a[i]);
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        float low[NJ], high[NJ];
+        FN(prepare_pixels)(low, bs, of, step * UNIT + LANE % 4 + 8 * e, ma);
+        FN(prepare_pixels)(high, bs, of, step * UNIT + LANE % 4 + 8 * e + 4, ma);
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+            HALVES_OF(b[j][e], low[j], high[j]);
+    }
+    FN(add_products)(d, a, b);
+}
+#else
+void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local float *bs, const local float *of, int step,
+                       const struct conv_mma_args *ma)
+{
+    uint ah[MI][4], bh[NJ][2];
+#if PRODUCTS == 3
+    uint al[MI][4], bl[NJ][2];
+#endif
+#pragma unroll
+    for (int i = 0; i < MI; i++) {
+        float v[4];
+        vstore4(*(const local float4 *)(mine + (i * BK / UNIT + step) * 128), 0, v);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+#if PRODUCTS == 3
+            ah[i][e] = TF32_HIGH(v[e]);
+            al[i][e] = TF32_LOW(v[e], ah[i][e]);
+#else
+            TF32_NEAREST(ah[i][e], v[e]);
+#endif
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        float v[NJ];
+        FN(prepare_pixels)(v, bs, of, step * UNIT + LANE % 4 + 4 * e, ma);
+#pragma unroll
+        for (int j = 0; j < NJ; j++) {
+#if PRODUCTS == 3
+            bh[j][e] = TF32_ROUNDED(v[j]);
+            bl[j][e] = TF32_LOW(v[j], bh[j][e]);
+#else
+            TF32_NEAREST(bh[j][e], v[j]);
+#endif
+        }
+    }
+#if PRODUCTS == 3
+    FN(add_products)(d, al, bh);
+    FN(add_products)(d, ah, bl);
+#endif
+    FN(add_products)(d, ah, bh);
+}
+#endif
 
 /* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
 void FN(multiply)(const local float *as, const local float *bs, const local float *of,
                   float sum[MI][NJ][4], const struct conv_mma_args *ma)
 {
-    const int lane = LANE % 32, warp = LANE / 32, g = lane / 4, t = lane % 4;
-    const local float *mine = as + (warp % WM) * MI * BK * 16 + lane * 4;
+    const int lane = LANE % 32, warp = LANE / 32;
+    const local float *mine = as + (warp % WM) * MI * BK * BLOCK_FLOATS + lane * 4;
     float d[MI][NJ][4];
 #pragma unroll
     for (int i = 0; i < MI; i++)
@@ -109,51 +201,8 @@ void FN(multiply)(const local float *as, const local float *bs, const local floa
             for (int e = 0; e < 4; e++)
                 d[i][j][e] = 0.0f;
 #pragma unroll
-    for (int step = 0; step < BK / 8; step++) {
-        uint ah[MI][4], bh[NJ][2];
-#if PRODUCTS == 3
-        uint al[MI][4], bl[NJ][2];
-#endif
-#pragma unroll
-        for (int i = 0; i < MI; i++) {
-            float v[4];
-            vstore4(*(const local float4 *)(mine + (i * BK / 8 + step) * 128), 0, v);
-#pragma unroll
-            for (int e = 0; e < 4; e++) {
-#if PRODUCTS == 3
-                ah[i][e] = TF32_HIGH(v[e]);
-                al[i][e] = TF32_LOW(v[e], ah[i][e]);
-#else
-                TF32_NEAREST(ah[i][e], v[e]);
-#endif
-            }
-        }
-#pragma unroll
-        for (int e = 0; e < 2; e++) {
-            float v[NJ];
-            FN(load_pixels)(v, bs + B_AT(step * 8 + t + 4 * e, warp / WM * NJ * 8), g);
-#if PRE
-            const float s = of[step * 8 + t + 4 * e], b = of[BK + step * 8 + t + 4 * e];
-#pragma unroll
-            for (int j = 0; j < NJ; j++)
-                v[j] = PREPARED(v[j], s, b, ma);
-#endif
-#pragma unroll
-            for (int j = 0; j < NJ; j++) {
-#if PRODUCTS == 3
-                bh[j][e] = TF32_ROUNDED(v[j]);
-                bl[j][e] = TF32_LOW(v[j], bh[j][e]);
-#else
-                TF32_NEAREST(bh[j][e], v[j]);
-#endif
-            }
-        }
-#if PRODUCTS == 3
-        FN(add_products)(d, al, bh);
-        FN(add_products)(d, ah, bl);
-#endif
-        FN(add_products)(d, ah, bh);
-    }
+    for (int step = 0; step < BK / UNIT; step++)
+        FN(multiply_step)(d, mine, bs, of, step, ma);
 #pragma unroll
     for (int i = 0; i < MI; i++)
 #pragma unroll
@@ -270,11 +319,11 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
     local float *stage = (local float *)scratch;
     const uint to = LOCAL_ADDRESS(stage);
     struct FN(source) p = FN(source_of)(x, &t, ma);
-    const int first16 = t.block * (BM / 16) + LANE / (BK * 4);
+    const int first16 = t.block * (BM / 16) + LANE / BLOCK_COPIES;
     const int missing_from = blocks16 - t.block * (BM / 16);
     const global float *wp = w +
-                             ((long)t.g * blocks16 + min(first16, blocks16 - 1)) * ma->depth * 16 +
-                             (long)t.chunk * (BK * 16) + LANE % (BK * 4) * 4;
+                             ((long)t.g * blocks16 + min(first16, blocks16 - 1)) * ma->depth * BLOCK_FLOATS +
+                             (long)t.chunk * (BK * BLOCK_FLOATS) + LANE % BLOCK_COPIES * 4;
     float sum[MI][NJ][4];
 #pragma unroll
     for (int i = 0; i < MI; i++)
@@ -294,7 +343,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
             FN(bring_filters)(to + i * STAGE * 4, wp, missing_from, ma->depth);
             FN(bring_pixels)(to + (i * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
             FN(bring_parameters)(to + (i * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
-            wp += BK * 16;
+            wp += BK * BLOCK_FLOATS;
             next++;
         }
         COPIES_CLOSE;
@@ -307,7 +356,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
             FN(bring_filters)(to + fill * STAGE * 4, wp, missing_from, ma->depth);
             FN(bring_pixels)(to + (fill * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
             FN(bring_parameters)(to + (fill * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
-            wp += BK * 16;
+            wp += BK * BLOCK_FLOATS;
             next++;
         }
         COPIES_CLOSE;

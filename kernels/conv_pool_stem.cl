@@ -40,11 +40,6 @@
 #define PS 2
 #endif
 
-FV FN(larger)(FV a, FV b)
-{
-    return select(a, b, (b > a) | (b != b)); /* b is NaN, or exceeds an a that is none */
-}
-
 /* Row oh of m, filters k on, between columns that no window must choose: line [KV][columns][V]. */
 void FN(line)(float *line, const float *area, int width, int k, int oh, SRC w, SRC bias, SRC add,
               const struct conv_pool_stem_args *p)

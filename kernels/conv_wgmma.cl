@@ -15,10 +15,10 @@
  * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others;
  * with GATHER 2 also what the epilogue adds, after the operands. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
- * With PRODUCTS 3 a fourth warpgroup splits the filters in local memory, so that they are stored and read whole.
+ * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 a fourth warpgroup splits the filters in local memory, so that they are stored and read whole.
  * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, 228 with GATHER 2, or half of that for each of
  * two groups (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 to 2, PRODUCTS 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
+ * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 to 2, PRODUCTS 0, 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh); all but the last three required. */
 #include "clcnn.clh"
 #include "args.h"
@@ -31,7 +31,10 @@
 #else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "mma.clh"
 #include "wgmma.clh"
-#define SLAB (BM * BK)                 /* filters of a chunk, in floats */
+#define PER_FLOAT (PRODUCTS == 0 ? 2 : 1) /* filters in the memory of a float */
+#define UNIT (8 * PER_FLOAT)           /* of depth that tensor cores multiply at once */
+#define UNITS (BK / UNIT)
+#define SLAB (BM * BK / PER_FLOAT)     /* filters of a chunk, in floats */
 #define LOW (PRODUCTS == 3 ? SLAB : 0) /* what tf32 leaves out of them */
 #define STAGE ((SLAB + LOW + B_FLOATS + PARAMETERS) * 4) /* bytes: filters, the rest of them, pixels and parameters (conv_gather.clh) */
 #if BM == 128
@@ -71,13 +74,19 @@
 long FN(packed_at)(int g, int k, int d, const struct conv_mma_args *a)
 {
     const int blocks = (a->conv.k / a->conv.groups + BM - 1) / BM;
-    return (((long)g * blocks + k / BM) * (a->depth / 8) + d / 8) * (BM * 8) + k % BM / 8 * 64 + d % 8 / 4 * 32 +
-           k % 8 * 4 + d % 4;
+    const int within = PRODUCTS == 0 ? d % 16 / 8 * 64 + k % 8 * 8 + d % 4 * 2 + d % 8 / 4
+                                     : d % 8 / 4 * 32 + k % 8 * 4 + d % 4;
+    return (((long)g * blocks + k / BM) * (a->depth / UNIT) + d / UNIT) * (BM * UNIT) + k % BM / 8 * (8 * UNIT) + within;
 }
 
 float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 {
-    return w[FN(packed_at)(g, k, d, a)];
+    const long at = FN(packed_at)(g, k, d, a);
+#if PRODUCTS == 0
+    return vload_half(at, (const global half *)w);
+#else
+    return w[at];
+#endif
 }
 
 #undef APART
@@ -113,7 +122,7 @@ struct FN(ring) FN(bring)(struct FN(ring) r, SRC x, SRC w, SRC scale, SRC shift,
                           uint arrived, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
-    const global float *from = w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma);
+    const global float *from = w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma) / PER_FLOAT;
     for (int chunk = t->chunk; chunk < t->end; chunk++) {
         const uint place = to + r.place * STAGE, bar = arrived + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
@@ -189,6 +198,24 @@ struct FN(ring) FN(split_filters)(struct FN(ring) r, local float4 *stage, uint f
     return r;
 }
 
+#if PRODUCTS == 0
+/* A work-item's share of the pixels of 16 of depth, at v and three times B_AT(4, 0) further, as halves; `of`: scale of its channel. */
+void FN(split)(uint high[4], uint low[4], const local float *v, const local float *of,
+               const struct conv_mma_args *ma)
+{
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        float2 a = *(const local float2 *)(v + B_AT(8 * e, 0)), b = *(const local float2 *)(v + B_AT(8 * e + 4, 0));
+        a.x = PREPARED(a.x, of[8 * e], of[BK + 8 * e], ma);
+        a.y = PREPARED(a.y, of[8 * e], of[BK + 8 * e], ma);
+        b.x = PREPARED(b.x, of[8 * e + 4], of[BK + 8 * e + 4], ma);
+        b.y = PREPARED(b.y, of[8 * e + 4], of[BK + 8 * e + 4], ma);
+        HALVES_OF(high[2 * e], a.x, b.x);
+        HALVES_OF(high[2 * e + 1], a.y, b.y);
+        low[2 * e] = low[2 * e + 1] = 0;
+    }
+}
+#else
 /* A work-item's share of the pixels of 8 of depth, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of
  * its channel. */
 void FN(split)(uint high[4], uint low[4], const local float *v, const local float *of,
@@ -211,6 +238,7 @@ void FN(split)(uint high[4], uint low[4], const local float *v, const local floa
 #endif
     }
 }
+#endif
 
 /* This warp needs a place no more. */
 void FN(release)(uint empty)
@@ -236,16 +264,20 @@ struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local 
                 const uint slab = to + r.place * STAGE, mine = empty + r.place * 8;
                 FN(wait)(full + r.place * 8, r.parity);
 #pragma unroll
-                for (int j = 0; j < 2; j++) {
-                    const int f = RESIDENT == 1 ? 2 * i + j : j; /* another set of registers while products are under way */
-                    const local float *v = pixels + r.place * (STAGE / 4) + B_AT(8 * j, 0);
-                    FN(split)(high[f], low[f], v, of + r.place * (STAGE / 4) + 8 * j, ma);
+                for (int j = 0; j < UNITS; j++) {
+                    const int f = RESIDENT == 1 ? UNITS * i + j : j; /* another set of registers while products are under way */
+                    const local float *v = pixels + r.place * (STAGE / 4) + B_AT(UNIT * j, 0);
+                    FN(split)(high[f], low[f], v, of + r.place * (STAGE / 4) + UNIT * j, ma);
                     WGMMA(d, high[f], low[f], DESCRIPTOR(slab + j * BM * 32), DESCRIPTOR(slab + SLAB * 4 + j * BM * 32),
                           i + j);
                 }
 #if RESIDENT == 1
                 if (i > 0) {
+#if UNITS == 2
                     WGMMA_WAIT(d, 2);
+#else
+                    WGMMA_WAIT(d, 1);
+#endif
                     FN(release)(before);
                 }
                 before = mine;

@@ -12,6 +12,8 @@
  *          products. Group = (block of filters * blocks of tiles + block of tiles); or, with a t_step, both: group = (group *
  *          ranges + range of t_step tiles). The v of T tiles then lies in a part of the work-item's own and stays in the
  *          cache for all filters of the group.
+ *          With a pool, pixels are finished in private memory and y has the maximum or the mean of windows of 2x2 side by side,
+ *          which tiles hold whole, since M is even; NaN wins a maximum.
  *   fresh  as main, for up to TILE_BLOCKS blocks of tiles and with filters as conv_pack.cl packs them ([C/groups][R*R][KV*V] a
  *          block), transformed here: R*R for A*A of the bytes, which counts when there are few tiles. Group = block of filters.
  * Tiles are numbered over the batch, rows and columns; `in` and `main` treat `tiles` of them from first_tile on.
@@ -225,12 +227,27 @@ void FN(inverse)(const float *m, int step, float *out)
     }
 }
 
+/* Windows of 2x2 of the pixels of a tile in `out`, of which high x wide are in the map; rows of y are `pitch` elements apart. */
+void FN(windows)(const float *out, int high, int wide, int pool, DST y, long pitch)
+{
+    for (int r = 0; r + 1 < high; r += 2, y += pitch)
+        for (int c = 0; c + 1 < wide; c += 2) {
+            const float *at = out + (r * M + c) * V;
+            const FV p = LOADV(at, 0), q = LOADV(at, V), s = LOADV(at, M * V), t = LOADV(at, M * V + V);
+            const FV all = pool == POOL_MEAN ? (((p + q) + s) + t) * 0.25f
+                                             : FN(larger)(FN(larger)(p, q), FN(larger)(s, t));
+            STOREV(all, y, c / 2 * V);
+        }
+}
+
 /* Pixels of block `block` of filters of the tiles from `first` on, from their products. */
 void FN(pixels)(const float *m, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
 {
     const int g = block / a->k_blocks, kk = g * a->kg + block % a->k_blocks * (KV * V);
     const int per_image = a->tiles_high * a->tiles_wide;
     const long plane = (long)a->out[0] * a->out[1] * V;
+    const int pool = a->pool;
+    const long pitch = a->out[1] / 2 * V, pooled = a->out[0] / 2 * pitch;
     const struct blocked_epilogue epi = a->epi; /* a copy: stores of y cannot change it */
     for (int kv = 0, k = kk; kv < KV && k < (g + 1) * a->kg; kv++, k += V) {
         const FV b = FN(bias)(bias, k, a->k, &epi);
@@ -243,9 +260,15 @@ void FN(pixels)(const float *m, SRC bias, SRC add, DST y, int block, int first, 
             for (int r = 0; r < high; r++)
                 for (int c = 0; c < wide; c++) {
                     const long i = k / V * plane + ((long)(oh + r) * a->out[1] + ow + c) * V;
-                    FN(store)(LOADV(out, (r * M + c) * V), b, add + n * a->add_n, y + n * a->dst_n, i, a->k - k,
-                              &epi);
+                    const FV v = FN(finish)(LOADV(out, (r * M + c) * V), b, add + n * a->add_n, i, a->k - k, &epi);
+                    if (pool)
+                        KEEPV(v, out, (r * M + c) * V);
+                    else
+                        STOREV(v, y + n * a->dst_n, i);
                 }
+            if (pool)
+                FN(windows)(out, high, wide, pool,
+                            y + n * a->dst_n + k / V * pooled + oh / 2 * pitch + ow / 2 * V, pitch);
         }
     }
 }

@@ -4,12 +4,12 @@
  *
  * LK neighbouring work-items share the sum over k of TO rows of w and TB rows of x; their partial sums meet
  * in local memory.
- * Layouts: a and w dense along k (a_k = b_k = 1).
+ * Layouts: a and w dense along k (a_k = b_k = 1); HALVES 1: w packed by linear_gemv_pack.cl.
  * Index map: group = (tile of WG/LK * TO outputs * batch items + batch item) * ceil(M/TB) + tile of rows:
  * tiles of rows that share weights follow each other.
  * Work-group: WG. Local memory: TO * TB * WG floats when LK > 1.
  * Defines: WG (a multiple of LK), LK a power of two (default WG), V 4, 8 or 16 elements at a time, TO, TB
- * (any), AHEAD elements of w between what is read and what is prefetched, 0: nothing is, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * (any), HALVES 0 (default) or 1, AHEAD elements of w between what is read and what is prefetched, 0: nothing is, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -28,13 +28,27 @@
 #ifndef TB
 #define TB 4
 #endif
+#ifndef HALVES
+#define HALVES 0
+#endif
+#undef WROW
+#undef LOADW
+#undef WAT
+#if HALVES
+#define WROW const global half *
+#define WAT(p, i) vload_half(i, p)
+#define LOADW(p, i, wide) VEC_CAT(vloada_half, V)(0, (p) + (i))
+#else
+#define WROW SRC
+#define WAT(p, i) (p)[i]
 #if LK == 1
 #define LOADW(p, i, wide) LOADV(p, i)
 #else /* neighbours read neighbouring vectors; drivers take a vector that may lie anywhere apart */
 #define LOADW(p, i, wide) ((wide) ? *(const global float4 *)((p) + (i)) : LOADV(p, i))
-#if V != 4
-#error "V must be 4 when work-items share a sum"
 #endif
+#endif
+#if LK > 1 && V != 4
+#error "V must be 4 when work-items share a sum"
 #endif
 #ifndef AHEAD
 #define AHEAD 0
@@ -53,7 +67,7 @@ float FN(sum)(FV v)
 
 /* acc += the first `whole` products of the rows, of which this work-item has those from V * lane on; `wide`: rows of w lie on
  * boundaries of vectors. */
-void FN(accumulate)(FV acc[TO][TB], SRC xr[TB], SRC wr[TO], int lane, int whole, bool wide)
+__attribute__((always_inline)) void FN(accumulate)(FV acc[TO][TB], SRC xr[TB], WROW wr[TO], int lane, int whole, bool wide)
 {
 #if LK > 1
 #pragma unroll 2
@@ -67,7 +81,7 @@ void FN(accumulate)(FV acc[TO][TB], SRC xr[TB], SRC wr[TO], int lane, int whole,
         for (int o = 0; o < TO; o++) {
             const FV wv = LOADW(wr[o], k, wide);
 #if AHEAD
-            PREFETCH(wr[o] + k + AHEAD);
+            PREFETCH((SRC)(wr[o] + k + AHEAD));
 #endif
 #pragma unroll
             for (int t = 0; t < TB; t++)
@@ -89,13 +103,13 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
     const int lane = LANE % LK;
     SRC at = ma + FN(batch_offset)(b, a->a_b, a);
     SRC xr[TB];
-    SRC wr[TO]; /* rows beyond the last repeat it, and are not stored */
+    WROW wr[TO]; /* rows beyond the last repeat it, and are not stored */
 #pragma unroll
     for (int t = 0; t < TB; t++)
         xr[t] = at + min(m0 + t, a->m - 1) * a->a_m;
 #pragma unroll
     for (int o = 0; o < TO; o++)
-        wr[o] = w + min(n0 + o, a->n - 1) * a->b_n;
+        wr[o] = (WROW)w + min(n0 + o, a->n - 1) * a->b_n;
 
     FV acc[TO][TB];
 #pragma unroll
@@ -115,7 +129,7 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
         for (int t = 0; t < TB; t++) {
             sum[o][t] = FN(sum)(acc[o][t]);
             for (int k = whole + lane; k < a->k; k += LK)
-                sum[o][t] = fma(wr[o][k], xr[t][k], sum[o][t]);
+                sum[o][t] = fma(WAT(wr[o], k), xr[t][k], sum[o][t]);
         }
 
 #if LK > 1

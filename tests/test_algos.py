@@ -16,7 +16,7 @@ import device_face
 from caselib import Case, load_cases
 from clcnn import _core
 from helpers import need_blocks
-from runner import adds_nothing, quick_cases, try_case
+from runner import adds_nothing, merges, quick_cases, try_case
 
 PAIRS = [(op, algo) for op, row in _core.ops().items() for algo in row["algos"]]
 
@@ -43,7 +43,7 @@ def _report(cases: list[Case], device: _core.Device, algo: str) -> None:
 @pytest.mark.parametrize(("op", "algo"), PAIRS, ids=[f"{op}-{algo}" for op, algo in PAIRS])
 def test_algorithm(device, op, algo, request):
     need_blocks(device, op, algo)
-    cases = _by_operator()[op]
+    cases = [case for case in _by_operator()[op] if merges(device, case)]
     if not request.config.getoption("--run-slow"):
         cases = [case for case in cases if not adds_nothing(case, algo)]
     _report(cases, device, algo)

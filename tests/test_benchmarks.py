@@ -275,7 +275,7 @@ def test_memory_script_states_the_rule(tmp_path: Path) -> None:
 
 
 def test_layers_script_times_every_layer(tmp_path: Path) -> None:
-    options = ["--net", "lenet5", "--rounds", "1", "--gflops", "100"]
+    options = ["--net", "lenet5", "--rounds", "1", "--gflops", "100", "--device", DEVICE]
     rows = script("layers.py", *options, "--json", str(tmp_path / "l.json"))["results"]
     assert [row["case"] for row in rows][-1] == "lenet5"
     assert {"lenet5:features.0+features.2", "lenet5:classifier.5"} <= {row["case"] for row in rows}
@@ -284,7 +284,7 @@ def test_layers_script_times_every_layer(tmp_path: Path) -> None:
 
 
 def test_inference_script_compares_with_pytorch(torch: Any, tmp_path: Path) -> None:
-    options = ["--nets", "lenet5", "--batch", "1", "--rounds", "1", "--peers", "torch"]
+    options = ["--nets", "lenet5", "--batch", "1", "--rounds", "1", "--peers", "torch", "--device", DEVICE]
     got = script("cpu_inference.py", *options, "--json", str(tmp_path / "c.json"))
     (row,) = got["results"]
     assert row["ratio"] == pytest.approx(row["peer_ms"] / row["clcnn_ms"])

@@ -138,6 +138,10 @@ def seen(device) -> Seen:
                     continue
     with _core.Plan(device, _graph_with_computed_weights()) as plan:
         seen.take(plan)
+    graph = _core.Graph()
+    graph.output(graph.node("linear", MAIN, [graph.input("x", (1, 9)), graph.input("w", (5, 9))], {})[0], "y")
+    with _core.Plan(device, graph, overrides={MAIN: "gemv_half"}, precision="medium") as plan:
+        seen.take(plan)
     for algo in ("mma", "wgmma"):
         graph = _graph_with_computed_weights(16)
         with (

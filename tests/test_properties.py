@@ -28,6 +28,7 @@ SHAPES = {
     "winograd5": ((2, 18, 7, 9), (20, 18, 5, 5), {}),
     "wgmma": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
     "wgmma_tf32": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
+    "wgmma_half": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
     "wgmma_window": ((2, 32, 7, 9), (24, 32, 3, 3), {}),
     "wgmma_window_tf32": ((2, 32, 7, 9), (24, 32, 3, 3), {}),
 }
@@ -45,7 +46,7 @@ class Op:
         algo = options.pop("algo", None)
         for i, value in enumerate(graph.node(op, "y", values, options)):
             graph.output(value, f"out{i}")
-        precision = "high" if algo in LOOSE else "highest"
+        precision = LOOSE.get(algo, "highest")
         try:
             overrides = {"y": algo} if algo else {}
             self.plan = _core.Plan(device, graph, overrides=overrides, fuse=False, precision=precision)

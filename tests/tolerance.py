@@ -5,6 +5,7 @@ The classes, from design to table:
 ``exact``           data movement, maxima, comparisons: equal to the definition rounded to float32.
 ``fp32``            sums of products, "highest" precision: max <= 5e-5 and rms <= 4e-6 of the output's rms.
 ``high``            sums of products of operands rounded to tf32: max <= 1e-2 and rms <= 1e-3 of that rms.
+``medium``          the same of halves, which have as many digits.
 ``strict``          sums of products: at most 4 times the error of a float32 GEMM with as many terms.
 ``transcendental``  functions of one element (or one row): a few units in the last place of each value.
 """
@@ -120,7 +121,7 @@ def tolerance(op: str, error_class: str | None = None, terms: int = 1) -> Tolera
         return EXACT
     if error_class == "fp32":
         return FP32
-    if error_class == "high":
+    if error_class in ("high", "medium"):
         return HIGH
     if error_class == "strict":
         rms = min(4.0 * UNIT * (math.sqrt(terms / 6.0) + 1.0), FP32.rms_error)

@@ -1,6 +1,6 @@
 /* conv_mma: an implicit matrix product on NVIDIA's tensor cores, either float32 as sums of two tf32 values (mma)
- * or operands rounded to tf32 (tf32), see kernels/conv_mma.cl; and its twins for Hopper, whose tensor cores do more at once and take
- * larger tiles (wgmma, wgmma_tf32), see kernels/conv_wgmma.cl. */
+ * or operands rounded to tf32 (tf32) or to halves (half), see kernels/conv_mma.cl; and its twins for Hopper, whose tensor cores do
+ * more at once and take larger tiles (wgmma, wgmma_tf32, wgmma_half), see kernels/conv_wgmma.cl. */
 #include "algos/conv_mma_common.h"
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -35,6 +35,11 @@ static bool may_wgmma_tf32(const struct problem *p, struct why *why)
     return hopper(p, why, MMA_TF32);
 }
 
+static bool may_wgmma_half(const struct problem *p, struct why *why)
+{
+    return hopper(p, why, MMA_HALF);
+}
+
 static size_t bytes_of(const struct problem *p, struct mma_form form)
 {
     const struct conv_args a = conv_args_of(p);
@@ -49,8 +54,10 @@ static void emit_form(const struct problem *p, struct emit *e, struct mma_form f
 
 MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
 MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
+MMA_FORM(half, {MMA_AMPERE, MMA_HALF, 0})
 MMA_FORM(wgmma, {MMA_HOPPER, MMA_FLOAT32, 0})
 MMA_FORM(wgmma_tf32, {MMA_HOPPER, MMA_TF32, 0})
+MMA_FORM(wgmma_half, {MMA_HOPPER, MMA_HALF, 0})
 
 const struct algo_def algo_conv_mma = {
     .name = "mma",
@@ -72,6 +79,16 @@ const struct algo_def algo_conv_tf32 = {
     .emit = emit_tf32,
 };
 
+const struct algo_def algo_conv_half = {
+    .name = "half",
+    .doc = "implicit GEMM on NVIDIA tensor cores, filters stored as halves and pixels rounded to them",
+    .error = ERROR_MEDIUM,
+    .deterministic = true,
+    .applicable = applicable,
+    .workspace = bytes_half,
+    .emit = emit_half,
+};
+
 const struct algo_def algo_conv_wgmma = {
     .name = "wgmma",
     .doc = "implicit GEMM on Hopper's tensor cores, three tf32 products for one of float32",
@@ -90,4 +107,14 @@ const struct algo_def algo_conv_wgmma_tf32 = {
     .applicable = may_wgmma_tf32,
     .workspace = bytes_wgmma_tf32,
     .emit = emit_wgmma_tf32,
+};
+
+const struct algo_def algo_conv_wgmma_half = {
+    .name = "wgmma_half",
+    .doc = "implicit GEMM on Hopper's tensor cores, filters stored as halves and pixels rounded to them",
+    .error = ERROR_MEDIUM,
+    .deterministic = true,
+    .applicable = may_wgmma_half,
+    .workspace = bytes_wgmma_half,
+    .emit = emit_wgmma_half,
 };

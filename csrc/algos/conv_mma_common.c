@@ -36,13 +36,15 @@ static const struct tile tiles[] = {
     {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 470.0f, 620.0f, 0.95f, 2800.0f},
 };
 /* Of the time of three products: moving the operands takes the rest. */
-static const float one_product[MMA_KERNELS] = {[MMA_AMPERE] = 0.95f, [MMA_HOPPER] = 0.66f};
+static const float time_share[MMA_KERNELS][MMA_FLOAT32 + 1] = {
+    [MMA_AMPERE] = {[MMA_HALF] = 0.85f, [MMA_TF32] = 0.95f, [MMA_FLOAT32] = 1.0f},
+    [MMA_HOPPER] = {[MMA_HALF] = 0.55f, [MMA_TF32] = 0.66f, [MMA_FLOAT32] = 1.0f},
+};
 #define START 6500.0f        /* of a launch, its first loads and last stores */
 #define LAUNCH 6000.0f       /* a second launch and its start-up, where parts are added up by one, */
 #define BYTES_PER_NS 2500.0f /* and at which it does so */
 #define JOIN 2000.0f         /* what the last group of a tile waits for where it adds up the parts, */
 #define JOIN_PER_NS 60.0f    /* and bytes that it then reads in a ns */
-#define WRITTEN 3000.0f      /* what each of Hopper's groups waits for then, until its part is written */
 
 /* Memory has a price where it is no longer small beside what a plan holds anyway, or networks whose activations are few would
  * take more of it for a few microseconds (AlexNet at batch 1: 5.9 MiB instead of 1.6). */
@@ -113,10 +115,23 @@ static int packed_block(const struct tile *t)
     return t->kernel == MMA_HOPPER ? t->filters : 16;
 }
 
-static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t)
+static size_t packed_count(const struct conv_args *a, const struct layout *l, const struct tile *t)
 {
     const size_t block = (size_t)packed_block(t);
-    return sizeof(float) * block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
+    return block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
+}
+
+static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t,
+                           enum mma_products products)
+{
+    return (products == MMA_HALF ? sizeof(uint16_t) : sizeof(float)) * packed_count(a, l, t);
+}
+
+enum mma_products mma_cheapest(const struct problem *p)
+{
+    return p->precision >= CLCNN_PRECISION_MEDIUM ? MMA_HALF
+           : p->precision >= CLCNN_PRECISION_HIGH ? MMA_TF32
+                                                  : MMA_FLOAT32;
 }
 
 static size_t tile_bytes(const struct tile *t)
@@ -124,28 +139,19 @@ static size_t tile_bytes(const struct tile *t)
     return sizeof(float) * (size_t)(t->filters * t->pixels);
 }
 
-/* What the last groups take to add up parts, in ns: on Hopper every group waits until its part is written. */
-static float join_time(const struct conv_args *a, const struct tile *t, int parts, unsigned units)
-{
-    const float written =
-        t->kernel == MMA_HOPPER ? WRITTEN * (float)ceil_div(tile_count(a, t) * (size_t)parts, units) : 0.0f;
-    return JOIN + written + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS;
-}
-
 /* Whether the last group of a tile adds up its parts, or a launch does, in which all multiprocessors take part. Small tiles leave no
  * choice. */
-static bool joins(const struct conv_args *a, const struct tile *t, int parts, unsigned units)
+static bool joins(const struct conv_args *a, const struct tile *t, int parts)
 {
+    const float join = JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS;
     return parts > 1 &&
-           (t->kernel == MMA_AMPERE ||
-            join_time(a, t, parts, units) < LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS);
+           (t->kernel == MMA_AMPERE || join < LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS);
 }
 
 /* Scratch of a sum in parts: whole tiles where the last group adds them up, else results. */
-static size_t parts_bytes(const struct conv_args *a, const struct tile *t, int parts, unsigned units)
+static size_t parts_bytes(const struct conv_args *a, const struct tile *t, int parts)
 {
-    return joins(a, t, parts, units) ? tile_bytes(t) * tile_count(a, t) * (size_t)parts
-                                     : conv_parts_bytes(a, parts);
+    return joins(a, t, parts) ? tile_bytes(t) * tile_count(a, t) * (size_t)parts : conv_parts_bytes(a, parts);
 }
 
 static float price_beyond(size_t bytes, size_t free)
@@ -160,11 +166,11 @@ float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
 }
 
 /* What adding up parts takes, in ns. */
-static float sum_time(const struct conv_args *a, const struct tile *t, int parts, unsigned units)
+static float sum_time(const struct conv_args *a, const struct tile *t, int parts)
 {
-    return parts == 1                  ? 0.0f
-           : joins(a, t, parts, units) ? join_time(a, t, parts, units)
-                                       : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
+    return parts == 1           ? 0.0f
+           : joins(a, t, parts) ? JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS
+                                : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
@@ -172,12 +178,11 @@ static float time_of(const struct conv_args *a, const struct layout *l, const st
                      int share, struct mma_form form, unsigned multiprocessors)
 {
     const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
-    const float products = (form.products == MMA_FLOAT32 ? 1.0f : one_product[t->kernel]) *
-                           (l->gather == GATHER_WIDE ? t->wide : 1.0f);
+    const float products = time_share[t->kernel][form.products] * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float start = START + t->start * (float)each;
     return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start +
-           sum_time(a, t, parts, multiprocessors);
+           sum_time(a, t, parts);
 }
 
 /* Whether chunks of this tile end where taps end. */
@@ -189,20 +194,19 @@ static bool fits(const struct layout *l, const struct tile *t)
 static struct choice choose(const struct problem *p, const struct conv_args *a, struct mma_form form)
 {
     const struct layout l = layout_of(a);
-    const unsigned units = p->device->compute_units;
     struct choice best = {NULL, 1, 0, 0.0f};
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct tile *t = &tiles[i];
-        const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t);
+        const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t, form.products);
         for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
-            if (parts > 1 && (share * t->chunk < MIN_SHARE ||
-                              packing + parts_bytes(a, t, parts, units) > p->workspace_limit))
+            if (parts > 1 &&
+                (share * t->chunk < MIN_SHARE || packing + parts_bytes(a, t, parts) > p->workspace_limit))
                 break;
             if ((parts - 1) * share >= chunks)
                 continue; /* the last part would be empty */
-            const float time = time_of(a, &l, t, parts, share, form, units) +
-                               mma_memory_price(p, packing + parts_bytes(a, t, parts, units), 0);
+            const float time = time_of(a, &l, t, parts, share, form, p->device->compute_units) +
+                               mma_memory_price(p, packing + parts_bytes(a, t, parts), 0);
             if (!best.tile || time < best.time)
                 best = (struct choice){t, parts, share, time};
         }
@@ -219,8 +223,8 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct 
 {
     const struct layout l = layout_of(a);
     const struct choice c = choose(p, a, form);
-    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile)) +
-           parts_bytes(a, c.tile, c.parts, p->device->compute_units);
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form.products)) +
+           parts_bytes(a, c.tile, c.parts);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -230,23 +234,33 @@ static int64_t reciprocal(int n, int largest)
     return (int64_t)n * largest < one ? one / n + 1 : 0;
 }
 
+/* What filters are packed as: for which kernel, `block` side by side, rounded to the nearest tf32, as halves, `points` as in struct
+ * conv_packing. */
+struct filter_form {
+    bool hopper, nearest, halves;
+    int block, points;
+};
+
+/* `count` packed values. */
 static int emit_filters(struct emit *e, const struct problem *p, const struct conv_mma_pack_args *args,
-                        size_t bytes, bool hopper, int block, int nearest, int points)
+                        size_t count, const struct filter_form *as)
 {
-    const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
+    const char *stem = as->hopper ? "conv_wgmma_pack" : "conv_mma_pack";
+    const size_t bytes = count * (as->halves ? sizeof(uint16_t) : sizeof(float));
     char name[96];
-    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args->groups, args->kg,
-             args->c, args->taps, args->padded, args->depth, block, nearest, points);
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d h%d w%d", stem, args->groups, args->kg,
+             args->c, args->taps, args->padded, args->depth, as->block, as->nearest, as->halves, as->points);
     struct step *setup;
-    const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main",
-                                 ceil_div(bytes / sizeof(float), GROUP_SIZE), GROUP_SIZE, &setup);
+    const int slot =
+        emit_packed(e, &p->in[1], name, bytes, stem, "main", ceil_div(count, GROUP_SIZE), GROUP_SIZE, &setup);
+    if (setup && as->hopper) {
+        step_define(setup, "BM", as->block);
+        step_define(setup, "NEAREST", as->nearest);
+    }
     if (setup) {
-        if (hopper) {
-            step_define(setup, "BM", block);
-            step_define(setup, "NEAREST", nearest);
-        }
-        if (points)
-            step_define(setup, "POINTS", points);
+        step_define(setup, "HALVES", as->halves);
+        if (as->points)
+            step_define(setup, "POINTS", as->points);
         step_read(setup, p->in[1].slot);
         step_write(setup, slot);
         step_args(setup, args, sizeof *args);
@@ -256,9 +270,10 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct co
 }
 
 int emit_wgmma_filters(struct emit *e, const struct problem *p, const struct conv_mma_pack_args *args,
-                       size_t bytes, int block, bool nearest)
+                       size_t count, int block, bool nearest)
 {
-    return emit_filters(e, p, args, bytes, true, block, nearest, 0);
+    const struct filter_form filters = {.hopper = true, .block = block, .nearest = nearest};
+    return emit_filters(e, p, args, count, &filters);
 }
 
 static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a,
@@ -273,10 +288,13 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         .padded = l->padded,
         .depth = l->depth,
     };
-    const size_t bytes = packed_bytes(a, l, t);
     const bool hopper = t->kernel == MMA_HOPPER;
-    return emit_filters(e, p, &args, bytes, hopper, packed_block(t), hopper && form.products == MMA_TF32,
-                        form.points);
+    const struct filter_form filters = {.hopper = hopper,
+                                        .block = packed_block(t),
+                                        .nearest = hopper && form.products == MMA_TF32,
+                                        .halves = form.products == MMA_HALF,
+                                        .points = form.points};
+    return emit_filters(e, p, &args, packed_count(a, l, t), &filters);
 }
 
 /* Every tile of mma takes the same packing. */
@@ -285,7 +303,7 @@ static const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0};
 size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a)
 {
     const struct layout l = layout_of(a);
-    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0]);
+    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0], ampere.products);
 }
 
 struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a)
@@ -314,13 +332,11 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .pre_p0 = pre ? pre->p0 : 0.0f,
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
-    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER,
-               join = joins(a, c.tile, c.parts, p->device->compute_units);
+    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER, join = joins(a, c.tile, c.parts);
     const bool splitting =
         hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
-    const int part =
-        split ? emit_workspace(e, parts_bytes(a, c.tile, c.parts, p->device->compute_units)) : SLOT_NONE;
+    const int part = split ? emit_workspace(e, parts_bytes(a, c.tile, c.parts)) : SLOT_NONE;
     struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once,
                                (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
     step_define(s, "BM", c.tile->filters);

@@ -4,8 +4,9 @@
 
 #include "algos/conv_common.h"
 
-/* How many products of tf32 values stand for one of float32 values: three keep the error of float32. */
-enum mma_products { MMA_TF32 = 1, MMA_FLOAT32 = 3 };
+/* How many products of tf32 values stand for one of float32 values: three keep the error of float32. MMA_HALF: one of halves, which
+ * filters are stored as. */
+enum mma_products { MMA_HALF, MMA_TF32, MMA_FLOAT32 = 3 };
 enum mma_kernel { MMA_AMPERE, MMA_HOPPER, MMA_KERNELS }; /* conv_mma.cl, conv_wgmma.cl */
 struct mma_form {
     enum mma_kernel kernel;
@@ -17,6 +18,8 @@ struct mma_form {
 bool mma_on_device(const struct problem *p, enum mma_kernel kernel);
 /* Whether channels are too few to be rounded up to what a tensor core multiplies at once. */
 bool mma_few_channels(const struct conv_args *a);
+/* The cheapest products that the precision allows. */
+enum mma_products mma_cheapest(const struct problem *p);
 /* Time that the cost model expects, in ns. */
 float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form);
 
@@ -48,9 +51,10 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         emit_form(p, e, (struct mma_form)__VA_ARGS__);               \
     }
 
-/* Filters packed by kernels/conv_wgmma_pack.cl, `block` side by side, rounded to the nearest tf32 or not; the slot of `bytes`. */
+/* Filters packed by kernels/conv_wgmma_pack.cl, `block` side by side, rounded to the nearest tf32 or not; the slot of `count`
+ * floats. */
 int emit_wgmma_filters(struct emit *e, const struct problem *p, const struct conv_mma_pack_args *args,
-                       size_t bytes, int block, bool nearest);
+                       size_t count, int block, bool nearest);
 /* For few channels: the filters packed for kernels/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
 struct mma_filters {
     int slot, depth;

@@ -45,16 +45,16 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
     return true;
 }
 
-static size_t packed_bytes(const struct conv_args *a)
+static size_t packed_count(const struct conv_args *a)
 {
-    return sizeof(float) * BLOCK * (size_t)conv_blocks(a, BLOCK) * (size_t)depth_of(a);
+    return BLOCK * (size_t)conv_blocks(a, BLOCK) * (size_t)depth_of(a);
 }
 
 static size_t bytes_of(const struct problem *p, struct mma_form form)
 {
     const struct conv_args a = conv_args_of(p);
     (void)form;
-    return p->in[1].constant ? 0 : packed_bytes(&a);
+    return p->in[1].constant ? 0 : sizeof(float) * packed_count(&a);
 }
 
 static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
@@ -74,7 +74,7 @@ static void emit_form(const struct problem *p, struct emit *e, struct mma_form f
         .padded = depth,
         .depth = depth,
     };
-    const int packed = emit_wgmma_filters(e, p, &pack, packed_bytes(&a), BLOCK, form.products == MMA_TF32);
+    const int packed = emit_wgmma_filters(e, p, &pack, packed_count(&a), BLOCK, form.products == MMA_TF32);
     const struct conv_mma_args args = {
         .conv = a, .padded = depth, .depth = depth, .tiles = (int64_t)tiles, .at_once = (int32_t)at_once};
     struct step *s = emit_step(e, "conv_stem_wgmma", "main", at_once * (size_t)blocks, GROUP_SIZE);

@@ -1,5 +1,7 @@
 /* conv_winograd: F(4x4, 3x3), F(2x2, 3x3) and F(2x2, 5x5) over channel blocks, for CPU devices; see
  * kernels/conv_winograd.cl. */
+#include "algos/conv_winograd.h"
+
 #include "algos/conv_tiles.h"
 
 #include <stdio.h>
@@ -27,8 +29,8 @@ struct filtering {
     double in, out;
 };
 
-static const struct filtering f4x3 = {4, 3, 496.0, 400.0}, f2x3 = {2, 3, 124.0, 100.0},
-                              f2x5 = {2, 5, 496.0, 240.0};
+const struct filtering winograd_f4x3 = {4, 3, 496.0, 400.0}, winograd_f2x3 = {2, 3, 124.0, 100.0},
+                       winograd_f2x5 = {2, 5, 496.0, 240.0};
 
 /* How a problem is cut. */
 struct cut {
@@ -142,7 +144,7 @@ static double direct_cost_of(const struct conv_args *a)
     return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
 }
 
-static bool applicable(const struct problem *p, struct why *why, const struct filtering *f)
+bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
@@ -170,7 +172,7 @@ static struct conv_packing fresh_packing(const struct problem *p, const struct c
     return (struct conv_packing){.block = c->kv * p->block, .c_block = 1};
 }
 
-static size_t workspace(const struct problem *p, const struct filtering *f)
+size_t winograd_workspace(const struct problem *p, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
     const struct cut c = cut_of(p, &a, f);
@@ -208,11 +210,18 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
     return slot;
 }
 
+/* What the steps of a layer share: y is p->out, or what is pooled of it. */
+struct parts {
+    const struct cut *cut;
+    const struct operand *y;
+    int transformed, filters; /* slots */
+};
+
 /* The step that writes the output: from `transformed`, or with the input's transforms when it is fused. */
-static struct step *emit_products(struct emit *e, const struct problem *p, const struct cut *c,
-                                  const struct conv_winograd_args *args, size_t groups, int transformed,
-                                  int filters)
+static struct step *emit_products(struct emit *e, const struct problem *p, const struct parts *parts,
+                                  const struct conv_winograd_args *args, size_t groups)
 {
+    const struct cut *c = parts->cut;
     struct step *s = emit_step(e, "conv_winograd", c->fresh ? "fresh" : "main", groups, 1);
     define_filtering(s, p, c);
     step_define(s, "T", c->t);
@@ -222,19 +231,22 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
     else
         step_read(s, c->ranges ? p->in[0].slot : SLOT_NONE);
     if (c->ranges)
-        step_update(s, transformed);
+        step_update(s, parts->transformed);
     else
-        step_read(s, transformed);
-    step_read(s, filters);
+        step_read(s, parts->transformed);
+    step_read(s, parts->filters);
     blocked_step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write(s, parts->y->slot);
     step_args(s, args, sizeof *args);
+    conv_cost(s, p);
+    s->bytes -= 4.0 * (double)(shape_count(&p->out[0].shape) - shape_count(&parts->y->shape));
     return s;
 }
 
-static void emit_slice(struct emit *e, const struct problem *p, const struct cut *c,
-                       struct conv_winograd_args *args, size_t first_block, int transformed, int filters)
+static void emit_slice(struct emit *e, const struct problem *p, const struct parts *parts,
+                       struct conv_winograd_args *args, size_t first_block)
 {
+    const struct cut *c = parts->cut;
     const size_t left = c->tile_blocks - first_block, blocks = left < c->slice ? left : c->slice;
     const size_t pieces = ceil_div(c->c_blocks, (size_t)args->c_step);
     args->first_tile = (i32)(first_block * (size_t)c->t);
@@ -246,24 +258,24 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     struct step *s = emit_step(e, "conv_winograd", "in", blocks * (size_t)args->groups * pieces, 1);
     define_filtering(s, p, c);
     step_read(s, p->in[0].slot);
-    step_write(s, transformed);
+    step_write(s, parts->transformed);
     step_args(s, args, sizeof *args);
     step_cost(s, 0.0,
               share * 4.0 * (double)shape_count(&p->in[0].shape) +
                   (double)(blocks * (size_t)args->groups * c->part_bytes));
     const size_t filter_blocks = (size_t)args->groups * c->k_blocks;
-    s = emit_products(e, p, c, args, c->fresh ? filter_blocks : blocks * filter_blocks, transformed, filters);
-    conv_cost(s, p);
+    s = emit_products(e, p, parts, args, c->fresh ? filter_blocks : blocks * filter_blocks);
     step_cost(s, share * s->macs, share * s->bytes);
 }
 
-static void emit(const struct problem *p, struct emit *e, const struct filtering *f)
+void emit_winograd(const struct problem *p, struct emit *e, const struct filtering *f,
+                   const struct operand *y, int pool)
 {
     const struct conv_args a = conv_args_of(p);
     const struct cut c = cut_of(p, &a, f);
     struct conv_winograd_args args = {
         .src_n = a.src_n,
-        .dst_n = a.dst_n,
+        .dst_n = y->batch_stride,
         .add_n = a.add_n,
         .w_k = a.w_k,
         .k = a.k,
@@ -281,61 +293,63 @@ static void emit(const struct problem *p, struct emit *e, const struct filtering
         .t = c.t,
         .c_step = 2,
         .t_step = (i32)(c.ranges ? ceil_div(c.tile_blocks, c.ranges) * (size_t)c.t : 0),
+        .pool = pool,
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
-    const int filters =
+    struct parts parts = {.cut = &c, .y = y};
+    parts.filters =
         c.fresh ? emit_conv_packed(e, p, &a, fresh_packing(p, &c)) : emit_filters(e, p, &c, &args);
-    const int transformed = emit_workspace(e, transformed_bytes(&c, &a));
+    parts.transformed = emit_workspace(e, transformed_bytes(&c, &a));
     if (c.ranges)
-        conv_cost(emit_products(e, p, &c, &args, c.ranges * (size_t)a.groups, transformed, filters), p);
+        emit_products(e, p, &parts, &args, c.ranges * (size_t)a.groups);
     else
         for (size_t block = 0; block < c.tile_blocks; block += c.slice)
-            emit_slice(e, p, &c, &args, block, transformed, filters);
+            emit_slice(e, p, &parts, &args, block);
 }
 
 static bool applicable4(const struct problem *p, struct why *why)
 {
-    return applicable(p, why, &f4x3);
+    return winograd_applicable(p, why, &winograd_f4x3);
 }
 
 static size_t workspace4(const struct problem *p)
 {
-    return workspace(p, &f4x3);
+    return winograd_workspace(p, &winograd_f4x3);
 }
 
 static void emit4(const struct problem *p, struct emit *e)
 {
-    emit(p, e, &f4x3);
+    emit_winograd(p, e, &winograd_f4x3, &p->out[0], 0);
 }
 
 static bool applicable2(const struct problem *p, struct why *why)
 {
-    return applicable(p, why, &f2x3);
+    return winograd_applicable(p, why, &winograd_f2x3);
 }
 
 static size_t workspace2(const struct problem *p)
 {
-    return workspace(p, &f2x3);
+    return winograd_workspace(p, &winograd_f2x3);
 }
 
 static void emit2(const struct problem *p, struct emit *e)
 {
-    emit(p, e, &f2x3);
+    emit_winograd(p, e, &winograd_f2x3, &p->out[0], 0);
 }
 
 static bool applicable5(const struct problem *p, struct why *why)
 {
-    return applicable(p, why, &f2x5);
+    return winograd_applicable(p, why, &winograd_f2x5);
 }
 
 static size_t workspace5(const struct problem *p)
 {
-    return workspace(p, &f2x5);
+    return winograd_workspace(p, &winograd_f2x5);
 }
 
 static void emit5(const struct problem *p, struct emit *e)
 {
-    emit(p, e, &f2x5);
+    emit_winograd(p, e, &winograd_f2x5, &p->out[0], 0);
 }
 
 const struct algo_def algo_conv_winograd = {

@@ -107,7 +107,7 @@ static struct mma_form form_of(const struct problem *p, const struct conv_args *
  * `tiles` tiles, which always take three (the transforms would multiply the error of one). */
 static float direct_time(const struct problem *p, const struct conv_args *a)
 {
-    const enum mma_products products = p->precision >= CLCNN_PRECISION_HIGH ? MMA_TF32 : MMA_FLOAT32;
+    const enum mma_products products = mma_cheapest(p);
     const struct mma_form ampere = {MMA_AMPERE, products, 0}, hopper = {MMA_HOPPER, products, 0};
     const float one = mma_expected(p, a, ampere);
     const float other =

@@ -1,4 +1,4 @@
-/* linear_mma: a linear layer as a 1x1 convolution of one-pixel images on NVIDIA's tensor cores, in the two forms of
+/* linear_mma: a linear layer as a 1x1 convolution of one-pixel images on NVIDIA's tensor cores, in the forms of
  * conv_mma.c. */
 #include "algos/conv_mma_common.h"
 #include "algos/gemm_common.h"
@@ -48,6 +48,7 @@ static void emit_form(const struct problem *p, struct emit *e, struct mma_form f
 
 MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
 MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
+MMA_FORM(half, {MMA_AMPERE, MMA_HALF, 0})
 
 const struct algo_def algo_linear_mma = {
     .name = "mma",
@@ -67,4 +68,14 @@ const struct algo_def algo_linear_tf32 = {
     .applicable = applicable,
     .workspace = bytes_tf32,
     .emit = emit_tf32,
+};
+
+const struct algo_def algo_linear_half = {
+    .name = "half",
+    .doc = "tiles on NVIDIA tensor cores, weights stored as halves and rows rounded to them",
+    .error = ERROR_MEDIUM,
+    .deterministic = true,
+    .applicable = applicable,
+    .workspace = bytes_half,
+    .emit = emit_half,
 };

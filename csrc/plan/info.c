@@ -89,6 +89,7 @@ static const char *const ERROR_CLASS[] = {
     [ERROR_STRICT] = "strict",
     [ERROR_HIGHEST] = "highest",
     [ERROR_HIGH] = "high",
+    [ERROR_MEDIUM] = "medium",
 };
 
 enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer,

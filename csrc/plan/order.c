@@ -5,7 +5,10 @@
 
 #include <stdlib.h>
 
-#define MOST_SORTED 2000 /* steps of a run: each is compared with all before it */
+#define MOST_SORTED 2000   /* steps of a run: each is compared with all before it */
+#define MOST_GROUPS 4      /* of a step on each multiprocessor, on average */
+#define LEAST_OF_VARIANT 5 /* steps; */
+#define GAIN_BESIDE 2      /* one that runs beside another saves its time, not just a launch */
 
 struct extent { /* bytes of the arena */
     size_t first, past;
@@ -66,9 +69,10 @@ static int by_depth(const void *a, const void *b)
     return x->depth != y->depth ? x->depth - y->depth : x->from - y->from;
 }
 
-/* Ranks the steps [first, past), which one chain runs. */
-static void rank_run(const struct blueprint *bp, struct ranked *order, int first, int past)
+/* Ranks the steps [first, past), which one chain runs, and tells how many can run side by side with the one before. */
+static int rank_run(const struct blueprint *bp, struct ranked *order, int first, int past)
 {
+    int beside = 0;
     for (int i = first; i < past; i++) {
         order[i] = (struct ranked){0, i, bp->steps[i], bp->variant[i], bp->weights[i]};
         for (int k = first; k < i && past - first <= MOST_SORTED; k++)
@@ -76,18 +80,40 @@ static void rank_run(const struct blueprint *bp, struct ranked *order, int first
                 order[i].depth = order[k].depth + 1;
     }
     qsort(order + first, (size_t)(past - first), sizeof *order, by_depth);
+    for (int i = first + 1; i < past; i++)
+        beside += order[i].depth == order[i - 1].depth;
+    return past - first <= MOST_SORTED ? beside : 0;
+}
+
+/* Whether chains of groups were measured to be faster on the whole: steps that fill the device a few times at most, and many for
+ * each variant, whose instructions come from memory at its first step. */
+static bool worth_it(const struct blueprint *bp, int beside)
+{
+    size_t groups = 0;
+    int chained = 0;
+    for (int i = 0; i < bp->n_steps; i++)
+        if (grouped(bp, i)) {
+            groups += bp->steps[i]->groups;
+            chained++;
+        }
+    return groups <= (size_t)chained * device_units(&bp->dev->info) * MOST_GROUPS &&
+           chained + GAIN_BESIDE * beside >= bp->n_parts * LEAST_OF_VARIANT;
 }
 
 enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err)
 {
     struct ranked *order = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *order);
+    int beside = 0, any = 0;
     if (!order)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *order);
     for (int first = 0, past; first < bp->n_steps; first = past + 1) {
         for (past = first; past < bp->n_steps && grouped(bp, past); past++)
             ;
-        rank_run(bp, order, first, past);
+        beside += rank_run(bp, order, first, past);
+        any += past - first;
     }
+    if (any > 0 && bp->chain == CLCNN_CHAIN_AUTO && !worth_it(bp, beside))
+        bp->n_parts = bp->stats.chained_steps = 0;
     for (int i = 0; i < bp->n_steps; i++)
         if (grouped(bp, i)) {
             bp->steps[i] = order[i].step;

@@ -44,12 +44,12 @@ static bool form_fits(enum form form, const struct operand *o)
     return form == FORM_ANY || (form == FORM_BLOCKED) == (o->block > 0);
 }
 
-static enum error_class loosest(enum clcnn_precision precision)
-{
-    return precision == CLCNN_PRECISION_STRICT    ? ERROR_STRICT
-           : precision == CLCNN_PRECISION_HIGHEST ? ERROR_HIGHEST
-                                                  : ERROR_HIGH;
-}
+static const enum error_class LOOSEST[] = {
+    [CLCNN_PRECISION_STRICT] = ERROR_STRICT,
+    [CLCNN_PRECISION_HIGHEST] = ERROR_HIGHEST,
+    [CLCNN_PRECISION_HIGH] = ERROR_HIGH,
+    [CLCNN_PRECISION_MEDIUM] = ERROR_MEDIUM,
+};
 
 static void judge(struct candidate *c, const struct problem *p)
 {
@@ -63,7 +63,7 @@ static void judge(struct candidate *c, const struct problem *p)
         return;
     c->workspace = a->workspace ? a->workspace(p) : 0;
     const char *refused = c->workspace > p->workspace_limit  ? TOO_MUCH_WORKSPACE
-                          : a->error > loosest(p->precision) ? OUTSIDE_PRECISION
+                          : a->error > LOOSEST[p->precision] ? OUTSIDE_PRECISION
                                                              : NULL;
     if (refused) {
         c->verdict = "rejected";

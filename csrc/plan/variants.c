@@ -81,9 +81,8 @@ static size_t size_of_groups(const struct blueprint *bp)
         return 0;
     if (device_block(info))
         return alone ? 1 : 0;
-    const bool groups = bp->chain == CLCNN_CHAIN_ON && info->compute_capability >= CHAIN_CAPABILITY &&
-                        device_units(info) <= CHAIN_UNITS; /* not yet where nobody asks for them */
-    return groups ? common_size(bp) : 0;
+    const bool able = info->compute_capability >= CHAIN_CAPABILITY && device_units(info) <= CHAIN_UNITS;
+    return able ? common_size(bp) : 0;
 }
 
 /* The largest constant that a step reads, if a device's cache may hold it. */

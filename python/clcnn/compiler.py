@@ -43,11 +43,11 @@ def compile(
     and weights may take, 0 for no limit; refused before anything is allocated. Both also as text ("512M").
     algorithms: {layer: algorithm} to force (see Plan.explain()). outputs: names of layers whose results are
     wanted besides the model's own. fuse: False keeps every layer by itself. chain: run consecutive steps
-    inside one kernel, which saves their launches: None on CPU devices, True also on NVIDIA GPUs from Ampere
-    on, False nowhere; Plan.stats tells "chained_steps" and "launch_count". guard: test mode with guard bands
-    around every buffer. tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says
-    otherwise) follows what was measured for the device, see clcnn.wisdom; "measure" measures this model first
-    and remembers it.
+    inside one kernel, which saves their launches (CPU devices; NVIDIA GPUs from Ampere on): None where a
+    rule expects a gain, True wherever the device can, False nowhere; Plan.stats tells "chained_steps" and
+    "launch_count". guard: test mode with guard bands around every buffer. tune: "off" chooses by the rules
+    alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows what was measured for the device,
+    see clcnn.wisdom; "measure" measures this model first and remembers it.
 
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
