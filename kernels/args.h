@@ -337,10 +337,10 @@ struct gemm_args {
     i32 unused;
 };
 
-/* Packing of linear's weights as halves: linear_gemv_pack. */
-struct linear_gemv_pack_args {
-    i64 w_n; /* elements between rows of the source */
-    i32 n, depth, padded, unused;
+/* Packing of linear's weights: as fixed-point numbers, linear_fixed, or as halves, linear_gemv_pack. */
+struct linear_pack_args {
+    i64 w_n, pitch; /* elements between rows of the source; floats of a packed block of rows, or halves of a row */
+    i32 n, k;
 };
 
 /* Depthwise, activation, 1x1: separable_*. Index 0 = height, 1 = width. */
@@ -422,12 +422,11 @@ struct conv_mma_args {
     f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
 };
 
-/* Output pixels of a group's tile in conv_stem_mma and conv_stem_wgmma; floats of local memory of the first; of the second bytes for a
- * group that has a multiprocessor alone and for one of two, and the depth between two sums in float32. */
+/* Output pixels of a group's tile in conv_stem_mma and conv_stem_wgmma; floats of local memory of the first; of the second bytes, and the
+ * depth between two sums in float32. */
 #define STEM_TILE_HIGH 8
 #define STEM_TILE_WIDE 16
-#define STEM_WGMMA_ALONE 232192
-#define STEM_WGMMA_SHARED 114688
+#define STEM_WGMMA_BYTES 114688
 #define STEM_WGMMA_FLUSH 32
 #define STEM_CAPACITY 11264
 

@@ -8,12 +8,11 @@
  * rounds operands to tf32. A sum that is not a number is computed again by its definition.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl as 1x1 filters of C * R * S channels.
  * Index map: group = part * blocks of BM filters + block; it computes the tiles part, part + at_once, ..., and brings the next one while
- * it multiplies, where there is room for two; tile = (image * tiles down + tile row) * tiles across + tile column, of TH x TW pixels.
+ * it multiplies; tile = (image * tiles down + tile row) * tiles across + tile column, of TH x TW pixels.
  * A warp computes a row of them.
- * Work-group: WG. Local memory: CAPACITY bytes, of which a barrier takes 128, filters PARTS * BM floats for each depth, offsets one,
- * and the window of a tile C * ((TH-1)*sh + R) * ((TW-1)*sw + S) (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 256, BM 64, RESIDENT 1 or 2 groups on a multiprocessor, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all
- * but the last three required. */
+ * Work-group: WG, two on a multiprocessor. Local memory: STEM_WGMMA_BYTES, of which a barrier takes 128, filters PARTS * BM floats for each
+ * depth, offsets one, and each of two windows C * ((TH-1)*sh + R) * ((TW-1)*sw + S) (LOCAL_BYTES of wgmma.clh).
+ * Defines: WG 256, BM 64, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required. */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -27,7 +26,7 @@
 #include "wgmma.clh"
 #define TH STEM_TILE_HIGH
 #define TW STEM_TILE_WIDE
-#define CAPACITY (RESIDENT == 1 ? STEM_WGMMA_ALONE : STEM_WGMMA_SHARED)
+#define RESIDENT 2
 #define PARTS (PRODUCTS == 3 ? 2 : 1) /* of a filter */
 #define FLUSH STEM_WGMMA_FLUSH
 #define RESULTS (BM / 2)
@@ -203,16 +202,15 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     local float4 *filters = scratch + 8;
     local int *offset = (local int *)(filters + PARTS * BM / 4 * ma->depth);
     local float *window = (local float *)(offset + ma->depth);
-    const int windows = (128 + (PARTS * BM + 1) * ma->depth * 4 + 2 * size * 4) <= CAPACITY ? 2 : 1;
     GROUPS_RESIDENT(RESIDENT);
-    LOCAL_BYTES(CAPACITY);
+    LOCAL_BYTES(STEM_WGMMA_BYTES);
     FN(bring)(window, x, &t, a);
     for (int d = LANE; d < ma->depth; d += WG) {
         const int c = d / taps, tap = d - c * taps, r = tap / a->ker[2];
         offset[d] = c < a->c ? (c * t.high + r) * t.wide + tap - r * a->ker[2] : 0; /* filters are zeros there */
     }
     FN(bring_filters)(filters, bar, w, block, ma->depth);
-    for (int now = 0; tile < (uint)ma->tiles; now = windows - 1 - now) {
+    for (int now = 0; tile < (uint)ma->tiles; now = 1 - now) {
         const local float *pixels = window + now * size + warp * a->stride[1] * t.wide + lane / 4 * 2 * a->stride[2];
         const int n = t.n, row = t.row + warp, column = t.column + lane / 4 * 2;
         float sum[RESULTS];
@@ -220,18 +218,13 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         barrier(CLK_LOCAL_MEM_FENCE);
         tile += (uint)ma->at_once;
         t = FN(tile_of)(tile, a);
-        if (windows == 2 && tile < (uint)ma->tiles)
+        if (tile < (uint)ma->tiles)
             FN(bring)(window + (1 - now) * size, x, &t, a);
         FN(multiply)(sum, pixels, a->stride[2], offset + lane % 4, LOCAL_ADDRESS(filters), ma->depth);
         FN(store)(sum, k0, n, row, column, bias, add, y, a);
 #if PRODUCTS == 3
         FN(mend)(sum, k0, n, row, column, w, pixels, a->stride[2], offset, bias, add, y, ma);
 #endif
-        if (windows == 1) {
-            barrier(CLK_LOCAL_MEM_FENCE);
-            if (tile < (uint)ma->tiles)
-                FN(bring)(window, x, &t, a);
-        }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

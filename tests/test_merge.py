@@ -33,8 +33,8 @@ def pooled(
 
 
 def alike(algo: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options for the merged layer and for its parts, so that both compute the same: algorithms that leave whole
-    numbers whole, or the one that does not."""
+    """Options for the merged layer and for its parts, so that both compute the same: algorithms that leave
+    whole numbers whole, or the one that does not."""
     merged = {"algorithms": {"conv+pool": algo}, "guard": True}
     if algo == "winograd":
         return merged, {"algorithms": {"conv": algo, "pool": "blocked"}, "fuse": False}

@@ -7,6 +7,8 @@ enum {
         131072, /* weights that serve a work-item's tiles before the next ones: small beside a core's cache */
     WINDOW_STEP_BYTES =
         32768, /* the same of filters with several taps, which read each row of the input again */
+    WHOLE_BYTES =
+        163840, /* all weights of a block of filters that are used at once, so that sums stay in registers */
     SPAN_BYTES = 512 * 1024,   /* input that stays in a core's cache for all filters */
     NEAR_WEIGHTS = 512 * 1024, /* weights that stay in the cores' caches */
     FAR_ITEMS_PER_UNIT =
@@ -71,8 +73,20 @@ static struct shares shares_of(const struct problem *p, const struct conv_args *
     if (!once && s.per_item > fits)
         s.per_item = fits;
     s.chunks = ceil_div(tiles, s.per_item);
+    s.per_item = ceil_div(tiles, s.chunks); /* evenly: a last one of few tiles reads as many weights */
     s.span = once ? n * s.chunks : fits / s.per_item;
     return s;
+}
+
+/* Blocks of input channels, of `blocks`, whose weights serve a work-item's tiles before the next ones. */
+static size_t channel_step(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile,
+                           size_t blocks)
+{
+    const size_t taps = (size_t)(a->ker[1] * a->ker[2]), most = taps > 1 ? WINDOW_STEP_BYTES : STEP_BYTES;
+    const size_t bytes = sizeof(float) * (size_t)(p->block * tile->kv * p->block) * taps;
+    if (blocks * bytes <= WHOLE_BYTES)
+        return blocks;
+    return bytes < most ? most / bytes : 1;
 }
 
 static size_t workspace(const struct problem *p)
@@ -88,8 +102,7 @@ static void emit(const struct problem *p, struct emit *e)
     const struct conv_tile tile = conv_best_tile(p, &a, MAX_COLUMNS);
     const int packed = emit_conv_packed(e, p, &a, conv_tile_packing(p, &tile, p->block));
     const struct shares shares = shares_of(p, &a, &tile);
-    const size_t taps = (size_t)(a.ker[1] * a.ker[2]), step = taps > 1 ? WINDOW_STEP_BYTES : STEP_BYTES;
-    const size_t c_bytes = sizeof(float) * (size_t)(p->block * tile.kv * p->block) * taps;
+    const size_t c_blocks = ceil_div((size_t)(a.c / a.groups), (size_t)p->block);
     const struct conv_blocked_args args = {
         .src_n = a.src_n,
         .dst_n = a.dst_n,
@@ -98,7 +111,7 @@ static void emit(const struct problem *p, struct emit *e)
         .k = a.k,
         .kg = a.k / a.groups,
         .groups = a.groups,
-        .c_blocks = (i32)ceil_div((size_t)(a.c / a.groups), (size_t)p->block),
+        .c_blocks = (i32)c_blocks,
         .k_blocks = conv_blocks(&a, tile.kv * p->block) / a.groups,
         .in = {a.in[1], a.in[2]},
         .out = {a.out[1], a.out[2]},
@@ -109,7 +122,7 @@ static void emit(const struct problem *p, struct emit *e)
         .chunks = (i32)shares.chunks,
         .per_item = (i32)shares.per_item,
         .span = (i32)shares.span,
-        .c_step = (i32)(c_bytes < step ? step / c_bytes : 1),
+        .c_step = (i32)channel_step(p, &a, &tile, c_blocks),
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
     const int edge = edge_of(&a, &tile);

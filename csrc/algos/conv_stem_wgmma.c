@@ -3,6 +3,7 @@
 
 enum {
     BLOCK = 64,      /* filters of a group */
+    RESIDENT = 2,    /* groups that a multiprocessor has room for */
     FEW_DEPTHS = 64, /* to which this is not known to be faster than stem_mma, */
     FEW_TILES = 4,   /* and so with fewer tiles a multiprocessor */
 };
@@ -12,13 +13,13 @@ static int depth_of(const struct conv_args *a)
     return (int)round_up((size_t)(a->c * a->ker[1] * a->ker[2]), STEM_WGMMA_FLUSH);
 }
 
-/* Local memory with one window: the barrier, filters and what tf32 leaves out of them, offsets. */
+/* Bytes of local memory: the barrier, filters and what tf32 leaves out of them, offsets, two windows. */
 static size_t local_of(const struct conv_args *a, enum mma_products products)
 {
     const size_t high = (size_t)(STEM_TILE_HIGH - 1) * (size_t)a->stride[1] + (size_t)a->ker[1];
     const size_t wide = (size_t)(STEM_TILE_WIDE - 1) * (size_t)a->stride[2] + (size_t)a->ker[2];
     const size_t parts = products == MMA_FLOAT32 ? 2 : 1;
-    return 128 + sizeof(float) * ((parts * BLOCK + 1) * (size_t)depth_of(a) + (size_t)a->c * high * wide);
+    return 128 + sizeof(float) * ((parts * BLOCK + 1) * (size_t)depth_of(a) + 2 * (size_t)a->c * high * wide);
 }
 
 static size_t tiles_of(const struct conv_args *a)
@@ -35,13 +36,11 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
     REQUIRE(why, a.groups == 1 && mma_few_channels(&a),
             "one group of channels that are too few for mma's layout");
     REQUIRE(why, a.dil[1] == 1 && a.dil[2] == 1, "the taps of a window must be neighbours");
-    REQUIRE(why, local_of(&a, products) <= STEM_WGMMA_ALONE,
-            "filters and the window of a tile must fit local memory");
+    REQUIRE(why, local_of(&a, products) <= STEM_WGMMA_BYTES,
+            "filters and the windows of two tiles must fit half of the local memory");
     PREFER(why, a.k > BLOCK / 2, "32 filters or fewer leave half of a block empty");
-    PREFER(why,
-           depth_of(&a) > FEW_DEPTHS && local_of(&a, products) <= STEM_WGMMA_SHARED &&
-               tiles_of(&a) >= FEW_TILES * device_units(p->device),
-           "not known to be faster with few tiles, little depth, or filters that take all of local memory");
+    PREFER(why, depth_of(&a) > FEW_DEPTHS && tiles_of(&a) >= FEW_TILES * device_units(p->device),
+           "not known to be faster with few tiles or little depth");
     return true;
 }
 
@@ -61,9 +60,8 @@ static void emit_form(const struct problem *p, struct emit *e, struct mma_form f
 {
     const struct conv_args a = conv_args_of(p);
     const int blocks = conv_blocks(&a, BLOCK), depth = depth_of(&a);
-    const int resident = local_of(&a, form.products) <= STEM_WGMMA_SHARED ? 2 : 1;
     const size_t tiles = tiles_of(&a);
-    const size_t room = ceil_div(device_units(p->device) * (size_t)resident, (size_t)blocks);
+    const size_t room = ceil_div(device_units(p->device) * RESIDENT, (size_t)blocks);
     const size_t at_once = tiles < room ? tiles : room;
     const struct conv_mma_pack_args pack = {
         .w_k = a.w_k,
@@ -79,7 +77,6 @@ static void emit_form(const struct problem *p, struct emit *e, struct mma_form f
         .conv = a, .padded = depth, .depth = depth, .tiles = (int64_t)tiles, .at_once = (int32_t)at_once};
     struct step *s = emit_step(e, "conv_stem_wgmma", "main", at_once * (size_t)blocks, GROUP_SIZE);
     step_define(s, "BM", BLOCK);
-    step_define(s, "RESIDENT", resident);
     step_define(s, "PRODUCTS", (int)form.products);
     conv_step(s, p, packed, &args, sizeof args);
 }

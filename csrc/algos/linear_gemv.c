@@ -54,21 +54,21 @@ static void emit(const struct problem *p, struct emit *e)
     emit_products(p, e, p->in[1].slot, linear_as_gemm(p).args.b_n, false);
 }
 
-static struct linear_gemv_pack_args halves_of(const struct problem *p)
+static struct linear_pack_args halves_of(const struct problem *p)
 {
     const struct clcnn_shape *w = &p->in[1].shape;
-    return (struct linear_gemv_pack_args){
+    return (struct linear_pack_args){
         .w_n = linear_as_gemm(p).args.b_n,
         .n = w->dim[0],
-        .depth = w->dim[1],
-        .padded = (int32_t)round_up((size_t)w->dim[1], LARGEST_VECTOR),
+        .k = w->dim[1],
+        .pitch = (i64)round_up((size_t)w->dim[1], LARGEST_VECTOR),
     };
 }
 
 static size_t half_count(const struct problem *p)
 {
-    const struct linear_gemv_pack_args a = halves_of(p);
-    return (size_t)a.n * (size_t)a.padded;
+    const struct linear_pack_args a = halves_of(p);
+    return (size_t)a.n * (size_t)a.pitch;
 }
 
 static size_t half_bytes(const struct problem *p)
@@ -78,10 +78,10 @@ static size_t half_bytes(const struct problem *p)
 
 static void half_emit(const struct problem *p, struct emit *e)
 {
-    const struct linear_gemv_pack_args args = halves_of(p);
+    const struct linear_pack_args args = halves_of(p);
     const size_t count = half_count(p);
     char name[64];
-    snprintf(name, sizeof name, "linear_gemv_pack n%d k%d", args.n, args.depth);
+    snprintf(name, sizeof name, "linear_gemv_pack n%d k%d", args.n, args.k);
     struct step *setup;
     const int packed = emit_packed(e, &p->in[1], name, sizeof(uint16_t) * count, "linear_gemv_pack", "main",
                                    ceil_div(count, GROUP_SIZE), GROUP_SIZE, &setup);
@@ -91,7 +91,7 @@ static void half_emit(const struct problem *p, struct emit *e)
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 6.0 * (double)count);
     }
-    emit_products(p, e, packed, args.padded, true);
+    emit_products(p, e, packed, args.pitch, true);
 }
 
 const struct algo_def algo_linear_gemv = {
