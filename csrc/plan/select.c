@@ -97,7 +97,7 @@ const struct algo_def *algo_preferred(const struct problem *p)
 static enum clcnn_status forced(int *out, const struct problem *p, const struct candidate *candidates, int n,
                                 const char *wanted, struct clcnn_err *err)
 {
-    char known[256] = "";
+    char known[512] = "";
     for (int i = 0; i < n; i++) {
         const struct candidate *c = &candidates[i];
         if (strcmp(c->algo->name, wanted) == 0) {
