@@ -422,12 +422,9 @@ struct conv_mma_args {
     f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
 };
 
-/* Output pixels of a group's tile in conv_stem_mma and conv_stem_wgmma; floats of local memory of the first; of the second bytes, and the
- * depth between two sums in float32. */
+/* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */
 #define STEM_TILE_HIGH 8
 #define STEM_TILE_WIDE 16
-#define STEM_WGMMA_BYTES 114688
-#define STEM_WGMMA_FLUSH 32
 #define STEM_CAPACITY 11264
 
 /* Filters as fragments of tensor cores: conv_mma_pack. */

@@ -46,8 +46,6 @@ ON_NVIDIA = (
     "conv n1 c512 h2 w2 k32 r3 s3 p1",
     "conv n1 c3 h9 w9 k4 r3 s3 p1 l2",
     "conv n1 c8 h40 w40 k32 r15 s15 u4",
-    "conv n1 c8 h40 w40 k64 r15 s15 u4",
-    "conv n1 c3 h9 w9 k64 r3 s3 p1",
     "linear [2,33] w[65,33] w[65]",
     "linear [2,3,33] w[65,33]",
 )
@@ -56,7 +54,6 @@ TENSOR_CORES = {
     "conv_mma",
     "conv_mma_pack",
     "conv_stem_mma",
-    "conv_stem_wgmma",
     "conv_sum_parts",
     "conv_wgmma",
     "conv_wgmma_pack",

@@ -234,48 +234,6 @@ static int64_t reciprocal(int n, int largest)
     return (int64_t)n * largest < one ? one / n + 1 : 0;
 }
 
-/* What filters are packed as: for which kernel, `block` side by side, rounded to the nearest tf32, as halves, `points` as in struct
- * conv_packing. */
-struct filter_form {
-    bool hopper, nearest, halves;
-    int block, points;
-};
-
-/* `count` packed values. */
-static int emit_filters(struct emit *e, const struct problem *p, const struct conv_mma_pack_args *args,
-                        size_t count, const struct filter_form *as)
-{
-    const char *stem = as->hopper ? "conv_wgmma_pack" : "conv_mma_pack";
-    const size_t bytes = count * (as->halves ? sizeof(uint16_t) : sizeof(float));
-    char name[96];
-    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d h%d w%d", stem, args->groups, args->kg,
-             args->c, args->taps, args->padded, args->depth, as->block, as->nearest, as->halves, as->points);
-    struct step *setup;
-    const int slot =
-        emit_packed(e, &p->in[1], name, bytes, stem, "main", ceil_div(count, GROUP_SIZE), GROUP_SIZE, &setup);
-    if (setup && as->hopper) {
-        step_define(setup, "BM", as->block);
-        step_define(setup, "NEAREST", as->nearest);
-    }
-    if (setup) {
-        step_define(setup, "HALVES", as->halves);
-        if (as->points)
-            step_define(setup, "POINTS", as->points);
-        step_read(setup, p->in[1].slot);
-        step_write(setup, slot);
-        step_args(setup, args, sizeof *args);
-        step_cost(setup, 0.0, 2.0 * (double)bytes);
-    }
-    return slot;
-}
-
-int emit_wgmma_filters(struct emit *e, const struct problem *p, const struct conv_mma_pack_args *args,
-                       size_t count, int block, bool nearest)
-{
-    const struct filter_form filters = {.hopper = true, .block = block, .nearest = nearest};
-    return emit_filters(e, p, args, count, &filters);
-}
-
 static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a,
                      const struct layout *l, const struct tile *t, struct mma_form form)
 {
@@ -288,13 +246,30 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         .padded = l->padded,
         .depth = l->depth,
     };
-    const bool hopper = t->kernel == MMA_HOPPER;
-    const struct filter_form filters = {.hopper = hopper,
-                                        .block = packed_block(t),
-                                        .nearest = hopper && form.products == MMA_TF32,
-                                        .halves = form.products == MMA_HALF,
-                                        .points = form.points};
-    return emit_filters(e, p, &args, packed_count(a, l, t), &filters);
+    const bool hopper = t->kernel == MMA_HOPPER, halves = form.products == MMA_HALF;
+    const int block = packed_block(t), nearest = hopper && form.products == MMA_TF32;
+    const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
+    const size_t bytes = packed_bytes(a, l, t, form.products);
+    char name[96];
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d h%d w%d", stem, args.groups, args.kg,
+             args.c, args.taps, args.padded, args.depth, block, nearest, halves, form.points);
+    struct step *setup;
+    const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main",
+                                 ceil_div(packed_count(a, l, t), GROUP_SIZE), GROUP_SIZE, &setup);
+    if (setup && hopper) {
+        step_define(setup, "BM", block);
+        step_define(setup, "NEAREST", nearest);
+    }
+    if (setup) {
+        step_define(setup, "HALVES", halves);
+        if (form.points)
+            step_define(setup, "POINTS", form.points);
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 2.0 * (double)bytes);
+    }
+    return slot;
 }
 
 /* Every tile of mma takes the same packing. */

@@ -51,10 +51,6 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         emit_form(p, e, (struct mma_form)__VA_ARGS__);               \
     }
 
-/* Filters packed by kernels/conv_wgmma_pack.cl, `block` side by side, rounded to the nearest tf32 or not; the slot of `count`
- * floats. */
-int emit_wgmma_filters(struct emit *e, const struct problem *p, const struct conv_mma_pack_args *args,
-                       size_t count, int block, bool nearest);
 /* For few channels: the filters packed for kernels/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
 struct mma_filters {
     int slot, depth;
