@@ -29,8 +29,8 @@ struct filtering {
     double in, out;
 };
 
-const struct filtering winograd_f4x3 = {4, 3, 496.0, 400.0}, winograd_f2x3 = {2, 3, 124.0, 100.0},
-                       winograd_f2x5 = {2, 5, 496.0, 240.0};
+const struct filtering winograd_f4x3 = {4, 3, 496.0, 400.0}, winograd_f2x3 = {2, 3, 124.0, 100.0};
+static const struct filtering f2x5 = {2, 5, 496.0, 240.0};
 
 /* How a problem is cut. */
 struct cut {
@@ -339,17 +339,17 @@ static void emit2(const struct problem *p, struct emit *e)
 
 static bool applicable5(const struct problem *p, struct why *why)
 {
-    return winograd_applicable(p, why, &winograd_f2x5);
+    return winograd_applicable(p, why, &f2x5);
 }
 
 static size_t workspace5(const struct problem *p)
 {
-    return winograd_workspace(p, &winograd_f2x5);
+    return winograd_workspace(p, &f2x5);
 }
 
 static void emit5(const struct problem *p, struct emit *e)
 {
-    emit_winograd(p, e, &winograd_f2x5, &p->out[0], 0);
+    emit_winograd(p, e, &f2x5, &p->out[0], 0);
 }
 
 const struct algo_def algo_conv_winograd = {

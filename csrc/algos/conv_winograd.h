@@ -6,7 +6,7 @@
 
 /* F(m x m, r x r) */
 struct filtering;
-extern const struct filtering winograd_f4x3, winograd_f2x3, winograd_f2x5;
+extern const struct filtering winograd_f4x3, winograd_f2x3;
 
 bool winograd_applicable(const struct problem *conv, struct why *why, const struct filtering *f);
 size_t winograd_workspace(const struct problem *conv, const struct filtering *f);
