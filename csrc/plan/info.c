@@ -85,11 +85,8 @@ int clcnn_plan_layer_count(const struct clcnn_plan *plan)
 }
 
 static const char *const ERROR_CLASS[] = {
-    [ERROR_EXACT] = "exact",
-    [ERROR_STRICT] = "strict",
-    [ERROR_HIGHEST] = "highest",
-    [ERROR_HIGH] = "high",
-    [ERROR_MEDIUM] = "medium",
+    [ERROR_EXACT] = "exact", [ERROR_STRICT] = "strict", [ERROR_HIGHEST] = "highest",
+    [ERROR_HIGH] = "high",   [ERROR_MEDIUM] = "medium",
 };
 
 enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer,
