@@ -31,7 +31,7 @@ y, = g.node("linear", "fc", [g.input("x", x.shape), g.constant("w", w)], {})
 g.output(y, "y")
 with _core.Device(os.environ.get("CLCNN_TEST_DEVICE", "cpu")) as device:
     before = mappings()
-    with _core.Plan(device, g) as plan:
+    with _core.Plan(device, g, precision="strict") as plan:  # as they are, in one buffer
         right = bool((plan.run([x])[0] == x @ w.T).all())
         print(json.dumps({"right": right, "asked": mappings() - before}))
 """
