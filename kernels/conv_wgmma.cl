@@ -15,11 +15,12 @@
  * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others;
  * with GATHER 2 also what the epilogue adds, after the operands. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
- * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 a fourth warpgroup splits the filters in local memory, so that they are stored and read whole.
+ * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 a fourth warpgroup
+ * splits the filters in local memory, so that they are stored and read whole.
  * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, 228 with GATHER 2, or half of that for each of
  * two groups (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 to 2, PRODUCTS 0, 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT
- * (epilogue.clh); all but the last three required. */
+ * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 to 2, PRODUCTS 0,
+ * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required. */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
