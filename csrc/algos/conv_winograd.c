@@ -155,6 +155,7 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
             "minimal filtering is for stride 1 and dilation 1");
     REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
             "groups must be whole channel blocks");
+    REQUIRE(why, f->m < 4 || a.c / a.groups <= MOST_OF_F4, TOO_MANY_CHANNELS);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
     PREFER(why, cost_of(p, &a, f) < 0.85 * direct_cost_of(&a),
            "too few tiles or filters to pay for the transforms");
