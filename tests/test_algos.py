@@ -60,10 +60,10 @@ GPU_FORMS = """
 import json
 from caselib import load_cases
 from clcnn import _core
-from runner import try_case
+from runner import merges, try_case
 failures, ran = [], 0
 with _core.Device("gpu") as device:
-    for case in load_cases("oclgrind"):
+    for case in (case for case in load_cases("oclgrind") if merges(device, case)):
         for algo in _core.ops()[case.op]["algos"]:
             outcome = try_case(device, case, algo)
             failures += outcome.failures
