@@ -29,6 +29,7 @@
 #define FN(x) linear_fixed_##x
 #endif
 #include "gemm_operands.clh"
+#include "vec_sum.clh"
 #ifndef TB
 #define TB 1
 #endif
@@ -105,16 +106,6 @@ void FN(pack_body)(ulong group, SRC w, DST dst, const struct linear_pack_args *a
         }
         dst += LINE + count / STEP * FLOATS;
     }
-}
-
-float FN(sum)(FV v)
-{
-    float e[V];
-    KEEPV(v, e, 0);
-    float sum = 0.0f;
-    for (int i = 0; i < V; i++)
-        sum += e[i];
-    return sum;
 }
 
 /* acc[TO][TB] += x[TB] * q[TO] of STEP elements; X(t, i) is V elements of row t of x from the i-th on. */

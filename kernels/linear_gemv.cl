@@ -19,6 +19,7 @@
 #define FN(x) linear_gemv_##x
 #endif
 #include "gemm_operands.clh"
+#include "vec_sum.clh"
 #ifndef LK
 #define LK WG
 #endif
@@ -54,16 +55,6 @@
 #define AHEAD 0
 #endif
 #define SCRATCH (LK == 1 ? 1 : TO * TB * WG / 4)
-
-float FN(sum)(FV v)
-{
-    float e[V];
-    KEEPV(v, e, 0);
-    float sum = 0.0f;
-    for (int i = 0; i < V; i++)
-        sum += e[i];
-    return sum;
-}
 
 /* acc += the first `whole` products of the rows, of which this work-item has those from V * lane on; `wide`: rows of w lie on
  * boundaries of vectors. */

@@ -87,15 +87,12 @@ static int rank_run(const struct blueprint *bp, struct ranked *order, int first,
 
 /* Whether chains of groups were measured to be faster on the whole: steps that fill the device a few times at most, and many for
  * each variant, whose instructions come from memory at its first step. */
-static bool worth_it(const struct blueprint *bp, int beside)
+static bool worth_it(const struct blueprint *bp, int chained, int beside)
 {
     size_t groups = 0;
-    int chained = 0;
     for (int i = 0; i < bp->n_steps; i++)
-        if (grouped(bp, i)) {
+        if (grouped(bp, i))
             groups += bp->steps[i]->groups;
-            chained++;
-        }
     return groups <= (size_t)chained * device_units(&bp->dev->info) * MOST_GROUPS &&
            chained + GAIN_BESIDE * beside >= bp->n_parts * LEAST_OF_VARIANT;
 }
@@ -103,16 +100,16 @@ static bool worth_it(const struct blueprint *bp, int beside)
 enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err)
 {
     struct ranked *order = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *order);
-    int beside = 0, any = 0;
+    int beside = 0, chained = 0;
     if (!order)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *order);
     for (int first = 0, past; first < bp->n_steps; first = past + 1) {
         for (past = first; past < bp->n_steps && grouped(bp, past); past++)
             ;
         beside += rank_run(bp, order, first, past);
-        any += past - first;
+        chained += past - first;
     }
-    if (any > 0 && bp->chain == CLCNN_CHAIN_AUTO && !worth_it(bp, beside))
+    if (chained > 0 && bp->chain == CLCNN_CHAIN_AUTO && !worth_it(bp, chained, beside))
         bp->n_parts = bp->stats.chained_steps = 0;
     for (int i = 0; i < bp->n_steps; i++)
         if (grouped(bp, i)) {
