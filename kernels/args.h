@@ -90,6 +90,17 @@ struct conv_winograd_args {
 #define POOL_MAX 1
 #define POOL_MEAN 2
 
+/* 1x1 convolution by Strassen's products: conv_strassen. */
+struct conv_strassen_args {
+    i64 src_n, dst_n, add_n;  /* batch strides */
+    i64 w_k;                  /* elements between filters of the weights */
+    i32 c_blocks, k_blocks;   /* of half of the channels: blocks of V; of half of the filters: blocks of KV * V */
+    i32 pixels, pairs;        /* of an image: pixels, pairs of tiles */
+    i32 first, count;         /* pairs of this step */
+    i32 per_item, unused;     /* pairs of a work-item of `main` */
+    struct blocked_epilogue epi;
+};
+
 /* The transforms around the products of conv_winograd_gemm. Index 0 = height, 1 = width. */
 struct conv_winograd_gemm_args {
     i64 src_n, dst_n, add_n; /* batch strides */

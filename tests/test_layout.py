@@ -253,6 +253,9 @@ REMAINDERS = tuple(
         "batch_norm [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
         "reorder [2,{c},7,9]",
     )
+) + tuple(  # and for what takes halves of whole blocks only
+    parse_case(f"conv n{n} c{c} h7 w9 k64 r1 s1 e:{end}")
+    for n, c, end in ((1, 32, "relu"), (3, 64, "add"), (2, 96, "add+relu6"))
 )
 
 
@@ -270,14 +273,26 @@ def test_channels_that_fill_no_block(device, op, algo):
 
 
 def test_which_algorithms_are_exact(device):
-    """Only Winograd's larger tiles transform whole numbers into others."""
+    """Only Winograd's larger tiles transform whole numbers into others; Strassen's sums may be rounded."""
     loose = set()
+    shapes = {"winograd5": "c17 k17 r5 s5 p2", "strassen": "c64 k64 r1 s1"}
     for _, algo in sorted(pair for pair in ON_BLOCKS if pair[0] == "conv" and "depthwise" not in pair[1]):
-        case = parse_case(f"conv n1 c17 h9 w9 k17 {'r5 s5 p2' if algo == 'winograd5' else 'r3 s3 p1'}")
+        case = parse_case(f"conv n1 h9 w9 {shapes.get(algo, 'c17 k17 r3 s3 p1')}")
         with compile_case(device, case, case.data("integer"), algo) as plan:
             if not exact_on_integers(case, plan):
                 loose.add(algo)
-    assert loose == {"winograd", "winograd5"}
+    assert loose == {"winograd", "winograd5", "strassen"}
+
+
+def test_pairs_of_tiles_in_slices(device):
+    """More factors than stay in a cache between two steps; a later slice begins inside an image."""
+    case = parse_case("conv n3 c512 h20 w21 k64 r1 s1 e:add+relu")
+    outcome = try_case(device, case, "strassen")
+    if outcome.rejected:
+        pytest.skip(outcome.rejected)
+    assert outcome.failures == []
+    with compile_case(device, case, case.data(), "strassen") as plan:
+        assert len(plan.steps()) > 2 + 2
 
 
 # ---- other devices -----------------------------------------------------------------------------------------
@@ -323,8 +338,9 @@ print(json.dumps([ran, failures]))
 
 
 def test_blocks_of_eight(tmp_path):
-    """The forms for CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels."""
-    cases = [case.text for case in REMAINDERS if "17" in case.text]
+    """The forms for CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or on whole
+    blocks."""
+    cases = [case.text for case in REMAINDERS if "17" in case.text or "k64" in case.text]
     printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)
     ran, failures = json.loads(printed.splitlines()[-1])
     assert failures == []

@@ -1,0 +1,170 @@
+/* conv_strassen: 1x1 convolutions by Strassen's seven products, for CPU devices; see kernels/conv_strassen.cl. */
+#include <stdio.h>
+
+#include "algos/blocked.h"
+
+enum {
+    PRODUCTS = 7,
+    SLICE_BYTES = 4 * 1024 * 1024, /* right factors between two steps: they stay in the shared cache */
+    MOST_PAIRS = 8,                /* of a work-item: more would read the left factors again anyway */
+    ITEMS_PER_UNIT = 4,            /* few: each reads a block's left factors */
+};
+
+/* Times in multiply-adds at the peak, measured: the sums that a product adds to, for each of its own; making the right factors, for
+ * each of theirs; two steps more. */
+#define SUM_COST 7.0
+#define SPREAD_COST 16.0
+#define STEP_COST 1000000.0
+#define WORTH 0.96 /* of the direct kernel's time */
+
+/* How a problem is cut. */
+struct cut {
+    int t, kv;
+    size_t c_blocks, k_blocks; /* of a half: blocks of channels, blocks of filters */
+    size_t pairs, all;         /* pairs of tiles: of an image, of the batch */
+    size_t slice, per_item;    /* pairs of a step, of a work-item */
+    size_t pair_bytes;         /* of the right factors */
+};
+
+static struct cut cut_of(const struct problem *p, const struct conv_args *a)
+{
+    const size_t block = (size_t)p->block, pixels = (size_t)a->in[1] * (size_t)a->in[2];
+    struct cut c = {.t = block == 16 ? 14 : 6, .kv = 2};
+    c.c_blocks = (size_t)a->c / (2 * block);
+    c.k_blocks = (size_t)a->k / (2 * (size_t)c.kv * block);
+    c.pairs = ceil_div(ceil_div(pixels, (size_t)c.t), 2);
+    c.all = (size_t)a->n * c.pairs;
+    c.pair_bytes = sizeof(float) * PRODUCTS * c.c_blocks * block * (size_t)c.t;
+    const size_t slices = ceil_div(c.all * c.pair_bytes, SLICE_BYTES);
+    c.slice = ceil_div(c.all, slices < c.all ? slices : c.all);
+    const size_t wanted = ceil_div(ITEMS_PER_UNIT * device_units(p->device), c.k_blocks);
+    const size_t least = ceil_div(c.slice, MOST_PAIRS);
+    c.per_item = ceil_div(c.slice, wanted > least ? wanted : least); /* evenly */
+    return c;
+}
+
+/* Of the right factors of a step; see right_step in the kernel. */
+static size_t factor_bytes(const struct problem *p, const struct cut *c)
+{
+    return c->slice * c->pair_bytes + sizeof(float) * PRODUCTS * 4 * (size_t)p->block;
+}
+
+static size_t filter_bytes(const struct problem *p, const struct cut *c)
+{
+    const size_t block = (size_t)p->block;
+    return sizeof(float) * PRODUCTS * (c->c_blocks * block) * (c->k_blocks * (size_t)c->kv * block);
+}
+
+static double cost_of(const struct problem *p, const struct conv_args *a)
+{
+    const struct cut c = cut_of(p, a);
+    const double tiles = PRODUCTS * (double)c.all * c.t, k = a->k / 2.0, channels = a->c / 2.0;
+    return tiles * (k * channels / 0.93 + k * SUM_COST + channels * SPREAD_COST) +
+           (2.0 * (double)ceil_div(c.all, c.slice) - 1.0) * STEP_COST * (double)device_units(p->device);
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, conv_is_2d(p) && conv_is_pointwise(&a) && a.groups == 1,
+            "Strassen's products are for one group of 1x1 filters at stride 1");
+    REQUIRE(why, a.c % (2 * p->block) == 0 && a.k % (4 * p->block) == 0,
+            "halves of the channels and of the filters must be whole blocks");
+    PREFER(why, cost_of(p, &a) < WORTH * a.k * a.c / 0.93 * a.n * a.in[1] * a.in[2],
+           "too few channels, filters or pixels to pay for the sums");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct cut c = cut_of(p, &a);
+    return factor_bytes(p, &c) + (p->in[1].constant ? 0 : filter_bytes(p, &c));
+}
+
+static int emit_filters(struct emit *e, const struct problem *p, const struct cut *c,
+                        const struct conv_strassen_args *args)
+{
+    char name[96];
+    snprintf(name, sizeof name, "conv_strassen k%d c%d b%d x %d", (int)c->k_blocks, (int)c->c_blocks, c->kv,
+             p->block);
+    struct step *setup;
+    const size_t bytes = filter_bytes(p, c);
+    const int slot =
+        emit_packed(e, &p->in[1], name, bytes, "conv_strassen", "pack", c->k_blocks * PRODUCTS, 1, &setup);
+    if (setup) {
+        step_define(setup, "V", p->block);
+        step_define(setup, "KV", c->kv);
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, args, sizeof *args);
+        step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)bytes);
+    }
+    return slot;
+}
+
+/* Both steps of a slice of pairs. */
+static void emit_slice(struct emit *e, const struct problem *p, const struct cut *c, int filters, int factors,
+                       struct conv_strassen_args *args)
+{
+    const size_t count = (size_t)args->count;
+    const double share = (double)count / (double)c->all;
+    struct step *s = emit_step(e, "conv_strassen", "spread", count * c->c_blocks, 1);
+    step_define(s, "V", p->block);
+    step_define(s, "T", c->t);
+    step_read(s, p->in[0].slot);
+    step_write(s, factors);
+    step_args(s, args, sizeof *args);
+    step_cost(s, 0.0, share * 4.0 * (double)shape_count(&p->in[0].shape) + (double)(count * c->pair_bytes));
+
+    s = emit_step(e, "conv_strassen", "main", ceil_div(count, c->per_item) * c->k_blocks, 1);
+    step_define(s, "V", p->block);
+    step_define(s, "T", c->t);
+    step_define(s, "KV", c->kv);
+    step_define(s, "PAIRS", MOST_PAIRS);
+    step_read(s, factors);
+    step_read(s, filters);
+    blocked_step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, args, sizeof *args);
+    conv_cost(s, p);
+    step_cost(s, share * s->macs, share * s->bytes);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct cut c = cut_of(p, &a);
+    struct conv_strassen_args args = {
+        .src_n = a.src_n,
+        .dst_n = a.dst_n,
+        .add_n = a.add_n,
+        .w_k = a.w_k,
+        .c_blocks = (i32)c.c_blocks,
+        .k_blocks = (i32)c.k_blocks,
+        .pixels = a.in[1] * a.in[2],
+        .pairs = (i32)c.pairs,
+        .per_item = (i32)c.per_item,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
+    };
+    const int filters = emit_filters(e, p, &c, &args);
+    const int factors = emit_workspace(e, factor_bytes(p, &c));
+    for (size_t first = 0; first < c.all; first += c.slice) {
+        args.first = (i32)first;
+        args.count = (i32)(c.all - first < c.slice ? c.all - first : c.slice);
+        emit_slice(e, p, &c, filters, factors, &args);
+    }
+}
+
+const struct algo_def algo_conv_strassen = {
+    .name = "strassen",
+    .doc = "1x1 by seven products of halves instead of eight, over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};
