@@ -7,15 +7,15 @@
  * product of matrices, of filters by channels and channels by tiles: 16 multiply-adds for 4 results instead of 36. Tiles are
  * numbered over images, rows and columns; x is zero outside of the image.
  * Layouts: x, y, add NCHW with batch strides; u = G w G^T packed by conv_pack.cl with POINTS 16:
- * [groups][ceil(K/groups / BF)][chunks][16][8][BF], zeros where filters or channels are missing. A chunk is 8 channels; with
+ * [groups][ceil(K/groups / BF)][chunks][16][BC][BF], zeros where filters or channels are missing. A chunk is BC channels; with
  * SPLIT 1 group `split` adds up chunks split*share.. and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
  * Index map: group = (split * blocks of filters + block) * ceil(tiles / 32) + block of 32 tiles.
- * Work-group: WG, 16 work-items a point; each has BF/4 filters by 8 tiles of it in registers, and brings one tile of one
- * channel of a chunk, transformed by the same work-item. The next chunk comes to registers while one is multiplied.
- * Local memory: a chunk, u[16][8][BF] and v[16][8][32]; then the results of 16 filters, [16][16][32], since what a result is
- * made of lies in 16 work-items: 32 KiB, with BF 64 48 KiB. The halves of each 32 columns change places in rows that
- * neighbouring points (filters of a result's rows) read together, so that those come from all banks.
- * Defines: WG 256, BF 32 (default) or 64, SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * Work-group: WG, 16 work-items a point; each has BF/4 filters by 8 tiles of it in registers, brings filters of its point, and
+ * one tile of one channel of the chunk, which it transforms. The next chunk comes to registers while one is multiplied.
+ * Local memory: a chunk, u[16][BC][BF] and v[16][BC][32]; then the results of 16 filters, [16][16][32], since what a result is
+ * made of lies in 16 work-items: 32 KiB, with BF 64 48 KiB, with BC 6 as well 36 KiB. In every other row of those that are read
+ * together the halves of 32 columns change places, so that they come from all banks.
+ * Defines: WG 256, BF 32 (default) or 64, BC 8 (default) or 6, SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -24,6 +24,9 @@
 #endif
 #ifndef BF
 #define BF 32
+#endif
+#ifndef BC
+#define BC 8
 #endif
 #ifndef SPLIT
 #define SPLIT 0
@@ -38,18 +41,16 @@
 #define M 2
 #define R 3
 #include "winograd.clh"
-#undef BC
 #undef BT
 #undef U_ROW
 #undef V_ROW
 #undef U_PARTS
 #undef FUSED_SCRATCH
-#define BC 8                                       /* channels of a chunk */
-#define BT 32                                      /* tiles of a group */
-#define U_ROW (BC * BF)                            /* floats of a point */
+#define BT 32           /* tiles of a group */
+#define U_ROW (BC * BF) /* floats of a point */
 #define V_ROW (BC * BT)
-#define U_PARTS (16 * U_ROW / 4 / WG)              /* float4 of u that a work-item brings */
-#define FUSED_SCRATCH (16 * (U_ROW + V_ROW) / 4)   /* in float4 */
+#define U_PARTS (U_ROW / 4 / 16) /* float4 of u that a work-item brings */
+#define FUSED_SCRATCH (4 * (U_ROW + V_ROW) > 4 * 16 * BT ? 4 * (U_ROW + V_ROW) : 4 * 16 * BT) /* in float4 */
 
 /* This work-item's tile: its first output pixel in y and add, and the patch of x under it in the channel read next. */
 struct FN(tile) {
@@ -82,7 +83,7 @@ struct FN(tile) FN(tile_of)(SRC x, int t, int g, int c, const struct conv_winogr
 /* d = the patch; the next one is BC channels further. */
 void FN(fetch_patch)(float d[A * A], struct FN(tile) *p, const struct conv_args *a)
 {
-    const uint inside = p->c < a->c / a->groups ? p->inside : 0;
+    const uint inside = LANE < V_ROW && p->c < a->c / a->groups ? p->inside : 0;
 #pragma unroll
     for (int i = 0; i < A * A; i++)
         d[i] = inside >> i & 1 ? p->x[(long)(i / A) * a->in[2] + i % A] : 0.0f;
@@ -94,18 +95,17 @@ void FN(fetch_filters)(float4 f[U_PARTS], SRC u)
 {
 #pragma unroll
     for (int i = 0; i < U_PARTS; i++)
-        f[i] = *(const global float4 *)(u + (LANE + i * WG) * 4);
+        f[i] = *(const global float4 *)(u + LANE / 16 * U_ROW + (LANE % 16 + i * 16) * 4);
 }
 
 /* What was brought goes to local memory, the patch transformed. */
 void FN(place)(local float *u, local float *v, const float d[A * A], const float4 f[U_PARTS])
 {
+    const int point = LANE / 16;
     float e[A][A];
 #pragma unroll
-    for (int i = 0; i < U_PARTS; i++) {
-        const int at = LANE + i * WG, odd = at / (U_ROW / 4) % 2;
-        *(local float4 *)(u + (at ^ (odd * 4)) * 4) = f[i];
-    }
+    for (int i = 0; i < U_PARTS; i++)
+        *(local float4 *)(u + point * U_ROW + ((LANE % 16 ^ (point % 2 * 4)) + i * 16) * 4) = f[i];
 #pragma unroll
     for (int i = 0; i < A; i++) {
 #define IN(j) d[(j)*A + i]
@@ -124,7 +124,8 @@ void FN(place)(local float *u, local float *v, const float d[A * A], const float
 #undef OUT
 #pragma unroll
         for (int j = 0; j < A; j++)
-            v[(i * A + j) * V_ROW + (LANE ^ (j % 2 * 16))] = row[j];
+            if (LANE < V_ROW)
+                v[(i * A + j) * V_ROW + (LANE ^ (j % 2 * 16))] = row[j];
     }
 }
 
@@ -134,7 +135,7 @@ void FN(multiply)(const local float *u, const local float *v, float4 acc[BF / 4]
     const int point = LANE / 16, own = LANE % 16, odd = point % 2 * 16;
     u += point * U_ROW + own / 4 * 4;
     v += point * V_ROW + own % 4 * 4;
-#pragma unroll
+#pragma unroll 2 /* unrolled further, the same loop took a fifth more time on an H200 */
     for (int c = 0; c < BC; c++) {
         float f[BF / 4];
         float4 t[2];

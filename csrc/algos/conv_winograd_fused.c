@@ -2,33 +2,33 @@
  * see kernels/conv_winograd_fused.cl. */
 #include "algos/conv_implicit.h"
 
-enum {
-    M = 2,
-    POINTS = 16,
-    CHUNK = 8, /* channels between two barriers */
-    TILES = 32 /* of a group */
-};
+enum { M = 2, POINTS = 16, TILES = 32 /* of a group */ };
 #define MAX_PARTS 16
 #define MIN_CHUNKS 4 /* of a part: less is all start-up */
 
-/* Filters of a group's tile. The small one fits any device's 32 KiB of local memory. */
-static const int tile_filters[] = {32, 64};
+/* Filters of a group's tile, and channels between two barriers. The first one fits any device's 32 KiB of local memory. */
+struct tile {
+    int filters, channels;
+};
+static const struct tile tiles[] = {{32, 8}, {64, 6}, {64, 8}};
+#define RESERVED 16 /* bytes of a group's local memory that NVIDIA's driver takes for itself */
 
-/* Time in multiply-adds as conv_implicit counts it, so that the two compare. */
-#define BROUGHT 16.0f /* of each float that a chunk brings, transforms and reads again */
-#define FINISHED 8.0f /* of each product that is transformed back */
-#define LONELY 1.5f   /* times as long takes a group that has a compute unit for itself */
-#define LAUNCH 1e6f   /* of another launch: 4 us */
-#define MOVED 40.0f   /* of a float that goes to global memory or comes from there */
+/* Time in multiply-adds as conv_implicit counts it, so that the two compare; measured on an H200. */
+#define TRANSFORMED 32.0f /* of each float of a tile of the image: brought, transformed, read again */
+#define BROUGHT 3.0f      /* of each float of a filter */
+#define FINISHED 28.0f    /* of each sum of products: transformed back, stored */
+#define LAUNCH 1e6f       /* of another launch: 4 us */
+#define MOVED 40.0f       /* of a float that goes to global memory or comes from there */
 
 struct choice {
-    int filters, parts, share; /* share: chunks of each part */
+    const struct tile *tile;
+    int parts, share; /* share: chunks of each part */
     float time;
 };
 
-static size_t chunks_of(const struct conv_args *a)
+static size_t chunks_of(const struct conv_args *a, const struct tile *t)
 {
-    return ceil_div((size_t)(a->c / a->groups), CHUNK);
+    return ceil_div((size_t)(a->c / a->groups), (size_t)t->channels);
 }
 
 static size_t tiles_of(const struct conv_args *a)
@@ -36,17 +36,17 @@ static size_t tiles_of(const struct conv_args *a)
     return (size_t)a->n * ceil_div((size_t)a->out[1], M) * ceil_div((size_t)a->out[2], M);
 }
 
-static size_t local_bytes(int filters)
+static size_t local_bytes(const struct tile *t)
 {
-    return sizeof(float) * POINTS * CHUNK * (size_t)(filters + TILES);
+    return sizeof(float) * POINTS * (size_t)t->channels * (size_t)(t->filters + TILES);
 }
 
-static size_t groups_of(const struct conv_args *a, int filters)
+static size_t groups_of(const struct conv_args *a, const struct tile *t)
 {
-    return (size_t)conv_blocks(a, filters) * ceil_div(tiles_of(a), TILES);
+    return (size_t)conv_blocks(a, t->filters) * ceil_div(tiles_of(a), TILES);
 }
 
-/* Transformed filters are packed as those of a window of 16 taps: [groups][blocks][chunks][16][8][filters]. */
+/* Transformed filters are packed as those of a window of 16 taps: [groups][blocks][chunks][16][channels][filters]. */
 static struct conv_args transformed(const struct conv_args *a)
 {
     struct conv_args t = *a;
@@ -54,44 +54,46 @@ static struct conv_args transformed(const struct conv_args *a)
     return t;
 }
 
-static struct conv_packing packing_of(int filters)
+static struct conv_packing packing_of(const struct tile *t)
 {
-    return (struct conv_packing){.block = filters, .c_block = CHUNK, .tap_major = true, .points = POINTS};
+    return (struct conv_packing){
+        .block = t->filters, .c_block = t->channels, .tap_major = true, .points = POINTS};
 }
 
-static float time_of(const struct problem *p, const struct conv_args *a, int filters, int parts, int share)
+static float time_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts,
+                     int share)
 {
     const size_t units = device_units(p->device);
-    const float products = POINTS * (float)(filters * TILES);
-    const float chunk = CHUNK * (products + BROUGHT * POINTS * (float)(filters + TILES));
-    const float each = (float)ceil_div(groups_of(a, filters) * (size_t)parts, units);
+    const float filters = (float)t->filters, sums = POINTS * TILES * filters;
+    const float chunk = (float)t->channels * (sums + POINTS * (TRANSFORMED * TILES + BROUGHT * filters));
+    const float each = (float)ceil_div(groups_of(a, t) * (size_t)parts, units);
     const float moved = (float)conv_parts_bytes(a, parts) / sizeof(float) * 2.0f / (float)units;
     const float extra = parts == 1 ? 0.0f : LAUNCH + MOVED * moved;
-    return ((float)share * chunk + FINISHED * products) * (each > LONELY ? each : LONELY) + extra;
+    return ((float)share * chunk + FINISHED * sums) * each + extra;
 }
 
-static size_t bytes_of(const struct problem *p, const struct conv_args *a, int filters, int parts)
+static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts)
 {
-    const struct conv_args t = transformed(a);
-    return conv_packing_workspace(p, &t, packing_of(filters)) + conv_parts_bytes(a, parts);
+    const struct conv_args filters = transformed(a);
+    return conv_packing_workspace(p, &filters, packing_of(t)) + conv_parts_bytes(a, parts);
 }
 
 static struct choice choose(const struct problem *p, const struct conv_args *a)
 {
-    const size_t chunks = chunks_of(a);
-    struct choice best = {tile_filters[0], 1, (int)chunks, 0.0f};
-    best.time = time_of(p, a, best.filters, best.parts, best.share);
-    for (int i = 0; i < COUNT_OF(tile_filters); i++) {
-        const int filters = tile_filters[i];
-        for (int parts = 1; parts <= MAX_PARTS && local_bytes(filters) <= p->device->local_mem_bytes; parts++) {
+    struct choice best = {NULL, 0, 0, 0.0f};
+    for (int i = 0; i < COUNT_OF(tiles); i++) {
+        const struct tile *t = &tiles[i];
+        const size_t chunks = chunks_of(a, t);
+        const bool fits = local_bytes(t) + RESERVED <= p->device->local_mem_bytes;
+        for (int parts = 1; parts <= MAX_PARTS && (fits || i == 0); parts++) {
             const int share = (int)ceil_div(chunks, (size_t)parts);
-            if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, filters, parts) > p->workspace_limit))
+            if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, t, parts) > p->workspace_limit))
                 break;
             if ((size_t)(parts - 1) * (size_t)share >= chunks)
                 continue; /* the last part would be empty */
-            const float time = time_of(p, a, filters, parts, share);
-            if (time < best.time)
-                best = (struct choice){filters, parts, share, time};
+            const float time = time_of(p, a, t, parts, share);
+            if (!best.tile || time < best.time)
+                best = (struct choice){t, parts, share, time};
         }
     }
     return best;
@@ -114,7 +116,7 @@ static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
     const struct choice c = choose(p, &a);
-    return bytes_of(p, &a, c.filters, c.parts);
+    return bytes_of(p, &a, c.tile, c.parts);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -129,11 +131,12 @@ static void emit(const struct problem *p, struct emit *e)
         .tiles_wide = (i32)ceil_div((size_t)a.out[2], M),
         .tiles = (i32)tiles_of(&a),
     };
-    const int packed = emit_conv_packed(e, p, &filters, packing_of(c.filters));
+    const int packed = emit_conv_packed(e, p, &filters, packing_of(c.tile));
     const int out = split ? emit_workspace(e, conv_parts_bytes(&a, c.parts)) : p->out[0].slot;
     struct step *s =
-        emit_step(e, "conv_winograd_fused", "main", groups_of(&a, c.filters) * (size_t)c.parts, GROUP_SIZE);
-    step_define(s, "BF", c.filters);
+        emit_step(e, "conv_winograd_fused", "main", groups_of(&a, c.tile) * (size_t)c.parts, GROUP_SIZE);
+    step_define(s, "BF", c.tile->filters);
+    step_define(s, "BC", c.tile->channels);
     step_define(s, "SPLIT", split);
     step_read(s, p->in[0].slot);
     step_read(s, packed);
