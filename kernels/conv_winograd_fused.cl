@@ -7,15 +7,15 @@
  * product of matrices, of filters by channels and channels by tiles: 16 multiply-adds for 4 results instead of 36. Tiles are
  * numbered over images, rows and columns; x is zero outside of the image.
  * Layouts: x, y, add NCHW with batch strides; u = G w G^T packed by conv_pack.cl with POINTS 16:
- * [groups][ceil(K/groups / BF)][chunks][16][BC][BF], zeros where filters or channels are missing. A chunk is BC channels; with
- * SPLIT 1 group `split` adds up chunks split*share.. and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
+ * [groups][ceil(K/groups / BF)][chunks][16][BC][BF], zeros where filters or channels are missing. A chunk is BC channels, 8,
+ * or 6 with BF 64. With SPLIT 1 group `split` adds up chunks split*share.. and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
  * Index map: group = (split * blocks of filters + block) * ceil(tiles / 32) + block of 32 tiles.
  * Work-group: WG, 16 work-items a point; each has BF/4 filters by 8 tiles of it in registers, brings filters of its point, and
  * one tile of one channel of the chunk, which it transforms. The next chunk comes to registers while one is multiplied.
  * Local memory: a chunk, u[16][BC][BF] and v[16][BC][32]; then the results of 16 filters, [16][16][32], since what a result is
- * made of lies in 16 work-items: 32 KiB, with BF 64 48 KiB, with BC 6 as well 36 KiB. In every other row of those that are read
- * together the halves of 32 columns change places, so that they come from all banks.
- * Defines: WG 256, BF 32 (default) or 64, BC 8 (default) or 6, SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * made of lies in 16 work-items: 32 KiB, with BF 64 36 KiB. In every other row of those that are read together the halves of 32
+ * columns change places, so that they come from all banks.
+ * Defines: WG 256, BF 32 (default) or 64, SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -24,9 +24,6 @@
 #endif
 #ifndef BF
 #define BF 32
-#endif
-#ifndef BC
-#define BC 8
 #endif
 #ifndef SPLIT
 #define SPLIT 0
@@ -41,13 +38,15 @@
 #define M 2
 #define R 3
 #include "winograd.clh"
+#undef BC
 #undef BT
 #undef U_ROW
 #undef V_ROW
 #undef U_PARTS
 #undef FUSED_SCRATCH
-#define BT 32           /* tiles of a group */
-#define U_ROW (BC * BF) /* floats of a point */
+#define BC (BF == 64 ? 6 : 8) /* as many as 48 KiB of local memory hold, of which NVIDIA's driver takes a little */
+#define BT 32                 /* tiles of a group */
+#define U_ROW (BC * BF)       /* floats of a point */
 #define V_ROW (BC * BT)
 #define U_PARTS (U_ROW / 4 / 16) /* float4 of u that a work-item brings */
 #define FUSED_SCRATCH (4 * (U_ROW + V_ROW) > 4 * 16 * BT ? 4 * (U_ROW + V_ROW) : 4 * 16 * BT) /* in float4 */

@@ -6,17 +6,17 @@ enum { M = 2, POINTS = 16, TILES = 32 /* of a group */ };
 #define MAX_PARTS 16
 #define MIN_CHUNKS 4 /* of a part: less is all start-up */
 
-/* Filters of a group's tile, and channels between two barriers. The first one fits any device's 32 KiB of local memory. */
+/* Filters of a group's tile, and channels between two barriers. The first one fits any device's 32 KiB of local memory; the
+ * other has 128 sums in a work-item's registers, which the GPUs built into processors lack. */
 struct tile {
     int filters, channels;
 };
-static const struct tile tiles[] = {{32, 8}, {64, 6}, {64, 8}};
-#define RESERVED 16 /* bytes of a group's local memory that NVIDIA's driver takes for itself */
+static const struct tile tiles[] = {{32, 8}, {64, 6}};
 
 /* Time in multiply-adds as conv_implicit counts it, so that the two compare; measured on an H200. */
 #define TRANSFORMED 32.0f /* of each float of a tile of the image: brought, transformed, read again */
-#define BROUGHT 3.0f      /* of each float of a filter */
-#define FINISHED 28.0f    /* of each sum of products: transformed back, stored */
+#define BROUGHT 5.0f      /* of each float of a filter */
+#define FINISHED 30.0f    /* of each sum of products: transformed back, stored */
 #define LAUNCH 1e6f       /* of another launch: 4 us */
 #define MOVED 40.0f       /* of a float that goes to global memory or comes from there */
 
@@ -36,9 +36,11 @@ static size_t tiles_of(const struct conv_args *a)
     return (size_t)a->n * ceil_div((size_t)a->out[1], M) * ceil_div((size_t)a->out[2], M);
 }
 
-static size_t local_bytes(const struct tile *t)
+static bool fits(const struct tile *t, const struct clcnn_device_info *device)
 {
-    return sizeof(float) * POINTS * (size_t)t->channels * (size_t)(t->filters + TILES);
+    const size_t local = sizeof(float) * POINTS * (size_t)t->channels * (size_t)(t->filters + TILES);
+    const bool integrated = device->type == CLCNN_DEVICE_GPU && device->host_unified;
+    return t == tiles || (local <= device->local_mem_bytes && !integrated);
 }
 
 static size_t groups_of(const struct conv_args *a, const struct tile *t)
@@ -84,8 +86,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct tile *t = &tiles[i];
         const size_t chunks = chunks_of(a, t);
-        const bool fits = local_bytes(t) + RESERVED <= p->device->local_mem_bytes;
-        for (int parts = 1; parts <= MAX_PARTS && (fits || i == 0); parts++) {
+        for (int parts = 1; parts <= MAX_PARTS && fits(t, p->device); parts++) {
             const int share = (int)ceil_div(chunks, (size_t)parts);
             if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, t, parts) > p->workspace_limit))
                 break;
@@ -107,6 +108,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
             "minimal filtering is for stride 1 and dilation 1");
     PREFER(why, !conv_on_cpu(p), "tiles in local memory are meant for GPUs");
+    PREFER(why, a.k / a.groups > 16, "16 filters a group or fewer leave half of the tile empty");
     PREFER(why, choose(p, &a).time < implicit_time(p, &a),
            "the products by the definition are expected to be faster");
     return true;
@@ -136,7 +138,6 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s =
         emit_step(e, "conv_winograd_fused", "main", groups_of(&a, c.tile) * (size_t)c.parts, GROUP_SIZE);
     step_define(s, "BF", c.tile->filters);
-    step_define(s, "BC", c.tile->channels);
     step_define(s, "SPLIT", split);
     step_read(s, p->in[0].slot);
     step_read(s, packed);
