@@ -134,7 +134,7 @@ void FN(multiply)(const local float *u, const local float *v, float4 acc[BF / 4]
     const int point = LANE / 16, own = LANE % 16, odd = point % 2 * 16;
     u += point * U_ROW + own / 4 * 4;
     v += point * V_ROW + own % 4 * 4;
-#pragma unroll 2 /* unrolled further, the same loop took a fifth more time on an H200 */
+#pragma unroll 2 /* unrolled further, the loop took a fifth more time on an H200 */
     for (int c = 0; c < BC; c++) {
         float f[BF / 4];
         float4 t[2];
