@@ -11,11 +11,11 @@ enum {
 };
 
 /* Times in multiply-adds at the peak, measured: the sums that a product adds to, for each of its own; making the right factors, for
- * each of theirs; two steps more. */
+ * each of theirs; two steps more, whose kernels must be built. */
 #define SUM_COST 7.0
 #define SPREAD_COST 16.0
-#define STEP_COST 1000000.0
-#define WORTH 0.96 /* of the direct kernel's time */
+#define STEP_COST 2000000.0
+#define WORTH 0.97 /* of the direct kernel's time */
 
 /* How a problem is cut. */
 struct cut {
