@@ -11,7 +11,7 @@ enum {
 };
 
 /* Times in multiply-adds at the peak, measured: the sums that a product adds to, for each of its own; making the right factors, for
- * each of theirs; two steps more, whose kernels must be built. */
+ * each of theirs; a step more, and kernels to build. */
 #define SUM_COST 7.0
 #define SPREAD_COST 16.0
 #define STEP_COST 2000000.0
@@ -60,7 +60,7 @@ static double cost_of(const struct problem *p, const struct conv_args *a)
     const struct cut c = cut_of(p, a);
     const double tiles = PRODUCTS * (double)c.all * c.t, k = a->k / 2.0, channels = a->c / 2.0;
     return tiles * (k * channels / 0.93 + k * SUM_COST + channels * SPREAD_COST) +
-           (2.0 * (double)ceil_div(c.all, c.slice) - 1.0) * STEP_COST * (double)device_units(p->device);
+           STEP_COST * (double)device_units(p->device);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -71,6 +71,8 @@ static bool applicable(const struct problem *p, struct why *why)
             "Strassen's products are for one group of 1x1 filters at stride 1");
     REQUIRE(why, a.c % (2 * p->block) == 0 && a.k % (4 * p->block) == 0,
             "halves of the channels and of the filters must be whole blocks");
+    const struct cut c = cut_of(p, &a);
+    PREFER(why, c.slice == c.all, "the right factors of a batch would leave the caches, or take many steps");
     PREFER(why, cost_of(p, &a) < WORTH * a.k * a.c / 0.93 * a.n * a.in[1] * a.in[2],
            "too few channels, filters or pixels to pay for the sums");
     return true;
