@@ -12,9 +12,9 @@ enum {
 
 /* Times in multiply-adds at the peak, measured: the sums that a product adds to, for each of its own; making the right factors, for
  * each of theirs; a step more, and kernels to build. */
-#define SUM_COST 7.0
-#define SPREAD_COST 16.0
-#define STEP_COST 2000000.0
+#define SUM_COST 12.0
+#define SPREAD_COST 11.0
+#define STEP_COST 2500000.0
 #define WORTH 0.97 /* of the direct kernel's time */
 
 /* How a problem is cut. */
