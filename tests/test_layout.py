@@ -273,11 +273,12 @@ def test_which_algorithms_are_exact(device):
     """Only Winograd's larger tiles transform whole numbers into others."""
     loose = set()
     for _, algo in sorted(pair for pair in ON_BLOCKS if pair[0] == "conv" and "depthwise" not in pair[1]):
-        case = parse_case(f"conv n1 c17 h9 w9 k17 {'r5 s5 p2' if algo == 'winograd5' else 'r3 s3 p1'}")
+        window = {"winograd5": "r5 s5 p2", "winograd_strided": "r3 s3 u2 p1"}.get(algo, "r3 s3 p1")
+        case = parse_case(f"conv n1 c17 h9 w9 k17 {window}")
         with compile_case(device, case, case.data("integer"), algo) as plan:
             if not exact_on_integers(case, plan):
                 loose.add(algo)
-    assert loose == {"winograd", "winograd5"}
+    assert loose == {"winograd", "winograd5", "winograd_strided"}
 
 
 # ---- other devices -----------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
            (steps - 1.0) * STEP_COST * (double)device_units(p->device);
 }
 
-static double direct_cost_of(const struct conv_args *a)
+double winograd_direct_cost(const struct conv_args *a)
 {
     return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
 }
@@ -157,7 +157,7 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
             "groups must be whole channel blocks");
     REQUIRE(why, f->m < 4 || a.c / a.groups <= MOST_OF_F4, TOO_MANY_CHANNELS);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, f) < 0.85 * direct_cost_of(&a),
+    PREFER(why, cost_of(p, &a, f) < 0.85 * winograd_direct_cost(&a),
            "too few tiles or filters to pay for the transforms");
     return true;
 }
