@@ -276,6 +276,8 @@ void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const s
             for (int i = 0; i < A * A; i++) {
                 for (int j = 0; j < each; j++, next += 16)
                     PREFETCH(next);
+                for (int j = 0; j < blocks * T; j++) /* pieces that are too short for hardware to see a pattern */
+                    PREFETCH_NEAREST(part + (i + 1) * v_step + j * V);
                 FN(partial_product)(part + i * v_step, u[i], m[t][i], cb == 0, blocks);
             }
         }
