@@ -120,6 +120,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .spare = spare,
         .precision = options->precision,
         .has_clblast = device_has_clblast(bp->dev),
+        .chained = bp->chained,
         .wisdom = options->wisdom,
         .wisdom_count = options->wisdom_count,
         .block = device_block(&bp->dev->info),
@@ -335,15 +336,14 @@ done:
     return st;
 }
 
-enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
-                                     const struct clcnn_graph *graph,
-                                     const struct clcnn_plan_options *options, struct clcnn_err *err)
+/* A blueprint whose algorithms expect chains of groups, or none. */
+static enum clcnn_status new_blueprint(struct blueprint **out, struct clcnn_device *dev,
+                                       const struct clcnn_graph *graph,
+                                       const struct clcnn_plan_options *options, bool chained,
+                                       struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct clcnn_plan *plan = NULL;
-    struct blueprint *bp = NULL;
-    TRY(device_enter(dev, err));
-    bp = clcnn_calloc(1, sizeof *bp);
+    struct blueprint *bp = clcnn_calloc(1, sizeof *bp);
     if (!bp)
         return clcnn_fail_mem(err, sizeof *bp);
     pthread_mutex_init(&bp->lock, NULL);
@@ -352,8 +352,32 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     bp->dev = dev;
     bp->guard = options->guard;
     bp->chain = options->chain;
-    const double start = now_ms();
+    bp->chained = chained;
     TRY(make_blueprint(bp, graph, options, err));
+    *out = bp;
+    bp = NULL;
+done:
+    blueprint_release(bp);
+    return st;
+}
+
+enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
+                                     const struct clcnn_graph *graph,
+                                     const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_plan *plan = NULL;
+    struct blueprint *bp = NULL;
+    TRY(device_enter(dev, err));
+    const double start = now_ms();
+    const bool chained = options->chain != CLCNN_CHAIN_OFF && device_chains_groups(&dev->info);
+    TRY(new_blueprint(&bp, dev, graph, options, chained, err));
+    if (chained &&
+        bp->stats.chained_steps == 0) { /* launches, for which other forms of algorithms are better */
+        blueprint_release(bp);
+        bp = NULL;
+        TRY(new_blueprint(&bp, dev, graph, options, false, err));
+    }
     const double selected = now_ms();
     TRY(blueprint_programs(bp, err));
     const double built = now_ms();

@@ -79,6 +79,7 @@ struct blueprint {
     struct notes notes;
     bool guard;
     enum clcnn_chain chain;
+    bool chained; /* as in struct problem */
 
     struct root *roots;
     struct packed *packed;
@@ -194,6 +195,7 @@ size_t root_guard(const struct blueprint *bp, const struct root *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 
 /* variants.c: which steps can run inside one kernel. */
+bool device_chains_groups(const struct clcnn_device_info *info); /* else single work-items, or none */
 enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
