@@ -105,8 +105,8 @@ def test_convolution_is_linear(conv, rng, algo):
 
 @pytest.mark.parametrize("algo", ALGOS)
 def test_impulse_shows_the_weights(conv, rng, algo):
-    """A single one in channel c of the input puts the filters' weights for c, turned, around its place; of those a stride
-    leaves some out."""
+    """A single one in channel c of the input puts the filters' weights for c, turned, around its place; of
+    those a stride leaves some out."""
     f, x, w = conv(algo)
     stride = _stride(algo)
     weights, groups = _whole(rng, w), x[1] // w[1]
