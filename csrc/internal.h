@@ -286,7 +286,7 @@ struct problem {
         spare; /* bytes that activations take at the plan's largest node, and what is left of them at this one */
     enum clcnn_precision precision;
     bool has_clblast;
-    bool chained; /* a step costs a barrier of a chain, not a launch */
+    bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
     int wisdom_count;
     bool forms_open; /* the planner is still free to give the operands another form */

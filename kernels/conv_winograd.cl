@@ -52,6 +52,7 @@
 #ifndef TILE_BLOCKS
 #define TILE_BLOCKS 1
 #endif
+#include "winograd_pixels.clh"
 #define AHEAD 1024 /* floats between what is read of u and what is prefetched: the filters of a network come from memory */
 #define CB (4 / KV) /* blocks of channels whose transformed filters stay in a core's cache */
 #define PITCH (CB * V * KV * V + V) /* floats; no power of two, which would put all A*A in one set of the cache */
@@ -201,78 +202,6 @@ void FN(partial_product)(SRC v, const float *u, float *m, bool fresh, int c_bloc
 #undef NEXT_FILTERS
 }
 
-/* The inverse transform of a tile: the A*A products lie `step` elements apart in m; out[M * M] pixels. */
-void FN(inverse)(const float *m, int step, float *out)
-{
-    FV n[M][A];
-#pragma unroll
-    for (int c = 0; c < A; c++) {
-#define IN(i) LOADV(m, ((i) * A + c) * step)
-#define OUT(i) n[i][c]
-        A_T(OUT, IN);
-#undef IN
-#undef OUT
-    }
-#pragma unroll
-    for (int r = 0; r < M; r++) {
-        FV y[M];
-#define IN(i) n[r][i]
-#define OUT(i) y[i]
-        A_T(OUT, IN);
-#undef IN
-#undef OUT
-#pragma unroll
-        for (int c = 0; c < M; c++)
-            KEEPV(y[c], out, (r * M + c) * V);
-    }
-}
-
-/* Windows of 2x2 of the pixels of a tile in `out`, of which high x wide are in the map; rows of y are `pitch` elements apart. */
-void FN(windows)(const float *out, int high, int wide, int pool, DST y, long pitch)
-{
-    for (int r = 0; r + 1 < high; r += 2, y += pitch)
-        for (int c = 0; c + 1 < wide; c += 2) {
-            const float *at = out + (r * M + c) * V;
-            const FV p = LOADV(at, 0), q = LOADV(at, V), s = LOADV(at, M * V), t = LOADV(at, M * V + V);
-            const FV all = pool == POOL_MEAN ? (((p + q) + s) + t) * 0.25f
-                                             : FN(larger)(FN(larger)(p, q), FN(larger)(s, t));
-            STOREV(all, y, c / 2 * V);
-        }
-}
-
-/* Pixels of block `block` of filters of the tiles from `first` on, from their products. */
-void FN(pixels)(const float *m, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
-{
-    const int g = block / a->k_blocks, kk = g * a->kg + block % a->k_blocks * (KV * V);
-    const int per_image = a->tiles_high * a->tiles_wide;
-    const long plane = (long)a->out[0] * a->out[1] * V;
-    const int pool = a->pool;
-    const long pitch = a->out[1] / 2 * V, pooled = a->out[0] / 2 * pitch;
-    const struct blocked_epilogue epi = a->epi; /* a copy: stores of y cannot change it */
-    for (int kv = 0, k = kk; kv < KV && k < (g + 1) * a->kg; kv++, k += V) {
-        const FV b = FN(bias)(bias, k, a->k, &epi);
-        for (int t = 0; t < T && first + t < a->tiles; t++) {
-            const int tile = a->first_tile + first + t;
-            const int n = tile / per_image, oh = tile % per_image / a->tiles_wide * M, ow = tile % a->tiles_wide * M;
-            const int high = min(M, a->out[0] - oh), wide = min(M, a->out[1] - ow);
-            float out[M * M * V] __attribute__((aligned(64)));
-            FN(inverse)(m + (kv * T + t) * V, KV * T * V, out);
-            for (int r = 0; r < high; r++)
-                for (int c = 0; c < wide; c++) {
-                    const long i = k / V * plane + ((long)(oh + r) * a->out[1] + ow + c) * V;
-                    const FV v = FN(finish)(LOADV(out, (r * M + c) * V), b, add + n * a->add_n, i, a->k - k, &epi);
-                    if (pool)
-                        KEEPV(v, out, (r * M + c) * V);
-                    else
-                        STOREV(v, y + n * a->dst_n, i);
-                }
-            if (pool)
-                FN(windows)(out, high, wide, pool,
-                            y + n * a->dst_n + k / V * pooled + oh / 2 * pitch + ow / 2 * V, pitch);
-        }
-    }
-}
-
 /* Block `block` of filters of the tiles from `first` on, from their part of v. */
 void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
 {
@@ -347,6 +276,8 @@ void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const s
             for (int i = 0; i < A * A; i++) {
                 for (int j = 0; j < each; j++, next += 16)
                     PREFETCH(next);
+                for (int j = 0; j < blocks * T; j++) /* pieces that are too short for hardware to see a pattern */
+                    PREFETCH_NEAREST(part + (i + 1) * v_step + j * V);
                 FN(partial_product)(part + i * v_step, u[i], m[t][i], cb == 0, blocks);
             }
         }

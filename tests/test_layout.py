@@ -275,13 +275,17 @@ def test_channels_that_fill_no_block(device, op, algo):
 def test_which_algorithms_are_exact(device):
     """Only Winograd's larger tiles transform whole numbers into others; Strassen's sums may be rounded."""
     loose = set()
-    shapes = {"winograd5": "c17 k17 r5 s5 p2", "strassen": "c64 k64 r1 s1"}
+    shapes = {
+        "winograd5": "c17 k17 r5 s5 p2",
+        "winograd_strided": "c17 k17 r3 s3 u2 p1",
+        "strassen": "c64 k64 r1 s1",
+    }
     for _, algo in sorted(pair for pair in ON_BLOCKS if pair[0] == "conv" and "depthwise" not in pair[1]):
         case = parse_case(f"conv n1 h9 w9 {shapes.get(algo, 'c17 k17 r3 s3 p1')}")
         with compile_case(device, case, case.data("integer"), algo) as plan:
             if not exact_on_integers(case, plan):
                 loose.add(algo)
-    assert loose == {"winograd", "winograd5", "strassen"}
+    assert loose == {"winograd", "winograd5", "winograd_strided", "strassen"}
 
 
 def test_pairs_of_tiles_in_slices(device):

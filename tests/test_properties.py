@@ -26,6 +26,7 @@ SHAPES = {
     "stem_mma": ((2, 3, 7, 9), (32, 3, 3, 3), {}),
     "winograd_fused": ((2, 18, 7, 9), (40, 9, 3, 3), {"groups": 2}),
     "winograd5": ((2, 18, 7, 9), (20, 18, 5, 5), {}),
+    "winograd_strided": ((2, 18, 14, 18), (20, 18, 3, 3), {"stride": (2,)}),
     "wgmma": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
     "wgmma_tf32": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
     "wgmma_half": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
@@ -77,6 +78,10 @@ def conv(device) -> Callable[[str], tuple[Op, tuple[int, ...], tuple[int, ...]]]
     return make
 
 
+def _stride(algo: str) -> int:
+    return SHAPES.get(algo, USUAL)[2].get("stride", (1,))[0]
+
+
 def _whole(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
     return rng.integers(-3, 4, shape).astype(np.float32)
 
@@ -101,8 +106,10 @@ def test_convolution_is_linear(conv, rng, algo):
 
 @pytest.mark.parametrize("algo", ALGOS)
 def test_impulse_shows_the_weights(conv, rng, algo):
-    """A single one in channel c of the input puts the filters' weights for c, turned, around its place."""
+    """A single one in channel c of the input puts the filters' weights for c, turned, around its place; of
+    those a stride leaves some out."""
     f, x, w = conv(algo)
+    stride = _stride(algo)
     weights, groups = _whole(rng, w), x[1] // w[1]
     each, radius = w[0] // groups, w[2] // 2
     for c in range(x[1]):
@@ -110,19 +117,21 @@ def test_impulse_shows_the_weights(conv, rng, algo):
         impulse[1, c, 3, 4] = 1.0
         y = f(impulse, weights)
         group = c // w[1]
-        wanted = np.zeros_like(y)
+        wanted = np.zeros((*y.shape[:2], *x[2:]), np.float32)
         window = np.s_[3 - radius : 4 + radius], np.s_[4 - radius : 5 + radius]
         filters = slice(group * each, (group + 1) * each)
         wanted[1, filters, *window] = weights[filters, c % w[1], ::-1, ::-1]
-        _agree(f, y, wanted)
+        _agree(f, y, wanted[:, :, ::stride, ::stride])
 
 
 @pytest.mark.parametrize("algo", ALGOS)
 def test_shifted_input_shifts_the_output(conv, rng, algo):
+    """By one row and two columns of the output."""
     f, x, w = conv(algo)
-    inner, weights = _whole(rng, (*x[:2], x[2] - 4, x[3] - 4)), _whole(rng, w)
-    here = np.pad(inner, ((0, 0), (0, 0), (1, 3), (1, 3)))
-    there = np.pad(inner, ((0, 0), (0, 0), (2, 2), (3, 1)))
+    step = _stride(algo)
+    inner, weights = _whole(rng, (*x[:2], x[2] - 4 * step, x[3] - 4 * step)), _whole(rng, w)
+    here = np.pad(inner, ((0, 0), (0, 0), (step, 3 * step), (step, 3 * step)))
+    there = np.pad(inner, ((0, 0), (0, 0), (2 * step, 2 * step), (3 * step, step)))
     y, moved = f(here, weights), f(there, weights)
     _agree(f, moved[:, :, 1:, 2:], y[:, :, :-1, :-2])
 

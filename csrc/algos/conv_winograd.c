@@ -10,12 +10,14 @@ enum {
     FUSED_PART =
         300 *
         1024, /* bytes of a work-item's transformed tiles that stay in a core's cache beside the filters */
-    FUSED_ITEMS_PER_UNIT = 8,        /* few: each part of the workspace is used many times */
-    SLICE_BYTES = 4 * 1024 * 1024,   /* transformed tiles between two steps: they stay in the shared cache */
-    LARGE_FILTERS = 8 * 1024 * 1024, /* filters worth twice the slice, since every slice reads them */
-    NEAR_FILTERS = 1024 * 1024,      /* filters of a group that a core's cache holds */
-    FRESH_BLOCKS = 4,                /* blocks of tiles whose products stay in a core's cache */
-    STEP_COST = 1000000,             /* multiply-adds of a core in the time that one more step takes */
+    FUSED_ITEMS_PER_UNIT = 8,      /* few: each part of the workspace is used many times */
+    SLICE_BYTES = 4 * 1024 * 1024, /* transformed tiles between two steps: they stay in the shared cache */
+    LARGE_FILTERS =
+        8 * 1024 *
+        1024, /* filters that fill shared caches: worth twice the slice, since every slice reads them */
+    NEAR_FILTERS = 1024 * 1024, /* filters of a group that a core's cache holds */
+    FRESH_BLOCKS = 5,           /* blocks of tiles whose products stay in a core's cache */
+    STEP_COST = 1000000,        /* multiply-adds of a core in the time that one more step takes */
 };
 
 /* Both in multiply-adds at the peak: the transform of one of a filter's values, and a byte of filters from memory. */
@@ -67,7 +69,7 @@ static struct conv_tile best_tile(const struct problem *p, const struct conv_arg
 }
 
 /* Both transforms in one step, or the filters' with the products, or the input's in a step of its own for every slice of
- * tiles. */
+ * tiles. Stored filters of layers that are `far` come from memory, and from the shared cache again for every block of tiles. */
 static void choose_form(struct cut *c, const struct problem *p, const struct conv_args *a)
 {
     const size_t units = device_units(p->device), blocks = c->k_blocks * (size_t)a->groups;
@@ -76,18 +78,19 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     const bool even =
         ceil_div(c->parts, units) * units * 3 <= c->parts * 4; /* cores wait a quarter at most */
     const bool near = c->filter_bytes <= NEAR_FILTERS;
-    if (c->part_bytes <= FUSED_PART &&
+    const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
+    const bool far = c->filter_bytes > LARGE_FILTERS && c->tile_blocks <= FRESH_BLOCKS && uneven < 1.1;
+    if (!far && c->part_bytes <= FUSED_PART &&
         ((c->parts >= 3 * units && products >= from_memory) || (even && near))) {
         const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
         c->ranges = ceil_div(c->tile_blocks, ceil_div(c->tile_blocks, wanted));
         return;
     }
     const size_t fresh_slices = ceil_div(c->tile_blocks, FRESH_BLOCKS);
-    const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
     const double transforms =
         (double)fresh_slices * FILTER_TRANSFORM * (double)c->filter_bytes / sizeof(float);
     const double stored = products > from_memory ? products : from_memory;
-    c->fresh = (products + transforms) * uneven < stored;
+    c->fresh = far || (products + transforms) * uneven < stored;
     if (c->fresh) {
         c->slice = ceil_div(c->tile_blocks, fresh_slices);
     } else {
@@ -139,7 +142,7 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
            (steps - 1.0) * STEP_COST * (double)device_units(p->device);
 }
 
-static double direct_cost_of(const struct conv_args *a)
+double winograd_direct_cost(const struct conv_args *a)
 {
     return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
 }
@@ -157,7 +160,7 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
             "groups must be whole channel blocks");
     REQUIRE(why, f->m < 4 || a.c / a.groups <= MOST_OF_F4, TOO_MANY_CHANNELS);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, f) < 0.85 * direct_cost_of(&a),
+    PREFER(why, cost_of(p, &a, f) < 0.85 * winograd_direct_cost(&a),
            "too few tiles or filters to pay for the transforms");
     return true;
 }
