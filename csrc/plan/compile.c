@@ -1,4 +1,4 @@
-/* compile.c: graph -> rewrite -> lay out -> place -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
+/* compile.c: graph -> rewrite -> lay out -> place -> halve -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -26,7 +26,11 @@ static struct layer *new_layer(struct emit *e, int node, const struct problem *p
     if (!clcnn_grow((void **)&bp->layers, &bp->cap_layers, bp->n_layers + 1, sizeof *bp->layers))
         return NULL;
     struct layer *l = &bp->layers[bp->n_layers];
-    *l = (struct layer){.node = node, .op = p->op, .input = p->in[0].shape, .output = p->out[0].shape};
+    *l = (struct layer){.node = node,
+                        .op = p->op,
+                        .input = p->in[0].shape,
+                        .output = p->out[0].shape,
+                        .half = p->in[0].half || p->out[0].half};
     problem_key(l->key, p);
     e->layer_index = bp->n_layers++;
     return l;
@@ -135,6 +139,31 @@ static void show_form(struct operand *o, int block, bool whole_items)
         o->shape.dim[1] = (int32_t)ceil_div((size_t)o->shape.dim[1], (size_t)block) * block;
 }
 
+struct problem problem_of_placed(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                                 const struct placement *pl, const struct node *n, struct operand *ops)
+{
+    for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i] >= 0)
+            ops[i] = pl->operand[n->in[i]];
+        else
+            ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
+        if (strcmp(n->op->name, "concat") == 0)
+            ops[i].in_place = concat_input_in_place(bp, pl, n, i);
+        if (i == 0 || n->all_src)
+            show_form(&ops[i], n->src_block, n->all_src);
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        ops[n->n_in + i] = pl->operand[n->out[i]];
+        show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
+    }
+    struct problem p = problem_of_node(bp, options, n, ops);
+    if (n->epi.add >= 0) {
+        p.add = pl->operand[n->epi.add];
+        show_form(&p.add, n->dst_block, false);
+    }
+    return p;
+}
+
 static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, int index)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -143,25 +172,7 @@ static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, i
     struct infer shapes = {0};
     if (!ops)
         return clcnn_fail_mem(e->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
-    for (int i = 0; i < n->n_in; i++) {
-        if (n->in[i] >= 0)
-            ops[i] = pl->operand[n->in[i]];
-        else
-            ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
-        if (strcmp(n->op->name, "concat") == 0)
-            ops[i].in_place = concat_input_in_place(e->bp, pl, n, i);
-        if (i == 0 || n->all_src)
-            show_form(&ops[i], n->src_block, n->all_src);
-    }
-    for (int i = 0; i < n->n_out; i++) {
-        ops[n->n_in + i] = pl->operand[n->out[i]];
-        show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
-    }
-    struct problem p = problem_of_node(e->bp, e->options, n, ops);
-    if (n->epi.add >= 0) {
-        p.add = pl->operand[n->epi.add];
-        show_form(&p.add, n->dst_block, false);
-    }
+    const struct problem p = problem_of_placed(e->bp, e->options, pl, n, ops);
     char fused[48];
     describe_fused(fused, n);
     e->layer = n->name;
@@ -317,6 +328,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     find_least_arena(bp);
     TRY(layout_values(bp, options, err));
     TRY(place_values(&pl, bp, err));
+    TRY(halve_maps(bp, &pl, options, err));
     TRY(emit_layers(bp, &pl, options, graph, err));
     TRY(bind_io(bp, &pl, err));
     mark_used(bp);

@@ -52,6 +52,7 @@ struct layer {
     int n_candidates;
     size_t workspace, weight_bytes;
     bool sub; /* chosen inside another layer (emit_sub) */
+    bool half; /* reads or writes maps that are stored as halves */
     const struct op_def *op;
     struct clcnn_shape input, output;
     double macs;
@@ -185,7 +186,14 @@ struct operand operand_of_value(const struct value *v); /* shape and kind; no pl
 enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_options *options,
                                 struct clcnn_err *err);
 
+/* halves.c: chooses the maps that are stored as halves, once they are placed. */
+enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
+                             const struct clcnn_plan_options *options, struct clcnn_err *err);
+
 /* compile.c */
+/* What an algorithm is shown of a node; `operands` takes its inputs, then its outputs. */
+struct problem problem_of_placed(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                                 const struct placement *pl, const struct node *n, struct operand *operands);
 struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
                                const struct node *n, const struct operand *operands);
 
