@@ -266,19 +266,19 @@ struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local 
 #pragma unroll
     for (int i = 0; i < RESULTS; i++)
         sum[i] = d[i] = 0.0f;
+    struct FN(turn) turn = FN(turn_of)(odd, t, ma);
     for (int chunk = t->chunk; chunk < t->end; chunk += 2) {
         uint high[4][4], low[4][4], before = 0;
 #pragma unroll
         for (int i = 0; i < 2; i++)
             if (i == 0 || chunk + 1 < t->end) {
                 const uint slab = to + r.place * STAGE, mine = empty + r.place * 8;
-                const uint turned = odd ^ FN(odd_tap)(chunk + i, ma);
                 FN(wait)(full + r.place * 8, r.parity);
 #pragma unroll
                 for (int j = 0; j < UNITS; j++) {
                     const int f = RESIDENT == 1 ? UNITS * i + j : j; /* another set of registers while products are under way */
                     const local PIXEL_T *v = pixels + r.place * (STAGE / PIXEL_BYTES) + B_AT(UNIT * j, 0);
-                    FN(split)(high[f], low[f], v, of + r.place * (STAGE / 4) + UNIT * j, turned, ma);
+                    FN(split)(high[f], low[f], v, of + r.place * (STAGE / 4) + UNIT * j, turn.odd, ma);
                     WGMMA(d, high[f], low[f], DESCRIPTOR(slab + j * BM * 32), DESCRIPTOR(slab + SLAB * 4 + j * BM * 32),
                           i + j);
                 }
@@ -297,6 +297,7 @@ struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local 
                 FN(release)(mine);
 #endif
                 r = FN(next)(r);
+                FN(turn)(&turn, ma);
             }
 #if RESIDENT == 1
         WGMMA_WAIT(d, 0);
