@@ -239,7 +239,7 @@ struct operand {
     int64_t batch_stride;
     bool present, constant;
     bool in_place; /* concat: this input already lies in its range of the output */
-    bool half; /* elements are halves, see HALF_SRC; float32 by shape.dtype all the same */
+    bool half;     /* elements are halves, see HALF_SRC; float32 by shape.dtype all the same */
     int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
                       lanes past C hold anything finite, producers write them, consumers must not let them count */
 };
@@ -287,6 +287,7 @@ struct problem {
     size_t arena,
         spare; /* bytes that activations take at the plan's largest node, and what is left of them at this one */
     enum clcnn_precision precision;
+    bool halves; /* maps between steps are stored as halves where they can be */
     bool has_clblast;
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
     int wisdom_count;
@@ -341,7 +342,7 @@ struct algo_def {
     enum error_class error;
     bool deterministic;
     enum form src, dst;
-    unsigned halves;                              /* HALF_ bits; */
+    unsigned halves;                                /* HALF_ bits; */
     unsigned (*halves_of)(const struct problem *p); /* where they depend on the problem, else NULL */
     bool (*applicable)(const struct problem *p, struct why *why);
     size_t (*workspace)(
@@ -356,8 +357,6 @@ extern const struct algo_def *const
 const struct algo_def *algo_preferred(const struct problem *p);
 unsigned algo_halves(const struct algo_def *algo, const struct problem *p);
 unsigned preferred_halves(const struct problem *p); /* of what the rules would choose */
-/* Whether maps between steps may be halves at all: the precision allows it, and the device is no CPU. */
-bool halves_allowed(const struct problem *p);
 
 /* ---- step descriptions (plan/emit.c) --------------------------------------------------------------------------- */
 

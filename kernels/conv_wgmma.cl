@@ -201,54 +201,7 @@ struct FN(ring) FN(split_filters)(struct FN(ring) r, local float4 *stage, uint f
     return r;
 }
 
-#if PRODUCTS == 0
-/* A work-item's share of the pixels of 16 of depth, at v and three times B_AT(4, 0) further, as halves; `of`: scale of its channel;
- * `odd`: as FN(two_pixels) takes it. */
-void FN(split)(uint high[4], uint low[4], const local PIXEL_T *v, const local float *of, uint odd,
-               const struct conv_mma_args *ma)
-{
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-#if X_HALF && !PRE
-        const uint2 two = FN(pair_pixels)(v + B_AT(8 * e, 0), v + B_AT(8 * e + 4, 0), odd);
-        high[2 * e] = two.x;
-        high[2 * e + 1] = two.y;
-#else
-        float2 a = FN(two_pixels)(v + B_AT(8 * e, 0), odd), b = FN(two_pixels)(v + B_AT(8 * e + 4, 0), odd);
-        a.x = PREPARED(a.x, of[8 * e], of[BK + 8 * e], ma);
-        a.y = PREPARED(a.y, of[8 * e], of[BK + 8 * e], ma);
-        b.x = PREPARED(b.x, of[8 * e + 4], of[BK + 8 * e + 4], ma);
-        b.y = PREPARED(b.y, of[8 * e + 4], of[BK + 8 * e + 4], ma);
-        HALVES_OF(high[2 * e], a.x, b.x);
-        HALVES_OF(high[2 * e + 1], a.y, b.y);
-#endif
-        low[2 * e] = low[2 * e + 1] = 0;
-    }
-}
-#else
-/* A work-item's share of the pixels of 8 of depth, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of
- * its channel. */
-void FN(split)(uint high[4], uint low[4], const local PIXEL_T *v, const local float *of, uint odd,
-               const struct conv_mma_args *ma)
-{
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-        float2 pair = FN(two_pixels)(v + B_AT(4 * e, 0), odd);
-        pair.x = PREPARED(pair.x, of[4 * e], of[BK + 4 * e], ma);
-        pair.y = PREPARED(pair.y, of[4 * e], of[BK + 4 * e], ma);
-#if PRODUCTS == 3
-        high[2 * e] = TF32_ROUNDED(pair.x);
-        high[2 * e + 1] = TF32_ROUNDED(pair.y);
-        low[2 * e] = TF32_LOW(pair.x, high[2 * e]);
-        low[2 * e + 1] = TF32_LOW(pair.y, high[2 * e + 1]);
-#else
-        TF32_NEAREST(high[2 * e], pair.x);
-        TF32_NEAREST(high[2 * e + 1], pair.y);
-        low[2 * e] = low[2 * e + 1] = 0;
-#endif
-    }
-}
-#endif
+#include "conv_wgmma_split.clh"
 
 /* This warp needs a place no more. */
 void FN(release)(uint empty)

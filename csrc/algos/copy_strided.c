@@ -150,17 +150,17 @@ static void emit_reshape(const struct problem *p, struct emit *e)
 }
 
 #define COPY_ALGO(op, text, emitter, bytes, form_, halves_) \
-    const struct algo_def algo_##op##_ref = {      \
-        .name = "ref",                             \
-        .doc = text,                               \
-        .error = ERROR_EXACT,                      \
-        .deterministic = true,                     \
-        .src = form_,                              \
-        .dst = form_,                              \
-        .halves = halves_,                         \
-        .applicable = rows_always,                 \
-        .workspace = bytes,                        \
-        .emit = emitter,                           \
+    const struct algo_def algo_##op##_ref = {               \
+        .name = "ref",                                      \
+        .doc = text,                                        \
+        .error = ERROR_EXACT,                               \
+        .deterministic = true,                              \
+        .src = form_,                                       \
+        .dst = form_,                                       \
+        .halves = halves_,                                  \
+        .applicable = rows_always,                          \
+        .workspace = bytes,                                 \
+        .emit = emitter,                                    \
     }
 COPY_ALGO(concat, "copies the inputs that their producers could not write in place", emit_concat, NULL,
           FORM_ANY, HALF_SAME);
@@ -171,6 +171,7 @@ COPY_ALGO(expand, "one strided copy", emit_expand, NULL, FORM_PLAIN, 0);
 COPY_ALGO(reshape, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
 COPY_ALGO(flatten, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
 COPY_ALGO(squeeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
-COPY_ALGO(unsqueeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
+COPY_ALGO(unsqueeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN,
+          0);
 COPY_ALGO(identity, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
 COPY_ALGO(dropout, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);

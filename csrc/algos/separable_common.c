@@ -75,7 +75,8 @@ void separable_cost(struct step *s, const struct problem *p, const struct separa
     const double y = (double)a->n * a->out[0] * a->out[1];
     const double weights = (double)a->mid * a->ker[0] * a->ker[1] + (double)a->mid * a->k;
     const double x = (double)a->n * a->c * a->in[0] * a->in[1];
-    const double stored = (double)operand_elem(&p->out[0]) + (p->add.present ? (double)operand_elem(&p->add) : 0.0);
+    const double stored =
+        (double)operand_elem(&p->out[0]) + (p->add.present ? (double)operand_elem(&p->add) : 0.0);
     step_cost(s, y * weights, x * (double)operand_elem(&p->in[0]) + 4.0 * weights + y * a->k * stored);
 }
 

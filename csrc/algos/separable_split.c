@@ -28,8 +28,8 @@ static void emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
     separable_parts(p, &parts);
-    parts.mid.half = halves_allowed(p) && (preferred_halves(&parts.dw) & HALF_DST) &&
-                     (preferred_halves(&parts.pw) & HALF_SRC);
+    parts.mid.half =
+        p->halves && (preferred_halves(&parts.dw) & HALF_DST) && (preferred_halves(&parts.pw) & HALF_SRC);
     emit_parts(e, &parts);
 }
 

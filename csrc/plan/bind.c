@@ -176,12 +176,10 @@ static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan
                 plan->arena.mem, (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset,
                 bp->roots[s->root].elem};
         else if (s->packed < 0)
-            places[i] =
-                (struct place){plan->arena.mem, (int64_t)(bp->arena_bytes / sizeof(float)) + s->offset,
-                               sizeof(float)};
+            places[i] = (struct place){plan->arena.mem,
+                                       (int64_t)(bp->arena_bytes / sizeof(float)) + s->offset, sizeof(float)};
         else if (bp->packed[s->packed].weight)
-            places[i] =
-                (struct place){bp->packed[s->packed].weight->memory.mem, s->offset, sizeof(float)};
+            places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset, sizeof(float)};
     }
     *out = places;
     return CLCNN_OK;

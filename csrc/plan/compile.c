@@ -123,6 +123,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .arena = bp->least_arena,
         .spare = spare,
         .precision = options->precision,
+        .halves = bp->halves,
         .has_clblast = device_has_clblast(bp->dev),
         .wisdom = options->wisdom,
         .wisdom_count = options->wisdom_count,

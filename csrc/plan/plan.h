@@ -51,7 +51,7 @@ struct layer {
     struct candidate *candidates;
     int n_candidates;
     size_t workspace, weight_bytes;
-    bool sub; /* chosen inside another layer (emit_sub) */
+    bool sub;  /* chosen inside another layer (emit_sub) */
     bool half; /* reads or writes maps that are stored as halves */
     const struct op_def *op;
     struct clcnn_shape input, output;
@@ -79,6 +79,7 @@ struct blueprint {
         *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
     struct notes notes;
     bool guard;
+    bool halves; /* maps between steps are stored so where they can be */
     enum clcnn_chain chain;
 
     struct root *roots;

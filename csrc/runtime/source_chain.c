@@ -75,7 +75,8 @@ static void add_list(struct text *t, const char *name, const char *type)
 /* What precedes the instances. What one step writes the next one reads: no restrict on sources. */
 static void add_head(struct text *t, const struct unit *unit)
 {
-    text_print(t, "#define SRC const global float *\n#define SRC_OF(t) const global t *\n#define CHAIN_LARGER(a, b) ((a) > (b) ? (a) : (b))\n"
+    text_print(t, "#define SRC const global float *\n#define SRC_OF(t) const global t *\n#define "
+                  "CHAIN_LARGER(a, b) ((a) > (b) ? (a) : (b))\n"
                   "enum { chain_0_most = 1 };\n");
     if (unit->group_size == 1) /* one work-item waits for nobody */
         text_print(t, "#define LANE 0\n#define barrier(flags) mem_fence(flags)\n");
