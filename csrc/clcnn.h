@@ -60,6 +60,7 @@ struct clcnn_device_info {
     uint32_t compute_units, max_clock_mhz, float_width; /* float_width: native vector width in floats */
     uint32_t compute_capability; /* of an NVIDIA GPU: 90 for 9.0; 0 for other devices */
     uint64_t global_mem_bytes, max_alloc_bytes, local_mem_bytes;
+    uint64_t cache_bytes; /* of global memory, as the driver tells: on a CPU the last cache; 0: none */
     size_t max_group_size;
     bool host_unified, local_is_dedicated, has_fp64, has_fp16, available;
 };
@@ -231,6 +232,8 @@ struct clcnn_plan_options {
     int wisdom_count;
     bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
     enum clcnn_chain chain;
+    int batch_part; /* items of a batch that layers compute at a time where they can, a divisor of it; 0: as was measured to
+                       be faster */
     bool
         guard; /* test mode: no memory is shared, every root lies between guard bands, all is NaN before a run, and
                     batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */

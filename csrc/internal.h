@@ -113,6 +113,8 @@ struct op_def {
     int code;   /* rows of a family (element-wise) share functions and differ here */
     bool fuses; /* its algorithms apply an epilogue (bias is the op's own input) */
     bool alias; /* same bytes under another shape (reshape, identity ...): no step when the input is dense */
+    bool
+        by_item; /* an item (index of dimension 0) of the output comes of that item of the inputs that are no weights */
     bool internal; /* made by rewrites only: clcnn_graph_node() refuses it */
 };
 
@@ -156,6 +158,7 @@ struct value {
     void *spare;      /* `data` where a compile may overwrite it, see clcnn_graph_spend(); else NULL */
     int producer;     /* node, -1 otherwise */
     int block;        /* physical form, see struct operand; set by the planner */
+    int items;        /* its memory holds so many at a time, 0: all; see plan/sections.c */
 };
 
 /* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. A
@@ -176,6 +179,7 @@ struct node {
     bool dead;                /* removed by a rewrite */
     int src_block, dst_block; /* forms in which it takes in[0] and gives its outputs; set by the planner */
     bool all_src;             /* every input comes as in[0] does (work on whole items) */
+    int items;                /* of the batch that it computes at a time, 0: all; see plan/sections.c */
 };
 
 struct graph_output {
@@ -289,6 +293,7 @@ struct problem {
     enum clcnn_precision precision;
     bool halves; /* maps between steps are stored as halves where they can be */
     bool has_clblast;
+    bool chained; /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
     int wisdom_count;
     bool forms_open; /* the planner is still free to give the operands another form */

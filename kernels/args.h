@@ -101,6 +101,14 @@ struct conv_winograd_gemm_args {
     f32 p0, p1;                    /* of the epilogue's activation */
 };
 
+/* F(2x2, 3x3) in one kernel: conv_winograd_fused. `share` chunks of channels belong to each part of a sum that several groups
+ * share. */
+struct conv_winograd_fused_args {
+    struct conv_args conv;
+    i32 share;
+    i32 tiles_high, tiles_wide, tiles; /* of an image, and of the batch */
+};
+
 /* Rows cut into pieces as rows.clh tells: unary_ref. */
 struct unary_args {
     i64 rows, inner, pieces, x_n, y_n;

@@ -8,14 +8,15 @@
  * the window counts for nothing. PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi +
  * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32, PRODUCTS 0
  * pixels to halves, as which filters are stored.
- * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 group `split` of a tile's `parts` computes
- * chunks split*share.. of the depth, and conv_join.clh puts them together.
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 and 2 group `split` of a tile's `parts`
+ * computes chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts them
+ * together.
  * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
  * GATHER says how pixels come (conv_gather.clh).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
- * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 or 1,
+ * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 to 2,
  * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last six required
  * by FN(main). */
 #include "clcnn.clh"
@@ -43,7 +44,7 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 }
 
 #undef APART
-#define APART 0
+#define APART (SPLIT == 1)
 #include "conv_mma.clh"
 #define WARPS (WG / 32)
 #define MI (BM / WM / 16)        /* fragments of a warp: filters */
@@ -199,13 +200,8 @@ void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local 
 }
 #endif
 
-/* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
-void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local float *of,
-                  float sum[MI][NJ][4], uint odd, const struct conv_mma_args *ma)
+void FN(clear)(float d[MI][NJ][4])
 {
-    const int lane = LANE % 32, warp = LANE / 32;
-    const local float *mine = as + (warp % WM) * MI * BK * BLOCK_FLOATS + lane * 4;
-    float d[MI][NJ][4];
 #pragma unroll
     for (int i = 0; i < MI; i++)
 #pragma unroll
@@ -213,6 +209,16 @@ void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local fl
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 d[i][j][e] = 0.0f;
+}
+
+/* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
+void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local float *of,
+                  float sum[MI][NJ][4], uint odd, const struct conv_mma_args *ma)
+{
+    const int lane = LANE % 32, warp = LANE / 32;
+    const local float *mine = as + (warp % WM) * MI * BK * BLOCK_FLOATS + lane * 4;
+    float d[MI][NJ][4];
+    FN(clear)(d);
 #pragma unroll
     for (int step = 0; step < BK / UNIT; step++)
         FN(multiply_step)(d, mine, bs, of, step, odd, ma);
@@ -232,7 +238,7 @@ void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(t
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
-    const long step = 8 * (long)t->map;
+    const long step = 8 * (APART ? t->pixels : (long)t->map);
 #pragma unroll
     for (int j = 0; j < NJ; j++)
 #pragma unroll
@@ -257,7 +263,7 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
-    const long step = 8 * (long)t->map;
+    const long step = 8 * (APART ? t->pixels : (long)t->map);
 #pragma unroll
     for (int j = 0; j < NJ; j += 2)
         if (ahead + PIXEL(j, 2 * c) < count) {
@@ -303,25 +309,14 @@ void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *
 {
     const struct conv_args *a = &ma->conv;
 #if GATHER != 3
-    const ulong apart = (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
+    const ulong apart = APART ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
     if (apart % 4 == 0 && (ulong)y % (4 * Y_BYTES) == 0)
         FN(store4)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
     else
 #endif
         FN(store)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
-#if PRODUCTS == 3 && !SPLIT
-    const ulong lost = FN(lost)(&sum[0][0][0]);
-    if (lost)
-#pragma unroll 1
-        for (int i = 0; i < SUMS; i++) {
-            int k, pixel;
-            if ((lost >> i & 1) && FN(whose)(i, k0, ahead, t, a, &k, &pixel)) {
-                const int of = t->g * (a->k / a->groups) + k;
-                const struct FN(place) at = FN(place_of)(of, pixel, t, a);
-                STORE_Y(EPILOGUE_OF(FN(define)(x, w, scale, shift, k, pixel, t, ma), bias, of, LOAD_ADD(add, at.add), a), y,
-                        at.y);
-            }
-        }
+#if MENDS
+    FN(mend)(&sum[0][0][0], k0, ahead, t, x, w, scale, shift, bias, add, y, ma);
 #endif
 }
 
@@ -340,13 +335,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
                              ((long)t.g * blocks16 + min(first16, blocks16 - 1)) * ma->depth * BLOCK_FLOATS +
                              (long)t.chunk * (BK * BLOCK_FLOATS) + LANE % BLOCK_COPIES * 4;
     float sum[MI][NJ][4];
-#pragma unroll
-    for (int i = 0; i < MI; i++)
-#pragma unroll
-        for (int j = 0; j < NJ; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                sum[i][j][e] = 0.0f;
+    FN(clear)(sum);
 
 #if EPI_ADD && BN >= 64 && !SPLIT
     FN(prefetch)(x, add, false, LANE, WG, &t, a);
@@ -392,7 +381,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
     const int lane = LANE % 32, warp = LANE / 32, k0 = t.block * BM + warp % WM * MI * 16 + lane / 4;
     const int ahead = warp / WM * NJ * 8;
     bool whole = true;
-#if SPLIT
+#if SPLIT == 2
     const uint tile = (uint)group % (uint)ma->each;
     whole = FN(join)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift, (global float4 *)part + (long)tile * ma->parts * PART,
                      (global uint *)arrived + tile, (uint)ma->parts - 1, ma, (local uint *)scratch);

@@ -359,27 +359,6 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
     }
 }
 
-#if PRODUCTS == 3 && SPLIT < 2
-/* Results that are not numbers, computed again. */
-void FN(mend)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, X_SRC x, SRC w, SRC scale, SRC shift,
-              SRC bias, ADD_SRC add, Y_DST y, const struct conv_mma_args *ma)
-{
-    const struct conv_args *a = &ma->conv;
-    const ulong lost = FN(lost)(sum);
-    if (lost)
-#pragma unroll 1
-        for (int i = 0; i < RESULTS; i++) {
-            int k, pixel;
-            if ((lost >> i & 1) && FN(whose)(i, k0, ahead, t, a, &k, &pixel)) {
-                const int of = t->g * (a->k / a->groups) + k;
-                const struct FN(place) at = FN(place_of)(of, pixel, t, a);
-                STORE_Y(EPILOGUE_OF(FN(define)(x, w, scale, shift, k, pixel, t, ma), bias, of, LOAD_ADD(add, at.add), a), y,
-                        at.y);
-            }
-        }
-}
-#endif
-
 void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, ADD_SRC add,
               Y_DST y, const struct conv_mma_args *ma, local float4 *scratch)
 {
@@ -445,7 +424,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
                          (global uint *)arrived + of, (uint)ma->parts - 1, ma, (local uint *)scratch + STAGES * (STAGE + 24) / 4))
 #endif
                 FN(store)(sum, k0, ahead, &t, bias, add, y, a);
-#if PRODUCTS == 3 && SPLIT < 2
+#if MENDS
             FN(mend)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
 #endif
         }

@@ -212,6 +212,28 @@ def test_fewer_products_are_no_reason_to_leave_the_better_kernel(tmp_path):
     assert json.loads(printed.splitlines()[-1]) == {"highest": "stem_mma", "high": "stem_mma"}
 
 
+USABLE = """
+import json
+from clcnn import _core
+from caselib import parse_case
+from runner import compile_case, main_layer
+with _core.Device("gpu") as device:
+    case, found = parse_case("conv n1 c64 h20 w20 k64 r3 s3 p1"), []
+    for options in ({}, {"precision": "strict"}, {"workspace_limit": 0}):
+        with compile_case(device, case, case.data(), "ref", **options) as plan:
+            row = main_layer(plan)
+        found.append([c["algo"] for c in row["candidates"] if c["verdict"] == "not needed"][0])
+print(json.dumps(found))
+"""
+
+
+def test_gpus_without_tensor_cores_filter_in_one_kernel(tmp_path):
+    """F(2x2) in one kernel is strict and takes no workspace; tensor cores come before it."""
+    assert json.loads(device_face.run(tmp_path, USABLE).splitlines()[-1]) == ["winograd_fused"] * 3
+    printed = json.loads(device_face.run(tmp_path, USABLE, FACE_CAPABILITY="80").splitlines()[-1])
+    assert printed[:2] == ["mma", "mma"]
+
+
 # ---- one layer --------------------------------------------------------------------------------------------
 
 CASE = parse_case("conv n2 c6 h9 w9 k8 r3 s3 p1 e:relu")

@@ -94,6 +94,11 @@ size_t implicit_workspace(const struct problem *p, const struct conv_args *a, in
     return bytes_of(p, a, c.tile, points, c.parts);
 }
 
+float implicit_time(const struct problem *p, const struct conv_args *a)
+{
+    return choose(p, a, 0).time;
+}
+
 struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points)
 {
     const struct choice c = choose(p, a, points);

@@ -7,6 +7,8 @@
 /* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias; points as in
  * struct conv_packing. */
 size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points);
+/* Expected time by the model in conv_implicit.c, in multiply-adds of a compute unit. */
+float implicit_time(const struct problem *p, const struct conv_args *a);
 /* Returns the step, whose cost is the caller's to state. */
 struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points);
 

@@ -152,9 +152,9 @@ static size_t tile_bytes(const struct tile *t)
     return sizeof(float) * (size_t)(t->filters * t->pixels);
 }
 
-/* Whether the last group of a tile adds up its parts, or a launch does, in which all multiprocessors take part. Small tiles leave no
- * choice. */
-static bool joins(const struct conv_args *a, const struct tile *t, int parts)
+/* Whether the last group of a tile adds up its parts, or a step does, in which all multiprocessors take part. This is what tiles are
+ * chosen by, whether or not there will be chains, so that both forms of a plan have the same bits. */
+static bool joining_pays(const struct conv_args *a, const struct tile *t, int parts)
 {
     const float join = JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS;
     return parts > 1 &&
@@ -164,7 +164,8 @@ static bool joins(const struct conv_args *a, const struct tile *t, int parts)
 /* Scratch of a sum in parts: whole tiles where the last group adds them up, else results. */
 static size_t parts_bytes(const struct conv_args *a, const struct tile *t, int parts)
 {
-    return joins(a, t, parts) ? tile_bytes(t) * tile_count(a, t) * (size_t)parts : conv_parts_bytes(a, parts);
+    return joining_pays(a, t, parts) ? tile_bytes(t) * tile_count(a, t) * (size_t)parts
+                                     : conv_parts_bytes(a, parts);
 }
 
 static float price_beyond(size_t bytes, size_t free)
@@ -181,9 +182,9 @@ float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
 /* What adding up parts takes, in ns. */
 static float sum_time(const struct conv_args *a, const struct tile *t, int parts)
 {
-    return parts == 1           ? 0.0f
-           : joins(a, t, parts) ? JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS
-                                : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
+    return parts == 1                  ? 0.0f
+           : joining_pays(a, t, parts) ? JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS
+                                       : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
@@ -320,11 +321,14 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .pre_p0 = pre ? pre->p0 : 0.0f,
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
-    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER, join = joins(a, c.tile, c.parts);
+    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
+    const bool join =
+        joining_pays(a, c.tile, c.parts) && (hopper || !p->chained); /* chains have cheap steps */
     const bool splitting =
         hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
-    const int part = split ? emit_workspace(e, parts_bytes(a, c.tile, c.parts)) : SLOT_NONE;
+    const size_t part_bytes = join ? parts_bytes(a, c.tile, c.parts) : conv_parts_bytes(a, c.parts);
+    const int part = split ? emit_workspace(e, part_bytes) : SLOT_NONE;
     struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once,
                                (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
     step_define(s, "BM", c.tile->filters);
@@ -333,7 +337,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     if (!hopper)
         step_define(s, "WM", c.tile->wm);
     step_define(s, "GATHER", (int)gather_of(&l, form.kernel));
-    step_define(s, "SPLIT", hopper ? split + join : split);
+    step_define(s, "SPLIT", split + join);
     step_define(s, "PRODUCTS", (int)form.products);
     if (pre) {
         step_define(s, "PRE", 1);

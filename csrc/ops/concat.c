@@ -75,6 +75,7 @@ const struct op_def op_concat = {
     ATTRS(concat_table, dim_attrs),
     .types = "Tflib > T",
     .infer = infer_concat,
+    .by_item = true,
 };
 
 const struct op_def op_split = {

@@ -229,6 +229,7 @@ const struct op_def op_conv = {
     .infer = infer_conv,
     .macs = macs_conv,
     .fuses = true,
+    .by_item = true,
 };
 
 const struct op_def op_conv_transpose = {
@@ -240,6 +241,7 @@ const struct op_def op_conv_transpose = {
     .infer = infer_conv_transpose,
     .macs = macs_conv_transpose,
     .fuses = true,
+    .by_item = true,
 };
 
 const struct op_def op_deform_conv = {

@@ -39,5 +39,6 @@ const struct op_def op_conv_pool = {
     .attrs_size = sizeof(struct conv_pool_attrs),
     .infer = infer_conv_pool,
     .macs = macs_conv_pool,
+    .by_item = true,
     .internal = true,
 };

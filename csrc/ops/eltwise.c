@@ -104,6 +104,7 @@ enum unary {
         .attrs_size = sizeof(struct eltwise_attrs),               \
         .types = types_,                                          \
         .infer = infer_unary,                                     \
+        .by_item = true,                                          \
         .code = UNARY_##name_,                                    \
     };
 #define BINARY(name_, attributes, count, types_, doc_) \

@@ -63,6 +63,7 @@ const struct op_def op_batch_norm = {
     ATTRS(batch_norm_table, norm_attrs),
     .infer = infer_batch_norm,
     .fuses = true,
+    .by_item = true,
 };
 
 const struct op_def op_local_response_norm = {
@@ -72,6 +73,7 @@ const struct op_def op_local_response_norm = {
     .inputs = "x",
     ATTRS(lrn_table, lrn_attrs),
     .infer = infer_lrn,
+    .by_item = true,
 };
 
 const struct op_def op_softmax = {

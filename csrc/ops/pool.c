@@ -179,6 +179,7 @@ const struct op_def op_max_pool = {
     .inputs = "x",
     ATTRS(max_pool_table, pool_attrs),
     .infer = infer_pool,
+    .by_item = true,
 };
 
 const struct op_def op_avg_pool = {
@@ -187,6 +188,7 @@ const struct op_def op_avg_pool = {
     .inputs = "x",
     ATTRS(avg_pool_table, pool_attrs),
     .infer = infer_pool,
+    .by_item = true,
 };
 
 const struct op_def op_adaptive_avg_pool = {
@@ -195,6 +197,7 @@ const struct op_def op_adaptive_avg_pool = {
     .inputs = "x",
     ATTRS(adaptive_table, adaptive_attrs),
     .infer = infer_adaptive,
+    .by_item = true,
 };
 
 const struct op_def op_adaptive_max_pool = {
@@ -203,6 +206,7 @@ const struct op_def op_adaptive_max_pool = {
     .inputs = "x",
     ATTRS(adaptive_table, adaptive_attrs),
     .infer = infer_adaptive,
+    .by_item = true,
 };
 
 const struct op_def op_lp_pool = {
@@ -211,6 +215,7 @@ const struct op_def op_lp_pool = {
     .inputs = "x",
     ATTRS(lp_pool_table, lp_pool_attrs),
     .infer = infer_lp_pool,
+    .by_item = true,
 };
 
 const struct op_def op_max_pool_indices = {

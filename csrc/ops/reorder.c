@@ -14,5 +14,6 @@ const struct op_def op_reorder = {
     .doc = "y = x with channels in blocks, or back in rows; inserted by the planner",
     .inputs = "x",
     .infer = infer_reorder,
+    .by_item = true,
     .internal = true,
 };

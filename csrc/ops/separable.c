@@ -45,5 +45,6 @@ const struct op_def op_separable = {
     .infer = infer_separable,
     .macs = macs_separable,
     .fuses = true,
+    .by_item = true,
     .internal = true,
 };

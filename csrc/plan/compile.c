@@ -13,58 +13,6 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
-static void describe_fused(char out[48], const struct node *n)
-{
-    const bool add = n->epi.add >= 0, act = n->epi.act != ACT_none;
-    snprintf(out, 48, "%s%s%s", add ? "add" : "", add && act ? "+" : "",
-             act ? act_identifier(n->epi.act) + strlen("act_") : "");
-}
-
-static struct layer *new_layer(struct emit *e, int node, const struct problem *p)
-{
-    struct blueprint *bp = e->bp;
-    if (!clcnn_grow((void **)&bp->layers, &bp->cap_layers, bp->n_layers + 1, sizeof *bp->layers))
-        return NULL;
-    struct layer *l = &bp->layers[bp->n_layers];
-    *l = (struct layer){.node = node,
-                        .op = p->op,
-                        .input = p->in[0].shape,
-                        .output = p->out[0].shape,
-                        .half = p->in[0].half || p->out[0].half};
-    problem_key(l->key, p);
-    e->layer_index = bp->n_layers++;
-    return l;
-}
-
-/* Chooses and emits for one problem; `e` describes the layer while its algorithm writes. */
-static enum clcnn_status emit_problem(struct emit *e, const struct problem *p, int node, const char *fused,
-                                      bool sub)
-{
-    enum clcnn_status st = CLCNN_OK;
-    const struct emit outer = *e; /* a sub-problem returns to its layer */
-    struct layer *l = new_layer(e, node, p);
-    if (!l)
-        return clcnn_fail_mem(e->err, sizeof *l);
-    l->sub = sub;
-    snprintf(l->fused, sizeof l->fused, "%s", fused);
-    e->op = p->op;
-    TRY(select_algo(&e->algo, p, e, e->err));
-    e->algo->emit(p, e);
-    st = e->status;
-done:
-    e->op = outer.op;
-    e->algo = outer.algo;
-    e->layer_index = outer.layer_index;
-    return st;
-}
-
-void emit_sub(struct emit *e, const struct problem *p)
-{
-    if (e->status != CLCNN_OK)
-        return;
-    e->status = emit_problem(e, p, e->bp->layers[e->layer_index].node, "", true);
-}
-
 /* Bytes of the activations that a node reads and writes. */
 static size_t bytes_at(const struct clcnn_graph *g, const struct node *n)
 {
@@ -125,107 +73,11 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .precision = options->precision,
         .halves = bp->halves,
         .has_clblast = device_has_clblast(bp->dev),
+        .chained = bp->chained,
         .wisdom = options->wisdom,
         .wisdom_count = options->wisdom_count,
         .block = device_block(&bp->dev->info),
     };
-}
-
-/* The form in which a node sees an operand. Work on whole items is shown row-major shapes of the same bytes: channels
- * rounded up to the block. */
-static void show_form(struct operand *o, int block, bool whole_items)
-{
-    o->block = whole_items ? 0 : block;
-    if (whole_items && block)
-        o->shape.dim[1] = (int32_t)ceil_div((size_t)o->shape.dim[1], (size_t)block) * block;
-}
-
-struct problem problem_of_placed(const struct blueprint *bp, const struct clcnn_plan_options *options,
-                                 const struct placement *pl, const struct node *n, struct operand *ops)
-{
-    for (int i = 0; i < n->n_in; i++) {
-        if (n->in[i] >= 0)
-            ops[i] = pl->operand[n->in[i]];
-        else
-            ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
-        if (strcmp(n->op->name, "concat") == 0)
-            ops[i].in_place = concat_input_in_place(bp, pl, n, i);
-        if (i == 0 || n->all_src)
-            show_form(&ops[i], n->src_block, n->all_src);
-    }
-    for (int i = 0; i < n->n_out; i++) {
-        ops[n->n_in + i] = pl->operand[n->out[i]];
-        show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
-    }
-    struct problem p = problem_of_node(bp, options, n, ops);
-    if (n->epi.add >= 0) {
-        p.add = pl->operand[n->epi.add];
-        show_form(&p.add, n->dst_block, false);
-    }
-    return p;
-}
-
-static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, int index)
-{
-    enum clcnn_status st = CLCNN_OK;
-    const struct node *n = &e->bp->graph->nodes[index];
-    struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
-    struct infer shapes = {0};
-    if (!ops)
-        return clcnn_fail_mem(e->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
-    const struct problem p = problem_of_placed(e->bp, e->options, pl, n, ops);
-    char fused[48];
-    describe_fused(fused, n);
-    e->layer = n->name;
-    const int layer = e->bp->n_layers;
-    TRY(emit_problem(e, &p, index, fused, false));
-    TRY(graph_infer(e->bp->graph, n, &shapes, e->err));
-    e->bp->layers[layer].macs = n->op->macs ? n->op->macs(&shapes) : 0.0;
-    for (int i = 0; i < n->n_in; i++)
-        if (ops[i].constant)
-            e->bp->layers[layer].weight_bytes += shape_bytes(&ops[i].shape);
-done:
-    free((void *)shapes.in);
-    free(ops);
-    return st;
-}
-
-static enum clcnn_status check_overrides(const struct emit *e, const struct clcnn_graph *original,
-                                         struct clcnn_err *err)
-{
-    for (int i = 0; i < e->options->override_count; i++) {
-        const char *layer = e->options->overrides[i].layer;
-        if (e->override_used[i])
-            continue;
-        for (int k = 0; k < original->n_nodes; k++)
-            if (strcmp(original->nodes[k].name, layer) == 0)
-                return clcnn_fail(
-                    err, CLCNN_E_VALUE,
-                    "layer '%s' (%s) has no algorithm of its own: it became part of another layer or a view",
-                    layer, original->nodes[k].op->name);
-        return clcnn_fail(err, CLCNN_E_VALUE,
-                          "unknown layer '%s' in algorithms; the graph has %d layers, the first is '%s'",
-                          layer, original->n_nodes, original->n_nodes ? original->nodes[0].name : "");
-    }
-    return CLCNN_OK;
-}
-
-static enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
-                                     const struct clcnn_plan_options *options,
-                                     const struct clcnn_graph *original, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    struct emit e = {.bp = bp, .options = options, .err = err};
-    e.override_used = clcnn_calloc((size_t)options->override_count + 1, sizeof *e.override_used);
-    if (!e.override_used)
-        return clcnn_fail_mem(err, (size_t)options->override_count);
-    for (int i = 0; i < bp->graph->n_nodes; i++)
-        if (!bp->graph->nodes[i].dead && !pl->skip[i])
-            TRY(emit_node(&e, pl, i));
-    TRY(check_overrides(&e, original, err));
-done:
-    free(e.override_used);
-    return st;
 }
 
 static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *pl, struct clcnn_err *err)
@@ -327,7 +179,9 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     if (options->fuse)
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
     find_least_arena(bp);
+    TRY(blueprint_sections(bp, options->batch_part, err));
     TRY(layout_values(bp, options, err));
+    TRY(blueprint_private_values(bp, err));
     TRY(place_values(&pl, bp, err));
     TRY(halve_maps(bp, &pl, options, err));
     TRY(emit_layers(bp, &pl, options, graph, err));
@@ -348,15 +202,14 @@ done:
     return st;
 }
 
-enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
-                                     const struct clcnn_graph *graph,
-                                     const struct clcnn_plan_options *options, struct clcnn_err *err)
+/* A blueprint whose algorithms expect chains of groups, or none. */
+static enum clcnn_status new_blueprint(struct blueprint **out, struct clcnn_device *dev,
+                                       const struct clcnn_graph *graph,
+                                       const struct clcnn_plan_options *options, bool chained,
+                                       struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct clcnn_plan *plan = NULL;
-    struct blueprint *bp = NULL;
-    TRY(device_enter(dev, err));
-    bp = clcnn_calloc(1, sizeof *bp);
+    struct blueprint *bp = clcnn_calloc(1, sizeof *bp);
     if (!bp)
         return clcnn_fail_mem(err, sizeof *bp);
     pthread_mutex_init(&bp->lock, NULL);
@@ -365,8 +218,32 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     bp->dev = dev;
     bp->guard = options->guard;
     bp->chain = options->chain;
-    const double start = now_ms();
+    bp->chained = chained;
     TRY(make_blueprint(bp, graph, options, err));
+    *out = bp;
+    bp = NULL;
+done:
+    blueprint_release(bp);
+    return st;
+}
+
+enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
+                                     const struct clcnn_graph *graph,
+                                     const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_plan *plan = NULL;
+    struct blueprint *bp = NULL;
+    TRY(device_enter(dev, err));
+    const double start = now_ms();
+    const bool chained = options->chain != CLCNN_CHAIN_OFF && device_chains_groups(&dev->info);
+    TRY(new_blueprint(&bp, dev, graph, options, chained, err));
+    if (chained &&
+        bp->stats.chained_steps == 0) { /* launches, for which other forms of algorithms are better */
+        blueprint_release(bp);
+        bp = NULL;
+        TRY(new_blueprint(&bp, dev, graph, options, false, err));
+    }
     const double selected = now_ms();
     TRY(blueprint_programs(bp, err));
     const double built = now_ms();

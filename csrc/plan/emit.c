@@ -257,7 +257,8 @@ int emit_workspace_of(struct emit *e, enum clcnn_dtype dtype, int64_t count)
         return SLOT_NONE;
     }
     e->bp->roots[root].elem = clcnn_dtype_bytes(dtype);
-    e->bp->layers[e->layer_index].workspace += (size_t)count * clcnn_dtype_bytes(dtype);
+    if (e->again < 0)
+        e->bp->layers[e->layer_index].workspace += (size_t)count * clcnn_dtype_bytes(dtype);
     return slot;
 }
 

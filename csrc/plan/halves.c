@@ -66,7 +66,9 @@ static enum clcnn_status keep_by_node(struct halver *h, int index)
     struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
     if (!ops)
         return clcnn_fail_mem(h->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
-    const struct problem p = problem_of_placed(h->bp, h->options, h->pl, n, ops);
+    struct emit e = {.bp = h->bp, .options = h->options, .err = h->err};
+    struct problem p;
+    TRY(node_problem(&p, ops, &e, h->pl, n, 0));
     TRY(select_quietly(&algo, &p, h->options, h->err));
     const unsigned taken = h->taken[index] = algo_halves(algo, &p);
     for (int i = 0; i < n->n_in; i++)

@@ -16,6 +16,7 @@ struct layouter {
     int *order, n_order; /* nodes in the order in which they will run */
     int *twin;           /* per value of the original graph: the same value in the other form, -1 */
     int block;
+    int items; /* of the node that is being laid out */
     struct clcnn_err *err;
 };
 
@@ -58,6 +59,7 @@ static enum clcnn_status add_reorder(struct layouter *l, int value, int block, i
     struct node *n = &l->g->nodes[l->g->n_nodes - 1];
     n->src_block = l->g->values[value].block;
     n->dst_block = block;
+    n->items = v->kind == VALUE_CONSTANT ? 0 : l->items;
     l->g->values[*made].block = block;
     l->order[l->n_order++] = l->g->n_nodes - 1;
 done:
@@ -131,11 +133,13 @@ static enum clcnn_status choose_forms(struct layouter *l, struct node *n)
         operands[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
         if (value >= 0)
             operands[i] = operand_of_value(&l->g->values[value]);
+        operand_take_items(&operands[i], i < n->n_in ? node_input_items(n, i) : n->items);
     }
     struct problem p = problem_of_node(l->bp, l->options, n, operands);
     p.forms_open = true;
     if (n->epi.add >= 0)
         p.add = operand_of_value(&l->g->values[n->epi.add]);
+    operand_take_items(&p.add, n->items);
     TRY(select_quietly(&algo, &p, l->options, l->err));
     set_forms(l, n, algo);
 done:
@@ -148,6 +152,7 @@ static enum clcnn_status lay_out(struct layouter *l, int index)
     enum clcnn_status st = CLCNN_OK;
     TRY(choose_forms(l, &l->g->nodes[index]));
     const struct node n = l->g->nodes[index]; /* its lists stay where they are when nodes are added */
+    l->items = n.items;
     for (int i = 0; i < n.n_in; i++)
         if (n.in[i] >= 0)
             TRY(in_form(l, &n.in[i], i == 0 || n.all_src ? n.src_block : 0));
@@ -196,6 +201,7 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
         else
             TRY(lay_out(&l, i));
     }
+    l.items = 0;
     for (int i = 0; i < g->n_outputs; i++)
         TRY(in_form(&l, &g->outputs[i].value, 0));
     TRY(graph_permute(g, l.order, l.n_order, err));

@@ -198,6 +198,7 @@ static bool place_leaves(struct placer *p)
         const struct value *v = &p->g->values[i];
         struct operand *o = &p->pl->operand[i];
         *o = operand_of_value(v);
+        operand_take_items(o, v->items);
         o->batch_stride = operand_item(o);
         if (v->kind == VALUE_CONSTANT) {
             const int packed = blueprint_constant(p->bp, i, shape_bytes(&v->shape), v->name ? v->name : "");

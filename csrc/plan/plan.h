@@ -81,6 +81,7 @@ struct blueprint {
     bool guard;
     bool halves; /* maps between steps are stored so where they can be */
     enum clcnn_chain chain;
+    bool chained; /* as in struct problem */
 
     struct root *roots;
     struct packed *packed;
@@ -156,6 +157,9 @@ struct emit {
     const struct op_def *op;
     const struct algo_def *algo;
     int layer_index;
+    int *
+        part_root; /* per root that values have: the one of the part of a section that is being emitted, -1: none yet */
+    int again; /* the next layer of a node that was emitted before, for other items; -1: they are new */
     enum clcnn_status status; /* first error, kept until the planner looks */
     struct clcnn_err *err;
     struct step sink;    /* what emit functions hand out after an error */
@@ -191,18 +195,35 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
 enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
                              const struct clcnn_plan_options *options, struct clcnn_err *err);
 
+/* sections.c: runs of nodes that compute a few items of the batch at a time. */
+/* Sets node.items, before values are laid out; */
+enum clcnn_status blueprint_sections(struct blueprint *bp, int batch_part, struct clcnn_err *err);
+/* and value.items, after that: of values that no one outside their section reads. */
+enum clcnn_status blueprint_private_values(struct blueprint *bp, struct clcnn_err *err);
+/* The node after the last one of the section, or of the single node, that begins here; *parts: how often it is run. */
+int section_end(const struct clcnn_graph *g, int first, int *parts);
+void operand_take_items(struct operand *o, int items); /* 0: all */
+/* Items of an input of the node that it reads at a time, 0: all, as of weights. */
+int node_input_items(const struct node *n, int input);
+
 /* compile.c */
-/* What an algorithm is shown of a node; `operands` takes its inputs, then its outputs. */
-struct problem problem_of_placed(const struct blueprint *bp, const struct clcnn_plan_options *options,
-                                 const struct placement *pl, const struct node *n, struct operand *operands);
 struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
                                const struct node *n, const struct operand *operands);
+
+/* layers.c */
+/* What an algorithm is shown of part `part` of a node (0 without parts); `ops` takes its inputs, then its outputs. */
+enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
+                               const struct placement *pl, const struct node *n, int part);
+enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
+                              const struct clcnn_plan_options *options, const struct clcnn_graph *original,
+                              struct clcnn_err *err);
 
 /* arena.c */
 size_t root_guard(const struct blueprint *bp, const struct root *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 
 /* variants.c: which steps can run inside one kernel. */
+bool device_chains_groups(const struct clcnn_device_info *info); /* else single work-items, or none */
 enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 

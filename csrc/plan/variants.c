@@ -71,6 +71,11 @@ static size_t common_size(const struct blueprint *bp)
     return (size_t)best * LEAST_GROUP;
 }
 
+bool device_chains_groups(const struct clcnn_device_info *info)
+{
+    return info->compute_capability >= CHAIN_CAPABILITY && device_units(info) <= CHAIN_UNITS;
+}
+
 /* Work-items of the groups of steps that chains run on this device, 0: there are none. */
 static size_t size_of_groups(const struct blueprint *bp)
 {
@@ -81,8 +86,7 @@ static size_t size_of_groups(const struct blueprint *bp)
         return 0;
     if (device_block(info))
         return alone ? 1 : 0;
-    const bool able = info->compute_capability >= CHAIN_CAPABILITY && device_units(info) <= CHAIN_UNITS;
-    return able ? common_size(bp) : 0;
+    return bp->chained ? common_size(bp) : 0;
 }
 
 /* The largest constant that a step reads, if a device's cache may hold it. */

@@ -136,22 +136,22 @@ static int parse_chain(PyObject *given, enum clcnn_chain *out)
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"device",       "graph",     "precision", "workspace_limit",
-                           "memory_limit", "overrides", "wisdom",    "fuse",
-                           "chain",        "guard",     NULL};
+    static char *keys[] = {"device", "graph", "precision", "workspace_limit", "memory_limit", "overrides",
+                           "wisdom", "fuse",  "chain",     "batch_part",      "guard",        NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
     PyObject *given_overrides = NULL, *given_wisdom = NULL;
     struct pairs overrides = {0}, wisdom = {0};
     const char *precision = "highest";
-    int fuse = 1, guard = 0;
+    int fuse = 1, batch_part = 0, guard = 0;
     PyObject *chain = Py_None;
-    if (!state ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$sOOO!O!pOp:Plan", keys, state->device_type, &device,
-                                     state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
-                                     &given_overrides, &PyDict_Type, &given_wisdom, &fuse, &chain, &guard))
+    if (!state || !PyArg_ParseTupleAndKeywords(
+                      args, kwargs, "O!O!|$sOOO!O!pOip:Plan", keys, state->device_type, &device,
+                      state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
+                      &given_overrides, &PyDict_Type, &given_wisdom, &fuse, &chain, &batch_part, &guard))
         return NULL;
-    struct clcnn_plan_options options = {.workspace_limit = 64 << 20, .fuse = fuse, .guard = guard};
+    struct clcnn_plan_options options = {
+        .workspace_limit = 64 << 20, .fuse = fuse, .batch_part = batch_part, .guard = guard};
     uint64_t limit = options.workspace_limit;
     if (parse_precision(state, precision, &options.precision) < 0 || parse_chain(chain, &options.chain) < 0 ||
         (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||
@@ -396,7 +396,7 @@ PyDoc_STRVAR(
     plan_doc,
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
     "wisdom={}, "
-    "fuse=True, chain=None,"
+    "fuse=True, chain=None, batch_part=0,"
     " guard=False)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "

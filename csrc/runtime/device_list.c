@@ -120,6 +120,7 @@ static void read_info(struct clcnn_device_info *info, const struct cl_api *api, 
     info->float_width = (uint32_t)device_number(api, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
     info->global_mem_bytes = device_number(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_number(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info->cache_bytes = device_number(api, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);
     info->local_mem_bytes = device_number(api, id, CL_DEVICE_LOCAL_MEM_SIZE);
     info->max_group_size = (size_t)device_number(api, id, CL_DEVICE_MAX_WORK_GROUP_SIZE);
     info->host_unified = device_number(api, id, CL_DEVICE_HOST_UNIFIED_MEMORY) != 0;

@@ -216,6 +216,7 @@ class Plan:
         wisdom: dict[str, str] = {},
         fuse: bool = True,
         chain: bool | None = None,
+        batch_part: int = 0,
         guard: bool = False,
     ) -> Self: ...
     @property

@@ -28,6 +28,7 @@ def compile(
     outputs: Iterable[str] = (),
     fuse: bool = True,
     chain: bool | None = None,
+    batch_part: int = 0,
     guard: bool = False,
     tune: wisdom.Tune | None = None,
 ) -> Plan:
@@ -48,9 +49,13 @@ def compile(
     wanted besides the model's own. fuse: False keeps every layer by itself. chain: run consecutive steps
     inside one kernel, which saves their launches (CPU devices; NVIDIA GPUs from Ampere on): None where a
     rule expects a gain, True wherever the device can, False nowhere; Plan.stats tells "chained_steps" and
-    "launch_count". guard: test mode with guard bands around every buffer. tune: "off" chooses by the rules
-    alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows what was measured for the device,
-    see clcnn.wisdom; "measure" measures this model first and remembers it.
+    "launch_count". batch_part: items of a batch that layers compute at a time, one layer after the other for
+    these before the next items follow, wherever it divides the batch; maps between such layers take memory
+    for so many items only. 0: as is expected to be fastest (CPU devices, for maps that leave the cache); the
+    batch itself: every layer at once. explain() tells which layers do so. guard: test mode with guard bands
+    around every buffer. tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says
+    otherwise) follows what was measured for the device, see clcnn.wisdom; "measure" measures this model first
+    and remembers it.
 
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
@@ -75,6 +80,7 @@ def compile(
         wisdom=_wisdom(graph, target, wisdom.mode(tune), precision, limit),
         fuse=fuse,
         chain=chain,
+        batch_part=batch_part,
         guard=guard,
     )
     plan = Plan(core, main, graph.rows())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ def measure(
 ) -> Wisdom:
     """The layers of a graph for which another algorithm than the rules' is faster, in place in the net.
 
-    Candidate i of every layer at once runs in one plan, `rounds` times by device events; the minimum counts.
+    Candidate i of every layer at once runs in one plan, `rounds` times by device events; the minimum counts,
+    with what a step costs besides (a launch) for each of the layer's.
     The table is kept only if the whole net runs faster with it and its outputs agree; else it is empty. Parts
     of merged layers are not tried by themselves, nor is `ref`.
 
@@ -53,12 +55,13 @@ def measure(
     times: dict[str, dict[str, float]] = {}
     with plan({}) as rules:
         layers = [row for row in rules.layers() if row["key"] and not row["part"]]
-        _add(times, rules, inputs, rounds)
+        beside = _beside(rules, device, inputs, rounds)
+        _add(times, rules, inputs, rounds, beside)
     candidates = {row["key"]: _others(row) for row in layers}
     for i in range(max(map(len, candidates.values()), default=0)):
         try:
             with plan({key: names[i] for key, names in candidates.items() if i < len(names)}) as trial:
-                _add(times, trial, inputs, rounds)
+                _add(times, trial, inputs, rounds, beside)
         except Error as error:  # one that cannot be built or does not fit leaves its round out
             logger.info("tuning: round %d left out: %s", i, error)
     table: Wisdom = {}
@@ -86,21 +89,42 @@ def _others(row: Mapping[str, Any]) -> list[str]:
     return [name for name in usable if name not in (row["algo"], "ref")]
 
 
-def _add(times: dict[str, dict[str, float]], plan: _core.Plan, inputs: Inputs, rounds: int) -> None:
-    """Adds {key: {algorithm: ns}} of a plan, the mean over layers of the same key of their minima."""
-    steps = plan.steps()
-    least: dict[str, float] = {}
-    for _ in range(rounds + 1):
-        sums: dict[str, float] = {}
-        for step, (start, end) in zip(steps, plan.profile(inputs)[1], strict=True):
-            sums[step["layer"]] = sums.get(step["layer"], 0.0) + (end - start)
-        least = {layer: min(ns, least.get(layer, ns)) for layer, ns in sums.items()}
+def _least(plan: _core.Plan, inputs: Inputs, rounds: int) -> list[float]:
+    """The least time of every step, in ns."""
+    runs = [[end - start for start, end in plan.profile(inputs)[1]] for _ in range(rounds + 1)]
+    return [float(min(step)) for step in zip(*runs, strict=True)]
+
+
+def _beside(plan: _core.Plan, device: _core.Device, inputs: Inputs, rounds: int) -> float:
+    """What a run takes for each step beside the step's own time, in ns, with all data on the device."""
+    spans = []
+    with ExitStack() as stack:
+        given, results = (
+            [stack.enter_context(_core.Tensor(device, a.shape, a.dtype.name)) for a in arrays]
+            for arrays in (inputs, plan.run(inputs))
+        )
+        for tensor, array in zip(given, inputs, strict=True):
+            tensor.write(array)
+        for _ in range(RUNS * rounds):
+            start = time.perf_counter_ns()
+            plan.run(given, results)
+            spans.append(time.perf_counter_ns() - start)
+    return max(0.0, min(spans) - sum(_least(plan, inputs, rounds))) / max(1, len(plan.steps()))
+
+
+def _add(
+    times: dict[str, dict[str, float]], plan: _core.Plan, inputs: Inputs, rounds: int, beside: float
+) -> None:
+    """Adds {key: {algorithm: ns}} of a plan, the mean over layers of the same key."""
+    of_layer: dict[str, float] = {}
+    for step, ns in zip(plan.steps(), _least(plan, inputs, rounds), strict=True):
+        of_layer[step["layer"]] = of_layer.get(step["layer"], 0.0) + ns + beside
     found: dict[tuple[str, str], list[float]] = {}
     for row in plan.layers():
-        if row["key"] and not row["part"] and row["layer"] in least:
-            found.setdefault((row["key"], row["algo"]), []).append(least[row["layer"]])
-    for (key, algorithm), ns in found.items():
-        times.setdefault(key, {})[algorithm] = sum(ns) / len(ns)
+        if row["key"] and not row["part"] and row["layer"] in of_layer:
+            found.setdefault((row["key"], row["algo"]), []).append(of_layer[row["layer"]])
+    for (key, algorithm), ns_of in found.items():
+        times.setdefault(key, {})[algorithm] = sum(ns_of) / len(ns_of)
 
 
 def _better(rules: _core.Plan, tuned: _core.Plan, inputs: Inputs, rounds: int, agree: float) -> bool:

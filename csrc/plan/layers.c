@@ -1,0 +1,250 @@
+/* layers.c: nodes become layers and steps: an algorithm is chosen for each and writes its steps, those of a section once for each
+ * of its parts (sections.c). */
+#include "plan/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void describe_fused(char out[48], const struct node *n)
+{
+    const bool add = n->epi.add >= 0, act = n->epi.act != ACT_none;
+    snprintf(out, 48, "%s%s%s", add ? "add" : "", add && act ? "+" : "",
+             act ? act_identifier(n->epi.act) + strlen("act_") : "");
+}
+
+static struct layer *new_layer(struct emit *e, int node, const struct problem *p)
+{
+    struct blueprint *bp = e->bp;
+    if (!clcnn_grow((void **)&bp->layers, &bp->cap_layers, bp->n_layers + 1, sizeof *bp->layers))
+        return NULL;
+    struct layer *l = &bp->layers[bp->n_layers];
+    *l = (struct layer){.node = node,
+                        .op = p->op,
+                        .input = p->in[0].shape,
+                        .output = p->out[0].shape,
+                        .half = p->in[0].half || p->out[0].half};
+    problem_key(l->key, p);
+    e->layer_index = bp->n_layers++;
+    return l;
+}
+
+/* Makes the layer of a problem and chooses its algorithm. */
+static enum clcnn_status begin_layer(struct emit *e, const struct problem *p, int node, const char *fused,
+                                     bool sub)
+{
+    struct layer *l = new_layer(e, node, p);
+    if (!l)
+        return clcnn_fail_mem(e->err, sizeof *l);
+    l->sub = sub;
+    snprintf(l->fused, sizeof l->fused, "%s", fused);
+    return select_algo(&e->algo, p, e, e->err);
+}
+
+/* Chooses, or finds what was chosen for other items of the batch, and emits for one problem; `e` describes the layer while its
+ * algorithm writes. */
+static enum clcnn_status emit_problem(struct emit *e, const struct problem *p, int node, const char *fused,
+                                      bool sub)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct emit outer = *e; /* a sub-problem returns to its layer */
+    e->op = p->op;
+    if (e->again < 0) {
+        TRY(begin_layer(e, p, node, fused, sub));
+    } else {
+        e->layer_index = e->again++;
+        e->algo = e->bp->layers[e->layer_index].algo;
+    }
+    e->algo->emit(p, e);
+    st = e->status;
+done:
+    e->op = outer.op;
+    e->algo = outer.algo;
+    e->layer_index = outer.layer_index;
+    return st;
+}
+
+void emit_sub(struct emit *e, const struct problem *p)
+{
+    if (e->status != CLCNN_OK)
+        return;
+    e->status = emit_problem(e, p, e->bp->layers[e->layer_index].node, "", true);
+}
+
+/* The form in which a node sees an operand. Work on whole items is shown row-major shapes of the same bytes: channels
+ * rounded up to the block. */
+static void show_form(struct operand *o, int block, bool whole_items)
+{
+    o->block = whole_items ? 0 : block;
+    if (whole_items && block)
+        o->shape.dim[1] = (int32_t)ceil_div((size_t)o->shape.dim[1], (size_t)block) * block;
+}
+
+/* The root that a part has in the place of that of the first part; -1: out of memory. So roots live as long as in one part, and the
+ * arena gives those of all parts the same memory. */
+static int root_of_part(struct emit *e, int root)
+{
+    int *made = &e->part_root[root];
+    if (*made < 0) {
+        const struct root r = e->bp->roots[root];
+        *made = blueprint_root(e->bp, r.name, r.items, r.item_elems, true, r.scratch);
+        if (*made >= 0)
+            e->bp->roots[*made].elem = r.elem;
+    }
+    return *made;
+}
+
+/* An operand of the items that one part of a section computes: some of a value that holds all of them, or all of one that holds as
+ * many as a part computes. */
+static enum clcnn_status take_part(struct emit *e, struct operand *o, int items, int part)
+{
+    if (items == 0 || part == 0 || !o->present) {
+        operand_take_items(o, items);
+        return CLCNN_OK;
+    }
+    struct slot s = e->bp->slots[o->slot];
+    if (o->shape.dim[0] == items)
+        s.root = root_of_part(e, s.root);
+    else
+        s.offset += (int64_t)part * items * o->batch_stride;
+    o->slot = s.root < 0 && s.packed < 0 ? -1 : blueprint_slot(e->bp, s.root, s.packed, s.offset);
+    operand_take_items(o, items);
+    return o->slot < 0 ? clcnn_fail_mem(e->err, sizeof s) : CLCNN_OK;
+}
+
+/* What the whole layer is, whatever its parts. */
+static enum clcnn_status describe_layer(struct layer *l, const struct blueprint *bp, const struct node *n,
+                                        const struct operand *in, struct clcnn_err *err)
+{
+    struct infer shapes = {0};
+    const enum clcnn_status st = graph_infer(bp->graph, n, &shapes, err);
+    if (st == CLCNN_OK)
+        l->macs = n->op->macs ? n->op->macs(&shapes) : 0.0;
+    for (int i = 0; i < n->n_in; i++)
+        if (in[i].constant)
+            l->weight_bytes += shape_bytes(&in[i].shape);
+    if (n->items) {
+        l->input.dim[0] = bp->graph->values[n->in[0]].shape.dim[0];
+        l->output.dim[0] = bp->graph->values[n->out[0]].shape.dim[0];
+    }
+    free((void *)shapes.in);
+    return st;
+}
+
+enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
+                               const struct placement *pl, const struct node *n, int part)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i] >= 0)
+            ops[i] = pl->operand[n->in[i]];
+        else
+            ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
+        if (strcmp(n->op->name, "concat") == 0)
+            ops[i].in_place = concat_input_in_place(e->bp, pl, n, i);
+        TRY(take_part(e, &ops[i], node_input_items(n, i), part));
+        if (i == 0 || n->all_src)
+            show_form(&ops[i], n->src_block, n->all_src);
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        ops[n->n_in + i] = pl->operand[n->out[i]];
+        TRY(take_part(e, &ops[n->n_in + i], n->items, part));
+        show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
+    }
+    *out = problem_of_node(e->bp, e->options, n, ops);
+    if (n->epi.add >= 0) {
+        out->add = pl->operand[n->epi.add];
+        TRY(take_part(e, &out->add, n->items, part));
+        show_form(&out->add, n->dst_block, false);
+    }
+done:
+    return st;
+}
+
+/* The steps of a node, or of its part `part`; those after the first one use its layers, the first of which is `layer`. */
+static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, int index, int part, int layer)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct node *n = &e->bp->graph->nodes[index];
+    struct problem p;
+    struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
+    if (!ops)
+        return clcnn_fail_mem(e->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
+    TRY(node_problem(&p, ops, e, pl, n, part));
+    char fused[48];
+    describe_fused(fused, n);
+    e->layer = n->name;
+    e->again = part > 0 ? layer : -1;
+    TRY(emit_problem(e, &p, index, fused, false));
+    if (part == 0)
+        TRY(describe_layer(&e->bp->layers[layer], e->bp, n, ops, e->err));
+done:
+    free(ops);
+    return st;
+}
+
+/* The steps of all nodes, those of a section once for each of its parts. first_layer: room for an index a node. */
+static enum clcnn_status emit_nodes(struct emit *e, const struct placement *pl, int *first_layer)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct clcnn_graph *g = e->bp->graph;
+    const int placed = e->bp->n_roots;
+    for (int first = 0, past, parts; first < g->n_nodes; first = past) {
+        past = section_end(g, first, &parts);
+        for (int part = 0; part < parts; part++) {
+            for (int i = 0; part > 0 && i < placed; i++)
+                e->part_root[i] = -1;
+            for (int i = first; i < past; i++) {
+                if (g->nodes[i].dead || pl->skip[i])
+                    continue;
+                if (part == 0)
+                    first_layer[i] = e->bp->n_layers;
+                TRY(emit_node(e, pl, i, part, first_layer[i]));
+            }
+        }
+    }
+done:
+    return st;
+}
+
+static enum clcnn_status check_overrides(const struct emit *e, const struct clcnn_graph *original,
+                                         struct clcnn_err *err)
+{
+    for (int i = 0; i < e->options->override_count; i++) {
+        const char *layer = e->options->overrides[i].layer;
+        if (e->override_used[i])
+            continue;
+        for (int k = 0; k < original->n_nodes; k++)
+            if (strcmp(original->nodes[k].name, layer) == 0)
+                return clcnn_fail(
+                    err, CLCNN_E_VALUE,
+                    "layer '%s' (%s) has no algorithm of its own: it became part of another layer or a view",
+                    layer, original->nodes[k].op->name);
+        return clcnn_fail(err, CLCNN_E_VALUE,
+                          "unknown layer '%s' in algorithms; the graph has %d layers, the first is '%s'",
+                          layer, original->n_nodes, original->n_nodes ? original->nodes[0].name : "");
+    }
+    return CLCNN_OK;
+}
+
+enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
+                              const struct clcnn_plan_options *options, const struct clcnn_graph *original,
+                              struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct emit e = {.bp = bp, .options = options, .err = err};
+    int *first_layer = clcnn_calloc((size_t)bp->graph->n_nodes + 1, sizeof *first_layer);
+    e.override_used = clcnn_calloc((size_t)options->override_count + 1, sizeof *e.override_used);
+    e.part_root = clcnn_calloc((size_t)bp->n_roots + 1, sizeof *e.part_root);
+    if (!e.override_used || !e.part_root || !first_layer) {
+        st = clcnn_fail_mem(err, (size_t)bp->graph->n_nodes * sizeof *first_layer);
+        goto done;
+    }
+    TRY(emit_nodes(&e, pl, first_layer));
+    TRY(check_overrides(&e, original, err));
+done:
+    free(first_layer);
+    free(e.part_root);
+    free(e.override_used);
+    return st;
+}
