@@ -243,6 +243,7 @@ struct operand {
     int64_t batch_stride;
     bool present, constant;
     bool in_place; /* concat: this input already lies in its range of the output */
+    bool half;     /* elements are halves, see HALF_SRC; float32 by shape.dtype all the same */
     int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
                       lanes past C hold anything finite, producers write them, consumers must not let them count */
 };
@@ -257,6 +258,11 @@ static inline int64_t operand_item(const struct operand *o)
 static inline bool operand_dense(const struct operand *o)
 {
     return o->shape.rank == 0 || o->shape.dim[0] <= 1 || o->batch_stride == operand_item(o);
+}
+/* Bytes of an element as it is stored. */
+static inline size_t operand_elem(const struct operand *o)
+{
+    return o->half ? sizeof(uint16_t) : clcnn_dtype_bytes(o->shape.dtype);
 }
 /* Brings an operand without a place yet into a form: dense items of `block` channels, 0: row-major. */
 static inline void operand_set_form(struct operand *o, int block)
@@ -285,6 +291,7 @@ struct problem {
     size_t arena,
         spare; /* bytes that activations take at the plan's largest node, and what is left of them at this one */
     enum clcnn_precision precision;
+    bool halves; /* maps between steps are stored as halves where they can be */
     bool has_clblast;
     bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
@@ -329,6 +336,10 @@ enum form {
     FORM_ANY /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
 };
 
+/* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/halves.c): in[0], its
+ * outputs, the epilogue's add; HALF_SAME: every operand, all in the same form, as it only moves elements. */
+enum { HALF_SRC = 1, HALF_DST = 2, HALF_ADD = 4, HALF_SAME = 8, HALF_CONV = HALF_SRC | HALF_DST | HALF_ADD };
+
 struct emit; /* collects step descriptions for one plan */
 
 struct algo_def {
@@ -336,6 +347,8 @@ struct algo_def {
     enum error_class error;
     bool deterministic;
     enum form src, dst;
+    unsigned halves;                                /* HALF_ bits; */
+    unsigned (*halves_of)(const struct problem *p); /* where they depend on the problem, else NULL */
     bool (*applicable)(const struct problem *p, struct why *why);
     size_t (*workspace)(
         const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */
@@ -347,6 +360,8 @@ extern const struct algo_def *const
 /* What the rules would choose for p: the first algorithm that applies within the limits and is not passed over;
  * NULL when every one is. For merged ops, which win only over what their parts would get. */
 const struct algo_def *algo_preferred(const struct problem *p);
+unsigned algo_halves(const struct algo_def *algo, const struct problem *p);
+unsigned preferred_halves(const struct problem *p); /* of what the rules would choose */
 
 /* ---- step descriptions (plan/emit.c) --------------------------------------------------------------------------- */
 
@@ -404,6 +419,9 @@ void step_write(struct step *s, int slot);
 void step_update(struct step *s, int slot);
 void step_read_at(struct step *s, int slot, int64_t offset); /* offset in elements */
 void step_write_at(struct step *s, int slot, int64_t offset);
+/* A map, with X_HALF or Y_HALF of kernels/maps.clh where it is stored as halves (step_epilogue() defines ADD_HALF). */
+void step_read_map(struct step *s, const struct operand *x);
+void step_write_map(struct step *s, const struct operand *y);
 void step_args(struct step *s, const void *block, size_t bytes);
 void step_cost(struct step *s, double macs, double bytes);
 /* A CLBlast call; slots a and b are read, c is written (read too when beta != 0). */

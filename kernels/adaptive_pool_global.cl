@@ -2,7 +2,7 @@
  *
  * Layouts: x N,C,spatial and y N,C with batch strides. NaN wins a max.
  * Work-group: WG / LANES rows (n, c) of LANES work-items. Local memory: WG floats.
- * Defines: RED (required: red_sum for the mean, red_max), WG, LANES (reduce.clh). */
+ * Defines: RED (required: red_sum for the mean, red_max), WG, LANES (reduce.clh), X_HALF, Y_HALF (maps.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef LANES
@@ -21,7 +21,7 @@ RED_FOLD(FN(fold), RED)
 RED_PART(FN(part), RED, FN(fold))
 RED_SHARE(FN(share), RED)
 
-void FN(body)(ulong group, SRC x, DST y, const struct global_pool_args *a, local float4 *scratch)
+void FN(body)(ulong group, X_SRC x, Y_DST y, const struct global_pool_args *a, local float4 *scratch)
 {
     const long row = (long)group * (WG / LANES) + LANE / LANES;
     const long n = row / a->c, c = row - n * a->c;
@@ -30,10 +30,10 @@ void FN(body)(ulong group, SRC x, DST y, const struct global_pool_args *a, local
         v = FN(part)(x + n * a->x_n + c * a->length, a->length, 1, LANE % LANES);
     v = FN(share)(v, (local float *)scratch);
     if (row < a->rows && LANE % LANES == 0)
-        y[n * a->y_n + c] = v / a->divisor;
+        STORE_Y(v / a->divisor, y, n * a->y_n + c);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, DST y, ulong y_off, const struct global_pool_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, Y_DST y, ulong y_off, const struct global_pool_args a)
 {
     local float4 scratch[SCRATCH];
     FN(body)(GROUP, x + x_off, y + y_off, &a, scratch);

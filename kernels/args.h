@@ -410,7 +410,7 @@ struct chain_args {
     i64 word[64];
 };
 struct chain_step {
-    i64 offset[CHAIN_STEP_BUFFERS]; /* elements; chain_groups.clh: addresses */
+    i64 offset[CHAIN_STEP_BUFFERS]; /* bytes; chain_groups.clh: addresses */
     struct chain_args args;
     i32 buffer[CHAIN_STEP_BUFFERS]; /* among the chain's */
     i32 variant, groups;

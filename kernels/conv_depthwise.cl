@@ -10,7 +10,7 @@
  * Work-group: WG items. Local memory: none.
  * Defines: WG (any), V 4, 8 or 16, RY (any; default 4), KH and KW the kernel size when it is unrolled (dilation 1;
  * 0: from the argument block), SW the stride along a row (0: from the argument block), EPI_BIAS, EPI_ADD, EPI_ACT
- * (epilogue.clh). */
+ * (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -39,7 +39,7 @@
 #define DIL_H (KH ? 1 : a->dil[1])
 #define DIL_W (KW ? 1 : a->dil[2])
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_args *a)
+void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const struct conv_args *a)
 {
     const int across = (a->out[2] + V - 1) / V, down = (a->out[1] + RY - 1) / RY;
     const ulong item = group * WG + LANE;
@@ -52,7 +52,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         const int c = k / (a->k / a->c);
         const long plane = (long)a->in[1] * a->in[2];
         const int col = ow * STEP_W - a->pad[2], line = oh * a->stride[1] - a->pad[1];
-        SRC xn = x + n * a->src_n;
+        X_SRC xn = x + n * a->src_n;
         SRC wk = w + k * a->w_k;
         FV acc[RY];
 #pragma unroll
@@ -79,13 +79,13 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
                 float v[V];
                 KEEPV(acc[j], v, 0);
                 for (int t = 0; t < count; t++)
-                    y[n * a->dst_n + i + t] = EPILOGUE(v[t], bias, k, add, n * a->add_n + i + t, a);
+                    STORE_Y(EPILOGUE_OF(v[t], bias, k, LOAD_ADD(add, n * a->add_n + i + t), a), y, n * a->dst_n + i + t);
             }
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
-                DST y, ulong y_off, const struct conv_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
+                Y_DST y, ulong y_off, const struct conv_args a)
 {
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

@@ -12,7 +12,8 @@
  * Work-group: WG. Local memory: two tiles of each operand (conv_tile.clh), TILE_SCRATCH float4 each: while one is
  * multiplied, the next comes to registers and then to the other, so that a chunk takes one barrier.
  * Defines: WG 256, BM, BN 64 or 128, GATHER 0 (any shape) or 1 (C/groups a multiple of 16: a chunk lies in one tap of the
- * window, whose place in the image is found once), SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * window, whose place in the image is found once), SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh),
+ * X_HALF, ADD_HALF, Y_HALF (maps.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -31,12 +32,12 @@
 
 /* This work-item's pixel: its image, the corner of its window, and where in the depth it reads next. */
 struct FN(source) {
-    const global float *x;
+    X_POINTER x;
     int ih, iw;
     int r, s, c;
     bool present;
 #if GATHER == 1
-    const global float *tap; /* first channel that is next, at tap (r, s) */
+    X_POINTER tap; /* first channel that is next, at tap (r, s) */
     bool inside;
 #endif
 };
@@ -63,7 +64,7 @@ void FN(fetch_pixel)(float *v, struct FN(source) *p, const struct conv_args *a)
     const long plane = (long)a->in[1] * a->in[2];
 #pragma unroll
     for (int i = 0; i < PIXEL_PARTS; i++)
-        v[i] = p->inside ? p->tap[i * PIXEL_STEP * plane] : 0.0f;
+        v[i] = p->inside ? LOAD_X(p->tap, i * PIXEL_STEP * plane) : 0.0f;
     p->c += BK;
     p->tap += BK * plane;
     if (p->c >= a->c / a->groups) {
@@ -81,7 +82,7 @@ void FN(fetch_pixel)(float *v, struct FN(source) *p, const struct conv_args *a)
         const int h = p->ih + p->r * a->dil[1], w = p->iw + p->s * a->dil[2];
         const bool inside =
             p->present && p->r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
-        v[i] = inside ? p->x[p->c * plane + (long)h * a->in[2] + w] : 0.0f;
+        v[i] = inside ? LOAD_X(p->x, p->c * plane + (long)h * a->in[2] + w) : 0.0f;
         for (p->c += PIXEL_STEP; p->c >= a->c / a->groups; p->c -= a->c / a->groups)
             FN(next_tap)(p, a);
     }
@@ -89,7 +90,7 @@ void FN(fetch_pixel)(float *v, struct FN(source) *p, const struct conv_args *a)
 #endif
 
 /* Pixel `at` of all, in conv group g; reading begins at depth d. */
-struct FN(source) FN(source_of)(SRC x, long at, bool present, int g, int d, const struct conv_args *a)
+struct FN(source) FN(source_of)(X_SRC x, long at, bool present, int g, int d, const struct conv_args *a)
 {
     const int cg = a->c / a->groups, map = a->out[1] * a->out[2], q = (int)(at % map);
     const int own = d + LANE / BN, tap = own / cg;
@@ -107,7 +108,7 @@ struct FN(source) FN(source_of)(SRC x, long at, bool present, int g, int d, cons
     return p;
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_implicit_args *ia,
+void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const struct conv_implicit_args *ia,
               local float4 *scratch)
 {
     const struct conv_args *a = &ia->conv;
@@ -149,8 +150,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 #endif
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
-                DST y, ulong y_off, const struct conv_implicit_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
+                Y_DST y, ulong y_off, const struct conv_implicit_args a)
 {
     local float4 scratch[2 * TILE_SCRATCH];
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);

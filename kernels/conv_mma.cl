@@ -17,10 +17,12 @@
  * GATHER says how pixels come (conv_gather.clh).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
  * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 to 2,
- * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required by FN(main). */
+ * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last six required
+ * by FN(main). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
+#include "maps.clh"
 #include "mma.clh"
 #ifndef FN
 #define FN(x) conv_mma_##x
@@ -81,8 +83,8 @@ void FN(bring_filters)(uint to, const global float *from, int missing_from, int 
     }
 }
 
-/* Column c of every fragment at one depth. */
-void FN(load_pixels)(float v[NJ], const local float *row, int c)
+/* Column c of every fragment at one depth; bit j of `odd` belongs to fragment j (FN(odd) of conv_gather.clh). */
+void FN(load_pixels)(float v[NJ], const local PIXEL_T *row, int c, uint odd)
 {
 #if GATHER == 3
 #pragma unroll
@@ -91,7 +93,7 @@ void FN(load_pixels)(float v[NJ], const local float *row, int c)
 #else
 #pragma unroll
     for (int j = 0; j < NJ; j += 2)
-        vstore2(*(const local float2 *)(row + PIXEL(j, c)), 0, v + j);
+        vstore2(FN(two_pixels)(row + PIXEL(j, c), odd >> j), 0, v + j);
 #endif
 }
 
@@ -110,11 +112,11 @@ void FN(add_products)(float d[MI][NJ][4], uint a[MI][4], uint b[NJ][2])
 }
 
 /* The fragments' pixels at depth `at` of the chunk, prepared. */
-void FN(prepare_pixels)(float v[NJ], const local float *bs, const local float *of, int at,
+void FN(prepare_pixels)(float v[NJ], const local PIXEL_T *bs, const local float *of, int at, uint odd,
                         const struct conv_mma_args *ma)
 {
     const int lane = LANE % 32, warp = LANE / 32;
-    FN(load_pixels)(v, bs + B_AT(at, warp / WM * NJ * 8), lane / 4);
+    FN(load_pixels)(v, bs + B_AT(at, warp / WM * NJ * 8), lane / 4, odd);
 #if PRE
     const float s = of[at], b = of[BK + at];
 #pragma unroll
@@ -125,8 +127,8 @@ void FN(prepare_pixels)(float v[NJ], const local float *bs, const local float *o
 
 #if PRODUCTS == 0
 /* d += filters by pixels of one step of depth; `mine`: this work-item's share of the filters. */
-void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local float *bs, const local float *of, int step,
-                       const struct conv_mma_args *ma)
+void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of, int step,
+                       uint odd, const struct conv_mma_args *ma)
 {
     uint a[MI][4], b[NJ][2];
 #pragma unroll
@@ -134,18 +136,29 @@ void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local 
         vstore4(as_uint4(*(const local float4 *)(mine + (i * BK / UNIT + step) * 128)), 0, a[i]);
 #pragma unroll
     for (int e = 0; e < 2; e++) {
+#if X_HALF && !PRE
+        const local PIXEL_T *first = bs + B_AT(step * UNIT + LANE % 4 + 8 * e, LANE / 32 / WM * NJ * 8);
+#pragma unroll
+        for (int j = 0; j < NJ; j += 2) {
+            const local PIXEL_T *at = first + PIXEL(j, LANE % 32 / 4);
+            const uint2 two = FN(pair_pixels)(at, at + B_AT(4, 0), odd >> j);
+            b[j][e] = two.x;
+            b[j + 1][e] = two.y;
+        }
+#else
         float low[NJ], high[NJ];
-        FN(prepare_pixels)(low, bs, of, step * UNIT + LANE % 4 + 8 * e, ma);
-        FN(prepare_pixels)(high, bs, of, step * UNIT + LANE % 4 + 8 * e + 4, ma);
+        FN(prepare_pixels)(low, bs, of, step * UNIT + LANE % 4 + 8 * e, odd, ma);
+        FN(prepare_pixels)(high, bs, of, step * UNIT + LANE % 4 + 8 * e + 4, odd, ma);
 #pragma unroll
         for (int j = 0; j < NJ; j++)
             HALVES_OF(b[j][e], low[j], high[j]);
+#endif
     }
     FN(add_products)(d, a, b);
 }
 #else
-void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local float *bs, const local float *of, int step,
-                       const struct conv_mma_args *ma)
+void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of, int step,
+                       uint odd, const struct conv_mma_args *ma)
 {
     uint ah[MI][4], bh[NJ][2];
 #if PRODUCTS == 3
@@ -168,7 +181,7 @@ void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local 
 #pragma unroll
     for (int e = 0; e < 2; e++) {
         float v[NJ];
-        FN(prepare_pixels)(v, bs, of, step * UNIT + LANE % 4 + 4 * e, ma);
+        FN(prepare_pixels)(v, bs, of, step * UNIT + LANE % 4 + 4 * e, odd, ma);
 #pragma unroll
         for (int j = 0; j < NJ; j++) {
 #if PRODUCTS == 3
@@ -199,8 +212,8 @@ void FN(clear)(float d[MI][NJ][4])
 }
 
 /* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
-void FN(multiply)(const local float *as, const local float *bs, const local float *of,
-                  float sum[MI][NJ][4], const struct conv_mma_args *ma)
+void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local float *of,
+                  float sum[MI][NJ][4], uint odd, const struct conv_mma_args *ma)
 {
     const int lane = LANE % 32, warp = LANE / 32;
     const local float *mine = as + (warp % WM) * MI * BK * BLOCK_FLOATS + lane * 4;
@@ -208,7 +221,7 @@ void FN(multiply)(const local float *as, const local float *bs, const local floa
     FN(clear)(d);
 #pragma unroll
     for (int step = 0; step < BK / UNIT; step++)
-        FN(multiply_step)(d, mine, bs, of, step, ma);
+        FN(multiply_step)(d, mine, bs, of, step, odd, ma);
 #pragma unroll
     for (int i = 0; i < MI; i++)
 #pragma unroll
@@ -220,8 +233,8 @@ void FN(multiply)(const local float *as, const local float *bs, const local floa
 
 /* Results of a work-item for filters k0 + 8 * h, h < 2 * MI, of conv group t->g, and columns 2 * c and 2 * c + 1 of
  * the fragments, of which `ahead` is the first pixel. */
-void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, SRC add,
-               DST y, const struct conv_args *a)
+void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, ADD_SRC add,
+               Y_DST y, const struct conv_args *a)
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
@@ -236,16 +249,17 @@ void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(t
 #pragma unroll
                 for (int h = 0; h < 2 * MI; h++)
                     if (k0 + 8 * h < kg)
-                        y[at.y + h * step] = EPILOGUE(sum[h / 2][j][h % 2 * 2 + e], bias, first + 8 * h, add,
-                                                      at.add + h * step, a);
+                        STORE_Y(EPILOGUE_OF(sum[h / 2][j][h % 2 * 2 + e], bias, first + 8 * h,
+                                            LOAD_ADD(add, at.add + h * step), a),
+                                y, at.y + h * step);
             }
         }
 }
 
 #if GATHER != 3
-/* The same where four pixels that are neighbours in an image are so in memory, on a boundary of 16 bytes. */
-void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, SRC add,
-                DST y, const struct conv_args *a)
+/* The same where four pixels that are neighbours in an image are so in memory, on a boundary of as many. */
+void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, ADD_SRC add,
+                Y_DST y, const struct conv_args *a)
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
@@ -259,18 +273,18 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
 #pragma unroll
             for (int h = 0; h < 2 * MI; h++)
                 if (k0 + 8 * h < kg)
-                    other[h] = *(const global float4 *)(add + at.add + h * step);
+                    other[h] = LOAD_ADD4(add + at.add + h * step);
 #endif
 #pragma unroll
             for (int h = 0; h < 2 * MI; h++)
                 if (k0 + 8 * h < kg) {
                     const int k = first + 8 * h, e = h % 2 * 2;
                     const float four[4] = {other[h].x, other[h].y, other[h].z, other[h].w};
-                    *(global float4 *)(y + at.y + h * step) =
-                        (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, four, 0, a),
-                                 EPILOGUE(sum[h / 2][j + 1][e], bias, k, four, 1, a),
-                                 EPILOGUE(sum[h / 2][j][e + 1], bias, k, four, 2, a),
-                                 EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, four, 3, a));
+                    const float4 result = (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, four, 0, a),
+                                                   EPILOGUE(sum[h / 2][j + 1][e], bias, k, four, 1, a),
+                                                   EPILOGUE(sum[h / 2][j][e + 1], bias, k, four, 2, a),
+                                                   EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, four, 3, a));
+                    STORE_Y4(result, y + at.y + h * step);
                 }
         }
 }
@@ -290,13 +304,13 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
 #include "conv_join.clh"
 
 /* The end of a tile whose sums are complete. */
-void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, SRC x, SRC w, SRC scale, SRC shift,
-                SRC bias, SRC add, DST y, const struct conv_mma_args *ma)
+void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, X_SRC x, SRC w, SRC scale, SRC shift,
+                SRC bias, ADD_SRC add, Y_DST y, const struct conv_mma_args *ma)
 {
     const struct conv_args *a = &ma->conv;
 #if GATHER != 3
-    const ulong apart = APART ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
-    if (apart % 4 == 0 && (ulong)y % 16 == 0)
+    const ulong apart = APART ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
+    if (apart % 4 == 0 && (ulong)y % (4 * Y_BYTES) == 0)
         FN(store4)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
     else
 #endif
@@ -306,7 +320,7 @@ void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *
 #endif
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, SRC add, DST y,
+void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, ADD_SRC add, Y_DST y,
               const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
@@ -326,6 +340,13 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
 #if EPI_ADD && BN >= 64 && !SPLIT
     FN(prefetch)(x, add, false, LANE, WG, &t, a);
 #endif
+    uint odd = 0;
+#if X_HALF
+#pragma unroll
+    for (int j = 0; j < NJ; j++)
+        odd |= FN(odd)(x, LANE / 32 / WM * NJ * 8 + PIXEL(j, LANE % 32 / 4), LANE % 4, &t, ma) << j;
+#endif
+    struct FN(turn) turn = FN(turn_of)(odd, &t, ma);
     int next = t.chunk, slot = 0; /* chunk and stage of the next batch of copies */
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++) {
@@ -351,8 +372,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
         }
         COPIES_CLOSE;
         fill = fill + 1 == STAGES ? 0 : fill + 1;
-        FN(multiply)(stage + slot * STAGE, stage + slot * STAGE + A_FLOATS,
-                     stage + slot * STAGE + A_FLOATS + B_FLOATS, sum, ma);
+        FN(multiply)(stage + slot * STAGE, (const local PIXEL_T *)(stage + slot * STAGE + A_FLOATS),
+                     stage + slot * STAGE + A_FLOATS + B_FLOATS, sum, turn.odd, ma);
+        FN(turn)(&turn, ma);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
 
@@ -369,9 +391,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST part, ulong part_off,
-                DST arrived, ulong arrived_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
-                DST y, ulong y_off, const struct conv_mma_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST part, ulong part_off,
+                DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
+                Y_DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[STAGES * STAGE / 4];
     FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, part + part_off, arrived + arrived_off,

@@ -10,10 +10,12 @@
  * TH x TW pixels. A warp computes 32 filters by 16 * BM/32 pixels.
  * Work-group: WG. Local memory: CAPACITY floats, of which the window takes C * ((TH-1)*sh + R) * ((TW-1)*sw + S) and a zero,
  * and the offsets one for each depth.
- * Defines: WG 256, BM 32 or 64 (required), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * Defines: WG 256, BM 32 or 64 (required), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), ADD_HALF, Y_HALF
+ * (maps.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
+#include "maps.clh"
 #include "mma.clh"
 #ifndef FN
 #define FN(x) conv_stem_mma_##x
@@ -21,6 +23,7 @@
 #ifndef BM
 #error "BM is required, and so is a device with PTX"
 #endif
+#include "map_words.clh"
 #define TH STEM_TILE_HIGH
 #define TW STEM_TILE_WIDE
 #define CAPACITY STEM_CAPACITY
@@ -145,12 +148,12 @@ float FN(define)(SRC w, const local float *window, const local int *offset, int 
 }
 
 /* Filters k0 + 8 * h, h < 2 * MI, and four neighbouring pixels for each pair of fragments. */
-void FN(store)(const float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, SRC bias, SRC add, DST y,
-               const struct conv_args *a)
+void FN(store)(const float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add,
+               Y_DST y, const struct conv_args *a)
 {
     const int lane = LANE % 32;
-    const ulong apart = (ulong)a->out[2] | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
-    const bool wide = apart % 4 == 0 && (ulong)y % 16 == 0;
+    const ulong apart = (ulong)a->out[2] | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
+    const bool wide = apart % 4 == 0 && (ulong)y % (4 * Y_BYTES) == 0;
 #pragma unroll
     for (int j = 0; j < NJ; j += 2) {
         const int pixel = ahead + PIXEL(j, 2 * (lane % 4)), oh = t->row + pixel / TW, ow = t->column + pixel % TW;
@@ -164,23 +167,24 @@ void FN(store)(const float sum[MI][NJ][4], int k0, int ahead, const struct FN(ti
                 if (wide && ow < a->out[2]) {
                     float other[4];
 #if EPI_ADD
-                    vstore4(*(const global float4 *)(add + ai), 0, other);
+                    vstore4(LOAD_ADD4(add + ai), 0, other);
 #endif
-                    *(global float4 *)(y + yi) =
+                    const float4 four =
                         (float4)(EPILOGUE(v[0], bias, k, other, 0, a), EPILOGUE(v[1], bias, k, other, 1, a),
                                  EPILOGUE(v[2], bias, k, other, 2, a), EPILOGUE(v[3], bias, k, other, 3, a));
+                    STORE_Y4(four, y + yi);
                 } else {
 #pragma unroll
                     for (int c = 0; c < 4; c++)
                         if (ow + c < a->out[2])
-                            y[yi + c] = EPILOGUE(v[c], bias, k, add, ai + c, a);
+                            STORE_Y(EPILOGUE_OF(v[c], bias, k, LOAD_ADD(add, ai + c), a), y, yi + c);
                 }
             }
         }
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_mma_args *ma,
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const struct conv_mma_args *ma,
               local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
@@ -217,16 +221,17 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
                 if ((lost >> i & 1) && k < a->k && oh < a->out[1] && ow < a->out[2]) {
                     const long p = ((long)k * a->out[1] + oh) * a->out[2] + ow;
                     const int at = pixel / TW * a->stride[1] * t.wide + pixel % TW * a->stride[2];
-                    y[t.n * a->dst_n + p] = EPILOGUE(FN(define)(w, window, offset, at, k, ma), bias, k, add,
-                                                     t.n * a->add_n + p, a);
+                    STORE_Y(EPILOGUE_OF(FN(define)(w, window, offset, at, k, ma), bias, k,
+                                        LOAD_ADD(add, t.n * a->add_n + p), a),
+                            y, t.n * a->dst_n + p);
                 }
             }
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
-                DST y, ulong y_off, const struct conv_mma_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
+                Y_DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[CAPACITY / 4];
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);

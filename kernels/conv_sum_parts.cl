@@ -5,15 +5,17 @@
  *
  * Layouts: part dense [parts][K][N*P*Q]; y, add NCHW with batch strides.
  * Index map: item = k * N*P*Q + n*P*Q + p.
- * Work-group: WG items. Local memory: none. Defines: WG (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * Work-group: WG items. Local memory: none. Defines: WG (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), ADD_HALF, Y_HALF
+ * (maps.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
+#include "maps.clh"
 #ifndef FN
 #define FN(x) conv_sum_parts_##x
 #endif
 
-void FN(body)(ulong group, SRC part, SRC bias, SRC add, DST y, const struct conv_parts_args *a)
+void FN(body)(ulong group, SRC part, SRC bias, ADD_SRC add, Y_DST y, const struct conv_parts_args *a)
 {
     const long item = (long)group * WG + LANE, pixels = (long)a->n * a->map, all = pixels * a->k;
     if (item < all) {
@@ -22,11 +24,11 @@ void FN(body)(ulong group, SRC part, SRC bias, SRC add, DST y, const struct conv
         float sum = part[item];
         for (int s = 1; s < a->parts; s++)
             sum += part[s * all + item];
-        y[n * a->dst_n + p] = EPILOGUE(sum, bias, k, add, n * a->add_n + p, a);
+        STORE_Y(EPILOGUE_OF(sum, bias, k, LOAD_ADD(add, n * a->add_n + p), a), y, n * a->dst_n + p);
     }
 }
 
-KERNEL FN(main)(SRC part, ulong part_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
+KERNEL FN(main)(SRC part, ulong part_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y, ulong y_off,
                 const struct conv_parts_args a)
 {
     FN(body)(GROUP, part + part_off, bias + bias_off, add + add_off, y + y_off, &a);

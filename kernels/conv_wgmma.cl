@@ -20,10 +20,12 @@
  * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, 228 with GATHER 2, or half of that for each of
  * two groups (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 to 2, PRODUCTS 0,
- * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required. */
+ * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the
+ * last six required. */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
+#include "maps.clh"
 #ifndef FN
 #define FN(x) conv_wgmma_##x
 #endif
@@ -52,7 +54,7 @@
 #define FITTING ((GATHER == 2 ? 113000 : 90000) / (STAGE + 24))
 #endif
 /* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
-#define BRING_ADD (EPI_ADD && GATHER == 2 && SPLIT == 0)
+#define BRING_ADD (EPI_ADD && GATHER == 2 && SPLIT == 0 && ADD_HALF == X_HALF)
 #define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
 /* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers lack for
  * it, as they do for GATHER 0. */
@@ -119,7 +121,7 @@ struct FN(ring) FN(next)(struct FN(ring) r)
 
 /* The warpgroup that brings filters (one of its work-items, as told by `arrived`) and pixels (`full`), each chunk where a
  * place is free. */
-struct FN(ring) FN(bring)(struct FN(ring) r, SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
+struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
                           uint arrived, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
@@ -142,7 +144,7 @@ struct FN(ring) FN(bring)(struct FN(ring) r, SRC x, SRC w, SRC scale, SRC shift,
 
 #if BRING_ADD
 /* The same for what is added to the tile's sums. */
-struct FN(ring) FN(bring_add)(struct FN(ring) r, SRC add, uint to, uint full, uint empty, uint arrived,
+struct FN(ring) FN(bring_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full, uint empty, uint arrived,
                               const struct FN(tile) *t, const struct conv_args *a)
 {
     const int row = BRINGER / ROW_ITEMS, ahead = BRINGER % ROW_ITEMS * 4, k = t->block * BM + row;
@@ -151,7 +153,7 @@ struct FN(ring) FN(bring_add)(struct FN(ring) r, SRC add, uint to, uint full, ui
     struct FN(source) p;
     p.tap = add + (t->n + q / t->map) * a->add_n + ((long)t->g * kg + k) * t->map + q % t->map;
     p.channels = present ? kg - k : 0;
-    const bool wide = ((ulong)add & 15) == 0 && a->add_n % 4 == 0;
+    const bool wide = (ulong)add % (4 * ADD_BYTES) == 0 && a->add_n % 4 == 0;
     for (int i = 0; i < ADD_STEPS(t, a); i++, r = FN(next)(r)) {
         const uint bar = full + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
@@ -199,47 +201,7 @@ struct FN(ring) FN(split_filters)(struct FN(ring) r, local float4 *stage, uint f
     return r;
 }
 
-#if PRODUCTS == 0
-/* A work-item's share of the pixels of 16 of depth, at v and three times B_AT(4, 0) further, as halves; `of`: scale of its channel. */
-void FN(split)(uint high[4], uint low[4], const local float *v, const local float *of,
-               const struct conv_mma_args *ma)
-{
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-        float2 a = *(const local float2 *)(v + B_AT(8 * e, 0)), b = *(const local float2 *)(v + B_AT(8 * e + 4, 0));
-        a.x = PREPARED(a.x, of[8 * e], of[BK + 8 * e], ma);
-        a.y = PREPARED(a.y, of[8 * e], of[BK + 8 * e], ma);
-        b.x = PREPARED(b.x, of[8 * e + 4], of[BK + 8 * e + 4], ma);
-        b.y = PREPARED(b.y, of[8 * e + 4], of[BK + 8 * e + 4], ma);
-        HALVES_OF(high[2 * e], a.x, b.x);
-        HALVES_OF(high[2 * e + 1], a.y, b.y);
-        low[2 * e] = low[2 * e + 1] = 0;
-    }
-}
-#else
-/* A work-item's share of the pixels of 8 of depth, at v and B_AT(4, 0) further, as sums of two tf32 values; `of`: scale of
- * its channel. */
-void FN(split)(uint high[4], uint low[4], const local float *v, const local float *of,
-               const struct conv_mma_args *ma)
-{
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-        float2 pair = *(const local float2 *)(v + B_AT(4 * e, 0));
-        pair.x = PREPARED(pair.x, of[4 * e], of[BK + 4 * e], ma);
-        pair.y = PREPARED(pair.y, of[4 * e], of[BK + 4 * e], ma);
-#if PRODUCTS == 3
-        high[2 * e] = TF32_ROUNDED(pair.x);
-        high[2 * e + 1] = TF32_ROUNDED(pair.y);
-        low[2 * e] = TF32_LOW(pair.x, high[2 * e]);
-        low[2 * e + 1] = TF32_LOW(pair.y, high[2 * e + 1]);
-#else
-        TF32_NEAREST(high[2 * e], pair.x);
-        TF32_NEAREST(high[2 * e + 1], pair.y);
-        low[2 * e] = low[2 * e + 1] = 0;
-#endif
-    }
-}
-#endif
+#include "conv_wgmma_split.clh"
 
 /* This warp needs a place no more. */
 void FN(release)(uint empty)
@@ -249,14 +211,15 @@ void FN(release)(uint empty)
 }
 
 /* The first two warpgroups: their share of the tile's sums, of which those over up to two chunks are added up in float32.
- * `pixels`, `of`: the work-item's first pixel and the scale of its channel in place 0. */
-struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local float *pixels, const local float *of,
-                             uint to, uint full, uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
+ * `pixels`, `of`: the work-item's first pixel and the scale of its channel in place 0; `odd`: FN(odd) of its two. */
+struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local PIXEL_T *pixels, const local float *of,
+                             uint odd, uint to, uint full, uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     float d[RESULTS];
 #pragma unroll
     for (int i = 0; i < RESULTS; i++)
         sum[i] = d[i] = 0.0f;
+    struct FN(turn) turn = FN(turn_of)(odd, t, ma);
     for (int chunk = t->chunk; chunk < t->end; chunk += 2) {
         uint high[4][4], low[4][4], before = 0;
 #pragma unroll
@@ -267,8 +230,8 @@ struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local 
 #pragma unroll
                 for (int j = 0; j < UNITS; j++) {
                     const int f = RESIDENT == 1 ? UNITS * i + j : j; /* another set of registers while products are under way */
-                    const local float *v = pixels + r.place * (STAGE / 4) + B_AT(UNIT * j, 0);
-                    FN(split)(high[f], low[f], v, of + r.place * (STAGE / 4) + UNIT * j, ma);
+                    const local PIXEL_T *v = pixels + r.place * (STAGE / PIXEL_BYTES) + B_AT(UNIT * j, 0);
+                    FN(split)(high[f], low[f], v, of + r.place * (STAGE / 4) + UNIT * j, turn.odd, ma);
                     WGMMA(d, high[f], low[f], DESCRIPTOR(slab + j * BM * 32), DESCRIPTOR(slab + SLAB * 4 + j * BM * 32),
                           i + j);
                 }
@@ -287,6 +250,7 @@ struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local 
                 FN(release)(mine);
 #endif
                 r = FN(next)(r);
+                FN(turn)(&turn, ma);
             }
 #if RESIDENT == 1
         WGMMA_WAIT(d, 0);
@@ -302,16 +266,16 @@ struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local 
 /* The epilogue but for what sums have already. */
 #undef STORED
 #if BRING_ADD && EPI_BIAS
-#define STORED(x, bias, bias_i, add, add_i, a) EPI_ACT((x) + (bias)[bias_i], (a)->p0, (a)->p1)
+#define STORED(x, bias, bias_i, addend, a) EPI_ACT((x) + (bias)[bias_i], (a)->p0, (a)->p1)
 #elif BRING_ADD
-#define STORED(x, bias, bias_i, add, add_i, a) EPI_ACT((x), (a)->p0, (a)->p1)
+#define STORED(x, bias, bias_i, addend, a) EPI_ACT((x), (a)->p0, (a)->p1)
 #else
-#define STORED EPILOGUE
+#define STORED EPILOGUE_OF
 #endif
 
 #if BRING_ADD
 /* What was brought is added to sums; `values`: in place 0, the first filter and pixel of this work-item. */
-struct FN(ring) FN(add_brought)(struct FN(ring) r, float sum[RESULTS], const local float *values, uint full, uint empty,
+struct FN(ring) FN(add_brought)(struct FN(ring) r, float sum[RESULTS], const local PIXEL_T *values, uint full, uint empty,
                                 const struct FN(tile) *t, const struct conv_args *a)
 {
 #pragma unroll
@@ -320,7 +284,8 @@ struct FN(ring) FN(add_brought)(struct FN(ring) r, float sum[RESULTS], const loc
             FN(wait)(full + r.place * 8, r.parity);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
-                const float2 two = *(const local float2 *)(values + r.place * (STAGE / 4) + B_AT(j / 2 * 8 + j % 2, 0));
+                const float2 two =
+                    FN(two_pixels)(values + r.place * (STAGE / PIXEL_BYTES) + B_AT(j / 2 * 8 + j % 2, 0), 0);
                 sum[8 * i + j / 2 * 4 + j % 2] += two.x;
                 sum[8 * i + j / 2 * 4 + j % 2 + 2] += two.y;
             }
@@ -345,14 +310,14 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
 #include "conv_join.clh"
 
 /* Sums of a work-item, for results that FN(whose) tells. */
-void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, SRC add, DST y,
-               const struct conv_args *a)
+void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add,
+               Y_DST y, const struct conv_args *a)
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const long step = APART ? t->pixels : (long)t->map;
     const ulong apart = APART ? t->pixels
-                              : (ulong)t->map | a->dst_n | (EPI_ADD > BRING_ADD ? a->add_n | (ulong)add / 4 : 0);
-    const bool pairs = apart % 2 == 0 && (ulong)y % 8 == 0; /* both pixels are neighbours in memory, on a boundary */
+                              : (ulong)t->map | a->dst_n | (EPI_ADD > BRING_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
+    const bool pairs = apart % 2 == 0 && (ulong)y % (2 * Y_BYTES) == 0; /* both pixels are neighbours in memory, on a boundary */
     if (t->first + ahead < t->pixels) {
         const struct FN(place) at = FN(place_of)(first, ahead, t, a);
         if (pairs) {
@@ -363,16 +328,15 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
 #pragma unroll
                 for (int i = 0; i < 8; i++)
                     if (k0 + (j + i) / 2 * 8 + i % 2 < kg)
-                        other[i] = *(const global float2 *)(add + at.add + ((j + i) / 2 * 8 + i % 2) * step);
+                        other[i] = LOAD_ADD2(add + at.add + ((j + i) / 2 * 8 + i % 2) * step);
 #endif
 #pragma unroll
                 for (int i = 0; i < 8; i++) {
                     const int of = (j + i) / 2, e = i % 2, k = of * 8 + e;
                     const float two[2] = {other[i].x, other[i].y};
                     if (k0 + k < kg)
-                        *(global float2 *)(y + at.y + k * step) =
-                            (float2)(STORED(sum[4 * of + e], bias, first + k, two, 0, a),
-                                     STORED(sum[4 * of + 2 + e], bias, first + k, two, 1, a));
+                        STORE_Y2(STORED(sum[4 * of + e], bias, first + k, two[0], a),
+                                 STORED(sum[4 * of + 2 + e], bias, first + k, two[1], a), y + at.y + k * step);
                 }
             }
         } else {
@@ -384,18 +348,19 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                 for (int e = 0; e < 2; e++) {
                     const int k = 8 * j + e;
                     if (k0 + k < kg) {
-                        y[at.y + k * step] = STORED(sum[4 * j + e], bias, first + k, add, at.add + k * step, a);
+                        STORE_Y(STORED(sum[4 * j + e], bias, first + k, LOAD_ADD(add, at.add + k * step), a), y,
+                                at.y + k * step);
                         if (both)
-                            y[next.y + k * step] =
-                                STORED(sum[4 * j + 2 + e], bias, first + k, add, next.add + k * step, a);
+                            STORE_Y(STORED(sum[4 * j + 2 + e], bias, first + k, LOAD_ADD(add, next.add + k * step), a), y,
+                                    next.y + k * step);
                     }
                 }
         }
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, SRC add,
-              DST y, const struct conv_mma_args *ma, local float4 *scratch)
+void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, ADD_SRC add,
+              Y_DST y, const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
     const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * STAGE, empty = full + STAGES * 8;
@@ -438,7 +403,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
-        const local float *pixels = (const local float *)scratch + SLAB + LOW;
+        const local float *place = (const local float *)scratch + SLAB + LOW;
+        const local PIXEL_T *pixels = (const local PIXEL_T *)place;
         struct FN(ring) r = {0, 0};
         EACH_TILE(t)
             const int k0 = t.block * BM + lane % 4 * 2;
@@ -447,7 +413,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
             if (tile == group) /* the others are asked for by those who bring, who are ahead */
 #endif
                 FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
-            r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), pixels + B_FLOATS + lane % 4, to, full, empty, &t, ma);
+            const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + 1, lane % 4, &t, ma) << 1;
+            r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), place + B_FLOATS + lane % 4, odd, to, full, empty, &t, ma);
 #if BRING_ADD
             r = FN(add_brought)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
 #endif
@@ -465,9 +432,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC scale, SRC shift, DST part, DST arr
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST part, ulong part_off,
-                DST arrived, ulong arrived_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
-                DST y, ulong y_off, const struct conv_mma_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST part, ulong part_off,
+                DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
+                Y_DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */
     FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, part + part_off, arrived + arrived_off,

@@ -12,11 +12,12 @@
  * positions, with BN 64 both the same ones, each half of the channels. A third one brings pixels (three warps), 16 channels at a
  * time to one of PIXEL_PLACES, and filters (a work-item), three taps of 16 channels to one of FILTER_PLACES.
  * Work-group: WG. Local memory: both kinds of places and two barriers each, 100 to 110 KB (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, BM 32 or 64, BN 64 or 128, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last
- * three required. */
+ * Defines: WG 384, BM 32 or 64, BN 64 or 128, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF,
+ * Y_HALF (maps.clh); all but the last six required. */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
+#include "maps.clh"
 #ifndef FN
 #define FN(x) conv_wgmma_window_##x
 #endif
@@ -25,6 +26,7 @@
 #else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "mma.clh"
 #include "wgmma.clh"
+#include "map_words.clh"
 #define RESULTS (BM / 2)
 #define SPAN (BN + WINDOW_HALO) /* positions between channels; 24 modulo 32, for the banks */
 #define PIXELS (WINDOW_CHANNELS * SPAN)
@@ -39,6 +41,15 @@
 #define MULTIPLY_REGISTERS 104
 #define PARTS (PRODUCTS == 3 ? 2 : 1) /* of a filter */
 #define SUMS (WGMMA_PAIR ? 3 * RESULTS : RESULTS)
+#undef WORD_AT
+#undef PIXEL_OF
+#if X_HALF
+#define WORD_AT(p) ((ulong)(p) & ~(ulong)3)
+#define PIXEL_OF(word, odd) FN(floats2)(as_uint(word) >> ((odd)&1) * 16).x
+#else
+#define WORD_AT(p) (p)
+#define PIXEL_OF(word, odd) (word)
+#endif
 #define SETS 2 /* of registers with pixels, while products are under way */
 
 void FN(wait)(uint bar, uint parity)
@@ -69,12 +80,22 @@ bool FN(pixel_at)(int u, int *n, int *pixel, const struct conv_window_args *wa)
     return u >= 0 && u < wa->positions && row < wa->conv.in[1] && column < wa->conv.in[2];
 }
 
-void FN(bring_pixels)(SRC x, uint to, uint full, uint empty, int first, const struct conv_window_args *wa)
+/* With X_HALF words are brought that hold two halves, of which the element itself is the low or the high one, as its place in memory
+ * is even or odd: whether it is odd at channel c of the first tap's pixel for position u, whose other taps follow from that. */
+uint FN(odd)(X_SRC x, int u, int c, const struct conv_window_args *wa)
+{
+    int n, pixel;
+    FN(pixel_at)(u, &n, &pixel, wa);
+    const uint plane = (uint)wa->conv.in[1] * (uint)wa->conv.in[2], left = (uint)wa->conv.in[2] + 1;
+    return X_HALF ? ((uint)((ulong)x / X_BYTES) + (uint)n * (uint)wa->conv.src_n + (uint)c * plane + (uint)pixel - left) & 1 : 0;
+}
+
+void FN(bring_pixels)(X_SRC x, uint to, uint full, uint empty, int first, const struct conv_window_args *wa)
 {
     const struct conv_args *a = &wa->conv;
     const int halo = a->in[2] + 2, span = BN + 2 * halo;
     const long plane = (long)a->in[1] * a->in[2];
-    const global float *from[(SPAN + BRINGERS - 1) / BRINGERS];
+    X_POINTER from[(SPAN + BRINGERS - 1) / BRINGERS];
     int bytes[(SPAN + BRINGERS - 1) / BRINGERS];
 #pragma unroll
     for (int i = 0; i < (SPAN + BRINGERS - 1) / BRINGERS; i++) {
@@ -92,7 +113,7 @@ void FN(bring_pixels)(SRC x, uint to, uint full, uint empty, int first, const st
             if (BRINGER + i * BRINGERS < span) {
 #pragma unroll
                 for (int c = 0; c < WINDOW_CHANNELS; c++)
-                    COPY4(place + (c * SPAN + i * BRINGERS) * 4, from[i] + c * plane, bytes[i]);
+                    COPY4(place + (c * SPAN + i * BRINGERS) * 4, WORD_AT(from[i] + c * plane), bytes[i]);
                 from[i] += WINDOW_CHANNELS * plane;
             }
         BARRIER_COPIES(full + r.place * 8);
@@ -112,13 +133,17 @@ void FN(bring_filters)(SRC w, uint to, uint full, uint empty, int block, const s
     }
 }
 
-/* A work-item's share of 8 channels at v, as sums of two tf32 values. */
-void FN(split)(uint high[4], uint low[4], const local float *v)
+/* A work-item's share of 8 channels at v, as sums of two tf32 values. Bits of `odd`, with X_HALF: the half of the first position
+ * and of the second one, 8 further on, is the high one of its word. */
+void FN(split)(uint high[4], uint low[4], const local float *v, uint odd)
 {
 #pragma unroll
     for (int i = 0; i < 4; i++) {
-        const float x = v[i / 2 * 4 * SPAN + i % 2 * 8];
-#if PRODUCTS == 3
+        const float x = PIXEL_OF(v[i / 2 * 4 * SPAN + i % 2 * 8], odd >> i % 2);
+#if X_HALF /* a tf32 as it is */
+        high[i] = as_uint(x);
+        low[i] = 0;
+#elif PRODUCTS == 3
         high[i] = TF32_ROUNDED(x);
         low[i] = TF32_LOW(x, high[i]);
 #else
@@ -134,9 +159,9 @@ void FN(release)(uint empty)
         BARRIER_ARRIVE(empty);
 }
 
-/* The sums of the first two warpgroups; `pixels`: the work-item's first value for the first tap, in place 0; `part`: half of the
- * channels, where there are HALVES. */
-void FN(multiply)(float sum[RESULTS], const local float *pixels, int part, uint filters, uint pixels_full,
+/* The sums of the first two warpgroups; `pixels`: the work-item's first value for the first tap, in place 0; `odd`: as FN(split) takes
+ * it, for that tap; `part`: half of the channels, where there are HALVES. */
+void FN(multiply)(float sum[RESULTS], const local float *pixels, uint odd, int part, uint filters, uint pixels_full,
                   uint pixels_empty, uint filters_full, uint filters_empty, const struct conv_window_args *wa)
 {
     const int pitch = wa->conv.in[2] + 1;
@@ -158,7 +183,7 @@ void FN(multiply)(float sum[RESULTS], const local float *pixels, int part, uint 
                 for (int j = 0; j < (HALVES ? 1 : 2); j++) {
                     const int step = HALVES ? s : 2 * s + j, f = step % SETS;
                     const uint at = slab + (2 * s + j) * PARTS * BM * 32;
-                    FN(split)(high[f], low[f], v + s + j * 8 * SPAN);
+                    FN(split)(high[f], low[f], v + s + j * 8 * SPAN, odd ^ (((uint)(row * wa->conv.in[2] + s) & 1) ? 3 : 0));
 #if WGMMA_PAIR
                     WGMMA(d, high[f], low[f], DESCRIPTOR(at), step);
 #else
@@ -178,7 +203,7 @@ void FN(multiply)(float sum[RESULTS], const local float *pixels, int part, uint 
 }
 
 /* One sum by its definition, for filter k at row and column of image n. */
-float FN(define)(SRC x, SRC w, int k, int n, int pixel, const struct conv_window_args *wa)
+float FN(define)(X_SRC x, SRC w, int k, int n, int pixel, const struct conv_window_args *wa)
 {
     const struct conv_args *a = &wa->conv;
     const int row = pixel / a->in[2], column = pixel % a->in[2], inside = k % BM;
@@ -190,13 +215,13 @@ float FN(define)(SRC x, SRC w, int k, int n, int pixel, const struct conv_window
                             (tap % 3 * 2 + e / 8) * (PARTS * BM * 8) + inside / 8 * 64 + e % 8 / 4 * 32 + inside % 8 * 4 + e % 4;
             const float v = PRODUCTS == 3 ? w[at] + w[at + BM * 8] : w[at];
             if (i >= 0 && i < a->in[1] && j >= 0 && j < a->in[2])
-                sum = fma(x[n * a->src_n + ((long)c * a->in[1] + i) * a->in[2] + j], v, sum);
+                sum = fma(LOAD_X(x, n * a->src_n + ((long)c * a->in[1] + i) * a->in[2] + j), v, sum);
         }
     return sum;
 }
 
 /* Sums of a work-item: filters k0 + 8 * j + e at positions u + 8 * h. */
-void FN(store)(const float sum[RESULTS], int k0, int u, SRC x, SRC w, SRC bias, SRC add, DST y,
+void FN(store)(const float sum[RESULTS], int k0, int u, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y,
                const struct conv_window_args *wa)
 {
     const struct conv_args *a = &wa->conv;
@@ -212,7 +237,7 @@ void FN(store)(const float sum[RESULTS], int k0, int u, SRC x, SRC w, SRC bias, 
                 const int k = i / 2 * 8 + i % 2, of = i / 2 * 4 + 2 * h + i % 2;
                 lost |= (uint)isnan(sum[of]) << i;
                 if (k0 + k < a->k)
-                    y[to + k * plane] = EPILOGUE(sum[of], bias, k0 + k, add, other + k * plane, a);
+                    STORE_Y(EPILOGUE_OF(sum[of], bias, k0 + k, LOAD_ADD(add, other + k * plane), a), y, to + k * plane);
             }
 #if PRODUCTS == 3
             if (lost)
@@ -220,15 +245,16 @@ void FN(store)(const float sum[RESULTS], int k0, int u, SRC x, SRC w, SRC bias, 
                 for (int i = 0; i < RESULTS / 2; i++) {
                     const int k = i / 2 * 8 + i % 2;
                     if ((lost >> i & 1) && k0 + k < a->k)
-                        y[to + k * plane] =
-                            EPILOGUE(FN(define)(x, w, k0 + k, n, pixel, wa), bias, k0 + k, add, other + k * plane, a);
+                        STORE_Y(EPILOGUE_OF(FN(define)(x, w, k0 + k, n, pixel, wa), bias, k0 + k,
+                                            LOAD_ADD(add, other + k * plane), a),
+                                y, to + k * plane);
                 }
 #endif
         }
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_window_args *wa,
+void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const struct conv_window_args *wa,
               local float4 *scratch)
 {
     const int blocks = (wa->conv.k + BM - 1) / BM, block = (int)(group % (uint)blocks);
@@ -262,7 +288,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         const int ahead = (HALVES ? LANE % 128 : LANE) / 32 * 16 + lane / 4;
         local float *of = (local float *)scratch + FILTER_PLACES * FILTERS;
         float sum[RESULTS];
-        FN(multiply)(sum, of + lane % 4 * SPAN + ahead, part, filters, pixels_full, pixels_empty, filters_full,
+        const uint odd = FN(odd)(x, first + ahead, lane % 4, wa) | FN(odd)(x, first + ahead + 8, lane % 4, wa) << 1;
+        FN(multiply)(sum, of + lane % 4 * SPAN + ahead, odd, part, filters, pixels_full, pixels_empty, filters_full,
                      filters_empty, wa);
 #if HALVES
         local float *mine = of + LANE % 128;
@@ -285,7 +312,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y,
                 ulong y_off, const struct conv_window_args a)
 {
     local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */

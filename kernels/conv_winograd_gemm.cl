@@ -8,10 +8,12 @@
  * treats `tiles` of them from first_tile on. Rows of v and m have `pitch` >= tiles elements; v is zero past the tiles.
  * Layouts: x, y, add NCHW with batch strides; v dense [36][C][pitch], m dense [36][K][pitch].
  * Index map: item = channel (filter) * pitch + tile.
- * Work-group: WG items. Local memory: none. Defines: WG (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh; of `out`). */
+ * Work-group: WG items. Local memory: none. Defines: WG (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh; of `out`),
+ * X_HALF (of `in`), ADD_HALF, Y_HALF (maps.clh; of `out`). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
+#include "maps.clh"
 #ifndef FN
 #define FN(x) conv_winograd_gemm_##x
 #endif
@@ -36,21 +38,21 @@ struct FN(spot) FN(spot_of)(int t, const struct conv_winograd_gemm_args *a)
 }
 
 /* d = the patch at x, which is the corner of a channel's map. */
-void FN(load)(float d[A][A], SRC x, const struct FN(spot) *at, const struct conv_winograd_gemm_args *a)
+void FN(load)(float d[A][A], X_SRC x, const struct FN(spot) *at, const struct conv_winograd_gemm_args *a)
 {
     const int top = at->row - a->pad[0], left = at->column - a->pad[1];
 #pragma unroll
     for (int r = 0; r < A; r++) {
         const int h = top + r;
         const bool row = h >= 0 && h < a->in[0];
-        SRC from = x + (long)h * a->in[1] + left;
+        X_SRC from = x + (long)h * a->in[1] + left;
 #pragma unroll
         for (int c = 0; c < A; c++)
-            d[r][c] = row && left + c >= 0 && left + c < a->in[1] ? from[c] : 0.0f;
+            d[r][c] = row && left + c >= 0 && left + c < a->in[1] ? LOAD_X(from, c) : 0.0f;
     }
 }
 
-void FN(in_body)(ulong group, SRC x, DST v, const struct conv_winograd_gemm_args *a)
+void FN(in_body)(ulong group, X_SRC x, DST v, const struct conv_winograd_gemm_args *a)
 {
     const long item = (long)group * WG + LANE, all = (long)a->c * a->pitch;
     const int c = (int)(item / a->pitch), t = (int)(item - (long)c * a->pitch);
@@ -89,26 +91,26 @@ void FN(in_body)(ulong group, SRC x, DST v, const struct conv_winograd_gemm_args
 }
 
 /* A row of a tile: `count` pixels of filter k at y and add. */
-void FN(store)(const float row[M], int count, bool wide, int k, SRC bias, SRC add, DST y,
+void FN(store)(const float row[M], int count, bool wide, int k, SRC bias, ADD_SRC add, Y_DST y,
                const struct conv_winograd_gemm_args *a)
 {
     if (wide) {
         float other[M];
 #if EPI_ADD
-        vstore4(*(const global float4 *)add, 0, other);
+        vstore4(LOAD_ADD4(add), 0, other);
 #endif
-        *(global float4 *)y =
-            (float4)(EPILOGUE(row[0], bias, k, other, 0, a), EPILOGUE(row[1], bias, k, other, 1, a),
-                     EPILOGUE(row[2], bias, k, other, 2, a), EPILOGUE(row[3], bias, k, other, 3, a));
+        const float4 four = (float4)(EPILOGUE(row[0], bias, k, other, 0, a), EPILOGUE(row[1], bias, k, other, 1, a),
+                                     EPILOGUE(row[2], bias, k, other, 2, a), EPILOGUE(row[3], bias, k, other, 3, a));
+        STORE_Y4(four, y);
     } else {
 #pragma unroll
         for (int i = 0; i < M; i++)
             if (i < count)
-                y[i] = EPILOGUE(row[i], bias, k, add, i, a);
+                STORE_Y(EPILOGUE_OF(row[i], bias, k, LOAD_ADD(add, i), a), y, i);
     }
 }
 
-void FN(out_body)(ulong group, SRC m, SRC bias, SRC add, DST y, const struct conv_winograd_gemm_args *a)
+void FN(out_body)(ulong group, SRC m, SRC bias, ADD_SRC add, Y_DST y, const struct conv_winograd_gemm_args *a)
 {
     const long item = (long)group * WG + LANE, all = (long)a->k * a->pitch;
     const int k = (int)(item / a->pitch), t = (int)(item - (long)k * a->pitch);
@@ -128,8 +130,8 @@ void FN(out_body)(ulong group, SRC m, SRC bias, SRC add, DST y, const struct con
         }
         const struct FN(spot) at = FN(spot_of)(t, a);
         const long p = ((long)k * a->out[0] + at.row) * a->out[1] + at.column;
-        const ulong apart = (ulong)a->out[1] | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);
-        const bool wide = apart % 4 == 0 && (ulong)y % 16 == 0; /* whole rows, on boundaries of 16 bytes */
+        const ulong apart = (ulong)a->out[1] | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
+        const bool wide = apart % 4 == 0 && (ulong)y / Y_BYTES % 4 == 0; /* whole rows, on boundaries of four */
 #pragma unroll
         for (int r = 0; r < M; r++) {
             float row[M];
@@ -145,12 +147,12 @@ void FN(out_body)(ulong group, SRC m, SRC bias, SRC add, DST y, const struct con
     }
 }
 
-KERNEL FN(in)(SRC x, ulong x_off, DST v, ulong v_off, const struct conv_winograd_gemm_args a)
+KERNEL FN(in)(X_SRC x, ulong x_off, DST v, ulong v_off, const struct conv_winograd_gemm_args a)
 {
     FN(in_body)(GROUP, x + x_off, v + v_off, &a);
 }
 
-KERNEL FN(out)(SRC m, ulong m_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
+KERNEL FN(out)(SRC m, ulong m_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y, ulong y_off,
                const struct conv_winograd_gemm_args a)
 {
     FN(out_body)(GROUP, m + m_off, bias + bias_off, add + add_off, y + y_off, &a);

@@ -7,9 +7,10 @@
  * Layouts: NCHW with batch strides. Index map: item = ((n * C + c) * strips of ROWS output rows + strip) * Q + ow.
  * Work-group: WG items. Local memory: none.
  * Defines: WG (any), AVG (0: max, 1: average), KH, KW (window), SH, SW (strides), ROWS (output rows of a work-item): any
- * from 1 on. */
+ * from 1 on; X_HALF, Y_HALF (maps.clh). */
 #include "clcnn.clh"
 #include "args.h"
+#include "maps.clh"
 #ifndef FN
 #define FN(x) pool_window_##x
 #endif
@@ -44,7 +45,7 @@ int FN(count)(int from, int ker, int low, int high)
     return max(0, min(from + ker, high) - max(from, low));
 }
 
-void FN(body)(ulong group, SRC x, DST y, const struct pool_args *a)
+void FN(body)(ulong group, X_SRC x, Y_DST y, const struct pool_args *a)
 {
     const int strips = (a->out[1] + ROWS - 1) / ROWS, each = strips * a->out[2];
     const ulong item = group * WG + LANE, planes = (ulong)(a->rows / a->out[1]);
@@ -53,7 +54,7 @@ void FN(body)(ulong group, SRC x, DST y, const struct pool_args *a)
         const uint strip = at / (uint)a->out[2], n = plane / (uint)a->c, c = plane - n * (uint)a->c;
         const int ow = (int)(at - strip * (uint)a->out[2]), oh = (int)strip * ROWS;
         const int top = oh * SH - a->pad[1], left = ow * SW - a->pad[2];
-        SRC from = x + n * a->x_n + (long)c * a->in[1] * a->in[2] + (long)top * a->in[2] + left;
+        X_SRC from = x + n * a->x_n + (long)c * a->in[1] * a->in[2] + (long)top * a->in[2] + left;
         float line[IN_ROWS];
 #pragma unroll
         for (int r = 0; r < IN_ROWS; r++) {
@@ -61,7 +62,7 @@ void FN(body)(ulong group, SRC x, DST y, const struct pool_args *a)
             float v[KW];
 #pragma unroll
             for (int s = 0; s < KW; s++)
-                v[s] = inside && left + s >= 0 && left + s < a->in[2] ? from[(long)r * a->in[2] + s]
+                v[s] = inside && left + s >= 0 && left + s < a->in[2] ? LOAD_X(from, (long)r * a->in[2] + s)
                        : AVG                                           ? 0.0f
                                                                        : -INFINITY;
             line[r] = v[0];
@@ -71,7 +72,7 @@ void FN(body)(ulong group, SRC x, DST y, const struct pool_args *a)
         }
         const int border = a->include_pad;
         const int wide = FN(count)(left, KW, border ? -a->pad[2] : 0, a->in[2] + (border ? a->pad_end[2] : 0));
-        DST to = y + n * a->y_n + ((long)c * a->out[1] + oh) * a->out[2] + ow;
+        Y_DST to = y + n * a->y_n + ((long)c * a->out[1] + oh) * a->out[2] + ow;
 #pragma unroll
         for (int j = 0; j < ROWS; j++) {
             float v = line[j * SH];
@@ -81,12 +82,12 @@ void FN(body)(ulong group, SRC x, DST y, const struct pool_args *a)
             const int high = FN(count)(top + j * SH, KH, border ? -a->pad[1] : 0,
                                        a->in[1] + (border ? a->pad_end[1] : 0));
             if (oh + j < a->out[1])
-                to[(long)j * a->out[2]] = AVG ? v / (float)(high * wide) : v;
+                STORE_Y(AVG ? v / (float)(high * wide) : v, to, (long)j * a->out[2]);
         }
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, DST y, ulong y_off, const struct pool_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, Y_DST y, ulong y_off, const struct pool_args a)
 {
     FN(body)(GROUP, x + x_off, y + y_off, &a);
 }

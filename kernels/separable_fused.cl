@@ -12,7 +12,7 @@
  * Work-group: WG. Local memory: one tile of each factor of the product (conv_tile.clh), TILE_SCRATCH float4;
  * the next tile waits in registers meanwhile.
  * Defines: WG 256, BM, BN 64 or 128, MID_ACT act_* (default act_none), DW_BIAS 0 or 1, EPI_BIAS, EPI_ADD,
- * EPI_ACT (epilogue.clh). */
+ * EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #include "epilogue.clh"
@@ -30,7 +30,7 @@
 #include "conv_tile.clh"
 
 /* Middle channels d.. of the pixel whose window has its corner at (ih, iw) of x. */
-void FN(fetch_pixel)(float *v, SRC x, SRC dw, SRC dw_bias, bool present, int ih, int iw, int d,
+void FN(fetch_pixel)(float *v, X_SRC x, SRC dw, SRC dw_bias, bool present, int ih, int iw, int d,
                      const struct separable_args *a)
 {
     const long plane = (long)a->in[0] * a->in[1];
@@ -52,7 +52,7 @@ void FN(fetch_pixel)(float *v, SRC x, SRC dw, SRC dw_bias, bool present, int ih,
             const long at = inside ? (long)h * a->in[1] + w : 0;
 #pragma unroll
             for (int i = 0; i < PIXEL_PARTS; i++) {
-                const float value = x[channel[i] + at];
+                const float value = LOAD_X(x, channel[i] + at);
                 sum[i] = fma(inside ? value : 0.0f, dw[filter[i] + r * a->ker[1] + s], sum[i]);
             }
         }
@@ -66,7 +66,7 @@ void FN(fetch_pixel)(float *v, SRC x, SRC dw, SRC dw_bias, bool present, int ih,
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add, DST y,
+void FN(body)(ulong group, X_SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, ADD_SRC add, Y_DST y,
               const struct separable_args *a, local float4 *scratch)
 {
     const long map = (long)a->out[0] * a->out[1], pixels = map * a->n, tiles = (pixels + BN - 1) / BN;
@@ -78,7 +78,7 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add
     const long p = min(first + LANE % BN, pixels - 1);
     const int q = (int)(p % map);
     const int ih = q / a->out[1] * a->stride[0] - a->pad[0], iw = q % a->out[1] * a->stride[1] - a->pad[1];
-    SRC xp = x + p / map * a->src_n;
+    X_SRC xp = x + p / map * a->src_n;
     SRC wp = pw + (long)block * a->mid * BM;
 
     float4 acc[RM][RN4];
@@ -100,8 +100,8 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add
     FN(store)(acc, block * BM, a->k, first, pixels, map, bias, add, y, a);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw,
-                ulong pw_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw,
+                ulong pw_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y, ulong y_off,
                 const struct separable_args a)
 {
     local float4 scratch[TILE_SCRATCH];

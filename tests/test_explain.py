@@ -160,6 +160,22 @@ def test_every_kernel_is_chosen_by_some_case(seen, device):
     assert {path.stem for path in (ROOT / "kernels").glob("*.cl")} <= seen.kernels | foreign
 
 
+# Reasons where the map between two layers is stored as halves.
+HALVES = """
+import json
+import numpy as np
+from clcnn import _core
+graph = _core.Graph()
+value = graph.input("x", (1, 3, 4, 4))
+for i, shape in enumerate(((8, 3, 1, 1), (8, 8, 1, 1))):
+    weight = graph.constant(f"w{i}", np.ones(shape, np.float32))
+    (value,) = graph.node("conv", f"y{i}", [value, weight], {})
+graph.output(value, "y")
+with _core.Device("gpu") as device, _core.Plan(device, graph, precision="medium", guard=True) as plan:
+    print(json.dumps(sorted({c["reason"] for row in plan.layers() for c in row["candidates"]})))
+"""
+
+
 def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     if device.type != "cpu":
         pytest.skip("a CPU's reasons need a CPU device, and it can pass for the others")
@@ -169,6 +185,7 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     given |= set(json.loads(printed.splitlines()[-1]))
     printed = device_face.run(tmp_path, CHILD, "fused", SEPARABLE, FACE_CAPABILITY="90")
     given |= set(json.loads(printed.splitlines()[-1]))
+    given |= set(json.loads(device_face.run(tmp_path, HALVES).splitlines()[-1]))
     written = written_reasons()
     assert len(written) > 20
     assert {text: file for text, file in written.items() if text not in given} == {}

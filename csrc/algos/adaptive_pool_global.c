@@ -20,8 +20,8 @@ static void emit_pool(const struct problem *p, struct emit *e, bool average)
     a.divisor = average ? (float)a.length : 1.0f;
     struct step *s = lanes_step(e, p, "adaptive_pool_global", "main", a.rows, a.length);
     step_define_id(s, "RED", average ? "red_sum" : "red_max");
-    step_read(s, x->slot);
-    step_write(s, y->slot);
+    step_read_map(s, x);
+    step_write_map(s, y);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&x->shape));
 }
@@ -41,6 +41,7 @@ const struct algo_def algo_adaptive_avg_pool_global = {
     .doc = "one value a channel, reduced by several work-items",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves = HALF_SRC | HALF_DST,
     .applicable = applicable,
     .emit = emit_avg,
 };
@@ -50,6 +51,7 @@ const struct algo_def algo_adaptive_max_pool_global = {
     .doc = "one value a channel, reduced by several work-items",
     .error = ERROR_EXACT,
     .deterministic = true,
+    .halves = HALF_SRC | HALF_DST,
     .applicable = applicable,
     .emit = emit_max,
 };

@@ -51,16 +51,17 @@ void conv_cost(struct step *s, const struct problem *p)
 {
     const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
     const double y = shape_count(&p->out[0].shape);
+    const double add = p->add.present ? y * (double)operand_elem(&p->add) : 0.0;
     step_cost(s, w * p->out[0].shape.dim[0] * shape_count_from(&p->out[0].shape, 2),
-              4.0 * (x + w + y + (p->add.present ? y : 0.0)));
+              x * (double)operand_elem(&p->in[0]) + 4.0 * w + y * (double)operand_elem(&p->out[0]) + add);
 }
 
 void conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
 {
-    step_read(s, p->in[0].slot);
+    step_read_map(s, &p->in[0]);
     step_read(s, packed);
     step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write_map(s, &p->out[0]);
     step_args(s, args, bytes);
     conv_cost(s, p);
 }
@@ -163,7 +164,7 @@ static void emit_sums(struct emit *e, const struct problem *p, const struct conv
     struct step *s = emit_step(e, "conv_sum_parts", "main", ceil_div(results, wg), wg);
     step_read(s, slot);
     step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write_map(s, &p->out[0]);
     step_args(s, &args, sizeof args);
     step_cost(s, 0.0, 4.0 * (double)results * (parts + 1));
 }
@@ -172,11 +173,13 @@ void emit_conv_parts(struct emit *e, struct step *s, const struct problem *p, co
                      int parts, int slot, const void *args, size_t bytes)
 {
     const struct problem plain = {.act = ACT_none};
-    if (parts > 1)
+    if (parts > 1) {
         step_epilogue(s, &plain, NULL);
-    else
+        step_write(s, slot);
+    } else {
         step_epilogue(s, p, &p->in[2]);
-    step_write(s, slot);
+        step_write_map(s, &p->out[0]);
+    }
     step_args(s, args, bytes);
     if (parts > 1)
         emit_sums(e, p, a, parts, slot);

@@ -36,10 +36,10 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "KW", unrolled(&a));
     /* A fixed stride of 1 is worth 12 to 20 % at batch 32 on an H200; of 2, or on CPU devices, nothing. */
     step_define(s, "SW", !cpu && a.stride[2] == 1 ? 1 : 0);
-    step_read(s, p->in[0].slot);
+    step_read_map(s, &p->in[0]);
     step_read(s, p->in[1].slot);
     step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write_map(s, &p->out[0]);
     step_args(s, &a, sizeof a);
     conv_cost(s, p);
 }
@@ -49,6 +49,7 @@ const struct algo_def algo_conv_depthwise = {
     .doc = "one input channel a group: weights in registers, memory bound",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves = HALF_CONV,
     .applicable = applicable,
     .emit = emit,
 };

@@ -112,7 +112,7 @@ struct step *emit_implicit(struct emit *e, const struct problem *p, const struct
     step_define(s, "BN", c.tile->pixels);
     step_define(s, "GATHER", channels_of(a) % CHUNK == 0);
     step_define(s, "SPLIT", split);
-    step_read(s, p->in[0].slot);
+    step_read_map(s, &p->in[0]);
     step_read(s, packed);
     emit_conv_parts(e, s, p, a, c.parts, out, &args, sizeof args);
     return s;
@@ -145,6 +145,7 @@ const struct algo_def algo_conv_implicit = {
     .doc = "implicit GEMM: columns gathered on the way to local memory",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves = HALF_CONV,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

@@ -52,6 +52,18 @@ static void emit_form(const struct problem *p, struct emit *e, struct mma_form f
     conv_cost(emit_mma(e, p, &a, form, NULL), p);
 }
 
+static unsigned ampere_halves(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return mma_halves(&a, MMA_AMPERE);
+}
+
+static unsigned hopper_halves(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return mma_halves(&a, MMA_HOPPER);
+}
+
 MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
 MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
 MMA_FORM(half, {MMA_AMPERE, MMA_HALF, 0})
@@ -64,6 +76,7 @@ const struct algo_def algo_conv_mma = {
     .doc = "implicit GEMM on NVIDIA tensor cores, three tf32 products for one of float32",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves_of = ampere_halves,
     .applicable = applicable,
     .workspace = bytes_float32,
     .emit = emit_float32,
@@ -74,6 +87,7 @@ const struct algo_def algo_conv_tf32 = {
     .doc = "implicit GEMM on NVIDIA tensor cores, operands rounded to tf32",
     .error = ERROR_HIGH,
     .deterministic = true,
+    .halves_of = ampere_halves,
     .applicable = applicable,
     .workspace = bytes_tf32,
     .emit = emit_tf32,
@@ -84,6 +98,7 @@ const struct algo_def algo_conv_half = {
     .doc = "implicit GEMM on NVIDIA tensor cores, filters stored as halves and pixels rounded to them",
     .error = ERROR_MEDIUM,
     .deterministic = true,
+    .halves_of = ampere_halves,
     .applicable = applicable,
     .workspace = bytes_half,
     .emit = emit_half,
@@ -94,6 +109,7 @@ const struct algo_def algo_conv_wgmma = {
     .doc = "implicit GEMM on Hopper's tensor cores, three tf32 products for one of float32",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves_of = hopper_halves,
     .applicable = may_wgmma,
     .workspace = bytes_wgmma,
     .emit = emit_wgmma,
@@ -104,6 +120,7 @@ const struct algo_def algo_conv_wgmma_tf32 = {
     .doc = "implicit GEMM on Hopper's tensor cores, operands rounded to tf32",
     .error = ERROR_HIGH,
     .deterministic = true,
+    .halves_of = hopper_halves,
     .applicable = may_wgmma_tf32,
     .workspace = bytes_wgmma_tf32,
     .emit = emit_wgmma_tf32,
@@ -114,6 +131,7 @@ const struct algo_def algo_conv_wgmma_half = {
     .doc = "implicit GEMM on Hopper's tensor cores, filters stored as halves and pixels rounded to them",
     .error = ERROR_MEDIUM,
     .deterministic = true,
+    .halves_of = hopper_halves,
     .applicable = may_wgmma_half,
     .workspace = bytes_wgmma_half,
     .emit = emit_wgmma_half,

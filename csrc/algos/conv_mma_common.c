@@ -96,6 +96,19 @@ static struct layout layout_of(const struct conv_args *a)
     return (struct layout){gather, padded, padded * taps};
 }
 
+/* How the kernel brings pixels: Hopper's has no copies along the channels. */
+static enum gather gather_of(const struct layout *l, enum mma_kernel kernel)
+{
+    return kernel == MMA_HOPPER && l->gather == GATHER_ROWS ? GATHER_TAPS : l->gather;
+}
+
+unsigned mma_halves(const struct conv_args *a, enum mma_kernel kernel)
+{
+    const struct layout l = layout_of(a);
+    const enum gather gather = gather_of(&l, kernel);
+    return gather == GATHER_TAPS || gather == GATHER_WIDE ? HALF_CONV : HALF_DST | HALF_ADD;
+}
+
 static size_t tile_count(const struct conv_args *a, const struct tile *t)
 {
     return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
@@ -323,14 +336,14 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_define(s, "BK", c.tile->chunk);
     if (!hopper)
         step_define(s, "WM", c.tile->wm);
-    step_define(s, "GATHER", (int)(hopper && l.gather == GATHER_ROWS ? GATHER_TAPS : l.gather));
+    step_define(s, "GATHER", (int)gather_of(&l, form.kernel));
     step_define(s, "SPLIT", split + join);
     step_define(s, "PRODUCTS", (int)form.products);
     if (pre) {
         step_define(s, "PRE", 1);
         step_define_id(s, "PRE_ACT", act_identifier(pre->act));
     }
-    step_read(s, p->in[0].slot);
+    step_read_map(s, &p->in[0]);
     step_read(s, packed);
     step_read(s, pre ? pre->scale : SLOT_NONE);
     step_read(s, pre ? pre->shift : SLOT_NONE);

@@ -27,6 +27,9 @@ float mma_expected(const struct problem *p, const struct conv_args *a, struct mm
  * those of the net. */
 float mma_memory_price(const struct problem *p, size_t scratch, size_t filters);
 
+/* Operands that the kernel takes as halves, for algo_def.halves_of: copies to local memory need windows of whole channels. */
+unsigned mma_halves(const struct conv_args *a, enum mma_kernel kernel);
+
 /* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias. */
 size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form);
 /* What is done to pixels on the way: act(scale x + shift), a number a channel; for 1x1 windows without padding. */

@@ -14,9 +14,19 @@ static void emit_parts(const struct problem *p, struct emit *e, int block)
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
     operand_set_form(&parts.mid, block);
+    parts.mid.half =
+        p->halves && (preferred_halves(&parts.conv) & HALF_DST) && (preferred_halves(&parts.pool) & HALF_SRC);
     emit_middle(e, &parts.mid);
     emit_sub(e, &parts.conv);
     emit_sub(e, &parts.pool);
+}
+
+static unsigned halves_of(const struct problem *p)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    return (preferred_halves(&parts.conv) & (HALF_SRC | HALF_ADD)) |
+           (preferred_halves(&parts.pool) & HALF_DST);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -83,6 +93,7 @@ const struct algo_def algo_conv_pool_split = {
     .doc = "a convolution, then a pooling, each by its own algorithm",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves_of = halves_of,
     .applicable = applicable,
     .emit = emit,
 };

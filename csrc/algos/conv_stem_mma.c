@@ -45,10 +45,10 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s =
         emit_step(e, "conv_stem_mma", "main", tiles * (size_t)conv_blocks(&a, block_of(&a)), GROUP_SIZE);
     step_define(s, "BM", block_of(&a));
-    step_read(s, p->in[0].slot);
+    step_read_map(s, &p->in[0]);
     step_read(s, filters.slot);
     step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write_map(s, &p->out[0]);
     step_args(s, &args, sizeof args);
     conv_cost(s, p);
 }
@@ -59,6 +59,7 @@ const struct algo_def algo_conv_stem_mma = {
            "float32",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves = HALF_DST | HALF_ADD,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

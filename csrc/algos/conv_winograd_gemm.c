@@ -184,15 +184,15 @@ static size_t workspace(const struct problem *p, bool tensor_cores)
     return tile_bytes(&c.conv) * c.slice + (one > other ? one : other);
 }
 
-/* One of the transforms, between the maps and `transformed`. */
+/* One of the transforms; `map`: bytes of an element of the map that it reads or writes. */
 static struct step *emit_transform(struct emit *e, const struct problem *p,
                                    const struct conv_winograd_gemm_args *args, const char *entry,
-                                   int channels)
+                                   int channels, size_t map)
 {
     const size_t items = (size_t)channels * (size_t)args->pitch, wg = any_group_size(p);
     struct step *s = emit_step(e, "conv_winograd_gemm", entry, ceil_div(items, wg), wg);
     step_args(s, args, sizeof *args);
-    step_cost(s, 0.0, 4.0 * channels * args->tiles * (POINTS + M * M));
+    step_cost(s, 0.0, (double)channels * args->tiles * (4.0 * POINTS + (double)map * M * M));
     return s;
 }
 
@@ -201,8 +201,8 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
 {
     const struct conv_args products = products_of(c, (size_t)args->tiles);
     args->pitch = products.in[2];
-    struct step *s = emit_transform(e, p, args, "in", c->conv.c);
-    step_read(s, p->in[0].slot);
+    struct step *s = emit_transform(e, p, args, "in", c->conv.c, operand_elem(&p->in[0]));
+    step_read_map(s, &p->in[0]);
     step_write(s, q->in[0].slot);
 
     s = tensor_cores ? emit_mma(e, q, &products, form_of(q, &products), NULL)
@@ -211,10 +211,10 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     conv_cost(s, p);
     step_cost(s, share * s->macs, (double)tile_bytes(&c->conv) * args->tiles);
 
-    s = emit_transform(e, p, args, "out", c->conv.k);
+    s = emit_transform(e, p, args, "out", c->conv.k, operand_elem(&p->out[0]));
     step_read(s, q->out[0].slot);
     step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write_map(s, &p->out[0]);
 }
 
 static void emit(const struct problem *p, struct emit *e, bool tensor_cores)
@@ -272,6 +272,7 @@ const struct algo_def algo_conv_winograd_gemm = {
     .doc = "Winograd's F(4x4, 3x3) around implicit GEMM's tiles (GPUs)",
     .error = ERROR_HIGHEST,
     .deterministic = true,
+    .halves = HALF_CONV,
     .applicable = may_gemm,
     .workspace = gemm_bytes,
     .emit = emit_gemm_form,
@@ -282,6 +283,7 @@ const struct algo_def algo_conv_winograd_mma = {
     .doc = "Winograd's F(4x4, 3x3) around products on NVIDIA tensor cores, three of tf32 for one of float32",
     .error = ERROR_HIGHEST,
     .deterministic = true,
+    .halves = HALF_CONV,
     .applicable = may_mma,
     .workspace = mma_bytes,
     .emit = emit_mma_form,

@@ -20,8 +20,11 @@ static void emit_copy(const struct problem *p, struct emit *e, struct end from, 
     double elements = 1;
     for (int d = 0; d < a->rank; d++)
         elements *= a->size[d];
-    step_define_type(s, "T", p->in[0].shape.dtype);
-    step_cost(s, 0, 2 * elements * (double)clcnn_dtype_bytes(p->in[0].shape.dtype));
+    if (p->in[0].half) /* the bytes alone count */
+        step_define_id(s, "T", "ushort");
+    else
+        step_define_type(s, "T", p->in[0].shape.dtype);
+    step_cost(s, 0, 2 * elements * (double)operand_elem(&p->in[0]));
 }
 
 static void set_sizes(struct strided_args *a, const struct clcnn_shape *shape)
@@ -146,27 +149,29 @@ static void emit_reshape(const struct problem *p, struct emit *e)
     emit_items(p, e, middle, dense, p->out[0].slot, y);
 }
 
-#define COPY_ALGO(op, text, emitter, bytes, form_) \
-    const struct algo_def algo_##op##_ref = {      \
-        .name = "ref",                             \
-        .doc = text,                               \
-        .error = ERROR_EXACT,                      \
-        .deterministic = true,                     \
-        .src = form_,                              \
-        .dst = form_,                              \
-        .applicable = rows_always,                 \
-        .workspace = bytes,                        \
-        .emit = emitter,                           \
+#define COPY_ALGO(op, text, emitter, bytes, form_, halves_) \
+    const struct algo_def algo_##op##_ref = {               \
+        .name = "ref",                                      \
+        .doc = text,                                        \
+        .error = ERROR_EXACT,                               \
+        .deterministic = true,                              \
+        .src = form_,                                       \
+        .dst = form_,                                       \
+        .halves = halves_,                                  \
+        .applicable = rows_always,                          \
+        .workspace = bytes,                                 \
+        .emit = emitter,                                    \
     }
 COPY_ALGO(concat, "copies the inputs that their producers could not write in place", emit_concat, NULL,
-          FORM_ANY);
-COPY_ALGO(split, "one copy an output", emit_split, NULL, FORM_ANY);
-COPY_ALGO(slice, "one strided copy", emit_slice, NULL, FORM_PLAIN);
-COPY_ALGO(transpose, "one strided copy", emit_transpose, NULL, FORM_PLAIN);
-COPY_ALGO(expand, "one strided copy", emit_expand, NULL, FORM_PLAIN);
-COPY_ALGO(reshape, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
-COPY_ALGO(flatten, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
-COPY_ALGO(squeeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
-COPY_ALGO(unsqueeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
-COPY_ALGO(identity, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
-COPY_ALGO(dropout, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN);
+          FORM_ANY, HALF_SAME);
+COPY_ALGO(split, "one copy an output", emit_split, NULL, FORM_ANY, HALF_SAME);
+COPY_ALGO(slice, "one strided copy", emit_slice, NULL, FORM_PLAIN, HALF_SAME);
+COPY_ALGO(transpose, "one strided copy", emit_transpose, NULL, FORM_PLAIN, 0);
+COPY_ALGO(expand, "one strided copy", emit_expand, NULL, FORM_PLAIN, 0);
+COPY_ALGO(reshape, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
+COPY_ALGO(flatten, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
+COPY_ALGO(squeeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
+COPY_ALGO(unsqueeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN,
+          0);
+COPY_ALGO(identity, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
+COPY_ALGO(dropout, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);

@@ -31,8 +31,8 @@ static void emit_pool(const struct problem *p, struct emit *e, bool average)
     step_define(s, "SH", a.stride[1]);
     step_define(s, "SW", a.stride[2]);
     step_define(s, "ROWS", ROWS);
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
+    step_read_map(s, &p->in[0]);
+    step_write_map(s, &p->out[0]);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&p->out[0].shape) * a.ker[1] * a.ker[2]);
 }
@@ -52,6 +52,7 @@ const struct algo_def algo_max_pool_window = {
     .doc = "small windows, several output rows a work-item (GPUs)",
     .error = ERROR_EXACT,
     .deterministic = true,
+    .halves = HALF_SRC | HALF_DST,
     .applicable = applicable,
     .emit = emit_max,
 };
@@ -61,6 +62,7 @@ const struct algo_def algo_avg_pool_window = {
     .doc = "small windows, several output rows a work-item (GPUs)",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves = HALF_SRC | HALF_DST,
     .applicable = applicable,
     .emit = emit_avg,
 };

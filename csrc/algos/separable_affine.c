@@ -32,6 +32,13 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
+static unsigned halves_of(const struct problem *p)
+{
+    struct separable parts;
+    const struct conv_args a = pointwise_of(p, &parts);
+    return mma_halves(&a, MMA_AMPERE);
+}
+
 static size_t bytes_of(const struct problem *p, struct mma_form form)
 {
     struct separable parts;
@@ -56,6 +63,7 @@ const struct algo_def algo_separable_affine_mma = {
     .doc = "1x1 convolution on NVIDIA tensor cores that scales, shifts and activates what it reads",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves_of = halves_of,
     .applicable = applicable,
     .workspace = bytes_float32,
     .emit = emit_float32,
@@ -66,6 +74,7 @@ const struct algo_def algo_separable_affine_tf32 = {
     .doc = "the same with operands rounded to tf32",
     .error = ERROR_HIGH,
     .deterministic = true,
+    .halves_of = halves_of,
     .applicable = applicable,
     .workspace = bytes_tf32,
     .emit = emit_tf32,

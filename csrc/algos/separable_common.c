@@ -75,7 +75,9 @@ void separable_cost(struct step *s, const struct problem *p, const struct separa
     const double y = (double)a->n * a->out[0] * a->out[1];
     const double weights = (double)a->mid * a->ker[0] * a->ker[1] + (double)a->mid * a->k;
     const double x = (double)a->n * a->c * a->in[0] * a->in[1];
-    step_cost(s, y * weights, 4.0 * (x + weights + y * a->k * (p->add.present ? 2.0 : 1.0)));
+    const double stored =
+        (double)operand_elem(&p->out[0]) + (p->add.present ? (double)operand_elem(&p->add) : 0.0);
+    step_cost(s, y * weights, x * (double)operand_elem(&p->in[0]) + 4.0 * weights + y * a->k * stored);
 }
 
 struct step *emit_separable(struct emit *e, const struct problem *p, const char *stem, size_t groups,
@@ -89,12 +91,12 @@ struct step *emit_separable(struct emit *e, const struct problem *p, const char 
     struct step *s = emit_step(e, stem, "main", groups, group_size);
     step_define_id(s, "MID_ACT", act_identifier(parts.dw.act));
     step_define(s, "DW_BIAS", parts.dw_in[2].present);
-    step_read(s, p->in[0].slot);
+    step_read_map(s, &p->in[0]);
     step_read(s, p->in[1].slot);
     step_read(s, parts.dw_in[2].present ? parts.dw_in[2].slot : SLOT_NONE);
     step_read(s, packed);
     step_epilogue(s, p, &parts.pw_in[2]);
-    step_write(s, p->out[0].slot);
+    step_write_map(s, &p->out[0]);
     step_args(s, &a, sizeof a);
     separable_cost(s, p, &a);
     return s;

@@ -45,6 +45,7 @@ const struct algo_def algo_separable_fused = {
     .doc = "one kernel, the middle of a pixel tile in local memory",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves = HALF_CONV,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

@@ -17,10 +17,19 @@ static void emit_parts(struct emit *e, struct separable *parts)
     emit_sub(e, &parts->pw);
 }
 
+static unsigned halves_of(const struct problem *p)
+{
+    struct separable parts;
+    separable_parts(p, &parts);
+    return (preferred_halves(&parts.dw) & HALF_SRC) | (preferred_halves(&parts.pw) & (HALF_DST | HALF_ADD));
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
     separable_parts(p, &parts);
+    parts.mid.half =
+        p->halves && (preferred_halves(&parts.dw) & HALF_DST) && (preferred_halves(&parts.pw) & HALF_SRC);
     emit_parts(e, &parts);
 }
 
@@ -63,6 +72,7 @@ const struct algo_def algo_separable_split = {
     .doc = "a depthwise, then a 1x1 convolution, each by its own algorithm",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .halves_of = halves_of,
     .applicable = applicable,
     .emit = emit,
 };

@@ -12,7 +12,7 @@
  * become a sub-buffer and must not. */
 size_t root_guard(const struct blueprint *bp, const struct root *r)
 {
-    return !bp->guard ? 0 : r->scratch ? 2 * ALIGN : 2 * ALIGN + (r->elem > 4 ? r->elem : 4);
+    return !bp->guard ? 0 : r->scratch ? 2 * ALIGN : 2 * ALIGN + (r->elem > 1 ? r->elem : 4);
 }
 
 static void touch(struct blueprint *bp, int slot, int step)

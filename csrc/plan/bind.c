@@ -41,13 +41,13 @@ static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struc
             continue;
         const int source = bp->slots[slot].packed;
         if (source == packed) {
-            places[slot] = (struct place){dst->mem, 0};
+            places[slot] = (struct place){.mem = dst->mem};
             continue;
         }
         const struct packed *p = &bp->packed[source];
         TRY(staging_need(staging, i, bp->dev, p->bytes, p->layer, err));
         TRY(queue_write(q, staging->memory[i].mem, 0, bp->graph->values[p->value].data, p->bytes, err));
-        places[slot] = (struct place){staging->memory[i].mem, bp->slots[slot].offset};
+        places[slot] = (struct place){.mem = staging->memory[i].mem, .offset = bp->slots[slot].offset};
     }
     TRY(launch_bind(&launch, bp->dev, bp->programs[bp->n_steps + packed], s, places, err));
     queue_start(q, &launch, 1);
@@ -170,15 +170,16 @@ static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan
         const struct slot *s = &bp->slots[i];
         const struct port *port = s->root >= 0 ? port_of_root(plan, s->root) : NULL;
         if (port)
-            places[i] = (struct place){port->own, s->offset};
+            places[i] = (struct place){port->own, s->offset, bp->roots[s->root].elem};
         else if (s->root >= 0)
             places[i] = (struct place){
-                plan->arena.mem, (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset};
+                plan->arena.mem, (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset,
+                bp->roots[s->root].elem};
         else if (s->packed < 0)
-            places[i] =
-                (struct place){plan->arena.mem, (int64_t)(bp->arena_bytes / sizeof(float)) + s->offset};
+            places[i] = (struct place){plan->arena.mem,
+                                       (int64_t)(bp->arena_bytes / sizeof(float)) + s->offset, sizeof(float)};
         else if (bp->packed[s->packed].weight)
-            places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset};
+            places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset, sizeof(float)};
     }
     *out = places;
     return CLCNN_OK;

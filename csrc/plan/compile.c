@@ -1,4 +1,4 @@
-/* compile.c: graph -> rewrite -> lay out -> place -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
+/* compile.c: graph -> rewrite -> lay out -> place -> halve -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -71,6 +71,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .arena = bp->least_arena,
         .spare = spare,
         .precision = options->precision,
+        .halves = bp->halves,
         .has_clblast = device_has_clblast(bp->dev),
         .chained = bp->chained,
         .wisdom = options->wisdom,
@@ -182,6 +183,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(layout_values(bp, options, err));
     TRY(blueprint_private_values(bp, err));
     TRY(place_values(&pl, bp, err));
+    TRY(halve_maps(bp, &pl, options, err));
     TRY(emit_layers(bp, &pl, options, graph, err));
     TRY(bind_io(bp, &pl, err));
     mark_used(bp);

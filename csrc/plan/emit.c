@@ -188,6 +188,20 @@ void step_write_at(struct step *s, int slot, int64_t offset)
     add_buffer(s, slot, ACCESS_WRITE, offset);
 }
 
+void step_read_map(struct step *s, const struct operand *x)
+{
+    if (x->half)
+        step_define(s, "X_HALF", 1);
+    step_read(s, x->slot);
+}
+
+void step_write_map(struct step *s, const struct operand *y)
+{
+    if (y->half)
+        step_define(s, "Y_HALF", 1);
+    step_write(s, y->slot);
+}
+
 void step_args(struct step *s, const void *block, size_t bytes)
 {
     if (bytes > MAX_STEP_ARGS)
@@ -208,6 +222,8 @@ void step_epilogue(struct step *s, const struct problem *p, const struct operand
     step_define(s, "EPI_BIAS", has_bias);
     step_define(s, "EPI_ADD", p->add.present);
     step_define_id(s, "EPI_ACT", act_identifier(p->act));
+    if (p->add.present && p->add.half)
+        step_define(s, "ADD_HALF", 1);
     step_read(s, has_bias ? bias->slot : SLOT_NONE);
     step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
 }
@@ -264,10 +280,12 @@ void emit_middle(struct emit *e, struct operand *o)
         return;
     const int root = blueprint_root(e->bp, e->layer, o->shape.dim[0], operand_item(o), true, false);
     o->slot = root < 0 ? -1 : blueprint_slot(e->bp, root, -1, 0);
-    if (o->slot < 0)
+    if (o->slot < 0) {
         out_of_memory(e);
-    else
-        o->batch_stride = e->bp->roots[root].stride;
+        return;
+    }
+    e->bp->roots[root].elem = operand_elem(o);
+    o->batch_stride = e->bp->roots[root].stride;
 }
 
 int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,

@@ -102,7 +102,7 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
         .op = l->op->name,
         .algo = l->algo->name,
         .fused = l->fused,
-        .error_class = ERROR_CLASS[l->algo->error],
+        .error_class = ERROR_CLASS[l->half ? ERROR_MEDIUM : l->algo->error],
         .part = l->sub,
         .input = l->input,
         .output = l->output,

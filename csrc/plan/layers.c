@@ -19,7 +19,11 @@ static struct layer *new_layer(struct emit *e, int node, const struct problem *p
     if (!clcnn_grow((void **)&bp->layers, &bp->cap_layers, bp->n_layers + 1, sizeof *bp->layers))
         return NULL;
     struct layer *l = &bp->layers[bp->n_layers];
-    *l = (struct layer){.node = node, .op = p->op, .input = p->in[0].shape, .output = p->out[0].shape};
+    *l = (struct layer){.node = node,
+                        .op = p->op,
+                        .input = p->in[0].shape,
+                        .output = p->out[0].shape,
+                        .half = p->in[0].half || p->out[0].half};
     problem_key(l->key, p);
     e->layer_index = bp->n_layers++;
     return l;
@@ -127,14 +131,10 @@ static enum clcnn_status describe_layer(struct layer *l, const struct blueprint 
     return st;
 }
 
-/* The steps of a node, or of its part `part`; those after the first one use its layers, the first of which is `layer`. */
-static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, int index, int part, int layer)
+enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
+                               const struct placement *pl, const struct node *n, int part)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct node *n = &e->bp->graph->nodes[index];
-    struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
-    if (!ops)
-        return clcnn_fail_mem(e->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
     for (int i = 0; i < n->n_in; i++) {
         if (n->in[i] >= 0)
             ops[i] = pl->operand[n->in[i]];
@@ -151,12 +151,26 @@ static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, i
         TRY(take_part(e, &ops[n->n_in + i], n->items, part));
         show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
     }
-    struct problem p = problem_of_node(e->bp, e->options, n, ops);
+    *out = problem_of_node(e->bp, e->options, n, ops);
     if (n->epi.add >= 0) {
-        p.add = pl->operand[n->epi.add];
-        TRY(take_part(e, &p.add, n->items, part));
-        show_form(&p.add, n->dst_block, false);
+        out->add = pl->operand[n->epi.add];
+        TRY(take_part(e, &out->add, n->items, part));
+        show_form(&out->add, n->dst_block, false);
     }
+done:
+    return st;
+}
+
+/* The steps of a node, or of its part `part`; those after the first one use its layers, the first of which is `layer`. */
+static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, int index, int part, int layer)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct node *n = &e->bp->graph->nodes[index];
+    struct problem p;
+    struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
+    if (!ops)
+        return clcnn_fail_mem(e->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
+    TRY(node_problem(&p, ops, e, pl, n, part));
     char fused[48];
     describe_fused(fused, n);
     e->layer = n->name;

@@ -51,7 +51,8 @@ struct layer {
     struct candidate *candidates;
     int n_candidates;
     size_t workspace, weight_bytes;
-    bool sub; /* chosen inside another layer (emit_sub) */
+    bool sub;  /* chosen inside another layer (emit_sub) */
+    bool half; /* reads or writes maps that are stored as halves */
     const struct op_def *op;
     struct clcnn_shape input, output;
     double macs;
@@ -78,6 +79,7 @@ struct blueprint {
         *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
     struct notes notes;
     bool guard;
+    bool halves; /* maps between steps are stored so where they can be */
     enum clcnn_chain chain;
     bool chained; /* as in struct problem */
 
@@ -189,6 +191,10 @@ struct operand operand_of_value(const struct value *v); /* shape and kind; no pl
 enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_options *options,
                                 struct clcnn_err *err);
 
+/* halves.c: chooses the maps that are stored as halves, once they are placed. */
+enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
+                             const struct clcnn_plan_options *options, struct clcnn_err *err);
+
 /* sections.c: runs of nodes that compute a few items of the batch at a time. */
 /* Sets node.items, before values are laid out; */
 enum clcnn_status blueprint_sections(struct blueprint *bp, int batch_part, struct clcnn_err *err);
@@ -205,6 +211,9 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
                                const struct node *n, const struct operand *operands);
 
 /* layers.c */
+/* What an algorithm is shown of part `part` of a node (0 without parts); `ops` takes its inputs, then its outputs. */
+enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
+                               const struct placement *pl, const struct node *n, int part);
 enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
                               const struct clcnn_plan_options *options, const struct clcnn_graph *original,
                               struct clcnn_err *err);

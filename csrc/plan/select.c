@@ -13,6 +13,7 @@ extern const struct op_def op_reorder;
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
 static const char OUTSIDE_PRECISION[] = "error class outside the precision";
 static const char ANOTHER_FORM[] = "the operands have another layout here";
+static const char NO_HALVES[] = "maps are stored as halves here, which it does not take";
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
 
 /* A merged layer is called "a+b"; a user may name either part. */
@@ -51,6 +52,24 @@ static const enum error_class LOOSEST[] = {
     [CLCNN_PRECISION_MEDIUM] = ERROR_MEDIUM,
 };
 
+unsigned algo_halves(const struct algo_def *algo, const struct problem *p)
+{
+    return algo->halves_of ? algo->halves_of(p) : algo->halves;
+}
+
+/* Whether the algorithm takes its operands as they are stored. */
+static bool takes_halves(const struct algo_def *a, const struct problem *p)
+{
+    unsigned wanted = (p->add.present && p->add.half ? HALF_ADD : 0) | (p->out[0].half ? HALF_DST : 0);
+    for (int i = 0; i < p->n_in; i++)
+        if (p->in[i].present && p->in[i].half)
+            wanted |= i == 0 ? HALF_SRC : HALF_SAME;
+    if (!wanted)
+        return true;
+    const unsigned taken = algo_halves(a, p);
+    return (taken & HALF_SAME) || (wanted & ~taken) == 0;
+}
+
 static void judge(struct candidate *c, const struct problem *p)
 {
     struct why why = {NULL, false};
@@ -64,6 +83,7 @@ static void judge(struct candidate *c, const struct problem *p)
     c->workspace = a->workspace ? a->workspace(p) : 0;
     const char *refused = c->workspace > p->workspace_limit  ? TOO_MUCH_WORKSPACE
                           : a->error > LOOSEST[p->precision] ? OUTSIDE_PRECISION
+                          : !takes_halves(a, p)              ? NO_HALVES
                                                              : NULL;
     if (refused) {
         c->verdict = "rejected";
@@ -92,6 +112,12 @@ const struct algo_def *algo_preferred(const struct problem *p)
             first = *a;
     }
     return first;
+}
+
+unsigned preferred_halves(const struct problem *p)
+{
+    const struct algo_def *algo = algo_preferred(p);
+    return algo ? algo_halves(algo, p) : 0;
 }
 
 static enum clcnn_status forced(int *out, const struct problem *p, const struct candidate *candidates, int n,

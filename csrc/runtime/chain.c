@@ -86,7 +86,8 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
     for (int i = 0; i < s->n_buffers; i++) {
         const int slot = s->buffer[i].slot;
         row->buffer[i] = use(c, slot == SLOT_NONE ? dev->dummy : places[slot].mem);
-        row->offset[i] = slot == SLOT_NONE ? 0 : places[slot].offset + s->buffer[i].offset;
+        row->offset[i] =
+            slot == SLOT_NONE ? 0 : (places[slot].offset + s->buffer[i].offset) * (i64)places[slot].elem;
         if (row->buffer[i] < 0) {
             c->n_used = before;
             return false;
@@ -153,8 +154,7 @@ static enum clcnn_status resolve(struct chain *c, struct chain_step *rows, struc
     TRY(find_addresses(address, c, dev, program, err));
     for (int i = 0; i < c->count; i++)
         for (int k = 0; k < CHAIN_STEP_BUFFERS; k++)
-            rows[i].offset[k] =
-                (i64)(address[rows[i].buffer[k]] + (cl_ulong)rows[i].offset[k] * sizeof(cl_float));
+            rows[i].offset[k] += (i64)address[rows[i].buffer[k]];
 done:
     free(address);
     return st;

@@ -151,6 +151,7 @@ long cores_usable(void); /* processor cores that this process may keep busy */
 struct place { /* where a slot lives */
     cl_mem mem;
     int64_t offset; /* elements */
+    size_t elem;    /* bytes of one, for chains */
 };
 
 struct queue;

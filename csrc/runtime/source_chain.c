@@ -24,7 +24,7 @@ static void add_run(struct text *t, struct text *run, const struct step *part, c
     text_print(t, "    for (; g < end; g %s)\n        chain_%d_%s(g", alone ? "++" : "+= step", index,
                scan->body);
     for (int i = 0; i < part->n_buffers; i++)
-        text_print(t, alone ? ", p[%d]" : ", (global float *)p[%d]", i);
+        text_print(t, alone ? ", p[%d]" : ", (global void *)p[%d]", i);
     text_print(t, "%s%s);\n}\n",
                part->args_bytes == 0 ? ""
                : alone               ? ", (const void *)args"
@@ -75,7 +75,8 @@ static void add_list(struct text *t, const char *name, const char *type)
 /* What precedes the instances. What one step writes the next one reads: no restrict on sources. */
 static void add_head(struct text *t, const struct unit *unit)
 {
-    text_print(t, "#define SRC const global float *\n#define CHAIN_LARGER(a, b) ((a) > (b) ? (a) : (b))\n"
+    text_print(t, "#define SRC const global float *\n#define SRC_OF(t) const global t *\n#define "
+                  "CHAIN_LARGER(a, b) ((a) > (b) ? (a) : (b))\n"
                   "enum { chain_0_most = 1 };\n");
     if (unit->group_size == 1) /* one work-item waits for nobody */
         text_print(t, "#define LANE 0\n#define barrier(flags) mem_fence(flags)\n");

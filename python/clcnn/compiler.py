@@ -39,10 +39,12 @@ def compile(
     a shape, a sequence of shapes or a dict of them by input name, N,C,spatial...; not needed for a Graph, nor
     for an ONNX model whose inputs have no unknown dimension. device: a Device or a selector (see
     clcnn.Device). precision: "highest" (float32 as PyTorch means it), "strict" (no transformed sums), "high"
-    (operands rounded to tf32) or "medium" (weights stored as halves). workspace_limit: bytes of scratch that
-    one layer may use (on GPUs also what other layers need for their activations anyway). memory_limit: bytes
-    that activations, workspace and weights may take, 0 for no limit; refused before anything is allocated.
-    Both also as text ("512M").
+    (operands rounded to tf32) or "medium" (weights stored as halves, and on GPUs large maps between steps,
+    too, where what exceeds 65504 becomes infinite; inputs, outputs and what `outputs` names stay float32, and
+    Plan.explain() tells what is stored how). workspace_limit: bytes of scratch that one layer may use (on
+    GPUs also what other layers need for their activations anyway). memory_limit: bytes that activations,
+    workspace and weights may take, 0 for no limit; refused before anything is allocated. Both also as text
+    ("512M").
     algorithms: {layer: algorithm} to force (see Plan.explain()). outputs: names of layers whose results are
     wanted besides the model's own. fuse: False keeps every layer by itself. chain: run consecutive steps
     inside one kernel, which saves their launches (CPU devices; NVIDIA GPUs from Ampere on): None where a

@@ -1,0 +1,167 @@
+/* halves.c: which maps are stored as halves. At precision "medium" a map between steps is, where the algorithm that makes it and
+ * all that read it have a form for that (algo_def.halves); all values of a root are stored alike. The graph's inputs and outputs,
+ * and constants, stay float32. CPU devices compute on channel blocks, which have no such form. Maps that stay in a GPU's caches gain
+ * little, and more variants of kernels make chains shorter (GoogLeNet at batch 1 on an H200: 0.37 -> 0.43 ms), so plans are left alone
+ * whose largest node has less than LEAST_BYTES of them, but for guarded ones, so that tests can be small. */
+#include "plan/plan.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LEAST_BYTES ((size_t)32 << 20)
+
+struct halver {
+    struct blueprint *bp;
+    const struct placement *pl;
+    const struct clcnn_plan_options *options;
+    struct verdict {
+        const char *layer, *why; /* what keeps a root in float32, NULL: nothing does; */
+        const char *algo;        /* its algorithm, NULL where the rule is not about one */
+        bool map;                /* some step writes it */
+    } * roots;
+    unsigned *taken; /* per node: HALF_ bits of its algorithm */
+    struct clcnn_err *err;
+};
+
+static const char NO_FORM[] = "has no form for halves", OTHERS_STAY[] = "moves it beside others that stay",
+                  ENDS_STAY[] = "no map between steps";
+
+static struct verdict *root_of(const struct halver *h, int value)
+{
+    const int slot = value < 0 ? SLOT_NONE : h->pl->operand[value].slot;
+    const int root = slot < 0 ? -1 : h->bp->slots[slot].root;
+    return root < 0 ? NULL : &h->roots[root];
+}
+
+/* Whether the value is or will be float32. */
+static bool stays(const struct halver *h, int value)
+{
+    const struct verdict *v = root_of(h, value);
+    return value >= 0 && (!v || v->why);
+}
+
+static void keep(struct halver *h, int value, const char *layer, const char *algo, const char *why)
+{
+    struct verdict *v = root_of(h, value);
+    if (v && !v->why)
+        *v = (struct verdict){layer, why, algo, v->map};
+}
+
+static void keep_ends(struct halver *h)
+{
+    const struct clcnn_graph *g = h->bp->graph;
+    for (int i = 0; i < g->n_values; i++)
+        if (g->values[i].kind != VALUE_NODE || g->values[i].shape.dtype != CLCNN_FLOAT32)
+            keep(h, i, "", NULL, ENDS_STAY);
+    for (int i = 0; i < g->n_outputs; i++)
+        keep(h, g->outputs[i].value, g->outputs[i].name, NULL, ENDS_STAY);
+}
+
+/* What the algorithm that the planner would choose asks of the node's values. */
+static enum clcnn_status keep_by_node(struct halver *h, int index)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct node *n = &h->bp->graph->nodes[index];
+    const struct algo_def *algo = NULL;
+    struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
+    if (!ops)
+        return clcnn_fail_mem(h->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
+    struct emit e = {.bp = h->bp, .options = h->options, .err = h->err};
+    struct problem p;
+    TRY(node_problem(&p, ops, &e, h->pl, n, 0));
+    TRY(select_quietly(&algo, &p, h->options, h->err));
+    const unsigned taken = h->taken[index] = algo_halves(algo, &p);
+    for (int i = 0; i < n->n_in; i++)
+        if (!(taken & HALF_SAME) && !(i == 0 && (taken & HALF_SRC)))
+            keep(h, n->in[i], n->name, algo->name, NO_FORM);
+    for (int i = 0; i < n->n_out; i++) {
+        struct verdict *v = root_of(h, n->out[i]);
+        if (!(taken & (HALF_SAME | HALF_DST)))
+            keep(h, n->out[i], n->name, algo->name, NO_FORM);
+        if (v)
+            v->map = true;
+    }
+    if (!(taken & HALF_ADD))
+        keep(h, n->epi.add, n->name, algo->name, NO_FORM);
+done:
+    free(ops);
+    return st;
+}
+
+/* Whether a node that only moves elements keeps one of its values in float32 because of another. */
+static bool keep_beside(struct halver *h, int index)
+{
+    const struct node *n = &h->bp->graph->nodes[index];
+    bool any = false, all = true;
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        const bool one = stays(h, i < n->n_in ? n->in[i] : n->out[i - n->n_in]);
+        any = any || one;
+        all = all && one;
+    }
+    for (int i = 0; any && i < n->n_in + n->n_out; i++)
+        keep(h, i < n->n_in ? n->in[i] : n->out[i - n->n_in], n->name, NULL, OTHERS_STAY);
+    return any && !all;
+}
+
+/* Stores the roots so for which nothing speaks against it. */
+static enum clcnn_status halve(const struct halver *h, struct notes *notes)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct blueprint *bp = h->bp;
+    for (int i = 0; i < bp->n_roots; i++) {
+        const struct verdict *v = &h->roots[i];
+        if (v->map && !v->why) {
+            bp->roots[i].elem = sizeof(uint16_t);
+            TRY(notes_add(notes, h->err, "store the map of %s as halves", bp->roots[i].name));
+        } else if (v->map && v->algo) {
+            TRY(notes_add(notes, h->err, "keep the map of %s in float32: algorithm '%s' of %s %s",
+                          bp->roots[i].name, v->algo, v->layer, v->why));
+        } else if (v->map && v->why == OTHERS_STAY) {
+            TRY(notes_add(notes, h->err, "keep the map of %s in float32: %s %s", bp->roots[i].name, v->layer,
+                          v->why));
+        }
+    }
+    for (int i = 0; i < bp->graph->n_values; i++) {
+        const struct verdict *v = root_of(h, i);
+        h->pl->operand[i].half = v && v->map && !v->why;
+    }
+done:
+    return st;
+}
+
+enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
+                             const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct halver h = {.bp = bp, .pl = pl, .options = options, .err = err};
+    if (options->precision < CLCNN_PRECISION_MEDIUM)
+        return CLCNN_OK;
+    if (bp->dev->info.type == CLCNN_DEVICE_CPU)
+        return notes_add(&bp->notes, err,
+                         "keep maps in float32: kernels for CPU devices have no form for halves");
+    if (bp->least_arena < LEAST_BYTES && !options->guard)
+        return notes_add(&bp->notes, err,
+                         "keep maps in float32: they are small enough to stay in a GPU's caches");
+    bp->halves = true;
+    h.roots = clcnn_calloc((size_t)bp->n_roots + 1, sizeof *h.roots);
+    h.taken = clcnn_calloc((size_t)bp->graph->n_nodes + 1, sizeof *h.taken);
+    if (!h.roots || !h.taken) {
+        st = clcnn_fail_mem(err, (size_t)bp->n_roots * sizeof *h.roots);
+        goto done;
+    }
+    keep_ends(&h);
+    for (int i = 0; i < bp->graph->n_nodes; i++)
+        if (!bp->graph->nodes[i].dead && !pl->skip[i])
+            TRY(keep_by_node(&h, i));
+    for (bool again = true; again;) {
+        again = false;
+        for (int i = 0; i < bp->graph->n_nodes; i++)
+            if (h.taken[i] & HALF_SAME)
+                again = keep_beside(&h, i) || again;
+    }
+    TRY(halve(&h, &bp->notes));
+done:
+    free(h.roots);
+    free(h.taken);
+    return st;
+}
