@@ -167,17 +167,39 @@ static void free_folded_weights(struct clcnn_graph *g)
     }
 }
 
-static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn_graph *graph,
-                                        const struct clcnn_plan_options *options, struct clcnn_err *err)
+static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph *graph,
+                                 const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct placement pl = {0};
     const struct rewrite_options rewrites = {options->overrides, options->override_count,
                                              device_block(&bp->dev->info)};
     TRY(graph_check(graph, err));
     TRY(graph_copy(&bp->graph, graph, err));
     if (options->fuse)
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
+    bp->n_rewrites = bp->notes.n;
+done:
+    return st;
+}
+
+/* The rewritten graph of a blueprint that is given up: folding overwrites constants that a compile may spend, so it is done once.
+ * Without channel blocks nothing that follows changes it. */
+static void take_rewritten(struct blueprint *bp, struct blueprint *from)
+{
+    while (from->notes.n > from->n_rewrites)
+        free(from->notes.line[--from->notes.n]);
+    bp->graph = from->graph;
+    bp->notes = from->notes;
+    bp->n_rewrites = from->n_rewrites;
+    from->graph = NULL;
+    from->notes = (struct notes){NULL, 0, 0};
+}
+
+static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn_graph *graph,
+                                        const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct placement pl = {0};
     find_least_arena(bp);
     TRY(blueprint_sections(bp, options->batch_part, err));
     TRY(layout_values(bp, options, err));
@@ -202,11 +224,11 @@ done:
     return st;
 }
 
-/* A blueprint whose algorithms expect chains of groups, or none. */
+/* A blueprint whose algorithms expect chains of groups, or none. `instead`: of one that is given up, NULL: it is the first. */
 static enum clcnn_status new_blueprint(struct blueprint **out, struct clcnn_device *dev,
                                        const struct clcnn_graph *graph,
                                        const struct clcnn_plan_options *options, bool chained,
-                                       struct clcnn_err *err)
+                                       struct blueprint *instead, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct blueprint *bp = clcnn_calloc(1, sizeof *bp);
@@ -219,6 +241,10 @@ static enum clcnn_status new_blueprint(struct blueprint **out, struct clcnn_devi
     bp->guard = options->guard;
     bp->chain = options->chain;
     bp->chained = chained;
+    if (instead)
+        take_rewritten(bp, instead);
+    else
+        TRY(rewrite(bp, graph, options, err));
     TRY(make_blueprint(bp, graph, options, err));
     *out = bp;
     bp = NULL;
@@ -233,16 +259,15 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
 {
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_plan *plan = NULL;
-    struct blueprint *bp = NULL;
+    struct blueprint *bp = NULL, *chains = NULL;
     TRY(device_enter(dev, err));
     const double start = now_ms();
     const bool chained = options->chain != CLCNN_CHAIN_OFF && device_chains_groups(&dev->info);
-    TRY(new_blueprint(&bp, dev, graph, options, chained, err));
-    if (chained &&
-        bp->stats.chained_steps == 0) { /* launches, for which other forms of algorithms are better */
-        blueprint_release(bp);
+    TRY(new_blueprint(&bp, dev, graph, options, chained, NULL, err));
+    if (chained && bp->stats.chained_steps == 0) { /* for launches other forms of algorithms are better */
+        chains = bp;
         bp = NULL;
-        TRY(new_blueprint(&bp, dev, graph, options, false, err));
+        TRY(new_blueprint(&bp, dev, graph, options, false, chains, err));
     }
     const double selected = now_ms();
     TRY(blueprint_programs(bp, err));
@@ -262,6 +287,7 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     plan = NULL;
 done:
     clcnn_plan_free(plan);
+    blueprint_release(chains);
     blueprint_close(bp); /* the plan holds its own share */
     blueprint_release(bp);
     return st;

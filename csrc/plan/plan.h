@@ -78,6 +78,7 @@ struct blueprint {
     struct clcnn_graph
         *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
     struct notes notes;
+    int n_rewrites; /* of the notes: the first ones */
     bool guard;
     bool halves; /* maps between steps are stored so where they can be */
     enum clcnn_chain chain;
