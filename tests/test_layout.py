@@ -342,8 +342,8 @@ print(json.dumps([ran, failures]))
 
 
 def test_blocks_of_eight(tmp_path):
-    """The forms for CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or on whole
-    blocks."""
+    """The forms for CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or
+    on whole blocks."""
     cases = [case.text for case in REMAINDERS if "17" in case.text or "k64" in case.text]
     printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)
     ran, failures = json.loads(printed.splitlines()[-1])
