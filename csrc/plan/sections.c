@@ -217,12 +217,12 @@ static void share_inputs(struct clcnn_graph *g, const int *section, int index)
 /* A concat and what it joins may lie in one memory: all of them hold as many items. Tells whether that changed any. */
 static bool join_values(struct clcnn_graph *g, const struct node *n)
 {
-    bool private = true, changed = false;
+    bool own = true, changed = false;
     if (n->dead || !n->items || !is_concat(n))
         return false;
     for (int i = 0; i <= n->n_in; i++)
-    private = private && g->values[i < n->n_in ? n->in[i] : n->out[0]].items;
-    for (int i = 0; !private && i <= n->n_in; i++) {
+        own = own && g->values[i < n->n_in ? n->in[i] : n->out[0]].items;
+    for (int i = 0; !own && i <= n->n_in; i++) {
         struct value *v = &g->values[i < n->n_in ? n->in[i] : n->out[0]];
         changed = changed || v->items;
         v->items = 0;
