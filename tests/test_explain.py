@@ -23,7 +23,6 @@ MORE = (
     "conv n1 c1 h1 w200 k1 r1 s2 l130",
     "conv n1 c65 h4 w4 k65 r3 s3 p1 g65",
     "conv n1 c769 h4 w4 k16 r3 s3 p1",
-    "conv n3 c512 h20 w21 k64 r1 s1",
     "matmul [65,2,3,4] [2,4,5]",
     "separable n1 c2049 h1 w1 k2 r1 s1",
     "separable n1 c512 h1 w1 k513 r1 s1",

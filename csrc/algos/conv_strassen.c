@@ -72,9 +72,8 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.c % (2 * p->block) == 0 && a.k % (4 * p->block) == 0,
             "halves of the channels and of the filters must be whole blocks");
     const struct cut c = cut_of(p, &a);
-    PREFER(why, c.slice == c.all, "the right factors of a batch would leave the caches, or take many steps");
-    PREFER(why, cost_of(p, &a) < WORTH * a.k * a.c / 0.93 * a.n * a.in[1] * a.in[2],
-           "too few channels, filters or pixels to pay for the sums");
+    PREFER(why, c.slice == c.all && cost_of(p, &a) < WORTH * a.k * a.c / 0.93 * a.n * a.in[1] * a.in[2],
+           "sums cost as much as an eighth of the products, or would leave the caches");
     return true;
 }
 
