@@ -1,5 +1,5 @@
-/* conv_sum_parts.cl: a convolution whose depth was split between groups, put together: the end of conv_wgmma.cl
- * and conv_implicit.cl with SPLIT 1.
+/* conv_sum_parts.cl: a convolution whose depth was split between groups, put together: the end of conv_mma.cl,
+ * conv_wgmma.cl, conv_implicit.cl and conv_winograd_fused.cl with SPLIT 1.
  *
  *   y[n][k][p] = act( sum_s part[s][k][n*P*Q + p] + bias[k] + add[n][k][p] ),  s in ascending order
  *

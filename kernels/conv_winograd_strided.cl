@@ -161,7 +161,8 @@ void FN(filters)(SRC w, float *u, int channels, bool odd, float first, float las
         }
 }
 
-/* A register tile of sum (i, j), for a block of channels by itself before it is added to m: that halves the error. even_v is of its even and even product; rows, of filters: even row i, and the odd one. */
+/* A register tile of sum (i, j), for a block of channels by itself before it is added to m: that halves the error. even_v is of its
+ * even and even product; rows, of filters: even row i, and the odd one. */
 void FN(product)(const float *even_v, const float *rows, float *m, bool fresh, int i, int j)
 {
     const int columns = j < M ? 2 : 1, phases = i < M ? 2 * columns : columns;

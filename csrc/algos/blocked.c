@@ -27,6 +27,11 @@ int blocked_count(const struct problem *p, int channels)
     return (int)ceil_div((size_t)channels, (size_t)p->block);
 }
 
+double blocked_direct_cost(const struct conv_args *a)
+{
+    return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
+}
+
 int blocked_run(const struct problem *p, size_t planes, size_t length, size_t least)
 {
     const size_t parts = ceil_div(device_units(p->device) * GROUPS_PER_CORE, planes);

@@ -12,6 +12,8 @@
 bool blocked_map(const struct problem *p);
 bool blocked_algorithm(const struct problem *conv); /* some algorithm takes and gives channel blocks here */
 int blocked_count(const struct problem *p, int channels); /* blocks of so many channels */
+/* Time of a convolution by the direct kernel, in multiply-adds at the peak. */
+double blocked_direct_cost(const struct conv_args *a);
 
 /* How many of `length` rows (or pixels) a group takes, when there are `planes` times as many: enough groups for every core
  * to keep busy until the end, but none of fewer than `least` rows. */

@@ -72,7 +72,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.c % (2 * p->block) == 0 && a.k % (4 * p->block) == 0,
             "halves of the channels and of the filters must be whole blocks");
     const struct cut c = cut_of(p, &a);
-    PREFER(why, c.slice == c.all && cost_of(p, &a) < WORTH * a.k * a.c / 0.93 * a.n * a.in[1] * a.in[2],
+    PREFER(why, c.slice == c.all && cost_of(p, &a) < WORTH * blocked_direct_cost(&a),
            "sums cost as much as an eighth of the products, or would leave the caches");
     return true;
 }

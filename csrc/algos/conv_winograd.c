@@ -38,7 +38,6 @@ static const struct filtering f2x5 = {2, 5, 496.0, 240.0};
 struct cut {
     int m, r, t, kv;
     int points;                       /* (m + r - 1)^2 products */
-    int high, wide;                   /* tiles of an image */
     size_t tiles, tile_blocks, parts; /* of the batch; blocks of t tiles; these times groups */
     size_t c_blocks, k_blocks;        /* of a group */
     size_t part_bytes, filter_bytes;  /* of a block of tiles of a group; of all filters */
@@ -100,6 +99,11 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     }
 }
 
+size_t winograd_tiles(const struct conv_args *a, int m)
+{
+    return (size_t)a->n * ceil_div((size_t)a->out[1], (size_t)m) * ceil_div((size_t)a->out[2], (size_t)m);
+}
+
 static struct cut cut_of(const struct problem *p, const struct conv_args *a, const struct filtering *f)
 {
     const size_t block = (size_t)p->block;
@@ -107,11 +111,9 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
         .m = f->m,
         .r = f->r,
         .points = (f->m + f->r - 1) * (f->m + f->r - 1),
-        .high = (int)ceil_div((size_t)a->out[1], (size_t)f->m),
-        .wide = (int)ceil_div((size_t)a->out[2], (size_t)f->m),
         .c_blocks = ceil_div((size_t)(a->c / a->groups), block),
     };
-    c.tiles = (size_t)a->n * (size_t)c.high * (size_t)c.wide;
+    c.tiles = winograd_tiles(a, f->m);
     const struct conv_tile tile = best_tile(p, a, c.tiles);
     c.t = tile.t;
     c.kv = tile.kv;
@@ -142,11 +144,6 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
            (steps - 1.0) * STEP_COST * (double)device_units(p->device);
 }
 
-double winograd_direct_cost(const struct conv_args *a)
-{
-    return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
-}
-
 bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
@@ -160,7 +157,7 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
             "groups must be whole channel blocks");
     REQUIRE(why, f->m < 4 || a.c / a.groups <= MOST_OF_F4, TOO_MANY_CHANNELS);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, f) < 0.85 * winograd_direct_cost(&a),
+    PREFER(why, cost_of(p, &a, f) < 0.85 * blocked_direct_cost(&a),
            "too few tiles or filters to pay for the transforms");
     return true;
 }
@@ -170,17 +167,16 @@ static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
     return c->part_bytes * (size_t)a->groups * (c->ranges ? c->ranges : c->slice);
 }
 
-/* [groups][blocks of filters][C/groups][9][filters of a block] */
-static struct conv_packing fresh_packing(const struct problem *p, const struct cut *c)
+struct conv_packing winograd_raw_packing(const struct problem *p, int kv)
 {
-    return (struct conv_packing){.block = c->kv * p->block, .c_block = 1};
+    return (struct conv_packing){.block = kv * p->block, .c_block = 1};
 }
 
 size_t winograd_workspace(const struct problem *p, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
     const struct cut c = cut_of(p, &a, f);
-    const size_t filters = c.fresh             ? conv_packing_workspace(p, &a, fresh_packing(p, &c))
+    const size_t filters = c.fresh             ? conv_packing_workspace(p, &a, winograd_raw_packing(p, c.kv))
                            : p->in[1].constant ? 0
                                                : c.filter_bytes;
     return transformed_bytes(&c, &a) + filters;
@@ -272,37 +268,45 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct par
     step_cost(s, share * s->macs, share * s->bytes);
 }
 
+struct conv_winograd_args winograd_args_of(const struct problem *p, const struct conv_args *a, int m, int t,
+                                           int kv)
+{
+    const size_t filters = (size_t)(a->k / a->groups), wanted = (size_t)(kv * p->block);
+    return (struct conv_winograd_args){
+        .src_n = a->src_n,
+        .dst_n = a->dst_n,
+        .add_n = a->add_n,
+        .w_k = a->w_k,
+        .k = a->k,
+        .kg = (i32)filters,
+        .cg = a->c / a->groups,
+        .groups = a->groups,
+        .c_blocks = (i32)ceil_div((size_t)(a->c / a->groups), (size_t)p->block),
+        .k_blocks = (i32)ceil_div(filters, wanted),
+        .in = {a->in[1], a->in[2]},
+        .out = {a->out[1], a->out[2]},
+        .pad = {a->pad[1], a->pad[2]},
+        .tiles_high = (i32)ceil_div((size_t)a->out[1], (size_t)m),
+        .tiles_wide = (i32)ceil_div((size_t)a->out[2], (size_t)m),
+        .tiles = (i32)winograd_tiles(a, m),
+        .t = t,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
+    };
+}
+
 void emit_winograd(const struct problem *p, struct emit *e, const struct filtering *f,
                    const struct operand *y, int pool)
 {
     const struct conv_args a = conv_args_of(p);
     const struct cut c = cut_of(p, &a, f);
-    struct conv_winograd_args args = {
-        .src_n = a.src_n,
-        .dst_n = y->batch_stride,
-        .add_n = a.add_n,
-        .w_k = a.w_k,
-        .k = a.k,
-        .kg = a.k / a.groups,
-        .cg = a.c / a.groups,
-        .groups = a.groups,
-        .c_blocks = (i32)c.c_blocks,
-        .k_blocks = (i32)c.k_blocks,
-        .in = {a.in[1], a.in[2]},
-        .out = {a.out[1], a.out[2]},
-        .pad = {a.pad[1], a.pad[2]},
-        .tiles_high = c.high,
-        .tiles_wide = c.wide,
-        .tiles = (i32)c.tiles,
-        .t = c.t,
-        .c_step = 2,
-        .t_step = (i32)(c.ranges ? ceil_div(c.tile_blocks, c.ranges) * (size_t)c.t : 0),
-        .pool = pool,
-        .epi = blocked_epilogue_of(p, &p->in[2]),
-    };
+    struct conv_winograd_args args = winograd_args_of(p, &a, c.m, c.t, c.kv);
+    args.dst_n = y->batch_stride;
+    args.c_step = 2;
+    args.t_step = (i32)(c.ranges ? ceil_div(c.tile_blocks, c.ranges) * (size_t)c.t : 0);
+    args.pool = pool;
     struct parts parts = {.cut = &c, .y = y};
     parts.filters =
-        c.fresh ? emit_conv_packed(e, p, &a, fresh_packing(p, &c)) : emit_filters(e, p, &c, &args);
+        c.fresh ? emit_conv_packed(e, p, &a, winograd_raw_packing(p, c.kv)) : emit_filters(e, p, &c, &args);
     parts.transformed = emit_workspace(e, transformed_bytes(&c, &a));
     if (c.ranges)
         emit_products(e, p, &parts, &args, c.ranges * (size_t)a.groups);

@@ -20,7 +20,6 @@ enum {
 /* How a problem is cut. */
 struct cut {
     struct conv_tile tile;
-    int high, wide;                    /* tiles of an image */
     size_t tiles, tile_blocks, ranges; /* of the batch; blocks of tile.t; work-items of a block of filters */
     size_t c_blocks, k_blocks, chunks; /* of a group; chunks are FILTER_BLOCKS of filters */
 };
@@ -29,11 +28,9 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a)
 {
     struct cut c = {
         .tile = p->block == 16 ? (struct conv_tile){14, 2, 1.0} : (struct conv_tile){6, 2, 1.0},
-        .high = (int)ceil_div((size_t)a->out[1], M),
-        .wide = (int)ceil_div((size_t)a->out[2], M),
         .c_blocks = ceil_div((size_t)(a->c / a->groups), (size_t)p->block),
     };
-    c.tiles = (size_t)a->n * (size_t)c.high * (size_t)c.wide;
+    c.tiles = winograd_tiles(a, M);
     c.tile_blocks = ceil_div(c.tiles, (size_t)c.tile.t);
     c.ranges = ceil_div(c.tile_blocks, TILE_BLOCKS);
     c.k_blocks = ceil_div((size_t)(a->k / a->groups), (size_t)(c.tile.kv * p->block));
@@ -53,7 +50,7 @@ static bool worthwhile(const struct problem *p, const struct conv_args *a)
     const double transforms = (double)c.ranges * FILTER_COST * filters +
                               (double)c.tiles * (IN_COST * (double)c.chunks * a->c + OUT_COST * a->k);
     return items >= ITEMS_PER_UNIT * device_units(p->device) &&
-           products + transforms < 0.9 * winograd_direct_cost(a);
+           products + transforms < 0.9 * blocked_direct_cost(a);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -71,46 +68,21 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-/* [groups][blocks of filters][C/groups][9][filters of a block] */
-static struct conv_packing packing_of(const struct problem *p, const struct cut *c)
-{
-    return (struct conv_packing){.block = c->tile.kv * p->block, .c_block = 1};
-}
-
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
     const struct cut c = cut_of(p, &a);
-    return conv_packing_workspace(p, &a, packing_of(p, &c));
+    return conv_packing_workspace(p, &a, winograd_raw_packing(p, c.tile.kv));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
     const struct cut c = cut_of(p, &a);
-    const struct conv_winograd_args args = {
-        .src_n = a.src_n,
-        .dst_n = a.dst_n,
-        .add_n = a.add_n,
-        .w_k = a.w_k,
-        .k = a.k,
-        .kg = a.k / a.groups,
-        .cg = a.c / a.groups,
-        .groups = a.groups,
-        .c_blocks = (i32)c.c_blocks,
-        .k_blocks = (i32)c.k_blocks,
-        .in = {a.in[1], a.in[2]},
-        .out = {a.out[1], a.out[2]},
-        .pad = {a.pad[1], a.pad[2]},
-        .tiles_high = c.high,
-        .tiles_wide = c.wide,
-        .tiles = (i32)c.tiles,
-        .t = c.tile.t,
-        .t_step = (i32)ceil_div(c.tile_blocks, c.ranges) * c.tile.t,
-        .epi = blocked_epilogue_of(p, &p->in[2]),
-    };
+    struct conv_winograd_args args = winograd_args_of(p, &a, M, c.tile.t, c.tile.kv);
+    args.t_step = (i32)ceil_div(c.tile_blocks, c.ranges) * c.tile.t;
     const size_t ranges = ceil_div(c.tiles, (size_t)args.t_step);
-    const int packed = emit_conv_packed(e, p, &a, packing_of(p, &c));
+    const int packed = emit_conv_packed(e, p, &a, winograd_raw_packing(p, c.tile.kv));
     struct step *s = emit_step(e, "conv_winograd_strided", "main", ranges * c.chunks * (size_t)a.groups, 1);
     step_define(s, "V", p->block);
     step_define(s, "T", c.tile.t);
