@@ -451,6 +451,7 @@ struct conv_mma_pack_args {
     i64 w_k; /* elements between filters of the source */
     i32 groups, kg, c, taps, padded, depth;
 };
+#define PACK_SLABS 16 /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
 
 /* 3x3 windows in local memory: conv_wgmma_window, whose chunks have WINDOW_CHANNELS channels and whose tiles have up to
  * WINDOW_HALO positions more on both sides together. */

@@ -15,11 +15,11 @@
  * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others;
  * with GATHER 2 also what the epilogue adds, after the operands. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
- * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 a fourth warpgroup
- * splits the filters in local memory, so that they are stored and read whole.
- * Work-group: WG. Local memory: STAGES places and three barriers each, 160 KB, 228 with GATHER 2, or half of that for each of
+ * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 both are sums of two halves
+ * (conv_wgmma_split.clh).
+ * Work-group: WG. Local memory: STAGES places and two barriers each, 160 KB, 228 with GATHER 2, or half of that for each of
  * two groups (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, with PRODUCTS 3 512, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 to 2, PRODUCTS 0,
+ * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 to 2, PRODUCTS 0,
  * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the
  * last six required. */
 #include "clcnn.clh"
@@ -33,25 +33,22 @@
 #error "PRODUCTS is required, and so is a device with PTX"
 #else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "mma.clh"
+#define WGMMA_HALVES (PRODUCTS != 1)
 #include "wgmma.clh"
-#define PER_FLOAT (PRODUCTS == 0 ? 2 : 1) /* filters in the memory of a float */
-#define UNIT (8 * PER_FLOAT)           /* of depth that tensor cores multiply at once */
-#define UNITS (BK / UNIT)
-#define SLAB (BM * BK / PER_FLOAT)     /* filters of a chunk, in floats */
-#define LOW (PRODUCTS == 3 ? SLAB : 0) /* what tf32 leaves out of them */
-#define STAGE ((SLAB + LOW + B_FLOATS + PARAMETERS) * 4) /* bytes: filters, the rest of them, pixels and parameters (conv_gather.clh) */
+#define PER_FLOAT (PRODUCTS == 0 ? 2 : 1)  /* filters in the memory of a float */
+#define UNIT (PRODUCTS == 1 ? 8 : 16)      /* of depth that tensor cores multiply at once */
+#define SLAB (BM * BK / PER_FLOAT)         /* filters of a chunk, in floats */
+#define STAGE ((SLAB + B_FLOATS + PARAMETERS) * 4) /* bytes: filters, pixels and parameters (conv_gather.clh) */
 #if BM == 128
 #define RESIDENT 1
-#define BRING_REGISTERS (PRODUCTS == 3 ? 48 : 56)
-#define SPLIT_REGISTERS 32
-#define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 216 : 224)
-#define FITTING ((GATHER == 2 ? 228000 : 160000) / (STAGE + 24)) /* gathered pixels profit from the cache */
+#define BRING_REGISTERS 56
+#define MULTIPLY_REGISTERS 224
+#define FITTING ((GATHER == 2 ? 228000 : 160000) / (STAGE + 16)) /* gathered pixels profit from the cache */
 #else
 #define RESIDENT 2
 #define BRING_REGISTERS 32
-#define SPLIT_REGISTERS 32
-#define MULTIPLY_REGISTERS (PRODUCTS == 3 ? 96 : 104)
-#define FITTING ((GATHER == 2 ? 113000 : 90000) / (STAGE + 24))
+#define MULTIPLY_REGISTERS 104
+#define FITTING ((GATHER == 2 ? 113000 : 90000) / (STAGE + 16))
 #endif
 /* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
 #define BRING_ADD (EPI_ADD && GATHER == 2 && SPLIT == 0 && ADD_HALF == X_HALF)
@@ -73,13 +70,25 @@
 #define STAGES (FITTING > 12 ? 12 : FITTING)
 #define RESULTS (BM / 2)
 
-/* Where filter k of conv group g lies at depth d, and its value. */
+/* Where filter k of conv group g lies at depth d, and its value. With PRODUCTS 3 its low half lies BM * BK halves behind. */
 long FN(packed_at)(int g, int k, int d, const struct conv_mma_args *a)
 {
     const int blocks = (a->conv.k / a->conv.groups + BM - 1) / BM;
-    const int within = PRODUCTS == 0 ? d % 16 / 8 * 64 + k % 8 * 8 + d % 4 * 2 + d % 8 / 4
+    const int within = PRODUCTS != 1 ? d % 16 / 8 * 64 + k % 8 * 8 + d % 4 * 2 + d % 8 / 4
                                      : d % 8 / 4 * 32 + k % 8 * 4 + d % 4;
-    return (((long)g * blocks + k / BM) * (a->depth / UNIT) + d / UNIT) * (BM * UNIT) + k % BM / 8 * (8 * UNIT) + within;
+    return (((long)g * blocks + k / BM) * (a->depth / UNIT) + d / UNIT) * (BM * UNIT * (PRODUCTS == 3 ? 2 : 1)) +
+           k % BM / 8 * (8 * UNIT) + within;
+}
+
+/* What sums for a block of filters are to be multiplied by, since its filters were scaled. */
+float FN(unscale)(SRC w, int g, int block, const struct conv_mma_args *a)
+{
+#if PRODUCTS == 3
+    const int blocks = (a->conv.k / a->conv.groups + BM - 1) / BM;
+    return w[(long)blocks * a->conv.groups * a->depth * BM + (long)g * blocks + block];
+#else
+    return 1.0f;
+#endif
 }
 
 float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
@@ -87,6 +96,9 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
     const long at = FN(packed_at)(g, k, d, a);
 #if PRODUCTS == 0
     return vload_half(at, (const global half *)w);
+#elif PRODUCTS == 3
+    return (vload_half(at, (const global half *)w) + vload_half(at + BM * BK, (const global half *)w)) *
+           FN(unscale)(w, g, k / BM, a);
 #else
     return w[at];
 #endif
@@ -119,23 +131,23 @@ struct FN(ring) FN(next)(struct FN(ring) r)
     return r.place + 1 == STAGES ? (struct FN(ring)){0, r.parity ^ 1} : (struct FN(ring)){r.place + 1, r.parity};
 }
 
-/* The warpgroup that brings filters (one of its work-items, as told by `arrived`) and pixels (`full`), each chunk where a
- * place is free. */
+/* The warpgroup that brings filters (one of its work-items) and pixels, each chunk where a place is free. */
 struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
-                          uint arrived, const struct FN(tile) *t, const struct conv_mma_args *ma)
+                          const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
-    const global float *from = w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma) / PER_FLOAT;
+    const global float *from =
+        w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma) / (PRODUCTS == 1 ? 1 : 2);
     for (int chunk = t->chunk; chunk < t->end; chunk++) {
-        const uint place = to + r.place * STAGE, bar = arrived + r.place * 8;
+        const uint place = to + r.place * STAGE, bar = full + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
         if (BRINGER == 0) {
             BARRIER_EXPECT(bar, SLAB * 4);
             BULK_COPY(place, from, SLAB * 4, bar);
         }
-        FN(bring_pixels)(place + (SLAB + LOW) * 4, &p, chunk, ma, t);
-        FN(bring_parameters)(place + (SLAB + LOW + B_FLOATS) * 4, scale, shift, chunk, t, ma);
-        BARRIER_COPIES(full + r.place * 8);
+        FN(bring_pixels)(place + SLAB * 4, &p, chunk, ma, t);
+        FN(bring_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, chunk, t, ma);
+        BARRIER_COPIES(bar);
         from += SLAB;
         r = FN(next)(r);
     }
@@ -144,8 +156,8 @@ struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shif
 
 #if BRING_ADD
 /* The same for what is added to the tile's sums. */
-struct FN(ring) FN(bring_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full, uint empty, uint arrived,
-                              const struct FN(tile) *t, const struct conv_args *a)
+struct FN(ring) FN(bring_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full, uint empty, const struct FN(tile) *t,
+                              const struct conv_args *a)
 {
     const int row = BRINGER / ROW_ITEMS, ahead = BRINGER % ROW_ITEMS * 4, k = t->block * BM + row;
     const bool present = t->first + ahead < t->pixels;
@@ -157,51 +169,14 @@ struct FN(ring) FN(bring_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full
     for (int i = 0; i < ADD_STEPS(t, a); i++, r = FN(next)(r)) {
         const uint bar = full + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
-        FN(bring_planes)(to + r.place * STAGE + (SLAB + LOW) * 4, &p, t->map, wide);
+        FN(bring_planes)(to + r.place * STAGE + SLAB * 4, &p, t->map, wide);
         BARRIER_COPIES(bar);
-        if (BRINGER == 0) { /* in place of filters */
+        if (BRINGER == 0) /* in place of filters */
             BARRIER_ARRIVE(bar);
-            if (arrived != full)
-                BARRIER_ARRIVE(arrived + r.place * 8);
-        }
     }
     return r;
 }
 #endif
-
-/* The warpgroup that puts the rest of filters behind them, which the tensor core cuts to tf32 by itself: each warp those of
- * some places, since making it visible takes long. A place has one warp: barriers tell phases apart by parity alone, and
- * copies may end in another order than they began. Who has copies under way would wait for these too. */
-struct FN(ring) FN(split_filters)(struct FN(ring) r, local float4 *stage, uint full, uint arrived,
-                                  const struct FN(tile) *t, const struct conv_args *a)
-{
-    const int steps = t->end - t->chunk, idle = BRING_ADD ? ADD_STEPS(t, a) : 0;
-    for (int i = 0; i < steps + idle; i++, r = FN(next)(r)) {
-        if (r.place % 4 != LANE / 32 % 4)
-            continue;
-        local float4 *slab = stage + r.place * (STAGE / 16) + LANE % 32;
-        FN(wait)(arrived + r.place * 8, r.parity);
-        if (i >= steps) /* no filters, but phases are told apart by parity */
-            continue;
-#pragma unroll 1
-        for (int j = 0; j < SLAB / 128; j += 4, slab += 128) {
-            float4 v[4];
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                v[k] = slab[k * 32];
-#pragma unroll
-            for (int k = 0; k < 4; k++)
-                slab[SLAB / 4 + k * 32] = v[k] - as_float4(as_uint4(v[k]) & 0xffffe000u);
-        }
-        BARRIERS_VISIBLE;
-        WARP_TOGETHER;
-        if (LANE % 32 == 0)
-            BARRIER_ARRIVE(full + r.place * 8);
-    }
-    return r;
-}
-
-#include "conv_wgmma_split.clh"
 
 /* This warp needs a place no more. */
 void FN(release)(uint empty)
@@ -210,58 +185,12 @@ void FN(release)(uint empty)
         BARRIER_ARRIVE(empty);
 }
 
-/* The first two warpgroups: their share of the tile's sums, of which those over up to two chunks are added up in float32.
- * `pixels`, `of`: the work-item's first pixel and the scale of its channel in place 0; `odd`: FN(odd) of its two. */
-struct FN(ring) FN(multiply)(struct FN(ring) r, float sum[RESULTS], const local PIXEL_T *pixels, const local float *of,
-                             uint odd, uint to, uint full, uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
-{
-    float d[RESULTS];
-#pragma unroll
-    for (int i = 0; i < RESULTS; i++)
-        sum[i] = d[i] = 0.0f;
-    struct FN(turn) turn = FN(turn_of)(odd, t, ma);
-    for (int chunk = t->chunk; chunk < t->end; chunk += 2) {
-        uint high[4][4], low[4][4], before = 0;
-#pragma unroll
-        for (int i = 0; i < 2; i++)
-            if (i == 0 || chunk + 1 < t->end) {
-                const uint slab = to + r.place * STAGE, mine = empty + r.place * 8;
-                FN(wait)(full + r.place * 8, r.parity);
-#pragma unroll
-                for (int j = 0; j < UNITS; j++) {
-                    const int f = RESIDENT == 1 ? UNITS * i + j : j; /* another set of registers while products are under way */
-                    const local PIXEL_T *v = pixels + r.place * (STAGE / PIXEL_BYTES) + B_AT(UNIT * j, 0);
-                    FN(split)(high[f], low[f], v, of + r.place * (STAGE / 4) + UNIT * j, turn.odd, ma);
-                    WGMMA(d, high[f], low[f], DESCRIPTOR(slab + j * BM * 32), DESCRIPTOR(slab + SLAB * 4 + j * BM * 32),
-                          i + j);
-                }
-#if RESIDENT == 1
-                if (i > 0) {
-#if UNITS == 2
-                    WGMMA_WAIT(d, 2);
+/* FN(multiply): the first two warpgroups' share of the tile's sums. */
+#if PRODUCTS == 3
+#include "conv_wgmma_split.clh"
 #else
-                    WGMMA_WAIT(d, 1);
+#include "conv_wgmma_round.clh"
 #endif
-                    FN(release)(before);
-                }
-                before = mine;
-#else /* the other group multiplies meanwhile; more under way would cost registers */
-                WGMMA_WAIT(d, 0);
-                FN(release)(mine);
-#endif
-                r = FN(next)(r);
-                FN(turn)(&turn, ma);
-            }
-#if RESIDENT == 1
-        WGMMA_WAIT(d, 0);
-        FN(release)(before);
-#endif
-#pragma unroll
-        for (int i = 0; i < RESULTS; i++)
-            sum[i] += d[i];
-    }
-    return r;
-}
 
 /* The epilogue but for what sums have already. */
 #undef STORED
@@ -364,22 +293,20 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
 {
     const struct conv_args *a = &ma->conv;
     const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * STAGE, empty = full + STAGES * 8;
-    const uint raw = empty + STAGES * 8;
 #if !SEVERAL
     const struct FN(tile) only = FN(tile_of)(group, ma);
 #endif
     GROUPS_RESIDENT(RESIDENT);
-    LOCAL_BYTES(STAGES * (STAGE + 24) + 16);
+    LOCAL_BYTES(STAGES * (STAGE + 16) + 16);
     if (LANE == 0) {
         for (int i = 0; i < STAGES; i++) {
             BARRIER_INIT(full + i * 8, BRINGERS + 1);
             BARRIER_INIT(empty + i * 8, 8);
-            BARRIER_INIT(raw + i * 8, 1);
         }
         BARRIERS_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (LANE >= 256 && LANE < 384) {
+    if (LANE >= 256) {
         REGISTERS_LESS(BRING_REGISTERS);
         struct FN(ring) r = {0, 1};
         EACH_TILE(t)
@@ -387,23 +314,15 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
             if (tile != group)
                 FN(prefetch)(x, add, false, BRINGER, BRINGERS, &t, a);
 #endif
-            r = FN(bring)(r, x, w, scale, shift, to, full, empty, PRODUCTS == 3 ? raw : full, &t, ma);
+            r = FN(bring)(r, x, w, scale, shift, to, full, empty, &t, ma);
 #if BRING_ADD
-            r = FN(bring_add)(r, add, to, full, empty, PRODUCTS == 3 ? raw : full, &t, a);
+            r = FN(bring_add)(r, add, to, full, empty, &t, a);
 #endif
         }
-#if PRODUCTS == 3
-    } else if (LANE >= 384) {
-        REGISTERS_LESS(SPLIT_REGISTERS);
-        struct FN(ring) r = {0, 0};
-        EACH_TILE(t)
-            r = FN(split_filters)(r, scratch, full, raw, &t, a);
-        }
-#endif
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
-        const local float *place = (const local float *)scratch + SLAB + LOW;
+        const local float *place = (const local float *)scratch + SLAB;
         const local PIXEL_T *pixels = (const local PIXEL_T *)place;
         struct FN(ring) r = {0, 0};
         EACH_TILE(t)
@@ -414,14 +333,15 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
 #endif
                 FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
             const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + 1, lane % 4, &t, ma) << 1;
-            r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), place + B_FLOATS + lane % 4, odd, to, full, empty, &t, ma);
+            r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), place + B_FLOATS + lane % 4, odd,
+                             FN(unscale)(w, t.g, t.block, ma), to, full, empty, &t, ma);
 #if BRING_ADD
             r = FN(add_brought)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
 #endif
 #if SPLIT == 2
             const uint of = (uint)GROUP_TILE % (uint)ma->each;
             if (FN(join)(sum, k0, ahead, &t, x, w, scale, shift, (global float4 *)part + (long)of * ma->parts * PART,
-                         (global uint *)arrived + of, (uint)ma->parts - 1, ma, (local uint *)scratch + STAGES * (STAGE + 24) / 4))
+                         (global uint *)arrived + of, (uint)ma->parts - 1, ma, (local uint *)scratch + STAGES * (STAGE + 16) / 4))
 #endif
                 FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if MENDS

@@ -1,47 +1,109 @@
-/* conv_wgmma_pack.cl: filters of convolutions as cores of Hopper's tensor cores, for conv_wgmma.cl.
+/* conv_wgmma_pack.cl: filters of convolutions as cores of Hopper's tensor cores, for conv_wgmma.cl, whose PRODUCTS tell the form.
  *
  *   dst[g][b][s][j][h][i][e] = w[g*kg + BM*b + 8*j + i][c][t],  d = 8*s + 4*h + e = t*padded + c
  *
- * for blocks b of BM filters and slabs s of 8 of depth. NEAREST 1: the nearest tf32 (the tensor core would cut it, and cut
- * values add up to a sum that is too small). HALVES 1: dst has halves, slabs have 16 of depth, and
+ * for blocks b of BM filters and slabs s of 8 of depth, with PRODUCTS 1: the nearest tf32 (the tensor core would cut it, and cut
+ * values add up to a sum that is too small). With PRODUCTS 0 dst has halves, slabs have 16 of depth, and
  *
  *   dst[g][b][s][j][h][i][e] = w[g*kg + BM*b + 8*j + i][c][t],  d = 16*s + 8*h + e/2 + 4*(e%2),  e < 8
  *
+ * With PRODUCTS 3 each slab of these is followed by one of what rounding left out, after filters were multiplied by a power of two, so that
+ * the largest finite one of a block lies between 2^14 and 2^15 (conv_wgmma_split.clh); behind all of them lies, as floats
+ * unscale[g][b], what undoes it.
  * Zeros where there is no such filter, channel or tap.
- * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), BM (a multiple of 8, default 128), NEAREST 0
- * (default) or 1, HALVES 0 (default) or 1, POINTS (conv_weight.clh). */
+ * Work-group: WG elements of dst; with PRODUCTS 3 PACK_SLABS slabs of a block, whose largest filter each group finds. Local memory: none;
+ * with PRODUCTS 3 WG floats. Defines: WG (any; with PRODUCTS 3 a power of two), BM (a multiple of 8, default 128), PRODUCTS 0, 1
+ * (default) or 3, POINTS (conv_weight.clh). */
 #include "clcnn.clh"
 #include "args.h"
 #ifndef FN
 #define FN(x) conv_wgmma_pack_##x
 #endif
 #include "conv_weight.clh"
-#include "half.clh"
 #ifndef BM
 #define BM 128
 #endif
-#ifndef NEAREST
-#define NEAREST 0
+#ifndef PRODUCTS
+#define PRODUCTS 1
 #endif
+#define LANES WG
+#include "reduce.clh"
 
+/* Filter k of block b of all at depth d. */
+float FN(filter)(SRC w, int b, int k, int d, const struct conv_mma_pack_args *a)
+{
+    const int blocks = (a->kg + BM - 1) / BM, t = d / a->padded, c = d % a->padded;
+    k += b % blocks * BM;
+    return k < a->kg && c < a->c && t < a->taps ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k)
+                                                : 0.0f;
+}
+
+/* The nearest value of 11 bits, whose exponent is that of a float. */
+float FN(nearest)(float v)
+{
+    return isnan(v) ? v : as_float((as_uint(v) + 0x1000u) & 0xffffe000u);
+}
+
+/* Where element i of a slab of halves comes from. */
+float FN(in_slab)(SRC w, int b, int slab, int i, const struct conv_mma_pack_args *a)
+{
+    return FN(filter)(w, b, i / 128 * 8 + i / 8 % 8, slab * 16 + i / 64 % 2 * 8 + i % 8 / 2 + i % 2 * 4, a);
+}
+
+#if PRODUCTS == 3
+RED_SHARE(FN(share), red_max)
+
+/* The largest finite filter of block b. */
+float FN(largest)(SRC w, int b, const struct conv_mma_pack_args *a, local float *scratch)
+{
+    const int blocks = (a->kg + BM - 1) / BM, each = a->c * a->taps, k0 = b % blocks * BM;
+    const long count = (long)min(BM, a->kg - k0) * each;
+    float largest = 0.0f;
+    for (long i = LANE; i < count; i += WG) {
+        const int at = (int)(i % each);
+        const float v = fabs(FN(weight)(w, b / blocks, k0 + (int)(i / each), at / a->taps, at % a->taps, a->kg, a->taps, a->groups,
+                                        a->w_k));
+        largest = v < INFINITY ? fmax(largest, v) : largest;
+    }
+    return FN(share)(largest, scratch);
+}
+
+void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a, local float *scratch)
+{
+    const int slabs = a->depth / 16, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS;
+    const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, end = min(first + PACK_SLABS, slabs);
+    const uint up = min(127u + 14u + 127u - (as_uint(FN(largest)(w, b, a, scratch)) >> 23), 253u);
+    const float scale = as_float(up << 23);
+    global half *to = (global half *)dst + (long)b * slabs * (BM * 32);
+    for (int i = first * (BM * 16) + LANE; i < end * (BM * 16); i += WG) {
+        const int slab = i / (BM * 16), inside = i % (BM * 16);
+        const float v = FN(in_slab)(w, b, slab, inside, a) * scale, high = FN(nearest)(v);
+        vstore_half_rte(high, (long)slab * (BM * 32) + inside, to);
+        vstore_half_rte(isinf(v) ? 0.0f : v - high, (long)slab * (BM * 32) + BM * 16 + inside, to);
+    }
+    if (first == 0 && LANE == 0)
+        dst[(long)a->groups * ((a->kg + BM - 1) / BM) * slabs * (BM * 16) + b] = as_float((254u - up) << 23);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+KERNEL FN(main)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct conv_mma_pack_args a)
+{
+    local float scratch[WG];
+    FN(body)(GROUP, w + w_off, dst + dst_off, &a, scratch);
+}
+#else
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
 {
     const int blocks = (a->kg + BM - 1) / BM;
     const long i = (long)group * WG + LANE, each = (long)a->depth * BM;
     if (i < each * blocks * a->groups) {
-        const int b = (int)(i / each);
-#if HALVES
-        const int inside = (int)(i % (BM * 16)), k = b % blocks * BM + inside / 128 * 8 + inside / 8 % 8;
-        const int d = (int)(i % each / (BM * 16)) * 16 + inside / 64 % 2 * 8 + inside % 8 / 2 + inside % 2 * 4;
+        const int b = (int)(i / each), at = (int)(i % each);
+#if PRODUCTS == 0
+        vstore_half_rte(FN(in_slab)(w, b, at / (BM * 16), at % (BM * 16), a), i, (global half *)dst);
 #else
-        const int inside = (int)(i % (BM * 8)), k = b % blocks * BM + inside / 64 * 8 + inside / 4 % 8;
-        const int d = (int)(i % each / (BM * 8)) * 8 + inside / 32 % 2 * 4 + inside % 4;
+        const int inside = at % (BM * 8);
+        dst[i] = FN(nearest)(FN(filter)(w, b, inside / 64 * 8 + inside / 4 % 8, at / (BM * 8) * 8 + inside / 32 % 2 * 4 + inside % 4, a));
 #endif
-        const int t = d / a->padded, c = d % a->padded;
-        const float v = k < a->kg && c < a->c && t < a->taps
-                            ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k)
-                            : 0.0f;
-        PACKED_STORE(NEAREST && !isnan(v) ? as_float((as_uint(v) + 0x1000u) & 0xffffe000u) : v, i, dst);
     }
 }
 
@@ -49,3 +111,4 @@ KERNEL FN(main)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct conv_mm
 {
     FN(body)(GROUP, w + w_off, dst + dst_off, &a);
 }
+#endif

@@ -25,6 +25,7 @@
 #error "PRODUCTS is required, and so is a device with PTX"
 #else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "mma.clh"
+#define WGMMA_HALVES 0
 #include "wgmma.clh"
 #include "map_words.clh"
 #define RESULTS (BM / 2)

@@ -146,6 +146,16 @@ def test_batch_items_do_not_meet(conv, rng, algo):
     np.testing.assert_array_equal(f(other, weights)[0], f(a, weights)[0])
 
 
+@pytest.mark.parametrize("algo", [algo for algo in ALGOS if LOOSE.get(algo) != "medium"])
+def test_powers_of_two_pass_through(conv, rng, algo):
+    """f(2^j a, 2^k w) = 2^(j + k) f(a, w) to the last bit, each item with its j, beyond what halves hold."""
+    f, x, w = conv(algo)
+    a, v = rng.standard_normal(x), rng.standard_normal(w)
+    y, items = f(a, v), np.array([2.0**60, 2.0**-50]).reshape(2, 1, 1, 1)
+    for weights in (2.0**-30, 2.0**30):
+        np.testing.assert_array_equal(f(a * items, v * weights), (y * items * weights).astype(np.float32))
+
+
 @pytest.mark.parametrize("algo", ALGOS)
 def test_runs_and_clones_give_the_same_bits(conv, rng, algo):
     f, x, w = conv(algo)

@@ -1,6 +1,6 @@
 /* conv_mma: an implicit matrix product on NVIDIA's tensor cores, either float32 as sums of two tf32 values (mma)
  * or operands rounded to tf32 (tf32) or to halves (half), see kernels/conv_mma.cl; and its twins for Hopper, whose tensor cores do
- * more at once and take larger tiles (wgmma, wgmma_tf32, wgmma_half), see kernels/conv_wgmma.cl. */
+ * more at once and take larger tiles (wgmma, float32 as sums of two halves; wgmma_tf32, wgmma_half), see kernels/conv_wgmma.cl. */
 #include "algos/conv_mma_common.h"
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -106,7 +106,7 @@ const struct algo_def algo_conv_half = {
 
 const struct algo_def algo_conv_wgmma = {
     .name = "wgmma",
-    .doc = "implicit GEMM on Hopper's tensor cores, three tf32 products for one of float32",
+    .doc = "implicit GEMM on Hopper's tensor cores, three products of halves for one of float32",
     .error = ERROR_STRICT,
     .deterministic = true,
     .halves_of = hopper_halves,

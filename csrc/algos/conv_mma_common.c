@@ -4,7 +4,6 @@
 
 #include <stdio.h>
 
-#define WARPGROUP 128
 #define UNIT 16 /* of depth: channels between taps are padded to a multiple */
 #define MAX_PARTS 16
 #define MIN_SHARE 64 /* depth of a part: less is all start-up */
@@ -32,13 +31,13 @@ static const struct tile tiles[] = {
     {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 1.0f, 350.0f},
     {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 1.0f, 350.0f},
     {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 121.0f, 193.0f, 1.0f, 175.0f},
-    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 625.0f, 590.0f, 0.95f, 3300.0f},
-    {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 470.0f, 620.0f, 0.95f, 2800.0f},
+    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 520.0f, 500.0f, 1.0f, 3300.0f},
+    {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 400.0f, 530.0f, 1.0f, 2800.0f},
 };
 /* Of the time of three products: moving the operands takes the rest. */
 static const float time_share[MMA_KERNELS][MMA_FLOAT32 + 1] = {
     [MMA_AMPERE] = {[MMA_HALF] = 0.85f, [MMA_TF32] = 0.95f, [MMA_FLOAT32] = 1.0f},
-    [MMA_HOPPER] = {[MMA_HALF] = 0.55f, [MMA_TF32] = 0.66f, [MMA_FLOAT32] = 1.0f},
+    [MMA_HOPPER] = {[MMA_HALF] = 0.64f, [MMA_TF32] = 0.77f, [MMA_FLOAT32] = 1.0f},
 };
 #define START 6500.0f        /* of a launch, its first loads and last stores */
 #define LAUNCH 6000.0f       /* a second launch and its start-up, where parts are added up by one, */
@@ -134,10 +133,18 @@ static size_t packed_count(const struct conv_args *a, const struct layout *l, co
     return block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
 }
 
+/* Whether float32 values are sums of two halves, filters scaled by a power of two for each block, and not of two tf32 values. */
+static bool split_into_halves(const struct tile *t, enum mma_products products)
+{
+    return t->kernel == MMA_HOPPER && products == MMA_FLOAT32;
+}
+
 static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t,
                            enum mma_products products)
 {
-    return (products == MMA_HALF ? sizeof(uint16_t) : sizeof(float)) * packed_count(a, l, t);
+    const size_t scales = split_into_halves(t, products) ? (size_t)conv_blocks(a, t->filters) : 0;
+    return (products == MMA_HALF ? sizeof(uint16_t) : sizeof(float)) * packed_count(a, l, t) +
+           sizeof(float) * scales;
 }
 
 enum mma_products mma_cheapest(const struct problem *p)
@@ -260,22 +267,25 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         .padded = l->padded,
         .depth = l->depth,
     };
-    const bool hopper = t->kernel == MMA_HOPPER, halves = form.products == MMA_HALF;
-    const int block = packed_block(t), nearest = hopper && form.products == MMA_TF32;
+    const bool hopper = t->kernel == MMA_HOPPER;
+    const int block = packed_block(t);
+    const size_t parts = ceil_div((size_t)l->depth, UNIT * PACK_SLABS);
     const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
     const size_t bytes = packed_bytes(a, l, t, form.products);
+    const size_t groups = split_into_halves(t, form.products) ? (size_t)conv_blocks(a, block) * parts
+                                                              : ceil_div(packed_count(a, l, t), GROUP_SIZE);
     char name[96];
-    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d h%d w%d", stem, args.groups, args.kg,
-             args.c, args.taps, args.padded, args.depth, block, nearest, halves, form.points);
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args.groups, args.kg, args.c,
+             args.taps, args.padded, args.depth, block, (int)form.products, form.points);
     struct step *setup;
-    const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main",
-                                 ceil_div(packed_count(a, l, t), GROUP_SIZE), GROUP_SIZE, &setup);
+    const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main", groups, GROUP_SIZE, &setup);
     if (setup && hopper) {
         step_define(setup, "BM", block);
-        step_define(setup, "NEAREST", nearest);
+        step_define(setup, "PRODUCTS", (int)form.products);
     }
     if (setup) {
-        step_define(setup, "HALVES", halves);
+        if (!hopper)
+            step_define(setup, "HALVES", form.products == MMA_HALF);
         if (form.points)
             step_define(setup, "POINTS", form.points);
         step_read(setup, p->in[1].slot);
@@ -324,13 +334,11 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
     const bool join =
         joining_pays(a, c.tile, c.parts) && (hopper || !p->chained); /* chains have cheap steps */
-    const bool splitting =
-        hopper && form.products == MMA_FLOAT32; /* of filters, which some work-items more do */
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const size_t part_bytes = join ? parts_bytes(a, c.tile, c.parts) : conv_parts_bytes(a, c.parts);
     const int part = split ? emit_workspace(e, part_bytes) : SLOT_NONE;
-    struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once,
-                               (size_t)c.tile->size + (splitting ? WARPGROUP : 0));
+    struct step *s =
+        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once, (size_t)c.tile->size);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
     step_define(s, "BK", c.tile->chunk);

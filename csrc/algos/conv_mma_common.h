@@ -4,8 +4,8 @@
 
 #include "algos/conv_common.h"
 
-/* How many products of tf32 values stand for one of float32 values: three keep the error of float32. MMA_HALF: one of halves, which
- * filters are stored as. */
+/* How many products stand for one of float32 values: three, of tf32 values or on Hopper of halves, keep the error of float32. MMA_TF32: one
+ * of tf32 values; MMA_HALF: one of halves, which filters are stored as. */
 enum mma_products { MMA_HALF, MMA_TF32, MMA_FLOAT32 = 3 };
 enum mma_kernel { MMA_AMPERE, MMA_HOPPER, MMA_KERNELS }; /* conv_mma.cl, conv_wgmma.cl */
 struct mma_form {
