@@ -8,7 +8,7 @@ SOURCES := $(shell find csrc kernels -type f 2>/dev/null)
 POCL := /etc/OpenCL/vendors/pocl.icd
 # Drivers compile kernels on one core, which is what most of the tests' time goes into: a process for each core.
 # Idle ones take over what is left of the others' share, from its end.
-PARALLEL := -n logical --maxprocesses 8 --dist worksteal
+PARALLEL := -n $$(nproc) --maxprocesses 8 --dist worksteal
 export PYTHON PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
