@@ -1,11 +1,14 @@
 # Every target does its own set-up and is quick when run again: what is done leaves a stamp in .venv.
-# PYTHON=python3.12 chooses the interpreter; ARGS="-k conv" goes to pytest.
+# PYTHON=python3.12 chooses the interpreter; ARGS="-k conv" goes to pytest, ARGS="-n0 -x" runs the tests in one process.
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SOURCES := $(shell find csrc kernels -type f 2>/dev/null)
 POCL := /etc/OpenCL/vendors/pocl.icd
+# Drivers compile kernels on one core, which is what most of the tests' time goes into: a process for each core.
+# Idle ones take over what is left of the others' share, from its end.
+PARALLEL := -n $$(nproc) --maxprocesses 8 --dist worksteal
 export PYTHON PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
@@ -61,11 +64,11 @@ demo: system $(VENV)/.extra-demo
 
 test: system $(VENV)/.extra-test
 	@echo "Running the tests (device: $${CLCNN_TEST_DEVICE:-cpu})"
-	@$(BIN)/python -m pytest -q $(ARGS)
+	@$(BIN)/python -m pytest -q $(PARALLEL) $(ARGS)
 
 test-all: system $(VENV)/.extra-test
 	@echo "Running all tests, the slow ones too (device: $${CLCNN_TEST_DEVICE:-cpu})"
-	@$(BIN)/python -m pytest -q --run-slow $(ARGS)
+	@$(BIN)/python -m pytest -q --run-slow $(PARALLEL) $(ARGS)
 
 test-gpu: export CLCNN_TEST_DEVICE ?= gpu
 test-gpu: system $(VENV)/.extra-test

@@ -31,7 +31,7 @@ ON_BLOCKS = frozenset(
 )
 # Activations are the same code in every kernel, on numbers (epilogue.clh) or on vectors (blocked_store.clh):
 # these algorithms try them all, the others two.
-ALL_ACTIVATIONS = frozenset({"ref", "direct", "blocked"})
+ALL_ACTIVATIONS = frozenset({"ref", "blocked"})
 EVERYWHERE = frozenset({"add", "bn", "maxpool2", "relu", "relu6"})
 # Algorithms that precision "highest" does not allow, and the one that does.
 LOOSE = {
