@@ -62,3 +62,9 @@ bool driver_keeps_kernels(const struct clcnn_device *dev)
 
     return is_platform(dev, "Portable Computing Language") && (cache == NULL || strcmp(cache, "0") != 0);
 }
+
+/* Rusticl refuses to unmap what it has not come to map yet. Elsewhere a run waits once, at its end: each wait takes PoCL 50 us. */
+bool driver_waits_for_maps(const struct clcnn_device *dev)
+{
+    return is_platform(dev, "rusticl");
+}
