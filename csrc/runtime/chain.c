@@ -7,8 +7,8 @@
 #include "runtime/room.h"
 
 #define CHAIN_FIRST_MEMORY 8  /* parameter */
-#define TURN_BYTES 256        /* of a step: both sets of counters, as kernels/chain.clh has them; */
-#define GROUP_TURN_BYTES 1664 /* chain_groups.clh */
+#define GROUP_TURN_BYTES 1664 /* of a step: both sets of counters, as kernels/chain_groups.clh has them; */
+#define TURN_LINE 64          /* chain.clh: a line, and those that hold one of each work-group */
 #define MARK_BYTES \
     16 /* behind them: whether a wait was too long, how many looks are too many, multiprocessors */
 #define MOST_MEMORIES 4096 /* of a chain, which takes them as addresses */
@@ -197,17 +197,24 @@ done:
     return st;
 }
 
+static size_t turn_bytes(const struct chain *c)
+{
+    if (c->group_size > 1)
+        return GROUP_TURN_BYTES;
+    return 2 * (TURN_LINE + round_up(c->members * sizeof(cl_int), TURN_LINE));
+}
+
 static enum clcnn_status finish_chain(struct chain *c, struct chain_step *rows, struct clcnn_device *dev,
                                       struct program *program, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const size_t bytes = (size_t)c->count * sizeof *rows;
 
-    c->turn_bytes = (size_t)c->count * (c->group_size == 1 ? TURN_BYTES : GROUP_TURN_BYTES);
     c->bound = cl_fault("chain_bound") != CL_SUCCESS ? 0 : MOST_LOOKS;
     const cl_int mark[MARK_BYTES / sizeof(cl_int)] = {0, c->bound, (cl_int)device_units(&dev->info), 0};
     TRY(program_kernel(&c->kernel, dev, program, "main", err));
     TRY(find_members(c, dev, err));
+    c->turn_bytes = (size_t)c->count * turn_bytes(c);
     deal_out(c, rows);
     TRY(resolve(c, rows, dev, program, err));
     TRY(memory_create(&c->table, dev, bytes, "step table of the plan", err));
