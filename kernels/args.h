@@ -410,9 +410,9 @@ struct chain_args {
     i64 word[64];
 };
 struct chain_step {
-    i64 offset[CHAIN_STEP_BUFFERS]; /* bytes; chain_groups.clh: addresses */
+    i64 offset[CHAIN_STEP_BUFFERS]; /* addresses, or bytes from a parameter */
     struct chain_args args;
-    i32 buffer[CHAIN_STEP_BUFFERS]; /* among the chain's */
+    i32 buffer[CHAIN_STEP_BUFFERS]; /* 0, or which parameter, from 1 on */
     i32 variant, groups;
     i32 wait;  /* steps of the chain that are done before this one begins */
     i32 at;    /* the work-group that takes the first group */

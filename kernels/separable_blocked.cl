@@ -85,7 +85,7 @@ void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k,
     const long map = (long)a->out[0] * a->out[1] * V;
     for (int v = 0; v < KV && k + v * V < a->k; v++)
         for (int t = 0; t < pixels; t++)
-            PREFETCH(y + (k / V + v) * map + at + t * V);
+            PREFETCH_TO_WRITE(y + (k / V + v) * map + at + t * V);
     FV acc[T][KV];
 #pragma unroll
     for (int t = 0; t < T; t++)

@@ -170,16 +170,19 @@ static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan
         const struct slot *s = &bp->slots[i];
         const struct port *port = s->root >= 0 ? port_of_root(plan, s->root) : NULL;
         if (port)
-            places[i] = (struct place){port->own, s->offset, bp->roots[s->root].elem};
+            places[i] = (struct place){.mem = port->own, .moves = true};
         else if (s->root >= 0)
             places[i] = (struct place){
-                plan->arena.mem, (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem) + s->offset,
-                bp->roots[s->root].elem};
+                .mem = plan->arena.mem,
+                .offset = (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem),
+            };
         else if (s->packed < 0)
-            places[i] = (struct place){plan->arena.mem,
-                                       (int64_t)(bp->arena_bytes / sizeof(float)) + s->offset, sizeof(float)};
+            places[i] =
+                (struct place){.mem = plan->arena.mem, .offset = (int64_t)(bp->arena_bytes / sizeof(float))};
         else if (bp->packed[s->packed].weight)
-            places[i] = (struct place){bp->packed[s->packed].weight->memory.mem, s->offset, sizeof(float)};
+            places[i] = (struct place){.mem = bp->packed[s->packed].weight->memory.mem};
+        places[i].offset += s->offset;
+        places[i].elem = s->root >= 0 ? bp->roots[s->root].elem : sizeof(float);
     }
     *out = places;
     return CLCNN_OK;

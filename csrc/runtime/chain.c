@@ -7,11 +7,11 @@
 #include "runtime/room.h"
 
 #define CHAIN_FIRST_MEMORY 8  /* parameter */
-#define TURN_BYTES 256        /* of a step: both sets of counters, as kernels/chain.clh has them; */
-#define GROUP_TURN_BYTES 1664 /* chain_groups.clh */
+#define GROUP_TURN_BYTES 1664 /* of a step: both sets of counters, as kernels/chain_groups.clh has them; */
+#define TURN_LINE 64          /* chain.clh: a line, and those that hold one of each work-group */
 #define MARK_BYTES \
     16 /* behind them: whether a wait was too long, how many looks are too many, multiprocessors */
-#define MOST_MEMORIES 4096 /* of a chain of groups, which takes them as addresses */
+#define MOST_MEMORIES 4096 /* of a chain, which takes them as addresses */
 /* A look takes 10 ns at the very least, since the counter lies in a cache that all multiprocessors share. */
 #define CACHE_LINE 128
 #define MOST_LOOKS (1 << 22)
@@ -29,8 +29,11 @@ struct chain {
     size_t members, group_size; /* work-groups of the kernel, and their work-items */
     size_t turn_bytes;          /* of all counters; the mark follows */
     cl_int bound;               /* looks */
-    cl_mem *used;               /* memory that steps were bound to; chain_set_memory() may have replaced it */
+    cl_mem *used;               /* memory that steps were bound to, */
     int n_used, cap_used;
+    cl_mem
+        moving[CHAIN_MEMORIES]; /* and such that chain_set_memory() may replace: parameters of the kernel */
+    int n_moving;
 };
 
 struct unit chain_unit(const struct step *const *parts, int n_parts)
@@ -63,33 +66,51 @@ void chains_free(struct chain **chains, struct clcnn_device *dev)
     free(chains);
 }
 
-/* Index of the memory object in the chain, -1: it is full, or the host is. */
-static int use(struct chain *c, cl_mem mem)
+static int find(const cl_mem *all, int count, cl_mem mem)
 {
-    for (int i = 0; i < c->n_used; i++)
-        if (c->used[i] == mem)
+    for (int i = 0; i < count; i++)
+        if (all[i] == mem)
             return i;
-    if (c->n_used == (c->group_size == 1 ? CHAIN_MEMORIES : MOST_MEMORIES) ||
-        !clcnn_grow((void **)&c->used, &c->cap_used, c->n_used + 1, sizeof *c->used))
-        return -1;
-    c->used[c->n_used] = mem;
-    return c->n_used++;
+    return -1;
+}
+
+/* *index is that among the chain's memory objects until resolve(), or -1 - k for the k-th one that moves. False: the chain
+ * is full, or the host is. */
+static bool use(i32 *index, struct chain *c, const struct place *at)
+{
+    const int known = find(at->moves ? c->moving : c->used, at->moves ? c->n_moving : c->n_used, at->mem);
+
+    if (known >= 0) {
+        *index = at->moves ? -1 - known : known;
+    } else if (at->moves) {
+        if (c->n_moving == CHAIN_MEMORIES)
+            return false;
+        c->moving[c->n_moving++] = at->mem;
+        *index = -c->n_moving;
+    } else {
+        if (c->n_used == MOST_MEMORIES ||
+            !clcnn_grow((void **)&c->used, &c->cap_used, c->n_used + 1, sizeof *c->used))
+            return false;
+        *index = c->n_used;
+        c->used[c->n_used++] = at->mem;
+    }
+    return true;
 }
 
 static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_device *dev,
                      const struct chain_plan *of, int step, int wait, const struct place *places)
 {
     const struct step *s = of->steps[step];
-    const int before = c->n_used;
+    const int used = c->n_used, moving = c->n_moving;
 
     memset(row, 0, sizeof *row);
     for (int i = 0; i < s->n_buffers; i++) {
         const int slot = s->buffer[i].slot;
-        row->buffer[i] = use(c, slot == SLOT_NONE ? dev->dummy : places[slot].mem);
-        row->offset[i] =
-            slot == SLOT_NONE ? 0 : (places[slot].offset + s->buffer[i].offset) * (i64)places[slot].elem;
-        if (row->buffer[i] < 0) {
-            c->n_used = before;
+        const struct place none = {.mem = dev->dummy}, *at = slot == SLOT_NONE ? &none : &places[slot];
+        row->offset[i] = (at->offset + s->buffer[i].offset) * (i64)at->elem;
+        if (!use(&row->buffer[i], c, at)) {
+            c->n_used = used;
+            c->n_moving = moving;
             return false;
         }
     }
@@ -141,8 +162,8 @@ done:
     return st;
 }
 
-/* The table of a chain of groups has addresses: a launch with a hundred memory objects takes NVIDIA's driver long, and they stay
- * where they are. */
+/* The table has addresses: a launch with a hundred memory objects takes drivers long, and they stay where they are. What a run
+ * may replace is a parameter, and the table has offsets in it. */
 static enum clcnn_status resolve(struct chain *c, struct chain_step *rows, struct clcnn_device *dev,
                                  struct program *program, struct clcnn_err *err)
 {
@@ -153,8 +174,11 @@ static enum clcnn_status resolve(struct chain *c, struct chain_step *rows, struc
         return clcnn_fail_mem(err, (size_t)c->n_used * sizeof *address);
     TRY(find_addresses(address, c, dev, program, err));
     for (int i = 0; i < c->count; i++)
-        for (int k = 0; k < CHAIN_STEP_BUFFERS; k++)
-            rows[i].offset[k] += (i64)address[rows[i].buffer[k]];
+        for (int k = 0; k < CHAIN_STEP_BUFFERS; k++) {
+            const int index = rows[i].buffer[k];
+            rows[i].offset[k] += index < 0 ? 0 : (i64)address[index];
+            rows[i].buffer[k] = index < 0 ? -index : 0;
+        }
 done:
     free(address);
     return st;
@@ -174,20 +198,26 @@ done:
     return st;
 }
 
+static size_t turn_bytes(const struct chain *c)
+{
+    if (c->group_size > 1)
+        return GROUP_TURN_BYTES;
+    return 2 * (TURN_LINE + round_up(c->members * sizeof(cl_int), TURN_LINE));
+}
+
 static enum clcnn_status finish_chain(struct chain *c, struct chain_step *rows, struct clcnn_device *dev,
                                       struct program *program, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const size_t bytes = (size_t)c->count * sizeof *rows;
 
-    c->turn_bytes = (size_t)c->count * (c->group_size == 1 ? TURN_BYTES : GROUP_TURN_BYTES);
     c->bound = cl_fault("chain_bound") != CL_SUCCESS ? 0 : MOST_LOOKS;
     const cl_int mark[MARK_BYTES / sizeof(cl_int)] = {0, c->bound, (cl_int)device_units(&dev->info), 0};
     TRY(program_kernel(&c->kernel, dev, program, "main", err));
     TRY(find_members(c, dev, err));
+    c->turn_bytes = (size_t)c->count * turn_bytes(c);
     deal_out(c, rows);
-    if (c->group_size > 1)
-        TRY(resolve(c, rows, dev, program, err));
+    TRY(resolve(c, rows, dev, program, err));
     TRY(memory_create(&c->table, dev, bytes, "step table of the plan", err));
     TRY(memory_create(&c->turns, dev, c->turn_bytes + MARK_BYTES, "step counters of the plan", err));
     CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, c->table.mem, CL_TRUE, 0, bytes, rows, 0, NULL, NULL);
@@ -198,7 +228,7 @@ static enum clcnn_status finish_chain(struct chain *c, struct chain_step *rows, 
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 2, sizeof(cl_int), &c->count);
     for (int i = 0; c->group_size == 1 && i < CHAIN_MEMORIES; i++)
         CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY + i), sizeof(cl_mem),
-               i < c->n_used ? &c->used[i] : &dev->dummy);
+               i < c->n_moving ? &c->moving[i] : NULL);
 done:
     return st;
 }
@@ -265,9 +295,10 @@ enum clcnn_status chain_set_memory(struct chain *c, struct clcnn_device *dev, cl
 {
     enum clcnn_status st = CLCNN_OK;
 
-    for (int i = 0; i < c->n_used; i++)
-        if (c->used[i] == own)
-            CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY + i), sizeof mem, &mem);
+    const int i = find(c->moving, c->n_moving, own);
+
+    if (i >= 0)
+        CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY + i), sizeof mem, &mem);
 done:
     return st;
 }

@@ -62,3 +62,17 @@ bool driver_keeps_kernels(const struct clcnn_device *dev)
 
     return is_platform(dev, "Portable Computing Language") && (cache == NULL || strcmp(cache, "0") != 0);
 }
+
+/* PoCL's CPU devices know no other memory than the host's: a map does nothing, and takes two commands, of which each wakes a
+ * thread. Together 15 us. */
+bool driver_works_in_place(const struct clcnn_device *dev)
+{
+    return is_platform(dev, "Portable Computing Language") && dev->info.type == CLCNN_DEVICE_CPU &&
+           dev->info.host_unified;
+}
+
+/* Rusticl refuses to unmap what it has not come to map yet. Elsewhere a run waits once, at its end. */
+bool driver_waits_for_maps(const struct clcnn_device *dev)
+{
+    return is_platform(dev, "rusticl");
+}

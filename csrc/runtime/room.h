@@ -101,6 +101,8 @@ size_t driver_local_bytes(const struct clcnn_device *dev, cl_ulong reported); /*
 uint64_t driver_local_limit(const struct clcnn_device *dev);
 /* Groups of a chain's kernel, of so many work-items and bytes of local memory, that a multiprocessor surely holds at once. */
 size_t driver_resident(const struct clcnn_device *dev, size_t group_size, uint64_t local);
+bool driver_works_in_place(const struct clcnn_device *dev); /* so that nobody need map what it has written */
+bool driver_waits_for_maps(const struct clcnn_device *dev);
 bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */

@@ -123,8 +123,7 @@ struct unit { /* one instance of a kernel file: its stem and defines (sorted by 
     int n_parts;
     size_t group_size; /* of a chain: of all its steps; more than 1 on NVIDIA's GPUs alone */
 };
-#define CHAIN_MEMORIES \
-    112 /* memory objects of a chain; its parameters must fit the 1024 bytes that every device takes */
+#define CHAIN_MEMORIES 16 /* memory objects that a chain has as parameters */
 /* A program per unit, shared by all plans of the device (reference counted). Missing ones are loaded from the disk cache
  * or built, several at once. programs[i] may repeat when units repeat. On failure nothing is held. */
 enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *units, int count,
@@ -151,7 +150,8 @@ long cores_usable(void); /* processor cores that this process may keep busy */
 struct place { /* where a slot lives */
     cl_mem mem;
     int64_t offset; /* elements */
-    size_t elem;    /* bytes of one, for chains */
+    size_t elem;    /* bytes of one, for chains, */
+    bool moves;     /* and whether chain_set_memory() may replace it */
 };
 
 struct queue;

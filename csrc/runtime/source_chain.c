@@ -88,14 +88,7 @@ static void add_head(struct text *t, const struct unit *unit)
 static void add_tail(struct text *t, const struct unit *unit, const struct text *run)
 {
     add_list(t, "CHAIN_PARAMETERS", "global float *");
-    if (unit->group_size == 1) {
-        add_list(t, "CHAIN_BUFFERS", "");
-    } else {
-        text_print(t, "#define CHAIN_STORE(to)");
-        for (int i = 0; i < CHAIN_MEMORIES; i++)
-            text_print(t, " (to)[%d] = (ulong)b%d;", i, i);
-        text_add(t, "\n", 1);
-    }
+    add_list(t, "CHAIN_ADDRESSES", "(ulong)");
     text_print(t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN switch (%s) {", unit->n_parts,
                unit->group_size == 1 ? "*variant" : "row->variant");
     text_add(t, run->at != NULL ? run->at : "", run->used);
