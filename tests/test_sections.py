@@ -79,7 +79,8 @@ def test_nets_give_the_same(device: clcnn.Device, name: str, part: int) -> None:
         assert not sections(whole)
         assert sections(parts)[0].endswith(f": {part} of {shape[0]} items at a time")
         assert parts.stats["step_count"] > whole.stats["step_count"]
-        assert parts.stats["arena_bytes"] < whole.stats["arena_bytes"]
+        if device.type == "cpu":  # on GPUs the scratch of sums in parts may outweigh maps as small as these
+            assert parts.stats["arena_bytes"] < whole.stats["arena_bytes"]
         want, got = whole(x), parts(x)
         assert got.tobytes() == parts(x).tobytes()
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * np.abs(want).max())
