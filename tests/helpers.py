@@ -32,13 +32,13 @@ def refused(call: Callable[[], Any], kind: type[clcnn.Error], builtin: type[Exce
 
 
 def python(code: str, **environment: str) -> str:
-    """Runs code in a fresh interpreter, warnings being errors, and returns what it printed; at most a
-    minute. The default device there is the one under test."""
+    """Runs code in a fresh interpreter, warnings being errors, and returns what it printed; at most five
+    minutes. The default device there is the one under test."""
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         env={"CLCNN_DEVICE": DEVICE, **os.environ, **environment},
     )
     assert done.returncode == 0, done.stderr[-2000:]
