@@ -51,7 +51,8 @@ static bool forms_agree(const struct layouter *l, const struct clcnn_shape *s)
 static enum clcnn_status add_reorder(struct layouter *l, int value, int block, int *made)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct value *v = &l->g->values[value];
+    const struct value *v = &l->g->values[value]; /* until values grow */
+    const bool constant = v->kind == VALUE_CONSTANT;
     const char *of = v->kind == VALUE_NODE ? l->g->nodes[v->producer].name : v->name;
     char name[CLCNN_NAME_MAX + 16];
     snprintf(name, sizeof name, "%s:%s", of ? of : "constant", block ? "blocked" : "plain");
@@ -59,7 +60,7 @@ static enum clcnn_status add_reorder(struct layouter *l, int value, int block, i
     struct node *n = &l->g->nodes[l->g->n_nodes - 1];
     n->src_block = l->g->values[value].block;
     n->dst_block = block;
-    n->items = v->kind == VALUE_CONSTANT ? 0 : l->items;
+    n->items = constant ? 0 : l->items;
     l->g->values[*made].block = block;
     l->order[l->n_order++] = l->g->n_nodes - 1;
 done:
