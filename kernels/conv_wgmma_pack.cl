@@ -51,6 +51,7 @@ float FN(in_slab)(SRC w, int b, int slab, int i, const struct conv_mma_pack_args
 }
 
 #if PRODUCTS == 3
+#include "half_scale.clh"
 RED_SHARE(FN(share), red_max)
 
 /* The largest finite filter of block b. */
@@ -72,17 +73,16 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a, l
 {
     const int slabs = a->depth / 16, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS;
     const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, end = min(first + PACK_SLABS, slabs);
-    const uint up = min(127u + 14u + 127u - (as_uint(FN(largest)(w, b, a, scratch)) >> 23), 253u);
-    const float scale = as_float(up << 23);
+    const float2 scale = FN(scale_of)(FN(largest)(w, b, a, scratch));
     global half *to = (global half *)dst + (long)b * slabs * (BM * 32);
     for (int i = first * (BM * 16) + LANE; i < end * (BM * 16); i += WG) {
         const int slab = i / (BM * 16), inside = i % (BM * 16);
-        const float v = FN(in_slab)(w, b, slab, inside, a) * scale, high = FN(nearest)(v);
+        const float v = FN(in_slab)(w, b, slab, inside, a) * scale.x, high = FN(nearest)(v);
         vstore_half_rte(high, (long)slab * (BM * 32) + inside, to);
         vstore_half_rte(isinf(v) ? 0.0f : v - high, (long)slab * (BM * 32) + BM * 16 + inside, to);
     }
     if (first == 0 && LANE == 0)
-        dst[(long)a->groups * ((a->kg + BM - 1) / BM) * slabs * (BM * 16) + b] = as_float((254u - up) << 23);
+        dst[(long)a->groups * ((a->kg + BM - 1) / BM) * slabs * (BM * 16) + b] = scale.y;
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
