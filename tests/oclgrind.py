@@ -47,17 +47,17 @@ REJECTED = 3  # exit status of a run whose algorithm does not apply
 def run_one(text: str, algo: str) -> int:
     """The child: one case with one algorithm; prints what is wrong with the result."""
     from clcnn import _core
-    from runner import MAIN, checked_class, compile_case, run_case
+    from runner import MAIN, checked_class, compile_case, merges, run_case
 
     case = parse_case(text)
     data = case.data()
     try:
-        with (
-            _core.Device("Oclgrind", build_threads=1) as device,  # its compiler is not made for several
-            compile_case(device, case, data, algo, guard=True) as plan,
-        ):
-            case.check(run_case(plan, case, data), data, checked_class(case, plan))
-            plan.check_guards()
+        with _core.Device("Oclgrind", build_threads=1) as device:  # its compiler is not made for several
+            if not merges(device, case):
+                return REJECTED
+            with compile_case(device, case, data, algo, guard=True) as plan:
+                case.check(run_case(plan, case, data), data, checked_class(case, plan))
+                plan.check_guards()
     except _core.UnsupportedError:
         return REJECTED
     except _core.ArgumentError as why:
