@@ -397,6 +397,12 @@ struct separable_blocked_args {
     i32 unused;
 };
 
+/* A depthwise convolution whose results become right factors of Strassen's products: separable_strassen. */
+struct separable_strassen_args {
+    struct separable_args shape;
+    struct conv_strassen_args products;
+};
+
 /* Between row-major maps and channel blocks (reorder_blocks.cl). */
 struct reorder_args {
     i64 x_n, y_n; /* batch strides */

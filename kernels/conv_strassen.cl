@@ -44,6 +44,7 @@
 #ifndef PAIRS
 #define PAIRS 8
 #endif
+#include "strassen.clh"
 #define SOON 16            /* channels from the weights that are read to those on their way to the first cache */
 #define AHEAD 2            /* channel blocks from what is read of a right factor to the same; the next pair's follows */
 #define TILE (T * KV * V)  /* sums */
@@ -78,12 +79,6 @@ FV FN(pixel)(SRC x, int t, int left)
     return t < left ? LOADV(x, (long)t * V) : (FV)0.0f;
 }
 
-/* Elements of the right factors of a product; no multiple of a page, at which stores of the seven would meet in the caches. */
-long FN(right_step)(const struct conv_strassen_args *a)
-{
-    return (long)a->count * a->c_blocks * (T * V) + 4 * V;
-}
-
 void FN(spread_body)(ulong group, SRC x, DST s, const struct conv_strassen_args *a)
 {
     const int block = (int)(group % a->c_blocks), in_slice = (int)(group / a->c_blocks), pair = a->first + in_slice;
@@ -95,13 +90,7 @@ void FN(spread_body)(ulong group, SRC x, DST s, const struct conv_strassen_args 
     for (int t = 0; t < T; t++, s += V) {
         const FV x11 = FN(pixel)(upper, t, left), x12 = FN(pixel)(upper, t + T, left);
         const FV x21 = FN(pixel)(lower, t, left), x22 = FN(pixel)(lower, t + T, left);
-        STOREV(x11 + x22, s, 0);
-        STOREV(x11, s, step);
-        STOREV(x12 - x22, s, 2 * step);
-        STOREV(x21 - x11, s, 3 * step);
-        STOREV(x22, s, 4 * step);
-        STOREV(x11 + x12, s, 5 * step);
-        STOREV(x21 + x22, s, 6 * step);
+        FN(factors)(x11, x12, x21, x22, s, step);
     }
 }
 

@@ -305,7 +305,7 @@ def test_strict_precision_takes_no_looser_algorithm(device):
 
 
 def test_a_separable_layer_takes_overrides_of_its_own_algorithms(device):
-    case = parse_case("separable n1 c8 h9 w9 k12 r3 s3 p1 m:relu")
+    case = parse_case("separable n1 c32 h3 w42 k64 r3 s3 p1 m:relu")  # whole blocks and tiles: for all
     for algo in _core.ops()["separable"]["algos"]:
         if ("separable", algo) in ON_BLOCKS and not has_blocks(device):
             continue

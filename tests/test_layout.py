@@ -257,6 +257,9 @@ REMAINDERS = tuple(
 ) + tuple(  # and for what takes halves of whole blocks only
     parse_case(f"conv n{n} c{c} h7 w9 k64 r1 s1 e:{end}")
     for n, c, end in ((1, 32, "relu"), (3, 64, "add"), (2, 96, "add+relu6"))
+) + tuple(
+    parse_case(f"separable n{n} c{c} h3 w42 k64 r3 s3 p1 m:relu e:{end}")
+    for n, c, end in ((1, 32, "relu"), (3, 64, "add"), (2, 96, "add+relu6"))
 )
 
 

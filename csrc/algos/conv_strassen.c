@@ -1,4 +1,6 @@
 /* conv_strassen: 1x1 convolutions by Strassen's seven products, for CPU devices; see kernels/conv_strassen.cl. */
+#include "algos/conv_strassen.h"
+
 #include <stdio.h>
 
 #include "algos/blocked.h"
@@ -17,19 +19,10 @@ enum {
 #define STEP_COST 2500000.0
 #define WORTH 0.972 /* of the direct kernel's time */
 
-/* How a problem is cut. */
-struct cut {
-    int t, kv;
-    size_t c_blocks, k_blocks; /* of a half: blocks of channels, blocks of filters */
-    size_t pairs, all;         /* pairs of tiles: of an image, of the batch */
-    size_t slice, per_item;    /* pairs of a step, of a work-item */
-    size_t pair_bytes;         /* of the right factors */
-};
-
-static struct cut cut_of(const struct problem *p, const struct conv_args *a)
+struct strassen_cut strassen_cut_of(const struct problem *p, const struct conv_args *a)
 {
     const size_t block = (size_t)p->block, pixels = (size_t)a->in[1] * (size_t)a->in[2];
-    struct cut c = {.t = block == 16 ? 14 : 6, .kv = 2};
+    struct strassen_cut c = {.t = block == 16 ? 14 : 6, .kv = 2};
     c.c_blocks = (size_t)a->c / (2 * block);
     c.k_blocks = (size_t)a->k / (2 * (size_t)c.kv * block);
     c.pairs = ceil_div(ceil_div(pixels, (size_t)c.t), 2);
@@ -44,23 +37,26 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a)
 }
 
 /* Of the right factors of a step; see right_step in the kernel. */
-static size_t factor_bytes(const struct problem *p, const struct cut *c)
+static size_t factor_bytes(const struct problem *p, const struct strassen_cut *c)
 {
     return c->slice * c->pair_bytes + sizeof(float) * PRODUCTS * 4 * (size_t)p->block;
 }
 
-static size_t filter_bytes(const struct problem *p, const struct cut *c)
+static size_t filter_bytes(const struct problem *p, const struct strassen_cut *c)
 {
     const size_t block = (size_t)p->block;
     return sizeof(float) * PRODUCTS * (c->c_blocks * block) * (c->k_blocks * (size_t)c->kv * block);
 }
 
-static double cost_of(const struct problem *p, const struct conv_args *a)
+double strassen_cost(const struct strassen_cut *c, const struct conv_args *a)
 {
-    const struct cut c = cut_of(p, a);
-    const double tiles = PRODUCTS * (double)c.all * c.t, k = a->k / 2.0, channels = a->c / 2.0;
-    return tiles * (k * channels / 0.93 + k * SUM_COST + channels * SPREAD_COST) +
-           STEP_COST * (double)device_units(p->device);
+    const double tiles = PRODUCTS * (double)c->all * c->t, k = a->k / 2.0, channels = a->c / 2.0;
+    return tiles * (k * channels / 0.93 + k * SUM_COST + channels * SPREAD_COST);
+}
+
+bool strassen_halves(const struct problem *p, const struct conv_args *a)
+{
+    return a->c % (2 * p->block) == 0 && a->k % (4 * p->block) == 0;
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -69,22 +65,23 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, conv_is_2d(p) && conv_is_pointwise(&a) && a.groups == 1,
             "Strassen's products are for one group of 1x1 filters at stride 1");
-    REQUIRE(why, a.c % (2 * p->block) == 0 && a.k % (4 * p->block) == 0,
-            "halves of the channels and of the filters must be whole blocks");
-    const struct cut c = cut_of(p, &a);
-    PREFER(why, c.slice == c.all && cost_of(p, &a) < WORTH * blocked_direct_cost(&a),
+    REQUIRE(why, strassen_halves(p, &a), NO_HALVES);
+    const struct strassen_cut c = strassen_cut_of(p, &a);
+    PREFER(why,
+           c.slice == c.all && strassen_cost(&c, &a) + STEP_COST * (double)device_units(p->device) <
+                                   WORTH * blocked_direct_cost(&a),
            "sums cost as much as an eighth of the products, or would leave the caches");
     return true;
 }
 
-static size_t workspace(const struct problem *p)
+size_t strassen_workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct cut c = cut_of(p, &a);
+    const struct strassen_cut c = strassen_cut_of(p, &a);
     return factor_bytes(p, &c) + (p->in[1].constant ? 0 : filter_bytes(p, &c));
 }
 
-static int emit_filters(struct emit *e, const struct problem *p, const struct cut *c,
+static int emit_filters(struct emit *e, const struct problem *p, const struct strassen_cut *c,
                         const struct conv_strassen_args *args)
 {
     char name[96];
@@ -105,21 +102,28 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
     return slot;
 }
 
-/* Both steps of a slice of pairs. */
-static void emit_slice(struct emit *e, const struct problem *p, const struct cut *c, int filters, int factors,
-                       struct conv_strassen_args *args)
+static void emit_spread(struct emit *e, const struct strassen_cut *c, int factors,
+                        const struct conv_strassen_args *args, const void *with)
 {
+    const struct problem *p = with;
     const size_t count = (size_t)args->count;
-    const double share = (double)count / (double)c->all;
     struct step *s = emit_step(e, "conv_strassen", "spread", count * c->c_blocks, 1);
     step_define(s, "V", p->block);
     step_define(s, "T", c->t);
     step_read(s, p->in[0].slot);
     step_write(s, factors);
     step_args(s, args, sizeof *args);
-    step_cost(s, 0.0, share * 4.0 * (double)shape_count(&p->in[0].shape) + (double)(count * c->pair_bytes));
+    step_cost(s, 0.0,
+              4.0 * (double)shape_count(&p->in[0].shape) * (double)count / (double)c->all +
+                  (double)(count * c->pair_bytes));
+}
 
-    s = emit_step(e, "conv_strassen", "main", ceil_div(count, c->per_item) * c->k_blocks, 1);
+static void emit_products(struct emit *e, const struct problem *p, const struct strassen_cut *c, int filters,
+                          int factors, const struct conv_strassen_args *args)
+{
+    const size_t count = (size_t)args->count;
+    const double share = (double)count / (double)c->all;
+    struct step *s = emit_step(e, "conv_strassen", "main", ceil_div(count, c->per_item) * c->k_blocks, 1);
     step_define(s, "V", p->block);
     step_define(s, "T", c->t);
     step_define(s, "KV", c->kv);
@@ -133,10 +137,10 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     step_cost(s, share * s->macs, share * s->bytes);
 }
 
-static void emit(const struct problem *p, struct emit *e)
+void emit_strassen(struct emit *e, const struct problem *p, strassen_spread *spread, const void *with)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct cut c = cut_of(p, &a);
+    const struct strassen_cut c = strassen_cut_of(p, &a);
     struct conv_strassen_args args = {
         .src_n = a.src_n,
         .dst_n = a.dst_n,
@@ -154,8 +158,14 @@ static void emit(const struct problem *p, struct emit *e)
     for (size_t first = 0; first < c.all; first += c.slice) {
         args.first = (i32)first;
         args.count = (i32)(c.all - first < c.slice ? c.all - first : c.slice);
-        emit_slice(e, p, &c, filters, factors, &args);
+        spread(e, &c, factors, &args, with);
+        emit_products(e, p, &c, filters, factors, &args);
     }
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    emit_strassen(e, p, emit_spread, p);
 }
 
 const struct algo_def algo_conv_strassen = {
@@ -166,6 +176,6 @@ const struct algo_def algo_conv_strassen = {
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,
     .applicable = applicable,
-    .workspace = workspace,
+    .workspace = strassen_workspace,
     .emit = emit,
 };
