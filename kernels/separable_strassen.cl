@@ -68,7 +68,7 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, DST s, const struct separ
     s += in_slice * (long)q->c_blocks * (T * V) + block * (T * V);
     for (int t0 = 0; t0 < T; t0 += DT, s += DT * V) {
         FV x11[DT], x12[DT], x21[DT], x22[DT];
-        for (int product = 0; product < 7; product++)
+        for (int product = 0; product < 7; product++) /* stores that miss the caches take 8 cycles each */
             for (int t = 0; t < DT; t++)
                 PREFETCH_TO_WRITE(s + product * step + t * V);
         FN(middle)(x11, x + block * map, dw + block * taps, upper, at + t0, &g, a);
