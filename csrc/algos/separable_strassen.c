@@ -15,7 +15,7 @@ static int row_of(const struct strassen_cut *c)
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, blocked_map(p) && p->in[0].shape.rank == 4, NOT_A_MAP);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
     struct separable parts;
     separable_parts(p, &parts);
     const struct conv_args a = conv_args_of(&parts.pw);
