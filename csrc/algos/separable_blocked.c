@@ -89,16 +89,11 @@ static void emit(const struct problem *p, struct emit *e)
     const int dw_packed = emit_depthwise_packed(e, &parts.dw, &dw);
     const int pw_packed = emit_conv_packed(e, &parts.pw, &pw, packing_of(p));
     struct step *s = emit_step(e, "separable_blocked", "main", n * ceil_div(tiles_each, (size_t)a.tiles), 1);
-    define_depthwise(s, p, &dw);
+    blocked_middle(s, &parts, dw_packed, &a.shape);
     step_define(s, "DT", tile.dt);
     step_define(s, "T", tile.t);
     step_define(s, "KV", tile.kv);
     step_define_at_least(s, "CHANNELS", channels_of(p));
-    step_define_id(s, "MID_ACT", act_identifier(act_as_clip(parts.dw.act, &a.shape.mid_p0, &a.shape.mid_p1)));
-    step_define(s, "DW_BIAS", parts.dw_in[2].present);
-    step_read(s, p->in[0].slot);
-    step_read(s, dw_packed);
-    step_read(s, parts.dw_in[2].present ? parts.dw_in[2].slot : SLOT_NONE);
     step_read(s, pw_packed);
     blocked_step_epilogue(s, p, &parts.pw_in[2]);
     step_write(s, p->out[0].slot);

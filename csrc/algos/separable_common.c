@@ -2,6 +2,8 @@
  * kernels share. */
 #include "algos/separable_common.h"
 
+#include "algos/blocked.h"
+
 extern const struct op_def op_conv;
 
 void separable_parts(const struct problem *p, struct separable *out)
@@ -100,6 +102,18 @@ struct step *emit_separable(struct emit *e, const struct problem *p, const char 
     step_args(s, &a, sizeof a);
     separable_cost(s, p, &a);
     return s;
+}
+
+void blocked_middle(struct step *s, const struct separable *parts, int packed, struct separable_args *a)
+{
+    const struct conv_args dw = conv_args_of(&parts->dw);
+    const struct operand *bias = &parts->dw_in[2];
+    define_depthwise(s, &parts->dw, &dw);
+    step_define_id(s, "MID_ACT", act_identifier(act_as_clip(parts->dw.act, &a->mid_p0, &a->mid_p1)));
+    step_define(s, "DW_BIAS", bias->present);
+    step_read(s, parts->dw_in[0].slot);
+    step_read(s, packed);
+    step_read(s, bias->present ? bias->slot : SLOT_NONE);
 }
 
 size_t separable_packing_workspace(const struct problem *p, struct conv_packing packing)

@@ -45,23 +45,16 @@ static void emit_spread(struct emit *e, const struct strassen_cut *c, int factor
                         const struct conv_strassen_args *products, const void *with)
 {
     const struct depthwise *d = with;
-    const struct problem *p = d->p, *dw = &d->parts->dw;
-    const struct conv_args conv = conv_args_of(dw);
+    const struct problem *p = d->p;
     struct separable_strassen_args args = {.shape = separable_args_of(p), .products = *products};
     const double share = (double)products->count / (double)c->all;
     struct step *s = emit_step(e, "separable_strassen", "main", (size_t)products->count * c->c_blocks, 1);
-    define_depthwise(s, p, &conv);
+    blocked_middle(s, d->parts, d->packed, &args.shape);
     step_define(s, "DT", row_of(c));
     step_define(s, "T", c->t);
-    step_define_id(s, "MID_ACT",
-                   act_identifier(act_as_clip(dw->act, &args.shape.mid_p0, &args.shape.mid_p1)));
-    step_define(s, "DW_BIAS", d->parts->dw_in[2].present);
-    step_read(s, p->in[0].slot);
-    step_read(s, d->packed);
-    step_read(s, d->parts->dw_in[2].present ? d->parts->dw_in[2].slot : SLOT_NONE);
     step_write(s, factors);
     step_args(s, &args, sizeof args);
-    conv_cost(s, dw);
+    conv_cost(s, &d->parts->dw);
     step_cost(s, share * s->macs,
               share * 4.0 * (double)shape_count(&p->in[0].shape) + (double)products->count * c->pair_bytes);
 }
