@@ -233,26 +233,35 @@ static double py_now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }
 
+/* Begins a run, which is this thread's then, and its first slice. Without the GIL. */
+static enum clcnn_status first_slice(struct plan_object *self, const struct py_ends *ends, double deadline_ms,
+                                     double *start_ms, struct clcnn_err *err)
+{
+    const enum clcnn_status st = clcnn_plan_begin(self->handle, ends->in, ends->out, deadline_ms <= 0, err);
+    if (st)
+        return st;
+    atomic_store(&self->runner, PyThread_get_thread_ident());
+    *start_ms = py_now_ms();
+    return clcnn_plan_advance(self->handle, SLICE_MS, deadline_ms, err);
+}
+
 /* Runs in slices; between them Python's signal handlers get their turn. -1 with an exception set by one of
  * them. */
 static int run_slices(struct plan_object *self, const struct py_ends *ends, double deadline_ms,
                       enum clcnn_status *status, struct clcnn_err *err)
 {
     int rc = 0;
-    WITHOUT_GIL(*status = clcnn_plan_begin(self->handle, ends->in, ends->out, deadline_ms <= 0, err));
-    if (*status)
-        return 0;
-    atomic_store(&self->runner, PyThread_get_thread_ident());
-    const double start = py_now_ms();
-    do {
+    double start = 0;
+    WITHOUT_GIL(*status = first_slice(self, ends, deadline_ms, &start, err));
+    while (*status == CLCNN_PENDING && (rc = PyErr_CheckSignals()) == 0) {
         const double passed = py_now_ms() - start;
         const double left = deadline_ms > passed ? deadline_ms - passed : 1e-3; /* 0 would mean no deadline */
         WITHOUT_GIL(*status = clcnn_plan_advance(self->handle, SLICE_MS, deadline_ms > 0 ? left : 0, err));
-        if (*status == CLCNN_PENDING && (rc = PyErr_CheckSignals()) < 0) {
-            WITHOUT_GIL(clcnn_plan_cancel(self->handle));
-        }
-    } while (rc == 0 && *status == CLCNN_PENDING);
-    atomic_store(&self->runner, 0);
+    }
+    if (rc < 0)
+        WITHOUT_GIL(clcnn_plan_cancel(self->handle));
+    if (start > 0) /* it began */
+        atomic_store(&self->runner, 0);
     return rc;
 }
 

@@ -26,6 +26,7 @@ struct chain {
     const struct launch *first; /* launch of table entry 0 */
     int count, enqueued;        /* steps; how many of them in this run, wholly */
     int set, slice_set;         /* of counters: in this run, and of the slice that was enqueued last */
+    cl_int range[5];            /* the kernel's arguments now: set, first, past, low, high */
     size_t members, group_size; /* work-groups of the kernel, and their work-items */
     size_t turn_bytes;          /* of all counters; the mark follows */
     cl_int bound;               /* looks */
@@ -226,6 +227,7 @@ static enum clcnn_status finish_chain(struct chain *c, struct chain_step *rows, 
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 0, sizeof(cl_mem), &c->table.mem);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 1, sizeof(cl_mem), &c->turns.mem);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 2, sizeof(cl_int), &c->count);
+    memset(c->range, -1, sizeof c->range);
     for (int i = 0; c->group_size == 1 && i < CHAIN_MEMORIES; i++)
         CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY + i), sizeof(cl_mem),
                i < c->n_moving ? &c->moving[i] : NULL);
@@ -350,8 +352,11 @@ static enum clcnn_status enqueue(struct chain *c, struct clcnn_device *dev, cl_c
     const size_t items = c->members * c->group_size;
 
     for (int i = 0; i < COUNT_OF(value); i++)
-        CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY - COUNT_OF(value) + i),
-               sizeof value[i], &value[i]);
+        if (value[i] != c->range[i]) {
+            CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY - COUNT_OF(value) + i),
+                   sizeof value[i], &value[i]);
+            c->range[i] = value[i];
+        }
     CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, c->kernel, 1, NULL, &items, &c->group_size, 0, NULL,
            NULL);
 done:

@@ -26,11 +26,12 @@ class Plan:
     back early.
     """
 
-    __slots__ = ("_core", "_main", "rows")
+    __slots__ = ("_core", "_main", "_names", "rows")
 
     def __init__(self, core: _core.Plan, main: Sequence[str], rows: list[LayerRow]) -> None:
         self._core = core
         self._main = tuple(main)
+        self._names = [name for name, _ in core.outputs]
         self.rows = rows
 
     # ---- running ----
@@ -47,7 +48,9 @@ class Plan:
         Raises ShapeError, DtypeError, ArgumentError, StateError, DeviceError, RunTimeoutError. Ctrl-C stops a
         run within about 100 ms; the plan can be used again.
         """
-        extra = [None] * (len(self._core.outputs) - len(self._main))
+        if len(self._names) == 1:  # nearly every net; what a call does beyond the run waits for cold caches
+            return self._core.run(inputs, (out,), timeout)[0]
+        extra = [None] * (len(self._names) - len(self._main))
         results = self._core.run(inputs, [*self._given(out), *extra], timeout)[: len(self._main)]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -72,7 +75,7 @@ class Plan:
         inputs: {name: array}, a sequence in order, or the one array. outputs: {name: array or tensor to write
         to} for some of them. Raises as calling the plan does.
         """
-        names = list(self.outputs)
+        names = self._names
         unknown = set(outputs or {}) - set(names)
         if unknown:
             raise ArgumentError(f"outputs: {sorted(unknown)} are no outputs of this plan, which has {names}")
