@@ -344,7 +344,7 @@ done:
 /* Steps [first, past), of each the groups [low, high), with a set of counters. */
 static enum clcnn_status enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                                  const struct launch *from, int count, cl_int low, cl_int high, cl_int set,
-                                 struct clcnn_err *err)
+                                 cl_event *event, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const cl_int first = (cl_int)(from - c->first), past = first + count;
@@ -358,16 +358,16 @@ static enum clcnn_status enqueue(struct chain *c, struct clcnn_device *dev, cl_c
             c->range[i] = value[i];
         }
     CL_TRY(dev->api, clEnqueueNDRangeKernel, queue, c->kernel, 1, NULL, &items, &c->group_size, 0, NULL,
-           NULL);
+           event);
 done:
     return st == CLCNN_OK ? st : err_prefix(err, st, from->layer);
 }
 
 enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
-                                const struct launch *from, int count, struct clcnn_err *err)
+                                const struct launch *from, int count, cl_event *event, struct clcnn_err *err)
 {
     c->enqueued += count;
-    return enqueue(c, dev, queue, from, count, 0, INT32_MAX, c->set, err);
+    return enqueue(c, dev, queue, from, count, 0, INT32_MAX, c->set, event, err);
 }
 
 /* The slices of a step take the two sets in turn, since each clears the other one; other steps keep to the run's. `enqueued`
@@ -377,5 +377,5 @@ enum clcnn_status chain_enqueue_slice(struct chain *c, struct clcnn_device *dev,
                                       struct clcnn_err *err)
 {
     c->slice_set = first == 0 ? c->set : 1 - c->slice_set;
-    return enqueue(c, dev, queue, l, 1, (cl_int)first, (cl_int)(first + groups), c->slice_set, err);
+    return enqueue(c, dev, queue, l, 1, (cl_int)first, (cl_int)(first + groups), c->slice_set, NULL, err);
 }

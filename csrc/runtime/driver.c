@@ -71,6 +71,12 @@ bool driver_works_in_place(const struct clcnn_device *dev)
            dev->info.host_unified;
 }
 
+/* A thread that waits for PoCL's CPU devices sleeps until one of their threads wakes it: 20 to 40 us after a run of some ms. */
+bool driver_wakes_late(const struct clcnn_device *dev)
+{
+    return driver_works_in_place(dev);
+}
+
 /* Rusticl refuses to unmap what it has not come to map yet. Elsewhere a run waits once, at its end. */
 bool driver_waits_for_maps(const struct clcnn_device *dev)
 {

@@ -3,7 +3,9 @@
  * Launches are enqueued in chunks that should take about CHUNK_MS; a longer launch is cut by groups, with a global
  * offset. At most two chunks are outstanding: one that runs and one that waits, so the device never idles and the host
  * can stop soon. How long a chunk will take follows from the launches' cost and a rate that is learned from the chunks
- * before. A run that fits one chunk, which is the usual case, has no events: it is enqueued and then finished. */
+ * before. A run that fits one chunk, which is the usual case, is enqueued and then finished; it has no event but that of
+ * its last kernel, where threads that sleep wake late. */
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #define GPU_RATE 5e6
 #define POLL_FIRST_NS 20000L
 #define POLL_LAST_NS 1000000L
+#define WATCH_MS 8.0 /* longer runs do not notice how long a thread takes to wake */
 
 enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, bool profiling,
                                struct clcnn_err *err)
@@ -55,6 +58,9 @@ static void drop_chunks(struct queue *q)
 {
     while (q->chunks > 0)
         drop_event(q, q->chunk[--q->chunks].done);
+    if (q->last != NULL)
+        drop_event(q, q->last);
+    q->last = NULL;
     q->stuck = false;
 }
 
@@ -195,7 +201,10 @@ static enum clcnn_status enqueue_chained(struct queue *q, double room, double *c
         sum += from[n++].cost;
     if (n == 0)
         return CLCNN_OK;
-    TRY(chain_enqueue(from->chain, q->dev, q->cl, from, n, err));
+    const bool watched = q->next + n == q->count && q->chunks == 0 && driver_wakes_late(q->dev);
+    TRY(chain_enqueue(from->chain, q->dev, q->cl, from, n, watched ? &q->last : NULL, err));
+    if (watched)
+        device_count(q->dev, +1);
     q->next += n;
     *cost = sum;
 done:
@@ -293,13 +302,29 @@ done:
     return st;
 }
 
-/* The whole run fits one chunk and nobody watches the clock: no event is needed. */
+/* Leaves its core to whoever has work until the last kernel is done, so that nobody has to wake this thread. */
+static enum clcnn_status watch(struct queue *q, struct clcnn_err *err)
+{
+    const double until_ms = clock_ms() + WATCH_MS;
+    enum clcnn_status st = CLCNN_OK;
+
+    CL_TRY(q->dev->api, clFlush, q->cl);
+    while (event_state(q, q->last) > CL_COMPLETE && clock_ms() < until_ms)
+        sched_yield();
+done:
+    return st;
+}
+
+/* The whole run fits one chunk and nobody looks at the clock: no event is needed to end it. */
 static enum clcnn_status finish_run(struct queue *q, double cost, double start_ms, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
 
+    if (q->last != NULL && cost < q->rate * WATCH_MS)
+        TRY(watch(q, err));
     CL_TRY(q->dev->api, clFinish, q->cl);
     learn(q, cost, clock_ms() - start_ms);
+    drop_chunks(q);
 done:
     return st;
 }

@@ -102,6 +102,7 @@ uint64_t driver_local_limit(const struct clcnn_device *dev);
 /* Groups of a chain's kernel, of so many work-items and bytes of local memory, that a multiprocessor surely holds at once. */
 size_t driver_resident(const struct clcnn_device *dev, size_t group_size, uint64_t local);
 bool driver_works_in_place(const struct clcnn_device *dev); /* so that nobody need map what it has written */
+bool driver_wakes_late(const struct clcnn_device *dev);     /* whoever waits for a kernel */
 bool driver_waits_for_maps(const struct clcnn_device *dev);
 bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
 
@@ -116,9 +117,9 @@ enum clcnn_status launch_enqueue(const struct launch *l, struct clcnn_device *de
 /* Before the first launch of a chain in a run. */
 enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                               struct clcnn_err *err);
-/* Enqueues `count` launches of the chain from `from` on as one. */
+/* Enqueues `count` launches of the chain from `from` on as one. event: NULL, or where its event goes. */
 enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
-                                const struct launch *from, int count, struct clcnn_err *err);
+                                const struct launch *from, int count, cl_event *event, struct clcnn_err *err);
 /* Enqueues groups [first, first + groups) of one launch of the chain. */
 enum clcnn_status chain_enqueue_slice(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                                       const struct launch *l, size_t first, size_t groups,
@@ -151,6 +152,7 @@ struct queue {
     const struct chain *chain; /* that was begun last in this walk */
     struct chunk chunk[2];     /* outstanding, oldest first */
     int chunks;
+    cl_event last;    /* of the walk's last kernel, where the host watches for it; NULL: elsewhere */
     double rate;      /* cost units per ms */
     double last_done; /* when the previous chunk had finished */
     bool stuck;       /* timed out; chunk[chunks - 1] tells when it is over */
