@@ -5,7 +5,8 @@
  *
  * Layouts: x [C/V][H][W][V] with batch strides, C a multiple of 2*V; dw packed [C/V][R][S][V] by conv_pack.cl; s as `spread` of
  * conv_strassen.cl makes it of mid. The width of mid is a multiple of DT.
- * Index map: group = block of channels of a half * pairs of tiles of the step + pair: neighbours read what a core has written.
+ * Index map: group = block of channels of a half * pairs of tiles of the step + pair: neighbours read what a core has written. Where
+ * the products' work-items share the pairs, group = pair * blocks + block: what a core writes it reads itself.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; T pixels of a tile, a multiple of DT; DT, KH, KW, SW (depthwise_tile.clh); MID_ACT act_*
  * (default act_none), DW_BIAS 0 or 1. */
@@ -56,7 +57,9 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, DST s, const struct separ
     const struct conv_strassen_args *q = &b->products;
     const struct FN(window) g = {{a->in[0], a->in[1]}, {a->ker[0], a->ker[1]}, {a->stride[0], a->stride[1]},
                                  {a->pad[0], a->pad[1]}, {a->dil[0], a->dil[1]}};
-    const int block = (int)(group / q->count), in_slice = (int)(group % q->count), pair = q->first + in_slice;
+    const bool by_pairs = q->count > q->per_item; /* the products take pairs in chunks, this core the same ones */
+    const int block = (int)(by_pairs ? group % q->c_blocks : group / q->count);
+    const int in_slice = (int)(by_pairs ? group / q->c_blocks : group % q->count), pair = q->first + in_slice;
     const int at = pair % q->pairs * (2 * T), other = block + q->c_blocks; /* the same block of the lower half */
     const long map = (long)a->in[0] * a->in[1] * V, taps = (long)a->ker[0] * a->ker[1] * V, step = FN(right_step)(q);
     FV upper = 0.0f, lower = 0.0f;

@@ -7,7 +7,7 @@
 
 enum {
     PRODUCTS = 7,
-    SLICE_BYTES = 4 * 1024 * 1024, /* right factors between two steps: they stay in the shared cache */
+    SLICE_BYTES = 6 * 1024 * 1024, /* right factors between two steps: they stay in the shared cache */
     MOST_PAIRS = 8,                /* of a work-item: more would read the left factors again anyway */
     ITEMS_PER_UNIT = 4,            /* few: each reads a block's left factors */
 };
