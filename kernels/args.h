@@ -472,6 +472,27 @@ struct conv_window_pack_args {
     i32 k, c;
 };
 
+/* Windows of side x side as products of scaled halves: conv_wgmma_scaled, whose chunks have SCALED_CHANNELS(side) channels. */
+#define SCALED_CHANNELS(side) ((side) == 1 ? 32 : 16)
+#define SCALED_SCALES 16 /* images that a tile with the pixels around it may touch, with windows of more than one pixel */
+/* Bytes of filters that come at once, and places in local memory for tiles of bm filters by bn positions, of `span` with those around. */
+#define SCALED_STEP(side, bm) ((bm) * 32 * ((side) == 1 ? 2 : (side)))
+#define SCALED_RAW_PLACES(side, span) ((side) == 1 && (span) == 128 ? 4 : (span) <= 512 ? 3 : 2)
+#define SCALED_HALF_PLACES(side, bn) ((side) == 1 && (bn) == 128 ? 3 : 2)
+#define SCALED_PIXELS(side, bn, span)                                                                          \
+    ((span)*SCALED_CHANNELS(side) * (4 * SCALED_RAW_PLACES(side, span) + 2 * SCALED_HALF_PLACES(side, bn)))
+#define SCALED_FILTER_PLACES(side, bm, bn, span) ((220000 - SCALED_PIXELS(side, bn, span)) / SCALED_STEP(side, bm))
+struct conv_scaled_args {
+    struct conv_args conv;
+    i64 tiles;                 /* of all conv groups and blocks of filters */
+    i32 at_once, tiles_each;   /* groups; tiles of positions */
+    i32 positions, chunks;     /* of all images with their zeros; of a conv group's channels */
+};
+struct conv_scaled_pack_args {
+    i64 w_k; /* elements between filters of the source */
+    i32 groups, kg, c, taps;
+};
+
 #ifndef __OPENCL_VERSION__
 #pragma GCC diagnostic pop
 #endif

@@ -26,8 +26,6 @@
 #ifndef PRODUCTS
 #define PRODUCTS 1
 #endif
-#define LANES WG
-#include "reduce.clh"
 
 /* Filter k of block b of all at depth d. */
 float FN(filter)(SRC w, int b, int k, int d, const struct conv_mma_pack_args *a)
@@ -51,29 +49,14 @@ float FN(in_slab)(SRC w, int b, int slab, int i, const struct conv_mma_pack_args
 }
 
 #if PRODUCTS == 3
+#include "conv_largest.clh"
 #include "half_scale.clh"
-RED_SHARE(FN(share), red_max)
-
-/* The largest finite filter of block b. */
-float FN(largest)(SRC w, int b, const struct conv_mma_pack_args *a, local float *scratch)
-{
-    const int blocks = (a->kg + BM - 1) / BM, each = a->c * a->taps, k0 = b % blocks * BM;
-    const long count = (long)min(BM, a->kg - k0) * each;
-    float largest = 0.0f;
-    for (long i = LANE; i < count; i += WG) {
-        const int at = (int)(i % each);
-        const float v = fabs(FN(weight)(w, b / blocks, k0 + (int)(i / each), at / a->taps, at % a->taps, a->kg, a->taps, a->groups,
-                                        a->w_k));
-        largest = v < INFINITY ? fmax(largest, v) : largest;
-    }
-    return FN(share)(largest, scratch);
-}
 
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a, local float *scratch)
 {
     const int slabs = a->depth / 16, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS;
     const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, end = min(first + PACK_SLABS, slabs);
-    const float2 scale = FN(scale_of)(FN(largest)(w, b, a, scratch));
+    const float2 scale = FN(scale_of)(FN(largest)(w, b, a->kg, a->c, a->taps, a->groups, a->w_k, scratch));
     global half *to = (global half *)dst + (long)b * slabs * (BM * 32);
     for (int i = first * (BM * 16) + LANE; i < end * (BM * 16); i += WG) {
         const int slab = i / (BM * 16), inside = i % (BM * 16);

@@ -35,7 +35,7 @@ ALL_ACTIVATIONS = frozenset({"ref", "blocked"})
 EVERYWHERE = frozenset({"add", "bn", "maxpool2", "relu", "relu6"})
 # Algorithms that precision "highest" does not allow, and the one that does.
 LOOSE = {
-    **dict.fromkeys(("tf32", "wgmma_tf32", "wgmma_window_tf32", "affine_tf32"), "high"),
+    **dict.fromkeys(("tf32", "wgmma_tf32", "wgmma_scaled", "wgmma_window_tf32", "affine_tf32"), "high"),
     **dict.fromkeys(("half", "wgmma_half", "gemv_half"), "medium"),
 }
 NETS_MACS = 400_000  # to what the layers of real networks are shrunk in a quick run

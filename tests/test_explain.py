@@ -50,6 +50,14 @@ ON_NVIDIA = (
     "linear [2,33] w[65,33] w[65]",
     "linear [2,3,33] w[65,33]",
 )
+# The same for algorithms that looser precisions alone allow.
+LOOSELY = (
+    "conv n1 c8 h40 w40 k32 r15 s15 u4",
+    "conv n1 c16 h9 w9 k4 r3 s3",
+    "conv n1 c3 h9 w9 k4 r3 s3 p1",
+    "conv n1 c16 h2 w2 k4 r3 s3 p1",
+    "conv n1 c16 h9 w9 k16 r3 s3 p1",
+)
 SEPARABLE = "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu"  # the same, with "fused"
 TENSOR_CORES = {
     "conv_mma",
@@ -58,21 +66,24 @@ TENSOR_CORES = {
     "conv_sum_parts",
     "conv_wgmma",
     "conv_wgmma_pack",
+    "conv_wgmma_scaled",
+    "conv_wgmma_scaled_pack",
     "conv_wgmma_window",
     "conv_wgmma_window_pack",
 }
-# Compiles, runs and checks cases with the algorithm given first ("": by rule); prints the reasons of all
-# candidates.
+# Compiles, runs and checks cases with the algorithm given first ("": by rule) and options; prints the reasons
+# of all candidates.
 CHILD = """
 import json, sys
 from caselib import parse_case
 from clcnn import _core
 from runner import checked_class, compile_case, run_case
 reasons = set()
+options = json.loads(sys.argv[2])
 with _core.Device("gpu") as device:
-    for case in map(parse_case, sys.argv[2:]):
+    for case in map(parse_case, sys.argv[3:]):
         data = case.data()
-        with compile_case(device, case, data, sys.argv[1] or None) as plan:
+        with compile_case(device, case, data, sys.argv[1] or None, **options) as plan:
             case.check(run_case(plan, case, data), data, checked_class(case, plan))
             reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
 print(json.dumps(sorted(reasons)))
@@ -178,12 +189,16 @@ with _core.Device("gpu") as device, _core.Plan(device, graph, precision="medium"
 def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     if device.type != "cpu":
         pytest.skip("a CPU's reasons need a CPU device, and it can pass for the others")
-    printed = device_face.run(tmp_path, CHILD, "", *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
+    printed = device_face.run(tmp_path, CHILD, "", "{}", *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
     given = seen.reasons | set(json.loads(printed.splitlines()[-1]))
-    printed = device_face.run(tmp_path, CHILD, "ref", *ON_NVIDIA, FACE_CAPABILITY="90")
+    printed = device_face.run(tmp_path, CHILD, "ref", "{}", *ON_NVIDIA, FACE_CAPABILITY="90")
     given |= set(json.loads(printed.splitlines()[-1]))
-    printed = device_face.run(tmp_path, CHILD, "fused", SEPARABLE, FACE_CAPABILITY="90")
+    printed = device_face.run(tmp_path, CHILD, "fused", "{}", SEPARABLE, FACE_CAPABILITY="90")
     given |= set(json.loads(printed.splitlines()[-1]))
+    for precision in ("high", "medium"):
+        options = json.dumps({"precision": precision})
+        printed = device_face.run(tmp_path, CHILD, "ref", options, *LOOSELY, FACE_CAPABILITY="90")
+        given |= set(json.loads(printed.splitlines()[-1]))
     given |= set(json.loads(device_face.run(tmp_path, HALVES).splitlines()[-1]))
     written = written_reasons()
     assert len(written) > 20

@@ -42,6 +42,7 @@ SHARED_KERNELS = {
     "conv_sum_parts": "conv_common.c",
     "conv_wgmma": "conv_mma_common.c",
     "conv_wgmma_pack": "conv_mma_common.c",
+    "conv_wgmma_scaled_pack": "conv_wgmma_scaled.c",
     "conv_wgmma_window_pack": "conv_wgmma_window.c",
     "gemm_finish": "gemm_clblast_common.c",
     "linear_gemv_pack": "linear_gemv.c",

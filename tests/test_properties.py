@@ -11,6 +11,7 @@ import pytest
 from clcnn import _core
 from helpers import need_blocks
 from runner import LOOSE
+from tolerance import compare
 
 Array = np.ndarray
 ALGOS = [algo for algo in _core.ops()["conv"]["algos"] if algo != "ref"]
@@ -30,6 +31,7 @@ SHAPES = {
     "wgmma": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
     "wgmma_tf32": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
     "wgmma_half": ((2, 32, 7, 9), (8, 16, 3, 3), {"groups": 2}),
+    "wgmma_scaled": ((2, 32, 7, 9), (24, 32, 3, 3), {}),
     "wgmma_window": ((2, 32, 7, 9), (24, 32, 3, 3), {}),
     "wgmma_window_tf32": ((2, 32, 7, 9), (24, 32, 3, 3), {}),
 }
@@ -154,6 +156,19 @@ def test_powers_of_two_pass_through(conv, rng, algo):
     y, items = f(a, v), np.array([2.0**60, 2.0**-50]).reshape(2, 1, 1, 1)
     for weights in (2.0**-30, 2.0**30):
         np.testing.assert_array_equal(f(a * items, v * weights), (y * items * weights).astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    "algo", [algo for algo in ALGOS if algo != "strassen" and LOOSE.get(algo) != "medium"]
+)
+def test_channels_of_other_sizes_count_as_much(conv, rng, algo):
+    """Pixels of later channels 2^12 times as large, their weights as much smaller: the same sums. Strassen's
+    products add pixels of such channels to others."""
+    f, x, w = conv(algo)
+    a, v = rng.standard_normal(x), rng.standard_normal(w)
+    larger = np.where(np.arange(w[1]) >= w[1] // 2, 2.0**12, 1.0)
+    of_pixels, of_weights = np.tile(larger, x[1] // w[1]).reshape(1, -1, 1, 1), larger.reshape(1, -1, 1, 1)
+    compare(f(a * of_pixels, v / of_weights), f(a, v).astype(np.float64), "conv", LOOSE.get(algo))
 
 
 @pytest.mark.parametrize("algo", ALGOS)
