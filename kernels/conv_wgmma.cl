@@ -112,24 +112,7 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define BRINGERS 128
 #define BRINGER (LANE - 256)
 #include "conv_gather.clh"
-
-void FN(wait)(uint bar, uint parity)
-{
-    uint done = 0;
-    while (!done)
-        BARRIER_TEST(done, bar, parity);
-}
-
-/* Steps of depth pass through STAGES places, each with barriers `full` and `empty`. */
-struct FN(ring) {
-    int place;
-    uint parity;
-};
-
-struct FN(ring) FN(next)(struct FN(ring) r)
-{
-    return r.place + 1 == STAGES ? (struct FN(ring)){0, r.parity ^ 1} : (struct FN(ring)){r.place + 1, r.parity};
-}
+#include "wgmma_ring.clh"
 
 /* The warpgroup that brings filters (one of its work-items) and pixels, each chunk where a place is free. */
 struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
@@ -149,7 +132,7 @@ struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shif
         FN(bring_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, chunk, t, ma);
         BARRIER_COPIES(bar);
         from += SLAB;
-        r = FN(next)(r);
+        r = FN(next)(r, STAGES);
     }
     return r;
 }
@@ -166,7 +149,7 @@ struct FN(ring) FN(bring_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full
     p.tap = add + (t->n + q / t->map) * a->add_n + ((long)t->g * kg + k) * t->map + q % t->map;
     p.channels = present ? kg - k : 0;
     const bool wide = (ulong)add % (4 * ADD_BYTES) == 0 && a->add_n % 4 == 0;
-    for (int i = 0; i < ADD_STEPS(t, a); i++, r = FN(next)(r)) {
+    for (int i = 0; i < ADD_STEPS(t, a); i++, r = FN(next)(r, STAGES)) {
         const uint bar = full + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
         FN(bring_planes)(to + r.place * STAGE + SLAB * 4, &p, t->map, wide);
@@ -219,7 +202,7 @@ struct FN(ring) FN(add_brought)(struct FN(ring) r, float sum[RESULTS], const loc
                 sum[8 * i + j / 2 * 4 + j % 2 + 2] += two.y;
             }
             FN(release)(empty + r.place * 8);
-            r = FN(next)(r);
+            r = FN(next)(r, STAGES);
         }
     return r;
 }

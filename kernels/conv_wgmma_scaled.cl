@@ -36,6 +36,7 @@
 #define WGMMA_WIDTH (BM < 128 ? BM : 128)
 #include "wgmma.clh"
 #include "wgmma_local.clh"
+#include "wgmma_ring.clh"
 #include "half_scale.clh"
 #define MARGIN (SIDE / 2)
 #define CHANNELS SCALED_CHANNELS(SIDE)
@@ -72,24 +73,6 @@
 #define CHANGED_AT (LARGEST_AT + 3 * SCALED_SCALES * 4)
 #define BARRIERS_AT (CHANGED_AT + 16)
 #define BYTES (BARRIERS_AT + (RAW_PLACES + HALF_PLACES + FILTER_PLACES) * 16)
-
-void FN(wait)(uint bar, uint parity)
-{
-    uint done = 0;
-    while (!done)
-        BARRIER_TEST(done, bar, parity);
-}
-
-/* Where the next step goes or comes from, among `places`. */
-struct FN(ring) {
-    int place;
-    uint parity;
-};
-
-struct FN(ring) FN(next)(struct FN(ring) r, int places)
-{
-    return r.place + 1 == places ? (struct FN(ring)){0, r.parity ^ 1} : (struct FN(ring)){r.place + 1, r.parity};
-}
 
 /* Barriers of places. */
 struct FN(bars) {

@@ -27,6 +27,7 @@
 #include "mma.clh"
 #define WGMMA_HALVES 0
 #include "wgmma.clh"
+#include "wgmma_ring.clh"
 #include "map_words.clh"
 #define RESULTS (BM / 2)
 #define SPAN (BN + WINDOW_HALO) /* positions between channels; 24 modulo 32, for the banks */
@@ -52,24 +53,6 @@
 #define PIXEL_OF(word, odd) (word)
 #endif
 #define SETS 2 /* of registers with pixels, while products are under way */
-
-void FN(wait)(uint bar, uint parity)
-{
-    uint done = 0;
-    while (!done)
-        BARRIER_TEST(done, bar, parity);
-}
-
-/* Where the next step goes or comes from, among `places`. */
-struct FN(ring) {
-    int place;
-    uint parity;
-};
-
-struct FN(ring) FN(next)(struct FN(ring) r, int places)
-{
-    return r.place + 1 == places ? (struct FN(ring)){0, r.parity ^ 1} : (struct FN(ring)){r.place + 1, r.parity};
-}
 
 /* Image and pixel at position u; false where there is none. */
 bool FN(pixel_at)(int u, int *n, int *pixel, const struct conv_window_args *wa)

@@ -240,6 +240,13 @@ float mma_expected(const struct problem *p, const struct conv_args *a, struct mm
     return choose(p, a, form).time;
 }
 
+float mma_shortest(const struct problem *p, const struct conv_args *a, enum mma_products products)
+{
+    const float wgmma = mma_expected(p, a, (struct mma_form){MMA_HOPPER, products, 0});
+    const float mma = mma_expected(p, a, (struct mma_form){MMA_AMPERE, products, 0});
+    return wgmma < mma ? wgmma : mma;
+}
+
 size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form)
 {
     const struct layout l = layout_of(a);

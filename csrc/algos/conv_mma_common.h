@@ -22,6 +22,8 @@ bool mma_few_channels(const struct conv_args *a);
 enum mma_products mma_cheapest(const struct problem *p);
 /* Time that the cost model expects, in ns. */
 float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form);
+/* The shorter of those of mma and wgmma. */
+float mma_shortest(const struct problem *p, const struct conv_args *a, enum mma_products products);
 
 /* What memory that a plan would not need otherwise is worth, in ns: a layer's scratch, and bytes that its filters take beyond
  * those of the net. */

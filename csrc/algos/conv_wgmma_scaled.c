@@ -104,9 +104,7 @@ static bool may(const struct problem *p, struct why *why)
             "rows are too long, images too small or maps too large for the kernel");
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
     PREFER(why, a.k / a.groups >= LEAST_FILTERS, "up to 32 filters leave half of a block empty");
-    PREFER(why,
-           c.time < mma_expected(p, &a, (struct mma_form){MMA_HOPPER, MMA_TF32, 0}) &&
-               c.time < mma_expected(p, &a, (struct mma_form){MMA_AMPERE, MMA_TF32, 0}),
+    PREFER(why, c.time < mma_shortest(p, &a, MMA_TF32),
            "the tiles of mma and wgmma are expected to be faster");
     return true;
 }

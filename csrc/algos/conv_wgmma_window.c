@@ -74,10 +74,7 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
     PREFER(why, a.k >= LEAST_FILTERS && a.k <= MOST_FILTERS,
            "24 to 64 filters leave little of a block empty");
     const enum mma_products others = products == MMA_FLOAT32 ? products : mma_cheapest(p);
-    const float time = choose(p, &a, products).time;
-    PREFER(why,
-           time < mma_expected(p, &a, (struct mma_form){MMA_HOPPER, others, 0}) &&
-               time < mma_expected(p, &a, (struct mma_form){MMA_AMPERE, others, 0}),
+    PREFER(why, choose(p, &a, products).time < mma_shortest(p, &a, others),
            "the tiles of mma and wgmma are expected to be faster");
     return true;
 }

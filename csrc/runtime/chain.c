@@ -26,7 +26,7 @@ struct chain {
     const struct launch *first; /* launch of table entry 0 */
     int count, enqueued;        /* steps; how many of them in this run, wholly */
     int set, slice_set;         /* of counters: in this run, and of the slice that was enqueued last */
-    cl_int range[5];            /* the kernel's arguments now: set, first, past, low, high */
+    cl_int range[5];            /* the kernel's arguments now: set, first, past, low, high; -1: none yet */
     size_t members, group_size; /* work-groups of the kernel, and their work-items */
     size_t turn_bytes;          /* of all counters; the mark follows */
     cl_int bound;               /* looks */
