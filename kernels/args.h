@@ -90,15 +90,18 @@ struct conv_winograd_args {
 #define POOL_MAX 1
 #define POOL_MEAN 2
 
-/* 1x1 convolution by Strassen's products: conv_strassen. */
-struct conv_strassen_args {
-    i64 src_n, dst_n, add_n;  /* batch strides */
-    i64 w_k;                  /* elements between filters of the weights */
-    i32 c_blocks, k_blocks;   /* of half of the channels: blocks of V; of half of the filters: blocks of KV * V */
-    i32 pixels, pairs;        /* of an image: pixels, pairs of tiles */
-    i32 first, count;         /* pairs of this step */
-    i32 per_item, unused;     /* pairs of a work-item of `main` */
+/* 1x1 convolution by Strassen's products: strassen.clh. */
+struct strassen_shape {
+    i64 dst_n, add_n;       /* batch strides */
+    i32 c_blocks, k_blocks; /* of half of the channels: blocks of V; of half of the filters: blocks of KV * V */
+    i32 pixels, pairs;      /* of an image: pixels, pairs of tiles */
     struct blocked_epilogue epi;
+};
+/* conv_strassen. */
+struct conv_strassen_args {
+    struct strassen_shape shape;
+    i64 src_n, w_k; /* batch stride; elements between filters of the weights */
+    i32 first, count, per_item, unused; /* pairs: of this step, of a work-item of `main` */
 };
 
 /* The transforms around the products of conv_winograd_gemm. Index 0 = height, 1 = width. */
@@ -384,23 +387,22 @@ struct depthwise_args {
     i32 n, c;
     i32 in[2], out[2];
     i32 ker[2], stride[2], pad[2], dil[2];
-    i32 rows; /* output rows of a group */
+    i32 rows, unused; /* output rows of a group */
     struct blocked_epilogue epi;
-    i32 unused;
 };
 
 /* The same on channel blocks: separable_blocked. */
 struct separable_blocked_args {
     struct separable_args shape;
     struct blocked_epilogue epi; /* shape.p0 and p1 are for the others */
-    i32 tiles;                   /* of a work-item */
-    i32 unused;
+    i32 tiles, unused;           /* of a work-item */
 };
 
-/* A depthwise convolution whose results become right factors of Strassen's products: separable_strassen. */
+/* A depthwise convolution whose results become right factors of Strassen's products, and these: separable_strassen. */
 struct separable_strassen_args {
-    struct separable_args shape;
-    struct conv_strassen_args products;
+    struct separable_args middle;
+    struct strassen_shape shape;
+    i32 all, groups; /* pairs of the batch; groups that share the products evenly */
 };
 
 /* Between row-major maps and channel blocks (reorder_blocks.cl). */
@@ -430,9 +432,8 @@ struct chain_step {
 struct conv_parts_args {
     i64 dst_n, add_n; /* batch strides */
     i64 map;          /* pixels of an image */
-    i32 n, k, parts;
+    i32 n, k, parts, unused;
     f32 p0, p1; /* of the epilogue's activation */
-    i32 unused;
 };
 
 /* A convolution in tiles for tensor cores: conv_mma. Depths are numbered tap * padded + channel; `share` chunks of them

@@ -1,15 +1,17 @@
-/* separable_strassen.cl: depthwise convolution and activation of maps with channels in blocks, one filter a channel, whose results become
- * right factors of Strassen's products, for CPU devices: the 1x1 convolution that follows is conv_strassen.cl's.
+/* separable_strassen.cl: depthwise convolution, activation and 1x1 convolution of maps with channels in blocks, one depthwise filter a
+ * channel, the 1x1 convolution by Strassen's seven products of halves instead of eight, for CPU devices. Right factors are made from the
+ * middle and stay in a core's cache.
  *
  *   mid[c][p] = mid_act( sum_{r,s} x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * dw[c][0][r][s] + dw_bias[c] )
+ *   y[n][k][p] = act( sum_c pw[k][c] mid[c][p] + bias[k] + add[n][k][p] )
  *
- * Layouts: x [C/V][H][W][V] with batch strides, C a multiple of 2*V; dw packed [C/V][R][S][V] by conv_pack.cl; s as `spread` of
- * conv_strassen.cl makes it of mid. The width of mid is a multiple of DT.
- * Index map: group = block of channels of a half * pairs of tiles of the step + pair: neighbours read what a core has written. Where
- * the products' work-items share the pairs, group = pair * blocks + block: what a core writes it reads itself.
- * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; T pixels of a tile, a multiple of DT; DT, KH, KW, SW (depthwise_tile.clh); MID_ACT act_*
- * (default act_none), DW_BIAS 0 or 1. */
+ * Layouts: x, y, add [C/V][H][W][V] with batch strides, C a multiple of 2*V, K of 2*KV*V; dw packed [C/V][R][S][V] by conv_pack.cl; u, the
+ * left factors, by conv_strassen.cl. The width of y is a multiple of T.
+ * Index map: products of a pair of tiles with a block of filters are numbered, pair * blocks + block; a group has the group-th part of
+ * them and makes the right factors that they take.
+ * Work-group: WG = 1. Local memory: right factors, FACTORS_HELD floats (strassen.clh).
+ * Defines: V channels of a block, 16 or 8; T, KV, PAIRS (strassen.clh), FACTORS_HELD; KH, KW, SW, EDGE (depthwise_tile.clh); MID_ACT
+ * act_* (default act_none), DW_BIAS 0 or 1; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -18,15 +20,23 @@
 #endif
 #include "clcnn.clh"
 #include "args.h"
+#include "epilogue.clh"
 #include "vec.clh"
-#include "prefetch.clh"
 #ifndef FN
 #define FN(x) separable_strassen_##x
 #endif
 #include "activation_vec.clh"
-#include "depthwise_tile.clh"
+#include "blocked_store.clh"
 #ifndef T
-#define T 14
+#define T 7
+#endif
+#define DT T
+#include "depthwise_tile.clh"
+#ifndef KV
+#define KV 2
+#endif
+#ifndef PAIRS
+#define PAIRS 16
 #endif
 #ifndef MID_ACT
 #define MID_ACT act_none
@@ -34,58 +44,79 @@
 #ifndef DW_BIAS
 #define DW_BIAS 0
 #endif
+#ifndef FACTORS_HELD
+#define FACTORS_HELD 4096
+#endif
+#define FACTORS local
 #include "strassen.clh"
+#define SCRATCH (FACTORS_HELD / 4)
 
-/* DT pixels of the middle from `pixel` of the image on, of the block of channels whose map is x; zeros past the last pixel. */
-void FN(middle)(FV mid[DT], SRC x, SRC dw, FV shift, int pixel, const struct FN(window) *g, const struct separable_args *a)
+/* T pixels of the middle from `pixel` of the image on, of the block of channels whose map is x; zeros past the last pixel. Inlined by
+ * force: elsewhere each sum would be stored with every tap. */
+__attribute__((always_inline)) void FN(middle)(FV mid[T], SRC x, SRC dw, FV shift, int pixel, const struct FN(window) *g,
+                                               const struct separable_args *a)
 {
     if (pixel < a->out[0] * a->out[1]) {
         FN(depthwise)(mid, x, dw, pixel / a->out[1], pixel % a->out[1], g);
 #pragma unroll
-        for (int t = 0; t < DT; t++)
+        for (int t = 0; t < T; t++)
             mid[t] = VECTOR_ACT(MID_ACT)(mid[t] + shift, a->mid_p0, a->mid_p1);
     } else {
 #pragma unroll
-        for (int t = 0; t < DT; t++)
+        for (int t = 0; t < T; t++)
             mid[t] = 0.0f;
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, DST s, const struct separable_strassen_args *b)
+/* The right factors of a pair for a block of channels of both halves; s: the first of product 0. x: the image; at: the pair's first
+ * pixel. */
+void FN(spread)(int block, int at, SRC x, SRC dw, SRC dw_bias, local float *s, long step, const struct separable_args *a)
 {
-    const struct separable_args *a = &b->shape;
-    const struct conv_strassen_args *q = &b->products;
     const struct FN(window) g = {{a->in[0], a->in[1]}, {a->ker[0], a->ker[1]}, {a->stride[0], a->stride[1]},
                                  {a->pad[0], a->pad[1]}, {a->dil[0], a->dil[1]}};
-    const bool by_pairs = q->count > q->per_item; /* the products take pairs in chunks, this core the same ones */
-    const int block = (int)(by_pairs ? group % q->c_blocks : group / q->count);
-    const int in_slice = (int)(by_pairs ? group / q->c_blocks : group % q->count), pair = q->first + in_slice;
-    const int at = pair % q->pairs * (2 * T), other = block + q->c_blocks; /* the same block of the lower half */
-    const long map = (long)a->in[0] * a->in[1] * V, taps = (long)a->ker[0] * a->ker[1] * V, step = FN(right_step)(q);
+    const int other = block + a->c / (2 * V); /* the same block of the lower half */
+    const long map = (long)a->in[0] * a->in[1] * V, taps = (long)a->ker[0] * a->ker[1] * V;
     FV upper = 0.0f, lower = 0.0f;
 #if DW_BIAS
     upper = LOADV(dw_bias, block * V);
     lower = LOADV(dw_bias, other * V);
 #endif
-    x += pair / q->pairs * a->src_n;
-    s += in_slice * (long)q->c_blocks * (T * V) + block * (T * V);
-    for (int t0 = 0; t0 < T; t0 += DT, s += DT * V) {
-        FV x11[DT], x12[DT], x21[DT], x22[DT];
-        for (int product = 0; product < 7; product++) /* stores that miss the caches take 8 cycles each */
-            for (int t = 0; t < DT; t++)
-                PREFETCH_TO_WRITE(s + product * step + t * V);
-        FN(middle)(x11, x + block * map, dw + block * taps, upper, at + t0, &g, a);
-        FN(middle)(x12, x + block * map, dw + block * taps, upper, at + t0 + T, &g, a);
-        FN(middle)(x21, x + other * map, dw + other * taps, lower, at + t0, &g, a);
-        FN(middle)(x22, x + other * map, dw + other * taps, lower, at + t0 + T, &g, a);
+    FV x11[T], x12[T], x21[T], x22[T];
+    FN(middle)(x11, x + block * map, dw + block * taps, upper, at, &g, a);
+    FN(middle)(x12, x + block * map, dw + block * taps, upper, at + T, &g, a);
+    FN(middle)(x21, x + other * map, dw + other * taps, lower, at, &g, a);
+    FN(middle)(x22, x + other * map, dw + other * taps, lower, at + T, &g, a);
 #pragma unroll
-        for (int t = 0; t < DT; t++)
-            FN(factors)(x11[t], x12[t], x21[t], x22[t], s + t * V, step);
-    }
+    for (int t = 0; t < T; t++)
+        FN(factors)(x11[t], x12[t], x21[t], x22[t], s + t * V, step);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, DST s, ulong s_off,
-                const struct separable_strassen_args a)
+void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC u, SRC bias, SRC add, DST y, const struct separable_strassen_args *b,
+              local float4 *scratch)
 {
-    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, s + s_off, &a);
+    const struct strassen_shape *a = &b->shape;
+    const int k_blocks = a->k_blocks, all = b->all;
+    const int low = (int)(group * all * k_blocks / b->groups), high = (int)((group + 1) * all * k_blocks / b->groups);
+    const int first = low / k_blocks, past = (high + k_blocks - 1) / k_blocks;
+    const long right = (long)a->c_blocks * (T * V), left = (long)a->c_blocks * (V * KV * V);
+    const long step = FN(right_step)(past - first, a);
+    local float *s = (local float *)scratch;
+    for (int block = 0; block < a->c_blocks; block++)
+        for (int pair = first; pair < past; pair++)
+            FN(spread)(block, FN(pair_pixel)(pair, a), x + pair / a->pairs * b->middle.src_n, dw, dw_bias,
+                       s + (pair - first) * right + block * (T * V), step, &b->middle);
+    for (int k = 0; k < k_blocks; k++) { /* pairs whose product with block k is numbered low to high - 1 */
+        const int begin = (low - k + k_blocks - 1) / k_blocks, end = (high - k + k_blocks - 1) / k_blocks;
+        if (begin < end)
+            FN(products)(k, begin, end, s + (begin - first) * right, step, u + k * 7 * left, bias, add, y, a);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC u, ulong u_off, SRC bias,
+                ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off, const struct separable_strassen_args a)
+{
+    local float4 scratch[SCRATCH];
+    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a,
+             scratch);
 }

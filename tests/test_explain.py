@@ -25,6 +25,7 @@ MORE = (
     "conv n1 c769 h4 w4 k16 r3 s3 p1",
     "matmul [65,2,3,4] [2,4,5]",
     "separable n1 c2049 h1 w1 k2 r1 s1",
+    "separable n1 c5376 h1 w42 k64 r1 s1",
     "separable n1 c512 h1 w1 k513 r1 s1",
 )
 # As MORE, for devices that are GPUs and a machine without CLBlast.

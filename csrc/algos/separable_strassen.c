@@ -1,71 +1,130 @@
-/* separable_strassen: the depthwise convolution makes the right factors of Strassen's products, which are the 1x1 convolution; see
- * kernels/separable_strassen.cl and kernels/conv_strassen.cl. */
+/* separable_strassen: the depthwise convolution makes the right factors of Strassen's products, which are the 1x1 convolution, a few
+ * pairs of tiles at a time; see kernels/separable_strassen.cl. */
 #include "algos/blocked.h"
 #include "algos/conv_strassen.h"
 #include "algos/separable_common.h"
 
+enum {
+    HELD_BYTES = 512 * 1024, /* right factors: half of a core's second-level cache */
+    MOST_PAIRS = 16,
+    FEWEST_PIXELS = 48, /* of a group: fewer would wait for the left factors */
+};
+
+/* In multiply-adds at the peak, measured: a sum; a right factor that one more group makes. */
+#define SUM_COST 4.0
+#define SPREAD_COST 8.0
 #define WORTH 0.97 /* of the direct products' time */
 
-/* Pixels of a row that the depthwise part computes at a time. */
-static int row_of(const struct strassen_cut *c)
+/* Small tiles: rows of few pixels are whole ones, and an odd one at the end of an image is a small part. */
+static struct strassen_tile tile_of(const struct problem *p)
 {
-    return c->t % 7 == 0 ? 7 : c->t;
+    return p->block == 16 ? (struct strassen_tile){7, 2} : (struct strassen_tile){6, 2};
+}
+
+struct plan {
+    struct separable parts;
+    struct conv_args dw, pw;
+    struct strassen_cut cut;
+    size_t held;   /* bytes of right factors */
+    size_t groups; /* 0: none keeps its factors in so many bytes */
+};
+
+/* Pairs of the group that makes most right factors. */
+static size_t most_pairs(const struct plan *s, size_t groups)
+{
+    const size_t k = s->cut.k_blocks, all = s->cut.all * k;
+    size_t most = 0;
+    for (size_t g = 0; g < groups; g++) {
+        const size_t pairs = ceil_div((g + 1) * all / groups, k) - g * all / groups / k;
+        most = pairs > most ? pairs : most;
+    }
+    return most;
+}
+
+/* As few groups as keep their factors, a multiple of the cores. */
+static size_t groups_of(const struct problem *p, const struct plan *s)
+{
+    const size_t units = device_units(p->device), all = s->cut.all * s->cut.k_blocks;
+    size_t most = 0;
+    while (most < MOST_PAIRS && strassen_factor_bytes(p, &s->cut, most + 1) <= s->held)
+        most++;
+    size_t groups = most > 0 ? units : 0;
+    while (groups > 0 && groups < all && most_pairs(s, groups) > most)
+        groups += units;
+    return groups < all ? groups : all;
+}
+
+static bool plan_of(const struct problem *p, struct plan *s)
+{
+    *s = (struct plan){.held =
+                           HELD_BYTES < p->device->local_mem_bytes ? HELD_BYTES : p->device->local_mem_bytes};
+    separable_parts(p, &s->parts);
+    s->dw = conv_args_of(&s->parts.dw);
+    s->pw = conv_args_of(&s->parts.pw);
+    if (!strassen_halves(p, &s->pw, tile_of(p)))
+        return false;
+    s->cut = strassen_cut_of(&s->parts.pw, &s->pw, tile_of(p));
+    s->groups = groups_of(p, s);
+    return true;
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    struct separable parts;
-    separable_parts(p, &parts);
-    const struct conv_args a = conv_args_of(&parts.pw);
-    REQUIRE(why, strassen_halves(p, &a), NO_HALVES);
-    const struct strassen_cut c = strassen_cut_of(&parts.pw, &a);
-    REQUIRE(why, a.out[2] % row_of(&c) == 0, "rows must be whole tiles of 7 pixels (6 with vectors of 8)");
-    PREFER(why, strassen_cost(&c, &a) < WORTH * blocked_direct_cost(&a),
+    struct plan s;
+    REQUIRE(why, plan_of(p, &s), NO_HALVES);
+    REQUIRE(why, s.pw.out[2] % s.cut.tile.t == 0,
+            "rows must be whole tiles of 7 pixels (6 with vectors of 8)");
+    REQUIRE(why, s.groups > 0, "the right factors of a pair of tiles must fit local memory");
+    PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= FEWEST_PIXELS * s.groups,
+           "few pixels: each core would read all sums of the weights for them");
+    const size_t again =
+        s.groups * most_pairs(&s, s.groups) - s.cut.all; /* pairs whose factors several groups make */
+    const double factors = 7.0 * (double)again * s.cut.tile.t * s.pw.c / 2.0;
+    PREFER(why,
+           strassen_cost(&s.cut, &s.pw, SUM_COST) + factors * SPREAD_COST <
+               WORTH * blocked_direct_cost(&s.pw),
            "sums cost as much as an eighth of the products");
     return true;
 }
 
 static size_t workspace(const struct problem *p)
 {
-    struct separable parts;
-    separable_parts(p, &parts);
-    const struct conv_args dw = conv_args_of(&parts.dw);
-    return depthwise_packing_workspace(&parts.dw, &dw) + strassen_workspace(&parts.pw);
+    struct plan s;
+    plan_of(p, &s);
+    return depthwise_packing_workspace(&s.parts.dw, &s.dw) + strassen_filter_workspace(&s.parts.pw, &s.cut);
 }
 
-struct depthwise {
-    const struct problem *p;
-    struct separable *parts;
-    int packed;
-};
-
-static void emit_spread(struct emit *e, const struct strassen_cut *c, int factors,
-                        const struct conv_strassen_args *products, const void *with)
+/* Columns of a tile's window that may lie outside the image, at its end where there are more. */
+static int edge_of(const struct conv_args *dw)
 {
-    const struct depthwise *d = with;
-    const struct problem *p = d->p;
-    struct separable_strassen_args args = {.shape = separable_args_of(p), .products = *products};
-    const double share = (double)products->count / (double)c->all;
-    struct step *s = emit_step(e, "separable_strassen", "main", (size_t)products->count * c->c_blocks, 1);
-    blocked_middle(s, d->parts, d->packed, &args.shape);
-    step_define(s, "DT", row_of(c));
-    step_define(s, "T", c->t);
-    step_write(s, factors);
-    step_args(s, &args, sizeof args);
-    conv_cost(s, &d->parts->dw);
-    step_cost(s, share * s->macs,
-              share * 4.0 * (double)shape_count(&p->in[0].shape) + (double)products->count * c->pair_bytes);
+    const int left = dw->pad[2], right = (dw->out[2] - 1) * dw->stride[2] - left + dw->ker[2] - dw->in[2];
+    return left > right ? left : right > 0 ? right : 0;
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    struct separable parts;
-    separable_parts(p, &parts);
-    const struct conv_args dw = conv_args_of(&parts.dw);
-    const struct depthwise d = {p, &parts, emit_depthwise_packed(e, &parts.dw, &dw)};
-    emit_strassen(e, &parts.pw, emit_spread, &d);
+    struct plan s;
+    plan_of(p, &s);
+    struct separable_strassen_args args = {
+        .middle = separable_args_of(p),
+        .shape = strassen_shape_of(&s.parts.pw, &s.pw, &s.cut),
+        .all = (i32)s.cut.all,
+        .groups = (i32)s.groups,
+    };
+    const int packed = emit_depthwise_packed(e, &s.parts.dw, &s.dw);
+    const int filters = emit_strassen_filters(e, &s.parts.pw, &s.pw, &s.cut);
+    struct step *step = emit_step(e, "separable_strassen", "main", s.groups, 1);
+    blocked_middle(step, &s.parts, packed, &args.middle);
+    step_define(step, "EDGE", edge_of(&s.dw));
+    step_define(step, "FACTORS_HELD", (int)(s.held / sizeof(float)));
+    strassen_define(step, p, &s.cut, MOST_PAIRS);
+    step_read(step, filters);
+    blocked_step_epilogue(step, p, &s.parts.pw_in[2]);
+    step_write(step, p->out[0].slot);
+    step_args(step, &args, sizeof args);
+    separable_cost(step, p, &args.middle);
 }
 
 const struct algo_def algo_separable_strassen = {
