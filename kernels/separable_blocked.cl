@@ -77,9 +77,24 @@ void FN(middle)(local float *mid, SRC x, SRC dw, SRC dw_bias, int oh, int ow, co
     }
 }
 
-/* KV vectors of filters from k on; y, add: the image, at: element of the tile's first pixel in a block. */
-void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k, long at, int pixels,
-                 const struct separable_blocked_args *b)
+/* Lines of the input that tile i is the first to read, which the product of the tile before asks for: each block of channels is a
+ * stream of its own. With a stride of 1 asking costs what it saves. `at`: of the first one that is due with filter k, in a map;
+ * count: lines. */
+struct FN(coming) {
+    long at;
+    int count;
+};
+struct FN(coming) FN(coming_of)(int i, int across, int k, const struct separable_args *a)
+{
+    const int row = i / across * a->stride[0] - a->pad[0] + a->ker[0] - a->stride[0], width = T * a->stride[1];
+    const int parts = (a->k + KV * V - 1) / (KV * V), count = (width * a->stride[0] + parts - 1) / parts;
+    const int first = k / (KV * V) * count;
+    return (struct FN(coming)){((long)(max(row, 0) + first / width) * a->in[1] + i % across * width + first % width) * V, count};
+}
+
+/* KV vectors of filters from k on; y, add: the image, at: element of the tile's first pixel in a block; x: the image's input. */
+void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k, long at, int pixels, SRC x,
+                 struct FN(coming) coming, const struct separable_blocked_args *b)
 {
     const struct separable_args *a = &b->shape;
     const long map = (long)a->out[0] * a->out[1] * V;
@@ -92,8 +107,14 @@ void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k,
 #pragma unroll
         for (int v = 0; v < KV; v++)
             acc[t][v] = 0.0f;
+    x += coming.at;
     for (int c = 0; c < a->c; c += V, mid += T * V) {
         const int lanes = min(V, a->c - c);
+#if SW > 1
+        for (int j = 0; j < coming.count; j++)
+            PREFETCH(x + j * V);
+        x += (long)a->in[0] * a->in[1] * V;
+#endif
 #pragma unroll 1
         for (int j = 0; j < lanes; j++, w += KV * V) {
             FV f[KV];
@@ -145,11 +166,12 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add
     const long n = (long)(group / runs);
     for (int i = first; i < past; i++) {
         const int oh = i / across, ow = i % across * T;
-        FN(middle)(mid, x + n * a->src_n, dw, dw_bias, oh, ow, a);
+        SRC image = x + n * a->src_n;
+        FN(middle)(mid, image, dw, dw_bias, oh, ow, a);
         const long at = ((long)oh * a->out[1] + ow) * V;
         for (int k = 0; k < a->k; k += KV * V)
             FN(product)(mid, pw + (long)k * a->c, bias, add + n * a->add_n, y + n * a->dst_n, k, at, min(T, a->out[1] - ow),
-                        b);
+                        image, FN(coming_of)(i + 1, across, k, a), b);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

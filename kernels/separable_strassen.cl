@@ -51,13 +51,13 @@
 #include "strassen.clh"
 #define SCRATCH (FACTORS_HELD / 4)
 
-/* T pixels of the middle from `pixel` of the image on, of the block of channels whose map is x; zeros past the last pixel. Inlined by
- * force: elsewhere each sum would be stored with every tap. */
-__attribute__((always_inline)) void FN(middle)(FV mid[T], SRC x, SRC dw, FV shift, int pixel, const struct FN(window) *g,
+/* T pixels of the middle in a row of the block of channels whose map is x; zeros past the last row. Inlined by force: elsewhere
+ * each sum would be stored with every tap. */
+__attribute__((always_inline)) void FN(middle)(FV mid[T], SRC x, SRC dw, FV shift, int oh, int ow, const struct FN(window) *g,
                                                const struct separable_args *a)
 {
-    if (pixel < a->out[0] * a->out[1]) {
-        FN(depthwise)(mid, x, dw, pixel / a->out[1], pixel % a->out[1], g);
+    if (oh < a->out[0]) {
+        FN(depthwise)(mid, x, dw, oh, ow, g);
 #pragma unroll
         for (int t = 0; t < T; t++)
             mid[t] = VECTOR_ACT(MID_ACT)(mid[t] + shift, a->mid_p0, a->mid_p1);
@@ -76,16 +76,19 @@ void FN(spread)(int block, int at, SRC x, SRC dw, SRC dw_bias, local float *s, l
                                  {a->pad[0], a->pad[1]}, {a->dil[0], a->dil[1]}};
     const int other = block + a->c / (2 * V); /* the same block of the lower half */
     const long map = (long)a->in[0] * a->in[1] * V, taps = (long)a->ker[0] * a->ker[1] * V;
+    const int row = at / a->out[1], col = at - row * a->out[1]; /* of the first tile; a second one may begin the next row */
+    const bool ends = col + T == a->out[1];
+    const int row2 = ends ? row + 1 : row, col2 = ends ? 0 : col + T;
     FV upper = 0.0f, lower = 0.0f;
 #if DW_BIAS
     upper = LOADV(dw_bias, block * V);
     lower = LOADV(dw_bias, other * V);
 #endif
     FV x11[T], x12[T], x21[T], x22[T];
-    FN(middle)(x11, x + block * map, dw + block * taps, upper, at, &g, a);
-    FN(middle)(x12, x + block * map, dw + block * taps, upper, at + T, &g, a);
-    FN(middle)(x21, x + other * map, dw + other * taps, lower, at, &g, a);
-    FN(middle)(x22, x + other * map, dw + other * taps, lower, at + T, &g, a);
+    FN(middle)(x11, x + block * map, dw + block * taps, upper, row, col, &g, a);
+    FN(middle)(x12, x + block * map, dw + block * taps, upper, row2, col2, &g, a);
+    FN(middle)(x21, x + other * map, dw + other * taps, lower, row, col, &g, a);
+    FN(middle)(x22, x + other * map, dw + other * taps, lower, row2, col2, &g, a);
 #pragma unroll
     for (int t = 0; t < T; t++)
         FN(factors)(x11[t], x12[t], x21[t], x22[t], s + t * V, step);
