@@ -221,6 +221,9 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
 #define JOINERS_TOGETHER WARPGROUPS_TOGETHER
 #include "conv_join.clh"
 
+/* Whether biases are read before the results that need them are stored, and not one by one: where tf32 windows are gathered that costs 3 %. */
+#define BIASES_FIRST (PRODUCTS == 3 || (PRODUCTS == 1 && GATHER == 2))
+
 /* Sums of a work-item, for results that FN(whose) tells. */
 void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add,
                Y_DST y, const struct conv_args *a)
@@ -235,7 +238,14 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
         if (pairs) {
 #pragma unroll
             for (int j = 0; j < BM / 4; j += 8) { /* eight rows at once: what is read arrives together */
+                float biases[8];
                 float2 other[8];
+#if EPI_BIAS && BIASES_FIRST
+#pragma unroll
+                for (int i = 0; i < 8; i++)
+                    if (k0 + (j + i) / 2 * 8 + i % 2 < kg)
+                        biases[i] = bias[first + (j + i) / 2 * 8 + i % 2];
+#endif
 #if EPI_ADD && !BRING_ADD
 #pragma unroll
                 for (int i = 0; i < 8; i++)
@@ -246,9 +256,13 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                 for (int i = 0; i < 8; i++) {
                     const int of = (j + i) / 2, e = i % 2, k = of * 8 + e;
                     const float two[2] = {other[i].x, other[i].y};
-                    if (k0 + k < kg)
-                        STORE_Y2(STORED(sum[4 * of + e], bias, first + k, two[0], a),
-                                 STORED(sum[4 * of + 2 + e], bias, first + k, two[1], a), y + at.y + k * step);
+                    if (k0 + k < kg) {
+#if EPI_BIAS && !BIASES_FIRST
+                        biases[i] = bias[first + k];
+#endif
+                        STORE_Y2(STORED(sum[4 * of + e], biases, i, two[0], a),
+                                 STORED(sum[4 * of + 2 + e], biases, i, two[1], a), y + at.y + k * step);
+                    }
                 }
             }
         } else {
