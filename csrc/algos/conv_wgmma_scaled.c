@@ -1,5 +1,5 @@
-/* conv_wgmma_scaled: windows at stride 1 as products of scaled halves on Hopper's tensor cores, both operands in local memory; see
- * kernels/conv_wgmma_scaled.cl. */
+/* conv_wgmma_scaled: windows at stride 1, or of one pixel, as products of scaled halves on Hopper's tensor cores, both operands in local
+ * memory; see kernels/conv_wgmma_scaled.cl. */
 #include <stdio.h>
 
 #include "algos/conv_mma_common.h"
@@ -15,26 +15,29 @@ enum {
     LEAST_FILTERS = 33,
 };
 
-/* What a group computes, and in ns, measured on an H200: `tap` what the products of a tap of 16 channels cost a multiprocessor, POSITION and
- * PIXEL what 16 channels of a position in local memory do, with windows and without, TILE each result of a tile beside that, and ADDED if
- * something is added to it. */
+/* What a group computes, and in ns, measured on an H200, what that costs a multiprocessor: with windows of one pixel `tile` for each
+ * tile and `chunk` for 16 channels of it; with others `window` for each tile, `tap` for 16 channels of a tap and `position` for those of a
+ * position in local memory; `added` for each tile if something is added that comes as pixels do, LATE times as much else. STRIDED
+ * is for 16 channels of a position whose neighbours are not neighbours in memory. */
 struct tile {
     short filters, positions;
-    float tap;
+    float tile, chunk, window, tap, position, added;
 };
 static const struct tile tiles[] = {
-    {128, 256, 90.0f}, {64, 512, 90.0f}, {256, 128, 130.0f}, {128, 128, 80.0f}};
-#define POSITION 5.0f
-#define PIXEL 2.5f
-#define TILE 0.15f
-#define ADDED 0.25f
+    {128, 256, 7000.0f, 520.0f, 14700.0f, 131.0f, 1.28f, 7500.0f},
+    {64, 512, 7000.0f, 1000.0f, 6900.0f, 150.0f, 2.9f, 7500.0f},
+    {256, 128, 6900.0f, 355.0f, 14800.0f, 125.0f, 1.25f, 4700.0f},
+    {128, 128, 3200.0f, 305.0f, 3850.0f, 102.0f, 1.35f, 1650.0f},
+    {224, 192, 9000.0f, 530.0f, 0.0f, 0.0f, 0.0f, 0.0f}}; /* for windows of one pixel with nothing to add */
+#define LATE 2.2f
+#define STRIDED 1.6f
 #define START 6500.0f /* of a launch, its first loads and last stores */
 
 struct choice {
     const struct tile *tile;
     int span;
-    size_t each, all; /* tiles of positions, and of all */
-    float time;
+    size_t each, all;  /* tiles of positions, and of all */
+    float time, added; /* all of it, and what something added takes of it */
 };
 
 static int margin_of(const struct conv_args *a)
@@ -45,42 +48,51 @@ static int margin_of(const struct conv_args *a)
 /* Positions of an image with its zeros. */
 static int64_t image_of(const struct conv_args *a)
 {
-    return (int64_t)(a->in[1] + margin_of(a)) * (a->in[2] + margin_of(a));
+    return (int64_t)(a->out[1] + margin_of(a)) * (a->out[2] + margin_of(a));
 }
 
 static int span_of(const struct conv_args *a, const struct tile *t)
 {
-    const int halo = margin_of(a) * (a->in[2] + margin_of(a) + 1);
-    return (int)round_up((size_t)(t->positions + 2 * halo), SPAN_UNIT);
+    const int halo = margin_of(a) * (a->out[2] + margin_of(a) + 1);
+    return halo == 0 ? t->positions : (int)round_up((size_t)(t->positions + 2 * halo), SPAN_UNIT);
 }
 
-static bool fits(const struct conv_args *a, const struct tile *t)
+static bool fits(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
     const int side = a->ker[2], span = span_of(a, t);
-    return span <= MAX_SPAN && SCALED_FILTER_PLACES(side, t->filters, t->positions, span) >= LEAST_PLACES &&
+    return (t->window > 0.0f || (side == 1 && !p->add.present)) && span <= MAX_SPAN &&
+           SCALED_FILTER_PLACES(side, t->filters, t->positions, span) >= LEAST_PLACES &&
            (side == 1 || (image_of(a) >= LEAST_IMAGE && span / image_of(a) + 2 <= SCALED_SCALES));
 }
 
-static float time_of(const struct problem *p, const struct conv_args *a, const struct tile *t, size_t groups)
+/* Whether what is added comes through the places of pixels, in fours; in single values it would come too slowly. */
+static bool adds_come_as_pixels(const struct conv_args *a)
 {
-    const int taps = a->ker[1] * a->ker[2];
-    const float results = (float)(t->filters * t->positions) * (TILE + (p->add.present ? ADDED : 0.0f));
-    const float pixels = taps == 1 ? PIXEL * (float)t->positions : POSITION * (float)span_of(a, t);
-    return START + (float)ceil_div(groups, p->device->compute_units) *
-                       (results + (float)(a->c / a->groups / 16) * ((float)taps * t->tap + pixels));
+    return a->ker[2] == 1 && a->out[1] * a->out[2] % 4 == 0;
+}
+
+/* What this tile would do, and in what time. */
+static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t)
+{
+    const size_t each = ceil_div((size_t)(a->n * image_of(a)), (size_t)t->positions);
+    const size_t all = each * (size_t)conv_blocks(a, t->filters);
+    const float turns = (float)ceil_div(all, p->device->compute_units);
+    const int taps = a->ker[1] * a->ker[2], span = span_of(a, t);
+    const float strided = a->stride[1] * a->stride[2] > 1 ? STRIDED * (float)t->positions : 0.0f;
+    const float chunk = taps == 1 ? t->chunk + strided : (float)taps * t->tap + t->position * (float)span;
+    const float sums = (taps == 1 ? t->tile : t->window) + (float)(a->c / a->groups / 16) * chunk;
+    const float added = t->added * (p->add.present ? adds_come_as_pixels(a) ? 1.0f : LATE : 0.0f);
+    return (struct choice){t, span, each, all, START + turns * (sums + added), turns * added};
 }
 
 /* No tile where none fits. */
 static struct choice choose(const struct problem *p, const struct conv_args *a)
 {
-    struct choice best = {NULL, 0, 0, 0, 0.0f};
+    struct choice best = {NULL, 0, 0, 0, 0.0f, 0.0f};
     for (int i = 0; i < COUNT_OF(tiles); i++) {
-        const struct tile *t = &tiles[i];
-        const size_t each = ceil_div((size_t)(a->n * image_of(a)), (size_t)t->positions);
-        const size_t all = each * (size_t)conv_blocks(a, t->filters);
-        const float time = time_of(p, a, t, all);
-        if (fits(a, t) && (best.tile == NULL || time < best.time))
-            best = (struct choice){t, span_of(a, t), each, all, time};
+        const struct choice c = with_tile(p, a, &tiles[i]);
+        if (fits(p, a, c.tile) && (best.tile == NULL || c.time < best.time))
+            best = c;
     }
     return best;
 }
@@ -94,17 +106,21 @@ static bool may(const struct problem *p, struct why *why)
     REQUIRE(why, side == 1 || side == 3 || side == 5, "windows of 1x1, 3x3 or 5x5 are needed");
     for (int d = 1; d < 3; d++)
         REQUIRE(why,
-                a.ker[d] == side && a.stride[d] == 1 && a.dil[d] == 1 && a.pad[d] == side / 2 &&
-                    a.out[d] == a.in[d],
-                "square windows at stride 1 and dilation 1, padded to the size of the input, are needed");
+                a.ker[d] == side && a.dil[d] == 1 && a.pad[d] == side / 2 &&
+                    (side == 1 ? (a.out[d] - 1) * a.stride[d] < a.in[d]
+                               : a.stride[d] == 1 && a.out[d] == a.in[d]),
+                "square windows at stride 1, padded to the input's size, or single pixels are needed");
     REQUIRE(why, a.c / a.groups % SCALED_CHANNELS(side) == 0,
             "channels of a group that are a multiple of 16, or of 32 for 1x1, are needed");
     const struct choice c = choose(p, &a);
-    REQUIRE(why, c.tile != NULL && a.n * image_of(&a) <= MAX_POSITIONS && a.n * a.src_n < MAX_VALUES,
+    REQUIRE(why,
+            c.tile != NULL && a.n * image_of(&a) <= MAX_POSITIONS && a.n * a.src_n < MAX_VALUES &&
+                a.n * a.add_n < MAX_VALUES,
             "rows are too long, images too small or maps too large for the kernel");
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
     PREFER(why, a.k / a.groups >= LEAST_FILTERS, "up to 32 filters leave half of a block empty");
-    PREFER(why, c.time < mma_shortest(p, &a, MMA_TF32),
+    /* what is expected of those leaves out what is added */
+    PREFER(why, c.time - c.added < mma_shortest(p, &a, MMA_TF32),
            "the tiles of mma and wgmma are expected to be faster");
     return true;
 }
@@ -168,13 +184,15 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->positions);
     step_define(s, "SPAN", c.span);
+    if (p->add.present && adds_come_as_pixels(&a))
+        step_define(s, "ADD_PLACES", 1);
     conv_step(s, p, packed, &args, sizeof args);
 }
 
 const struct algo_def algo_conv_wgmma_scaled = {
     .name = "wgmma_scaled",
-    .doc = "implicit GEMM of square windows at stride 1 on Hopper's tensor cores, operands rounded to scaled "
-           "halves",
+    .doc = "implicit GEMM of square windows at stride 1, or of one pixel, on Hopper's tensor cores, operands "
+           "rounded to scaled halves",
     .error = ERROR_HIGH,
     .deterministic = true,
     .applicable = may,
