@@ -13,10 +13,10 @@ from functools import cache
 import pytest
 
 import device_face
-from caselib import Case, load_cases
+from caselib import Case, load_cases, parse_case
 from clcnn import _core
 from helpers import need_blocks
-from runner import adds_nothing, merges, quick_cases, try_case
+from runner import adds_nothing, compile_case, merges, quick_cases, try_case
 
 PAIRS = [(op, algo) for op, row in _core.ops().items() for algo in row["algos"]]
 
@@ -54,6 +54,24 @@ def test_algorithm(device, op, algo, request):
 def test_layers_of_networks_at_full_size(device, algo):
     need_blocks(device, "conv", algo)
     _report(load_cases("nets_conv"), device, algo)
+
+
+# Register tiles that only large layers get: algorithm, what its kernel is built with, a case.
+LARGE_TILES = [
+    ("wgmma_scaled", "BM=224 BN=192", "conv n32 c64 h28 w28 k224 r1 s1 e:relu"),
+    ("wgmma_scaled", "BM=224 BN=192", "conv n31 c64 h27 w29 k200 r1 s1 b0"),
+]
+
+
+@pytest.mark.parametrize(("algo", "defines", "text"), LARGE_TILES, ids=[row[2] for row in LARGE_TILES])
+def test_tiles_of_large_layers(device, algo, defines, text):
+    case = parse_case(text)
+    outcome = try_case(device, case, algo)
+    if outcome.rejected:
+        pytest.skip(outcome.rejected)
+    assert outcome.failures == []
+    with compile_case(device, case, case.data(), algo) as plan:
+        assert any(set(defines.split()) <= set(row["defines"].split()) for row in plan.steps())
 
 
 GPU_FORMS = """

@@ -17,7 +17,7 @@ from clcnn import _core
 ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted(path for path in (ROOT / "csrc").rglob("*") if path.suffix in (".c", ".h", ".def"))
 KERNELS = sorted((ROOT / "kernels").glob("*.cl"))
-HEADERS = sorted([*(ROOT / "kernels").glob("*.clh"), ROOT / "kernels" / "args.h"])
+HEADERS = sorted(path for path in (ROOT / "kernels").iterdir() if path.suffix in (".clh", ".h"))
 MAX_LINES = 500
 
 # State outside of handles, and why it is there.

@@ -109,7 +109,7 @@ def first_sentence(path: Path) -> str:
 def users_of(path: Path) -> list[str]:
     """The files of csrc that name this kernel, or the kernels that include this header; of a header that only
     generated units include, the files of csrc that name it."""
-    core, kernels = list((ROOT / "csrc").rglob("*.c")), list(path.parent.glob("*.cl*"))
+    core, kernels = list((ROOT / "csrc").rglob("*.c")), list(path.parent.glob("*.[ch]*"))
     launched = path.suffix == ".cl"
     wanted = f'"{path.stem}"' if launched else f'#include "{path.name}"'
     users = [p.name for p in (core if launched else kernels) if wanted in p.read_text("utf-8")]
