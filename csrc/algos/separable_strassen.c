@@ -6,8 +6,8 @@
 
 enum {
     HELD_BYTES = 512 * 1024, /* right factors: half of a core's second-level cache */
-    MOST_PAIRS = 16,
-    FEWEST_PIXELS = 48, /* of a group: fewer would wait for the left factors */
+    MOST_PAIRS = 16,         /* of a group: the kernel keeps their sums */
+    FEWEST_PIXELS = 48,      /* of a group: fewer would wait for the left factors */
 };
 
 /* In multiply-adds at the peak, measured: a sum; a right factor that one more group makes. */
@@ -21,7 +21,7 @@ static struct strassen_tile tile_of(const struct problem *p)
     return p->block == 16 ? (struct strassen_tile){7, 2} : (struct strassen_tile){6, 2};
 }
 
-struct plan {
+struct scheme {
     struct separable parts;
     struct conv_args dw, pw;
     struct strassen_cut cut;
@@ -30,7 +30,7 @@ struct plan {
 };
 
 /* Pairs of the group that makes most right factors. */
-static size_t most_pairs(const struct plan *s, size_t groups)
+static size_t most_pairs(const struct scheme *s, size_t groups)
 {
     const size_t k = s->cut.k_blocks, all = s->cut.all * k;
     size_t most = 0;
@@ -42,22 +42,24 @@ static size_t most_pairs(const struct plan *s, size_t groups)
 }
 
 /* As few groups as keep their factors, a multiple of the cores. */
-static size_t groups_of(const struct problem *p, const struct plan *s)
+static size_t groups_of(const struct problem *p, const struct scheme *s)
 {
     const size_t units = device_units(p->device), all = s->cut.all * s->cut.k_blocks;
     size_t most = 0;
     while (most < MOST_PAIRS && strassen_factor_bytes(p, &s->cut, most + 1) <= s->held)
         most++;
-    size_t groups = most > 0 ? units : 0;
-    while (groups > 0 && groups < all && most_pairs(s, groups) > most)
+    if (most == 0)
+        return 0;
+    size_t groups = round_up(ceil_div(s->cut.all, most), units);
+    while (groups < all && most_pairs(s, groups) > most)
         groups += units;
     return groups < all ? groups : all;
 }
 
-static bool plan_of(const struct problem *p, struct plan *s)
+static bool scheme_of(const struct problem *p, struct scheme *s)
 {
-    *s = (struct plan){.held =
-                           HELD_BYTES < p->device->local_mem_bytes ? HELD_BYTES : p->device->local_mem_bytes};
+    const size_t local = (size_t)p->device->local_mem_bytes;
+    *s = (struct scheme){.held = local < HELD_BYTES ? local : HELD_BYTES};
     separable_parts(p, &s->parts);
     s->dw = conv_args_of(&s->parts.dw);
     s->pw = conv_args_of(&s->parts.pw);
@@ -72,15 +74,15 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    struct plan s;
-    REQUIRE(why, plan_of(p, &s), NO_HALVES);
+    struct scheme s;
+    REQUIRE(why, scheme_of(p, &s), NO_HALVES);
     REQUIRE(why, s.pw.out[2] % s.cut.tile.t == 0,
             "rows must be whole tiles of 7 pixels (6 with vectors of 8)");
     REQUIRE(why, s.groups > 0, "the right factors of a pair of tiles must fit local memory");
     PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= FEWEST_PIXELS * s.groups,
            "few pixels: each core would read all sums of the weights for them");
-    const size_t again =
-        s.groups * most_pairs(&s, s.groups) - s.cut.all; /* pairs whose factors several groups make */
+    /* pairs whose factors several groups make */
+    const size_t again = s.groups * most_pairs(&s, s.groups) - s.cut.all;
     const double factors = 7.0 * (double)again * s.cut.tile.t * s.pw.c / 2.0;
     PREFER(why,
            strassen_cost(&s.cut, &s.pw, SUM_COST) + factors * SPREAD_COST <
@@ -91,8 +93,8 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static size_t workspace(const struct problem *p)
 {
-    struct plan s;
-    plan_of(p, &s);
+    struct scheme s;
+    scheme_of(p, &s);
     return depthwise_packing_workspace(&s.parts.dw, &s.dw) + strassen_filter_workspace(&s.parts.pw, &s.cut);
 }
 
@@ -105,8 +107,8 @@ static int edge_of(const struct conv_args *dw)
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    struct plan s;
-    plan_of(p, &s);
+    struct scheme s;
+    scheme_of(p, &s);
     struct separable_strassen_args args = {
         .middle = separable_args_of(p),
         .shape = strassen_shape_of(&s.parts.pw, &s.pw, &s.cut),
