@@ -69,11 +69,11 @@ void FN(spread_body)(ulong group, SRC x, DST s, const struct conv_strassen_args 
 {
     const struct strassen_shape *a = &b->shape;
     const int block = (int)(group % a->c_blocks), in_slice = (int)(group / a->c_blocks), pair = b->first + in_slice;
-    const int at = pair % a->pairs * (2 * T), left = a->pixels - at;
-    const long tile = (long)a->c_blocks * (T * V), step = FN(right_step)(b->count, a), half_c = (long)a->c_blocks * a->pixels * V;
+    const int at = FN(pair_pixel)(pair, a), left = a->pixels - at;
+    const long step = FN(right_step)(b->count, a), half_c = (long)a->c_blocks * a->pixels * V;
     SRC upper = x + pair / a->pairs * b->src_n + ((long)block * a->pixels + at) * V;
     SRC lower = upper + half_c;
-    s += in_slice * tile + block * (T * V);
+    s += in_slice * FN(right_pair)(a) + block * (T * V);
     for (int t = 0; t < T; t++, s += V) {
         const FV x11 = FN(pixel)(upper, t, left), x12 = FN(pixel)(upper, t + T, left);
         const FV x21 = FN(pixel)(lower, t, left), x22 = FN(pixel)(lower, t + T, left);
@@ -86,10 +86,9 @@ void FN(body)(ulong group, SRC s, SRC u, SRC bias, SRC add, DST y, const struct 
     const struct strassen_shape *a = &b->shape;
     const int block = (int)(group % a->k_blocks), chunk = (int)(group / a->k_blocks);
     const int end = min((chunk + 1) * b->per_item, b->count);
-    const long right = (long)a->c_blocks * (T * V), left = (long)a->c_blocks * (V * KV * V);
     for (int begin = chunk * b->per_item; begin < end; begin += PAIRS)
-        FN(products)(block, b->first + begin, b->first + min(begin + PAIRS, end), s + begin * right, FN(right_step)(b->count, a),
-                     u + block * 7 * left, bias, add, y, a);
+        FN(products)(block, b->first + begin, b->first + min(begin + PAIRS, end), s + begin * FN(right_pair)(a),
+                     FN(right_step)(b->count, a), u, bias, add, y, a);
 }
 
 KERNEL FN(pack)(SRC w, ulong w_off, DST u, ulong u_off, const struct conv_strassen_args a)

@@ -86,10 +86,14 @@ struct FN(coming) {
 };
 struct FN(coming) FN(coming_of)(int i, int across, int k, const struct separable_args *a)
 {
+#if SW > 1
     const int row = i / across * a->stride[0] - a->pad[0] + a->ker[0] - a->stride[0], width = T * a->stride[1];
     const int parts = (a->k + KV * V - 1) / (KV * V), count = (width * a->stride[0] + parts - 1) / parts;
     const int first = k / (KV * V) * count;
     return (struct FN(coming)){((long)(max(row, 0) + first / width) * a->in[1] + i % across * width + first % width) * V, count};
+#else
+    return (struct FN(coming)){0, 0};
+#endif
 }
 
 /* KV vectors of filters from k on; y, add: the image, at: element of the tile's first pixel in a block; x: the image's input. */

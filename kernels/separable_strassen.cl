@@ -101,8 +101,7 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC u, SRC bias, SRC add,
     const int k_blocks = a->k_blocks, all = b->all;
     const int low = (int)(group * all * k_blocks / b->groups), high = (int)((group + 1) * all * k_blocks / b->groups);
     const int first = low / k_blocks, past = (high + k_blocks - 1) / k_blocks;
-    const long right = (long)a->c_blocks * (T * V), left = (long)a->c_blocks * (V * KV * V);
-    const long step = FN(right_step)(past - first, a);
+    const long right = FN(right_pair)(a), step = FN(right_step)(past - first, a);
     local float *s = (local float *)scratch;
     for (int block = 0; block < a->c_blocks; block++)
         for (int pair = first; pair < past; pair++)
@@ -111,7 +110,7 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC u, SRC bias, SRC add,
     for (int k = 0; k < k_blocks; k++) { /* pairs whose product with block k is numbered low to high - 1 */
         const int begin = (low - k + k_blocks - 1) / k_blocks, end = (high - k + k_blocks - 1) / k_blocks;
         if (begin < end)
-            FN(products)(k, begin, end, s + (begin - first) * right, step, u + k * 7 * left, bias, add, y, a);
+            FN(products)(k, begin, end, s + (begin - first) * right, step, u, bias, add, y, a);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

@@ -54,6 +54,11 @@ struct strassen_shape strassen_shape_of(const struct problem *p, const struct co
     };
 }
 
+double strassen_factors(const struct strassen_cut *c, const struct conv_args *a, size_t pairs)
+{
+    return (double)(PRODUCTS * pairs) * c->tile.t * a->c / 2.0;
+}
+
 /* See right_step in the kernel. */
 size_t strassen_factor_bytes(const struct problem *p, const struct strassen_cut *c, size_t pairs)
 {
@@ -93,7 +98,7 @@ static bool applicable(const struct problem *p, struct why *why)
             "Strassen's products are for one group of 1x1 filters at stride 1");
     REQUIRE(why, strassen_halves(p, &a, tile_of(p)), NO_HALVES);
     const struct strassen_cut c = strassen_cut_of(p, &a, tile_of(p));
-    const double spread = (double)(PRODUCTS * c.all) * c.tile.t * a.c / 2.0 * SPREAD_COST;
+    const double spread = strassen_factors(&c, &a, c.all) * SPREAD_COST;
     PREFER(why,
            slice_of(p, &c) == c.all &&
                strassen_cost(&c, &a, SUM_COST) + spread + STEP_COST * (double)device_units(p->device) <

@@ -27,7 +27,8 @@ bool strassen_halves(const struct problem *p, const struct conv_args *a, struct 
 
 /* Time of the products in multiply-adds at the peak; sum: of what a product is added to, measured. */
 double strassen_cost(const struct strassen_cut *c, const struct conv_args *a, double sum);
-/* Bytes of the right factors of so many pairs. */
+/* The right factors of so many pairs: how many, and their bytes. */
+double strassen_factors(const struct strassen_cut *c, const struct conv_args *a, size_t pairs);
 size_t strassen_factor_bytes(const struct problem *p, const struct strassen_cut *c, size_t pairs);
 
 /* The step that makes the left factors. p: the 1x1 convolution. */

@@ -83,9 +83,8 @@ static bool applicable(const struct problem *p, struct why *why)
            "few pixels: each core would read all sums of the weights for them");
     /* pairs whose factors several groups make */
     const size_t again = s.groups * most_pairs(&s, s.groups) - s.cut.all;
-    const double factors = 7.0 * (double)again * s.cut.tile.t * s.pw.c / 2.0;
     PREFER(why,
-           strassen_cost(&s.cut, &s.pw, SUM_COST) + factors * SPREAD_COST <
+           strassen_cost(&s.cut, &s.pw, SUM_COST) + strassen_factors(&s.cut, &s.pw, again) * SPREAD_COST <
                WORTH * blocked_direct_cost(&s.pw),
            "sums cost as much as an eighth of the products");
     return true;
