@@ -439,7 +439,7 @@ void emit_middle(struct emit *e, struct operand *o);
 /* A constant in a layout of its own: a slot of `bytes` in the device's weight store, made once by a setup step and shared
  * by every plan of the device with the same contents and the same `packing` (name with all its parameters). Returns the
  * slot; *setup is the step to fill (it writes the slot: call step_read(constant), then step_write(slot)), or NULL when
- * this constant is packed already. */
+ * this constant is packed already. It may read what was packed before, too. */
 int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,
                 const char *stem, const char *entry, size_t groups, size_t group_size, struct step **setup);
 /* Runs another op's algorithms as part of this one (separable = depthwise + 1x1): selects and emits. */

@@ -104,6 +104,23 @@ struct conv_strassen_args {
     i32 first, count, per_item, unused; /* pairs: of this step, of a work-item of `main` */
 };
 
+/* 1x1 convolution by the fast inner product: fip.clh. */
+struct fip_shape {
+    i64 dst_n, add_n;          /* batch strides */
+    i32 c_blocks, k, k_blocks; /* blocks of V channels; filters, blocks of KV * V */
+    i32 width, across;         /* of a row of y: pixels, tiles */
+    i32 pixels, tiles, all;    /* of an image: pixels, tiles; tiles of the batch */
+    i32 groups, by_filters;    /* groups that share tiles times blocks of filters evenly; by_filters: numbered by blocks first */
+    struct blocked_epilogue epi;
+};
+/* conv_fip. */
+struct conv_fip_args {
+    struct fip_shape shape;
+    i64 src_n, w_k;       /* batch stride; elements between filters of the weights */
+    i32 in[2], stride[2]; /* height, width */
+    i32 c, unused;
+};
+
 /* The transforms around the products of conv_winograd_gemm. Index 0 = height, 1 = width. */
 struct conv_winograd_gemm_args {
     i64 src_n, dst_n, add_n; /* batch strides */
@@ -403,6 +420,12 @@ struct separable_strassen_args {
     struct separable_args middle;
     struct strassen_shape shape;
     i32 all, groups; /* pairs of the batch; groups that share the products evenly */
+};
+
+/* A depthwise convolution and such a 1x1 convolution: separable_fip. */
+struct separable_fip_args {
+    struct separable_args middle;
+    struct fip_shape shape;
 };
 
 /* Between row-major maps and channel blocks (reorder_blocks.cl). */

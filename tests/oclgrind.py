@@ -39,7 +39,7 @@ SETTINGS = {
 WIDE = {("conv", "rows"), ("separable", "rows"), ("conv_pool", "rows")}
 # Nor does it know of more initialised elements in a buffer than an earlier one in its place had: these pack
 # two sets of filters, the second being the larger.
-REUSED = {("separable", "blocked"), ("separable", "split_blocked"), ("separable", "strassen")}
+REUSED = {("separable", algo) for algo in ("blocked", "split_blocked", "strassen", "fip")}
 SHOWN = 5  # messages a run
 REJECTED = 3  # exit status of a run whose algorithm does not apply
 

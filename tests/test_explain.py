@@ -23,6 +23,7 @@ MORE = (
     "conv n1 c1 h1 w200 k1 r1 s2 l130",
     "conv n1 c65 h4 w4 k65 r3 s3 p1 g65",
     "conv n1 c769 h4 w4 k16 r3 s3 p1",
+    "conv n1 c4097 h1 w2 k2 r1 s1",
     "matmul [65,2,3,4] [2,4,5]",
     "separable n1 c2049 h1 w1 k2 r1 s1",
     "separable n1 c5376 h1 w42 k64 r1 s1",
@@ -72,8 +73,8 @@ TENSOR_CORES = {
     "conv_wgmma_window",
     "conv_wgmma_window_pack",
 }
-# Compiles, runs and checks cases with the algorithm given first ("": by rule) and options; prints the reasons
-# of all candidates.
+# Compiles, runs and checks cases with the algorithm given first ("": by rule), options and device; prints
+# the reasons of all candidates.
 CHILD = """
 import json, sys
 from caselib import parse_case
@@ -81,8 +82,8 @@ from clcnn import _core
 from runner import checked_class, compile_case, run_case
 reasons = set()
 options = json.loads(sys.argv[2])
-with _core.Device("gpu") as device:
-    for case in map(parse_case, sys.argv[3:]):
+with _core.Device(sys.argv[3]) as device:
+    for case in map(parse_case, sys.argv[4:]):
         data = case.data()
         with compile_case(device, case, data, sys.argv[1] or None, **options) as plan:
             case.check(run_case(plan, case, data), data, checked_class(case, plan))
@@ -190,16 +191,20 @@ with _core.Device("gpu") as device, _core.Plan(device, graph, precision="medium"
 def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     if device.type != "cpu":
         pytest.skip("a CPU's reasons need a CPU device, and it can pass for the others")
-    printed = device_face.run(tmp_path, CHILD, "", "{}", *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
+    printed = device_face.run(tmp_path, CHILD, "", "{}", "gpu", *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
     given = seen.reasons | set(json.loads(printed.splitlines()[-1]))
-    printed = device_face.run(tmp_path, CHILD, "ref", "{}", *ON_NVIDIA, FACE_CAPABILITY="90")
+    printed = device_face.run(tmp_path, CHILD, "ref", "{}", "gpu", *ON_NVIDIA, FACE_CAPABILITY="90")
     given |= set(json.loads(printed.splitlines()[-1]))
-    printed = device_face.run(tmp_path, CHILD, "fused", "{}", SEPARABLE, FACE_CAPABILITY="90")
+    printed = device_face.run(tmp_path, CHILD, "fused", "{}", "gpu", SEPARABLE, FACE_CAPABILITY="90")
     given |= set(json.loads(printed.splitlines()[-1]))
     for precision in ("high", "medium"):
         options = json.dumps({"precision": precision})
-        printed = device_face.run(tmp_path, CHILD, "ref", options, *LOOSELY, FACE_CAPABILITY="90")
+        printed = device_face.run(tmp_path, CHILD, "ref", options, "gpu", *LOOSELY, FACE_CAPABILITY="90")
         given |= set(json.loads(printed.splitlines()[-1]))
+    printed = device_face.run(
+        tmp_path, CHILD, "", "{}", "cpu", "conv n1 c9 h9 w9 k19 r1 s1", kind="CPU", width=8
+    )
+    given |= set(json.loads(printed.splitlines()[-1]))
     given |= set(json.loads(device_face.run(tmp_path, HALVES).splitlines()[-1]))
     written = written_reasons()
     assert len(written) > 20

@@ -235,31 +235,35 @@ def test_reorders_take_no_overrides(device):
 
 # ---- channels beside the block -----------------------------------------------------------------------------
 
-REMAINDERS = tuple(
-    parse_case(text.format(c=c))
-    for c in (5, 17, 33)
-    for text in (
-        "conv n2 c{c} h7 w9 k{c} r3 s3 p1 e:add+relu",
-        "conv n2 c{c} h7 w9 k{c} r1 s1",
-        "conv n2 c{c} h7 w9 k{c} r5 s5 p2 e:add+relu",
-        "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 e:add+relu6",
-        "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 g{c} e:relu6",
-        "separable n2 c{c} h7 w9 k{c} r3 s3 p1 m:relu e:add",
-        "conv_pool n2 c{c} h7 w9 k{c} r3 s3 p1 e:relu+maxpool2",
-        "conv_pool n2 c3 h20 w22 k{c} r7 s7 u2 p3 e:relu+maxpool3s2p1",
-        "max_pool [2,{c},7,9] kernel_size=3 stride=2 padding=1",
-        "avg_pool [2,{c},7,9] kernel_size=2",
-        "adaptive_max_pool [2,{c},7,9] output_size=3",
-        "adaptive_avg_pool [2,{c},7,9] output_size=1",
-        "batch_norm [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
-        "reorder [2,{c},7,9]",
+REMAINDERS = (
+    tuple(
+        parse_case(text.format(c=c))
+        for c in (5, 17, 33)
+        for text in (
+            "conv n2 c{c} h7 w9 k{c} r3 s3 p1 e:add+relu",
+            "conv n2 c{c} h7 w9 k{c} r1 s1",
+            "conv n2 c{c} h7 w9 k{c} r5 s5 p2 e:add+relu",
+            "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 e:add+relu6",
+            "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 g{c} e:relu6",
+            "separable n2 c{c} h7 w9 k{c} r3 s3 p1 m:relu e:add",
+            "conv_pool n2 c{c} h7 w9 k{c} r3 s3 p1 e:relu+maxpool2",
+            "conv_pool n2 c3 h20 w22 k{c} r7 s7 u2 p3 e:relu+maxpool3s2p1",
+            "max_pool [2,{c},7,9] kernel_size=3 stride=2 padding=1",
+            "avg_pool [2,{c},7,9] kernel_size=2",
+            "adaptive_max_pool [2,{c},7,9] output_size=3",
+            "adaptive_avg_pool [2,{c},7,9] output_size=1",
+            "batch_norm [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
+            "reorder [2,{c},7,9]",
+        )
     )
-) + tuple(  # and for what takes halves of whole blocks only
-    parse_case(f"conv n{n} c{c} h7 w9 k64 r1 s1 e:{end}")
-    for n, c, end in ((1, 32, "relu"), (3, 64, "add"), (2, 96, "add+relu6"))
-) + tuple(
-    parse_case(f"separable n{n} c{c} h3 w42 k64 r3 s3 p1 m:relu e:{end}")
-    for n, c, end in ((1, 32, "relu"), (3, 64, "add"), (2, 96, "add+relu6"))
+    + tuple(  # and for what takes halves of whole blocks only
+        parse_case(f"conv n{n} c{c} h7 w9 k64 r1 s1 e:{end}")
+        for n, c, end in ((1, 32, "relu"), (3, 64, "add"), (2, 96, "add+relu6"))
+    )
+    + tuple(
+        parse_case(f"separable n{n} c{c} h3 w42 k64 r3 s3 p1 m:relu e:{end}")
+        for n, c, end in ((1, 32, "relu"), (3, 64, "add"), (2, 96, "add+relu6"))
+    )
 )
 
 
@@ -277,19 +281,21 @@ def test_channels_that_fill_no_block(device, op, algo):
 
 
 def test_which_algorithms_are_exact(device):
-    """Only Winograd's larger tiles transform whole numbers into others; Strassen's sums may be rounded."""
+    """Only Winograd's larger tiles transform whole numbers into others; Strassen's sums may be rounded, and
+    those of the fast inner product."""
     loose = set()
     shapes = {
         "winograd5": "c17 k17 r5 s5 p2",
         "winograd_strided": "c17 k17 r3 s3 u2 p1",
         "strassen": "c64 k64 r1 s1",
+        "fip": "c17 k17 r1 s1",
     }
     for _, algo in sorted(pair for pair in ON_BLOCKS if pair[0] == "conv" and "depthwise" not in pair[1]):
         case = parse_case(f"conv n1 h9 w9 {shapes.get(algo, 'c17 k17 r3 s3 p1')}")
         with compile_case(device, case, case.data("integer"), algo) as plan:
             if not exact_on_integers(case, plan):
                 loose.add(algo)
-    assert loose == {"winograd", "winograd5", "winograd_strided", "strassen"}
+    assert loose == {"winograd", "winograd5", "winograd_strided", "strassen", "fip"}
 
 
 def test_pairs_of_tiles_in_slices(device):

@@ -27,7 +27,8 @@ static void staging_release(struct staging *staging, struct clcnn_device *dev)
         memory_release(&staging->memory[i], dev);
 }
 
-/* Uploads the constants that a setup step reads, and runs it into `dst`. */
+/* Uploads the constants that a setup step reads, and runs it into `dst`. What it reads that is packed itself has been made:
+ * it stands before. */
 static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struct memory *dst,
                                    struct queue *q, struct place *places, struct staging *staging,
                                    struct clcnn_err *err)
@@ -45,6 +46,10 @@ static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struc
             continue;
         }
         const struct packed *p = &bp->packed[source];
+        if (p->setup) {
+            places[slot] = (struct place){.mem = p->weight->memory.mem};
+            continue;
+        }
         TRY(staging_need(staging, i, bp->dev, p->bytes, p->layer, err));
         TRY(queue_write(q, staging->memory[i].mem, 0, bp->graph->values[p->value].data, p->bytes, err));
         places[slot] = (struct place){.mem = staging->memory[i].mem, .offset = bp->slots[slot].offset};

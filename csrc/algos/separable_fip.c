@@ -1,0 +1,80 @@
+/* separable_fip: depthwise, then 1x1 by the fast inner product, a few tiles at a time; see kernels/separable_fip.cl. */
+#include "algos/blocked.h"
+#include "algos/conv_fip.h"
+#include "algos/separable_common.h"
+
+struct scheme {
+    struct separable parts;
+    struct conv_args dw, pw;
+    struct fip_cut cut;
+};
+
+static void scheme_of(const struct problem *p, struct scheme *s)
+{
+    separable_parts(p, &s->parts);
+    s->dw = conv_args_of(&s->parts.dw);
+    s->pw = conv_args_of(&s->parts.pw);
+    s->cut = fip_cut_of(&s->parts.pw, &s->pw);
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    struct scheme s;
+    scheme_of(p, &s);
+    REQUIRE(why, s.cut.groups > 0, FIP_TOO_LARGE);
+    PREFER(why, fip_pays(p), NO_ADDERS);
+    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
+    PREFER(why, s.pw.k >= FIP_FEWEST_FILTERS, FEW_FILTERS);
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    struct scheme s;
+    scheme_of(p, &s);
+    return depthwise_packing_workspace(&s.parts.dw, &s.dw) + fip_filter_workspace(&s.parts.pw, &s.cut);
+}
+
+/* Columns of a tile's window that may lie outside the image, at its end where there are more. */
+static int edge_of(const struct conv_args *dw)
+{
+    const int left = dw->pad[2], right = (dw->out[2] - 1) * dw->stride[2] - left + dw->ker[2] - dw->in[2];
+    return left > right ? left : right > 0 ? right : 0;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct scheme s;
+    scheme_of(p, &s);
+    struct separable_fip_args args = {
+        .middle = separable_args_of(p),
+        .shape = fip_shape_of(&s.parts.pw, &s.pw, &s.cut),
+    };
+    const int packed = emit_depthwise_packed(e, &s.parts.dw, &s.dw);
+    const struct fip_filters filters = emit_fip_filters(e, &s.parts.pw, &s.pw, &s.cut);
+    struct step *step = emit_step(e, "separable_fip", "main", s.cut.groups, 1);
+    blocked_middle(step, &s.parts, packed, &args.middle);
+    if (s.pw.out[2] % s.cut.t == 0)
+        step_define(step, "EDGE", edge_of(&s.dw));
+    fip_define(step, p, &s.cut);
+    step_read(step, filters.gains);
+    step_read(step, filters.packed);
+    blocked_step_epilogue(step, p, &s.parts.pw_in[2]);
+    step_write(step, p->out[0].slot);
+    step_args(step, &args, sizeof args);
+    separable_cost(step, p, &args.middle);
+}
+
+const struct algo_def algo_separable_fip = {
+    .name = "fip",
+    .doc = "depthwise, then 1x1 by the fast inner product, over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};
