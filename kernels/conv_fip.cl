@@ -36,24 +36,41 @@
 #include "fip.clh"
 #define SCRATCH (FIP_HELD / 4)
 
-/* Copies a tile of an image and scales it; zeros past its last pixel. */
+/* Copies a tile of an image and scales it; zeros past its last pixel. The second time its channels are read they are near. */
 void FN(bring)(int tile, SRC image, SRC gains, local float *mid, const struct conv_fip_args *b)
 {
     const struct fip_shape *a = &b->shape;
     const int i = tile % a->tiles, row = i / a->across, col = i % a->across * T, count = FN(tile_count)(tile, a);
-    const long map = (long)b->in[0] * b->in[1] * V;
-    FV sum = 0.0f;
+    const long map = (long)b->in[0] * b->in[1] * V, next = (long)b->stride[1] * V;
     image += ((long)row * b->stride[0] * b->in[1] + col * b->stride[1]) * V;
-    for (int block = 0; block < a->c_blocks; block++, image += map) {
-        const FV gain = LOADV(gains, block * V);
+    FV magnitudes = 0.0f;
+    for (int block = 0; block < a->c_blocks; block++) {
+        SRC x = image + block * map;
+        FV sum = 0.0f;
 #pragma unroll
         for (int t = 0; t < T; t++) {
-            const FV x = t < count ? LOADV(image, (long)t * b->stride[1] * V) * gain : (FV)0.0f;
-            SHAREV(x, mid, (block * T + t) * V);
-            sum += fabs(x);
+            PREFETCH(x + (T + t) * next); /* of the next tile */
+            if (t < count)
+                sum += fabs(LOADV(x, t * next));
+        }
+        magnitudes = fma(sum, fabs(LOADV(gains, block * V)), magnitudes);
+    }
+    const float scale = FN(scale_of)(mid, magnitudes, a);
+    FV sums[T];
+#pragma unroll
+    for (int t = 0; t < T; t++)
+        sums[t] = 0.0f;
+    for (int block = 0; block < a->c_blocks; block++) {
+        SRC x = image + block * map;
+        const FV by = LOADV(gains, block * V) * scale;
+#pragma unroll
+        for (int t = 0; t < T; t++) {
+            const FV scaled = t < count ? LOADV(x, t * next) * by : (FV)0.0f;
+            SHAREV(scaled, mid, (block * T + t) * V);
+            PAIRS_OF(scaled, sums[t]);
         }
     }
-    FN(scale)(mid, sum, a);
+    FN(heads)(mid, sums, a);
 }
 
 void FN(gains_body)(ulong group, SRC w, DST gains, const struct conv_fip_args *a)

@@ -73,6 +73,24 @@ __attribute__((always_inline)) FV FN(middle)(int block, int row, int col, SRC x,
     return sum;
 }
 
+/* Scales a tile whose magnitudes add up to `sum`. */
+void FN(scale)(local float *mid, FV sum, const struct fip_shape *a)
+{
+    const float scale = FN(scale_of)(mid, sum, a);
+    FV sums[T];
+#pragma unroll
+    for (int t = 0; t < T; t++)
+        sums[t] = 0.0f;
+    for (int block = 0; block < a->c_blocks; block++)
+#pragma unroll
+        for (int t = 0; t < T; t++) {
+            const FV x = LOADV(mid, (block * T + t) * V) * scale;
+            SHAREV(x, mid, (block * T + t) * V);
+            PAIRS_OF(x, sums[t]);
+        }
+    FN(heads)(mid, sums, a);
+}
+
 void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC gains, SRC u, SRC bias, SRC add, DST y, const struct separable_fip_args *b,
               local float4 *scratch)
 {

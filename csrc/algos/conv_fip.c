@@ -11,7 +11,8 @@ enum {
     NEAR_BYTES = 16 * 1024,   /* the same beside filters that stay in the first-level cache, */
     NEAR_FILTERS = 32 * 1024, /* so many bytes */
     MOST_CHANNELS = 4096,
-    FEWEST_PIXELS = 48, /* of a group: fewer would wait for filters, so that each takes a part of these */
+    FEWEST_PIXELS = 48, /* of a group: fewer would wait for filters, so that each takes a part of these, */
+    FEWEST_BLOCKS = 4,  /* if so many */
 };
 
 bool fip_pays(const struct problem *p)
@@ -50,7 +51,7 @@ static size_t groups_of(const struct problem *p, const struct fip_cut *c)
     if (most == 0 || c->c_blocks * (size_t)p->block > MOST_CHANNELS)
         return 0;
     if (c->by_filters)
-        return c->k_blocks < units ? c->k_blocks : units;
+        return units;
     size_t groups = round_up(ceil_div(c->all, most), units);
     while (groups < all && most_tiles(c, groups) > most)
         groups += units;
@@ -69,7 +70,8 @@ struct fip_cut fip_cut_of(const struct problem *p, const struct conv_args *a)
     const size_t units = device_units(p->device);
     const size_t wanted = filter_bytes(p, &c) <= NEAR_FILTERS ? NEAR_BYTES : HELD_BYTES;
     c.held = local < wanted ? local : wanted;
-    c.by_filters = c.all * (size_t)c.t < FEWEST_PIXELS * units && c.all * tile_bytes(p, &c) <= c.held;
+    c.by_filters = c.all * (size_t)c.t < FEWEST_PIXELS * units && c.k_blocks >= FEWEST_BLOCKS * units &&
+                   c.all * tile_bytes(p, &c) <= c.held;
     c.groups = groups_of(p, &c);
     return c;
 }

@@ -10,7 +10,7 @@
 #define NO_ADDERS "additions take the multiply-adders' time (but on AMD's processors with AVX-512)"
 bool fip_pays(const struct problem *p);
 #define FEW_FILTERS "few filters: scaling pixels takes what the products save"
-enum { FIP_FEWEST_FILTERS = 96 };
+enum { FIP_FEWEST_FILTERS = 128 };
 
 /* How y, maps of a.out[1] rows of a.out[2] pixels, and the filters are cut. */
 struct fip_cut {
