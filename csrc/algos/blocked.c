@@ -39,6 +39,26 @@ int blocked_run(const struct problem *p, size_t planes, size_t length, size_t le
     return (int)(run < least ? least : run);
 }
 
+size_t blocked_most_items(size_t items, size_t blocks, size_t groups)
+{
+    const size_t all = items * blocks;
+    size_t most = 0;
+    for (size_t g = 0; g < groups; g++) {
+        const size_t mine = ceil_div((g + 1) * all / groups, blocks) - g * all / groups / blocks;
+        most = mine > most ? mine : most;
+    }
+    return most;
+}
+
+size_t blocked_even_groups(const struct problem *p, size_t items, size_t blocks, size_t most)
+{
+    const size_t units = device_units(p->device), all = items * blocks;
+    size_t groups = round_up(ceil_div(items, most), units);
+    while (groups < all && blocked_most_items(items, blocks, groups) > most)
+        groups += units;
+    return groups < all ? groups : all;
+}
+
 struct blocked_epilogue blocked_epilogue_of(const struct problem *p, const struct operand *bias)
 {
     struct blocked_epilogue e = {p->p0, p->p1, bias && bias->present, p->add.present};
@@ -86,6 +106,12 @@ size_t depthwise_packing_workspace(const struct problem *p, const struct conv_ar
 {
     const struct conv_args filters = one_group(a);
     return conv_packing_workspace(p, &filters, (struct conv_packing){.block = p->block});
+}
+
+int depthwise_edge(const struct conv_args *a)
+{
+    const int left = a->pad[2], right = (a->out[2] - 1) * a->stride[2] - left + a->ker[2] - a->in[2];
+    return left > right ? left : right > 0 ? right : 0;
 }
 
 void define_depthwise(struct step *s, const struct problem *p, const struct conv_args *a)

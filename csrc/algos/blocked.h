@@ -19,6 +19,11 @@ double blocked_direct_cost(const struct conv_args *a);
  * to keep busy until the end, but none of fewer than `least` rows. */
 int blocked_run(const struct problem *p, size_t planes, size_t length, size_t least);
 
+/* Products of `items` items with `blocks` blocks of filters are numbered, item by item, and groups have an even part of them each: the
+ * items of the group that has most; the fewest groups, a multiple of the cores, of which none has more than `most`. */
+size_t blocked_most_items(size_t items, size_t blocks, size_t groups);
+size_t blocked_even_groups(const struct problem *p, size_t items, size_t blocks, size_t most);
+
 /* The epilogue of kernels/blocked_store.clh: its block of arguments; and the define and the operands bias and add of the
  * step. */
 struct blocked_epilogue blocked_epilogue_of(const struct problem *p, const struct operand *bias);
@@ -30,6 +35,8 @@ void blocked_conv_step(struct step *s, const struct problem *p, int packed, cons
 /* Depthwise filters packed [ceil(C/B)][R][S][B]; `a` as conv_args_of() gives it. */
 int emit_depthwise_packed(struct emit *e, const struct problem *p, const struct conv_args *a);
 size_t depthwise_packing_workspace(const struct problem *p, const struct conv_args *a);
+/* Columns of a tile's window that may lie outside the image, at its end where there are more, for rows of whole tiles. */
+int depthwise_edge(const struct conv_args *a);
 /* Defines of kernels/depthwise_tile.clh but DT: taps are unrolled for the windows that nets use. */
 void define_depthwise(struct step *s, const struct problem *p, const struct conv_args *a);
 

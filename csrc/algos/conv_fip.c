@@ -31,31 +31,13 @@ static size_t filter_bytes(const struct problem *p, const struct fip_cut *c)
     return sizeof(float) * c->k_blocks * (2 + c->c_blocks * block) * (size_t)c->kv * block;
 }
 
-/* Tiles of the group that makes most. */
-static size_t most_tiles(const struct fip_cut *c, size_t groups)
-{
-    const size_t all = c->all * c->k_blocks;
-    size_t most = 0;
-    for (size_t g = 0; g < groups; g++) {
-        const size_t tiles = ceil_div((g + 1) * all / groups, c->k_blocks) - g * all / groups / c->k_blocks;
-        most = tiles > most ? tiles : most;
-    }
-    return most;
-}
-
-/* As few groups as keep their tiles, a multiple of the cores; where there are few pixels, one for each core. */
+/* As few groups as keep their tiles; where there are few pixels, one for each core. */
 static size_t groups_of(const struct problem *p, const struct fip_cut *c)
 {
-    const size_t units = device_units(p->device), all = c->all * c->k_blocks,
-                 most = c->held / tile_bytes(p, c);
+    const size_t most = c->held / tile_bytes(p, c);
     if (most == 0 || c->c_blocks * (size_t)p->block > MOST_CHANNELS)
         return 0;
-    if (c->by_filters)
-        return units;
-    size_t groups = round_up(ceil_div(c->all, most), units);
-    while (groups < all && most_tiles(c, groups) > most)
-        groups += units;
-    return groups < all ? groups : all;
+    return c->by_filters ? device_units(p->device) : blocked_even_groups(p, c->all, c->k_blocks, most);
 }
 
 struct fip_cut fip_cut_of(const struct problem *p, const struct conv_args *a)

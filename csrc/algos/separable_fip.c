@@ -37,13 +37,6 @@ static size_t workspace(const struct problem *p)
     return depthwise_packing_workspace(&s.parts.dw, &s.dw) + fip_filter_workspace(&s.parts.pw, &s.cut);
 }
 
-/* Columns of a tile's window that may lie outside the image, at its end where there are more. */
-static int edge_of(const struct conv_args *dw)
-{
-    const int left = dw->pad[2], right = (dw->out[2] - 1) * dw->stride[2] - left + dw->ker[2] - dw->in[2];
-    return left > right ? left : right > 0 ? right : 0;
-}
-
 static void emit(const struct problem *p, struct emit *e)
 {
     struct scheme s;
@@ -57,7 +50,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *step = emit_step(e, "separable_fip", "main", s.cut.groups, 1);
     blocked_middle(step, &s.parts, packed, &args.middle);
     if (s.pw.out[2] % s.cut.t == 0)
-        step_define(step, "EDGE", edge_of(&s.dw));
+        step_define(step, "EDGE", depthwise_edge(&s.dw));
     fip_define(step, p, &s.cut);
     step_read(step, filters.gains);
     step_read(step, filters.packed);

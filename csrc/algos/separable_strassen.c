@@ -29,31 +29,13 @@ struct scheme {
     size_t groups; /* 0: none keeps its factors in so many bytes */
 };
 
-/* Pairs of the group that makes most right factors. */
-static size_t most_pairs(const struct scheme *s, size_t groups)
-{
-    const size_t k = s->cut.k_blocks, all = s->cut.all * k;
-    size_t most = 0;
-    for (size_t g = 0; g < groups; g++) {
-        const size_t pairs = ceil_div((g + 1) * all / groups, k) - g * all / groups / k;
-        most = pairs > most ? pairs : most;
-    }
-    return most;
-}
-
-/* As few groups as keep their factors, a multiple of the cores. */
+/* As few groups as keep their factors. */
 static size_t groups_of(const struct problem *p, const struct scheme *s)
 {
-    const size_t units = device_units(p->device), all = s->cut.all * s->cut.k_blocks;
     size_t most = 0;
     while (most < MOST_PAIRS && strassen_factor_bytes(p, &s->cut, most + 1) <= s->held)
         most++;
-    if (most == 0)
-        return 0;
-    size_t groups = round_up(ceil_div(s->cut.all, most), units);
-    while (groups < all && most_pairs(s, groups) > most)
-        groups += units;
-    return groups < all ? groups : all;
+    return most ? blocked_even_groups(p, s->cut.all, s->cut.k_blocks, most) : 0;
 }
 
 static bool scheme_of(const struct problem *p, struct scheme *s)
@@ -82,7 +64,7 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= FEWEST_PIXELS * s.groups,
            "few pixels: each core would read all sums of the weights for them");
     /* pairs whose factors several groups make */
-    const size_t again = s.groups * most_pairs(&s, s.groups) - s.cut.all;
+    const size_t again = s.groups * blocked_most_items(s.cut.all, s.cut.k_blocks, s.groups) - s.cut.all;
     PREFER(why,
            strassen_cost(&s.cut, &s.pw, SUM_COST) + strassen_factors(&s.cut, &s.pw, again) * SPREAD_COST <
                WORTH * blocked_direct_cost(&s.pw),
@@ -95,13 +77,6 @@ static size_t workspace(const struct problem *p)
     struct scheme s;
     scheme_of(p, &s);
     return depthwise_packing_workspace(&s.parts.dw, &s.dw) + strassen_filter_workspace(&s.parts.pw, &s.cut);
-}
-
-/* Columns of a tile's window that may lie outside the image, at its end where there are more. */
-static int edge_of(const struct conv_args *dw)
-{
-    const int left = dw->pad[2], right = (dw->out[2] - 1) * dw->stride[2] - left + dw->ker[2] - dw->in[2];
-    return left > right ? left : right > 0 ? right : 0;
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -118,7 +93,7 @@ static void emit(const struct problem *p, struct emit *e)
     const int filters = emit_strassen_filters(e, &s.parts.pw, &s.pw, &s.cut);
     struct step *step = emit_step(e, "separable_strassen", "main", s.groups, 1);
     blocked_middle(step, &s.parts, packed, &args.middle);
-    step_define(step, "EDGE", edge_of(&s.dw));
+    step_define(step, "EDGE", depthwise_edge(&s.dw));
     step_define(step, "FACTORS_HELD", (int)(s.held / sizeof(float)));
     strassen_define(step, p, &s.cut, MOST_PAIRS);
     step_read(step, filters);
