@@ -78,6 +78,11 @@ CACHE = None if CACHE == "0" else CACHE
 SELECTOR = os.environ.get("CLCNN_TEST_DEVICE", "cpu")
 with _core.Device(SELECTOR, cache_dir=CACHE) as device:
     wanted = use(device)
+
+def agree(got):
+    # a device whose vector width is not told gets other kernels, which round elsewhere
+    return all(np.allclose(a, b, rtol=1e-5) for a, b in zip(got, wanted))
+
 kinds, tolerated, failed, quiet = {}, 0, 0, 0
 for nth in range(1, TIMES + 1, STEP):
     os.environ["CLCNN_FAULT"] = f"{CALL}:{nth}:{CODE}"
@@ -86,7 +91,7 @@ for nth in range(1, TIMES + 1, STEP):
     def live():
         global device
         device = _core.Device(SELECTOR, cache_dir=CACHE)
-        assert all(np.array_equal(a, b) for a, b in zip(use(device), wanted))
+        assert agree(use(device))
     why = attempt(live, (_core.Error, MemoryError))
     del os.environ["CLCNN_FAULT"]
     _core.devices()  # sees that the variable is gone
@@ -98,7 +103,7 @@ for nth in range(1, TIMES + 1, STEP):
         tolerated += 1
     if device is not None:
         gc.collect()
-        assert all(np.array_equal(a, b) for a, b in zip(use(device), wanted)), f"{nth}: wrong afterwards"
+        assert agree(use(device)), f"{nth}: wrong afterwards"
         gc.collect()
         assert device.stats()["weights_bytes"] == 0, f"{nth}: weights stay"
         device.close()
