@@ -75,6 +75,16 @@ def test_what_is_not_finite_spoils_its_tile_alone(convolve, value):
     compare(y[..., near], wanted[..., near], "conv")
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_weight_that_is_not_finite_spoils_its_filter_alone(convolve, value):
+    rng = np.random.default_rng(7)
+    x, w = rng.standard_normal(X), rng.standard_normal(W)
+    w[3, 100] = value
+    y, others = convolve(x, w), np.arange(FILTERS) != 3
+    assert not np.isfinite(y[:, 3]).any()
+    compare(y[:, others], _exact(x, w[others]), "conv")
+
+
 def test_filters_and_channels_of_zeros(convolve):
     rng = np.random.default_rng(6)
     x, w = rng.standard_normal(X), rng.standard_normal(W)
