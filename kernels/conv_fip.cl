@@ -40,7 +40,7 @@
 void FN(bring)(int tile, SRC image, SRC gains, local float *mid, const struct conv_fip_args *b)
 {
     const struct fip_shape *a = &b->shape;
-    const int i = tile % a->tiles, row = i / a->across, col = i % a->across * T, count = FN(tile_count)(tile, a);
+    const int row = FN(tile_row)(tile, a), col = FN(tile_column)(tile, a), count = FN(tile_count)(tile, a);
     const long map = (long)b->in[0] * b->in[1] * V, next = (long)b->stride[1] * V;
     image += ((long)row * b->stride[0] * b->in[1] + col * b->stride[1]) * V;
     FV magnitudes = 0.0f;

@@ -55,18 +55,9 @@ void FN(middle)(local float *mid, SRC x, SRC dw, SRC dw_bias, int oh, int ow, co
                                  {a->pad[0], a->pad[1]}, {a->dil[0], a->dil[1]}};
     const long map = (long)a->in[0] * a->in[1] * V, taps = a->ker[0] * a->ker[1] * V;
     const float low = a->mid_p0, high = a->mid_p1;
+    const struct blocked_epilogue own = {.bias = DW_BIAS};
     for (int c = 0; c < a->c; c += V, x += map, dw += taps) {
-        FV shift = 0.0f;
-#if DW_BIAS
-        float b[V];
-        if (c + V <= a->c) {
-            shift = LOADV(dw_bias, c);
-        } else {
-            for (int j = 0; j < V; j++)
-                b[j] = c + j < a->c ? dw_bias[c + j] : 0.0f;
-            shift = LOADV(b, 0);
-        }
-#endif
+        const FV shift = FN(bias)(dw_bias, c, a->c, &own);
         for (int t0 = 0; t0 < T; t0 += DT, mid += DT * V) {
             FV acc[DT];
             FN(depthwise)(acc, x, dw, oh, ow + t0, &g);

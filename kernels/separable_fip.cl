@@ -50,17 +50,8 @@
 __attribute__((always_inline)) FV FN(middle)(int block, int row, int col, SRC x, SRC dw, SRC dw_bias, SRC gains,
                                              local float *mid, const struct FN(window) *g, const struct separable_args *a)
 {
-    FV shift = 0.0f;
-#if DW_BIAS
-    float b[V];
-    if ((block + 1) * V <= a->c) {
-        shift = LOADV(dw_bias, block * V);
-    } else {
-        for (int j = 0; j < V; j++)
-            b[j] = block * V + j < a->c ? dw_bias[block * V + j] : 0.0f;
-        shift = LOADV(b, 0);
-    }
-#endif
+    const struct blocked_epilogue own = {.bias = DW_BIAS};
+    const FV shift = FN(bias)(dw_bias, block * V, a->c, &own);
     const FV gain = LOADV(gains, block * V);
     FV acc[T], sum = 0.0f;
     FN(depthwise)(acc, x, dw, row, col, g);
@@ -102,7 +93,7 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC gains, SRC u, SRC bia
     const struct FN(part) part = FN(part_of)(group, a);
     local float *tiles = (local float *)scratch;
     for (int tile = part.first; tile < part.past; tile++) {
-        const int i = tile % a->tiles, row = i / a->across, col = i % a->across * T;
+        const int row = FN(tile_row)(tile, a), col = FN(tile_column)(tile, a);
         local float *mid = tiles + (tile - part.first) * size;
         SRC image = x + tile / a->tiles * m->src_n;
         FV sum = 0.0f;
@@ -115,11 +106,11 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC gains, SRC u, SRC bia
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC gains,
-                ulong gains_off, SRC u, ulong u_off, SRC bias,
-                ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off, const struct separable_fip_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC gains, ulong gains_off,
+                SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
+                const struct separable_fip_args a)
 {
     local float4 scratch[SCRATCH];
-    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, gains + gains_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a,
-             scratch);
+    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, gains + gains_off, u + u_off, bias + bias_off, add + add_off,
+             y + y_off, &a, scratch);
 }
