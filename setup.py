@@ -45,10 +45,10 @@ def literal(line: str) -> str:
 def embed(target: Path) -> str:
     """Writes the table that csrc/base/embedded.h declares, a string a line, and returns its path."""
     code = '#include "base/embedded.h"\n\nconst struct clcnn_embedded clcnn_embedded_files[] = {\n'
-    for path in (kernels := list(map(Path, files("kernels", "*.cl", "*.clh", "*.h")))):
+    for path in (kernels := sorted(map(Path, files("kernels", "*.cl", "*.clh", "*.h")))):
         text = path.read_text("utf-8")
         body = "\n     ".join(map(literal, text.splitlines(keepends=True))) or '""'
-        code += f"    {{{literal(path.name)},\n     {body},\n     {len(text.encode())}}},\n"
+        code += f"    {{{literal(path.relative_to('kernels').as_posix())},\n     {body},\n     {len(text.encode())}}},\n"
     code += f"}};\nconst size_t clcnn_embedded_count = {len(kernels)};\n"
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.read_text("utf-8") != code:

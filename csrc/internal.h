@@ -129,7 +129,7 @@ enum clcnn_status attrs_set(const struct op_def *op, const char *layer, void *at
 /* Whether the pooling's windows lie side by side inside x, the first one at its corner; y is the result. */
 bool pool_side_by_side(const struct pool_attrs *a, const struct clcnn_shape *x, const struct clcnn_shape *y);
 
-/* Activations that an epilogue can apply; kernels/activation.clh has the same names (act_relu ...). */
+/* Activations that an epilogue can apply; kernels/common/activation.clh has the same names (act_relu ...). */
 enum act {
 #define ACT(name) ACT_##name,
 #include "ops/act.def"
@@ -419,7 +419,7 @@ void step_write(struct step *s, int slot);
 void step_update(struct step *s, int slot);
 void step_read_at(struct step *s, int slot, int64_t offset); /* offset in elements */
 void step_write_at(struct step *s, int slot, int64_t offset);
-/* A map, with X_HALF or Y_HALF of kernels/maps.clh where it is stored as halves (step_epilogue() defines ADD_HALF). */
+/* A map, with X_HALF or Y_HALF of kernels/common/maps.clh where it is stored as halves (step_epilogue() defines ADD_HALF). */
 void step_read_map(struct step *s, const struct operand *x);
 void step_write_map(struct step *s, const struct operand *y);
 void step_args(struct step *s, const void *block, size_t bytes);
@@ -445,7 +445,7 @@ int emit_packed(struct emit *e, const struct operand *constant, const char *pack
 /* Runs another op's algorithms as part of this one (separable = depthwise + 1x1): selects and emits. */
 void emit_sub(struct emit *e, const struct problem *p);
 /* Defines and buffers of the usual epilogue: EPI_BIAS, EPI_ADD, EPI_ACT; reads bias and add (SLOT_NONE when absent).
- * See kernels/epilogue.clh for the kernel's side. */
+ * See kernels/common/epilogue.clh for the kernel's side. */
 void step_epilogue(struct step *s, const struct problem *p, const struct operand *bias);
 void emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));

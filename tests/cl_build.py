@@ -7,14 +7,16 @@ import re
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_ulong, c_void_p
 from pathlib import Path
 
+KERNELS = Path(__file__).resolve().parents[1] / "kernels"
 BUILD_LOG = 0x1183  # CL_PROGRAM_BUILD_LOG
 ALL_DEVICES = 0xFFFFFFFF
 INCLUDE = re.compile(r'^#include "([^"]+)"$', re.MULTILINE)
 
 
 def paste(path: Path) -> str:
-    """The file's text with quoted includes in their place, as the host builds it."""
-    return INCLUDE.sub(lambda line: paste(path.parent / line[1]), path.read_text())
+    """The file's text with quoted includes, which are paths below kernels/, in their place, as the host
+    builds it."""
+    return INCLUDE.sub(lambda line: paste(KERNELS / line[1]), path.read_text())
 
 
 class Compiler:

@@ -6,6 +6,7 @@ After each refusal the device must be usable and nothing may have leaked.
 
 from __future__ import annotations
 
+import shutil
 import functools
 import gc
 from collections.abc import Callable, Iterator
@@ -356,15 +357,12 @@ def test_a_device_with_a_memory_limit() -> None:
 
 
 def test_a_kernel_that_does_not_build(tmp_path: Path) -> None:
-    kernels = Path(__file__).resolve().parents[1] / "kernels"
-    for path in kernels.glob("*.cl*"):
-        (tmp_path / path.name).write_text(path.read_text("utf-8"), "utf-8")
-    for path in kernels.glob("*.h"):
-        (tmp_path / path.name).write_text(path.read_text("utf-8"), "utf-8")
-    (tmp_path / "unary_ref.cl").write_text("this is no kernel\n", "utf-8")
+    kernels = tmp_path / "kernels"
+    shutil.copytree(Path(__file__).resolve().parents[1] / "kernels", kernels)
+    (kernels / "elementwise" / "unary_ref.cl").write_text("this is no kernel\n", "utf-8")
     g = Graph()
     g.output(ops.exp(g.input("x", (2,)), name="e"), "y")
-    with clcnn.Device(DEVICE, cache_dir=False, kernel_dir=tmp_path) as own:
+    with clcnn.Device(DEVICE, cache_dir=False, kernel_dir=kernels) as own:
         with pytest.raises(clcnn.BuildError) as caught:
             clcnn.compile(g, device=own)
         error = caught.value

@@ -217,9 +217,9 @@ def test_selftest_passes(run: Callable[..., Done]) -> None:
 def test_selftest_finds_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
     kernels = tmp_path / "kernels"
     shutil.copytree(ROOT / "kernels", kernels)
-    softmax = kernels / "softmax_ref.cl"
+    softmax = kernels / "norm_reduce" / "softmax_ref.cl"
     softmax.write_text(f"#define exp(x) (2.0f)\n{softmax.read_text('utf-8')}", "utf-8")
-    (kernels / "pad_ref.cl").write_text("this is no OpenCL C", "utf-8")
+    (kernels / "move" / "pad_ref.cl").write_text("this is no OpenCL C", "utf-8")
     done = in_child("selftest", "--quick", "--device", DEVICE, CLCNN_KERNEL_DIR=str(kernels))
     failed = {line.split()[0]: line for line in done.out.splitlines() if " FAIL " in line}
     assert done.status == 1 and set(failed) == {"softmax", "log_softmax", "pad"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -127,6 +128,30 @@ def test_the_kernel_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         devices.cache_folder() == devices.default_cache_dir()
         and devices.default_cache_dir().name == "kernels"
     )
+
+
+def test_an_argument_block_of_one_family_leaves_the_kernels_of_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The key of a compiled kernel is made of its text: a block that all of them saw would empty all caches."""
+    monkeypatch.setenv("POCL_KERNEL_CACHE", "0")
+    kernels, cache = tmp_path / "kernels", tmp_path / "cache"
+    shutil.copytree(Path(__file__).resolve().parents[1] / "kernels", kernels)
+    g = clcnn.Graph()
+    x = g.input("x", (1, 3, 8, 8))
+    g.output(ops.softmax(ops.pad(x, pads=(0, 0, 1, 1, 0, 0, 1, 1)), dim=1), "y")
+
+    def counts() -> tuple[int, int]:
+        with clcnn.Device(DEVICE, cache_dir=cache, kernel_dir=kernels) as own:
+            with clcnn.compile(g, device=own, chain=False):
+                return own.stats()["programs_built"], own.stats()["programs_loaded"]
+
+    assert counts() == (2, 0)
+    assert counts() == (0, 2)
+    header = kernels / "move" / "move_args.h"
+    block = "struct added_args {\n    i64 rows;\n};\n\n#endif\n"
+    header.write_text(header.read_text().removesuffix("#endif\n") + block)
+    assert counts() == (1, 1)
 
 
 def test_the_memory_limit_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,9 +97,9 @@ def written_reasons() -> dict[str, str]:
     found = {}
     algos = ROOT / "csrc" / "algos"
     rule = re.compile(r'\b(?:REQUIRE|PREFER)\([^;]*?(?:"((?:[^"\\]|\\.)*)"|\b([A-Z_]+))\s*\);', re.DOTALL)
-    headers = "".join(path.read_text() for path in algos.glob("*.h"))
+    headers = "".join(path.read_text() for path in algos.rglob("*.h"))
     shared = dict(re.findall(r'^#define ([A-Z_]+) "(.*)"$', headers, re.MULTILINE))
-    for path in sorted(algos.glob("*.c")):
+    for path in sorted(algos.rglob("*.c")):
         found |= {text or shared[name]: path.name for text, name in rule.findall(path.read_text())}
     select = (ROOT / "csrc" / "plan" / "select.c").read_text()
     texts = re.findall(r'^static const char [A-Z_]+\[\] = "((?:[^"\\]|\\.)*)";', select, re.MULTILINE)
@@ -169,7 +169,7 @@ def seen(device) -> Seen:
 
 def test_every_kernel_is_chosen_by_some_case(seen, device):
     foreign = set() if device.compute_capability >= 80 else TENSOR_CORES
-    assert {path.stem for path in (ROOT / "kernels").glob("*.cl")} <= seen.kernels | foreign
+    assert {path.stem for path in (ROOT / "kernels").rglob("*.cl")} <= seen.kernels | foreign
 
 
 # Reasons where the map between two layers is stored as halves.

@@ -16,9 +16,11 @@ from clcnn import _core
 
 ROOT = Path(__file__).resolve().parents[1]
 CORE = sorted(path for path in (ROOT / "csrc").rglob("*") if path.suffix in (".c", ".h", ".def"))
-KERNELS = sorted((ROOT / "kernels").glob("*.cl"))
-HEADERS = sorted(path for path in (ROOT / "kernels").iterdir() if path.suffix in (".clh", ".h"))
+KERNELS = sorted((ROOT / "kernels").rglob("*.cl"))
+HEADERS = sorted(path for path in (ROOT / "kernels").rglob("*") if path.suffix in (".clh", ".h"))
+ALGOS = sorted((ROOT / "csrc" / "algos").rglob("*.[ch]"))
 MAX_LINES = 500
+MAX_FILES = 40  # of a folder
 
 # State outside of handles, and why it is there.
 STATE = {
@@ -68,9 +70,22 @@ def test_files_are_short():
     assert {p.name: n for p in files if (n := len(p.read_text().splitlines())) > MAX_LINES} == {}
 
 
-def test_names_of_core_files_are_unique():
-    names = Counter(path.name for path in CORE)
-    assert [name for name, count in names.items() if count > 1] == []
+def test_names_of_files_are_unique():
+    """Steps name a kernel file, and messages a core file, without the folder."""
+    for files in (CORE, [*KERNELS, *HEADERS]):
+        names = Counter(path.name for path in files)
+        assert [name for name, count in names.items() if count > 1] == []
+
+
+def test_folders_are_small():
+    folders = Counter(path.parent for path in [*CORE, *KERNELS, *HEADERS])
+    assert {folder: n for folder, n in folders.items() if n > MAX_FILES} == {}
+
+
+def test_every_argument_block_is_held_to_have_no_padding():
+    blocks = {f"{path.parent.name}/{path.name}" for path in HEADERS if path.name.endswith("_args.h")}
+    checked = ROOT / "csrc" / "algos" / "common" / "args_check.c"
+    assert set(re.findall(r'#include "(.+_args\.h)"', checked.read_text())) == blocks
 
 
 @pytest.mark.parametrize("path", CORE, ids=in_core)
@@ -127,7 +142,7 @@ def test_sources_are_finished(path):
 def _emitted() -> dict[str, set[str]]:
     """Kernel file -> algorithm files whose text names it."""
     found: dict[str, set[str]] = {path.stem: set() for path in KERNELS}
-    for path in (ROOT / "csrc" / "algos").glob("*.[ch]"):
+    for path in ALGOS:
         for name in re.findall(r'"(\w+)"', path.read_text()):
             if name in found:
                 found[name].add(path.name)
@@ -141,18 +156,19 @@ def test_kernels_have_a_host_side_of_the_same_name(path):
     if path.stem in SHARED_KERNELS:
         assert users == {SHARED_KERNELS[path.stem]}
     else:
-        assert (ROOT / "csrc" / "algos" / f"{path.stem}.c").exists()
+        folder = path.parent.name  # the same on both sides
+        assert (ROOT / "csrc" / "algos" / folder / f"{path.stem}.c").exists()
 
 
 def test_every_line_of_the_registry_is_defined_once():
     rows = re.findall(r"^ALGO\((\w+), (\w+)\)", (ROOT / "csrc" / "ops.def").read_text(), re.MULTILINE)
-    text = "".join(path.read_text() for path in (ROOT / "csrc" / "algos").glob("*.c"))
+    names, text = {path.name for path in ALGOS}, "".join(path.read_text() for path in ALGOS)
     operators = re.findall(r"^OP\((\w+)\)", (ROOT / "csrc" / "ops.def").read_text(), re.MULTILINE)
     assert len(rows) == len(set(rows)) > 40
     assert {op for op, _ in rows} == set(operators)
     for op, algo in rows:
-        own = ROOT / "csrc" / "algos" / f"{op}_{algo}.c"
-        assert own.exists() or re.search(rf"\b(algo_{op}_{algo}|{op})\b", text), f"ALGO({op}, {algo})"
+        own = f"{op}_{algo}.c"
+        assert own in names or re.search(rf"\b(algo_{op}_{algo}|{op})\b", text), f"ALGO({op}, {algo})"
 
 
 # ---- kernel files ------------------------------------------------------------------------------------------
@@ -169,7 +185,7 @@ def test_kernel_files_have_the_common_form(path):
     head = text[: text.index("*/")]
     for part in ("Work-group:", "Local memory:", "Defines:"):
         assert part in head, f"the opening comment lacks {part!r}"
-    assert '#include "clcnn.clh"' in text
+    assert '#include "common/clcnn.clh"' in text
     assert head.startswith(f"/* {path.name}: ")
     assert f"#ifndef FN\n#define FN(x) {path.stem}_##x\n#endif" in text
     names = _definitions(code)

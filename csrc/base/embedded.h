@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 struct clcnn_embedded {
-    const char *name; /* file name without a folder: "conv_ref.cl" */
+    const char *name; /* path below kernels/: "conv/conv_ref.cl" */
     const char *text; /* NUL-terminated; length does not count the NUL */
     size_t length;
 };

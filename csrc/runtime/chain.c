@@ -1,13 +1,13 @@
-/* chain.c: consecutive launches of a plan bound to one kernel that runs them all; see kernels/chain.clh and chain_groups.clh. */
+/* chain.c: consecutive launches of a plan bound to one kernel that runs them all; see kernels/chain/chain.clh and chain_groups.clh. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "args.h"
 #include "runtime/room.h"
+#include "chain/chain_args.h"
 
 #define CHAIN_FIRST_MEMORY 8  /* parameter */
-#define GROUP_TURN_BYTES 1664 /* of a step: both sets of counters, as kernels/chain_groups.clh has them; */
+#define GROUP_TURN_BYTES 1664 /* of a step: both sets of counters, as kernels/chain/chain_groups.clh has them; */
 #define TURN_LINE 64          /* chain.clh: a line, and those that hold one of each work-group */
 #define MARK_BYTES \
     16 /* behind them: whether a wait was too long, how many looks are too many, multiprocessors */

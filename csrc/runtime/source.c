@@ -89,26 +89,33 @@ done:
     return st;
 }
 
-/* A view of the file's text; *owned is to be freed afterwards (NULL for an embedded file). */
-static enum clcnn_status open_file(const char **text, size_t *length, char **owned, const char *dir,
-                                   const char *name, struct clcnn_err *err)
+/* A kernel file by its path below kernels/, or by its name alone, which no other file has; NULL: there is none. */
+static const struct clcnn_embedded *find_file(const char *name)
 {
-    if (dir != NULL) {
-        enum clcnn_status st = read_disk(owned, length, dir, name, err);
-        *text = *owned;
-        return st;
+    for (size_t i = 0; i < clcnn_embedded_count; i++) {
+        const char *path = clcnn_embedded_files[i].name, *slash = strrchr(path, '/');
+        if (strcmp(path, name) == 0 || (slash != NULL && strcmp(slash + 1, name) == 0))
+            return &clcnn_embedded_files[i];
     }
-    *owned = NULL;
-    for (size_t i = 0; i < clcnn_embedded_count; i++)
-        if (strcmp(clcnn_embedded_files[i].name, name) == 0) {
-            *text = clcnn_embedded_files[i].text;
-            *length = clcnn_embedded_files[i].length;
-            return CLCNN_OK;
-        }
-    return clcnn_fail(err, CLCNN_E_INTERNAL, "kernel file %s is not part of the module", name);
+    return NULL;
 }
 
-/* #include "name" -> name. Only plain file names count, so that nothing outside the folder can be read. */
+/* A view of the file's text; *owned is to be freed afterwards (NULL for an embedded file). */
+static enum clcnn_status open_file(const char **text, size_t *length, char **owned, const char *dir,
+                                   const struct clcnn_embedded *file, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    *owned = NULL;
+    *text = file->text;
+    *length = file->length;
+    if (dir != NULL) {
+        st = read_disk(owned, length, dir, file->name, err);
+        *text = *owned;
+    }
+    return st;
+}
+
+/* #include "name" -> name, a path below kernels/ or a file's name. */
 static bool quoted_include(char name[64], const char *line, const char *end)
 {
     static const char word[] = "include";
@@ -127,7 +134,7 @@ static bool quoted_include(char name[64], const char *line, const char *end)
         line++;
     if (line == end || *line++ != '"')
         return false;
-    while (line < end && *line != '"' && *line != '/' && *line != '\\' && n < 63)
+    while (line < end && *line != '"' && n < 63)
         name[n++] = *line++;
     name[n] = '\0';
     return n > 0 && line < end && *line == '"';
@@ -227,14 +234,17 @@ enum clcnn_status source_paste(struct text *out, const char *dir, const char *na
     enum clcnn_status st = CLCNN_OK;
     const char *text = NULL;
     char *owned = NULL, include[64];
+    const struct clcnn_embedded *file = find_file(name);
     struct guard guard = {0, 0};
     size_t length = 0;
     int number = 1;
 
     if (depth > MAX_DEPTH)
         return clcnn_fail(err, CLCNN_E_VALUE, "kernel file %s: includes more than %d deep", name, MAX_DEPTH);
-    TRY(open_file(&text, &length, &owned, dir, name, err));
-    text_print(out, "#line 1 \"%s\"\n", name);
+    if (file == NULL)
+        return clcnn_fail(err, CLCNN_E_INTERNAL, "kernel file %s is not part of the module", name);
+    TRY(open_file(&text, &length, &owned, dir, file, err));
+    text_print(out, "#line 1 \"%s\"\n", file->name);
     for (const char *line = text, *stop = text + length; line < stop; number++) {
         const char *newline = memchr(line, '\n', (size_t)(stop - line));
         const char *end = newline != NULL ? newline : stop;
@@ -244,7 +254,7 @@ enum clcnn_status source_paste(struct text *out, const char *dir, const char *na
             text_add(out, "\n", 1);
         } else if (quoted_include(include, line, end)) {
             TRY(source_paste(out, dir, include, scan, depth + 1, err));
-            text_print(out, "#line %d \"%s\"\n", number + 1, name);
+            text_print(out, "#line %d \"%s\"\n", number + 1, file->name);
         } else {
             text_add(out, line, (size_t)(end - line));
             text_add(out, "\n", 1);

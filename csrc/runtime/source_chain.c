@@ -1,5 +1,5 @@
 /* source_chain.c: the text of a chain: an instance of a kernel file for every variant, without its kernels, a switch over
- * them, and kernels/chain.clh, or chain_groups.clh where work-groups have more than one work-item. */
+ * them, and kernels/chain/chain.clh, or chain_groups.clh where work-groups have more than one work-item. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,10 +103,11 @@ enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct 
     const bool alone = unit->group_size == 1;
 
     add_head(&t, unit);
+    TRY(source_paste(&t, kernel_dir, "chain/chain_args.h", NULL, 1, err));
     for (int i = 0; i < unit->n_parts; i++)
         TRY(add_part(&t, &run, kernel_dir, unit->part[i], i, alone, err));
     add_tail(&t, unit, &run);
-    TRY(source_paste(&t, kernel_dir, alone ? "chain.clh" : "chain_groups.clh", NULL, 1, err));
+    TRY(source_paste(&t, kernel_dir, alone ? "chain/chain.clh" : "chain/chain_groups.clh", NULL, 1, err));
     if (t.failed || run.failed) {
         st = clcnn_fail_mem(err, t.capacity);
         goto done;

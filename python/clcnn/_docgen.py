@@ -20,6 +20,7 @@ from clcnn.model_io import ModelFileError
 from clcnn.weights import WeightsError
 
 ROOT = Path(__file__).resolve().parents[2]
+KERNELS = ROOT / "kernels"
 EVERYWHERE = "any"
 MAKERS = {"NVIDIA": "NVIDIA GPUs from Ampere on", "Hopper": "NVIDIA Hopper"}  # word of a doc: devices
 
@@ -47,8 +48,7 @@ def devices_of(op: str, algo: str, doc: str) -> str:
     only = re.search(r" \(([^()]* devices)\)$", doc)
     if only:
         return only.group(1)
-    source = ROOT / "csrc" / "algos" / f"{op}_{algo}.c"
-    text = source.read_text("utf-8") if source.exists() else ""
+    text = "".join(path.read_text("utf-8") for path in (ROOT / "csrc" / "algos").rglob(f"{op}_{algo}.c"))
     meant = re.search(r'"[^"]* meant for ([^"]+)"', text)
     return (meant.group(1) if meant else EVERYWHERE) + (", with CLBlast" if "CLBlast" in doc else "")
 
@@ -106,27 +106,32 @@ def first_sentence(path: Path) -> str:
     return re.split(r"[.;](?:\s|$)", text.removeprefix(f"{path.name}: "), maxsplit=1)[0].strip()
 
 
+def in_kernels(path: Path) -> str:
+    """The path below kernels/, as includes have it."""
+    return path.relative_to(KERNELS).as_posix()
+
+
 def users_of(path: Path) -> list[str]:
     """The files of csrc that name this kernel, or the kernels that include this header; of a header that only
     generated units include, the files of csrc that name it."""
-    core, kernels = list((ROOT / "csrc").rglob("*.c")), list(path.parent.glob("*.[ch]*"))
+    core, kernels = list((ROOT / "csrc").rglob("*.c")), list(KERNELS.rglob("*.[ch]*"))
     launched = path.suffix == ".cl"
-    wanted = f'"{path.stem}"' if launched else f'#include "{path.name}"'
+    wanted = f'"{path.stem}"' if launched else f'#include "{in_kernels(path)}"'
     users = [p.name for p in (core if launched else kernels) if wanted in p.read_text("utf-8")]
-    return sorted(users or [p.name for p in core if f'"{path.name}"' in p.read_text("utf-8")])
+    return sorted(users or [p.name for p in core if f'"{in_kernels(path)}"' in p.read_text("utf-8")])
 
 
 def kernels() -> str:
     """Every kernel file, what it computes, and the file of csrc/algos that launches it."""
-    files = sorted((ROOT / "kernels").glob("*.cl"))
-    rows = ([f"`{p.name}`", first_sentence(p), codes(users_of(p))] for p in files)
+    files = sorted(KERNELS.rglob("*.cl"))
+    rows = ([f"`{in_kernels(p)}`", first_sentence(p), codes(users_of(p))] for p in files)
     return table(["file", "computes", "launched by"], rows)
 
 
 def headers() -> str:
     """Every header, and what it offers."""
-    files = sorted((ROOT / "kernels").glob("*.*h"))
-    rows = ([f"`{p.name}`", first_sentence(p), users_text(users_of(p))] for p in files)
+    files = sorted(KERNELS.rglob("*.*h"))
+    rows = ([f"`{in_kernels(p)}`", first_sentence(p), users_text(users_of(p))] for p in files)
     return table(["file", "offers", "included by"], rows)
 
 

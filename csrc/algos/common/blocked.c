@@ -1,0 +1,126 @@
+/* blocked.c: what the algorithms on channel blocks share; see blocked.h. */
+#include "algos/common/blocked.h"
+
+#define GROUPS_PER_CORE \
+    16 /* the last one to finish keeps the others waiting for a 16th of the work at most */
+
+bool blocked_map(const struct problem *p)
+{
+    const int rank = p->in[0].shape.rank;
+    return (rank == 3 || rank == 4) && p->out[0].shape.rank == rank;
+}
+
+bool blocked_algorithm(const struct problem *conv)
+{
+    const struct algo_def *const *algo = clcnn_algos[clcnn_op_find(conv->op->name)];
+    for (; *algo; algo++) {
+        struct why why = {NULL, false};
+        if ((*algo)->src == FORM_BLOCKED && (*algo)->dst == FORM_BLOCKED &&
+            ((*algo)->applicable(conv, &why) || why.passed_over))
+            return true;
+    }
+    return false;
+}
+
+int blocked_count(const struct problem *p, int channels)
+{
+    return (int)ceil_div((size_t)channels, (size_t)p->block);
+}
+
+double blocked_direct_cost(const struct conv_args *a)
+{
+    return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
+}
+
+int blocked_run(const struct problem *p, size_t planes, size_t length, size_t least)
+{
+    const size_t parts = ceil_div(device_units(p->device) * GROUPS_PER_CORE, planes);
+    const size_t run = ceil_div(length, parts);
+    return (int)(run < least ? least : run);
+}
+
+size_t blocked_most_items(size_t items, size_t blocks, size_t groups)
+{
+    const size_t all = items * blocks;
+    size_t most = 0;
+    for (size_t g = 0; g < groups; g++) {
+        const size_t mine = ceil_div((g + 1) * all / groups, blocks) - g * all / groups / blocks;
+        most = mine > most ? mine : most;
+    }
+    return most;
+}
+
+size_t blocked_even_groups(const struct problem *p, size_t items, size_t blocks, size_t most)
+{
+    const size_t units = device_units(p->device), all = items * blocks;
+    size_t groups = round_up(ceil_div(items, most), units);
+    while (groups < all && blocked_most_items(items, blocks, groups) > most)
+        groups += units;
+    return groups < all ? groups : all;
+}
+
+struct blocked_epilogue blocked_epilogue_of(const struct problem *p, const struct operand *bias)
+{
+    struct blocked_epilogue e = {p->p0, p->p1, bias && bias->present, p->add.present};
+    act_as_clip(p->act, &e.p0, &e.p1);
+    return e;
+}
+
+void blocked_step_epilogue(struct step *s, const struct problem *p, const struct operand *bias)
+{
+    float p0, p1;
+    step_define_id(s, "EPI_ACT", act_identifier(act_as_clip(p->act, &p0, &p1)));
+    step_read(s, bias && bias->present ? bias->slot : SLOT_NONE);
+    step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
+}
+
+void blocked_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+{
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    blocked_step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, args, bytes);
+}
+
+void blocked_conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+{
+    blocked_step(s, p, packed, args, bytes);
+    conv_cost(s, p);
+}
+
+static struct conv_args one_group(const struct conv_args *a)
+{
+    struct conv_args packed = *a;
+    packed.groups = packed.c = 1; /* k filters of one channel each */
+    return packed;
+}
+
+int emit_depthwise_packed(struct emit *e, const struct problem *p, const struct conv_args *a)
+{
+    const struct conv_args filters = one_group(a);
+    return emit_conv_packed(e, p, &filters, (struct conv_packing){.block = p->block});
+}
+
+size_t depthwise_packing_workspace(const struct problem *p, const struct conv_args *a)
+{
+    const struct conv_args filters = one_group(a);
+    return conv_packing_workspace(p, &filters, (struct conv_packing){.block = p->block});
+}
+
+int depthwise_edge(const struct conv_args *a)
+{
+    const int left = a->pad[2], right = (a->out[2] - 1) * a->stride[2] - left + a->ker[2] - a->in[2];
+    return left > right ? left : right > 0 ? right : 0;
+}
+
+void define_depthwise(struct step *s, const struct problem *p, const struct conv_args *a)
+{
+    const int size = a->ker[2];
+    const bool known = (size == 1 || size == 3 || size == 5) && a->ker[1] == size && a->dil[1] == 1 &&
+                       a->dil[2] == 1 && a->stride[2] <= 2;
+    step_define(s, "V", p->block);
+    step_define(s, "KH", known ? size : 0);
+    step_define(s, "KW", known ? size : 0);
+    step_define(s, "SW", known ? a->stride[2] : 0);
+}

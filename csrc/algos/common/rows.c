@@ -1,0 +1,192 @@
+/* rows.c: cutting tensors into rows, and merging dimensions; see rows.h. */
+#include "algos/common/rows.h"
+
+enum {
+    CPU_GROUP = 32, /* small groups of long runs: a run is one vector loop, and each core gets groups early */
+    CPU_ELEMS = 64,
+    SMALL_GROUP = 4, /* a CPU's groups when there is little to do */
+    GPU_ELEMS = 4,
+    GPU_RESIDENT = 2048, /* work-items that a compute unit holds at once */
+};
+
+bool rows_always(const struct problem *p, struct why *why)
+{
+    (void)p, (void)why;
+    return true;
+}
+
+bool rows_on_cpu(const struct problem *p)
+{
+    return p->device->type == CLCNN_DEVICE_CPU;
+}
+
+static size_t rows_units(const struct problem *p)
+{
+    return device_units(p->device);
+}
+
+/* Work-items for a row: one of few sizes, so that programs are shared. */
+static int rows_lanes(int64_t wanted, const int *choices, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (wanted <= choices[i])
+            return choices[i];
+    return choices[count - 1];
+}
+
+struct step *rows_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+                       int64_t rows, int64_t inner, i64 *pieces)
+{
+    const size_t total = (size_t)rows * (size_t)inner, units = rows_units(p);
+    const bool cpu = rows_on_cpu(p);
+    int wg = (int)any_group_size(p), elems = 1, lanes;
+    const int gpu_lanes[] = {1, 4, 32, 64, wg};
+
+    if (cpu) {
+        wg = total < units * CPU_GROUP * CPU_ELEMS * 4 ? SMALL_GROUP : CPU_GROUP;
+        elems = CPU_ELEMS;
+        lanes = rows < wg || inner >= wg * CPU_ELEMS / 2 ? wg : 1;
+    } else {
+        if (total >= units * GPU_RESIDENT * GPU_ELEMS)
+            elems = GPU_ELEMS;
+        lanes = rows_lanes((inner + elems - 1) / elems, gpu_lanes, COUNT_OF(gpu_lanes));
+    }
+    *pieces = (int64_t)ceil_div((size_t)inner, (size_t)lanes * elems);
+    const size_t groups = ceil_div((size_t)rows, wg / lanes) * (size_t)*pieces;
+
+    struct step *s = emit_step(e, stem, entry, groups, wg);
+    step_define(s, "LANES", lanes);
+    step_define(s, "ELEMS", elems);
+    step_define(s, "RUNS", cpu);
+    step_define_id(s, "INDEX", groups <= UINT32_MAX / GROUP_SIZE ? "uint" : "ulong");
+    return s;
+}
+
+struct step *lanes_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+                        int64_t rows, int64_t length)
+{
+    int wg = (int)any_group_size(p), lanes = 1;
+    const int gpu_lanes[] = {1, 32, wg};
+
+    if (rows_on_cpu(p))
+        wg = (size_t)rows < rows_units(p) * CPU_GROUP * 4 ? SMALL_GROUP : CPU_GROUP;
+    else
+        lanes = rows_lanes(length < 8 ? 1 : length <= 2048 ? 32 : wg, gpu_lanes, COUNT_OF(gpu_lanes));
+    struct step *s = emit_step(e, stem, entry, ceil_div((size_t)rows, wg / lanes), wg);
+    step_define(s, "LANES", lanes);
+    return s;
+}
+
+void rows_cost(struct step *s, const struct problem *p, double macs)
+{
+    double bytes = 0;
+    for (int i = 0; i < p->n_in; i++)
+        if (p->in[i].present)
+            bytes += (double)shape_bytes(&p->in[i].shape);
+    for (int i = 0; i < p->n_out; i++)
+        if (p->out[i].present)
+            bytes += (double)shape_bytes(&p->out[i].shape);
+    if (p->add.present)
+        bytes += (double)shape_bytes(&p->add.shape);
+    step_cost(s, macs, bytes);
+}
+
+void operand_strides(const struct operand *o, int64_t stride[CLCNN_MAX_RANK])
+{
+    int64_t step = 1;
+    for (int d = o->shape.rank - 1; d >= 0; d--) {
+        stride[d] = step;
+        step *= o->shape.dim[d];
+    }
+    if (o->shape.rank > 1)
+        stride[0] = o->batch_stride;
+}
+
+void operand_broadcast(const struct operand *o, const struct clcnn_shape *to, int64_t stride[CLCNN_MAX_RANK])
+{
+    int64_t own[CLCNN_MAX_RANK];
+    operand_strides(o, own);
+    for (int d = 0; d < to->rank; d++) {
+        const int from = d - (to->rank - o->shape.rank);
+        stride[d] = from < 0 || o->shape.dim[from] == 1 ? 0 : own[from];
+    }
+}
+
+struct items operand_items(const struct operand *o)
+{
+    const int64_t all = shape_count(&o->shape);
+    if (o->shape.rank < 2 || operand_dense(o))
+        return (struct items){1, all, all};
+    return (struct items){o->shape.dim[0], shape_count_from(&o->shape, 1), o->batch_stride};
+}
+
+struct channel_args channel_args_of(const struct problem *p, int channel_dim)
+{
+    const struct operand *y = &p->out[0];
+    const struct clcnn_shape *shape = &y->shape;
+    const bool plane = channel_dim < shape->rank - 1 && shape_count_from(shape, channel_dim + 1) > 1;
+    const int64_t batch = shape->rank > 1 ? shape->dim[0] : 1;
+    struct channel_args a = {
+        .y_n = y->batch_stride,
+        .add_n = p->add.batch_stride,
+        .row_step = plane,
+        .column_step = !plane,
+        .inner = plane              ? shape_count_from(shape, channel_dim + 1)
+                 : channel_dim >= 0 ? shape->dim[channel_dim]
+                                    : 1,
+        .p0 = p->p0,
+        .p1 = p->p1,
+    };
+    a.rows = shape_count(shape) / a.inner;
+    a.per_item = a.rows / batch;
+    return a;
+}
+
+static bool strided_joins(const struct strided_args *a, int operands, int outer, int inner)
+{
+    if ((int64_t)a->size[outer] * a->size[inner] > INT32_MAX)
+        return false;
+    for (int i = 0; i < operands; i++)
+        if (a->stride[i].of[outer] != a->stride[i].of[inner] * a->size[inner])
+            return false;
+    return true;
+}
+
+void strided_merge(struct strided_args *a, int operands)
+{
+    int last = -1; /* dimension that the next one may join */
+    for (int d = 0; d < a->rank; d++) {
+        if (a->size[d] == 1)
+            continue;
+        const bool joins = last >= 0 && strided_joins(a, operands, last, d);
+        if (!joins)
+            last++;
+        a->size[last] = joins ? a->size[last] * a->size[d] : a->size[d];
+        for (int i = 0; i < operands; i++)
+            a->stride[i].of[last] = a->stride[i].of[d];
+    }
+    if (last < 0) { /* a single element */
+        last = 0;
+        a->size[0] = 1;
+        for (int i = 0; i < operands; i++)
+            a->stride[i].of[0] = 1;
+    }
+    a->rank = last + 1;
+}
+
+struct step *strided_step(struct emit *e, const struct problem *p, const char *stem, struct strided_args *a,
+                          int operands)
+{
+    strided_merge(a, operands);
+    const int inner = a->rank - 1;
+    a->rows = 1;
+    for (int d = 0; d < inner; d++)
+        a->rows *= a->size[d];
+    struct step *s = rows_step(e, p, stem, "main", a->rows, a->size[inner], &a->pieces);
+    static const char *const name[] = {"STEP0", "STEP1", "STEP2", "STEP3"};
+    for (int i = 0; i < operands; i++) {
+        const int64_t step = a->stride[i].of[inner];
+        step_define(s, name[i], step == 0 || step == 1 ? (int)step : 2);
+    }
+    return s;
+}

@@ -1,0 +1,187 @@
+/* conv_common.c: what the convolution algorithms share. */
+#include "algos/conv/conv_common.h"
+#include "conv/conv_tile_args.h"
+
+#include <stdio.h>
+
+struct conv_args conv_args_of(const struct problem *p)
+{
+    const struct conv_attrs *at = p->attrs;
+    const struct operand *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
+    struct conv_args a = {
+        .src_n = x->batch_stride,
+        .dst_n = y->batch_stride,
+        .add_n = p->add.present ? p->add.batch_stride : 0,
+        .w_k = w->batch_stride,
+        .n = x->shape.dim[0],
+        .c = x->shape.dim[1],
+        .k = y->shape.dim[1],
+        .groups = at->groups,
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+        .ker = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .dil = {1, 1, 1},
+        .p0 = p->p0,
+        .p1 = p->p1,
+    };
+    const int n = x->shape.rank - 2;
+    for (int i = 0; i < n; i++) {
+        const int d = 3 - n + i;
+        a.in[d] = x->shape.dim[2 + i];
+        a.out[d] = y->shape.dim[2 + i];
+        a.ker[d] = w->shape.dim[2 + i];
+        a.stride[d] = at->stride.v[i];
+        a.pad[d] = at->padding.v[i];
+        a.dil[d] = at->dilation.v[i];
+    }
+    return a;
+}
+
+static int64_t taps(const struct conv_args *a)
+{
+    return (int64_t)a->ker[0] * a->ker[1] * a->ker[2];
+}
+
+size_t conv_pixels(const struct conv_args *a)
+{
+    return (size_t)a->n * (size_t)a->out[1] * (size_t)a->out[2];
+}
+
+void conv_cost(struct step *s, const struct problem *p)
+{
+    const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);
+    const double y = shape_count(&p->out[0].shape);
+    const double add = p->add.present ? y * (double)operand_elem(&p->add) : 0.0;
+    step_cost(s, w * p->out[0].shape.dim[0] * shape_count_from(&p->out[0].shape, 2),
+              x * (double)operand_elem(&p->in[0]) + 4.0 * w + y * (double)operand_elem(&p->out[0]) + add);
+}
+
+void conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+{
+    step_read_map(s, &p->in[0]);
+    step_read(s, packed);
+    step_epilogue(s, p, &p->in[2]);
+    step_write_map(s, &p->out[0]);
+    step_args(s, args, bytes);
+    conv_cost(s, p);
+}
+
+bool conv_is_2d(const struct problem *p)
+{
+    return p->in[0].shape.rank <= 4;
+}
+
+bool conv_is_pointwise(const struct conv_args *a)
+{
+    for (int d = 0; d < 3; d++)
+        if (a->ker[d] != 1 || a->stride[d] != 1 || a->pad[d] != 0 || a->in[d] != a->out[d])
+            return false;
+    return true;
+}
+
+bool conv_is_depthwise(const struct conv_args *a)
+{
+    return a->c == a->groups;
+}
+
+bool conv_on_cpu(const struct problem *p)
+{
+    return p->device->type == CLCNN_DEVICE_CPU;
+}
+
+int conv_blocks(const struct conv_args *a, int block)
+{
+    return a->groups * (int)ceil_div((size_t)(a->k / a->groups), (size_t)block);
+}
+
+static int channel_block(const struct conv_args *a, struct conv_packing packing)
+{
+    return packing.c_block ? packing.c_block : packing.tap_major ? a->c / a->groups : 1;
+}
+
+size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing)
+{
+    const size_t c_block = (size_t)channel_block(a, packing);
+    return sizeof(float) * (size_t)conv_blocks(a, packing.block) * (size_t)packing.block *
+           ceil_div((size_t)(a->c / a->groups), c_block) * c_block * (size_t)taps(a);
+}
+
+int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     struct conv_packing packing)
+{
+    const struct conv_pack_args args = {
+        .w_k = a->w_k,
+        .groups = a->groups,
+        .kg = a->k / a->groups,
+        .c = a->c / a->groups,
+        .taps = (int)taps(a),
+        .block = packing.block,
+        .c_block = channel_block(a, packing),
+    };
+    const size_t bytes = conv_packed_bytes(a, packing);
+    const size_t rows = bytes / sizeof(float) / (size_t)packing.block;
+    char name[80];
+    snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d c%d w%d", args.groups, args.kg, args.c,
+             args.taps, args.block, args.c_block, packing.points);
+    struct step *setup;
+    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main", ceil_div(rows, GROUP_SIZE),
+                                 GROUP_SIZE, &setup);
+    if (setup) {
+        if (packing.points)
+            step_define(setup, "POINTS", packing.points);
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 2.0 * (double)bytes);
+    }
+    return slot;
+}
+
+size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a, struct conv_packing packing)
+{
+    return p->in[1].constant ? 0 : conv_packed_bytes(a, packing);
+}
+
+size_t conv_parts_bytes(const struct conv_args *a, int parts)
+{
+    return parts == 1 ? 0 : sizeof(float) * (size_t)parts * (size_t)a->k * conv_pixels(a);
+}
+
+static void emit_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int slot)
+{
+    const struct conv_parts_args args = {
+        .dst_n = a->dst_n,
+        .add_n = a->add_n,
+        .map = (int64_t)a->out[1] * a->out[2],
+        .n = a->n,
+        .k = a->k,
+        .parts = parts,
+        .p0 = a->p0,
+        .p1 = a->p1,
+    };
+    const size_t results = conv_pixels(a) * (size_t)a->k;
+    const size_t wg = any_group_size(p);
+    struct step *s = emit_step(e, "conv_sum_parts", "main", ceil_div(results, wg), wg);
+    step_read(s, slot);
+    step_epilogue(s, p, &p->in[2]);
+    step_write_map(s, &p->out[0]);
+    step_args(s, &args, sizeof args);
+    step_cost(s, 0.0, 4.0 * (double)results * (parts + 1));
+}
+
+void emit_conv_parts(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
+                     int parts, int slot, const void *args, size_t bytes)
+{
+    const struct problem plain = {.act = ACT_none};
+    if (parts > 1) {
+        step_epilogue(s, &plain, NULL);
+        step_write(s, slot);
+    } else {
+        step_epilogue(s, p, &p->in[2]);
+        step_write_map(s, &p->out[0]);
+    }
+    step_args(s, args, bytes);
+    if (parts > 1)
+        emit_sums(e, p, a, parts, slot);
+}

@@ -1,0 +1,50 @@
+/* conv_common.h: what the convolution algorithms share. */
+#ifndef CLCNN_ALGOS_CONV_COMMON_H
+#define CLCNN_ALGOS_CONV_COMMON_H
+
+#include "internal.h"
+#include "conv/conv_args.h"
+
+/* The argument block of a conv or conv_transpose problem with 1 to 3 spatial dimensions. */
+struct conv_args conv_args_of(const struct problem *p);
+size_t conv_pixels(const struct conv_args *a); /* of the output, over the batch */
+/* Multiply-adds of a conv, and bytes with every operand read or written once. */
+void conv_cost(struct step *s, const struct problem *p);
+/* A step that computes the whole layer: reads x and the packed filters, has the epilogue, writes y; and its cost. */
+void conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);
+/* 2-D view: 1-D and 2-D problems (kernels that index rows and columns only). */
+bool conv_is_2d(const struct problem *p);
+/* A 1x1 window at stride 1 without padding: pixels do not depend on their neighbours. */
+bool conv_is_pointwise(const struct conv_args *a);
+/* One input channel a group. */
+bool conv_is_depthwise(const struct conv_args *a);
+/* Channels of a group over which F(4x4, 3x3) may add up: whole numbers over 1024 were off by up to 6.5e-5 of the output's rms, where
+ * precision "highest" allows 5e-5, and over 768 by 3.9e-5. */
+#define MOST_OF_F4 768
+#define TOO_MANY_CHANNELS "tiles of 4x4 and more than 768 channels exceed the error that is allowed"
+/* Whether the tiles of the kernel written for CPU devices are the better ones. */
+bool conv_on_cpu(const struct problem *p);
+
+/* Weights regrouped by kernels/conv/conv_pack.cl: `block` filters of a group side by side, for c_block channels of a tap (0: for
+ * all when tap_major, else for one). */
+struct conv_packing {
+    int block, c_block;
+    bool tap_major;
+    int points; /* of Winograd's transform, for which there are groups then (kernels/conv/conv_weight.clh); 0: raw weights */
+};
+int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */
+size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing);
+int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     struct conv_packing packing);
+/* Workspace of an algorithm that packs: none, unless the weights are computed and packed in every run. */
+size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a,
+                              struct conv_packing packing);
+
+/* A sum over the depth that several groups compute in `parts`: their results, dense [parts][K][N*P*Q] in a slot, are added
+ * up in ascending order by kernels/conv/conv_sum_parts.cl, which applies the epilogue. */
+size_t conv_parts_bytes(const struct conv_args *a, int parts); /* 0 for one part: there is no such slot */
+/* The end of such a step: epilogue, results in `slot` (of y for one part), arguments; and the step that adds parts up. */
+void emit_conv_parts(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
+                     int parts, int slot, const void *args, size_t bytes);
+
+#endif

@@ -1,0 +1,153 @@
+/* conv_implicit: a matrix product whose columns are gathered on the way to local memory, its depth split where tiles are
+ * too few for the device; see kernels/conv/conv_implicit.cl. */
+#include "algos/conv/conv_implicit.h"
+#include "conv/conv_tile_args.h"
+
+#define CHUNK 16 /* of depth between two barriers */
+#define MAX_PARTS 16
+#define MIN_CHUNKS 4 /* of a part: less is all start-up */
+
+/* Filters and pixels of a group's tile of the result. The small one fits any device's 32 KiB of local memory. */
+struct tile {
+    int filters, pixels;
+};
+static const struct tile tiles[] = {{64, 64}, {128, 64}, {64, 128}, {128, 128}};
+
+/* Time is counted in multiply-adds of a compute unit, whatever it takes for one: what is chosen depends on ratios. */
+#define BROUGHT 32.0f /* of each float that the chunk of a tile brings and reads again */
+#define LONELY 1.5f   /* times as long takes a group that has a compute unit for itself */
+#define LAUNCH 1e6f   /* of another launch: 4 us */
+#define MOVED 40.0f   /* of a float that goes to global memory or comes from there */
+
+struct choice {
+    const struct tile *tile;
+    int parts, share; /* share: chunks of each part */
+    float time;
+};
+
+static int channels_of(const struct conv_args *a)
+{
+    return a->c / a->groups;
+}
+
+static size_t chunks_of(const struct conv_args *a)
+{
+    return ceil_div((size_t)channels_of(a) * (size_t)a->ker[1] * (size_t)a->ker[2], CHUNK);
+}
+
+static struct conv_packing packing_of(const struct tile *t, int points)
+{
+    return (struct conv_packing){.block = t->filters, .tap_major = true, .points = points};
+}
+
+/* Two tiles of each operand, a row of which is 4 floats longer than its tile. */
+static size_t local_bytes(const struct tile *t)
+{
+    return sizeof(float) * 2 * CHUNK * (size_t)(t->filters + t->pixels + 8);
+}
+
+static size_t tile_count(const struct conv_args *a, const struct tile *t)
+{
+    return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
+}
+
+static float time_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts,
+                     int share)
+{
+    const size_t units = device_units(p->device);
+    const float chunk = CHUNK * (float)(t->filters * t->pixels + BROUGHT * (float)(t->filters + t->pixels));
+    const float each = (float)ceil_div(tile_count(a, t) * (size_t)parts, units);
+    const float moved = (float)conv_parts_bytes(a, parts) / sizeof(float) * 2.0f / (float)units;
+    const float extra = parts == 1 ? 0.0f : LAUNCH + MOVED * moved;
+    return (float)share * chunk * (each > LONELY ? each : LONELY) + extra;
+}
+
+static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int points,
+                       int parts)
+{
+    return conv_packing_workspace(p, a, packing_of(t, points)) + conv_parts_bytes(a, parts);
+}
+
+static struct choice choose(const struct problem *p, const struct conv_args *a, int points)
+{
+    const size_t chunks = chunks_of(a);
+    struct choice best = {&tiles[0], 1, (int)chunks, 0.0f};
+    best.time = time_of(p, a, best.tile, best.parts, best.share);
+    for (int i = 0; i < COUNT_OF(tiles); i++) {
+        const struct tile *t = &tiles[i];
+        for (int parts = 1; parts <= MAX_PARTS && local_bytes(t) <= p->device->local_mem_bytes; parts++) {
+            const int share = (int)ceil_div(chunks, (size_t)parts);
+            if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, t, points, parts) > p->workspace_limit))
+                break;
+            if ((size_t)(parts - 1) * (size_t)share >= chunks)
+                continue; /* the last part would be empty */
+            const float time = time_of(p, a, t, parts, share);
+            if (time < best.time)
+                best = (struct choice){t, parts, share, time};
+        }
+    }
+    return best;
+}
+
+size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points)
+{
+    const struct choice c = choose(p, a, points);
+    return bytes_of(p, a, c.tile, points, c.parts);
+}
+
+float implicit_time(const struct problem *p, const struct conv_args *a)
+{
+    return choose(p, a, 0).time;
+}
+
+struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points)
+{
+    const struct choice c = choose(p, a, points);
+    const bool split = c.parts > 1;
+    const struct conv_implicit_args args = {.conv = *a, .share = c.share};
+    const int packed = emit_conv_packed(e, p, a, packing_of(c.tile, points));
+    const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
+    struct step *s =
+        emit_step(e, "conv_implicit", "main", tile_count(a, c.tile) * (size_t)c.parts, GROUP_SIZE);
+    step_define(s, "BM", c.tile->filters);
+    step_define(s, "BN", c.tile->pixels);
+    step_define(s, "GATHER", channels_of(a) % CHUNK == 0);
+    step_define(s, "SPLIT", split);
+    step_read_map(s, &p->in[0]);
+    step_read(s, packed);
+    emit_conv_parts(e, s, p, a, c.parts, out, &args, sizeof args);
+    return s;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    PREFER(why, a.k / a.groups > 32 || conv_is_pointwise(&a),
+           "32 filters a group or fewer leave half of the tile empty");
+    PREFER(why, !conv_on_cpu(p), "tiles in local memory are meant for GPUs");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return implicit_workspace(p, &a, 0);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p);
+    conv_cost(emit_implicit(e, p, &a, 0), p);
+}
+
+const struct algo_def algo_conv_implicit = {
+    .name = "implicit",
+    .doc = "implicit GEMM: columns gathered on the way to local memory",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves = HALF_CONV,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

@@ -1,0 +1,16 @@
+/* conv_implicit.h: the portable matrix product behind other convolutions, kernels/conv/conv_implicit.cl. */
+#ifndef CLCNN_ALGOS_CONV_IMPLICIT_H
+#define CLCNN_ALGOS_CONV_IMPLICIT_H
+
+#include "algos/conv/conv_common.h"
+#include "conv/conv_args.h"
+
+/* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias; points as in
+ * struct conv_packing. */
+size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points);
+/* Expected time by the model in conv_implicit.c, in multiply-adds of a compute unit. */
+float implicit_time(const struct problem *p, const struct conv_args *a);
+/* Returns the step, whose cost is the caller's to state. */
+struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points);
+
+#endif

@@ -1,0 +1,157 @@
+/* conv_winograd_fused: F(2x2, 3x3) in one kernel for GPUs, the sum over channels split where tiles are too few for the device;
+ * see kernels/conv/conv_winograd_fused.cl. */
+#include "algos/conv/conv_implicit.h"
+#include "conv/conv_tile_args.h"
+
+enum { M = 2, POINTS = 16, TILES = 32 /* of a group */ };
+#define MAX_PARTS 16
+#define MIN_CHUNKS 4 /* of a part: less is all start-up */
+
+/* Filters of a group's tile, and channels between two barriers. The first one fits any device's 32 KiB of local memory; the
+ * other has 128 sums in a work-item's registers, which the GPUs built into processors lack. */
+struct tile {
+    int filters, channels;
+};
+static const struct tile tiles[] = {{32, 8}, {64, 6}};
+
+/* Time in multiply-adds as conv_implicit counts it, so that the two compare; measured on an H200. */
+#define TRANSFORMED 32.0f /* of each float of a tile of the image: brought, transformed, read again */
+#define BROUGHT 5.0f      /* of each float of a filter */
+#define FINISHED 30.0f    /* of each sum of products: transformed back, stored */
+#define LAUNCH 1e6f       /* of another launch: 4 us */
+#define MOVED 40.0f       /* of a float that goes to global memory or comes from there */
+
+struct choice {
+    const struct tile *tile;
+    int parts, share; /* share: chunks of each part */
+    float time;
+};
+
+static size_t chunks_of(const struct conv_args *a, const struct tile *t)
+{
+    return ceil_div((size_t)(a->c / a->groups), (size_t)t->channels);
+}
+
+static size_t tiles_of(const struct conv_args *a)
+{
+    return (size_t)a->n * ceil_div((size_t)a->out[1], M) * ceil_div((size_t)a->out[2], M);
+}
+
+static bool fits(const struct tile *t, const struct clcnn_device_info *device)
+{
+    const size_t local = sizeof(float) * POINTS * (size_t)t->channels * (size_t)(t->filters + TILES);
+    const bool integrated = device->type == CLCNN_DEVICE_GPU && device->host_unified;
+    return t == tiles || (local <= device->local_mem_bytes && !integrated);
+}
+
+static size_t groups_of(const struct conv_args *a, const struct tile *t)
+{
+    return (size_t)conv_blocks(a, t->filters) * ceil_div(tiles_of(a), TILES);
+}
+
+/* Transformed filters are packed as those of a window of 16 taps: [groups][blocks][chunks][16][channels][filters]. */
+static struct conv_args transformed(const struct conv_args *a)
+{
+    struct conv_args t = *a;
+    t.ker[1] = t.ker[2] = M + 2;
+    return t;
+}
+
+static struct conv_packing packing_of(const struct tile *t)
+{
+    return (struct conv_packing){
+        .block = t->filters, .c_block = t->channels, .tap_major = true, .points = POINTS};
+}
+
+static float time_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts,
+                     int share)
+{
+    const size_t units = device_units(p->device);
+    const float filters = (float)t->filters, sums = POINTS * TILES * filters;
+    const float chunk = (float)t->channels * (sums + POINTS * (TRANSFORMED * TILES + BROUGHT * filters));
+    const float each = (float)ceil_div(groups_of(a, t) * (size_t)parts, units);
+    const float moved = (float)conv_parts_bytes(a, parts) / sizeof(float) * 2.0f / (float)units;
+    const float extra = parts == 1 ? 0.0f : LAUNCH + MOVED * moved;
+    return ((float)share * chunk + FINISHED * sums) * each + extra;
+}
+
+static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts)
+{
+    const struct conv_args filters = transformed(a);
+    return conv_packing_workspace(p, &filters, packing_of(t)) + conv_parts_bytes(a, parts);
+}
+
+static struct choice choose(const struct problem *p, const struct conv_args *a)
+{
+    struct choice best = {NULL, 0, 0, 0.0f};
+    for (int i = 0; i < COUNT_OF(tiles); i++) {
+        const struct tile *t = &tiles[i];
+        const size_t chunks = chunks_of(a, t);
+        for (int parts = 1; parts <= MAX_PARTS && fits(t, p->device); parts++) {
+            const int share = (int)ceil_div(chunks, (size_t)parts);
+            if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, t, parts) > p->workspace_limit))
+                break;
+            if ((size_t)(parts - 1) * (size_t)share >= chunks)
+                continue; /* the last part would be empty */
+            const float time = time_of(p, a, t, parts, share);
+            if (!best.tile || time < best.time)
+                best = (struct choice){t, parts, share, time};
+        }
+    }
+    return best;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, a.ker[1] == 3 && a.ker[2] == 3, "minimal filtering is for 3x3 filters");
+    REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
+            "minimal filtering is for stride 1 and dilation 1");
+    PREFER(why, !conv_on_cpu(p), "tiles in local memory are meant for GPUs");
+    PREFER(why, a.k / a.groups > 16, "16 filters a group or fewer leave half of the tile empty");
+    PREFER(why, choose(p, &a).time < implicit_time(p, &a),
+           "the products by the definition are expected to be faster");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct choice c = choose(p, &a);
+    return bytes_of(p, &a, c.tile, c.parts);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p), filters = transformed(&a);
+    const struct choice c = choose(p, &a);
+    const bool split = c.parts > 1;
+    const struct conv_winograd_fused_args args = {
+        .conv = a,
+        .share = c.share,
+        .tiles_high = (i32)ceil_div((size_t)a.out[1], M),
+        .tiles_wide = (i32)ceil_div((size_t)a.out[2], M),
+        .tiles = (i32)tiles_of(&a),
+    };
+    const int packed = emit_conv_packed(e, p, &filters, packing_of(c.tile));
+    const int out = split ? emit_workspace(e, conv_parts_bytes(&a, c.parts)) : p->out[0].slot;
+    struct step *s =
+        emit_step(e, "conv_winograd_fused", "main", groups_of(&a, c.tile) * (size_t)c.parts, GROUP_SIZE);
+    step_define(s, "BF", c.tile->filters);
+    step_define(s, "SPLIT", split);
+    step_read(s, p->in[0].slot);
+    step_read(s, packed);
+    conv_cost(s, p);
+    emit_conv_parts(e, s, p, &a, c.parts, out, &args, sizeof args);
+}
+
+const struct algo_def algo_conv_winograd_fused = {
+    .name = "winograd_fused",
+    .doc = "Winograd's F(2x2, 3x3) in one kernel, transforms in local memory (GPUs)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

@@ -1,0 +1,155 @@
+/* conv_blocked: register tiles over maps with channels in blocks, for CPU devices; see kernels/conv_cpu/conv_blocked.cl. */
+#include "algos/conv_cpu/conv_tiles.h"
+#include "conv_cpu/conv_cpu_args.h"
+
+enum {
+    MAX_COLUMNS = 128, /* of the kernel's private row */
+    STEP_BYTES =
+        131072, /* weights that serve a work-item's tiles before the next ones: small beside a core's cache */
+    WINDOW_STEP_BYTES =
+        32768, /* the same of filters with several taps, which read each row of the input again */
+    WHOLE_BYTES =
+        163840, /* all weights of a block of filters that are used at once, so that sums stay in registers */
+    SPAN_BYTES = 512 * 1024,   /* input that stays in a core's cache for all filters */
+    NEAR_WEIGHTS = 512 * 1024, /* weights that stay in the cores' caches */
+    FAR_ITEMS_PER_UNIT =
+        8, /* of other layers: each chunk of an image takes a block's weights from memory, or far caches */
+};
+
+/* How the tiles are shared out: see the index map in kernels/conv_cpu/conv_blocked.cl. */
+struct shares {
+    size_t chunks, per_item, span;
+};
+
+/* As conv_args_of, but a pointwise problem is one long row, so that small maps fill the tiles. */
+static struct conv_args blocked_args(const struct problem *p)
+{
+    struct conv_args a = conv_args_of(p);
+    if (conv_is_pointwise(&a)) {
+        a.in[2] = a.out[2] = a.in[1] * a.in[2];
+        a.in[1] = a.out[1] = 1;
+    }
+    return a;
+}
+
+/* The most pixels of a tile that lie outside the image for one tap, on the left or the right, when the tiles of a row are
+ * full; -1: more than the kernel leaves out, or a tap misses both sides. */
+static int edge_of(const struct conv_args *a, const struct conv_tile *tile)
+{
+    const int stride = a->stride[2], reach = (a->ker[2] - 1) * a->dil[2];
+    const int past = (a->out[2] - 1) * stride + reach - a->pad[2] - (a->in[2] - 1);
+    const int left = (a->pad[2] + stride - 1) / stride, right = past > 0 ? (past + stride - 1) / stride : 0;
+    const int most = left > right ? left : right;
+    return a->out[2] >= tile->t && tile->t > 2 * most && most <= 2 && (tile->t - 1) * stride < a->in[2] ? most
+                                                                                                        : -1;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
+            "groups must be whole channel blocks");
+    REQUIRE(why, conv_least_columns(&a) <= MAX_COLUMNS, "the input row of a tile must fit 128 columns");
+    PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
+    return true;
+}
+
+/* Reading the input of a span once and all weights anew for every span, or the weights once and the input for every block of
+ * filters: what moves fewer bytes. */
+static struct shares shares_of(const struct problem *p, const struct conv_args *a,
+                               const struct conv_tile *tile)
+{
+    const size_t blocks = (size_t)conv_blocks(a, tile->kv * p->block), n = (size_t)a->n;
+    const size_t tiles = (size_t)a->out[1] * ceil_div((size_t)a->out[2], (size_t)tile->t);
+    const size_t input = sizeof(float) * (size_t)operand_item(&p->in[0]) / (size_t)a->groups;
+    const size_t weights = sizeof(float) * (size_t)shape_count(&p->in[1].shape);
+    const size_t wanted =
+        weights <= NEAR_WEIGHTS ? conv_wanted_items(p) : FAR_ITEMS_PER_UNIT * device_units(p->device);
+    struct shares s = {.per_item = ceil_div(tiles, ceil_div(wanted, blocks * n))};
+    const size_t fits = SPAN_BYTES / ceil_div(input, tiles), spans = ceil_div(n * tiles, fits ? fits : 1);
+    const bool once =
+        n * input <= 2 * SPAN_BYTES || !fits || weights + blocks * n * input <= spans * weights + n * input;
+    if (!once && s.per_item > fits)
+        s.per_item = fits;
+    s.chunks = ceil_div(tiles, s.per_item);
+    s.per_item = ceil_div(tiles, s.chunks); /* evenly: a last one of few tiles reads as many weights */
+    s.span = once ? n * s.chunks : fits / s.per_item;
+    return s;
+}
+
+/* Blocks of input channels, of `blocks`, whose weights serve a work-item's tiles before the next ones. */
+static size_t channel_step(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile,
+                           size_t blocks)
+{
+    const size_t taps = (size_t)(a->ker[1] * a->ker[2]), most = taps > 1 ? WINDOW_STEP_BYTES : STEP_BYTES;
+    const size_t bytes = sizeof(float) * (size_t)(p->block * tile->kv * p->block) * taps;
+    if (blocks * bytes <= WHOLE_BYTES)
+        return blocks;
+    return bytes < most ? most / bytes : 1;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = blocked_args(p);
+    const struct conv_tile tile = conv_best_tile(p, &a, MAX_COLUMNS);
+    return conv_packing_workspace(p, &a, conv_tile_packing(p, &tile, p->block));
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = blocked_args(p);
+    const struct conv_tile tile = conv_best_tile(p, &a, MAX_COLUMNS);
+    const int packed = emit_conv_packed(e, p, &a, conv_tile_packing(p, &tile, p->block));
+    const struct shares shares = shares_of(p, &a, &tile);
+    const size_t c_blocks = ceil_div((size_t)(a.c / a.groups), (size_t)p->block);
+    const struct conv_blocked_args args = {
+        .src_n = a.src_n,
+        .dst_n = a.dst_n,
+        .add_n = a.add_n,
+        .n = a.n,
+        .k = a.k,
+        .kg = a.k / a.groups,
+        .groups = a.groups,
+        .c_blocks = (i32)c_blocks,
+        .k_blocks = conv_blocks(&a, tile.kv * p->block) / a.groups,
+        .in = {a.in[1], a.in[2]},
+        .out = {a.out[1], a.out[2]},
+        .ker = {a.ker[1], a.ker[2]},
+        .stride = a.stride[1],
+        .pad = {a.pad[1], a.pad[2]},
+        .dil = {a.dil[1], a.dil[2]},
+        .chunks = (i32)shares.chunks,
+        .per_item = (i32)shares.per_item,
+        .span = (i32)shares.span,
+        .c_step = (i32)channel_step(p, &a, &tile, c_blocks),
+        .epi = blocked_epilogue_of(p, &p->in[2]),
+    };
+    const int edge = edge_of(&a, &tile);
+    const size_t work_items = (size_t)args.n * shares.chunks * (size_t)args.k_blocks * (size_t)args.groups;
+    struct step *s = emit_step(e, "conv_blocked", "main", work_items, 1);
+    step_define(s, "V", p->block);
+    step_define(s, "T", tile.t);
+    step_define(s, "KV", tile.kv);
+    step_define(s, "SW", a.stride[2]);
+    if (edge >= 0) {
+        step_define_at_least(s, "EDGE", edge);
+    } else {
+        step_define(s, "EDGE", edge);
+        step_define_at_least(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
+    }
+    blocked_conv_step(s, p, packed, &args, sizeof args);
+}
+
+const struct algo_def algo_conv_blocked = {
+    .name = "blocked",
+    .doc = "register tiles of row pixels x filters over channel blocks (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

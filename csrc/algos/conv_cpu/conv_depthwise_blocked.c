@@ -1,0 +1,62 @@
+/* conv_depthwise_blocked: vectors of channels, tiles of row pixels in registers; see kernels/conv_cpu/conv_depthwise_blocked.cl. */
+#include "algos/common/blocked.h"
+#include "conv_cpu/conv_cpu_args.h"
+
+#define TILE 7 /* pixels; divides the widths of most nets */
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    REQUIRE(why, conv_is_depthwise(&a) && a.k == a.c, "each group must have one channel and one filter");
+    PREFER(why, a.c * 2 >= p->block, FEW_CHANNELS);
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return depthwise_packing_workspace(p, &a);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args c = conv_args_of(p);
+    struct depthwise_args a = {
+        .src_n = c.src_n,
+        .dst_n = c.dst_n,
+        .add_n = c.add_n,
+        .n = c.n,
+        .c = c.c,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
+    };
+    for (int d = 0; d < 2; d++) {
+        a.in[d] = c.in[d + 1];
+        a.out[d] = c.out[d + 1];
+        a.ker[d] = c.ker[d + 1];
+        a.stride[d] = c.stride[d + 1];
+        a.pad[d] = c.pad[d + 1];
+        a.dil[d] = c.dil[d + 1];
+    }
+    const size_t planes = (size_t)a.n * (size_t)blocked_count(p, a.c), rows = (size_t)a.out[0];
+    a.rows = blocked_run(p, planes, rows, 1);
+    const int packed = emit_depthwise_packed(e, p, &c);
+    struct step *s =
+        emit_step(e, "conv_depthwise_blocked", "main", planes * ceil_div(rows, (size_t)a.rows), 1);
+    define_depthwise(s, p, &c);
+    step_define(s, "DT", TILE);
+    blocked_conv_step(s, p, packed, &a, sizeof a);
+}
+
+const struct algo_def algo_conv_depthwise_blocked = {
+    .name = "depthwise_blocked",
+    .doc = "one channel a group, on channel blocks: memory bound (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

@@ -1,0 +1,210 @@
+/* conv_fip: 1x1 convolutions by the fast inner product, for CPU devices; see kernels/conv_cpu/conv_fip.cl. */
+#include "algos/conv_cpu/conv_fip.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "algos/common/blocked.h"
+
+enum {
+    HELD_BYTES = 512 * 1024,  /* tiles of a group: half of a core's second-level cache */
+    NEAR_BYTES = 16 * 1024,   /* the same beside filters that stay in the first-level cache, */
+    NEAR_FILTERS = 32 * 1024, /* so many bytes */
+    MOST_CHANNELS = 4096,
+    FEWEST_PIXELS = 48, /* of a group: fewer would wait for filters, so that each takes a part of these, */
+    FEWEST_BLOCKS = 4,  /* if so many */
+};
+
+bool fip_pays(const struct problem *p)
+{
+    return p->block == 16 && strstr(p->device->vendor, "AMD") != NULL;
+}
+
+static size_t tile_bytes(const struct problem *p, const struct fip_cut *c)
+{
+    return sizeof(float) * (size_t)p->block * (c->c_blocks * (size_t)c->t + 1);
+}
+
+static size_t filter_bytes(const struct problem *p, const struct fip_cut *c)
+{
+    const size_t block = (size_t)p->block;
+    return sizeof(float) * c->k_blocks * (2 + c->c_blocks * block) * (size_t)c->kv * block;
+}
+
+/* As few groups as keep their tiles; where there are few pixels, one for each core. */
+static size_t groups_of(const struct problem *p, const struct fip_cut *c)
+{
+    const size_t most = c->held / tile_bytes(p, c);
+    if (most == 0 || c->c_blocks * (size_t)p->block > MOST_CHANNELS)
+        return 0;
+    return c->by_filters ? device_units(p->device) : blocked_even_groups(p, c->all, c->k_blocks, most);
+}
+
+struct fip_cut fip_cut_of(const struct problem *p, const struct conv_args *a)
+{
+    const size_t block = (size_t)p->block, local = (size_t)p->device->local_mem_bytes;
+    struct fip_cut c = {.t = p->block == 16 ? 7 : 4, .kv = 2};
+    c.c_blocks = ceil_div((size_t)a->c, block);
+    c.k_blocks = ceil_div((size_t)a->k, (size_t)c.kv * block);
+    c.across = ceil_div((size_t)a->out[2], (size_t)c.t);
+    c.tiles = c.across * (size_t)a->out[1];
+    c.all = c.tiles * (size_t)a->n;
+    const size_t units = device_units(p->device);
+    const size_t wanted = filter_bytes(p, &c) <= NEAR_FILTERS ? NEAR_BYTES : HELD_BYTES;
+    c.held = local < wanted ? local : wanted;
+    c.by_filters = c.all * (size_t)c.t < FEWEST_PIXELS * units && c.k_blocks >= FEWEST_BLOCKS * units &&
+                   c.all * tile_bytes(p, &c) <= c.held;
+    c.groups = groups_of(p, &c);
+    return c;
+}
+
+struct fip_shape fip_shape_of(const struct problem *p, const struct conv_args *a, const struct fip_cut *c)
+{
+    return (struct fip_shape){
+        .dst_n = a->dst_n,
+        .add_n = a->add_n,
+        .c_blocks = (i32)c->c_blocks,
+        .k = a->k,
+        .k_blocks = (i32)c->k_blocks,
+        .width = a->out[2],
+        .across = (i32)c->across,
+        .pixels = a->out[1] * a->out[2],
+        .tiles = (i32)c->tiles,
+        .all = (i32)c->all,
+        .groups = (i32)c->groups,
+        .by_filters = c->by_filters,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
+    };
+}
+
+static struct conv_fip_args args_of(const struct problem *p, const struct conv_args *a,
+                                    const struct fip_cut *c)
+{
+    return (struct conv_fip_args){
+        .shape = fip_shape_of(p, a, c),
+        .src_n = a->src_n,
+        .w_k = a->w_k,
+        .in = {a->in[1], a->in[2]},
+        .stride = {a->stride[1], a->stride[2]},
+        .c = a->c,
+    };
+}
+
+static size_t gain_bytes(const struct problem *p, const struct fip_cut *c)
+{
+    return sizeof(float) * c->c_blocks * (size_t)p->block;
+}
+
+size_t fip_filter_workspace(const struct problem *p, const struct fip_cut *c)
+{
+    return p->in[1].constant ? 0 : filter_bytes(p, c) + gain_bytes(p, c);
+}
+
+/* A step that packs the weights by an entry of conv_fip.cl, reading what was packed before. */
+static int emit_part(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     const struct fip_cut *c, const char *entry, size_t groups, size_t bytes, int before)
+{
+    char name[96];
+    snprintf(name, sizeof name, "conv_fip %s k%d c%d b%d x %d", entry, a->k, a->c, c->kv, p->block);
+    struct step *setup;
+    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_fip", entry, groups, 1, &setup);
+    if (setup) {
+        const struct conv_fip_args args = args_of(p, a, c);
+        step_define(setup, "V", p->block);
+        step_define(setup, "KV", c->kv);
+        step_read(setup, p->in[1].slot);
+        if (before != SLOT_NONE)
+            step_read(setup, before);
+        step_write(setup, slot);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)bytes);
+    }
+    return slot;
+}
+
+struct fip_filters emit_fip_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
+                                    const struct fip_cut *c)
+{
+    struct fip_filters f;
+    f.gains = emit_part(e, p, a, c, "gains", c->c_blocks, gain_bytes(p, c), SLOT_NONE);
+    f.packed = emit_part(e, p, a, c, "pack", c->k_blocks, filter_bytes(p, c), f.gains);
+    return f;
+}
+
+void fip_define(struct step *s, const struct problem *p, const struct fip_cut *c)
+{
+    step_define(s, "V", p->block);
+    step_define(s, "T", c->t);
+    step_define(s, "KV", c->kv);
+    step_define_at_least(s, "FIP_HELD", (int)(c->held / sizeof(float)));
+}
+
+/* Rows are one when none has pixels between that y leaves out. */
+static struct conv_args rows_of(const struct problem *p)
+{
+    struct conv_args a = conv_args_of(p);
+    if (a.stride[1] == 1 && a.stride[2] == 1) {
+        a.in[2] = a.out[2] = a.in[1] * a.in[2];
+        a.in[1] = a.out[1] = 1;
+    }
+    return a;
+}
+
+static bool reads_inside(const struct conv_args *a)
+{
+    for (int d = 0; d < 3; d++)
+        if (a->ker[d] != 1 || a->pad[d] != 0 || (a->out[d] - 1) * a->stride[d] >= a->in[d])
+            return false;
+    return true;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args whole = conv_args_of(p), a = rows_of(p);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    REQUIRE(why, conv_is_2d(p) && reads_inside(&whole) && a.groups == 1,
+            "the fast inner product is for one group of 1x1 filters without padding");
+    const struct fip_cut c = fip_cut_of(p, &a);
+    REQUIRE(why, c.groups > 0, FIP_TOO_LARGE);
+    PREFER(why, fip_pays(p), NO_ADDERS);
+    PREFER(why, a.c >= p->block, FEW_CHANNELS);
+    PREFER(why, a.k >= FIP_FEWEST_FILTERS, FEW_FILTERS);
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = rows_of(p);
+    const struct fip_cut c = fip_cut_of(p, &a);
+    return fip_filter_workspace(p, &c);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = rows_of(p);
+    const struct fip_cut c = fip_cut_of(p, &a);
+    const struct conv_fip_args args = args_of(p, &a, &c);
+    const struct fip_filters filters = emit_fip_filters(e, p, &a, &c);
+    struct step *s = emit_step(e, "conv_fip", "main", c.groups, 1);
+    fip_define(s, p, &c);
+    step_read(s, p->in[0].slot);
+    step_read(s, filters.gains);
+    step_read(s, filters.packed);
+    blocked_step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, &args, sizeof args);
+    conv_cost(s, p);
+}
+
+const struct algo_def algo_conv_fip = {
+    .name = "fip",
+    .doc = "1x1 by the fast inner product, over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

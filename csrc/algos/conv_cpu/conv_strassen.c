@@ -1,0 +1,217 @@
+/* conv_strassen: 1x1 convolutions by Strassen's seven products, for CPU devices; see kernels/conv_cpu/conv_strassen.cl. */
+#include "algos/conv_cpu/conv_strassen.h"
+
+#include <stdio.h>
+
+#include "algos/common/blocked.h"
+
+enum {
+    PRODUCTS = 7,
+    HALF_PRODUCTS = 4,             /* of a pair without a second tile */
+    MOST_PAIRS = 8,                /* of a work-item: more would read the left factors again anyway */
+    SLICE_BYTES = 6 * 1024 * 1024, /* right factors between two steps: they stay in the shared cache */
+    ITEMS_PER_UNIT = 4,            /* few: each reads a block's left factors */
+};
+
+/* Times in multiply-adds at the peak, measured: the sums that a product adds to, for each of its own; making the right factors, for
+ * each of theirs; a step more, and kernels to build. */
+#define SUM_COST 12.0
+#define SPREAD_COST 11.0
+#define STEP_COST 2500000.0
+#define WORTH 0.972 /* of the direct kernel's time */
+
+static struct strassen_tile tile_of(const struct problem *p)
+{
+    return p->block == 16 ? (struct strassen_tile){14, 2} : (struct strassen_tile){6, 2};
+}
+
+struct strassen_cut strassen_cut_of(const struct problem *p, const struct conv_args *a,
+                                    struct strassen_tile tile)
+{
+    const size_t block = (size_t)p->block, pixels = (size_t)a->in[1] * (size_t)a->in[2];
+    const size_t tiles = ceil_div(pixels, (size_t)tile.t);
+    return (struct strassen_cut){
+        .tile = tile,
+        .c_blocks = (size_t)a->c / (2 * block),
+        .k_blocks = (size_t)a->k / (2 * (size_t)tile.kv * block),
+        .pairs = ceil_div(tiles, 2),
+        .all = (size_t)a->n * ceil_div(tiles, 2),
+        .products = (size_t)a->n * (PRODUCTS * (tiles / 2) + HALF_PRODUCTS * (tiles % 2)),
+    };
+}
+
+struct strassen_shape strassen_shape_of(const struct problem *p, const struct conv_args *a,
+                                        const struct strassen_cut *c)
+{
+    return (struct strassen_shape){
+        .dst_n = a->dst_n,
+        .add_n = a->add_n,
+        .c_blocks = (i32)c->c_blocks,
+        .k_blocks = (i32)c->k_blocks,
+        .pixels = a->in[1] * a->in[2],
+        .pairs = (i32)c->pairs,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
+    };
+}
+
+double strassen_factors(const struct strassen_cut *c, const struct conv_args *a, size_t pairs)
+{
+    return (double)(PRODUCTS * pairs) * c->tile.t * a->c / 2.0;
+}
+
+/* See right_step in the kernel. */
+size_t strassen_factor_bytes(const struct problem *p, const struct strassen_cut *c, size_t pairs)
+{
+    const size_t block = (size_t)p->block;
+    return sizeof(float) * PRODUCTS * (pairs * c->c_blocks * block * (size_t)c->tile.t + 4 * block);
+}
+
+static size_t filter_bytes(const struct problem *p, const struct strassen_cut *c)
+{
+    const size_t block = (size_t)p->block;
+    return sizeof(float) * PRODUCTS * (c->c_blocks * block) * (c->k_blocks * (size_t)c->tile.kv * block);
+}
+
+double strassen_cost(const struct strassen_cut *c, const struct conv_args *a, double sum)
+{
+    const double k = a->k / 2.0, channels = a->c / 2.0;
+    return (double)c->products * c->tile.t * (k * channels / 0.93 + k * sum);
+}
+
+bool strassen_halves(const struct problem *p, const struct conv_args *a, struct strassen_tile tile)
+{
+    return a->c % (2 * p->block) == 0 && a->k % (2 * tile.kv * p->block) == 0;
+}
+
+/* Pairs whose right factors are made in a step. */
+static size_t slice_of(const struct problem *p, const struct strassen_cut *c)
+{
+    const size_t slices = ceil_div(strassen_factor_bytes(p, c, c->all), SLICE_BYTES);
+    return ceil_div(c->all, slices < c->all ? slices : c->all);
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, conv_is_2d(p) && conv_is_pointwise(&a) && a.groups == 1,
+            "Strassen's products are for one group of 1x1 filters at stride 1");
+    REQUIRE(why, strassen_halves(p, &a, tile_of(p)), NO_HALVES);
+    const struct strassen_cut c = strassen_cut_of(p, &a, tile_of(p));
+    const double spread = strassen_factors(&c, &a, c.all) * SPREAD_COST;
+    PREFER(why,
+           slice_of(p, &c) == c.all &&
+               strassen_cost(&c, &a, SUM_COST) + spread + STEP_COST * (double)device_units(p->device) <
+                   WORTH * blocked_direct_cost(&a),
+           "sums cost as much as an eighth of the products, or would leave the caches");
+    return true;
+}
+
+size_t strassen_filter_workspace(const struct problem *p, const struct strassen_cut *c)
+{
+    return p->in[1].constant ? 0 : filter_bytes(p, c);
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct strassen_cut c = strassen_cut_of(p, &a, tile_of(p));
+    return strassen_factor_bytes(p, &c, slice_of(p, &c)) + strassen_filter_workspace(p, &c);
+}
+
+int emit_strassen_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
+                          const struct strassen_cut *c)
+{
+    char name[96];
+    snprintf(name, sizeof name, "conv_strassen k%d c%d b%d x %d", (int)c->k_blocks, (int)c->c_blocks,
+             c->tile.kv, p->block);
+    struct step *setup;
+    const size_t bytes = filter_bytes(p, c);
+    const int slot =
+        emit_packed(e, &p->in[1], name, bytes, "conv_strassen", "pack", c->k_blocks * PRODUCTS, 1, &setup);
+    if (setup) {
+        const struct conv_strassen_args args = {.shape = strassen_shape_of(p, a, c), .w_k = a->w_k};
+        step_define(setup, "V", p->block);
+        step_define(setup, "KV", c->tile.kv);
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)bytes);
+    }
+    return slot;
+}
+
+static void emit_spread(struct emit *e, const struct problem *p, const struct strassen_cut *c, int factors,
+                        const struct conv_strassen_args *args)
+{
+    const size_t count = (size_t)args->count;
+    struct step *s = emit_step(e, "conv_strassen", "spread", count * c->c_blocks, 1);
+    step_define(s, "V", p->block);
+    step_define(s, "T", c->tile.t);
+    step_read(s, p->in[0].slot);
+    step_write(s, factors);
+    step_args(s, args, sizeof *args);
+    step_cost(s, 0.0,
+              4.0 * (double)shape_count(&p->in[0].shape) * (double)count / (double)c->all +
+                  (double)strassen_factor_bytes(p, c, count));
+}
+
+void strassen_define(struct step *s, const struct problem *p, const struct strassen_cut *c, int pairs)
+{
+    step_define(s, "V", p->block);
+    step_define(s, "T", c->tile.t);
+    step_define(s, "KV", c->tile.kv);
+    step_define(s, "PAIRS", pairs);
+}
+
+static void emit_products(struct emit *e, const struct problem *p, const struct strassen_cut *c, int filters,
+                          int factors, const struct conv_strassen_args *args)
+{
+    const size_t count = (size_t)args->count;
+    const double share = (double)count / (double)c->all;
+    struct step *s =
+        emit_step(e, "conv_strassen", "main", ceil_div(count, (size_t)args->per_item) * c->k_blocks, 1);
+    strassen_define(s, p, c, MOST_PAIRS);
+    step_read(s, factors);
+    step_read(s, filters);
+    blocked_step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, args, sizeof *args);
+    conv_cost(s, p);
+    step_cost(s, share * s->macs, share * s->bytes);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct strassen_cut c = strassen_cut_of(p, &a, tile_of(p));
+    const size_t slice = slice_of(p, &c),
+                 wanted = ceil_div(ITEMS_PER_UNIT * device_units(p->device), c.k_blocks);
+    const size_t least = ceil_div(slice, MOST_PAIRS);
+    struct conv_strassen_args args = {
+        .shape = strassen_shape_of(p, &a, &c),
+        .src_n = a.src_n,
+        .w_k = a.w_k,
+        .per_item = (i32)ceil_div(slice, wanted > least ? wanted : least), /* evenly */
+    };
+    const int filters = emit_strassen_filters(e, p, &a, &c);
+    const int factors = emit_workspace(e, strassen_factor_bytes(p, &c, slice));
+    for (size_t first = 0; first < c.all; first += slice) {
+        args.first = (i32)first;
+        args.count = (i32)(c.all - first < slice ? c.all - first : slice);
+        emit_spread(e, p, &c, factors, &args);
+        emit_products(e, p, &c, filters, factors, &args);
+    }
+}
+
+const struct algo_def algo_conv_strassen = {
+    .name = "strassen",
+    .doc = "1x1 by seven products of halves instead of eight, over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

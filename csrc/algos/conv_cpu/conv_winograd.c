@@ -1,0 +1,397 @@
+/* conv_winograd: F(4x4, 3x3), F(2x2, 3x3) and F(2x2, 5x5) over channel blocks, for CPU devices; see
+ * kernels/conv_cpu/conv_winograd.cl. */
+#include "algos/conv_cpu/conv_winograd.h"
+
+#include "algos/conv_cpu/conv_tiles.h"
+
+#include <stdio.h>
+
+enum {
+    FUSED_PART =
+        300 *
+        1024, /* bytes of a work-item's transformed tiles that stay in a core's cache beside the filters */
+    FUSED_ITEMS_PER_UNIT = 8,      /* few: each part of the workspace is used many times */
+    SLICE_BYTES = 4 * 1024 * 1024, /* transformed tiles between two steps: they stay in the shared cache */
+    LARGE_FILTERS =
+        8 * 1024 *
+        1024, /* filters that fill shared caches: worth twice the slice, since every slice reads them */
+    NEAR_FILTERS = 1024 * 1024, /* filters of a group that a core's cache holds */
+    FRESH_BLOCKS = 5,           /* blocks of tiles whose products stay in a core's cache */
+    STEP_COST = 1000000,        /* multiply-adds of a core in the time that one more step takes */
+};
+
+/* Both in multiply-adds at the peak: the transform of one of a filter's values, and a byte of filters from memory. */
+#define FILTER_TRANSFORM 4.0
+#define FILTERS_FROM_MEMORY 7.0
+
+/* F(m x m, r x r), and what its transforms take for a tile, in multiply-adds at the peak: from measurements, 250 and 200
+ * cycles for a block of channels and of filters of F(4x4, 3x3). */
+struct filtering {
+    int m, r;
+    double in, out;
+};
+
+const struct filtering winograd_f4x3 = {4, 3, 496.0, 400.0}, winograd_f2x3 = {2, 3, 124.0, 100.0};
+static const struct filtering f2x5 = {2, 5, 496.0, 240.0};
+
+/* How a problem is cut. */
+struct cut {
+    int m, r, t, kv;
+    int points;                       /* (m + r - 1)^2 products */
+    size_t tiles, tile_blocks, parts; /* of the batch; blocks of t tiles; these times groups */
+    size_t c_blocks, k_blocks;        /* of a group */
+    size_t part_bytes, filter_bytes;  /* of a block of tiles of a group; of all filters */
+    size_t ranges;                    /* work-items a group when fused, else 0 */
+    size_t slice;                     /* blocks of tiles a step when not fused */
+    bool fresh;                       /* the filters of a slice are transformed by the step that uses them */
+};
+
+/* Tiles and vectors of filters in a register tile, and the measured time of a multiply-add over that of the first. */
+static const struct conv_tile wide_tiles[] = {{14, 2, 1.0}, {10, 2, 1.06}, {8, 2, 1.12}, {4, 4, 1.15}},
+                              narrow_tile = {6, 2, 1.0};
+
+static struct conv_tile best_tile(const struct problem *p, const struct conv_args *a, size_t tiles)
+{
+    const size_t filters = (size_t)(a->k / a->groups);
+    struct conv_tile best = narrow_tile;
+    double least = 0.0;
+    for (int i = 0; p->block == 16 && i < COUNT_OF(wide_tiles); i++) {
+        const struct conv_tile *w = &wide_tiles[i];
+        const size_t wide = (size_t)(w->kv * p->block);
+        const double work = w->cost * (double)(round_up(tiles, (size_t)w->t) * round_up(filters, wide));
+        if (i == 0 || work < least) {
+            least = work;
+            best = *w;
+        }
+    }
+    return best;
+}
+
+/* Both transforms in one step, or the filters' with the products, or the input's in a step of its own for every slice of
+ * tiles. Stored filters of layers that are `far` come from memory, and from the shared cache again for every block of tiles. */
+static void choose_form(struct cut *c, const struct problem *p, const struct conv_args *a)
+{
+    const size_t units = device_units(p->device), blocks = c->k_blocks * (size_t)a->groups;
+    const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
+    const double from_memory = FILTERS_FROM_MEMORY * (double)c->filter_bytes;
+    const bool even =
+        ceil_div(c->parts, units) * units * 3 <= c->parts * 4; /* cores wait a quarter at most */
+    const bool near = c->filter_bytes <= NEAR_FILTERS;
+    const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
+    const bool far = c->filter_bytes > LARGE_FILTERS && c->tile_blocks <= FRESH_BLOCKS && uneven < 1.1;
+    if (!far && c->part_bytes <= FUSED_PART &&
+        ((c->parts >= 3 * units && products >= from_memory) || (even && near))) {
+        const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
+        c->ranges = ceil_div(c->tile_blocks, ceil_div(c->tile_blocks, wanted));
+        return;
+    }
+    const size_t fresh_slices = ceil_div(c->tile_blocks, FRESH_BLOCKS);
+    const double transforms =
+        (double)fresh_slices * FILTER_TRANSFORM * (double)c->filter_bytes / sizeof(float);
+    const double stored = products > from_memory ? products : from_memory;
+    c->fresh = far || (products + transforms) * uneven < stored;
+    if (c->fresh) {
+        c->slice = ceil_div(c->tile_blocks, fresh_slices);
+    } else {
+        const size_t bytes = c->filter_bytes > LARGE_FILTERS ? 2 * SLICE_BYTES : SLICE_BYTES;
+        const size_t slices = ceil_div(c->parts * c->part_bytes, bytes);
+        c->slice = ceil_div(c->tile_blocks, slices < c->tile_blocks ? slices : c->tile_blocks);
+    }
+}
+
+size_t winograd_tiles(const struct conv_args *a, int m)
+{
+    return (size_t)a->n * ceil_div((size_t)a->out[1], (size_t)m) * ceil_div((size_t)a->out[2], (size_t)m);
+}
+
+static struct cut cut_of(const struct problem *p, const struct conv_args *a, const struct filtering *f)
+{
+    const size_t block = (size_t)p->block;
+    struct cut c = {
+        .m = f->m,
+        .r = f->r,
+        .points = (f->m + f->r - 1) * (f->m + f->r - 1),
+        .c_blocks = ceil_div((size_t)(a->c / a->groups), block),
+    };
+    c.tiles = winograd_tiles(a, f->m);
+    const struct conv_tile tile = best_tile(p, a, c.tiles);
+    c.t = tile.t;
+    c.kv = tile.kv;
+    c.tile_blocks = ceil_div(c.tiles, (size_t)c.t);
+    c.parts = c.tile_blocks * (size_t)a->groups;
+    c.k_blocks = ceil_div((size_t)(a->k / a->groups), (size_t)c.kv * block);
+    c.part_bytes = sizeof(float) * (size_t)c.points * (c.c_blocks * (size_t)c.t + 1) * block;
+    c.filter_bytes = sizeof(float) * (size_t)c.points * (size_t)a->groups * c.k_blocks * c.c_blocks * block *
+                     ((size_t)c.kv * block);
+    choose_form(&c, p, a);
+    return c;
+}
+
+/* Time in multiply-adds at the peak, from measurements: products at 78 % of it, or as fast as the filters come from memory,
+ * and the transforms. The direct kernel reaches 93 %. */
+static double cost_of(const struct problem *p, const struct conv_args *a, const struct filtering *f)
+{
+    const struct cut c = cut_of(p, a, f);
+    const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
+    const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
+    double products = tiles * filters / sizeof(float), memory = FILTERS_FROM_MEMORY * filters;
+    if (c.fresh) {
+        products += steps / 2.0 * FILTER_TRANSFORM * filters / sizeof(float);
+        memory *= (double)(c.r * c.r) / c.points;
+    }
+    products /= 0.78;
+    return (products > memory ? products : memory) + tiles * (f->in * a->c + f->out * a->k) +
+           (steps - 1.0) * STEP_COST * (double)device_units(p->device);
+}
+
+bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
+    const bool fits = a.ker[0] == 1 && a.ker[1] == f->r && a.ker[2] == f->r;
+    REQUIRE(why, fits || f->r != 3, "minimal filtering is for 3x3 filters");
+    REQUIRE(why, fits || f->r != 5, "F(2x2, 5x5) is for 5x5 filters");
+    REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
+            "minimal filtering is for stride 1 and dilation 1");
+    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
+            "groups must be whole channel blocks");
+    REQUIRE(why, f->m < 4 || a.c / a.groups <= MOST_OF_F4, TOO_MANY_CHANNELS);
+    PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
+    PREFER(why, cost_of(p, &a, f) < 0.85 * blocked_direct_cost(&a),
+           "too few tiles or filters to pay for the transforms");
+    return true;
+}
+
+static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
+{
+    return c->part_bytes * (size_t)a->groups * (c->ranges ? c->ranges : c->slice);
+}
+
+struct conv_packing winograd_raw_packing(const struct problem *p, int kv)
+{
+    return (struct conv_packing){.block = kv * p->block, .c_block = 1};
+}
+
+size_t winograd_workspace(const struct problem *p, const struct filtering *f)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct cut c = cut_of(p, &a, f);
+    const size_t filters = c.fresh             ? conv_packing_workspace(p, &a, winograd_raw_packing(p, c.kv))
+                           : p->in[1].constant ? 0
+                                               : c.filter_bytes;
+    return transformed_bytes(&c, &a) + filters;
+}
+
+static void define_filtering(struct step *s, const struct problem *p, const struct cut *c)
+{
+    step_define(s, "M", c->m);
+    step_define(s, "R", c->r);
+    step_define(s, "V", p->block);
+}
+
+static int emit_filters(struct emit *e, const struct problem *p, const struct cut *c,
+                        const struct conv_winograd_args *args)
+{
+    char name[96];
+    snprintf(name, sizeof name, "conv_winograd m%d r%d g%d k%d c%d b%d x %d", c->m, c->r, args->groups,
+             args->kg, args->cg, c->kv, p->block);
+    struct step *setup;
+    const size_t groups = (size_t)args->groups * c->k_blocks * c->c_blocks * (size_t)p->block;
+    const int slot =
+        emit_packed(e, &p->in[1], name, c->filter_bytes, "conv_winograd", "pack", groups, 1, &setup);
+    if (setup) {
+        define_filtering(setup, p, c);
+        step_define(setup, "KV", c->kv);
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, args, sizeof *args);
+        step_cost(setup, 0.0, (double)c->filter_bytes * (1.0 + (double)(c->r * c->r) / c->points));
+    }
+    return slot;
+}
+
+/* What the steps of a layer share: y is p->out, or what is pooled of it. */
+struct parts {
+    const struct cut *cut;
+    const struct operand *y;
+    int transformed, filters; /* slots */
+};
+
+/* The step that writes the output: from `transformed`, or with the input's transforms when it is fused. */
+static struct step *emit_products(struct emit *e, const struct problem *p, const struct parts *parts,
+                                  const struct conv_winograd_args *args, size_t groups)
+{
+    const struct cut *c = parts->cut;
+    struct step *s = emit_step(e, "conv_winograd", c->fresh ? "fresh" : "main", groups, 1);
+    define_filtering(s, p, c);
+    step_define(s, "T", c->t);
+    step_define(s, "KV", c->kv);
+    if (c->fresh)
+        step_define(s, "TILE_BLOCKS", FRESH_BLOCKS);
+    else
+        step_read(s, c->ranges ? p->in[0].slot : SLOT_NONE);
+    if (c->ranges)
+        step_update(s, parts->transformed);
+    else
+        step_read(s, parts->transformed);
+    step_read(s, parts->filters);
+    blocked_step_epilogue(s, p, &p->in[2]);
+    step_write(s, parts->y->slot);
+    step_args(s, args, sizeof *args);
+    conv_cost(s, p);
+    s->bytes -= 4.0 * (double)(shape_count(&p->out[0].shape) - shape_count(&parts->y->shape));
+    return s;
+}
+
+static void emit_slice(struct emit *e, const struct problem *p, const struct parts *parts,
+                       struct conv_winograd_args *args, size_t first_block)
+{
+    const struct cut *c = parts->cut;
+    const size_t left = c->tile_blocks - first_block, blocks = left < c->slice ? left : c->slice;
+    const size_t pieces = ceil_div(c->c_blocks, (size_t)args->c_step);
+    args->first_tile = (i32)(first_block * (size_t)c->t);
+    args->tiles = (i32)(blocks * (size_t)c->t);
+    if (args->first_tile + args->tiles > (i32)c->tiles)
+        args->tiles = (i32)c->tiles - args->first_tile;
+    const double share = (double)args->tiles / (double)c->tiles;
+
+    struct step *s = emit_step(e, "conv_winograd", "in", blocks * (size_t)args->groups * pieces, 1);
+    define_filtering(s, p, c);
+    step_read(s, p->in[0].slot);
+    step_write(s, parts->transformed);
+    step_args(s, args, sizeof *args);
+    step_cost(s, 0.0,
+              share * 4.0 * (double)shape_count(&p->in[0].shape) +
+                  (double)(blocks * (size_t)args->groups * c->part_bytes));
+    const size_t filter_blocks = (size_t)args->groups * c->k_blocks;
+    s = emit_products(e, p, parts, args, c->fresh ? filter_blocks : blocks * filter_blocks);
+    step_cost(s, share * s->macs, share * s->bytes);
+}
+
+struct conv_winograd_args winograd_args_of(const struct problem *p, const struct conv_args *a, int m, int t,
+                                           int kv)
+{
+    const size_t filters = (size_t)(a->k / a->groups), wanted = (size_t)(kv * p->block);
+    return (struct conv_winograd_args){
+        .src_n = a->src_n,
+        .dst_n = a->dst_n,
+        .add_n = a->add_n,
+        .w_k = a->w_k,
+        .k = a->k,
+        .kg = (i32)filters,
+        .cg = a->c / a->groups,
+        .groups = a->groups,
+        .c_blocks = (i32)ceil_div((size_t)(a->c / a->groups), (size_t)p->block),
+        .k_blocks = (i32)ceil_div(filters, wanted),
+        .in = {a->in[1], a->in[2]},
+        .out = {a->out[1], a->out[2]},
+        .pad = {a->pad[1], a->pad[2]},
+        .tiles_high = (i32)ceil_div((size_t)a->out[1], (size_t)m),
+        .tiles_wide = (i32)ceil_div((size_t)a->out[2], (size_t)m),
+        .tiles = (i32)winograd_tiles(a, m),
+        .t = t,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
+    };
+}
+
+void emit_winograd(const struct problem *p, struct emit *e, const struct filtering *f,
+                   const struct operand *y, int pool)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct cut c = cut_of(p, &a, f);
+    struct conv_winograd_args args = winograd_args_of(p, &a, c.m, c.t, c.kv);
+    args.dst_n = y->batch_stride;
+    args.c_step = 2;
+    args.t_step = (i32)(c.ranges ? ceil_div(c.tile_blocks, c.ranges) * (size_t)c.t : 0);
+    args.pool = pool;
+    struct parts parts = {.cut = &c, .y = y};
+    parts.filters =
+        c.fresh ? emit_conv_packed(e, p, &a, winograd_raw_packing(p, c.kv)) : emit_filters(e, p, &c, &args);
+    parts.transformed = emit_workspace(e, transformed_bytes(&c, &a));
+    if (c.ranges)
+        emit_products(e, p, &parts, &args, c.ranges * (size_t)a.groups);
+    else
+        for (size_t block = 0; block < c.tile_blocks; block += c.slice)
+            emit_slice(e, p, &parts, &args, block);
+}
+
+static bool applicable4(const struct problem *p, struct why *why)
+{
+    return winograd_applicable(p, why, &winograd_f4x3);
+}
+
+static size_t workspace4(const struct problem *p)
+{
+    return winograd_workspace(p, &winograd_f4x3);
+}
+
+static void emit4(const struct problem *p, struct emit *e)
+{
+    emit_winograd(p, e, &winograd_f4x3, &p->out[0], 0);
+}
+
+static bool applicable2(const struct problem *p, struct why *why)
+{
+    return winograd_applicable(p, why, &winograd_f2x3);
+}
+
+static size_t workspace2(const struct problem *p)
+{
+    return winograd_workspace(p, &winograd_f2x3);
+}
+
+static void emit2(const struct problem *p, struct emit *e)
+{
+    emit_winograd(p, e, &winograd_f2x3, &p->out[0], 0);
+}
+
+static bool applicable5(const struct problem *p, struct why *why)
+{
+    return winograd_applicable(p, why, &f2x5);
+}
+
+static size_t workspace5(const struct problem *p)
+{
+    return winograd_workspace(p, &f2x5);
+}
+
+static void emit5(const struct problem *p, struct emit *e)
+{
+    emit_winograd(p, e, &f2x5, &p->out[0], 0);
+}
+
+const struct algo_def algo_conv_winograd = {
+    .name = "winograd",
+    .doc = "Winograd's F(4x4, 3x3) over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable4,
+    .workspace = workspace4,
+    .emit = emit4,
+};
+
+const struct algo_def algo_conv_winograd2 = {
+    .name = "winograd2",
+    .doc = "Winograd's F(2x2, 3x3) over channel blocks (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable2,
+    .workspace = workspace2,
+    .emit = emit2,
+};
+
+const struct algo_def algo_conv_winograd5 = {
+    .name = "winograd5",
+    .doc = "Winograd's F(2x2, 5x5) over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable5,
+    .workspace = workspace5,
+    .emit = emit5,
+};

@@ -1,0 +1,105 @@
+/* conv_winograd_strided: 3x3 filters at stride 2 by minimal filtering of phases, over channel blocks, for CPU devices; see
+ * kernels/conv_cpu/conv_winograd_strided.cl. */
+#include "algos/conv_cpu/conv_tiles.h"
+#include "algos/conv_cpu/conv_winograd.h"
+
+enum {
+    M = 4,              /* pixels of a tile in one dimension */
+    PRODUCTS = 81,      /* of a tile */
+    TILE_BLOCKS = 2,    /* blocks of tiles of a work-item, at most */
+    FILTER_BLOCKS = 4,  /* blocks of filters of a work-item, at most */
+    ITEMS_PER_UNIT = 4, /* at least: the direct kernel cuts a layer into smaller pieces */
+};
+
+/* Time of the transforms in multiply-adds at the peak: of a channel of an input tile, of a filter of an output tile, of a
+ * channel of a filter. */
+#define IN_COST 600.0
+#define OUT_COST 400.0
+#define FILTER_COST 90.0
+
+/* How a problem is cut. */
+struct cut {
+    struct conv_tile tile;
+    size_t tiles, tile_blocks, ranges; /* of the batch; blocks of tile.t; work-items of a block of filters */
+    size_t c_blocks, k_blocks, chunks; /* of a group; chunks are FILTER_BLOCKS of filters */
+};
+
+static struct cut cut_of(const struct problem *p, const struct conv_args *a)
+{
+    struct cut c = {
+        .tile = p->block == 16 ? (struct conv_tile){14, 2, 1.0} : (struct conv_tile){6, 2, 1.0},
+        .c_blocks = ceil_div((size_t)(a->c / a->groups), (size_t)p->block),
+    };
+    c.tiles = winograd_tiles(a, M);
+    c.tile_blocks = ceil_div(c.tiles, (size_t)c.tile.t);
+    c.ranges = ceil_div(c.tile_blocks, TILE_BLOCKS);
+    c.k_blocks = ceil_div((size_t)(a->k / a->groups), (size_t)(c.tile.kv * p->block));
+    c.chunks = ceil_div(c.k_blocks, FILTER_BLOCKS);
+    return c;
+}
+
+/* Whether it is faster than the direct kernel, in multiply-adds at the peak. */
+static bool worthwhile(const struct problem *p, const struct conv_args *a)
+{
+    const struct cut c = cut_of(p, a);
+    const size_t items = c.ranges * c.chunks * (size_t)a->groups;
+    const double channels = (double)(c.c_blocks * (size_t)p->block);
+    const double filters =
+        (double)((size_t)a->groups * c.k_blocks * (size_t)(c.tile.kv * p->block)) * channels;
+    const double products = (double)(c.tile_blocks * (size_t)c.tile.t) * filters * PRODUCTS / 0.85;
+    const double transforms = (double)c.ranges * FILTER_COST * filters +
+                              (double)c.tiles * (IN_COST * (double)c.chunks * a->c + OUT_COST * a->k);
+    return items >= ITEMS_PER_UNIT * device_units(p->device) &&
+           products + transforms < 0.9 * blocked_direct_cost(a);
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
+    REQUIRE(why,
+            a.ker[0] == 1 && a.ker[1] == 3 && a.ker[2] == 3 && a.stride[1] == 2 && a.stride[2] == 2 &&
+                a.dil[1] == 1 && a.dil[2] == 1,
+            "minimal filtering of phases is for 3x3 filters at stride 2 without dilation");
+    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
+            "groups must be whole channel blocks");
+    PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
+    PREFER(why, worthwhile(p, &a), "too few tiles or filters to pay for the transforms");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct cut c = cut_of(p, &a);
+    return conv_packing_workspace(p, &a, winograd_raw_packing(p, c.tile.kv));
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct cut c = cut_of(p, &a);
+    struct conv_winograd_args args = winograd_args_of(p, &a, M, c.tile.t, c.tile.kv);
+    args.t_step = (i32)ceil_div(c.tile_blocks, c.ranges) * c.tile.t;
+    const size_t ranges = ceil_div(c.tiles, (size_t)args.t_step);
+    const int packed = emit_conv_packed(e, p, &a, winograd_raw_packing(p, c.tile.kv));
+    struct step *s = emit_step(e, "conv_winograd_strided", "main", ranges * c.chunks * (size_t)a.groups, 1);
+    step_define(s, "V", p->block);
+    step_define(s, "T", c.tile.t);
+    step_define(s, "KV", c.tile.kv);
+    step_define(s, "TILE_BLOCKS", TILE_BLOCKS);
+    step_define(s, "FILTER_BLOCKS", FILTER_BLOCKS);
+    blocked_conv_step(s, p, packed, &args, sizeof args);
+}
+
+const struct algo_def algo_conv_winograd_strided = {
+    .name = "winograd_strided",
+    .doc = "minimal filtering of 3x3 filters at stride 2, tiles of 4x4, over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

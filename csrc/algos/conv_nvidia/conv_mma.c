@@ -1,0 +1,138 @@
+/* conv_mma: an implicit matrix product on NVIDIA's tensor cores, either float32 as sums of two tf32 values (mma)
+ * or operands rounded to tf32 (tf32) or to halves (half), see kernels/conv_nvidia/conv_mma.cl; and its twins for Hopper, whose tensor cores do
+ * more at once and take larger tiles (wgmma, float32 as sums of two halves; wgmma_tf32, wgmma_half), see kernels/conv_nvidia/conv_wgmma.cl. */
+#include "algos/conv_nvidia/conv_mma_common.h"
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    PREFER(why, a.k / a.groups >= 16, "fewer than 16 filters a group leave most of a fragment empty");
+    return true;
+}
+
+static bool hopper(const struct problem *p, struct why *why, enum mma_products products)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, !mma_few_channels(&a), "few channels: rounded up to 16 they would cost a third more");
+    PREFER(why,
+           mma_expected(p, &a, (struct mma_form){MMA_HOPPER, products, 0}) <
+               mma_expected(p, &a, (struct mma_form){MMA_AMPERE, products, 0}),
+           "the smaller tiles of mma are expected to be faster");
+    return true;
+}
+
+static bool may_wgmma(const struct problem *p, struct why *why)
+{
+    return hopper(p, why, MMA_FLOAT32);
+}
+
+static bool may_wgmma_tf32(const struct problem *p, struct why *why)
+{
+    return hopper(p, why, MMA_TF32);
+}
+
+static bool may_wgmma_half(const struct problem *p, struct why *why)
+{
+    return hopper(p, why, MMA_HALF);
+}
+
+static size_t bytes_of(const struct problem *p, struct mma_form form)
+{
+    const struct conv_args a = conv_args_of(p);
+    return mma_workspace(p, &a, form);
+}
+
+static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
+{
+    const struct conv_args a = conv_args_of(p);
+    conv_cost(emit_mma(e, p, &a, form, NULL), p);
+}
+
+static unsigned ampere_halves(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return mma_halves(&a, MMA_AMPERE);
+}
+
+static unsigned hopper_halves(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return mma_halves(&a, MMA_HOPPER);
+}
+
+MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
+MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
+MMA_FORM(half, {MMA_AMPERE, MMA_HALF, 0})
+MMA_FORM(wgmma, {MMA_HOPPER, MMA_FLOAT32, 0})
+MMA_FORM(wgmma_tf32, {MMA_HOPPER, MMA_TF32, 0})
+MMA_FORM(wgmma_half, {MMA_HOPPER, MMA_HALF, 0})
+
+const struct algo_def algo_conv_mma = {
+    .name = "mma",
+    .doc = "implicit GEMM on NVIDIA tensor cores, three tf32 products for one of float32",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves_of = ampere_halves,
+    .applicable = applicable,
+    .workspace = bytes_float32,
+    .emit = emit_float32,
+};
+
+const struct algo_def algo_conv_tf32 = {
+    .name = "tf32",
+    .doc = "implicit GEMM on NVIDIA tensor cores, operands rounded to tf32",
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .halves_of = ampere_halves,
+    .applicable = applicable,
+    .workspace = bytes_tf32,
+    .emit = emit_tf32,
+};
+
+const struct algo_def algo_conv_half = {
+    .name = "half",
+    .doc = "implicit GEMM on NVIDIA tensor cores, filters stored as halves and pixels rounded to them",
+    .error = ERROR_MEDIUM,
+    .deterministic = true,
+    .halves_of = ampere_halves,
+    .applicable = applicable,
+    .workspace = bytes_half,
+    .emit = emit_half,
+};
+
+const struct algo_def algo_conv_wgmma = {
+    .name = "wgmma",
+    .doc = "implicit GEMM on Hopper's tensor cores, three products of halves for one of float32",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves_of = hopper_halves,
+    .applicable = may_wgmma,
+    .workspace = bytes_wgmma,
+    .emit = emit_wgmma,
+};
+
+const struct algo_def algo_conv_wgmma_tf32 = {
+    .name = "wgmma_tf32",
+    .doc = "implicit GEMM on Hopper's tensor cores, operands rounded to tf32",
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .halves_of = hopper_halves,
+    .applicable = may_wgmma_tf32,
+    .workspace = bytes_wgmma_tf32,
+    .emit = emit_wgmma_tf32,
+};
+
+const struct algo_def algo_conv_wgmma_half = {
+    .name = "wgmma_half",
+    .doc = "implicit GEMM on Hopper's tensor cores, filters stored as halves and pixels rounded to them",
+    .error = ERROR_MEDIUM,
+    .deterministic = true,
+    .halves_of = hopper_halves,
+    .applicable = may_wgmma_half,
+    .workspace = bytes_wgmma_half,
+    .emit = emit_wgmma_half,
+};

@@ -1,0 +1,371 @@
+/* conv_mma_common.c: which tile, and into how many parts the depth is split, for kernels/conv_nvidia/conv_mma.cl
+ * and its twin for Hopper, kernels/conv_nvidia/conv_wgmma.cl. */
+#include "algos/conv_nvidia/conv_mma_common.h"
+#include "conv_nvidia/conv_nvidia_args.h"
+
+#include <stdio.h>
+
+#define UNIT 16 /* of depth: channels between taps are padded to a multiple */
+#define MAX_PARTS 16
+#define MIN_SHARE 64 /* depth of a part: less is all start-up */
+
+/* What a group of `size` work-items computes, `wm` warps side by side along filters, `chunk` of depth between two
+ * barriers. Times in ns, measured on an H200 with three products: `busy` what 16 of depth cost a
+ * multiprocessor that has enough groups to be busy all the time, `alone` one that has a single group; `resident`
+ * groups fit one; `wide` is the factor of both where pixels are copied in fours; `start` is what each group costs beside
+ * that. */
+struct tile {
+    enum mma_kernel kernel;
+    short filters, pixels, size, wm, chunk, resident;
+    float busy, alone, wide, start;
+};
+static const struct tile tiles[] = {
+    {MMA_AMPERE, 128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f, 1.0f, 2800.0f},
+    {MMA_AMPERE, 128, 64, 128, 2, 16, 2, 675.0f, 675.0f, 1.0f, 1400.0f},
+    {MMA_AMPERE, 64, 128, 128, 1, 16, 2, 675.0f, 675.0f, 1.0f, 1400.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 16, 3, 413.0f, 661.0f, 1.0f, 700.0f},
+    {MMA_AMPERE, 32, 128, 128, 1, 16, 3, 413.0f, 661.0f, 1.0f, 700.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 16, 5, 223.0f, 357.0f, 1.0f, 350.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 16, 5, 223.0f, 357.0f, 1.0f, 350.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 16, 7, 137.0f, 273.0f, 1.0f, 175.0f},
+    {MMA_AMPERE, 64, 64, 128, 2, 32, 3, 304.0f, 395.0f, 1.0f, 700.0f},
+    {MMA_AMPERE, 32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 1.0f, 350.0f},
+    {MMA_AMPERE, 64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 1.0f, 350.0f},
+    {MMA_AMPERE, 32, 32, 128, 2, 32, 7, 121.0f, 193.0f, 1.0f, 175.0f},
+    {MMA_HOPPER, 128, 128, 384, 1, 16, 1, 520.0f, 500.0f, 1.0f, 3300.0f},
+    {MMA_HOPPER, 64, 128, 384, 1, 16, 2, 400.0f, 530.0f, 1.0f, 2800.0f},
+};
+/* Of the time of three products: moving the operands takes the rest. */
+static const float time_share[MMA_KERNELS][MMA_FLOAT32 + 1] = {
+    [MMA_AMPERE] = {[MMA_HALF] = 0.85f, [MMA_TF32] = 0.95f, [MMA_FLOAT32] = 1.0f},
+    [MMA_HOPPER] = {[MMA_HALF] = 0.64f, [MMA_TF32] = 0.77f, [MMA_FLOAT32] = 1.0f},
+};
+#define START 6500.0f        /* of a launch, its first loads and last stores */
+#define LAUNCH 6000.0f       /* a second launch and its start-up, where parts are added up by one, */
+#define BYTES_PER_NS 2500.0f /* and at which it does so */
+#define JOIN 2000.0f         /* what the last group of a tile waits for where it adds up the parts, */
+#define JOIN_PER_NS 60.0f    /* and bytes that it then reads in a ns */
+
+/* Memory has a price where it is no longer small beside what a plan holds anyway, or networks whose activations are few would
+ * take more of it for a few microseconds (AlexNet at batch 1: 5.9 MiB instead of 1.6). */
+#define PRICED_BYTES_PER_NS 100.0f
+#define FREE_SCRATCH ((size_t)1 << 20)
+#define FREE_FILTERS 16 /* of the activations this part is */
+
+enum gather { GATHER_TAPS, GATHER_POSITIONS, GATHER_WIDE, GATHER_ROWS };
+
+struct layout {
+    enum gather gather;
+    int padded, depth; /* as in conv_mma_args */
+};
+
+struct choice {
+    const struct tile *tile;
+    int parts, share;
+    float time;
+};
+
+bool mma_on_device(const struct problem *p, enum mma_kernel kernel)
+{
+    /* Ampere is the first with mma.sync on tf32 and with cp.async; wgmma is Hopper's alone. */
+    const unsigned capability = p->device->compute_capability;
+    return kernel == MMA_HOPPER ? capability == 90 : capability >= 80;
+}
+
+static int whole_units(int channels)
+{
+    return (int)round_up((size_t)channels, UNIT);
+}
+
+bool mma_few_channels(const struct conv_args *a)
+{
+    const int cg = a->c / a->groups;
+    return 3 * whole_units(cg) > 4 * cg && a->ker[1] * a->ker[2] > 1;
+}
+
+static struct layout layout_of(const struct conv_args *a)
+{
+    const int cg = a->c / a->groups, padded = whole_units(cg), taps = a->ker[1] * a->ker[2];
+    const int64_t map = (int64_t)a->out[1] * a->out[2];
+    if (mma_few_channels(a)) /* the padding would cost more than finding each position anew */
+        return (struct layout){GATHER_POSITIONS, cg, whole_units(cg * taps)};
+    const enum gather gather = !conv_is_pointwise(a) ? GATHER_TAPS
+                               : map == 1            ? GATHER_ROWS
+                               : map % 4 == 0        ? GATHER_WIDE
+                                                     : GATHER_TAPS;
+    return (struct layout){gather, padded, padded * taps};
+}
+
+/* How the kernel brings pixels: Hopper's has no copies along the channels. */
+static enum gather gather_of(const struct layout *l, enum mma_kernel kernel)
+{
+    return kernel == MMA_HOPPER && l->gather == GATHER_ROWS ? GATHER_TAPS : l->gather;
+}
+
+unsigned mma_halves(const struct conv_args *a, enum mma_kernel kernel)
+{
+    const struct layout l = layout_of(a);
+    const enum gather gather = gather_of(&l, kernel);
+    return gather == GATHER_TAPS || gather == GATHER_WIDE ? HALF_CONV : HALF_DST | HALF_ADD;
+}
+
+static size_t tile_count(const struct conv_args *a, const struct tile *t)
+{
+    return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
+}
+
+/* Groups that a kernel has for so many tiles: one a multiprocessor where Hopper's takes several, else one a tile. */
+static size_t at_once(const struct problem *p, const struct layout *l, const struct tile *t, size_t all)
+{
+    const bool several = t->kernel == MMA_HOPPER && t->resident == 1 && l->gather == GATHER_WIDE;
+    const size_t most = several ? p->device->compute_units : all;
+    return all < most ? all : most;
+}
+
+/* Filters that a tile's packing holds together. */
+static int packed_block(const struct tile *t)
+{
+    return t->kernel == MMA_HOPPER ? t->filters : 16;
+}
+
+static size_t packed_count(const struct conv_args *a, const struct layout *l, const struct tile *t)
+{
+    const size_t block = (size_t)packed_block(t);
+    return block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
+}
+
+/* Whether float32 values are sums of two halves, filters scaled by a power of two for each block, and not of two tf32 values. */
+static bool split_into_halves(const struct tile *t, enum mma_products products)
+{
+    return t->kernel == MMA_HOPPER && products == MMA_FLOAT32;
+}
+
+static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t,
+                           enum mma_products products)
+{
+    const size_t scales = split_into_halves(t, products) ? (size_t)conv_blocks(a, t->filters) : 0;
+    return (products == MMA_HALF ? sizeof(uint16_t) : sizeof(float)) * packed_count(a, l, t) +
+           sizeof(float) * scales;
+}
+
+enum mma_products mma_cheapest(const struct problem *p)
+{
+    return p->precision >= CLCNN_PRECISION_MEDIUM ? MMA_HALF
+           : p->precision >= CLCNN_PRECISION_HIGH ? MMA_TF32
+                                                  : MMA_FLOAT32;
+}
+
+static size_t tile_bytes(const struct tile *t)
+{
+    return sizeof(float) * (size_t)(t->filters * t->pixels);
+}
+
+/* Whether the last group of a tile adds up its parts, or a step does, in which all multiprocessors take part. This is what tiles are
+ * chosen by, whether or not there will be chains, so that both forms of a plan have the same bits. */
+static bool joining_pays(const struct conv_args *a, const struct tile *t, int parts)
+{
+    const float join = JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS;
+    return parts > 1 &&
+           (t->kernel == MMA_AMPERE || join < LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS);
+}
+
+/* Scratch of a sum in parts: whole tiles where the last group adds them up, else results. */
+static size_t parts_bytes(const struct conv_args *a, const struct tile *t, int parts)
+{
+    return joining_pays(a, t, parts) ? tile_bytes(t) * tile_count(a, t) * (size_t)parts
+                                     : conv_parts_bytes(a, parts);
+}
+
+static float price_beyond(size_t bytes, size_t free)
+{
+    return bytes > free ? (float)(bytes - free) / PRICED_BYTES_PER_NS : 0.0f;
+}
+
+float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
+{
+    return price_beyond(scratch, p->spare > FREE_SCRATCH ? p->spare : FREE_SCRATCH) +
+           price_beyond(filters, p->arena / FREE_FILTERS);
+}
+
+/* What adding up parts takes, in ns. */
+static float sum_time(const struct conv_args *a, const struct tile *t, int parts)
+{
+    return parts == 1                  ? 0.0f
+           : joining_pays(a, t, parts) ? JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS
+                                       : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
+}
+
+/* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
+static float time_of(const struct conv_args *a, const struct layout *l, const struct tile *t, int parts,
+                     int share, struct mma_form form, unsigned multiprocessors)
+{
+    const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
+    const float products = time_share[t->kernel][form.products] * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
+    const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
+    const float start = START + t->start * (float)each;
+    return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start +
+           sum_time(a, t, parts);
+}
+
+/* Whether chunks of this tile end where taps end. */
+static bool fits(const struct layout *l, const struct tile *t)
+{
+    return (l->gather == GATHER_POSITIONS ? l->depth : l->padded) % t->chunk == 0;
+}
+
+static struct choice choose(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    const struct layout l = layout_of(a);
+    struct choice best = {NULL, 1, 0, 0.0f};
+    for (int i = 0; i < COUNT_OF(tiles); i++) {
+        const struct tile *t = &tiles[i];
+        const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t, form.products);
+        for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
+            const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
+            if (parts > 1 &&
+                (share * t->chunk < MIN_SHARE || packing + parts_bytes(a, t, parts) > p->workspace_limit))
+                break;
+            if ((parts - 1) * share >= chunks)
+                continue; /* the last part would be empty */
+            const float time = time_of(a, &l, t, parts, share, form, p->device->compute_units) +
+                               mma_memory_price(p, packing + parts_bytes(a, t, parts), 0);
+            if (!best.tile || time < best.time)
+                best = (struct choice){t, parts, share, time};
+        }
+    }
+    return best;
+}
+
+float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    return choose(p, a, form).time;
+}
+
+float mma_shortest(const struct problem *p, const struct conv_args *a, enum mma_products products)
+{
+    const float wgmma = mma_expected(p, a, (struct mma_form){MMA_HOPPER, products, 0});
+    const float mma = mma_expected(p, a, (struct mma_form){MMA_AMPERE, products, 0});
+    return wgmma < mma ? wgmma : mma;
+}
+
+size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    const struct layout l = layout_of(a);
+    const struct choice c = choose(p, a, form);
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form.products)) +
+           parts_bytes(a, c.tile, c.parts);
+}
+
+/* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
+static int64_t reciprocal(int n, int largest)
+{
+    const int64_t one = (int64_t)1 << 32;
+    return (int64_t)n * largest < one ? one / n + 1 : 0;
+}
+
+static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     const struct layout *l, const struct tile *t, struct mma_form form)
+{
+    const struct conv_mma_pack_args args = {
+        .w_k = a->w_k,
+        .groups = a->groups,
+        .kg = a->k / a->groups,
+        .c = a->c / a->groups,
+        .taps = a->ker[1] * a->ker[2],
+        .padded = l->padded,
+        .depth = l->depth,
+    };
+    const bool hopper = t->kernel == MMA_HOPPER;
+    const int block = packed_block(t);
+    const size_t parts = ceil_div((size_t)l->depth, UNIT * PACK_SLABS);
+    const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
+    const size_t bytes = packed_bytes(a, l, t, form.products);
+    const size_t groups = split_into_halves(t, form.products) ? (size_t)conv_blocks(a, block) * parts
+                                                              : ceil_div(packed_count(a, l, t), GROUP_SIZE);
+    char name[96];
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args.groups, args.kg, args.c,
+             args.taps, args.padded, args.depth, block, (int)form.products, form.points);
+    struct step *setup;
+    const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main", groups, GROUP_SIZE, &setup);
+    if (setup && hopper) {
+        step_define(setup, "BM", block);
+        step_define(setup, "PRODUCTS", (int)form.products);
+    }
+    if (setup) {
+        if (!hopper)
+            step_define(setup, "HALVES", form.products == MMA_HALF);
+        if (form.points)
+            step_define(setup, "POINTS", form.points);
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 2.0 * (double)bytes);
+    }
+    return slot;
+}
+
+/* Every tile of mma takes the same packing. */
+static const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0};
+
+size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a)
+{
+    const struct layout l = layout_of(a);
+    return p->in[1].constant ? 0 : packed_bytes(a, &l, &tiles[0], ampere.products);
+}
+
+struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a)
+{
+    const struct layout l = layout_of(a);
+    return (struct mma_filters){emit_pack(e, p, a, &l, &tiles[0], ampere), l.depth};
+}
+
+struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                      struct mma_form form, const struct mma_prologue *pre)
+{
+    const struct layout l = layout_of(a);
+    const struct choice c = choose(p, a, form);
+    const size_t tiles_in_all = tile_count(a, c.tile) * (size_t)c.parts;
+    const struct conv_mma_args args = {
+        .conv = *a,
+        .by_padded = reciprocal(l.padded, l.depth),
+        .by_width = reciprocal(a->ker[2], l.depth),
+        .padded = l.padded,
+        .depth = l.depth,
+        .share = c.share,
+        .tiles = (int64_t)tiles_in_all,
+        .at_once = (int32_t)at_once(p, &l, c.tile, tiles_in_all),
+        .parts = c.parts,
+        .each = (int32_t)tile_count(a, c.tile),
+        .pre_p0 = pre ? pre->p0 : 0.0f,
+        .pre_p1 = pre ? pre->p1 : 0.0f,
+    };
+    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
+    const bool join =
+        joining_pays(a, c.tile, c.parts) && (hopper || !p->chained); /* chains have cheap steps */
+    const int packed = emit_pack(e, p, a, &l, c.tile, form);
+    const size_t part_bytes = join ? parts_bytes(a, c.tile, c.parts) : conv_parts_bytes(a, c.parts);
+    const int part = split ? emit_workspace(e, part_bytes) : SLOT_NONE;
+    struct step *s =
+        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once, (size_t)c.tile->size);
+    step_define(s, "BM", c.tile->filters);
+    step_define(s, "BN", c.tile->pixels);
+    step_define(s, "BK", c.tile->chunk);
+    if (!hopper)
+        step_define(s, "WM", c.tile->wm);
+    step_define(s, "GATHER", (int)gather_of(&l, form.kernel));
+    step_define(s, "SPLIT", split + join);
+    step_define(s, "PRODUCTS", (int)form.products);
+    if (pre) {
+        step_define(s, "PRE", 1);
+        step_define_id(s, "PRE_ACT", act_identifier(pre->act));
+    }
+    step_read_map(s, &p->in[0]);
+    step_read(s, packed);
+    step_read(s, pre ? pre->scale : SLOT_NONE);
+    step_read(s, pre ? pre->shift : SLOT_NONE);
+    step_write(s, join ? part : SLOT_NONE);
+    step_update(s, join ? emit_counters(e, tile_count(a, c.tile)) : SLOT_NONE);
+    emit_conv_parts(e, s, p, a, join ? 1 : c.parts, split && !join ? part : p->out[0].slot, &args,
+                    sizeof args);
+    return s;
+}

@@ -1,0 +1,67 @@
+/* conv_stem_mma: few channels on NVIDIA's tensor cores, windows in local memory; see kernels/conv_nvidia/conv_stem_mma.cl. */
+#include "algos/conv_nvidia/conv_mma_common.h"
+#include "conv_nvidia/conv_nvidia_args.h"
+
+enum { STEP = 32 }; /* filters of a warp */
+
+/* Floats of local memory: the window of a tile and a zero, and an offset for each depth. */
+static size_t floats_of(const struct conv_args *a)
+{
+    const size_t high = (size_t)(STEM_TILE_HIGH - 1) * (size_t)a->stride[1] + (size_t)a->ker[1];
+    const size_t wide = (size_t)(STEM_TILE_WIDE - 1) * (size_t)a->stride[2] + (size_t)a->ker[2];
+    return (size_t)a->c * high * wide + 1 + round_up((size_t)(a->c * a->ker[1] * a->ker[2]), 16);
+}
+
+static int block_of(const struct conv_args *a)
+{
+    return a->k > STEP ? 2 * STEP : STEP;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, a.groups == 1 && mma_few_channels(&a),
+            "one group of channels that are too few for mma's layout");
+    REQUIRE(why, a.dil[1] == 1 && a.dil[2] == 1, "the taps of a window must be neighbours");
+    REQUIRE(why, a.k % STEP == 0, "filters must be a multiple of 32");
+    REQUIRE(why, floats_of(&a) <= STEM_CAPACITY, "the window of a tile must fit local memory");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return mma_filters_workspace(p, &a);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct mma_filters filters = emit_mma_filters(e, p, &a);
+    const struct conv_mma_args args = {.conv = a, .padded = a.c, .depth = filters.depth};
+    const size_t tiles =
+        (size_t)a.n * ceil_div((size_t)a.out[1], STEM_TILE_HIGH) * ceil_div((size_t)a.out[2], STEM_TILE_WIDE);
+    struct step *s =
+        emit_step(e, "conv_stem_mma", "main", tiles * (size_t)conv_blocks(&a, block_of(&a)), GROUP_SIZE);
+    step_define(s, "BM", block_of(&a));
+    step_read_map(s, &p->in[0]);
+    step_read(s, filters.slot);
+    step_epilogue(s, p, &p->in[2]);
+    step_write_map(s, &p->out[0]);
+    step_args(s, &args, sizeof args);
+    conv_cost(s, p);
+}
+
+const struct algo_def algo_conv_stem_mma = {
+    .name = "stem_mma",
+    .doc = "few channels on NVIDIA tensor cores, windows in local memory, three tf32 products for one of "
+           "float32",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves = HALF_DST | HALF_ADD,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

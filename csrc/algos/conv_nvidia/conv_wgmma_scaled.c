@@ -1,0 +1,202 @@
+/* conv_wgmma_scaled: windows at stride 1, or of one pixel, as products of scaled halves on Hopper's tensor cores, both operands in local
+ * memory; see kernels/conv_nvidia/conv_wgmma_scaled.cl. */
+#include <stdio.h>
+
+#include "algos/conv_nvidia/conv_mma_common.h"
+#include "conv_nvidia/conv_nvidia_args.h"
+
+enum {
+    GROUP = 512,
+    SPAN_UNIT = 128,
+    MAX_SPAN = 1024,
+    MAX_POSITIONS = 1 << 30,
+    MAX_VALUES = 1 << 30, /* whose bytes 32 bits count */
+    LEAST_IMAGE = 32,     /* positions, so that a warp's lie in two images at most */
+    LEAST_PLACES = 3,     /* of filters in local memory */
+    LEAST_FILTERS = 33,
+};
+
+/* What a group computes, and in ns, measured on an H200, what that costs a multiprocessor: with windows of one pixel `tile` for each
+ * tile and `chunk` for 16 channels of it; with others `window` for each tile, `tap` for 16 channels of a tap and `position` for those of a
+ * position in local memory; `added` for each tile if something is added that comes as pixels do, LATE times as much else. STRIDED
+ * is for 16 channels of a position whose neighbours are not neighbours in memory. */
+struct tile {
+    short filters, positions;
+    float tile, chunk, window, tap, position, added;
+};
+static const struct tile tiles[] = {
+    {128, 256, 7000.0f, 520.0f, 14700.0f, 131.0f, 1.28f, 7500.0f},
+    {64, 512, 7000.0f, 1000.0f, 6900.0f, 150.0f, 2.9f, 7500.0f},
+    {256, 128, 6900.0f, 355.0f, 14800.0f, 125.0f, 1.25f, 4700.0f},
+    {128, 128, 3200.0f, 305.0f, 3850.0f, 102.0f, 1.35f, 1650.0f},
+    {224, 192, 9000.0f, 530.0f, 0.0f, 0.0f, 0.0f, 0.0f}}; /* for windows of one pixel with nothing to add */
+#define LATE 2.2f
+#define STRIDED 1.6f
+#define START 6500.0f /* of a launch, its first loads and last stores */
+
+struct choice {
+    const struct tile *tile;
+    int span;
+    size_t each, all;  /* tiles of positions, and of all */
+    float time, added; /* all of it, and what something added takes of it */
+};
+
+static int margin_of(const struct conv_args *a)
+{
+    return a->ker[2] / 2;
+}
+
+/* Positions of an image with its zeros. */
+static int64_t image_of(const struct conv_args *a)
+{
+    return (int64_t)(a->out[1] + margin_of(a)) * (a->out[2] + margin_of(a));
+}
+
+static int span_of(const struct conv_args *a, const struct tile *t)
+{
+    const int halo = margin_of(a) * (a->out[2] + margin_of(a) + 1);
+    return halo == 0 ? t->positions : (int)round_up((size_t)(t->positions + 2 * halo), SPAN_UNIT);
+}
+
+static bool fits(const struct problem *p, const struct conv_args *a, const struct tile *t)
+{
+    const int side = a->ker[2], span = span_of(a, t);
+    return (t->window > 0.0f || (side == 1 && !p->add.present)) && span <= MAX_SPAN &&
+           SCALED_FILTER_PLACES(side, t->filters, t->positions, span) >= LEAST_PLACES &&
+           (side == 1 || (image_of(a) >= LEAST_IMAGE && span / image_of(a) + 2 <= SCALED_SCALES));
+}
+
+/* Whether what is added comes through the places of pixels, in fours; in single values it would come too slowly. */
+static bool adds_come_as_pixels(const struct conv_args *a)
+{
+    return a->ker[2] == 1 && a->out[1] * a->out[2] % 4 == 0;
+}
+
+/* What this tile would do, and in what time. */
+static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t)
+{
+    const size_t each = ceil_div((size_t)(a->n * image_of(a)), (size_t)t->positions);
+    const size_t all = each * (size_t)conv_blocks(a, t->filters);
+    const float turns = (float)ceil_div(all, p->device->compute_units);
+    const int taps = a->ker[1] * a->ker[2], span = span_of(a, t);
+    const float strided = a->stride[1] * a->stride[2] > 1 ? STRIDED * (float)t->positions : 0.0f;
+    const float chunk = taps == 1 ? t->chunk + strided : (float)taps * t->tap + t->position * (float)span;
+    const float sums = (taps == 1 ? t->tile : t->window) + (float)(a->c / a->groups / 16) * chunk;
+    const float added = t->added * (p->add.present ? adds_come_as_pixels(a) ? 1.0f : LATE : 0.0f);
+    return (struct choice){t, span, each, all, START + turns * (sums + added), turns * added};
+}
+
+/* No tile where none fits. */
+static struct choice choose(const struct problem *p, const struct conv_args *a)
+{
+    struct choice best = {NULL, 0, 0, 0, 0.0f, 0.0f};
+    for (int i = 0; i < COUNT_OF(tiles); i++) {
+        const struct choice c = with_tile(p, a, &tiles[i]);
+        if (fits(p, a, c.tile) && (best.tile == NULL || c.time < best.time))
+            best = c;
+    }
+    return best;
+}
+
+static bool may(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    const int side = a.ker[2];
+    REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, side == 1 || side == 3 || side == 5, "windows of 1x1, 3x3 or 5x5 are needed");
+    for (int d = 1; d < 3; d++)
+        REQUIRE(why,
+                a.ker[d] == side && a.dil[d] == 1 && a.pad[d] == side / 2 &&
+                    (side == 1 ? (a.out[d] - 1) * a.stride[d] < a.in[d]
+                               : a.stride[d] == 1 && a.out[d] == a.in[d]),
+                "square windows at stride 1, padded to the input's size, or single pixels are needed");
+    REQUIRE(why, a.c / a.groups % SCALED_CHANNELS(side) == 0,
+            "channels of a group that are a multiple of 16, or of 32 for 1x1, are needed");
+    const struct choice c = choose(p, &a);
+    REQUIRE(why,
+            c.tile != NULL && a.n * image_of(&a) <= MAX_POSITIONS && a.n * a.src_n < MAX_VALUES &&
+                a.n * a.add_n < MAX_VALUES,
+            "rows are too long, images too small or maps too large for the kernel");
+    PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
+    PREFER(why, a.k / a.groups >= LEAST_FILTERS, "up to 32 filters leave half of a block empty");
+    /* what is expected of those leaves out what is added */
+    PREFER(why, c.time - c.added < mma_shortest(p, &a, MMA_TF32),
+           "the tiles of mma and wgmma are expected to be faster");
+    return true;
+}
+
+static size_t packed_bytes(const struct conv_args *a, const struct tile *t)
+{
+    const size_t blocks = (size_t)conv_blocks(a, t->filters),
+                 each = (size_t)(a->c / a->groups * a->ker[1] * a->ker[2]);
+    return blocks * (sizeof(uint16_t) * each * (size_t)t->filters + sizeof(float));
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return p->in[1].constant ? 0 : packed_bytes(&a, choose(p, &a).tile);
+}
+
+static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a, const struct tile *t)
+{
+    const struct conv_scaled_pack_args args = {
+        .w_k = a->w_k,
+        .groups = a->groups,
+        .kg = a->k / a->groups,
+        .c = a->c / a->groups,
+        .taps = a->ker[1] * a->ker[2],
+    };
+    const size_t bytes = packed_bytes(a, t);
+    const size_t parts = ceil_div((size_t)(args.c / 16 * args.taps), PACK_SLABS);
+    char name[96];
+    snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d b%d", args.groups, args.kg, args.c,
+             args.taps, t->filters);
+    struct step *setup;
+    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
+                                 (size_t)conv_blocks(a, t->filters) * parts, GROUP_SIZE, &setup);
+    if (setup) {
+        step_define(setup, "BM", t->filters);
+        step_read(setup, p->in[1].slot);
+        step_write(setup, slot);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 2.0 * (double)bytes);
+    }
+    return slot;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p);
+    const struct choice c = choose(p, &a);
+    const size_t most = p->device->compute_units;
+    const struct conv_scaled_args args = {
+        .conv = a,
+        .tiles = (int64_t)c.all,
+        .at_once = (int32_t)(c.all < most ? c.all : most),
+        .tiles_each = (int32_t)c.each,
+        .positions = (int32_t)(a.n * image_of(&a)),
+        .chunks = a.c / a.groups / SCALED_CHANNELS(a.ker[2]),
+    };
+    const int packed = emit_pack(e, p, &a, c.tile);
+    struct step *s = emit_step(e, "conv_wgmma_scaled", "main", (size_t)args.at_once, GROUP);
+    step_define(s, "SIDE", a.ker[2]);
+    step_define(s, "BM", c.tile->filters);
+    step_define(s, "BN", c.tile->positions);
+    step_define(s, "SPAN", c.span);
+    if (p->add.present && adds_come_as_pixels(&a))
+        step_define(s, "ADD_PLACES", 1);
+    conv_step(s, p, packed, &args, sizeof args);
+}
+
+const struct algo_def algo_conv_wgmma_scaled = {
+    .name = "wgmma_scaled",
+    .doc = "implicit GEMM of square windows at stride 1, or of one pixel, on Hopper's tensor cores, operands "
+           "rounded to scaled halves",
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .applicable = may,
+    .workspace = workspace,
+    .emit = emit,
+};

@@ -1,0 +1,30 @@
+/* conv_pool_common.h: a conv_pool problem as the convolution and the pooling that it stands for. */
+#ifndef CLCNN_ALGOS_CONV_POOL_COMMON_H
+#define CLCNN_ALGOS_CONV_POOL_COMMON_H
+
+#include "algos/conv/conv_common.h"
+#include "fused/conv_pool_args.h"
+
+/* The problems point into this struct and into the one it was made from: do not copy it. */
+struct conv_pool {
+    struct operand mid; /* has no slot yet */
+    struct problem conv, pool;
+};
+void conv_pool_parts(const struct problem *p, struct conv_pool *out);
+
+/* For the kernels that do both at once: 2-D problems. */
+struct conv_pool_args conv_pool_args_of(const struct problem *p);
+int conv_pool_window(const struct problem *p, int dim); /* 0: height, 1: width */
+/* Whether the convolution by itself would be computed by `algo`, so that the form of it that pools saves the
+ * way through memory and loses nothing. */
+bool conv_pool_same_conv(const struct problem *p, const struct algo_def *algo);
+/* For REQUIRE: windows of equal size that do not overlap, inside the convolution's output. */
+#define NOT_SIDE_BY_SIDE "windows must lie side by side inside the map"
+bool conv_pool_side_by_side(const struct problem *p);
+void conv_pool_cost(struct step *s, const struct problem *p); /* of a step that does both */
+/* Appends such a step, of windows side by side: defines, x, packed weights, epilogue, y. */
+struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char *stem, size_t groups,
+                            size_t group_size, struct conv_packing packing);
+size_t conv_pool_packing_workspace(const struct problem *p, struct conv_packing packing);
+
+#endif

@@ -1,0 +1,47 @@
+/* conv_pool_direct: the register tiles of conv_direct, each the window of one pooled pixel; see
+ * kernels/fused/conv_pool_direct.cl. */
+#include "algos/conv/conv_direct.h"
+#include "algos/fused/conv_pool_common.h"
+
+extern const struct algo_def algo_conv_direct;
+
+static size_t groups_of(const struct conv_pool_args *a)
+{
+    const size_t pixels = (size_t)a->conv.n * (size_t)a->pooled[0] * (size_t)a->pooled[1];
+    return (size_t)conv_blocks(&a->conv, direct_packing(&a->conv).block) *
+           ceil_div(pixels, (size_t)direct_pixels(&a->conv));
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_pool_args a = conv_pool_args_of(p);
+    REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
+    PREFER(why, conv_pool_same_conv(p, &algo_conv_direct),
+           "another algorithm is expected to do the convolution faster");
+    PREFER(why, groups_of(&a) >= p->device->compute_units, "too few windows for the compute units");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_pool_args a = conv_pool_args_of(p);
+    return conv_pool_packing_workspace(p, direct_packing(&a.conv));
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_pool_args a = conv_pool_args_of(p);
+    struct step *s =
+        emit_conv_pool(e, p, "conv_pool_direct", groups_of(&a), GROUP_SIZE, direct_packing(&a.conv));
+    step_define(s, "PL", direct_pixels(&a.conv));
+}
+
+const struct algo_def algo_conv_pool_direct = {
+    .name = "direct",
+    .doc = "register tiles of a window x filters from global memory, pooled in registers",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

@@ -1,0 +1,49 @@
+/* conv_pool_rows: the register tiles of conv_rows, pooled before they are stored; see
+ * kernels/fused/conv_pool_rows.cl. */
+#include "algos/fused/conv_pool_common.h"
+#include "algos/conv_cpu/conv_rows.h"
+
+extern const struct algo_def algo_conv_rows;
+
+static struct rows_tile tile_of(const struct problem *p)
+{
+    const struct conv_pool_args a = conv_pool_args_of(p);
+    return rows_best_tile(p, &a.conv, conv_pool_window(p, 1));
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_pool_args a = conv_pool_args_of(p);
+    REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
+    REQUIRE(why, rows_fits(&a.conv), "the input row of a tile must fit 128 columns");
+    PREFER(why, conv_on_cpu(p), "float16 register tiles are meant for CPU devices");
+    PREFER(why, conv_pool_same_conv(p, &algo_conv_rows),
+           "another algorithm is expected to do the convolution faster");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct rows_tile tile = tile_of(p);
+    return conv_pool_packing_workspace(p, rows_packing(&tile));
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_pool_args a = conv_pool_args_of(p);
+    const struct rows_tile tile = tile_of(p);
+    const size_t groups = (size_t)conv_blocks(&a.conv, tile.kv * 16) * (size_t)a.conv.n *
+                          (size_t)a.pooled[0] * rows_tiles(&a.conv, &tile, conv_pool_window(p, 1));
+    struct step *s = emit_conv_pool(e, p, "conv_pool_rows", groups, 1, rows_packing(&tile));
+    rows_define(s, &a.conv, &tile);
+}
+
+const struct algo_def algo_conv_pool_rows = {
+    .name = "rows",
+    .doc = "register tiles of row pixels x filters, pooled in registers (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

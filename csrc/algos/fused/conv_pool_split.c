@@ -1,0 +1,99 @@
+/* conv_pool_split: the convolution, then the pooling, each by its own best algorithm, the middle row-major or in channel
+ * blocks. */
+#include "algos/common/blocked.h"
+#include "algos/fused/conv_pool_common.h"
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    (void)p, (void)why;
+    return true;
+}
+
+static void emit_parts(const struct problem *p, struct emit *e, int block)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    operand_set_form(&parts.mid, block);
+    parts.mid.half =
+        p->halves && (preferred_halves(&parts.conv) & HALF_DST) && (preferred_halves(&parts.pool) & HALF_SRC);
+    emit_middle(e, &parts.mid);
+    emit_sub(e, &parts.conv);
+    emit_sub(e, &parts.pool);
+}
+
+static unsigned halves_of(const struct problem *p)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    return (preferred_halves(&parts.conv) & (HALF_SRC | HALF_ADD)) |
+           (preferred_halves(&parts.pool) & HALF_DST);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    emit_parts(p, e, 0);
+}
+
+static bool blocked_applicable(const struct problem *p, struct why *why)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    operand_set_form(&parts.mid, p->block);
+    REQUIRE(why, blocked_algorithm(&parts.conv), "the convolution must have an algorithm for channel blocks");
+    const struct algo_def *conv = algo_preferred(&parts.conv);
+    PREFER(why, conv && conv->src == FORM_BLOCKED && conv->dst == FORM_BLOCKED,
+           "the convolution is expected to be faster on row-major maps");
+    return true;
+}
+
+static bool stem_applicable(const struct problem *p, struct why *why)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    operand_set_form(&parts.mid, p->block);
+    const struct algo_def *conv = algo_preferred(&parts.conv);
+    REQUIRE(why, conv && conv->src == FORM_PLAIN && conv->dst == FORM_BLOCKED,
+            "the convolution must make channel blocks");
+    return true;
+}
+
+static void blocked_emit(const struct problem *p, struct emit *e)
+{
+    emit_parts(p, e, p->block);
+}
+
+const struct algo_def algo_conv_pool_split_blocked = {
+    .name = "split_blocked",
+    .doc = "a convolution, then a pooling, on channel blocks (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = blocked_applicable,
+    .emit = blocked_emit,
+};
+
+const struct algo_def algo_conv_pool_split_stem = {
+    .name = "split_stem",
+    .doc = "a convolution from row-major maps to channel blocks, then a pooling (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_PLAIN,
+    .dst = FORM_BLOCKED,
+    .applicable = stem_applicable,
+    .emit = blocked_emit,
+};
+
+const struct algo_def algo_conv_pool_split = {
+    .name = "split",
+    .doc = "a convolution, then a pooling, each by its own algorithm",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves_of = halves_of,
+    .applicable = applicable,
+    .emit = emit,
+};

@@ -1,0 +1,92 @@
+/* conv_pool_winograd: the tiles of conv_winograd, pooled as they are finished; see kernels/conv_cpu/conv_winograd.cl. */
+#include "algos/common/blocked.h"
+#include "algos/fused/conv_pool_common.h"
+#include "algos/conv_cpu/conv_winograd.h"
+
+extern const struct algo_def algo_conv_winograd, algo_conv_winograd2;
+
+static bool applicable(const struct problem *p, struct why *why, const struct filtering *f,
+                       const struct algo_def *alone)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
+    REQUIRE(why, conv_pool_window(p, 0) == 2 && conv_pool_window(p, 1) == 2,
+            "tiles of minimal filtering hold windows of 2x2");
+    operand_set_form(&parts.mid, p->block);
+    if (!winograd_applicable(&parts.conv, why, f))
+        return false;
+    PREFER(why, algo_preferred(&parts.conv) == alone,
+           "another algorithm is expected to do the convolution faster");
+    return true;
+}
+
+static size_t workspace(const struct problem *p, const struct filtering *f)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    return winograd_workspace(&parts.conv, f);
+}
+
+static void emit(const struct problem *p, struct emit *e, const struct filtering *f)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    const bool average = ((const struct conv_pool_attrs *)p->attrs)->average;
+    emit_winograd(&parts.conv, e, f, &p->out[0], average ? POOL_MEAN : POOL_MAX);
+}
+
+static bool applicable4(const struct problem *p, struct why *why)
+{
+    return applicable(p, why, &winograd_f4x3, &algo_conv_winograd);
+}
+
+static size_t workspace4(const struct problem *p)
+{
+    return workspace(p, &winograd_f4x3);
+}
+
+static void emit4(const struct problem *p, struct emit *e)
+{
+    emit(p, e, &winograd_f4x3);
+}
+
+static bool applicable2(const struct problem *p, struct why *why)
+{
+    return applicable(p, why, &winograd_f2x3, &algo_conv_winograd2);
+}
+
+static size_t workspace2(const struct problem *p)
+{
+    return workspace(p, &winograd_f2x3);
+}
+
+static void emit2(const struct problem *p, struct emit *e)
+{
+    emit(p, e, &winograd_f2x3);
+}
+
+const struct algo_def algo_conv_pool_winograd = {
+    .name = "winograd",
+    .doc = "Winograd's F(4x4, 3x3), pooled by 2x2 in its tiles, on channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable4,
+    .workspace = workspace4,
+    .emit = emit4,
+};
+
+const struct algo_def algo_conv_pool_winograd2 = {
+    .name = "winograd2",
+    .doc = "Winograd's F(2x2, 3x3), pooled by 2x2 in its tiles, on channel blocks (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable2,
+    .workspace = workspace2,
+    .emit = emit2,
+};

@@ -1,0 +1,81 @@
+/* separable_affine: a scale and a shift for each channel (a batch normalisation), an activation, and a 1x1 convolution on
+ * NVIDIA's tensor cores that applies both to what it reads; see PRE in kernels/conv_nvidia/conv_mma.clh. */
+#include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/fused/separable_common.h"
+
+/* The 1x1 convolution with the layer's own input. */
+static struct conv_args pointwise_of(const struct problem *p, struct separable *parts)
+{
+    separable_parts(p, parts);
+    parts->pw_in[0] = p->in[0];
+    return conv_args_of(&parts->pw);
+}
+
+/* With the kernel that is expected to be the faster one. */
+static struct mma_form best(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    struct mma_form hopper = form;
+    hopper.kernel = MMA_HOPPER;
+    return mma_on_device(p, MMA_HOPPER) && mma_expected(p, a, hopper) < mma_expected(p, a, form) ? hopper
+                                                                                                 : form;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    struct separable parts;
+    separable_parts(p, &parts);
+    const struct conv_args dw = conv_args_of(&parts.dw);
+    REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, conv_is_pointwise(&dw) && dw.k == dw.c && p->in[2].present,
+            "the depthwise part must be one scale and one shift a channel");
+    return true;
+}
+
+static unsigned halves_of(const struct problem *p)
+{
+    struct separable parts;
+    const struct conv_args a = pointwise_of(p, &parts);
+    return mma_halves(&a, MMA_AMPERE);
+}
+
+static size_t bytes_of(const struct problem *p, struct mma_form form)
+{
+    struct separable parts;
+    const struct conv_args a = pointwise_of(p, &parts);
+    return mma_workspace(&parts.pw, &a, best(&parts.pw, &a, form));
+}
+
+static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
+{
+    struct separable parts;
+    const struct conv_args a = pointwise_of(p, &parts);
+    const struct separable_args whole = separable_args_of(p);
+    const struct mma_prologue pre = {p->in[1].slot, p->in[2].slot, parts.dw.act, parts.dw.p0, parts.dw.p1};
+    separable_cost(emit_mma(e, &parts.pw, &a, best(&parts.pw, &a, form), &pre), p, &whole);
+}
+
+MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
+MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
+
+const struct algo_def algo_separable_affine_mma = {
+    .name = "affine_mma",
+    .doc = "1x1 convolution on NVIDIA tensor cores that scales, shifts and activates what it reads",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves_of = halves_of,
+    .applicable = applicable,
+    .workspace = bytes_float32,
+    .emit = emit_float32,
+};
+
+const struct algo_def algo_separable_affine_tf32 = {
+    .name = "affine_tf32",
+    .doc = "the same with operands rounded to tf32",
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .halves_of = halves_of,
+    .applicable = applicable,
+    .workspace = bytes_tf32,
+    .emit = emit_tf32,
+};

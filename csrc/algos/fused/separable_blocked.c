@@ -1,0 +1,114 @@
+/* separable_blocked: both convolutions on channel blocks, the middle of a row tile in the first-level cache; see
+ * kernels/fused/separable_blocked.cl. */
+#include "algos/common/blocked.h"
+#include "algos/fused/separable_common.h"
+
+#define CACHE_FLOATS (1 << 18) /* weights that stay in a core's second-level cache while tiles go by */
+#define FEWEST_TILES 4         /* a core */
+
+/* Register tiles of t pixels, computed dt at a time by the depthwise part, x kv vectors of filters; cost of one multiply-add
+ * with 16-float vectors, measured. Narrow machines have half the registers. */
+static const struct tile {
+    int t, dt, kv;
+    double cost;
+} tiles[] = {{14, 7, 2, 1.0}, {7, 7, 4, 1.04}, {8, 8, 2, 1.1}}, narrow_tile = {6, 6, 2, 1.0};
+
+/* The tile that computes least beyond the edges of the output; the first of equals. */
+static struct tile tile_of(const struct problem *p)
+{
+    const struct clcnn_shape *y = &p->out[0].shape;
+    const size_t q = (size_t)y->dim[y->rank - 1], k = (size_t)y->dim[1];
+    if (p->block < 16)
+        return narrow_tile;
+    struct tile best = tiles[0];
+    double least = 0.0;
+    for (int i = 0; i < COUNT_OF(tiles); i++) {
+        const size_t t = (size_t)tiles[i].t, filters = (size_t)(tiles[i].kv * p->block);
+        const double work = tiles[i].cost * (double)(ceil_div(q, t) * t * ceil_div(k, filters) * filters);
+        if (i == 0 || work < least) {
+            least = work;
+            best = tiles[i];
+        }
+    }
+    return best;
+}
+
+static size_t tiles_of(const struct problem *p)
+{
+    const struct clcnn_shape *y = &p->out[0].shape;
+    const size_t width = (size_t)y->dim[y->rank - 1];
+    return (size_t)shape_count_from(y, 2) / width * ceil_div(width, (size_t)tile_of(p).t);
+}
+
+/* Two sizes of the middle, so that few variants are built; 0: it does not fit. */
+static int channels_of(const struct problem *p)
+{
+    const int mid = p->in[1].shape.dim[0], channels = mid <= 512 ? 512 : 2048;
+    return mid <= channels && p->device->local_mem_bytes >= sizeof(float) * (size_t)(tile_of(p).t * channels)
+               ? channels
+               : 0;
+}
+
+static struct conv_packing packing_of(const struct problem *p)
+{
+    return (struct conv_packing){.block = tile_of(p).kv * p->block};
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    REQUIRE(why, channels_of(p) > 0, "a row tile of up to 2048 middle channels must fit local memory");
+    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
+    PREFER(why, shape_count(&p->in[3].shape) <= CACHE_FLOATS,
+           "the 1x1 weights are beyond a core's cache: two kernels read them less often");
+    PREFER(why,
+           (size_t)p->out[0].shape.dim[0] * tiles_of(p) >= FEWEST_TILES * (size_t)p->device->compute_units,
+           "few pixels: two kernels share the work better among the cores");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    struct separable parts;
+    separable_parts(p, &parts);
+    const struct conv_args dw = conv_args_of(&parts.dw);
+    return depthwise_packing_workspace(&parts.dw, &dw) + separable_packing_workspace(p, packing_of(p));
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct separable parts;
+    separable_parts(p, &parts);
+    const struct tile tile = tile_of(p);
+    const struct conv_args dw = conv_args_of(&parts.dw), pw = conv_args_of(&parts.pw);
+    struct separable_blocked_args a = {.shape = separable_args_of(p),
+                                       .epi = blocked_epilogue_of(p, &parts.pw_in[2])};
+    const size_t tiles_each = tiles_of(p), n = (size_t)a.shape.n;
+    a.tiles = blocked_run(p, n, tiles_each, 1);
+    const int dw_packed = emit_depthwise_packed(e, &parts.dw, &dw);
+    const int pw_packed = emit_conv_packed(e, &parts.pw, &pw, packing_of(p));
+    struct step *s = emit_step(e, "separable_blocked", "main", n * ceil_div(tiles_each, (size_t)a.tiles), 1);
+    blocked_middle(s, &parts, dw_packed, &a.shape);
+    step_define(s, "DT", tile.dt);
+    step_define(s, "T", tile.t);
+    step_define(s, "KV", tile.kv);
+    step_define_at_least(s, "CHANNELS", channels_of(p));
+    step_read(s, pw_packed);
+    blocked_step_epilogue(s, p, &parts.pw_in[2]);
+    step_write(s, p->out[0].slot);
+    step_args(s, &a, sizeof a);
+    separable_cost(s, p, &a.shape);
+}
+
+const struct algo_def algo_separable_blocked = {
+    .name = "blocked",
+    .doc = "one kernel on channel blocks, the middle of a row tile in the cache (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

@@ -1,0 +1,28 @@
+/* separable_common.h: a separable problem as the two convolutions that it stands for. */
+#ifndef CLCNN_ALGOS_SEPARABLE_COMMON_H
+#define CLCNN_ALGOS_SEPARABLE_COMMON_H
+
+#include "algos/conv/conv_common.h"
+#include "fused/separable_args.h"
+
+/* The problems point into this struct: do not copy it. */
+struct separable {
+    struct operand dw_in[3], mid, pw_in[3]; /* mid has no slot yet */
+    struct conv_attrs pw_attrs;
+    struct problem dw, pw;
+};
+void separable_parts(const struct problem *p, struct separable *out);
+
+/* For the kernels that do both at once (1-D and 2-D problems). */
+struct separable_args separable_args_of(const struct problem *p);
+/* Appends their step: x, dw weights and bias, packed pw weights, epilogue, y; defines of the middle. */
+struct step *emit_separable(struct emit *e, const struct problem *p, const char *stem, size_t groups,
+                            size_t group_size, struct conv_packing packing);
+/* On channel blocks: the defines of the middle but DT (depthwise_tile.clh), and x, packed dw weights and bias; makes a clip of the
+ * activation, whose bounds are in `a`. */
+void blocked_middle(struct step *s, const struct separable *parts, int packed, struct separable_args *a);
+/* Multiply-adds, and bytes with every operand but the middle read or written once. */
+void separable_cost(struct step *s, const struct problem *p, const struct separable_args *a);
+size_t separable_packing_workspace(const struct problem *p, struct conv_packing packing);
+
+#endif

@@ -1,0 +1,52 @@
+/* separable_fused: a depthwise convolution on the way into the tiles of a matrix product; see
+ * kernels/fused/separable_fused.cl. */
+#include "algos/fused/separable_common.h"
+
+#define PIXELS 64 /* of a tile */
+
+/* Filters of a tile: blocks beyond the first compute their middle anew, so as few as the kernel offers. */
+static int filters_of(const struct problem *p)
+{
+    return p->out[0].shape.dim[1] > 64 ? 128 : 64;
+}
+
+static struct conv_packing packing_of(const struct problem *p)
+{
+    return (struct conv_packing){.block = filters_of(p), .tap_major = true};
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    PREFER(why, p->in[1].shape.dim[0] <= 32 && p->out[0].shape.dim[1] <= 128,
+           "more than 32 middle channels or 128 filters: two kernels are faster");
+    PREFER(why, !conv_on_cpu(p), "tiles in local memory are meant for GPUs");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    return separable_packing_workspace(p, packing_of(p));
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct clcnn_shape *y = &p->out[0].shape;
+    const int filters = filters_of(p);
+    const size_t tiles = ceil_div((size_t)y->dim[0] * (size_t)shape_count_from(y, 2), PIXELS);
+    struct step *s =
+        emit_separable(e, p, "separable_fused", ceil_div((size_t)y->dim[1], (size_t)filters) * tiles,
+                       GROUP_SIZE, packing_of(p));
+    step_define(s, "BM", filters);
+    step_define(s, "BN", PIXELS);
+}
+
+const struct algo_def algo_separable_fused = {
+    .name = "fused",
+    .doc = "one kernel, the middle of a pixel tile in local memory",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves = HALF_CONV,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

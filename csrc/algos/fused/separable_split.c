@@ -1,0 +1,78 @@
+/* separable_split: the two convolutions one after the other, each by its own best algorithm, the middle row-major or in channel
+ * blocks. */
+#include "algos/common/blocked.h"
+#include "algos/fused/separable_common.h"
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    (void)p, (void)why;
+    return true;
+}
+
+static void emit_parts(struct emit *e, struct separable *parts)
+{
+    emit_middle(e, &parts->mid);
+    parts->pw_in[0] = parts->mid;
+    emit_sub(e, &parts->dw);
+    emit_sub(e, &parts->pw);
+}
+
+static unsigned halves_of(const struct problem *p)
+{
+    struct separable parts;
+    separable_parts(p, &parts);
+    return (preferred_halves(&parts.dw) & HALF_SRC) | (preferred_halves(&parts.pw) & (HALF_DST | HALF_ADD));
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct separable parts;
+    separable_parts(p, &parts);
+    parts.mid.half =
+        p->halves && (preferred_halves(&parts.dw) & HALF_DST) && (preferred_halves(&parts.pw) & HALF_SRC);
+    emit_parts(e, &parts);
+}
+
+/* The parts, all of whose maps are in channel blocks. */
+static void blocked_parts(const struct problem *p, struct separable *parts)
+{
+    separable_parts(p, parts);
+    operand_set_form(&parts->mid, p->block);
+    parts->pw_in[0] = parts->mid;
+}
+
+static bool blocked_applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
+    return true;
+}
+
+static void blocked_emit(const struct problem *p, struct emit *e)
+{
+    struct separable parts;
+    blocked_parts(p, &parts);
+    emit_parts(e, &parts);
+}
+
+const struct algo_def algo_separable_split_blocked = {
+    .name = "split_blocked",
+    .doc = "a depthwise, then a 1x1 convolution, both on channel blocks (CPU devices)",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = blocked_applicable,
+    .emit = blocked_emit,
+};
+
+const struct algo_def algo_separable_split = {
+    .name = "split",
+    .doc = "a depthwise, then a 1x1 convolution, each by its own algorithm",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves_of = halves_of,
+    .applicable = applicable,
+    .emit = emit,
+};

@@ -1,0 +1,118 @@
+/* separable_strassen: the depthwise convolution makes the right factors of Strassen's products, which are the 1x1 convolution, a few
+ * pairs of tiles at a time; see kernels/fused/separable_strassen.cl. */
+#include "algos/common/blocked.h"
+#include "algos/conv_cpu/conv_strassen.h"
+#include "algos/fused/separable_common.h"
+#include "fused/separable_products_args.h"
+
+enum {
+    HELD_BYTES = 512 * 1024, /* right factors: half of a core's second-level cache */
+    MOST_PAIRS = 16,         /* of a group: the kernel keeps their sums */
+    FEWEST_PIXELS = 48,      /* of a group: fewer would wait for the left factors */
+};
+
+/* In multiply-adds at the peak, measured: a sum; a right factor that one more group makes. */
+#define SUM_COST 4.0
+#define SPREAD_COST 8.0
+#define WORTH 0.97 /* of the direct products' time */
+
+/* Small tiles: rows of few pixels are whole ones, and an odd one at the end of an image is a small part. */
+static struct strassen_tile tile_of(const struct problem *p)
+{
+    return p->block == 16 ? (struct strassen_tile){7, 2} : (struct strassen_tile){6, 2};
+}
+
+struct scheme {
+    struct separable parts;
+    struct conv_args dw, pw;
+    struct strassen_cut cut;
+    size_t held;   /* bytes of right factors */
+    size_t groups; /* 0: none keeps its factors in so many bytes */
+};
+
+/* As few groups as keep their factors. */
+static size_t groups_of(const struct problem *p, const struct scheme *s)
+{
+    size_t most = 0;
+    while (most < MOST_PAIRS && strassen_factor_bytes(p, &s->cut, most + 1) <= s->held)
+        most++;
+    return most ? blocked_even_groups(p, s->cut.all, s->cut.k_blocks, most) : 0;
+}
+
+static bool scheme_of(const struct problem *p, struct scheme *s)
+{
+    const size_t local = (size_t)p->device->local_mem_bytes;
+    *s = (struct scheme){.held = local < HELD_BYTES ? local : HELD_BYTES};
+    separable_parts(p, &s->parts);
+    s->dw = conv_args_of(&s->parts.dw);
+    s->pw = conv_args_of(&s->parts.pw);
+    if (!strassen_halves(p, &s->pw, tile_of(p)))
+        return false;
+    s->cut = strassen_cut_of(&s->parts.pw, &s->pw, tile_of(p));
+    s->groups = groups_of(p, s);
+    return true;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    struct scheme s;
+    REQUIRE(why, scheme_of(p, &s), NO_HALVES);
+    REQUIRE(why, s.pw.out[2] % s.cut.tile.t == 0,
+            "rows must be whole tiles of 7 pixels (6 with vectors of 8)");
+    REQUIRE(why, s.groups > 0, "the right factors of a pair of tiles must fit local memory");
+    PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= FEWEST_PIXELS * s.groups,
+           "few pixels: each core would read all sums of the weights for them");
+    /* pairs whose factors several groups make */
+    const size_t again = s.groups * blocked_most_items(s.cut.all, s.cut.k_blocks, s.groups) - s.cut.all;
+    PREFER(why,
+           strassen_cost(&s.cut, &s.pw, SUM_COST) + strassen_factors(&s.cut, &s.pw, again) * SPREAD_COST <
+               WORTH * blocked_direct_cost(&s.pw),
+           "sums cost as much as an eighth of the products");
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    struct scheme s;
+    scheme_of(p, &s);
+    return depthwise_packing_workspace(&s.parts.dw, &s.dw) + strassen_filter_workspace(&s.parts.pw, &s.cut);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct scheme s;
+    scheme_of(p, &s);
+    struct separable_strassen_args args = {
+        .middle = separable_args_of(p),
+        .shape = strassen_shape_of(&s.parts.pw, &s.pw, &s.cut),
+        .all = (i32)s.cut.all,
+        .groups = (i32)s.groups,
+    };
+    const int packed = emit_depthwise_packed(e, &s.parts.dw, &s.dw);
+    const int filters = emit_strassen_filters(e, &s.parts.pw, &s.pw, &s.cut);
+    struct step *step = emit_step(e, "separable_strassen", "main", s.groups, 1);
+    blocked_middle(step, &s.parts, packed, &args.middle);
+    step_define(step, "EDGE", depthwise_edge(&s.dw));
+    step_define(step, "FACTORS_HELD", (int)(s.held / sizeof(float)));
+    strassen_define(step, p, &s.cut, MOST_PAIRS);
+    step_read(step, filters);
+    blocked_step_epilogue(step, p, &s.parts.pw_in[2]);
+    step_write(step, p->out[0].slot);
+    step_args(step, &args, sizeof args);
+    separable_cost(step, p, &args.middle);
+}
+
+const struct algo_def algo_separable_strassen = {
+    .name = "strassen",
+    .doc =
+        "depthwise, then 1x1 by seven products of halves instead of eight, over channel blocks (CPU devices)",
+    .error = ERROR_HIGHEST,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_BLOCKED,
+    .applicable = applicable,
+    .workspace = workspace,
+    .emit = emit,
+};

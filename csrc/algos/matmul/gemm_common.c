@@ -1,0 +1,189 @@
+/* gemm_common.c: linear, matmul and gemm as one problem, and the kernels that solve it. */
+#include "algos/matmul/gemm_common.h"
+
+/* Elements between neighbours along each dimension: dense, but items may lie further apart. */
+static void strides_of(const struct operand *o, int64_t stride[CLCNN_MAX_RANK])
+{
+    int64_t dense = 1;
+    for (int d = o->shape.rank - 1; d >= 0; d--) {
+        stride[d] = d == 0 && o->shape.rank > 1 ? o->batch_stride : dense;
+        dense *= o->shape.dim[d];
+    }
+}
+
+static struct gemm_args common_args(const struct problem *p)
+{
+    return (struct gemm_args){
+        .batch = {1, 1, 1, 1, 1, 1},
+        .alpha = 1.0f,
+        .beta = 1.0f,
+        .p0 = p->p0,
+        .p1 = p->p1,
+    };
+}
+
+/* Rows of y and add, when the first `batches` dimensions are batch dimensions and rows follow (or do not: one
+ * row). */
+static void set_results(struct gemm_args *a, const struct problem *p, int batches)
+{
+    int64_t y[CLCNN_MAX_RANK] = {0}, add[CLCNN_MAX_RANK] = {0};
+    strides_of(&p->out[0], y);
+    if (p->add.present)
+        strides_of(&p->add, add);
+    if (batches > 0) {
+        a->y_n = y[0];
+        a->add_n = add[0];
+    }
+    if (a->m > 1) {
+        a->y_m = y[batches];
+        a->add_m = add[batches];
+    }
+}
+
+struct gemm_problem linear_as_gemm(const struct problem *p)
+{
+    const struct operand *x = &p->in[0], *w = &p->in[1];
+    const int rank = x->shape.rank;
+    struct gemm_args a = common_args(p);
+    int64_t s[CLCNN_MAX_RANK];
+    strides_of(x, s);
+    a.k = x->shape.dim[rank - 1];
+    a.n = w->shape.dim[0];
+    a.a_k = a.b_k = a.c_n = 1;
+    a.b_n = w->batch_stride;
+    a.m = 1;
+    if (rank == 2) {
+        a.m = x->shape.dim[0];
+        a.a_m = s[0];
+    } else if (rank > 2) { /* rows are dense within an item of the batch */
+        a.batch[0] = x->shape.dim[0];
+        a.a_b[0] = s[0];
+        for (int d = 1; d < rank - 1; d++)
+            a.m *= x->shape.dim[d];
+        a.a_m = a.k;
+    }
+    set_results(&a, p, rank > 2);
+    if (rank > 2) { /* rows cover several dimensions */
+        a.y_m = a.n;
+        a.add_m = a.n;
+    }
+    return (struct gemm_problem){.args = a, .c = p->in[2].present ? &p->in[2] : NULL};
+}
+
+/* Batch strides of an operand whose batch dimensions are aligned on the right. */
+static void set_batch(struct gemm_args *a, int64_t *stride, const struct operand *o, const int64_t *s,
+                      int batches)
+{
+    const int own = o->shape.rank - 2;
+    for (int d = 0; d < own; d++) {
+        const int at = batches - own + d;
+        stride[at] = o->shape.dim[d] > 1 ? s[d] : 0;
+        if (o->shape.dim[d] > a->batch[at])
+            a->batch[at] = o->shape.dim[d];
+    }
+}
+
+struct gemm_problem matmul_as_gemm(const struct problem *p)
+{
+    const struct operand *l = &p->in[0], *r = &p->in[1];
+    const int lr = l->shape.rank, rr = r->shape.rank;
+    struct gemm_args a = common_args(p);
+    int64_t ls[CLCNN_MAX_RANK], rs[CLCNN_MAX_RANK];
+    strides_of(l, ls);
+    strides_of(r, rs);
+    a.k = l->shape.dim[lr - 1];
+    a.a_k = ls[lr - 1];
+    a.m = a.n = 1;
+    if (lr > 1) {
+        a.m = l->shape.dim[lr - 2];
+        a.a_m = ls[lr - 2];
+    }
+    a.b_k = rr > 1 ? rs[rr - 2] : rs[0];
+    if (rr > 1) {
+        a.n = r->shape.dim[rr - 1];
+        a.b_n = rs[rr - 1];
+    }
+    const int batches = lr > rr ? (lr > 2 ? lr - 2 : 0) : (rr > 2 ? rr - 2 : 0);
+    set_batch(&a, a.a_b, l, ls, batches);
+    set_batch(&a, a.b_b, r, rs, batches);
+    set_results(&a, p, batches);
+    return (struct gemm_problem){.args = a, .c = NULL};
+}
+
+struct gemm_problem gemm_as_gemm(const struct problem *p)
+{
+    const struct gemm_attrs *at = p->attrs;
+    const struct operand *l = &p->in[0], *r = &p->in[1], *c = &p->in[2];
+    struct gemm_args a = common_args(p);
+    a.m = p->out[0].shape.dim[0];
+    a.n = p->out[0].shape.dim[1];
+    a.k = l->shape.dim[at->trans_a ? 0 : 1];
+    a.a_m = at->trans_a ? 1 : l->batch_stride;
+    a.a_k = at->trans_a ? l->batch_stride : 1;
+    a.b_k = at->trans_b ? 1 : r->batch_stride;
+    a.b_n = at->trans_b ? r->batch_stride : 1;
+    a.alpha = at->alpha;
+    a.beta = at->beta;
+    set_results(&a, p, 0);
+    const bool has_c = c->present && at->beta != 0.0f; /* as in BLAS: beta 0 does not read c */
+    if (has_c && c->shape.rank > 0) {
+        int64_t s[CLCNN_MAX_RANK];
+        strides_of(c, s);
+        const int last = c->shape.rank - 1;
+        a.c_n = c->shape.dim[last] > 1 ? s[last] : 0;
+        a.c_m = last > 0 && c->shape.dim[last - 1] > 1 ? s[last - 1] : 0;
+    }
+    return (struct gemm_problem){.args = a, .c = has_c ? c : NULL};
+}
+
+size_t gemm_items(const struct gemm_args *a)
+{
+    size_t items = 1;
+    for (int d = 0; d < COUNT_OF(a->batch); d++)
+        items *= (size_t)a->batch[d];
+    return items;
+}
+
+void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a)
+{
+    double bytes = 0.0;
+    for (int i = 0; i < p->n_in; i++)
+        if (p->in[i].present)
+            bytes += 4.0 * (double)shape_count(&p->in[i].shape);
+    const double y = (double)gemm_items(a) * a->m * a->n;
+    step_cost(s, y * a->k, bytes + 4.0 * y * (p->add.present ? 2.0 : 1.0));
+}
+
+/* The operands that all these kernels take, in their order. */
+static void finish_step(struct step *s, const struct problem *p, const struct gemm_problem *g)
+{
+    step_read(s, p->in[0].slot);
+    step_read(s, p->in[1].slot);
+    step_epilogue(s, p, g->c);
+    step_write(s, p->out[0].slot);
+    step_args(s, &g->args, sizeof g->args);
+    gemm_cost(s, p, &g->args);
+}
+
+void emit_gemm_ref(struct emit *e, const struct problem *p, const struct gemm_problem *g)
+{
+    const size_t count = gemm_items(&g->args) * (size_t)g->args.m * (size_t)g->args.n;
+    finish_step(emit_step(e, "gemm_ref", "main", ceil_div(count, GROUP_SIZE), GROUP_SIZE), p, g);
+}
+
+static size_t tiles(const struct gemm_args *a, size_t size)
+{
+    return gemm_items(a) * ceil_div((size_t)a->m, size) * ceil_div((size_t)a->n, size);
+}
+
+void emit_gemm_tiled(struct emit *e, const struct problem *p, const struct gemm_problem *g)
+{
+    /* Large tiles reuse more, but spill on CPU devices and leave compute units idle when they are few. */
+    const bool large =
+        p->device->type != CLCNN_DEVICE_CPU && tiles(&g->args, 128) >= 2 * p->device->compute_units;
+    const int size = large ? 128 : 64;
+    struct step *s = emit_step(e, "gemm_tiled", "main", tiles(&g->args, (size_t)size), GROUP_SIZE);
+    step_define(s, "BM", size);
+    step_define(s, "BN", size);
+    finish_step(s, p, g);
+}

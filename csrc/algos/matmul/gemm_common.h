@@ -1,0 +1,27 @@
+/* gemm_common.h: what linear, matmul and gemm share: one argument block, and one emit function a kernel. */
+#ifndef CLCNN_ALGOS_GEMM_COMMON_H
+#define CLCNN_ALGOS_GEMM_COMMON_H
+
+#include "internal.h"
+#include "matmul/gemm_args.h"
+
+/* The problem as y[b] = act(alpha a[b] b[b] + beta c + add[b]); see kernels/matmul/gemm_operands.clh. The rows of
+ * linear's x are all its leading dimensions; its bias is c. c is the operand of in[2] in linear and gemm,
+ * NULL in matmul or absent. */
+struct gemm_problem {
+    struct gemm_args args;
+    const struct operand *c;
+};
+struct gemm_problem linear_as_gemm(const struct problem *p);
+struct gemm_problem matmul_as_gemm(const struct problem *p);
+struct gemm_problem gemm_as_gemm(const struct problem *p);
+
+size_t gemm_items(const struct gemm_args *a); /* product of the batch dimensions */
+void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a);
+
+void emit_gemm_ref(struct emit *e, const struct problem *p, const struct gemm_problem *g);
+void emit_gemm_tiled(struct emit *e, const struct problem *p, const struct gemm_problem *g);
+bool gemm_clblast_applicable(const struct problem *p, const struct gemm_problem *g, struct why *why);
+void emit_gemm_clblast(struct emit *e, const struct problem *p, const struct gemm_problem *g);
+
+#endif

@@ -1,0 +1,81 @@
+/* linear_mma: a linear layer as a 1x1 convolution of one-pixel images on NVIDIA's tensor cores, in the forms of
+ * conv_mma.c. */
+#include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/matmul/gemm_common.h"
+
+/* Rows of x are images. */
+static struct conv_args args_of(const struct problem *p)
+{
+    return (struct conv_args){
+        .src_n = p->in[0].batch_stride,
+        .dst_n = p->out[0].batch_stride,
+        .add_n = p->add.present ? p->add.batch_stride : 0,
+        .w_k = p->in[1].batch_stride,
+        .n = p->in[0].shape.dim[0],
+        .c = p->in[1].shape.dim[1],
+        .k = p->in[1].shape.dim[0],
+        .groups = 1,
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+        .ker = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .dil = {1, 1, 1},
+        .p0 = p->p0,
+        .p1 = p->p1,
+    };
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    REQUIRE(why, p->in[0].shape.rank == 2, "x must have two dimensions");
+    PREFER(why, p->in[0].shape.dim[0] > 4, "four rows or fewer: dot products read the weights as fast");
+    return true;
+}
+
+static size_t bytes_of(const struct problem *p, struct mma_form form)
+{
+    const struct conv_args a = args_of(p);
+    return mma_workspace(p, &a, form);
+}
+
+static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
+{
+    const struct conv_args a = args_of(p);
+    const struct gemm_problem g = linear_as_gemm(p);
+    gemm_cost(emit_mma(e, p, &a, form, NULL), p, &g.args);
+}
+
+MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
+MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
+MMA_FORM(half, {MMA_AMPERE, MMA_HALF, 0})
+
+const struct algo_def algo_linear_mma = {
+    .name = "mma",
+    .doc = "tiles on NVIDIA tensor cores, three tf32 products for one of float32",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = applicable,
+    .workspace = bytes_float32,
+    .emit = emit_float32,
+};
+
+const struct algo_def algo_linear_tf32 = {
+    .name = "tf32",
+    .doc = "tiles on NVIDIA tensor cores, operands rounded to tf32",
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .applicable = applicable,
+    .workspace = bytes_tf32,
+    .emit = emit_tf32,
+};
+
+const struct algo_def algo_linear_half = {
+    .name = "half",
+    .doc = "tiles on NVIDIA tensor cores, weights stored as halves and rows rounded to them",
+    .error = ERROR_MEDIUM,
+    .deterministic = true,
+    .applicable = applicable,
+    .workspace = bytes_half,
+    .emit = emit_half,
+};

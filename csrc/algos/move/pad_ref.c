@@ -1,0 +1,75 @@
+/* pad_ref: padding and cropping; see kernels/move/pad_ref.cl. */
+#include "algos/common/rows.h"
+#include "move/move_args.h"
+
+/* Whether dimension d (of y) may join the one before it: nothing is padded or cropped inside, both operands are one
+ * walk, and what is padded outside, if anything, is a value and no copy of single elements. */
+static bool joins(const struct pad_args *a, int last, int64_t x_stride, int64_t y_stride, int x_size,
+                  int y_size, int begin, bool constant)
+{
+    if (!constant && a->x_size[last] != a->y_size[last])
+        return false;
+    return begin == 0 && x_size == y_size && a->x[last] == x_stride * x_size &&
+           a->y[last] == y_stride * y_size && (int64_t)a->y_size[last] * y_size <= INT32_MAX &&
+           (int64_t)a->x_size[last] * x_size <= INT32_MAX;
+}
+
+/* Where the part of x begins that is not cropped. */
+static struct pad_args args_of(const struct problem *p, int64_t *offset)
+{
+    const struct pad_attrs *attrs = p->attrs;
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    const int rank = y->shape.rank;
+    int64_t xs[CLCNN_MAX_RANK], ys[CLCNN_MAX_RANK];
+    struct pad_args a = {.x_size = {1}, .y_size = {1}, .rank = 1, .value = attrs->value};
+    operand_strides(x, xs);
+    operand_strides(y, ys);
+    int last = -1;
+    *offset = 0;
+    for (int d = 0; d < rank; d++) {
+        const int before = attrs->pads.v[d], after = attrs->pads.v[rank + d];
+        const int y_size = y->shape.dim[d], begin = before > 0 ? before : 0;
+        const int x_size = x->shape.dim[d] + (before < 0 ? before : 0) + (after < 0 ? after : 0);
+        *offset -= before < 0 ? before * xs[d] : 0;
+        if (last >= 0 && joins(&a, last, xs[d], ys[d], x_size, y_size, begin, attrs->mode == 0)) {
+            a.x_size[last] *= x_size;
+            a.y_size[last] *= y_size;
+            a.begin[last] *= x_size;
+        } else {
+            last++;
+            a.x_size[last] = x_size;
+            a.y_size[last] = y_size;
+            a.begin[last] = begin;
+        }
+        a.x[last] = xs[d];
+        a.y[last] = ys[d];
+    }
+    a.rank = last < 0 ? 1 : last + 1;
+    return a;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    static const char *const source[] = {NULL, "reflect", "edge", "wrap"};
+    const struct pad_attrs *attrs = p->attrs;
+    int64_t offset;
+    struct pad_args a = args_of(p, &offset);
+    a.rows = shape_count(&p->out[0].shape) / a.y_size[a.rank - 1];
+    struct step *s = rows_step(e, p, "pad_ref", "main", a.rows, a.y_size[a.rank - 1], &a.pieces);
+    step_define_type(s, "T", p->in[0].shape.dtype);
+    if (source[attrs->mode])
+        step_define_id(s, "SOURCE", source[attrs->mode]);
+    step_read_at(s, p->in[0].slot, offset);
+    step_write(s, p->out[0].slot);
+    step_args(s, &a, sizeof a);
+    rows_cost(s, p, 0);
+}
+
+const struct algo_def algo_pad_ref = {
+    .name = "ref",
+    .doc = "one pass over the output",
+    .error = ERROR_EXACT,
+    .deterministic = true,
+    .applicable = rows_always,
+    .emit = emit,
+};

@@ -1,0 +1,52 @@
+/* reorder_blocks: row-major maps to channel blocks and back; see kernels/move/reorder_blocks.cl. */
+#include "internal.h"
+#include "move/move_args.h"
+
+static bool always(const struct problem *p, struct why *why)
+{
+    (void)p, (void)why;
+    return true;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct clcnn_shape *shape = &p->in[0].shape;
+    const size_t block = (size_t)p->block;
+    const struct reorder_args a = {
+        .x_n = p->in[0].batch_stride,
+        .y_n = p->out[0].batch_stride,
+        .n = shape->dim[0],
+        .c = shape->dim[1],
+        .pixels = (i32)shape_count_from(shape, 2),
+    };
+    const size_t groups = (size_t)a.n * ceil_div((size_t)a.c, block) * ceil_div((size_t)a.pixels, block);
+    struct step *s = emit_step(e, "reorder_blocks", "main", groups, 1);
+    step_define(s, "B", p->block);
+    step_define(s, "TO_BLOCK", p->out[0].block > 0);
+    step_read(s, p->in[0].slot);
+    step_write(s, p->out[0].slot);
+    step_args(s, &a, sizeof a);
+    step_cost(s, 0.0, 8.0 * (double)shape_count(shape));
+}
+
+const struct algo_def algo_reorder_block = {
+    .name = "block",
+    .doc = "row-major maps to channel blocks (CPU devices)",
+    .error = ERROR_EXACT,
+    .deterministic = true,
+    .src = FORM_PLAIN,
+    .dst = FORM_BLOCKED,
+    .applicable = always,
+    .emit = emit,
+};
+
+const struct algo_def algo_reorder_unblock = {
+    .name = "unblock",
+    .doc = "channel blocks to row-major maps (CPU devices)",
+    .error = ERROR_EXACT,
+    .deterministic = true,
+    .src = FORM_BLOCKED,
+    .dst = FORM_PLAIN,
+    .applicable = always,
+    .emit = emit,
+};

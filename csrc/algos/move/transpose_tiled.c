@@ -1,0 +1,79 @@
+/* transpose_tiled: transposes that move the innermost dimension, by tiles; see kernels/move/transpose_tiled.cl. */
+#include "algos/common/rows.h"
+#include "move/move_args.h"
+
+enum { TILE = 32, WORTH = 16 /* a shorter side leaves most of a tile empty */ };
+
+/* The permuted view of x beside y, merged. */
+static struct strided_args view_of(const struct problem *p)
+{
+    const struct axes_attrs *attrs = p->attrs;
+    int64_t from[CLCNN_MAX_RANK];
+    struct strided_args a = {.rank = p->out[0].shape.rank};
+    operand_strides(&p->in[0], from);
+    operand_strides(&p->out[0], a.stride[1].of);
+    for (int d = 0; d < a.rank; d++) {
+        a.size[d] = p->out[0].shape.dim[d];
+        a.stride[0].of[d] = from[attrs->axes.v[d]];
+    }
+    strided_merge(&a, 2);
+    return a;
+}
+
+/* The dimension along which x is contiguous; the last one when there is none. */
+static int contiguous_dim(const struct strided_args *a)
+{
+    for (int d = 0; d < a->rank; d++)
+        if (a->stride[0].of[d] == 1)
+            return d;
+    return a->rank - 1;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct strided_args a = view_of(p);
+    const int last = a.rank - 1, high = contiguous_dim(&a);
+    REQUIRE(why, high != last && a.stride[1].of[last] == 1, "the innermost dimension stays in place");
+    REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "the elements are no floats");
+    PREFER(why, !rows_on_cpu(p), "a CPU's cache serves strided reads better");
+    PREFER(why, a.size[high] >= WORTH && a.size[last] >= WORTH, "a side is shorter than half a tile");
+    return true;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct strided_args v = view_of(p);
+    const int last = v.rank - 1, high = contiguous_dim(&v);
+    struct transpose_args a = {
+        .x_step = v.stride[0].of[last],
+        .y_step = v.stride[1].of[high],
+        .high = v.size[high],
+        .wide = v.size[last],
+        .tiles_high = (i64)ceil_div(v.size[high], TILE),
+        .tiles_wide = (i64)ceil_div(v.size[last], TILE),
+    };
+    size_t tiles = (size_t)(a.tiles_high * a.tiles_wide);
+    for (int d = 0; d < last; d++) {
+        if (d == high)
+            continue;
+        a.x[a.rank] = v.stride[0].of[d];
+        a.y[a.rank] = v.stride[1].of[d];
+        a.size[a.rank++] = v.size[d];
+        tiles *= (size_t)v.size[d];
+    }
+    struct step *s = emit_step(e, "transpose_tiled", "main", tiles, GROUP_SIZE);
+    step_define(s, "TILE", TILE);
+    step_read(s, p->in[0].slot);
+    step_write(s, p->out[0].slot);
+    step_args(s, &a, sizeof a);
+    rows_cost(s, p, 0);
+}
+
+const struct algo_def algo_transpose_tiled = {
+    .name = "tiled",
+    .doc = "tiles through local memory, contiguous on both sides",
+    .error = ERROR_EXACT,
+    .deterministic = true,
+    .applicable = applicable,
+    .emit = emit,
+};

@@ -1,0 +1,32 @@
+/* batch_norm_ref: normalisation by running statistics; see kernels/norm_reduce/batch_norm_ref.cl. */
+#include "algos/common/rows.h"
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct norm_attrs *attrs = p->attrs;
+    struct channel_args a = channel_args_of(p, 1);
+    a.x_n = p->in[0].batch_stride;
+    a.eps = attrs->eps;
+    struct step *s = rows_step(e, p, "batch_norm_ref", "main", a.rows, a.inner, &a.pieces);
+    step_read_map(s, &p->in[0]);
+    for (int i = 1; i < 5; i++) /* weight, bias, mean, variance */
+        step_read(s, p->in[i].slot);
+    step_define(s, "EPI_ADD", p->add.present);
+    step_define_id(s, "EPI_ACT", act_identifier(p->act));
+    if (p->add.present && p->add.half)
+        step_define(s, "ADD_HALF", 1);
+    step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
+    step_write_map(s, &p->out[0]);
+    step_args(s, &a, sizeof a);
+    rows_cost(s, p, (double)shape_count(&p->out[0].shape));
+}
+
+const struct algo_def algo_batch_norm_ref = {
+    .name = "ref",
+    .doc = "one scale and shift a channel",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves = HALF_CONV,
+    .applicable = rows_always,
+    .emit = emit,
+};

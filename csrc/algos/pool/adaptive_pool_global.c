@@ -1,0 +1,58 @@
+/* adaptive_pool_global: adaptive pooling to a single value a channel; see kernels/pool/adaptive_pool_global.cl. */
+#include "algos/common/rows.h"
+#include "pool/pool_args.h"
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, shape_count_from(&p->out[0].shape, 2) == 1, "output_size must be 1 in every dimension");
+    return true;
+}
+
+static void emit_pool(const struct problem *p, struct emit *e, bool average)
+{
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    struct global_pool_args a = {
+        .rows = (int64_t)x->shape.dim[0] * x->shape.dim[1],
+        .length = shape_count_from(&x->shape, 2),
+        .x_n = x->batch_stride,
+        .y_n = y->batch_stride,
+        .c = x->shape.dim[1],
+    };
+    a.divisor = average ? (float)a.length : 1.0f;
+    struct step *s = lanes_step(e, p, "adaptive_pool_global", "main", a.rows, a.length);
+    step_define_id(s, "RED", average ? "red_sum" : "red_max");
+    step_read_map(s, x);
+    step_write_map(s, y);
+    step_args(s, &a, sizeof a);
+    rows_cost(s, p, (double)shape_count(&x->shape));
+}
+
+static void emit_max(const struct problem *p, struct emit *e)
+{
+    emit_pool(p, e, false);
+}
+
+static void emit_avg(const struct problem *p, struct emit *e)
+{
+    emit_pool(p, e, true);
+}
+
+const struct algo_def algo_adaptive_avg_pool_global = {
+    .name = "global",
+    .doc = "one value a channel, reduced by several work-items",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .halves = HALF_SRC | HALF_DST,
+    .applicable = applicable,
+    .emit = emit_avg,
+};
+
+const struct algo_def algo_adaptive_max_pool_global = {
+    .name = "global",
+    .doc = "one value a channel, reduced by several work-items",
+    .error = ERROR_EXACT,
+    .deterministic = true,
+    .halves = HALF_SRC | HALF_DST,
+    .applicable = applicable,
+    .emit = emit_max,
+};

@@ -1,0 +1,23 @@
+/* resize.h: coordinates of a resampling in exact numbers. */
+#ifndef CLCNN_ALGOS_RESIZE_H
+#define CLCNN_ALGOS_RESIZE_H
+
+#include "algos/common/rows.h"
+
+/* Output index i reads at (i * mul + add) / div. */
+struct resize_line {
+    int64_t mul, add, div;
+};
+
+struct ratio {
+    int64_t num, den;
+};
+
+/* For spatial dimension i of `dims`, from `in` to `out` elements. */
+struct resize_line resize_line_of(const struct resize_attrs *attrs, int i, int dims, int64_t in, int64_t out);
+struct ratio resize_in_per_out(const struct resize_attrs *attrs, int i, int64_t in, int64_t out);
+
+/* Cubic and stretched kernels, and crops: kernels/vision/resize_taps.cl. */
+void emit_resize_taps(const struct problem *p, struct emit *e);
+
+#endif

@@ -1,0 +1,165 @@
+/* resize_ref: resampling with every rule of coordinates and rounding; see kernels/vision/resize_ref.cl. */
+#include "algos/vision/resize.h"
+#include "vision/vision_args.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    CPU_BLOCK = 16,
+    GPU_BLOCK = 4,
+    LARGE = 1 << 22
+}; /* channels that share a row's coordinates; elements */
+enum { FLOOR, ROUND_PREFER_FLOOR, ROUND_PREFER_CEIL, CEIL };
+
+/* The first convergent of the continued fraction that is `value` as a float: 0.6f means 3/5. Coordinates
+ * in such exact numbers fall on whole and half pixels where they are meant to. */
+static struct ratio ratio_of(float value)
+{
+    struct ratio before = {0, 1}, now = {1, 0};
+    double rest = value;
+    for (int i = 0; i < 24; i++) {
+        const int64_t whole = (int64_t)floor(rest);
+        const struct ratio next = {whole * now.num + before.num, whole * now.den + before.den};
+        before = now;
+        now = next;
+        if ((float)((double)now.num / (double)now.den) == value || rest - (double)whole < 1e-9)
+            break;
+        rest = 1.0 / (rest - (double)whole);
+    }
+    return now;
+}
+
+/* Products of three such numbers and sizes must stay below 2^63. */
+static struct ratio bounded(struct ratio r, float value)
+{
+    const int64_t most = 1 << 16;
+    return r.den <= most ? r : (struct ratio){(int64_t)floor((double)value * most + 0.5), most};
+}
+
+/* in_per_out: input pixels for each output pixel. */
+static struct resize_line line_of(int coordinates, struct ratio in_per_out, int64_t in, int64_t out)
+{
+    const int64_t p = in_per_out.num, q = in_per_out.den;
+    switch (coordinates) {
+    case RESIZE_ASYMMETRIC:
+        return (struct resize_line){p, 0, q};
+    case RESIZE_ALIGN_CORNERS:
+        return out > 1 ? (struct resize_line){in - 1, 0, out - 1} : (struct resize_line){0, 0, 1};
+    case RESIZE_PYTORCH_HALF_PIXEL:
+        if (out == 1)
+            return (struct resize_line){0, 0, 1};
+        break;
+    case RESIZE_HALF_PIXEL_SYMMETRIC: /* the centres of both meet where out is a rounded size */
+        return (struct resize_line){2 * p, p - out * p + (in - 1) * q, 2 * q};
+    default:
+        break;
+    }
+    return (struct resize_line){2 * p, p - q, 2 * q}; /* (i + 1/2) p/q - 1/2 */
+}
+
+/* The line whose floor is the rounded coordinate. */
+static struct resize_line line_rounded(struct resize_line l, int rounding)
+{
+    switch (rounding) {
+    case CEIL:
+        return (struct resize_line){l.mul, l.add + l.div - 1, l.div};
+    case ROUND_PREFER_CEIL: /* floor(x + 1/2) */
+        return (struct resize_line){2 * l.mul, 2 * l.add + l.div, 2 * l.div};
+    case ROUND_PREFER_FLOOR: /* ceil(x - 1/2) */
+        return (struct resize_line){2 * l.mul, 2 * l.add + l.div - 1, 2 * l.div};
+    default:
+        return l;
+    }
+}
+
+/* start + i * (end - start) / (out - 1), or the middle of both, over the size less one. */
+static struct resize_line line_in_crop(float from, float to, int64_t in, int64_t out)
+{
+    const struct ratio s = bounded(ratio_of(from), from), e = bounded(ratio_of(to), to);
+    const int64_t den = s.den * e.den, first = s.num * e.den, last = e.num * s.den;
+    if (out == 1)
+        return (struct resize_line){0, (first + last) * (in - 1), 2 * den};
+    return (struct resize_line){(last - first) * (in - 1), first * (out - 1) * (in - 1), den * (out - 1)};
+}
+
+struct ratio resize_in_per_out(const struct resize_attrs *attrs, int i, int64_t in, int64_t out)
+{
+    if (attrs->scales.n == 0)
+        return (struct ratio){in, out};
+    const struct ratio scale = ratio_of(attrs->scales.v[attrs->scales.n > 1 ? i : 0]);
+    return (struct ratio){scale.den, scale.num};
+}
+
+struct resize_line resize_line_of(const struct resize_attrs *attrs, int i, int dims, int64_t in, int64_t out)
+{
+    if (attrs->coordinates == RESIZE_TF_CROP_AND_RESIZE)
+        return line_in_crop(attrs->roi.v[i], attrs->roi.v[dims + i], in, out);
+    return line_of(attrs->coordinates, resize_in_per_out(attrs, i, in, out), in, out);
+}
+
+static struct resize_args args_of(const struct problem *p)
+{
+    const struct resize_attrs *attrs = p->attrs;
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    const int dims = x->shape.rank - 2;
+    struct resize_args a = {
+        .x_n = x->batch_stride,
+        .y_n = y->batch_stride,
+        .div = {1, 1, 1},
+        .c = x->shape.dim[1],
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+    };
+    for (int i = 0; i < dims; i++) {
+        const int d = 3 - dims + i;
+        a.in[d] = x->shape.dim[2 + i];
+        a.out[d] = y->shape.dim[2 + i];
+        struct resize_line l = resize_line_of(attrs, i, dims, a.in[d], a.out[d]);
+        if (attrs->mode == RESIZE_NEAREST)
+            l = line_rounded(l, attrs->nearest_rounding);
+        a.mul[d] = l.mul;
+        a.add[d] = l.add;
+        a.div[d] = l.div;
+    }
+    a.block = rows_on_cpu(p) ? CPU_BLOCK : shape_count(&y->shape) >= LARGE ? GPU_BLOCK : 1;
+    a.rows = (int64_t)x->shape.dim[0] * ((a.c + a.block - 1) / a.block) * a.out[0] * a.out[1];
+    return a;
+}
+
+/* Whether coordinates can be worked out in 32 bits, in which division is far faster. */
+static bool fits_int(const struct resize_args *a)
+{
+    for (int d = 0; d < 3; d++)
+        if (a->mul[d] * a->out[d] + llabs(a->add[d]) + a->div[d] > INT32_MAX)
+            return false;
+    return true;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct resize_attrs *attrs = p->attrs;
+    if (attrs->mode == RESIZE_CUBIC || (attrs->mode == RESIZE_LINEAR && attrs->antialias) ||
+        attrs->coordinates == RESIZE_TF_CROP_AND_RESIZE) {
+        emit_resize_taps(p, e);
+        return;
+    }
+    struct resize_args a = args_of(p);
+    struct step *s = rows_step(e, p, "resize_ref", "main", a.rows, a.out[2], &a.pieces);
+    step_define(s, "LINEAR", attrs->mode == RESIZE_LINEAR);
+    step_define(s, "DIMS", p->in[0].shape.rank - 2);
+    step_define_id(s, "COORD", fits_int(&a) ? "int" : "long");
+    step_read(s, p->in[0].slot);
+    step_write(s, p->out[0].slot);
+    step_args(s, &a, sizeof a);
+    rows_cost(s, p, 0);
+}
+
+const struct algo_def algo_resize_ref = {
+    .name = "ref",
+    .doc = "each output by itself, at exact coordinates",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = rows_always,
+    .emit = emit,
+};

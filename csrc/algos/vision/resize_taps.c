@@ -1,0 +1,43 @@
+/* resize_taps: resampling by kernels of any width, and of crops; see kernels/vision/resize_taps.cl. */
+#include "algos/vision/resize.h"
+#include "vision/vision_args.h"
+
+void emit_resize_taps(const struct problem *p, struct emit *e)
+{
+    const struct resize_attrs *attrs = p->attrs;
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    const int dims = x->shape.rank - 2;
+    struct resize_taps_args a = {
+        .x_n = x->batch_stride,
+        .y_n = y->batch_stride,
+        .div = {1, 1, 1},
+        .c = x->shape.dim[1],
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+        .exclude = attrs->exclude_outside,
+        .rounding = attrs->nearest_rounding,
+        .scale = {1.0f, 1.0f, 1.0f},
+        .cubic = attrs->cubic_coeff_a,
+        .outside = attrs->extrapolation_value,
+    };
+    for (int i = 0; i < dims; i++) {
+        const int d = 3 - dims + i;
+        a.in[d] = x->shape.dim[2 + i];
+        a.out[d] = y->shape.dim[2 + i];
+        const struct resize_line l = resize_line_of(attrs, i, dims, a.in[d], a.out[d]);
+        const struct ratio r = resize_in_per_out(attrs, i, a.in[d], a.out[d]);
+        a.mul[d] = l.mul;
+        a.add[d] = l.add;
+        a.div[d] = l.div;
+        if (attrs->antialias && r.num > r.den)
+            a.scale[d] = (float)((double)r.den / (double)r.num);
+    }
+    a.rows = (int64_t)x->shape.dim[0] * a.c * a.out[0] * a.out[1];
+    struct step *s = rows_step(e, p, "resize_taps", "main", a.rows, a.out[2], &a.pieces);
+    step_define(s, "KIND", attrs->mode);
+    step_define(s, "CROP", attrs->coordinates == RESIZE_TF_CROP_AND_RESIZE);
+    step_read(s, x->slot);
+    step_write(s, y->slot);
+    step_args(s, &a, sizeof a);
+    rows_cost(s, p, 0);
+}

@@ -1,0 +1,47 @@
+/* conv_cpu_args.h: argument blocks of convolutions on channel blocks; the rules are those of args_base.h. */
+#ifndef CLCNN_CONV_CPU_ARGS_H
+#define CLCNN_CONV_CPU_ARGS_H
+
+#include "common/blocked_args.h"
+
+/* 2-D convolution in blocked layouts: conv_blocked. Index 0 = height, 1 = width. */
+struct conv_blocked_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 n, k, kg, groups;    /* batch, filters, filters of a group, groups */
+    i32 c_blocks, k_blocks;  /* of a group: blocks of input channels, blocks of KV * V filters */
+    i32 in[2], out[2], ker[2];
+    i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
+    i32 chunks, per_item, span; /* work-items of an image, tiles of a work-item, chunks of a span */
+    i32 c_step; /* blocks of input channels whose weights serve a work-item's tiles before the next ones */
+    struct blocked_epilogue epi;
+    i32 unused;
+};
+
+/* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
+struct conv_winograd_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i64 w_k;                 /* elements between filters of the weights */
+    i32 k, kg, cg, groups;   /* filters; filters and channels of a group; groups */
+    i32 c_blocks, k_blocks;  /* of a group: blocks of V channels, blocks of KV * V filters */
+    i32 in[2], out[2], pad[2];
+    i32 tiles_high, tiles_wide; /* of an image */
+    i32 first_tile, tiles;      /* of this step */
+    i32 t, c_step; /* of a work-item of `in`: tiles, as many as a register tile's T; blocks of channels */
+    i32 t_step;    /* tiles of a work-item of `main` that transforms them itself (blocks of T), else 0 */
+    i32 pool;      /* 0, or POOL_MAX or POOL_MEAN of windows of 2x2 side by side, which is what y then has */
+    struct blocked_epilogue epi;
+};
+#define POOL_MAX 1
+#define POOL_MEAN 2
+
+/* Depthwise convolution of channel blocks: conv_depthwise_blocked. Index 0 = height, 1 = width. */
+struct depthwise_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 n, c;
+    i32 in[2], out[2];
+    i32 ker[2], stride[2], pad[2], dil[2];
+    i32 rows, unused; /* output rows of a group */
+    struct blocked_epilogue epi;
+};
+
+#endif

@@ -1,0 +1,114 @@
+/* conv_fip.cl: 1x1 convolution of maps with channels in blocks by the fast inner product, for CPU devices.
+ *
+ *   y[n][k][oh][ow] = act( sum_c w[k][c] x[n][c][oh*sh][ow*sw] + bias[k] + add[n][k][oh][ow] )
+ *
+ * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w [K][C], w_k elements between filters; u, the filters scaled and with their
+ * sums, as fip.clh tells, with zeros past the last channel and filter. Lanes of y past K are written as zeros.
+ *   gains g, of channels (fip.clh). Group = block of V channels.
+ *   pack  u. Group = block of KV * V filters.
+ *   main  y. Products of a tile with a block of filters are numbered; a group has the group-th part of them and scales their tiles.
+ * Work-group: WG = 1. Local memory: main: tiles, FIP_HELD floats.
+ * Defines: V channels of a block, 16 or 8; T, KV (fip.clh), FIP_HELD; EPI_ACT act_* (blocked_store.clh). */
+#ifndef WG
+#define WG 1
+#endif
+#ifndef V
+#define V 16
+#endif
+#include "common/clcnn.clh"
+#include "conv_cpu/fip_args.h"
+#include "common/epilogue.clh"
+#include "common/vec.clh"
+#ifndef FN
+#define FN(x) conv_fip_##x
+#endif
+#include "common/activation_vec.clh"
+#include "common/blocked_store.clh"
+#ifndef T
+#define T 7
+#endif
+#ifndef KV
+#define KV 2
+#endif
+#ifndef FIP_HELD
+#define FIP_HELD 4096
+#endif
+#include "conv_cpu/fip.clh"
+#define SCRATCH (FIP_HELD / 4)
+
+/* Copies a tile of an image and scales it; zeros past its last pixel. The second time its channels are read they are near. */
+void FN(bring)(int tile, SRC image, SRC gains, local float *mid, const struct conv_fip_args *b)
+{
+    const struct fip_shape *a = &b->shape;
+    const int row = FN(tile_row)(tile, a), col = FN(tile_column)(tile, a), count = FN(tile_count)(tile, a);
+    const long map = (long)b->in[0] * b->in[1] * V, next = (long)b->stride[1] * V;
+    image += ((long)row * b->stride[0] * b->in[1] + col * b->stride[1]) * V;
+    FV magnitudes = 0.0f;
+    for (int block = 0; block < a->c_blocks; block++) {
+        SRC x = image + block * map;
+        FV sum = 0.0f;
+#pragma unroll
+        for (int t = 0; t < T; t++) {
+            PREFETCH(x + (T + t) * next); /* of the next tile */
+            if (t < count)
+                sum += fabs(LOADV(x, t * next));
+        }
+        magnitudes = fma(sum, fabs(LOADV(gains, block * V)), magnitudes);
+    }
+    const float scale = FN(scale_of)(mid, magnitudes, a);
+    FV sums[T];
+#pragma unroll
+    for (int t = 0; t < T; t++)
+        sums[t] = 0.0f;
+    for (int block = 0; block < a->c_blocks; block++) {
+        SRC x = image + block * map;
+        const FV by = LOADV(gains, block * V) * scale;
+#pragma unroll
+        for (int t = 0; t < T; t++) {
+            const FV scaled = t < count ? LOADV(x, t * next) * by : (FV)0.0f;
+            SHAREV(scaled, mid, (block * T + t) * V);
+            PAIRS_OF(scaled, sums[t]);
+        }
+    }
+    FN(heads)(mid, sums, a);
+}
+
+void FN(gains_body)(ulong group, SRC w, DST gains, const struct conv_fip_args *a)
+{
+    FN(gains_block)((int)group, w, a->w_k, a->c, gains, &a->shape);
+}
+
+void FN(pack_body)(ulong group, SRC w, SRC gains, DST u, const struct conv_fip_args *a)
+{
+    FN(pack_block)((int)group, w, a->w_k, a->c, gains, u, &a->shape);
+}
+
+void FN(body)(ulong group, SRC x, SRC gains, SRC u, SRC bias, SRC add, DST y, const struct conv_fip_args *b,
+              local float4 *scratch)
+{
+    const struct fip_shape *a = &b->shape;
+    const struct FN(part) part = FN(part_of)(group, a);
+    const long size = FN(tile_floats)(a);
+    local float *tiles = (local float *)scratch;
+    for (int tile = part.first; tile < part.past; tile++)
+        FN(bring)(tile, x + tile / a->tiles * b->src_n, gains, tiles + (tile - part.first) * size, b);
+    FN(products)(&part, tiles, u, bias, add, y, a);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+KERNEL FN(gains)(SRC w, ulong w_off, DST gains, ulong gains_off, const struct conv_fip_args a)
+{
+    FN(gains_body)(GROUP, w + w_off, gains + gains_off, &a);
+}
+
+KERNEL FN(pack)(SRC w, ulong w_off, SRC gains, ulong gains_off, DST u, ulong u_off, const struct conv_fip_args a)
+{
+    FN(pack_body)(GROUP, w + w_off, gains + gains_off, u + u_off, &a);
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, SRC gains, ulong gains_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+                DST y, ulong y_off, const struct conv_fip_args a)
+{
+    local float4 scratch[SCRATCH];
+    FN(body)(GROUP, x + x_off, gains + gains_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+}

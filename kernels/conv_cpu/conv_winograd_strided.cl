@@ -1,0 +1,244 @@
+/* conv_winograd_strided.cl: 3x3 convolution at stride 2 by minimal filtering of its phases, for CPU devices.
+ *
+ *   y = act( A^T [ sum_c sum_phases (G w[k][c] G'^T) * (B^T x[c] B') ] A + bias[k] + add ), element-wise products, a tile of 4x4 pixels
+ *
+ * In one dimension y[i] = w0 x[2i] + w2 x[2i + 2] + w1 x[2i + 1]: two taps on the even pixels and one on the odd ones, F(4, 2) and
+ * F(4, 1). Both take the points 0, 1, -1 and 2, and F(4, 2) infinity besides, so their products have one inverse transform and are
+ * added up as those of channels are: 9 products instead of 12, 81 instead of 144 for a tile. (Toom-Cook's points as in Lavin and Gray
+ * 2016; the phases as in Yepez and Ko, Stride 2 1-D, 2-D, and 3-D Winograd for convolutional neural networks, 2020.)
+ * x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups and K/groups are multiples of V when there are groups; lanes of y past K
+ * are written as zeros. w as conv_pack.cl packs it: [blocks of KV*V filters][C/groups][9][KV*V].
+ * The 5x5 sums of a tile have up to four products each: even and even, even and odd, odd and even, odd and odd rows and columns
+ * of the input, without odd ones at infinity. Odd taps are not transformed, so a filter has 36 values for these 81.
+ * Index map: a work-item computes up to FILTER_BLOCKS blocks of a group's filters for t_step tiles, at most TILE_BLOCKS blocks of T, a
+ * channel block at a time; all that it uses again lies in private memory and stays in the core's cache. Tiles are numbered over
+ * the batch, rows and columns. group = (first block of filters / FILTER_BLOCKS) * ranges of tiles + range.
+ * Work-group: WG = 1. Local memory: none.
+ * Defines: V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile (T * KV + KV + 1 vector registers);
+ * TILE_BLOCKS and FILTER_BLOCKS, whose product bounds the sums in private memory; EPI_ACT act_* (blocked_store.clh). */
+#ifndef WG
+#define WG 1
+#endif
+#ifndef V
+#define V 16
+#endif
+#include "common/clcnn.clh"
+#include "conv_cpu/conv_cpu_args.h"
+#include "common/epilogue.clh"
+#include "common/vec.clh"
+#ifndef FN
+#define FN(x) conv_winograd_strided_##x
+#endif
+#include "common/activation_vec.clh"
+#include "common/blocked_store.clh"
+#include "common/prefetch.clh"
+#ifndef T
+#define T 14
+#endif
+#ifndef KV
+#define KV 2
+#endif
+#undef M
+#undef R
+#define M 4
+#define R 2
+#include "conv/winograd.clh"
+#include "conv_cpu/winograd_pixels.clh"
+#ifndef TILE_BLOCKS
+#define TILE_BLOCKS 2
+#endif
+#ifndef FILTER_BLOCKS
+#define FILTER_BLOCKS 4
+#endif
+#define SPAN 9                 /* rows and columns of the input under a tile */
+#define ODD A                 /* of transformed rows and columns: 0 to 4 are of the even ones, 5 to 8 of the odd ones */
+#define U_STEP (V * KV * V + V) /* floats between values of filters; no power of two, so that they spread over a cache's sets */
+#define PLACES (SPAN * SPAN)   /* values of a tile */
+#define V_STEP (T * V)         /* floats between values of tiles */
+#define TAPS (9 * V * KV * V) /* floats of raw filters for a block of channels */
+
+/* Values of a tile in one dimension: out(0 .. 4) of the even ones of in(0 .. 8), out(5 .. 8) of the odd ones. */
+#define EVEN_IN(i) FROM(2 * (i))
+#define ODD_IN(i) FROM(2 * (i) + 1)
+#define ODD_OUT(i) TO(ODD + (i))
+
+/* v: the tile's vector of the first of 9 x 9 values, which lie V_STEP apart. */
+void FN(transform)(SRC x, float *v, int top, int left, const struct conv_winograd_args *a)
+{
+    float half_way[SPAN * SPAN * V] __attribute__((aligned(64)));
+    const bool inside = top >= 0 && top + SPAN <= a->in[0] && left >= 0 && left + SPAN <= a->in[1];
+    const long pitch = (long)a->in[1] * V;
+    x += top * pitch + left * V;
+    for (int c = 0; c < SPAN; c++, x += V) { /* down each column */
+        FV d[SPAN], e[SPAN];
+        const bool there = left + c >= 0 && left + c < a->in[1];
+        if (inside) {
+#pragma unroll
+            for (int r = 0; r < SPAN; r++)
+                d[r] = LOADV(x, r * pitch);
+        } else {
+#pragma unroll
+            for (int r = 0; r < SPAN; r++) {
+                d[r] = 0.0f;
+                if (there && top + r >= 0 && top + r < a->in[0])
+                    d[r] = LOADV(x, r * pitch);
+            }
+        }
+#define FROM(i) d[i]
+#define TO(i) e[i]
+        B_T(TO, EVEN_IN);
+        B_T_FINITE(ODD_OUT, ODD_IN);
+#undef FROM
+#undef TO
+#pragma unroll
+        for (int r = 0; r < SPAN; r++)
+            KEEPV(e[r], half_way, (r * SPAN + c) * V);
+    }
+#pragma unroll
+    for (int r = 0; r < SPAN; r++) {
+        FV out[SPAN];
+#define FROM(i) LOADV(half_way, (r * SPAN + (i)) * V)
+#define TO(i) out[i]
+        B_T(TO, EVEN_IN);
+        B_T_FINITE(ODD_OUT, ODD_IN);
+#undef FROM
+#undef TO
+#pragma unroll
+        for (int c = 0; c < SPAN; c++)
+            KEEPV(out[c], v, (r * SPAN + c) * V_STEP);
+    }
+}
+
+/* Brings near what inputs() will read for `count` of its T tiles, from the one numbered `from` on. */
+void FN(approach)(SRC x, int first, int from, int count, const struct conv_winograd_args *a)
+{
+    const int per_image = a->tiles_high * a->tiles_wide;
+    for (int t = from; t < min(from + count, T); t++) {
+        const int tile = min(first + t, a->tiles - 1);
+        const int n = tile / per_image, ty = tile % per_image / a->tiles_wide, tx = tile % a->tiles_wide;
+        const int top = ty * 2 * M - a->pad[0], left = tx * 2 * M - a->pad[1] + 1; /* its neighbour has the first column */
+        for (int h = max(top, 0); h < min(top + SPAN, a->in[0]); h++)
+            for (int c = max(left, 0); c < min(left + SPAN - 1, a->in[1]); c++)
+                PREFETCH(x + n * a->src_n + ((long)h * a->in[1] + c) * V);
+    }
+}
+
+/* A block of channels, of T tiles from `first` on. */
+void FN(inputs)(SRC x, float *v, int first, const struct conv_winograd_args *a)
+{
+    const int per_image = a->tiles_high * a->tiles_wide;
+    for (int t = 0; t < T; t++) {
+        const int tile = min(first + t, a->tiles - 1);
+        const int n = tile / per_image, ty = tile % per_image / a->tiles_wide, tx = tile % a->tiles_wide;
+        FN(transform)(x + n * a->src_n, v + t * V, ty * 2 * M - a->pad[0], tx * 2 * M - a->pad[1], a);
+    }
+}
+
+/* A row of a block's transformed filters for V channels, zeros past the first `channels`: of `first` times the taps of row 0 plus `last`
+ * times those of row 2 or, with odd, of those of row 1. Values 0 to 4 are for even columns, the last one is for odd ones. */
+void FN(filters)(SRC w, float *u, int channels, bool odd, float first, float last)
+{
+    for (int c = 0; c < V; c++, w += 9 * KV * V, u += KV * V)
+#pragma unroll
+        for (int k = 0; k < KV; k++) {
+            FV row[3], out[A];
+#pragma unroll
+            for (int s = 0; s < 3; s++) {
+                row[s] = 0.0f;
+                if (c < channels)
+                    row[s] = odd ? LOADV(w, ((3 + s) * KV + k) * V)
+                                 : fma(last, LOADV(w, ((6 + s) * KV + k) * V), first * LOADV(w, (s * KV + k) * V));
+            }
+#define TAP(i) row[2 * (i)]
+#define TO(i) out[i]
+            G_(TO, TAP);
+#undef TAP
+#undef TO
+#pragma unroll
+            for (int s = 0; s < A; s++)
+                KEEPV(out[s], u, s * U_STEP + k * V);
+            KEEPV(row[1], u, A * U_STEP + k * V);
+        }
+}
+
+/* A register tile of sum (i, j), for a block of channels by itself before it is added to m: that halves the error. even_v is of its
+ * even and even product; rows, of filters: even row i, and the odd one. */
+void FN(product)(const float *even_v, const float *rows, float *m, bool fresh, int i, int j)
+{
+    const int columns = j < M ? 2 : 1, phases = i < M ? 2 * columns : columns;
+    FV acc[T][KV];
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int k = 0; k < KV; k++)
+            acc[t][k] = 0.0f;
+    for (int phase = 0; phase < phases; phase++) {
+        const int down = phase >= columns, right = phase - down * columns;
+        const float *v = even_v + (down * ODD * SPAN + right * ODD) * V_STEP;
+        const float *u = rows + (down * (A + 1) + (right ? A : j)) * U_STEP;
+#pragma unroll 1
+        for (int c = 0; c < V; c++, u += KV * V) {
+            FV f[KV];
+#pragma unroll
+            for (int k = 0; k < KV; k++)
+                f[k] = LOADV(u, k * V);
+#pragma unroll
+            for (int t = 0; t < T; t++) {
+                const FV value = v[t * V + c];
+#pragma unroll
+                for (int k = 0; k < KV; k++)
+                    acc[t][k] = fma(value, f[k], acc[t][k]);
+            }
+        }
+    }
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int k = 0; k < KV; k++)
+            KEEPV(fresh ? acc[t][k] : acc[t][k] + LOADV(m, (k * T + t) * V), m, (k * T + t) * V);
+}
+
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
+{
+    const int ranges = (a->tiles + a->t_step - 1) / a->t_step, chunks = (a->k_blocks + FILTER_BLOCKS - 1) / FILTER_BLOCKS;
+    const int chunk = (int)(group / ranges), g = chunk / chunks, first = (int)(group % ranges) * a->t_step;
+    const int low = chunk % chunks * FILTER_BLOCKS, count = min(FILTER_BLOCKS, a->k_blocks - low), block = g * a->k_blocks + low;
+    const int tile_blocks = (min(a->t_step, a->tiles - first) + T - 1) / T;
+    const int each = (T + count * A - 1) / (count * A), lines = (TAPS / 16 + A * tile_blocks - 1) / (A * tile_blocks);
+    const long plane = (long)a->in[0] * a->in[1] * V, filter = (long)a->cg * (9 * KV * V);
+    const float last[A] = {0.0f, 1.0f, -1.0f, 2.0f, 1.0f}; /* the points; at infinity the last tap alone counts */
+    float v[TILE_BLOCKS][PLACES * V_STEP] __attribute__((aligned(64)));
+    float u[2 * (A + 1)][U_STEP] __attribute__((aligned(64)));
+    float m[FILTER_BLOCKS * TILE_BLOCKS][A * A][KV * T * V] __attribute__((aligned(64)));
+    x += g * a->c_blocks * plane;
+    w += block * filter;
+    for (int cb = 0; cb < a->c_blocks; cb++, x += plane, w += TAPS) {
+        for (int t = 0; t < tile_blocks; t++)
+            FN(inputs)(x, v[t], first + t * T, a);
+        for (int f = 0; f < count; f++) {
+            SRC wf = w + f * filter;
+            SRC next = f + 1 < count ? wf + filter : w + TAPS;
+            FN(filters)(wf, u[A + 1], a->cg - cb * V, true, 0.0f, 0.0f);
+            for (int i = 0; i < A; i++) {
+                FN(filters)(wf, u[0], a->cg - cb * V, false, i < M, last[i]);
+                for (int t = 0; t < tile_blocks; t++) {
+                    if (cb + 1 < a->c_blocks)
+                        FN(approach)(x + plane, first + t * T, (f * A + i) * each, each, a);
+                    for (int line = 0; line < lines; line++, next += 16)
+                        PREFETCH(next);
+                    for (int j = 0; j < A; j++)
+                        FN(product)(v[t] + (i * SPAN + j) * V_STEP, u[0], m[f * TILE_BLOCKS + t][i * A + j], cb == 0, i, j);
+                }
+            }
+        }
+    }
+    for (int f = 0; f < count; f++)
+        for (int t = 0; t < tile_blocks; t++)
+            FN(pixels)(m[f * TILE_BLOCKS + t][0], bias, add, y, block + f, first + t * T, a);
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
+                ulong y_off, const struct conv_winograd_args a)
+{
+    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
+}

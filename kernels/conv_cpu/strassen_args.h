@@ -1,0 +1,21 @@
+/* strassen_args.h: argument blocks of Strassen's products; the rules are those of args_base.h. */
+#ifndef CLCNN_STRASSEN_ARGS_H
+#define CLCNN_STRASSEN_ARGS_H
+
+#include "common/blocked_args.h"
+
+/* 1x1 convolution by Strassen's products: strassen.clh. */
+struct strassen_shape {
+    i64 dst_n, add_n;       /* batch strides */
+    i32 c_blocks, k_blocks; /* of half of the channels: blocks of V; of half of the filters: blocks of KV * V */
+    i32 pixels, pairs;      /* of an image: pixels, pairs of tiles */
+    struct blocked_epilogue epi;
+};
+/* conv_strassen. */
+struct conv_strassen_args {
+    struct strassen_shape shape;
+    i64 src_n, w_k; /* batch stride; elements between filters of the weights */
+    i32 first, count, per_item, unused; /* pairs: of this step, of a work-item of `main` */
+};
+
+#endif

@@ -1,0 +1,402 @@
+/* conv_mma.cl: 2-D convolution as a matrix product on NVIDIA tensor cores, columns gathered by asynchronous
+ * copies on the way to local memory.
+ *
+ *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][g*C/g + c(d)][oh*sh - ph + r(d)*dh][ow*sw - pw + s(d)*dw]
+ *                          + bias[k] + add )
+ *
+ * with depth d = tap * padded + c, tap = r * S + s; `padded` >= C/groups, and what lies beyond the channels or
+ * the window counts for nothing. PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi +
+ * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32, PRODUCTS 0
+ * pixels to halves, as which filters are stored.
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 and 2 group `split` of a tile's `parts`
+ * computes chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts them
+ * together.
+ * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
+ * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
+ * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
+ * GATHER says how pixels come (conv_gather.clh).
+ * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
+ * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 to 2,
+ * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last six required
+ * by FN(main). */
+#include "common/clcnn.clh"
+#include "conv_nvidia/conv_nvidia_args.h"
+#include "common/epilogue.clh"
+#include "common/maps.clh"
+#include "conv_nvidia/mma.clh"
+#ifndef FN
+#define FN(x) conv_mma_##x
+#endif
+#ifndef GATHER
+#error "GATHER is required, and so is a device with PTX"
+#else /* NVIDIA's compiler crashes on the errors that would follow */
+
+/* Filter k of conv group g at depth d. */
+float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
+{
+    const long block = (long)g * ((a->conv.k / a->conv.groups + 15) / 16) + k / 16;
+#if PRODUCTS == 0
+    return vload_half((block * a->depth + d / 16 * 16) * 16 + k % 8 * 32 + d % 4 * 8 + d / 8 % 2 * 4 + k / 8 % 2 * 2 + d / 4 % 2,
+                      (const global half *)w);
+#else
+    return w[(block * a->depth + d / 8 * 8) * 16 + k % 8 * 16 + d % 4 * 4 + d / 4 % 2 * 2 + k / 8 % 2];
+#endif
+}
+
+#undef APART
+#define APART (SPLIT == 1)
+#include "conv_nvidia/conv_mma.clh"
+#define WARPS (WG / 32)
+#define MI (BM / WM / 16)        /* fragments of a warp: filters */
+#define NJ (BN / (WARPS / WM) / 8) /* pixels */
+#define UNIT (PRODUCTS == 0 ? 16 : 8)          /* of depth that tensor cores multiply at once */
+#define BLOCK_FLOATS (PRODUCTS == 0 ? 8 : 16) /* of memory for 16 filters at one depth */
+#define BLOCK_COPIES (BK * BLOCK_FLOATS / 4)  /* of 16 bytes, of a chunk of 16 filters */
+#define A_FLOATS (BM / 16 * BK * BLOCK_FLOATS)
+#define GATHER_STEP BK
+#define BRINGERS WG
+#define BRINGER LANE
+#include "conv_nvidia/conv_gather.clh"
+/* Column c of fragment j: pairs of fragments interleave, so that two pixels are loaded at once and a work-item's four
+ * results of a pair are neighbours. */
+#if GATHER == 3
+#define PIXEL(j, c) ((j)*8 + (c))
+#else
+#define PIXEL(j, c) ((j) / 2 * 16 + (c)*2 + (j) % 2)
+#endif
+#define STAGE (A_FLOATS + B_FLOATS + PARAMETERS)
+#define FITTING (12032 / STAGE)
+#define STAGES (FITTING > 4 ? 4 : FITTING)
+#define FILTER_COPIES ((BM / 16 * BLOCK_COPIES + WG - 1) / WG)
+
+/* Packed filters of one chunk; missing blocks of 16 are zeros. */
+void FN(bring_filters)(uint to, const global float *from, int missing_from, int depth)
+{
+    const int first = LANE / BLOCK_COPIES;
+    to += (uint)LANE * 16;
+#pragma unroll
+    for (int i = 0; i < FILTER_COPIES; i++) {
+        const int ahead = i * (WG / BLOCK_COPIES);
+        if (FILTER_COPIES > 1 || first < BM / 16)
+            COPY16(to + i * WG * 16, from + (first + ahead < missing_from ? (long)ahead * depth * BLOCK_FLOATS : 0),
+                   first + ahead < missing_from ? 16 : 0);
+    }
+}
+
+/* Column c of every fragment at one depth; bit j of `odd` belongs to fragment j (FN(odd) of conv_gather.clh). */
+void FN(load_pixels)(float v[NJ], const local PIXEL_T *row, int c, uint odd)
+{
+#if GATHER == 3
+#pragma unroll
+    for (int j = 0; j < NJ; j++)
+        v[j] = row[PIXEL(j, c) * B_STEP];
+#else
+#pragma unroll
+    for (int j = 0; j < NJ; j += 2)
+        vstore2(FN(two_pixels)(row + PIXEL(j, c), odd >> j), 0, v + j);
+#endif
+}
+
+/* d += a b for every pair of fragments. */
+void FN(add_products)(float d[MI][NJ][4], uint a[MI][4], uint b[NJ][2])
+{
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+#if PRODUCTS == 0
+            MMA_HALF(d[i][j], a[i], b[j]);
+#else
+            MMA(d[i][j], a[i], b[j]);
+#endif
+}
+
+/* The fragments' pixels at depth `at` of the chunk, prepared. */
+void FN(prepare_pixels)(float v[NJ], const local PIXEL_T *bs, const local float *of, int at, uint odd,
+                        const struct conv_mma_args *ma)
+{
+    const int lane = LANE % 32, warp = LANE / 32;
+    FN(load_pixels)(v, bs + B_AT(at, warp / WM * NJ * 8), lane / 4, odd);
+#if PRE
+    const float s = of[at], b = of[BK + at];
+#pragma unroll
+    for (int j = 0; j < NJ; j++)
+        v[j] = PREPARED(v[j], s, b, ma);
+#endif
+}
+
+#if PRODUCTS == 0
+/* d += filters by pixels of one step of depth; `mine`: this work-item's share of the filters. */
+void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of, int step,
+                       uint odd, const struct conv_mma_args *ma)
+{
+    uint a[MI][4], b[NJ][2];
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+        vstore4(as_uint4(*(const local float4 *)(mine + (i * BK / UNIT + step) * 128)), 0, a[i]);
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+#if X_HALF && !PRE
+        const local PIXEL_T *first = bs + B_AT(step * UNIT + LANE % 4 + 8 * e, LANE / 32 / WM * NJ * 8);
+#pragma unroll
+        for (int j = 0; j < NJ; j += 2) {
+            const local PIXEL_T *at = first + PIXEL(j, LANE % 32 / 4);
+            const uint2 two = FN(pair_pixels)(at, at + B_AT(4, 0), odd >> j);
+            b[j][e] = two.x;
+            b[j + 1][e] = two.y;
+        }
+#else
+        float low[NJ], high[NJ];
+        FN(prepare_pixels)(low, bs, of, step * UNIT + LANE % 4 + 8 * e, odd, ma);
+        FN(prepare_pixels)(high, bs, of, step * UNIT + LANE % 4 + 8 * e + 4, odd, ma);
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+            HALVES_OF(b[j][e], low[j], high[j]);
+#endif
+    }
+    FN(add_products)(d, a, b);
+}
+#else
+void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of, int step,
+                       uint odd, const struct conv_mma_args *ma)
+{
+    uint ah[MI][4], bh[NJ][2];
+#if PRODUCTS == 3
+    uint al[MI][4], bl[NJ][2];
+#endif
+#pragma unroll
+    for (int i = 0; i < MI; i++) {
+        float v[4];
+        vstore4(*(const local float4 *)(mine + (i * BK / UNIT + step) * 128), 0, v);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+#if PRODUCTS == 3
+            ah[i][e] = TF32_HIGH(v[e]);
+            al[i][e] = TF32_LOW(v[e], ah[i][e]);
+#else
+            TF32_NEAREST(ah[i][e], v[e]);
+#endif
+        }
+    }
+#pragma unroll
+    for (int e = 0; e < 2; e++) {
+        float v[NJ];
+        FN(prepare_pixels)(v, bs, of, step * UNIT + LANE % 4 + 4 * e, odd, ma);
+#pragma unroll
+        for (int j = 0; j < NJ; j++) {
+#if PRODUCTS == 3
+            bh[j][e] = TF32_ROUNDED(v[j]);
+            bl[j][e] = TF32_LOW(v[j], bh[j][e]);
+#else
+            TF32_NEAREST(bh[j][e], v[j]);
+#endif
+        }
+    }
+#if PRODUCTS == 3
+    FN(add_products)(d, al, bh);
+    FN(add_products)(d, ah, bl);
+#endif
+    FN(add_products)(d, ah, bh);
+}
+#endif
+
+void FN(clear)(float d[MI][NJ][4])
+{
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                d[i][j][e] = 0.0f;
+}
+
+/* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
+void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local float *of,
+                  float sum[MI][NJ][4], uint odd, const struct conv_mma_args *ma)
+{
+    const int lane = LANE % 32, warp = LANE / 32;
+    const local float *mine = as + (warp % WM) * MI * BK * BLOCK_FLOATS + lane * 4;
+    float d[MI][NJ][4];
+    FN(clear)(d);
+#pragma unroll
+    for (int step = 0; step < BK / UNIT; step++)
+        FN(multiply_step)(d, mine, bs, of, step, odd, ma);
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                sum[i][j][e] += d[i][j][e];
+}
+
+/* Results of a work-item for filters k0 + 8 * h, h < 2 * MI, of conv group t->g, and columns 2 * c and 2 * c + 1 of
+ * the fragments, of which `ahead` is the first pixel. */
+void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, ADD_SRC add,
+               Y_DST y, const struct conv_args *a)
+{
+    const int kg = a->k / a->groups, first = t->g * kg + k0;
+    const int count = (int)min((long)BN, t->pixels - t->first);
+    const long step = 8 * (APART ? t->pixels : (long)t->map);
+#pragma unroll
+    for (int j = 0; j < NJ; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const int pixel = ahead + PIXEL(j, 2 * c + e);
+            if (pixel < count) {
+                const struct FN(place) at = FN(place_of)(first, pixel, t, a);
+#pragma unroll
+                for (int h = 0; h < 2 * MI; h++)
+                    if (k0 + 8 * h < kg)
+                        STORE_Y(EPILOGUE_OF(sum[h / 2][j][h % 2 * 2 + e], bias, first + 8 * h,
+                                            LOAD_ADD(add, at.add + h * step), a),
+                                y, at.y + h * step);
+            }
+        }
+}
+
+#if GATHER != 3
+/* The same where four pixels that are neighbours in an image are so in memory, on a boundary of as many. */
+void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, ADD_SRC add,
+                Y_DST y, const struct conv_args *a)
+{
+    const int kg = a->k / a->groups, first = t->g * kg + k0;
+    const int count = (int)min((long)BN, t->pixels - t->first);
+    const long step = 8 * (APART ? t->pixels : (long)t->map);
+#pragma unroll
+    for (int j = 0; j < NJ; j += 2)
+        if (ahead + PIXEL(j, 2 * c) < count) {
+            const struct FN(place) at = FN(place_of)(first, ahead + PIXEL(j, 2 * c), t, a);
+            float4 other[2 * MI]; /* what is read arrives together */
+#if EPI_ADD
+#pragma unroll
+            for (int h = 0; h < 2 * MI; h++)
+                if (k0 + 8 * h < kg)
+                    other[h] = LOAD_ADD4(add + at.add + h * step);
+#endif
+#pragma unroll
+            for (int h = 0; h < 2 * MI; h++)
+                if (k0 + 8 * h < kg) {
+                    const int k = first + 8 * h, e = h % 2 * 2;
+                    const float four[4] = {other[h].x, other[h].y, other[h].z, other[h].w};
+                    const float4 result = (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, four, 0, a),
+                                                   EPILOGUE(sum[h / 2][j + 1][e], bias, k, four, 1, a),
+                                                   EPILOGUE(sum[h / 2][j][e + 1], bias, k, four, 2, a),
+                                                   EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, four, 3, a));
+                    STORE_Y4(result, y + at.y + h * step);
+                }
+        }
+}
+#endif
+
+/* Whether there is such a result as sum i of this work-item, and which: filter k of the conv group, pixel of the tile. */
+bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct conv_args *a, int *k, int *pixel)
+{
+    *k = k0 + i / 4 / NJ * 16 + i / 2 % 2 * 8;
+    *pixel = ahead + PIXEL(i / 4 % NJ, LANE % 4 * 2 + i % 2);
+    return *k < a->k / a->groups && t->first + *pixel < t->pixels;
+}
+
+#define JOINERS WG
+#define SUMS (MI * NJ * 4)
+#define JOINERS_TOGETHER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#include "conv_nvidia/conv_join.clh"
+
+/* The end of a tile whose sums are complete. */
+void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, X_SRC x, SRC w, SRC scale, SRC shift,
+                SRC bias, ADD_SRC add, Y_DST y, const struct conv_mma_args *ma)
+{
+    const struct conv_args *a = &ma->conv;
+#if GATHER != 3
+    const ulong apart = APART ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
+    if (apart % 4 == 0 && (ulong)y % (4 * Y_BYTES) == 0)
+        FN(store4)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
+    else
+#endif
+        FN(store)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
+#if MENDS
+    FN(mend)(&sum[0][0][0], k0, ahead, t, x, w, scale, shift, bias, add, y, ma);
+#endif
+}
+
+void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, ADD_SRC add, Y_DST y,
+              const struct conv_mma_args *ma, local float4 *scratch)
+{
+    const struct conv_args *a = &ma->conv;
+    const struct FN(tile) t = FN(tile_of)(group, ma);
+    const int kg = a->k / a->groups, blocks16 = (kg + 15) / 16;
+    local float *stage = (local float *)scratch;
+    const uint to = LOCAL_ADDRESS(stage);
+    struct FN(source) p = FN(source_of)(x, &t, ma);
+    const int first16 = t.block * (BM / 16) + LANE / BLOCK_COPIES;
+    const int missing_from = blocks16 - t.block * (BM / 16);
+    const global float *wp = w +
+                             ((long)t.g * blocks16 + min(first16, blocks16 - 1)) * ma->depth * BLOCK_FLOATS +
+                             (long)t.chunk * (BK * BLOCK_FLOATS) + LANE % BLOCK_COPIES * 4;
+    float sum[MI][NJ][4];
+    FN(clear)(sum);
+
+#if EPI_ADD && BN >= 64 && !SPLIT
+    FN(prefetch)(x, add, false, LANE, WG, &t, a);
+#endif
+    uint odd = 0;
+#if X_HALF
+#pragma unroll
+    for (int j = 0; j < NJ; j++)
+        odd |= FN(odd)(x, LANE / 32 / WM * NJ * 8 + PIXEL(j, LANE % 32 / 4), LANE % 4, &t, ma) << j;
+#endif
+    struct FN(turn) turn = FN(turn_of)(odd, &t, ma);
+    int next = t.chunk, slot = 0; /* chunk and stage of the next batch of copies */
+#pragma unroll
+    for (int i = 0; i < STAGES - 1; i++) {
+        if (next < t.end) {
+            FN(bring_filters)(to + i * STAGE * 4, wp, missing_from, ma->depth);
+            FN(bring_pixels)(to + (i * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(bring_parameters)(to + (i * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
+            wp += BK * BLOCK_FLOATS;
+            next++;
+        }
+        COPIES_CLOSE;
+    }
+    int fill = STAGES - 1;
+    for (int chunk = t.chunk; chunk < t.end; chunk++) {
+        COPIES_WAIT(STAGES - 2);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (next < t.end) {
+            FN(bring_filters)(to + fill * STAGE * 4, wp, missing_from, ma->depth);
+            FN(bring_pixels)(to + (fill * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(bring_parameters)(to + (fill * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
+            wp += BK * BLOCK_FLOATS;
+            next++;
+        }
+        COPIES_CLOSE;
+        fill = fill + 1 == STAGES ? 0 : fill + 1;
+        FN(multiply)(stage + slot * STAGE, (const local PIXEL_T *)(stage + slot * STAGE + A_FLOATS),
+                     stage + slot * STAGE + A_FLOATS + B_FLOATS, sum, turn.odd, ma);
+        FN(turn)(&turn, ma);
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+    }
+
+    const int lane = LANE % 32, warp = LANE / 32, k0 = t.block * BM + warp % WM * MI * 16 + lane / 4;
+    const int ahead = warp / WM * NJ * 8;
+    bool whole = true;
+#if SPLIT == 2
+    const uint tile = (uint)group % (uint)ma->each;
+    whole = FN(join)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift, (global float4 *)part + (long)tile * ma->parts * PART,
+                     (global uint *)arrived + tile, (uint)ma->parts - 1, ma, (local uint *)scratch);
+#endif
+    if (whole)
+        FN(finish)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST part, ulong part_off,
+                DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
+                Y_DST y, ulong y_off, const struct conv_mma_args a)
+{
+    local float4 scratch[STAGES * STAGE / 4];
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, part + part_off, arrived + arrived_off,
+             bias + bias_off, add + add_off, y + y_off, &a, scratch);
+}
+#endif

@@ -1,0 +1,66 @@
+/* conv_nvidia_args.h: argument blocks of kernels for tensor cores; the rules are those of args_base.h. */
+#ifndef CLCNN_CONV_NVIDIA_ARGS_H
+#define CLCNN_CONV_NVIDIA_ARGS_H
+
+#include "conv/conv_args.h"
+
+/* A convolution in tiles for tensor cores: conv_mma. Depths are numbered tap * padded + channel; `share` chunks of them
+ * belong to each part of a sum that several groups share. */
+struct conv_mma_args {
+    struct conv_args conv;
+    i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
+    i64 tiles;         /* of all groups of conv_wgmma, which take every at_once-th one */
+    i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
+    i32 share, at_once; /* groups of the launch */
+    i32 parts, each;    /* of the depth, and tiles of one of them */
+    f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
+};
+
+/* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */
+#define STEM_TILE_HIGH 8
+#define STEM_TILE_WIDE 16
+#define STEM_CAPACITY 11264
+
+/* Filters as fragments of tensor cores: conv_mma_pack. */
+struct conv_mma_pack_args {
+    i64 w_k; /* elements between filters of the source */
+    i32 groups, kg, c, taps, padded, depth;
+};
+#define PACK_SLABS 16 /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
+
+/* 3x3 windows in local memory: conv_wgmma_window, whose chunks have WINDOW_CHANNELS channels and whose tiles have up to
+ * WINDOW_HALO positions more on both sides together. */
+#define WINDOW_CHANNELS 16
+#define WINDOW_HALO 120
+struct conv_window_args {
+    struct conv_args conv;
+    i32 positions, chunks; /* of all images with their zeros; of channels */
+};
+struct conv_window_pack_args {
+    i64 w_k; /* elements between filters of the source */
+    i32 k, c;
+};
+
+/* Windows of side x side as products of scaled halves: conv_wgmma_scaled, whose chunks have SCALED_CHANNELS(side) channels. */
+#define SCALED_CHANNELS(side) ((side) == 1 ? 32 : 16)
+#define SCALED_SCALES 16 /* images that a tile with the pixels around it may touch, with windows of more than one pixel */
+/* Bytes of filters that come at once, and places in local memory for tiles of bm filters by bn positions, of `span` with those around. */
+#define SCALED_STEP(side, bm) ((bm) * 32 * ((side) == 1 ? 2 : (side)))
+#define SCALED_RAW_PLACES(side, span) ((side) == 1 && (span) <= 192 ? 4 : (span) <= 512 ? 3 : 2)
+#define SCALED_HALF_PLACES(side, bn) ((side) == 1 && (bn) <= 192 ? 3 : 2)
+#define SCALED_PITCH(side, span) ((span) + ((side) == 1 ? 4 : 0)) /* between filters of what is added */
+#define SCALED_RAW(side, span) (4 * SCALED_RAW_PLACES(side, span) * SCALED_PITCH(side, span))
+#define SCALED_PIXELS(side, bn, span) (SCALED_CHANNELS(side) * (SCALED_RAW(side, span) + 2 * SCALED_HALF_PLACES(side, bn) * (span)))
+#define SCALED_FILTER_PLACES(side, bm, bn, span) ((220000 - SCALED_PIXELS(side, bn, span)) / SCALED_STEP(side, bm))
+struct conv_scaled_args {
+    struct conv_args conv;
+    i64 tiles;                 /* of all conv groups and blocks of filters */
+    i32 at_once, tiles_each;   /* groups; tiles of positions */
+    i32 positions, chunks;     /* of all images with their zeros; of a conv group's channels */
+};
+struct conv_scaled_pack_args {
+    i64 w_k; /* elements between filters of the source */
+    i32 groups, kg, c, taps;
+};
+
+#endif

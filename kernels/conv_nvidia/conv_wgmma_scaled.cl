@@ -1,0 +1,391 @@
+/* conv_wgmma_scaled.cl: 2-D convolutions on Hopper's tensor cores (compute capability 9.0) as products of scaled halves that lie in
+ * local memory: windows of SIDE x SIDE at stride 1, padded to the size of the input, and of one pixel at any stride.
+ *
+ *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][g*C/g + c][i*sh + r - MARGIN][j*sw + s - MARGIN] + bias[k] + add )
+ *
+ * Positions u = (n (H + MARGIN) + i) (W + MARGIN) + j of y, where rows from H on and columns from W on are zeros, put all images in one
+ * line, in which a tap is a shift: what lies left of a row is the end of the row before it. So each pixel becomes a half once, and
+ * every tap's left factor begins at another address.
+ *
+ * A half has as many bits as a tf32 value, but a narrower range. So operands are scaled by powers of two: filters by one for each
+ * block (conv_wgmma_scaled_pack.cl), pixels by one for each image of a tile, with SIDE 1 for each pixel of it. It is chosen by the
+ * first chunk of channels that has a finite value other than zero, whose largest one comes to where values may grow by 2^10, and
+ * those down to 2^-18 of it keep all bits. Where a later chunk has larger ones, the scale changes, and so do the sums so far.
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_scaled_pack.cl.
+ * Index map: a group computes tiles group, group + at_once, ...; tile = (conv group * tiles of BN positions + tile) * blocks of BM
+ * filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one bring pixels, CHANNELS channels at a
+ * time, to one of RAW_PLACES, and a work-item of the last warp filters, SLABS taps (SIDE 1: 16 channels) of a chunk at a time, to
+ * one of FILTER_PLACES; the fourth warpgroup makes halves of pixels, in one of HALF_PLACES. Where BN is no multiple of 128 the two that
+ * multiply take BM / 2 filters each instead.
+ * Work-group: WG. Local memory: places, scales and barriers, up to 227 KiB (LOCAL_BYTES of wgmma.clh).
+ * Defines: WG 512, SIDE 1, 3 or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256, 256 and 128; with
+ * SIDE 1 and nothing to add also 224 and 192), SPAN positions in local memory, a multiple of 128, BN with SIDE 1, ADD_PLACES 0 or (SIDE 1)
+ * 1: what is added comes through places, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last four required. */
+#include "common/clcnn.clh"
+#include "conv_nvidia/conv_nvidia_args.h"
+#include "common/epilogue.clh"
+#include "common/maps.clh"
+#ifndef FN
+#define FN(x) conv_wgmma_scaled_##x
+#endif
+#ifndef ADD_PLACES
+#define ADD_PLACES 0
+#endif
+#ifndef SIDE
+#error "SIDE is required, and so is a device with PTX"
+#else /* NVIDIA's compiler crashes on the errors that would follow */
+#include "conv_nvidia/mma.clh"
+#define PRODUCTS 1
+#define WGMMA_HALVES 1
+/* The two warpgroups that multiply share positions, or filters where positions are no multiple of 128. */
+#define SHARE_FILTERS (BN % 128 != 0)
+#define MINE (SHARE_FILTERS ? BM / 2 : BM) /* filters of a warpgroup */
+#define WGMMA_WIDTH (MINE < 128 ? MINE : 128)
+#include "conv_nvidia/wgmma.clh"
+#include "conv_nvidia/wgmma_local.clh"
+#include "conv_nvidia/wgmma_ring.clh"
+#include "common/half_scale.clh"
+#define MARGIN (SIDE / 2)
+#define CHANNELS SCALED_CHANNELS(SIDE)
+#define UNITS (CHANNELS / 16)
+#define SLABS (SIDE == 1 ? UNITS : SIDE)
+#define STEPS (SIDE == 1 ? 1 : SIDE) /* of filters for a chunk */
+#define ROWS (SHARE_FILTERS ? BN / 64 : BN / 128) /* of tiles of 64 positions, for each warpgroup */
+#define TILES (ROWS * MINE / WGMMA_WIDTH)
+#define RESULTS (WGMMA_WIDTH / 2) /* of such a tile, for each work-item */
+#define COPIERS 96
+#define COPIER (LANE - 256)
+#define MAKERS 128
+#define MAKER (LANE - 384)
+/* With ADD_PLACES what is added comes through the places of pixels, after those of a tile, as many filters at once as pixels have
+ * channels. */
+#define BRING_ADD (EPI_ADD && ADD_PLACES)
+#define ADD_STEPS (BRING_ADD ? BM / CHANNELS : 0)
+#define LATE_ADD (EPI_ADD && !ADD_PLACES)
+#define BATCH (MINE / 8 % 4 == 0 ? 8 : 4) /* results of a position that a work-item stores at once */
+#define EACH (MINE / 8 / (BATCH / 2))     /* batches of a position */
+#define BATCHES (ROWS * 2 * EACH)
+#define SCALES (SIDE == 1 ? BN : SCALED_SCALES)
+#define COPY_REGISTERS 40
+#define MAKE_REGISTERS (SHARE_FILTERS ? 56 : 88)
+#define MULTIPLY_REGISTERS (SHARE_FILTERS ? 208 : 192)
+/* Bytes of places, and how many there are. */
+#define PITCH SCALED_PITCH(SIDE, SPAN) /* between filters of what is added, which keeps banks apart */
+#define RAW (PITCH * CHANNELS * 4)
+#define HALF (SPAN * CHANNELS * 2)
+#define SLAB (BM * 32)
+#define FILTERS SCALED_STEP(SIDE, BM)
+#define RAW_PLACES SCALED_RAW_PLACES(SIDE, SPAN)
+#define HALF_PLACES SCALED_HALF_PLACES(SIDE, BN)
+#define FITTING SCALED_FILTER_PLACES(SIDE, BM, BN, SPAN)
+#define FILTER_PLACES (FITTING > 9 ? 9 : FITTING)
+/* Where they lie. */
+#define HALVES_AT (RAW_PLACES * RAW)
+#define FILTERS_AT (HALVES_AT + HALF_PLACES * HALF)
+#define BACK_AT (FILTERS_AT + FILTER_PLACES * FILTERS)
+#define FACTOR_AT (BACK_AT + HALF_PLACES * SCALES * 4)
+#define LARGEST_AT (FACTOR_AT + HALF_PLACES * SCALES * 4)
+#define CHANGED_AT (LARGEST_AT + 3 * SCALED_SCALES * 4)
+#define BIASES_AT (CHANGED_AT + 16) /* of two tiles */
+#define BARRIERS_AT (BIASES_AT + 2 * BM * 4)
+#define BYTES (BARRIERS_AT + (RAW_PLACES + HALF_PLACES + FILTER_PLACES) * 16)
+
+/* Barriers of places. */
+struct FN(bars) {
+    uint raw_full, raw_empty, halves_full, halves_empty, filters_full, filters_empty;
+};
+
+struct FN(bars) FN(bars_at)(uint to)
+{
+    const uint halves = to + RAW_PLACES * 16, filters = halves + HALF_PLACES * 16;
+    return (struct FN(bars)){to, to + RAW_PLACES * 8, halves, halves + HALF_PLACES * 8, filters, filters + FILTER_PLACES * 8};
+}
+
+/* What a group computes: filters block * BM.. of conv group g, at positions first... */
+struct FN(tile) {
+    int g, block, first;
+};
+
+struct FN(tile) FN(tile_of)(uint tile, const struct conv_scaled_args *sa)
+{
+    const uint blocks = (uint)(sa->conv.k / sa->conv.groups + BM - 1) / BM, rest = tile / blocks;
+    return (struct FN(tile)){(int)(rest / (uint)sa->tiles_each), (int)(tile - rest * blocks),
+                             (int)(rest % (uint)sa->tiles_each) * BN};
+}
+
+int FN(image_of)(int u, const struct conv_scaled_args *sa)
+{
+    return max(u, 0) / ((sa->conv.out[1] + MARGIN) * (sa->conv.out[2] + MARGIN));
+}
+
+/* Image and pixel at position u, of x or else of y; false where there is none. */
+bool FN(pixel_at)(int u, bool of_x, int *n, int *pixel, const struct conv_scaled_args *sa)
+{
+    const int pitch = sa->conv.out[2] + MARGIN, item = (sa->conv.out[1] + MARGIN) * pitch;
+    *n = FN(image_of)(u, sa);
+    const int rest = u - *n * item, row = rest / pitch, column = rest - row * pitch;
+    *pixel = of_x ? row * sa->conv.stride[1] * sa->conv.in[2] + column * sa->conv.stride[2] : row * sa->conv.out[2] + column;
+    return u >= 0 && u < sa->positions && row < sa->conv.out[1] && column < sa->conv.out[2];
+}
+
+int FN(halo)(const struct conv_scaled_args *sa)
+{
+    return MARGIN * (sa->conv.out[2] + MARGIN + 1);
+}
+
+/* Which of the tile's scales position `ahead` of the tile has. */
+int FN(scale_at)(int ahead, const struct FN(tile) *t, const struct conv_scaled_args *sa)
+{
+    return SIDE == 1 ? ahead
+                     : clamp(FN(image_of)(t->first + ahead, sa) - FN(image_of)(t->first - FN(halo)(sa), sa), 0, SCALES - 1);
+}
+
+/* This warp needs a place no more. */
+void FN(release)(uint empty)
+{
+    if (LANE % 32 == 0)
+        BARRIER_ARRIVE(empty);
+}
+
+#include "conv_nvidia/conv_wgmma_scaled_bring.clh"
+
+/* Rings of those who multiply, and chunks so far. */
+struct FN(rings) {
+    struct FN(ring) raw, halves, filters;
+    uint serial;
+};
+
+/* The sums of a warpgroup's work-item, unscaled; `ahead`, `k`: the warpgroup's first position and filter in the tile; `scale`: which scales its rows
+ * have; `unscale`: what undoes that of the filters. */
+void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, int k, const int scale[ROWS][2], float unscale,
+                  const local float *scratch, uint to, const struct FN(bars) *bars, const struct conv_scaled_args *sa)
+{
+    struct FN(ring) rh = rings->halves, rf = rings->filters;
+    const int pitch = sa->conv.out[2] + MARGIN;
+    for (int chunk = 0; chunk < sa->chunks; chunk++) {
+        const local float *back = scratch + BACK_AT / 4 + rh.place * SCALES, *factor = back + HALF_PLACES * SCALES;
+        const uint pixels = to + HALVES_AT + rh.place * HALF + ahead * 16;
+        uint before = 0;
+        FN(wait)(bars->halves_full + rh.place * 8, rh.parity);
+        if (((const local uint *)scratch)[CHANGED_AT / 4 + rh.place] == ++rings->serial) {
+#pragma unroll
+            for (int m = 0; m < TILES; m++)
+#pragma unroll
+                for (int i = 0; i < RESULTS; i++)
+                    d[m][i] *= factor[scale[m % ROWS][i / 2 % 2]];
+        }
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            const uint slab = to + FILTERS_AT + rf.place * FILTERS + k * 32;
+            FN(wait)(bars->filters_full + rf.place * 8, rf.parity);
+            WGMMA_OPEN;
+#pragma unroll
+            for (int s = 0; s < SLABS; s++)
+#pragma unroll
+                for (int m = 0; m < TILES; m++) {
+                    const uint at = pixels + m % ROWS * 1024 + (SIDE == 1 ? s * SPAN * 32 : (step * pitch + s) * 16);
+                    const uint columns = slab + s * SLAB + m / ROWS * (WGMMA_WIDTH * 32);
+                    WGMMA_LOCAL(d[m], LOCAL_MATRIX(at, SPAN * 16, 128), LOCAL_MATRIX(columns, 128, 256), chunk + step + s);
+                }
+            WGMMA_CLOSE;
+            if (step > 0) {
+                WGMMA_LEFT(1);
+                FN(release)(before);
+            }
+            before = bars->filters_empty + rf.place * 8;
+            rf = FN(next)(rf, FILTER_PLACES);
+        }
+        WGMMA_LEFT(0);
+#pragma unroll
+        for (int m = 0; m < TILES; m++)
+            KEEP_RESULTS(d[m]);
+        FN(release)(before);
+        if (chunk + 1 == sa->chunks) {
+#pragma unroll
+            for (int m = 0; m < TILES; m++)
+#pragma unroll
+                for (int i = 0; i < RESULTS; i++)
+                    d[m][i] *= back[scale[m % ROWS][i / 2 % 2]] * unscale;
+        }
+        FN(release)(bars->halves_empty + rh.place * 8);
+        rh = FN(next)(rh, HALF_PLACES);
+    }
+    rings->halves = rh;
+    rings->filters = rf;
+}
+
+#if BRING_ADD
+/* What was brought is added to sums, and biases are; `values`: in place 0, the first filter and position of this work-item. */
+void FN(add_brought)(struct FN(rings) *rings, float d[TILES][RESULTS], const local float *biases, const local float *values,
+                     const struct FN(bars) *bars, const struct conv_scaled_args *sa)
+{
+    const uint before = (uint)(rings->raw.place + sa->chunks); /* those were pixels */
+    struct FN(ring) r = {(int)(before % RAW_PLACES), rings->raw.parity ^ (before / RAW_PLACES & 1)};
+#pragma unroll
+    for (int step = 0; step < ADD_STEPS; step++, r = FN(next)(r, RAW_PLACES)) {
+        const local float *v = values + r.place * (RAW / 4);
+        FN(wait)(bars->raw_full + r.place * 8, r.parity);
+#pragma unroll
+        for (int m = 0; m < ROWS; m++)
+#pragma unroll
+            for (int i = 0; i < CHANNELS / 2; i++) {
+                const int k = i / 4 * 8 + i % 2, of = step * CHANNELS + k;
+                d[m + of / WGMMA_WIDTH * ROWS][of % WGMMA_WIDTH / 8 * 4 + i % 4] +=
+                    v[k * PITCH + m * 64 + i / 2 % 2 * 8] + (EPI_BIAS ? biases[of] : 0.0f);
+            }
+        FN(release)(bars->raw_empty + r.place * 8);
+    }
+    rings->raw = r;
+}
+#endif
+
+/* Where spot 2 * m + h of a work-item, position u + 64 * m + 8 * h, has its results and what is added to them, and how many of the
+ * filters from this work-item's first one on there are. */
+struct FN(spot) {
+    long to, other;
+    int left;
+};
+
+struct FN(spot) FN(spot_at)(int u, int spot, int first, int left, const struct conv_scaled_args *sa)
+{
+    const struct conv_args *a = &sa->conv;
+    const long plane = (long)a->out[1] * a->out[2];
+    int n, pixel;
+    const bool present = FN(pixel_at)(u + spot / 2 * 64 + spot % 2 * 8, false, &n, &pixel, sa);
+    return (struct FN(spot)){n * a->dst_n + first * plane + pixel, n * a->add_n + first * plane + pixel, present ? left : 0};
+}
+
+/* Filter i of a batch, from its first one on; which are of the batch `batch` of a spot. */
+#define OF_BATCH(i) ((i) / 2 * 8 + (i) % 2)
+#define FIRST_OF(batch) ((batch) * (BATCH / 2) * 8)
+
+void FN(added)(float more[BATCH], const struct FN(spot) *at, int batch, long plane, SRC add)
+{
+    SRC from = add + at->other + FIRST_OF(batch) * plane;
+#pragma unroll
+    for (int i = 0; i < BATCH; i++)
+        more[i] = FIRST_OF(batch) + OF_BATCH(i) < at->left ? from[OF_BATCH(i) * plane] : 0.0f;
+}
+
+/* Sums of a work-item: filters k0 + 8 * j + e of the conv group at spots from position u on. `biases`: in local memory, from k0 on, so
+ * that no store waits for a load. What is added to a batch of results is asked for before the one before is stored. */
+void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0, int u, const struct FN(tile) *t, SRC add, DST y,
+               const struct conv_scaled_args *sa)
+{
+    const struct conv_args *a = &sa->conv;
+    const long plane = (long)a->out[1] * a->out[2];
+    const int kg = a->k / a->groups, first = t->g * kg + k0;
+    struct FN(spot) at, next = FN(spot_at)(u, 0, first, kg - k0, sa);
+    float more[2][BATCH];
+#if LATE_ADD
+    FN(added)(more[0], &next, 0, plane, add);
+#endif
+#pragma unroll
+    for (int r = 0; r < BATCHES; r++) {
+        const int m = r / EACH / 2, h = r / EACH % 2;
+        at = next;
+        if (r + 1 < BATCHES) {
+            if ((r + 1) % EACH == 0)
+                next = FN(spot_at)(u, (r + 1) / EACH, first, kg - k0, sa);
+#if LATE_ADD
+            FN(added)(more[(r + 1) % 2], &next, (r + 1) % EACH, plane, add);
+#endif
+        }
+        DST to = y + at.to + FIRST_OF(r % EACH) * plane;
+#pragma unroll
+        for (int i = 0; i < BATCH; i++) {
+            const int k = FIRST_OF(r % EACH) + OF_BATCH(i), of = k / 8;
+            float sum = d[m + of / (WGMMA_WIDTH / 8) * ROWS][4 * of % RESULTS + 2 * h + i % 2];
+#if EPI_BIAS && !BRING_ADD
+            sum += biases[k];
+#endif
+#if LATE_ADD
+            sum += more[r % 2][i];
+#endif
+            sum = EPI_ACT(sum, a->p0, a->p1);
+            if (k < at.left)
+                to[OF_BATCH(i) * plane] = sum;
+        }
+    }
+}
+
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_scaled_args *sa, local float4 *scratch)
+{
+    const uint to = LOCAL_ADDRESS(scratch);
+    const struct FN(bars) bars = FN(bars_at)(to + BARRIERS_AT);
+    local float *floats = (local float *)scratch;
+    GROUPS_RESIDENT(1);
+    LOCAL_BYTES(BYTES);
+    for (int i = LANE; i < (BIASES_AT - LARGEST_AT) / 4; i += WG)
+        floats[LARGEST_AT / 4 + i] = 0.0f;
+    if (LANE == 0) {
+        for (int i = 0; i < RAW_PLACES; i++) {
+            BARRIER_INIT(bars.raw_full + i * 8, COPIERS);
+            BARRIER_INIT(bars.raw_empty + i * 8, BRING_ADD ? 8 : MAKERS / 32);
+        }
+        for (int i = 0; i < HALF_PLACES; i++) {
+            BARRIER_INIT(bars.halves_full + i * 8, MAKERS);
+            BARRIER_INIT(bars.halves_empty + i * 8, 8);
+        }
+        for (int i = 0; i < FILTER_PLACES; i++) {
+            BARRIER_INIT(bars.filters_full + i * 8, 1);
+            BARRIER_INIT(bars.filters_empty + i * 8, 8);
+        }
+        BARRIERS_VISIBLE;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (LANE >= 384) {
+        REGISTERS_LESS(MAKE_REGISTERS);
+        FN(make_halves)((uint)group, floats, &bars, sa);
+    } else if (LANE >= 256) {
+        REGISTERS_LESS(COPY_REGISTERS);
+        if (COPIER < COPIERS)
+            FN(bring_pixels)((uint)group, x, add, to, &bars, sa);
+        else if (COPIER == COPIERS)
+            FN(bring_filters)((uint)group, w, to, &bars, sa);
+    } else {
+        REGISTERS_MORE(MULTIPLY_REGISTERS);
+        const int lane = LANE % 32, half_of = LANE / 128, start = SHARE_FILTERS ? 0 : half_of * (BN / 2);
+        const int mine = SHARE_FILTERS ? half_of * MINE : 0, row = LANE % 128 / 32 * 16 + lane / 4;
+        const int blocks = (sa->conv.k / sa->conv.groups + BM - 1) / BM;
+        local float *biases = floats + BIASES_AT / 4;
+        struct FN(rings) rings = {{0, 0}, {0, 0}, {0, 0}, 0};
+        for (uint tile = (uint)group; tile < (uint)sa->tiles; tile += (uint)sa->at_once) {
+            const struct FN(tile) t = FN(tile_of)(tile, sa);
+            float d[TILES][RESULTS];
+            int scale[ROWS][2];
+#pragma unroll
+            for (int i = 0; i < 2 * ROWS; i++)
+                scale[i / 2][i % 2] = FN(scale_at)(start + row + i / 2 * 64 + i % 2 * 8, &t, sa);
+#pragma unroll
+            for (int i = 0; i < TILES * RESULTS; i++)
+                d[i / RESULTS][i % RESULTS] = 0.0f;
+            const float unscale =
+                w[(long)blocks * sa->conv.groups * sa->chunks * (STEPS * FILTERS / 4) + t.g * blocks + t.block];
+            const int k0 = t.block * BM, kg = sa->conv.k / sa->conv.groups;
+#if EPI_BIAS
+            const float bias_of = LANE < BM && k0 + LANE < kg ? bias[t.g * kg + k0 + LANE] : 0.0f;
+#endif
+            FN(multiply)(&rings, d, start, mine, scale, unscale, floats, to, &bars, sa);
+#if EPI_BIAS
+            biases = floats + BIASES_AT / 4 + (biases == floats + BIASES_AT / 4) * BM; /* some may still read the tile before */
+            if (LANE < BM)
+                biases[LANE] = bias_of;
+            WARPGROUPS_TOGETHER;
+#endif
+#if BRING_ADD
+            FN(add_brought)(&rings, d, biases + mine + lane % 4 * 2, floats + lane % 4 * 2 * PITCH + start + row, &bars, sa);
+#endif
+            FN(store)(d, biases + mine + lane % 4 * 2, k0 + mine + lane % 4 * 2, t.first + start + row, &t, add, y, sa);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
+                const struct conv_scaled_args a)
+{
+    local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */
+    FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+}
+#endif

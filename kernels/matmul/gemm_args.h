@@ -1,0 +1,25 @@
+/* gemm_args.h: argument blocks of matrix products; the rules are those of args_base.h. */
+#ifndef CLCNN_GEMM_ARGS_H
+#define CLCNN_GEMM_ARGS_H
+
+#include "common/args_base.h"
+
+/* Matrix products y[b] = alpha a[b] b[b] + beta c + add[b]: see gemm_operands.clh. */
+struct gemm_args {
+    i64 a_b[6], b_b[6];         /* strides of a and b along the batch dimensions, 0: broadcast */
+    i64 a_m, a_k, b_k, b_n;     /* strides inside an item */
+    i64 y_n, y_m, add_n, add_m; /* first batch dimension, rows */
+    i64 c_m, c_n;               /* 0: broadcast */
+    i32 batch[6], m, n, k;
+    f32 alpha, beta;
+    f32 p0, p1; /* of the epilogue's activation */
+    i32 unused;
+};
+
+/* Packing of linear's weights: as fixed-point numbers, linear_fixed, or as halves, linear_gemv_pack. */
+struct linear_pack_args {
+    i64 w_n, pitch; /* elements between rows of the source; floats of a packed block of rows, or halves of a row */
+    i32 n, k;
+};
+
+#endif

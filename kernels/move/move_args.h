@@ -1,0 +1,43 @@
+/* move_args.h: argument blocks of data movement; the rules are those of args_base.h. */
+#ifndef CLCNN_MOVE_ARGS_H
+#define CLCNN_MOVE_ARGS_H
+
+#include "common/strided_args.h"
+
+/* Elements of x picked by indices: operands 0 to 2 are x, the first number of each index, and y. Number k of an index,
+ * index_step further, counts steps of axis_step[k] in x, of which there are axis_size[k]. */
+struct gather_args {
+    struct strided_args walk;
+    i64 axis_step[8], index_step;
+    i32 axis_size[8];
+    i32 axes;
+    i32 unused;
+};
+
+/* Padding; the last dimension is the row. */
+struct pad_args {
+    i64 x[8], y[8];
+    i64 rows, pieces;
+    i32 x_size[8], y_size[8], begin[8];
+    i32 rank;
+    f32 value;
+};
+
+/* Transposes: dimensions 0 to rank - 1 number the tiles' planes, `x` is contiguous along `high`, y along `wide`. */
+struct transpose_args {
+    i64 x[6], y[6];
+    i64 x_step, y_step, tiles_high,
+        tiles_wide; /* x between neighbours along wide, y between neighbours along high */
+    i32 size[6];
+    i32 rank, high, wide;
+    i32 unused;
+};
+
+/* Between row-major maps and channel blocks (reorder_blocks.cl). */
+struct reorder_args {
+    i64 x_n, y_n; /* batch strides */
+    i32 n, c, pixels;
+    i32 unused;
+};
+
+#endif

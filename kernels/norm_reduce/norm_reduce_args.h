@@ -1,0 +1,79 @@
+/* norm_reduce_args.h: argument blocks of normalisations, reductions and lines; the rules are those of args_base.h. */
+#ifndef CLCNN_NORM_REDUCE_ARGS_H
+#define CLCNN_NORM_REDUCE_ARGS_H
+
+#include "common/blocked_args.h"
+#include "common/strided_args.h"
+
+/* One parameter a channel (batch_norm_ref): row r is (r / per_item, r % per_item), its parameters start at
+ * (r % per_item) * row_step and column i has parameter i * column_step further. */
+struct channel_args {
+    i64 rows, inner, pieces, per_item;
+    i64 x_n, y_n, add_n; /* batch strides */
+    i32 row_step, column_step;
+    f32 eps, p0, p1;
+    i32 unused;
+};
+
+/* batch_norm of channel blocks. */
+struct batch_norm_blocked_args {
+    i64 x_n, y_n, add_n; /* batch strides */
+    i32 c, pixels, run;  /* run: pixels of a work-item */
+    f32 eps;
+    struct blocked_epilogue epi; /* bias is 0: the shift is part of the sum */
+};
+
+/* Rows of elements that are normalised together, `parts` parts of `length` elements, part_step apart: row r lies in item
+ * r / per_item, at number r % per_item. Its element j has the parameters number (r % per_item) * row_step + j / run. */
+struct rows_norm_args {
+    i64 rows, per_item, parts, length, x_n, y_n, x_part, y_part, row_step, run;
+    f32 eps;
+    i32 unused;
+};
+
+/* local_response_norm: a row is one (n, c). */
+struct lrn_args {
+    i64 rows, pieces, inner, x_n, y_n;
+    i32 c, size;
+    f32 alpha, beta, k; /* alpha is already divided by size */
+    i32 unused;
+};
+
+/* softmax over l in x[n][m][l][i]; rows are numbered (n, m). */
+struct softmax_args {
+    i64 rows, pieces, inner, middle;
+    i64 x_n, y_n, middle_step, x_step, y_step; /* x_step, y_step: between neighbours along l */
+    i32 length;
+    i32 unused;
+};
+
+/* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop. Its
+ * `parts` parts of up to `chunk` elements are rows of their own, with results side by side in y. */
+struct reduce_args {
+    i64 x[8], y[8];
+    i64 rows, pieces, outer; /* outer: product of the reduced dimensions but the last */
+    i64 parts, chunk;
+    i32 size[8];
+    i32 rank, kept;
+    f32 divisor;
+    i32 unused;
+};
+
+/* Lines along one dimension: the walk over all others, and the steps along it in each operand. */
+struct line_args {
+    struct strided_args walk;
+    i64 step[3];
+    i32 length, count;      /* elements of a line of x, and of the results */
+    i32 exclusive, reverse; /* cumsum */
+};
+
+/* Reductions of elements of any type: the walk over what is kept, and the reduced dimensions of x. */
+struct typed_reduce_args {
+    struct strided_args walk;
+    i64 x[8], count;
+    i32 size[8];
+    i32 rank;
+    i32 unused;
+};
+
+#endif
