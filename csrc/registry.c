@@ -1,21 +1,11 @@
 /* registry.c: ops.def and ops/eltwise.def as tables: every operator, and for each its algorithms. */
 #include <string.h>
 
-#include "internal.h"
+#include "algos/algo.h"
 
 /* The element-wise families share their algorithms. */
 #define UNARY(name, activation, attributes, count, types, doc) OP(name) FAMILY(name, unary)
 #define BINARY(name, attributes, count, types, doc) OP(name) FAMILY(name, binary)
-
-#define OP(name) extern const struct op_def op_##name;
-#define ALGO(op, name) extern const struct algo_def algo_##op##_##name;
-#define FAMILY(op, family)
-#include "ops.def"
-#include "ops/eltwise.def"
-#undef OP
-#undef ALGO
-#undef FAMILY
-extern const struct algo_def algo_unary_ref, algo_binary_ref;
 
 const struct op_def *const clcnn_ops[] = {
 #define OP(name) &op_##name,

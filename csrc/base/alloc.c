@@ -11,7 +11,7 @@
 #include <unistd.h>
 #endif
 
-#include "internal.h"
+#include "base/base.h"
 
 /* Tests only: CLCNN_FAIL_ALLOC=n makes the n-th allocation fail, counted from when the variable took that value. The
  * counter is the one piece of state that is not in a handle; without the variable it is never touched. */

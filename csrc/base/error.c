@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "base/base.h"
 
 #ifndef CLCNN_VERSION
 #define CLCNN_VERSION "0+unversioned" /* setup.py defines the real one */

@@ -1,7 +1,7 @@
 /* hash.c: SHA-256 (FIPS 180-4) for cache keys, and a fast 128-bit hash for the identity of weights. */
 #include <string.h>
 
-#include "internal.h"
+#include "base/base.h"
 
 static uint32_t rotr32(uint32_t x, int n)
 {

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "internal.h"
+#include "graph/graph.h"
 
 /* One attribute on its way in, with what messages need. */
 struct setting {

@@ -2,7 +2,7 @@
 #ifndef CLCNN_GRAPH_PARTS_H
 #define CLCNN_GRAPH_PARTS_H
 
-#include "internal.h"
+#include "graph/graph.h"
 
 /* Room for more; false when out of memory (the graph is then unchanged). */
 bool graph_grow_values(struct clcnn_graph *g, int more);

@@ -3,7 +3,7 @@
 #ifndef CLCNN_GRAPH_REWRITE_H
 #define CLCNN_GRAPH_REWRITE_H
 
-#include "internal.h"
+#include "graph/graph.h"
 
 struct rewriter {
     struct clcnn_graph *g;

@@ -1,6 +1,16 @@
-/* attrs.h: the attributes of operators, as C structs; included by internal.h, which has struct ints and struct floats. */
+/* attrs.h: the attributes of operators, as C structs. */
 #ifndef CLCNN_OPS_ATTRS_H
 #define CLCNN_OPS_ATTRS_H
+
+#include "base/base.h"
+
+struct ints {
+    int32_t n, v[2 * CLCNN_MAX_RANK];
+};
+struct floats {
+    int32_t n;
+    float v[CLCNN_MAX_RANK];
+};
 
 /* Attribute structs that several files read. Names equal the public attribute names. */
 struct

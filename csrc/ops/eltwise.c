@@ -61,8 +61,6 @@ static const struct clcnn_attr_info mod_attrs[] = {
     CHOICE("sign", "divisor|dividend", "whose sign the result has: Python's % or C's fmod"),
 };
 
-extern const struct op_def op_cast;
-
 /* ---- rules --------------------------------------------------------------------------------------------- */
 
 static enum clcnn_status infer_unary(struct infer *in, struct clcnn_err *err)

@@ -94,8 +94,6 @@ const struct op_def op_log_softmax = {
 
 /* ---- rows that are normalised by their own statistics -------------------------------------------------- */
 
-extern const struct op_def op_group_norm;
-
 static enum clcnn_status infer_groups(struct infer *in, struct clcnn_err *err)
 {
     const struct rows_norm_attrs *a = in->attrs;

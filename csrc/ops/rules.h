@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "internal.h"
+#include "ops/op.h"
 
 /* ---- attribute tables ---------------------------------------------------------------------------------- */
 

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct op_def op_reorder;
-
 struct layouter {
     const struct blueprint *bp;
     struct clcnn_graph *g;

@@ -5,7 +5,8 @@
 
 #include <stdatomic.h>
 
-#include "internal.h"
+#include "graph/graph.h"
+#include "plan/emit.h"
 #include "runtime/runtime.h"
 
 /* A piece of arena memory with one life: the home of one or more values, or scratch. */

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-extern const struct op_def op_reorder;
-
 #define APPLIES "not needed" /* verdict, until one of these is chosen */
 
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";

@@ -7,7 +7,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
-#include "internal.h"
+#include "plan/step.h"
 
 /* ---- cl.c: the loader and CLBlast, opened at the first use of a device ------------------------------------------ */
 

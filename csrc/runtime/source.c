@@ -115,7 +115,7 @@ static enum clcnn_status open_file(const char **text, size_t *length, char **own
     return st;
 }
 
-/* #include "name" -> name, a path below kernels/ or a file's name. */
+/* The name of a quoted include, a path below kernels/ or a file's name. */
 static bool quoted_include(char name[64], const char *line, const char *end)
 {
     static const char word[] = "include";

@@ -2,7 +2,7 @@
 #ifndef CLCNN_ALGOS_ROWS_H
 #define CLCNN_ALGOS_ROWS_H
 
-#include "internal.h"
+#include "plan/emit.h"
 #include "norm_reduce/norm_reduce_args.h"
 
 /* `applicable` of an algorithm without limits. */

@@ -2,7 +2,7 @@
 #ifndef CLCNN_ALGOS_CONV_COMMON_H
 #define CLCNN_ALGOS_CONV_COMMON_H
 
-#include "internal.h"
+#include "plan/emit.h"
 #include "conv/conv_args.h"
 
 /* The argument block of a conv or conv_transpose problem with 1 to 3 spatial dimensions. */

@@ -2,8 +2,6 @@
  * fused kernels share. */
 #include "algos/fused/conv_pool_common.h"
 
-extern const struct op_def op_conv, op_max_pool, op_avg_pool;
-
 void conv_pool_parts(const struct problem *p, struct conv_pool *out)
 {
     const struct conv_pool_attrs *at = p->attrs;

@@ -3,8 +3,6 @@
 #include "algos/conv/conv_direct.h"
 #include "algos/fused/conv_pool_common.h"
 
-extern const struct algo_def algo_conv_direct;
-
 static size_t groups_of(const struct conv_pool_args *a)
 {
     const size_t pixels = (size_t)a->conv.n * (size_t)a->pooled[0] * (size_t)a->pooled[1];

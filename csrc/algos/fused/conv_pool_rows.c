@@ -3,8 +3,6 @@
 #include "algos/fused/conv_pool_common.h"
 #include "algos/conv_cpu/conv_rows.h"
 
-extern const struct algo_def algo_conv_rows;
-
 static struct rows_tile tile_of(const struct problem *p)
 {
     const struct conv_pool_args a = conv_pool_args_of(p);

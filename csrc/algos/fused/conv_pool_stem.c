@@ -4,8 +4,6 @@
 #include "algos/fused/conv_pool_common.h"
 #include "algos/conv_cpu/conv_stem.h"
 
-extern const struct algo_def algo_conv_stem;
-
 enum {
     LINE = 8192,      /* floats of a work-item's private row */
     LEAST_ROWS = 7,   /* of a work-item: two neighbours compute the rows between them twice */

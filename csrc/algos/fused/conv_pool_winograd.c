@@ -3,8 +3,6 @@
 #include "algos/fused/conv_pool_common.h"
 #include "algos/conv_cpu/conv_winograd.h"
 
-extern const struct algo_def algo_conv_winograd, algo_conv_winograd2;
-
 static bool applicable(const struct problem *p, struct why *why, const struct filtering *f,
                        const struct algo_def *alone)
 {

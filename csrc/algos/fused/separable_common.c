@@ -4,8 +4,6 @@
 
 #include "algos/common/blocked.h"
 
-extern const struct op_def op_conv;
-
 void separable_parts(const struct problem *p, struct separable *out)
 {
     const struct separable_attrs *at = p->attrs;

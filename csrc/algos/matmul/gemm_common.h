@@ -2,7 +2,7 @@
 #ifndef CLCNN_ALGOS_GEMM_COMMON_H
 #define CLCNN_ALGOS_GEMM_COMMON_H
 
-#include "internal.h"
+#include "plan/emit.h"
 #include "matmul/gemm_args.h"
 
 /* The problem as y[b] = act(alpha a[b] b[b] + beta c + add[b]); see kernels/matmul/gemm_operands.clh. The rows of

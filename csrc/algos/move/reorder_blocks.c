@@ -1,5 +1,5 @@
 /* reorder_blocks: row-major maps to channel blocks and back; see kernels/move/reorder_blocks.cl. */
-#include "internal.h"
+#include "plan/emit.h"
 #include "move/move_args.h"
 
 static bool always(const struct problem *p, struct why *why)

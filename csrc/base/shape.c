@@ -1,7 +1,7 @@
 /* shape.c: arithmetic on shapes. */
 #include <stdio.h>
 
-#include "internal.h"
+#include "base/base.h"
 
 #define MAX_ELEMENTS ((int64_t)1 << 40)
 

@@ -1,0 +1,146 @@
+/* algo.h: what an algorithm is: one way to compute an operator, when it applies, its scratch and its steps. */
+#ifndef CLCNN_ALGOS_ALGO_H
+#define CLCNN_ALGOS_ALGO_H
+
+#include "ops/op.h"
+
+/* One operand of a node, as an algorithm sees it. Elements of one batch item (dim[0]) are dense and in row-major order
+ * of dim[1..]; items lie batch_stride elements apart, which may be more than the item (a channel range of a larger
+ * root). Rank 0 and 1 are one item. */
+struct operand {
+    struct clcnn_shape shape;
+    int slot; /* handle for step_read() and step_write() */
+    int64_t batch_stride;
+    bool present, constant;
+    bool in_place; /* concat: this input already lies in its range of the output */
+    bool half;     /* elements are halves, see HALF_SRC; float32 by shape.dtype all the same */
+    int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
+                      lanes past C hold anything finite, producers write them, consumers must not let them count */
+};
+/* Elements of one batch item in the operand's form. */
+static inline int64_t operand_item(const struct operand *o)
+{
+    const struct clcnn_shape *s = &o->shape;
+    if (o->block)
+        return (s->dim[1] + o->block - 1) / o->block * o->block * shape_count_from(s, 2);
+    return s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
+}
+static inline bool operand_dense(const struct operand *o)
+{
+    return o->shape.rank == 0 || o->shape.dim[0] <= 1 || o->batch_stride == operand_item(o);
+}
+/* Bytes of an element as it is stored. */
+static inline size_t operand_elem(const struct operand *o)
+{
+    return o->half ? sizeof(uint16_t) : clcnn_dtype_bytes(o->shape.dtype);
+}
+/* Brings an operand without a place yet into a form: dense items of `block` channels, 0: row-major. */
+static inline void operand_set_form(struct operand *o, int block)
+{
+    o->block = block;
+    o->batch_stride = operand_item(o);
+}
+
+struct problem {
+    const char *layer;
+    const struct op_def *op;
+    const void *attrs;
+    int n_in, n_out;
+    const struct operand *in, *out;
+    struct operand add; /* epilogue operand; present is false without one */
+    enum act act;       /* epilogue activation, ACT_none without one */
+    float p0, p1;
+    const struct clcnn_device_info *device;
+    size_t workspace_limit;
+    size_t arena,
+        spare; /* bytes that activations take at the plan's largest node, and what is left of them at this one */
+    enum clcnn_precision precision;
+    bool halves; /* maps between steps are stored as halves where they can be */
+    bool has_clblast;
+    bool chained;                      /* a step costs a barrier of a chain, not a launch */
+    const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
+    int wisdom_count;
+    bool forms_open; /* the planner is still free to give the operands another form */
+    int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
+};
+
+/* Why an algorithm was not taken. REQUIRE: it cannot; PREFER: it could (an override may force it), but another one is
+ * expected to be faster. Both texts are static strings, listed by explain() and counted by a test. */
+struct why {
+    const char *reason;
+    bool passed_over;
+};
+#define REQUIRE(why, cond, text)        \
+    do {                                \
+        if (!(cond)) {                  \
+            (why)->reason = text;       \
+            (why)->passed_over = false; \
+            return false;               \
+        }                               \
+    } while (0)
+/* Use after all REQUIREs. */
+#define PREFER(why, cond, text)        \
+    do {                               \
+        if (!(cond)) {                 \
+            (why)->reason = text;      \
+            (why)->passed_over = true; \
+            return false;              \
+        }                              \
+    } while (0)
+
+/* In the order of rising error; HIGH rounds operands to tf32, for precision "high" and looser ones, MEDIUM to halves, which are as
+ * precise and have less range. */
+enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST, ERROR_HIGH, ERROR_MEDIUM };
+
+/* The form in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
+ * Other inputs are always plain. The planner inserts reorders where forms do not meet. */
+enum form {
+    FORM_PLAIN,   /* row-major */
+    FORM_BLOCKED, /* problem.block channels innermost; rank 3 and 4 */
+    FORM_ANY /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
+};
+
+/* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/halves.c): in[0], its
+ * outputs, the epilogue's add; HALF_SAME: every operand, all in the same form, as it only moves elements. */
+enum { HALF_SRC = 1, HALF_DST = 2, HALF_ADD = 4, HALF_SAME = 8, HALF_CONV = HALF_SRC | HALF_DST | HALF_ADD };
+
+struct emit; /* collects step descriptions for one plan */
+
+struct algo_def {
+    const char *name, *doc;
+    enum error_class error;
+    bool deterministic;
+    enum form src, dst;
+    unsigned halves;                                /* HALF_ bits; */
+    unsigned (*halves_of)(const struct problem *p); /* where they depend on the problem, else NULL */
+    bool (*applicable)(const struct problem *p, struct why *why);
+    size_t (*workspace)(
+        const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */
+    void (*emit)(const struct problem *p,
+                 struct emit *e); /* errors stick to e and are reported by the planner */
+};
+extern const struct algo_def *const
+    *const clcnn_algos[]; /* per op, preferred first, NULL at the end of each */
+
+/* Every algorithm by itself: algo_conv_direct ... */
+#define OP(name)
+#define ALGO(op, name) extern const struct algo_def algo_##op##_##name;
+#include "ops.def"
+#undef OP
+#undef ALGO
+extern const struct algo_def algo_unary_ref, algo_binary_ref; /* of all element-wise operators */
+
+/* What the rules would choose for p: the first algorithm that applies within the limits and is not passed over;
+ * NULL when every one is. For merged ops, which win only over what their parts would get. */
+const struct algo_def *algo_preferred(const struct problem *p);
+unsigned algo_halves(const struct algo_def *algo, const struct problem *p);
+unsigned preferred_halves(const struct problem *p); /* of what the rules would choose */
+
+#define GROUP_SIZE 256 /* work-items of a portable kernel's group */
+/* The same where any size will do: that of the tiles for tensor cores, so that steps of both kinds share a chain. */
+static inline size_t any_group_size(const struct problem *p)
+{
+    return p->device->compute_capability >= 80 ? GROUP_SIZE / 2 : GROUP_SIZE;
+}
+
+#endif

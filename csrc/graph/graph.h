@@ -1,0 +1,90 @@
+/* graph.h: the graph: values, nodes, and what the planner notes on them. */
+#ifndef CLCNN_GRAPH_GRAPH_H
+#define CLCNN_GRAPH_GRAPH_H
+
+#include "ops/op.h"
+
+enum value_kind { VALUE_INPUT, VALUE_CONSTANT, VALUE_NODE };
+
+struct value {
+    char *name; /* inputs, constants, and outputs of nodes that are graph outputs; else NULL */
+    enum value_kind kind;
+    struct clcnn_shape shape;
+    const void *data; /* constants: borrowed, or `owned` */
+    float *owned;     /* made by the rewriter; freed with the graph */
+    void *spare;      /* `data` where a compile may overwrite it, see clcnn_graph_spend(); else NULL */
+    int producer;     /* node, -1 otherwise */
+    int block;        /* physical form, see struct operand; set by the planner */
+    int items;        /* its memory holds so many at a time, 0: all; see plan/sections.c */
+};
+
+/* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. A
+ * merged op carries the one of its last convolution. */
+struct epilogue {
+    int add; /* value added before the activation, -1: none */
+    enum act act;
+    float p0, p1;
+};
+
+struct node {
+    char *name;
+    const struct op_def *op;
+    void *attrs;
+    int n_in, n_out;
+    int *in, *out;
+    struct epilogue epi;
+    bool dead;                /* removed by a rewrite */
+    int src_block, dst_block; /* forms in which it takes in[0] and gives its outputs; set by the planner */
+    bool all_src;             /* every input comes as in[0] does (work on whole items) */
+    int items;                /* of the batch that it computes at a time, 0: all; see plan/sections.c */
+};
+
+struct graph_output {
+    int value;
+    char *name;
+};
+
+struct clcnn_graph {
+    struct value *values;
+    struct node *nodes;
+    int *inputs; /* values, in order of creation */
+    struct graph_output *outputs;
+    int n_values, n_nodes, n_inputs, n_outputs;
+    int cap_values, cap_nodes, cap_inputs, cap_outputs;
+    /* Names in use, which must be unique among inputs and constants, among nodes and among outputs; empty in copies, whose
+     * names no one adds to. */
+    struct map source_names, node_names, output_names;
+};
+
+/* A deep copy that may be rewritten; borrowed weights stay borrowed. */
+enum clcnn_status graph_copy(struct clcnn_graph **out, const struct clcnn_graph *src, struct clcnn_err *err);
+/* A constant that the graph owns, filled by the caller (rewrites: folded weights). */
+enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn_shape *shape, int *value,
+                                       struct clcnn_err *err);
+/* Appends a node of one input and one output (the planner's reorders). */
+enum clcnn_status graph_unary(struct clcnn_graph *g, const struct op_def *op, const char *name, int input,
+                              int *value, struct clcnn_err *err);
+/* Puts all nodes into a new order: node order[i] becomes node i. */
+enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err);
+/* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */
+enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
+                              struct clcnn_err *err);
+enum clcnn_status graph_check(const struct clcnn_graph *g,
+                              struct clcnn_err *err); /* outputs set, no dangling */
+
+struct notes { /* rewrites applied, for people */
+    char **line;
+    int n, cap;
+};
+enum clcnn_status notes_add(struct notes *notes, struct clcnn_err *err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+struct rewrite_options {
+    const struct clcnn_override
+        *overrides; /* a layer whose algorithm is forced is not merged into another op */
+    int override_count;
+    int block; /* channels of a block of the device, 0: it has none */
+};
+enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,
+                                struct notes *notes, struct clcnn_err *err);
+
+#endif

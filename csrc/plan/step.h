@@ -1,0 +1,48 @@
+/* step.h: a step of a plan as a description: a kernel or a library call with its operands, before anything is bound. */
+#ifndef CLCNN_PLAN_STEP_H
+#define CLCNN_PLAN_STEP_H
+
+#include "base/base.h"
+
+#define SLOT_NONE (-1) /* no operand */
+#define MAX_STEP_BUFFERS 10
+#define MAX_STEP_ARGS 512 /* bytes of the argument block */
+#define MAX_DEFINES 24
+
+enum access { ACCESS_READ = 1, ACCESS_WRITE = 2, ACCESS_UPDATE = 3 };
+
+struct define {
+    char name[24];
+    char text[40]; /* an integer or an identifier */
+    bool at_least; /* kernels with a larger integer serve too: see blueprint_share_variants() */
+};
+
+struct gemm_call { /* C = alpha * op(A) op(B) + beta * C, row major, through CLBlast */
+    size_t m, n, k, batch;
+    bool trans_a, trans_b;
+    float alpha, beta;
+    size_t lda, ldb, ldc;
+    int64_t stride_a, stride_b, stride_c; /* elements between items of the batch */
+    int64_t a_off, b_off, c_off;          /* elements, added to the slots' own offsets */
+};
+
+struct step {
+    const char *layer, *op, *algo; /* interned by the emit context */
+    const char *stem;              /* kernels/<stem>.cl; NULL for a library call */
+    const char *entry;             /* kernel name without FN(): "main", "pack" */
+    struct define define[MAX_DEFINES];
+    int n_defines;
+    struct {
+        int slot;
+        enum access access;
+        int64_t offset; /* elements, added to the slot's offset */
+    } buffer[MAX_STEP_BUFFERS];
+    int n_buffers;
+    unsigned char args[MAX_STEP_ARGS]; /* argument block, passed by value after the buffers; 0 bytes: none */
+    size_t args_bytes;
+    size_t groups, group_size;
+    struct gemm_call gemm;
+    double macs, bytes;
+};
+
+#endif
