@@ -6,14 +6,18 @@
 #include "runtime/room.h"
 #include "chain/chain_args.h"
 
-#define CHAIN_FIRST_MEMORY 8  /* parameter */
-#define GROUP_TURN_BYTES 1664 /* of a step: both sets of counters, as kernels/chain/chain_groups.clh has them; */
-#define TURN_LINE 64          /* chain.clh: a line, and those that hold one of each work-group */
-#define MARK_BYTES \
-    16 /* behind them: whether a wait was too long, how many looks are too many, multiprocessors */
-#define MOST_MEMORIES 4096 /* of a chain, which takes them as addresses */
-/* A look takes 10 ns at the very least, since the counter lies in a cache that all multiprocessors share. */
+/* Index of the kernel's first parameter that is memory. */
+#define CHAIN_FIRST_MEMORY 8
+/* Counters of a step, both sets of them: kernels/chain/chain_groups.clh. */
+#define GROUP_TURN_BYTES 1664
+/* kernels/chain/chain.clh: a line, and those that hold one counter of each work-group. */
+#define TURN_LINE 64
+/* Behind the counters: whether a wait was too long, how many looks are too many, multiprocessors. */
+#define MARK_BYTES 16
+/* Of a chain, which takes them as addresses. */
+#define MOST_MEMORIES 4096
 #define CACHE_LINE 128
+/* A look takes 10 ns at the very least, since the counter lies in a cache that all multiprocessors share. */
 #define MOST_LOOKS (1 << 22)
 #define LOOK_MS 1e-5
 

@@ -13,7 +13,8 @@ static bool is_platform(const struct clcnn_device *dev, const char *name)
 
 const char *driver_build_options(const struct clcnn_device *dev)
 {
-    return is_platform(dev, "rusticl") ? BUILD_OPTIONS " -DCOPY_ARGS" : BUILD_OPTIONS; /* kernels/common/clcnn.clh */
+    /* COPY_ARGS: kernels/common/clcnn.clh */
+    return is_platform(dev, "rusticl") ? BUILD_OPTIONS " -DCOPY_ARGS" : BUILD_OPTIONS;
 }
 
 /* Mesa counts what a kernel declares twice. */
