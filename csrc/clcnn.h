@@ -222,13 +222,13 @@ struct clcnn_choice {
 enum clcnn_chain { CLCNN_CHAIN_AUTO, CLCNN_CHAIN_OFF, CLCNN_CHAIN_ON };
 struct clcnn_plan_options {
     enum clcnn_precision precision;
-    size_t
-        workspace_limit; /* bytes of scratch an algorithm may ask for; on GPUs also what other layers need anyway */
+    /* bytes of scratch an algorithm may ask for; on GPUs also what other layers need anyway */
+    size_t workspace_limit;
     uint64_t memory_limit; /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
     const struct clcnn_override *overrides;
     int override_count;
-    const struct clcnn_choice
-        *wisdom; /* in ascending order of keys (strcmp); one that cannot be followed is noted */
+    /* in ascending order of keys (strcmp); one that cannot be followed is noted */
+    const struct clcnn_choice *wisdom;
     int wisdom_count;
     bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
     enum clcnn_chain chain;
@@ -306,8 +306,8 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
 
 /* What was decided for each layer of the rewritten graph. */
 struct clcnn_layer_info {
-    const char
-        *key; /* operator, shapes, attributes, epilogue and precision: what the layer's time depends on */
+    /* operator, shapes, attributes, epilogue and precision: what the layer's time depends on */
+    const char *key;
     const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
     const char *error_class;               /* "exact", "strict", "highest" */
     bool part; /* chosen inside the layer before it (separable: its two convolutions) */
@@ -318,8 +318,8 @@ struct clcnn_layer_info {
 };
 struct clcnn_candidate_info {
     const char *algo;
-    const char *
-        verdict; /* "chosen", "chosen by override", "chosen by measurement", "rejected", "passed over", "not needed" */
+    /* "chosen", "chosen by override", "chosen by measurement", "rejected", "passed over", "not needed" */
+    const char *verdict;
     const char *reason; /* the rule, "" when chosen */
     size_t workspace_bytes;
 };

@@ -79,8 +79,8 @@ struct notes { /* rewrites applied, for people */
 enum clcnn_status notes_add(struct notes *notes, struct clcnn_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct rewrite_options {
-    const struct clcnn_override
-        *overrides; /* a layer whose algorithm is forced is not merged into another op */
+    /* a layer whose algorithm is forced is not merged into another op */
+    const struct clcnn_override *overrides;
     int override_count;
     int block; /* channels of a block of the device, 0: it has none */
 };

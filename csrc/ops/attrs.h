@@ -13,8 +13,8 @@ struct floats {
 };
 
 /* Attribute structs that several files read. Names equal the public attribute names. */
-struct
-    conv_attrs { /* conv and conv_transpose; canonical: every list has one entry per spatial dim, padding two */
+/* conv and conv_transpose; canonical: every list has one entry per spatial dim, padding two */
+struct conv_attrs {
     struct ints stride, padding, dilation, output_padding;
     int32_t groups;
 };

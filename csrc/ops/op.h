@@ -26,8 +26,8 @@ struct op_def {
     union {
         struct {
             const char *name, *doc, *inputs;
-            const struct clcnn_attr_info
-                *attrs; /* offsets into the attribute struct: int32_t, float, ints, floats */
+            /* offsets into the attribute struct: int32_t, float, ints, floats */
+            const struct clcnn_attr_info *attrs;
             int attr_count;
         };
         struct clcnn_op_info info; /* the same members, as the public interface hands them out */
@@ -43,8 +43,8 @@ struct op_def {
     int code;   /* rows of a family (element-wise) share functions and differ here */
     bool fuses; /* its algorithms apply an epilogue (bias is the op's own input) */
     bool alias; /* same bytes under another shape (reshape, identity ...): no step when the input is dense */
-    bool
-        by_item; /* an item (index of dimension 0) of the output comes of that item of the inputs that are no weights */
+    /* an item (index of dimension 0) of the output comes of that item of the inputs that are no weights */
+    bool by_item;
     bool internal; /* made by rewrites only: clcnn_graph_node() refuses it */
 };
 

@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 
-#define ALIGN \
-    512 /* bytes: what devices ask of sub-buffers (CLBlast's scratch is one), and more than any vector */
+/* Bytes: what devices ask of sub-buffers (CLBlast's scratch is one), and more than any vector. */
+#define ALIGN 512
 
 /* Bytes of guard band on either side. Values lie misaligned, so that no kernel relies on alignment by accident; scratch may
  * become a sub-buffer and must not. */

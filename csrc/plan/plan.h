@@ -76,8 +76,8 @@ struct blueprint {
     atomic_int refs;
     atomic_int open; /* plans that are not closed: the last one to close gives the weights back */
     struct clcnn_device *dev;
-    struct clcnn_graph
-        *graph; /* the rewritten copy: names live here; folded weights are freed after packing */
+    /* the rewritten copy: names live here; folded weights are freed after packing */
+    struct clcnn_graph *graph;
     struct notes notes;
     int n_rewrites; /* of the notes: the first ones */
     bool guard;
@@ -99,8 +99,8 @@ struct blueprint {
     int n_ports;
 
     pthread_mutex_t lock; /* of `programs`, once there are clones */
-    struct program *
-        *programs; /* per step; NULL for library calls, and for steps of chains until one is launched */
+    /* per step; NULL for library calls, and for steps of chains until one is launched */
+    struct program **programs;
     const struct step **parts; /* one step of every variant that chains can run; NULL: there are no chains */
     int *variant, n_parts;     /* per step: index of its part, -1: always a launch of its own */
     int *wait;                 /* per step: so many of the first steps are done before it begins */
@@ -159,8 +159,8 @@ struct emit {
     const struct op_def *op;
     const struct algo_def *algo;
     int layer_index;
-    int *
-        part_root; /* per root that values have: the one of the part of a section that is being emitted, -1: none yet */
+    /* per root that values have: the one of the part of a section that is being emitted, -1: none yet */
+    int *part_root;
     int again; /* the next layer of a node that was emitted before, for other items; -1: they are new */
     enum clcnn_status status; /* first error, kept until the planner looks */
     struct clcnn_err *err;

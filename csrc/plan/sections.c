@@ -11,8 +11,8 @@
 #define UNIT_BYTES ((size_t)256 << 10)
 #define WEIGHT_RATIO 3
 #define CACHE_SHARE 4 /* what goes in and comes out does not stay in the cache from this share of it on */
-#define LEAST_CACHE \
-    ((size_t)8 << 20) /* of a CPU, whatever the driver tells: some tell of a nearer cache, or of none */
+/* Of a CPU, whatever the driver tells: some tell of a nearer cache, or of none. */
+#define LEAST_CACHE ((size_t)8 << 20)
 #define MOST_PARTS 64
 
 /* Bytes of a node's maps and of its constants. */

@@ -14,8 +14,8 @@
 #define CHAIN_CAPABILITY 80 /* of NVIDIA's GPUs, from which on chains have been tried */
 #define CHAIN_UNITS 192     /* multiprocessors that chain_groups.clh can count */
 #define LEAST_GROUP 64      /* work-items of a group there; */
-#define LARGEST_GROUP \
-    256 /* those of wgmma are larger, and their kernels are no plain OpenCL C (runtime/ptx.c) */
+/* Those of wgmma are larger, and their kernels are no plain OpenCL C (runtime/ptx.c). */
+#define LARGEST_GROUP 256
 
 static bool same_variant(const struct step *a, const struct step *b)
 {

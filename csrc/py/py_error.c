@@ -11,8 +11,8 @@ static const struct exception_row {
     enum clcnn_status status;
     PyObject **base;          /* the builtin that it also is */
     enum clcnn_status parent; /* CLCNN_OK: clcnn.Error itself */
-    const char
-        *fields; /* attributes, with these class-level defaults: "i" integer 0, "s" empty string, "n" None */
+    /* attributes, with these class-level defaults: "i" integer 0, "s" empty string, "n" None */
+    const char *fields;
     const char *doc;
 } rows[] = {
     {"clcnn.errors.ArgumentError", CLCNN_E_VALUE, &PyExc_ValueError, CLCNN_OK, "",

@@ -36,8 +36,8 @@ struct chain {
     cl_int bound;               /* looks */
     cl_mem *used;               /* memory that steps were bound to, */
     int n_used, cap_used;
-    cl_mem
-        moving[CHAIN_MEMORIES]; /* and such that chain_set_memory() may replace: parameters of the kernel */
+    /* and such that chain_set_memory() may replace: parameters of the kernel */
+    cl_mem moving[CHAIN_MEMORIES];
     int n_moving;
 };
 

@@ -8,8 +8,8 @@
 #include "runtime/room.h"
 
 #define MAX_IDLE 128
-#define CACHE_FORMAT \
-    "clcnn cache 1" /* part of every key; change it when the same text must not find old binaries */
+/* Part of every key; change it when the same text must not find old binaries. */
+#define CACHE_FORMAT "clcnn cache 1"
 #define STACK_BYTES ((size_t)8 << 20) /* drivers compile with deep recursion */
 
 struct program {

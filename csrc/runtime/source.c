@@ -14,8 +14,8 @@
 
 #define MAX_DEPTH 16 /* of includes; more is a cycle */
 
-struct
-    guard { /* where a file stands between #if and #endif; `from`: the depth at which its guard opened, 0: outside */
+/* where a file stands between #if and #endif; `from`: the depth at which its guard opened, 0: outside */
+struct guard {
     int depth, from;
 };
 

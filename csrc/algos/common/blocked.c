@@ -1,8 +1,8 @@
 /* blocked.c: what the algorithms on channel blocks share; see blocked.h. */
 #include "algos/common/blocked.h"
 
-#define GROUPS_PER_CORE \
-    16 /* the last one to finish keeps the others waiting for a 16th of the work at most */
+/* The last one to finish keeps the others waiting for a 16th of the work at most. */
+#define GROUPS_PER_CORE 16
 
 bool blocked_map(const struct problem *p)
 {

@@ -2,8 +2,8 @@
  * kernels/conv/conv_depthwise.cl. */
 #include "algos/conv/conv_common.h"
 
-#define CPU_ROWS \
-    4 /* output rows of a work-item: they share input rows; GPUs share these through their caches */
+/* Output rows of a work-item: they share input rows; GPUs share these through their caches. */
+#define CPU_ROWS 4
 
 static bool applicable(const struct problem *p, struct why *why)
 {
