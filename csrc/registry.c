@@ -43,7 +43,7 @@ static const struct algo_def *const lists[] = {
     NULL,
 };
 
-const struct algo_def *const *const clcnn_algos[] = {
+static const struct algo_def *const *const algos_of[] = {
 #define OP(name) &lists[LIST_##name + 1],
 #define ALGO(op, name)
 #define FAMILY(op, family)
@@ -73,23 +73,32 @@ int clcnn_op_find(const char *name)
     return -1;
 }
 
+const struct algo_def *const *op_algos(const struct op_def *op)
+{
+    int index = 0;
+
+    while (clcnn_ops[index] != op)
+        index++;
+    return algos_of[index];
+}
+
 int clcnn_op_algo_count(int op)
 {
     int count = 0;
 
     if (op < 0 || op >= clcnn_op_count())
         return 0;
-    while (clcnn_algos[op][count])
+    while (algos_of[op][count])
         count++;
     return count;
 }
 
 const char *clcnn_op_algo_name(int op, int algo)
 {
-    return algo >= 0 && algo < clcnn_op_algo_count(op) ? clcnn_algos[op][algo]->name : NULL;
+    return algo >= 0 && algo < clcnn_op_algo_count(op) ? algos_of[op][algo]->name : NULL;
 }
 
 const char *clcnn_op_algo_doc(int op, int algo)
 {
-    return algo >= 0 && algo < clcnn_op_algo_count(op) ? clcnn_algos[op][algo]->doc : NULL;
+    return algo >= 0 && algo < clcnn_op_algo_count(op) ? algos_of[op][algo]->doc : NULL;
 }

@@ -119,8 +119,8 @@ struct algo_def {
     void (*emit)(const struct problem *p,
                  struct emit *e); /* errors stick to e and are reported by the planner */
 };
-extern const struct algo_def *const
-    *const clcnn_algos[]; /* per op, preferred first, NULL at the end of each */
+/* The algorithms of an operator, preferred first, NULL at the end. */
+const struct algo_def *const *op_algos(const struct op_def *op);
 
 /* Every algorithm by itself: algo_conv_direct ... */
 #define OP(name)

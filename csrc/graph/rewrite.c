@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool rewrite_is(const struct node *n, const char *op)
+bool rewrite_is(const struct node *n, const struct op_def *op)
 {
-    return strcmp(n->op->name, op) == 0;
+    return n->op == op;
 }
 
 bool rewrite_is_constant(const struct rewriter *r, int value)
@@ -24,16 +24,16 @@ struct node *rewrite_sole_producer(const struct rewriter *r, int value)
     return n->dead || n->n_out != 1 ? NULL : n;
 }
 
-static bool op_has_algo(const char *op, const char *algo)
+static bool op_has_algo(const struct op_def *op, const char *algo)
 {
-    const int index = clcnn_op_find(op);
+    const int index = clcnn_op_find(op->name);
     for (int i = 0; index >= 0 && i < clcnn_op_algo_count(index); i++)
         if (strcmp(clcnn_op_algo_name(index, i), algo) == 0)
             return true;
     return false;
 }
 
-bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *merged_op)
+bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op)
 {
     for (int i = 0; i < r->options->override_count; i++)
         if (strcmp(r->options->overrides[i].layer, n->name) == 0)

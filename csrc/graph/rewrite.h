@@ -13,12 +13,12 @@ struct rewriter {
     int *uses; /* per value: by nodes, epilogues and outputs */
 };
 
-bool rewrite_is(const struct node *n, const char *op);
+bool rewrite_is(const struct node *n, const struct op_def *op);
 /* The live node that computes `value`, if nothing else uses the value; NULL otherwise. */
 struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 bool rewrite_is_constant(const struct rewriter *r, int value);
 /* A layer whose algorithm the user forces keeps its own node, unless the algorithm belongs to the merged op. */
-bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const char *merged_op);
+bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op);
 /* Of a batch normalisation: whether all of its parameters are constants, and then weight / sqrt(var + eps) of a channel. */
 bool rewrite_norm_is_constant(const struct rewriter *r, const struct node *bn);
 double rewrite_norm_scale(const struct clcnn_graph *g, const struct node *bn, int64_t channel);

@@ -10,9 +10,9 @@
 /* Whether y is x: by the operator, or since windows of adaptive pooling have one element each. */
 static bool is_identity(const struct clcnn_graph *g, const struct node *n)
 {
-    if (rewrite_is(n, "adaptive_avg_pool") || rewrite_is(n, "adaptive_max_pool"))
+    if (rewrite_is(n, &op_adaptive_avg_pool) || rewrite_is(n, &op_adaptive_max_pool))
         return shape_equal(&g->values[n->in[0]].shape, &g->values[n->out[0]].shape);
-    return rewrite_is(n, "identity") || rewrite_is(n, "dropout");
+    return rewrite_is(n, &op_identity) || rewrite_is(n, &op_dropout);
 }
 
 /* Values are followed to what they stand for in one walk, since nodes are in order and there may be many identities. */
@@ -67,8 +67,8 @@ static bool foldable(const struct rewriter *r, const struct node *producer, cons
 {
     if (!rewrite_norm_is_constant(r, bn))
         return false;
-    const bool linear = rewrite_is(producer, "linear");
-    if (!linear && !rewrite_is(producer, "conv"))
+    const bool linear = rewrite_is(producer, &op_linear);
+    if (!linear && !rewrite_is(producer, &op_conv))
         return false;
     if (linear && r->g->values[producer->out[0]].shape.rank != 2)
         return false; /* its last dimension is not the channel */
@@ -100,7 +100,7 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
         struct node *bn = &r->g->nodes[i];
-        if (bn->dead || !rewrite_is(bn, "batch_norm"))
+        if (bn->dead || !rewrite_is(bn, &op_batch_norm))
             continue;
         struct node *producer = rewrite_sole_producer(r, bn->in[0]);
         struct fold f;

@@ -60,7 +60,7 @@ enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r)
         bool fused = false;
         if (n->dead)
             continue;
-        if (rewrite_is(n, "add"))
+        if (rewrite_is(n, &op_add))
             TRY(fuse_add(r, n, &fused));
         if (!fused && n->n_in == 1)
             TRY(fuse_activation(r, n));

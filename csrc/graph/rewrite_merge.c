@@ -8,8 +8,8 @@
 
 /* Turns `last` into a node of the merged op, named after both, which keeps last's output; `first` is gone.
  * attrs is taken over, also when this fails. */
-static enum clcnn_status merge(struct rewriter *r, struct node *first, struct node *last, const char *op,
-                               void *attrs, const int *inputs, int n_in)
+static enum clcnn_status merge(struct rewriter *r, struct node *first, struct node *last,
+                               const struct op_def *op, void *attrs, const int *inputs, int n_in)
 {
     char name[2 * CLCNN_NAME_MAX];
     snprintf(name, sizeof name, "%s+%s", first->name, last->name);
@@ -29,7 +29,7 @@ static enum clcnn_status merge(struct rewriter *r, struct node *first, struct no
     last->n_in = n_in;
     last->attrs = attrs;
     last->name = copy;
-    last->op = clcnn_ops[clcnn_op_find(op)];
+    last->op = op;
     first->dead = true;
     return CLCNN_OK;
 }
@@ -44,7 +44,7 @@ static bool all_equal(const struct ints *list, int32_t wanted)
 
 static bool is_depthwise(const struct rewriter *r, const struct node *n)
 {
-    if (!n || !rewrite_is(n, "conv") || n->epi.add >= 0)
+    if (!n || !rewrite_is(n, &op_conv) || n->epi.add >= 0)
         return false;
     const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *w = &r->g->values[n->in[1]].shape;
     const struct conv_attrs *a = n->attrs;
@@ -53,7 +53,7 @@ static bool is_depthwise(const struct rewriter *r, const struct node *n)
 
 bool rewrite_is_pointwise(const struct rewriter *r, const struct node *n)
 {
-    if (!rewrite_is(n, "conv"))
+    if (!rewrite_is(n, &op_conv))
         return false;
     const struct clcnn_shape *w = &r->g->values[n->in[1]].shape;
     const struct conv_attrs *a = n->attrs;
@@ -74,7 +74,7 @@ static enum clcnn_status merge_separable(struct rewriter *r, struct node *dw, st
             .dw_bias = dw->in[2] >= 0,
             .pw_bias = pw->in[2] >= 0,
         };
-    return merge(r, dw, pw, "separable", a, inputs, COUNT_OF(inputs));
+    return merge(r, dw, pw, &op_separable, a, inputs, COUNT_OF(inputs));
 }
 
 enum clcnn_status rewrite_merge_separable(struct rewriter *r)
@@ -85,8 +85,8 @@ enum clcnn_status rewrite_merge_separable(struct rewriter *r)
         if (pw->dead || !rewrite_is_pointwise(r, pw))
             continue;
         struct node *dw = rewrite_sole_producer(r, pw->in[0]);
-        if (!is_depthwise(r, dw) || rewrite_is_forced(r, dw, "separable") ||
-            rewrite_is_forced(r, pw, "separable"))
+        if (!is_depthwise(r, dw) || rewrite_is_forced(r, dw, &op_separable) ||
+            rewrite_is_forced(r, pw, &op_separable))
             continue;
         TRY(rewrite_note(r, "merge depthwise conv %s and 1x1 conv %s", dw->name, pw->name));
         TRY(merge_separable(r, dw, pw));
@@ -100,7 +100,7 @@ done:
 /* Windows of 2-D maps without holes that are small. */
 static bool pools_small(const struct rewriter *r, const struct node *n)
 {
-    if (!rewrite_is(n, "max_pool") && !rewrite_is(n, "avg_pool"))
+    if (!rewrite_is(n, &op_max_pool) && !rewrite_is(n, &op_avg_pool))
         return false;
     const struct pool_attrs *a = n->attrs;
     return r->g->values[n->in[0]].shape.rank == 4 && all_equal(&a->dilation, 1) &&
@@ -120,7 +120,7 @@ static bool pools_tiles(const struct rewriter *r, const struct node *n)
  * that is computed row by row (conv_pool_stem). */
 static bool pools_stem(const struct rewriter *r, const struct node *conv, const struct node *n)
 {
-    return r->options->block && pools_small(r, n) && rewrite_is(n, "max_pool") &&
+    return r->options->block && pools_small(r, n) && rewrite_is(n, &op_max_pool) &&
            r->g->values[conv->in[0]].shape.dim[1] <= STEM_CHANNELS &&
            ((const struct conv_attrs *)conv->attrs)->groups == 1;
 }
@@ -144,11 +144,11 @@ enum clcnn_status rewrite_pool_before_pointwise(struct rewriter *r)
     struct clcnn_graph *g = r->g;
     for (int i = 0; i < g->n_nodes; i++) {
         struct node *pool = &g->nodes[i];
-        if (pool->dead || !rewrite_is(pool, "avg_pool") || !pools_tiles(r, pool) || pool->epi.add >= 0)
+        if (pool->dead || !rewrite_is(pool, &op_avg_pool) || !pools_tiles(r, pool) || pool->epi.add >= 0)
             continue;
         struct node *conv = rewrite_sole_producer(r, pool->in[0]);
         if (!conv || !rewrite_is_pointwise(r, conv) || conv->epi.add >= 0 || conv->epi.act != ACT_none ||
-            rewrite_is_forced(r, conv, "conv_pool") || rewrite_is_forced(r, pool, "conv_pool"))
+            rewrite_is_forced(r, conv, &op_conv_pool) || rewrite_is_forced(r, pool, &op_conv_pool))
             continue;
         TRY(rewrite_note(r, "pool %s before 1x1 conv %s", pool->name, conv->name));
         const int x = conv->in[0], between = conv->out[0];
@@ -172,11 +172,11 @@ static enum clcnn_status merge_conv_pool(struct rewriter *r, struct node *conv, 
         *a = (struct conv_pool_attrs){
             .conv = *(const struct conv_attrs *)conv->attrs,
             .pool = *(const struct pool_attrs *)pool->attrs,
-            .average = rewrite_is(pool, "avg_pool"),
+            .average = rewrite_is(pool, &op_avg_pool),
             .middle = {.n = 2, .v = {middle->dim[2], middle->dim[3]}},
         };
     pool->epi = conv->epi;
-    return merge(r, conv, pool, "conv_pool", a, conv->in, conv->n_in);
+    return merge(r, conv, pool, &op_conv_pool, a, conv->in, conv->n_in);
 }
 
 enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r)
@@ -187,8 +187,8 @@ enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r)
         if (pool->dead || !pools_small(r, pool))
             continue;
         struct node *conv = rewrite_sole_producer(r, pool->in[0]);
-        if (!conv || !rewrite_is(conv, "conv") || !(pools_tiles(r, pool) || pools_stem(r, conv, pool)) ||
-            rewrite_is_forced(r, conv, "conv_pool") || rewrite_is_forced(r, pool, "conv_pool"))
+        if (!conv || !rewrite_is(conv, &op_conv) || !(pools_tiles(r, pool) || pools_stem(r, conv, pool)) ||
+            rewrite_is_forced(r, conv, &op_conv_pool) || rewrite_is_forced(r, pool, &op_conv_pool))
             continue;
         TRY(rewrite_note(r, "merge conv %s and %s %s", conv->name, pool->op->name, pool->name));
         TRY(merge_conv_pool(r, conv, pool));

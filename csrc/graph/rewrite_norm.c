@@ -9,7 +9,7 @@
 
 static bool normalises_map(const struct rewriter *r, const struct node *n)
 {
-    if (!n || !rewrite_is(n, "batch_norm") || n->epi.add >= 0)
+    if (!n || !rewrite_is(n, &op_batch_norm) || n->epi.add >= 0)
         return false;
     if (!rewrite_norm_is_constant(r, n))
         return false;
@@ -50,7 +50,7 @@ static enum clcnn_status to_depthwise(struct rewriter *r, struct node *bn)
     free(bn->attrs);
     bn->attrs = a;
     a = NULL;
-    bn->op = clcnn_ops[clcnn_op_find("conv")];
+    bn->op = &op_conv;
     bn->in[1] = w;
     bn->in[2] = b;
     bn->n_in = 3;
@@ -66,8 +66,8 @@ enum clcnn_status rewrite_norm_to_depthwise(struct rewriter *r)
         const struct node *pw = &r->g->nodes[i];
         struct node *bn =
             pw->dead || !rewrite_is_pointwise(r, pw) ? NULL : rewrite_sole_producer(r, pw->in[0]);
-        if (!normalises_map(r, bn) || rewrite_is_forced(r, bn, "separable") ||
-            rewrite_is_forced(r, pw, "separable"))
+        if (!normalises_map(r, bn) || rewrite_is_forced(r, bn, &op_separable) ||
+            rewrite_is_forced(r, pw, &op_separable))
             continue;
         TRY(rewrite_note(r, "turn batch_norm %s before 1x1 conv %s into a depthwise conv", bn->name,
                          pw->name));

@@ -75,6 +75,7 @@ const struct op_def op_concat = {
     ATTRS(concat_table, dim_attrs),
     .types = "Tflib > T",
     .infer = infer_concat,
+    .role = ROLE_CONCAT,
     .by_item = true,
 };
 
@@ -85,4 +86,5 @@ const struct op_def op_split = {
     ATTRS(split_table, split_attrs),
     .types = "Tflib > T",
     .infer = infer_split,
+    .role = ROLE_SPLIT,
 };

@@ -20,6 +20,9 @@ struct infer {
     struct clcnn_shape out[MAX_OUTPUTS];
 };
 
+/* What the planner does by itself for an operator: the memory of what is joined or split is shared where it can be. */
+enum op_role { ROLE_NONE, ROLE_CONCAT, ROLE_SPLIT };
+
 struct grad; /* the gradient builder that training adds; vjp is NULL until then */
 
 struct op_def {
@@ -45,6 +48,7 @@ struct op_def {
     bool alias; /* same bytes under another shape (reshape, identity ...): no step when the input is dense */
     /* an item (index of dimension 0) of the output comes of that item of the inputs that are no weights */
     bool by_item;
+    enum op_role role;
     bool internal; /* made by rewrites only: clcnn_graph_node() refuses it */
 };
 

@@ -140,7 +140,7 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
             ops[i] = pl->operand[n->in[i]];
         else
             ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
-        if (strcmp(n->op->name, "concat") == 0)
+        if (n->op->role == ROLE_CONCAT)
             ops[i].in_place = concat_input_in_place(e->bp, pl, n, i);
         TRY(take_part(e, &ops[i], node_input_items(n, i), part));
         if (i == 0 || n->all_src)

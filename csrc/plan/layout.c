@@ -91,9 +91,9 @@ static bool whole_blocks(const struct layouter *l, const int *values, int count)
 /* Concat and split along items or channels take whole items, or whole ranges of them. */
 static bool takes_parts(const struct node *n)
 {
-    if (strcmp(n->op->name, "concat") == 0)
+    if (n->op->role == ROLE_CONCAT)
         return ((const struct dim_attrs *)n->attrs)->dim <= 1;
-    return strcmp(n->op->name, "split") == 0 && ((const struct split_attrs *)n->attrs)->dim <= 1;
+    return n->op->role == ROLE_SPLIT && ((const struct split_attrs *)n->attrs)->dim <= 1;
 }
 
 /* Work on whole items goes blocked as soon as one input is, if the bytes allow it: all operands of one shape, or parts made

@@ -29,7 +29,7 @@ static bool movable(const struct placer *p, int value)
 {
     const struct value *v = &p->g->values[value];
     return v->kind == VALUE_NODE && p->parent[value].value < 0 && !p->g->nodes[v->producer].op->alias &&
-           strcmp(p->g->nodes[v->producer].op->name, "split") != 0;
+           p->g->nodes[v->producer].op->role != ROLE_SPLIT;
 }
 
 /* All inputs already sit one after the other in the same parent (the growing concats of a dense block): then this concat is
@@ -56,7 +56,7 @@ static void choose_parents(struct placer *p)
 {
     for (int i = p->g->n_nodes - 1; i >= 0; i--) {
         const struct node *n = &p->g->nodes[i];
-        if (n->dead || strcmp(n->op->name, "concat") != 0)
+        if (n->dead || n->op->role != ROLE_CONCAT)
             continue;
         const int dim = ((const struct dim_attrs *)n->attrs)->dim;
         if (dim > 1 || p->g->values[n->out[0]].shape.rank < 2)
@@ -142,7 +142,7 @@ static bool try_alias(struct placer *p, const struct node *n, bool *skip)
 
 static bool try_split(struct placer *p, const struct node *n, bool *skip)
 {
-    if (strcmp(n->op->name, "split") != 0)
+    if (n->op->role != ROLE_SPLIT)
         return true;
     const struct split_attrs *a = n->attrs;
     const struct operand *in = &p->pl->operand[n->in[0]];
@@ -184,7 +184,7 @@ static bool place_node(struct placer *p, int index)
     for (int i = 0; i < n->n_out; i++)
         if (!place_output(p, n->out[i]))
             return false;
-    if (strcmp(n->op->name, "concat") == 0) {
+    if (n->op->role == ROLE_CONCAT) {
         *skip = true;
         for (int i = 0; i < n->n_in; i++)
             *skip = *skip && concat_input_in_place(p->bp, p->pl, n, i);

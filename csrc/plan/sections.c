@@ -34,7 +34,7 @@ void operand_take_items(struct operand *o, int items)
 
 static bool is_concat(const struct node *n)
 {
-    return strcmp(n->op->name, "concat") == 0;
+    return n->op->role == ROLE_CONCAT;
 }
 
 int node_input_items(const struct node *n, int input)

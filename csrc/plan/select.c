@@ -101,7 +101,7 @@ const struct algo_def *algo_preferred(const struct problem *p)
 {
     const char *measured = wisdom_find(p);
     const struct algo_def *first = NULL;
-    for (const struct algo_def *const *a = clcnn_algos[clcnn_op_find(p->op->name)]; *a; a++) {
+    for (const struct algo_def *const *a = op_algos(p->op); *a; a++) {
         struct candidate c = {.algo = *a};
         judge(&c, p);
         if (measured && strcmp((*a)->name, measured) == 0 && c.fits && !rejected(&c))
@@ -160,7 +160,10 @@ static int measured(const char **note, const struct candidate *candidates, int n
 
 static int count_algos(const struct op_def *op)
 {
-    return clcnn_op_algo_count(clcnn_op_find(op->name));
+    int count = 0;
+    for (const struct algo_def *const *a = op_algos(op); *a; a++)
+        count++;
+    return count;
 }
 
 /* Judges every algorithm of the operator; `wanted` names the one to take, NULL: what was measured or the rules decide. Tells
@@ -169,7 +172,7 @@ static enum clcnn_status pick_algo(int *pick, struct candidate *candidates, int 
                                    const char *wanted, struct notes *notes, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct algo_def *const *algos = clcnn_algos[clcnn_op_find(p->op->name)];
+    const struct algo_def *const *algos = op_algos(p->op);
     const char *known = wanted ? NULL : wisdom_find(p), *note;
     const char *how = wanted ? "chosen by override" : "chosen by measurement";
     for (int i = 0; i < n; i++) {

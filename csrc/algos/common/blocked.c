@@ -12,7 +12,7 @@ bool blocked_map(const struct problem *p)
 
 bool blocked_algorithm(const struct problem *conv)
 {
-    const struct algo_def *const *algo = clcnn_algos[clcnn_op_find(conv->op->name)];
+    const struct algo_def *const *algo = op_algos(conv->op);
     for (; *algo; algo++) {
         struct why why = {NULL, false};
         if ((*algo)->src == FORM_BLOCKED && (*algo)->dst == FORM_BLOCKED &&
