@@ -90,8 +90,8 @@ def test_first_example_is_short_and_says_what_it_gives(monkeypatch):
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_commands_are_understood(path):
-    lines = [line.split("#")[0] for block in blocks("sh", path.read_text("utf-8")) for line in block.splitlines()]
-    words = [shlex.split(line) for line in lines if line.strip()]
+    lines = "".join(blocks("sh", path.read_text("utf-8"))).splitlines()
+    words = [found for line in lines if (found := shlex.split(line, comments=True))]
     ours = [w[3:] for w in words if w[:3] == ["python", "-m", "clcnn"]]
     assert {w[0] for w in ours} <= set(cli.COMMANDS)
     for arguments in ours:
