@@ -7,6 +7,7 @@ import importlib
 import inspect
 import re
 import shlex
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -17,7 +18,7 @@ from clcnn import _docgen, cli
 from clcnn.classify import MissingExtraError
 from conftest import DEVICE, ROOT
 
-README = (ROOT / "README.md").read_text("utf-8")
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PUBLIC_MODULES = (
     "clcnn",
     "clcnn.classify",
@@ -41,26 +42,33 @@ PUBLIC_MODULES = (
 )
 
 
-def blocks(language: str, text: str = README) -> list[str]:
-    """The fenced blocks of a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+def read(name: str) -> str:
+    return (ROOT / name).read_text("utf-8")
 
 
-def section(title: str) -> str:
-    """A section of the README, without its heading."""
-    return README.split(f"\n## {title}\n")[1].split("\n## ")[0]
+def blocks(language: str, text: str) -> list[str]:
+    """The fenced blocks of a language, those in lists too."""
+    found = re.findall(rf"^( *)```{language}\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
+    return [textwrap.dedent(code) for _, code in found]
+
+
+EXAMPLES = [
+    pytest.param(code, id=f"{path.relative_to(ROOT).as_posix()}-{i}")
+    for path in DOCUMENTS
+    for i, code in enumerate(blocks("python", path.read_text("utf-8")))
+]
 
 
 # ---- what can be run ----
 
 
-@pytest.mark.parametrize("code", blocks("python"), ids=lambda code: str(blocks("python").index(code)))
+@pytest.mark.parametrize("code", EXAMPLES)
 def test_examples_run_as_printed(code, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLCNN_DEVICE", DEVICE)
-    names: dict[str, object] = {"__name__": "readme"}
+    names: dict[str, object] = {"__name__": "example"}
     try:
-        exec(compile(code, "README.md", "exec"), names)
+        exec(compile(code, "example", "exec"), names)
     except MissingExtraError as error:
         pytest.skip(str(error))
     assert ("print(" in code) == bool(capsys.readouterr().out)
@@ -70,7 +78,7 @@ def test_examples_run_as_printed(code, tmp_path, monkeypatch, capsys):
 
 
 def test_first_example_is_short_and_says_what_it_gives(monkeypatch):
-    code = blocks("python")[0]
+    code = blocks("python", read("README.md"))[0]
     assert len([line for line in code.splitlines() if line.strip()]) <= 10
     monkeypatch.setenv("CLCNN_DEVICE", DEVICE)
     names: dict[str, object] = {}
@@ -80,24 +88,19 @@ def test_first_example_is_short_and_says_what_it_gives(monkeypatch):
     assert names["y"].shape == tuple(map(int, shape.group(1).split(",")))
 
 
-def test_commands_are_understood():
-    lines = [line.split("#")[0] for block in blocks("sh") for line in block.splitlines()]
-    words = [shlex.split(line) for line in lines if line.strip()]
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_are_understood(path):
+    lines = "".join(blocks("sh", path.read_text("utf-8"))).splitlines()
+    words = [found for line in lines if (found := shlex.split(line, comments=True))]
     ours = [w[3:] for w in words if w[:3] == ["python", "-m", "clcnn"]]
     assert {w[0] for w in ours} <= set(cli.COMMANDS)
     for arguments in ours:
         cli.parser().parse_args(arguments)
-    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text("utf-8"), re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", read("Makefile"), re.MULTILINE)
     assert {w[1] for w in words if w[0] == "make"} <= set(targets)
+    scripts = [w[1] for w in words if w[0] == "python" and w[1] != "-m"]
+    assert [name for name in scripts if not (ROOT / name).is_file()] == []
     assert [w[0] for w in words if w[0] not in ("make", "pip", "python")] == []
-
-
-def test_files_that_are_named_exist():
-    """Paths in the two READMEs and the core's."""
-    for document in ("README.md", "kernels/README.md", "csrc/README.md"):
-        text = (ROOT / document).read_text("utf-8")
-        for path in re.findall(r"`((?:benchmarks|csrc|kernels|notebooks|tests)/[\w./]*)`", text):
-            assert (ROOT / path).exists(), f"{document}: {path}"
 
 
 # ---- tables ----
@@ -105,29 +108,31 @@ def test_files_that_are_named_exist():
 
 @pytest.mark.parametrize("document", _docgen.BLOCKS)
 def test_generated_tables_are_up_to_date(document):
-    assert _docgen.updated(document) == (ROOT / document).read_text("utf-8"), "run python -m clcnn._docgen"
+    assert _docgen.updated(document) == read(document), "run python -m clcnn._docgen"
 
 
 @pytest.mark.parametrize("missing", ["begin", "end"])
 def test_a_missing_marker_is_named(missing, tmp_path, monkeypatch):
-    (tmp_path / "README.md").write_text(README.replace(f"<!-- operators:{missing} -->", ""), "utf-8")
+    text = read("docs/errors.md").replace(f"<!-- errors:{missing} -->", "")
+    (tmp_path / "errors.md").write_text(text, "utf-8")
     monkeypatch.setattr(_docgen, "ROOT", tmp_path)
-    monkeypatch.setitem(_docgen.BLOCKS, "README.md", {"operators": lambda: ""})
-    with pytest.raises(ValueError, match=f"operators:{missing}"):
-        _docgen.updated("README.md")
+    monkeypatch.setitem(_docgen.BLOCKS, "errors.md", {"errors": lambda: ""})
+    with pytest.raises(ValueError, match=f"errors:{missing}"):
+        _docgen.updated("errors.md")
 
 
 def test_every_kernel_file_is_listed_and_launched():
-    text = (ROOT / "kernels" / "README.md").read_text("utf-8")
+    text = read("docs/reference/kernels.md")
     rows = {cells[1].strip("` "): cells for line in text.splitlines() if len(cells := line.split("|")) > 4}
-    for path in (ROOT / "kernels").iterdir():
+    for path in (ROOT / "kernels").rglob("*"):
         if path.suffix in (".cl", ".clh", ".h"):
-            assert path.name in rows, path.name
-            assert all(cell.strip() for cell in rows[path.name][1:-1]), f"{path.name} has no text or no user"
+            name = path.relative_to(ROOT).as_posix()
+            assert name in rows, name
+            assert all(cell.strip() for cell in rows[name][1:-1]), f"{name} has no text or no user"
 
 
 def test_every_operator_is_in_the_table():
-    listed = re.findall(r"`(\w+)`", section("Operators and algorithms"))
+    listed = re.findall(r"`(\w+)`", read("docs/reference/operators.md"))
     assert set(clcnn._core.ops()) <= set(listed)
 
 
@@ -135,11 +140,11 @@ def test_every_exception_is_in_the_table():
     found = set()
     for name in PUBLIC_MODULES:
         found |= {o.__name__ for _, o in public_names(importlib.import_module(name)) if is_exception(o)}
-    assert found - {"Error"} == set(re.findall(r"^\| `[\w.]+\.(\w+)`", section("Errors"), re.MULTILINE))
+    assert found - {"Error"} == set(re.findall(r"^\| `[\w.]+\.(\w+)`", read("docs/errors.md"), re.MULTILINE))
 
 
 def test_version_has_an_entry_in_the_changelog():
-    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    text = read("CHANGELOG.md")
     assert re.search(rf"^## \[(?:Unreleased\] \()?{re.escape(clcnn.__version__)}[\])]", text, re.MULTILINE)
 
 
@@ -188,14 +193,14 @@ def variables_read() -> set[str]:
 
 
 def test_environment_table_agrees_with_the_code():
-    rows = re.findall(r"^\| (`[^|]+) \|", section("Environment variables"), re.MULTILINE)
+    rows = re.findall(r"^\| (`[^|]+) \|", read("docs/environment.md"), re.MULTILINE)
     listed = [name for row in rows for name in re.findall(r"`(\w+)`", row)]
     assert len(listed) == len(set(listed))
     assert set(listed) == variables_read()
 
 
 def test_test_hooks_are_apart_from_the_users_variables():
-    parts = re.split(r"\nFor .*:\n", section("Environment variables"))
+    parts = re.split(r"\n## .*\n", read("docs/environment.md"))[1:]
     section_of = dict(zip(("use", "build", "test"), parts, strict=True))
     for name in ("CLCNN_FAULT", "CLCNN_FAIL_ALLOC", "CLCNN_TEST_DEVICE"):
         assert [kind for kind, text in section_of.items() if name in text] == ["test"]

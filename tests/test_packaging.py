@@ -17,8 +17,11 @@ import clcnn
 from clcnn import _version
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = {"csrc", "kernels", "python", "tests", "benchmarks", "notebooks"}
-FILES = {"pyproject.toml", "setup.py", "README.md", "Makefile", "LICENSE", "CHANGELOG.md", "MANIFEST.in"}
+FOLDERS = {"csrc", "kernels", "python", "tests", "benchmarks", "notebooks", "docs"}
+FILES = {
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"),
+    *("pyproject.toml", "setup.py", "Makefile", "MANIFEST.in"),
+}
 
 
 def build_environment(**more: str) -> dict[str, str]:

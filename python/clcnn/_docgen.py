@@ -1,4 +1,4 @@
-"""Writes the generated blocks of README.md and kernels/README.md: `python -m clcnn._docgen`.
+"""Writes the generated blocks of the documents in docs/: `python -m clcnn._docgen`.
 
 A block lies between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. A test compares the files with updated(),
 so that they cannot fall behind the operator tables, the command line, the exceptions and the kernels' own
@@ -106,9 +106,9 @@ def first_sentence(path: Path) -> str:
     return re.split(r"[.;](?:\s|$)", text.removeprefix(f"{path.name}: "), maxsplit=1)[0].strip()
 
 
-def in_kernels(path: Path) -> str:
-    """The path below kernels/, as includes have it."""
-    return path.relative_to(KERNELS).as_posix()
+def path_of(path: Path) -> str:
+    """From the repository's root, as documents name files."""
+    return path.relative_to(ROOT).as_posix()
 
 
 def users_of(path: Path) -> list[str]:
@@ -116,22 +116,23 @@ def users_of(path: Path) -> list[str]:
     generated units include, the files of csrc that name it."""
     core, kernels = list((ROOT / "csrc").rglob("*.c")), list(KERNELS.rglob("*.[ch]*"))
     launched = path.suffix == ".cl"
-    wanted = f'"{path.stem}"' if launched else f'#include "{in_kernels(path)}"'
-    users = [p.name for p in (core if launched else kernels) if wanted in p.read_text("utf-8")]
-    return sorted(users or [p.name for p in core if f'"{in_kernels(path)}"' in p.read_text("utf-8")])
+    below = path.relative_to(KERNELS).as_posix()
+    wanted = f'"{path.stem}"' if launched else f'#include "{below}"'
+    users = [path_of(p) for p in (core if launched else kernels) if wanted in p.read_text("utf-8")]
+    return sorted(users or [path_of(p) for p in core if f'"{below}"' in p.read_text("utf-8")])
 
 
 def kernels() -> str:
     """Every kernel file, what it computes, and the file of csrc/algos that launches it."""
     files = sorted(KERNELS.rglob("*.cl"))
-    rows = ([f"`{in_kernels(p)}`", first_sentence(p), codes(users_of(p))] for p in files)
+    rows = ([f"`{path_of(p)}`", first_sentence(p), codes(users_of(p))] for p in files)
     return table(["file", "computes", "launched by"], rows)
 
 
 def headers() -> str:
     """Every header, and what it offers."""
     files = sorted(KERNELS.rglob("*.*h"))
-    rows = ([f"`{in_kernels(p)}`", first_sentence(p), users_text(users_of(p))] for p in files)
+    rows = ([f"`{path_of(p)}`", first_sentence(p), users_text(users_of(p))] for p in files)
     return table(["file", "offers", "included by"], rows)
 
 
@@ -143,8 +144,10 @@ def users_text(users: list[str], limit: int = 4) -> str:
 # ---- files ----
 
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
-    "README.md": {"commands": commands, "operators": operators, "errors": exceptions},
-    "kernels/README.md": {"kernels": kernels, "headers": headers},
+    "docs/reference/operators.md": {"operators": operators},
+    "docs/reference/commands.md": {"commands": commands},
+    "docs/errors.md": {"errors": exceptions},
+    "docs/reference/kernels.md": {"kernels": kernels, "headers": headers},
 }
 
 
