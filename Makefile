@@ -83,7 +83,7 @@ bench: system $(VENV)/.extra-demo
 oclgrind: system $(VENV)/.extra-test
 	@.ci/system oclgrind
 	@echo "Running every portable kernel under Oclgrind"
-	@$(BIN)/python tests/oclgrind.py $(ARGS)
+	@$(BIN)/python tests/lib/oclgrind.py $(ARGS)
 
 # Every process of the tests inherits the sanitizers and leaks a little at its end: reports go to files, of which only
 # what concerns the library counts.
@@ -95,7 +95,7 @@ sanitize: system $(VENV)/.extra-test
 	    ASAN_OPTIONS=detect_leaks=1:log_path=$(CURDIR)/build/sanitize/reports/report LSAN_OPTIONS=exitcode=0 \
 	    UBSAN_OPTIONS=print_stacktrace=1 PYTHONMALLOC=malloc OCL_ICD_VENDORS=$(POCL) \
 	    PYTHONPATH=build/sanitize/lib $(BIN)/python -m pytest -q --capture=sys -m "not leaks_on_purpose" \
-	    --deselect tests/test_docs.py::test_generated_tables_are_up_to_date $(ARGS)
+	    --deselect tests/meta/test_docs.py::test_generated_tables_are_up_to_date $(ARGS)
 	@find build/sanitize/reports -type f -exec .ci/sanitizer-reports {} +
 
 # The core is built by clang for its sanitizers and its coverage, which the ones that Atheris brings belong to.

@@ -48,7 +48,8 @@ def embed(target: Path) -> str:
     for path in (kernels := sorted(map(Path, files("kernels", "*.cl", "*.clh", "*.h")))):
         text = path.read_text("utf-8")
         body = "\n     ".join(map(literal, text.splitlines(keepends=True))) or '""'
-        code += f"    {{{literal(path.relative_to('kernels').as_posix())},\n     {body},\n     {len(text.encode())}}},\n"
+        name = literal(path.relative_to("kernels").as_posix())
+        code += f"    {{{name},\n     {body},\n     {len(text.encode())}}},\n"
     code += f"}};\nconst size_t clcnn_embedded_count = {len(kernels)};\n"
     target.parent.mkdir(parents=True, exist_ok=True)
     if not target.exists() or target.read_text("utf-8") != code:

@@ -30,7 +30,7 @@ from onnx.backend.test.loader import load_model_tests
 
 import clcnn
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "lib"))
 import onnx_models
 
 SEED_BYTES = 20_000

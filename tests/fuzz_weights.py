@@ -21,7 +21,7 @@ import numpy as np
 with atheris.instrument_imports(include=["clcnn.weights"]):
     from clcnn import weights
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "lib"))
 import torch_files
 
 LIMIT_BYTES = 2 << 30

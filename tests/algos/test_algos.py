@@ -1,0 +1,98 @@
+"""Every algorithm on every case, against the float64 definition.
+
+One test an operator and algorithm, so that kernels are built once and stay loaded while their cases run; a
+failure lists every case that went wrong, as a line that `python tests/lib/runner.py` takes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from functools import cache
+
+import pytest
+
+import device_face
+from caselib import Case, load_cases, parse_case
+from clcnn import _core
+from helpers import need_blocks
+from runner import adds_nothing, compile_case, merges, quick_cases, try_case
+
+PAIRS = [(op, algo) for op, row in _core.ops().items() for algo in row["algos"]]
+
+
+@cache
+def _by_operator() -> dict[str, list[Case]]:
+    found: dict[str, list[Case]] = defaultdict(list)
+    for case in quick_cases():
+        found[case.op].append(case)
+    return found
+
+
+def _report(cases: list[Case], device: _core.Device, algo: str) -> None:
+    outcomes = [try_case(device, case, algo) for case in cases]
+    failures = [text for outcome in outcomes for text in outcome.failures]
+    assert not failures, "\n".join([f"{len(failures)} failures in {len(cases)} cases:", *failures])
+    if all(outcome.rejected for outcome in outcomes):
+        reasons = sorted({outcome.rejected.rpartition(": ")[2] for outcome in outcomes})
+        if device.compute_capability < 80 and any("compute capability" in text for text in reasons):
+            pytest.skip(reasons[0])
+        pytest.fail(f"no case of {cases[0].op} can use {algo}: {'; '.join(reasons)}")
+
+
+@pytest.mark.parametrize(("op", "algo"), PAIRS, ids=[f"{op}-{algo}" for op, algo in PAIRS])
+def test_algorithm(device, op, algo, request):
+    need_blocks(device, op, algo)
+    cases = [case for case in _by_operator()[op] if merges(device, case)]
+    if not request.config.getoption("--run-slow"):
+        cases = [case for case in cases if not adds_nothing(case, algo)]
+    _report(cases, device, algo)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algo", list(_core.ops()["conv"]["algos"]))
+def test_layers_of_networks_at_full_size(device, algo):
+    need_blocks(device, "conv", algo)
+    _report(load_cases("nets_conv"), device, algo)
+
+
+# Register tiles that only large layers get: algorithm, what its kernel is built with, a case.
+LARGE_TILES = [
+    ("wgmma_scaled", "BM=224 BN=192", "conv n32 c64 h28 w28 k224 r1 s1 e:relu"),
+    ("wgmma_scaled", "BM=224 BN=192", "conv n31 c64 h27 w29 k200 r1 s1 b0"),
+]
+
+
+@pytest.mark.parametrize(("algo", "defines", "text"), LARGE_TILES, ids=[row[2] for row in LARGE_TILES])
+def test_tiles_of_large_layers(device, algo, defines, text):
+    case = parse_case(text)
+    outcome = try_case(device, case, algo)
+    if outcome.rejected:
+        pytest.skip(outcome.rejected)
+    assert outcome.failures == []
+    with compile_case(device, case, case.data(), algo) as plan:
+        assert any(set(defines.split()) <= set(row["defines"].split()) for row in plan.steps())
+
+
+GPU_FORMS = """
+import json
+from caselib import load_cases
+from clcnn import _core
+from runner import merges, try_case
+failures, ran = [], 0
+with _core.Device("gpu") as device:
+    for case in (case for case in load_cases("oclgrind") if merges(device, case)):
+        for algo in _core.ops()[case.op]["algos"]:
+            outcome = try_case(device, case, algo)
+            failures += outcome.failures
+            ran += not outcome.rejected
+print(json.dumps([ran, failures]))
+"""
+
+
+@pytest.mark.slow
+def test_forms_for_gpus(tmp_path):
+    """The variants that GPUs get, on whatever device there is: they are OpenCL C 1.2 like the others."""
+    ran, failures = json.loads(device_face.run(tmp_path, GPU_FORMS).splitlines()[-1])
+    assert failures == []
+    assert ran > 200

@@ -1,0 +1,458 @@
+"""The case language of tests/cases/*.txt: one case a line, `#` begins a comment.
+
+Tests and benchmarks read the same files.
+
+Convolutions (conv, conv_transpose, separable) are sequences of letter and number:
+
+    conv n2 c64 h56 w56 k64 r3 s3 u1 p1 "resnet50:layer1.0.conv2"
+
+``n`` batch, ``c`` channels in, ``d h w`` input size, ``k`` channels out, ``t r s`` kernel size (the rank
+follows from which of d, h, w are there), ``u`` stride, ``p`` padding, ``l`` dilation, ``o`` output padding,
+each one number or one a dimension (``u2x1``; padding also begins then ends, ``p0x1x2x1``), ``g`` groups,
+``b0`` without bias (default ``b1``), ``e:add+relu`` the operators that follow in the graph (see EPILOGUES),
+``m:relu`` the one between the depthwise and the 1x1 convolution of ``separable``, and a label ``"net:layer"``
+in double quotes. ``conv_pool`` is written as ``conv``, with a pooling at the end of ``e:``; its graph is that
+of ``conv``, and the rewriter makes the one layer of it. ``reorder [2,5,7,9]`` is a map that goes into channel
+blocks and comes back.
+
+Every other operator is its input shapes and its attributes:
+
+    slice [2,8,6,6] starts=1,0 ends=-1,6 axes=1,3 steps=2,1
+    linear [2,3,16] w[10,16] w[10]
+
+``w[...]`` is a constant of the graph (a weight), ``[...]`` a graph input, ``[...]:int64`` one of another type
+than float32 (int64, int32, bool); ``values=`` picks another range of data (casedata.RANGES). A label may
+follow here too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from casedata import RANGES, Input, make_data
+from reference import ATTRIBUTES, REFERENCE
+from reference.conv import conv_output_shape, conv_transpose_output_shape
+from tolerance import ERROR_CLASS, compare, errors, nonzero_share, tolerance
+
+__all__ = [
+    "CASES_DIR",
+    "EPILOGUES",
+    "Case",
+    "Input",
+    "Node",
+    "compare",
+    "errors",
+    "load_cases",
+    "nonzero_share",
+    "parse_case",
+    "tolerance",
+]
+
+CASES_DIR = Path(__file__).resolve().parents[1] / "cases"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator of the case's graph. `inputs` are names of case inputs or of earlier nodes' outputs; None
+    is an optional input that is absent. `attrs` are the attributes that the text gives; the others have their
+    default."""
+
+    op: str
+    inputs: tuple[str | None, ...]
+    attrs: dict[str, Any]
+    output: str
+
+
+# Operators that may follow: name in the text -> operator, attributes, further inputs: "x" is a graph input of
+# the output's shape, other roles are constants with one value a channel.
+EPILOGUES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
+    "add": ("add", {}, ("x",)),
+    "mul": ("mul", {}, ("x",)),
+    **{
+        op: (op, {}, ())
+        for op in (
+            "relu",
+            "relu6",
+            "sigmoid",
+            "tanh",
+            "hard_sigmoid",
+            "hard_swish",
+            "silu",
+            "elu",
+            "leaky_relu",
+            "gelu",
+        )
+    },
+    "gelu_tanh": ("gelu", {"approximate": "tanh"}, ()),
+    "clip": ("clip", {"min": -1.0, "max": 2.0}, ()),
+    "prelu": ("prelu", {}, ("bias",)),
+    "bn": ("batch_norm", {}, ("positive", "bias", "bias", "positive")),
+    **{
+        f"{kind}pool{'x'.join(map(str, window))}": (f"{kind}_pool", {"kernel_size": window}, ())
+        for kind in ("max", "avg")
+        for window in ((2,), (3,), (2, 3), (3, 1))
+    },
+    "maxpool3s2": ("max_pool", {"kernel_size": (3,), "stride": (2,)}, ()),
+    "maxpool3s2p1": ("max_pool", {"kernel_size": (3,), "stride": (2,), "padding": (1,)}, ()),
+    "maxpool3s2ceil": ("max_pool", {"kernel_size": (3,), "stride": (2,), "ceil_mode": True}, ()),
+    "maxpool2x3s3x1p1x0": ("max_pool", {"kernel_size": (2, 3), "stride": (3, 1), "padding": (1, 0)}, ()),
+}
+
+# Operators that give whole numbers for whole numbers, so that float32 has no rounding to do.
+_INTEGER_OPS = frozenset(
+    {
+        "conv",
+        "conv_transpose",
+        "separable",
+        "linear",
+        "matmul",
+        "gemm",
+        "add",
+        "sub",
+        "mul",
+        "reduce_sum",
+        "cumsum",
+        *(op for op, name in ERROR_CLASS.items() if name == "exact"),
+    }
+)
+_SEVERITY = ("exact", "transcendental", "fp32")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One parsed line: `nodes` is the whole graph in order, the last node's output the case's. `macs` counts
+    multiply-adds with padding counted as if it were input; `terms` is how many products make one output."""
+
+    text: str
+    inputs: tuple[Input, ...]
+    nodes: tuple[Node, ...]
+    epilogue: tuple[str, ...] = ()
+    label: str = ""
+    values: str = "normal"
+    macs: int = 0
+    terms: int = 1
+
+    @property
+    def op(self) -> str:
+        """Operator that the line names: that of the first node, or `conv_pool`."""
+        return self.text.split(maxsplit=1)[0]
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes of the first node, as the text gives them."""
+        return self.nodes[0].attrs
+
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """Shape of every input, constants included."""
+        return [i.shape for i in self.inputs]
+
+    @property
+    def id(self) -> str:
+        """The text as one word, for pytest."""
+        return re.sub(r"\s+", "_", self.text.replace('"', ""))
+
+    @property
+    def graph(self) -> tuple[Node, ...]:
+        """The nodes as a user writes them: `separable`, which only the rewriter makes, is a depthwise
+        convolution, the activation and a 1x1 convolution; `reorder`, which only layout makes, is on both
+        sides of a pooling of single elements on channel blocks."""
+        first = self.nodes[0]
+        if first.op == "reorder":
+            return (Node("max_pool", first.inputs, {"kernel_size": (1,)}, first.output),)
+        if first.op != "separable":
+            return self.nodes
+        x, dw, dw_bias, pw, pw_bias = first.inputs
+        attrs = {name: value for name, value in first.attrs.items() if name != "activation"}
+        parts = [Node("conv", (x, dw, dw_bias), attrs | {"groups": self.inputs[0].shape[1]}, "dw_y")]
+        if "activation" in first.attrs:
+            parts.append(Node(first.attrs["activation"], ("dw_y",), {}, "dw_act"))
+        parts.append(Node("conv", (parts[-1].output, pw, pw_bias), {}, first.output))
+        return (*parts, *self.nodes[1:])
+
+    def _classes(self) -> list[str]:
+        nearest = self.attrs.get("mode", "nearest") == "nearest"
+        return ["exact" if n.op == "resize" and nearest else ERROR_CLASS[n.op] for n in self.nodes]
+
+    @property
+    def error_class(self) -> str:
+        """The loosest class of the case's operators."""
+        return max(self._classes(), key=_SEVERITY.index)
+
+    @property
+    def integer_exact(self) -> bool:
+        """Whether integer data gives an output that float32 holds exactly, whatever the order of
+        summation."""
+        ops = {n.op for n, name in zip(self.nodes, self._classes()) if name != "exact"}
+        ops.add(self.attrs.get("activation", "identity"))
+        numbers = (v for n in self.nodes for v in n.attrs.values() if isinstance(v, float))
+        whole = all(math.isinf(v) or v.is_integer() for v in numbers)
+        return ops <= _INTEGER_OPS and whole and self.values == "normal"
+
+    def data(self, kind: str = "normal") -> list[np.ndarray]:
+        """Array for every input, the same for the same text.
+
+        "normal": normal numbers, in the operator's domain; for convolutions rectified ones, with He-scaled
+        weights. "integer": small whole numbers, so that every sum stays below 2**24; "integer4": the same
+        with weights that are multiples of 4, which the transforms of Winograd F(2x2) keep whole. Raises
+        ValueError for another kind.
+        """
+        return make_data(kind, self.nodes[0].op, self.values, self.inputs, self.text, self.attrs)
+
+    def reference(self, data: Sequence[np.ndarray]) -> np.ndarray | list[np.ndarray]:
+        """Output in float64 (a list of outputs for split) for arrays as `data` gives them."""
+        known: dict[str | None, Any] = {None: None}
+        known.update(zip((i.name for i in self.inputs), data, strict=True))
+        for node in self.nodes:
+            known[node.output] = REFERENCE[node.op](*(known[name] for name in node.inputs), **node.attrs)
+        return known[self.nodes[-1].output]
+
+    def check(self, got: Any, data: Sequence[np.ndarray], error_class: str | None = None) -> None:
+        """`compare` the result for `data` with the definition; `error_class` defaults to the case's own."""
+        compare(got, self.reference(data), self.op, error_class or self.error_class, terms=self.terms)
+
+    def shrunk(self, macs: int) -> Case:
+        """A convolution like this one of at most `macs` multiply-adds, or as near as it gets: first the input
+        shrinks, down to a few outputs a dimension, then both channel counts and even group counts are
+        halved."""
+        words = self.text.split()
+        fields = {m[1]: m[2] for m in map(_TOKEN.fullmatch, words) if m}
+        rest = [w for w in words if not _TOKEN.fullmatch(w)]
+        case = self
+        while case.macs > macs:
+            smaller = _halved(fields)
+            if smaller is None:
+                break
+            fields = smaller
+            case = parse_case(" ".join([rest[0], *(k + v for k, v in fields.items()), *rest[1:]]))
+        return case
+
+
+def load_cases(name: str) -> list[Case]:
+    """The cases of tests/cases/<name>.txt in order.
+
+    Raises ValueError with file and line for a line that is no case, or that is there twice."""
+    cases: list[Case] = []
+    seen: dict[str, int] = {}
+    for number, line in enumerate((CASES_DIR / f"{name}.txt").read_text().splitlines(), start=1):
+        text = line.split("#", 1)[0].strip()
+        if not text:
+            continue
+        try:
+            if text in seen:
+                raise ValueError(f"also in line {seen[text]}")
+            cases.append(parse_case(text))
+        except (ValueError, KeyError, TypeError) as why:
+            raise ValueError(f"{name}.txt:{number}: {text}: {why}") from why
+        seen[text] = number
+    return cases
+
+
+def parse_case(text: str) -> Case:
+    """The case that one line of the language describes. Raises ValueError for a word that it does not
+    know."""
+    text = " ".join(text.split())
+    op, *words = shlex.split(text)
+    if op != "conv_pool" and op not in ATTRIBUTES:
+        raise ValueError(f"unknown operator {op!r}")
+    label = re.findall(r'"([^"]*)"', text)
+    words = [w for w in words if w not in label]
+    if op == "conv_pool":
+        return _parse_conv_pool(text, words, label[0] if label else "")
+    parse = _parse_conv if op in _CONV_STYLE else _parse_general
+    return parse(text, op, words, label[0] if label else "")
+
+
+# ---- convolutions ------------------------------------------------------------------------------------------
+
+_CONV_STYLE = ("conv", "conv_transpose", "separable")
+_TOKEN = re.compile(r"([ncdhwktrsuplogb])(\d+(?:x\d+)*)")
+_KERNEL = {"d": "t", "h": "r", "w": "s"}
+
+
+def _halved(fields: dict[str, str]) -> dict[str, str] | None:
+    """Tokens of the next smaller convolution, None when nothing is left to halve."""
+    smaller = dict(fields)
+    stride, dilation = (max(map(int, fields.get(letter, "1").split("x"))) for letter in "ul")
+    for dim, kernel in _KERNEL.items():
+        if dim in fields:
+            least = dilation * (int(fields[kernel]) - 1) + 1 + 4 * stride
+            smaller[dim] = str(min(int(fields[dim]), max(int(fields[dim]) // 2, least)))
+    if smaller != fields:
+        return smaller
+    groups, channels, out = (int(fields.get(letter, "1")) for letter in "gck")
+    if groups > 1 and groups % 2 == 0:
+        smaller["g"] = str(groups // 2)
+    elif channels // groups % 2 or out // groups % 2:
+        return None
+    smaller["c"], smaller["k"] = str(channels // 2), str(out // 2)
+    return smaller
+
+
+def _conv_words(words: list[str]) -> tuple[dict[str, tuple[int, ...]], dict[str, list[str]]]:
+    """Numbers by letter, and the names after e: and m:."""
+    fields: dict[str, tuple[int, ...]] = {}
+    names: dict[str, list[str]] = {"e": [], "m": []}
+    for word in words:
+        token = _TOKEN.fullmatch(word)
+        if token:
+            fields[token[1]] = tuple(map(int, token[2].split("x")))
+        elif word[:2] in ("e:", "m:"):
+            names[word[0]] = word[2:].split("+")
+        else:
+            raise ValueError(f"unknown word {word!r}")
+    return fields, names
+
+
+def _parse_conv(text: str, op: str, words: list[str], label: str) -> Case:
+    fields, names = _conv_words(words)
+    spatial = tuple(fields[letter][0] for letter in _KERNEL if letter in fields)
+    kernel = tuple(fields[_KERNEL[letter]][0] for letter in _KERNEL if letter in fields)
+    (batch,), (channels,), (out,) = fields["n"], fields["c"], fields["k"]
+    (groups,), (bias,) = fields.get("g", (1,)), fields.get("b", (1,))
+    x_shape, taps, n = (batch, channels, *spatial), math.prod(kernel), len(spatial)
+    geometry = {
+        "stride": fields.get("u", (1,)),
+        "padding": fields.get("p", (0,)),
+        "dilation": fields.get("l", (1,)),
+    }
+    attrs: dict[str, Any] = {
+        name: value for name, value in geometry.items() if value != ATTRIBUTES[op][name].default
+    }
+    if groups > 1:
+        attrs["groups"] = groups
+    inputs, names_in = [Input("x", x_shape)], ["x"]
+
+    def weights(name: str, shape: tuple[int, ...], fan_in: int, outputs: int) -> None:
+        inputs.append(Input(name, shape, True, "weight", max(1, fan_in)))
+        names_in.append(name)
+        if bias:
+            inputs.append(Input(f"{name}_bias", (outputs,), True, "bias"))
+        names_in.append(f"{name}_bias" if bias else None)
+
+    terms = taps * (channels // groups)
+    if op == "conv":
+        weights("w", (out, channels // groups, *kernel), terms, out)
+        shape = conv_output_shape(x_shape, inputs[1].shape, **geometry)
+        macs = math.prod(shape) * terms
+    elif op == "separable":
+        weights("dw", (channels, 1, *kernel), taps, channels)
+        weights("pw", (out, channels, *[1] * n), channels, out)
+        middle = conv_output_shape(x_shape, (channels, 1, *kernel), **geometry)
+        shape = (batch, out, *middle[2:])
+        macs, terms = math.prod(middle) * (taps + out), channels + taps
+        if names["m"]:
+            attrs["activation"] = names["m"][0]
+    else:
+        strides = geometry["stride"] * (n if len(geometry["stride"]) == 1 else 1)
+        weights("w", (channels, out // groups, *kernel), terms // math.prod(strides), out)
+        extra = fields.get("o", (0,))
+        if extra != (0,):
+            attrs["output_padding"] = extra
+        shape = conv_transpose_output_shape(
+            x_shape, inputs[1].shape, groups=groups, output_padding=extra, **geometry
+        )
+        macs = math.prod(x_shape) * taps * (out // groups)
+    nodes = [Node(op, tuple(names_in), attrs, "y0")]
+    for name in names["e"]:
+        _follow(name, shape, inputs, nodes)
+    return Case(text, tuple(inputs), tuple(nodes), tuple(names["e"]), label, macs=macs, terms=terms)
+
+
+def _parse_conv_pool(text: str, words: list[str], label: str) -> Case:
+    case = _parse_conv(text, "conv", words, label)
+    if case.nodes[-1].op not in ("max_pool", "avg_pool"):
+        raise ValueError("unknown use of conv_pool: its last operator must be a pooling")
+    return case
+
+
+def _follow(name: str, shape: tuple[int, ...], inputs: list[Input], nodes: list[Node]) -> None:
+    """Append the operator of EPILOGUES `name` and its own inputs; `shape` is the convolution's output."""
+    if name not in EPILOGUES:
+        raise ValueError(f"unknown epilogue {name!r}; known are {sorted(EPILOGUES)}")
+    op, attrs, roles = EPILOGUES[name]
+    names = [nodes[-1].output]
+    for role in roles:
+        given = (
+            Input(f"e{len(inputs)}", shape)
+            if role == "x"
+            else Input(f"e{len(inputs)}", shape[1:2], True, role)
+        )
+        inputs.append(given)
+        names.append(given.name)
+    nodes.append(Node(op, tuple(names), attrs, f"y{len(nodes)}"))
+
+
+# ---- everything else ---------------------------------------------------------------------------------------
+
+_SHAPE = re.compile(r"(w?)\[([\d,]*)\](?::(int64|int32|bool))?")
+_SCALARS = {"ints": int, "int": int, "floats": float, "float": float, "str": str}
+
+# Roles of constants by operator and position; a constant that is not listed holds ordinary data.
+_ROLES = {
+    "linear": ("x", "weight", "bias"),
+    "matmul": ("x", "weight"),
+    "gemm": ("x", "weight", "bias"),
+    "instance_norm": ("x", "positive", "bias"),
+    "group_norm": ("x", "positive", "bias"),
+    "layer_norm": ("x", "positive", "bias"),
+    "batch_norm": ("x", "positive", "bias", "bias", "positive"),
+}
+
+
+def _value(kind: str, text: str) -> Any:
+    """An attribute's value; lists are separated by commas and `axes=` is the empty one."""
+    one = _SCALARS[kind]
+    return tuple(one(v) for v in text.split(",") if v) if kind in ("ints", "floats") else one(text)
+
+
+def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
+    attrs: dict[str, Any] = {}
+    shapes: list[tuple[int, ...]] = []
+    constants: list[bool] = []
+    dtypes: list[str] = []
+    values = "normal"
+    for word in words:
+        tensor = _SHAPE.fullmatch(word)
+        name, equals, value = word.partition("=")
+        if tensor:
+            shapes.append(tuple(int(v) for v in tensor[2].split(",") if v))
+            constants.append(bool(tensor[1]))
+            dtypes.append(tensor[3] or "float32")
+        elif name == "values" and value in RANGES:
+            values = value
+        elif equals and name in ATTRIBUTES[op]:
+            attrs[name] = _value(ATTRIBUTES[op][name].kind, value)
+        else:
+            raise ValueError(f"unknown word {word!r}")
+    terms, macs = _products(op, shapes, attrs)
+    roles = _ROLES.get(op, ()) + ("x",) * len(shapes)
+    # Inputs of products are not rectified here: half the fan-in of He's rule keeps the output's variance at
+    # 1.
+    inputs = tuple(
+        Input(f"x{i}", shape, constant, role if constant else "x", 2 * terms, dtype)
+        for i, (shape, constant, role, dtype) in enumerate(zip(shapes, constants, roles, dtypes))
+    )
+    node = Node(op, tuple(i.name for i in inputs), attrs, "y0")
+    return Case(text, inputs, (node,), (), label, values, macs, terms)
+
+
+def _products(op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any]) -> tuple[int, int]:
+    """Terms of one output and multiply-adds of all, for the matrix products; (1, 0) for other operators."""
+    if op not in ("linear", "matmul", "gemm"):
+        return 1, 0
+    a, b = shapes[0], shapes[1]
+    terms = a[0] if len(a) == 1 or attrs.get("trans_a") else a[-1]
+    if op == "matmul" and len(b) > 1:
+        batch = math.prod(np.broadcast_shapes(a[:-2], b[:-2]))
+        return terms, batch * math.prod(a[-2:]) * b[-1]
+    columns = {"linear": b[0], "matmul": 1, "gemm": b[0] if attrs.get("trans_b") else b[-1]}[op]
+    return terms, math.prod(a) * columns

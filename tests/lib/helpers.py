@@ -1,0 +1,45 @@
+"""Small things that tests of the binding share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from conftest import DEVICE
+
+import clcnn
+from runner import ON_BLOCKS, has_blocks
+
+
+def need_blocks(device: clcnn.Device, op: str, algo: str) -> None:
+    """Skips the test of an algorithm on channel blocks where the device has none."""
+    if (op, algo) in ON_BLOCKS and not has_blocks(device):
+        pytest.skip("the device has no channel blocks")
+
+
+def refused(call: Callable[[], Any], kind: type[clcnn.Error], builtin: type[Exception], *parts: str) -> None:
+    """`call` raises `kind`, which is also `builtin`, with all these parts in its message."""
+    with pytest.raises(kind) as caught:
+        call()
+    assert isinstance(caught.value, builtin)
+    for part in parts:
+        assert part in str(caught.value), f"{part!r} is not in {caught.value}"
+
+
+def python(code: str, **environment: str) -> str:
+    """Runs code in a fresh interpreter, warnings being errors, and returns what it printed; at most five
+    minutes. The default device there is the one under test."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={"CLCNN_DEVICE": DEVICE, **os.environ, **environment},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout

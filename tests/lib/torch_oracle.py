@@ -1,0 +1,51 @@
+"""PyTorch's answer to a case: a second opinion on the definitions of `reference`, by the translation that the
+benchmarks use."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from reference import fill
+
+sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
+
+from torch_net import NoEquivalent, translate  # noqa: E402
+
+__all__ = ["NoEquivalent", "run", "run_case"]
+
+
+def _separable(inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -> torch.Tensor:
+    """The one operator that no user writes: a depthwise convolution, an activation and a 1x1 convolution."""
+    x, dw, dw_b, pw, pw_b = (*inputs, None)[:5]
+    geometry = {name: value for name, value in attrs.items() if name != "activation"}
+    middle = run("conv", [x, dw, dw_b], geometry | {"groups": x.shape[1]})
+    return run("conv", [run(attrs["activation"], [middle], {}), pw, pw_b], {})
+
+
+def run(op: str, inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -> Any:
+    """Output of one operator. Raises NoEquivalent where PyTorch cannot say."""
+    if op == "separable":
+        return _separable(inputs, fill(op, attrs))
+    return translate(op, fill(op, attrs), inputs[0].shape)(*inputs)
+
+
+def _tensor(array: np.ndarray, dtype: torch.dtype) -> torch.Tensor:
+    tensor = torch.from_numpy(array)
+    return tensor.to(dtype) if tensor.is_floating_point() else tensor
+
+
+def run_case(case: Any, data: Sequence[np.ndarray], dtype: torch.dtype) -> np.ndarray | list[np.ndarray]:
+    """Output of a whole case computed by PyTorch in `dtype`. Raises NoEquivalent where it cannot say."""
+    known: dict[str | None, Any] = {None: None}
+    known.update((i.name, _tensor(a, dtype)) for i, a in zip(case.inputs, data))
+    with torch.no_grad():
+        for node in case.nodes:
+            known[node.output] = run(node.op, [known[name] for name in node.inputs], node.attrs)
+    out = known[case.nodes[-1].output]
+    return [o.numpy() for o in out] if isinstance(out, (tuple, list)) else out.numpy()

@@ -1,0 +1,337 @@
+"""What is chosen and why: every kernel and every reason is reached, and overrides, limits and precision do
+what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import device_face
+from caselib import parse_case
+from clcnn import _core
+from runner import MAIN, ON_BLOCKS, build_graph, compile_case, has_blocks, main_layer, quick_cases
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Problems that only ask for a decision; they are not worth a case of their own.
+MORE = (
+    "conv n1 c1 h1 w200 k1 r1 s2 l130",
+    "conv n1 c65 h4 w4 k65 r3 s3 p1 g65",
+    "conv n1 c769 h4 w4 k16 r3 s3 p1",
+    "conv n1 c4097 h1 w2 k2 r1 s1",
+    "matmul [65,2,3,4] [2,4,5]",
+    "separable n1 c2049 h1 w1 k2 r1 s1",
+    "separable n1 c5376 h1 w42 k64 r1 s1",
+    "separable n1 c512 h1 w1 k513 r1 s1",
+)
+# As MORE, for devices that are GPUs and a machine without CLBlast.
+ON_GPUS = (
+    "conv n1 c3 h9 w9 k4 r3 s3 p1",
+    "conv n1 c17 h7 w9 k33 r1 s1",
+    "conv n1 c64 h9 w9 k64 r3 s3 p1",
+    "conv n1 c8 h9 w9 k8 r3 s3 p1 g8",
+    "conv_pool n1 c3 h40 w40 k16 r3 s3 p1 e:relu+maxpool2",
+    "linear [40,33] w[65,33] w[65]",
+    "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",
+    "transpose [3,40] perm=1,0",
+)
+# As MORE, for NVIDIA GPUs with tensor cores; they run with "ref", for there are none.
+ON_NVIDIA = (
+    "conv n1 c3 h9 w9 k4 r3 s3 p1",
+    "conv n1 c16 h9 w9 k4 r3 s3 p1",
+    "conv n1 c16 h9 w9 k4 r3 s3",
+    "conv n1 c16 h3 w60 k16 r3 s3 p1",
+    "conv n1 c512 h2 w2 k32 r3 s3 p1",
+    "conv n1 c3 h9 w9 k4 r3 s3 p1 l2",
+    "conv n1 c8 h40 w40 k32 r15 s15 u4",
+    "linear [2,33] w[65,33] w[65]",
+    "linear [2,3,33] w[65,33]",
+)
+# The same for algorithms that looser precisions alone allow.
+LOOSELY = (
+    "conv n1 c8 h40 w40 k32 r15 s15 u4",
+    "conv n1 c16 h9 w9 k4 r3 s3",
+    "conv n1 c3 h9 w9 k4 r3 s3 p1",
+    "conv n1 c16 h2 w2 k4 r3 s3 p1",
+    "conv n1 c16 h9 w9 k16 r3 s3 p1",
+)
+SEPARABLE = "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu"  # the same, with "fused"
+TENSOR_CORES = {
+    "conv_mma",
+    "conv_mma_pack",
+    "conv_stem_mma",
+    "conv_sum_parts",
+    "conv_wgmma",
+    "conv_wgmma_pack",
+    "conv_wgmma_scaled",
+    "conv_wgmma_scaled_pack",
+    "conv_wgmma_window",
+    "conv_wgmma_window_pack",
+}
+# Compiles, runs and checks cases with the algorithm given first ("": by rule), options and device; prints
+# the reasons of all candidates.
+CHILD = """
+import json, sys
+from caselib import parse_case
+from clcnn import _core
+from runner import checked_class, compile_case, run_case
+reasons = set()
+options = json.loads(sys.argv[2])
+with _core.Device(sys.argv[3]) as device:
+    for case in map(parse_case, sys.argv[4:]):
+        data = case.data()
+        with compile_case(device, case, data, sys.argv[1] or None, **options) as plan:
+            case.check(run_case(plan, case, data), data, checked_class(case, plan))
+            reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
+print(json.dumps(sorted(reasons)))
+"""
+
+
+def written_reasons() -> dict[str, str]:
+    """Text of every REQUIRE and PREFER, and of select.c's own rules, with the file that says so."""
+    found = {}
+    algos = ROOT / "csrc" / "algos"
+    rule = re.compile(r'\b(?:REQUIRE|PREFER)\([^;]*?(?:"((?:[^"\\]|\\.)*)"|\b([A-Z_]+))\s*\);', re.DOTALL)
+    headers = "".join(path.read_text() for path in algos.rglob("*.h"))
+    shared = dict(re.findall(r'^#define ([A-Z_]+) "(.*)"$', headers, re.MULTILINE))
+    for path in sorted(algos.rglob("*.c")):
+        found |= {text or shared[name]: path.name for text, name in rule.findall(path.read_text())}
+    select = (ROOT / "csrc" / "plan" / "select.c").read_text()
+    texts = re.findall(r'^static const char [A-Z_]+\[\] = "((?:[^"\\]|\\.)*)";', select, re.MULTILINE)
+    found |= {text.replace('\\"', '"'): "select.c" for text in texts}
+    return found
+
+
+class Seen:
+    """Kernels that steps run, and reasons given for candidates, over many plans."""
+
+    def __init__(self) -> None:
+        self.kernels: set[str] = set()
+        self.reasons: set[str] = set()
+
+    def take(self, plan: _core.Plan) -> None:
+        self.kernels |= {row["kernel"] for row in plan.steps()}
+        self.reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
+
+
+def _graph_with_computed_weights(channels: int = 4) -> _core.Graph:
+    graph = _core.Graph()
+    x, w = graph.input("x", (1, channels, 6, 6)), graph.input("w", (8, channels, 3, 3))
+    (y,) = graph.node("conv", MAIN, [x, w], {})
+    graph.output(y, "y")
+    return graph
+
+
+@pytest.fixture(scope="module")
+def seen(device) -> Seen:
+    """Every case as it is chosen by rule, and for each algorithm one on which it is forced, with as many
+    operands as there are."""
+    if not has_blocks(device):
+        pytest.skip("only a device with channel blocks reaches every kernel")
+    seen = Seen()
+    tried = sorted([*quick_cases(), *map(parse_case, MORE)], key=lambda case: -len(case.inputs))
+    for case in tried:
+        with compile_case(device, case, case.data()) as plan:
+            seen.take(plan)
+    for op, row in _core.ops().items():
+        for algo in row["algos"]:
+            for case in (c for c in tried if c.op == op):
+                try:
+                    with compile_case(device, case, case.data(), algo) as plan:
+                        seen.take(plan)
+                    break
+                except (_core.UnsupportedError, _core.ArgumentError):
+                    continue
+    with _core.Plan(device, _graph_with_computed_weights()) as plan:
+        seen.take(plan)
+    graph = _core.Graph()
+    graph.output(graph.node("linear", MAIN, [graph.input("x", (1, 9)), graph.input("w", (5, 9))], {})[0], "y")
+    with _core.Plan(device, graph, overrides={MAIN: "gemv_half"}, precision="medium") as plan:
+        seen.take(plan)
+    for algo in ("mma", "wgmma"):
+        graph = _graph_with_computed_weights(16)
+        with (
+            suppress(_core.UnsupportedError),
+            _core.Plan(device, graph, overrides={MAIN: algo}) as plan,
+        ):
+            seen.take(plan)
+    big = parse_case("conv n1 c16 h9 w9 k16 r3 s3 p1")
+    for options in ({"workspace_limit": 0}, {"precision": "strict"}):
+        with compile_case(device, big, big.data(), **options) as plan:
+            seen.take(plan)
+    return seen
+
+
+def test_every_kernel_is_chosen_by_some_case(seen, device):
+    foreign = set() if device.compute_capability >= 80 else TENSOR_CORES
+    assert {path.stem for path in (ROOT / "kernels").rglob("*.cl")} <= seen.kernels | foreign
+
+
+# Reasons where the map between two layers is stored as halves.
+HALVES = """
+import json
+import numpy as np
+from clcnn import _core
+graph = _core.Graph()
+value = graph.input("x", (1, 3, 4, 4))
+for i, shape in enumerate(((8, 3, 1, 1), (8, 8, 1, 1))):
+    weight = graph.constant(f"w{i}", np.ones(shape, np.float32))
+    (value,) = graph.node("conv", f"y{i}", [value, weight], {})
+graph.output(value, "y")
+with _core.Device("gpu") as device, _core.Plan(device, graph, precision="medium", guard=True) as plan:
+    print(json.dumps(sorted({c["reason"] for row in plan.layers() for c in row["candidates"]})))
+"""
+
+
+def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
+    if device.type != "cpu":
+        pytest.skip("a CPU's reasons need a CPU device, and it can pass for the others")
+    printed = device_face.run(tmp_path, CHILD, "", "{}", "gpu", *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
+    given = seen.reasons | set(json.loads(printed.splitlines()[-1]))
+    printed = device_face.run(tmp_path, CHILD, "ref", "{}", "gpu", *ON_NVIDIA, FACE_CAPABILITY="90")
+    given |= set(json.loads(printed.splitlines()[-1]))
+    printed = device_face.run(tmp_path, CHILD, "fused", "{}", "gpu", SEPARABLE, FACE_CAPABILITY="90")
+    given |= set(json.loads(printed.splitlines()[-1]))
+    for precision in ("high", "medium"):
+        options = json.dumps({"precision": precision})
+        printed = device_face.run(tmp_path, CHILD, "ref", options, "gpu", *LOOSELY, FACE_CAPABILITY="90")
+        given |= set(json.loads(printed.splitlines()[-1]))
+    printed = device_face.run(
+        tmp_path, CHILD, "", "{}", "cpu", "conv n1 c9 h9 w9 k19 r1 s1", kind="CPU", width=8
+    )
+    given |= set(json.loads(printed.splitlines()[-1]))
+    given |= set(json.loads(device_face.run(tmp_path, HALVES).splitlines()[-1]))
+    written = written_reasons()
+    assert len(written) > 20
+    assert {text: file for text, file in written.items() if text not in given} == {}
+    assert given - set(written) <= {""}
+
+
+FIRST = """
+import json
+from clcnn import _core
+from caselib import parse_case
+from runner import compile_case, main_layer
+with _core.Device("gpu") as device:
+    case, first = parse_case("conv n1 c3 h16 w16 k32 r3 s3 p1"), {}
+    for precision in ("highest", "high"):
+        with compile_case(device, case, case.data(), "ref", precision=precision) as plan:
+            usable = [c["algo"] for c in main_layer(plan)["candidates"] if c["verdict"] == "not needed"]
+        first[precision] = usable[0]
+print(json.dumps(first))
+"""
+
+
+def test_fewer_products_are_no_reason_to_leave_the_better_kernel(tmp_path):
+    """tf32 is allowed at "high", but the kernel for few channels is twice as fast with its three products."""
+    printed = device_face.run(tmp_path, FIRST, FACE_CAPABILITY="90")
+    assert json.loads(printed.splitlines()[-1]) == {"highest": "stem_mma", "high": "stem_mma"}
+
+
+USABLE = """
+import json
+from clcnn import _core
+from caselib import parse_case
+from runner import compile_case, main_layer
+with _core.Device("gpu") as device:
+    case, found = parse_case("conv n1 c64 h20 w20 k64 r3 s3 p1"), []
+    for options in ({}, {"precision": "strict"}, {"workspace_limit": 0}):
+        with compile_case(device, case, case.data(), "ref", **options) as plan:
+            row = main_layer(plan)
+        found.append([c["algo"] for c in row["candidates"] if c["verdict"] == "not needed"][0])
+print(json.dumps(found))
+"""
+
+
+def test_gpus_without_tensor_cores_filter_in_one_kernel(device, tmp_path):
+    """F(2x2) in one kernel is strict and takes no workspace; tensor cores come before it."""
+    if device.compute_capability:
+        pytest.skip("the device behind the simulated one has tensor cores")
+    assert json.loads(device_face.run(tmp_path, USABLE).splitlines()[-1]) == ["winograd_fused"] * 3
+    printed = json.loads(device_face.run(tmp_path, USABLE, FACE_CAPABILITY="80").splitlines()[-1])
+    assert printed[:2] == ["mma", "mma"]
+
+
+# ---- one layer --------------------------------------------------------------------------------------------
+
+CASE = parse_case("conv n2 c6 h9 w9 k8 r3 s3 p1 e:relu")
+
+
+def _verdicts(plan: _core.Plan) -> dict[str, tuple[str, str]]:
+    row = main_layer(plan)
+    assert row is not None
+    return {c["algo"]: (c["verdict"], c["reason"]) for c in row["candidates"]}
+
+
+def test_each_layer_tells_of_all_its_candidates(device):
+    with compile_case(device, CASE, CASE.data()) as plan:
+        (row,) = plan.layers()
+        verdicts = _verdicts(plan)
+    assert list(verdicts) == list(_core.ops()["conv"]["algos"])
+    assert [name for name, (verdict, _) in verdicts.items() if verdict == "chosen"] == [row["algo"]]
+    assert all(bool(reason) != (verdict == "chosen") for verdict, reason in verdicts.values())
+    assert verdicts["depthwise"] == ("rejected", "each group must have one input channel")
+    assert (row["op"], row["fused"]) == ("conv", "relu")
+    assert (row["input"], row["output"]) == ((2, 6, 9, 9), (2, 8, 9, 9))
+    assert row["macs"] == CASE.macs
+
+
+def test_override_is_followed_and_told(device):
+    with compile_case(device, CASE, CASE.data(), "ref") as plan:
+        assert _verdicts(plan)["ref"] == ("chosen by override", "")
+        assert {row["algo"] for row in plan.steps()} == {"ref"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "error", "words"),
+    [
+        ({"nowhere": "ref"}, _core.ArgumentError, ("unknown layer 'nowhere'", MAIN)),
+        ({MAIN: "fastest"}, _core.ArgumentError, (MAIN, "'fastest'", "direct", "ref")),
+        ({MAIN: "depthwise"}, _core.UnsupportedError, (MAIN, "'depthwise'", "one input channel")),
+        ({"y1": "ref"}, _core.ArgumentError, ("'y1'", "relu", "part of another layer")),
+    ],
+)
+def test_override_that_cannot_be_followed(device, overrides, error, words):
+    with pytest.raises(error) as caught:
+        _core.Plan(device, build_graph(CASE, CASE.data()), overrides=overrides)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+def test_workspace_limit_changes_the_choice(device):
+    """Weights that a run computes are packed into workspace; without any, an algorithm that packs is out."""
+    graph = _graph_with_computed_weights()
+    with _core.Plan(device, graph) as free, _core.Plan(device, graph, workspace_limit=0) as limited:
+        assert main_layer(free)["algo"] != main_layer(limited)["algo"]
+        assert main_layer(free)["workspace_bytes"] > 0
+        assert main_layer(limited)["workspace_bytes"] == 0
+        assert _verdicts(limited)[main_layer(free)["algo"]] == ("rejected", "workspace above the limit")
+        rng = np.random.default_rng(1)
+        data = [rng.standard_normal(shape).astype(np.float32) for _, shape in free.inputs]
+        np.testing.assert_allclose(free.run(data)[0], limited.run(data)[0], rtol=1e-4, atol=1e-4)
+    with pytest.raises(_core.UnsupportedError, match="workspace above the limit"):
+        _core.Plan(device, graph, workspace_limit=0, overrides={MAIN: "im2col"})
+
+
+def test_strict_precision_takes_no_looser_algorithm(device):
+    for case in (CASE, parse_case("conv n1 c16 h14 w14 k32 r3 s3 p1"), parse_case("linear [3,64] w[10,64]")):
+        with compile_case(device, case, case.data(), precision="strict") as plan:
+            assert {row["error_class"] for row in plan.layers()} <= {"exact", "strict"}
+    with pytest.raises(_core.ArgumentError, match="precision.*'exact'"):
+        compile_case(device, CASE, CASE.data(), precision="exact")
+
+
+def test_a_separable_layer_takes_overrides_of_its_own_algorithms(device):
+    case = parse_case("separable n1 c32 h3 w42 k64 r3 s3 p1 m:relu")  # whole blocks and tiles: for all
+    for algo in _core.ops()["separable"]["algos"]:
+        if ("separable", algo) in ON_BLOCKS and not has_blocks(device):
+            continue
+        if algo.startswith("affine"):  # the depthwise part of this one is more than a scale
+            continue
+        with compile_case(device, case, case.data(), algo) as plan:
+            row = main_layer(plan)
+            assert (row["layer"], row["algo"]) == ("dw_y+y0", algo)
