@@ -14,12 +14,16 @@ import os
 import platform
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+# What tests and benchmarks share: cases, and graphs as PyTorch modules and as ONNX.
+sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "lib"))
 
 NETS = ["alexnet", "vgg19", "resnet50", "densenet121", "regnet_x_16gf", "googlenet", "mobilenet_v1"]
 QUICK_S = 0.05  # below this a run is disturbed by what its predecessor leaves behind

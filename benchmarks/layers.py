@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import ceilings
@@ -23,8 +22,6 @@ import numpy as np
 import clcnn
 from clcnn.graph import Graph, trace
 from clcnn.ops import MADE_BY_LAYOUT
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "lib"))
 
 HEAD = ["layer", "algorithm", "steps", "ms", "%", "GFLOP/s", "GB/s", "% FMA", "% GB/s", "peer", "ratio"]
 WIDTHS = [40, 10, 5, 9, 5, 8, 7, 6, 6, 14, 6]

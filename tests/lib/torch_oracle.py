@@ -3,19 +3,14 @@ benchmarks use."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 from reference import fill
-
-sys.path.append(str(Path(__file__).resolve().parents[2] / "benchmarks"))
-
-from torch_net import NoEquivalent, translate  # noqa: E402
+from torch_net import NoEquivalent, translate
 
 __all__ = ["NoEquivalent", "run", "run_case"]
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
 from torch_attrs import Function, NoEquivalent, Shape, axes_of, list_of, pads_of, spread
 
 

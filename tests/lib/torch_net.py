@@ -17,12 +17,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-import torch_ops_onnx
 from torch import Tensor
-from torch_attrs import Function, NoEquivalent, Shape, axes_of, list_of, pad_order, pads_of, spread
 
+import torch_ops_onnx
 from clcnn import _core
 from clcnn.graph import Graph
+from torch_attrs import Function, NoEquivalent, Shape, axes_of, list_of, pad_order, pads_of, spread
 
 
 class TorchNet(torch.nn.Module):
