@@ -201,6 +201,7 @@ const struct algo_def algo_conv_fip = {
     .name = "fip",
     .doc = "1x1 by the fast inner product, over channel blocks (CPU devices)",
     .error = ERROR_HIGHEST,
+    .bound = BOUND_NORMWISE,
     .deterministic = true,
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,
