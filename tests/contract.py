@@ -1,4 +1,4 @@
-"""How far off a layer of products may be, whatever its numbers are: what README, "Precision and determinism", promises.
+"""How far off a layer of products may be, whatever its numbers are: README, "Precision and determinism".
 
 u is 2^-24, half a unit in the last place of 1, and n the number of products that are added up. Each algorithm
 says which of two forms it keeps:
@@ -11,7 +11,9 @@ says which of two forms it keeps:
                    |w| is the norm of the filter, |x| the largest norm of what the filter meets in the image,
                    after the weights of each channel have been brought to one size.
 
-What an algorithm rounds operands to comes on top, see `rounding`; so does what underflows, 2^-126 a product.
+What an algorithm rounds operands to comes on top, see `rounding`: as a part of sum |w| |x|, or of less where
+many terms are of one size, since these roundings are independent in numbers drawn at random. So does what
+underflows, 2^-126 a product.
 """
 
 from __future__ import annotations
@@ -21,11 +23,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from conftest import DEVICE
 from reference import REFERENCE
 
 Array = np.ndarray
 UNIT = 2.0**-24
-SMALLEST = 2.0**-126  # some devices flush what is smaller
+# What of a product may be lost near zero: all below the normal numbers on devices that have no others.
+SMALLEST = 2.0**-149 if DEVICE == "cpu" else 2.0**-126
 HALF_STEP = 2.0**-25  # rounding of halves near zero, where they are as far apart as fixed-point numbers
 CHUNK = 512  # weights of a row that `fixed` gives one format
 SIGMAS = 8.0  # independent errors: so many times their standard deviation is not seen
@@ -47,8 +51,8 @@ class Products(NamedTuple):
 
 
 def products(op: str, arrays: list[Array], attrs: dict[str, Any]) -> tuple[Products, int]:
-    """The sums of products that an operator ends in, and the number of terms of a value. What a separable layer
-    has in its middle comes with the sizes of its terms."""
+    """The sums of products that an operator ends in, and the number of terms of a value. What a separable
+    layer has in its middle comes with the sizes of its terms."""
     x, *_, w = (a.astype(np.float64) for a in arrays)
     if op == "conv":
         return Products(x, w, attrs), w[0].size
@@ -60,29 +64,28 @@ def products(op: str, arrays: list[Array], attrs: dict[str, Any]) -> tuple[Produ
     return Products(x[:, :, None], w[:, :, None], {}), w[0].size
 
 
-def octaves(w: Array) -> float:
-    """Between the largest and the smallest weight, but for zeros, of those of a row that share a format."""
-    most = 0.0
-    for row in w.reshape(len(w), -1):
-        for first in range(0, row.size, CHUNK):
-            sizes = np.abs(row[first : first + CHUNK])
-            sizes = np.frexp(sizes[sizes > 0.0])[1]
-            most = max(most, float(np.ptp(sizes))) if sizes.size else most
+def _exponent_bits(row: Array) -> int:
+    """What `fixed` keeps of the exponents of a filter's weights: as many bits as the range of a chunk needs,
+    all eight where six are too few."""
+    most = 1
+    for first in range(0, row.size, CHUNK):
+        exponents = np.frexp(row[first : first + CHUNK])[1][row[first : first + CHUNK] != 0.0]
+        bits = math.ceil(math.log2(np.ptp(exponents) + 2)) if exponents.size else 1
+        most = max(most, bits if bits <= 6 else 8)
     return most
 
 
-def rounding(error_class: str, bound: str, w: Array) -> float:
-    """How far off products may be, as a part of each, as their operands were rounded."""
+def rounding(error_class: str, bound: str, w: Array) -> Array:
+    """How far off the products with each filter may be, as a part of each, as their operands were rounded."""
     if error_class in ("high", "medium"):
-        return 2 * 2.0**-11  # both operands, to 11 digits
-    if error_class == "highest" and bound == "componentwise":
-        # weights to 24 bits: a sign, the exponent's and the digits
-        return 2.0 ** -(24 - max(1, math.ceil(math.log2(octaves(w) + 2))))
-    return 0.0
+        return np.full(len(w), 2 * 2.0**-11)  # both operands, to 11 digits
+    if error_class == "highest" and bound == "componentwise":  # weights in 24 bits, one of them the sign
+        return np.array([2.0 ** (_exponent_bits(row.reshape(-1)) - 24) for row in w])
+    return np.zeros(len(w))
 
 
 def _norms(p: Products) -> Array:
-    """|w| |x| for each value: see the top. A channel's weights are brought to the size of its largest part of a filter."""
+    """|w| |x| for each value: see the top. Channels are divided by their largest part of a filter's norm."""
     k, c = p.w.shape[:2]
     w = p.w.reshape(p.groups, k // p.groups, c, -1)
     parts = np.sqrt((w**2).sum(-1))
@@ -100,13 +103,13 @@ def allowed(p: Products, terms: int, error_class: str, bound: str) -> Array:
     """The largest error that each value may have."""
     x, w = np.abs(p.x), np.abs(p.w)
     total = p(x, w)
-    rounded = rounding(error_class, bound, p.w)
+    rounded = rounding(error_class, bound, p.w).reshape(-1, *[1] * (total.ndim - 2))
     growth = 2.0 * math.sqrt(terms)
     sums = (32.0 + growth) * _norms(p) if bound == "normwise" else (4.0 + growth) * total
     independent = SIGMAS * np.sqrt(p(x**2, w**2))
     floor = SMALLEST * terms * max(1.0, float(x.max()), float(w.max()))
     if error_class == "medium":
-        floor += HALF_STEP * p(x + 1.0, w + 1.0).max()
+        floor = floor + HALF_STEP * (p(x, np.ones_like(w)) + p(np.ones_like(x), w))
     return UNIT * sums + rounded * np.minimum(total, independent) + floor
 
 

@@ -1,10 +1,9 @@
-"""Every algorithm of a layer of products keeps its bound (contract.py) on numbers of any distribution, and powers of two of an
-image or a filter come out of it to the last bit."""
+"""Every algorithm of a layer of products keeps its bound (contract.py) on numbers of any distribution, and
+powers of two of an image or a filter come out of it to the last bit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from functools import cache
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +13,7 @@ import contract
 from clcnn import _core
 from helpers import need_blocks
 from reference import REFERENCE
-from runner import LOOSE, ON_BLOCKS, has_blocks
+from runner import LOOSE
 
 Array = np.ndarray
 HALF_MAX = 65504.0
@@ -43,8 +42,13 @@ FORMS = {
 }
 
 
-def spread(form: Form, arrays: list[Array], images: Array | float = 1.0, channels: Array | float = 1.0,
-           filters: Array | float = 1.0) -> list[Array]:
+def spread(
+    form: Form,
+    arrays: list[Array],
+    images: Array | float = 1.0,
+    channels: Array | float = 1.0,
+    filters: Array | float = 1.0,
+) -> list[Array]:
     """The numbers times a factor for each image (or row), channel (which weights undo) and filter."""
     x, *between, w = arrays
     tail = [1] * (x.ndim - 2)
@@ -151,7 +155,24 @@ class Layer:
         contract.check(self(arrays), self.exact(arrays), limit, f"{self.form.op} by {self.algo}, {name}")
 
 
-PAIRS = [(name, algo) for name, form in FORMS.items() for algo in _core.ops()[form.op]["algos"]]
+# What an ordinary run tries: algorithms that add operands up, round them or scale many together, on the shape
+# that suits them, and a plain one of each operator. Building kernels is what takes the time.
+QUICK = {
+    "1x1": "fip strassen wgmma wgmma_scaled",
+    "3x3": "winograd winograd2 winograd_fused winograd_mma wgmma_window blocked implicit",
+    "3x3 strided": "winograd_strided",
+    "5x5": "winograd5",
+    "separable": "fip strassen affine_mma",
+    "linear": "fixed gemv gemv_half half tf32 mma",
+    "matmul": "tiled",
+}
+PAIRS = [
+    pytest.param(
+        name, algo, id=f"{name}-{algo}", marks=[] if algo in QUICK.get(name, "").split() else pytest.mark.slow
+    )
+    for name, form in FORMS.items()
+    for algo in _core.ops()[form.op]["algos"]
+]
 
 
 def layer_of(device: _core.Device, form: Form, algo: str) -> Layer:
@@ -162,7 +183,7 @@ def layer_of(device: _core.Device, form: Form, algo: str) -> Layer:
         pytest.skip(str(why).rpartition(": ")[2])
 
 
-@pytest.mark.parametrize(("name", "algo"), PAIRS, ids=[f"{name}-{algo}" for name, algo in PAIRS])
+@pytest.mark.parametrize(("name", "algo"), PAIRS)
 def test_numbers_of_any_distribution(device, name, algo):
     layer = layer_of(device, FORMS[name], algo)
     failures = []
@@ -179,7 +200,7 @@ def scaled_exponents(rng: np.random.Generator, count: int, most: int) -> Array:
     return np.ldexp(1.0, rng.integers(-most, most + 1, count))
 
 
-@pytest.mark.parametrize(("name", "algo"), PAIRS, ids=[f"{name}-{algo}" for name, algo in PAIRS])
+@pytest.mark.parametrize(("name", "algo"), PAIRS)
 def test_powers_of_two_change_no_digit(device, name, algo):
     """Of each image (row of x) and each filter."""
     form = FORMS[name]
@@ -192,8 +213,14 @@ def test_powers_of_two_change_no_digit(device, name, algo):
     images, each = scaled_exponents(rng, form.shapes[0][0], most), scaled_exponents(rng, filters, most)
     wanted = layer(arrays)
     tail = [1] * (wanted.ndim - 2)
-    wanted = wanted * images.reshape(-1, 1, *tail).astype(np.float32) * each.reshape(1, -1, *tail).astype(np.float32)
+    wanted = (
+        wanted
+        * images.reshape(-1, 1, *tail).astype(np.float32)
+        * each.reshape(1, -1, *tail).astype(np.float32)
+    )
     got = layer(spread(form, arrays, images=images, filters=each))
     layer.plan.close()
     wrong = float(np.mean(got != wanted))
-    assert wrong == 0.0, f"{wrong:.1%} of the values differ, by {np.abs(got / wanted - 1.0).max():.3g} of each at most"
+    assert wrong == 0.0, (
+        f"{wrong:.1%} of the values differ, by {np.abs(got / wanted - 1.0).max():.3g} of each at most"
+    )

@@ -156,8 +156,10 @@ static PyObject *layer_row(struct plan_object *self, int i)
     if (candidates && input && output)
         return Py_BuildValue("{s:s, s:O, s:s, s:s, s:s, s:s, s:s, s:s, s:N, s:N, s:n, s:n, s:d, s:N}", "key",
                              l.key, "part", l.part ? Py_True : Py_False, "layer", l.layer, "op", l.op, "algo",
-                             l.algo, "fused", l.fused, "error_class", l.error_class, "error_bound", l.error_bound, "input", input, "output", output, "workspace_bytes", (Py_ssize_t)l.workspace_bytes, "weight_bytes",
-                             (Py_ssize_t)l.weight_bytes, "macs", l.macs, "candidates", candidates);
+                             l.algo, "fused", l.fused, "error_class", l.error_class, "error_bound",
+                             l.error_bound, "input", input, "output", output, "workspace_bytes",
+                             (Py_ssize_t)l.workspace_bytes, "weight_bytes", (Py_ssize_t)l.weight_bytes,
+                             "macs", l.macs, "candidates", candidates);
     Py_XDECREF(candidates);
     Py_XDECREF(input);
     Py_XDECREF(output);
