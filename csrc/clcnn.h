@@ -309,7 +309,8 @@ struct clcnn_layer_info {
     /* operator, shapes, attributes, epilogue and precision: what the layer's time depends on */
     const char *key;
     const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
-    const char *error_class;               /* "exact", "strict", "highest" */
+    const char *error_class;               /* "exact", "strict", "highest", "high", "medium" */
+    const char *error_bound;               /* "componentwise", "normwise" */
     bool part; /* chosen inside the layer before it (separable: its two convolutions) */
     struct clcnn_shape input, output;
     size_t workspace_bytes, weight_bytes;

@@ -100,18 +100,27 @@ static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *p
     return CLCNN_OK;
 }
 
+/* Marks the constants that a step reads; of a setup step those that are packed themselves: raw ones are there while it runs. */
+static void mark_read(struct blueprint *bp, const struct step *s, bool setup)
+{
+    for (int b = 0; b < s->n_buffers; b++) {
+        const int slot = s->buffer[b].slot, packed = slot >= 0 ? bp->slots[slot].packed : -1;
+        if (packed >= 0 && (!setup || bp->packed[packed].setup))
+            bp->packed[packed].used = true;
+    }
+}
+
 /* A raw constant is kept only when a step of the run, or an output, reads it. */
 static void mark_used(struct blueprint *bp)
 {
     for (int i = 0; i < bp->n_steps; i++)
-        for (int b = 0; b < bp->steps[i]->n_buffers; b++) {
-            const int slot = bp->steps[i]->buffer[b].slot;
-            if (slot >= 0 && bp->slots[slot].packed >= 0)
-                bp->packed[bp->slots[slot].packed].used = true;
-        }
+        mark_read(bp, bp->steps[i], false);
     for (int i = 0; i < bp->n_outputs; i++)
         if (bp->slots[bp->outputs[i].slot].packed >= 0)
             bp->packed[bp->slots[bp->outputs[i].slot].packed].used = true;
+    for (int i = bp->n_packed - 1; i >= 0; i--) /* what a setup step reads stands before what it makes */
+        if (bp->packed[i].used && bp->packed[i].setup)
+            mark_read(bp, bp->packed[i].setup, true);
     for (int i = 0; i < bp->n_packed; i++)
         if (bp->packed[i].used)
             bp->stats.weights_bytes += bp->packed[i].bytes;

@@ -76,6 +76,7 @@ class _LayerRow(TypedDict):
     algo: str
     fused: str
     error_class: str
+    error_bound: str
     input: tuple[int, ...]
     output: tuple[int, ...]
     workspace_bytes: int
