@@ -43,6 +43,14 @@ int py_bytes_parse(struct state *state, PyObject *object, const char *what, uint
     return 0;
 }
 
+bool py_stop(void *with)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    const bool raised = PyErr_CheckSignals() < 0;
+    PyGILState_Release(gil);
+    return raised || (with != NULL && atomic_load((atomic_bool *)with));
+}
+
 /* ---- devices() ---- */
 
 PyDoc_STRVAR(

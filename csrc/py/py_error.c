@@ -84,6 +84,7 @@ int py_error_init(PyObject *module, struct state *state)
             return -1;
     state->exception[CLCNN_E_HOST_MEM] = Py_NewRef(PyExc_MemoryError);
     state->exception[CLCNN_E_INTERNAL] = Py_NewRef(PyExc_SystemError);
+    state->exception[CLCNN_E_STOPPED] = Py_NewRef(state->exception[CLCNN_E_STATE]); /* by Plan.stop() */
     state->exception[CLCNN_PENDING] = Py_NewRef(PyExc_SystemError);
     state->exception[CLCNN_OK] = Py_NewRef(PyExc_SystemError); /* "success" raised as an error */
     return 0;
@@ -128,6 +129,10 @@ static int set_fields(PyObject *exception, const struct clcnn_err *err)
 
 PyObject *py_error_raise(struct state *state, struct clcnn_err *err)
 {
+    if (err->status == CLCNN_E_STOPPED && PyErr_Occurred()) {
+        clcnn_err_clear(err);
+        return NULL;
+    }
     PyObject *type = state->exception[err->status];
     PyObject *message = text(err->text, sizeof err->text);
     PyObject *exception = message ? PyObject_CallFunctionObjArgs(type, message, NULL) : NULL;

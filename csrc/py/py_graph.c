@@ -1,15 +1,53 @@
 /* py_graph.c: _core.Graph. Values are the core's small integers; clcnn.Graph dresses them. */
 #include "py.h"
 
+#include <unistd.h>
+
+#define SLICE_US 50000        /* of waiting for a graph, between looks at signals */
 #define MAX_NODE_OUTPUTS 1024 /* of `split` */
 
-void py_graph_lock(struct graph_object *graph)
+static int refuse_lock(struct graph_object *graph, const char *why)
 {
-    PyThread_acquire_lock(graph->lock, WAIT_LOCK);
+    py_error_format(graph->state, CLCNN_E_STATE, "%s", why);
+    return -1;
+}
+
+/* One slice. In a forked child the lock is taken over by its first user there, if it was free at the fork. */
+static bool try_lock(struct graph_object *graph, PY_TIMEOUT_T us)
+{
+    PyLockStatus got;
+    if (us == 0)
+        got = PyThread_acquire_lock_timed(graph->lock, 0, 0);
+    else
+        WITHOUT_GIL(got = PyThread_acquire_lock_timed(graph->lock, us, 0));
+    if (got != PY_LOCK_ACQUIRED)
+        return false;
+    atomic_store(&graph->pid, (long)getpid());
+    atomic_store(&graph->holder, PyThread_get_thread_ident());
+    return true;
+}
+
+int py_graph_lock(struct graph_object *graph)
+{
+    PY_TIMEOUT_T us = 0;
+    while (!try_lock(graph, us)) {
+        if (atomic_load(&graph->holder) == PyThread_get_thread_ident())
+            return refuse_lock(
+                graph, "this graph is in use by this very thread (was it called from a signal handler?)");
+        if (us > 0 && atomic_load(&graph->pid) != (long)getpid())
+            return refuse_lock(
+                graph, "another thread was using this graph when the process was forked: make it anew in the"
+                       " child");
+        if (PyErr_CheckSignals() < 0)
+            return -1;
+        us = SLICE_US;
+    }
+    return 0;
 }
 
 void py_graph_unlock(struct graph_object *graph)
 {
+    atomic_store(&graph->holder, 0);
     PyThread_release_lock(graph->lock);
 }
 
@@ -27,6 +65,8 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->state = state;
     self->kept = PyList_New(0);
     self->lock = PyThread_allocate_lock();
+    atomic_init(&self->pid, (long)getpid());
+    atomic_init(&self->holder, 0);
     if (!self->lock)
         PyErr_NoMemory();
     if (self->kept && self->lock && clcnn_graph_create(&self->handle, &err))

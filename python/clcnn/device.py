@@ -154,6 +154,16 @@ def _selector(selector: str | int | DeviceInfo | None) -> str | int | None:
 
 
 _lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """In a forked child: the thread that had the lock may not exist there."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
 _opened: dict[tuple[int, str | int | None], _core.Device] = {}
 
 

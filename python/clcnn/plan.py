@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clcnn import _core
-from clcnn.errors import ArgumentError
+from clcnn.errors import ArgumentError, StateError
 from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, summary_cells, summary_text
 
 Array = NDArray[Any] | _core.Tensor
@@ -101,7 +102,9 @@ class Plan:
         three batches are held at once. Every batch must have the compiled shape, the last one too. An
         exception is raised in its batch's place.
         """
-        with ThreadPoolExecutor(2, "clcnn-map") as pool, self.clone() as one, self.clone() as two:
+        pid = os.getpid()
+        with self.clone() as one, self.clone() as two:
+            pool = ThreadPoolExecutor(2, "clcnn-map")
             pending: deque[tuple[Future[Any], Plan]] = deque()
             free = [one, two]
             try:
@@ -114,11 +117,20 @@ class Plan:
                         yield result
                     else:
                         self._submit(pool, free.pop(), batch, timeout, pending)
+                    self._check_process(pid)
                 while pending:
                     yield pending.popleft()[0].result()
+                    self._check_process(pid)
             finally:
-                for future, _ in pending:
-                    future.cancel()
+                if os.getpid() == pid:  # a forked child has neither the threads nor a use for their locks
+                    one._core.stop()
+                    two._core.stop()
+                    pool.shutdown(cancel_futures=True)
+
+    @staticmethod
+    def _check_process(pid: int) -> None:
+        if os.getpid() != pid:
+            raise StateError(f"map() was begun in process {pid} and cannot go on in its forked child")
 
     @staticmethod
     def _submit(
