@@ -91,8 +91,8 @@ PyObject *py_array_new(const struct clcnn_shape *shape,
 int py_array_view(struct state *state, PyObject *array, enum array_use use, enum clcnn_dtype dtype,
                   const char *what, struct host_array *out);
 PyObject *py_array_dtype(enum clcnn_dtype dtype); /* numpy.dtype("float32") */
-/* The type called `name`; -1 with an exception for another name. `what` begins the message. */
-int py_dtype_parse(struct state *state, const char *name, const char *what, enum clcnn_dtype *out);
+/* The type of that name; -1 with an exception for another one. `what` begins the message. */
+int py_dtype_parse(struct state *state, PyObject *name, const char *what, enum clcnn_dtype *out);
 
 int py_shape_parse(struct state *state, PyObject *object, const char *what, struct clcnn_shape *out);
 PyObject *py_shape_tuple(const struct clcnn_shape *shape);
@@ -166,7 +166,17 @@ extern const char py_plan_steps_doc[], py_plan_layers_doc[], py_plan_rewrites_do
 /* ---- small things that several types need ---- */
 PyObject *py_enter(PyObject *self, PyObject *unused); /* __enter__ */
 void py_free(PyObject *self);                         /* the end of every tp_dealloc */
-/* A count of bytes from 0 to 2^63 - 1; `what` names the argument. */
+
+/* ---- py_args.c: `what` names the argument; -1 with DtypeError or ArgumentError ---- */
+/* A count of bytes from 0 to 2^63 - 1. */
 int py_bytes_parse(struct state *state, PyObject *object, const char *what, uint64_t *out);
+int py_int_parse(struct state *state, PyObject *object, const char *what, int least,
+                 int *out); /* up to 2^31 - 1 */
+int py_flag_parse(struct state *state, PyObject *object, const char *what, bool *out);
+/* A string that has no NUL and no lone surrogate; *out points into it. */
+int py_text_parse(struct state *state, PyObject *object, const char *what, const char **out);
+/* None or a path; *bytes is a new reference or NULL, *out points into it. */
+int py_path_parse(struct state *state, PyObject *object, const char *what, PyObject **bytes,
+                  const char **out);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define NOTE_MAX 4000 /* bytes of a compiler log shown under a traceback; .log has all of it */
+#define MESSAGE_MAX 1000 /* characters of a message that quotes what a caller gave */
+#define NOTE_MAX 4000    /* bytes of a compiler log shown under a traceback; .log has all of it */
 
 /* One row an exception class; rows come after the rows they derive from. */
 static const struct exception_row {
@@ -147,8 +148,14 @@ PyObject *py_error_raise(struct state *state, struct clcnn_err *err)
 PyObject *py_error_format(struct state *state, enum clcnn_status status, const char *format, ...)
 {
     va_list args;
+    PyErr_Clear(); /* what Python itself raised, of which this says more */
     va_start(args, format);
-    PyErr_FormatV(state->exception[status], format, args);
+    PyObject *whole = PyUnicode_FromFormatV(format, args);
     va_end(args);
+    PyObject *message = whole ? PyUnicode_Substring(whole, 0, MESSAGE_MAX) : NULL;
+    if (message)
+        PyErr_SetObject(state->exception[status], message);
+    Py_XDECREF(whole);
+    Py_XDECREF(message);
     return NULL;
 }

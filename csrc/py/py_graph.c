@@ -113,15 +113,16 @@ static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"name", "shape", "dtype", NULL};
     struct graph_object *self = (struct graph_object *)op;
-    const char *name, *dtype = "float32";
-    PyObject *shape_object;
+    const char *name;
+    PyObject *name_object, *shape_object, *dtype = NULL;
     struct clcnn_shape shape;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|s:input", keys, &name, &shape_object, &dtype))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:input", keys, &name_object, &shape_object, &dtype) ||
+        py_text_parse(self->state, name_object, "input: name", &name) < 0)
         return NULL;
     PyObject *what = PyUnicode_FromFormat("input %s", name);
     const char *what_text = what ? PyUnicode_AsUTF8AndSize(what, NULL) : NULL;
     int rc = what_text ? py_shape_parse(self->state, shape_object, what_text, &shape) : -1;
-    if (rc == 0)
+    if (rc == 0 && dtype)
         rc = py_dtype_parse(self->state, dtype, what_text, &shape.dtype);
     Py_XDECREF(what);
     if (rc < 0)
@@ -144,9 +145,10 @@ static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"name", "array", NULL};
     struct graph_object *self = (struct graph_object *)op;
     const char *name;
-    PyObject *array;
+    PyObject *name_object, *array;
     struct host_array host;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO:constant", keys, &name, &array))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:constant", keys, &name_object, &array) ||
+        py_text_parse(self->state, name_object, "constant: name", &name) < 0)
         return NULL;
     PyObject *what = PyUnicode_FromFormat("constant %s", name);
     const char *what_text = what ? PyUnicode_AsUTF8AndSize(what, NULL) : NULL;
@@ -171,7 +173,9 @@ static PyObject *graph_spend(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"value", NULL};
     struct graph_object *self = (struct graph_object *)op;
     int value;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:spend", keys, &value))
+    PyObject *given;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:spend", keys, &given) ||
+        py_int_parse(self->state, given, "spend: value", 0, &value) < 0)
         return NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
@@ -230,9 +234,11 @@ static PyObject *graph_node(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"op", "name", "inputs", "attrs", NULL};
     struct graph_object *self = (struct graph_object *)op;
     const char *op_name, *name;
-    PyObject *inputs, *dict, *result = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ssOO!:node", keys, &op_name, &name, &inputs, &PyDict_Type,
-                                     &dict))
+    PyObject *op_object, *name_object, *inputs, *dict, *result = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO!:node", keys, &op_object, &name_object, &inputs,
+                                     &PyDict_Type, &dict) ||
+        py_text_parse(self->state, op_object, "node: operator", &op_name) < 0 ||
+        py_text_parse(self->state, name_object, "node: name", &name) < 0)
         return NULL;
     int input_count = 0, count = 0, outputs[MAX_NODE_OUTPUTS];
     int *values = parse_values(self->state, op_name, name, inputs, &input_count);
@@ -259,7 +265,10 @@ static PyObject *graph_output(PyObject *op, PyObject *args, PyObject *kwargs)
     struct graph_object *self = (struct graph_object *)op;
     int value;
     const char *name;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "is:output", keys, &value, &name))
+    PyObject *given, *name_object;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:output", keys, &given, &name_object) ||
+        py_int_parse(self->state, given, "output: value", 0, &value) < 0 ||
+        py_text_parse(self->state, name_object, "output: name", &name) < 0)
         return NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
@@ -276,7 +285,9 @@ static PyObject *graph_shape(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"value", NULL};
     struct graph_object *self = (struct graph_object *)op;
     int value;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:shape", keys, &value))
+    PyObject *given;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:shape", keys, &given) ||
+        py_int_parse(self->state, given, "shape: value", 0, &value) < 0)
         return NULL;
     struct clcnn_shape shape;
     struct clcnn_err err = {0};
@@ -292,7 +303,9 @@ static PyObject *graph_dtype(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"value", NULL};
     struct graph_object *self = (struct graph_object *)op;
     int value;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:dtype", keys, &value))
+    PyObject *given;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:dtype", keys, &given) ||
+        py_int_parse(self->state, given, "dtype: value", 0, &value) < 0)
         return NULL;
     struct clcnn_shape shape;
     struct clcnn_err err = {0};

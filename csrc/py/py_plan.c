@@ -7,7 +7,7 @@
 
 /* ---- compile ---- */
 
-static int parse_precision(struct state *state, const char *name, enum clcnn_precision *out)
+static int parse_precision(struct state *state, PyObject *object, enum clcnn_precision *out)
 {
     static const struct {
         const char *name;
@@ -16,6 +16,9 @@ static int parse_precision(struct state *state, const char *name, enum clcnn_pre
                  {"highest", CLCNN_PRECISION_HIGHEST},
                  {"high", CLCNN_PRECISION_HIGH},
                  {"medium", CLCNN_PRECISION_MEDIUM}};
+    const char *name;
+    if (py_text_parse(state, object, "precision", &name) < 0)
+        return -1;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcmp(words[i].name, name) == 0) {
             *out = words[i].value;
@@ -23,7 +26,7 @@ static int parse_precision(struct state *state, const char *name, enum clcnn_pre
         }
     }
     py_error_format(state, CLCNN_E_VALUE,
-                    "precision: must be 'strict', 'highest', 'high' or 'medium', got '%s'", name);
+                    "precision: must be 'strict', 'highest', 'high' or 'medium', got %.200R", object);
     return -1;
 }
 
@@ -53,9 +56,8 @@ static int pairs_parse(struct pairs *out, struct state *state, PyObject *dict, c
             return -1;
         }
         struct pair *row = &out->row[out->count];
-        row->key = PyUnicode_AsUTF8AndSize(key, NULL);
-        row->value = PyUnicode_AsUTF8AndSize(value, NULL);
-        if (!row->key || !row->value)
+        if (py_text_parse(state, key, what, &row->key) < 0 ||
+            py_text_parse(state, value, what, &row->value) < 0)
             return -1;
         out->count++;
     }
@@ -127,11 +129,13 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
     return status ? py_error_raise(state, &err) : wrap(type, state, device, handle);
 }
 
-static int parse_chain(PyObject *given, enum clcnn_chain *out)
+static int parse_chain(struct state *state, PyObject *given, enum clcnn_chain *out)
 {
-    const int on = given == Py_None ? 0 : PyObject_IsTrue(given);
-    *out = given == Py_None ? CLCNN_CHAIN_AUTO : on > 0 ? CLCNN_CHAIN_ON : CLCNN_CHAIN_OFF;
-    return on < 0 ? -1 : 0;
+    bool on = false;
+    if (given != Py_None && py_flag_parse(state, given, "chain", &on) < 0)
+        return -1;
+    *out = given == Py_None ? CLCNN_CHAIN_AUTO : on ? CLCNN_CHAIN_ON : CLCNN_CHAIN_OFF;
+    return 0;
 }
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -142,18 +146,20 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
     PyObject *given_overrides = NULL, *given_wisdom = NULL;
     struct pairs overrides = {0}, wisdom = {0};
-    const char *precision = "highest";
-    int fuse = 1, batch_part = 0, guard = 0;
-    PyObject *chain = Py_None;
+    PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *guard = NULL;
     if (!state || !PyArg_ParseTupleAndKeywords(
-                      args, kwargs, "O!O!|$sOOO!O!pOip:Plan", keys, state->device_type, &device,
+                      args, kwargs, "O!O!|$OOOO!O!OOOO:Plan", keys, state->device_type, &device,
                       state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
                       &given_overrides, &PyDict_Type, &given_wisdom, &fuse, &chain, &batch_part, &guard))
         return NULL;
     struct clcnn_plan_options options = {
-        .workspace_limit = 64 << 20, .fuse = fuse, .batch_part = batch_part, .guard = guard};
+        .precision = CLCNN_PRECISION_HIGHEST, .workspace_limit = 64 << 20, .fuse = true};
     uint64_t limit = options.workspace_limit;
-    if (parse_precision(state, precision, &options.precision) < 0 || parse_chain(chain, &options.chain) < 0 ||
+    if ((precision && parse_precision(state, precision, &options.precision) < 0) ||
+        parse_chain(state, chain, &options.chain) < 0 ||
+        (fuse && py_flag_parse(state, fuse, "fuse", &options.fuse) < 0) ||
+        (guard && py_flag_parse(state, guard, "guard", &options.guard) < 0) ||
+        (batch_part && py_int_parse(state, batch_part, "batch_part", 0, &options.batch_part) < 0) ||
         (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||
         (memory && py_bytes_parse(state, memory, "memory_limit", &options.memory_limit) < 0))
         return NULL;

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from clcnn import compiler, session_options
+from clcnn import _arguments, compiler, session_options
 from clcnn import device as devices
 from clcnn._log import logger
 from clcnn._session_inputs import NodeArg, fitting, is_fixed, node_arg, overridden, shape_of
@@ -130,8 +130,7 @@ class InferenceSession:
         **others: Any,
     ) -> None:
         _refuse(others)
-        if max_plans < 1:
-            raise ArgumentError(f"max_plans: {max_plans} is less than 1")
+        max_plans = _arguments.whole(max_plans, "max_plans", 1)
         if device is not None and providers:
             raise ArgumentError("device and providers both name a device: give one of them")
         settings = session_options.read_options(sess_options)
@@ -424,7 +423,7 @@ def _open(source: Any) -> tuple[_File | None, Model]:
         return None, source
     if not isinstance(source, (str, os.PathLike)):
         return None, onnx.load(source)
-    file = _File.at(Path(source).absolute())
+    file = _File.at(Path(_arguments.path(source, "path_or_bytes")).absolute())
     model = onnx.load(source)
     whole = sum(array.nbytes for array in model.arrays.values()) <= file.size
     return file if whole else None, model
