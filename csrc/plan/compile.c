@@ -4,14 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now_ms(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 /* Bytes of the activations that a node reads and writes. */
 static size_t bytes_at(const struct clcnn_graph *g, const struct node *n)
@@ -264,13 +256,14 @@ done:
 
 enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
                                      const struct clcnn_graph *graph,
-                                     const struct clcnn_plan_options *options, struct clcnn_err *err)
+                                     const struct clcnn_plan_options *options,
+                                     const struct clcnn_patience *patience, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_plan *plan = NULL;
     struct blueprint *bp = NULL, *chains = NULL;
     TRY(device_enter(dev, err));
-    const double start = now_ms();
+    const double start = clcnn_clock_ms();
     const bool chained = options->chain != CLCNN_CHAIN_OFF && device_chains_groups(&dev->info);
     TRY(new_blueprint(&bp, dev, graph, options, chained, NULL, err));
     if (chained && bp->stats.chained_steps == 0) { /* for launches other forms of algorithms are better */
@@ -278,20 +271,20 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
         bp = NULL;
         TRY(new_blueprint(&bp, dev, graph, options, false, chains, err));
     }
-    const double selected = now_ms();
-    TRY(blueprint_programs(bp, err));
-    const double built = now_ms();
-    TRY(blueprint_weights(bp, err));
+    const double selected = clcnn_clock_ms();
+    TRY(blueprint_programs(bp, patience, err));
+    const double built = clcnn_clock_ms();
+    TRY(blueprint_weights(bp, patience, err));
     free_folded_weights(bp->graph);
     if (bp->stats.weights_bytes >= TRIM_BYTES)
         alloc_trim();
-    const double packed = now_ms();
+    const double packed = clcnn_clock_ms();
     TRY(plan_instantiate(&plan, bp, err));
-    TRY(plan_warm(plan, err));
+    TRY(plan_warm(plan, patience, err));
     bp->stats.select_ms = selected - start;
     bp->stats.build_ms = built - selected;
     bp->stats.weights_ms = packed - built;
-    bp->stats.warm_ms = now_ms() - packed;
+    bp->stats.warm_ms = clcnn_clock_ms() - packed;
     *out = plan;
     plan = NULL;
 done:

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "base/gate.h"
 #include "graph/graph.h"
 #include "plan/emit.h"
 #include "runtime/runtime.h"
@@ -111,6 +112,7 @@ struct blueprint {
     size_t least_arena;  /* known before algorithms are chosen */
     size_t arena_bytes;
     size_t n_counters; /* behind the arena, each as large as a float */
+    double rate;       /* queue_rate() of the first plan's first run; 0: not yet */
     struct clcnn_plan_stats stats;
 };
 
@@ -126,8 +128,9 @@ struct port {
 
 struct clcnn_plan {
     struct blueprint *bp;
-    pthread_mutex_t lock; /* held from begin to the end of a run */
-    bool closed, counted; /* counted: holds the blueprint open */
+    struct gate gate;   /* held from begin to the end of a run */
+    atomic_bool closed; /* written inside the gate, read anywhere */
+    bool counted;       /* holds the blueprint open */
     struct memory arena;
     struct launch *launches;
     struct chain **chains;   /* NULL: none */
@@ -234,19 +237,22 @@ enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err);
 void blueprint_waits(struct blueprint *bp);
 
 /* programs.c */
-enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status blueprint_programs(struct blueprint *bp, const struct clcnn_patience *patience,
+                                     struct clcnn_err *err);
 enum clcnn_status blueprint_launch_programs(struct blueprint *bp, struct clcnn_err *err);
 void blueprint_save_programs(struct blueprint *bp); /* to the disk cache, after each has run */
 void blueprint_release_programs(struct blueprint *bp);
 struct step *blueprint_setup(const struct blueprint *bp, int packed); /* fills a constant; NULL: none */
 
 /* bind.c */
-enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status blueprint_weights(struct blueprint *bp, const struct clcnn_patience *patience,
+                                    struct clcnn_err *err);
 enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err);
 /* A queue for the plan's launches. */
 enum clcnn_status plan_queue(struct queue **out, struct clcnn_plan *plan, bool profiling,
                              struct clcnn_err *err);
-enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err);
+enum clcnn_status plan_warm(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                            struct clcnn_err *err);
 /* Gives the steps of chains kernels of their own, for runs that time each step. *made: some were missing. */
 enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err);
 /* Plans open and close on a blueprint; the weights go with the last one. Open fails once that has happened. */

@@ -22,8 +22,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-
 from conftest import DEVICE
+
 from reference import REFERENCE
 
 Array = np.ndarray
