@@ -13,7 +13,7 @@ from clcnn._log import logger
 from clcnn.errors import Error, ModelError, UnsupportedError
 from clcnn.graph import Graph, Value
 from clcnn.onnx import check, fold, functions, ops, tensors, wide
-from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal
+from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, layer_name
 from clcnn.onnx.program import Program
 
 if TYPE_CHECKING:
@@ -250,7 +250,7 @@ def check_declared(model: Model, scope: Scope) -> None:
             raise ModelError(f"{row.name!r} is declared as {declared}, but is {operand.logical}")
         if not tensor.HasField("shape"):
             continue
-        dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+        dims = tensors.declared_shape(tensor.shape)
         if len(dims) != operand.rank or any(d not in (None, n) for d, n in zip(dims, operand.shape)):
             words = ", ".join("?" if d is None else str(d) for d in dims)
             text = f"{row.name!r} is declared with shape ({words}), but its shape is {operand.shape}"
@@ -286,7 +286,7 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Pr
         value = operand.value
         assert value is not None
         if value.id in used:  # an input, or a second name of one output
-            value = graph.apply("identity", value, name=info.name)
+            value = graph.apply("identity", value, name=layer_name(info.name))
         used.add(value.id)
         graph.output(value, info.name)
         if operand.count is not None:
