@@ -45,10 +45,16 @@ def test_a_long_name_does_not_hide_what_is_wrong():
     refused(lambda: load(proto).graph(), clcnn.ShapeError, ValueError, "nnn...nnn", "must equal")
     graph = load(model([relu(long, "y")], [(long, (2, 3))])).graph()
     refused(lambda: graph.input(long, (2, 3)), clcnn.ArgumentError, ValueError, "input nnn", "exists already")
-    refused(lambda: graph.output(graph.inputs[long], "y" * 70000), clcnn.ArgumentError, ValueError, "65535 bytes")
+    refused(
+        lambda: graph.output(graph.inputs[long], "y" * 70000), clcnn.ArgumentError, ValueError, "65535 bytes"
+    )
     graph.output(graph.inputs[long], long)
     refused(
-        lambda: graph.output(graph.inputs[long], long), clcnn.ArgumentError, ValueError, "n ... n", "exists already"
+        lambda: graph.output(graph.inputs[long], long),
+        clcnn.ArgumentError,
+        ValueError,
+        "n ... n",
+        "exists already",
     )
 
 

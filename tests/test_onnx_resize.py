@@ -17,7 +17,9 @@ from reference.resize import resize  # noqa: E402
 
 SHAPES = {1: (1, 2, 7), 2: (1, 2, 7, 10), 3: (1, 2, 5, 7, 4)}
 SCALES = {1: (1.5,), 2: (1.5, 0.75), 3: (0.5, 1.25, 2.3)}
-CASES = [(dims, mode) for dims in SHAPES for mode in ("nearest", "linear", "cubic") if (dims, mode) != (3, "cubic")]
+CASES = [
+    (dims, mode) for dims in SHAPES for mode in ("nearest", "linear", "cubic") if (dims, mode) != (3, "cubic")
+]
 
 
 def resized(shape, scales, mode, coordinates, opset=13):
@@ -55,7 +57,9 @@ def test_corners_are_those_of_the_result(device, dims, mode, opset):
     np.testing.assert_allclose(y, defined(x, size, mode, "align_corners"), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("size", "scale", "length"), [(10, 0.7, 7), (10, 1.3, 13), (10, 0.6, 6), (7, 0.7, 4)])
+@pytest.mark.parametrize(
+    ("size", "scale", "length"), [(10, 0.7, 7), (10, 1.3, 13), (10, 0.6, 6), (7, 0.7, 4)]
+)
 @pytest.mark.parametrize("opset", [10, 11, 18])
 def test_lengths_are_rounded_as_exporters_mean_them(device, size, scale, length, opset):
     """0.7 as a float32 is a little less: in double precision 10 times it is not 7."""

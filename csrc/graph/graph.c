@@ -87,8 +87,8 @@ enum clcnn_status graph_name_check(const char *what, const char *name, size_t mo
     if (!name || !*name)
         return clcnn_fail(err, CLCNN_E_VALUE, "%s needs a name", what);
     if (strlen(name) >= most) {
-        return clcnn_fail(err, CLCNN_E_VALUE, "%s \"%.40s...\": the name is longer than %zu bytes", what, name,
-                          most - 1);
+        return clcnn_fail(err, CLCNN_E_VALUE, "%s \"%.40s...\": the name is longer than %zu bytes", what,
+                          name, most - 1);
     }
     return CLCNN_OK;
 }

@@ -31,7 +31,7 @@ HELD_IN = {
 
 
 MAX_NAME = 200  # bytes of a layer's name, with room for what the graph adds to it (the core takes 255)
-MAX_MADE = 1 << 27  # elements of a constant made while importing
+MAX_MADE = 1 << 26  # elements of a constant made while importing
 
 
 class Refusal(Exception):

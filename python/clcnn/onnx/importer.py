@@ -19,7 +19,8 @@ from clcnn.onnx.program import Program
 if TYPE_CHECKING:
     from clcnn.onnx.model import Model, ValueInfo
 
-MAX_FOLDED = 1 << 30  # bytes of all constants that importing makes
+MAX_FOLDED = 1 << 30  # bytes of all constants that importing makes, besides
+PASSES = 8  # results of the size of the model's own, as where weights are stored as halves or transposed
 # What a builder meets on attributes and inputs of wrong kinds, which the schema's check does not see.
 _WRONG = (
     *(TypeError, ValueError, IndexError, KeyError, AttributeError),
@@ -57,6 +58,7 @@ class Walk:
         self.unsupported: list[str] = []
         self.count = 0
         self.folded = 0
+        self.most = MAX_FOLDED + PASSES * sum(array.nbytes for array in model.arrays.values())
 
     def body(
         self,
@@ -84,6 +86,10 @@ class Walk:
                 raise _located(error, node) from error
             except Error:
                 raise  # the core's own errors name the layer
+            except MemoryError as error:
+                raise ModelError(
+                    f"{check.label(node)}: there is not enough memory for its constants"
+                ) from error
             except _WRONG as error:
                 raise ModelError(f"{check.label(node)}: {type(error).__name__}: {error}") from error
             for i, name in enumerate(node.output):
@@ -112,7 +118,7 @@ class Walk:
         if function is not None:
             return self._expand(function, node, None, inputs, opsets)
         known = all(x is None or x.array is not None for x in inputs)
-        if known and fold.can_fold(node.op_type, [x.array if x else None for x in inputs]):
+        if known and fold.can_fold(domain, node.op_type):
             try:
                 return self._fold(node, inputs, opsets)
             except Refusal:
@@ -149,8 +155,8 @@ class Walk:
     ) -> list[Operand | None]:
         arrays = fold.evaluate(node, opsets, [x.array if x else None for x in inputs])
         self.folded += sum(a.nbytes for a in arrays if a is not None)
-        if self.folded > MAX_FOLDED:
-            raise ModelError(f"constants made from constants take more than {MAX_FOLDED} bytes in all")
+        if self.folded > self.most:
+            raise ModelError(f"constants made from constants take more than {self.most} bytes in all")
         return [None if a is None else Operand(a) for a in arrays]
 
     def _branch(
