@@ -195,6 +195,19 @@ def test_a_machine_without_memory(monkeypatch):
     refused(lambda: load(proto).graph(), clcnn.ModelError, ValueError, "'it'", "not enough memory")
 
 
+def test_a_batched_outer_product_of_constants_is_folded_or_left(monkeypatch, device):
+    """Where it is small; else the device computes it."""
+    n, k = 20, 10
+    nodes = [helper.make_node("MatMul", ["a", "b"], ["m"]), helper.make_node("Add", ["x", "m"], ["y"])]
+    initial = {"a": normal(n, 1, 1, 1), "b": normal(1, n, 1, k)}
+    proto = model(nodes, [("x", (1,))], initial=initial)
+    for most, layers in ((n * n * k, ["add"]), (n * n * k - 1, ["matmul", "add"])):
+        monkeypatch.setattr(fold, "MAX_GROWTH", most)
+        assert [r.op for r in load(proto).graph().records if r.kind == "node"] == layers
+        (y,) = run(proto, {"x": np.ones(1, np.float32)}, device)
+        np.testing.assert_allclose(y, 1 + initial["a"] @ initial["b"], rtol=1e-5, atol=1e-6)
+
+
 # ---- results -----------------------------------------------------------------------------------------------
 
 C = 3
