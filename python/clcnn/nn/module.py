@@ -35,12 +35,12 @@ class Parameter:
     def data(self) -> np.ndarray:
         """The array itself, C-contiguous float32."""
         if self._data is None:
-            self._data = np.ascontiguousarray(self._initializer(self.shape, self._rng), np.float32)
+            self._data = _contiguous(self._initializer(self.shape, self._rng))
         return self._data
 
     @data.setter
     def data(self, value: np.ndarray) -> None:
-        array = np.ascontiguousarray(value, np.float32)
+        array = _contiguous(value)
         if array.shape != self.shape:
             raise ShapeError(f"parameter has shape {list(self.shape)}, the new value {list(array.shape)}")
         self._data = array
@@ -58,6 +58,11 @@ class Parameter:
 
     def __repr__(self) -> str:
         return f"Parameter(shape={list(self.shape)})"
+
+
+def _contiguous(array: Any) -> np.ndarray:
+    """C-contiguous float32 of the same shape; ascontiguousarray() would make rank 0 rank 1."""
+    return np.require(array, np.float32, "C")
 
 
 class Module:
