@@ -35,7 +35,10 @@ def parse(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seconds", type=float, default=120.0, help="stop after this time")
     parser.add_argument("--count", type=int, default=0, help="stop after so many networks, whatever the time")
-    parser.add_argument("--seed", type=int, default=0, help="of the first network; the others follow")
+    seed = int(time.time()) % 10**8
+    parser.add_argument(
+        "--seed", type=int, default=seed, help="of the first network; the clock's if not given"
+    )
     parser.add_argument("--device", default=os.environ.get("CLCNN_TEST_DEVICE", "cpu"))
     parser.add_argument("--findings", type=Path, default=ROOT / "build" / "fuzz_nets", help="a folder")
     parser.add_argument("--no-torch", action="store_true", help="only graphs made here")
@@ -145,11 +148,14 @@ def work(given: argparse.Namespace, seeds: range, seen: set[str], pipe: Any) -> 
     """The process's main: networks until it is told to end, or its seeds are used up."""
     from fuzz import rows_nets, rows_shape, rows_values  # noqa: F401  the table is complete then
 
-    worker = Worker(given, pipe)
-    for seed in seeds:
-        pipe.send(("starts", seed))
-        worker.one(seed, seen)
-    pipe.send(("ends", None))
+    try:
+        worker = Worker(given, pipe)
+        for seed in seeds:
+            pipe.send(("starts", seed))
+            worker.one(seed, seen)
+        pipe.send(("ends", None))
+    except (BrokenPipeError, KeyboardInterrupt):
+        return  # nobody listens any more
 
 
 # ---- the process that watches ------------------------------------------------------------------------------
@@ -226,8 +232,14 @@ def replay(path: Path, device: str) -> int:
 
 def main() -> int:
     given = parse()
+    # Kernels are kept from one session to the next, apart from the user's own.
+    kernels = ROOT / "build" / "fuzz_kernels"
+    kernels.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("CLCNN_CACHE_DIR", str(kernels))
+    os.environ.setdefault("POCL_CACHE_DIR", str(kernels))
     if given.replay is not None:
         return replay(given.replay, given.device)
+    print(f"networks from seed {given.seed} on", flush=True)
     numbers = watch(given)
     print(numbers.text())
     return int(bool(numbers.kinds))

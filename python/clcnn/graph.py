@@ -357,8 +357,8 @@ def trace(model: Any, input_shape: Any) -> Graph:
     """A graph of `model`: any object with build(graph, *inputs) -> Value, sequence or dict of them, such as
     nn.Module.
 
-    input_shape: a shape, a sequence of shapes ("input_0", ...), or a dict of them by name. Inputs are float32,
-    unless the model's input_dtypes, a dict in the order of its inputs, says otherwise.
+    input_shape: a shape, a sequence of shapes ("input_0", ...), or a dict of them by name. Inputs are
+    float32, unless the model's input_dtypes, a dict in the order of its inputs, says otherwise.
     Raises ArgumentError (no layers, not a model), ShapeError with the layer's name.
     """
     if not hasattr(model, "build"):

@@ -9,11 +9,11 @@ what remains of large terms, excuses itself; what only moves elements must be eq
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import onnx
-import onnxruntime
 from numpy.typing import NDArray
 from onnx import helper
 
@@ -27,24 +27,32 @@ OF_RMS = {"strict": 2.5e-5, "highest": 2.5e-5, "high": 3e-3, "medium": 3e-3}
 OF_VALUE, OF_FUNCTION = 2.0**-22, 4e-6  # of arithmetic and of functions, of each value
 SURE = 1e-6  # of the rms and of the value: nothing more is asked where it holds
 
-EXACT = frozenset(
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+EXACT = _names(
     """Abs And ArgMax ArgMin Cast CastLike Ceil CenterCropPad Clip Compress Concat Constant ConstantOfShape
     DepthToSpace Dropout Equal Expand EyeLike Flatten Floor Gather GatherElements GatherND GlobalMaxPool
     Greater GreaterOrEqual Hardmax Identity IsInf IsNaN Less LessOrEqual Max MaxPool MaxUnpool Min Neg NonZero
     Not OneHot Or Pad Range ReduceMax ReduceMin Relu Reshape Round Shape Sign Size Slice SpaceToDepth Split
-    Squeeze ThresholdedRelu Tile TopK Transpose Trilu Unique Unsqueeze Where Xor""".split()
+    Squeeze ThresholdedRelu Tile TopK Transpose Trilu Unique Unsqueeze Where Xor"""
 )
-ROUNDED = frozenset("Add Sub Mul Div Sum Mean PRelu LeakyRelu Shrink Mod HardSigmoid Reciprocal Sqrt".split())
-FUNCTIONS = frozenset(
+ROUNDED = _names("Add Sub Mul Div Sum Mean PRelu LeakyRelu Shrink Mod HardSigmoid Reciprocal Sqrt")
+FUNCTIONS = _names(
     """Acos Acosh Asin Asinh Atan Atanh Celu Cos Cosh Elu Erf Exp Gelu HardSwish Log Mish Pow Selu Sigmoid Sin
-    Sinh Softmax Softplus Softsign Swish Tan Tanh""".split()
+    Sinh Softmax Softplus Softsign Swish Tan Tanh"""
 )
 # Inputs that decide shapes or are no operands: they stay as they are.
 STEADY = {"Resize": (1, 2, 3), "Upsample": (1,), "NonMaxSuppression": (2, 3, 4), "Dropout": (1, 2)}
 
 
+@cache
 def options_of(optimise: bool) -> Any:
     """One thread, rewriting or not."""
+    import onnxruntime
+
     made = onnxruntime.SessionOptions()
     made.log_severity_level = 4
     made.intra_op_num_threads = 1
@@ -53,14 +61,13 @@ def options_of(optimise: bool) -> Any:
     return made
 
 
-PLAIN, OPTIMISED = options_of(False), options_of(True)
-
-
 def session(model: onnx.ModelProto, optimise: bool = False) -> Any:
     """Raises what onnxruntime raises."""
-    return onnxruntime.InferenceSession(
-        model.SerializeToString(), OPTIMISED if optimise else PLAIN, providers=["CPUExecutionProvider"]
-    )
+    import onnxruntime
+
+    onnxruntime.set_default_logger_severity(4)
+    data = model.SerializeToString()
+    return onnxruntime.InferenceSession(data, options_of(optimise), providers=["CPUExecutionProvider"])
 
 
 def alone(node: onnx.NodeProto, feed: Arrays, opset: int) -> list[Array] | None:
@@ -241,7 +248,8 @@ def differs(got: Array, want: Array, drawn: Sequence[Array]) -> str:
     with np.errstate(all="ignore"):
         bound = FACTOR * np.maximum(moved, typical) + 2e-38
         far = np.abs(got.astype(np.float64) - want) > bound
-    wrong = np.where(finite, far | ~np.isfinite(got), odd_for_all & ~np.isfinite(want) & ~_same_odd(got, want))
+    odd = odd_for_all & ~np.isfinite(want) & ~_same_odd(got, want)
+    wrong = np.where(finite, far | ~np.isfinite(got), odd)
     return _note(got, want, wrong) if wrong.any() else ""
 
 
@@ -249,7 +257,7 @@ def _spread(want: Array, drawn: Sequence[Array]) -> Array:
     """How far noise moved each element at most."""
     with np.errstate(all="ignore"):
         moved = np.max([np.abs(d.astype(np.float64) - want) for d in drawn], axis=0)
-    return np.asarray(np.nan_to_num(moved, nan=0.0, posinf=np.finfo(np.float64).max**0.25))
+    return np.asarray(np.nan_to_num(moved, nan=0.0, posinf=np.finfo(np.float64).max ** 0.25))
 
 
 def _same_odd(a: Array, b: Array) -> Array:

@@ -49,7 +49,7 @@ def read(path: Path) -> Case:
 def words(case: Case) -> str:
     """A model in a few lines."""
     lines = [f"  {i.name} {case.feeds[0][i.name].shape}" for i in case.model.graph.input]
-    for node in case.model.graph.node:
+    for node in (n for n in case.model.graph.node if n.op_type != "Constant"):
         attrs = ", ".join(f"{a.name}={onnx.helper.get_attribute_value(a)}" for a in node.attribute)
         lines.append(f"  {', '.join(node.output)} = {node.op_type}({', '.join(node.input)}) {attrs}"[:300])
     return "\n".join(lines)

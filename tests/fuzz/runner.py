@@ -94,13 +94,14 @@ class Verdict:
 def nameless(text: str) -> str:
     """An error's words without names and numbers."""
     text = re.sub(r"'[^']*'|\S*[/:_]\S*\d\S*|/\S*|node\d+\S*|\S+_\d\S*", "", text)
-    return re.sub(r"[\d.,()\[\]]+", "", text)[:100].strip()
+    return " ".join(re.sub(r"[\d.,()\[\]]+", "", text).split())[:100]
 
 
 # Refusals that are known and said in the documents, by their words.
 NOT_OFFERED = (
     "has no equivalent in ONNX",
     "workspace above the limit",
+    "at most 3 are supported",  # dimensions of a Resize
     "the size of its input depends on data",  # what follows a non-max suppression, as its export does
 )
 
@@ -202,9 +203,7 @@ def judged_by(case: Case, expected: Sequence[Oracle], device: Any) -> Verdict:
     except Unequal as error:
         return Verdict("bits", str(error))
     except Exception as error:
-        text = f"{type(error).__name__}: {error}"
-        refused = isinstance(error, clcnn.UnsupportedError) and any(words in text for words in NOT_OFFERED)
-        return Verdict("not offered" if refused else "raises", text)
+        return raised(error)
     sure = True
     for made, oracle_ in zip(results, expected):
         sure &= all(oracle.surely(made[n], oracle_.expected[n]) for n in oracle_.outputs)
@@ -214,6 +213,13 @@ def judged_by(case: Case, expected: Sequence[Oracle], device: Any) -> Verdict:
             why = _excused(case, oracle_, made, device)
             return Verdict("excused" if why else "differs", why or note)
     return Verdict("agrees", sure=sure)
+
+
+def raised(error: Exception) -> Verdict:
+    """A finding, or a refusal that is known."""
+    text = f"{type(error).__name__}: {error}"
+    known = isinstance(error, clcnn.UnsupportedError) and any(words in text for words in NOT_OFFERED)
+    return Verdict("not offered" if known else "raises", text)
 
 
 def _excused(case: Case, expected: Oracle, made: Arrays, device: Any) -> str:
@@ -251,7 +257,7 @@ def judge_bits(case: Case, device: Any) -> Verdict:
     except Unequal as error:
         return Verdict("bits", str(error))
     except Exception as error:
-        return Verdict("raises", f"{type(error).__name__}: {error}")
+        return raised(error)
     return Verdict("agrees")
 
 

@@ -28,7 +28,15 @@ def block(make: Block) -> Block:
 
 
 def _act(rng: random.Random) -> nn.Module:
-    kinds: list[Callable[[], nn.Module]] = [nn.ReLU, nn.ReLU6, nn.SiLU, nn.Hardswish, nn.GELU, nn.Mish, nn.ELU]
+    kinds: list[Callable[[], nn.Module]] = [
+        nn.ReLU,
+        nn.ReLU6,
+        nn.SiLU,
+        nn.Hardswish,
+        nn.GELU,
+        nn.Mish,
+        nn.ELU,
+    ]
     kinds += [nn.Sigmoid, nn.Tanh, nn.Hardsigmoid, nn.Softplus, nn.Identity]
     kinds += [lambda: nn.LeakyReLU(0.1), lambda: nn.PReLU(), lambda: nn.Hardtanh(-1, 2), nn.ReLU, nn.ReLU]
     return rng.choice(kinds)()
@@ -231,7 +239,9 @@ def _unet(rng: random.Random, c: int, side: int) -> tuple[nn.Module, int]:
     mode = rng.choice(["nearest", "bilinear", "bicubic"])
     corners = None if mode == "nearest" else rng.random() < 0.4
     inner = _conv(rng, c, 2 * c, 3, padding=1)
-    down = rng.choice([nn.MaxPool2d(2, ceil_mode=True), nn.AvgPool2d(2, ceil_mode=True), nn.Conv2d(c, c, 2, 2)])
+    down = rng.choice(
+        [nn.MaxPool2d(2, ceil_mode=True), nn.AvgPool2d(2, ceil_mode=True), nn.Conv2d(c, c, 2, 2)]
+    )
 
     class Unet(nn.Module):
         def __init__(self) -> None:
@@ -334,7 +344,6 @@ def _functions(rng: random.Random, c: int, side: int) -> tuple[nn.Module, int]:
         lambda x: torch.roll(x, 1, 2),
         lambda x: x / (1 + x.std(dim=(2, 3), keepdim=True)) if min(x.shape[2:]) > 1 else x,
         lambda x: torch.stack([x, -x], 2).flatten(1, 2)[:, ::2],
-        lambda x: torch.einsum("nchw,cd->ndhw", x, torch.eye(x.shape[1]) * 0.5),
         lambda x: torch.softmax(x, 1),
         lambda x: torch.max(x, x.transpose(2, 3)) if x.shape[2] == x.shape[3] else x,
         lambda x: x.masked_fill(x < -1, -1.0),
@@ -361,7 +370,9 @@ def _head(rng: random.Random, c: int, shape: tuple[int, ...]) -> nn.Module:
 def build(rng: random.Random) -> tuple[nn.Module, torch.Tensor]:
     """A module of a few blocks and an input for it; its statistics and slopes are random too."""
     x = torch.randn(
-        rng.randint(1, 5), rng.choice([1, 3, 3, 4, 8, 16]), *(rng.choice([5, 7, 8, 9, 11, 14, 16]) for _ in "hw")
+        rng.randint(1, 5),
+        rng.choice([1, 3, 3, 4, 8, 16]),
+        *(rng.choice([5, 7, 8, 9, 11, 14, 16]) for _ in "hw"),
     )
     parts: list[nn.Module] = []
     shape = x
