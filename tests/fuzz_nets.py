@@ -106,6 +106,8 @@ class Worker:
                 self._found(seed, case, verdict, seen, runner.judge_bits)
         ops = {node.op_type for node in model.graph.node}
         row = {"verdicts": verdicts, "notes": notes, "ops": dict.fromkeys(ops, 1), "torch": by_torch}
+        row["algorithms"] = dict(runner.REACHED)
+        runner.REACHED.clear()
         self.pipe.send(("net", row))
 
     def _cases(self, model: Any, feed: dict[str, Any], rng: random.Random) -> Any:

@@ -62,6 +62,7 @@ class Numbers:
         self.start = time.monotonic()
         self.counts: Counter[str] = Counter()
         self.ops: Counter[str] = Counter()
+        self.algorithms: Counter[str] = Counter()
         self.excused: Counter[str] = Counter()
         self.kinds: Counter[str] = Counter()
 
@@ -71,6 +72,7 @@ class Numbers:
         self.counts.update(row["verdicts"])
         self.ops.update(row["ops"])
         self.excused.update(row["notes"])
+        self.algorithms.update(row["algorithms"])
         self.counts["exported from PyTorch"] += row["torch"]
 
     def line(self) -> str:
@@ -81,7 +83,9 @@ class Numbers:
 
     def text(self) -> str:
         """At the end."""
-        rows = [self.line(), f"{len(self.ops)} operators reached"]
+        rows = [self.line(), f"{len(self.ops)} operators and {len(self.algorithms)} algorithms reached"]
+        chosen = [f"{name} {n}" for name, n in sorted(self.algorithms.items()) if not name.endswith(":ref")]
+        rows.append("  " + ", ".join(chosen))
         rows += [f"  {n} x {what}" for what, n in self.excused.most_common(20)]
         rows += [f"FINDING {n} x {kind}" for kind, n in self.kinds.most_common()]
         return "\n".join(rows if self.kinds else [*rows, "no finding"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -27,7 +28,8 @@ Arrays = Mapping[str, Array]
 @dataclass(frozen=True)
 class Options:
     """How a network is run. route: "compile", "session" (InferenceSession), "saved" and "exported" (through a
-    model file, or an ONNX file, of our own). way: "call", "clone" or "map" of the plan."""
+    model file, or an ONNX file, of our own). way: "call", "clone" or "map" of the plan. force: a seed of
+    algorithms to take instead of those that the rules choose, 0 for these."""
 
     route: str = "compile"
     way: str = "call"
@@ -38,6 +40,7 @@ class Options:
     tune: str = "table"
     guard: bool = False
     workspace_limit: int = 64 << 20
+    force: int = 0
 
     def __str__(self) -> str:
         given = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
@@ -45,7 +48,8 @@ class Options:
 
     def compiled(self) -> dict[str, Any]:
         """The keywords of clcnn.compile()."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("route", "way")}
+        ours = ("route", "way", "force")
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ours}
 
 
 def some_options(rng: random.Random, batch: int) -> Options:
@@ -60,6 +64,7 @@ def some_options(rng: random.Random, batch: int) -> Options:
         tune=rng.choice(["table", "off"]),
         guard=rng.random() < 0.25,
         workspace_limit=64 << 20 if rng.random() < 0.8 else 0,
+        force=rng.randint(1, 10**6) if rng.random() < 0.4 else 0,
     )
 
 
@@ -110,6 +115,13 @@ class Unequal(Exception):
     """Two runs that must give the same bits do not."""
 
 
+class Declined(Exception):
+    """Algorithms that were forced do not go together."""
+
+
+REACHED: Counter[str] = Counter()  # algorithms, by operator
+
+
 # ---- running -----------------------------------------------------------------------------------------------
 
 
@@ -143,13 +155,37 @@ def _by_plan(graph: Any, feed: Arrays, options: Options, device: Any) -> dict[st
     model, shapes = graph, None
     if options.route in ("saved", "exported"):
         model, shapes = _through_file(graph, options.route)
-    with clcnn.compile(model, shapes, device, **options.compiled()) as plan:
+    with _compiled(model, shapes, options, device) as plan:
+        REACHED.update(f"{row['op']}:{row['algo']}" for row in plan.layers)
         first = _called(plan, feed, options.way)
         if options.guard:
             plan.check_guards()
         again = plan.run(feed)
     _same(first, again, "a second run")
     return first
+
+
+def _compiled(model: Any, shapes: Any, options: Options, device: Any) -> Any:
+    plan = clcnn.compile(model, shapes, device, **options.compiled())
+    if not options.force:
+        return plan
+    with plan:
+        algorithms = some_algorithms(plan.layers, options.force)
+    try:
+        return clcnn.compile(model, shapes, device, algorithms=algorithms, **options.compiled())
+    except (clcnn.UnsupportedError, clcnn.ArgumentError) as error:
+        raise Declined(str(error)) from error
+
+
+def some_algorithms(layers: Sequence[Any], seed: int) -> dict[str, str]:
+    """For each layer that has a choice, one of the algorithms that can compute it. A layer's choice hangs on
+    the seed and its name alone, so that it stays as other layers go."""
+    chosen = {}
+    for row in layers:
+        able = [c["algo"] for c in row["candidates"] if c["verdict"] != "rejected"]
+        if len(able) > 1 and row["op"] != "reorder":
+            chosen[row["layer"]] = random.Random(f"{seed} {row['layer']}").choice(able)
+    return chosen
 
 
 def _through_file(graph: Any, route: str) -> tuple[Any, Any]:
@@ -219,7 +255,7 @@ def raised(error: Exception) -> Verdict:
     """A finding, or a refusal that is known."""
     text = f"{type(error).__name__}: {error}"
     known = isinstance(error, clcnn.UnsupportedError) and any(words in text for words in NOT_OFFERED)
-    return Verdict("not offered" if known else "raises", text)
+    return Verdict("not offered" if known or isinstance(error, Declined) else "raises", text)
 
 
 def _excused(case: Case, expected: Oracle, made: Arrays, device: Any) -> str:
