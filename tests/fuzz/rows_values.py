@@ -223,7 +223,7 @@ def _logic(net: Net, op: str) -> str:
 def _prelu(net: Net) -> str:
     x = net.pick(2, 3, 4, 5)
     shape = net.shape(x)
-    slope = net.one((1,), (shape[1], *(1,) * (len(shape) - 2)), shape[1:], shape)
+    slope = net.one((1,), (shape[1], *(1,) * (len(shape) - 2)), shape[1:], (1, *shape[1:]))
     return net.node("PRelu", x, net.const(net.uniform(slope, -0.5, 0.9)))
 
 

@@ -64,7 +64,7 @@ def some_options(rng: random.Random, batch: int) -> Options:
         tune=rng.choice(["table", "off"]),
         guard=rng.random() < 0.25,
         workspace_limit=64 << 20 if rng.random() < 0.8 else 0,
-        force=rng.randint(1, 10**6) if rng.random() < 0.4 else 0,
+        force=rng.randint(1, 10**6) if rng.random() < 0.3 else 0,
     )
 
 
@@ -259,9 +259,12 @@ def raised(error: Exception) -> Verdict:
 
 
 def _excused(case: Case, expected: Oracle, made: Arrays, device: Any) -> str:
-    """Why the difference is onnxruntime's: each node by itself agrees with its definition, the plan as people
-    run it with the nodes, and these results with that plan. "" where it is ours."""
+    """Why the difference is onnxruntime's: with its rewriting it gives the same as we do; or each node by
+    itself agrees with its definition, the plan as people run it with the nodes, and these results with that
+    plan. "" where it is ours."""
     try:
+        if not expected.compare(made, case.options.precision, MORE_DRAWS, expected.optimised()):
+            return "onnxruntime agrees with its rewriting, and not without"
         model = clcnn.onnx.load(case.model.SerializeToString())
         checks = verify.verify(model, dict(expected.feed), device, against=("reference",))
         plain = replace(case, feeds=[expected.feed], options=Options())
