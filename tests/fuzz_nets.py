@@ -178,7 +178,6 @@ def watch(given: argparse.Namespace) -> Any:
         process.start()
         theirs.close()
         next_seed = _listen(process, ours, numbers, seen, seeds.start, end)
-        print(numbers.line(), flush=True)
     return numbers
 
 
@@ -199,6 +198,7 @@ def _listen(process: Any, pipe: Any, numbers: Any, seen: set[str], seed: int, en
             seed = told
         elif stage == "net":
             numbers.add(told)
+            numbers.show()
         elif stage == "found":
             kind, rough, text = told
             seen.add(rough)

@@ -13,6 +13,8 @@ import onnx
 
 from fuzz.runner import Case, Options, Verdict
 
+SHOW_EVERY = 60.0  # seconds
+
 
 def kind_of(case: Case, verdict: Verdict) -> str:
     """What findings of one cause have in common: the error's words without names and numbers, or the
@@ -59,7 +61,7 @@ class Numbers:
     """What a session of fuzzing did."""
 
     def __init__(self) -> None:
-        self.start = time.monotonic()
+        self.start = self.shown = time.monotonic()
         self.counts: Counter[str] = Counter()
         self.ops: Counter[str] = Counter()
         self.algorithms: Counter[str] = Counter()
@@ -74,6 +76,12 @@ class Numbers:
         self.excused.update(row["notes"])
         self.algorithms.update(row["algorithms"])
         self.counts["exported from PyTorch"] += row["torch"]
+
+    def show(self) -> None:
+        """A line every now and then."""
+        if time.monotonic() - self.shown >= SHOW_EVERY:
+            self.shown = time.monotonic()
+            print(self.line(), flush=True)
 
     def line(self) -> str:
         seconds = time.monotonic() - self.start
