@@ -23,7 +23,7 @@ help:
 	@echo "make bench     list and run the benchmarks"
 	@echo "make oclgrind  look for races, bad accesses and uninitialised reads in the kernels"
 	@echo "make sanitize  run the tests under AddressSanitizer and UBSan"
-	@echo "make fuzz      fuzz the readers of weight files and of ONNX models"
+	@echo "make fuzz      fuzz the readers of weight files and of ONNX models, and random networks against onnxruntime"
 	@echo "make lint      clang-format, ruff, mypy, stubtest"
 	@echo "make setup     system packages, .venv, build and install"
 	@echo "make clean     remove what was built, and .venv"
@@ -110,6 +110,8 @@ fuzz: system $(VENV)/.extra-test $(VENV)/.extra-fuzz
 	@LD_PRELOAD="$$(echo $(VENV)/lib/python3*/site-packages/asan_with_fuzzer.so) $$($(CLANG) -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc PYTHONPATH=build/fuzz/lib \
 	    $(BIN)/python tests/fuzz_onnx.py $(or $(ARGS),-max_total_time=60)
+	@echo "Running random networks by clcnn and by onnxruntime for two minutes (NETS='--seconds 3600 --seed 1' for longer)"
+	@$(BIN)/python tests/fuzz_nets.py $(or $(NETS),--seconds 120)
 
 lint: system $(VENV)/.extra-test $(VENV)/.extra-lint
 	@echo "Checking style and types"

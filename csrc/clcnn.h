@@ -16,7 +16,8 @@
 #include <stdint.h>
 
 #define CLCNN_MAX_RANK 8
-#define CLCNN_NAME_MAX 256 /* longest layer, device or algorithm name kept, with its terminating zero */
+#define CLCNN_NAME_MAX 256       /* longest layer, device or algorithm name kept, with its terminating zero */
+#define CLCNN_END_NAME_MAX 65536 /* longest name of an input, output or constant: model files decide them */
 
 enum clcnn_status {
     CLCNN_OK = 0,

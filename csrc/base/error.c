@@ -15,6 +15,25 @@ const char *clcnn_version(void)
     return CLCNN_VERSION;
 }
 
+/* Keeps both ends of a message that is too long: names may be, and the rule stands at the end. */
+static void write_text(struct clcnn_err *err, const char *fmt, va_list ap)
+{
+    static const char gap[] = " ... ";
+    va_list again;
+    va_copy(again, ap);
+    const int n = vsnprintf(err->text, sizeof err->text, fmt, ap);
+    char *whole = n >= (int)sizeof err->text ? malloc((size_t)n + 1) : NULL;
+    if (whole != NULL) {
+        const size_t half = sizeof err->text / 2;
+        vsnprintf(whole, (size_t)n + 1, fmt, again);
+        memcpy(err->text + half, gap, sizeof gap - 1);
+        const size_t rest = half - (sizeof gap - 1); /* with the zero at the end */
+        memcpy(err->text + sizeof err->text - rest, whole + (size_t)n + 1 - rest, rest);
+        free(whole);
+    }
+    va_end(again);
+}
+
 /* Overwrites err without looking at it, so that a caller need not have cleared it first. */
 enum clcnn_status clcnn_fail(struct clcnn_err *err, enum clcnn_status status, const char *fmt, ...)
 {
@@ -22,7 +41,7 @@ enum clcnn_status clcnn_fail(struct clcnn_err *err, enum clcnn_status status, co
         va_list ap;
         *err = (struct clcnn_err){.status = status};
         va_start(ap, fmt);
-        vsnprintf(err->text, sizeof err->text, fmt, ap);
+        write_text(err, fmt, ap);
         va_end(ap);
     }
     return status;

@@ -82,13 +82,13 @@ bool graph_grow_nodes(struct clcnn_graph *g)
 
 /* ---- building ------------------------------------------------------------------------------------------ */
 
-enum clcnn_status graph_name_check(const char *what, const char *name, struct clcnn_err *err)
+enum clcnn_status graph_name_check(const char *what, const char *name, size_t most, struct clcnn_err *err)
 {
     if (!name || !*name)
         return clcnn_fail(err, CLCNN_E_VALUE, "%s needs a name", what);
-    if (strlen(name) >= CLCNN_NAME_MAX) {
-        return clcnn_fail(err, CLCNN_E_VALUE, "%s \"%.40s...\": the name is longer than %d bytes", what, name,
-                          CLCNN_NAME_MAX - 1);
+    if (strlen(name) >= most) {
+        return clcnn_fail(err, CLCNN_E_VALUE, "%s \"%.40s...\": the name is longer than %zu bytes", what,
+                          name, most - 1);
     }
     return CLCNN_OK;
 }
@@ -100,7 +100,7 @@ static enum clcnn_status add_source(struct clcnn_graph *g, enum value_kind kind,
 {
     const char *word = kind == VALUE_INPUT ? "input" : "constant";
     char what[CLCNN_NAME_MAX + 16];
-    enum clcnn_status st = graph_name_check(word, name, err);
+    enum clcnn_status st = graph_name_check(word, name, CLCNN_END_NAME_MAX, err);
 
     if (st != CLCNN_OK)
         return st;
@@ -183,7 +183,7 @@ enum clcnn_status clcnn_graph_output(struct clcnn_graph *g, int value, const cha
                                      struct clcnn_err *err)
 {
     char *copy = NULL, *value_name = NULL;
-    enum clcnn_status st = graph_name_check("output", name, err);
+    enum clcnn_status st = graph_name_check("output", name, CLCNN_END_NAME_MAX, err);
 
     if (st == CLCNN_OK)
         st = check_value(g, value, err);

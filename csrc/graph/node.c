@@ -165,7 +165,7 @@ enum clcnn_status clcnn_graph_node(struct clcnn_graph *g, const char *op_name, c
     int kept = 0;
 
     TRY(find_op(op_name, &op, err));
-    TRY(graph_name_check(op->name, name, err));
+    TRY(graph_name_check(op->name, name, CLCNN_NAME_MAX, err));
     const struct hash128 key = hash128_text(name);
     if (map_get(&g->node_names, key) >= 0)
         TRY(clcnn_fail(err, CLCNN_E_VALUE, "%s %s: a layer of this name exists already", op->name, name));

@@ -103,6 +103,8 @@ static bool follows_blocked(const struct layouter *l, const struct node *n)
     const bool parts = takes_parts(n);
     const struct clcnn_shape *out = &l->g->values[n->out[0]].shape;
     bool any = false;
+    if (!can_block(out)) /* a comparison's result, say, has elements of another type */
+        return false;
     for (int i = 0; i < n->n_in; i++) {
         const struct value *v = &l->g->values[n->in[i]];
         if (!can_block(&v->shape) || (!parts && !shape_equal(&v->shape, out)))

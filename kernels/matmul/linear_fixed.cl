@@ -122,7 +122,7 @@ IV FN(encoded)(FV value, const struct FN(format) * f)
 }
 
 /* V elements of QUAD rows, zeros past `there`, side by side in three numbers each. */
-void FN(pack_part)(const SRC *rows, int i, int there, const struct FN(format) * f, global int *dst)
+void FN(pack_part)(SRC const *rows, int i, int there, const struct FN(format) * f, global int *dst)
 {
     const IV fourth = FN(encoded)(FN(elements)(rows[3], i, there), f + 3);
 #pragma unroll

@@ -366,7 +366,8 @@ def trace(model: Any, input_shape: Any) -> Graph:
     """A graph of `model`: any object with build(graph, *inputs) -> Value, sequence or dict of them, such as
     nn.Module.
 
-    input_shape: a shape, a sequence of shapes ("input_0", ...), or a dict of them by name.
+    input_shape: a shape, a sequence of shapes ("input_0", ...), or a dict of them by name. Inputs are
+    float32, unless the model's input_dtypes, a dict in the order of its inputs, says otherwise.
     Raises ArgumentError (no layers, not a model), ShapeError with the layer's name.
     """
     if not hasattr(model, "build"):
@@ -374,7 +375,9 @@ def trace(model: Any, input_shape: Any) -> Graph:
             f"expected a clcnn.Graph or a model with build(graph, *inputs), got {type(model).__name__}"
         )
     graph = Graph()
-    values = [graph.input(name, shape) for name, shape in _named(input_shape, "input", _is_shape).items()]
+    shapes = _named(input_shape, "input", _is_shape)
+    dtypes = dict(zip(shapes, getattr(model, "input_dtypes", {}).values()))
+    values = [graph.input(name, shape, dtypes.get(name, "float32")) for name, shape in shapes.items()]
     result = model.build(graph, *values)
     for name, value in _named(result, "output", lambda x: isinstance(x, Value)).items():
         graph.output(value, name)

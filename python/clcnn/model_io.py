@@ -4,7 +4,7 @@ A model file is a safetensors file: the tensors are the constants, and the metad
 under the key "clcnn", so that every safetensors reader finds the weights and any text tool the graph:
 
     version  1
-    inputs   [{"name": "input", "shape": [1, 3, 224, 224]}, ...]
+    inputs   [{"name": "input", "shape": [1, 3, 224, 224]}, ...]; of another type than float32 also "dtype"
     nodes    [{"name": "conv1", "op": "conv", "inputs": ["input", "conv1.weight", null], "outputs": ["conv1"],
                "attrs": {"stride": [2, 2]}}, ...] in an order in which every value is made before it is used
     outputs  [{"name": "output", "value": "conv1"}, ...]
@@ -39,6 +39,7 @@ MAX_HEADER = 100_000_000  # bytes; safetensors' own limit
 NOT_IN_JSON = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 # Attributes whose first entry repeats the batch size, and what says the same for every batch size.
 BATCH_FREE = {"reshape": 0, "expand": 1}
+DTYPES = ("float32", "int64", "int32", "bool")  # of inputs and tensors
 
 
 class ModelFileError(Error, ValueError):
@@ -78,7 +79,8 @@ def describe(graph: Graph) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         if record.kind in ("input", "constant"):
             names[record.values[0]] = record.name
         if record.kind == "input":
-            document["inputs"].append({"name": record.name, "shape": list(record.shape)})
+            other = {} if record.dtype == DTYPES[0] else {"dtype": record.dtype}
+            document["inputs"].append({"name": record.name, "shape": list(record.shape), **other})
         elif record.kind == "node":
             for value, name in zip(record.values, output_names(record, taken), strict=True):
                 names[value] = name
@@ -141,7 +143,8 @@ def plain(value: Any) -> Any:
 
 
 class GraphModel(Module):
-    """A model out of a file: an nn.Module whose layers are the file's nodes and whose parameters its tensors.
+    """A model out of a file: an nn.Module whose layers are the file's nodes and whose parameters its tensors
+    of float32; those of other types, such as indices, are constants of its graph.
 
     Compile it at the saved shapes (`input_shapes`) or, if its operators allow, at any other batch size.
     state_dict() and load_state_dict() work as for every module.
@@ -150,7 +153,10 @@ class GraphModel(Module):
     def __init__(self, document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> None:
         super().__init__()
         self._document = document
+        self._constants = {name: array for name, array in tensors.items() if array.dtype != np.float32}
         for name, array in tensors.items():
+            if name in self._constants:
+                continue
             parameter = Parameter(array.shape, init.zeros)
             parameter.data = array
             self._parameters[name] = parameter
@@ -159,6 +165,11 @@ class GraphModel(Module):
     def input_shapes(self) -> dict[str, tuple[int, ...]]:
         """The shapes that the model was saved with, by input name."""
         return {row["name"]: tuple(row["shape"]) for row in self._document["inputs"]}
+
+    @property
+    def input_dtypes(self) -> dict[str, str]:
+        """The types of the inputs, in their order, by name."""
+        return {row["name"]: row.get("dtype", DTYPES[0]) for row in self._document["inputs"]}
 
     def forward(self, *inputs: Value) -> Any:
         rows = self._document["inputs"]
@@ -171,6 +182,8 @@ class GraphModel(Module):
         prefix = self.layer_prefix()
         for name, parameter in self._parameters.items():
             values[name] = graph.parameter(parameter, prefix + name)
+        for name, array in self._constants.items():
+            values[name] = graph.constant(array, prefix + name)
         for node in self._document["nodes"]:
             operands = [None if name is None else values[name] for name in node["inputs"]]
             made = graph.node(node["op"], operands, node["attrs"], prefix + node["name"])
@@ -258,18 +271,21 @@ def require(holds: bool, message: str) -> None:
         raise ModelFileError(message)
 
 
-def rows_of(document: dict[str, Any], key: str, fields: Mapping[str, type]) -> list[dict[str, Any]]:
-    """The list under `key`: objects with exactly these fields, of these types."""
+def rows_of(
+    document: dict[str, Any], key: str, fields: Mapping[str, type], optional: Iterable[str] = ()
+) -> list[dict[str, Any]]:
+    """The list under `key`: objects with exactly these fields, of these types; some may be absent."""
     rows: Any = document.get(key)
     require(isinstance(rows, list), f"graph: {key!r} must be a list")
     for at, row in enumerate(rows):
         require(isinstance(row, dict), f"{key}[{at}]: must be an object, got {shown(row)}")
         label = f"{key}[{at}] {shown(row.get('name'))}"
-        require(set(row) == set(fields), f"{label}: has {sorted(row)}, expected {sorted(fields)}")
+        fits = set(fields) - set(optional) <= set(row) <= set(fields)
+        require(fits, f"{label}: has {sorted(row)}, expected {sorted(fields)}")
         for field, kind in fields.items():
             require(
-                isinstance(row[field], kind),
-                f"{label}: {field!r} must be a {kind.__name__}, got {shown(row[field])}",
+                field not in row or isinstance(row[field], kind),
+                f"{label}: {field!r} must be a {kind.__name__}, got {shown(row.get(field))}",
             )
     return list(rows)
 
@@ -281,7 +297,7 @@ def checked_document(document: Any) -> dict[str, Any]:
         version == VERSION,
         f"version {shown(version)} of the format is not known; this clcnn reads version {VERSION}",
     )
-    inputs = rows_of(document, "inputs", {"name": str, "shape": list})
+    inputs = rows_of(document, "inputs", {"name": str, "shape": list, "dtype": str}, ["dtype"])
     nodes = rows_of(
         document, "nodes", {"name": str, "op": str, "inputs": list, "outputs": list, "attrs": dict}
     )
@@ -293,6 +309,10 @@ def checked_document(document: Any) -> dict[str, Any]:
         require(
             all(isinstance(n, int) and not isinstance(n, bool) for n in sizes),
             f"input {shown(row['name'])}: shape {shown(sizes)} must be a list of integers",
+        )
+        require(
+            row.get("dtype", DTYPES[0]) in DTYPES,
+            f"input {shown(row['name'])}: dtype {shown(row.get('dtype'))} must be one of {', '.join(DTYPES)}",
         )
     for node in nodes:
         label = f"node {shown(node['name'])}"
@@ -324,7 +344,10 @@ def repeated(names: Iterable[str]) -> str | None:
 def decoded(document: dict[str, Any], tensors: Mapping[str, np.ndarray]) -> dict[str, Any]:
     """The document with attributes as values, every value known to be made once and before it is used."""
     for name, array in tensors.items():
-        require(array.dtype == np.float32, f"tensor {shown(name)}: must be float32, not {array.dtype}")
+        require(
+            array.dtype.name in DTYPES,
+            f"tensor {shown(name)}: must be one of {', '.join(DTYPES)}, not {array.dtype}",
+        )
         require(array.size > 0, f"tensor {shown(name)}: shape {list(array.shape)} has no elements")
     names = [row["name"] for row in document["inputs"]]
     for node in document["nodes"]:

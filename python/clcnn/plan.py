@@ -50,7 +50,7 @@ class Plan:
         run within about 100 ms; the plan can be used again.
         """
         if len(self._names) == 1:  # nearly every net; what a call does beyond the run waits for cold caches
-            return self._core.run(inputs, (out,), timeout)[0]
+            return self._core.run(inputs, (out,), timeout)[0]  # type: ignore[arg-type] # no sequence here
         extra = [None] * (len(self._names) - len(self._main))
         results = self._core.run(inputs, [*self._given(out), *extra], timeout)[: len(self._main)]
         return results[0] if len(results) == 1 else tuple(results)

@@ -91,6 +91,44 @@ def test_a_graph_and_several_inputs(device: clcnn.Device, tmp_path: Path) -> Non
     assert np.array_equal(result["positive"], np.maximum(x - y, 0)) and np.array_equal(result["same"], x)
 
 
+def test_a_constant_of_rank_0(device: clcnn.Device, tmp_path: Path) -> None:
+    graph = clcnn.Graph()
+    graph.output(graph.input("x", (2, 3)) * graph.constant(np.array(2.0, np.float32), "two"), "y")
+    clcnn.save(graph, tmp_path / "graph")
+    loaded = clcnn.load(tmp_path / "graph")
+    assert loaded.state_dict()["two"].shape == ()
+    with clcnn.compile(loaded, loaded.input_shapes, device) as plan:
+        assert np.array_equal(plan(np.ones((2, 3), np.float32)), np.full((2, 3), 2.0, np.float32))
+
+
+def test_inputs_and_constants_of_every_type(device: clcnn.Device, tmp_path: Path) -> None:
+    graph = clcnn.Graph()
+    x, at = graph.input("x", (2, 4)), graph.input("at", (3,), "int64")
+    ids, mask = graph.input("ids", (3,), "int32"), graph.input("mask", (3,), "bool")
+    graph.output(ops.gather(x, at, dim=1), "picked")
+    graph.output(ops.where(mask, ids, np.array([7, 8, 9], np.int32)), "chosen")
+    graph.output(ops.logical_or(mask, np.array([True, False, False])), "either")
+    first, second = tmp_path / "first", tmp_path / "second"
+    clcnn.save(graph, first)
+    loaded = clcnn.load(first)
+    assert loaded.input_dtypes == {"x": "float32", "at": "int64", "ids": "int32", "mask": "bool"}
+    assert not loaded.state_dict()  # constants of these types are no weights
+    clcnn.save(loaded, second)
+    assert second.read_bytes() == first.read_bytes()
+    feed = {
+        "x": np.arange(8, dtype=np.float32).reshape(2, 4),
+        "at": np.array([3, 0, 1]),
+        "ids": np.array([1, 2, 3], np.int32),
+        "mask": np.array([False, True, False]),
+    }
+    with clcnn.compile(loaded, loaded.input_shapes, device) as plan:
+        assert plan.input_dtypes == loaded.input_dtypes
+        results = plan.run(feed)
+    assert np.array_equal(results["picked"], feed["x"][:, [3, 0, 1]])
+    assert results["chosen"].tolist() == [7, 2, 9] and results["chosen"].dtype == np.int32
+    assert results["either"].tolist() == [True, True, False]
+
+
 def test_saving_what_was_loaded_gives_the_same_file(tmp_path: Path) -> None:
     _, path = saved(tmp_path)
     again = tmp_path / "again.clcnn"
@@ -203,6 +241,7 @@ def twice(key: str) -> Callable[[dict[str, Any]], None]:
         (row("inputs", shape=[2, 0]), "input x: .*0"),
         (row("inputs", shape=[2, -3]), "input x: .*-3"),
         (row("inputs", shape=[2, 2**40]), "input x: .*1099511627776"),
+        (row("inputs", dtype="float64"), "input 'x': dtype 'float64' must be one of float32, int64, int32"),
         (row("inputs", shape=[2, 1.5]), r"input 'x': shape \[2, 1.5\] must be a list of integers"),
         (row("inputs", shape="23"), r"inputs\[0\] 'x': 'shape' must be a list"),
         (row("outputs", value="q"), "output 'output': nothing makes 'q'"),
@@ -247,7 +286,10 @@ def test_broken_json(tmp_path: Path, text: str, message: str) -> None:
     [
         ({}, "node 'fc': uses 'w', which nothing makes"),
         ({"w": W, "left": W}, "tensor 'left' is used by no node"),
-        ({"w": W.astype(np.float64)}, "tensor 'w': must be float32, not float64"),
+        (
+            {"w": W.astype(np.float64)},
+            "tensor 'w': must be one of float32, int64, int32, bool, not float64",
+        ),
         ({"w": W[:, :2].copy()}, "linear fc: "),
         ({"w": np.ones((0, 3), np.float32)}, r"tensor 'w': shape \[0, 3\] has no elements"),
         ({"w": np.ones((1,) * 20, np.float32)}, "w: .*20"),

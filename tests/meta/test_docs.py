@@ -178,7 +178,7 @@ def variables_of_make(text: str) -> set[str]:
 
 
 # What the benchmarks tell other libraries, not something to be set for ours.
-OF_OTHERS = {"DEV", "OPENCV_DNN_OPENCL_ALLOW_ALL_DEVICES", "OPENCV_FORCE_DNN_ENGINE"}
+OF_OTHERS = {"DEV", "POCL_CACHE_DIR", "OPENCV_DNN_OPENCL_ALLOW_ALL_DEVICES", "OPENCV_FORCE_DNN_ENGINE"}
 
 
 def variables_read() -> set[str]:

@@ -257,6 +257,21 @@ def test_gpus_without_tensor_cores_filter_in_one_kernel(device, tmp_path):
     assert printed[:2] == ["mma", "mma"]
 
 
+@pytest.mark.parametrize(
+    "sizes", ["[40,1,1,1] [1,40,1,100]", "[40,1,70] [40,70,130]", "[40,130,7] [40,7,1]", "[40,9,3] [40,3,9]"]
+)
+def test_products_of_few_rows_or_columns_do_not_compute_whole_tiles(device, sizes):
+    """A tile has 64 of both: a batch of rows took 64 times the work that it is."""
+    if device.type != "cpu":
+        pytest.skip("tiles cost little beside memory on GPUs")
+    case = parse_case(f"matmul {sizes}")
+    with compile_case(device, case, case.data()) as plan:
+        (step,) = plan.steps()
+        outputs = int(np.prod(main_layer(plan)["output"]))
+    each = 64 * 64 if step["kernel"] == "gemm_tiled" else step["group_size"]
+    assert step["groups"] * each < outputs + each
+
+
 # ---- one layer --------------------------------------------------------------------------------------------
 
 CASE = parse_case("conv n2 c6 h9 w9 k8 r3 s3 p1 e:relu")

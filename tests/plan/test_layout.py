@@ -153,6 +153,19 @@ def test_work_on_elements_follows_its_inputs(device):
     assert net.run(device, y) == ["x:blocked", "a", "b", "sum", "product", "abs", "abs:plain"]
 
 
+@pytest.mark.parametrize(("op", "attrs"), [("greater", {}), ("cast", {"to": "int64"}), ("is_nan", {})])
+def test_results_of_other_types_are_rows(device, op, attrs):
+    """Only float32 has channel blocks: an operator that makes something else of them reads rows."""
+    net = Net()
+    x = net.pool("pool", net.input("x", 2, 16, 6, 6))
+    inputs = (x, net.input("y", 2, 16, 5, 5)) if op == "greater" else (x,)
+    made = net.layer("cast", "float", net.layer(op, "made", *inputs, **attrs), to="float32")
+    if op == "is_nan":
+        made = net.layer("sub", "ones", net.graph.constant("one", np.ones(1, np.float32)), made)
+    names = net.run(device, made)
+    assert "pool:plain" in names
+
+
 def test_a_broadcast_operand_takes_the_sum_back_to_rows(device):
     net = Net()
     y = net.conv("a", net.input("x", 2, 19, 7, 9), 21)

@@ -187,7 +187,7 @@ def test_bad_part(device: clcnn.Device) -> None:
         lambda: clcnn.compile(g, device=device, batch_part=-2),
         clcnn.ArgumentError,
         ValueError,
-        "batch_part=-2: expected 0 or more items of a batch",
+        "batch_part: must be from 0 to 2147483647, got -2",
     )
 
 

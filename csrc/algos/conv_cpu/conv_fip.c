@@ -1,7 +1,6 @@
 /* conv_fip: 1x1 convolutions by the fast inner product, for CPU devices; see kernels/conv_cpu/conv_fip.cl. */
 #include "algos/conv_cpu/conv_fip.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "algos/common/blocked.h"
@@ -90,51 +89,24 @@ static struct conv_fip_args args_of(const struct problem *p, const struct conv_a
     };
 }
 
-static size_t size_bytes(const struct problem *p, const struct fip_cut *c)
+size_t fip_filter_workspace(const struct problem *p, const struct conv_args *a, const struct fip_cut *c)
 {
-    return sizeof(float) * c->k_blocks * (size_t)c->kv * (size_t)p->block;
+    return scaled_filter_workspace(p, a, filter_bytes(p, c));
 }
 
-static size_t gain_bytes(const struct problem *p, const struct fip_cut *c)
+struct scaled_filters emit_fip_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
+                                       const struct fip_cut *c)
 {
-    return sizeof(float) * c->c_blocks * (size_t)p->block;
-}
-
-size_t fip_filter_workspace(const struct problem *p, const struct fip_cut *c)
-{
-    return p->in[1].constant ? 0 : filter_bytes(p, c) + gain_bytes(p, c) + size_bytes(p, c);
-}
-
-/* A step that packs the weights by an entry of conv_fip.cl, reading what was packed before. */
-static int emit_part(struct emit *e, const struct problem *p, const struct conv_args *a,
-                     const struct fip_cut *c, const char *entry, size_t groups, size_t bytes, int before)
-{
-    char name[96];
-    snprintf(name, sizeof name, "conv_fip %s k%d c%d b%d x %d", entry, a->k, a->c, c->kv, p->block);
-    struct step *setup;
-    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_fip", entry, groups, 1, &setup);
-    if (setup) {
-        const struct conv_fip_args args = args_of(p, a, c);
-        step_define(setup, "V", p->block);
-        step_define(setup, "KV", c->kv);
-        step_read(setup, p->in[1].slot);
-        if (before != SLOT_NONE)
-            step_read(setup, before);
-        step_write(setup, slot);
-        step_args(setup, &args, sizeof args);
-        step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)bytes);
-    }
-    return slot;
-}
-
-struct fip_filters emit_fip_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
-                                    const struct fip_cut *c)
-{
-    struct fip_filters f;
-    const int sizes = emit_part(e, p, a, c, "sizes", c->k_blocks, size_bytes(p, c), SLOT_NONE);
-    f.gains = emit_part(e, p, a, c, "gains", c->c_blocks, gain_bytes(p, c), sizes);
-    f.packed = emit_part(e, p, a, c, "pack", c->k_blocks, filter_bytes(p, c), f.gains);
-    return f;
+    const struct conv_fip_args args = args_of(p, a, c);
+    const struct scaled_packing packing = {
+        .stem = "conv_fip",
+        .args = &args,
+        .arg_bytes = sizeof args,
+        .kv = c->kv,
+        .groups = c->k_blocks,
+        .bytes = filter_bytes(p, c),
+    };
+    return emit_scaled_filters(e, p, a, &packing);
 }
 
 void fip_define(struct step *s, const struct problem *p, const struct fip_cut *c)
@@ -183,7 +155,7 @@ static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = rows_of(p);
     const struct fip_cut c = fip_cut_of(p, &a);
-    return fip_filter_workspace(p, &c);
+    return fip_filter_workspace(p, &a, &c);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -191,7 +163,7 @@ static void emit(const struct problem *p, struct emit *e)
     const struct conv_args a = rows_of(p);
     const struct fip_cut c = fip_cut_of(p, &a);
     const struct conv_fip_args args = args_of(p, &a, &c);
-    const struct fip_filters filters = emit_fip_filters(e, p, &a, &c);
+    const struct scaled_filters filters = emit_fip_filters(e, p, &a, &c);
     struct step *s = emit_step(e, "conv_fip", "main", c.groups, 1);
     fip_define(s, p, &c);
     step_read(s, p->in[0].slot);

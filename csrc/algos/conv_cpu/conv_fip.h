@@ -2,8 +2,7 @@
 #ifndef CLCNN_ALGOS_CONV_FIP_H
 #define CLCNN_ALGOS_CONV_FIP_H
 
-#include "algos/conv/conv_common.h"
-#include "conv/conv_args.h"
+#include "algos/conv_cpu/conv_scaled.h"
 #include "conv_cpu/fip_args.h"
 
 /* For REQUIRE. */
@@ -25,13 +24,10 @@ struct fip_cut {
 struct fip_cut fip_cut_of(const struct problem *p, const struct conv_args *a);
 struct fip_shape fip_shape_of(const struct problem *p, const struct conv_args *a, const struct fip_cut *c);
 
-/* The steps that pack the filters, and their results' slots. p: the 1x1 convolution. */
-struct fip_filters {
-    int gains, packed;
-};
-struct fip_filters emit_fip_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
-                                    const struct fip_cut *c);
-size_t fip_filter_workspace(const struct problem *p, const struct fip_cut *c);
+/* The steps that pack the filters. p: the 1x1 convolution. */
+struct scaled_filters emit_fip_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
+                                       const struct fip_cut *c);
+size_t fip_filter_workspace(const struct problem *p, const struct conv_args *a, const struct fip_cut *c);
 /* Defines of fip.clh, and FIP_HELD. */
 void fip_define(struct step *s, const struct problem *p, const struct fip_cut *c);
 

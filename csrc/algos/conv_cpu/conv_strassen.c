@@ -1,8 +1,6 @@
 /* conv_strassen: 1x1 convolutions by Strassen's seven products, for CPU devices; see kernels/conv_cpu/conv_strassen.cl. */
 #include "algos/conv_cpu/conv_strassen.h"
 
-#include <stdio.h>
-
 #include "algos/common/blocked.h"
 
 enum {
@@ -11,12 +9,13 @@ enum {
     MOST_PAIRS = 8,                /* of a work-item: more would read the left factors again anyway */
     SLICE_BYTES = 6 * 1024 * 1024, /* right factors between two steps: they stay in the shared cache */
     ITEMS_PER_UNIT = 4,            /* few: each reads a block's left factors */
+    SPREADS_PER_UNIT = 2,          /* parts of pairs: each measures whole pixels */
 };
 
 /* Times in multiply-adds at the peak, measured: the sums that a product adds to, for each of its own; making the right factors, for
  * each of theirs; a step more, and kernels to build. */
 #define SUM_COST 12.0
-#define SPREAD_COST 11.0
+#define SPREAD_COST 12.5
 #define STEP_COST 2500000.0
 #define WORTH 0.972 /* of the direct kernel's time */
 
@@ -59,17 +58,17 @@ double strassen_factors(const struct strassen_cut *c, const struct conv_args *a,
     return (double)(PRODUCTS * pairs) * c->tile.t * a->c / 2.0;
 }
 
-/* See right_step in the kernel. */
+/* See right_step and right_backs in the kernel. */
 size_t strassen_factor_bytes(const struct problem *p, const struct strassen_cut *c, size_t pairs)
 {
-    const size_t block = (size_t)p->block;
-    return sizeof(float) * PRODUCTS * (pairs * c->c_blocks * block * (size_t)c->tile.t + 4 * block);
+    const size_t block = (size_t)p->block, pixels = pairs * (size_t)c->tile.t;
+    return sizeof(float) * (PRODUCTS * (pixels * c->c_blocks * block + 4 * block) + 2 * pixels);
 }
 
 static size_t filter_bytes(const struct problem *p, const struct strassen_cut *c)
 {
-    const size_t block = (size_t)p->block;
-    return sizeof(float) * PRODUCTS * (c->c_blocks * block) * (c->k_blocks * (size_t)c->tile.kv * block);
+    const size_t block = (size_t)p->block, filters = c->k_blocks * (size_t)c->tile.kv * block;
+    return sizeof(float) * filters * (2 + PRODUCTS * c->c_blocks * block);
 }
 
 double strassen_cost(const struct strassen_cut *c, const struct conv_args *a, double sum)
@@ -90,6 +89,12 @@ static size_t slice_of(const struct problem *p, const struct strassen_cut *c)
     return ceil_div(c->all, slices < c->all ? slices : c->all);
 }
 
+static i32 parts_of(const struct problem *p, const struct strassen_cut *c, size_t pairs)
+{
+    const size_t parts = ceil_div(SPREADS_PER_UNIT * device_units(p->device), pairs);
+    return (i32)(parts < c->c_blocks ? parts : c->c_blocks);
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
@@ -107,48 +112,43 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-size_t strassen_filter_workspace(const struct problem *p, const struct strassen_cut *c)
+size_t strassen_filter_workspace(const struct problem *p, const struct conv_args *a,
+                                 const struct strassen_cut *c)
 {
-    return p->in[1].constant ? 0 : filter_bytes(p, c);
+    return scaled_filter_workspace(p, a, filter_bytes(p, c));
 }
 
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
     const struct strassen_cut c = strassen_cut_of(p, &a, tile_of(p));
-    return strassen_factor_bytes(p, &c, slice_of(p, &c)) + strassen_filter_workspace(p, &c);
+    return strassen_factor_bytes(p, &c, slice_of(p, &c)) + strassen_filter_workspace(p, &a, &c);
 }
 
-int emit_strassen_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
-                          const struct strassen_cut *c)
+struct scaled_filters emit_strassen_filters(struct emit *e, const struct problem *p,
+                                            const struct conv_args *a, const struct strassen_cut *c)
 {
-    char name[96];
-    snprintf(name, sizeof name, "conv_strassen k%d c%d b%d x %d", (int)c->k_blocks, (int)c->c_blocks,
-             c->tile.kv, p->block);
-    struct step *setup;
-    const size_t bytes = filter_bytes(p, c);
-    const int slot =
-        emit_packed(e, &p->in[1], name, bytes, "conv_strassen", "pack", c->k_blocks * PRODUCTS, 1, &setup);
-    if (setup) {
-        const struct conv_strassen_args args = {.shape = strassen_shape_of(p, a, c), .w_k = a->w_k};
-        step_define(setup, "V", p->block);
-        step_define(setup, "KV", c->tile.kv);
-        step_read(setup, p->in[1].slot);
-        step_write(setup, slot);
-        step_args(setup, &args, sizeof args);
-        step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)bytes);
-    }
-    return slot;
+    const struct conv_strassen_args args = {.shape = strassen_shape_of(p, a, c), .w_k = a->w_k};
+    const struct scaled_packing packing = {
+        .stem = "conv_strassen",
+        .args = &args,
+        .arg_bytes = sizeof args,
+        .kv = c->tile.kv,
+        .groups = c->k_blocks,
+        .bytes = filter_bytes(p, c),
+    };
+    return emit_scaled_filters(e, p, a, &packing);
 }
 
-static void emit_spread(struct emit *e, const struct problem *p, const struct strassen_cut *c, int factors,
-                        const struct conv_strassen_args *args)
+static void emit_spread(struct emit *e, const struct problem *p, const struct strassen_cut *c, int gains,
+                        int factors, const struct conv_strassen_args *args)
 {
     const size_t count = (size_t)args->count;
-    struct step *s = emit_step(e, "conv_strassen", "spread", count * c->c_blocks, 1);
+    struct step *s = emit_step(e, "conv_strassen", "spread", count * (size_t)args->parts, 1);
     step_define(s, "V", p->block);
     step_define(s, "T", c->tile.t);
     step_read(s, p->in[0].slot);
+    step_read(s, gains);
     step_write(s, factors);
     step_args(s, args, sizeof *args);
     step_cost(s, 0.0,
@@ -193,14 +193,15 @@ static void emit(const struct problem *p, struct emit *e)
         .src_n = a.src_n,
         .w_k = a.w_k,
         .per_item = (i32)ceil_div(slice, wanted > least ? wanted : least), /* evenly */
+        .parts = parts_of(p, &c, slice),
     };
-    const int filters = emit_strassen_filters(e, p, &a, &c);
+    const struct scaled_filters filters = emit_strassen_filters(e, p, &a, &c);
     const int factors = emit_workspace(e, strassen_factor_bytes(p, &c, slice));
     for (size_t first = 0; first < c.all; first += slice) {
         args.first = (i32)first;
         args.count = (i32)(c.all - first < slice ? c.all - first : slice);
-        emit_spread(e, p, &c, factors, &args);
-        emit_products(e, p, &c, filters, factors, &args);
+        emit_spread(e, p, &c, filters.gains, factors, &args);
+        emit_products(e, p, &c, filters.packed, factors, &args);
     }
 }
 

@@ -2,8 +2,7 @@
 #ifndef CLCNN_ALGOS_CONV_STRASSEN_H
 #define CLCNN_ALGOS_CONV_STRASSEN_H
 
-#include "algos/conv/conv_common.h"
-#include "conv/conv_args.h"
+#include "algos/conv_cpu/conv_scaled.h"
 #include "conv_cpu/strassen_args.h"
 
 /* A register tile: pixels, vectors of filters. */
@@ -33,10 +32,11 @@ double strassen_cost(const struct strassen_cut *c, const struct conv_args *a, do
 double strassen_factors(const struct strassen_cut *c, const struct conv_args *a, size_t pairs);
 size_t strassen_factor_bytes(const struct problem *p, const struct strassen_cut *c, size_t pairs);
 
-/* The step that makes the left factors. p: the 1x1 convolution. */
-int emit_strassen_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
-                          const struct strassen_cut *c);
-size_t strassen_filter_workspace(const struct problem *p, const struct strassen_cut *c);
+/* The steps that make the left factors. p: the 1x1 convolution. */
+struct scaled_filters emit_strassen_filters(struct emit *e, const struct problem *p,
+                                            const struct conv_args *a, const struct strassen_cut *c);
+size_t strassen_filter_workspace(const struct problem *p, const struct conv_args *a,
+                                 const struct strassen_cut *c);
 /* Defines of strassen.clh; pairs: of which the kernel keeps sums. */
 void strassen_define(struct step *s, const struct problem *p, const struct strassen_cut *c, int pairs);
 

@@ -35,7 +35,7 @@ static size_t workspace(const struct problem *p)
 {
     struct scheme s;
     scheme_of(p, &s);
-    return depthwise_packing_workspace(&s.parts.dw, &s.dw) + fip_filter_workspace(&s.parts.pw, &s.cut);
+    return depthwise_packing_workspace(&s.parts.dw, &s.dw) + fip_filter_workspace(&s.parts.pw, &s.pw, &s.cut);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -47,7 +47,7 @@ static void emit(const struct problem *p, struct emit *e)
         .shape = fip_shape_of(&s.parts.pw, &s.pw, &s.cut),
     };
     const int packed = emit_depthwise_packed(e, &s.parts.dw, &s.dw);
-    const struct fip_filters filters = emit_fip_filters(e, &s.parts.pw, &s.pw, &s.cut);
+    const struct scaled_filters filters = emit_fip_filters(e, &s.parts.pw, &s.pw, &s.cut);
     struct step *step = emit_step(e, "separable_fip", "main", s.cut.groups, 1);
     blocked_middle(step, &s.parts, packed, &args.middle);
     if (s.pw.out[2] % s.cut.t == 0)

@@ -11,9 +11,11 @@ enum {
     FEWEST_PIXELS = 48,      /* of a group: fewer would wait for the left factors */
 };
 
-/* In multiply-adds at the peak, measured: a sum; a right factor that one more group makes. */
+/* In multiply-adds at the peak, measured: a sum; a right factor that one more group makes; scaling a pixel, and each of its channels. */
 #define SUM_COST 4.0
 #define SPREAD_COST 8.0
+#define PIXEL_COST 400.0
+#define CHANNEL_COST 4.0
 #define WORTH 0.97 /* of the direct products' time */
 
 /* Small tiles: rows of few pixels are whole ones, and an odd one at the end of an image is a small part. */
@@ -53,6 +55,15 @@ static bool scheme_of(const struct problem *p, struct scheme *s)
     return true;
 }
 
+/* The time of the products and of all that is done for them alone. */
+static double cost_of(const struct scheme *s)
+{
+    /* pairs whose factors several groups make */
+    const size_t again = s->groups * blocked_most_items(s->cut.all, s->cut.k_blocks, s->groups) - s->cut.all;
+    return strassen_cost(&s->cut, &s->pw, SUM_COST) + strassen_factors(&s->cut, &s->pw, again) * SPREAD_COST +
+           (double)conv_pixels(&s->pw) * (PIXEL_COST + CHANNEL_COST * s->pw.c);
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
@@ -64,11 +75,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, s.groups > 0, "the right factors of a pair of tiles must fit local memory");
     PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= FEWEST_PIXELS * s.groups,
            "few pixels: each core would read all sums of the weights for them");
-    /* pairs whose factors several groups make */
-    const size_t again = s.groups * blocked_most_items(s.cut.all, s.cut.k_blocks, s.groups) - s.cut.all;
-    PREFER(why,
-           strassen_cost(&s.cut, &s.pw, SUM_COST) + strassen_factors(&s.cut, &s.pw, again) * SPREAD_COST <
-               WORTH * blocked_direct_cost(&s.pw),
+    PREFER(why, cost_of(&s) < WORTH * blocked_direct_cost(&s.pw),
            "sums cost as much as an eighth of the products");
     return true;
 }
@@ -77,7 +84,8 @@ static size_t workspace(const struct problem *p)
 {
     struct scheme s;
     scheme_of(p, &s);
-    return depthwise_packing_workspace(&s.parts.dw, &s.dw) + strassen_filter_workspace(&s.parts.pw, &s.cut);
+    return depthwise_packing_workspace(&s.parts.dw, &s.dw) +
+           strassen_filter_workspace(&s.parts.pw, &s.pw, &s.cut);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -91,13 +99,14 @@ static void emit(const struct problem *p, struct emit *e)
         .groups = (i32)s.groups,
     };
     const int packed = emit_depthwise_packed(e, &s.parts.dw, &s.dw);
-    const int filters = emit_strassen_filters(e, &s.parts.pw, &s.pw, &s.cut);
+    const struct scaled_filters filters = emit_strassen_filters(e, &s.parts.pw, &s.pw, &s.cut);
     struct step *step = emit_step(e, "separable_strassen", "main", s.groups, 1);
     blocked_middle(step, &s.parts, packed, &args.middle);
     step_define(step, "EDGE", depthwise_edge(&s.dw));
     step_define(step, "FACTORS_HELD", (int)(s.held / sizeof(float)));
     strassen_define(step, p, &s.cut, MOST_PAIRS);
-    step_read(step, filters);
+    step_read(step, filters.gains);
+    step_read(step, filters.packed);
     blocked_step_epilogue(step, p, &s.parts.pw_in[2]);
     step_write(step, p->out[0].slot);
     step_args(step, &args, sizeof args);

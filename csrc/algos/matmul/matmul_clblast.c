@@ -4,7 +4,10 @@
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct gemm_problem g = matmul_as_gemm(p);
-    return gemm_clblast_applicable(p, &g, why);
+    if (!gemm_clblast_applicable(p, &g, why))
+        return false;
+    PREFER(why, gemm_fills_tiles(p, &g.args), "tiles would be nearly empty: few rows or columns");
+    return true;
 }
 
 static void emit(const struct problem *p, struct emit *e)

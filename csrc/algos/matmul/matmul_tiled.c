@@ -3,7 +3,8 @@
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    (void)p, (void)why;
+    const struct gemm_problem g = matmul_as_gemm(p);
+    PREFER(why, gemm_fills_tiles(p, &g.args), "tiles would be nearly empty: few rows or columns");
     return true;
 }
 

@@ -44,7 +44,7 @@ class Parameter:
     def data(self) -> np.ndarray:
         """The array itself, C-contiguous float32."""
         if self._data is None:
-            self._data = np.ascontiguousarray(self._initializer(self.shape, self._rng), np.float32)
+            self._data = np.require(self._initializer(self.shape, self._rng), np.float32, "C")
         return self._data
 
     @data.setter
@@ -74,7 +74,7 @@ def _array(value: Any) -> np.ndarray:
     try:
         array = np.asarray(_arguments.plain(value, "parameter"))
         if array.dtype.kind in "biuf":
-            return np.ascontiguousarray(array, np.float32)
+            return np.require(array, np.float32, "C")  # ascontiguousarray() would make rank 0 rank 1
     except ValueError:  # lists of different lengths
         pass
     raise DtypeError(f"parameter: expected an array of real numbers, got {_arguments.shown(value)}")

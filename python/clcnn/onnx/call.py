@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -29,7 +30,8 @@ HELD_IN = {
 }
 
 
-MAX_MADE = 1 << 27  # elements of a constant made while importing
+MAX_NAME = 200  # bytes of a layer's name, with room for what the graph adds to it (the core takes 255)
+MAX_MADE = 1 << 26  # elements of a constant made while importing
 
 
 class Refusal(Exception):
@@ -95,7 +97,7 @@ class Call:
     ) -> None:
         self.graph = graph
         self.op = node.op_type
-        self.name = node.name or next((name for name in node.output if name), node.op_type)
+        self.name = layer_name(node.name or next((name for name in node.output if name), node.op_type))
         self.version = version
         self.inputs = inputs
         self.attrs = attrs
@@ -233,6 +235,17 @@ class Call:
     def full(self, x: Operand, number: float) -> Operand:
         """A constant of one element, in x's type."""
         return Operand(np.full((1,) * max(x.rank, 1) if x.rank else (), number, x.dtype))
+
+
+def layer_name(name: str) -> str:
+    """A node's name as that of a layer: exporters write names of any length. A long one keeps both ends, and
+    a number made of the whole tells it from others."""
+    whole = name.encode()
+    if len(whole) <= MAX_NAME:
+        return name
+    half = MAX_NAME // 2 - 8
+    head, tail = whole[:half].decode(errors="ignore"), whole[-half:].decode(errors="ignore")
+    return f"{head}...{tail}~{zlib.crc32(whole):08x}"
 
 
 def held(array: NDArray[Any], what: str) -> NDArray[Any]:

@@ -13,13 +13,14 @@ from clcnn._log import logger
 from clcnn.errors import Error, ModelError, UnsupportedError
 from clcnn.graph import Graph, Value
 from clcnn.onnx import check, fold, functions, ops, tensors, wide
-from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal
+from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, layer_name
 from clcnn.onnx.program import Program
 
 if TYPE_CHECKING:
     from clcnn.onnx.model import Model, ValueInfo
 
-MAX_FOLDED = 1 << 30  # bytes of all constants that importing makes
+MAX_FOLDED = 1 << 30  # bytes of all constants that importing makes, besides
+PASSES = 8  # results of the size of the model's own, as where weights are stored as halves or transposed
 # What a builder meets on attributes and inputs of wrong kinds, which the schema's check does not see.
 _WRONG = (
     *(TypeError, ValueError, IndexError, KeyError, AttributeError),
@@ -57,6 +58,7 @@ class Walk:
         self.unsupported: list[str] = []
         self.count = 0
         self.folded = 0
+        self.most = MAX_FOLDED + PASSES * sum(array.nbytes for array in model.arrays.values())
 
     def body(
         self,
@@ -84,6 +86,10 @@ class Walk:
                 raise _located(error, node) from error
             except Error:
                 raise  # the core's own errors name the layer
+            except MemoryError as error:
+                raise ModelError(
+                    f"{check.label(node)}: there is not enough memory for its constants"
+                ) from error
             except _WRONG as error:
                 raise ModelError(f"{check.label(node)}: {type(error).__name__}: {error}") from error
             for i, name in enumerate(node.output):
@@ -112,7 +118,7 @@ class Walk:
         if function is not None:
             return self._expand(function, node, None, inputs, opsets)
         known = all(x is None or x.array is not None for x in inputs)
-        if known and fold.can_fold(node.op_type, [x.array if x else None for x in inputs]):
+        if known and fold.can_fold(domain, node.op_type):
             try:
                 return self._fold(node, inputs, opsets)
             except Refusal:
@@ -149,8 +155,8 @@ class Walk:
     ) -> list[Operand | None]:
         arrays = fold.evaluate(node, opsets, [x.array if x else None for x in inputs])
         self.folded += sum(a.nbytes for a in arrays if a is not None)
-        if self.folded > MAX_FOLDED:
-            raise ModelError(f"constants made from constants take more than {MAX_FOLDED} bytes in all")
+        if self.folded > self.most:
+            raise ModelError(f"constants made from constants take more than {self.most} bytes in all")
         return [None if a is None else Operand(a) for a in arrays]
 
     def _branch(
@@ -250,7 +256,7 @@ def check_declared(model: Model, scope: Scope) -> None:
             raise ModelError(f"{row.name!r} is declared as {declared}, but is {operand.logical}")
         if not tensor.HasField("shape"):
             continue
-        dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+        dims = tensors.declared_shape(tensor.shape)
         if len(dims) != operand.rank or any(d not in (None, n) for d, n in zip(dims, operand.shape)):
             words = ", ".join("?" if d is None else str(d) for d in dims)
             text = f"{row.name!r} is declared with shape ({words}), but its shape is {operand.shape}"
@@ -286,7 +292,7 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Pr
         value = operand.value
         assert value is not None
         if value.id in used:  # an input, or a second name of one output
-            value = graph.apply("identity", value, name=info.name)
+            value = graph.apply("identity", value, name=layer_name(info.name))
         used.add(value.id)
         graph.output(value, info.name)
         if operand.count is not None:

@@ -192,7 +192,7 @@ def _check_initial(info: onnx.ValueInfoProto, array: NDArray[Any] | None) -> Non
     tensor = info.type.tensor_type
     if array is None or not tensor.HasField("shape"):
         return
-    dims = [d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim]
+    dims = tensors.declared_shape(tensor.shape)
     if len(dims) != array.ndim or any(d not in (None, n) for d, n in zip(dims, array.shape)):
         words = ", ".join("?" if d is None else str(d) for d in dims)
         raise ModelError(
@@ -231,10 +231,10 @@ def _value_info(proto: onnx.ValueInfoProto) -> ValueInfo:
         )
     shape: tuple[int | str | None, ...] | None = None
     if tensor.HasField("shape"):
-        what = f"the declared shape of {shown(proto.name)}"
-        tensors.checked_shape([d.dim_value for d in tensor.shape.dim], what)
+        dims = tensors.declared_shape(tensor.shape)
+        tensors.checked_shape([n or 0 for n in dims], f"the declared shape of {shown(proto.name)}")
         shape = tuple(
-            d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim
+            d.dim_param or None if n is None else n for n, d in zip(dims, tensor.shape.dim, strict=True)
         )
     return ValueInfo(proto.name, shape, f"tensor({tensors.type_name(tensor.elem_type)})")
 

@@ -90,13 +90,25 @@ def to_array(tensor: TensorProto, folder: Path | None, what: str, raw: bytes | N
             array = np.asarray(held).reshape(shape)
         except (ValueError, OverflowError) as error:
             raise ModelError(f"{what}: {error}") from error
-    return (array.astype(np.uint32) << 16).view(np.float32) if upper_half else widened(array)
+    return _doubled(array) if upper_half else widened(array)
+
+
+def _doubled(halves: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """float32 whose upper halves are these."""
+    bits = halves.astype(np.uint32)
+    np.left_shift(bits, 16, out=bits)  # in place: an operator would make a scalar of rank 0
+    return bits.view(np.float32)
 
 
 def widened(array: NDArray[Any]) -> NDArray[Any]:
     """Half-precision floats (float16, bfloat16) as float32, everything else as it is."""
     narrow = array.dtype == np.float16 or array.dtype.name == "bfloat16"
     return array.astype(np.float32) if narrow else array
+
+
+def declared_shape(shape: onnx.TensorShapeProto) -> list[int | None]:
+    """The dimensions that a declaration fixes. None: any length, which some exporters write as -1 or 0."""
+    return [d.dim_value if d.HasField("dim_value") and d.dim_value > 0 else None for d in shape.dim]
 
 
 def checked_shape(dims: Any, what: str) -> tuple[int, ...]:

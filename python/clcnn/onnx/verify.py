@@ -237,6 +237,16 @@ def _attribute(node: onnx.NodeProto, name: str, default: Any) -> Any:
     return helper.get_attribute_value(found[0]) if found else default
 
 
+def _aligns_fractions(node: onnx.NodeProto, known: Arrays) -> bool:
+    """Whether corners are aligned where a scaled length is no whole number: the reference aligns them with
+    that length, all others with the length of the result."""
+    if _attribute(node, "coordinate_transformation_mode", b"") != b"align_corners":
+        return False
+    scales = known[node.input[2]] if len(node.input) > 2 and node.input[2] else np.ones(0)
+    shape = np.asarray(known[node.input[0]].shape)
+    return scales.size == shape.size and bool((scales * shape % 1).any())
+
+
 # Where the reference implementation (onnx 1.23) is known to be wrong: it is not asked.
 FAULTS: dict[str, Callable[[onnx.NodeProto, Arrays], bool]] = {
     "LRN": lambda node, known: True,  # sums other channels
@@ -245,6 +255,7 @@ FAULTS: dict[str, Callable[[onnx.NodeProto, Arrays], bool]] = {
     "Pad": lambda node, known: (
         len(node.input) > 1 and bool((known[node.input[1]] < 0).any())
     ),  # does not crop
+    "Resize": lambda node, known: _aligns_fractions(node, known),
     "MaxPool": lambda node, known: len(node.output) > 1 or bool(np.isnan(known[node.input[0]]).any()),
 }
 # Operators that it only gets right in a later version, of the same meaning at inference.

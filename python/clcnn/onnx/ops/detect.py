@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from clcnn.onnx.call import Call, Operand, Refusal
+from clcnn.onnx.call import Call, Operand
 from clcnn.onnx.table import row
 
+MAX_BOXES = 2**31 - 1  # exporters write the largest int64 for "all"; there are fewer boxes than this
 _OLD_GRID_MODES = {"bilinear": "linear", "bicubic": "cubic"}
 
 
@@ -49,11 +50,9 @@ def _max_roi_pool(call: Call) -> Operand:
 @row("NonMaxSuppression", 10, values=(2, 3, 4))
 def _nms(call: Call) -> Operand:
     """The result has room for all that could be selected; its count says how many rows are real."""
-    limit = int(call.number(2) or 0)
+    limit = min(int(call.number(2) or 0), MAX_BOXES)
     threshold = call.number(4)
-    if limit < 0:
-        raise Refusal(f"max_output_boxes_per_class is {limit}")
-    if limit == 0:
+    if limit <= 0:
         return Operand(np.zeros((0, 3), np.int64))
     selected, count = call.emit_many(
         "nms",

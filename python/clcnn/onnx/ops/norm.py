@@ -30,30 +30,36 @@ def _inverse_root(call: Call, variance: Operand, eps: float) -> Operand:
 
 
 @row("BatchNormalization", 1, 8)
-def _batch_norm_1(call: Call) -> Operand:
+def _batch_norm_1(call: Call) -> Operand | list[Operand]:
     """Up to opset 8; spatial=0 keeps statistics for each element of an item."""
     x = call.input()
-    if any(call.wanted[1:]):
-        raise Refusal("its training outputs are not supported before opset 14")
     if call.attr("spatial", 1) or x.rank < 3:
-        return _inference(call)
+        return _by_outputs(call)
+    if any(call.wanted[1:]):
+        raise Refusal("attribute spatial: 0 in training")
     scale, bias, mean, variance = (call.reshape(call.input(i), (1, *x.shape[1:])) for i in range(1, 5))
     inverse = _inverse_root(call, variance, float(call.attr("epsilon", 1e-5)))
     return _scaled(call, call.emit("mul", call.emit("sub", x, mean), inverse), scale, bias)
 
 
 @row("BatchNormalization", 9, 13)
-def _batch_norm_9(call: Call) -> Operand:
-    if any(call.wanted[1:]):
-        raise Refusal("its training outputs are not supported before opset 14")
-    return _inference(call)
+def _batch_norm_9(call: Call) -> Operand | list[Operand]:
+    return _by_outputs(call)
+
+
+def _by_outputs(call: Call) -> Operand | list[Operand]:
+    """Outputs besides the first ask for training; those behind the running statistics are not given, since
+    runtimes differ in what they are."""
+    return _training(call) if any(call.wanted[1:]) else _inference(call)
 
 
 @row("BatchNormalization", 14)
 def _batch_norm(call: Call) -> Operand | list[Operand]:
-    """training_mode normalises by the batch's own statistics and returns the running ones updated."""
-    if not call.attr("training_mode", 0):
-        return _inference(call)
+    return _training(call) if call.attr("training_mode", 0) else _inference(call)
+
+
+def _training(call: Call) -> list[Operand]:
+    """Normalises by the batch's own statistics and returns the running ones updated."""
     x, momentum = call.input(), float(call.attr("momentum", 0.9))
     axes = [0, *range(2, x.rank)]
     mean, centred, variance = _moments(call, x, axes)

@@ -332,6 +332,7 @@ def _padded(call: Call, given: list[int], value: float, axes: list[int] | None) 
     if 0 in shape:
         return Operand(np.zeros(shape, x.dtype))
     if x.size == 0 and mode == "constant":
+        call.check_size(shape)
         return Operand(np.full(shape, value, x.dtype))
     if mode == "constant":
         return call.emit("pad", x, pads=pads, value=float(value))
