@@ -26,7 +26,8 @@ struct conv_mma_pack_args {
     i64 w_k; /* elements between filters of the source */
     i32 groups, kg, c, taps, padded, depth;
 };
-#define PACK_SLABS 16 /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
+#define PACK_SLABS 16  /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
+#define DEPTH_GAINS 32 /* floats behind each slab, which ends on a line of 128 bytes: what pixels are multiplied by, whether any is not 1 */
 
 /* 3x3 windows in local memory: conv_wgmma_window, whose chunks have WINDOW_CHANNELS channels and whose tiles have up to
  * WINDOW_HALO positions more on both sides together. */
@@ -43,15 +44,18 @@ struct conv_window_pack_args {
 
 /* Windows of side x side as products of scaled halves: conv_wgmma_scaled, whose chunks have SCALED_CHANNELS(side) channels. */
 #define SCALED_CHANNELS(side) ((side) == 1 ? 32 : 16)
+/* Floats that a chunk of pixels is multiplied by: one a channel, and one that says whether any of them is not 1. */
+#define SCALED_GAINS(side) (SCALED_CHANNELS(side) + 4)
 #define SCALED_SCALES 16 /* images that a tile with the pixels around it may touch, with windows of more than one pixel */
 /* Bytes of filters that come at once, and places in local memory for tiles of bm filters by bn positions, of `span` with those around. */
 #define SCALED_STEP(side, bm) ((bm) * 32 * ((side) == 1 ? 2 : (side)))
+#define SCALED_PLACE(side, bm) (SCALED_STEP(side, bm) + 4 * (bm)) /* with what undoes the filters' scales */
 #define SCALED_RAW_PLACES(side, span) ((side) == 1 && (span) <= 192 ? 4 : (span) <= 512 ? 3 : 2)
 #define SCALED_HALF_PLACES(side, bn) ((side) == 1 && (bn) <= 192 ? 3 : 2)
 #define SCALED_PITCH(side, span) ((span) + ((side) == 1 ? 4 : 0)) /* between filters of what is added */
 #define SCALED_RAW(side, span) (4 * SCALED_RAW_PLACES(side, span) * SCALED_PITCH(side, span))
 #define SCALED_PIXELS(side, bn, span) (SCALED_CHANNELS(side) * (SCALED_RAW(side, span) + 2 * SCALED_HALF_PLACES(side, bn) * (span)))
-#define SCALED_FILTER_PLACES(side, bm, bn, span) ((220000 - SCALED_PIXELS(side, bn, span)) / SCALED_STEP(side, bm))
+#define SCALED_FILTER_PLACES(side, bm, bn, span) ((220000 - SCALED_PIXELS(side, bn, span)) / SCALED_PLACE(side, bm))
 struct conv_scaled_args {
     struct conv_args conv;
     i64 tiles;                 /* of all conv groups and blocks of filters */

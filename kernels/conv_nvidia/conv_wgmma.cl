@@ -35,10 +35,15 @@
 #include "conv_nvidia/mma.clh"
 #define WGMMA_HALVES (PRODUCTS != 1)
 #include "conv_nvidia/wgmma.clh"
+#include "common/half_scale.clh"
 #define PER_FLOAT (PRODUCTS == 0 ? 2 : 1)  /* filters in the memory of a float */
 #define UNIT (PRODUCTS == 1 ? 8 : 16)      /* of depth that tensor cores multiply at once */
-#define SLAB (BM * BK / PER_FLOAT)         /* filters of a chunk, in floats */
-#define STAGE ((SLAB + B_FLOATS + PARAMETERS) * 4) /* bytes: filters, pixels and parameters (conv_gather.clh) */
+#define DEPTH_SCALES (PRODUCTS == 3 ? DEPTH_GAINS : 0) /* behind the filters of a chunk */
+#define FILTER_SCALES (PRODUCTS == 3 ? BM : 0) /* come with the last chunk */
+#define SLAB (BM * BK / PER_FLOAT + DEPTH_SCALES)  /* filters of a chunk, in floats */
+/* Bytes: filters, pixels, parameters (conv_gather.clh), what undoes the filters' scales. */
+#define SCALES_AT (SLAB + B_FLOATS + PARAMETERS)
+#define STAGE ((SCALES_AT + FILTER_SCALES) * 4)
 #if BM == 128
 #define RESIDENT 1
 #define BRING_REGISTERS 56
@@ -48,7 +53,7 @@
 #define RESIDENT 2
 #define BRING_REGISTERS 32
 #define MULTIPLY_REGISTERS 104
-#define FITTING ((GATHER == 2 ? 113000 : 90000) / (STAGE + 16))
+#define FITTING ((GATHER == 2 ? 113000 : 93000) / (STAGE + 16))
 #endif
 /* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
 #define BRING_ADD (EPI_ADD && GATHER == 2 && SPLIT == 0 && ADD_HALF == X_HALF)
@@ -76,20 +81,18 @@ long FN(packed_at)(int g, int k, int d, const struct conv_mma_args *a)
     const int blocks = (a->conv.k / a->conv.groups + BM - 1) / BM;
     const int within = PRODUCTS != 1 ? d % 16 / 8 * 64 + k % 8 * 8 + d % 4 * 2 + d % 8 / 4
                                      : d % 8 / 4 * 32 + k % 8 * 4 + d % 4;
-    return (((long)g * blocks + k / BM) * (a->depth / UNIT) + d / UNIT) * (BM * UNIT * (PRODUCTS == 3 ? 2 : 1)) +
-           k % BM / 8 * (8 * UNIT) + within;
+    const int slab = PRODUCTS == 3 ? 2 * SLAB : BM * UNIT; /* elements */
+    return (((long)g * blocks + k / BM) * (a->depth / UNIT) + d / UNIT) * slab + k % BM / 8 * (8 * UNIT) + within;
 }
 
-/* What sums for a block of filters are to be multiplied by, since its filters were scaled. */
-float FN(unscale)(SRC w, int g, int block, const struct conv_mma_args *a)
-{
 #if PRODUCTS == 3
+/* What the sums for a block of filters are to be multiplied by, since its filters were scaled: a number a filter. */
+const global float *FN(unscale)(SRC w, int g, int block, const struct conv_mma_args *a)
+{
     const int blocks = (a->conv.k / a->conv.groups + BM - 1) / BM;
-    return w[(long)blocks * a->conv.groups * a->depth * BM + (long)g * blocks + block];
-#else
-    return 1.0f;
-#endif
+    return w + (long)blocks * a->conv.groups * (a->depth / BK) * SLAB + ((long)g * blocks + block) * BM;
 }
+#endif
 
 float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 {
@@ -97,8 +100,9 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #if PRODUCTS == 0
     return vload_half(at, (const global half *)w);
 #elif PRODUCTS == 3
-    return (vload_half(at, (const global half *)w) + vload_half(at + BM * BK, (const global half *)w)) *
-           FN(unscale)(w, g, k / BM, a);
+    const float by_depth = w[FN(packed_at)(g, k / BM * BM, d / BK * BK, a) / 2 + BM * BK + d % BK];
+    const float v = vload_half(at, (const global half *)w) + vload_half(at + BM * BK, (const global half *)w);
+    return v * SCALE_UNDO * by_depth * FN(unscale)(w, g, k / BM, a)[k % BM];
 #else
     return w[at];
 #endif
@@ -125,8 +129,13 @@ struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shif
         const uint place = to + r.place * STAGE, bar = full + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
         if (BRINGER == 0) {
-            BARRIER_EXPECT(bar, SLAB * 4);
+            const uint last = chunk + 1 == t->end ? FILTER_SCALES * 4 : 0;
+            BARRIER_EXPECT(bar, SLAB * 4 + last);
             BULK_COPY(place, from, SLAB * 4, bar);
+#if PRODUCTS == 3
+            if (last)
+                BULK_COPY(place + SCALES_AT * 4, FN(unscale)(w, t->g, t->block, ma), last, bar);
+#endif
         }
         FN(bring_pixels)(place + SLAB * 4, &p, chunk, ma, t);
         FN(bring_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, chunk, t, ma);
@@ -331,7 +340,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
                 FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
             const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + 1, lane % 4, &t, ma) << 1;
             r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), place + B_FLOATS + lane % 4, odd,
-                             FN(unscale)(w, t.g, t.block, ma), to, full, empty, &t, ma);
+                             to, full, empty, &t, ma);
 #if BRING_ADD
             r = FN(add_brought)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
 #endif

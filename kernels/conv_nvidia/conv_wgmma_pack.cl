@@ -7,13 +7,16 @@
  *
  *   dst[g][b][s][j][h][i][e] = w[g*kg + BM*b + 8*j + i][c][t],  d = 16*s + 8*h + e/2 + 4*(e%2),  e < 8
  *
- * With PRODUCTS 3 each slab of these is followed by one of what rounding left out, after filters were multiplied by a power of two, so that
- * the largest finite one of a block lies between 2^14 and 2^15 (conv_wgmma_split.clh); behind all of them lies, as floats
- * unscale[g][b], what undoes it.
+ * With PRODUCTS 3 each slab of these is followed by one of what rounding left out, and by DEPTH_GAINS floats: one a depth, that pixels are
+ * to be multiplied by, 1 if one of them is not 1, and zeros. Before, each filter was multiplied by a power of two that brings its largest
+ * finite weight to between 2^14 and 2^15, and then each depth of the block by one that does so for its largest, which pixels undo
+ * (conv_wgmma_split.clh), unless all of the slab's are near (FN(compare)). Behind all of them lie, as floats
+ * unscale[g][b][k], powers of two that sums are to be multiplied by, as if the largest weight were between 1 and 2.
  * Zeros where there is no such filter, channel or tap.
- * Work-group: WG elements of dst; with PRODUCTS 3 PACK_SLABS slabs of a block, whose largest filter each group finds. Local memory: none;
- * with PRODUCTS 3 WG floats. Defines: WG (any; with PRODUCTS 3 a power of two), BM (a multiple of 8, default 128), PRODUCTS 0, 1
- * (default) or 3, POINTS (conv_weight.clh). */
+ * Work-group: WG elements of dst; with PRODUCTS 3 PACK_SLABS slabs of a block, the largest weights of whose filters each group finds.
+ * Local memory: none; with PRODUCTS 3 WG + BM + PACK_SLABS * 17 floats.
+ * Defines: WG (any; with PRODUCTS 3 a multiple of 32), BM (a multiple of 8, default 128), PRODUCTS 0, 1 (default) or 3, POINTS
+ * (conv_weight.clh). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -42,36 +45,72 @@ float FN(nearest)(float v)
     return isnan(v) ? v : as_float((as_uint(v) + 0x1000u) & 0xffffe000u);
 }
 
-/* Where element i of a slab of halves comes from. */
+/* Which filter of the block and depth of the slab element i of a slab of halves belongs to, and the weight. */
+int FN(k_in_slab)(int i)
+{
+    return i / 128 * 8 + i / 8 % 8;
+}
+
+int FN(d_in_slab)(int i)
+{
+    return i / 64 % 2 * 8 + i % 8 / 2 + i % 2 * 4;
+}
+
 float FN(in_slab)(SRC w, int b, int slab, int i, const struct conv_mma_pack_args *a)
 {
-    return FN(filter)(w, b, i / 128 * 8 + i / 8 % 8, slab * 16 + i / 64 % 2 * 8 + i % 8 / 2 + i % 2 * 4, a);
+    return FN(filter)(w, b, FN(k_in_slab)(i), slab * 16 + FN(d_in_slab)(i), a);
 }
 
 #if PRODUCTS == 3
-#include "conv_nvidia/conv_largest.clh"
 #include "common/half_scale.clh"
+#include "conv_nvidia/conv_scales.clh"
+#define SLAB_FLOATS (BM * 16 + DEPTH_GAINS) /* both parts of its filters, and what pixels take */
+
+/* largest[i]: that of the block's scaled filters at depth d0 + i, for i < count. `of`: as FN(largest_of_filters) finds it. */
+void FN(largest_of_depths)(local float *largest, const local float *of, SRC w, int b, int d0, int count,
+                           const struct conv_mma_pack_args *a)
+{
+    for (int i = LANE; i < count; i += WG) {
+        float most = 0.0f;
+        for (int k = 0; k < BM; k++)
+            most = fmax(most, FN(finite)(FN(filter)(w, b, k, d0 + i, a) * FN(scale_of)(of[k]).x));
+        largest[i] = most;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
 
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a, local float *scratch)
 {
+    local float *of_filter = scratch + WG, *of_depth = of_filter + BM, *differ = of_depth + PACK_SLABS * 16;
     const int slabs = a->depth / 16, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS;
-    const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, end = min(first + PACK_SLABS, slabs);
-    const float2 scale = FN(scale_of)(FN(largest)(w, b, a->kg, a->c, a->taps, a->groups, a->w_k, scratch));
-    global half *to = (global half *)dst + (long)b * slabs * (BM * 32);
-    for (int i = first * (BM * 16) + LANE; i < end * (BM * 16); i += WG) {
+    const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, count = min(PACK_SLABS, slabs - first);
+    FN(largest_of_filters)(of_filter, w, b, a->kg, a->c, a->taps, a->groups, a->w_k, scratch);
+    FN(largest_of_depths)(of_depth, of_filter, w, b, first * 16, count * 16, a);
+    FN(compare)(differ, of_depth, count, 16);
+    DST to = dst + ((long)b * slabs + first) * SLAB_FLOATS;
+    for (int i = LANE; i < count * (BM * 16); i += WG) {
         const int slab = i / (BM * 16), inside = i % (BM * 16);
-        const float v = FN(in_slab)(w, b, slab, inside, a) * scale.x, high = FN(nearest)(v);
-        vstore_half_rte(high, (long)slab * (BM * 32) + inside, to);
-        vstore_half_rte(isinf(v) ? 0.0f : v - high, (long)slab * (BM * 32) + BM * 16 + inside, to);
+        const float by_filter = FN(scale_of)(of_filter[FN(k_in_slab)(inside)]).x;
+        const float by_depth = differ[slab] != 0.0f ? FN(scale_of)(of_depth[slab * 16 + FN(d_in_slab)(inside)]).x : 1.0f;
+        const float v = FN(in_slab)(w, b, first + slab, inside, a) * by_filter * by_depth, high = FN(nearest)(v);
+        global half *halves = (global half *)(to + (long)slab * SLAB_FLOATS) + inside;
+        vstore_half_rte(high, 0, halves);
+        vstore_half_rte(isinf(v) ? 0.0f : v - high, BM * 16, halves);
     }
-    if (first == 0 && LANE == 0)
-        dst[(long)a->groups * ((a->kg + BM - 1) / BM) * slabs * (BM * 16) + b] = scale.y;
+    for (int i = LANE; i < count * DEPTH_GAINS; i += WG) {
+        const int slab = i / DEPTH_GAINS, d = i % DEPTH_GAINS;
+        const float gain = d < 16 && differ[slab] != 0.0f ? FN(scale_of)(of_depth[slab * 16 + d]).y : 1.0f;
+        to[(long)slab * SLAB_FLOATS + BM * 16 + d] = d < 16 ? gain : d == 16 ? differ[slab] : 0.0f;
+    }
+    DST unscale = dst + (long)a->groups * ((a->kg + BM - 1) / BM) * slabs * SLAB_FLOATS + (long)b * BM;
+    for (int k = LANE; first == 0 && k < BM; k += WG)
+        unscale[k] = FN(scale_of)(of_filter[k]).y / SCALE_UNDO;
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 KERNEL FN(main)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct conv_mma_pack_args a)
 {
-    local float scratch[WG];
+    local float scratch[WG + BM + PACK_SLABS * 17];
     FN(body)(GROUP, w + w_off, dst + dst_off, &a, scratch);
 }
 #else

@@ -7,10 +7,11 @@
  * line, in which a tap is a shift: what lies left of a row is the end of the row before it. So each pixel becomes a half once, and
  * every tap's left factor begins at another address.
  *
- * A half has as many bits as a tf32 value, but a narrower range. So operands are scaled by powers of two: filters by one for each
- * block (conv_wgmma_scaled_pack.cl), pixels by one for each image of a tile, with SIDE 1 for each pixel of it. It is chosen by the
- * first chunk of channels that has a finite value other than zero, whose largest one comes to where values may grow by 2^10, and
- * those down to 2^-18 of it keep all bits. Where a later chunk has larger ones, the scale changes, and so do the sums so far.
+ * A half has as many bits as a tf32 value, but a narrower range. So operands are scaled by powers of two: each filter by one, and
+ * channels whose weights differ much in size by one each, which pixels undo (conv_wgmma_scaled_pack.cl), so that filters and channels of any
+ * size may stand side by side; pixels by one for each image of a tile, with SIDE 1 for each pixel of it. It is chosen by the
+ * first chunk of channels that has a finite value other than zero, whose largest one comes to where values may grow by 2^6, and
+ * those down to 2^-22 of it keep all bits. Where a later chunk has larger ones, the scale changes, and so do the sums so far.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_scaled_pack.cl.
  * Index map: a group computes tiles group, group + at_once, ...; tile = (conv group * tiles of BN positions + tile) * blocks of BM
  * filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one bring pixels, CHANNELS channels at a
@@ -75,6 +76,7 @@
 #define HALF (SPAN * CHANNELS * 2)
 #define SLAB (BM * 32)
 #define FILTERS SCALED_STEP(SIDE, BM)
+#define PLACE SCALED_PLACE(SIDE, BM) /* for filters, and at the tile's last step what undoes their scales */
 #define RAW_PLACES SCALED_RAW_PLACES(SIDE, SPAN)
 #define HALF_PLACES SCALED_HALF_PLACES(SIDE, BN)
 #define FITTING SCALED_FILTER_PLACES(SIDE, BM, BN, SPAN)
@@ -82,7 +84,7 @@
 /* Where they lie. */
 #define HALVES_AT (RAW_PLACES * RAW)
 #define FILTERS_AT (HALVES_AT + HALF_PLACES * HALF)
-#define BACK_AT (FILTERS_AT + FILTER_PLACES * FILTERS)
+#define BACK_AT (FILTERS_AT + FILTER_PLACES * PLACE)
 #define FACTOR_AT (BACK_AT + HALF_PLACES * SCALES * 4)
 #define LARGEST_AT (FACTOR_AT + HALF_PLACES * SCALES * 4)
 #define CHANGED_AT (LARGEST_AT + 3 * SCALED_SCALES * 4)
@@ -140,6 +142,19 @@ int FN(scale_at)(int ahead, const struct FN(tile) *t, const struct conv_scaled_a
                      : clamp(FN(image_of)(t->first + ahead, sa) - FN(image_of)(t->first - FN(halo)(sa), sa), 0, SCALES - 1);
 }
 
+/* Scales behind the packed filters: chunks of gains of block `of` of all; what undoes those of its filters. */
+const global float *FN(gains_of)(SRC w, int of, const struct conv_scaled_args *sa)
+{
+    const int blocks = (sa->conv.k / sa->conv.groups + BM - 1) / BM;
+    return w + (long)blocks * sa->conv.groups * sa->chunks * (STEPS * FILTERS / 4) + (long)of * sa->chunks * SCALED_GAINS(SIDE);
+}
+
+const global float *FN(unscale)(SRC w, int of, const struct conv_scaled_args *sa)
+{
+    const int blocks = (sa->conv.k / sa->conv.groups + BM - 1) / BM;
+    return FN(gains_of)(w, blocks * sa->conv.groups, sa) + (long)of * BM;
+}
+
 /* This warp needs a place no more. */
 void FN(release)(uint empty)
 {
@@ -155,9 +170,21 @@ struct FN(rings) {
     uint serial;
 };
 
-/* The sums of a warpgroup's work-item, unscaled; `ahead`, `k`: the warpgroup's first position and filter in the tile; `scale`: which scales its rows
- * have; `unscale`: what undoes that of the filters. */
-void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, int k, const int scale[ROWS][2], float unscale,
+/* Sums as they are; `back`, `filters`: what undoes the scales of positions, and of this work-item's filters. */
+void FN(unscale_sums)(float d[TILES][RESULTS], const local float *back, const local float *filters, const int scale[ROWS][2])
+{
+#pragma unroll
+    for (int i = 0; i < TILES / ROWS * RESULTS; i++) {
+        const float of_filter = filters[i / RESULTS * WGMMA_WIDTH + i % RESULTS / 4 * 8 + i % 2];
+#pragma unroll
+        for (int m = 0; m < ROWS; m++)
+            d[i / RESULTS * ROWS + m][i % RESULTS] *= back[scale[m][i / 2 % 2]] * of_filter;
+    }
+}
+
+/* The sums of a warpgroup's work-item; `ahead`, `k`: the warpgroup's first position and filter in the tile; `scale`: which scales its rows
+ * have. */
+void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, int k, const int scale[ROWS][2],
                   const local float *scratch, uint to, const struct FN(bars) *bars, const struct conv_scaled_args *sa)
 {
     struct FN(ring) rh = rings->halves, rf = rings->filters;
@@ -166,6 +193,7 @@ void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, i
         const local float *back = scratch + BACK_AT / 4 + rh.place * SCALES, *factor = back + HALF_PLACES * SCALES;
         const uint pixels = to + HALVES_AT + rh.place * HALF + ahead * 16;
         uint before = 0;
+        int last = 0; /* place of filters, which also has what undoes their scales at the end of the tile */
         FN(wait)(bars->halves_full + rh.place * 8, rh.parity);
         if (((const local uint *)scratch)[CHANGED_AT / 4 + rh.place] == ++rings->serial) {
 #pragma unroll
@@ -176,7 +204,7 @@ void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, i
         }
 #pragma unroll
         for (int step = 0; step < STEPS; step++) {
-            const uint slab = to + FILTERS_AT + rf.place * FILTERS + k * 32;
+            const uint slab = to + FILTERS_AT + rf.place * PLACE + k * 32;
             FN(wait)(bars->filters_full + rf.place * 8, rf.parity);
             WGMMA_OPEN;
 #pragma unroll
@@ -193,20 +221,16 @@ void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, i
                 FN(release)(before);
             }
             before = bars->filters_empty + rf.place * 8;
+            last = rf.place;
             rf = FN(next)(rf, FILTER_PLACES);
         }
         WGMMA_LEFT(0);
 #pragma unroll
         for (int m = 0; m < TILES; m++)
             KEEP_RESULTS(d[m]);
+        if (chunk + 1 == sa->chunks)
+            FN(unscale_sums)(d, back, scratch + (FILTERS_AT + FILTERS + last * PLACE) / 4 + k + LANE % 4 * 2, scale);
         FN(release)(before);
-        if (chunk + 1 == sa->chunks) {
-#pragma unroll
-            for (int m = 0; m < TILES; m++)
-#pragma unroll
-                for (int i = 0; i < RESULTS; i++)
-                    d[m][i] *= back[scale[m % ROWS][i / 2 % 2]] * unscale;
-        }
         FN(release)(bars->halves_empty + rh.place * 8);
         rh = FN(next)(rh, HALF_PLACES);
     }
@@ -336,7 +360,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 384) {
         REGISTERS_LESS(MAKE_REGISTERS);
-        FN(make_halves)((uint)group, floats, &bars, sa);
+        FN(make_halves)((uint)group, w, floats, &bars, sa);
     } else if (LANE >= 256) {
         REGISTERS_LESS(COPY_REGISTERS);
         if (COPIER < COPIERS)
@@ -347,7 +371,6 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, half_of = LANE / 128, start = SHARE_FILTERS ? 0 : half_of * (BN / 2);
         const int mine = SHARE_FILTERS ? half_of * MINE : 0, row = LANE % 128 / 32 * 16 + lane / 4;
-        const int blocks = (sa->conv.k / sa->conv.groups + BM - 1) / BM;
         local float *biases = floats + BIASES_AT / 4;
         struct FN(rings) rings = {{0, 0}, {0, 0}, {0, 0}, 0};
         for (uint tile = (uint)group; tile < (uint)sa->tiles; tile += (uint)sa->at_once) {
@@ -360,13 +383,11 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 #pragma unroll
             for (int i = 0; i < TILES * RESULTS; i++)
                 d[i / RESULTS][i % RESULTS] = 0.0f;
-            const float unscale =
-                w[(long)blocks * sa->conv.groups * sa->chunks * (STEPS * FILTERS / 4) + t.g * blocks + t.block];
             const int k0 = t.block * BM, kg = sa->conv.k / sa->conv.groups;
 #if EPI_BIAS
             const float bias_of = LANE < BM && k0 + LANE < kg ? bias[t.g * kg + k0 + LANE] : 0.0f;
 #endif
-            FN(multiply)(&rings, d, start, mine, scale, unscale, floats, to, &bars, sa);
+            FN(multiply)(&rings, d, start, mine, scale, floats, to, &bars, sa);
 #if EPI_BIAS
             biases = floats + BIASES_AT / 4 + (biases == floats + BIASES_AT / 4) * BM; /* some may still read the tile before */
             if (LANE < BM)

@@ -1,11 +1,14 @@
 /* conv_wgmma_scaled_pack.cl: filters of convolutions as scaled halves in cores of Hopper's tensor cores, for conv_wgmma_scaled.cl.
  *
- *   dst[g][b][q][t][j][h][i][e] = scale[g][b] w[g*kg + BM*b + 8*j + i][16*q + 8*h + e][t]
+ *   dst[g][b][q][t][j][h][i][e] = scale[k] w[k][c][t] / gain[g][b][c],  k = g*kg + BM*b + 8*j + i,  c = 16*q + 8*h + e
  *
- * as halves, for blocks b of BM filters and chunks q of 16 channels; the scale is a power of two that brings the block's largest finite
- * filter to between 2^14 and 2^15. Behind all of them lies, as floats unscale[g][b], what undoes it. Zeros where there is no such filter.
- * Work-group: WG; PACK_SLABS taps of 16 channels of a block, whose largest filter each group finds. Local memory: WG floats.
- * Defines: WG (a power of two), BM (a multiple of 8, default 128). */
+ * as halves, for blocks b of BM filters and chunks q of 16 channels. scale[k] is a power of two that brings the filter's largest finite
+ * weight to between 2^14 and 2^15. gain[g][b][c] is one that pixels are multiplied by, and brings the largest of the block's scaled weights of the
+ * channel there; all of a chunk of pixels are 1 where none differs much (FN(compare)).
+ * Behind all of them lie, as floats, for each g, b and chunk of SCALED_CHANNELS channels their gains, 1 if one of them is not 1, and three
+ * zeros; and behind those unscale[k] = 1 / scale[k], BM for each block. Zeros where there is no such filter.
+ * Work-group: WG; PACK_SLABS taps of 16 channels of a block, the largest weights of whose filters each group finds. Local memory: WG + BM +
+ * PACK_SLABS * 17 floats. Defines: WG (a multiple of 32), BM (a multiple of 8, default 128). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -15,28 +18,67 @@
 #define BM 128
 #endif
 #include "conv/conv_weight.clh"
-#include "conv_nvidia/conv_largest.clh"
 #include "common/half_scale.clh"
+#include "conv_nvidia/conv_scales.clh"
+
+float FN(filter)(SRC w, int b, int k, int c, int t, const struct conv_scaled_pack_args *a)
+{
+    const int blocks = (a->kg + BM - 1) / BM;
+    k += b % blocks * BM;
+    return k < a->kg ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k) : 0.0f;
+}
+
+/* largest[i]: that of the block's scaled filters, of channel c0 + i, for i < count. `of`: as FN(largest_of_filters) finds it. */
+void FN(largest_of_channels)(local float *largest, const local float *of, SRC w, int b, int c0, int count,
+                             const struct conv_scaled_pack_args *a)
+{
+    volatile local uint *bits = (volatile local uint *)largest; /* ordered as the numbers are */
+    for (int i = LANE; i < count; i += WG)
+        bits[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = LANE; i < count * BM; i += WG) {
+        float most = 0.0f;
+        for (int t = 0; t < a->taps; t++)
+            most = fmax(most, FN(finite)(FN(filter)(w, b, i / count, c0 + i % count, t, a) * FN(scale_of)(of[i / count]).x));
+        atomic_max(bits + i % count, as_uint(most));
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
 
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_scaled_pack_args *a, local float *scratch)
 {
-    const int slabs = a->c / 16 * a->taps, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS, blocks = (a->kg + BM - 1) / BM;
+    local float *of_filter = scratch + WG, *of_channel = of_filter + BM, *differ = of_channel + PACK_SLABS * 16;
+    const int slabs = a->c / 16 * a->taps, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS, each = SCALED_CHANNELS(a->taps);
     const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, end = min(first + PACK_SLABS, slabs);
-    const float2 scale = FN(scale_of)(FN(largest)(w, b, a->kg, a->c, a->taps, a->groups, a->w_k, scratch));
+    const int c0 = first / a->taps * 16, count = ((end - 1) / a->taps + 1) * 16 - c0;
+    const long blocks = (long)a->groups * ((a->kg + BM - 1) / BM);
+    FN(largest_of_filters)(of_filter, w, b, a->kg, a->c, a->taps, a->groups, a->w_k, scratch);
+    FN(largest_of_channels)(of_channel, of_filter, w, b, c0, count, a);
+    FN(compare)(differ, of_channel, count / each, each);
     global half *to = (global half *)dst + (long)b * slabs * (BM * 16);
     for (int i = first * (BM * 16) + LANE; i < end * (BM * 16); i += WG) {
-        const int slab = i / (BM * 16), inside = i % (BM * 16), k = b % blocks * BM + inside / 128 * 8 + inside / 8 % 8;
+        const int slab = i / (BM * 16), inside = i % (BM * 16), k = inside / 128 * 8 + inside / 8 % 8;
         const int c = slab / a->taps * 16 + inside / 64 % 2 * 8 + inside % 8;
-        const float v = k < a->kg ? FN(weight)(w, b / blocks, k, c, slab % a->taps, a->kg, a->taps, a->groups, a->w_k) : 0.0f;
-        vstore_half_rte(v * scale.x, i, to);
+        const float by_channel = differ[(c - c0) / each] != 0.0f ? FN(scale_of)(of_channel[c - c0]).x : 1.0f;
+        vstore_half_rte(FN(filter)(w, b, k, c, slab % a->taps, a) * FN(scale_of)(of_filter[k]).x * by_channel, i, to);
     }
-    if (first == 0 && LANE == 0)
-        dst[(long)a->groups * blocks * slabs * (BM * 8) + b] = scale.y;
+    DST gains = dst + blocks * slabs * (BM * 8) + (long)b * (a->c / each) * (each + 4);
+    for (int i = LANE; i < count; i += WG)
+        if ((c0 + i) / 16 * a->taps >= first) { /* the channel's first tap is this group's */
+            DST chunk = gains + (long)((c0 + i) / each) * (each + 4);
+            const float other = differ[i / each];
+            chunk[(c0 + i) % each] = other != 0.0f ? FN(scale_of)(of_channel[i]).y : 1.0f;
+            if (i % each < 4)
+                chunk[each + i % each] = i % each == 0 ? other : 0.0f;
+        }
+    DST unscale = dst + blocks * (slabs * (BM * 8) + a->c / each * (each + 4)) + (long)b * BM;
+    for (int k = LANE; first == 0 && k < BM; k += WG)
+        unscale[k] = FN(scale_of)(of_filter[k]).y;
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 KERNEL FN(main)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct conv_scaled_pack_args a)
 {
-    local float scratch[WG];
+    local float scratch[WG + BM + PACK_SLABS * 17];
     FN(body)(GROUP, w + w_off, dst + dst_off, &a, scratch);
 }

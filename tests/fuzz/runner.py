@@ -287,7 +287,9 @@ def _slack(precision: str) -> float:
 
 def judge_bits(case: Case, device: Any) -> Verdict:
     """Whether chains and parts of a batch change bits, which they must not. Algorithms are the same ones."""
-    base = replace(case.options, route="compile", way="call", chain=False, batch_part=0)
+    # Algorithms for GPUs, which a CPU takes when forced, split sums by how many images there are.
+    part = case.options.batch_part if case.options.force else 0
+    base = replace(case.options, route="compile", way="call", chain=False, batch_part=part)
     try:
         first = run(replace(case, options=base), device)
         other = run(replace(case, options=replace(case.options, route="compile", way="call")), device)

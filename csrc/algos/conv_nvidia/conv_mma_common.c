@@ -134,7 +134,8 @@ static size_t packed_count(const struct conv_args *a, const struct layout *l, co
     return block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
 }
 
-/* Whether float32 values are sums of two halves, filters scaled by a power of two for each block, and not of two tf32 values. */
+/* Whether float32 values are sums of two halves, scaled by powers of two for each filter and each depth of a block, and not of two tf32
+ * values. */
 static bool split_into_halves(const struct tile *t, enum mma_products products)
 {
     return t->kernel == MMA_HOPPER && products == MMA_FLOAT32;
@@ -143,7 +144,10 @@ static bool split_into_halves(const struct tile *t, enum mma_products products)
 static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t,
                            enum mma_products products)
 {
-    const size_t scales = split_into_halves(t, products) ? (size_t)conv_blocks(a, t->filters) : 0;
+    const size_t blocks = (size_t)conv_blocks(a, packed_block(t));
+    const size_t scales = split_into_halves(t, products)
+                              ? blocks * (size_t)(l->depth / UNIT * DEPTH_GAINS + packed_block(t))
+                              : 0;
     return (products == MMA_HALF ? sizeof(uint16_t) : sizeof(float)) * packed_count(a, l, t) +
            sizeof(float) * scales;
 }

@@ -130,7 +130,9 @@ static size_t packed_bytes(const struct conv_args *a, const struct tile *t)
 {
     const size_t blocks = (size_t)conv_blocks(a, t->filters),
                  each = (size_t)(a->c / a->groups * a->ker[1] * a->ker[2]);
-    return blocks * (sizeof(uint16_t) * each * (size_t)t->filters + sizeof(float));
+    const size_t chunks = (size_t)(a->c / a->groups / SCALED_CHANNELS(a->ker[2]));
+    return blocks * (sizeof(uint16_t) * each * (size_t)t->filters +
+                     sizeof(float) * (chunks * SCALED_GAINS(a->ker[2]) + (size_t)t->filters));
 }
 
 static size_t workspace(const struct problem *p)
