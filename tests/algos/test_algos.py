@@ -76,12 +76,12 @@ def test_tiles_of_large_layers(device, algo, defines, text):
 
 GPU_FORMS = """
 import json
-from caselib import load_cases
+from caselib import marked_cases
 from clcnn import _core
 from runner import merges, try_case
 failures, ran = [], 0
 with _core.Device("gpu") as device:
-    for case in (case for case in load_cases("oclgrind") if merges(device, case)):
+    for case in (case for case in marked_cases() if merges(device, case)):
         for algo in _core.ops()[case.op]["algos"]:
             outcome = try_case(device, case, algo)
             failures += outcome.failures

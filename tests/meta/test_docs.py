@@ -15,7 +15,8 @@ import pytest
 from conftest import DEVICE, ROOT
 
 import clcnn
-from clcnn import _docgen, cli
+import docgen
+from clcnn import cli
 from clcnn.classify import MissingExtraError
 
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
@@ -106,19 +107,19 @@ def test_commands_are_understood(path):
 # ---- tables ----
 
 
-@pytest.mark.parametrize("document", _docgen.BLOCKS)
+@pytest.mark.parametrize("document", docgen.BLOCKS)
 def test_generated_tables_are_up_to_date(document):
-    assert _docgen.updated(document) == read(document), "run python -m clcnn._docgen"
+    assert docgen.updated(document) == read(document), f"{document} is old: run make docs"
 
 
 @pytest.mark.parametrize("missing", ["begin", "end"])
 def test_a_missing_marker_is_named(missing, tmp_path, monkeypatch):
     text = read("docs/errors.md").replace(f"<!-- errors:{missing} -->", "")
     (tmp_path / "errors.md").write_text(text, "utf-8")
-    monkeypatch.setattr(_docgen, "ROOT", tmp_path)
-    monkeypatch.setitem(_docgen.BLOCKS, "errors.md", {"errors": lambda: ""})
+    monkeypatch.setattr(docgen, "ROOT", tmp_path)
+    monkeypatch.setitem(docgen.BLOCKS, "errors.md", {"errors": lambda: ""})
     with pytest.raises(ValueError, match=f"errors:{missing}"):
-        _docgen.updated("errors.md")
+        docgen.updated("errors.md")
 
 
 def test_every_kernel_file_is_listed_and_launched():
