@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -16,6 +19,7 @@ from caselib import (
     parse_case,
     tolerance,
 )
+from clcnn import _reference
 from clcnn._reference import REFERENCE, SPECS
 from helpers import none_missing
 
@@ -178,6 +182,19 @@ def test_network_layers_are_labelled_and_shrink():
         assert small.shapes[1][2:] == case.shapes[1][2:]
         depthwise = case.attrs.get("groups", 1) == case.shapes[0][1]
         assert (small.attrs.get("groups", 1) == small.shapes[0][1]) == depthwise
+
+
+def test_definitions_stand_alone():
+    """They do not ask the core that they are held against."""
+    for path in Path(_reference.__file__).parent.glob("*.py"):
+        imported = re.findall(r"^\s*(?:from|import) (clcnn\S*)", path.read_text("utf-8"), re.MULTILINE)
+        assert all(name.startswith("clcnn._reference") for name in imported), path.name
+
+
+def test_what_is_missing_is_told_with_file_and_command():
+    none_missing([], "nothing", "nothing")
+    with pytest.raises(AssertionError, match=r"a, b\n    edit: some\.txt\n    then run: make setup"):
+        none_missing({"b", "a"}, "some.txt", "make setup")
 
 
 def test_compare_accepts_what_is_close():

@@ -20,7 +20,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         choices=ALL,
-        help="whom to compare with (ONNX's reference in float64, then onnxruntime where it is installed, then "
+        help="whom to compare with (ONNX's reference in float64, then onnxruntime where it is installed; "
         "clcnn's own definitions where neither has an answer)",
     )
     parser.add_argument("--all", action="store_true", help="print every node")
