@@ -8,11 +8,11 @@ from functools import cached_property
 import common
 import numpy as np
 import torch
-from torch_net import Function, TorchNet
 
 import clcnn
 from clcnn import zoo
 from clcnn.graph import Record, trace
+from torch_net import Function, TorchNet
 
 IMAGES = 2  # different images; a larger batch repeats them, so that every row of the logits has a reference
 

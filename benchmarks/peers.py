@@ -20,9 +20,9 @@ from typing import Any
 import common
 import numpy as np
 import torch
-from torch_net import TorchNet, onnx_bytes
 
 import clcnn
+from torch_net import TorchNet, onnx_bytes
 
 
 class Model:

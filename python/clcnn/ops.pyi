@@ -1,4 +1,4 @@
-"""Written by `python -m clcnn._stubgen` from the operator tables; do not edit."""
+"""Written by `make docs` from the operator tables; do not edit."""
 
 from collections.abc import Sequence
 from typing import Any, Literal

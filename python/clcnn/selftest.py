@@ -1,14 +1,14 @@
 """Checks every algorithm of every operator on a device: `clcnn selftest`, or `list(clcnn.selftest.run())`.
 
-Each algorithm runs on the small problems of `_problems.py`, by itself (no fusing), between guard bands and
-from memory full of NaN. `ref` is held against NumPy's float64, every other algorithm against `ref`: equal
-where the data are small integers and the algorithm only multiplies and adds, within a bound of rounding
-elsewhere. Fused kernels are then tried as a small network.
+Each algorithm runs on the few small problems of its operator's row in `_reference`, by itself (no fusing),
+between guard bands and from memory full of NaN. `ref` is held against the definition in float64, every other
+algorithm against `ref`: equal where the data are small integers and the algorithm only multiplies and adds,
+within a bound of rounding elsewhere. Fused kernels are then tried as a small network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,8 +16,8 @@ import numpy as np
 
 from clcnn import _core
 from clcnn import device as devices
-from clcnn._problems import Problem, all_problems
-from clcnn._problems_onnx import onnx_problems
+from clcnn._reference import REFERENCE, SPECS, Use
+from clcnn._reference.data import Input, draw
 from clcnn.compiler import compile
 from clcnn.device import DeviceInfo
 from clcnn.errors import Error, UnsupportedError
@@ -60,59 +60,81 @@ def run(device: str | int | DeviceInfo | _core.Device | None = None, quick: bool
     Raises what opening the device raises; failures of kernels are in the checks.
     """
     target = devices.get(device)
-    by_op: dict[str, list[Problem]] = {}
-    for problem in [*all_problems(), *onnx_problems()]:
-        by_op.setdefault(problem.op, []).append(problem)
-    for op, problems in by_op.items():
-        yield from check_operator(target, op, problems[:1] if quick else problems)
+    for op, spec in SPECS.items():
+        if spec.tried:
+            yield from check_operator(target, op, spec.tried[:1] if quick else spec.tried)
     yield from check_merged(target, "separable", "dw+pw", separable_pair())
     yield from check_merged(target, "conv_pool", "conv+pool", pooled_convolution())
     yield from check_reorder(target)
     yield check_network(target)
 
 
-def check_operator(device: _core.Device, op: str, problems: list[Problem]) -> list[Check]:
+def check_operator(device: _core.Device, op: str, uses: Sequence[Use]) -> list[Check]:
     """`ref` first, whose results the others are held against."""
     names = _core.ops()[op]["algos"]
     checks = {name: Check(op, name) for name in names}
-    for seed, problem in enumerate(problems, SEED):
-        data = problem.data(seed)
-        trusted = as_list(problem.want(*map(widened, data)))
+    for number, use in enumerate(uses):
+        whole = SPECS[op].keeps_whole if use.whole is None else use.whole
+        problem = Problem(op, use, inputs_of(op, use, whole, number), whole)
+        trusted = as_list(REFERENCE[op](*problem.data, **use.attrs))
         for name in reversed(names):
             # An operator with one algorithm is left alone: it may become a view, which has none to force.
             forced = {LAYER: name} if len(names) > 1 else {}
-            results = try_algorithm(device, problem, data, checks[name], trusted, forced)
+            results = try_algorithm(device, problem, checks[name], trusted, forced)
             if name == "ref" and results is not None:
                 trusted = results
     return [checks[name] for name in names]
 
 
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A use of an operator with its data, None for an input that is absent. whole: whether the data are small
+    integers, so that every partial sum is exact in float32."""
+
+    op: str
+    use: Use
+    data: list[np.ndarray | None]
+    whole: bool
+
+
+def inputs_of(op: str, use: Use, whole: bool, number: int) -> list[np.ndarray | None]:
+    """The data of a use, the same every time."""
+    roles = (*SPECS[op].roles, *["x"] * len(use.shapes))
+    dtypes = (*use.dtypes, *["float32"] * len(use.shapes))
+    given = {
+        i: Input(f"x{i}", shape, i >= use.fed, roles[i] if i >= use.fed else "x", dtype=dtypes[i])
+        for i, shape in enumerate(use.shapes)
+        if shape is not None
+    }
+    arrays = draw("integer" if whole else "normal", op, list(given.values()), f"{op} {number}", use.attrs)
+    drawn = dict(zip(given, arrays, strict=True))
+    return [drawn.get(i) for i in range(len(use.shapes))]
+
+
 def try_algorithm(
     device: _core.Device,
     problem: Problem,
-    data: list[Any],
     check: Check,
     want: list[np.ndarray],
     forced: dict[str, str],
 ) -> list[np.ndarray] | None:
     """Runs one problem and notes in `check` what came of it; the results if they are right."""
-    graph = Graph()
+    graph, fed = Graph(), problem.use.fed
     inputs = [
         None
         if x is None
         else graph.input(f"x{i}", x.shape, str(x.dtype))
-        if i < problem.fed
+        if i < fed
         else graph.constant(x, f"w{i}")
-        for i, x in enumerate(data)
+        for i, x in enumerate(problem.data)
     ]
-    for i, value in enumerate(graph.node(problem.op, inputs, problem.attrs, LAYER)):
+    for i, value in enumerate(graph.node(problem.op, inputs, problem.use.attrs, LAYER)):
         graph.output(value, f"y{i}")
-    fed = [x for x in data[: problem.fed] if x is not None]
     try:
         with compile(graph, None, device, algorithms=forced, fuse=False, guard=True) as plan:
-            results = as_list(plan(*fed))
+            results = as_list(plan(*[x for x in problem.data[:fed] if x is not None]))
             plan.check_guards()
-            exact = not problem.real and all(row["error_class"] != "highest" for row in plan.layers)
+            exact = problem.whole and all(row["error_class"] != "highest" for row in plan.layers)
             if judge(check, results, want, exact):
                 check.passed(plan)
                 return results
@@ -138,11 +160,6 @@ def judge(check: Check, results: list[np.ndarray], want: list[np.ndarray], exact
             check.fail(f"{got[at]} instead of {right[at]} at {[int(i) for i in at]} of {list(got.shape)}")
             return False
     return True
-
-
-def widened(x: Any) -> Any:
-    """float32 as float64, and everything else as it is."""
-    return x.astype(np.float64) if x is not None and x.dtype == np.float32 else x
 
 
 def as_list(result: Any) -> list[np.ndarray]:

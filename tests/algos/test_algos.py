@@ -15,7 +15,7 @@ import pytest
 import device_face
 from caselib import Case, load_cases, parse_case
 from clcnn import _core
-from helpers import need_blocks
+from helpers import need_blocks, none_missing
 from runner import adds_nothing, compile_case, merges, quick_cases, try_case
 
 PAIRS = [(op, algo) for op, row in _core.ops().items() for algo in row["algos"]]
@@ -37,13 +37,19 @@ def _report(cases: list[Case], device: _core.Device, algo: str) -> None:
         reasons = sorted({outcome.rejected.rpartition(": ")[2] for outcome in outcomes})
         if device.compute_capability < 80 and any("compute capability" in text for text in reasons):
             pytest.skip(reasons[0])
-        pytest.fail(f"no case of {cases[0].op} can use {algo}: {'; '.join(reasons)}")
+        pytest.fail(
+            f"no case of {cases[0].op} can use {algo}: {'; '.join(reasons)}\n"
+            f"    edit: tests/cases/<family>.txt (a case that it takes)\n"
+            f'    then run: python tests/lib/runner.py "{cases[0].text}" {algo}'
+        )
 
 
 @pytest.mark.parametrize(("op", "algo"), PAIRS, ids=[f"{op}-{algo}" for op, algo in PAIRS])
 def test_algorithm(device, op, algo, request):
     need_blocks(device, op, algo)
     cases = [case for case in _by_operator()[op] if merges(device, case)]
+    run = f"python -m pytest -q -n0 tests/algos/test_algos.py -k {op}"
+    none_missing([] if cases else [f"a case of {op}"], "tests/cases/<family>.txt (a line for it)", run)
     if not request.config.getoption("--run-slow"):
         cases = [case for case in cases if not adds_nothing(case, algo)]
     _report(cases, device, algo)
@@ -76,12 +82,12 @@ def test_tiles_of_large_layers(device, algo, defines, text):
 
 GPU_FORMS = """
 import json
-from caselib import load_cases
+from caselib import marked_cases
 from clcnn import _core
 from runner import merges, try_case
 failures, ran = [], 0
 with _core.Device("gpu") as device:
-    for case in (case for case in load_cases("oclgrind") if merges(device, case)):
+    for case in (case for case in marked_cases() if merges(device, case)):
         for algo in _core.ops()[case.op]["algos"]:
             outcome = try_case(device, case, algo)
             failures += outcome.failures

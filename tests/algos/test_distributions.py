@@ -11,8 +11,8 @@ import pytest
 
 import contract
 from clcnn import _core
+from clcnn._reference import REFERENCE
 from helpers import need_blocks
-from reference import REFERENCE
 from runner import LOOSE
 
 Array = np.ndarray

@@ -23,6 +23,10 @@ Every other operator is its input shapes and its attributes:
 ``w[...]`` is a constant of the graph (a weight), ``[...]`` a graph input, ``[...]:int64`` one of another type
 than float32 (int64, int32, bool); ``values=`` picks another range of data (casedata.RANGES). A label may
 follow here too.
+
+A line that ends with ``@oclgrind`` is also one of `make oclgrind` (races, bounds, uninitialised reads): every
+operator and every portable kernel, at most 100 k multiply-adds a case, shapes that leave the last work-group
+partly empty.
 """
 
 from __future__ import annotations
@@ -37,10 +41,11 @@ from typing import Any
 
 import numpy as np
 
-from casedata import RANGES, Input, make_data
-from reference import ATTRIBUTES, REFERENCE
-from reference.conv import conv_output_shape, conv_transpose_output_shape
-from tolerance import ERROR_CLASS, compare, errors, nonzero_share, tolerance
+from casedata import RANGES, ranged
+from clcnn._reference import REFERENCE, SPECS
+from clcnn._reference.conv import conv_output_shape, conv_transpose_output_shape
+from clcnn._reference.data import Input, draw
+from tolerance import compare, errors, nonzero_share, tolerance
 
 __all__ = [
     "CASES_DIR",
@@ -51,11 +56,13 @@ __all__ = [
     "compare",
     "errors",
     "load_cases",
+    "marked_cases",
     "nonzero_share",
     "parse_case",
     "tolerance",
 ]
 
+MARK = " @oclgrind"
 CASES_DIR = Path(__file__).resolve().parents[1] / "cases"
 
 
@@ -106,23 +113,6 @@ EPILOGUES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
     "maxpool2x3s3x1p1x0": ("max_pool", {"kernel_size": (2, 3), "stride": (3, 1), "padding": (1, 0)}, ()),
 }
 
-# Operators that give whole numbers for whole numbers, so that float32 has no rounding to do.
-_INTEGER_OPS = frozenset(
-    {
-        "conv",
-        "conv_transpose",
-        "separable",
-        "linear",
-        "matmul",
-        "gemm",
-        "add",
-        "sub",
-        "mul",
-        "reduce_sum",
-        "cumsum",
-        *(op for op, name in ERROR_CLASS.items() if name == "exact"),
-    }
-)
 _SEVERITY = ("exact", "transcendental", "fp32")
 
 
@@ -180,7 +170,7 @@ class Case:
 
     def _classes(self) -> list[str]:
         nearest = self.attrs.get("mode", "nearest") == "nearest"
-        return ["exact" if n.op == "resize" and nearest else ERROR_CLASS[n.op] for n in self.nodes]
+        return ["exact" if n.op == "resize" and nearest else SPECS[n.op].error_class for n in self.nodes]
 
     @property
     def error_class(self) -> str:
@@ -195,17 +185,15 @@ class Case:
         ops.add(self.attrs.get("activation", "identity"))
         numbers = (v for n in self.nodes for v in n.attrs.values() if isinstance(v, float))
         whole = all(math.isinf(v) or v.is_integer() for v in numbers)
-        return ops <= _INTEGER_OPS and whole and self.values == "normal"
+        return all(SPECS[op].keeps_whole for op in ops) and whole and self.values == "normal"
 
     def data(self, kind: str = "normal") -> list[np.ndarray]:
         """Array for every input, the same for the same text.
 
-        "normal": normal numbers, in the operator's domain; for convolutions rectified ones, with He-scaled
-        weights. "integer": small whole numbers, so that every sum stays below 2**24; "integer4": the same
-        with weights that are multiples of 4, which the transforms of Winograd F(2x2) keep whole. Raises
-        ValueError for another kind.
+        kind: "normal", "integer" or "integer4", as `clcnn._reference.data.draw` says.
         """
-        return make_data(kind, self.nodes[0].op, self.values, self.inputs, self.text, self.attrs)
+        values = None if self.values == "normal" else ranged(self.values)
+        return draw(kind, self.nodes[0].op, self.inputs, self.text, self.attrs, values)
 
     def reference(self, data: Sequence[np.ndarray]) -> np.ndarray | list[np.ndarray]:
         """Output in float64 (a list of outputs for split) for arrays as `data` gives them."""
@@ -240,16 +228,28 @@ def load_cases(name: str) -> list[Case]:
     """The cases of tests/cases/<name>.txt in order.
 
     Raises ValueError with file and line for a line that is no case, or that is there twice."""
-    cases: list[Case] = []
+    return [case for case, _ in _lines(name)]
+
+
+def marked_cases() -> list[Case]:
+    """The cases of all files that are marked `@oclgrind`."""
+    names = sorted(path.stem for path in CASES_DIR.glob("*.txt"))
+    return [case for name in names for case, marked in _lines(name) if marked]
+
+
+def _lines(name: str) -> list[tuple[Case, bool]]:
+    """The cases of a file, and whether they are marked."""
+    cases: list[tuple[Case, bool]] = []
     seen: dict[str, int] = {}
     for number, line in enumerate((CASES_DIR / f"{name}.txt").read_text().splitlines(), start=1):
         text = line.split("#", 1)[0].strip()
+        marked, text = text.endswith(MARK), text.removesuffix(MARK).rstrip()
         if not text:
             continue
         try:
             if text in seen:
                 raise ValueError(f"also in line {seen[text]}")
-            cases.append(parse_case(text))
+            cases.append((parse_case(text), marked))
         except (ValueError, KeyError, TypeError) as why:
             raise ValueError(f"{name}.txt:{number}: {text}: {why}") from why
         seen[text] = number
@@ -261,7 +261,7 @@ def parse_case(text: str) -> Case:
     know."""
     text = " ".join(text.split())
     op, *words = shlex.split(text)
-    if op != "conv_pool" and op not in ATTRIBUTES:
+    if op != "conv_pool" and op not in SPECS:
         raise ValueError(f"unknown operator {op!r}")
     label = re.findall(r'"([^"]*)"', text)
     words = [w for w in words if w not in label]
@@ -325,7 +325,7 @@ def _parse_conv(text: str, op: str, words: list[str], label: str) -> Case:
         "dilation": fields.get("l", (1,)),
     }
     attrs: dict[str, Any] = {
-        name: value for name, value in geometry.items() if value != ATTRIBUTES[op][name].default
+        name: value for name, value in geometry.items() if value != SPECS[op].attributes[name].default
     }
     if groups > 1:
         attrs["groups"] = groups
@@ -396,17 +396,6 @@ def _follow(name: str, shape: tuple[int, ...], inputs: list[Input], nodes: list[
 _SHAPE = re.compile(r"(w?)\[([\d,]*)\](?::(int64|int32|bool))?")
 _SCALARS = {"ints": int, "int": int, "floats": float, "float": float, "str": str}
 
-# Roles of constants by operator and position; a constant that is not listed holds ordinary data.
-_ROLES = {
-    "linear": ("x", "weight", "bias"),
-    "matmul": ("x", "weight"),
-    "gemm": ("x", "weight", "bias"),
-    "instance_norm": ("x", "positive", "bias"),
-    "group_norm": ("x", "positive", "bias"),
-    "layer_norm": ("x", "positive", "bias"),
-    "batch_norm": ("x", "positive", "bias", "bias", "positive"),
-}
-
 
 def _value(kind: str, text: str) -> Any:
     """An attribute's value; lists are separated by commas and `axes=` is the empty one."""
@@ -429,12 +418,12 @@ def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
             dtypes.append(tensor[3] or "float32")
         elif name == "values" and value in RANGES:
             values = value
-        elif equals and name in ATTRIBUTES[op]:
-            attrs[name] = _value(ATTRIBUTES[op][name].kind, value)
+        elif equals and name in SPECS[op].attributes:
+            attrs[name] = _value(SPECS[op].attributes[name].kind, value)
         else:
             raise ValueError(f"unknown word {word!r}")
     terms, macs = _products(op, shapes, attrs)
-    roles = _ROLES.get(op, ()) + ("x",) * len(shapes)
+    roles = SPECS[op].roles + ("x",) * len(shapes)
     # Inputs of products are not rectified here: half the fan-in of He's rule keeps the output's variance at
     # 1.
     inputs = tuple(

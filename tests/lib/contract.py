@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from conftest import DEVICE
 
-from reference import REFERENCE
+from clcnn._reference import REFERENCE
 
 Array = np.ndarray
 UNIT = 2.0**-24

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -14,6 +14,12 @@ from conftest import DEVICE
 
 import clcnn
 from runner import ON_BLOCKS, has_blocks
+
+
+def none_missing(missing: Iterable[Any], edit: str, run: str) -> None:
+    """Fails if anything is missing: what it is, the file to edit, and the command to try it."""
+    names = sorted(map(str, missing))
+    assert not names, f"{', '.join(names)}\n    edit: {edit}\n    then run: {run}"
 
 
 def need_blocks(device: clcnn.Device, op: str, algo: str) -> None:

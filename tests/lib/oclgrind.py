@@ -1,9 +1,10 @@
 """`make oclgrind`: every portable kernel under Oclgrind, which looks for accesses out of bounds, data races
 and uninitialised reads.
 
-Runs tests/cases/oclgrind.txt with every algorithm, each case between guard bands and in a process of its
-own, and compares the results with the definitions, too. Algorithms on channel blocks run with blocks of 8 and
-of 16, the simulator passing for a CPU (device_face.c). What CLBlast's own kernels do is not our business.
+Runs the cases marked `@oclgrind` in tests/cases/ with every algorithm, each case between guard bands and in
+a process of its own, and compares the results with the definitions, too. Algorithms on channel blocks run
+with blocks of 8 and of 16, the simulator passing for a CPU (device_face.c). What CLBlast's own kernels do is
+not our business.
 Arguments restrict the cases to those that contain one of them, `--blocks` the algorithms to those on channel
 blocks: `make oclgrind ARGS="separable"`. The exit status is 1 when Oclgrind had something to say, or a result
 was wrong.
@@ -23,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import device_face
-from caselib import Case, load_cases, parse_case
+from caselib import Case, marked_cases, parse_case
 
 ICD = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
 SETTINGS = {
@@ -120,7 +121,7 @@ def _jobs(wanted: Sequence[str], only_blocks: bool) -> list[Job]:
     from runner import ON_BLOCKS, adds_nothing
 
     jobs = []
-    for case in load_cases("oclgrind"):
+    for case in marked_cases():
         if wanted and not any(w in case.text for w in wanted):
             continue
         for algo in _core.ops()[case.op]["algos"]:

@@ -1,4 +1,5 @@
-"""How far a float32 result may be from the float64 definition: one table by operator and error class.
+"""How far a float32 result may be from the float64 definition: by error class, which the operator's row in
+`clcnn._reference` names.
 
 The classes, from design to table:
 
@@ -17,6 +18,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from clcnn._reference import SPECS
+from clcnn._reference.spec import Bound
 
 UNIT = 2.0**-24  # half a unit in the last place of 1.0f
 
@@ -37,75 +41,6 @@ EXACT = Tolerance(0.0, 0.0, 0.0)
 FP32 = Tolerance(max_error=5e-5, rms_error=4e-6)
 HIGH = Tolerance(max_error=1e-2, rms_error=1e-3)
 
-_OPERATORS_BY_CLASS = {
-    "exact": """relu relu6 abs neg clip minimum maximum max_pool adaptive_max_pool reduce_max reduce_min
-    concat
-        split slice pad reshape flatten transpose squeeze unsqueeze expand dropout identity reorder
-        max_roi_pool nms max_pool_indices max_unpool argmax argmin topk where gather gather_elements
-        gather_nd cast sign floor ceil round thresholded_relu is_nan is_inf equal less less_equal
-        greater greater_equal logical_not logical_and logical_or logical_xor""",
-    "fp32": """conv deform_conv grid_sample roi_align conv_transpose separable linear matmul gemm avg_pool
-        adaptive_avg_pool batch_norm lp_pool instance_norm group_norm layer_norm reduce_sum reduce_mean
-        cumsum resize""",
-    "transcendental": """sigmoid tanh hard_swish silu exp log sqrt leaky_relu elu hard_sigmoid gelu prelu add
-    sub mul
-        div pow softmax log_softmax local_response_norm selu celu softplus softsign mish shrink erf
-        reciprocal sin cos tan asin acos atan sinh cosh asinh acosh atanh mod reduce_prod""",
-}
-ERROR_CLASS: dict[str, str] = {op: name for name, ops in _OPERATORS_BY_CLASS.items() for op in ops.split()}
-
-# relative: the OpenCL 1.2 full-profile bound of the functions involved (exp, log, sqrt 3 ulp, tanh, expm1 5,
-# div 2.5, pow and erfc 16; an ulp is up to 2 UNIT), and the roundings around them. absolute: where terms
-# cancel.
-_TRANSCENDENTAL: dict[str, Tolerance] = {
-    op: Tolerance(relative=ulp * 2 * UNIT, absolute=absolute)
-    for op, ulp, absolute in (
-        ("add", 0.51, 0.0),
-        ("sub", 0.51, 0.0),
-        ("mul", 0.51, 0.0),
-        ("div", 2.5, 0.0),
-        ("sqrt", 3.0, 0.0),
-        ("exp", 3.0, 0.0),
-        ("log", 3.0, 0.0),
-        ("pow", 16.0, 0.0),
-        ("tanh", 5.0, 0.0),
-        ("sigmoid", 8.0, 0.0),
-        ("silu", 9.0, 0.0),
-        ("leaky_relu", 1.1, 0.0),
-        ("prelu", 0.51, 0.0),
-        ("elu", 6.0, 1e-7),
-        ("hard_swish", 4.0, 3e-7),
-        ("hard_sigmoid", 1.0, 2e-7),
-        ("gelu", 18.0, 3e-6),
-        ("softmax", 24.0, 0.0),
-        ("selu", 7.0, 1e-7),
-        ("celu", 7.0, 1e-7),
-        ("softplus", 8.0, 0.0),
-        ("softsign", 4.0, 0.0),
-        ("mish", 14.0, 0.0),
-        ("shrink", 0.51, 0.0),
-        ("erf", 16.0, 0.0),
-        ("reciprocal", 2.5, 0.0),
-        ("sin", 4.0, 0.0),
-        ("cos", 4.0, 0.0),
-        ("tan", 5.0, 0.0),
-        ("asin", 4.0, 0.0),
-        ("acos", 4.0, 0.0),
-        ("atan", 5.0, 0.0),
-        ("sinh", 4.0, 0.0),
-        ("cosh", 4.0, 0.0),
-        ("asinh", 4.0, 0.0),
-        ("acosh", 4.0, 0.0),
-        ("atanh", 5.0, 0.0),
-        ("mod", 1.0, 0.0),
-        ("reduce_prod", 40.0, 0.0),
-        ("log_softmax", 8.0, 1e-6),
-        ("local_response_norm", 20.0, 0.0),
-    )
-}
-
-# Zero is an ordinary result of these beyond what the trust rule allows, on the cases that we have.
-MAY_BE_ZERO = frozenset({"pad", "max_unpool", "is_nan", "is_inf", "equal"})
 _NONZERO_SHARE = 0.3
 _SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 
@@ -116,7 +51,7 @@ def tolerance(op: str, error_class: str | None = None, terms: int = 1) -> Tolera
 
     "strict": rounding errors of a running sum of n terms of random sign have rms UNIT * sqrt(n / 6) of the
     sum's own rms; four times that, the roundings of the epilogue, and 12 rms for the largest."""
-    error_class = error_class or ERROR_CLASS[op]
+    error_class = error_class or SPECS[op].error_class
     if error_class == "exact":
         return EXACT
     if error_class == "fp32":
@@ -127,7 +62,10 @@ def tolerance(op: str, error_class: str | None = None, terms: int = 1) -> Tolera
         rms = min(4.0 * UNIT * (math.sqrt(terms / 6.0) + 1.0), FP32.rms_error)
         return Tolerance(max_error=12.0 * rms, rms_error=rms)
     if error_class == "transcendental":
-        return _TRANSCENDENTAL[op]
+        bound = SPECS[op].error
+        if isinstance(bound, Bound):
+            return Tolerance(relative=bound.ulp * 2 * UNIT, absolute=bound.absolute)
+        raise ValueError(f"{op} has no bound of its own: its row in clcnn._reference says {bound!r}")
     raise ValueError(f"unknown error class {error_class!r}")
 
 
@@ -181,7 +119,7 @@ def compare(
         pairs = list(zip(got, want))
     else:
         pairs = [(got, want)]
-    if trust and op not in MAY_BE_ZERO:
+    if trust and not (op in SPECS and SPECS[op].zeros):
         share = nonzero_share([w for _, w in pairs])
         assert share >= _NONZERO_SHARE, (
             f"{op}: only {share:.0%} of the expected output is non-zero; change the case"

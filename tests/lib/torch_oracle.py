@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from reference import fill
+from clcnn._reference import fill
 from torch_net import NoEquivalent, translate
 
 __all__ = ["NoEquivalent", "run", "run_case"]

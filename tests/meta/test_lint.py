@@ -13,6 +13,7 @@ import pytest
 
 from cl_build import Compiler, paste
 from clcnn import _core
+from helpers import none_missing
 
 ROOT = Path(__file__).resolve().parents[2]
 CORE = sorted(path for path in (ROOT / "csrc").rglob("*") if path.suffix in (".c", ".h", ".def"))
@@ -98,7 +99,8 @@ def test_folders_are_small():
 def test_every_argument_block_is_held_to_have_no_padding():
     blocks = {f"{path.parent.name}/{path.name}" for path in HEADERS if path.name.endswith("_args.h")}
     checked = ROOT / "csrc" / "algos" / "common" / "args_check.c"
-    assert set(re.findall(r'#include "(.+_args\.h)"', checked.read_text())) == blocks
+    included = set(re.findall(r'#include "(.+_args\.h)"', checked.read_text()))
+    none_missing(blocks ^ included, "csrc/algos/common/args_check.c (an #include)", "make setup")
 
 
 @pytest.mark.parametrize("path", CORE, ids=in_core)
@@ -163,12 +165,13 @@ def _emitted() -> dict[str, set[str]]:
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 def test_kernels_have_a_host_side_of_the_same_name(path):
     users = _emitted()[path.stem]
-    assert users, "no algorithm emits it"
+    file = f"csrc/algos/{path.parent.name}/{path.stem}.c"  # the same folder on both sides
+    assert users, f"no algorithm emits {path.stem}\n    edit: {file}"
     if path.stem in SHARED_KERNELS:
-        assert users == {SHARED_KERNELS[path.stem]}
+        assert users == {SHARED_KERNELS[path.stem]}, "edit: SHARED_KERNELS in tests/meta/test_lint.py"
     else:
-        folder = path.parent.name  # the same on both sides
-        assert (ROOT / "csrc" / "algos" / folder / f"{path.stem}.c").exists()
+        edit = f"{file}, or SHARED_KERNELS in tests/meta/test_lint.py if another file emits {path.stem}"
+        none_missing([] if (ROOT / file).exists() else [file], edit, "make setup")
 
 
 def test_every_line_of_the_registry_is_defined_once():
@@ -176,10 +179,13 @@ def test_every_line_of_the_registry_is_defined_once():
     names, text = {path.name for path in ALGOS}, "".join(path.read_text() for path in ALGOS)
     operators = re.findall(r"^OP\((\w+)\)", (ROOT / "csrc" / "ops.def").read_text(), re.MULTILINE)
     assert len(rows) == len(set(rows)) > 40
-    assert {op for op, _ in rows} == set(operators)
+    alone = {op for op, _ in rows} ^ set(operators)
+    none_missing(alone, "csrc/ops.def (an OP and an ALGO line)", "make setup")
     for op, algo in rows:
         own = f"{op}_{algo}.c"
-        assert own in names or re.search(rf"\b(algo_{op}_{algo}|{op})\b", text), f"ALGO({op}, {algo})"
+        edit = f"csrc/algos/<family>/{own} (struct algo_def algo_{op}_{algo})"
+        defined = own in names or re.search(rf"\b(algo_{op}_{algo}|{op})\b", text)
+        none_missing([] if defined else [f"ALGO({op}, {algo})"], edit, "make setup")
 
 
 # ---- kernel files ------------------------------------------------------------------------------------------

@@ -9,8 +9,8 @@ import pytest
 
 import clcnn
 from clcnn import nn, ops
+from clcnn._reference import REFERENCE as R
 from clcnn.graph import trace
-from reference import REFERENCE as R
 from tolerance import compare
 
 BATCH_NORM = ("weight", "bias", "running_mean", "running_var")

@@ -10,8 +10,8 @@ import pytest
 
 import clcnn
 from clcnn import nn
+from clcnn._reference import REFERENCE
 from clcnn.graph import trace
-from reference import REFERENCE
 from tolerance import compare
 
 R = REFERENCE

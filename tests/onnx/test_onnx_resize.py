@@ -10,10 +10,10 @@ pytest.importorskip("onnx")
 from onnx import helper  # noqa: E402
 
 import clcnn  # noqa: E402
+from clcnn._reference.resize import resize  # noqa: E402
 from clcnn.onnx import verify  # noqa: E402
 from helpers import refused  # noqa: E402
 from onnx_models import load, model, run  # noqa: E402
-from reference.resize import resize  # noqa: E402
 
 SHAPES = {1: (1, 2, 7), 2: (1, 2, 7, 10), 3: (1, 2, 5, 7, 4)}
 SCALES = {1: (1.5,), 2: (1.5, 0.75), 3: (0.5, 1.25, 2.3)}

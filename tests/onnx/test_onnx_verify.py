@@ -32,7 +32,7 @@ def test_verify_asks_another_before_it_blames(monkeypatch: pytest.MonkeyPatch) -
         (None, right, "agrees", "onnxruntime"),
         (wrong, None, "departs", "reference"),
         (wrong, wrong, "departs", "reference"),
-        (None, None, "not checked", ""),
+        (None, None, "agrees", "definitions"),
     ):
         answers.update(reference=reference, onnxruntime=other)
         first = verify.verify(model, {"x": x}, DEVICE)[0]
@@ -107,6 +107,28 @@ def test_the_reference_is_not_asked_where_it_is_wrong(
         assert wrong.verdict == "departs" or verify._reference(model, model.nodes[0], known) is None
     pytest.importorskip("onnxruntime")
     assert verify.verify(model, x, device)[0].by == "onnxruntime"
+
+
+@pytest.mark.parametrize(
+    ("op", "constants", "attrs"),
+    [
+        ("LRN", {}, {"size": 3}),
+        ("ConvTranspose", {"w": weights(4, 1, 3, 3)}, {"group": 2}),
+        ("Pad", {"p": np.array([0, 0, -1, 0, 0, 0, 0, 1])}, {}),
+    ],
+)
+def test_definitions_are_asked_last(
+    op: str, constants: dict[str, np.ndarray], attrs: dict[str, Any], device: clcnn.Device
+) -> None:
+    """They judge where the others cannot, and say so when a result is wrong."""
+    model = one_node(op, (1, 4, 6, 6), constants, **attrs)
+    x = {"x": photo(1, 4, 6, 6)}
+    check = verify.verify(model, x, device, against=["reference", "definitions"])[0]
+    assert (check.verdict, check.by) == ("agrees", "definitions")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(verify, "_evaluated", lambda graph, feed: {"y": np.full((1, 4, 6, 6), 9.0)})
+        check = verify.verify(model, x, device, against=["reference", "definitions"])[0]
+    assert (check.verdict, check.by) == ("departs", "definitions")
 
 
 def test_long_sums_may_lose_more(device: clcnn.Device) -> None:

@@ -7,20 +7,22 @@ from typing import Any
 
 import pytest
 
-from caselib import load_cases
+from caselib import marked_cases
 from clcnn import _core
+from clcnn._reference import REQUIRED, SPECS, Attribute
 from clcnn.ops import MADE_BY_LAYOUT, MADE_BY_REWRITES
-from reference import ATTRIBUTES, REFERENCE, REQUIRED
+from helpers import none_missing
 from runner import quick_cases
 
 OPS = _core.ops()
 WRITTEN = [op for op in OPS if op not in MADE_BY_REWRITES + MADE_BY_LAYOUT]
-# How the definitions in tests/reference write the kinds of the core.
+ROW = "python/clcnn/_reference/<family>.py (the definition, and its row in SPECS)"
+# How the definitions in clcnn._reference write the kinds of the core.
 KINDS = {"int": "int", "bool": "int", "float": "float", "ints": "ints", "floats": "floats", "enum": "str"}
 
 
 def _default(row: Any) -> Any:
-    """The core's default as tests/reference writes it."""
+    """The core's default as the definitions write it."""
     if row["required"]:
         return REQUIRED
     if row["kind"] in ("ints", "floats"):
@@ -37,32 +39,45 @@ def _same(a: Any, b: Any) -> bool:
 
 def test_every_operator_has_a_definition():
     """Those that rewrites make may leave it to the definitions of their parts."""
-    assert set(WRITTEN) <= set(REFERENCE) == set(ATTRIBUTES) <= set(OPS)
+    none_missing(set(WRITTEN) - set(SPECS), ROW, "python -m pytest -q -n0 tests/ops/test_ops.py")
+    none_missing(set(SPECS) - set(OPS), "csrc/ops.def (an OP line), or drop the row", "make setup")
 
 
 @pytest.mark.parametrize("op", WRITTEN)
 def test_attributes_agree_with_the_definition(op):
+    """Kinds and defaults are told twice: by the core, and by the signature of the definition."""
+    if op not in SPECS:
+        pytest.fail(f"{op} has no definition\n    edit: {ROW}")
     core = {row["name"]: row for row in OPS[op]["attrs"]}
-    assert set(core) == set(ATTRIBUTES[op])
-    for name, wanted in ATTRIBUTES[op].items():
-        assert KINDS[core[name]["kind"]] == wanted.kind, name
-        assert _same(_default(core[name]), wanted.default), (name, _default(core[name]), wanted.default)
-        assert core[name]["doc"], f"{name} is not explained"
+    told = SPECS[op].attributes
+    where = f"the keyword-only parameters of the definition of {op} (python/clcnn/_reference/), or csrc/ops/"
+    none_missing(set(core) ^ set(told), where, f"python -m pytest -q -n0 tests/ops/test_ops.py -k {op}")
+    for name, wanted in told.items():
+        found = Attribute(KINDS[core[name]["kind"]], _default(core[name]))
+        same = found.kind == wanted.kind and _same(found.default, wanted.default)
+        assert same, f"{name} is {found} in the core and {wanted} in the definition\n    edit: {where}"
+        assert core[name]["doc"], f"{name} is not explained\n    edit: its row in csrc/ops/"
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_every_operator_is_tried_and_explained(op):
-    assert OPS[op]["doc"]
-    assert OPS[op]["inputs"]
-    assert any(case.op == op for case in quick_cases()), "no case in tests/cases"
-    assert any(case.op == op for case in load_cases("oclgrind")), "no case in tests/cases/oclgrind.txt"
+    assert OPS[op]["doc"] and OPS[op]["inputs"], f"{op} is not explained\n    edit: its op_def in csrc/ops/"
+    run = f"python -m pytest -q -n0 tests/algos/test_algos.py -k {op}"
+    none_missing({op} - {case.op for case in quick_cases()}, "tests/cases/<family>.txt (a line for it)", run)
+    none_missing(
+        {op} - {case.op for case in marked_cases()},
+        "tests/cases/<family>.txt (the mark @oclgrind at the end of a small case)",
+        f'make oclgrind ARGS="{op}"',
+    )
 
 
 @pytest.mark.parametrize("op", [op for op in OPS if op not in MADE_BY_LAYOUT])
 def test_algorithms_end_with_one_that_always_applies(op):
     names = list(OPS[op]["algos"])
-    assert all(OPS[op]["algos"].values()), "an algorithm is not explained"
-    assert names[-1] == ("split" if op in MADE_BY_REWRITES else "ref")
+    silent = [algo for algo, doc in OPS[op]["algos"].items() if not doc]
+    none_missing(silent, f"the doc of csrc/algos/*/{op}_*.c", "make setup")
+    last = "split" if op in MADE_BY_REWRITES else "ref"
+    assert names[-1:] == [last], f"{op} does not end with {last}\n    edit: its ALGO lines in csrc/ops.def"
 
 
 @pytest.mark.parametrize("op", WRITTEN)
@@ -71,4 +86,8 @@ def test_every_value_of_an_enumeration_is_tried(op):
     tried = [node.attrs for case in quick_cases() for node in case.nodes if node.op == op]
     for row in OPS[op]["attrs"]:
         seen = {attrs.get(row["name"], row["default"]) for attrs in tried}
-        assert set(row["choices"] or ()) <= seen, row["name"]
+        none_missing(
+            {f"{op} {row['name']}={choice}" for choice in set(row["choices"] or ()) - seen},
+            "tests/cases/<family>.txt (a case with it)",
+            f"python -m pytest -q -n0 tests/algos/test_algos.py -k {op}",
+        )

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from caselib import CASES_DIR, Case, compare, load_cases
-from reference import ATTRIBUTES, REFERENCE, REQUIRED
+from clcnn._reference import REFERENCE, REQUIRED, SPECS
 
 FILES = sorted(path.stem for path in CASES_DIR.glob("*.txt"))
 
@@ -30,8 +30,8 @@ def _random(*shape: int, seed: int = 0) -> np.ndarray:
 
 
 def test_attributes_have_known_kinds_and_fitting_defaults():
-    for op, table in ATTRIBUTES.items():
-        for name, (kind, default) in table.items():
+    for op, spec in SPECS.items():
+        for name, (kind, default) in spec.attributes.items():
             if default is not REQUIRED:
                 fits = {"int": int, "float": float, "str": str, "ints": tuple, "floats": tuple}[kind]
                 assert isinstance(default, fits), (op, name)

@@ -11,7 +11,7 @@ from clcnn.report import text_table
 
 HELP = "compare each node of an ONNX file with a float64 reference, and name the first that departs"
 LARGEST = 5  # rows that are printed where all agree
-ALL = ("reference", "onnxruntime")
+ALL = ("reference", "onnxruntime", "definitions")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         choices=ALL,
-        help="whom to compare with (ONNX's reference in float64, then onnxruntime where it is installed)",
+        help="whom to compare with (ONNX's reference in float64, then onnxruntime where it is installed; "
+        "clcnn's own definitions where neither has an answer)",
     )
     parser.add_argument("--all", action="store_true", help="print every node")
     options.add_device(parser)

@@ -3,7 +3,7 @@
     clcnn.onnx.save(net, "net.onnx", (1, 3, 224, 224), dynamic_batch=True)
 
 The graph is written as it was built, before any rewriting: node for node, under the same names, constants as
-initialisers. What each operator becomes is the table EXPORT.
+initialisers. What each operator becomes is the table WRITE of ops/.
 """
 
 from __future__ import annotations
@@ -21,13 +21,11 @@ from clcnn._version import __version__
 from clcnn.errors import ArgumentError, UnsupportedError
 from clcnn.graph import Graph, Record, Value, trace
 from clcnn.model_io import BATCH_FREE
-from clcnn.onnx.export_ops import NETS
-from clcnn.onnx.export_step import Emit, Step, filled, same_array
-from clcnn.onnx.export_values import TYPES, VALUES
+from clcnn.onnx.export_step import TYPES, Step, filled, same_array
+from clcnn.onnx.ops import WRITE
 
 OPSET = 21
 IR_VERSION = 10  # the one that opset 21 came with
-EXPORT: dict[str, Emit] = NETS | VALUES
 MAX_BYTES = 2**31 - 1  # of a protobuf message
 BATCH = "N"  # the name of a dimension that any batch size fits
 
@@ -76,7 +74,7 @@ class Writer:
                 self._names.setdefault(source, record.name)
 
     def _write(self, record: Record) -> None:
-        row = EXPORT.get(record.op)
+        row = WRITE.get(record.op)
         if row is None:
             raise UnsupportedError(f"{record.name}: {record.op} has no equivalent in ONNX")
         several = len(record.values) > 1

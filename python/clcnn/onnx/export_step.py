@@ -1,5 +1,4 @@
-"""Step: one node of a clcnn graph on its way into an ONNX graph, as the rows of export_ops.py and
-export_values.py see it."""
+"""Step: one node of a clcnn graph on its way into an ONNX graph, as the writers in ops/ see it."""
 
 from __future__ import annotations
 
@@ -9,11 +8,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from onnx import TensorProto
 
 if TYPE_CHECKING:
     from clcnn.onnx.export import Writer
 
 Shape = tuple[int, ...]
+
+TYPES = {
+    "float32": TensorProto.FLOAT,
+    "int64": TensorProto.INT64,
+    "int32": TensorProto.INT32,
+    "bool": TensorProto.BOOL,
+}
 
 
 @dataclass(frozen=True, slots=True)

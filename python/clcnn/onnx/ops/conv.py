@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand
+from clcnn.onnx.export_step import Emit, Step, plain
 from clcnn.onnx.ops.pool import padding_of, spatial_of
 from clcnn.onnx.table import row
 
@@ -175,3 +178,60 @@ def _log_softmax_1(call: Call) -> Operand:
 @row("LogSoftmax", 13)
 def _log_softmax(call: Call) -> Operand:
     return call.emit("log_softmax", call.input(), dim=call.axis(call.input().rank, -1))
+
+
+# ---- written to ONNX ---------------------------------------------------------------------------------------
+
+
+def _write_conv(step: Step) -> None:
+    n = step.spatial
+    transposed: dict[str, Any] = {}
+    if step.op == "conv_transpose":
+        transposed["output_padding"] = step.ints("output_padding", n)
+    step.add(
+        "ConvTranspose" if transposed else "Conv",
+        *step.inputs,
+        kernel_shape=list(step.shapes[1][2:]),
+        strides=step.ints("stride", n),
+        pads=step.pads(),
+        dilations=step.ints("dilation", n),
+        group=step.attrs["groups"],
+        **transposed,
+    )
+
+
+def _write_linear(step: Step) -> None:
+    if len(step.shape) == 2:
+        step.add("Gemm", *step.inputs, transB=1)
+        return
+    # Gemm takes matrices only.
+    w = step.middle("Transpose", step.inputs[1], perm=[1, 0])
+    if len(step.inputs) > 2 and step.inputs[2]:
+        step.add("Add", step.middle("MatMul", step.x, w), step.inputs[2])
+    else:
+        step.add("MatMul", step.x, w)
+
+
+def _write_deform_conv(step: Step) -> None:
+    step.add(
+        "DeformConv",
+        *step.inputs,
+        kernel_shape=list(step.shapes[1][2:]),
+        strides=step.ints("stride", 2),
+        pads=step.pads(),
+        dilations=step.ints("dilation", 2),
+        group=step.attrs["groups"],
+        offset_group=step.attrs["offset_groups"],
+    )
+
+
+WRITE: dict[str, Emit] = {
+    "conv": _write_conv,
+    "conv_transpose": _write_conv,
+    "linear": _write_linear,
+    "matmul": plain("MatMul"),
+    "gemm": plain("Gemm", alpha="alpha", beta="beta", transA="trans_a", transB="trans_b"),
+    "deform_conv": _write_deform_conv,
+    "softmax": plain("Softmax", axis="dim"),
+    "log_softmax": plain("LogSoftmax", axis="dim"),
+}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
 from clcnn.onnx.call import Call, Operand
+from clcnn.onnx.export_step import Emit, Step
 from clcnn.onnx.table import row
 
 MAX_BOXES = 2**31 - 1  # exporters write the largest int64 for "all"; there are fewer boxes than this
@@ -64,3 +66,69 @@ def _nms(call: Call) -> Operand:
         **({} if threshold is None else {"score_threshold": float(threshold)}),
     )
     return Operand(value=selected.value, count=count.value)
+
+
+# ---- written to ONNX ---------------------------------------------------------------------------------------
+
+
+def _write_grid_sample(step: Step) -> None:
+    step.add(
+        "GridSample",
+        *step.inputs,
+        mode=step.attrs["mode"],
+        padding_mode=step.attrs["padding_mode"],
+        align_corners=int(step.attrs["align_corners"]),
+    )
+
+
+def _write_roi_align(step: Step) -> None:
+    x, rois, indices = step.inputs
+    if step.dtypes[2] != "int64":
+        indices = step.middle("Cast", indices, to=TensorProto.INT64)
+    height, width = step.ints("output_size", 2)
+    step.add(
+        "RoiAlign",
+        x,
+        rois,
+        indices,
+        output_height=height,
+        output_width=width,
+        mode=step.attrs["mode"],
+        sampling_ratio=step.attrs["sampling_ratio"],
+        spatial_scale=step.attrs["spatial_scale"],
+        coordinate_transformation_mode=step.attrs["coordinates"],
+    )
+
+
+def _write_max_roi_pool(step: Step) -> None:
+    step.add(
+        "MaxRoiPool",
+        *step.inputs,
+        pooled_shape=step.ints("output_size", 2),
+        spatial_scale=step.attrs["spatial_scale"],
+    )
+
+
+def _write_nms(step: Step) -> None:
+    """ONNX gives the boxes that are left, here they are the first rows of a fixed number, and counted."""
+    boxes, scores = step.inputs
+    limits = [step.writer.constant(np.array([step.attrs["max_output"]], np.int64), step.name)]
+    limits += [step.number(step.attrs[name]) for name in ("iou_threshold", "score_threshold")]
+    found = step.middle(
+        "NonMaxSuppression", boxes, scores, *limits, center_point_box=int(step.attrs["center_point_box"])
+    )
+    bounds = [step.integers([n]) for n in (0, 1)]
+    count = step.middle("Slice", step.middle("Shape", found), *bounds)
+    rows, nothing = step.integers([step.out_shapes[0][0]]), step.integers([0])
+    ends = step.middle("Sub", rows, count)
+    pads = step.middle("Concat", step.integers([0, 0]), ends, nothing, axis=0)
+    step.add("Pad", found, pads, step.number(-1, "int64"), outputs=step.outputs[:1])
+    step.add("Identity", count, outputs=step.outputs[1:])
+
+
+WRITE: dict[str, Emit] = {
+    "grid_sample": _write_grid_sample,
+    "roi_align": _write_roi_align,
+    "max_roi_pool": _write_max_roi_pool,
+    "nms": _write_nms,
+}

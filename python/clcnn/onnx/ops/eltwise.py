@@ -9,6 +9,7 @@ import onnx
 
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand, Refusal
+from clcnn.onnx.export_step import TYPES, Emit, Step, plain
 from clcnn.onnx.table import add_row, row
 
 # ---- one input ---------------------------------------------------------------------------------------------
@@ -287,3 +288,125 @@ def _cast_to(call: Call, code: int) -> Operand:
 @row("CastLike", 15)
 def _cast_like(call: Call) -> Operand:
     return call.cast(call.input(0), call.input(1).logical)
+
+
+# ---- written to ONNX ---------------------------------------------------------------------------------------
+
+
+def _write_dropout(step: Step) -> None:
+    step.add("Dropout", step.x, step.number(step.attrs["p"]))
+
+
+def _write_clip(low: str | float, high: str | float) -> Emit:
+    """Clip between two attributes or two numbers. An absent bound would be the largest finite number."""
+
+    def emit(step: Step) -> None:
+        bounds = [step.attrs[b] if isinstance(b, str) else b for b in (low, high)]
+        step.add("Clip", step.x, *map(step.number, bounds))
+
+    return emit
+
+
+def _write_silu(step: Step) -> None:
+    """ONNX's Swish is of opset 24."""
+    step.add("Mul", step.x, step.middle("Sigmoid", step.x))
+
+
+def _write_prelu(step: Step) -> None:
+    """A slope [C] belongs to dimension 1 here, and to the last one in ONNX."""
+    slope, shape = step.inputs[1], step.shapes[1]
+    if len(shape) == 1 and shape[0] > 1 and step.spatial > 0:
+        slope = step.middle("Reshape", slope, step.integers([shape[0], *[1] * step.spatial]))
+    step.add("PRelu", step.x, slope)
+
+
+def _write_cast(step: Step) -> None:
+    step.add("Cast", step.x, to=TYPES[step.attrs["to"]])
+
+
+def _write_is_inf(step: Step) -> None:
+    sign = step.attrs["sign"]
+    step.add(
+        "IsInf", step.x, detect_negative=int(sign != "positive"), detect_positive=int(sign != "negative")
+    )
+
+
+def _write_mod(step: Step) -> None:
+    """ONNX has the remainder with the divisor's sign for integers only."""
+    a, b = step.inputs
+    divisor = step.attrs["sign"] == "divisor"
+    if step.dtypes[0] != "float32" or not divisor:
+        step.add("Mod", a, b, fmod=int(not divisor))
+        return
+    zero, rest = step.number(0.0), step.middle("Mod", a, b, fmod=1)
+    other_sign = step.middle("Xor", step.middle("Less", rest, zero), step.middle("Less", b, zero))
+    some = step.middle("Not", step.middle("Equal", rest, zero))
+    step.add("Where", step.middle("And", other_sign, some), step.middle("Add", rest, b), rest)
+
+
+WRITE: dict[str, Emit] = {
+    "dropout": _write_dropout,
+    "identity": plain("Identity"),
+    "prelu": _write_prelu,
+    "relu": plain("Relu"),
+    "relu6": _write_clip(0.0, 6.0),
+    "leaky_relu": plain("LeakyRelu", alpha="negative_slope"),
+    "elu": plain("Elu", alpha="alpha"),
+    "sigmoid": plain("Sigmoid"),
+    "tanh": plain("Tanh"),
+    "hard_sigmoid": plain("HardSigmoid", alpha="alpha", beta="beta"),
+    "hard_swish": plain("HardSwish"),
+    "silu": _write_silu,
+    "gelu": plain("Gelu", approximate="approximate"),
+    "clip": _write_clip("min", "max"),
+    "exp": plain("Exp"),
+    "log": plain("Log"),
+    "sqrt": plain("Sqrt"),
+    "abs": plain("Abs"),
+    "neg": plain("Neg"),
+    "add": plain("Add"),
+    "sub": plain("Sub"),
+    "mul": plain("Mul"),
+    "div": plain("Div"),
+    "minimum": plain("Min"),
+    "maximum": plain("Max"),
+    "pow": plain("Pow"),
+    "cast": _write_cast,
+    "where": plain("Where"),
+    "equal": plain("Equal"),
+    "less": plain("Less"),
+    "less_equal": plain("LessOrEqual"),
+    "greater": plain("Greater"),
+    "greater_equal": plain("GreaterOrEqual"),
+    "logical_and": plain("And"),
+    "logical_or": plain("Or"),
+    "logical_xor": plain("Xor"),
+    "logical_not": plain("Not"),
+    "is_nan": plain("IsNaN"),
+    "is_inf": _write_is_inf,
+    "mod": _write_mod,
+    "sign": plain("Sign"),
+    "floor": plain("Floor"),
+    "ceil": plain("Ceil"),
+    "round": plain("Round"),
+    "reciprocal": plain("Reciprocal"),
+    "erf": plain("Erf"),
+    "sin": plain("Sin"),
+    "cos": plain("Cos"),
+    "tan": plain("Tan"),
+    "asin": plain("Asin"),
+    "acos": plain("Acos"),
+    "atan": plain("Atan"),
+    "sinh": plain("Sinh"),
+    "cosh": plain("Cosh"),
+    "asinh": plain("Asinh"),
+    "acosh": plain("Acosh"),
+    "atanh": plain("Atanh"),
+    "selu": plain("Selu", alpha="alpha", gamma="gamma"),
+    "celu": plain("Celu", alpha="alpha"),
+    "softplus": plain("Softplus"),
+    "softsign": plain("Softsign"),
+    "mish": plain("Mish"),
+    "thresholded_relu": plain("ThresholdedRelu", alpha="alpha"),
+    "shrink": plain("Shrink", lambd="lambd", bias="bias"),
+}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+from onnx import TensorProto
 
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand
+from clcnn.onnx.export_step import Emit, Step, plain
 from clcnn.onnx.table import row
 
 
@@ -45,3 +47,21 @@ def _one_hot(call: Call) -> Operand:
     negative = call.emit("equal", at, call.constant(counts - depth))
     off, on = (call.constant(values[i].reshape((1,) * at.rank)) for i in (0, 1))
     return call.emit("where", call.emit("logical_or", hit, negative), on, off)
+
+
+# ---- written to ONNX ---------------------------------------------------------------------------------------
+
+
+def _write_gather_nd(step: Step) -> None:
+    """ONNX takes int64 only."""
+    indices = step.inputs[1]
+    if step.dtypes[1] != "int64":
+        indices = step.middle("Cast", indices, to=TensorProto.INT64)
+    step.add("GatherND", step.x, indices, batch_dims=step.attrs["batch_dims"])
+
+
+WRITE: dict[str, Emit] = {
+    "gather": plain("Gather", axis="dim"),
+    "gather_elements": plain("GatherElements", axis="dim"),
+    "gather_nd": _write_gather_nd,
+}

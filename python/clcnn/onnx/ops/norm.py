@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand, Refusal
+from clcnn.onnx.export_step import Emit, Step, plain
 from clcnn.onnx.table import row
 
 
@@ -172,3 +176,52 @@ def _rms_norm(call: Call) -> Operand:
     square = call.emit("reduce_mean", call.emit("mul", x, x), axes=axes, keepdims=True)
     inverse = _inverse_root(call, square, float(call.attr("epsilon", 1e-5)))
     return call.emit("mul", call.emit("mul", x, inverse), call.input(1))
+
+
+# ---- written to ONNX ---------------------------------------------------------------------------------------
+
+
+def _write_local_response_norm(step: Step) -> None:
+    size, alpha, beta, k = (step.attrs[name] for name in ("size", "alpha", "beta", "k"))
+    if size % 2 and len(step.shape) == 4:
+        step.add("LRN", step.x, size=size, alpha=alpha, beta=beta, bias=k)
+        return
+    # Readers of ONNX take four dimensions only, and odd sizes: an even window reaches one channel further
+    # back here, and one further on in ONNX.
+    pads = [0] * (2 * len(step.shape))
+    pads[1], pads[len(step.shape) + 1] = size // 2, (size - 1) // 2
+    wide = step.middle("Pad", step.middle("Mul", step.x, step.x), step.integers(pads))
+    channels, axis = step.shape[1], step.integers([1])
+    terms = [
+        step.middle("Slice", wide, step.integers([i]), step.integers([i + channels]), axis)
+        for i in range(size)
+    ]
+    scaled = step.middle("Mul", step.middle("Sum", *terms), step.number(alpha / size))
+    base = step.middle("Add", scaled, step.number(k))
+    step.add("Div", step.x, step.middle("Pow", base, step.number(beta)))
+
+
+def _write_normalise(op_type: str, start: Callable[[Step], int], **more: str) -> Emit:
+    """Weight and bias, of the shape of the dimensions from `start` on (one of them but for layer norm), must
+    be given in ONNX."""
+
+    def emit(step: Step) -> None:
+        first = start(step)
+        shape = step.shape[first:] if step.op == "layer_norm" else step.shape[first : first + 1]
+        given = (*step.inputs[1:], "", "")
+        weight, bias = given[0] or step.full(shape, 1.0), given[1] or step.full(shape, 0.0)
+        attrs: dict[str, Any] = {name: step.attrs[own] for name, own in more.items()}
+        step.add(op_type, step.x, weight, bias, epsilon=step.attrs["eps"], **attrs)
+
+    return emit
+
+
+WRITE: dict[str, Emit] = {
+    "batch_norm": plain("BatchNormalization", epsilon="eps"),
+    "instance_norm": _write_normalise("InstanceNormalization", lambda step: 1),
+    "group_norm": _write_normalise("GroupNormalization", lambda step: 1, num_groups="groups"),
+    "layer_norm": _write_normalise(
+        "LayerNormalization", lambda step: int(step.attrs["dim"]) % len(step.shape), axis="dim"
+    ),
+    "local_response_norm": _write_local_response_norm,
+}

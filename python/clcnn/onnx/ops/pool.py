@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from onnx import TensorProto
+
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand, Refusal
+from clcnn.onnx.export_step import Emit, Step
 from clcnn.onnx.table import row
 
 
@@ -111,3 +116,77 @@ def _max_unpool(call: Call) -> Operand:
     if min(extra) < 0:
         raise Refusal(f"output_shape {wanted} is smaller than {result.shape}")
     return call.emit("pad", result, pads=[0] * x.rank + extra)
+
+
+# ---- written to ONNX ---------------------------------------------------------------------------------------
+
+
+def _write_pool(op_type: str, **more: str) -> Emit:
+    def emit(step: Step) -> None:
+        n = step.spatial
+        kernel = step.ints("kernel_size", n)
+        flags: dict[str, Any] = {name: int(step.attrs[own]) for name, own in more.items()}
+        step.add(
+            op_type,
+            step.x,
+            kernel_shape=kernel,
+            strides=step.ints("stride", n) or kernel,
+            pads=step.pads(),
+            dilations=step.ints("dilation", n),
+            ceil_mode=int(step.attrs["ceil_mode"]),
+            **flags,
+        )
+
+    return emit
+
+
+def _write_max_unpool(step: Step) -> None:
+    """ONNX has no size for the output's places but what a window and a stride make: a window of one place and
+    as many more as the output is longer; and int64 only."""
+    indices = step.inputs[1]
+    if step.dtypes[1] != "int64":
+        indices = step.middle("Cast", indices, to=TensorProto.INT64)
+    sizes = zip(step.ints("output_size", step.spatial), step.shape[2:])
+    step.add("MaxUnpool", step.x, indices, kernel_shape=[out - size + 1 for out, size in sizes])
+
+
+def _write_adaptive(pool: str, reduce: str) -> Emit:
+    """Global pooling, pooling with windows side by side where the sizes divide; else, since ONNX has no
+    adaptive pooling, dimension by dimension: every bin cut out, reduced, and put beside the others."""
+
+    def emit(step: Step) -> None:
+        n, sizes = step.spatial, step.shape[2:]
+        out = step.ints("output_size", n)
+        if all(o == 1 for o in out):
+            step.add(f"Global{pool}", step.x)
+        elif all(size % o == 0 for size, o in zip(sizes, out)):
+            kernel = [size // o for size, o in zip(sizes, out)]
+            step.add(pool, step.x, kernel_shape=kernel, strides=kernel)
+        else:
+            y = step.x
+            for axis, (size, o) in enumerate(zip(sizes, out), start=2):
+                y = _write_bins(step, y, axis, size, o, reduce)
+            step.add("Identity", y)
+
+    return emit
+
+
+def _write_bins(step: Step, x: str, axis: int, size: int, count: int, reduce: str) -> str:
+    """`count` bins of one dimension: bin i covers floor(i*size/count) up to ceil((i+1)*size/count)."""
+    parts = []
+    for i in range(count):
+        first, last = i * size // count, -(-(i + 1) * size // count)
+        bounds = [step.integers([v]) for v in (first, last, axis)]
+        parts.append(step.middle(reduce, step.middle("Slice", x, *bounds), bounds[2], keepdims=1))
+    return step.middle("Concat", *parts, axis=axis)
+
+
+WRITE: dict[str, Emit] = {
+    "max_pool": _write_pool("MaxPool"),
+    "max_pool_indices": _write_pool("MaxPool", storage_order="storage_order"),
+    "max_unpool": _write_max_unpool,
+    "lp_pool": _write_pool("LpPool", p="p"),
+    "avg_pool": _write_pool("AveragePool", count_include_pad="count_include_pad"),
+    "adaptive_avg_pool": _write_adaptive("AveragePool", "ReduceMean"),
+    "adaptive_max_pool": _write_adaptive("MaxPool", "ReduceMax"),
+}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from clcnn.onnx.call import Call, Operand, Refusal, wrap, wrap_all
+from clcnn.onnx.export_step import Emit, Step, plain
 from clcnn.onnx.table import add_row, row
 
 Reduce = Callable[[Call, Operand, dict[str, Any]], Operand]
@@ -142,3 +143,53 @@ def _topk_of(call: Call, k: int) -> list[Operand]:
         largest=bool(call.attr("largest", 1)),
         sorted=bool(call.attr("sorted", 1)),
     )
+
+
+# ---- written to ONNX ---------------------------------------------------------------------------------------
+
+
+EXTREME = {"axis": "dim", "keepdims": "keepdims", "select_last_index": "select_last_index"}
+
+
+def _write_reduce(op_type: str) -> Emit:
+    def emit(step: Step) -> None:
+        axes = [step.integers(step.axes())] if step.attrs["axes"] else []
+        step.add(op_type, step.x, *axes, keepdims=int(step.attrs["keepdims"]))
+
+    return emit
+
+
+def _write_cumsum(step: Step) -> None:
+    axis = step.writer.constant(np.array(step.attrs["dim"], np.int64), step.name)
+    step.add(
+        "CumSum", step.x, axis, exclusive=int(step.attrs["exclusive"]), reverse=int(step.attrs["reverse"])
+    )
+
+
+def _write_topk(step: Step) -> None:
+    step.add(
+        "TopK",
+        step.x,
+        step.integers([step.attrs["k"]]),
+        axis=step.attrs["dim"],
+        largest=int(step.attrs["largest"]),
+        sorted=int(step.attrs["sorted"]),
+    )
+
+
+def _write_reduce_prod(step: Step) -> None:
+    axes = [step.integers(step.axes())] if step.attrs["axes"] else []
+    step.add("ReduceProd", step.x, *axes, keepdims=int(step.attrs["keepdims"]))
+
+
+WRITE: dict[str, Emit] = {
+    "reduce_sum": _write_reduce("ReduceSum"),
+    "reduce_mean": _write_reduce("ReduceMean"),
+    "reduce_max": _write_reduce("ReduceMax"),
+    "reduce_min": _write_reduce("ReduceMin"),
+    "argmax": plain("ArgMax", **EXTREME),
+    "argmin": plain("ArgMin", **EXTREME),
+    "cumsum": _write_cumsum,
+    "topk": _write_topk,
+    "reduce_prod": _write_reduce_prod,
+}

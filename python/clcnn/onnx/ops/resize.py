@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from clcnn.errors import ModelError
+from clcnn.errors import ModelError, UnsupportedError
 from clcnn.onnx.call import Call, Operand, Refusal, wrap_all
+from clcnn.onnx.export_step import Emit, Step
 from clcnn.onnx.table import row
 
 _MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "cubic": "cubic"}
@@ -164,3 +165,41 @@ def _resized(
     made = call.emit("resize", call.reshape(call.transpose(x, perm), (*lead, *spatial)), **how)
     made = call.reshape(made, [size[i] for i in perm])
     return call.transpose(made, np.argsort(perm).tolist())
+
+
+# ---- written to ONNX ---------------------------------------------------------------------------------------
+
+
+def _write_resize(step: Step) -> None:
+    n, scales = step.spatial, step.attrs["scales"]
+    size = step.ints("size", n) if step.attrs["size"] else []
+    factors = np.array(list(scales) * (n if len(scales) == 1 else 1), np.float32)
+    if size and scales:
+        # ONNX takes one of them.
+        scaled = [math.floor(np.float32(s) * f) for s, f in zip(step.shape[2:], factors)]
+        if scaled != size:
+            raise UnsupportedError(
+                f"{step.name}: ONNX Resize takes size or scales; here are both, and scales {list(scales)} "
+                f"make the size {scaled}, not {size}"
+            )
+    roi = np.array(step.attrs["roi"], np.float32)
+    step.add(
+        "Resize",
+        step.x,
+        step.writer.constant(roi, step.name) if roi.size else "",
+        step.writer.constant(factors, step.name) if scales else "",
+        "" if scales else step.integers(size),
+        axes=list(range(2, n + 2)),
+        mode=step.attrs["mode"],
+        coordinate_transformation_mode=step.attrs["coordinates"],
+        nearest_mode=step.attrs["nearest_rounding"],
+        cubic_coeff_a=step.attrs["cubic_coeff_a"],
+        exclude_outside=int(step.attrs["exclude_outside"]),
+        antialias=int(step.attrs["antialias"]),
+        extrapolation_value=step.attrs["extrapolation_value"],
+    )
+
+
+WRITE: dict[str, Emit] = {
+    "resize": _write_resize,
+}

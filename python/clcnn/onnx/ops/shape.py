@@ -10,6 +10,7 @@ import onnx
 
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand, Refusal, wrap_all
+from clcnn.onnx.export_step import Emit, Step, plain
 from clcnn.onnx.table import add_row, row
 
 # ---- known when shapes are ---------------------------------------------------------------------------------
@@ -361,3 +362,72 @@ def _center_crop_pad(call: Call) -> Operand:
         pads[axis] = extra // 2 if extra >= 0 else -(-extra // 2)
         pads[x.rank + axis] = extra - pads[axis]
     return call.emit("pad", x, pads=pads) if any(pads) else x
+
+
+# ---- written to ONNX ---------------------------------------------------------------------------------------
+
+
+def _write_split(step: Step) -> None:
+    step.add("Split", step.x, step.integers(step.attrs["sizes"]), axis=step.attrs["dim"])
+
+
+def _write_slice(step: Step) -> None:
+    starts = step.attrs["starts"]
+    axes = step.axes() or list(range(len(starts)))
+    rows = (starts, step.attrs["ends"], axes, step.ints("steps", len(starts)))
+    step.add("Slice", step.x, *map(step.integers, rows))
+
+
+def _write_pad(step: Step) -> None:
+    value = step.number(step.attrs["value"], step.dtypes[0]) if step.attrs["mode"] == "constant" else ""
+    step.add("Pad", step.x, step.integers(step.attrs["pads"]), value, mode=step.attrs["mode"])
+
+
+def _write_reshape(step: Step) -> None:
+    """In a shape 0 repeats the operand's dimension of that index, here and in ONNX."""
+    shape = [int(size) for size in step.attrs["shape"]]
+    if step.batch_free and shape[:1] == [step.shape[0]]:
+        shape[0] = 0
+    step.add("Reshape", step.x, step.integers(shape))
+
+
+def _write_flatten(step: Step) -> None:
+    """ONNX's Flatten makes matrices only."""
+    rank = len(step.shape)
+    first, last = int(step.attrs["start_dim"]) % max(rank, 1), int(step.attrs["end_dim"]) % max(rank, 1)
+    if first == 1 and last == rank - 1:
+        step.add("Flatten", step.x, axis=1)
+    else:
+        shape = [0] * first + [-1] + list(step.shape[last + 1 :])
+        step.add("Reshape", step.x, step.integers(shape))
+
+
+def _write_squeeze(step: Step) -> None:
+    axes = step.axes() or [i for i, size in enumerate(step.shape) if size == 1]
+    step.add("Squeeze", step.x, step.integers(axes)) if axes else step.add("Identity", step.x)
+
+
+def _write_unsqueeze(step: Step) -> None:
+    step.add("Unsqueeze", step.x, step.integers(step.attrs["axes"]))
+
+
+def _write_expand(step: Step) -> None:
+    """In a shape 1 keeps the operand's dimension."""
+    shape = [int(size) for size in step.attrs["shape"]]
+    if step.batch_free and len(shape) == len(step.shape) and shape[0] == step.shape[0]:
+        shape[0] = 1
+    step.add("Expand", step.x, step.integers(shape))
+
+
+WRITE: dict[str, Emit] = {
+    "concat": plain("Concat", axis="dim"),
+    "split": _write_split,
+    "slice": _write_slice,
+    "pad": _write_pad,
+    "reshape": _write_reshape,
+    "flatten": _write_flatten,
+    "transpose": plain("Transpose", perm="perm"),
+    "squeeze": _write_squeeze,
+    "unsqueeze": _write_unsqueeze,
+    "expand": _write_expand,
+}

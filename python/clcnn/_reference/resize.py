@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from clcnn._reference.spec import FP32, MAP, Spec, Use
+
 # Input coordinate of output index i; `scale` is output over input as (numerator, denominator), so that with a
 # given size i * in / out is rounded once and whole numbers come out whole.
 _COORDINATES: dict[str, Callable[..., np.ndarray]] = {
@@ -36,9 +38,13 @@ def _kernel(mode: str, slope: float) -> Callable[[np.ndarray], np.ndarray]:
     """Weights by the distance to the coordinate: the triangle, or the cubic of Keys."""
     if mode == "linear":
         return lambda u: np.maximum(1.0 - u, 0.0)
-    near = lambda u: ((slope + 2.0) * u - (slope + 3.0)) * u**2 + 1.0  # noqa: E731
-    far = lambda u: slope * (u**3 - 5.0 * u**2 + 8.0 * u - 4.0)  # noqa: E731
-    return lambda u: np.where(u <= 1.0, near(u), np.where(u < 2.0, far(u), 0.0))
+
+    def cubic(u: np.ndarray) -> np.ndarray:
+        near = ((slope + 2.0) * u - (slope + 3.0)) * u**2 + 1.0
+        far = slope * (u**3 - 5.0 * u**2 + 8.0 * u - 4.0)
+        return np.where(u <= 1.0, near, np.where(u < 2.0, far, 0.0))
+
+    return cubic
 
 
 def _blend(
@@ -60,16 +66,16 @@ def _blend(
 def resize(
     x: np.ndarray,
     *,
-    size: Sequence[int],
-    scales: Sequence[float],
-    mode: str,
-    coordinates: str,
-    nearest_rounding: str,
-    cubic_coeff_a: float,
-    exclude_outside: int,
-    antialias: int,
-    extrapolation_value: float,
-    roi: Sequence[float],
+    size: Sequence[int] = (),
+    scales: Sequence[float] = (),
+    mode: str = "nearest",
+    coordinates: str = "half_pixel",
+    nearest_rounding: str = "floor",
+    cubic_coeff_a: float = -0.75,
+    exclude_outside: int = 0,
+    antialias: int = 0,
+    extrapolation_value: float = 0.0,
+    roi: Sequence[float] = (),
 ) -> np.ndarray:
     """x[N,C,*spatial] to `size`, or to floor(in * scale) when only `scales` are given. Coordinates use the
     scales when given and out / in otherwise; outside the input the edge is repeated. One value serves all
@@ -106,3 +112,15 @@ def resize(
     if mode not in ("nearest", "linear", "cubic"):
         raise ValueError(f"mode={mode!r} is neither 'nearest' nor 'linear' nor 'cubic'")
     return np.where(outside, extrapolation_value, x)
+
+
+SPECS: dict[str, Spec] = {
+    "resize": Spec(
+        resize,
+        FP32,
+        (
+            Use((MAP,), {"scales": (2.0, 3.0), "coordinates": "asymmetric"}, whole=True),
+            Use(((1, 2, 3, 4),), {"scales": (1.0, 2.0), "mode": "cubic"}),
+        ),
+    ),
+}

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
-from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from .spatial import begins_ends, padded, per_dim, taps
+from clcnn._reference.spatial import begins_ends, padded, per_dim, taps
+from clcnn._reference.spec import EXACT, FP32, MAP, Shape, Spec, Use
 
 
 class _Geometry(NamedTuple):
@@ -66,10 +67,10 @@ def max_pool(
     x: np.ndarray,
     *,
     kernel_size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    ceil_mode: int,
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: int = 0,
 ) -> np.ndarray:
     """Maximum of each window; padding never wins, NaN always does."""
     geometry = _geometry(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
@@ -80,11 +81,11 @@ def avg_pool(
     x: np.ndarray,
     *,
     kernel_size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    ceil_mode: int,
-    count_include_pad: int,
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: int = 0,
+    count_include_pad: int = 1,
 ) -> np.ndarray:
     """Mean of each window over its positions in the input (and, with `count_include_pad`, in the padding);
     the overhang of ceil mode is never counted."""
@@ -104,11 +105,11 @@ def _adaptive(x: np.ndarray, output_size: Sequence[int], combine: Callable[..., 
     spatial = x.shape[2:]
     sizes = per_dim(output_size, len(spatial), "output_size")
     out = np.empty((*x.shape[:2], *sizes))
-    for index in product(*map(range, sizes)):
+    for index in np.ndindex(*sizes):
         bins = (slice(i * n // o, -(-(i + 1) * n // o)) for i, n, o in zip(index, spatial, sizes))
-        out[(slice(None), slice(None), *index)] = combine(
-            x[(slice(None), slice(None), *bins)], axis=tuple(range(2, x.ndim))
-        )
+        of_all: Any = (slice(None), slice(None), *bins)
+        part = x[of_all]
+        out[(slice(None), slice(None), *index)] = combine(part, axis=tuple(range(2, x.ndim)))
     return out
 
 
@@ -122,21 +123,39 @@ def adaptive_max_pool(x: np.ndarray, *, output_size: Sequence[int]) -> np.ndarra
     return _adaptive(x, output_size, np.max)
 
 
-def lp_pool(x: np.ndarray, *, p: int, **geometry: Any) -> np.ndarray:
+def lp_pool(
+    x: np.ndarray,
+    *,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: int = 0,
+    p: int = 2,
+) -> np.ndarray:
     """The p-th root of the sum of |x| ** p over each window; padding adds nothing."""
-    windows = _windows(x, _geometry(x.shape[2:], **geometry), 0.0)
-    return sum(np.abs(w) ** p for w in windows) ** (1.0 / p)
+    geometry = _geometry(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
+    return sum(np.abs(w) ** p for w in _windows(x, geometry, 0.0)) ** (1.0 / p)
 
 
-def max_pool_indices(x: np.ndarray, *, storage_order: int, **geometry: Any) -> list[np.ndarray]:
+def max_pool_indices(
+    x: np.ndarray,
+    *,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: int = 0,
+    storage_order: int = 0,
+) -> list[np.ndarray]:
     """Maxima and their places in all of x, the first one of equals; NaN wins. storage_order 1: the spatial
     dimensions of a place count in column-major order."""
-    order = "F" if storage_order else "C"
+    order: Literal["F", "C"] = "F" if storage_order else "C"
     places = np.arange(x[0, 0].size).reshape(x.shape[2:], order=order)
     places = (
         places + np.arange(x.shape[0] * x.shape[1]).reshape(x.shape[:2] + (1,) * places.ndim) * places.size
     )
-    shape = _geometry(x.shape[2:], **geometry)
+    shape = _geometry(x.shape[2:], kernel_size, stride, padding, dilation, ceil_mode)
     values = np.stack(_windows(x, shape, -np.inf))
     inside = np.stack(_windows(np.ones_like(x), shape, 0.0)) > 0.0
     rank = np.where(np.isnan(values), np.inf, values)  # no infinity where a case has NaN
@@ -150,3 +169,41 @@ def max_unpool(x: np.ndarray, indices: np.ndarray, *, output_size: Sequence[int]
     out = np.zeros((*x.shape[:2], *per_dim(output_size, x.ndim - 2, "output_size")))
     out.reshape(-1)[indices.reshape(-1)] = x.reshape(-1)
     return out
+
+
+def _places(rng: np.random.Generator, shape: Shape, x: Shape, attrs: Mapping[str, Any]) -> np.ndarray:
+    """Each value has a place of its own in the output of max_unpool."""
+    sizes = attrs["output_size"]
+    sizes = per_dim(sizes if hasattr(sizes, "__iter__") else (sizes,), len(shape) - 2, "output_size")
+    return rng.permutation(math.prod(sizes) * math.prod(shape[:2]))[: math.prod(shape)].reshape(shape)
+
+
+_TILES = {"kernel_size": 2, "stride": 2}
+_WINDOWS = (Use(((2, 5, 6, 8),), _TILES), Use(((1, 3, 9, 8),), {"kernel_size": 3, "stride": 2, "padding": 1}))
+
+SPECS: dict[str, Spec] = {
+    "max_pool": Spec(max_pool, EXACT, _WINDOWS),
+    "avg_pool": Spec(avg_pool, FP32, (Use(((2, 5, 6, 8),), _TILES, whole=True), *_WINDOWS[1:])),
+    "adaptive_avg_pool": Spec(
+        adaptive_avg_pool,
+        FP32,
+        (
+            Use(((2, 5, 6, 8),), {"output_size": (3, 4)}, whole=True),
+            Use(((2, 5, 8, 4),), {"output_size": 1}, whole=True),
+        ),
+    ),
+    "adaptive_max_pool": Spec(
+        adaptive_max_pool,
+        EXACT,
+        (Use(((2, 5, 6, 8),), {"output_size": (3, 4)}), Use((MAP,), {"output_size": 1})),
+    ),
+    "lp_pool": Spec(lp_pool, FP32, (Use(((2, 3, 4, 8),), _TILES),)),
+    "max_pool_indices": Spec(max_pool_indices, EXACT, (Use(((2, 3, 4, 8),), _TILES),)),
+    "max_unpool": Spec(
+        max_unpool,
+        EXACT,
+        (Use(((2, 3, 4), (2, 3, 4)), {"output_size": 8}, fed=2, dtypes=("float32", "int64")),),
+        inputs={1: _places},
+        zeros=True,
+    ),
+}

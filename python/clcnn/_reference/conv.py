@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from . import elementwise
-from .spatial import begins_ends, padded, per_dim, taps, window_count
+from clcnn._reference import elementwise
+from clcnn._reference.spatial import begins_ends, padded, per_dim, taps, window_count
+from clcnn._reference.spec import FP32, Shape, Spec, Use
 
 
 def conv_output_shape(
@@ -38,10 +40,10 @@ def conv(
     w: np.ndarray,
     b: np.ndarray | None = None,
     *,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
 ) -> np.ndarray:
     """Cross-correlation as torch.nn.functional.convNd, one matrix product for every kernel tap."""
     n = x.ndim - 2
@@ -53,7 +55,8 @@ def conv(
     out = np.zeros((batch, groups, w.shape[0] // groups, int(np.prod(shape[2:]))))
     steps = per_dim(stride, n, "stride"), per_dim(dilation, n, "dilation")
     for tap, part in taps(padded(x, *begins_ends(padding, n), 0.0), w.shape[2:], shape[2:], *steps):
-        out += weights[(..., *tap)] @ part.reshape(batch, groups, channels // groups, -1)
+        at: Any = (..., *tap)
+        out += weights[at] @ part.reshape(batch, groups, channels // groups, -1)
     out = out.reshape(shape)
     return out if b is None else out + b.reshape(-1, *[1] * n)
 
@@ -93,11 +96,11 @@ def conv_transpose(
     w: np.ndarray,
     b: np.ndarray | None = None,
     *,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-    output_padding: Sequence[int],
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+    output_padding: Sequence[int] = (0,),
 ) -> np.ndarray:
     """Adjoint of `conv` with w[C,K/g,*kernel], as torch.nn.functional.conv_transposeNd: every tap scatters
     its product onto a strided view of the uncropped output."""
@@ -122,7 +125,8 @@ def conv_transpose(
     weights = w.reshape(groups, channels // groups, w.shape[1], *kernel).swapaxes(1, 2)
     out = np.zeros((batch, groups * w.shape[1], *full))
     for tap, part in taps(out, kernel, spatial, strides, dilations):
-        part += (weights[(..., *tap)] @ inputs).reshape(part.shape)
+        at: Any = (..., *tap)
+        part += (weights[at] @ inputs).reshape(part.shape)
     out = out[(slice(None), slice(None), *(slice(p, p + o) for p, o in zip(begin, shape[2:])))]
     return out if b is None else out + b.reshape(-1, *[1] * n)
 
@@ -134,13 +138,58 @@ def separable(
     pw_w: np.ndarray,
     pw_b: np.ndarray | None = None,
     *,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    activation: str,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    activation: str = "identity",
 ) -> np.ndarray:
     """Depthwise convolution with dw_w[C,1,*kernel], `activation` (a name of `elementwise.ACTIVATIONS`), then
     the 1x1 convolution with pw_w[K,C,1,..]."""
     middle = conv(x, dw_w, dw_b, stride=stride, padding=padding, dilation=dilation, groups=x.shape[1])
     middle = elementwise.ACTIVATIONS[activation](middle)
     return conv(middle, pw_w, pw_b, stride=(1,), padding=(0,), dilation=(1,), groups=1)
+
+
+def _rectified(x: np.ndarray, first: bool) -> np.ndarray:
+    return np.maximum(x, 0.0) if first else x
+
+
+def _layer(x: Shape, w: Shape, bias: bool = True, **attrs: Any) -> Use:
+    return Use((x, w, (w[0],) if bias else None), attrs)
+
+
+SPECS: dict[str, Spec] = {
+    "conv": Spec(
+        conv,
+        FP32,
+        (
+            _layer((2, 8, 9, 11), (12, 8, 3, 3), padding=1),
+            _layer((1, 64, 14, 14), (64, 64, 3, 3), padding=1),
+            _layer((2, 32, 7, 9), (24, 32, 1, 1)),
+            _layer((2, 16, 11, 9), (16, 1, 3, 3), padding=1, groups=16),
+            _layer((2, 16, 11, 9), (16, 1, 5, 5), False, stride=2, padding=(1, 2, 2, 1), groups=16),
+            _layer((1, 3, 23, 21), (8, 3, 7, 7), stride=2, padding=3),
+            _layer((2, 12, 10, 8), (18, 4, 3, 2), False, dilation=2, padding=(2, 0, 1, 3), groups=3),
+            _layer((3, 4, 17), (6, 4, 3), stride=2, padding=1),
+            _layer((1, 3, 5, 6, 7), (4, 3, 2, 3, 3), padding=1),
+        ),
+        whole=True,
+        roles=("x", "weight", "bias"),
+        domain=_rectified,
+    ),
+    "conv_transpose": Spec(
+        conv_transpose,
+        FP32,
+        (
+            Use(((2, 6, 5, 4), (6, 3, 2, 2), (3,)), {"stride": 2}),
+            Use(((2, 6, 5, 4), (6, 3, 3, 3), (3,)), {"stride": 2, "padding": 1, "output_padding": 1}),
+        ),
+        whole=True,
+        roles=("x", "weight", "bias"),
+        domain=_rectified,
+    ),
+    # The self-test tries it as the graph that the rewriter makes it of.
+    "separable": Spec(
+        separable, FP32, (), whole=True, roles=("x", "weight", "bias", "weight", "bias"), domain=_rectified
+    ),
+}

@@ -1,4 +1,4 @@
-"""Writes ops.pyi, the types of the functions that ops.py generates: `python -m clcnn._stubgen`.
+"""Writes python/clcnn/ops.pyi, the types of the functions that ops.py generates: `make docs`.
 
 A test compares the file with text(), so that it cannot fall behind the operator tables.
 """
@@ -10,7 +10,9 @@ from pathlib import Path
 
 from clcnn import ops
 
-HEAD = '''"""Written by `python -m clcnn._stubgen` from the operator tables; do not edit."""
+ROOT = Path(__file__).resolve().parents[2]
+PATH = ROOT / "python" / "clcnn" / "ops.pyi"
+HEAD = '''"""Written by `make docs` from the operator tables; do not edit."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -51,6 +53,5 @@ def _literal(value: object) -> str:
 
 
 if __name__ == "__main__":
-    path = Path(__file__).with_name("ops.pyi")
-    path.write_text(text(), "utf-8")
-    print(f"wrote {path.name}")
+    PATH.write_text(text(), "utf-8")
+    print(f"wrote {PATH.relative_to(ROOT)}")

@@ -1,8 +1,8 @@
-"""Writes the generated blocks of the documents in docs/: `python -m clcnn._docgen`.
+"""Writes the generated blocks of the documents in docs/: `make docs`.
 
 A block lies between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. A test compares the files with updated(),
 so that they cannot fall behind the operator tables, the command line, the exceptions and the kernels' own
-words. Needs a checkout: part of it is read from csrc/ and kernels/.
+words. Part of it is read from csrc/ and kernels/.
 """
 
 from __future__ import annotations

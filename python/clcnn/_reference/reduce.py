@@ -6,13 +6,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from clcnn._reference.spec import EXACT, FP32, MAP, ONE, Bound, Spec, Use
 
-def softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
+
+def softmax(x: np.ndarray, *, dim: int = -1) -> np.ndarray:
     e = np.exp(x - x.max(axis=dim, keepdims=True))
     return e / e.sum(axis=dim, keepdims=True)
 
 
-def log_softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
+def log_softmax(x: np.ndarray, *, dim: int = -1) -> np.ndarray:
     shifted = x - x.max(axis=dim, keepdims=True)
     return shifted - np.log(np.exp(shifted).sum(axis=dim, keepdims=True))
 
@@ -20,20 +22,11 @@ def log_softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
 def _reduction(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
     """Reduction over `axes` (none given: all of them)."""
 
-    def reduction(x: np.ndarray, *, axes: Sequence[int], keepdims: int) -> np.ndarray:
+    def reduction(x: np.ndarray, *, axes: Sequence[int] = (), keepdims: int = 1) -> np.ndarray:
         y = combine(x, axis=tuple(axes) or None, keepdims=bool(keepdims))
         return np.asarray(y, dtype=x.dtype)
 
     return reduction
-
-
-REDUCTIONS = {
-    "reduce_sum": _reduction(np.sum),
-    "reduce_mean": _reduction(np.mean),
-    "reduce_prod": _reduction(np.prod),
-    "reduce_max": _reduction(np.max),
-    "reduce_min": _reduction(np.min),
-}
 
 
 def batch_norm(
@@ -43,7 +36,7 @@ def batch_norm(
     running_mean: np.ndarray,
     running_var: np.ndarray,
     *,
-    eps: float,
+    eps: float = 1e-5,
 ) -> np.ndarray:
     """Inference form: running statistics normalise each channel (dimension 1)."""
     shape = (-1, *[1] * (x.ndim - 2))
@@ -51,7 +44,9 @@ def batch_norm(
     return (x - running_mean.reshape(shape)) * scale.reshape(shape) + bias.reshape(shape)
 
 
-def local_response_norm(x: np.ndarray, *, size: int, alpha: float, beta: float, k: float) -> np.ndarray:
+def local_response_norm(
+    x: np.ndarray, *, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
+) -> np.ndarray:
     """torch's definition: the mean square over channels c - size//2 ... c + (size-1)//2, absent ones as
     zero."""
     pads = [(0, 0)] * x.ndim
@@ -72,7 +67,7 @@ def group_norm(
     bias: np.ndarray | None = None,
     *,
     groups: int,
-    eps: float,
+    eps: float = 1e-5,
 ) -> np.ndarray:
     """Each of `groups` runs of channels by its own mean and variance."""
     parts = x.reshape(x.shape[0], groups, -1)
@@ -82,15 +77,50 @@ def group_norm(
     return y if bias is None else y + bias.reshape(shape)
 
 
-def instance_norm(x: np.ndarray, *parameters: np.ndarray | None, eps: float) -> np.ndarray:
+def instance_norm(x: np.ndarray, *parameters: np.ndarray | None, eps: float = 1e-5) -> np.ndarray:
     """group_norm with a group for each channel."""
     return group_norm(x, *parameters, groups=x.shape[1], eps=eps)
 
 
 def layer_norm(
-    x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, dim: int, eps: float
+    x: np.ndarray,
+    weight: np.ndarray | None = None,
+    bias: np.ndarray | None = None,
+    *,
+    dim: int = -1,
+    eps: float = 1e-5,
 ) -> np.ndarray:
     """By mean and variance over dimensions `dim` and up."""
     y = _rows_norm(x, tuple(range(dim % x.ndim, x.ndim)), eps)
     y = y if weight is None else y * weight
     return y if bias is None else y + bias
+
+
+_USES = (Use(((2, 8, 4, 16),), {"axes": (2, 3)}), Use(((3, 300),), {"axes": (0,), "keepdims": False}))
+_SOME_INTEGERS = Use(((4, 6),), {"axes": 0}, dtypes=("int64",))
+_SCALED = ("x", "positive", "bias")
+
+SPECS: dict[str, Spec] = {
+    "reduce_sum": Spec(_reduction(np.sum), FP32, _USES, whole=True, domain=lambda x, first: x + 0.5),
+    "reduce_mean": Spec(_reduction(np.mean), FP32, _USES, domain=lambda x, first: x + 0.5),
+    "reduce_prod": Spec(
+        _reduction(np.prod),
+        Bound(40.0),
+        (Use(((4, 6),), {"axes": 1}),),
+        domain=lambda x, first: 1.0 + 0.3 * np.tanh(x),
+    ),
+    "reduce_max": Spec(_reduction(np.max), EXACT, (*_USES, _SOME_INTEGERS)),
+    "reduce_min": Spec(_reduction(np.min), EXACT, _USES),
+    "softmax": Spec(softmax, Bound(24.0), (Use(((7, 130),)),)),
+    "log_softmax": Spec(log_softmax, Bound(8.0, 1e-6), (Use((MAP,), {"dim": 1}),)),
+    "batch_norm": Spec(
+        batch_norm,
+        FP32,
+        (Use(((2, 5, 4, 4), (5,), (5,), (5,), (5,))),),
+        roles=("x", "positive", "bias", "bias", "positive"),
+    ),
+    "instance_norm": Spec(instance_norm, FP32, ONE, roles=_SCALED),
+    "group_norm": Spec(group_norm, FP32, (Use(((2, 6, 5),), {"groups": 2}),), roles=_SCALED),
+    "layer_norm": Spec(layer_norm, FP32, (Use((MAP,), {"dim": 2}),), roles=_SCALED),
+    "local_response_norm": Spec(local_response_norm, Bound(20.0), (Use((MAP,), {"size": 5}),)),
+}

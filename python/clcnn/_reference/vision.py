@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import product
+from typing import Any
 
 import numpy as np
 
-from .spatial import begins_ends, per_dim, window_count
+from clcnn._reference.spatial import begins_ends, per_dim, window_count
+from clcnn._reference.spec import EXACT, FP32, Draw, Shape, Spec, Use
 
 # ---- grids -------------------------------------------------------------------------------------------------
 
@@ -50,7 +52,12 @@ def _taps(at: float, size: int, mode: str, padding: str, align: int) -> list[tup
 
 
 def grid_sample(
-    x: np.ndarray, grid: np.ndarray, *, mode: str, padding_mode: str, align_corners: int
+    x: np.ndarray,
+    grid: np.ndarray,
+    *,
+    mode: str = "linear",
+    padding_mode: str = "zeros",
+    align_corners: int = 0,
 ) -> np.ndarray:
     """torch.nn.functional.grid_sample: x first in the last dimension of grid, from -1 to 1."""
     sizes = x.shape[2:]
@@ -86,11 +93,11 @@ def deform_conv(
     b: np.ndarray | None = None,
     mask: np.ndarray | None = None,
     *,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    groups: int,
-    offset_groups: int,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+    offset_groups: int = 1,
 ) -> np.ndarray:
     """conv whose tap t at output o reads x at its place plus offset[n, t, (y, x), o], times mask[n, t, o]."""
     steps, holes = per_dim(stride, 2, "stride"), per_dim(dilation, 2, "dilation")
@@ -136,10 +143,10 @@ def roi_align(
     batch_indices: np.ndarray,
     *,
     output_size: Sequence[int],
-    mode: str,
-    sampling_ratio: int,
-    spatial_scale: float,
-    coordinates: str,
+    mode: str = "avg",
+    sampling_ratio: int = 0,
+    spatial_scale: float = 1.0,
+    coordinates: str = "half_pixel",
 ) -> np.ndarray:
     """ONNX RoiAlign; its "max" takes the largest weighted element, not the largest blend."""
     sizes = per_dim(output_size, 2, "output_size")
@@ -164,7 +171,7 @@ def roi_align(
 
 
 def max_roi_pool(
-    x: np.ndarray, rois: np.ndarray, *, output_size: Sequence[int], spatial_scale: float
+    x: np.ndarray, rois: np.ndarray, *, output_size: Sequence[int], spatial_scale: float = 1.0
 ) -> np.ndarray:
     """ONNX MaxRoiPool: corners rounded to elements, both included; an empty bin gives 0."""
     sizes = per_dim(output_size, 2, "output_size")
@@ -206,9 +213,9 @@ def nms(
     scores: np.ndarray,
     *,
     max_output: int,
-    iou_threshold: float,
-    score_threshold: float,
-    center_point_box: int,
+    iou_threshold: float = 0.0,
+    score_threshold: float = -math.inf,
+    center_point_box: int = 0,
 ) -> list[np.ndarray]:
     """ONNX NonMaxSuppression in as many rows as there may be, -1 in the rest, and how many there are."""
     batch, classes, number = scores.shape
@@ -228,3 +235,64 @@ def nms(
     out = np.full((batch * classes * min(max_output, number), 3), -1, np.int64)
     out[: len(rows)] = rows
     return [out, np.array([len(rows)], np.int64)]
+
+
+# ---- rows --------------------------------------------------------------------------------------------------
+
+
+def _regions(rng: np.random.Generator, shape: Shape, x: Shape, attrs: Mapping[str, Any]) -> np.ndarray:
+    """x1, y1, x2, y2 on a map [N,C,H,W], a little beyond it too."""
+    sides = np.array([x[3], x[2]], np.float64)
+    first = rng.uniform(-1.0, 0.6, (shape[0], 2)) * sides * 0.7
+    return np.concatenate([first, first + rng.uniform(0.3, 0.8, (shape[0], 2)) * sides], axis=1)
+
+
+def _whole_regions(rng: np.random.Generator, shape: Shape, x: Shape, attrs: Mapping[str, Any]) -> np.ndarray:
+    """The image before them."""
+    images = rng.integers(0, x[0], (shape[0], 1))
+    return np.concatenate([images, np.round(_regions(rng, shape, x, attrs))], axis=1)
+
+
+def _between(low: float, high: float) -> Draw:
+    return lambda rng, shape, x, attrs: rng.uniform(low, high, shape)
+
+
+SPECS: dict[str, Spec] = {
+    "deform_conv": Spec(
+        deform_conv,
+        FP32,
+        (Use(((1, 2, 6, 7), (3, 2, 3, 3), (1, 18, 4, 5)), fed=3),),
+        inputs={2: _between(-1.5, 1.5)},
+    ),
+    "grid_sample": Spec(
+        grid_sample,
+        FP32,
+        (Use(((1, 2, 5, 6), (1, 5, 6, 2)), {"align_corners": True}, fed=2),),
+        inputs={1: _between(-1.3, 1.3)},
+    ),
+    "roi_align": Spec(
+        roi_align,
+        FP32,
+        (
+            Use(
+                ((2, 3, 6, 7), (2, 4), (2,)),
+                {"output_size": 3, "sampling_ratio": 1, "coordinates": "output_half_pixel"},
+                fed=3,
+                dtypes=("float32", "float32", "int64"),
+            ),
+        ),
+        inputs={1: _regions, 2: lambda rng, shape, x, attrs: rng.integers(0, x[0], shape)},
+    ),
+    "max_roi_pool": Spec(
+        max_roi_pool,
+        EXACT,
+        (Use(((2, 3, 6, 7), (2, 5)), {"output_size": 2}, fed=2),),
+        inputs={1: _whole_regions},
+    ),
+    "nms": Spec(
+        nms,
+        EXACT,
+        (Use(((1, 4, 4), (1, 1, 4)), {"max_output": 4, "iou_threshold": 0.5}, fed=2),),
+        inputs={0: _between(0.0, 10.0)},
+    ),
+}
