@@ -18,22 +18,6 @@ struct layouter {
     struct clcnn_err *err;
 };
 
-int device_block(const struct clcnn_device_info *info)
-{
-    if (info->type != CLCNN_DEVICE_CPU || info->float_width < 8)
-        return 0;
-    return info->float_width >= 16 ? 16 : 8;
-}
-
-struct operand operand_of_value(const struct value *v)
-{
-    return (struct operand){.shape = v->shape,
-                            .slot = SLOT_NONE,
-                            .present = true,
-                            .constant = v->kind == VALUE_CONSTANT,
-                            .block = v->block};
-}
-
 /* Only float32 maps with channels and one or two spatial dimensions have a blocked form. */
 static bool can_block(const struct clcnn_shape *s)
 {

@@ -1,4 +1,4 @@
-/* run.c: the life of a plan after compile. A run is begin, advance ..., and done; nothing is allocated in between. */
+/* run.c: runs of a plan, and its end. A run is begin, advance ..., and done; nothing is allocated in between. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -284,24 +284,6 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
 done:
     queue_free(q);
     pthread_mutex_unlock(&plan->lock);
-    return st;
-}
-
-enum clcnn_status clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    pthread_mutex_lock(&plan->lock);
-    const bool closed = plan->closed;
-    struct blueprint *bp = plan->bp;
-    if (!closed)
-        blueprint_retain(bp);
-    pthread_mutex_unlock(&plan->lock);
-    if (closed)
-        return clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
-    TRY(device_enter(bp->dev, err));
-    TRY(plan_instantiate(out, bp, err));
-done:
-    blueprint_release(bp);
     return st;
 }
 
