@@ -61,6 +61,7 @@ struct problem {
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
     int wisdom_count;
     bool forms_open; /* the planner is still free to give the operands another form */
+    bool *asked; /* algo_preferred() sets it: its answer depends on the forms; NULL: no one wants to know */
     int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };
 
@@ -113,6 +114,8 @@ struct algo_def {
     enum form src, dst;
     unsigned halves;                                /* HALF_ bits; */
     unsigned (*halves_of)(const struct problem *p); /* where they depend on the problem, else NULL */
+    /* It and workspace() are asked once, before it is known where operands lie and in which form: they do not look at
+     * slot, block and in_place, and at batch_stride only to see how items lie that are not dense. */
     bool (*applicable)(const struct problem *p, struct why *why);
     size_t (*workspace)(
         const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */

@@ -58,6 +58,13 @@ int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t 
     return made;
 }
 
+void choice_free(struct choice *c)
+{
+    free(c->candidates);
+    free(c->ops);
+    *c = (struct choice){.candidates = NULL};
+}
+
 /* ---- plans on it ------------------------------------------------------------------------------------------- */
 
 static void release_weights(struct blueprint *bp)
@@ -115,11 +122,13 @@ void blueprint_release(struct blueprint *bp)
     }
     for (int i = 0; i < bp->n_layers; i++)
         free(bp->layers[i].candidates);
+    for (int i = 0; i < bp->n_choices; i++)
+        choice_free(&bp->choices[i]);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->parts,  bp->variant, bp->wait,         bp->weights,     bp->notes.line,
-                     bp->roots,  bp->packed,  bp->slots,        bp->steps,       bp->layers,
-                     bp->inputs, bp->outputs, bp->gemm_scratch, bp->defines_text};
+    void *owned[] = {bp->parts,  bp->variant, bp->wait,         bp->weights,      bp->notes.line,
+                     bp->roots,  bp->packed,  bp->slots,        bp->steps,        bp->layers,
+                     bp->inputs, bp->outputs, bp->gemm_scratch, bp->defines_text, bp->choices};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);
     clcnn_graph_free(bp->graph);

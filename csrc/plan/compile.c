@@ -121,6 +121,8 @@ static void take_rewritten(struct blueprint *bp, struct blueprint *from)
 {
     while (from->notes.n > from->n_rewrites)
         free(from->notes.line[--from->notes.n]);
+    for (int i = 0; i < from->graph->n_nodes; i++)
+        from->graph->nodes[i].choice = 0;
     bp->graph = from->graph;
     bp->notes = from->notes;
     bp->n_rewrites = from->n_rewrites;

@@ -38,7 +38,7 @@ static enum clcnn_status begin_layer(struct emit *e, const struct problem *p, in
         return clcnn_fail_mem(e->err, sizeof *l);
     l->sub = sub;
     snprintf(l->fused, sizeof l->fused, "%s", fused);
-    return select_algo(&e->algo, p, e, e->err);
+    return select_for_layer(e, sub ? NULL : &e->bp->graph->nodes[node], p, e->err);
 }
 
 /* Chooses, or finds what was chosen for other items of the batch, and emits for one problem; `e` describes the layer while its

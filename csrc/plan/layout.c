@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct layouter {
-    const struct blueprint *bp;
+    struct blueprint *bp;
     struct clcnn_graph *g;
     const struct clcnn_plan_options *options;
     int *order, n_order; /* nodes in the order in which they will run */
@@ -117,13 +117,15 @@ static enum clcnn_status choose_forms(struct layouter *l, struct node *n)
         if (value >= 0)
             operands[i] = operand_of_value(&l->g->values[value]);
         operand_take_items(&operands[i], i < n->n_in ? node_input_items(n, i) : n->items);
+        operand_set_form(&operands[i], operands[i].block);
     }
     struct problem p = problem_of_node(l->bp, l->options, n, operands);
     p.forms_open = true;
     if (n->epi.add >= 0)
         p.add = operand_of_value(&l->g->values[n->epi.add]);
     operand_take_items(&p.add, n->items);
-    TRY(select_quietly(&algo, &p, l->options, l->err));
+    operand_set_form(&p.add, p.add.block);
+    TRY(select_for_node(&algo, l->bp, n, &p, l->options, l->err));
     set_forms(l, n, algo);
 done:
     free(operands);

@@ -42,7 +42,15 @@ struct candidate {
     const struct algo_def *algo;
     const char *verdict, *reason;
     size_t workspace;
-    bool fits; /* the operands have the forms that it takes and gives */
+    bool fits;  /* the operands have the forms that it takes and gives */
+    bool asked; /* algo_preferred() */
+};
+/* The algorithms of a node, judged, and for which problem: a copy, whose inputs and outputs are in `ops`. */
+struct choice {
+    struct candidate *candidates; /* NULL: its layer has them */
+    int n;
+    struct problem of;
+    struct operand *ops;
 };
 struct layer {
     int node; /* of the rewritten graph */
@@ -90,8 +98,9 @@ struct blueprint {
     struct slot *slots;
     struct step **steps;
     struct layer *layers;
-    int n_roots, n_packed, n_slots, n_steps, n_layers;
-    int cap_roots, cap_packed, cap_slots, cap_steps, cap_layers;
+    struct choice *choices; /* of nodes, until they are layers */
+    int n_roots, n_packed, n_slots, n_steps, n_layers, n_choices;
+    int cap_roots, cap_packed, cap_slots, cap_steps, cap_layers, cap_choices;
 
     struct io_slot *inputs, *outputs;
     int n_inputs, n_outputs;
@@ -148,6 +157,7 @@ int blueprint_constant(struct blueprint *bp, int value, size_t bytes,
                        const char *layer); /* as it is, for packed[] */
 /* packed[raw], a constant as it is, in another form. */
 int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t bytes, const char *layer);
+void choice_free(struct choice *c);
 /* Plans open and close on a blueprint; the weights go with the last one. Open fails once that has happened. */
 bool blueprint_open(struct blueprint *bp);
 void blueprint_close(struct blueprint *bp);
@@ -196,13 +206,15 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
 enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
                                const struct placement *pl, const struct node *n, int part);
 
-/* select.c */
-enum clcnn_status select_algo(const struct algo_def **out, const struct problem *p, struct emit *e,
-                              struct clcnn_err *err);
-
-/* The choice alone, while forms are open. */
-enum clcnn_status select_quietly(const struct algo_def **out, const struct problem *p,
-                                 const struct clcnn_plan_options *options, struct clcnn_err *err);
+/* select.c: a node's algorithms are judged once, when layouts are chosen or the maps that are stored as halves, and the
+ * judgement is carried on to its layer. Only where the problem has changed since is it made anew. */
+/* What the planner would take as far as things stand. */
+enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint *bp, struct node *n,
+                                  const struct problem *p, const struct clcnn_plan_options *options,
+                                  struct clcnn_err *err);
+/* Takes it, for the layer that is being emitted; n: its node, NULL: a part of a merged layer. */
+enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct problem *p,
+                                   struct clcnn_err *err);
 
 /* wisdom.c */
 void problem_key(char out[CLCNN_KEY_MAX], const struct problem *p); /* "" where it would be too long */
