@@ -32,7 +32,8 @@ enum clcnn_status {
     CLCNN_E_STATE,     /* closed, busy after a time-out, or used in a forked child */
     CLCNN_E_TIMEOUT,   /* the device did not finish in time; the plan stays busy until it does */
     CLCNN_E_INTERNAL,
-    CLCNN_PENDING /* not an error: clcnn_plan_advance() has more to do */
+    CLCNN_E_STOPPED, /* whoever a waiting call asked wanted it to end */
+    CLCNN_PENDING    /* not an error: clcnn_plan_advance() has more to do */
 };
 
 struct clcnn_err {
@@ -47,6 +48,18 @@ struct clcnn_err {
 void clcnn_err_clear(struct clcnn_err *err);
 const char *clcnn_status_name(enum clcnn_status status);
 const char *clcnn_cl_code_name(int code); /* "CL_OUT_OF_RESOURCES", or NULL for an unknown code */
+
+/* ---- waiting --------------------------------------------------------------------------------------------------- */
+
+double clcnn_clock_ms(void); /* monotonic: the one clock of all deadlines */
+/* How long a call may wait for other threads and the device, and who is asked meanwhile. NULL: as long as it takes. */
+struct clcnn_patience {
+    double start_ms,
+        timeout_ms; /* by clcnn_clock_ms(); TIMEOUT so long after the start; timeout_ms 0: no limit */
+    bool (*stop)(
+        void *with); /* asked about every 50 ms by the thread that waits; true: STOPPED. NULL: nobody */
+    void *with;
+};
 
 /* ---- devices -------------------------------------------------------------------------------------------------- */
 
@@ -240,13 +253,19 @@ struct clcnn_plan_options {
 };
 struct clcnn_plan;
 
+/* The patience's clock is not looked at, but `stop` is: between programs, and while another thread packs weights. */
 enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
                                      const struct clcnn_graph *graph,
-                                     const struct clcnn_plan_options *options, struct clcnn_err *err);
-/* Shares programs and weights with its origin; has its own arena, kernels and queue. */
+                                     const struct clcnn_plan_options *options,
+                                     const struct clcnn_patience *patience, struct clcnn_err *err);
+/* Shares programs and weights with its origin; has its own arena, kernels and queue. Waits for no run. */
 enum clcnn_status clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err);
-void clcnn_plan_close(struct clcnn_plan *plan);
+/* Waits for a run in another thread; the plan stays open where the patience ends. */
+enum clcnn_status clcnn_plan_close(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                                   struct clcnn_err *err);
 void clcnn_plan_free(struct clcnn_plan *plan);
+/* Of a closed plan: the device may still be at work on a run that timed out, and read its inputs. */
+bool clcnn_plan_left_busy(const struct clcnn_plan *plan);
 
 struct clcnn_io_info {
     const char *name;
@@ -267,14 +286,17 @@ struct clcnn_io {
  * returns at the latest after `slice_ms` (checked between launches; a launch is cut to stay below about 50 ms), so that
  * the caller can look at signals and clocks. cancel waits for what is enqueued and unlocks.
  * Outputs share no memory with inputs or with each other.
+ * begin waits for a run in another thread; the patience given to it and to advance is the same, and its clock covers both.
  * borrow: the device may work in the memory of inputs and outputs itself, where it can reach it, until the run is over; such
  * a run must not have a deadline, since after a time-out it would still do so. */
 enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs,
-                                   const struct clcnn_io *outputs, bool borrow, struct clcnn_err *err);
-/* deadline_ms > 0: poll instead of block; TIMEOUT when what is enqueued has not finished by then. After TIMEOUT the
- * plan refuses further runs with STATE until the device is done; closing it then does not block. */
-enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms,
-                                     struct clcnn_err *err);
+                                   const struct clcnn_io *outputs, bool borrow,
+                                   const struct clcnn_patience *patience, struct clcnn_err *err);
+/* With a time-out: polls instead of blocking; TIMEOUT when what is enqueued has not finished by then. After TIMEOUT the
+ * plan refuses further runs with STATE until the device is done, which may read the inputs until then; closing it then
+ * does not block. `stop` is not asked: the caller is. */
+enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms,
+                                     const struct clcnn_patience *patience, struct clcnn_err *err);
 void clcnn_plan_cancel(struct clcnn_plan *plan);
 
 struct clcnn_plan_stats {
@@ -302,14 +324,15 @@ enum clcnn_status clcnn_plan_step_info(const struct clcnn_plan *plan, int step, 
 /* One whole run with events; start_ns and end_ns (clcnn_plan_stats.step_count of each) count from the first start. */
 enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn_io *inputs,
                                      const struct clcnn_io *outputs, uint64_t *start_ns, uint64_t *end_ns,
-                                     struct clcnn_err *err);
+                                     const struct clcnn_patience *patience, struct clcnn_err *err);
 
 /* What was decided for each layer of the rewritten graph. */
 struct clcnn_layer_info {
     /* operator, shapes, attributes, epilogue and precision: what the layer's time depends on */
     const char *key;
     const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
-    const char *error_class;               /* "exact", "strict", "highest" */
+    const char *error_class;               /* "exact", "strict", "highest", "high", "medium" */
+    const char *error_bound;               /* "componentwise", "normwise" */
     bool part; /* chosen inside the layer before it (separable: its two convolutions) */
     struct clcnn_shape input, output;
     size_t workspace_bytes, weight_bytes;
@@ -332,7 +355,8 @@ enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int l
  * followed. NULL past the end. */
 const char *clcnn_plan_rewrite_note(const struct clcnn_plan *plan, int i);
 /* Only for plans compiled with guard: OK, or INTERNAL naming the root that was overrun. */
-enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_err *err);
+enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                                          struct clcnn_err *err);
 
 /* Version of everything that a cached kernel binary depends on. */
 const char *clcnn_version(void);

@@ -93,6 +93,10 @@ struct why {
  * precise and have less range. */
 enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST, ERROR_HIGH, ERROR_MEDIUM };
 
+/* What an algorithm's errors are a small part of: the terms of each value, if it only multiplies and adds what the definition does;
+ * or, if it adds up operands before it multiplies, the norms of what it reads for them (docs/precision.md). */
+enum error_bound { BOUND_COMPONENTWISE, BOUND_NORMWISE };
+
 /* The form in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
  * Other inputs are always plain. The planner inserts reorders where forms do not meet. */
 enum form {
@@ -110,6 +114,7 @@ struct emit; /* collects step descriptions for one plan */
 struct algo_def {
     const char *name, *doc;
     enum error_class error;
+    enum error_bound bound;
     bool deterministic;
     enum form src, dst;
     unsigned halves;                                /* HALF_ bits; */

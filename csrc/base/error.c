@@ -58,6 +58,7 @@ const char *clcnn_status_name(enum clcnn_status status)
         [CLCNN_E_STATE] = "state",
         [CLCNN_E_TIMEOUT] = "timeout",
         [CLCNN_E_INTERNAL] = "internal",
+        [CLCNN_E_STOPPED] = "stopped",
         [CLCNN_PENDING] = "pending",
     };
     return (int)status >= 0 && (int)status < COUNT_OF(names) ? names[status] : "unknown";

@@ -57,7 +57,7 @@ static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struc
     TRY(launch_bind(&launch, bp->dev, bp->programs[bp->n_steps + packed], s, places, err));
     queue_start(q, &launch, 1);
     do
-        st = queue_advance(q, 1e9, 0.0, err);
+        st = queue_advance(q, 1e9, NULL, err);
     while (st == CLCNN_PENDING);
 done:
     launch_release(&launch, bp->dev);
@@ -131,20 +131,23 @@ static void abandon_fresh(struct blueprint *bp)
     }
 }
 
-enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status blueprint_weights(struct blueprint *bp, const struct clcnn_patience *patience,
+                                    struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct queue *q = NULL;
     struct staging staging = {0};
     struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
     int *last = last_uses(bp);
-    if (!places || !last) {
+    if (!places || !last)
+        st = clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
+    else /* held over the whole phase: another plan that wants the same weights must find them filled */
+        st = gate_enter(&bp->dev->weights_gate, patience, "another thread's compile", err);
+    if (st != CLCNN_OK) {
         free(places);
         free(last);
-        return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
+        return st;
     }
-    /* Held over the whole phase: another plan that wants the same weights must find them filled. */
-    pthread_mutex_lock(&bp->dev->weights_lock);
     TRY(queue_create(&q, bp->dev, false, err));
     for (int i = 0; i < bp->n_packed; i++) {
         if (!bp->packed[i].used)
@@ -158,7 +161,7 @@ done:
         abandon_fresh(bp);
     queue_free(q);
     staging_release(&staging, bp->dev);
-    pthread_mutex_unlock(&bp->dev->weights_lock);
+    gate_leave(&bp->dev->weights_gate);
     free(places);
     free(last);
     return st;
@@ -233,6 +236,8 @@ enum clcnn_status plan_queue(struct queue **out, struct clcnn_plan *plan, bool p
     const enum clcnn_status st = queue_create(out, bp->dev, profiling, err);
     if (st == CLCNN_OK && bp->n_counters > 0)
         queue_counters(*out, plan->arena.mem, bp->arena_bytes, bp->n_counters * sizeof(float));
+    if (st == CLCNN_OK && bp->rate > 0)
+        queue_expect(*out, bp->rate);
     return st;
 }
 

@@ -4,14 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-static double now_ms(void)
-{
-    struct timespec t;
-    timespec_get(&t, TIME_UTC);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
 
 static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *pl, struct clcnn_err *err)
 {
@@ -33,18 +25,27 @@ static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *p
     return CLCNN_OK;
 }
 
+/* Marks the constants that a step reads; of a setup step those that are packed themselves: raw ones are there while it runs. */
+static void mark_read(struct blueprint *bp, const struct step *s, bool setup)
+{
+    for (int b = 0; b < s->n_buffers; b++) {
+        const int slot = s->buffer[b].slot, packed = slot >= 0 ? bp->slots[slot].packed : -1;
+        if (packed >= 0 && (!setup || bp->packed[packed].setup))
+            bp->packed[packed].used = true;
+    }
+}
+
 /* A raw constant is kept only when a step of the run, or an output, reads it. */
 static void mark_used(struct blueprint *bp)
 {
     for (int i = 0; i < bp->n_steps; i++)
-        for (int b = 0; b < bp->steps[i]->n_buffers; b++) {
-            const int slot = bp->steps[i]->buffer[b].slot;
-            if (slot >= 0 && bp->slots[slot].packed >= 0)
-                bp->packed[bp->slots[slot].packed].used = true;
-        }
+        mark_read(bp, bp->steps[i], false);
     for (int i = 0; i < bp->n_outputs; i++)
         if (bp->slots[bp->outputs[i].slot].packed >= 0)
             bp->packed[bp->slots[bp->outputs[i].slot].packed].used = true;
+    for (int i = bp->n_packed - 1; i >= 0; i--) /* what a setup step reads stands before what it makes */
+        if (bp->packed[i].used && bp->packed[i].setup)
+            mark_read(bp, bp->packed[i].setup, true);
     for (int i = 0; i < bp->n_packed; i++)
         if (bp->packed[i].used)
             bp->stats.weights_bytes += bp->packed[i].bytes;
@@ -190,13 +191,14 @@ done:
 
 enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,
                                      const struct clcnn_graph *graph,
-                                     const struct clcnn_plan_options *options, struct clcnn_err *err)
+                                     const struct clcnn_plan_options *options,
+                                     const struct clcnn_patience *patience, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_plan *plan = NULL;
     struct blueprint *bp = NULL, *chains = NULL;
     TRY(device_enter(dev, err));
-    const double start = now_ms();
+    const double start = clcnn_clock_ms();
     const bool chained = options->chain != CLCNN_CHAIN_OFF && device_chains_groups(&dev->info);
     TRY(new_blueprint(&bp, dev, graph, options, chained, NULL, err));
     if (chained && bp->stats.chained_steps == 0) { /* for launches other forms of algorithms are better */
@@ -204,20 +206,20 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
         bp = NULL;
         TRY(new_blueprint(&bp, dev, graph, options, false, chains, err));
     }
-    const double selected = now_ms();
-    TRY(blueprint_programs(bp, err));
-    const double built = now_ms();
-    TRY(blueprint_weights(bp, err));
+    const double selected = clcnn_clock_ms();
+    TRY(blueprint_programs(bp, patience, err));
+    const double built = clcnn_clock_ms();
+    TRY(blueprint_weights(bp, patience, err));
     free_folded_weights(bp->graph);
     if (bp->stats.weights_bytes >= TRIM_BYTES)
         alloc_trim();
-    const double packed = now_ms();
+    const double packed = clcnn_clock_ms();
     TRY(plan_instantiate(&plan, bp, err));
-    TRY(plan_warm(plan, err));
+    TRY(plan_warm(plan, patience, err));
     bp->stats.select_ms = selected - start;
     bp->stats.build_ms = built - selected;
     bp->stats.weights_ms = packed - built;
-    bp->stats.warm_ms = now_ms() - packed;
+    bp->stats.warm_ms = clcnn_clock_ms() - packed;
     *out = plan;
     plan = NULL;
 done:

@@ -89,6 +89,11 @@ static const char *const ERROR_CLASS[] = {
     [ERROR_HIGH] = "high",   [ERROR_MEDIUM] = "medium",
 };
 
+static const char *const ERROR_BOUND[] = {
+    [BOUND_COMPONENTWISE] = "componentwise",
+    [BOUND_NORMWISE] = "normwise",
+};
+
 enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer,
                                         struct clcnn_layer_info *info, struct clcnn_err *err)
 {
@@ -103,6 +108,7 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
         .algo = l->algo->name,
         .fused = l->fused,
         .error_class = ERROR_CLASS[l->half ? ERROR_MEDIUM : l->algo->error],
+        .error_bound = ERROR_BOUND[l->algo->bound],
         .part = l->sub,
         .input = l->input,
         .output = l->output,

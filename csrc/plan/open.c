@@ -7,7 +7,7 @@ enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp
     struct clcnn_plan *plan = clcnn_calloc(1, sizeof *plan);
     if (!plan)
         return clcnn_fail_mem(err, sizeof *plan);
-    pthread_mutex_init(&plan->lock, NULL);
+    gate_init(&plan->gate);
     plan->bp = bp;
     blueprint_retain(bp);
     plan->counted = blueprint_open(bp);
@@ -31,10 +31,25 @@ done:
     return st;
 }
 
+static enum clcnn_status walk_patiently(struct queue *q, const struct clcnn_patience *patience,
+                                        struct clcnn_err *err)
+{
+    enum clcnn_status st;
+    while ((st = queue_advance(q, SLICE_MS, NULL, err)) == CLCNN_PENDING) {
+        st = patience_look(patience, "the first run", err);
+        if (st != CLCNN_OK) {
+            queue_cancel(q);
+            break;
+        }
+    }
+    return st;
+}
+
 /* One real run on whatever the arena holds: drivers that generate code at the first launch, some of it for a range of launch
  * sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and binaries are
  * complete when they are saved. */
-enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
+enum clcnn_status plan_warm(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                            struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct blueprint *bp = plan->bp;
@@ -44,35 +59,29 @@ enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err)
             return st;
     }
     bool again;
-    plan->started_ms = clock_ms();
+    plan->started_ms = clcnn_clock_ms();
     do {
         again = false;
         queue_start(plan->queue, plan->launches, bp->n_steps);
-        do
-            st = queue_advance(plan->queue, 1e9, 0.0, err);
-        while (st == CLCNN_PENDING);
+        st = walk_patiently(plan->queue, patience, err);
         if (st == CLCNN_OK)
             st = plan_leave_chains(&again, plan, err);
     } while (again && st == CLCNN_OK);
-    if (st == CLCNN_OK)
-        blueprint_save_programs(bp);
+    if (st != CLCNN_OK)
+        return st;
+    bp->rate = queue_rate(plan->queue);
+    blueprint_save_programs(bp);
     return st;
 }
 
+/* The blueprint lives as long as the plan, and opens for nobody once its last plan is closed: there is nothing to wait for. */
 enum clcnn_status clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    pthread_mutex_lock(&plan->lock);
-    const bool closed = plan->closed;
-    struct blueprint *bp = plan->bp;
-    if (!closed)
-        blueprint_retain(bp);
-    pthread_mutex_unlock(&plan->lock);
-    if (closed)
+    TRY(device_enter(plan->bp->dev, err));
+    if (atomic_load(&plan->closed))
         return clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
-    TRY(device_enter(bp->dev, err));
-    TRY(plan_instantiate(out, bp, err));
+    TRY(plan_instantiate(out, plan->bp, err));
 done:
-    blueprint_release(bp);
     return st;
 }

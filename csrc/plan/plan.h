@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "base/gate.h"
 #include "graph/graph.h"
 #include "plan/emit.h"
 #include "runtime/runtime.h"
@@ -120,6 +121,7 @@ struct blueprint {
     size_t least_arena;  /* known before algorithms are chosen */
     size_t arena_bytes;
     size_t n_counters; /* behind the arena, each as large as a float */
+    double rate;       /* queue_rate() of the first plan's first run; 0: not yet */
     struct clcnn_plan_stats stats;
 };
 
@@ -135,8 +137,9 @@ struct port {
 
 struct clcnn_plan {
     struct blueprint *bp;
-    pthread_mutex_t lock; /* held from begin to the end of a run */
-    bool closed, counted; /* counted: holds the blueprint open */
+    struct gate gate;   /* held from begin to the end of a run */
+    atomic_bool closed; /* written inside the gate, read anywhere */
+    bool counted;       /* holds the blueprint open */
     struct memory arena;
     struct launch *launches;
     struct chain **chains;   /* NULL: none */
@@ -255,13 +258,15 @@ enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err);
 void blueprint_waits(struct blueprint *bp);
 
 /* programs.c */
-enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status blueprint_programs(struct blueprint *bp, const struct clcnn_patience *patience,
+                                     struct clcnn_err *err);
 enum clcnn_status blueprint_launch_programs(struct blueprint *bp, struct clcnn_err *err);
 void blueprint_save_programs(struct blueprint *bp); /* to the disk cache, after each has run */
 struct step *blueprint_setup(const struct blueprint *bp, int packed); /* fills a constant; NULL: none */
 
 /* bind.c */
-enum clcnn_status blueprint_weights(struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status blueprint_weights(struct blueprint *bp, const struct clcnn_patience *patience,
+                                    struct clcnn_err *err);
 /* Makes the plan's launches and chains. */
 enum clcnn_status plan_bind(struct clcnn_plan *plan, struct clcnn_err *err);
 /* A queue for the plan's launches. */
@@ -293,7 +298,8 @@ enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const str
 
 /* open.c: plans come to life on a blueprint. */
 enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err);
-enum clcnn_status plan_warm(struct clcnn_plan *plan, struct clcnn_err *err);
+enum clcnn_status plan_warm(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                            struct clcnn_err *err);
 
 /* info.c */
 enum clcnn_status blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err);

@@ -88,7 +88,8 @@ static void hand_out(struct blueprint *bp, const struct units *u, struct program
 }
 
 /* The chain and all kernels that a run launches besides; or those of the chain's steps. */
-static enum clcnn_status acquire(struct blueprint *bp, bool of_chains, struct clcnn_err *err)
+static enum clcnn_status acquire(struct blueprint *bp, bool of_chains, const struct clcnn_patience *patience,
+                                 struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const int total = bp->n_steps + bp->n_packed;
@@ -103,7 +104,7 @@ static enum clcnn_status acquire(struct blueprint *bp, bool of_chains, struct cl
         goto done;
     }
     if (u.n > 0)
-        TRY(programs_acquire(bp->dev, u.unit, u.n, got, err));
+        TRY(programs_acquire(bp->dev, u.unit, u.n, got, patience, err));
     if (u.n > 0 && u.unit[0].n_parts > 0)
         bp->chain_program = got[0];
     if (!of_chains)
@@ -118,24 +119,25 @@ done:
     return st;
 }
 
-enum clcnn_status blueprint_programs(struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status blueprint_programs(struct blueprint *bp, const struct clcnn_patience *patience,
+                                     struct clcnn_err *err)
 {
     bp->programs = clcnn_calloc((size_t)(bp->n_steps + bp->n_packed) + 1, sizeof(struct program *));
     if (!bp->programs)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof(struct program *));
-    const enum clcnn_status st = acquire(bp, false, err);
+    const enum clcnn_status st = acquire(bp, false, patience, err);
     if (st != CLCNN_E_BUILD || bp->n_parts == 0 || bp->parts[0]->group_size == 1)
         return st;
     /* all kernels as one may need more local memory than a group can have */
     clcnn_err_clear(err);
     bp->n_parts = bp->stats.chained_steps = 0;
-    return acquire(bp, false, err);
+    return acquire(bp, false, patience, err);
 }
 
 enum clcnn_status blueprint_launch_programs(struct blueprint *bp, struct clcnn_err *err)
 {
     pthread_mutex_lock(&bp->lock);
-    const enum clcnn_status st = acquire(bp, true, err);
+    const enum clcnn_status st = acquire(bp, true, NULL, err);
     pthread_mutex_unlock(&bp->lock);
     return st;
 }

@@ -87,11 +87,28 @@ static enum clcnn_status check_io(const struct clcnn_plan *plan, const struct io
     return CLCNN_OK;
 }
 
-static enum clcnn_status enter(struct clcnn_plan *plan, const struct clcnn_io *inputs,
-                               const struct clcnn_io *outputs, struct clcnn_err *err)
+/* Waits for the plan's turn, which leave() ends. A forked child asks for no lock: its holder may not exist there. */
+static enum clcnn_status enter(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                               struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    if (plan->closed)
+    TRY(device_enter(plan->bp->dev, err));
+    TRY(gate_enter(&plan->gate, patience, "another thread's run of this plan", err));
+done:
+    return st;
+}
+
+static void leave(struct clcnn_plan *plan)
+{
+    gate_leave(&plan->gate);
+}
+
+/* Once it is the plan's turn. */
+static enum clcnn_status check_run(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                                   const struct clcnn_io *outputs, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    if (atomic_load(&plan->closed))
         return clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
     TRY(device_enter(plan->bp->dev, err));
     if (queue_stuck(plan->queue))
@@ -173,19 +190,21 @@ static enum clcnn_status fetch_last(void *plan_of_run, struct clcnn_err *err)
 static void end_run(struct clcnn_plan *plan)
 {
     ports_return(plan);
-    pthread_mutex_unlock(&plan->lock);
+    leave(plan);
 }
 
 enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs,
-                                   const struct clcnn_io *outputs, bool borrow, struct clcnn_err *err)
+                                   const struct clcnn_io *outputs, bool borrow,
+                                   const struct clcnn_patience *patience, struct clcnn_err *err)
 {
-    enum clcnn_status st = CLCNN_OK;
+    enum clcnn_status st = enter(plan, patience, err);
     bool sent = false;
-    pthread_mutex_lock(&plan->lock);
-    TRY(enter(plan, inputs, outputs, err));
+    if (st != CLCNN_OK)
+        return st;
+    TRY(check_run(plan, inputs, outputs, err));
     memcpy(plan->io_copy, outputs, (size_t)plan->bp->n_outputs * sizeof *outputs);
     memcpy(plan->io_copy + plan->bp->n_outputs, inputs, (size_t)plan->bp->n_inputs * sizeof *inputs);
-    plan->started_ms = clock_ms();
+    plan->started_ms = clcnn_clock_ms();
     plan->fetched = false;
     TRY(ports_set(plan, borrow ? inputs : NULL, borrow ? outputs : NULL, err));
     sent = true;
@@ -204,7 +223,7 @@ enum clcnn_status plan_leave_chains(bool *left, struct clcnn_plan *plan, struct 
 {
     enum clcnn_status st = CLCNN_OK;
     bool made = false;
-    TRY(chains_failed(left, plan->chains, plan->queue, clock_ms() - plan->started_ms, err));
+    TRY(chains_failed(left, plan->chains, plan->queue, clcnn_clock_ms() - plan->started_ms, err));
     if (!*left)
         return CLCNN_OK;
     TRY(plan_bind_launches(plan, &made, err));
@@ -234,10 +253,13 @@ done:
     return st;
 }
 
-enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms, double deadline_ms,
-                                     struct clcnn_err *err)
+enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms,
+                                     const struct clcnn_patience *patience, struct clcnn_err *err)
 {
-    enum clcnn_status st = queue_advance(plan->queue, slice_ms, deadline_ms, err);
+    enum clcnn_status st = CLCNN_OK;
+    if (device_forked(plan->bp->dev)) /* between slices: the run goes on in the parent */
+        return device_enter(plan->bp->dev, err);
+    st = queue_advance(plan->queue, slice_ms, patience, err);
     if (st == CLCNN_PENDING)
         return st;
     bool again = false;
@@ -256,19 +278,22 @@ done:
 
 void clcnn_plan_cancel(struct clcnn_plan *plan)
 {
+    if (device_forked(plan->bp->dev))
+        return;
     queue_cancel(plan->queue);
     end_run(plan);
 }
 
 enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn_io *inputs,
                                      const struct clcnn_io *outputs, uint64_t *start_ns, uint64_t *end_ns,
-                                     struct clcnn_err *err)
+                                     const struct clcnn_patience *patience, struct clcnn_err *err)
 {
-    enum clcnn_status st = CLCNN_OK;
+    enum clcnn_status st = enter(plan, patience, err);
     struct queue *q = NULL;
     bool fresh = false;
-    pthread_mutex_lock(&plan->lock);
-    TRY(enter(plan, inputs, outputs, err));
+    if (st != CLCNN_OK)
+        return st;
+    TRY(check_run(plan, inputs, outputs, err));
     TRY(ports_set(plan, NULL, NULL, err));
     TRY(plan_queue(&q, plan, true, err));
     TRY(plan_bind_launches(plan, &fresh, err));
@@ -283,7 +308,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
     TRY(queue_finish(q, err));
 done:
     queue_free(q);
-    pthread_mutex_unlock(&plan->lock);
+    leave(plan);
     return st;
 }
 
@@ -309,25 +334,37 @@ static void drop_memory(struct clcnn_plan *plan)
     plan->counted = false;
 }
 
-void clcnn_plan_close(struct clcnn_plan *plan)
+enum clcnn_status clcnn_plan_close(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                                   struct clcnn_err *err)
 {
-    if (!plan)
-        return;
-    pthread_mutex_lock(&plan->lock);
-    if (!plan->closed)
+    if (device_forked(plan->bp->dev)) { /* all that it has is the parent's */
+        atomic_store(&plan->closed, true);
+        return CLCNN_OK;
+    }
+    const enum clcnn_status st = gate_enter(&plan->gate, patience, "another thread's run of this plan", err);
+    if (st != CLCNN_OK)
+        return st;
+    if (!atomic_load(&plan->closed))
         drop_memory(plan);
-    plan->closed = true;
-    pthread_mutex_unlock(&plan->lock);
+    atomic_store(&plan->closed, true);
+    leave(plan);
+    return CLCNN_OK;
+}
+
+bool clcnn_plan_left_busy(const struct clcnn_plan *plan)
+{
+    return plan->counted;
 }
 
 void clcnn_plan_free(struct clcnn_plan *plan)
 {
-    if (!plan)
+    if (!plan ||
+        device_forked(plan->bp->dev)) /* a thread that the child has not may have been at work on it */
         return;
-    clcnn_plan_close(plan);
+    clcnn_plan_close(plan, NULL, NULL);
     if (!plan->counted) /* a stuck plan keeps its share of the weights for ever */
         blueprint_release(plan->bp);
-    pthread_mutex_destroy(&plan->lock);
+    gate_destroy(&plan->gate);
     free(plan->io_copy);
     free(plan);
 }
@@ -352,13 +389,15 @@ static enum clcnn_status check_root(const struct root *r, const unsigned char *a
     return CLCNN_OK;
 }
 
-enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_err *err)
+enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                                          struct clcnn_err *err)
 {
-    enum clcnn_status st = CLCNN_OK;
+    enum clcnn_status st = enter(plan, patience, err);
     const struct blueprint *bp = plan->bp;
     unsigned char *arena = NULL;
-    pthread_mutex_lock(&plan->lock);
-    if (!bp->guard || plan->closed) {
+    if (st != CLCNN_OK)
+        return st;
+    if (!bp->guard || atomic_load(&plan->closed)) {
         st = clcnn_fail(err, CLCNN_E_STATE, "the plan is closed or was not compiled with guard");
         goto done;
     }
@@ -375,7 +414,7 @@ enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, struct clcnn_
         if (bp->roots[i].bytes)
             TRY(check_root(&bp->roots[i], arena, root_guard(bp, &bp->roots[i]), err));
 done:
-    pthread_mutex_unlock(&plan->lock);
+    leave(plan);
     free(arena);
     return st;
 }

@@ -40,6 +40,8 @@ struct graph_object {
     PyObject_HEAD struct state *state;
     struct clcnn_graph *handle;
     PyThread_type_lock lock; /* the core does not lock graphs; waited for with the GIL dropped */
+    atomic_long pid;         /* the process that has used the lock last */
+    atomic_ulong holder;     /* thread that has it, 0 for none */
     PyObject *kept;          /* list of the arrays that constants borrow */
 };
 
@@ -47,7 +49,9 @@ struct plan_object {
     PyObject_HEAD struct state *state;
     struct device_object *device; /* strong */
     struct clcnn_plan *handle;
+    PyObject *late;           /* inputs that the device may still read after a time-out */
     atomic_ulong runner;      /* thread inside run(), 0 for none */
+    atomic_bool stopped;      /* stop() was called */
     atomic_bool closed, told; /* told: of chains that were left */
 };
 
@@ -59,9 +63,14 @@ struct plan_object {
         PyEval_RestoreThread(save_);                \
     } while (0)
 
+/* ---- waiting ---- */
+/* The `stop` of a clcnn_patience: takes the GIL, lets Python's signal handlers have their turn, and is true when one of them has
+ * raised (the exception stays set), or the flag that `with` points to is set. with: an atomic_bool or NULL. */
+bool py_stop(void *with);
+
 /* ---- py_error.c ---- */
 int py_error_init(PyObject *module, struct state *state);
-/* Raises what `err` says, frees its strings, and returns NULL. */
+/* Raises what `err` says, frees its strings, and returns NULL. An exception that stopped the call stays as it is. */
 PyObject *py_error_raise(struct state *state, struct clcnn_err *err);
 /* Raises an error that the binding found by itself; PyUnicode_FromFormat's language. Returns NULL. */
 PyObject *py_error_format(struct state *state, enum clcnn_status status, const char *format, ...);
@@ -82,8 +91,8 @@ PyObject *py_array_new(const struct clcnn_shape *shape,
 int py_array_view(struct state *state, PyObject *array, enum array_use use, enum clcnn_dtype dtype,
                   const char *what, struct host_array *out);
 PyObject *py_array_dtype(enum clcnn_dtype dtype); /* numpy.dtype("float32") */
-/* The type called `name`; -1 with an exception for another name. `what` begins the message. */
-int py_dtype_parse(struct state *state, const char *name, const char *what, enum clcnn_dtype *out);
+/* The type of that name; -1 with an exception for another one. `what` begins the message. */
+int py_dtype_parse(struct state *state, PyObject *name, const char *what, enum clcnn_dtype *out);
 
 int py_shape_parse(struct state *state, PyObject *object, const char *what, struct clcnn_shape *out);
 PyObject *py_shape_tuple(const struct clcnn_shape *shape);
@@ -108,10 +117,18 @@ void py_attrs_free(struct attr_list *list);
 /* ---- one type a file ---- */
 extern PyType_Spec py_device_spec, py_tensor_spec, py_graph_spec, py_plan_spec;
 PyObject *py_device_info_dict(const struct clcnn_device_info *info);
-void py_graph_lock(struct graph_object *graph);
+/* Waits in slices, in between for signal handlers; -1 with an exception: of a handler, or StateError in a forked child, where
+ * the thread that has the lock may not exist, and in a handler that interrupted this thread's use of the graph. */
+int py_graph_lock(struct graph_object *graph);
 void py_graph_unlock(struct graph_object *graph);
-/* Runs a core call with the graph's lock held and the GIL dropped. */
-#define WITH_GRAPH(graph, call) WITHOUT_GIL(py_graph_lock(graph); call; py_graph_unlock(graph))
+/* Runs a core call with the graph's lock held and the GIL dropped, or returns NULL with an exception. */
+#define WITH_GRAPH(graph, call)       \
+    do {                              \
+        if (py_graph_lock(graph) < 0) \
+            return NULL;              \
+        WITHOUT_GIL(call);            \
+        py_graph_unlock(graph);       \
+    } while (0)
 
 /* ---- py_ends.c ---- */
 struct py_ends {
@@ -124,6 +141,16 @@ struct py_ends {
  * case. */
 int py_ends_parse(struct plan_object *plan, PyObject *inputs, PyObject *outputs, struct py_ends *ends);
 void py_ends_free(struct py_ends *ends);
+
+/* ---- py_plan.c, py_run.c: methods of Plan that run it ---- */
+/* A signal handler may call back into the plan that its own thread is running, which would wait for itself: StateError, -1. */
+int py_plan_enter(struct plan_object *self);
+/* For a call that begins now: without a limit, but for signal handlers that raise, and stop(). */
+struct clcnn_patience py_patience(struct plan_object *self);
+PyObject *py_plan_run(PyObject *plan, PyObject *args, PyObject *kwargs);
+PyObject *py_plan_profile(PyObject *plan, PyObject *args, PyObject *kwargs);
+PyObject *py_plan_stop(PyObject *plan, PyObject *unused);
+extern const char py_plan_run_doc[], py_plan_profile_doc[], py_plan_stop_doc[];
 
 /* ---- py_report.c: methods of Plan ---- */
 PyObject *py_plan_inputs(PyObject *plan, void *closure);
@@ -139,7 +166,17 @@ extern const char py_plan_steps_doc[], py_plan_layers_doc[], py_plan_rewrites_do
 /* ---- small things that several types need ---- */
 PyObject *py_enter(PyObject *self, PyObject *unused); /* __enter__ */
 void py_free(PyObject *self);                         /* the end of every tp_dealloc */
-/* A count of bytes from 0 to 2^63 - 1; `what` names the argument. */
+
+/* ---- py_args.c: `what` names the argument; -1 with DtypeError or ArgumentError ---- */
+/* A count of bytes from 0 to 2^63 - 1. */
 int py_bytes_parse(struct state *state, PyObject *object, const char *what, uint64_t *out);
+int py_int_parse(struct state *state, PyObject *object, const char *what, int least,
+                 int *out); /* up to 2^31 - 1 */
+int py_flag_parse(struct state *state, PyObject *object, const char *what, bool *out);
+/* A string that has no NUL and no lone surrogate; *out points into it. */
+int py_text_parse(struct state *state, PyObject *object, const char *what, const char **out);
+/* None or a path; *bytes is a new reference or NULL, *out points into it. */
+int py_path_parse(struct state *state, PyObject *object, const char *what, PyObject **bytes,
+                  const char **out);
 
 #endif

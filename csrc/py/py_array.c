@@ -38,12 +38,17 @@ PyObject *py_array_dtype(enum clcnn_dtype dtype)
     return (PyObject *)PyArray_DescrFromType(numpy_types[dtype]);
 }
 
-int py_dtype_parse(struct state *state, const char *name, const char *what, enum clcnn_dtype *out)
+int py_dtype_parse(struct state *state, PyObject *object, const char *what, enum clcnn_dtype *out)
 {
+    const char *name;
+    char argument[CLCNN_NAME_MAX + 32];
+    PyOS_snprintf(argument, sizeof argument, "%s: dtype", what);
+    if (py_text_parse(state, object, argument, &name) < 0)
+        return -1;
     const int dtype = clcnn_dtype_find(name);
     if (dtype < 0) {
-        py_error_format(state, CLCNN_E_DTYPE, "%s: dtype must be float32, int64, int32 or bool, got '%s'",
-                        what, name);
+        py_error_format(state, CLCNN_E_DTYPE, "%s: dtype must be float32, int64, int32 or bool, got %.200R",
+                        what, object);
         return -1;
     }
     *out = (enum clcnn_dtype)dtype;
@@ -86,7 +91,8 @@ static int refuse_layout(struct state *state, PyArrayObject *array, const char *
 }
 
 /* The element type of an array, which must be `wanted` unless that is ANY_DTYPE; -1 with an exception. */
-static int array_dtype(struct state *state, PyArrayObject *array, enum clcnn_dtype wanted, const char *what)
+static int array_dtype(struct state *state, PyArrayObject *array, enum array_use use, enum clcnn_dtype wanted,
+                       const char *what)
 {
     for (int dtype = 0; dtype < CLCNN_DTYPE_COUNT && PyArray_ISNOTSWAPPED(array); dtype++)
         if (PyArray_EquivTypenums(PyArray_TYPE(array), numpy_types[dtype]) &&
@@ -94,10 +100,31 @@ static int array_dtype(struct state *state, PyArrayObject *array, enum clcnn_dty
             return dtype;
     const char *name = clcnn_dtype_name(wanted == ANY_DTYPE ? CLCNN_FLOAT32 : wanted);
     py_error_format(state, CLCNN_E_DTYPE,
-                    "%s: dtype must be %s in native byte order, got %S (%R); pass x.astype(np.%s)", what,
+                    "%s: dtype must be %s in native byte order, got %S (%R); pass %snp.%s)", what,
                     wanted == ANY_DTYPE ? "float32, int64, int32 or bool" : name, PyArray_DESCR(array),
-                    PyArray_DESCR(array), name);
+                    PyArray_DESCR(array), use == ARRAY_READ ? "x.astype(" : "np.empty(shape, ", name);
     return -1;
+}
+
+/* What is masked would count as if it were not. numpy.ma is there if such an array is. */
+static int refuse_masked(struct state *state, PyObject *array, const char *what)
+{
+    if (PyArray_CheckExact(array))
+        return 0;
+    PyObject *name = PyUnicode_FromString("numpy.ma");
+    PyObject *module = name ? PyImport_GetModule(name) : NULL;
+    PyObject *type = module ? PyObject_GetAttrString(module, "MaskedArray") : NULL;
+    int masked = type ? PyObject_IsInstance(array, type) : PyErr_Occurred() ? -1 : 0;
+    Py_XDECREF(name);
+    Py_XDECREF(module);
+    Py_XDECREF(type);
+    if (masked > 0)
+        py_error_format(
+            state, CLCNN_E_DTYPE,
+            "%s: expected a plain NumPy array, got a masked one, whose mask would not count; pass "
+            "x.filled(value)",
+            what);
+    return masked == 0 ? 0 : -1;
 }
 
 int py_array_view(struct state *state, PyObject *object, enum array_use use, enum clcnn_dtype dtype,
@@ -107,14 +134,15 @@ int py_array_view(struct state *state, PyObject *object, enum array_use use, enu
         const char *name = clcnn_dtype_name(dtype == ANY_DTYPE ? CLCNN_FLOAT32 : dtype);
         PyObject *type = PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__name__");
         if (type)
-            py_error_format(state, CLCNN_E_DTYPE,
-                            "%s: expected a NumPy array of %s, got %U; pass np.asarray(x, np.%s)", what, name,
-                            type, name);
+            py_error_format(state, CLCNN_E_DTYPE, "%s: expected a NumPy array of %s, got %U; pass %snp.%s)",
+                            what, name, type, use == ARRAY_READ ? "np.asarray(x, " : "np.empty(shape, ",
+                            name);
         Py_XDECREF(type);
         return -1;
     }
     PyArrayObject *array = (PyArrayObject *)object;
-    const int found = array_dtype(state, array, dtype, what);
+    const int found =
+        refuse_masked(state, object, what) < 0 ? -1 : array_dtype(state, array, use, dtype, what);
     if (found < 0)
         return -1;
     out->shape.dtype = (enum clcnn_dtype)found;
@@ -152,11 +180,11 @@ int py_shape_parse(struct state *state, PyObject *object, const char *what, stru
     out->dtype = CLCNN_FLOAT32;
     for (Py_ssize_t i = 0; i < rank; i++) {
         PyObject *item = PyTuple_GetItem(dims, i);
-        Py_ssize_t dim =
-            PyIndex_Check(item) ? PyNumber_AsSsize_t(item, NULL) : -1; /* clips what does not fit */
-        if (dim == -1 && PyErr_Occurred())
-            goto fail;
-        if (!PyIndex_Check(item)) {
+        Py_ssize_t dim = PyNumber_AsSsize_t(item, NULL); /* clips what does not fit */
+        if (dim == -1 && PyErr_Occurred()) {
+            if (!PyErr_ExceptionMatches(PyExc_TypeError))
+                goto fail;
+            PyErr_Clear();
             py_error_format(state, CLCNN_E_DTYPE, "%s: dimension %zd of shape %R is not an integer", what, i,
                             dims);
             goto fail;

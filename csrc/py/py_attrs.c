@@ -54,13 +54,13 @@ static int parse_list(PyObject *value, bool floats, struct clcnn_attr *attr)
     return rc;
 }
 
-static int parse_value(PyObject *value, const struct clcnn_attr_info *info, struct clcnn_attr *attr)
+static int parse_value(struct state *state, const char *what, PyObject *value,
+                       const struct clcnn_attr_info *info, struct clcnn_attr *attr)
 {
     bool wants_float = info && (info->kind == CLCNN_ATTR_FLOAT || info->kind == CLCNN_ATTR_FLOATS);
     if (PyUnicode_Check(value)) {
         attr->kind = CLCNN_ATTR_ENUM;
-        attr->s = PyUnicode_AsUTF8AndSize(value, NULL);
-        return attr->s ? 0 : -1;
+        return py_text_parse(state, value, what, &attr->s);
     }
     if (PySequence_Check(value))
         return parse_list(value, wants_float, attr);
@@ -91,7 +91,8 @@ static int grow(struct attr_list *list, Py_ssize_t capacity)
 static void explain(struct state *state, const char *op, const char *name, const char *key, PyObject *value)
 {
     bool range = PyErr_ExceptionMatches(PyExc_OverflowError);
-    if (!range && !PyErr_ExceptionMatches(PyExc_TypeError))
+    if (PyErr_ExceptionMatches(state->error) ||
+        !(range || PyErr_ExceptionMatches(PyExc_TypeError) || PyErr_ExceptionMatches(PyExc_ValueError)))
         return;
     PyErr_Clear();
     if (range)
@@ -111,6 +112,7 @@ int py_attrs_parse(struct state *state, const char *op, const char *name, PyObje
     if (!out->owner || grow(out, PyDict_Size(out->owner)) < 0)
         return -1;
     PyObject *key, *value;
+    char what[384];
     Py_ssize_t at = 0;
     while (PyDict_Next(out->owner, &at, &key, &value)) {
         if (!PyUnicode_Check(key)) {
@@ -119,13 +121,13 @@ int py_attrs_parse(struct state *state, const char *op, const char *name, PyObje
             return -1;
         }
         struct clcnn_attr *attr = &out->attr[out->count];
-        attr->name = PyUnicode_AsUTF8AndSize(key, NULL);
-        if (!attr->name)
+        PyOS_snprintf(what, sizeof what, "%.64s %.256s: attribute", op, name);
+        if (py_text_parse(state, key, what, &attr->name) < 0)
             return -1;
         if (value == Py_None)
             continue;
         out->count++;
-        if (parse_value(value, declared(op, attr->name), attr) < 0) {
+        if (parse_value(state, what, value, declared(op, attr->name), attr) < 0) {
             explain(state, op, name, attr->name, value);
             return -1;
         }

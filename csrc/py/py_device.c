@@ -92,22 +92,9 @@ static PyObject *selector_text(struct state *state, PyObject *selector, const ch
         return py_error_format(state, CLCNN_E_DTYPE,
                                "device: a selector is a string, an index or None, got %R", selector);
     PyObject *string = PyObject_Str(selector);
-    if (string && !(*text = PyUnicode_AsUTF8AndSize(string, NULL)))
+    if (string && py_text_parse(state, string, "device", text) < 0)
         Py_CLEAR(string);
     return string;
-}
-
-/* None or a path; *bytes is a new reference or NULL. */
-static int path_text(PyObject *path, PyObject **bytes, const char **text)
-{
-    *bytes = NULL;
-    *text = NULL;
-    if (path == Py_None)
-        return 0;
-    if (!PyUnicode_FSConverter(path, bytes))
-        return -1;
-    *text = PyBytes_AsString(*bytes);
-    return 0;
 }
 
 static PyObject *device_open(PyTypeObject *type, struct state *state, const char *selector,
@@ -136,20 +123,20 @@ static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
     static char *keys[] = {"selector", "cache_dir", "kernel_dir", "memory_limit", "build_threads", NULL};
     struct state *state = py_state_of_type(type);
     PyObject *selector = Py_None, *cache_dir = Py_None, *kernel_dir = Py_None, *limit = NULL;
+    PyObject *threads = NULL;
     struct clcnn_device_options options = {0};
-    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOOi:Device", keys, &selector, &cache_dir,
-                                               &kernel_dir, &limit, &options.build_threads))
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOOO:Device", keys, &selector, &cache_dir,
+                                               &kernel_dir, &limit, &threads))
         return NULL;
     if (limit && py_bytes_parse(state, limit, "memory_limit", &options.memory_limit) < 0)
         return NULL;
-    if (options.build_threads < 0)
-        return py_error_format(state, CLCNN_E_VALUE, "build_threads: must not be negative, got %d",
-                               options.build_threads);
+    if (threads && py_int_parse(state, threads, "build_threads", 0, &options.build_threads) < 0)
+        return NULL;
     PyObject *cache_bytes = NULL, *kernel_bytes = NULL, *made = NULL;
     const char *text;
     PyObject *name = selector_text(state, selector, &text);
-    if (name && path_text(cache_dir, &cache_bytes, &options.cache_dir) == 0 &&
-        path_text(kernel_dir, &kernel_bytes, &options.kernel_dir) == 0)
+    if (name && py_path_parse(state, cache_dir, "cache_dir", &cache_bytes, &options.cache_dir) == 0 &&
+        py_path_parse(state, kernel_dir, "kernel_dir", &kernel_bytes, &options.kernel_dir) == 0)
         made = device_open(type, state, text, &options);
     Py_XDECREF(name);
     Py_XDECREF(cache_bytes);

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#define NOTE_MAX 4000 /* bytes of a compiler log shown under a traceback; .log has all of it */
+#define MESSAGE_MAX 1000 /* characters of a message that quotes what a caller gave */
+#define NOTE_MAX 4000    /* bytes of a compiler log shown under a traceback; .log has all of it */
 
 /* One row an exception class; rows come after the rows they derive from. */
 static const struct exception_row {
@@ -84,6 +85,7 @@ int py_error_init(PyObject *module, struct state *state)
             return -1;
     state->exception[CLCNN_E_HOST_MEM] = Py_NewRef(PyExc_MemoryError);
     state->exception[CLCNN_E_INTERNAL] = Py_NewRef(PyExc_SystemError);
+    state->exception[CLCNN_E_STOPPED] = Py_NewRef(state->exception[CLCNN_E_STATE]); /* by Plan.stop() */
     state->exception[CLCNN_PENDING] = Py_NewRef(PyExc_SystemError);
     state->exception[CLCNN_OK] = Py_NewRef(PyExc_SystemError); /* "success" raised as an error */
     return 0;
@@ -128,6 +130,10 @@ static int set_fields(PyObject *exception, const struct clcnn_err *err)
 
 PyObject *py_error_raise(struct state *state, struct clcnn_err *err)
 {
+    if (err->status == CLCNN_E_STOPPED && PyErr_Occurred()) {
+        clcnn_err_clear(err);
+        return NULL;
+    }
     PyObject *type = state->exception[err->status];
     PyObject *message = text(err->text, sizeof err->text);
     PyObject *exception = message ? PyObject_CallFunctionObjArgs(type, message, NULL) : NULL;
@@ -142,8 +148,14 @@ PyObject *py_error_raise(struct state *state, struct clcnn_err *err)
 PyObject *py_error_format(struct state *state, enum clcnn_status status, const char *format, ...)
 {
     va_list args;
+    PyErr_Clear(); /* what Python itself raised, of which this says more */
     va_start(args, format);
-    PyErr_FormatV(state->exception[status], format, args);
+    PyObject *whole = PyUnicode_FromFormatV(format, args);
     va_end(args);
+    PyObject *message = whole ? PyUnicode_Substring(whole, 0, MESSAGE_MAX) : NULL;
+    if (message)
+        PyErr_SetObject(state->exception[status], message);
+    Py_XDECREF(whole);
+    Py_XDECREF(message);
     return NULL;
 }

@@ -1,15 +1,53 @@
 /* py_graph.c: _core.Graph. Values are the core's small integers; clcnn.Graph dresses them. */
 #include "py.h"
 
+#include <unistd.h>
+
+#define SLICE_US 50000        /* of waiting for a graph, between looks at signals */
 #define MAX_NODE_OUTPUTS 1024 /* of `split` */
 
-void py_graph_lock(struct graph_object *graph)
+static int refuse_lock(struct graph_object *graph, const char *why)
 {
-    PyThread_acquire_lock(graph->lock, WAIT_LOCK);
+    py_error_format(graph->state, CLCNN_E_STATE, "%s", why);
+    return -1;
+}
+
+/* One slice. In a forked child the lock is taken over by its first user there, if it was free at the fork. */
+static bool try_lock(struct graph_object *graph, PY_TIMEOUT_T us)
+{
+    PyLockStatus got;
+    if (us == 0)
+        got = PyThread_acquire_lock_timed(graph->lock, 0, 0);
+    else
+        WITHOUT_GIL(got = PyThread_acquire_lock_timed(graph->lock, us, 0));
+    if (got != PY_LOCK_ACQUIRED)
+        return false;
+    atomic_store(&graph->pid, (long)getpid());
+    atomic_store(&graph->holder, PyThread_get_thread_ident());
+    return true;
+}
+
+int py_graph_lock(struct graph_object *graph)
+{
+    PY_TIMEOUT_T us = 0;
+    while (!try_lock(graph, us)) {
+        if (atomic_load(&graph->holder) == PyThread_get_thread_ident())
+            return refuse_lock(
+                graph, "this graph is in use by this very thread (was it called from a signal handler?)");
+        if (us > 0 && atomic_load(&graph->pid) != (long)getpid())
+            return refuse_lock(
+                graph, "another thread was using this graph when the process was forked: make it anew in the"
+                       " child");
+        if (PyErr_CheckSignals() < 0)
+            return -1;
+        us = SLICE_US;
+    }
+    return 0;
 }
 
 void py_graph_unlock(struct graph_object *graph)
 {
+    atomic_store(&graph->holder, 0);
     PyThread_release_lock(graph->lock);
 }
 
@@ -27,6 +65,8 @@ static PyObject *graph_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     self->state = state;
     self->kept = PyList_New(0);
     self->lock = PyThread_allocate_lock();
+    atomic_init(&self->pid, (long)getpid());
+    atomic_init(&self->holder, 0);
     if (!self->lock)
         PyErr_NoMemory();
     if (self->kept && self->lock && clcnn_graph_create(&self->handle, &err))
@@ -73,15 +113,16 @@ static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"name", "shape", "dtype", NULL};
     struct graph_object *self = (struct graph_object *)op;
-    const char *name, *dtype = "float32";
-    PyObject *shape_object;
+    const char *name;
+    PyObject *name_object, *shape_object, *dtype = NULL;
     struct clcnn_shape shape;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO|s:input", keys, &name, &shape_object, &dtype))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:input", keys, &name_object, &shape_object, &dtype) ||
+        py_text_parse(self->state, name_object, "input: name", &name) < 0)
         return NULL;
     PyObject *what = PyUnicode_FromFormat("input %s", name);
     const char *what_text = what ? PyUnicode_AsUTF8AndSize(what, NULL) : NULL;
     int rc = what_text ? py_shape_parse(self->state, shape_object, what_text, &shape) : -1;
-    if (rc == 0)
+    if (rc == 0 && dtype)
         rc = py_dtype_parse(self->state, dtype, what_text, &shape.dtype);
     Py_XDECREF(what);
     if (rc < 0)
@@ -104,9 +145,10 @@ static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"name", "array", NULL};
     struct graph_object *self = (struct graph_object *)op;
     const char *name;
-    PyObject *array;
+    PyObject *name_object, *array;
     struct host_array host;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "sO:constant", keys, &name, &array))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:constant", keys, &name_object, &array) ||
+        py_text_parse(self->state, name_object, "constant: name", &name) < 0)
         return NULL;
     PyObject *what = PyUnicode_FromFormat("constant %s", name);
     const char *what_text = what ? PyUnicode_AsUTF8AndSize(what, NULL) : NULL;
@@ -131,7 +173,9 @@ static PyObject *graph_spend(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"value", NULL};
     struct graph_object *self = (struct graph_object *)op;
     int value;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:spend", keys, &value))
+    PyObject *given;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:spend", keys, &given) ||
+        py_int_parse(self->state, given, "spend: value", 0, &value) < 0)
         return NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
@@ -190,9 +234,11 @@ static PyObject *graph_node(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"op", "name", "inputs", "attrs", NULL};
     struct graph_object *self = (struct graph_object *)op;
     const char *op_name, *name;
-    PyObject *inputs, *dict, *result = NULL;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "ssOO!:node", keys, &op_name, &name, &inputs, &PyDict_Type,
-                                     &dict))
+    PyObject *op_object, *name_object, *inputs, *dict, *result = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OOOO!:node", keys, &op_object, &name_object, &inputs,
+                                     &PyDict_Type, &dict) ||
+        py_text_parse(self->state, op_object, "node: operator", &op_name) < 0 ||
+        py_text_parse(self->state, name_object, "node: name", &name) < 0)
         return NULL;
     int input_count = 0, count = 0, outputs[MAX_NODE_OUTPUTS];
     int *values = parse_values(self->state, op_name, name, inputs, &input_count);
@@ -219,7 +265,10 @@ static PyObject *graph_output(PyObject *op, PyObject *args, PyObject *kwargs)
     struct graph_object *self = (struct graph_object *)op;
     int value;
     const char *name;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "is:output", keys, &value, &name))
+    PyObject *given, *name_object;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:output", keys, &given, &name_object) ||
+        py_int_parse(self->state, given, "output: value", 0, &value) < 0 ||
+        py_text_parse(self->state, name_object, "output: name", &name) < 0)
         return NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
@@ -236,7 +285,9 @@ static PyObject *graph_shape(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"value", NULL};
     struct graph_object *self = (struct graph_object *)op;
     int value;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:shape", keys, &value))
+    PyObject *given;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:shape", keys, &given) ||
+        py_int_parse(self->state, given, "shape: value", 0, &value) < 0)
         return NULL;
     struct clcnn_shape shape;
     struct clcnn_err err = {0};
@@ -252,7 +303,9 @@ static PyObject *graph_dtype(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"value", NULL};
     struct graph_object *self = (struct graph_object *)op;
     int value;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "i:dtype", keys, &value))
+    PyObject *given;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:dtype", keys, &given) ||
+        py_int_parse(self->state, given, "dtype: value", 0, &value) < 0)
         return NULL;
     struct clcnn_shape shape;
     struct clcnn_err err = {0};

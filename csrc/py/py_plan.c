@@ -1,16 +1,13 @@
-/* py_plan.c: _core.Plan, part one: compiling, cloning and running. What a plan tells about itself is in
+/* py_plan.c: _core.Plan, part one: compiling, cloning and closing. Running is in py_run.c, what a plan tells about itself in
  * py_report.c. */
 #include "py.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-#define SLICE_MS 50.0 /* between looks at signals */
 
 /* ---- compile ---- */
 
-static int parse_precision(struct state *state, const char *name, enum clcnn_precision *out)
+static int parse_precision(struct state *state, PyObject *object, enum clcnn_precision *out)
 {
     static const struct {
         const char *name;
@@ -19,6 +16,9 @@ static int parse_precision(struct state *state, const char *name, enum clcnn_pre
                  {"highest", CLCNN_PRECISION_HIGHEST},
                  {"high", CLCNN_PRECISION_HIGH},
                  {"medium", CLCNN_PRECISION_MEDIUM}};
+    const char *name;
+    if (py_text_parse(state, object, "precision", &name) < 0)
+        return -1;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         if (strcmp(words[i].name, name) == 0) {
             *out = words[i].value;
@@ -26,7 +26,7 @@ static int parse_precision(struct state *state, const char *name, enum clcnn_pre
         }
     }
     py_error_format(state, CLCNN_E_VALUE,
-                    "precision: must be 'strict', 'highest', 'high' or 'medium', got '%s'", name);
+                    "precision: must be 'strict', 'highest', 'high' or 'medium', got %.200R", object);
     return -1;
 }
 
@@ -56,9 +56,8 @@ static int pairs_parse(struct pairs *out, struct state *state, PyObject *dict, c
             return -1;
         }
         struct pair *row = &out->row[out->count];
-        row->key = PyUnicode_AsUTF8AndSize(key, NULL);
-        row->value = PyUnicode_AsUTF8AndSize(value, NULL);
-        if (!row->key || !row->value)
+        if (py_text_parse(state, key, what, &row->key) < 0 ||
+            py_text_parse(state, value, what, &row->value) < 0)
             return -1;
         out->count++;
     }
@@ -112,6 +111,7 @@ static PyObject *wrap(PyTypeObject *type, struct state *state, struct device_obj
     self->device = (struct device_object *)Py_NewRef((PyObject *)device);
     self->handle = handle;
     atomic_init(&self->runner, 0);
+    atomic_init(&self->stopped, false);
     atomic_init(&self->told, false);
     atomic_init(&self->closed, false);
     return (PyObject *)self;
@@ -123,15 +123,19 @@ static PyObject *compile(PyTypeObject *type, struct state *state, struct device_
     struct clcnn_plan *handle = NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    WITH_GRAPH(graph, status = clcnn_plan_compile(&handle, device->handle, graph->handle, options, &err));
+    const struct clcnn_patience patience = {.stop = py_stop};
+    WITH_GRAPH(graph,
+               status = clcnn_plan_compile(&handle, device->handle, graph->handle, options, &patience, &err));
     return status ? py_error_raise(state, &err) : wrap(type, state, device, handle);
 }
 
-static int parse_chain(PyObject *given, enum clcnn_chain *out)
+static int parse_chain(struct state *state, PyObject *given, enum clcnn_chain *out)
 {
-    const int on = given == Py_None ? 0 : PyObject_IsTrue(given);
-    *out = given == Py_None ? CLCNN_CHAIN_AUTO : on > 0 ? CLCNN_CHAIN_ON : CLCNN_CHAIN_OFF;
-    return on < 0 ? -1 : 0;
+    bool on = false;
+    if (given != Py_None && py_flag_parse(state, given, "chain", &on) < 0)
+        return -1;
+    *out = given == Py_None ? CLCNN_CHAIN_AUTO : on ? CLCNN_CHAIN_ON : CLCNN_CHAIN_OFF;
+    return 0;
 }
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -142,18 +146,20 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
     PyObject *given_overrides = NULL, *given_wisdom = NULL;
     struct pairs overrides = {0}, wisdom = {0};
-    const char *precision = "highest";
-    int fuse = 1, batch_part = 0, guard = 0;
-    PyObject *chain = Py_None;
+    PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *guard = NULL;
     if (!state || !PyArg_ParseTupleAndKeywords(
-                      args, kwargs, "O!O!|$sOOO!O!pOip:Plan", keys, state->device_type, &device,
+                      args, kwargs, "O!O!|$OOOO!O!OOOO:Plan", keys, state->device_type, &device,
                       state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
                       &given_overrides, &PyDict_Type, &given_wisdom, &fuse, &chain, &batch_part, &guard))
         return NULL;
     struct clcnn_plan_options options = {
-        .workspace_limit = 64 << 20, .fuse = fuse, .batch_part = batch_part, .guard = guard};
+        .precision = CLCNN_PRECISION_HIGHEST, .workspace_limit = 64 << 20, .fuse = true};
     uint64_t limit = options.workspace_limit;
-    if (parse_precision(state, precision, &options.precision) < 0 || parse_chain(chain, &options.chain) < 0 ||
+    if ((precision && parse_precision(state, precision, &options.precision) < 0) ||
+        parse_chain(state, chain, &options.chain) < 0 ||
+        (fuse && py_flag_parse(state, fuse, "fuse", &options.fuse) < 0) ||
+        (guard && py_flag_parse(state, guard, "guard", &options.guard) < 0) ||
+        (batch_part && py_int_parse(state, batch_part, "batch_part", 0, &options.batch_part) < 0) ||
         (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||
         (memory && py_bytes_parse(state, memory, "memory_limit", &options.memory_limit) < 0))
         return NULL;
@@ -172,20 +178,16 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 static void plan_dealloc(PyObject *op)
 {
     struct plan_object *self = (struct plan_object *)op;
-    WITHOUT_GIL(clcnn_plan_free(self->handle));
+    bool busy;
+    WITHOUT_GIL({
+        clcnn_plan_close(self->handle, NULL, NULL);
+        busy = clcnn_plan_left_busy(self->handle);
+        clcnn_plan_free(self->handle);
+    });
+    if (!busy)
+        Py_XDECREF(self->late);
     Py_XDECREF(self->device);
     py_free(op);
-}
-
-/* A signal handler may call back into the plan that its own thread is running: that would wait for itself. */
-static int enter(struct plan_object *self)
-{
-    if (atomic_load(&self->runner) != PyThread_get_thread_ident())
-        return 0;
-    py_error_format(self->state, CLCNN_E_STATE,
-                    "this plan is in the middle of a run in this thread (was it called from a"
-                    " signal handler?)");
-    return -1;
 }
 
 PyDoc_STRVAR(clone_doc,
@@ -198,7 +200,7 @@ static PyObject *plan_clone(PyObject *op, PyObject *Py_UNUSED(unused))
     struct clcnn_plan *handle = NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    if (enter(self) < 0)
+    if (py_plan_enter(self) < 0)
         return NULL;
     WITHOUT_GIL(status = clcnn_plan_clone(&handle, self->handle, &err));
     return status ? py_error_raise(self->state, &err) : wrap(Py_TYPE(op), self->state, self->device, handle);
@@ -212,9 +214,14 @@ PyDoc_STRVAR(
 static PyObject *plan_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct plan_object *self = (struct plan_object *)op;
-    if (enter(self) < 0)
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    if (py_plan_enter(self) < 0)
         return NULL;
-    WITHOUT_GIL(clcnn_plan_close(self->handle));
+    const struct clcnn_patience patience = {.stop = py_stop};
+    WITHOUT_GIL(status = clcnn_plan_close(self->handle, &patience, &err));
+    if (status)
+        return py_error_raise(self->state, &err);
     atomic_store(&self->closed, true);
     Py_RETURN_NONE;
 }
@@ -222,157 +229,6 @@ static PyObject *plan_close(PyObject *op, PyObject *Py_UNUSED(unused))
 static PyObject *plan_exit(PyObject *op, PyObject *Py_UNUSED(args))
 {
     return plan_close(op, NULL);
-}
-
-/* ---- run ---- */
-
-static double py_now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
-}
-
-/* Begins a run, which is this thread's then, and its first slice. Without the GIL. */
-static enum clcnn_status first_slice(struct plan_object *self, const struct py_ends *ends, double deadline_ms,
-                                     double *start_ms, struct clcnn_err *err)
-{
-    const enum clcnn_status st = clcnn_plan_begin(self->handle, ends->in, ends->out, deadline_ms <= 0, err);
-    if (st)
-        return st;
-    atomic_store(&self->runner, PyThread_get_thread_ident());
-    *start_ms = py_now_ms();
-    return clcnn_plan_advance(self->handle, SLICE_MS, deadline_ms, err);
-}
-
-/* Runs in slices; between them Python's signal handlers get their turn. -1 with an exception set by one of
- * them. */
-static int run_slices(struct plan_object *self, const struct py_ends *ends, double deadline_ms,
-                      enum clcnn_status *status, struct clcnn_err *err)
-{
-    int rc = 0;
-    double start = 0;
-    WITHOUT_GIL(*status = first_slice(self, ends, deadline_ms, &start, err));
-    while (*status == CLCNN_PENDING && (rc = PyErr_CheckSignals()) == 0) {
-        const double passed = py_now_ms() - start;
-        const double left = deadline_ms > passed ? deadline_ms - passed : 1e-3; /* 0 would mean no deadline */
-        WITHOUT_GIL(*status = clcnn_plan_advance(self->handle, SLICE_MS, deadline_ms > 0 ? left : 0, err));
-    }
-    if (rc < 0)
-        WITHOUT_GIL(clcnn_plan_cancel(self->handle));
-    if (start > 0) /* it began */
-        atomic_store(&self->runner, 0);
-    return rc;
-}
-
-static int parse_timeout(struct plan_object *self, PyObject *timeout, double *deadline_ms)
-{
-    *deadline_ms = 0;
-    if (timeout == Py_None)
-        return 0;
-    double seconds = PyFloat_AsDouble(timeout);
-    if (seconds == -1.0 && PyErr_Occurred())
-        return -1;
-    if (!(seconds > 0)) {
-        py_error_format(self->state, CLCNN_E_VALUE,
-                        "timeout: must be a positive number of seconds or None, got %R", timeout);
-        return -1;
-    }
-    *deadline_ms = seconds * 1e3;
-    return 0;
-}
-
-/* Says once that the device did not run work-groups together that it has room for. */
-static int tell_of_chains(struct plan_object *self)
-{
-    if (!clcnn_plan_left_chains(self->handle) || atomic_exchange(&self->told, true))
-        return 0;
-    return PyErr_WarnEx(
-        PyExc_RuntimeWarning,
-        "work-groups of one kernel waited for each other in vain: this plan launches every step "
-        "by itself from now on, which is slower (chain=False does so from the beginning)",
-        1);
-}
-
-PyDoc_STRVAR(run_doc, "run($self, /, inputs, outputs=None, timeout=None)\n--\n\n"
-                      "One inference. inputs: a NumPy array or Tensor for each of `inputs`; outputs: for "
-                      "each of `outputs` None (a new\n"
-                      "array), an array or a Tensor. Returns the list of outputs. timeout: seconds.\n\n"
-                      "Raises ShapeError, DtypeError, ArgumentError, DeviceError, StateError, "
-                      "RunTimeoutError, and what a signal handler\n"
-                      "raises (KeyboardInterrupt); after that the plan can be used again.");
-
-static PyObject *plan_run(PyObject *op, PyObject *args, PyObject *kwargs)
-{
-    static char *keys[] = {"inputs", "outputs", "timeout", NULL};
-    struct plan_object *self = (struct plan_object *)op;
-    PyObject *inputs, *outputs = Py_None, *timeout = Py_None, *result = NULL;
-    struct py_ends ends = {0};
-    double deadline_ms;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:run", keys, &inputs, &outputs, &timeout))
-        return NULL;
-    if (parse_timeout(self, timeout, &deadline_ms) < 0 || enter(self) < 0)
-        return NULL;
-    if (py_ends_parse(self, inputs, outputs, &ends) == 0) {
-        struct clcnn_err err = {0};
-        enum clcnn_status status = CLCNN_OK;
-        if (run_slices(self, &ends, deadline_ms, &status, &err) < 0)
-            clcnn_err_clear(&err);
-        else if (status != CLCNN_OK)
-            py_error_raise(self->state, &err);
-        else if (tell_of_chains(self) == 0)
-            result = Py_NewRef(ends.outputs);
-    }
-    py_ends_free(&ends);
-    return result;
-}
-
-PyDoc_STRVAR(
-    profile_doc,
-    "profile($self, /, inputs)\n--\n\n"
-    "One run with device events: (outputs, [(start_ns, end_ns)] for each of steps(), from the first start).");
-
-static PyObject *profile_times(const uint64_t *ns, int steps)
-{
-    PyObject *times = PyList_New(0);
-    for (int i = 0; times && i < steps; i++) {
-        PyObject *row = Py_BuildValue("(KK)", (unsigned long long)ns[i], (unsigned long long)ns[steps + i]);
-        if (!row || PyList_Append(times, row) < 0)
-            Py_CLEAR(times);
-        Py_XDECREF(row);
-    }
-    return times;
-}
-
-static PyObject *plan_profile(PyObject *op, PyObject *args, PyObject *kwargs)
-{
-    static char *keys[] = {"inputs", NULL};
-    struct plan_object *self = (struct plan_object *)op;
-    PyObject *inputs, *result = NULL;
-    struct py_ends ends = {0};
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:profile", keys, &inputs) || enter(self) < 0)
-        return NULL;
-    struct clcnn_plan_stats stats;
-    WITHOUT_GIL(clcnn_plan_get_stats(self->handle, &stats));
-    uint64_t *ns = PyMem_Calloc(2 * (size_t)stats.step_count + 1, sizeof *ns);
-    if (!ns)
-        PyErr_NoMemory();
-    if (ns && py_ends_parse(self, inputs, Py_None, &ends) == 0) {
-        struct clcnn_err err = {0};
-        enum clcnn_status status;
-        WITHOUT_GIL(status =
-                        clcnn_plan_profile(self->handle, ends.in, ends.out, ns, ns + stats.step_count, &err));
-        if (status) {
-            py_error_raise(self->state, &err);
-        } else {
-            PyObject *times = profile_times(ns, stats.step_count);
-            result = times ? Py_BuildValue("(OO)", ends.outputs, times) : NULL;
-            Py_XDECREF(times);
-        }
-    }
-    PyMem_Free(ns);
-    py_ends_free(&ends);
-    return result;
 }
 
 PyDoc_STRVAR(
@@ -385,9 +241,10 @@ static PyObject *plan_check_guards(PyObject *op, PyObject *Py_UNUSED(unused))
     struct plan_object *self = (struct plan_object *)op;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    if (enter(self) < 0)
+    if (py_plan_enter(self) < 0)
         return NULL;
-    WITHOUT_GIL(status = clcnn_plan_check_guards(self->handle, &err));
+    const struct clcnn_patience patience = py_patience(self);
+    WITHOUT_GIL(status = clcnn_plan_check_guards(self->handle, &patience, &err));
     return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
@@ -413,10 +270,11 @@ PyDoc_STRVAR(
 
 #define KEYWORDS(f) (PyCFunction)(void (*)(void)) f, METH_VARARGS | METH_KEYWORDS
 static PyMethodDef plan_methods[] = {
-    {"run", KEYWORDS(plan_run), run_doc},
-    {"profile", KEYWORDS(plan_profile), profile_doc},
+    {"run", KEYWORDS(py_plan_run), py_plan_run_doc},
+    {"profile", KEYWORDS(py_plan_profile), py_plan_profile_doc},
     {"clone", plan_clone, METH_NOARGS, clone_doc},
     {"close", plan_close, METH_NOARGS, close_doc},
+    {"stop", py_plan_stop, METH_NOARGS, py_plan_stop_doc},
     {"check_guards", plan_check_guards, METH_NOARGS, check_guards_doc},
     {"steps", py_plan_steps, METH_NOARGS, py_plan_steps_doc},
     {"layers", py_plan_layers, METH_NOARGS, py_plan_layers_doc},

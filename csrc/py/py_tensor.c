@@ -1,11 +1,11 @@
 /* py_tensor.c: _core.Tensor, values in a device buffer. */
 #include "py.h"
 
-static int shape_checked(struct state *state, PyObject *object, const char *dtype, struct clcnn_shape *shape,
+static int shape_checked(struct state *state, PyObject *object, PyObject *dtype, struct clcnn_shape *shape,
                          size_t *bytes)
 {
     if (py_shape_parse(state, object, "Tensor", shape) < 0 ||
-        py_dtype_parse(state, dtype, "Tensor", &shape->dtype) < 0)
+        (dtype && py_dtype_parse(state, dtype, "Tensor", &shape->dtype) < 0))
         return -1;
     *bytes = py_shape_bytes(shape);
     if (*bytes == 0)
@@ -18,11 +18,10 @@ static PyObject *tensor_new(PyTypeObject *type, PyObject *args, PyObject *kwargs
 {
     static char *keys[] = {"device", "shape", "dtype", NULL};
     struct state *state = py_state_of_type(type);
-    PyObject *device, *shape_object;
-    const char *dtype = "float32";
+    PyObject *device, *shape_object, *dtype = NULL;
     struct clcnn_shape shape;
     size_t bytes;
-    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|s:Tensor", keys, state->device_type,
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O|O:Tensor", keys, state->device_type,
                                                &device, &shape_object, &dtype))
         return NULL;
     if (shape_checked(state, shape_object, dtype, &shape, &bytes) < 0)

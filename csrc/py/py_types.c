@@ -20,20 +20,10 @@ void py_free(PyObject *self)
     Py_DECREF(type);
 }
 
-int py_bytes_parse(struct state *state, PyObject *object, const char *what, uint64_t *out)
+bool py_stop(void *with)
 {
-    if (!PyIndex_Check(object)) {
-        py_error_format(state, CLCNN_E_DTYPE, "%s: expected a number of bytes, got %R", what, object);
-        return -1;
-    }
-    Py_ssize_t bytes = PyNumber_AsSsize_t(object, NULL); /* clips what does not fit */
-    if (bytes == -1 && PyErr_Occurred())
-        return -1;
-    if (bytes < 0) {
-        py_error_format(state, CLCNN_E_VALUE, "%s: a number of bytes must not be negative, got %S", what,
-                        object);
-        return -1;
-    }
-    *out = (uint64_t)bytes;
-    return 0;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    const bool raised = PyErr_CheckSignals() < 0;
+    PyGILState_Release(gil);
+    return raised || (with != NULL && atomic_load((atomic_bool *)with));
 }

@@ -1,10 +1,10 @@
 /* cl.c: opens the OpenCL loader and CLBlast at the first use of a device, and turns their codes into errors. */
 #include <dirent.h>
 #include <dlfcn.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "runtime/room.h"
@@ -16,8 +16,9 @@ const char *const cl_install_hint = "install a driver: `apt install ocl-icd-libo
 /* Written once, under pthread_once, and only read afterwards. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct cl_api table;
-static char table_reason[256]; /* why there is no table; empty when there is one */
-static pid_t table_pid;        /* drivers do not survive fork() */
+static char table_reason[512]; /* why there is no table; empty when there is one */
+static atomic_long table_pid;  /* who opens or has opened it, 0: nobody yet; drivers do not survive fork() */
+static atomic_bool table_done;
 
 struct symbol {
     const char *name;
@@ -38,6 +39,19 @@ static const struct symbol clblast_symbols[] = {
 #undef CLBLAST_FN
 };
 
+/* Adds why a library did not open. A library that is there may still lack others: dlopen() names those, not the library. */
+static void note_failure(char *reason, size_t size, const char *name, const char *why)
+{
+    static const char missing[] = ": cannot open shared object file: No such file";
+    const size_t used = strlen(reason), n = strlen(name);
+    const char *separator = used > 0 ? "; " : "";
+
+    if (why == NULL || (strncmp(why, name, n) == 0 && strncmp(why + n, missing, sizeof missing - 1) == 0))
+        snprintf(reason + used, size - used, "%s%s not found", separator, name);
+    else
+        snprintf(reason + used, size - used, "%s%s does not open (%s)", separator, name, why);
+}
+
 /* The first library of the list that opens; an environment variable (tests) replaces the list. */
 static void *open_library(const char *variable, const char *const *names, const char **opened, char *reason,
                           size_t size)
@@ -46,13 +60,12 @@ static void *open_library(const char *variable, const char *const *names, const 
     const char *const only[] = {wanted, NULL};
     void *handle = NULL;
 
-    snprintf(reason, size, "%s", "not found:");
+    reason[0] = '\0';
     for (const char *const *name = wanted != NULL ? only : names; *name != NULL && handle == NULL; name++) {
-        const size_t used = strlen(reason);
         handle = dlopen(*name, RTLD_NOW | RTLD_LOCAL);
         *opened = *name;
         if (handle == NULL)
-            snprintf(reason + used, size - used, " %s", *name);
+            note_failure(reason, size, *name, dlerror());
     }
     return handle;
 }
@@ -74,14 +87,14 @@ static bool load_symbols(void *handle, const struct symbol *symbols, int count, 
 
 /* PoCL's worker threads wait between kernels, and Linux often wakes two of them on one core while another one idles: nets of
  * short layers then take up to twice their time. POCL_AFFINITY=1 makes worker i stay on core i, which is asked for only
- * where this process may use every core; what the user has set stays. */
+ * where this process may use every core, and where PoCL does not abort for it (pinning.c); what the user has set stays. */
 static void pin_workers(void)
 {
-    if (cores_usable() == sysconf(_SC_NPROCESSORS_ONLN))
+    if (cores_usable() == sysconf(_SC_NPROCESSORS_ONLN) && cores_pin_safe())
         setenv("POCL_AFFINITY", "1", 0);
 }
 
-static void open_table(void)
+static void load_table(void)
 {
     static const char *const loaders[] = {"libOpenCL.so.1", "libOpenCL.so",
                                           "/System/Library/Frameworks/OpenCL.framework/OpenCL", NULL};
@@ -89,8 +102,6 @@ static void open_table(void)
     const char *name = NULL;
     void *clblast;
 
-    table_pid = getpid();
-    pin_workers();
     table.loader = open_library("CLCNN_OPENCL_LIBRARY", loaders, &name, table_reason, sizeof table_reason);
     if (table.loader == NULL || !load_symbols(table.loader, cl_symbols, COUNT_OF(cl_symbols), name,
                                               table_reason, sizeof table_reason))
@@ -100,6 +111,21 @@ static void open_table(void)
     if (clblast != NULL && load_symbols(clblast, clblast_symbols, COUNT_OF(clblast_symbols), name,
                                         table.clblast_reason, sizeof table.clblast_reason))
         table.clblast = clblast;
+}
+
+static void open_table(void)
+{
+    atomic_store(&table_pid, (long)getpid());
+    pin_workers();
+    load_table();
+    atomic_store(&table_done, true);
+}
+
+/* Also of one that is being opened by another thread of the parent, which will not finish in the child. */
+static bool table_forked(void)
+{
+    const long pid = atomic_load(&table_pid);
+    return pid != 0 && pid != (long)getpid();
 }
 
 /* One source of ICD files: a folder, of which the .icd files are named, or a single file or library. */
@@ -148,19 +174,20 @@ enum clcnn_status cl_api_get(const struct cl_api **out, struct clcnn_err *err)
 {
     char icds[384];
 
-    pthread_once(&once, open_table);
-    if (table_reason[0] != '\0') {
+    if (!table_forked())
+        pthread_once(&once, open_table);
+    if (atomic_load(&table_done) && table_reason[0] != '\0') {
         icd_text(icds, sizeof icds);
         return clcnn_fail(err, CLCNN_E_NO_DEVICE,
                           "no usable OpenCL loader: %s. ICD files: %s. To fix it, %s.", table_reason, icds,
                           cl_install_hint);
     }
-    if (table_pid != getpid())
+    if (table_forked())
         return clcnn_fail(
             err, CLCNN_E_STATE,
             "OpenCL was opened in process %d and cannot be used in a forked child; use the \"spawn\" "
             "start method, or use no device before the fork",
-            (int)table_pid);
+            (int)atomic_load(&table_pid));
     cl_fault_arm();
     *out = &table;
     return CLCNN_OK;
@@ -199,12 +226,4 @@ enum clcnn_status err_prefix(struct clcnn_err *err, enum clcnn_status status, co
                  (int)(sizeof text - CLCNN_NAME_MAX - 4), text);
     }
     return status;
-}
-
-double clock_ms(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec * 1e-6;
 }

@@ -72,6 +72,8 @@ enum clcnn_status device_pin(struct clcnn_device *dev, struct clcnn_err *err)
 
 void device_unpin(struct clcnn_device *dev)
 {
+    if (device_forked(dev)) /* since device_pin() */
+        return;
     pthread_mutex_lock(&dev->lock);
     dev->pins--;
     release_own(dev);

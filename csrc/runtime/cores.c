@@ -2,9 +2,11 @@
  * group's quota. Containers often have a share of a large machine, whose drivers start a thread for each core. */
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/pinning.h"
 #include "runtime/room.h"
 
 /* "<quota> <period>" in microseconds, "max" for no limit: cpu.max of a control group (version 2). */
@@ -52,4 +54,33 @@ long cores_usable(void)
         cores = CPU_COUNT(&allowed);
 #endif
     return quota > 0 && quota < cores ? quota : cores;
+}
+
+#ifdef CPU_COUNT
+static const char *variable(const char *name)
+{
+    return getenv(name);
+}
+#endif
+
+bool cores_pin_safe(void)
+{
+#ifdef CPU_COUNT
+    char online[512] = "";
+    unsigned char allowed[PINNING_MOST] = {0};
+    cpu_set_t mask;
+    FILE *file = fopen("/sys/devices/system/cpu/online", "r");
+
+    if (file != NULL && fgets(online, sizeof online, file) == NULL)
+        online[0] = '\0';
+    if (file != NULL)
+        fclose(file);
+    if (sched_getaffinity(0, sizeof mask, &mask) != 0)
+        return false;
+    for (int i = 0; i < PINNING_MOST && i < CPU_SETSIZE; i++)
+        allowed[i] = CPU_ISSET(i, &mask);
+    return pinning_is_safe(online, allowed, variable);
+#else
+    return false;
+#endif
 }

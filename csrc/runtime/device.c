@@ -71,7 +71,7 @@ enum clcnn_status clcnn_device_open(struct clcnn_device **out, const char *selec
         goto done;
     }
     pthread_mutex_init(&dev->lock, NULL);
-    pthread_mutex_init(&dev->weights_lock, NULL);
+    gate_init(&dev->weights_gate);
     dev->api = api;
     dev->info = chosen->info;
     dev->platform = chosen->platform;
@@ -133,7 +133,7 @@ void clcnn_device_free(struct clcnn_device *dev)
     clcnn_device_close(dev);
     if (!device_forked(dev)) {
         pthread_mutex_destroy(&dev->lock);
-        pthread_mutex_destroy(&dev->weights_lock);
+        gate_destroy(&dev->weights_gate);
     }
     free(dev->cache_dir);
     free(dev->kernel_dir);

@@ -29,7 +29,7 @@ static void destroy(struct clcnn_device *dev, struct program *p)
 {
     if (p == NULL)
         return;
-    if (p->program != NULL) {
+    if (p->program != NULL && !device_forked(dev)) {
         dev->api->clReleaseProgram(p->program);
         device_count(dev, -1);
     }
@@ -51,62 +51,6 @@ static void make_key(char key[65], const struct clcnn_device *dev, const char *s
     for (int i = 0; i < COUNT_OF(parts); i++)
         sha256_add(&h, parts[i], strlen(parts[i]) + 1);
     sha256_hex(&h, key);
-}
-
-static char *build_log(const struct clcnn_device *dev, cl_program program)
-{
-    size_t size = 0;
-    char *log = NULL;
-    cl_int code;
-
-    CL_CODE(code, dev->api, clGetProgramBuildInfo, program, dev->id, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
-    if (code == CL_SUCCESS)
-        log = clcnn_calloc(size + 1, 1);
-    if (log != NULL)
-        CL_CODE(code, dev->api, clGetProgramBuildInfo, program, dev->id, CL_PROGRAM_BUILD_LOG, size, log,
-                NULL);
-    return log;
-}
-
-/* The first line that speaks of an error, else the first line. */
-static void first_error(char out[256], const char *log)
-{
-    const char *error = strstr(log, "error");
-    const char *line = error != NULL ? error : log;
-
-    while (line > log && line[-1] != '\n')
-        line--;
-    snprintf(out, 256, "%.*s", (int)strcspn(line, "\n"), line);
-}
-
-static enum clcnn_status build_fail(struct clcnn_err *err, const struct clcnn_device *dev, cl_program program,
-                                    const struct unit *unit, cl_int code)
-{
-    char *log = build_log(dev, program), *defines = unit_defines(unit), *options = NULL;
-    const char *name = clcnn_cl_code_name(code);
-    char line[256] = "no build log";
-
-    if (log != NULL && log[0] != '\0')
-        first_error(line, log);
-    if (defines != NULL)
-        options = clcnn_calloc(strlen(defines) + strlen(driver_build_options(dev)) + 2, 1);
-    if (options != NULL)
-        sprintf(options, "%s %s", driver_build_options(dev), defines);
-    clcnn_fail(err, CLCNN_E_BUILD, "kernel %s did not build on '%s' with %s: %s (%s)", unit->stem,
-               dev->info.name, defines != NULL && defines[0] != '\0' ? defines : "no defines", line,
-               name != NULL ? name : "unknown code");
-    free(defines);
-    if (err == NULL) {
-        free(log);
-        free(options);
-        return CLCNN_E_BUILD;
-    }
-    err->cl_code = code;
-    err->call = "clBuildProgram";
-    err->log = log;
-    err->options = options;
-    snprintf(err->kernel, sizeof err->kernel, "%s", unit->stem);
-    return CLCNN_E_BUILD;
 }
 
 /* The binary of a program that has one device; malloc'd, NULL when the driver gives none. */
@@ -236,6 +180,7 @@ struct work {
     struct order *orders;
     int count;
     atomic_int next; /* the orders are taken by several threads */
+    const struct clcnn_patience *patience;
 };
 
 static void make(struct clcnn_device *dev, struct order *o)
@@ -268,9 +213,25 @@ static void *worker(void *arg)
     return NULL;
 }
 
-/* The caller works too, so a thread that cannot be started costs time only. */
-static void make_all(struct work *w, int missing)
+/* The caller's share of the work: between two programs it asks whether to go on. The others stop with it. */
+static enum clcnn_status work_patiently(struct work *w, struct clcnn_err *err)
 {
+    enum clcnn_status st = CLCNN_OK;
+    int i;
+
+    while (st == CLCNN_OK && (i = atomic_fetch_add(&w->next, 1)) < w->count)
+        if (w->orders[i].same < 0 && w->orders[i].program == NULL) {
+            make(w->dev, &w->orders[i]);
+            st = patience_look(w->patience, "the compiler", err);
+        }
+    atomic_store(&w->next, w->count);
+    return st;
+}
+
+/* The caller works too, so a thread that cannot be started costs time only. */
+static enum clcnn_status make_all(struct work *w, int missing, struct clcnn_err *err)
+{
+    enum clcnn_status st;
     const int helpers = (missing < w->dev->build_threads ? missing : w->dev->build_threads) - 1;
     pthread_t *threads = helpers > 0 ? clcnn_calloc((size_t)helpers, sizeof *threads) : NULL;
     pthread_attr_t attr;
@@ -282,10 +243,11 @@ static void make_all(struct work *w, int missing)
             started++;
         pthread_attr_destroy(&attr);
     }
-    worker(w);
-    for (int i = 0; i < started; i++)
+    st = work_patiently(w, err);
+    for (int i = 0; i < started && !device_forked(w->dev); i++) /* a forked child has no such threads */
         pthread_join(threads[i], NULL);
     free(threads);
+    return st;
 }
 
 static struct program *find(struct clcnn_device *dev, const char *key)
@@ -378,10 +340,11 @@ static void hand_out(struct work *w, struct program **programs)
 }
 
 enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *units, int count,
-                                   struct program **programs, struct clcnn_err *err)
+                                   struct program **programs, const struct clcnn_patience *patience,
+                                   struct clcnn_err *err)
 {
-    enum clcnn_status st = device_pin(dev, err);
-    struct work w = {.dev = dev, .count = count};
+    enum clcnn_status st = device_pin(dev, err), stopped = CLCNN_OK;
+    struct work w = {.dev = dev, .count = count, .patience = patience};
     int missing = 0;
 
     if (st != CLCNN_OK)
@@ -393,10 +356,15 @@ enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *
     }
     TRY(prepare(&w, units, &missing, err));
     if (missing > 0)
-        make_all(&w, missing);
+        stopped = make_all(&w, missing, err);
+    if (device_forked(dev)) { /* by whoever was asked: this is the child, and all of it is the parent's */
+        device_enter(dev, err);
+        return CLCNN_E_STATE;
+    }
     for (int i = 0; i < count; i++)
         publish(dev, &w.orders[i]);
-    TRY(first_failure(&w, err));
+    st = first_failure(&w, stopped == CLCNN_OK ? err : NULL);
+    TRY(stopped == CLCNN_OK ? st : stopped);
     hand_out(&w, programs);
 done:
     for (int i = 0; i < count && w.orders != NULL; i++) {

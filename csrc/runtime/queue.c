@@ -95,6 +95,16 @@ void queue_free(struct queue *q)
     free(q);
 }
 
+double queue_rate(const struct queue *q)
+{
+    return q->rate;
+}
+
+void queue_expect(struct queue *q, double rate)
+{
+    q->rate = rate;
+}
+
 void queue_counters(struct queue *q, cl_mem mem, size_t offset, size_t bytes)
 {
     q->counters = mem;
@@ -137,6 +147,8 @@ void queue_then(struct queue *q, queue_fn *then, void *with)
 
 void queue_cancel(struct queue *q)
 {
+    if (device_forked(q->dev))
+        return;
     q->next = q->count;
     q->dev->api->clFinish(q->cl);
     drop_chunks(q);
@@ -273,7 +285,7 @@ static enum clcnn_status poll_event(struct queue *q, cl_event event, double unti
     cl_int state;
 
     while ((state = event_state(q, event)) > CL_COMPLETE) {
-        if (clock_ms() >= until_ms)
+        if (clcnn_clock_ms() >= until_ms)
             return CLCNN_PENDING;
         nanosleep(&pause, NULL);
         pause.tv_nsec = pause.tv_nsec * 2 < POLL_LAST_NS ? pause.tv_nsec * 2 : POLL_LAST_NS;
@@ -292,7 +304,7 @@ static enum clcnn_status wait_oldest(struct queue *q, bool poll, double until_ms
         TRY(poll_event(q, oldest.done, until_ms, err));
     else
         CL_TRY(q->dev->api, clWaitForEvents, 1, &oldest.done);
-    now = clock_ms();
+    now = clcnn_clock_ms();
     learn(q, oldest.cost, now - (oldest.start_ms > q->last_done ? oldest.start_ms : q->last_done));
     q->last_done = now;
     q->chunk[0] = q->chunk[1];
@@ -305,11 +317,11 @@ done:
 /* Leaves its core to whoever has work until the last kernel is done, so that nobody has to wake this thread. */
 static enum clcnn_status watch(struct queue *q, struct clcnn_err *err)
 {
-    const double until_ms = clock_ms() + WATCH_MS;
+    const double until_ms = clcnn_clock_ms() + WATCH_MS;
     enum clcnn_status st = CLCNN_OK;
 
     CL_TRY(q->dev->api, clFlush, q->cl);
-    while (event_state(q, q->last) > CL_COMPLETE && clock_ms() < until_ms)
+    while (event_state(q, q->last) > CL_COMPLETE && clcnn_clock_ms() < until_ms)
         sched_yield();
 done:
     return st;
@@ -323,7 +335,7 @@ static enum clcnn_status finish_run(struct queue *q, double cost, double start_m
     if (q->last != NULL && cost < q->rate * WATCH_MS)
         TRY(watch(q, err));
     CL_TRY(q->dev->api, clFinish, q->cl);
-    learn(q, cost, clock_ms() - start_ms);
+    learn(q, cost, clcnn_clock_ms() - start_ms);
     drop_chunks(q);
 done:
     return st;
@@ -333,7 +345,7 @@ done:
 static enum clcnn_status turn(struct queue *q, bool poll, double until_ms, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const double start = clock_ms();
+    const double start = clcnn_clock_ms();
     double cost = 0.0;
 
     if (q->chunks == COUNT_OF(q->chunk) || q->next == q->count)
@@ -351,15 +363,17 @@ done:
     return st;
 }
 
-enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadline_ms, struct clcnn_err *err)
+enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct clcnn_patience *patience,
+                                struct clcnn_err *err)
 {
-    const bool poll = deadline_ms > 0.0;
-    const bool slice_first = !poll || slice_ms < deadline_ms;
-    const double until_ms = clock_ms() + (slice_first ? slice_ms : deadline_ms);
+    const double end_ms = patience_end_ms(patience), slice_end_ms = clcnn_clock_ms() + slice_ms;
+    const bool poll = end_ms > 0.0;
+    const bool slice_first = !poll || slice_end_ms < end_ms;
+    const double until_ms = slice_first ? slice_end_ms : end_ms;
     enum clcnn_status st = CLCNN_OK;
 
     while (st == CLCNN_OK && (q->next < q->count || q->chunks > 0)) {
-        if (clock_ms() >= until_ms)
+        if (clcnn_clock_ms() >= until_ms)
             st = CLCNN_PENDING;
         else
             st = turn(q, poll, until_ms, err);
@@ -367,7 +381,8 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadlin
     if (st == CLCNN_PENDING && !slice_first) {
         q->next = q->count;
         q->stuck = q->chunks > 0;
-        return clcnn_fail(err, CLCNN_E_TIMEOUT, "the device did not finish within %.0f ms", deadline_ms);
+        return clcnn_fail(err, CLCNN_E_TIMEOUT, "the device did not finish within %.4g ms",
+                          patience->timeout_ms);
     }
     if (st == CLCNN_OK) {
         queue_is_idle(q);

@@ -46,8 +46,6 @@ enum clcnn_status device_pin(struct clcnn_device *dev, struct clcnn_err *err);
 void device_unpin(struct clcnn_device *dev);
 /* An OpenCL object came to life (+1) or was released (-1). A closed device goes with its last child's object. */
 void device_count(struct clcnn_device *dev, int objects);
-/* In a forked child nothing of the parent's may be released: the driver's threads do not exist here. */
-bool device_forked(const struct clcnn_device *dev);
 
 /* ---- cache.c --------------------------------------------------------------------------------------------------- */
 
@@ -94,6 +92,12 @@ unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *o
 /* ---- program.c ------------------------------------------------------------------------------------------------- */
 
 void programs_drop_idle(struct clcnn_device *dev, int keep); /* all but the `keep` youngest without a user */
+
+/* ---- build_error.c --------------------------------------------------------------------------------------------- */
+
+/* BUILD, with kernel, options and log. */
+enum clcnn_status build_fail(struct clcnn_err *err, const struct clcnn_device *dev, cl_program program,
+                             const struct unit *unit, cl_int code);
 
 /* ---- driver.c -------------------------------------------------------------------------------------------------- */
 

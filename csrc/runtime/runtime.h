@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "base/gate.h"
 #include "plan/step.h"
 
 /* ---- cl.c: the loader and CLBlast, opened at the first use of a device ------------------------------------------ */
@@ -67,7 +68,7 @@ struct clcnn_device {
     cl_context context;
     cl_command_queue queue;       /* transfers and set-up; plans have their own */
     pthread_mutex_t lock;         /* programs, memory accounting */
-    pthread_mutex_t weights_lock; /* held over a whole weight-packing phase; order: weights_lock, then lock */
+    struct gate weights_gate;     /* held over a whole weight-packing phase; order: weights_gate, then lock */
     pid_t pid;                    /* a forked child must not touch the handles */
     bool closed;                  /* written under lock, read anywhere */
     int pins;                     /* calls under way that need the context */
@@ -82,6 +83,9 @@ struct clcnn_device {
 };
 /* First line of every entry point that touches the device: not closed, not forked. */
 enum clcnn_status device_enter(const struct clcnn_device *dev, struct clcnn_err *err);
+/* In a forked child nothing of the parent's may be released, nor any lock taken: the driver's threads do not exist here, nor
+ * the thread that may have held the lock. */
+bool device_forked(const struct clcnn_device *dev);
 bool device_has_clblast(const struct clcnn_device *dev);
 
 /* ---- buffer.c: device memory, counted --------------------------------------------------------------------------- */
@@ -125,9 +129,10 @@ struct unit { /* one instance of a kernel file: its stem and defines (sorted by 
 };
 #define CHAIN_MEMORIES 16 /* memory objects that a chain has as parameters */
 /* A program per unit, shared by all plans of the device (reference counted). Missing ones are loaded from the disk cache
- * or built, several at once. programs[i] may repeat when units repeat. On failure nothing is held. */
+ * or built, several at once; `patience` is asked in between. programs[i] may repeat when units repeat. On failure nothing is held. */
 enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *units, int count,
-                                   struct program **programs, struct clcnn_err *err);
+                                   struct program **programs, const struct clcnn_patience *patience,
+                                   struct clcnn_err *err);
 void program_release(struct clcnn_device *dev, struct program *program);
 void program_retain(struct clcnn_device *dev, struct program *program);
 /* After each of its kernels has run once: writes the binary to the disk cache if it was built from source and the driver
@@ -143,7 +148,8 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
 
 /* ---- cores.c ---------------------------------------------------------------------------------------------------- */
 
-long cores_usable(void); /* processor cores that this process may keep busy */
+long cores_usable(void);   /* processor cores that this process may keep busy */
+bool cores_pin_safe(void); /* pinning.h, asked about this process */
 
 /* ---- queue.c: step descriptions become launches, and run --------------------------------------------------------- */
 
@@ -214,6 +220,9 @@ enum clcnn_status gemm_scratch_bytes(size_t *bytes, struct clcnn_device *dev, co
 struct queue; /* an in-order command queue with at most about 100 ms of work outstanding */
 enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, bool profiling,
                                struct clcnn_err *err);
+/* Cost units per ms that a queue has learned to expect, so that another one for the same launches need not learn anew. */
+double queue_rate(const struct queue *q);
+void queue_expect(struct queue *q, double rate);
 void queue_free(struct queue *q); /* does not block when the queue is stuck after a time-out */
 /* Before a walk of these launches, bytes of this memory hold zeros: it leaves them so unless it is cut short. */
 void queue_counters(struct queue *q, cl_mem mem, size_t offset, size_t bytes);
@@ -225,8 +234,8 @@ typedef enum clcnn_status queue_fn(void *with, struct clcnn_err *err);
 void queue_then(struct queue *q, queue_fn *then, void *with);
 /* Enqueues as much as is allowed, waits as needed; OK when everything has finished, PENDING after slice_ms, TIMEOUT as in
  * clcnn_plan_advance. An error ends the walk. */
-enum clcnn_status queue_advance(struct queue *q, double slice_ms, double deadline_ms, struct clcnn_err *err);
-double clock_ms(void);                   /* monotonic */
+enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct clcnn_patience *patience,
+                                struct clcnn_err *err);
 void queue_cancel(struct queue *q);      /* waits for what is enqueued, then forgets the rest */
 bool queue_stuck(const struct queue *q); /* after TIMEOUT, until the device has finished */
 /* Blocking run of all launches, which need kernels, with one event each (profiling queue); ns from the first start. */
@@ -263,14 +272,13 @@ struct weight {
     struct memory memory;
     int refs;
 };
-/* Call with weights_lock held. *fresh tells that the caller must fill it before releasing the lock. */
+/* Call inside weights_gate. *fresh tells that the caller must fill it before releasing the lock. */
 enum clcnn_status weight_acquire(struct weight **out, bool *fresh, struct clcnn_device *dev,
                                  const struct weight_key *key, size_t bytes, const char *layer,
                                  struct clcnn_err *err);
-void weight_retain(struct clcnn_device *dev, struct weight *w); /* takes weights_lock */
 void weight_release(struct clcnn_device *dev,
-                    struct weight *w); /* takes weights_lock; the last one frees it */
-/* With weights_lock held: forget a weight that could not be filled. */
+                    struct weight *w); /* enters weights_gate; the last one frees it */
+/* Inside weights_gate: forget a weight that could not be filled. */
 void weight_abandon(struct clcnn_device *dev, struct weight *w);
 
 #endif

@@ -1,5 +1,5 @@
 /* weights.c: packed constants, one copy for all plans of a device. The store's lists and the references are guarded by
- * weights_lock. */
+ * weights_gate. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,13 +60,6 @@ done:
     return st;
 }
 
-void weight_retain(struct clcnn_device *dev, struct weight *w)
-{
-    pthread_mutex_lock(&dev->weights_lock);
-    w->refs++;
-    pthread_mutex_unlock(&dev->weights_lock);
-}
-
 void weight_abandon(struct clcnn_device *dev, struct weight *w)
 {
     struct weight **link = list_of(dev, &w->key);
@@ -83,8 +76,8 @@ void weight_release(struct clcnn_device *dev, struct weight *w)
 {
     if (device_forked(dev))
         return;
-    pthread_mutex_lock(&dev->weights_lock);
+    gate_enter(&dev->weights_gate, NULL, "the weights", NULL);
     if (--w->refs == 0)
         weight_abandon(dev, w);
-    pthread_mutex_unlock(&dev->weights_lock);
+    gate_leave(&dev->weights_gate);
 }

@@ -4,6 +4,7 @@
  *
  * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w [K][C], w_k elements between filters; u, the filters scaled and with their
  * sums, as fip.clh tells, with zeros past the last channel and filter. Lanes of y past K are written as zeros.
+ *   sizes of filters (fip.clh). Group = block of KV * V filters.
  *   gains g, of channels (fip.clh). Group = block of V channels.
  *   pack  u. Group = block of KV * V filters.
  *   main  y. Products of a tile with a block of filters are numbered; a group has the group-th part of them and scales their tiles.
@@ -73,9 +74,14 @@ void FN(bring)(int tile, SRC image, SRC gains, local float *mid, const struct co
     FN(heads)(mid, sums, a);
 }
 
-void FN(gains_body)(ulong group, SRC w, DST gains, const struct conv_fip_args *a)
+void FN(sizes_body)(ulong group, SRC w, DST sizes, const struct conv_fip_args *a)
 {
-    FN(gains_block)((int)group, w, a->w_k, a->c, gains, &a->shape);
+    FN(sizes_block)((int)group, w, a->w_k, a->c, sizes, &a->shape);
+}
+
+void FN(gains_body)(ulong group, SRC w, SRC sizes, DST gains, const struct conv_fip_args *a)
+{
+    FN(gains_block)((int)group, w, a->w_k, a->c, sizes, gains, &a->shape);
 }
 
 void FN(pack_body)(ulong group, SRC w, SRC gains, DST u, const struct conv_fip_args *a)
@@ -96,9 +102,14 @@ void FN(body)(ulong group, SRC x, SRC gains, SRC u, SRC bias, SRC add, DST y, co
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(gains)(SRC w, ulong w_off, DST gains, ulong gains_off, const struct conv_fip_args a)
+KERNEL FN(sizes)(SRC w, ulong w_off, DST sizes, ulong sizes_off, const struct conv_fip_args a)
 {
-    FN(gains_body)(GROUP, w + w_off, gains + gains_off, &a);
+    FN(sizes_body)(GROUP, w + w_off, sizes + sizes_off, &a);
+}
+
+KERNEL FN(gains)(SRC w, ulong w_off, SRC sizes, ulong sizes_off, DST gains, ulong gains_off, const struct conv_fip_args a)
+{
+    FN(gains_body)(GROUP, w + w_off, sizes + sizes_off, gains + gains_off, &a);
 }
 
 KERNEL FN(pack)(SRC w, ulong w_off, SRC gains, ulong gains_off, DST u, ulong u_off, const struct conv_fip_args a)

@@ -16,7 +16,7 @@ struct gemm_args {
     i32 unused;
 };
 
-/* Packing of linear's weights: as fixed-point numbers, linear_fixed, or as halves, linear_gemv_pack. */
+/* Packing of linear's weights: in 24 bits, linear_fixed, or as halves, linear_gemv_pack. */
 struct linear_pack_args {
     i64 w_n, pitch; /* elements between rows of the source; floats of a packed block of rows, or halves of a row */
     i32 n, k;

@@ -1,14 +1,16 @@
-/* linear_fixed.cl: rows of x times rows of w as dot products, with weights as fixed-point numbers of 24 bits, for CPU devices: a few
- * rows of x are bound by reading w from memory, of which a quarter is saved.
+/* linear_fixed.cl: rows of x times rows of w as dot products, with weights of 24 bits, for CPU devices: a few rows of x are bound by
+ * reading w from memory, of which a quarter is saved.
  *
  *   y[b][m][n] = act( sum_k x[b][m][k] * w[n][k] + c[n] + add[b][m][n] )  (gemm_operands.clh; alpha and beta are 1)
- *   w[n][k] = scale[n][k / CHUNK] * q[n][k] / 2^22, |q| < 2^23, scale the largest power of two up to the chunk's largest |w|
+ *   w[n][k] = scale[n][k / CHUNK] * q[n][k]
  *
- * So a weight is off by 2^-23 of the largest of its chunk at most, and results by about as much as float32 sums are. An infinity in a chunk leaves
- * its infinities, and nothing else of it; a NaN makes the whole chunk NaN.
- *   pack   blocks of TO rows, `b_n` floats each: for every chunk a line with the TO scales, then for every STEP elements of k
- *          their q >> 8 (TO rows of STEP numbers of 16 bits) and the 8 bits below (TO rows of STEP bytes); zeros beyond k and n.
- *          Group = block.
+ * q is a float of 24 bits: a sign, e bits of an exponent, 23 - e digits. Each chunk of a row has the smallest e that holds its weights,
+ * from the largest to the smallest that is not 0, so that every weight is off by 2^-(24 - e) of itself at most, whatever the others are: e
+ * is 4 where they are within 2^15 of each other, 5 within 2^31. Zeros stay zeros. `scale` is the power of two of the largest weight.
+ * Where MOST_BITS are too few for e, and in chunks that are not all finite, q is w without its lowest 8 bits (e is 8), and the scale 1.
+ *   pack   blocks of TO rows, `b_n` floats each: for every chunk a line with, of TO rows each, the scales and the e (integers), then for
+ *          every QUAD of rows and every STEP elements of k three times STEP numbers of 32 bits: the upper 24 are the q of one row, the
+ *          lowest 8 those of the fourth; zeros beyond k, any number beyond n. Group = block.
  *   main   a block, one stream from memory, times TB rows of x. Group = (block * batch items + batch item) * ceil(M/TB) +
  *          tile of rows: tiles of rows that share weights follow each other.
  * Layouts: x dense along k (a_k = 1); w of pack has w_n elements between rows.
@@ -33,18 +35,19 @@
 #ifndef TB
 #define TB 1
 #endif
-#define TO 8       /* rows of a block */
-#define CHUNK 512  /* elements of a row with one scale */
-#define STEP 16    /* elements whose parts lie side by side */
-#define LINE 16    /* floats of a cache line */
-#define FLOATS 96  /* that TO rows of STEP elements take */
-#define AHEAD 1024 /* floats between what is read and what is prefetched */
-#define LOWS (TO * STEP * 2) /* bytes before the low parts */
-#define TO_INT VEC_CAT(convert_int, V)
-#define TO_FLOAT VEC_CAT(convert_float, V)
-#define TO_SHORT VEC_CAT(convert_short, V)
-#define TO_UCHAR VEC_CAT(convert_uchar, V)
+#define TO 8        /* rows of a block */
+#define QUAD 4      /* of these side by side, of as many as registers have formats for */
+#define CHUNK 512   /* elements of a row with one format */
+#define STEP 16     /* elements that lie together */
+#define LINE 16     /* floats of a cache line */
+#define FLOATS 48   /* that QUAD rows of STEP elements take */
+#define AHEAD 1024  /* floats between what is read and what is prefetched */
+#define MOST_BITS 6 /* of an exponent: with more, products would fall below the smallest normal number that those of floats do not, */
+#define WHOLE 8     /* so that all bits of the exponent are kept */
+#define MAX_INT 0x7fffffff
+#define INFINITE 0x7f800000 /* the bits of an infinity */
 #define AS_INT VEC_CAT(as_int, V)
+#define AS_FLOAT VEC_CAT(as_float, V)
 #define LOAD_PART VEC_CAT(vload, V)
 #define STORE_PART VEC_CAT(vstore, V)
 
@@ -59,85 +62,138 @@ FV FN(elements)(SRC row, int i, int there)
     return LOADV(e, 0);
 }
 
-/* The scale of so many elements: 2^(e - 1) where the largest is below 2^e; none of a finite size when they are not all finite. */
-float FN(scale)(SRC row, int there)
+/* How the weights of a chunk are kept: a power of two that leaves none below the normal numbers, the scale, bits of the exponent, and what
+ * these count from. */
+struct FN(format) {
+    float grown, scale;
+    int bits, from;
+};
+
+/* The bits, without the sign, of the largest and of the smallest element that is not 0. An infinity's exceed those of all numbers. */
+void FN(range_of)(SRC row, int there, int *high, int *low)
 {
-    IV bits = 0; /* without the sign: an infinity's exceed those of all numbers, and a NaN's an infinity's */
-    for (int i = 0; i < there; i += V)
-        bits = max(bits, AS_INT(FN(elements)(row, i, there)) & 0x7fffffff);
-    int each[V], most = 0;
-    STORE_PART(bits, 0, each);
-    for (int j = 0; j < V; j++)
-        most = max(most, each[j]);
-    if (most >= 0x7f800000)
-        return most > 0x7f800000 ? NAN : INFINITY;
-    return as_float(max(most >> 23, 24) << 23); /* so that its reciprocal times 2^22 is a float, too */
+    IV most = 0, least = MAX_INT;
+    for (int i = 0; i < there; i += V) {
+        const IV bits = AS_INT(FN(elements)(row, i, there)) & MAX_INT;
+        most = max(most, bits);
+        least = min(least, (bits - 1) & MAX_INT);
+    }
+    int mosts[V], leasts[V];
+    STORE_PART(most, 0, mosts);
+    STORE_PART(least, 0, leasts);
+    *high = 0, *low = MAX_INT;
+    for (int j = 0; j < V; j++) {
+        *high = max(*high, mosts[j]);
+        *low = min(*low, leasts[j]);
+    }
+    *low += *low < MAX_INT;
 }
 
-/* `count` elements of a row, zeros past `there`, as row o of the parts from `dst` on. */
-void FN(pack_row)(SRC row, int there, int count, float scale, DST dst, int o)
+struct FN(format) FN(format_of)(SRC row, int there)
 {
-    const bool finite = isfinite(scale);
-    const float factor = finite ? 4194304.0f / scale : 0.0f;
-    for (int i = 0; i < count; i += V) {
-        const FV value = FN(elements)(row, i, there);
-        const FV whole =
-            finite ? rint(value * factor) : select((FV)0.0f, copysign((FV)4194304.0f, value), isinf(value));
-        const IV q = TO_INT(fmin(whole, 8388607.0f)); /* all that 24 bits hold */
-        global char *parts = (global char *)(dst + i / STEP * FLOATS);
-        STORE_PART(TO_SHORT(q >> 8), 0, (global short *)parts + o * STEP + i % STEP);
-        STORE_PART(TO_UCHAR(q & 255), 0, (global uchar *)parts + LOWS + o * STEP + i % STEP);
+    struct FN(format) f = {.grown = 1.0f, .scale = 1.0f, .bits = WHOLE, .from = 0};
+    int high, low;
+    FN(range_of)(row, there, &high, &low);
+    if (high == 0 || high >= INFINITE)
+        return f;
+    const float grown = as_float(high) < 1.0f ? 0x1p100f : 1.0f;
+    high = as_int(as_float(high) * grown) >> 23;
+    low = as_int(as_float(low) * grown) >> 23;
+    for (int bits = 1; bits <= MOST_BITS; bits++)
+        if (high - low < (1 << bits) - 1) {
+            f.grown = grown;
+            f.scale = as_float(high << 23) / grown;
+            f.bits = bits;
+            f.from = high + 1 - (1 << bits);
+            break;
+        }
+    return f;
+}
+
+/* The 24 bits of numbers, with the sign as that of an int: rounded to the nearest, but to none larger than all. */
+IV FN(encoded)(FV value, const struct FN(format) * f)
+{
+    const IV bits = AS_INT(value * f->grown), size = bits & MAX_INT;
+    const IV rest = (1 << (f->bits - 1)) - 1 + (size >> f->bits & 1);
+    const IV digits = min((size - (f->from << 23) + rest) >> f->bits, f->bits == WHOLE ? (INFINITE >> 8) - 1 : 0x7fffff);
+    const IV none = size >> 8 | select((IV)0, (IV)0x4000, size > INFINITE); /* a NaN stays one */
+    const IV q = select(select(digits, none, size >= INFINITE), (IV)0, size == 0);
+    return q | (bits >> 31 & ~0x7fffff);
+}
+
+/* V elements of QUAD rows, zeros past `there`, side by side in three numbers each. */
+void FN(pack_part)(const SRC *rows, int i, int there, const struct FN(format) * f, global int *dst)
+{
+    const IV fourth = FN(encoded)(FN(elements)(rows[3], i, there), f + 3);
+#pragma unroll
+    for (int r = 0; r < 3; r++) {
+        const IV q = FN(encoded)(FN(elements)(rows[r], i, there), f + r);
+        STORE_PART(q << 8 | (fourth >> (16 - 8 * r) & 255), 0, dst + r * STEP);
     }
 }
 
 void FN(pack_body)(ulong group, SRC w, DST dst, const struct linear_pack_args *a)
 {
+    const int n = (int)group * TO;
     dst += (long)group * a->pitch;
     for (int first = 0; first < a->k; first += CHUNK) {
-        const int there = min(CHUNK, a->k - first), count = (there + STEP - 1) / STEP * STEP;
-        for (int o = 0; o < LINE; o++) {
-            const int n = (int)group * TO + o;
-            const bool row = o < TO && n < a->n;
-            SRC from = w + (long)(row ? n : 0) * a->w_n + first;
-            const float scale = row ? FN(scale)(from, there) : 0.0f;
-            dst[o] = scale;
-            if (o < TO)
-                FN(pack_row)(from, row ? there : 0, count, row ? scale : 1.0f, dst + LINE, o);
+        const int there = min(CHUNK, a->k - first);
+        SRC rows[TO];
+        struct FN(format) f[TO];
+        for (int o = 0; o < TO; o++) {
+            rows[o] = w + (long)min(n + o, a->n - 1) * a->w_n + first;
+            f[o] = FN(format_of)(rows[o], there);
+            dst[o] = f[o].scale;
+            ((global int *)dst)[TO + o] = f[o].bits;
         }
-        dst += LINE + count / STEP * FLOATS;
+        dst += LINE;
+        for (int o = 0; o < TO; o += QUAD)
+            for (int i = 0; i < there; i += STEP, dst += FLOATS)
+                for (int j = 0; j < STEP; j += V)
+                    FN(pack_part)(rows + o, i + j, there, f + o, (global int *)dst + j);
     }
 }
 
-/* acc[TO][TB] += x[TB] * q[TO] of STEP elements; X(t, i) is V elements of row t of x from the i-th on. */
+/* acc[o][t] += x[t] * what `bits_` hold for row o: a float's exponent and digits, shifted to where float32 has them; the copies of the
+ * sign above, and what is not the row's below, are taken out. `unit` makes 1 of the largest exponent. */
+#define PRODUCT(o, bits_)                                                                                \
+    {                                                                                                    \
+        const FV weight = AS_FLOAT((bits_) >> shift[o] & mask[o]) * unit[o];                             \
+        _Pragma("unroll") for (int t = 0; t < TB; t++) acc[o][t] = fma(weight, xv[t], acc[o][t]);        \
+    }
+/* The products of STEP elements; X(t, i) is V elements of row t of x from the i-th on. */
 #define PRODUCTS(X)                                                                                      \
     _Pragma("unroll") for (int i = 0; i < STEP; i += V)                                                  \
     {                                                                                                    \
         FV xv[TB];                                                                                       \
-        _Pragma("unroll") for (int t = 0; t < TB; t++) xv[t] = X(t, i) * 0x1p-22f;                       \
-        _Pragma("unroll") for (int o = 0; o < TO; o++)                                                   \
-        {                                                                                                \
-            const FV q = TO_FLOAT((TO_INT(LOAD_PART(0, high + o * STEP + i)) << 8) |                     \
-                                  TO_INT(LOAD_PART(0, low + o * STEP + i)));                             \
-            _Pragma("unroll") for (int t = 0; t < TB; t++) acc[o][t] = fma(q, xv[t], acc[o][t]);         \
-        }                                                                                                \
+        _Pragma("unroll") for (int t = 0; t < TB; t++) xv[t] = X(t, i);                                  \
+        const global int *from = (const global int *)w + i;                                              \
+        const IV q0 = LOAD_PART(0, from), q1 = LOAD_PART(0, from + STEP), q2 = LOAD_PART(0, from + 2 * STEP); \
+        PRODUCT(0, q0)                                                                                   \
+        PRODUCT(1, q1)                                                                                   \
+        PRODUCT(2, q2)                                                                                   \
+        PRODUCT(3, q0 << 24 | (q1 << 16 & 0xff0000) | (q2 << 8 & 0xff00))                                \
     }
 #define FROM_MEMORY(t, i) LOADV(xr[t], k + (i))
 #define FROM_TAIL(t, i) LOADV(tail[t], i)
 
-/* total[TO][TB] += the products of the `count` elements of a chunk from k on. */
-void FN(chunk)(FV (*total)[TB], SRC *xr, SRC w, int k, int count)
+/* total[QUAD][TB] += the products of the `count` elements of a chunk from k on, of as many rows as registers have formats for. */
+void FN(quad)(FV (*total)[TB], SRC *xr, SRC w, SRC scales, const global int *formats, int k, int count)
 {
-    FV acc[TO][TB];
-    SRC scales = w;
+    FV acc[QUAD][TB];
+    int shift[QUAD], mask[QUAD];
+    float unit[QUAD];
 #pragma unroll
-    for (int o = 0; o < TO; o++)
+    for (int o = 0; o < QUAD; o++) {
+        const int bits = formats[o];
+        shift[o] = 8 - bits;
+        mask[o] = (int)(0x80000000u | ((1u << (23 + bits)) - (1u << bits)));
+        unit[o] = as_float((bits == WHOLE ? 127 : 255 - (1 << bits)) << 23);
 #pragma unroll
         for (int t = 0; t < TB; t++)
             acc[o][t] = 0.0f;
-    w += LINE;
+    }
     for (const int past = k + count; k < past; k += STEP, w += FLOATS) {
-        const global short *high = (const global short *)w;
-        const global uchar *low = (const global uchar *)w + LOWS;
 #pragma unroll
         for (int i = 0; i < FLOATS; i += LINE)
             PREFETCH_NEAREST(w + AHEAD + i);
@@ -152,13 +208,10 @@ void FN(chunk)(FV (*total)[TB], SRC *xr, SRC w, int k, int count)
         }
     }
 #pragma unroll
-    for (int o = 0; o < TO; o++)
+    for (int o = 0; o < QUAD; o++)
 #pragma unroll
         for (int t = 0; t < TB; t++)
-            if (isinf(scales[o])) /* lanes without an infinity must not become 0 * infinity */
-                total[o][t] += FN(sum)(acc[o][t]) * scales[o];
-            else
-                total[o][t] = fma(acc[o][t], (FV)scales[o], total[o][t]);
+            total[o][t] = fma(acc[o][t], (FV)scales[o], total[o][t]);
 }
 
 void FN(body)(ulong group, SRC x, SRC w, SRC mc, SRC add, DST y, const struct gemm_args *a)
@@ -182,8 +235,13 @@ void FN(body)(ulong group, SRC x, SRC w, SRC mc, SRC add, DST y, const struct ge
         for (int t = 0; t < TB; t++)
             total[o][t] = 0.0f;
     w += block * a->b_n;
-    for (int k = 0; k < a->k; k += CHUNK, w += LINE + CHUNK / STEP * FLOATS)
-        FN(chunk)(total, xr, w, k, min(CHUNK, a->k - k));
+    for (int k = 0; k < a->k; k += CHUNK) {
+        const int count = min(CHUNK, a->k - k);
+        SRC scales = w;
+        w += LINE;
+        for (int o = 0; o < TO; o += QUAD, w += (count + STEP - 1) / STEP * FLOATS)
+            FN(quad)(total + o, xr, w, scales + o, (const global int *)scales + TO + o, k, count);
+    }
 
     DST yt = y + FN(result_offset)(b, a->y_n, a);
     SRC addt = add + FN(result_offset)(b, a->add_n, a);

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clcnn import _arguments
 from clcnn.errors import DtypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def fitting(info: ValueInfo, given: Any) -> NDArray[Any]:
     """The array for an input; lists of numbers take the input's type. Raises DtypeError, ShapeError that say
     what was expected and what came."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(_arguments.plain(given, f"input {info.name!r}"))
     except ValueError as error:  # lists of different lengths
         raise ShapeError(
             f"input {info.name!r}: expected an array, got {type(given).__name__}: {error}"

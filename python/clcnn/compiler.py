@@ -6,7 +6,9 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from clcnn import _core, wisdom
+import numpy as np
+
+from clcnn import _arguments, _core, wisdom
 from clcnn import device as devices
 from clcnn._log import logger
 from clcnn.device import DeviceInfo, parse_bytes
@@ -62,7 +64,8 @@ def compile(
     """
     graph = _graph_of(model, input_shape)
     main = tuple(graph.outputs)
-    extra = [outputs] if isinstance(outputs, str) else list(outputs)
+    extra = _arguments.names(outputs, "outputs")
+    overrides = _arguments.mapping(algorithms, "algorithms", "{layer: algorithm}")
     if extra and graph is model:
         graph = graph.copy()  # the extra outputs are this plan's, not the caller's graph's
     for name in extra:
@@ -76,7 +79,7 @@ def compile(
         precision=precision,
         workspace_limit=limit,
         memory_limit=parse_bytes(memory_limit, "memory_limit"),
-        overrides=dict(algorithms or {}),
+        overrides=overrides,
         wisdom=_wisdom(graph, target, wisdom.mode(tune), precision, limit),
         fuse=fuse,
         chain=chain,
@@ -121,12 +124,21 @@ def _graph_of(model: Any, input_shape: Any) -> Graph:
         raise ArgumentError("the graph is empty: it has no node")
     if input_shape is not None:
         have = [value.shape for value in model.inputs.values()]
-        given = list(input_shape.values()) if isinstance(input_shape, Mapping) else list(input_shape)
-        if [tuple(s) for s in ([given] if all(isinstance(n, int) for n in given) else given)] != have:
+        if _shapes(input_shape) != have:
             raise ShapeError(
                 f"input_shape {input_shape} does not fit the graph, whose inputs have shapes {have}"
             )
     return model
+
+
+def _shapes(given: Any) -> list[tuple[int, ...]]:
+    """One shape, several, or a dict of them, as a list."""
+    expected = "a shape, a sequence of shapes or a dict of them by name"
+    rows = given.values() if isinstance(given, Mapping) else given
+    shapes = _arguments.items(rows, "input_shape", expected)
+    if all(isinstance(n, (int, np.integer)) for n in shapes):
+        shapes = [shapes]
+    return [tuple(_arguments.items(shape, "input_shape", expected)) for shape in shapes]
 
 
 def _specialised(model: Any, input_shape: Any) -> Graph:
@@ -134,8 +146,7 @@ def _specialised(model: Any, input_shape: Any) -> Graph:
     if input_shape is None or isinstance(input_shape, Mapping):
         shapes = input_shape
     else:
-        given = list(input_shape)
-        given = [given] if all(isinstance(n, int) for n in given) else given
+        given = _shapes(input_shape)
         names = [info.name for info in model.inputs]
         if len(given) != len(names):
             raise ShapeError(f"input_shape: {len(given)} shapes for {len(names)} inputs, {names}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from clcnn import _core
+from clcnn import _arguments, _core
 from clcnn._log import logger
 from clcnn.errors import ArgumentError, DtypeError
 from clcnn.report import html_table, size
@@ -36,7 +36,9 @@ def parse_bytes(value: int | str, what: str) -> int:
             return int(count)
     except ValueError:
         pass
-    raise ArgumentError(f"{what}: expected a number of bytes such as 1000000, '512M' or '2G', got {value!r}")
+    raise ArgumentError(
+        f"{what}: expected a number of bytes such as 1000000, '512M' or '2G', got {_arguments.shown(value)}"
+    )
 
 
 def default_cache_dir() -> Path:
@@ -51,7 +53,10 @@ def cache_folder(chosen: str | os.PathLike[str] | Literal[False] | None = None) 
     off."""
     if chosen is None:
         chosen = os.environ.get("CLCNN_CACHE_DIR") or default_cache_dir()
-    return None if chosen is False or str(chosen) == "0" else Path(chosen)
+    if chosen is False:
+        return None
+    folder = _arguments.path(chosen, "cache_dir")
+    return None if folder == "0" else Path(folder)
 
 
 class Device(_core.Device):
@@ -86,7 +91,7 @@ class Device(_core.Device):
             cls,
             _selector(selector),
             cache_dir=cache_folder(cache_dir),
-            kernel_dir=kernel_dir or os.environ.get("CLCNN_KERNEL_DIR") or None,
+            kernel_dir=os.environ.get("CLCNN_KERNEL_DIR") or None if kernel_dir is None else kernel_dir,
             memory_limit=limit,
             build_threads=build_threads,
         )
@@ -154,6 +159,16 @@ def _selector(selector: str | int | DeviceInfo | None) -> str | int | None:
 
 
 _lock = threading.Lock()
+
+
+def _renew_lock() -> None:
+    """In a forked child: the thread that had the lock may not exist there."""
+    global _lock
+    _lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
 _opened: dict[tuple[int, str | int | None], _core.Device] = {}
 
 

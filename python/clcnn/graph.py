@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clcnn import _core
+from clcnn import _arguments, _core
 from clcnn.errors import ArgumentError
 from clcnn.report import LayerRow, html_table, summary_cells, summary_text
 
@@ -135,7 +135,7 @@ class Graph:
         array: C-contiguous float32, int64, int32 or bool. A name makes it a parameter in summary(); without
         one it is part of an expression. Raises DtypeError, ShapeError, ArgumentError (not contiguous).
         """
-        unique = _unique(name or "const_1", self._value_names)
+        unique = _unique(_name(name, "constant") or "const_1", self._value_names)
         self._core.constant(unique, array)
         self._value_names[unique] += 1
         value = self._new_value()
@@ -171,11 +171,13 @@ class Graph:
         name: the layer's name, numbered after the operator without one. Raises ArgumentError, ShapeError,
         DtypeError.
         """
-        given_inputs = tuple(inputs)
+        op = _arguments.text(op, "operator")
+        given_inputs = _arguments.items(inputs, f"{op}: inputs", "a sequence of values")
         dtype = next((x.dtype for x in reversed(given_inputs) if isinstance(x, Value)), "float32")
         ids = tuple(None if x is None else self.value(x, dtype).id for x in given_inputs)
-        unique = _unique(name or f"{op}_1", self._node_names)
-        given = {key: value for key, value in (attrs or {}).items() if value is not None}
+        unique = _unique(_name(name, op) or f"{op}_1", self._node_names)
+        named = _arguments.mapping(attrs, f"{op} {unique}: attributes", "{name: value}")
+        given = {key: value for key, value in named.items() if value is not None}
         made = self._core.node(op, unique, ids, given)
         self._node_names[unique] += 1
         values = tuple(self._new_value() for _ in made)
@@ -188,8 +190,9 @@ class Graph:
 
     def output(self, value: Value, name: str = "output") -> None:
         """Makes a value an output of the graph."""
-        self._core.output(self.value(value).id, name)
-        self._records.append(Record("output", name, (), inputs=(value.id,)))
+        at = self.value(value).id
+        self._core.output(at, name)
+        self._records.append(Record("output", name, (), inputs=(at,)))
 
     def value(self, x: Any, dtype: str = "float32") -> Value:
         """`x` itself if it is a value of this graph; an array or a number as a constant. dtype: of a number,
@@ -233,19 +236,20 @@ class Graph:
         return {r.name: r.array for r in self._records if r.array is not None}
 
     def shape(self, id: int) -> tuple[int, ...]:
-        """Shape of the value with this id, as records hold it."""
-        return self._values[id].shape
+        """Shape of the value with this id, as records hold it. Raises ArgumentError, DtypeError."""
+        return self._core.shape(id)
 
     def layer(self, name: str) -> Value:
         """The first output of the node of this name. Raises ArgumentError that lists similar names."""
         nodes = {r.name: r.values[0] for r in self._records if r.kind == "node"}
+        name = _arguments.text(name, "layer")
         if name in nodes:
             return self._values[nodes[name]]
         import difflib
 
         near = difflib.get_close_matches(name, nodes, 4, 0.3)
         hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-        raise ArgumentError(f"there is no layer {name!r}{hint}")
+        raise ArgumentError(f"there is no layer {_arguments.shown(name)}{hint}")
 
     def rows(self) -> list[LayerRow]:
         """A row for each node: name, op, output shape, parameters (a shared one counts where it comes first),
@@ -322,6 +326,11 @@ class Graph:
         return html_table(*summary_cells(self.rows()))
 
 
+def _name(given: str | None, what: str) -> str:
+    """A name that was given, "" for none."""
+    return "" if given is None else _arguments.text(given, f"{what}: name")
+
+
 def _memory(array: NDArray[Any]) -> tuple[int, int]:
     """Where an array lies: its first byte and the one after its last."""
     start: int = array.__array_interface__["data"][0]
@@ -391,6 +400,7 @@ def _named(given: Any, what: str, single: Any) -> dict[str, Any]:
     kind = "shape" if what == "input" else "Value"
     if not named or not all(isinstance(name, str) and single(item) for name, item in named.items()):
         raise ArgumentError(
-            f"{what}: expected a {kind}, a sequence of them or a dict of them by name, got {given!r}"
+            f"{what}: expected a {kind}, a sequence of them or a dict of them by name, "
+            f"got {_arguments.shown(given)}"
         )
     return named

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from clcnn.errors import Error
+from clcnn import _arguments
+from clcnn.errors import ArgumentError, DtypeError, Error
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -76,11 +77,11 @@ def load(source: Any) -> np.ndarray:
     if isinstance(source, pil.Image):
         return decode(source, "PIL image")
     if isinstance(source, (str, os.PathLike)):
-        with open(source, "rb") as stream:
+        with open(_arguments.path(source, "image"), "rb") as stream:
             return decode(stream, os.fspath(source))
     if isinstance(source, (bytes, bytearray, memoryview)):
         return decode(io.BytesIO(source), f"<{len(source)} bytes>")
-    raise TypeError(f"an image is a path, bytes, a PIL image or a uint8 array, not {type(source).__name__}")
+    raise DtypeError(f"an image is a path, bytes, a PIL image or a uint8 array, not {type(source).__name__}")
 
 
 def import_pillow() -> Any:
@@ -94,6 +95,7 @@ def import_pillow() -> Any:
 
 def from_array(array: np.ndarray) -> np.ndarray:
     """A uint8 image array as [H, W, 3]."""
+    _arguments.plain(array, "image")
     channels = array.shape[2] if array.ndim == 3 else 1
     if array.dtype != np.uint8 or array.ndim not in (2, 3) or channels not in (1, 3, 4) or 0 in array.shape:
         raise ImageError(
@@ -143,10 +145,10 @@ def resize(
     interpolation: "bilinear", "bicubic" or "nearest".
     antialias: widen the filter when shrinking, as Pillow always does and torchvision does by default. False
     is torchvision's antialias=False on tensors (2 or 4 taps whatever the scale); "nearest" has no filter.
-    Raises ImageError for a result over 179 megapixels, ValueError for other arguments.
+    Raises ImageError for a result over 179 megapixels, ArgumentError for other arguments.
     """
     if interpolation not in ("bilinear", "bicubic", "nearest"):
-        raise ValueError(f'interpolation is "bilinear", "bicubic" or "nearest", not {interpolation!r}')
+        raise ArgumentError(f'interpolation is "bilinear", "bicubic" or "nearest", not {interpolation!r}')
     image = from_array(image)
     height, width = output_size(image.shape[:2], size)
     if (height, width) == image.shape[:2]:
@@ -176,10 +178,14 @@ def output_size(old: Sequence[int], size: int | Sequence[int]) -> tuple[int, int
 
 def pair_of_sizes(size: int | Sequence[int], same: bool) -> tuple[int, ...]:
     """The one or two positive sizes of an argument; with `same`, one counts for both."""
-    sizes = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-    if len(sizes) not in (1, 2) or any(int(n) != n or n < 1 for n in sizes):
-        raise ValueError(f"a size is a positive int or (height, width), not {size!r}")
-    sizes = tuple(int(n) for n in sizes)
+    try:
+        given = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
+        sizes = tuple(int(n) for n in given)
+        good = len(sizes) in (1, 2) and sizes == given and min(sizes) >= 1
+    except (TypeError, ValueError, OverflowError):  # no numbers
+        good = False
+    if not good:
+        raise ArgumentError(f"a size is a positive int or (height, width), not {_arguments.shown(size)}")
     return sizes * 2 if same and len(sizes) == 1 else sizes
 
 
@@ -239,7 +245,7 @@ def normalize(
     """(x - mean) / std for each channel of float32 [..., C, H, W], in float32, as `Normalize`."""
     shift, scale = (np.asarray(values, np.float32).reshape(-1, 1, 1) for values in (mean, std))
     if tensor.ndim < 3 or not len(shift) == len(scale) == tensor.shape[-3] or not np.all(scale):
-        raise ValueError(
+        raise ArgumentError(
             f"{tensor.shape} needs a mean and a non-zero std for each channel, got {mean} and {std}"
         )
     return (tensor - shift) / scale
@@ -259,7 +265,7 @@ def preprocess(
     images: one of what `load` takes, an iterable of them, or an array [N, H, W, 3].
     size: of the centre crop. resize: the shorter side before it, (height, width), or None for none.
     normalize: False leaves values in 0..1 and ignores mean and std.
-    Raises ImageError (naming the file), ValueError for the arguments.
+    Raises ImageError (naming the file), ArgumentError for the arguments.
     """
     preset = Preset(resize, size, interpolation, mean if normalize else None, std if normalize else None)
     return preset.apply(images)
@@ -292,7 +298,7 @@ class Preset:
         """float32 [N, 3, crop, crop] (1 channel when grey); images and errors as of `preprocess`."""
         tensors = [self.apply_one(image) for image in each_image(images)]
         if not tensors:
-            raise ValueError("no image was given")
+            raise ArgumentError("no image was given")
         return np.stack(tensors)
 
     def apply_one(self, source: Any) -> np.ndarray:
@@ -359,7 +365,7 @@ def fold_normalization(
         or not scale
         or not np.all(spread)
     ):
-        raise ValueError(
+        raise ArgumentError(
             f"weight {weight.shape} needs a mean and a non-zero std for each of its input channels"
         )
     by_channel = (1, -1) + (1,) * (weight.ndim - 2)
@@ -385,7 +391,7 @@ def pad_channels(
     begins, ends = (amounts, amounts) if len(amounts) == axes else (amounts[:axes], amounts[axes:])
     fill = np.asarray(value)
     if len(ends) != axes or fill.shape != (x.shape[1],) or min(amounts, default=0) < 0:
-        raise ValueError(f"padding {padding!r} with {fill.shape} values does not fit {x.shape}")
+        raise ArgumentError(f"padding {padding!r} with {fill.shape} values does not fit {x.shape}")
     spatial = [begin + n + end for begin, n, end in zip(begins, x.shape[2:], ends, strict=True)]
     result = np.empty((*x.shape[:2], *spatial), np.result_type(x, fill))
     result[...] = fill.reshape(1, -1, *(1,) * axes)

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from clcnn import _core, weights
+from clcnn import _arguments, _core, weights
 from clcnn.errors import ArgumentError, Error
 from clcnn.graph import Graph, Record, Value, trace
 from clcnn.nn import init
@@ -198,7 +198,7 @@ def load(path: str | os.PathLike[str]) -> GraphModel:
     Every rule is checked here, by building the graph once at its saved shapes; that needs no device.
     Raises ModelFileError (not a model file, or one that breaks a rule), OSError.
     """
-    file = Path(path)
+    file = Path(_arguments.path(path, "load"))
     try:
         document = checked_document(read_graph(file))
         tensors = weights.load(file, strip_prefix="")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -10,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clcnn import _core
-from clcnn.errors import ArgumentError
+from clcnn import _arguments, _core
+from clcnn.errors import ArgumentError, StateError
 from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, summary_cells, summary_text
 
 Array = NDArray[Any] | _core.Tensor
@@ -76,20 +77,23 @@ class Plan:
         to} for some of them. Raises as calling the plan does.
         """
         names = self._names
-        unknown = set(outputs or {}) - set(names)
+        to = _arguments.mapping(outputs, "outputs", "{name: array}")
+        unknown = [name for name in to if name not in names]
         if unknown:
-            raise ArgumentError(f"outputs: {sorted(unknown)} are no outputs of this plan, which has {names}")
-        given = [(outputs or {}).get(name) for name in names]
+            raise ArgumentError(
+                f"outputs: {_arguments.shown(unknown)} are no outputs of this plan, which has {names}"
+            )
+        given = [to.get(name) for name in names]
         return dict(zip(names, self._core.run(self._ordered(inputs), given, timeout), strict=True))
 
     def _ordered(self, inputs: Mapping[str, Array] | Sequence[Array] | Array) -> Sequence[Array]:
         if isinstance(inputs, (np.ndarray, _core.Tensor)):
             return [inputs]
         if not isinstance(inputs, Mapping):
-            return inputs
+            return _arguments.items(inputs, "inputs", "arrays")
         names = [name for name, _ in self._core.inputs]
         if set(inputs) != set(names):
-            raise ArgumentError(f"inputs: expected the names {names}, got {list(inputs)}")
+            raise ArgumentError(f"inputs: expected the names {names}, got {_arguments.shown(list(inputs))}")
         return [inputs[name] for name in names]
 
     def map(
@@ -101,11 +105,13 @@ class Plan:
         three batches are held at once. Every batch must have the compiled shape, the last one too. An
         exception is raised in its batch's place.
         """
-        with ThreadPoolExecutor(2, "clcnn-map") as pool, self.clone() as one, self.clone() as two:
+        pid = os.getpid()
+        with self.clone() as one, self.clone() as two:
+            pool = ThreadPoolExecutor(2, "clcnn-map")
             pending: deque[tuple[Future[Any], Plan]] = deque()
             free = [one, two]
             try:
-                for batch in batches:
+                for batch in _arguments.iterate(batches, "batches", "batches of arrays"):
                     if not free:
                         done, worker = pending.popleft()
                         result = done.result()
@@ -114,11 +120,20 @@ class Plan:
                         yield result
                     else:
                         self._submit(pool, free.pop(), batch, timeout, pending)
+                    self._check_process(pid)
                 while pending:
                     yield pending.popleft()[0].result()
+                    self._check_process(pid)
             finally:
-                for future, _ in pending:
-                    future.cancel()
+                if os.getpid() == pid:  # a forked child has neither the threads nor a use for their locks
+                    one._core.stop()
+                    two._core.stop()
+                    pool.shutdown(cancel_futures=True)
+
+    @staticmethod
+    def _check_process(pid: int) -> None:
+        if os.getpid() != pid:
+            raise StateError(f"map() was begun in process {pid} and cannot go on in its forked child")
 
     @staticmethod
     def _submit(
@@ -128,7 +143,11 @@ class Plan:
         timeout: float | None,
         pending: deque[tuple[Future[Any], Plan]],
     ) -> None:
-        args = [batch] if isinstance(batch, (np.ndarray, _core.Tensor)) else list(batch)
+        args = (
+            [batch]
+            if isinstance(batch, (np.ndarray, _core.Tensor))
+            else _arguments.items(batch, "batch", "arrays")
+        )
         pending.append((pool.submit(worker, *args, timeout=timeout), worker))
 
     def profile(self, *inputs: Array) -> Profile:

@@ -103,7 +103,7 @@ def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
         fused = f", fused {layer['fused']}" if layer["fused"] else ""
         lines.append(
             f"{layer['layer']}: {layer['op']} {_cell(layer['input'])} -> {_cell(layer['output'])}{fused},"
-            f" error class {layer['error_class']}"
+            f" error class {layer['error_class']}, {layer['error_bound']}"
         )
         for c in layer["candidates"]:
             mark = "*" if c["verdict"].startswith("chosen") else " "

@@ -14,19 +14,21 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from clcnn import compiler, session_options
+from clcnn import _arguments, compiler, session_options
 from clcnn import device as devices
 from clcnn._log import logger
 from clcnn._session_inputs import NodeArg, fitting, is_fixed, node_arg, overridden, shape_of
-from clcnn.errors import ArgumentError, StateError, UnsupportedError
+from clcnn.errors import ArgumentError, DtypeError, RunTimeoutError, StateError, UnsupportedError
 from clcnn.report import Profile
 from clcnn.session_options import SessionOptions
 
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from clcnn.plan import Plan
 
 MAX_PLANS = 8
+LONGEST_S = 1e9  # a timeout that is longer is as good as none
 # Arguments of onnxruntime's constructor that clcnn has nothing for.
 NOT_OFFERED = ("disabled_optimizers", "enable_fallback", "read_config_from_model")
 
@@ -62,6 +65,36 @@ class _Compiled:
     lock: threading.Lock = field(default_factory=threading.Lock)
     program: Program | None = None
     plan: Plan | None = None
+
+
+class _Clock:
+    """How much of a timeout is left; waiting for other threads counts."""
+
+    def __init__(self, timeout: float | None) -> None:
+        try:
+            self.left = None if timeout is None else min(float(timeout), LONGEST_S)
+        except (TypeError, ValueError) as error:
+            raise DtypeError(f"timeout: must be a number of seconds or None, got {timeout!r}") from error
+        except OverflowError:
+            self.left = LONGEST_S if timeout and timeout > 0 else -1.0
+        if self.left is not None and not self.left > 0:
+            raise ArgumentError(f"timeout: must be a positive number of seconds or None, got {timeout!r}")
+        self._timeout = self.left
+
+    @contextmanager
+    def holding(self, lock: threading.Lock) -> Iterator[None]:
+        """Has the lock, which another thread may hold while it compiles. Raises RunTimeoutError."""
+        start = time.monotonic()
+        if not lock.acquire(timeout=-1 if self.left is None else self.left):
+            raise RunTimeoutError(
+                f"another thread's compile for these shapes did not finish within {self._timeout:g} s"
+            )
+        try:
+            if self.left is not None:
+                self.left = max(self.left - (time.monotonic() - start), 1e-6)
+            yield
+        finally:
+            lock.release()
 
 
 class InferenceSession:
@@ -97,8 +130,7 @@ class InferenceSession:
         **others: Any,
     ) -> None:
         _refuse(others)
-        if max_plans < 1:
-            raise ArgumentError(f"max_plans: {max_plans} is less than 1")
+        max_plans = _arguments.whole(max_plans, "max_plans", 1)
         if device is not None and providers:
             raise ArgumentError("device and providers both name a device: give one of them")
         settings = session_options.read_options(sess_options)
@@ -133,7 +165,7 @@ class InferenceSession:
         self._value_inputs = model.value_inputs
         if not self._value_inputs and all(is_fixed(info) for info in self._inputs):
             self._spend = self._file is not None
-            self._ready({info.name: shape_of(info) for info in self._inputs}, {})
+            self._ready({info.name: shape_of(info) for info in self._inputs}, {}, _Clock(None))
             self._spend = False
             if self._file is not None:
                 self._model = None  # the device has the weights; the file has them for whatever else comes
@@ -151,7 +183,8 @@ class InferenceSession:
         """One inference: the outputs named, in that order; None or nothing for all of them.
 
         input_feed: {name: array} with every input, of the declared element type and a shape that fits the
-        declared one. run_options: RunOptions, clcnn's or onnxruntime's. timeout: seconds.
+        declared one. run_options: RunOptions, clcnn's or onnxruntime's. timeout: seconds, waiting for other
+        threads included; not what compiling for new shapes takes in this call.
 
         Raises ArgumentError (names), DtypeError and ShapeError (which name the input, what was expected and
         what came), StateError (closed, or in a forked child), RunTimeoutError, DeviceError, and what
@@ -159,16 +192,17 @@ class InferenceSession:
         """
         session_options.check_run_options(run_options)
         names = self._wanted(output_names)
-        found, feed = self._prepared(input_feed)
+        clock = _Clock(timeout)
+        found, feed = self._prepared(input_feed, clock)
         program = found.program
         assert program is not None
-        results = found.plan.run(feed, timeout=timeout) if found.plan is not None else {}
+        results = found.plan.run(feed, timeout=clock.left) if found.plan is not None else {}
         outputs = program.collect(results)
         return [outputs[name] for name in names]
 
     def profile(self, input_feed: Mapping[str, Any]) -> Profile:
         """One inference with device events: time, GFLOP/s and GB/s of every step. Raises as run() does."""
-        found, feed = self._prepared(input_feed)
+        found, feed = self._prepared(input_feed, _Clock(None))
         if found.plan is None:
             return Profile(self._device.name, [])
         return found.plan.profile(*(feed[name] for name in found.plan.inputs))
@@ -186,21 +220,23 @@ class InferenceSession:
         """
         wanted = {info.name: shape_of(info) for info in self._inputs if is_fixed(info)}
         wanted.update((name, tuple(int(n) for n in shape)) for name, shape in (shapes or {}).items())
-        found = self._ready(wanted, dict(values or {}))
+        found = self._ready(wanted, dict(values or {}), _Clock(None))
         if found.plan is None:
             raise UnsupportedError("the model's outputs are all constant: there is nothing to run")
         return found.plan
 
-    def _prepared(self, input_feed: Mapping[str, Any]) -> tuple[_Compiled, dict[str, Any]]:
+    def _prepared(self, input_feed: Mapping[str, Any], clock: _Clock) -> tuple[_Compiled, dict[str, Any]]:
         """What runs these inputs, and what its plan takes."""
         arrays = self._checked(input_feed)
         values = {name: arrays[name] for name in self._value_inputs}
-        found = self._ready({name: array.shape for name, array in arrays.items()}, values)
+        found = self._ready({name: array.shape for name, array in arrays.items()}, values, clock)
         program = found.program
         assert program is not None
         return found, program.feed(arrays)
 
-    def _ready(self, shapes: dict[str, tuple[int, ...]], values: Mapping[str, NDArray[Any]]) -> _Compiled:
+    def _ready(
+        self, shapes: dict[str, tuple[int, ...]], values: Mapping[str, NDArray[Any]], clock: _Clock
+    ) -> _Compiled:
         """The compiled model for these shapes and deciding values, out of the cache or new."""
         self._check_usable()
         key = (
@@ -213,7 +249,7 @@ class InferenceSession:
             while len(self._compiled) > self._max_plans:
                 # A plan in use lives on until its last thread is done with it.
                 self._compiled.popitem(last=False)
-        with found.lock:
+        with clock.holding(found.lock):
             if found.program is None:
                 try:
                     self._compile(found, shapes, values)
@@ -314,6 +350,9 @@ class InferenceSession:
 
     def close(self) -> None:
         """Gives the plans' device memory back; runs then raise StateError. Closing twice is fine."""
+        if self._pid != os.getpid():  # a thread that the child does not have may hold the lock
+            self._closed = True
+            return
         with self._lock:
             self._closed = True
             self._compiled.clear()
@@ -384,7 +423,7 @@ def _open(source: Any) -> tuple[_File | None, Model]:
         return None, source
     if not isinstance(source, (str, os.PathLike)):
         return None, onnx.load(source)
-    file = _File.at(Path(source).absolute())
+    file = _File.at(Path(_arguments.path(source, "path_or_bytes")).absolute())
     model = onnx.load(source)
     whole = sum(array.nbytes for array in model.arrays.values()) <= file.size
     return file if whole else None, model

@@ -10,6 +10,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from clcnn import _core
 from clcnn.device import DeviceInfo, get
+from clcnn.errors import DtypeError
 from clcnn.report import size
 
 DTYPES = {np.dtype(name): name for name in ("float32", "int64", "int32", "bool")}
@@ -41,7 +42,7 @@ class Tensor(_core.Tensor):
         """A tensor with the values and the dtype of a C-contiguous array. Raises DtypeError, ShapeError,
         ArgumentError."""
         if not isinstance(array, np.ndarray):
-            raise TypeError(f"Tensor.from_numpy: expected a NumPy array, got {type(array).__name__}")
+            raise DtypeError(f"Tensor.from_numpy: expected a NumPy array, got {type(array).__name__}")
         made = cls(device, array.shape, DTYPES.get(array.dtype, "float32"))
         try:
             made.write(array)

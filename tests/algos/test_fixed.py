@@ -1,5 +1,5 @@
-"""Linear layers whose weights are kept as fixed-point numbers of 24 bits: how far off results are, and what
-becomes of numbers that are none."""
+"""Linear layers whose weights are kept in 24 bits: how far off weights and results are, and what becomes of
+numbers that are none."""
 
 from __future__ import annotations
 
@@ -26,17 +26,39 @@ def normal(*shape: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).standard_normal(shape, dtype=np.float32)
 
 
-@pytest.mark.parametrize("spread", [0.0, 4.0])
-def test_weights_are_off_by_a_part_of_the_largest_of_their_chunk(device: clcnn.Device, spread: float) -> None:
-    """Rows of the identity give single weights back; `spread` makes some many times larger than others."""
-    k, n = CHUNK + 40, 21
-    w = normal(n, k) * np.exp(spread * normal(n, k, seed=1))
-    y = np.concatenate([linear(device, rows, w) for rows in np.split(np.eye(k, dtype=np.float32), 12)])
-    for first in range(0, k, CHUNK):
-        part = w[:, first : first + CHUNK]
-        error = np.abs(y[first : first + CHUNK].T - part)
-        assert (error <= np.abs(part).max(axis=1, keepdims=True) * 2.0**-23).all()
-        assert error.max() > 0.0
+def one_by_one(device: clcnn.Device, w: np.ndarray) -> np.ndarray:
+    """The weights as they are kept: rows of the identity give them back."""
+    rows = np.split(np.eye(w.shape[1], dtype=np.float32), 8)
+    return np.concatenate([linear(device, some, w) for some in rows]).T
+
+
+@pytest.mark.parametrize("octaves", [0, 2, 6, 14, 30, 62, 63, 120, 200])
+def test_weights_are_off_by_a_part_of_their_own_size(device: clcnn.Device, octaves: int) -> None:
+    """From the largest of a chunk to the smallest, at both ends of what each number of exponent bits holds.
+    Where six are too few, weights lose their lowest 8 bits."""
+    rng = np.random.default_rng(3)
+    exponents = rng.integers(-octaves, 1, (21, CHUNK + 40)) + octaves // 2
+    exponents[:, 1::CHUNK], exponents[:, 2::CHUNK] = octaves // 2, octaves // 2 - octaves
+    w = np.ldexp(rng.choice([-1.0, 1.0], exponents.shape) * rng.uniform(1.0, 2.0, exponents.shape), exponents)
+    w[:, 5::7] = 0.0
+    w = w.astype(np.float32)
+    bits = next(bits for bits in (1, 2, 3, 4, 5, 6, 8) if bits == 8 or octaves <= 2**bits - 2)
+    got = one_by_one(device, w)
+    error = np.abs(got.astype(np.float64) - w)
+    assert (error <= np.abs(w) * 2.0 ** (bits - 24)).all()
+    assert error.max() > 0.0
+    np.testing.assert_array_equal(got == 0.0, w == 0.0)
+
+
+def test_a_row_has_its_own_format(device: clcnn.Device) -> None:
+    """And so has each chunk of it: neither numbers of other rows nor of other chunks change a digit of it."""
+    w = normal(8, 2 * CHUNK)
+    other = w * np.float32(1e20)
+    other[::2, ::3] *= np.float32(1e-30)
+    other[5], other[6, :CHUNK] = w[5], w[6, :CHUNK]
+    plain, mixed = one_by_one(device, w), one_by_one(device, other)
+    np.testing.assert_array_equal(mixed[5], plain[5])
+    np.testing.assert_array_equal(mixed[6, :CHUNK], plain[6, :CHUNK])
 
 
 def test_results_are_as_close_as_those_of_float32(device: clcnn.Device) -> None:

@@ -99,7 +99,8 @@ def test_input_arrays(plan: clcnn.Plan, case: str) -> None:
 def test_output_arrays(plan: clcnn.Plan, case: str) -> None:
     make, kind, builtin, parts = ARRAYS[case]
     if case != "None":
-        refused(lambda: plan(ones(*X), out=make()), kind, builtin, "output y", *parts)
+        told = [part for part in parts if part not in ("astype(np.float32)", "np.asarray")]
+        refused(lambda: plan(ones(*X), out=make()), kind, builtin, "output y", *told)
 
 
 @pytest.mark.parametrize("case", [case for case in ARRAYS if case not in ("rank", "shape", "list", "None")])

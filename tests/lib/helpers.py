@@ -31,15 +31,16 @@ def refused(call: Callable[[], Any], kind: type[clcnn.Error], builtin: type[Exce
         assert part in str(caught.value), f"{part!r} is not in {caught.value}"
 
 
-def python(code: str, **environment: str) -> str:
-    """Runs code in a fresh interpreter, warnings being errors, and returns what it printed; at most five
-    minutes. The default device there is the one under test."""
+def python(code: str, limit: float = 300, **environment: str) -> str:
+    """Runs code in a fresh interpreter, warnings being errors, and returns what it printed; at most `limit`
+    seconds. The default device there is the one under test, and it can import the modules of this folder."""
+    path = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", textwrap.dedent(code)],
         capture_output=True,
         text=True,
-        timeout=300,
-        env={"CLCNN_DEVICE": DEVICE, **os.environ, **environment},
+        timeout=limit,
+        env={"CLCNN_DEVICE": DEVICE, **os.environ, "PYTHONPATH": path, **environment},
     )
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout

@@ -46,6 +46,7 @@ STATE = {
     ("cl.c", "table"),
     ("cl.c", "table_reason"),
     ("cl.c", "table_pid"),
+    ("cl.c", "table_done"),
 }
 # Tables that CPython and NumPy take, or fill, without const.
 PYTHON_STATE = re.compile(r"keys|\w+_(methods|getset|slots|spec)|py_module|PyArray_(API|RUNTIME_VERSION)")

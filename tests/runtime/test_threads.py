@@ -3,28 +3,23 @@ needed."""
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import NamedTuple
 
-import numpy as np
 import pytest
 
 import clcnn
+import slow_plan
 from clcnn import ops
 from clcnn.graph import Graph
 from helpers import python
+from slow_plan import Slow, random
 
 THREADS, ROUNDS = 4, 12
-
-
-def random(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
 
 def network(channels: int = 4) -> Graph:
@@ -34,31 +29,11 @@ def network(channels: int = 4) -> Graph:
     return g
 
 
-class Slow(NamedTuple):
-    plan: clcnn.Plan
-    x: np.ndarray
-    y: np.ndarray
-    seconds: float
-
-
 @pytest.fixture(scope="module")
 def slow(device: clcnn.Device) -> Iterator[Slow]:
-    """A plan that keeps this device busy for about a second: reference convolutions, as many as it takes."""
-    x, w, layers = random(1, 32, 256, 256), random(32, 32, 3, 3) / 16, 2
-    while True:
-        g = Graph()
-        y = g.input("x", x.shape)
-        for i in range(layers):
-            y = ops.conv(y, w, padding=1, name=f"c{i}")
-        g.output(y, "y")
-        with clcnn.compile(g, device=device, algorithms={f"c{i}": "ref" for i in range(layers)}) as plan:
-            start = time.perf_counter()
-            result = plan(x)
-            seconds = time.perf_counter() - start
-            if seconds > 0.5:
-                yield Slow(plan, x, result, seconds)
-                return
-        layers = math.ceil(layers * min(0.8 / seconds, 16))
+    made = slow_plan.make(device)
+    with made.plan:
+        yield made
 
 
 def in_threads(work: Callable[[int], object]) -> None:

@@ -150,6 +150,7 @@ const struct algo_def algo_conv_winograd_fused = {
     .name = "winograd_fused",
     .doc = "Winograd's F(2x2, 3x3) in one kernel, transforms in local memory (GPUs)",
     .error = ERROR_STRICT,
+    .bound = BOUND_NORMWISE,
     .deterministic = true,
     .applicable = applicable,
     .workspace = workspace,

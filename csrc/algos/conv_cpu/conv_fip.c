@@ -90,6 +90,11 @@ static struct conv_fip_args args_of(const struct problem *p, const struct conv_a
     };
 }
 
+static size_t size_bytes(const struct problem *p, const struct fip_cut *c)
+{
+    return sizeof(float) * c->k_blocks * (size_t)c->kv * (size_t)p->block;
+}
+
 static size_t gain_bytes(const struct problem *p, const struct fip_cut *c)
 {
     return sizeof(float) * c->c_blocks * (size_t)p->block;
@@ -97,7 +102,7 @@ static size_t gain_bytes(const struct problem *p, const struct fip_cut *c)
 
 size_t fip_filter_workspace(const struct problem *p, const struct fip_cut *c)
 {
-    return p->in[1].constant ? 0 : filter_bytes(p, c) + gain_bytes(p, c);
+    return p->in[1].constant ? 0 : filter_bytes(p, c) + gain_bytes(p, c) + size_bytes(p, c);
 }
 
 /* A step that packs the weights by an entry of conv_fip.cl, reading what was packed before. */
@@ -126,7 +131,8 @@ struct fip_filters emit_fip_filters(struct emit *e, const struct problem *p, con
                                     const struct fip_cut *c)
 {
     struct fip_filters f;
-    f.gains = emit_part(e, p, a, c, "gains", c->c_blocks, gain_bytes(p, c), SLOT_NONE);
+    const int sizes = emit_part(e, p, a, c, "sizes", c->k_blocks, size_bytes(p, c), SLOT_NONE);
+    f.gains = emit_part(e, p, a, c, "gains", c->c_blocks, gain_bytes(p, c), sizes);
     f.packed = emit_part(e, p, a, c, "pack", c->k_blocks, filter_bytes(p, c), f.gains);
     return f;
 }
@@ -201,6 +207,7 @@ const struct algo_def algo_conv_fip = {
     .name = "fip",
     .doc = "1x1 by the fast inner product, over channel blocks (CPU devices)",
     .error = ERROR_HIGHEST,
+    .bound = BOUND_NORMWISE,
     .deterministic = true,
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,

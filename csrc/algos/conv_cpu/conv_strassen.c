@@ -208,6 +208,7 @@ const struct algo_def algo_conv_strassen = {
     .name = "strassen",
     .doc = "1x1 by seven products of halves instead of eight, over channel blocks (CPU devices)",
     .error = ERROR_HIGHEST,
+    .bound = BOUND_NORMWISE,
     .deterministic = true,
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,

@@ -96,6 +96,7 @@ const struct algo_def algo_conv_winograd_strided = {
     .name = "winograd_strided",
     .doc = "minimal filtering of 3x3 filters at stride 2, tiles of 4x4, over channel blocks (CPU devices)",
     .error = ERROR_HIGHEST,
+    .bound = BOUND_NORMWISE,
     .deterministic = true,
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,

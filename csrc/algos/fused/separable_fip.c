@@ -65,6 +65,7 @@ const struct algo_def algo_separable_fip = {
     .name = "fip",
     .doc = "depthwise, then 1x1 by the fast inner product, over channel blocks (CPU devices)",
     .error = ERROR_HIGHEST,
+    .bound = BOUND_NORMWISE,
     .deterministic = true,
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,

@@ -109,6 +109,7 @@ const struct algo_def algo_separable_strassen = {
     .doc =
         "depthwise, then 1x1 by seven products of halves instead of eight, over channel blocks (CPU devices)",
     .error = ERROR_HIGHEST,
+    .bound = BOUND_NORMWISE,
     .deterministic = true,
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,

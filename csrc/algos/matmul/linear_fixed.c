@@ -1,4 +1,4 @@
-/* linear_fixed: dot products with weights as fixed-point numbers of 24 bits; see kernels/matmul/linear_fixed.cl. */
+/* linear_fixed: dot products with weights of 24 bits; see kernels/matmul/linear_fixed.cl. */
 #include "algos/matmul/gemm_common.h"
 
 #include <stdio.h>
@@ -6,10 +6,10 @@
 enum {
     /* as the kernel has them: */
     BLOCK_ROWS = 8, /* of w */
-    CHUNK = 512,    /* elements of a row with one scale */
-    STEP = 16,      /* elements whose parts lie side by side, */
+    CHUNK = 512,    /* elements of a row with one format */
+    STEP = 16,      /* elements that lie together, */
     FLOATS = 96,    /* which take so much in a block, */
-    LINE = 16,      /* as the scales of a chunk do */
+    LINE = 16,      /* as the formats of a chunk do */
 
     MOST_ROWS = 8,        /* of x: for more of them, reading weights is not what takes the time */
     NEAR_BYTES = 1 << 20, /* of weights that stay in a core's own cache */
@@ -20,7 +20,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct gemm_problem g = linear_as_gemm(p);
     const bool cpu = p->device->type == CLCNN_DEVICE_CPU && p->device->float_width >= 8;
     PREFER(why, p->in[1].constant, "computed weights would be packed in every run");
-    PREFER(why, cpu, "fixed-point weights are for CPU devices with vectors of 8 floats or more");
+    PREFER(why, cpu, "weights of 24 bits are for CPU devices with vectors of 8 floats or more");
     PREFER(why, gemm_items(&g.args) * (size_t)g.args.m <= MOST_ROWS,
            "more than 8 rows: memory is no longer the limit");
     PREFER(why, sizeof(float) * (size_t)shape_count(&p->in[1].shape) > NEAR_BYTES,
@@ -97,8 +97,9 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_linear_fixed = {
     .name = "fixed",
-    .doc = "dot products with weights of 24 bits, fixed-point with a scale for each 512, for few rows (CPU "
-           "devices)",
+    .doc =
+        "dot products with weights of 24 bits, as many of them for the exponent as 512 weights need, for few "
+        "rows (CPU devices)",
     .error = ERROR_HIGHEST,
     .deterministic = true,
     .applicable = applicable,

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from clcnn import ops
+from clcnn import _arguments, ops
 from clcnn.nn import init
 from clcnn.nn._args import positive
 from clcnn.nn.module import Module, Parameter
@@ -126,7 +126,7 @@ class Softmax(_Activation):
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
-        self.dim = int(dim)
+        self.dim = _arguments.whole(dim, f"{type(self).__name__}: dim")
 
 
 class LogSoftmax(Softmax):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clcnn.errors import ArgumentError, ShapeError
+from clcnn import _arguments
+from clcnn.errors import ArgumentError, DtypeError, ShapeError
 from clcnn.nn import init
 
 if TYPE_CHECKING:
     from clcnn.graph import Graph, Value
+
+
+MOST_ELEMENTS = 1 << 40  # of any value
 
 
 class Parameter:
@@ -20,8 +25,12 @@ class Parameter:
 
     def __init__(self, shape: tuple[int, ...], initializer: init.Initializer) -> None:
         self.shape = tuple(int(n) for n in shape)
-        if any(n < 1 for n in self.shape):
-            raise ArgumentError(f"parameter shape {list(self.shape)}: every dimension must be at least 1")
+        if any(not 1 <= n < 1 << 31 for n in self.shape):
+            raise ArgumentError(
+                f"parameter shape {list(self.shape)}: every dimension must be from 1 to 2147483647"
+            )
+        if math.prod(self.shape) >= MOST_ELEMENTS:
+            raise ArgumentError(f"parameter shape {list(self.shape)}: there must be fewer than 2^40 elements")
         self._initializer = initializer
         self._rng = init.generator()
         self._data: np.ndarray | None = None
@@ -40,7 +49,7 @@ class Parameter:
 
     @data.setter
     def data(self, value: np.ndarray) -> None:
-        array = np.ascontiguousarray(value, np.float32)
+        array = _array(value)
         if array.shape != self.shape:
             raise ShapeError(f"parameter has shape {list(self.shape)}, the new value {list(array.shape)}")
         self._data = array
@@ -58,6 +67,17 @@ class Parameter:
 
     def __repr__(self) -> str:
         return f"Parameter(shape={list(self.shape)})"
+
+
+def _array(value: Any) -> np.ndarray:
+    """The new value of a parameter. Raises DtypeError."""
+    try:
+        array = np.asarray(_arguments.plain(value, "parameter"))
+        if array.dtype.kind in "biuf":
+            return np.ascontiguousarray(array, np.float32)
+    except ValueError:  # lists of different lengths
+        pass
+    raise DtypeError(f"parameter: expected an array of real numbers, got {_arguments.shown(value)}")
 
 
 class Module:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from clcnn import ops
+from clcnn import _arguments, ops
 from clcnn.errors import ArgumentError, ShapeError
 from clcnn.nn._args import Ints, ntuple
 from clcnn.nn.module import Module
@@ -54,7 +54,8 @@ class Flatten(Module):
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
-        self.start_dim, self.end_dim = int(start_dim), int(end_dim)
+        self.start_dim = _arguments.whole(start_dim, "Flatten: start_dim")
+        self.end_dim = _arguments.whole(end_dim, "Flatten: end_dim")
 
     def forward(self, x: Any) -> Any:
         return ops.flatten(x, start_dim=self.start_dim, end_dim=self.end_dim, name=self.layer_name)

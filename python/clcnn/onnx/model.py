@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 from onnx import numpy_helper
 
+from clcnn import _arguments
 from clcnn.errors import ArgumentError, Error, ModelError, ShapeError, UnsupportedError
 from clcnn.onnx import analysis, check, importer, parse, tensors
 from clcnn.onnx.program import Program
@@ -131,7 +132,10 @@ class Model:
             raise ArgumentError(
                 f"values: {unknown} are none of the inputs that decide shapes, {self.value_inputs}"
             )
-        return {name: tensors.widened(np.asarray(array)) for name, array in values.items()}
+        return {
+            name: tensors.widened(np.asarray(_arguments.plain(array, f"input {name!r}")))
+            for name, array in values.items()
+        }
 
     def _checked_shapes(
         self, shapes: Mapping[str, Sequence[int]], values: Mapping[str, NDArray[Any]]
@@ -167,7 +171,7 @@ def load(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Mod
         name = "the model"
         opened: BinaryIO = io.BytesIO(source)
     elif isinstance(source, (str, os.PathLike)):
-        path = Path(source)
+        path = Path(_arguments.path(source, "load"))
         name, opened = path.name, path.open("rb")
         folder = path.resolve().parent
     else:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clcnn import _arguments
 from clcnn.errors import DtypeError
 from clcnn.graph import Graph, Value
 from clcnn.onnx.call import held
@@ -39,7 +40,7 @@ class Program:
         that devices have. Raises DtypeError, and ArgumentError for unsigned numbers beyond int64."""
         fed = {}
         for name, dtype in self.feeds.items():
-            array = np.asarray(inputs[name])
+            array = np.asarray(_arguments.plain(inputs[name], f"input {name!r}"))
             if array.dtype.name != dtype:
                 raise DtypeError(f"input {name!r}: expected {dtype}, got {array.dtype.name}")
             # ascontiguousarray() would make an array of rank 0 one of rank 1

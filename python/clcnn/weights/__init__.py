@@ -17,6 +17,8 @@ from typing import BinaryIO, Union
 
 import numpy as np
 
+from clcnn import _arguments
+
 from . import npz, safetensors_file, torch_pth
 from .archive import open_archive
 from .errors import WeightsError, shown
@@ -104,7 +106,7 @@ def checked(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The arrays in C order and native byte order; WeightsError for what no format here can hold."""
     arrays = {}
     for name, value in state.items():
-        array = np.asarray(value, order="C")
+        array = np.asarray(_arguments.plain(value, f"tensor {shown(name)}"), order="C")
         if not isinstance(name, str) or array.dtype.kind not in "biufc":
             raise WeightsError(
                 f"tensor {shown(name)}: only arrays of numbers with str names are saved, not {array.dtype}"
@@ -116,7 +118,7 @@ def checked(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 @contextmanager
 def replacing(path: PathLike) -> Iterator[str]:
     """A temporary file's path beside `path`, which takes its place when the block ends well."""
-    folder, name = os.path.split(os.fspath(path))
+    folder, name = os.path.split(_arguments.path(path, "path"))
     # Not tempfile's: its files are private to the user, and a saved model need not be.
     temporary = os.path.join(folder, f".{name}.{secrets.token_hex(8)}")
     try:

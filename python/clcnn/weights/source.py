@@ -10,6 +10,9 @@ from typing import IO, BinaryIO
 
 import numpy as np
 
+from clcnn import _arguments
+from clcnn.errors import DtypeError
+
 from .errors import WeightsError
 
 MAX_RANK = 32  # NumPy 1's own limit; no layer comes near it
@@ -29,17 +32,17 @@ class Source:
 def open_source(source: object) -> Iterator[Source]:
     """Open a path, bytes or a binary file object as a `Source`; only what was opened here is closed."""
     if isinstance(source, (str, os.PathLike)):
-        with open(source, "rb") as stream:
+        with open(_arguments.path(source, "weights"), "rb") as stream:
             yield Source(stream, os.fspath(source))
     elif isinstance(source, (bytes, bytearray, memoryview)):
         yield Source(io.BytesIO(source), f"<{len(source)} bytes>")
     elif hasattr(source, "read"):
         data = source.read()
         if not isinstance(data, bytes):
-            raise TypeError(f"weights must be opened in binary mode: read() gave {type(data).__name__}")
+            raise DtypeError(f"weights must be opened in binary mode: read() gave {type(data).__name__}")
         yield Source(io.BytesIO(data), str(getattr(source, "name", f"<{len(data)} bytes>")))
     else:
-        raise TypeError(f"weights come from a path, bytes or a binary file, not {type(source).__name__}")
+        raise DtypeError(f"weights come from a path, bytes or a binary file, not {type(source).__name__}")
 
 
 def read_array(stream: IO[bytes], count: int, dtype: np.dtype) -> np.ndarray:

@@ -20,7 +20,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from clcnn import _core
+from clcnn import _arguments, _core
 from clcnn.device import cache_folder
 from clcnn.errors import ArgumentError
 
@@ -82,6 +82,8 @@ def known(device: _core.Device) -> Wisdom:
 def mode(tune: str | None) -> str:
     """The argument, or CLCNN_TUNE, or "table". Raises ArgumentError for a word that is none."""
     chosen = tune if tune is not None else os.environ.get("CLCNN_TUNE") or "table"
-    if chosen not in MODES:
-        raise ArgumentError(f"tune: must be one of {', '.join(map(repr, MODES))}, got {chosen!r}")
+    if not isinstance(chosen, str) or chosen not in MODES:
+        raise ArgumentError(
+            f"tune: must be one of {', '.join(map(repr, MODES))}, got {_arguments.shown(chosen)}"
+        )
     return chosen
