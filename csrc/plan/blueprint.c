@@ -61,6 +61,7 @@ int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t 
 void choice_free(struct choice *c)
 {
     free(c->candidates);
+    free(c->decisions);
     free(c->ops);
     *c = (struct choice){.candidates = NULL};
 }

@@ -55,7 +55,10 @@ static enum clcnn_status emit_problem(struct emit *e, const struct problem *p, i
         e->layer_index = e->again++;
         e->algo = e->bp->layers[e->layer_index].algo;
     }
-    e->algo->emit(p, e);
+    struct decision decision = e->bp->layers[e->layer_index].decision; /* layers move when parts are added */
+    struct problem decided = *p;
+    decided.decision = &decision;
+    e->algo->emit(&decided, e);
     st = e->status;
 done:
     e->op = outer.op;

@@ -49,6 +49,7 @@ struct candidate {
 /* The algorithms of a node, judged, and for which problem: a copy, whose inputs and outputs are in `ops`. */
 struct choice {
     struct candidate *candidates; /* NULL: its layer has them */
+    struct decision *decisions;   /* of each of them */
     int n;
     struct problem of;
     struct operand *ops;
@@ -57,6 +58,7 @@ struct layer {
     int node; /* of the rewritten graph */
     char key[CLCNN_KEY_MAX];
     const struct algo_def *algo;
+    struct decision decision;
     char fused[48];
     struct candidate *candidates;
     int n_candidates;

@@ -68,12 +68,13 @@ static bool takes_halves(const struct algo_def *a, const struct problem *p)
     return (taken & HALF_SAME) || (wanted & ~taken) == 0;
 }
 
-static void judge(struct candidate *c, const struct problem *of)
+static void judge(struct candidate *c, struct decision *decision, const struct problem *of)
 {
     struct why why = {NULL, false};
     struct problem p = *of;
     const struct algo_def *a = c->algo;
     p.asked = &c->asked;
+    p.decision = decision;
     const bool yes = a->applicable(&p, &why);
     c->verdict = yes ? APPLIES : why.passed_over ? "passed over" : "rejected";
     c->reason = yes ? BETTER_CHOSEN : why.reason;
@@ -113,7 +114,8 @@ const struct algo_def *algo_preferred(const struct problem *p)
         *p->asked = true;
     for (const struct algo_def *const *a = op_algos(p->op); *a; a++) {
         struct candidate c = {.algo = *a};
-        judge(&c, p);
+        struct decision unused;
+        judge(&c, &unused, p);
         judge_forms(&c, p);
         if (measured && strcmp((*a)->name, measured) == 0 && c.fits && !rejected(&c))
             return *a;
@@ -235,8 +237,9 @@ static enum clcnn_status judge_all(struct choice *c, const struct problem *p, st
         c->n++;
     c->of = *p;
     c->candidates = clcnn_calloc((size_t)c->n, sizeof *c->candidates);
+    c->decisions = clcnn_calloc((size_t)c->n, sizeof *c->decisions);
     c->ops = clcnn_calloc((size_t)(p->n_in + p->n_out), sizeof *c->ops);
-    if (!c->candidates || !c->ops)
+    if (!c->candidates || !c->decisions || !c->ops)
         return clcnn_fail_mem(err, (size_t)c->n * sizeof *c->candidates);
     for (int i = 0; i < p->n_in + p->n_out; i++)
         c->ops[i] = *operand_at(p, i);
@@ -244,7 +247,7 @@ static enum clcnn_status judge_all(struct choice *c, const struct problem *p, st
     c->of.out = c->ops + p->n_in;
     for (int i = 0; i < c->n; i++) {
         c->candidates[i].algo = algos[i];
-        judge(&c->candidates[i], p);
+        judge(&c->candidates[i], &c->decisions[i], p);
     }
     return CLCNN_OK;
 }
@@ -269,7 +272,7 @@ static enum clcnn_status judge_node(struct choice **out, struct blueprint *bp, s
         struct candidate *one = &c->candidates[i];
         if (one->asked && c->of.forms_open && !p->forms_open) {
             *one = (struct candidate){.algo = one->algo};
-            judge(one, p);
+            judge(one, &c->decisions[i], p);
         }
         judge_forms(one, p);
     }
@@ -321,6 +324,7 @@ enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct 
     c->candidates[pick].verdict = how;
     c->candidates[pick].reason = "";
     e->algo = l->algo = c->candidates[pick].algo;
+    l->decision = c->decisions[pick];
     l->candidates = c->candidates;
     l->n_candidates = c->n;
     c->candidates = NULL;
