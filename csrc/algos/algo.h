@@ -2,6 +2,8 @@
 #ifndef CLCNN_ALGOS_ALGO_H
 #define CLCNN_ALGOS_ALGO_H
 
+#include <string.h>
+
 #include "ops/op.h"
 
 /* One operand of a node, as an algorithm sees it. Elements of one batch item (dim[0]) are dense and in row-major order
@@ -41,6 +43,21 @@ static inline void operand_set_form(struct operand *o, int block)
     o->batch_stride = operand_item(o);
 }
 
+/* What an algorithm has decided in applicable(), a tile say, for its workspace() and emit(): a struct of its own, which no one
+ * else looks at. */
+#define DECISION_BYTES 128
+struct decision {
+    unsigned char bytes[DECISION_BYTES];
+};
+/* Keeps `what`, a variable. Use before the first PREFER: what is passed over may be forced. */
+#define DECIDE(p, what)                                                                  \
+    do {                                                                                 \
+        _Static_assert(sizeof(what) <= DECISION_BYTES, "a decision must fit its block"); \
+        memcpy((p)->decision->bytes, &(what), sizeof(what));                             \
+    } while (0)
+/* Fills `what` with what was kept. */
+#define DECIDED(p, what) memcpy(&(what), (p)->decision->bytes, sizeof(what))
+
 struct problem {
     const char *layer;
     const struct op_def *op;
@@ -60,7 +77,9 @@ struct problem {
     bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
     int wisdom_count;
-    bool forms_open; /* the planner is still free to give the operands another form */
+    bool forms_open;           /* the planner is still free to give the operands another form */
+    struct decision *decision; /* of the algorithm that is asked; parts of a merged layer share it */
+    bool *asked; /* algo_preferred() sets it: its answer depends on the forms; NULL: no one wants to know */
     int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };
 
@@ -118,6 +137,8 @@ struct algo_def {
     enum form src, dst;
     unsigned halves;                                /* HALF_ bits; */
     unsigned (*halves_of)(const struct problem *p); /* where they depend on the problem, else NULL */
+    /* It and workspace() are asked once, before it is known where operands lie and in which form: they do not look at
+     * slot, block and in_place, and at batch_stride only to see how items lie that are not dense. */
     bool (*applicable)(const struct problem *p, struct why *why);
     size_t (*workspace)(
         const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */

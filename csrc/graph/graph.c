@@ -220,6 +220,28 @@ enum clcnn_status clcnn_graph_value_shape(const struct clcnn_graph *g, int value
     return st;
 }
 
+enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
+                              struct clcnn_err *err)
+{
+    size_t count = (size_t)(n->n_in > 0 ? n->n_in : 1);
+    struct clcnn_shape *shapes = clcnn_calloc(count, sizeof *shapes);
+
+    if (!shapes)
+        return clcnn_fail_mem(err, count * sizeof *shapes);
+    memset(in, 0, sizeof *in);
+    in->op = n->op;
+    in->layer = n->name;
+    in->attrs = n->attrs;
+    in->n_in = n->n_in;
+    in->in = shapes;
+    in->n_out = n->n_out;
+    for (int i = 0; i < n->n_in; i++)
+        shapes[i] = n->in[i] < 0 ? (struct clcnn_shape){.rank = -1} : g->values[n->in[i]].shape;
+    for (int i = 0; i < n->n_out; i++)
+        in->out[i] = g->values[n->out[i]].shape;
+    return CLCNN_OK;
+}
+
 int clcnn_graph_node_count(const struct clcnn_graph *g)
 {
     return g->n_nodes;

@@ -37,6 +37,7 @@ struct node {
     int src_block, dst_block; /* forms in which it takes in[0] and gives its outputs; set by the planner */
     bool all_src;             /* every input comes as in[0] does (work on whole items) */
     int items;                /* of the batch that it computes at a time, 0: all; see plan/sections.c */
+    int choice;               /* of its algorithm: counted from 1 in the planner's list, 0: none yet */
 };
 
 struct graph_output {

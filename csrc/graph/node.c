@@ -5,24 +5,7 @@
 
 #include "graph/parts.h"
 
-/* ---- the grammar of op_def.inputs: "x w b?" or "xs..." ------------------------------------------------- */
-
-/* Reads the next name and moves on; false at the end. */
-bool next_input(const char **cursor, struct input_name *out)
-{
-    *cursor += strspn(*cursor, " ");
-    size_t length = strcspn(*cursor, " ");
-
-    if (length == 0)
-        return false;
-    snprintf(out->text, sizeof out->text, "%.*s", (int)length, *cursor);
-    size_t name = strcspn(out->text, "?.");
-    out->optional = out->text[name] == '?';
-    out->many = out->text[name] == '.';
-    out->text[name] = '\0';
-    *cursor += length;
-    return true;
-}
+/* ---- inputs ----------------------------------------------------------------------------------------------- */
 
 /* Number of inputs that a node of this operator keeps: absent optional ones at the end are added as -1, so
  * that rules and algorithms can address every input by its place. */
@@ -58,28 +41,6 @@ static enum clcnn_status check_inputs(const struct clcnn_graph *g, const struct 
 }
 
 /* ---- shapes -------------------------------------------------------------------------------------------- */
-
-enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
-                              struct clcnn_err *err)
-{
-    size_t count = (size_t)(n->n_in > 0 ? n->n_in : 1);
-    struct clcnn_shape *shapes = clcnn_calloc(count, sizeof *shapes);
-
-    if (!shapes)
-        return clcnn_fail_mem(err, count * sizeof *shapes);
-    memset(in, 0, sizeof *in);
-    in->op = n->op;
-    in->layer = n->name;
-    in->attrs = n->attrs;
-    in->n_in = n->n_in;
-    in->in = shapes;
-    in->n_out = n->n_out;
-    for (int i = 0; i < n->n_in; i++)
-        shapes[i] = n->in[i] < 0 ? (struct clcnn_shape){.rank = -1} : g->values[n->in[i]].shape;
-    for (int i = 0; i < n->n_out; i++)
-        in->out[i] = g->values[n->out[i]].shape;
-    return CLCNN_OK;
-}
 
 /* Runs the operator's rule; shapes of the results in in->out. */
 static enum clcnn_status run_rule(const struct clcnn_graph *g, const struct node *n, struct infer *in,

@@ -10,7 +10,7 @@ bool graph_grow_nodes(struct clcnn_graph *g);
 /* A name must be neither empty nor of `most` bytes or more; `what` is "input", "relu" ... */
 enum clcnn_status graph_name_check(const char *what, const char *name, size_t most, struct clcnn_err *err);
 
-/* ---- the grammar of op_def.inputs: "x w b?" or "xs..." ---- */
+/* inputs.c: the grammar of op_def.inputs, "x w b?" or "xs...". */
 struct input_name {
     char text[24];
     bool optional, many;

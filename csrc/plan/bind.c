@@ -196,7 +196,7 @@ static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan
     return CLCNN_OK;
 }
 
-static enum clcnn_status bind_launches(struct clcnn_plan *plan, struct clcnn_err *err)
+enum clcnn_status plan_bind(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
@@ -241,36 +241,6 @@ enum clcnn_status plan_queue(struct queue **out, struct clcnn_plan *plan, bool p
     return st;
 }
 
-enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    struct clcnn_plan *plan = clcnn_calloc(1, sizeof *plan);
-    if (!plan)
-        return clcnn_fail_mem(err, sizeof *plan);
-    gate_init(&plan->gate);
-    plan->bp = bp;
-    blueprint_retain(bp);
-    plan->counted = blueprint_open(bp);
-    if (!plan->counted) {
-        st = clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
-        goto done;
-    }
-    plan->io_copy = clcnn_calloc((size_t)(bp->n_outputs + bp->n_inputs) + 1, sizeof *plan->io_copy);
-    if (!plan->io_copy) {
-        st = clcnn_fail_mem(err, sizeof *plan->io_copy);
-        goto done;
-    }
-    TRY(memory_create(&plan->arena, bp->dev, bp->stats.arena_bytes, "arena of the plan", err));
-    TRY(plan_queue(&plan->queue, plan, false, err));
-    TRY(ports_create(plan, err));
-    TRY(bind_launches(plan, err));
-    *out = plan;
-    plan = NULL;
-done:
-    clcnn_plan_free(plan);
-    return st;
-}
-
 enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -291,104 +261,4 @@ enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct
 done:
     free(places);
     return st;
-}
-
-static enum clcnn_status walk_patiently(struct queue *q, const struct clcnn_patience *patience,
-                                        struct clcnn_err *err)
-{
-    enum clcnn_status st;
-    while ((st = queue_advance(q, SLICE_MS, NULL, err)) == CLCNN_PENDING) {
-        st = patience_look(patience, "the first run", err);
-        if (st != CLCNN_OK) {
-            queue_cancel(q);
-            break;
-        }
-    }
-    return st;
-}
-
-/* One real run on whatever the arena holds: drivers that generate code at the first launch, some of it for a range of launch
- * sizes (PoCL), have done so, CLBlast has built its kernels, the queue has learned the device's rate, and binaries are
- * complete when they are saved. */
-enum clcnn_status plan_warm(struct clcnn_plan *plan, const struct clcnn_patience *patience,
-                            struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    struct blueprint *bp = plan->bp;
-    if (bp->guard) { /* so that Oclgrind does not take this run's inputs for uninitialised reads */
-        st = plan_paint(plan, plan->queue, NULL, err);
-        if (st != CLCNN_OK)
-            return st;
-    }
-    bool again;
-    plan->started_ms = clcnn_clock_ms();
-    do {
-        again = false;
-        queue_start(plan->queue, plan->launches, bp->n_steps);
-        st = walk_patiently(plan->queue, patience, err);
-        if (st == CLCNN_OK)
-            st = plan_leave_chains(&again, plan, err);
-    } while (again && st == CLCNN_OK);
-    if (st != CLCNN_OK)
-        return st;
-    bp->rate = queue_rate(plan->queue);
-    blueprint_save_programs(bp);
-    return st;
-}
-
-static void release_weights(struct blueprint *bp)
-{
-    for (int i = 0; i < bp->n_packed; i++) {
-        if (bp->packed[i].weight)
-            weight_release(bp->dev, bp->packed[i].weight);
-        bp->packed[i].weight = NULL;
-    }
-}
-
-/* Starts at one, for the compile that makes the first plan; zero is final. */
-bool blueprint_open(struct blueprint *bp)
-{
-    int open = atomic_load(&bp->open);
-    while (open > 0)
-        if (atomic_compare_exchange_weak(&bp->open, &open, open + 1))
-            return true;
-    return false;
-}
-
-void blueprint_close(struct blueprint *bp)
-{
-    if (bp && atomic_fetch_sub(&bp->open, 1) == 1)
-        release_weights(bp);
-}
-
-void blueprint_retain(struct blueprint *bp)
-{
-    atomic_fetch_add(&bp->refs, 1);
-}
-
-void blueprint_release(struct blueprint *bp)
-{
-    if (!bp || atomic_fetch_sub(&bp->refs, 1) > 1)
-        return;
-    blueprint_release_programs(bp);
-    release_weights(bp);
-    for (int i = 0; i < bp->n_packed; i++)
-        free(bp->packed[i].setup);
-    for (int i = 0; i < bp->n_steps; i++) {
-        free(bp->steps[i]);
-        if (bp->defines_text)
-            free(bp->defines_text[i]);
-    }
-    for (int i = 0; i < bp->n_layers; i++)
-        free(bp->layers[i].candidates);
-    for (int i = 0; i < bp->notes.n; i++)
-        free(bp->notes.line[i]);
-    void *owned[] = {bp->parts,  bp->variant, bp->wait,         bp->weights,     bp->notes.line,
-                     bp->roots,  bp->packed,  bp->slots,        bp->steps,       bp->layers,
-                     bp->inputs, bp->outputs, bp->gemm_scratch, bp->defines_text};
-    for (int i = 0; i < COUNT_OF(owned); i++)
-        free(owned[i]);
-    clcnn_graph_free(bp->graph);
-    pthread_mutex_destroy(&bp->lock);
-    free(bp);
 }

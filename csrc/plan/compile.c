@@ -5,73 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Bytes of the activations that a node reads and writes. */
-static size_t bytes_at(const struct clcnn_graph *g, const struct node *n)
-{
-    size_t bytes = 0;
-    for (int i = 0; i < n->n_in; i++)
-        if (n->in[i] >= 0 && !g->values[n->in[i]].data)
-            bytes += shape_bytes(&g->values[n->in[i]].shape);
-    for (int i = 0; i < n->n_out; i++)
-        bytes += shape_bytes(&g->values[n->out[i]].shape);
-    return bytes;
-}
-
-/* Sets what the arena must hold at least: the activations of the node that has most of them. */
-static void find_least_arena(struct blueprint *bp)
-{
-    for (int i = 0; i < bp->graph->n_nodes; i++)
-        if (!bp->graph->nodes[i].dead) {
-            const size_t bytes = bytes_at(bp->graph, &bp->graph->nodes[i]);
-            bp->least_arena = bytes > bp->least_arena ? bytes : bp->least_arena;
-        }
-}
-
-/* Memory that other nodes need for their activations anyway. */
-static size_t spare_bytes(const struct blueprint *bp, const struct node *n)
-{
-    const size_t taken = bytes_at(bp->graph, n);
-    return bp->least_arena > taken ? bp->least_arena - taken : 0;
-}
-
-/* Scratch that a node may have: what the caller allows, or on GPUs all that is spare. */
-static size_t workspace_limit(const struct blueprint *bp, const struct clcnn_plan_options *options,
-                              size_t spare)
-{
-    const bool gpu = bp->dev->info.type == CLCNN_DEVICE_GPU;
-    return gpu && spare > options->workspace_limit ? spare : options->workspace_limit;
-}
-
-struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
-                               const struct node *n, const struct operand *operands)
-{
-    const size_t spare = spare_bytes(bp, n);
-    return (struct problem){
-        .layer = n->name,
-        .op = n->op,
-        .attrs = n->attrs,
-        .n_in = n->n_in,
-        .n_out = n->n_out,
-        .in = operands,
-        .out = operands + n->n_in,
-        .add = {.slot = SLOT_NONE},
-        .act = n->epi.act,
-        .p0 = n->epi.p0,
-        .p1 = n->epi.p1,
-        .device = &bp->dev->info,
-        .workspace_limit = workspace_limit(bp, options, spare),
-        .arena = bp->least_arena,
-        .spare = spare,
-        .precision = options->precision,
-        .halves = bp->halves,
-        .has_clblast = device_has_clblast(bp->dev),
-        .chained = bp->chained,
-        .wisdom = options->wisdom,
-        .wisdom_count = options->wisdom_count,
-        .block = device_block(&bp->dev->info),
-    };
-}
-
 static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *pl, struct clcnn_err *err)
 {
     const struct clcnn_graph *g = bp->graph;
@@ -189,6 +122,8 @@ static void take_rewritten(struct blueprint *bp, struct blueprint *from)
 {
     while (from->notes.n > from->n_rewrites)
         free(from->notes.line[--from->notes.n]);
+    for (int i = 0; i < from->graph->n_nodes; i++)
+        from->graph->nodes[i].choice = 0;
     bp->graph = from->graph;
     bp->notes = from->notes;
     bp->n_rewrites = from->n_rewrites;
@@ -201,7 +136,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
 {
     enum clcnn_status st = CLCNN_OK;
     struct placement pl = {0};
-    find_least_arena(bp);
+    blueprint_least_arena(bp);
     TRY(blueprint_sections(bp, options->batch_part, err));
     TRY(layout_values(bp, options, err));
     TRY(blueprint_private_values(bp, err));

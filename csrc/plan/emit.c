@@ -25,56 +25,6 @@ static void out_of_memory(struct emit *e)
         e->status = clcnn_fail_mem(e->err, sizeof(struct step));
 }
 
-int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset)
-{
-    if (!clcnn_grow((void **)&bp->slots, &bp->cap_slots, bp->n_slots + 1, sizeof *bp->slots))
-        return -1;
-    bp->slots[bp->n_slots] = (struct slot){.root = root, .packed = packed, .offset = offset};
-    return bp->n_slots++;
-}
-
-int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
-                   bool scratch)
-{
-    if (!clcnn_grow((void **)&bp->roots, &bp->cap_roots, bp->n_roots + 1, sizeof *bp->roots))
-        return -1;
-    const int64_t gap =
-        bp->guard && pad_items ? 13 : 0; /* odd, so that nothing relies on alignment by accident */
-    bp->roots[bp->n_roots] = (struct root){
-        .name = name,
-        .items = items,
-        .item_elems = item_elems,
-        .stride = item_elems + gap,
-        .elem = sizeof(float),
-        .first = INT32_MAX,
-        .last = -1,
-        .scratch = scratch,
-    };
-    return bp->n_roots++;
-}
-
-int blueprint_constant(struct blueprint *bp, int value, size_t bytes, const char *layer)
-{
-    if (!clcnn_grow((void **)&bp->packed, &bp->cap_packed, bp->n_packed + 1, sizeof *bp->packed))
-        return -1;
-    bp->packed[bp->n_packed] = (struct packed){.value = value, .bytes = bytes, .layer = layer, .next = -1};
-    return bp->n_packed++;
-}
-
-int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t bytes, const char *layer)
-{
-    for (int i = raw; i >= 0; i = bp->packed[i].next)
-        if (strcmp(bp->packed[i].packing, packing) == 0)
-            return i;
-    const int made = blueprint_constant(bp, bp->packed[raw].value, bytes, layer);
-    if (made < 0)
-        return -1;
-    snprintf(bp->packed[made].packing, sizeof bp->packed[made].packing, "%s", packing);
-    bp->packed[made].next = bp->packed[raw].next;
-    bp->packed[raw].next = made;
-    return made;
-}
-
 static struct step *new_step(struct emit *e, const char *stem, const char *entry, size_t groups,
                              size_t group_size)
 {

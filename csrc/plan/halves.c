@@ -61,7 +61,7 @@ static void keep_ends(struct halver *h)
 static enum clcnn_status keep_by_node(struct halver *h, int index)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct node *n = &h->bp->graph->nodes[index];
+    struct node *n = &h->bp->graph->nodes[index];
     const struct algo_def *algo = NULL;
     struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
     if (!ops)
@@ -69,7 +69,7 @@ static enum clcnn_status keep_by_node(struct halver *h, int index)
     struct emit e = {.bp = h->bp, .options = h->options, .err = h->err};
     struct problem p;
     TRY(node_problem(&p, ops, &e, h->pl, n, 0));
-    TRY(select_quietly(&algo, &p, h->options, h->err));
+    TRY(select_for_node(&algo, h->bp, n, &p, h->options, h->err));
     const unsigned taken = h->taken[index] = algo_halves(algo, &p);
     for (int i = 0; i < n->n_in; i++)
         if (!(taken & HALF_SAME) && !(i == 0 && (taken & HALF_SRC)))

@@ -38,7 +38,7 @@ static enum clcnn_status begin_layer(struct emit *e, const struct problem *p, in
         return clcnn_fail_mem(e->err, sizeof *l);
     l->sub = sub;
     snprintf(l->fused, sizeof l->fused, "%s", fused);
-    return select_algo(&e->algo, p, e, e->err);
+    return select_for_layer(e, sub ? NULL : &e->bp->graph->nodes[node], p, e->err);
 }
 
 /* Chooses, or finds what was chosen for other items of the batch, and emits for one problem; `e` describes the layer while its
@@ -55,7 +55,10 @@ static enum clcnn_status emit_problem(struct emit *e, const struct problem *p, i
         e->layer_index = e->again++;
         e->algo = e->bp->layers[e->layer_index].algo;
     }
-    e->algo->emit(p, e);
+    struct decision decision = e->bp->layers[e->layer_index].decision; /* layers move when parts are added */
+    struct problem decided = *p;
+    decided.decision = &decision;
+    e->algo->emit(&decided, e);
     st = e->status;
 done:
     e->op = outer.op;
@@ -69,47 +72,6 @@ void emit_sub(struct emit *e, const struct problem *p)
     if (e->status != CLCNN_OK)
         return;
     e->status = emit_problem(e, p, e->bp->layers[e->layer_index].node, "", true);
-}
-
-/* The form in which a node sees an operand. Work on whole items is shown row-major shapes of the same bytes: channels
- * rounded up to the block. */
-static void show_form(struct operand *o, int block, bool whole_items)
-{
-    o->block = whole_items ? 0 : block;
-    if (whole_items && block)
-        o->shape.dim[1] = (int32_t)ceil_div((size_t)o->shape.dim[1], (size_t)block) * block;
-}
-
-/* The root that a part has in the place of that of the first part; -1: out of memory. So roots live as long as in one part, and the
- * arena gives those of all parts the same memory. */
-static int root_of_part(struct emit *e, int root)
-{
-    int *made = &e->part_root[root];
-    if (*made < 0) {
-        const struct root r = e->bp->roots[root];
-        *made = blueprint_root(e->bp, r.name, r.items, r.item_elems, true, r.scratch);
-        if (*made >= 0)
-            e->bp->roots[*made].elem = r.elem;
-    }
-    return *made;
-}
-
-/* An operand of the items that one part of a section computes: some of a value that holds all of them, or all of one that holds as
- * many as a part computes. */
-static enum clcnn_status take_part(struct emit *e, struct operand *o, int items, int part)
-{
-    if (items == 0 || part == 0 || !o->present) {
-        operand_take_items(o, items);
-        return CLCNN_OK;
-    }
-    struct slot s = e->bp->slots[o->slot];
-    if (o->shape.dim[0] == items)
-        s.root = root_of_part(e, s.root);
-    else
-        s.offset += (int64_t)part * items * o->batch_stride;
-    o->slot = s.root < 0 && s.packed < 0 ? -1 : blueprint_slot(e->bp, s.root, s.packed, s.offset);
-    operand_take_items(o, items);
-    return o->slot < 0 ? clcnn_fail_mem(e->err, sizeof s) : CLCNN_OK;
 }
 
 /* What the whole layer is, whatever its parts. */
@@ -128,36 +90,6 @@ static enum clcnn_status describe_layer(struct layer *l, const struct blueprint 
         l->output.dim[0] = bp->graph->values[n->out[0]].shape.dim[0];
     }
     free((void *)shapes.in);
-    return st;
-}
-
-enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
-                               const struct placement *pl, const struct node *n, int part)
-{
-    enum clcnn_status st = CLCNN_OK;
-    for (int i = 0; i < n->n_in; i++) {
-        if (n->in[i] >= 0)
-            ops[i] = pl->operand[n->in[i]];
-        else
-            ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
-        if (n->op->role == ROLE_CONCAT)
-            ops[i].in_place = concat_input_in_place(e->bp, pl, n, i);
-        TRY(take_part(e, &ops[i], node_input_items(n, i), part));
-        if (i == 0 || n->all_src)
-            show_form(&ops[i], n->src_block, n->all_src);
-    }
-    for (int i = 0; i < n->n_out; i++) {
-        ops[n->n_in + i] = pl->operand[n->out[i]];
-        TRY(take_part(e, &ops[n->n_in + i], n->items, part));
-        show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
-    }
-    *out = problem_of_node(e->bp, e->options, n, ops);
-    if (n->epi.add >= 0) {
-        out->add = pl->operand[n->epi.add];
-        TRY(take_part(e, &out->add, n->items, part));
-        show_form(&out->add, n->dst_block, false);
-    }
-done:
     return st;
 }
 

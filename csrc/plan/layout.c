@@ -8,7 +8,7 @@
 #include <string.h>
 
 struct layouter {
-    const struct blueprint *bp;
+    struct blueprint *bp;
     struct clcnn_graph *g;
     const struct clcnn_plan_options *options;
     int *order, n_order; /* nodes in the order in which they will run */
@@ -17,22 +17,6 @@ struct layouter {
     int items; /* of the node that is being laid out */
     struct clcnn_err *err;
 };
-
-int device_block(const struct clcnn_device_info *info)
-{
-    if (info->type != CLCNN_DEVICE_CPU || info->float_width < 8)
-        return 0;
-    return info->float_width >= 16 ? 16 : 8;
-}
-
-struct operand operand_of_value(const struct value *v)
-{
-    return (struct operand){.shape = v->shape,
-                            .slot = SLOT_NONE,
-                            .present = true,
-                            .constant = v->kind == VALUE_CONSTANT,
-                            .block = v->block};
-}
 
 /* Only float32 maps with channels and one or two spatial dimensions have a blocked form. */
 static bool can_block(const struct clcnn_shape *s)
@@ -135,13 +119,15 @@ static enum clcnn_status choose_forms(struct layouter *l, struct node *n)
         if (value >= 0)
             operands[i] = operand_of_value(&l->g->values[value]);
         operand_take_items(&operands[i], i < n->n_in ? node_input_items(n, i) : n->items);
+        operand_set_form(&operands[i], operands[i].block);
     }
     struct problem p = problem_of_node(l->bp, l->options, n, operands);
     p.forms_open = true;
     if (n->epi.add >= 0)
         p.add = operand_of_value(&l->g->values[n->epi.add]);
     operand_take_items(&p.add, n->items);
-    TRY(select_quietly(&algo, &p, l->options, l->err));
+    operand_set_form(&p.add, p.add.block);
+    TRY(select_for_node(&algo, l->bp, n, &p, l->options, l->err));
     set_forms(l, n, algo);
 done:
     free(operands);

@@ -158,21 +158,6 @@ static bool try_split(struct placer *p, const struct node *n, bool *skip)
     return true;
 }
 
-bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n,
-                           int input)
-{
-    const int dim = ((const struct dim_attrs *)n->attrs)->dim;
-    const struct operand *whole = &pl->operand[n->out[0]], *part = &pl->operand[n->in[input]];
-    const struct slot w = bp->slots[whole->slot], s = bp->slots[part->slot];
-    if (dim > 1 || w.root < 0 || s.root != w.root || part->batch_stride != whole->batch_stride)
-        return false;
-    int64_t at = 0;
-    for (int i = 0; i < input; i++)
-        at += bp->graph->values[n->in[i]].shape.dim[dim];
-    return s.offset ==
-           w.offset + (dim == 0 ? at * whole->batch_stride : at * shape_count_from(&whole->shape, 2));
-}
-
 static bool place_node(struct placer *p, int index)
 {
     const struct node *n = &p->g->nodes[index];

@@ -43,12 +43,22 @@ struct candidate {
     const struct algo_def *algo;
     const char *verdict, *reason;
     size_t workspace;
-    bool fits; /* the operands have the forms that it takes and gives */
+    bool fits;  /* the operands have the forms that it takes and gives */
+    bool asked; /* algo_preferred() */
+};
+/* The algorithms of a node, judged, and for which problem: a copy, whose inputs and outputs are in `ops`. */
+struct choice {
+    struct candidate *candidates; /* NULL: its layer has them */
+    struct decision *decisions;   /* of each of them */
+    int n;
+    struct problem of;
+    struct operand *ops;
 };
 struct layer {
     int node; /* of the rewritten graph */
     char key[CLCNN_KEY_MAX];
     const struct algo_def *algo;
+    struct decision decision;
     char fused[48];
     struct candidate *candidates;
     int n_candidates;
@@ -91,8 +101,9 @@ struct blueprint {
     struct slot *slots;
     struct step **steps;
     struct layer *layers;
-    int n_roots, n_packed, n_slots, n_steps, n_layers;
-    int cap_roots, cap_packed, cap_slots, cap_steps, cap_layers;
+    struct choice *choices; /* of nodes, until they are layers */
+    int n_roots, n_packed, n_slots, n_steps, n_layers, n_choices;
+    int cap_roots, cap_packed, cap_slots, cap_steps, cap_layers, cap_choices;
 
     struct io_slot *inputs, *outputs;
     int n_inputs, n_outputs;
@@ -143,15 +154,27 @@ struct clcnn_plan {
     struct port ports[MAX_PORTS];
 };
 
+/* blueprint.c: its lists grow while it is compiled. */
+int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset); /* -1: out of memory */
+int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
+                   bool scratch);
+int blueprint_constant(struct blueprint *bp, int value, size_t bytes,
+                       const char *layer); /* as it is, for packed[] */
+/* packed[raw], a constant as it is, in another form. */
+int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t bytes, const char *layer);
+void choice_free(struct choice *c);
+/* Plans open and close on a blueprint; the weights go with the last one. Open fails once that has happened. */
+bool blueprint_open(struct blueprint *bp);
+void blueprint_close(struct blueprint *bp);
+void blueprint_retain(struct blueprint *bp);
+void blueprint_release(struct blueprint *bp);
+
 /* place.c: where every value lives, as operands; aliases and concat views need no steps. */
 struct placement {
     struct operand *operand; /* per value */
     bool *skip;              /* per node: nothing to do, its outputs are views */
 };
 enum clcnn_status place_values(struct placement *out, struct blueprint *bp, struct clcnn_err *err);
-/* Input `input` of this concat node was written straight into its range of the output. */
-bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n,
-                           int input);
 void placement_free(struct placement *pl);
 
 /* emit.c: the builder that algorithms write into. */
@@ -170,29 +193,39 @@ struct emit {
     struct step sink;    /* what emit functions hand out after an error */
     bool *override_used; /* per override: some layer had that name */
 };
-int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset); /* -1: out of memory */
-int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
-                   bool scratch);
-int blueprint_constant(struct blueprint *bp, int value, size_t bytes,
-                       const char *layer); /* as it is, for packed[] */
-/* packed[raw], a constant as it is, in another form. */
-int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t bytes, const char *layer);
 
-/* select.c */
-enum clcnn_status select_algo(const struct algo_def **out, const struct problem *p, struct emit *e,
-                              struct clcnn_err *err);
+/* problem.c: what a node asks of an algorithm. */
+int device_block(const struct clcnn_device_info *info);
+struct operand operand_of_value(const struct value *v); /* shape and kind; no place yet */
+void operand_take_items(struct operand *o, int items);  /* 0: all */
+/* Items of an input of the node that it reads at a time, 0: all, as of weights. */
+int node_input_items(const struct node *n, int input);
+/* Input `input` of this concat node was written straight into its range of the output. */
+bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n,
+                           int input);
+/* Sets what the arena must hold at least: the activations of the node that has most of them. */
+void blueprint_least_arena(struct blueprint *bp);
+struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                               const struct node *n, const struct operand *operands);
+/* What an algorithm is shown of part `part` of a node (0 without parts); `ops` takes its inputs, then its outputs. */
+enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
+                               const struct placement *pl, const struct node *n, int part);
 
-/* The choice alone, while forms are open. */
-enum clcnn_status select_quietly(const struct algo_def **out, const struct problem *p,
-                                 const struct clcnn_plan_options *options, struct clcnn_err *err);
+/* select.c: a node's algorithms are judged once, when layouts are chosen or the maps that are stored as halves, and the
+ * judgement is carried on to its layer. Only where the problem has changed since is it made anew. */
+/* What the planner would take as far as things stand. */
+enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint *bp, struct node *n,
+                                  const struct problem *p, const struct clcnn_plan_options *options,
+                                  struct clcnn_err *err);
+/* Takes it, for the layer that is being emitted; n: its node, NULL: a part of a merged layer. */
+enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct problem *p,
+                                   struct clcnn_err *err);
 
 /* wisdom.c */
 void problem_key(char out[CLCNN_KEY_MAX], const struct problem *p); /* "" where it would be too long */
 const char *wisdom_find(const struct problem *p); /* name of the algorithm measured to be fastest, or NULL */
 
 /* layout.c */
-int device_block(const struct clcnn_device_info *info);
-struct operand operand_of_value(const struct value *v); /* shape and kind; no place yet */
 enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_options *options,
                                 struct clcnn_err *err);
 
@@ -207,18 +240,8 @@ enum clcnn_status blueprint_sections(struct blueprint *bp, int batch_part, struc
 enum clcnn_status blueprint_private_values(struct blueprint *bp, struct clcnn_err *err);
 /* The node after the last one of the section, or of the single node, that begins here; *parts: how often it is run. */
 int section_end(const struct clcnn_graph *g, int first, int *parts);
-void operand_take_items(struct operand *o, int items); /* 0: all */
-/* Items of an input of the node that it reads at a time, 0: all, as of weights. */
-int node_input_items(const struct node *n, int input);
-
-/* compile.c */
-struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
-                               const struct node *n, const struct operand *operands);
 
 /* layers.c */
-/* What an algorithm is shown of part `part` of a node (0 without parts); `ops` takes its inputs, then its outputs. */
-enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
-                               const struct placement *pl, const struct node *n, int part);
 enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
                               const struct clcnn_plan_options *options, const struct clcnn_graph *original,
                               struct clcnn_err *err);
@@ -241,25 +264,18 @@ enum clcnn_status blueprint_programs(struct blueprint *bp, const struct clcnn_pa
                                      struct clcnn_err *err);
 enum clcnn_status blueprint_launch_programs(struct blueprint *bp, struct clcnn_err *err);
 void blueprint_save_programs(struct blueprint *bp); /* to the disk cache, after each has run */
-void blueprint_release_programs(struct blueprint *bp);
 struct step *blueprint_setup(const struct blueprint *bp, int packed); /* fills a constant; NULL: none */
 
 /* bind.c */
 enum clcnn_status blueprint_weights(struct blueprint *bp, const struct clcnn_patience *patience,
                                     struct clcnn_err *err);
-enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err);
+/* Makes the plan's launches and chains. */
+enum clcnn_status plan_bind(struct clcnn_plan *plan, struct clcnn_err *err);
 /* A queue for the plan's launches. */
 enum clcnn_status plan_queue(struct queue **out, struct clcnn_plan *plan, bool profiling,
                              struct clcnn_err *err);
-enum clcnn_status plan_warm(struct clcnn_plan *plan, const struct clcnn_patience *patience,
-                            struct clcnn_err *err);
 /* Gives the steps of chains kernels of their own, for runs that time each step. *made: some were missing. */
 enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err);
-/* Plans open and close on a blueprint; the weights go with the last one. Open fails once that has happened. */
-bool blueprint_open(struct blueprint *bp);
-void blueprint_close(struct blueprint *bp);
-void blueprint_retain(struct blueprint *bp);
-void blueprint_release(struct blueprint *bp);
 
 /* ports.c */
 void blueprint_ports(struct blueprint *bp); /* once the arena is planned */
@@ -281,6 +297,11 @@ void ports_free(struct clcnn_plan *plan);
 enum clcnn_status plan_leave_chains(bool *left, struct clcnn_plan *plan, struct clcnn_err *err);
 enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs,
                              struct clcnn_err *err);
+
+/* open.c: plans come to life on a blueprint. */
+enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status plan_warm(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                            struct clcnn_err *err);
 
 /* info.c */
 enum clcnn_status blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err);

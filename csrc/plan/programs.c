@@ -152,13 +152,3 @@ void blueprint_save_programs(struct blueprint *bp)
             program_save(bp->dev, bp->programs[i]);
     pthread_mutex_unlock(&bp->lock);
 }
-
-void blueprint_release_programs(struct blueprint *bp)
-{
-    for (int i = 0; i < bp->n_steps + bp->n_packed && bp->programs; i++)
-        if (bp->programs[i])
-            program_release(bp->dev, bp->programs[i]);
-    if (bp->chain_program)
-        program_release(bp->dev, bp->chain_program);
-    free(bp->programs);
-}

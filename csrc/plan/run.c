@@ -1,4 +1,4 @@
-/* run.c: the life of a plan after compile. A run is begin, advance ..., and done; nothing is allocated in between. */
+/* run.c: runs of a plan, and its end. A run is begin, advance ..., and done; nothing is allocated in between. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -309,18 +309,6 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
 done:
     queue_free(q);
     leave(plan);
-    return st;
-}
-
-/* The blueprint lives as long as the plan, and opens for nobody once its last plan is closed: there is nothing to wait for. */
-enum clcnn_status clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    TRY(device_enter(plan->bp->dev, err));
-    if (atomic_load(&plan->closed))
-        return clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
-    TRY(plan_instantiate(out, plan->bp, err));
-done:
     return st;
 }
 

@@ -26,20 +26,9 @@ struct section { /* as it is found: nodes [first, past), of which `nodes` live; 
     size_t item_bytes; /* of the node that has most */
 };
 
-void operand_take_items(struct operand *o, int items)
-{
-    if (items > 0 && o->present)
-        o->shape.dim[0] = items;
-}
-
 static bool is_concat(const struct node *n)
 {
     return n->op->role == ROLE_CONCAT;
-}
-
-int node_input_items(const struct node *n, int input)
-{
-    return input == 0 || is_concat(n) ? n->items : 0;
 }
 
 static bool is_map(const struct clcnn_graph *g, int value, int batch)

@@ -68,25 +68,34 @@ static bool takes_halves(const struct algo_def *a, const struct problem *p)
     return (taken & HALF_SAME) || (wanted & ~taken) == 0;
 }
 
-static void judge(struct candidate *c, const struct problem *p)
+static void judge(struct candidate *c, struct decision *decision, const struct problem *of)
 {
     struct why why = {NULL, false};
+    struct problem p = *of;
     const struct algo_def *a = c->algo;
-    const bool yes = a->applicable(p, &why);
-    c->fits = p->forms_open || (form_fits(a->src, &p->in[0]) && form_fits(a->dst, &p->out[0]));
+    p.asked = &c->asked;
+    p.decision = decision;
+    const bool yes = a->applicable(&p, &why);
     c->verdict = yes ? APPLIES : why.passed_over ? "passed over" : "rejected";
     c->reason = yes ? BETTER_CHOSEN : why.reason;
     if (!yes && !why.passed_over)
         return;
-    c->workspace = a->workspace ? a->workspace(p) : 0;
-    const char *refused = c->workspace > p->workspace_limit  ? TOO_MUCH_WORKSPACE
-                          : a->error > LOOSEST[p->precision] ? OUTSIDE_PRECISION
-                          : !takes_halves(a, p)              ? NO_HALVES
-                                                             : NULL;
+    c->workspace = a->workspace ? a->workspace(&p) : 0;
+    const char *refused = c->workspace > p.workspace_limit  ? TOO_MUCH_WORKSPACE
+                          : a->error > LOOSEST[p.precision] ? OUTSIDE_PRECISION
+                          : !takes_halves(a, &p)            ? NO_HALVES
+                                                            : NULL;
     if (refused) {
         c->verdict = "rejected";
         c->reason = refused;
-    } else if (yes && !c->fits) {
+    }
+}
+
+/* What the forms say, once they are settled. */
+static void judge_forms(struct candidate *c, const struct problem *p)
+{
+    c->fits = p->forms_open || (form_fits(c->algo->src, &p->in[0]) && form_fits(c->algo->dst, &p->out[0]));
+    if (!c->fits && strcmp(c->verdict, APPLIES) == 0) {
         c->verdict = "passed over";
         c->reason = ANOTHER_FORM;
     }
@@ -101,9 +110,13 @@ const struct algo_def *algo_preferred(const struct problem *p)
 {
     const char *measured = wisdom_find(p);
     const struct algo_def *first = NULL;
+    if (p->asked)
+        *p->asked = true;
     for (const struct algo_def *const *a = op_algos(p->op); *a; a++) {
         struct candidate c = {.algo = *a};
-        judge(&c, p);
+        struct decision unused;
+        judge(&c, &unused, p);
+        judge_forms(&c, p);
         if (measured && strcmp((*a)->name, measured) == 0 && c.fits && !rejected(&c))
             return *a;
         if (!first && strcmp(c.verdict, APPLIES) == 0)
@@ -158,82 +171,164 @@ static int measured(const char **note, const struct candidate *candidates, int n
     return -1;
 }
 
-static int count_algos(const struct op_def *op)
-{
-    int count = 0;
-    for (const struct algo_def *const *a = op_algos(op); *a; a++)
-        count++;
-    return count;
-}
-
-/* Judges every algorithm of the operator; `wanted` names the one to take, NULL: what was measured or the rules decide. Tells
- * in `notes` (NULL: not) of a measured choice that cannot be followed. */
-static enum clcnn_status pick_algo(int *pick, struct candidate *candidates, int n, const struct problem *p,
-                                   const char *wanted, struct notes *notes, struct clcnn_err *err)
+/* Picks one of those that were judged; `wanted` names the one to take, NULL: what was measured or the rules decide. *how: in words.
+ * Tells in `notes` (NULL: not) of a measured choice that cannot be followed. */
+static enum clcnn_status pick_algo(int *pick, const char **how, const struct choice *c,
+                                   const struct problem *p, const char *wanted, struct notes *notes,
+                                   struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct algo_def *const *algos = op_algos(p->op);
+    const struct candidate *last = &c->candidates[c->n - 1];
     const char *known = wanted ? NULL : wisdom_find(p), *note;
-    const char *how = wanted ? "chosen by override" : "chosen by measurement";
-    for (int i = 0; i < n; i++) {
-        candidates[i].algo = algos[i];
-        judge(&candidates[i], p);
-    }
-    *pick = measured(&note, candidates, n, known);
+    *how = wanted ? "chosen by override" : "chosen by measurement";
+    *pick = measured(&note, c->candidates, c->n, known);
     if (note && notes)
         TRY(notes_add(notes, err, "measured choice '%s' of %s is not followed: %s", known, p->layer, note));
     if (wanted)
-        TRY(forced(pick, p, candidates, n, wanted, err));
+        TRY(forced(pick, p, c->candidates, c->n, wanted, err));
     if (*pick < 0) {
-        how = "chosen";
-        *pick = first_with(candidates, n, APPLIES);
+        *how = "chosen";
+        *pick = first_with(c->candidates, c->n, APPLIES);
     }
     if (*pick < 0)
-        *pick = first_with(candidates, n, "passed over");
+        *pick = first_with(c->candidates, c->n, "passed over");
     if (*pick < 0)
         return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: no algorithm applies; the last one, %s: %s",
-                          p->op->name, p->layer, algos[n - 1]->name, candidates[n - 1].reason);
-    candidates[*pick].verdict = how;
-    candidates[*pick].reason = "";
+                          p->op->name, p->layer, last->algo->name, last->reason);
 done:
     return st;
 }
 
-enum clcnn_status select_quietly(const struct algo_def **out, const struct problem *p,
-                                 const struct clcnn_plan_options *options, struct clcnn_err *err)
+/* ---- judged once ---------------------------------------------------------------------------------------------- */
+
+/* Inputs, then outputs, then the epilogue's. */
+static const struct operand *operand_at(const struct problem *p, int i)
+{
+    return i < p->n_in ? &p->in[i] : i < p->n_in + p->n_out ? &p->out[i - p->n_in] : &p->add;
+}
+
+/* Where operands lie and in which form is settled while a choice is carried on; algorithms do not look at that. At strides
+ * some do, so that those of items which are not dense are something new. */
+static bool looks_same(const struct operand *a, const struct operand *b)
+{
+    return a->present == b->present && a->constant == b->constant && a->half == b->half &&
+           a->shape.dtype == b->shape.dtype && shape_equal(&a->shape, &b->shape) && operand_dense(a) &&
+           operand_dense(b);
+}
+
+/* Whether algorithms would see what they were judged for. What is not compared is the node's own or the plan's. What can have
+ * changed: the channels of work on whole items, which are rounded up to blocks; a constant that is reordered, and with it what is
+ * spare; items that became part of a larger root; maps that became halves. */
+static bool still_holds(const struct choice *c, const struct problem *p)
+{
+    const struct problem *of = &c->of;
+    bool same = of->op == p->op && of->n_in == p->n_in && of->n_out == p->n_out &&
+                of->workspace_limit == p->workspace_limit && of->spare == p->spare &&
+                of->halves == p->halves && of->chained == p->chained;
+    for (int i = 0; same && i <= p->n_in + p->n_out; i++)
+        same = looks_same(operand_at(of, i), operand_at(p, i));
+    return same;
+}
+
+static enum clcnn_status judge_all(struct choice *c, const struct problem *p, struct clcnn_err *err)
+{
+    const struct algo_def *const *algos = op_algos(p->op);
+    for (c->n = 0; algos[c->n];)
+        c->n++;
+    c->of = *p;
+    c->candidates = clcnn_calloc((size_t)c->n, sizeof *c->candidates);
+    c->decisions = clcnn_calloc((size_t)c->n, sizeof *c->decisions);
+    c->ops = clcnn_calloc((size_t)(p->n_in + p->n_out), sizeof *c->ops);
+    if (!c->candidates || !c->decisions || !c->ops)
+        return clcnn_fail_mem(err, (size_t)c->n * sizeof *c->candidates);
+    for (int i = 0; i < p->n_in + p->n_out; i++)
+        c->ops[i] = *operand_at(p, i);
+    c->of.in = c->ops;
+    c->of.out = c->ops + p->n_in;
+    for (int i = 0; i < c->n; i++) {
+        c->candidates[i].algo = algos[i];
+        judge(&c->candidates[i], &c->decisions[i], p);
+    }
+    return CLCNN_OK;
+}
+
+/* What has been judged for the node, brought up to where things stand. */
+static enum clcnn_status judge_node(struct choice **out, struct blueprint *bp, struct node *n,
+                                    const struct problem *p, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const int n = count_algos(p->op), override = override_of(options, p);
-    int pick = -1;
-    struct candidate *candidates = clcnn_calloc((size_t)n, sizeof *candidates);
-    if (!candidates)
-        return clcnn_fail_mem(err, (size_t)n * sizeof *candidates);
-    TRY(pick_algo(&pick, candidates, n, p, override >= 0 ? options->overrides[override].algo : NULL, NULL,
-                  err));
-    *out = candidates[pick].algo;
+    if (!n->choice) {
+        if (!clcnn_grow((void **)&bp->choices, &bp->cap_choices, bp->n_choices + 1, sizeof *bp->choices))
+            return clcnn_fail_mem(err, sizeof *bp->choices);
+        bp->choices[bp->n_choices] = (struct choice){.candidates = NULL};
+        n->choice = ++bp->n_choices;
+    }
+    struct choice *c = &bp->choices[n->choice - 1];
+    if (c->candidates && !still_holds(c, p))
+        choice_free(c);
+    if (!c->candidates)
+        TRY(judge_all(c, p, err));
+    for (int i = 0; i < c->n; i++) {
+        struct candidate *one = &c->candidates[i];
+        if (one->asked && c->of.forms_open && !p->forms_open) {
+            *one = (struct candidate){.algo = one->algo};
+            judge(one, &c->decisions[i], p);
+        }
+        judge_forms(one, p);
+    }
+    *out = c;
 done:
-    free(candidates);
     return st;
 }
 
-enum clcnn_status select_algo(const struct algo_def **out, const struct problem *p, struct emit *e,
-                              struct clcnn_err *err)
+enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint *bp, struct node *n,
+                                  const struct problem *p, const struct clcnn_plan_options *options,
+                                  struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const int override = override_of(options, p);
+    struct choice *c;
+    const char *how;
+    int pick = -1;
+    TRY(judge_node(&c, bp, n, p, err));
+    TRY(pick_algo(&pick, &how, c, p, override >= 0 ? options->overrides[override].algo : NULL, NULL, err));
+    *out = c->candidates[pick].algo;
+done:
+    return st;
+}
+
+/* A part of a merged layer is a problem of its own, which nobody has judged. */
+static enum clcnn_status judge_part(struct choice *c, const struct problem *p, struct clcnn_err *err)
+{
+    const enum clcnn_status st = judge_all(c, p, err);
+    for (int i = 0; st == CLCNN_OK && i < c->n; i++)
+        judge_forms(&c->candidates[i], p);
+    return st;
+}
+
+enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct problem *p,
+                                   struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct layer *l = &e->bp->layers[e->layer_index];
-    const int n = count_algos(p->op);
-    int pick = -1;
-    l->candidates = clcnn_calloc((size_t)n, sizeof *l->candidates);
-    if (!l->candidates)
-        return clcnn_fail_mem(err, (size_t)n * sizeof *l->candidates);
-    l->n_candidates = n;
     /* an override that names one of the parts of a merged layer has been followed when the layer itself was chosen */
-    const int override = l->sub ? -1 : override_of(e->options, p);
+    const int override = n ? override_of(e->options, p) : -1;
+    struct choice part = {.candidates = NULL}, *c = &part;
+    const char *how;
+    int pick = -1;
     if (override >= 0)
         e->override_used[override] = true;
-    TRY(pick_algo(&pick, l->candidates, n, p, override >= 0 ? e->options->overrides[override].algo : NULL,
+    TRY(n ? judge_node(&c, e->bp, n, p, err) : judge_part(c, p, err));
+    TRY(pick_algo(&pick, &how, c, p, override >= 0 ? e->options->overrides[override].algo : NULL,
                   &e->bp->notes, err));
-    *out = l->algo = l->candidates[pick].algo;
+    c->candidates[pick].verdict = how;
+    c->candidates[pick].reason = "";
+    e->algo = l->algo = c->candidates[pick].algo;
+    l->decision = c->decisions[pick];
+    l->candidates = c->candidates;
+    l->n_candidates = c->n;
+    c->candidates = NULL;
 done:
+    choice_free(c);
     return st;
 }

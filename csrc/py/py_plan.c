@@ -190,16 +190,6 @@ static void plan_dealloc(PyObject *op)
     py_free(op);
 }
 
-int py_plan_enter(struct plan_object *self)
-{
-    if (atomic_load(&self->runner) != PyThread_get_thread_ident())
-        return 0;
-    py_error_format(self->state, CLCNN_E_STATE,
-                    "this plan is in the middle of a run in this thread (was it called from a"
-                    " signal handler?)");
-    return -1;
-}
-
 PyDoc_STRVAR(clone_doc,
              "clone($self, /)\n--\n\n"
              "A plan for another thread: shares weights and programs, has its own activations and queue.");

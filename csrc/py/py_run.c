@@ -9,6 +9,16 @@ struct clcnn_patience py_patience(struct plan_object *self)
     return (struct clcnn_patience){.start_ms = clcnn_clock_ms(), .stop = py_stop, .with = &self->stopped};
 }
 
+int py_plan_enter(struct plan_object *self)
+{
+    if (atomic_load(&self->runner) != PyThread_get_thread_ident())
+        return 0;
+    py_error_format(self->state, CLCNN_E_STATE,
+                    "this plan is in the middle of a run in this thread (was it called from a"
+                    " signal handler?)");
+    return -1;
+}
+
 const char py_plan_stop_doc[] =
     "stop($self, /)\n--\n\n"
     "Ends a run that another thread has begun or waits for, within about 100 ms, and refuses every\n"

@@ -37,8 +37,10 @@ enum clcnn_status device_enumerate(struct device_entry **out, int *count, const 
 enum clcnn_status device_select(const struct device_entry **out, const struct device_entry *entries,
                                 int count, const char *selector, struct clcnn_err *err);
 
-/* ---- device.c -------------------------------------------------------------------------------------------------- */
+/* ---- context.c ------------------------------------------------------------------------------------------------- */
 
+#define OWN_OBJECTS 3 /* context, queue and dummy: what a device without children holds */
+bool device_closed(const struct clcnn_device *dev);
 /* Between pin and unpin the context stays, even when another thread closes the device. pin checks as device_enter. */
 enum clcnn_status device_pin(struct clcnn_device *dev, struct clcnn_err *err);
 void device_unpin(struct clcnn_device *dev);
@@ -51,7 +53,7 @@ void device_count(struct clcnn_device *dev, int objects);
 void *cache_load(const char *dir, const char *key, size_t *bytes);
 void cache_save(const char *dir, const char *key, const void *data, size_t bytes);
 
-/* ---- source.c -------------------------------------------------------------------------------------------------- */
+/* ---- paste.c --------------------------------------------------------------------------------------------------- */
 
 struct text { /* grows; `failed` sticks when there is no memory */
     char *at;
@@ -60,7 +62,6 @@ struct text { /* grows; `failed` sticks when there is no memory */
 };
 void text_add(struct text *t, const char *s, size_t n);
 void text_print(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-void sort_defines(const struct define *sorted[MAX_DEFINES], const struct unit *unit);
 /* What is learned of a kernel file that becomes an instance in a chain. */
 struct scan {
     const char *entry;          /* the kernel whose body is wanted */

@@ -75,6 +75,21 @@ def in_core(path: Path) -> str:
     return path.relative_to(ROOT / "csrc").as_posix()
 
 
+def test_decisions_are_kept_before_preferences():
+    """What is passed over may be forced, and then workspace() and emit() take up what it has decided."""
+    found = []
+    for path in (p for p in ALGOS if p.suffix == ".c"):
+        code = code_of(path)
+        assert ("DECIDED(" in code) == ("DECIDE(" in code), path.name
+        for body in code.split("\n}\n"):
+            kept = [body.find(word) for word in ("DECIDE(", "mma_decide(") if word in body]
+            found += kept
+            assert not kept or "PREFER(" not in body[: min(kept)].rstrip().removesuffix("PREFER(why,"), (
+                path.name
+            )
+    assert len(found) > 10
+
+
 def test_files_are_short():
     """But for ops.pyi, which the operator tables write."""
     folders = [ROOT / name for name in ("csrc", "kernels", "python", "tests", "benchmarks")]

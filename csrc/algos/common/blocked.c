@@ -13,10 +13,13 @@ bool blocked_map(const struct problem *p)
 bool blocked_algorithm(const struct problem *conv)
 {
     const struct algo_def *const *algo = op_algos(conv->op);
+    struct decision unused;
+    struct problem p = *conv;
+    p.decision = &unused;
     for (; *algo; algo++) {
         struct why why = {NULL, false};
         if ((*algo)->src == FORM_BLOCKED && (*algo)->dst == FORM_BLOCKED &&
-            ((*algo)->applicable(conv, &why) || why.passed_over))
+            ((*algo)->applicable(&p, &why) || why.passed_over))
             return true;
     }
     return false;

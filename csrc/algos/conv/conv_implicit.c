@@ -100,9 +100,9 @@ float implicit_time(const struct problem *p, const struct conv_args *a)
     return choose(p, a, 0).time;
 }
 
-struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points)
+static struct step *emit_choice(struct emit *e, const struct problem *p, const struct conv_args *a,
+                                int points, struct choice c)
 {
-    const struct choice c = choose(p, a, points);
     const bool split = c.parts > 1;
     const struct conv_implicit_args args = {.conv = *a, .share = c.share};
     const int packed = emit_conv_packed(e, p, a, packing_of(c.tile, points));
@@ -119,10 +119,17 @@ struct step *emit_implicit(struct emit *e, const struct problem *p, const struct
     return s;
 }
 
+struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points)
+{
+    return emit_choice(e, p, a, points, choose(p, a, points));
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    const struct choice c = choose(p, &a, 0);
+    DECIDE(p, c);
     PREFER(why, a.k / a.groups > 32 || conv_is_pointwise(&a),
            "32 filters a group or fewer leave half of the tile empty");
     PREFER(why, !conv_on_cpu(p), "tiles in local memory are meant for GPUs");
@@ -132,13 +139,17 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return implicit_workspace(p, &a, 0);
+    struct choice c;
+    DECIDED(p, c);
+    return bytes_of(p, &a, c.tile, 0, c.parts);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_implicit(e, p, &a, 0), p);
+    struct choice c;
+    DECIDED(p, c);
+    conv_cost(emit_choice(e, p, &a, 0, c), p);
 }
 
 const struct algo_def algo_conv_implicit = {

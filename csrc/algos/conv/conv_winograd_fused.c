@@ -108,24 +108,27 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.ker[1] == 3 && a.ker[2] == 3, "minimal filtering is for 3x3 filters");
     REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
             "minimal filtering is for stride 1 and dilation 1");
+    const struct choice c = choose(p, &a);
+    DECIDE(p, c);
     PREFER(why, !conv_on_cpu(p), "tiles in local memory are meant for GPUs");
     PREFER(why, a.k / a.groups > 16, "16 filters a group or fewer leave half of the tile empty");
-    PREFER(why, choose(p, &a).time < implicit_time(p, &a),
-           "the products by the definition are expected to be faster");
+    PREFER(why, c.time < implicit_time(p, &a), "the products by the definition are expected to be faster");
     return true;
 }
 
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct choice c = choose(p, &a);
+    struct choice c;
+    DECIDED(p, c);
     return bytes_of(p, &a, c.tile, c.parts);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p), filters = transformed(&a);
-    const struct choice c = choose(p, &a);
+    struct choice c;
+    DECIDED(p, c);
     const bool split = c.parts > 1;
     const struct conv_winograd_fused_args args = {
         .conv = a,

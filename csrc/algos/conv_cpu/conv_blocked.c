@@ -52,6 +52,9 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
             "groups must be whole channel blocks");
     REQUIRE(why, conv_least_columns(&a) <= MAX_COLUMNS, "the input row of a tile must fit 128 columns");
+    const struct conv_args whole = blocked_args(p);
+    const struct conv_tile tile = conv_best_tile(p, &whole, MAX_COLUMNS);
+    DECIDE(p, tile);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
     return true;
 }
@@ -93,14 +96,16 @@ static size_t channel_step(const struct problem *p, const struct conv_args *a, c
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = blocked_args(p);
-    const struct conv_tile tile = conv_best_tile(p, &a, MAX_COLUMNS);
+    struct conv_tile tile;
+    DECIDED(p, tile);
     return conv_packing_workspace(p, &a, conv_tile_packing(p, &tile, p->block));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = blocked_args(p);
-    const struct conv_tile tile = conv_best_tile(p, &a, MAX_COLUMNS);
+    struct conv_tile tile;
+    DECIDED(p, tile);
     const int packed = emit_conv_packed(e, p, &a, conv_tile_packing(p, &tile, p->block));
     const struct shares shares = shares_of(p, &a, &tile);
     const size_t c_blocks = ceil_div((size_t)(a.c / a.groups), (size_t)p->block);

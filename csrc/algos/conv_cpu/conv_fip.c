@@ -145,6 +145,7 @@ static bool applicable(const struct problem *p, struct why *why)
             "the fast inner product is for one group of 1x1 filters without padding");
     const struct fip_cut c = fip_cut_of(p, &a);
     REQUIRE(why, c.groups > 0, FIP_TOO_LARGE);
+    DECIDE(p, c);
     PREFER(why, fip_pays(p), NO_ADDERS);
     PREFER(why, a.c >= p->block, FEW_CHANNELS);
     PREFER(why, a.k >= FIP_FEWEST_FILTERS, FEW_FILTERS);
@@ -154,14 +155,16 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = rows_of(p);
-    const struct fip_cut c = fip_cut_of(p, &a);
+    struct fip_cut c;
+    DECIDED(p, c);
     return fip_filter_workspace(p, &a, &c);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = rows_of(p);
-    const struct fip_cut c = fip_cut_of(p, &a);
+    struct fip_cut c;
+    DECIDED(p, c);
     const struct conv_fip_args args = args_of(p, &a, &c);
     const struct scaled_filters filters = emit_fip_filters(e, p, &a, &c);
     struct step *s = emit_step(e, "conv_fip", "main", c.groups, 1);

@@ -76,6 +76,9 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, rows_fits(&a), "the input row of a tile must fit 128 columns");
+    const struct conv_args whole = rows_args(p);
+    const struct rows_tile tile = rows_best_tile(p, &whole, 1);
+    DECIDE(p, tile);
     PREFER(why, conv_on_cpu(p), "float16 register tiles are meant for CPU devices");
     return true;
 }
@@ -83,14 +86,16 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = rows_args(p);
-    const struct rows_tile tile = rows_best_tile(p, &a, 1);
+    struct rows_tile tile;
+    DECIDED(p, tile);
     return conv_packing_workspace(p, &a, rows_packing(&tile));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = rows_args(p);
-    const struct rows_tile tile = rows_best_tile(p, &a, 1);
+    struct rows_tile tile;
+    DECIDED(p, tile);
     const int packed = emit_conv_packed(e, p, &a, rows_packing(&tile));
     const size_t groups =
         (size_t)conv_blocks(&a, tile.kv * 16) * (size_t)a.n * (size_t)a.out[1] * rows_tiles(&a, &tile, 1);

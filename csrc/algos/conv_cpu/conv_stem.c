@@ -65,6 +65,9 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     if (!stem_possible(p, why))
         return false;
+    const struct conv_args a = conv_args_of(p);
+    const struct conv_tile tile = stem_tile(p, &a);
+    DECIDE(p, tile);
     PREFER(why, p->in[0].shape.dim[1] <= 4, "more than 4 channels fill channel blocks better");
     return true;
 }
@@ -72,14 +75,16 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct conv_tile tile = stem_tile(p, &a);
+    struct conv_tile tile;
+    DECIDED(p, tile);
     return conv_packing_workspace(p, &a, stem_packing(p, &tile));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct conv_tile tile = stem_tile(p, &a);
+    struct conv_tile tile;
+    DECIDED(p, tile);
     const int packed = emit_conv_packed(e, p, &a, stem_packing(p, &tile));
     int per_item = (int)ceil_div((size_t)a.out[2], (size_t)tile.t);
     while (conv_columns(&a, per_item * tile.t) > stem_columns(p, &a))

@@ -129,9 +129,10 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
 
 /* Time in multiply-adds at the peak, from measurements: products at 78 % of it, or as fast as the filters come from memory,
  * and the transforms. The direct kernel reaches 93 %. */
-static double cost_of(const struct problem *p, const struct conv_args *a, const struct filtering *f)
+static double cost_of(const struct problem *p, const struct conv_args *a, const struct filtering *f,
+                      const struct cut *cut)
 {
-    const struct cut c = cut_of(p, a, f);
+    const struct cut c = *cut;
     const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
     const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
     double products = tiles * filters / sizeof(float), memory = FILTERS_FROM_MEMORY * filters;
@@ -156,8 +157,10 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
     REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
             "groups must be whole channel blocks");
     REQUIRE(why, f->m < 4 || a.c / a.groups <= MOST_OF_F4, TOO_MANY_CHANNELS);
+    const struct cut c = cut_of(p, &a, f);
+    DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, f) < 0.85 * blocked_direct_cost(&a),
+    PREFER(why, cost_of(p, &a, f, &c) < 0.85 * blocked_direct_cost(&a),
            "too few tiles or filters to pay for the transforms");
     return true;
 }
@@ -172,10 +175,11 @@ struct conv_packing winograd_raw_packing(const struct problem *p, int kv)
     return (struct conv_packing){.block = kv * p->block, .c_block = 1};
 }
 
-size_t winograd_workspace(const struct problem *p, const struct filtering *f)
+size_t winograd_workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct cut c = cut_of(p, &a, f);
+    struct cut c;
+    DECIDED(p, c);
     const size_t filters = c.fresh             ? conv_packing_workspace(p, &a, winograd_raw_packing(p, c.kv))
                            : p->in[1].constant ? 0
                                                : c.filter_bytes;
@@ -294,11 +298,11 @@ struct conv_winograd_args winograd_args_of(const struct problem *p, const struct
     };
 }
 
-void emit_winograd(const struct problem *p, struct emit *e, const struct filtering *f,
-                   const struct operand *y, int pool)
+void emit_winograd(const struct problem *p, struct emit *e, const struct operand *y, int pool)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct cut c = cut_of(p, &a, f);
+    struct cut c;
+    DECIDED(p, c);
     struct conv_winograd_args args = winograd_args_of(p, &a, c.m, c.t, c.kv);
     args.dst_n = y->batch_stride;
     args.c_step = 2;
@@ -320,14 +324,9 @@ static bool applicable4(const struct problem *p, struct why *why)
     return winograd_applicable(p, why, &winograd_f4x3);
 }
 
-static size_t workspace4(const struct problem *p)
+static void emit(const struct problem *p, struct emit *e)
 {
-    return winograd_workspace(p, &winograd_f4x3);
-}
-
-static void emit4(const struct problem *p, struct emit *e)
-{
-    emit_winograd(p, e, &winograd_f4x3, &p->out[0], 0);
+    emit_winograd(p, e, &p->out[0], 0);
 }
 
 static bool applicable2(const struct problem *p, struct why *why)
@@ -335,29 +334,9 @@ static bool applicable2(const struct problem *p, struct why *why)
     return winograd_applicable(p, why, &winograd_f2x3);
 }
 
-static size_t workspace2(const struct problem *p)
-{
-    return winograd_workspace(p, &winograd_f2x3);
-}
-
-static void emit2(const struct problem *p, struct emit *e)
-{
-    emit_winograd(p, e, &winograd_f2x3, &p->out[0], 0);
-}
-
 static bool applicable5(const struct problem *p, struct why *why)
 {
     return winograd_applicable(p, why, &f2x5);
-}
-
-static size_t workspace5(const struct problem *p)
-{
-    return winograd_workspace(p, &f2x5);
-}
-
-static void emit5(const struct problem *p, struct emit *e)
-{
-    emit_winograd(p, e, &f2x5, &p->out[0], 0);
 }
 
 const struct algo_def algo_conv_winograd = {
@@ -369,8 +348,8 @@ const struct algo_def algo_conv_winograd = {
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,
     .applicable = applicable4,
-    .workspace = workspace4,
-    .emit = emit4,
+    .workspace = winograd_workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_conv_winograd2 = {
@@ -382,8 +361,8 @@ const struct algo_def algo_conv_winograd2 = {
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,
     .applicable = applicable2,
-    .workspace = workspace2,
-    .emit = emit2,
+    .workspace = winograd_workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_conv_winograd5 = {
@@ -395,6 +374,6 @@ const struct algo_def algo_conv_winograd5 = {
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,
     .applicable = applicable5,
-    .workspace = workspace5,
-    .emit = emit5,
+    .workspace = winograd_workspace,
+    .emit = emit,
 };

@@ -11,7 +11,8 @@ struct filtering;
 extern const struct filtering winograd_f4x3, winograd_f2x3;
 
 bool winograd_applicable(const struct problem *conv, struct why *why, const struct filtering *f);
-size_t winograd_workspace(const struct problem *conv, const struct filtering *f);
+/* This and emit_winograd() take up what winograd_applicable() has decided. */
+size_t winograd_workspace(const struct problem *conv);
 size_t winograd_tiles(const struct conv_args *a, int m); /* of m x m pixels, in the batch */
 /* Arguments for tiles of m x m pixels, t of them by kv vectors of filters; c_step, t_step and pool are 0. */
 struct conv_winograd_args winograd_args_of(const struct problem *conv, const struct conv_args *a, int m,
@@ -19,7 +20,6 @@ struct conv_winograd_args winograd_args_of(const struct problem *conv, const str
 /* Filters to be transformed where they are used: [groups][blocks of filters][C/groups][R*R][filters of a block]. */
 struct conv_packing winograd_raw_packing(const struct problem *conv, int kv);
 /* y is the convolution's output with pool 0, else what POOL_MAX or POOL_MEAN (kernels/common/args_base.h) makes of its windows of 2x2. */
-void emit_winograd(const struct problem *conv, struct emit *e, const struct filtering *f,
-                   const struct operand *y, int pool);
+void emit_winograd(const struct problem *conv, struct emit *e, const struct operand *y, int pool);
 
 #endif

@@ -39,9 +39,9 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a)
 }
 
 /* Whether it is faster than the direct kernel, in multiply-adds at the peak. */
-static bool worthwhile(const struct problem *p, const struct conv_args *a)
+static bool worthwhile(const struct problem *p, const struct conv_args *a, const struct cut *cut)
 {
-    const struct cut c = cut_of(p, a);
+    const struct cut c = *cut;
     const size_t items = c.ranges * c.chunks * (size_t)a->groups;
     const double channels = (double)(c.c_blocks * (size_t)p->block);
     const double filters =
@@ -63,22 +63,26 @@ static bool applicable(const struct problem *p, struct why *why)
             "minimal filtering of phases is for 3x3 filters at stride 2 without dilation");
     REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
             "groups must be whole channel blocks");
+    const struct cut c = cut_of(p, &a);
+    DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, worthwhile(p, &a), "too few tiles or filters to pay for the transforms");
+    PREFER(why, worthwhile(p, &a, &c), "too few tiles or filters to pay for the transforms");
     return true;
 }
 
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct cut c = cut_of(p, &a);
+    struct cut c;
+    DECIDED(p, c);
     return conv_packing_workspace(p, &a, winograd_raw_packing(p, c.tile.kv));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct cut c = cut_of(p, &a);
+    struct cut c;
+    DECIDED(p, c);
     struct conv_winograd_args args = winograd_args_of(p, &a, M, c.tile.t, c.tile.kv);
     args.t_step = (i32)ceil_div(c.tile_blocks, c.ranges) * c.tile.t;
     const size_t ranges = ceil_div(c.tiles, (size_t)args.t_step);

@@ -3,11 +3,12 @@
  * more at once and take larger tiles (wgmma, float32 as sums of two halves; wgmma_tf32, wgmma_half), see kernels/conv_nvidia/conv_wgmma.cl. */
 #include "algos/conv_nvidia/conv_mma_common.h"
 
-static bool applicable(const struct problem *p, struct why *why)
+static bool ampere(const struct problem *p, struct why *why, enum mma_products products)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    mma_decide(p, &a, (struct mma_form){MMA_AMPERE, products, 0});
     PREFER(why, a.k / a.groups >= 16, "fewer than 16 filters a group leave most of a fragment empty");
     return true;
 }
@@ -19,10 +20,25 @@ static bool hopper(const struct problem *p, struct why *why, enum mma_products p
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, !mma_few_channels(&a), "few channels: rounded up to 16 they would cost a third more");
     PREFER(why,
-           mma_expected(p, &a, (struct mma_form){MMA_HOPPER, products, 0}) <
+           mma_decide(p, &a, (struct mma_form){MMA_HOPPER, products, 0}) <
                mma_expected(p, &a, (struct mma_form){MMA_AMPERE, products, 0}),
            "the smaller tiles of mma are expected to be faster");
     return true;
+}
+
+static bool may_mma(const struct problem *p, struct why *why)
+{
+    return ampere(p, why, MMA_FLOAT32);
+}
+
+static bool may_tf32(const struct problem *p, struct why *why)
+{
+    return ampere(p, why, MMA_TF32);
+}
+
+static bool may_half(const struct problem *p, struct why *why)
+{
+    return ampere(p, why, MMA_HALF);
 }
 
 static bool may_wgmma(const struct problem *p, struct why *why)
@@ -43,13 +59,13 @@ static bool may_wgmma_half(const struct problem *p, struct why *why)
 static size_t bytes_of(const struct problem *p, struct mma_form form)
 {
     const struct conv_args a = conv_args_of(p);
-    return mma_workspace(p, &a, form);
+    return mma_decided_workspace(p, &a, form);
 }
 
 static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_mma(e, p, &a, form, NULL), p);
+    conv_cost(emit_decided_mma(e, p, &a, form), p);
 }
 
 static unsigned ampere_halves(const struct problem *p)
@@ -77,7 +93,7 @@ const struct algo_def algo_conv_mma = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .halves_of = ampere_halves,
-    .applicable = applicable,
+    .applicable = may_mma,
     .workspace = bytes_float32,
     .emit = emit_float32,
 };
@@ -88,7 +104,7 @@ const struct algo_def algo_conv_tf32 = {
     .error = ERROR_HIGH,
     .deterministic = true,
     .halves_of = ampere_halves,
-    .applicable = applicable,
+    .applicable = may_tf32,
     .workspace = bytes_tf32,
     .emit = emit_tf32,
 };
@@ -99,7 +115,7 @@ const struct algo_def algo_conv_half = {
     .error = ERROR_MEDIUM,
     .deterministic = true,
     .halves_of = ampere_halves,
-    .applicable = applicable,
+    .applicable = may_half,
     .workspace = bytes_half,
     .emit = emit_half,
 };

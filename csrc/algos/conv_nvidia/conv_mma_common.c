@@ -252,12 +252,31 @@ float mma_shortest(const struct problem *p, const struct conv_args *a, enum mma_
     return wgmma < mma ? wgmma : mma;
 }
 
-size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form)
+static size_t choice_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form,
+                               struct choice c)
 {
     const struct layout l = layout_of(a);
-    const struct choice c = choose(p, a, form);
     return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form.products)) +
            parts_bytes(a, c.tile, c.parts);
+}
+
+size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    return choice_workspace(p, a, form, choose(p, a, form));
+}
+
+float mma_decide(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    const struct choice c = choose(p, a, form);
+    DECIDE(p, c);
+    return c.time;
+}
+
+size_t mma_decided_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form)
+{
+    struct choice c;
+    DECIDED(p, c);
+    return choice_workspace(p, a, form, c);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -323,11 +342,10 @@ struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, con
     return (struct mma_filters){emit_pack(e, p, a, &l, &tiles[0], ampere), l.depth};
 }
 
-struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                      struct mma_form form, const struct mma_prologue *pre)
+static struct step *emit_choice(struct emit *e, const struct problem *p, const struct conv_args *a,
+                                struct mma_form form, const struct mma_prologue *pre, struct choice c)
 {
     const struct layout l = layout_of(a);
-    const struct choice c = choose(p, a, form);
     const size_t tiles_in_all = tile_count(a, c.tile) * (size_t)c.parts;
     const struct conv_mma_args args = {
         .conv = *a,
@@ -372,4 +390,18 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     emit_conv_parts(e, s, p, a, join ? 1 : c.parts, split && !join ? part : p->out[0].slot, &args,
                     sizeof args);
     return s;
+}
+
+struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                      struct mma_form form, const struct mma_prologue *pre)
+{
+    return emit_choice(e, p, a, form, pre, choose(p, a, form));
+}
+
+struct step *emit_decided_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                              struct mma_form form)
+{
+    struct choice c;
+    DECIDED(p, c);
+    return emit_choice(e, p, a, form, NULL, c);
 }

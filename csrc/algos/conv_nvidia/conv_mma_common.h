@@ -45,6 +45,13 @@ struct mma_prologue {
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
                       struct mma_form form, const struct mma_prologue *pre);
 
+/* For an algorithm that is this product and nothing else: its tile is decided in applicable(), and taken up. Returns the time that
+ * is expected. */
+float mma_decide(const struct problem *p, const struct conv_args *a, struct mma_form form);
+size_t mma_decided_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form);
+struct step *emit_decided_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                              struct mma_form form);
+
 /* `workspace` and `emit` of an algorithm that differs from others by its form alone, as bytes_<name>() and emit_<name>():
  * the file has bytes_of(p, form) and emit_form(p, e, form). */
 #define MMA_FORM(name, ...)                                          \

@@ -118,6 +118,7 @@ static bool may(const struct problem *p, struct why *why)
             c.tile != NULL && a.n * image_of(&a) <= MAX_POSITIONS && a.n * a.src_n < MAX_VALUES &&
                 a.n * a.add_n < MAX_VALUES,
             "rows are too long, images too small or maps too large for the kernel");
+    DECIDE(p, c);
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
     PREFER(why, a.k / a.groups >= LEAST_FILTERS, "up to 32 filters leave half of a block empty");
     /* what is expected of those leaves out what is added */
@@ -138,7 +139,9 @@ static size_t packed_bytes(const struct conv_args *a, const struct tile *t)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return p->in[1].constant ? 0 : packed_bytes(&a, choose(p, &a).tile);
+    struct choice c;
+    DECIDED(p, c);
+    return p->in[1].constant ? 0 : packed_bytes(&a, c.tile);
 }
 
 static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a, const struct tile *t)
@@ -171,7 +174,8 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct choice c = choose(p, &a);
+    struct choice c;
+    DECIDED(p, c);
     const size_t most = p->device->compute_units;
     const struct conv_scaled_args args = {
         .conv = a,

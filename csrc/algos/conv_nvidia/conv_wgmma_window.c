@@ -72,11 +72,12 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
             "one group of channels that are a multiple of 16 is needed");
     REQUIRE(why, a.in[2] <= MAX_WIDTH && positions_of(&a) <= MAX_POSITIONS,
             "rows of at most 58 pixels, and 2^30 pixels in all, are needed");
+    const struct choice c = choose(p, &a, products);
+    DECIDE(p, c);
     PREFER(why, a.k >= LEAST_FILTERS && a.k <= MOST_FILTERS,
            "24 to 64 filters leave little of a block empty");
     const enum mma_products others = products == MMA_FLOAT32 ? products : mma_cheapest(p);
-    PREFER(why, choose(p, &a, products).time < mma_shortest(p, &a, others),
-           "the tiles of mma and wgmma are expected to be faster");
+    PREFER(why, c.time < mma_shortest(p, &a, others), "the tiles of mma and wgmma are expected to be faster");
     return true;
 }
 
@@ -89,7 +90,9 @@ static size_t packed_bytes(const struct conv_args *a, const struct tile *t, enum
 static size_t bytes_of(const struct problem *p, struct mma_form form)
 {
     const struct conv_args a = conv_args_of(p);
-    return p->in[1].constant ? 0 : packed_bytes(&a, choose(p, &a, form.products).tile, form.products);
+    struct choice c;
+    DECIDED(p, c);
+    return p->in[1].constant ? 0 : packed_bytes(&a, c.tile, form.products);
 }
 
 static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a, const struct tile *t,
@@ -118,7 +121,8 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
 static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct choice c = choose(p, &a, form.products);
+    struct choice c;
+    DECIDED(p, c);
     const struct conv_window_args args = {
         .conv = a, .positions = (int32_t)positions_of(&a), .chunks = a.c / WINDOW_CHANNELS};
     const int packed = emit_pack(e, p, &a, c.tile, form.products);

@@ -20,19 +20,19 @@ static bool applicable(const struct problem *p, struct why *why, const struct fi
     return true;
 }
 
-static size_t workspace(const struct problem *p, const struct filtering *f)
+static size_t workspace(const struct problem *p)
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
-    return winograd_workspace(&parts.conv, f);
+    return winograd_workspace(&parts.conv);
 }
 
-static void emit(const struct problem *p, struct emit *e, const struct filtering *f)
+static void emit(const struct problem *p, struct emit *e)
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
     const bool average = ((const struct conv_pool_attrs *)p->attrs)->average;
-    emit_winograd(&parts.conv, e, f, &p->out[0], average ? POOL_MEAN : POOL_MAX);
+    emit_winograd(&parts.conv, e, &p->out[0], average ? POOL_MEAN : POOL_MAX);
 }
 
 static bool applicable4(const struct problem *p, struct why *why)
@@ -40,29 +40,9 @@ static bool applicable4(const struct problem *p, struct why *why)
     return applicable(p, why, &winograd_f4x3, &algo_conv_winograd);
 }
 
-static size_t workspace4(const struct problem *p)
-{
-    return workspace(p, &winograd_f4x3);
-}
-
-static void emit4(const struct problem *p, struct emit *e)
-{
-    emit(p, e, &winograd_f4x3);
-}
-
 static bool applicable2(const struct problem *p, struct why *why)
 {
     return applicable(p, why, &winograd_f2x3, &algo_conv_winograd2);
-}
-
-static size_t workspace2(const struct problem *p)
-{
-    return workspace(p, &winograd_f2x3);
-}
-
-static void emit2(const struct problem *p, struct emit *e)
-{
-    emit(p, e, &winograd_f2x3);
 }
 
 const struct algo_def algo_conv_pool_winograd = {
@@ -74,8 +54,8 @@ const struct algo_def algo_conv_pool_winograd = {
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,
     .applicable = applicable4,
-    .workspace = workspace4,
-    .emit = emit4,
+    .workspace = workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_conv_pool_winograd2 = {
@@ -87,6 +67,6 @@ const struct algo_def algo_conv_pool_winograd2 = {
     .src = FORM_BLOCKED,
     .dst = FORM_BLOCKED,
     .applicable = applicable2,
-    .workspace = workspace2,
-    .emit = emit2,
+    .workspace = workspace,
+    .emit = emit,
 };

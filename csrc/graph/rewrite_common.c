@@ -1,0 +1,102 @@
+/* rewrite_common.c: what the passes share: looking at nodes, moving them, and notes of what was done. */
+#include "graph/rewrite.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool rewrite_is(const struct node *n, const struct op_def *op)
+{
+    return n->op == op;
+}
+
+bool rewrite_is_constant(const struct rewriter *r, int value)
+{
+    return value >= 0 && r->g->values[value].kind == VALUE_CONSTANT;
+}
+
+struct node *rewrite_sole_producer(const struct rewriter *r, int value)
+{
+    if (value < 0 || r->g->values[value].kind != VALUE_NODE || r->uses[value] != 1)
+        return NULL;
+    struct node *n = &r->g->nodes[r->g->values[value].producer];
+    return n->dead || n->n_out != 1 ? NULL : n;
+}
+
+static bool op_has_algo(const struct op_def *op, const char *algo)
+{
+    const int index = clcnn_op_find(op->name);
+    for (int i = 0; index >= 0 && i < clcnn_op_algo_count(index); i++)
+        if (strcmp(clcnn_op_algo_name(index, i), algo) == 0)
+            return true;
+    return false;
+}
+
+bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op)
+{
+    for (int i = 0; i < r->options->override_count; i++)
+        if (strcmp(r->options->overrides[i].layer, n->name) == 0)
+            return !op_has_algo(merged_op, r->options->overrides[i].algo);
+    return false;
+}
+
+static enum clcnn_status add_line(struct notes *notes, struct clcnn_err *err, const char *fmt, va_list ap)
+{
+    char text[3 * CLCNN_NAME_MAX];
+    vsnprintf(text, sizeof text, fmt, ap);
+    if (!clcnn_grow((void **)&notes->line, &notes->cap, notes->n + 1, sizeof *notes->line))
+        return clcnn_fail_mem(err, sizeof *notes->line);
+    notes->line[notes->n] = clcnn_strdup(text);
+    if (!notes->line[notes->n])
+        return clcnn_fail_mem(err, sizeof text);
+    notes->n++;
+    return CLCNN_OK;
+}
+
+enum clcnn_status notes_add(struct notes *notes, struct clcnn_err *err, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const enum clcnn_status st = add_line(notes, err, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    const enum clcnn_status st = add_line(r->notes, r->err, fmt, ap);
+    va_end(ap);
+    return st;
+}
+
+void rewrite_count_uses(struct rewriter *r)
+{
+    const struct clcnn_graph *g = r->g;
+    memset(r->uses, 0, (size_t)g->n_values * sizeof *r->uses);
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct node *n = &g->nodes[i];
+        for (int k = 0; !n->dead && k < n->n_in; k++)
+            if (n->in[k] >= 0)
+                r->uses[n->in[k]]++;
+        if (!n->dead && n->epi.add >= 0)
+            r->uses[n->epi.add]++;
+    }
+    for (int i = 0; i < g->n_outputs; i++)
+        r->uses[g->outputs[i].value]++;
+}
+
+/* The later position is the safe one: whatever the fused node reads has been computed there. */
+void rewrite_move(struct rewriter *r, struct node *from, struct node *to)
+{
+    const struct node husk = *to;
+    *to = *from;
+    *from = husk;
+    from->dead = true;
+    const int computed = to->out[0];
+    to->out[0] = from->out[0];
+    from->out[0] = computed;
+    r->g->values[to->out[0]].producer = (int)(to - r->g->nodes);
+    r->g->values[computed].producer = (int)(from - r->g->nodes);
+}

@@ -1,0 +1,181 @@
+/* problem.c: what a node asks of an algorithm: its operands as they are known so far, and what it may use. */
+#include "plan/plan.h"
+
+int device_block(const struct clcnn_device_info *info)
+{
+    if (info->type != CLCNN_DEVICE_CPU || info->float_width < 8)
+        return 0;
+    return info->float_width >= 16 ? 16 : 8;
+}
+
+struct operand operand_of_value(const struct value *v)
+{
+    return (struct operand){.shape = v->shape,
+                            .slot = SLOT_NONE,
+                            .present = true,
+                            .constant = v->kind == VALUE_CONSTANT,
+                            .block = v->block};
+}
+
+void operand_take_items(struct operand *o, int items)
+{
+    if (items > 0 && o->present)
+        o->shape.dim[0] = items;
+}
+
+int node_input_items(const struct node *n, int input)
+{
+    return input == 0 || n->op->role == ROLE_CONCAT ? n->items : 0;
+}
+
+/* Bytes of the activations that a node reads and writes. */
+static size_t bytes_at(const struct clcnn_graph *g, const struct node *n)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i] >= 0 && !g->values[n->in[i]].data)
+            bytes += shape_bytes(&g->values[n->in[i]].shape);
+    for (int i = 0; i < n->n_out; i++)
+        bytes += shape_bytes(&g->values[n->out[i]].shape);
+    return bytes;
+}
+
+void blueprint_least_arena(struct blueprint *bp)
+{
+    for (int i = 0; i < bp->graph->n_nodes; i++)
+        if (!bp->graph->nodes[i].dead) {
+            const size_t bytes = bytes_at(bp->graph, &bp->graph->nodes[i]);
+            bp->least_arena = bytes > bp->least_arena ? bytes : bp->least_arena;
+        }
+}
+
+/* Memory that other nodes need for their activations anyway. */
+static size_t spare_bytes(const struct blueprint *bp, const struct node *n)
+{
+    const size_t taken = bytes_at(bp->graph, n);
+    return bp->least_arena > taken ? bp->least_arena - taken : 0;
+}
+
+/* Scratch that a node may have: what the caller allows, or on GPUs all that is spare. */
+static size_t workspace_limit(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                              size_t spare)
+{
+    const bool gpu = bp->dev->info.type == CLCNN_DEVICE_GPU;
+    return gpu && spare > options->workspace_limit ? spare : options->workspace_limit;
+}
+
+struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
+                               const struct node *n, const struct operand *operands)
+{
+    const size_t spare = spare_bytes(bp, n);
+    return (struct problem){
+        .layer = n->name,
+        .op = n->op,
+        .attrs = n->attrs,
+        .n_in = n->n_in,
+        .n_out = n->n_out,
+        .in = operands,
+        .out = operands + n->n_in,
+        .add = {.slot = SLOT_NONE},
+        .act = n->epi.act,
+        .p0 = n->epi.p0,
+        .p1 = n->epi.p1,
+        .device = &bp->dev->info,
+        .workspace_limit = workspace_limit(bp, options, spare),
+        .arena = bp->least_arena,
+        .spare = spare,
+        .precision = options->precision,
+        .halves = bp->halves,
+        .has_clblast = device_has_clblast(bp->dev),
+        .chained = bp->chained,
+        .wisdom = options->wisdom,
+        .wisdom_count = options->wisdom_count,
+        .block = device_block(&bp->dev->info),
+    };
+}
+
+bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n,
+                           int input)
+{
+    const int dim = ((const struct dim_attrs *)n->attrs)->dim;
+    const struct operand *whole = &pl->operand[n->out[0]], *part = &pl->operand[n->in[input]];
+    const struct slot w = bp->slots[whole->slot], s = bp->slots[part->slot];
+    if (dim > 1 || w.root < 0 || s.root != w.root || part->batch_stride != whole->batch_stride)
+        return false;
+    int64_t at = 0;
+    for (int i = 0; i < input; i++)
+        at += bp->graph->values[n->in[i]].shape.dim[dim];
+    return s.offset ==
+           w.offset + (dim == 0 ? at * whole->batch_stride : at * shape_count_from(&whole->shape, 2));
+}
+
+/* The form in which a node sees an operand. Work on whole items is shown row-major shapes of the same bytes: channels
+ * rounded up to the block. */
+static void show_form(struct operand *o, int block, bool whole_items)
+{
+    o->block = whole_items ? 0 : block;
+    if (whole_items && block)
+        o->shape.dim[1] = (int32_t)ceil_div((size_t)o->shape.dim[1], (size_t)block) * block;
+}
+
+/* The root that a part has in the place of that of the first part; -1: out of memory. So roots live as long as in one part, and the
+ * arena gives those of all parts the same memory. */
+static int root_of_part(struct emit *e, int root)
+{
+    int *made = &e->part_root[root];
+    if (*made < 0) {
+        const struct root r = e->bp->roots[root];
+        *made = blueprint_root(e->bp, r.name, r.items, r.item_elems, true, r.scratch);
+        if (*made >= 0)
+            e->bp->roots[*made].elem = r.elem;
+    }
+    return *made;
+}
+
+/* An operand of the items that one part of a section computes: some of a value that holds all of them, or all of one that holds as
+ * many as a part computes. */
+static enum clcnn_status take_part(struct emit *e, struct operand *o, int items, int part)
+{
+    if (items == 0 || part == 0 || !o->present) {
+        operand_take_items(o, items);
+        return CLCNN_OK;
+    }
+    struct slot s = e->bp->slots[o->slot];
+    if (o->shape.dim[0] == items)
+        s.root = root_of_part(e, s.root);
+    else
+        s.offset += (int64_t)part * items * o->batch_stride;
+    o->slot = s.root < 0 && s.packed < 0 ? -1 : blueprint_slot(e->bp, s.root, s.packed, s.offset);
+    operand_take_items(o, items);
+    return o->slot < 0 ? clcnn_fail_mem(e->err, sizeof s) : CLCNN_OK;
+}
+
+enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
+                               const struct placement *pl, const struct node *n, int part)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < n->n_in; i++) {
+        if (n->in[i] >= 0)
+            ops[i] = pl->operand[n->in[i]];
+        else
+            ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
+        if (n->op->role == ROLE_CONCAT)
+            ops[i].in_place = concat_input_in_place(e->bp, pl, n, i);
+        TRY(take_part(e, &ops[i], node_input_items(n, i), part));
+        if (i == 0 || n->all_src)
+            show_form(&ops[i], n->src_block, n->all_src);
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        ops[n->n_in + i] = pl->operand[n->out[i]];
+        TRY(take_part(e, &ops[n->n_in + i], n->items, part));
+        show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
+    }
+    *out = problem_of_node(e->bp, e->options, n, ops);
+    if (n->epi.add >= 0) {
+        out->add = pl->operand[n->epi.add];
+        TRY(take_part(e, &out->add, n->items, part));
+        show_form(&out->add, n->dst_block, false);
+    }
+done:
+    return st;
+}
