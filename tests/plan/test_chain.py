@@ -111,7 +111,7 @@ def test_a_process_with_a_share_of_the_cores_waits_for_nobody() -> None:
         "with clcnn.compile(test_chain.towers(4), (1, 16, 8, 8), 'cpu') as plan:\n"
         "    print(plan.stats['chained_steps'])"
     )
-    path = os.pathsep.join([str(Path(__file__).parent), device_face.path()])
+    path = device_face.path()
     done = subprocess.run(
         [sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True
     )
