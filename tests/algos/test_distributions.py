@@ -151,7 +151,7 @@ class Layer:
         if not self.fits(arrays):
             return
         p, terms = contract.products(self.form.op, arrays, self.form.attrs)
-        limit = contract.allowed(p, terms, self.error_class, self.bound)
+        limit = contract.allowed(p, terms, self.error_class, self.bound, self.algo)
         contract.check(self(arrays), self.exact(arrays), limit, f"{self.form.op} by {self.algo}, {name}")
 
 

@@ -32,6 +32,9 @@ UNIT = 2.0**-24
 SMALLEST = 2.0**-149 if DEVICE == "cpu" else 2.0**-126
 HALF_STEP = 2.0**-25  # rounding of halves near zero, where they are as far apart as fixed-point numbers
 CHUNK = 512  # weights of a row that `fixed` gives one format
+# Three tf32 products for one of float32: the parts of operands are cut, and the fourth product is left out.
+SPLIT = {"mma", "stem_mma", "winograd_mma", "affine_mma"}
+SPLIT_UNITS = 32.0
 SIGMAS = 8.0  # independent errors: so many times their standard deviation is not seen
 
 
@@ -99,12 +102,14 @@ def _norms(p: Products) -> Array:
     return (largest * of_filters).reshape(*largest.shape, *[1] * (met.ndim - 2))
 
 
-def allowed(p: Products, terms: int, error_class: str, bound: str) -> Array:
+def allowed(p: Products, terms: int, error_class: str, bound: str, algo: str = "") -> Array:
     """The largest error that each value may have."""
     x, w = np.abs(p.x), np.abs(p.w)
     total = p(x, w)
     rounded = rounding(error_class, bound, p.w).reshape(-1, *[1] * (total.ndim - 2))
     growth = 2.0 * math.sqrt(terms)
+    if algo in SPLIT:
+        growth += SPLIT_UNITS
     sums = (32.0 + growth) * _norms(p) if bound == "normwise" else (4.0 + growth) * total
     independent = SIGMAS * np.sqrt(p(x**2, w**2))
     floor = SMALLEST * terms * max(1.0, float(x.max()), float(w.max()))

@@ -47,5 +47,6 @@ def run(
 
 def path() -> str:
     """PYTHONPATH of a child that imports what tests share, or a test's own module."""
-    folders = sorted(str(path) for path in HERE.parent.iterdir() if path.is_dir())
-    return os.pathsep.join([*folders, str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
+    folders = sorted(str(path) for path in HERE.parent.iterdir() if path.is_dir() and path.name != "fuzz")
+    known = filter(None, [os.environ.get("PYTHONPATH")])
+    return os.pathsep.join([str(HERE), str(HERE.parent), *folders, *known])
