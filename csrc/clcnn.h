@@ -151,7 +151,15 @@ const struct clcnn_op_info *clcnn_op_get(int op); /* NULL when out of range */
 int clcnn_op_find(const char *name);              /* -1 when unknown */
 int clcnn_op_algo_count(int op);
 const char *clcnn_op_algo_name(int op, int algo);
-const char *clcnn_op_algo_doc(int op, int algo); /* how it computes, in one line */
+/* What an algorithm is. */
+struct clcnn_algo_info {
+    const char *name, *doc; /* how it computes, in one line */
+    const char *devices;    /* where the rules choose it: "any", "CPU devices", "GPUs", "NVIDIA Hopper" ... */
+    const char *error_class, *error_bound; /* as in clcnn_layer_info */
+    bool clblast;                          /* it needs CLBlast */
+    bool blocked;                          /* it takes or gives channel blocks */
+};
+bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info); /* false: there is none */
 
 /* One attribute as given by a caller. INTS also takes `ints` of one element for "the same everywhere". */
 struct clcnn_attr {

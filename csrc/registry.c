@@ -98,7 +98,45 @@ const char *clcnn_op_algo_name(int op, int algo)
     return algo >= 0 && algo < clcnn_op_algo_count(op) ? algos_of[op][algo]->name : NULL;
 }
 
-const char *clcnn_op_algo_doc(int op, int algo)
+const char *error_class_name(enum error_class error)
 {
-    return algo >= 0 && algo < clcnn_op_algo_count(op) ? algos_of[op][algo]->doc : NULL;
+    static const char *const names[] = {
+        [ERROR_EXACT] = "exact", [ERROR_STRICT] = "strict", [ERROR_HIGHEST] = "highest",
+        [ERROR_HIGH] = "high",   [ERROR_MEDIUM] = "medium",
+    };
+    return names[error];
+}
+
+const char *error_bound_name(enum error_bound bound)
+{
+    static const char *const names[] = {
+        [BOUND_COMPONENTWISE] = "componentwise",
+        [BOUND_NORMWISE] = "normwise",
+    };
+    return names[bound];
+}
+
+bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
+{
+    static const char *const devices[] = {
+        [DEVICES_ANY] = "any",
+        [DEVICES_CPU] = "CPU devices",
+        [DEVICES_GPU] = "GPUs",
+        [DEVICES_AMPERE] = "NVIDIA GPUs from Ampere on",
+        [DEVICES_HOPPER] = "NVIDIA Hopper",
+    };
+
+    if (algo < 0 || algo >= clcnn_op_algo_count(op))
+        return false;
+    const struct algo_def *a = algos_of[op][algo];
+    *info = (struct clcnn_algo_info){
+        .name = a->name,
+        .doc = a->doc,
+        .devices = devices[a->devices],
+        .error_class = error_class_name(a->error),
+        .error_bound = error_bound_name(a->bound),
+        .clblast = a->clblast,
+        .blocked = a->src == FORM_BLOCKED || a->dst == FORM_BLOCKED,
+    };
+    return true;
 }

@@ -129,8 +129,13 @@ enum { HALF_SRC = 1, HALF_DST = 2, HALF_ADD = 4, HALF_SAME = 8, HALF_CONV = HALF
 
 struct emit; /* collects step descriptions for one plan */
 
+/* Where the rules choose an algorithm. Forced, it runs wherever it applies. */
+enum algo_devices { DEVICES_ANY, DEVICES_CPU, DEVICES_GPU, DEVICES_AMPERE, DEVICES_HOPPER };
+
 struct algo_def {
     const char *name, *doc;
+    enum algo_devices devices;
+    bool clblast; /* it needs CLBlast */
     enum error_class error;
     enum error_bound bound;
     bool deterministic;
@@ -145,6 +150,10 @@ struct algo_def {
     void (*emit)(const struct problem *p,
                  struct emit *e); /* errors stick to e and are reported by the planner */
 };
+/* Names of the classes, as people read them. */
+const char *error_class_name(enum error_class error);
+const char *error_bound_name(enum error_bound bound);
+
 /* The algorithms of an operator, preferred first, NULL at the end. */
 const struct algo_def *const *op_algos(const struct op_def *op);
 

@@ -84,16 +84,6 @@ int clcnn_plan_layer_count(const struct clcnn_plan *plan)
     return plan->bp->n_layers;
 }
 
-static const char *const ERROR_CLASS[] = {
-    [ERROR_EXACT] = "exact", [ERROR_STRICT] = "strict", [ERROR_HIGHEST] = "highest",
-    [ERROR_HIGH] = "high",   [ERROR_MEDIUM] = "medium",
-};
-
-static const char *const ERROR_BOUND[] = {
-    [BOUND_COMPONENTWISE] = "componentwise",
-    [BOUND_NORMWISE] = "normwise",
-};
-
 enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer,
                                         struct clcnn_layer_info *info, struct clcnn_err *err)
 {
@@ -107,8 +97,8 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
         .op = l->op->name,
         .algo = l->algo->name,
         .fused = l->fused,
-        .error_class = ERROR_CLASS[l->half ? ERROR_MEDIUM : l->algo->error],
-        .error_bound = ERROR_BOUND[l->algo->bound],
+        .error_class = error_class_name(l->half ? ERROR_MEDIUM : l->algo->error),
+        .error_bound = error_bound_name(l->algo->bound),
         .part = l->sub,
         .input = l->input,
         .output = l->output,

@@ -78,6 +78,16 @@ static PyObject *attr_row(const struct clcnn_attr_info *attr)
     return row;
 }
 
+static PyObject *algo_row(int op, int algo)
+{
+    struct clcnn_algo_info info;
+    if (!clcnn_op_algo_get(op, algo, &info))
+        return NULL;
+    return Py_BuildValue("{s:s, s:s, s:s, s:s, s:O, s:O}", "doc", info.doc, "devices", info.devices,
+                         "error_class", info.error_class, "error_bound", info.error_bound, "clblast",
+                         info.clblast ? Py_True : Py_False, "blocked", info.blocked ? Py_True : Py_False);
+}
+
 static PyObject *op_row(int op)
 {
     const struct clcnn_op_info *info = clcnn_op_get(op);
@@ -89,10 +99,10 @@ static PyObject *op_row(int op)
         Py_XDECREF(attr);
     }
     for (int i = 0; algos && i < clcnn_op_algo_count(op); i++) {
-        PyObject *doc = PyUnicode_FromString(clcnn_op_algo_doc(op, i));
-        if (!doc || PyDict_SetItemString(algos, clcnn_op_algo_name(op, i), doc) < 0)
+        PyObject *algo = algo_row(op, i);
+        if (!algo || PyDict_SetItemString(algos, clcnn_op_algo_name(op, i), algo) < 0)
             Py_CLEAR(algos);
-        Py_XDECREF(doc);
+        Py_XDECREF(algo);
     }
     if (attrs && algos && inputs)
         row = Py_BuildValue("{s:s, s:O, s:O, s:O}", "doc", info->doc ? info->doc : "", "inputs", inputs,
@@ -108,8 +118,8 @@ PyDoc_STRVAR(
     "ops()\n--\n\n"
     "The operator tables: {name: {\"doc\", \"inputs\", \"attrs\", \"algos\"}}.\n\n"
     "inputs: names in order, '?' marks an optional one, \"xs...\" one or more. attrs: dicts with name, kind\n"
-    "(int, bool, float, ints, floats, enum), required, default, choices, doc. algos: {name: how it\n"
-    "computes}, preferred first.");
+    "(int, bool, float, ints, floats, enum), required, default, choices, doc. algos: {name: a\n"
+    "dict with doc, devices, error_class, error_bound, clblast, blocked}, preferred first.");
 
 static PyObject *ops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {

@@ -37,11 +37,19 @@ class _AttrRow(TypedDict):
     choices: list[str]
     doc: str
 
+class _AlgoRow(TypedDict):
+    doc: str
+    devices: str
+    error_class: str
+    error_bound: str
+    clblast: bool
+    blocked: bool
+
 class _OpRow(TypedDict):
     doc: str
     inputs: list[str]
     attrs: list[_AttrRow]
-    algos: dict[str, str]
+    algos: dict[str, _AlgoRow]
 
 class _NodeRow(TypedDict):
     name: str

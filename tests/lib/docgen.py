@@ -21,8 +21,6 @@ from clcnn.weights import WeightsError
 
 ROOT = Path(__file__).resolve().parents[2]
 KERNELS = ROOT / "kernels"
-EVERYWHERE = "any"
-MAKERS = {"NVIDIA": "NVIDIA GPUs from Ampere on", "Hopper": "NVIDIA Hopper"}  # word of a doc: devices
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -39,32 +37,19 @@ def codes(names: Iterable[str]) -> str:
 # ---- operators, algorithms, devices ----
 
 
-def devices_of(op: str, algo: str, doc: str) -> str:
-    """Where the rules choose an algorithm, as its text or its source says: any, CPU devices, GPUs; and what
-    it needs."""
-    for word, devices in MAKERS.items():
-        if word in doc:
-            return devices
-    only = re.search(r" \(([^()]* devices)\)$", doc)
-    if only:
-        return only.group(1)
-    text = "".join(path.read_text("utf-8") for path in (ROOT / "csrc" / "algos").rglob(f"{op}_{algo}.c"))
-    meant = re.search(r'"[^"]* meant for ([^"]+)"', text)
-    return (meant.group(1) if meant else EVERYWHERE) + (", with CLBlast" if "CLBlast" in doc else "")
-
-
 def operators() -> str:
     """A row for each algorithm; operators with equal inputs and algorithms (element-wise ones) share rows."""
     groups: dict[tuple[object, ...], list[str]] = {}
     for op, row in _core.ops().items():
-        groups.setdefault((tuple(row["inputs"]), tuple(row["algos"].items())), []).append(op)
+        algos = tuple((name, algo["doc"], algo["devices"]) for name, algo in row["algos"].items())
+        groups.setdefault((tuple(row["inputs"]), algos), []).append(op)
     rows = []
     for ops in groups.values():
         first = _core.ops()[ops[0]]
         left = [codes(ops), ", ".join(first["inputs"])]
-        for algo, doc in first["algos"].items():
-            text = re.sub(r" \([^()]* devices\)$", "", doc)
-            rows.append([*left, f"`{algo}`", text, devices_of(ops[0], algo, doc)])
+        for name, algo in first["algos"].items():
+            devices = algo["devices"] + (", with CLBlast" if algo["clblast"] else "")
+            rows.append([*left, f"`{name}`", algo["doc"], devices])
             left = ["", ""]
     return table(["operator", "inputs", "algorithm", "how it computes", "devices"], rows)
 

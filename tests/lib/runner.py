@@ -26,8 +26,8 @@ PRODUCTS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "linea
 ON_BLOCKS = frozenset(
     (op, algo)
     for op, row in _core.ops().items()
-    for algo, doc in row["algos"].items()
-    if "channel blocks" in doc
+    for algo, facts in row["algos"].items()
+    if facts["blocked"]
 )
 # Activations are the same code in every kernel, on numbers (epilogue.clh) or on vectors (blocked_store.clh):
 # these algorithms try them all, the others two.
@@ -35,8 +35,10 @@ ALL_ACTIVATIONS = frozenset({"ref", "blocked"})
 EVERYWHERE = frozenset({"add", "bn", "maxpool2", "relu", "relu6"})
 # Algorithms that precision "highest" does not allow, and the one that does.
 LOOSE = {
-    **dict.fromkeys(("tf32", "wgmma_tf32", "wgmma_scaled", "wgmma_window_tf32", "affine_tf32"), "high"),
-    **dict.fromkeys(("half", "wgmma_half", "gemv_half"), "medium"),
+    algo: facts["error_class"]
+    for row in _core.ops().values()
+    for algo, facts in row["algos"].items()
+    if facts["error_class"] in ("high", "medium")
 }
 NETS_MACS = 400_000  # to what the layers of real networks are shrunk in a quick run
 

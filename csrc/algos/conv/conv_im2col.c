@@ -105,6 +105,7 @@ static void emit(const struct problem *p, struct emit *e)
 const struct algo_def algo_conv_im2col = {
     .name = "im2col",
     .doc = "column matrix and CLBlast GEMM, the batch in one product where the workspace allows",
+    .clblast = true,
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,

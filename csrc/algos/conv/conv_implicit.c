@@ -155,6 +155,7 @@ static void emit(const struct problem *p, struct emit *e)
 const struct algo_def algo_conv_implicit = {
     .name = "implicit",
     .doc = "implicit GEMM: columns gathered on the way to local memory",
+    .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .halves = HALF_CONV,

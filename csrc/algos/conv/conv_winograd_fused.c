@@ -151,7 +151,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_winograd_fused = {
     .name = "winograd_fused",
-    .doc = "Winograd's F(2x2, 3x3) in one kernel, transforms in local memory (GPUs)",
+    .doc = "Winograd's F(2x2, 3x3) in one kernel, transforms in local memory",
+    .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .bound = BOUND_NORMWISE,
     .deterministic = true,

@@ -271,7 +271,8 @@ static void emit_mma_form(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_winograd_gemm = {
     .name = "winograd_gemm",
-    .doc = "Winograd's F(4x4, 3x3) around implicit GEMM's tiles (GPUs)",
+    .doc = "Winograd's F(4x4, 3x3) around implicit GEMM's tiles",
+    .devices = DEVICES_GPU,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
@@ -284,6 +285,7 @@ const struct algo_def algo_conv_winograd_gemm = {
 const struct algo_def algo_conv_winograd_mma = {
     .name = "winograd_mma",
     .doc = "Winograd's F(4x4, 3x3) around products on NVIDIA tensor cores, three of tf32 for one of float32",
+    .devices = DEVICES_AMPERE,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,

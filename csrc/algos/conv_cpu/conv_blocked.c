@@ -149,7 +149,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_blocked = {
     .name = "blocked",
-    .doc = "register tiles of row pixels x filters over channel blocks (CPU devices)",
+    .doc = "register tiles of row pixels x filters over channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_BLOCKED,

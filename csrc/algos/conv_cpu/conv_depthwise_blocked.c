@@ -51,7 +51,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_depthwise_blocked = {
     .name = "depthwise_blocked",
-    .doc = "one channel a group, on channel blocks: memory bound (CPU devices)",
+    .doc = "one channel a group, on channel blocks: memory bound",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_BLOCKED,

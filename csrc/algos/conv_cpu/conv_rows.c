@@ -106,7 +106,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_rows = {
     .name = "rows",
-    .doc = "register tiles of row pixels x filters, one work-item each (CPU devices)",
+    .doc = "register tiles of row pixels x filters, one work-item each",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,

@@ -98,7 +98,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_stem = {
     .name = "stem",
-    .doc = "register tiles from row-major maps of few channels to channel blocks (CPU devices)",
+    .doc = "register tiles from row-major maps of few channels to channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_PLAIN,

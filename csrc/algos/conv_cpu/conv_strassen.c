@@ -207,7 +207,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_strassen = {
     .name = "strassen",
-    .doc = "1x1 by seven products of halves instead of eight, over channel blocks (CPU devices)",
+    .doc = "1x1 by seven products of halves instead of eight, over channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,

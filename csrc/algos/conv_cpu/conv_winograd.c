@@ -341,7 +341,8 @@ static bool applicable5(const struct problem *p, struct why *why)
 
 const struct algo_def algo_conv_winograd = {
     .name = "winograd",
-    .doc = "Winograd's F(4x4, 3x3) over channel blocks (CPU devices)",
+    .doc = "Winograd's F(4x4, 3x3) over channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
@@ -354,7 +355,8 @@ const struct algo_def algo_conv_winograd = {
 
 const struct algo_def algo_conv_winograd2 = {
     .name = "winograd2",
-    .doc = "Winograd's F(2x2, 3x3) over channel blocks (CPU devices)",
+    .doc = "Winograd's F(2x2, 3x3) over channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
@@ -367,7 +369,8 @@ const struct algo_def algo_conv_winograd2 = {
 
 const struct algo_def algo_conv_winograd5 = {
     .name = "winograd5",
-    .doc = "Winograd's F(2x2, 5x5) over channel blocks (CPU devices)",
+    .doc = "Winograd's F(2x2, 5x5) over channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,

@@ -98,7 +98,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_winograd_strided = {
     .name = "winograd_strided",
-    .doc = "minimal filtering of 3x3 filters at stride 2, tiles of 4x4, over channel blocks (CPU devices)",
+    .doc = "minimal filtering of 3x3 filters at stride 2, tiles of 4x4, over channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,

@@ -58,6 +58,7 @@ const struct algo_def algo_conv_stem_mma = {
     .name = "stem_mma",
     .doc = "few channels on NVIDIA tensor cores, windows in local memory, three tf32 products for one of "
            "float32",
+    .devices = DEVICES_AMPERE,
     .error = ERROR_STRICT,
     .deterministic = true,
     .halves = HALF_DST | HALF_ADD,

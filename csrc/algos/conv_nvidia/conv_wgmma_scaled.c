@@ -200,6 +200,7 @@ const struct algo_def algo_conv_wgmma_scaled = {
     .name = "wgmma_scaled",
     .doc = "implicit GEMM of square windows at stride 1, or of one pixel, on Hopper's tensor cores, operands "
            "rounded to scaled halves",
+    .devices = DEVICES_HOPPER,
     .error = ERROR_HIGH,
     .deterministic = true,
     .applicable = may,

@@ -151,6 +151,7 @@ const struct algo_def algo_conv_wgmma_window = {
     .doc =
         "3x3 with few filters on Hopper's tensor cores, windows in local memory, three tf32 products for one "
         "of float32",
+    .devices = DEVICES_HOPPER,
     .error = ERROR_STRICT,
     .deterministic = true,
     .halves = HALF_CONV,
@@ -162,6 +163,7 @@ const struct algo_def algo_conv_wgmma_window = {
 const struct algo_def algo_conv_wgmma_window_tf32 = {
     .name = "wgmma_window_tf32",
     .doc = "3x3 with few filters on Hopper's tensor cores, windows in local memory, operands rounded to tf32",
+    .devices = DEVICES_HOPPER,
     .error = ERROR_HIGH,
     .deterministic = true,
     .halves = HALF_CONV,

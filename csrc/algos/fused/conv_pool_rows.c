@@ -38,7 +38,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_pool_rows = {
     .name = "rows",
-    .doc = "register tiles of row pixels x filters, pooled in registers (CPU devices)",
+    .doc = "register tiles of row pixels x filters, pooled in registers",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,

@@ -68,7 +68,8 @@ static void blocked_emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_pool_split_blocked = {
     .name = "split_blocked",
-    .doc = "a convolution, then a pooling, on channel blocks (CPU devices)",
+    .doc = "a convolution, then a pooling, on channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_BLOCKED,
@@ -79,7 +80,8 @@ const struct algo_def algo_conv_pool_split_blocked = {
 
 const struct algo_def algo_conv_pool_split_stem = {
     .name = "split_stem",
-    .doc = "a convolution from row-major maps to channel blocks, then a pooling (CPU devices)",
+    .doc = "a convolution from row-major maps to channel blocks, then a pooling",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_PLAIN,

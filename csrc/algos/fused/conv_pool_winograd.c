@@ -47,7 +47,8 @@ static bool applicable2(const struct problem *p, struct why *why)
 
 const struct algo_def algo_conv_pool_winograd = {
     .name = "winograd",
-    .doc = "Winograd's F(4x4, 3x3), pooled by 2x2 in its tiles, on channel blocks (CPU devices)",
+    .doc = "Winograd's F(4x4, 3x3), pooled by 2x2 in its tiles, on channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
@@ -60,7 +61,8 @@ const struct algo_def algo_conv_pool_winograd = {
 
 const struct algo_def algo_conv_pool_winograd2 = {
     .name = "winograd2",
-    .doc = "Winograd's F(2x2, 3x3), pooled by 2x2 in its tiles, on channel blocks (CPU devices)",
+    .doc = "Winograd's F(2x2, 3x3), pooled by 2x2 in its tiles, on channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .bound = BOUND_NORMWISE,
     .deterministic = true,

@@ -61,6 +61,7 @@ MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
 const struct algo_def algo_separable_affine_mma = {
     .name = "affine_mma",
     .doc = "1x1 convolution on NVIDIA tensor cores that scales, shifts and activates what it reads",
+    .devices = DEVICES_AMPERE,
     .error = ERROR_STRICT,
     .deterministic = true,
     .halves_of = halves_of,
@@ -72,6 +73,7 @@ const struct algo_def algo_separable_affine_mma = {
 const struct algo_def algo_separable_affine_tf32 = {
     .name = "affine_tf32",
     .doc = "the same with operands rounded to tf32",
+    .devices = DEVICES_AMPERE,
     .error = ERROR_HIGH,
     .deterministic = true,
     .halves_of = halves_of,

@@ -103,7 +103,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_separable_blocked = {
     .name = "blocked",
-    .doc = "one kernel on channel blocks, the middle of a row tile in the cache (CPU devices)",
+    .doc = "one kernel on channel blocks, the middle of a row tile in the cache",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_BLOCKED,

@@ -63,7 +63,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_separable_fip = {
     .name = "fip",
-    .doc = "depthwise, then 1x1 by the fast inner product, over channel blocks (CPU devices)",
+    .doc = "depthwise, then 1x1 by the fast inner product, over channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,

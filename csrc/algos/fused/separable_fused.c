@@ -43,6 +43,7 @@ static void emit(const struct problem *p, struct emit *e)
 const struct algo_def algo_separable_fused = {
     .name = "fused",
     .doc = "one kernel, the middle of a pixel tile in local memory",
+    .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .halves = HALF_CONV,

@@ -57,7 +57,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_separable_rows = {
     .name = "rows",
-    .doc = "one kernel of row tiles, the middle in local memory (CPU devices)",
+    .doc = "one kernel of row tiles, the middle in local memory",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,

@@ -58,7 +58,8 @@ static void blocked_emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_separable_split_blocked = {
     .name = "split_blocked",
-    .doc = "a depthwise, then a 1x1 convolution, both on channel blocks (CPU devices)",
+    .doc = "a depthwise, then a 1x1 convolution, both on channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_BLOCKED,

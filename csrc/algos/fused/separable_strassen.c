@@ -115,8 +115,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_separable_strassen = {
     .name = "strassen",
-    .doc =
-        "depthwise, then 1x1 by seven products of halves instead of eight, over channel blocks (CPU devices)",
+    .doc = "depthwise, then 1x1 by seven products of halves instead of eight, over channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,

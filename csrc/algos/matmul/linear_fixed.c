@@ -99,7 +99,8 @@ const struct algo_def algo_linear_fixed = {
     .name = "fixed",
     .doc =
         "dot products with weights of 24 bits, as many of them for the exponent as 512 weights need, for few "
-        "rows (CPU devices)",
+        "rows",
+    .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
     .deterministic = true,
     .applicable = applicable,

@@ -19,6 +19,7 @@ static void emit(const struct problem *p, struct emit *e)
 const struct algo_def algo_matmul_clblast = {
     .name = "clblast",
     .doc = "CLBlast's GEMM, then one pass for what follows it",
+    .clblast = true,
     .error = ERROR_STRICT,
     .deterministic = true,
     .applicable = applicable,

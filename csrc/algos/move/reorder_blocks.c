@@ -31,7 +31,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_reorder_block = {
     .name = "block",
-    .doc = "row-major maps to channel blocks (CPU devices)",
+    .doc = "row-major maps to channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
     .src = FORM_PLAIN,
@@ -42,7 +43,8 @@ const struct algo_def algo_reorder_block = {
 
 const struct algo_def algo_reorder_unblock = {
     .name = "unblock",
-    .doc = "channel blocks to row-major maps (CPU devices)",
+    .doc = "channel blocks to row-major maps",
+    .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
     .src = FORM_BLOCKED,

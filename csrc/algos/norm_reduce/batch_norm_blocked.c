@@ -41,7 +41,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_batch_norm_blocked = {
     .name = "blocked",
-    .doc = "one scale and shift a channel, on channel blocks (CPU devices)",
+    .doc = "one scale and shift a channel, on channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_BLOCKED,

@@ -101,7 +101,8 @@ static void emit_adaptive_avg(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_max_pool_blocked = {
     .name = "blocked",
-    .doc = "vectors of channels, on channel blocks (CPU devices)",
+    .doc = "vectors of channels, on channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
     .src = FORM_BLOCKED,
@@ -112,7 +113,8 @@ const struct algo_def algo_max_pool_blocked = {
 
 const struct algo_def algo_avg_pool_blocked = {
     .name = "blocked",
-    .doc = "vectors of channels, on channel blocks (CPU devices)",
+    .doc = "vectors of channels, on channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_BLOCKED,
@@ -123,7 +125,8 @@ const struct algo_def algo_avg_pool_blocked = {
 
 const struct algo_def algo_adaptive_max_pool_blocked = {
     .name = "blocked",
-    .doc = "vectors of channels, on channel blocks (CPU devices)",
+    .doc = "vectors of channels, on channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
     .src = FORM_BLOCKED,
@@ -134,7 +137,8 @@ const struct algo_def algo_adaptive_max_pool_blocked = {
 
 const struct algo_def algo_adaptive_avg_pool_blocked = {
     .name = "blocked",
-    .doc = "vectors of channels, on channel blocks (CPU devices)",
+    .doc = "vectors of channels, on channel blocks",
+    .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .src = FORM_BLOCKED,

@@ -49,7 +49,8 @@ static void emit_avg(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_max_pool_window = {
     .name = "window",
-    .doc = "small windows, several output rows a work-item (GPUs)",
+    .doc = "small windows, several output rows a work-item",
+    .devices = DEVICES_GPU,
     .error = ERROR_EXACT,
     .deterministic = true,
     .halves = HALF_SRC | HALF_DST,
@@ -59,7 +60,8 @@ const struct algo_def algo_max_pool_window = {
 
 const struct algo_def algo_avg_pool_window = {
     .name = "window",
-    .doc = "small windows, several output rows a work-item (GPUs)",
+    .doc = "small windows, several output rows a work-item",
+    .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,
     .halves = HALF_SRC | HALF_DST,
