@@ -169,7 +169,7 @@ void blueprint_close(struct blueprint *bp);
 void blueprint_retain(struct blueprint *bp);
 void blueprint_release(struct blueprint *bp);
 
-/* place.c: where every value lives, as operands; aliases and concat views need no steps. */
+/* views.c: where every value lives, as operands; aliases and concat views need no steps. */
 struct placement {
     struct operand *operand; /* per value */
     bool *skip;              /* per node: nothing to do, its outputs are views */

@@ -1,4 +1,4 @@
-/* place.c: where every value lives. A value is a range of a root: reshapes share their input's place when the bytes are the
+/* views.c: where every value lives. A value is a range of a root: reshapes share their input's place when the bytes are the
  * same, concat on the first two dimensions lets producers write into ranges of the parent, split reads ranges of its input.
  * What cannot be a view gets a root of its own, and a copy step. */
 #include "plan/plan.h"
