@@ -277,7 +277,7 @@ enum clcnn_status plan_queue(struct queue **out, struct clcnn_plan *plan, bool p
 /* Gives the steps of chains kernels of their own, for runs that time each step. *made: some were missing. */
 enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err);
 
-/* ports.c */
+/* zero_copy.c */
 void blueprint_ports(struct blueprint *bp); /* once the arena is planned */
 /* Before anything is bound to their memory, and when launches and chains are bound. */
 enum clcnn_status ports_create(struct clcnn_plan *plan, struct clcnn_err *err);

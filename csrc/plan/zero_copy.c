@@ -1,4 +1,4 @@
-/* ports.c: inputs and outputs whose memory can be another one in every run. Where the device works in the host's memory (CPU
+/* zero_copy.c: inputs and outputs whose memory can be another one in every run. Where the device works in the host's memory (CPU
  * devices) steps read inputs and write outputs where the caller has them, and nothing is copied. A port has a place in the
  * arena all the same, a sub-buffer, which steps use when a run cannot borrow: after a time-out the device would still use
  * what the caller may have freed, and vectors of 16 bytes may lie at a multiple of 16 only. */
