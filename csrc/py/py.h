@@ -130,7 +130,7 @@ void py_graph_unlock(struct graph_object *graph);
         py_graph_unlock(graph);       \
     } while (0)
 
-/* ---- py_ends.c ---- */
+/* ---- py_io.c ---- */
 struct py_ends {
     PyObject *inputs, *outputs; /* a tuple and a list, strong */
     struct clcnn_io *in, *out;  /* one block */

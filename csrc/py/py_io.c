@@ -1,4 +1,4 @@
-/* py_ends.c: the arrays and tensors at the two ends of a run, checked against the plan and turned into
+/* py_io.c: the arrays and tensors at the two ends of a run, checked against the plan and turned into
  * clcnn_io. */
 #include "py.h"
 
