@@ -123,7 +123,7 @@ enum form {
     FORM_ANY /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
 };
 
-/* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/halves.c): in[0], its
+/* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/fp16_activations.c): in[0], its
  * outputs, the epilogue's add; HALF_SAME: every operand, all in the same form, as it only moves elements. */
 enum { HALF_SRC = 1, HALF_DST = 2, HALF_ADD = 4, HALF_SAME = 8, HALF_CONV = HALF_SRC | HALF_DST | HALF_ADD };
 

@@ -229,7 +229,7 @@ const char *wisdom_find(const struct problem *p); /* name of the algorithm measu
 enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_options *options,
                                 struct clcnn_err *err);
 
-/* halves.c: chooses the maps that are stored as halves, once they are placed. */
+/* fp16_activations.c: chooses the maps that are stored as halves, once they are placed. */
 enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
                              const struct clcnn_plan_options *options, struct clcnn_err *err);
 

@@ -1,4 +1,4 @@
-/* halves.c: which maps are stored as halves. At precision "medium" a map between steps is, where the algorithm that makes it and
+/* fp16_activations.c: which maps are stored as halves. At precision "medium" a map between steps is, where the algorithm that makes it and
  * all that read it have a form for that (algo_def.halves); all values of a root are stored alike. The graph's inputs and outputs,
  * and constants, stay float32. CPU devices compute on channel blocks, which have no such form. Maps that stay in a GPU's caches gain
  * little, and more variants of kernels make chains shorter (GoogLeNet at batch 1 on an H200: 0.37 -> 0.43 ms), so plans are left alone
