@@ -250,7 +250,7 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
 size_t root_guard(const struct blueprint *bp, const struct root *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 
-/* variants.c: which steps can run inside one kernel. */
+/* chain_select.c: which steps can run inside one kernel. */
 bool device_chains_groups(const struct clcnn_device_info *info); /* else single work-items, or none */
 enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);

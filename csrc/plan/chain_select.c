@@ -1,4 +1,4 @@
-/* variants.c: which steps of a plan run inside one kernel: on CPU devices those whose work-groups are one work-item
+/* chain_select.c: which steps of a plan run inside one kernel: on CPU devices those whose work-groups are one work-item
  * (kernels/chain/chain.clh), on NVIDIA's GPUs those of the size that most steps have (kernels/chain/chain_groups.clh). Steps of equal stem,
  * entry and defines share a variant; and so that few are built, a define of which larger values serve too is the largest in the
  * plan. */
