@@ -255,7 +255,7 @@ bool device_chains_groups(const struct clcnn_device_info *info); /* else single 
 enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_err *err);
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err);
 
-/* order.c: the order of steps that chains of groups run, before the arena is planned; and after it, what each of them waits for. */
+/* chain_order.c: the order of steps that chains of groups run, before the arena is planned; and after it, what each of them waits for. */
 enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err);
 void blueprint_waits(struct blueprint *bp);
 
