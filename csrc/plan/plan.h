@@ -303,7 +303,7 @@ enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp
 enum clcnn_status plan_warm(struct clcnn_plan *plan, const struct clcnn_patience *patience,
                             struct clcnn_err *err);
 
-/* info.c */
+/* describe.c */
 enum clcnn_status blueprint_describe_steps(struct blueprint *bp, struct clcnn_err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* info.c: what a plan tells about itself. Read only; no lock needed, since a blueprint never changes. */
+/* describe.c: what a plan tells about itself. Read only; no lock needed, since a blueprint never changes. */
 #include "plan/plan.h"
 
 #include <stdio.h>
