@@ -1,5 +1,5 @@
 /* layers.c: nodes become layers and steps: an algorithm is chosen for each and writes its steps, those of a section once for each
- * of its parts (sections.c). */
+ * of its parts (batch_slices.c). */
 #include "plan/plan.h"
 
 #include <stdio.h>

@@ -233,7 +233,7 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
 enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
                              const struct clcnn_plan_options *options, struct clcnn_err *err);
 
-/* sections.c: runs of nodes that compute a few items of the batch at a time. */
+/* batch_slices.c: runs of nodes that compute a few items of the batch at a time. */
 /* Sets node.items, before values are laid out; */
 enum clcnn_status blueprint_sections(struct blueprint *bp, int batch_part, struct clcnn_err *err);
 /* and value.items, after that: of values that no one outside their section reads. */

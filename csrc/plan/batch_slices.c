@@ -1,4 +1,4 @@
-/* sections.c: sections of a plan: consecutive nodes that compute a few items of the batch at a time, all of them one part after
+/* batch_slices.c: sections of a plan: consecutive nodes that compute a few items of the batch at a time, all of them one part after
  * the other. So the maps between them stay in a CPU's cache, where those of the whole batch would go to memory and come
  * back, and they need memory for a few items only, which every part uses anew. */
 #include "plan/plan.h"
