@@ -8,7 +8,7 @@
 
 /* One operand of a node, as an algorithm sees it. Elements of one batch item (dim[0]) are dense and in row-major order
  * of dim[1..]; items lie batch_stride elements apart, which may be more than the item (a channel range of a larger
- * root). Rank 0 and 1 are one item. */
+ * storage). Rank 0 and 1 are one item. */
 struct operand {
     struct clcnn_shape shape;
     int slot; /* handle for step_read() and step_write() */

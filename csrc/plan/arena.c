@@ -1,5 +1,5 @@
-/* arena.c: one buffer for all activations and scratch. A root lives from the first to the last step that touches it; two
- * roots may share memory when their lives do not meet. Greedy by size: the largest root first, each at the lowest offset
+/* arena.c: one buffer for all activations and scratch. A storage lives from the first to the last step that touches it; two
+ * storages may share memory when their lives do not meet. Greedy by size: the largest storage first, each at the lowest offset
  * that is free during its life (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020). */
 #include "plan/plan.h"
 
@@ -10,16 +10,16 @@
 
 /* Bytes of guard band on either side. Values lie misaligned, so that no kernel relies on alignment by accident; scratch may
  * become a sub-buffer and must not. */
-size_t root_guard(const struct blueprint *bp, const struct root *r)
+size_t storage_guard(const struct blueprint *bp, const struct storage *r)
 {
     return !bp->guard ? 0 : r->scratch ? 2 * ALIGN : 2 * ALIGN + (r->elem > 1 ? r->elem : 4);
 }
 
 static void touch(struct blueprint *bp, int slot, int step)
 {
-    if (slot < 0 || bp->slots[slot].root < 0)
+    if (slot < 0 || bp->slots[slot].storage < 0)
         return;
-    struct root *r = &bp->roots[bp->slots[slot].root];
+    struct storage *r = &bp->storages[bp->slots[slot].storage];
     if (step < r->first)
         r->first = step;
     if (step > r->last)
@@ -46,8 +46,8 @@ static enum clcnn_status largest_live_set(const struct blueprint *bp, uint64_t *
     int64_t *change = clcnn_calloc((size_t)bp->n_steps + 4, sizeof *change), live = 0, largest = 0;
     if (!change)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *change);
-    for (int i = 0; i < bp->n_roots; i++) {
-        const struct root *r = &bp->roots[i];
+    for (int i = 0; i < bp->n_storages; i++) {
+        const struct storage *r = &bp->storages[i];
         if (r->scratch || r->last < r->first)
             continue;
         change[r->first + 1] += (int64_t)r->bytes; /* first is -1 for inputs */
@@ -64,38 +64,38 @@ static enum clcnn_status largest_live_set(const struct blueprint *bp, uint64_t *
 
 static int larger_first(const void *a, const void *b)
 {
-    const struct root *x = *(const struct root *const *)a, *y = *(const struct root *const *)b;
+    const struct storage *x = *(const struct storage *const *)a, *y = *(const struct storage *const *)b;
     if (x->bytes != y->bytes)
         return x->bytes < y->bytes ? 1 : -1;
     return x < y ? -1 : 1; /* qsort is not stable; the layout must not depend on it */
 }
 
-static bool meet(const struct root *a, const struct root *b)
+static bool meet(const struct storage *a, const struct storage *b)
 {
     return a->first <= b->last && b->first <= a->last;
 }
 
-/* ---- roots that have their place, found by when they live ---- */
+/* ---- storages that have their place, found by when they live ---- */
 
 #define SPANS 256 /* the steps of a plan are cut into so many spans, */
-#define MOST_OF 4 /* and a root that lives in more of them is one of `long_lived` */
+#define MOST_OF 4 /* and a storage that lives in more of them is one of `long_lived` */
 
 struct list {
-    struct root **root;
+    struct storage **storage;
     int n, cap;
 };
 
 struct shelf {
     struct list span[SPANS], long_lived; /* the latter in order of offset */
-    struct list near; /* of the root that is being placed: short-lived ones that it meets */
+    struct list near; /* of the storage that is being placed: short-lived ones that it meets */
     int steps;
 };
 
-static bool list_add(struct list *list, struct root *r)
+static bool list_add(struct list *list, struct storage *r)
 {
-    if (!clcnn_grow((void **)&list->root, &list->cap, list->n + 1, sizeof(struct root *)))
+    if (!clcnn_grow((void **)&list->storage, &list->cap, list->n + 1, sizeof(struct storage *)))
         return false;
-    list->root[list->n++] = r;
+    list->storage[list->n++] = r;
     return true;
 }
 
@@ -105,7 +105,7 @@ static int span_of(const struct shelf *s, int step)
     return (int)((int64_t)(step + 1) * SPANS / (s->steps + 2));
 }
 
-static bool shelf_add(struct shelf *s, struct root *r)
+static bool shelf_add(struct shelf *s, struct storage *r)
 {
     const int first = span_of(s, r->first), last = span_of(s, r->last);
     bool ok = true;
@@ -115,43 +115,43 @@ static bool shelf_add(struct shelf *s, struct root *r)
         return ok;
     struct list *all = &s->long_lived;
     ok = list_add(all, r);
-    for (int i = all->n - 1; ok && i > 0 && all->root[i - 1]->offset > r->offset; i--) {
-        all->root[i] = all->root[i - 1];
-        all->root[i - 1] = r;
+    for (int i = all->n - 1; ok && i > 0 && all->storage[i - 1]->offset > r->offset; i--) {
+        all->storage[i] = all->storage[i - 1];
+        all->storage[i - 1] = r;
     }
     return ok;
 }
 
 static int lower_first(const void *a, const void *b)
 {
-    const struct root *x = *(const struct root *const *)a, *y = *(const struct root *const *)b;
+    const struct storage *x = *(const struct storage *const *)a, *y = *(const struct storage *const *)b;
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Short-lived roots that r meets, in order of offset; one may be there several times. */
-static bool find_near(struct shelf *s, const struct root *r)
+/* Short-lived storages that r meets, in order of offset; one may be there several times. */
+static bool find_near(struct shelf *s, const struct storage *r)
 {
     bool ok = true;
     s->near.n = 0;
     for (int i = span_of(s, r->first); ok && i <= span_of(s, r->last); i++)
         for (int k = 0; ok && k < s->span[i].n; k++)
-            if (meet(s->span[i].root[k], r))
-                ok = list_add(&s->near, s->span[i].root[k]);
+            if (meet(s->span[i].storage[k], r))
+                ok = list_add(&s->near, s->span[i].storage[k]);
     if (ok && s->near.n)
-        qsort(s->near.root, (size_t)s->near.n, sizeof *s->near.root, lower_first);
+        qsort(s->near.storage, (size_t)s->near.n, sizeof *s->near.storage, lower_first);
     return ok;
 }
 
 /* The lowest offset at which r meets none of those that have their place. */
-static bool lowest_gap(struct shelf *s, struct root *r)
+static bool lowest_gap(struct shelf *s, struct storage *r)
 {
     const struct list *a = &s->near, *b = &s->long_lived;
     if (!find_near(s, r))
         return false;
     r->offset = 0;
     for (int i = 0, k = 0; i < a->n || k < b->n;) {
-        const bool from_a = k == b->n || (i < a->n && a->root[i]->offset <= b->root[k]->offset);
-        const struct root *placed = from_a ? a->root[i++] : b->root[k++];
+        const bool from_a = k == b->n || (i < a->n && a->storage[i]->offset <= b->storage[k]->offset);
+        const struct storage *placed = from_a ? a->storage[i++] : b->storage[k++];
         if (placed->offset >= r->offset + r->bytes)
             break;
         if (meet(placed, r) && placed->offset + placed->bytes > r->offset)
@@ -163,17 +163,17 @@ static bool lowest_gap(struct shelf *s, struct root *r)
 static void shelf_free(struct shelf *s)
 {
     for (int i = 0; i < SPANS; i++)
-        free(s->span[i].root);
-    free(s->long_lived.root);
-    free(s->near.root);
+        free(s->span[i].storage);
+    free(s->long_lived.storage);
+    free(s->near.storage);
 }
 
-static enum clcnn_status place_roots(struct blueprint *bp, struct root **order, struct clcnn_err *err)
+static enum clcnn_status place_storages(struct blueprint *bp, struct storage **order, struct clcnn_err *err)
 {
     struct shelf shelf = {.steps = bp->n_steps};
     bool ok = true;
-    for (int i = 0; ok && i < bp->n_roots; i++) {
-        struct root *r = order[i];
+    for (int i = 0; ok && i < bp->n_storages; i++) {
+        struct storage *r = order[i];
         if (r->last < r->first) { /* never touched */
             r->bytes = 0;
             continue;
@@ -185,32 +185,32 @@ static enum clcnn_status place_roots(struct blueprint *bp, struct root **order, 
             bp->stats.workspace_bytes = r->bytes;
     }
     shelf_free(&shelf);
-    return ok ? CLCNN_OK : clcnn_fail_mem(err, (size_t)bp->n_roots * sizeof *order);
+    return ok ? CLCNN_OK : clcnn_fail_mem(err, (size_t)bp->n_storages * sizeof *order);
 }
 
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct root **order = clcnn_calloc((size_t)bp->n_roots + 1, sizeof *order);
+    struct storage **order = clcnn_calloc((size_t)bp->n_storages + 1, sizeof *order);
     if (!order)
-        return clcnn_fail_mem(err, (size_t)bp->n_roots * sizeof *order);
+        return clcnn_fail_mem(err, (size_t)bp->n_storages * sizeof *order);
     find_lives(bp);
-    for (int i = 0; i < bp->n_roots; i++) {
-        struct root *r = &bp->roots[i];
+    for (int i = 0; i < bp->n_storages; i++) {
+        struct storage *r = &bp->storages[i];
         const size_t elems = (size_t)((r->items - 1) * r->stride + r->item_elems);
-        r->bytes = ceil_div(elems * r->elem + 2 * root_guard(bp, r), ALIGN) * ALIGN;
+        r->bytes = ceil_div(elems * r->elem + 2 * storage_guard(bp, r), ALIGN) * ALIGN;
         if (bp->guard) { /* nothing is shared: what a step leaves can be looked at afterwards */
             r->first = -1;
             r->last = bp->n_steps;
         }
         order[i] = r;
     }
-    qsort(order, (size_t)bp->n_roots, sizeof *order, larger_first);
-    TRY(place_roots(bp, order, err));
+    qsort(order, (size_t)bp->n_storages, sizeof *order, larger_first);
+    TRY(place_storages(bp, order, err));
     TRY(largest_live_set(bp, &bp->stats.live_bytes, err));
     bp->stats.arena_bytes = bp->arena_bytes + bp->n_counters * sizeof(float);
-    for (int i = 0; i < bp->n_roots; i++)
-        bp->roots[i].offset += root_guard(bp, &bp->roots[i]);
+    for (int i = 0; i < bp->n_storages; i++)
+        bp->storages[i].offset += storage_guard(bp, &bp->storages[i]);
 done:
     free(order);
     return st;

@@ -176,13 +176,13 @@ static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan
         return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
     for (int i = 0; i < bp->n_slots; i++) {
         const struct slot *s = &bp->slots[i];
-        const struct port *port = s->root >= 0 ? port_of_root(plan, s->root) : NULL;
+        const struct port *port = s->storage >= 0 ? port_of_storage(plan, s->storage) : NULL;
         if (port)
             places[i] = (struct place){.mem = port->own, .moves = true};
-        else if (s->root >= 0)
+        else if (s->storage >= 0)
             places[i] = (struct place){
                 .mem = plan->arena.mem,
-                .offset = (int64_t)(bp->roots[s->root].offset / bp->roots[s->root].elem),
+                .offset = (int64_t)(bp->storages[s->storage].offset / bp->storages[s->storage].elem),
             };
         else if (s->packed < 0)
             places[i] =
@@ -190,7 +190,7 @@ static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan
         else if (bp->packed[s->packed].weight)
             places[i] = (struct place){.mem = bp->packed[s->packed].weight->memory.mem};
         places[i].offset += s->offset;
-        places[i].elem = s->root >= 0 ? bp->roots[s->root].elem : sizeof(float);
+        places[i].elem = s->storage >= 0 ? bp->storages[s->storage].elem : sizeof(float);
     }
     *out = places;
     return CLCNN_OK;
@@ -210,7 +210,7 @@ enum clcnn_status plan_bind(struct clcnn_plan *plan, struct clcnn_err *err)
         const bool chained = bp->n_parts > 0 && bp->variant[i] >= 0;
         TRY(launch_bind(l, bp->dev, chained ? NULL : bp->programs[i], bp->steps[i], places, err));
         if (bp->gemm_scratch[i] != SLOT_NONE) {
-            const struct root *r = &bp->roots[bp->slots[bp->gemm_scratch[i]].root];
+            const struct storage *r = &bp->storages[bp->slots[bp->gemm_scratch[i]].storage];
             TRY(launch_scratch(l, bp->dev, &places[bp->gemm_scratch[i]],
                                (size_t)r->item_elems * sizeof(float), err));
         }

@@ -8,22 +8,22 @@
 
 /* ---- lists -------------------------------------------------------------------------------------------------- */
 
-int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset)
+int blueprint_slot(struct blueprint *bp, int storage, int packed, int64_t offset)
 {
     if (!clcnn_grow((void **)&bp->slots, &bp->cap_slots, bp->n_slots + 1, sizeof *bp->slots))
         return -1;
-    bp->slots[bp->n_slots] = (struct slot){.root = root, .packed = packed, .offset = offset};
+    bp->slots[bp->n_slots] = (struct slot){.storage = storage, .packed = packed, .offset = offset};
     return bp->n_slots++;
 }
 
-int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
-                   bool scratch)
+int blueprint_storage(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems,
+                      bool pad_items, bool scratch)
 {
-    if (!clcnn_grow((void **)&bp->roots, &bp->cap_roots, bp->n_roots + 1, sizeof *bp->roots))
+    if (!clcnn_grow((void **)&bp->storages, &bp->cap_storages, bp->n_storages + 1, sizeof *bp->storages))
         return -1;
     const int64_t gap =
         bp->guard && pad_items ? 13 : 0; /* odd, so that nothing relies on alignment by accident */
-    bp->roots[bp->n_roots] = (struct root){
+    bp->storages[bp->n_storages] = (struct storage){
         .name = name,
         .items = items,
         .item_elems = item_elems,
@@ -33,7 +33,7 @@ int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_
         .last = -1,
         .scratch = scratch,
     };
-    return bp->n_roots++;
+    return bp->n_storages++;
 }
 
 int blueprint_constant(struct blueprint *bp, int value, size_t bytes, const char *layer)
@@ -127,9 +127,9 @@ void blueprint_release(struct blueprint *bp)
         choice_free(&bp->choices[i]);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->parts,  bp->variant, bp->wait,         bp->weights,      bp->notes.line,
-                     bp->roots,  bp->packed,  bp->slots,        bp->steps,        bp->layers,
-                     bp->inputs, bp->outputs, bp->gemm_scratch, bp->defines_text, bp->choices};
+    void *owned[] = {bp->parts,    bp->variant, bp->wait,         bp->weights,      bp->notes.line,
+                     bp->storages, bp->packed,  bp->slots,        bp->steps,        bp->layers,
+                     bp->inputs,   bp->outputs, bp->gemm_scratch, bp->defines_text, bp->choices};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);
     clcnn_graph_free(bp->graph);

@@ -14,27 +14,28 @@ struct extent { /* bytes of the arena */
     size_t first, past;
 };
 
-static struct extent extent_of(const struct blueprint *bp, const struct root *r)
+static struct extent extent_of(const struct blueprint *bp, const struct storage *r)
 {
-    const size_t first = r->offset - root_guard(bp, r);
+    const size_t first = r->offset - storage_guard(bp, r);
     return (struct extent){first, first + r->bytes};
 }
 
-/* Two uses of memory of which one writes. Steps that write to different places of one root only do not meet there: it is a
- * concat's, or a result in slices. `placed`: roots have their memory, which others may have had before. */
+/* Two uses of memory of which one writes. Steps that write to different places of one storage only do not meet there: it is a
+ * concat's, or a result in slices. `placed`: storages have their memory, which others may have had before. */
 static bool meet(const struct blueprint *bp, int slot_a, enum access a, int slot_b, enum access b,
                  bool placed)
 {
     if (slot_a < 0 || slot_b < 0 || (a == ACCESS_READ && b == ACCESS_READ))
         return false;
     const struct slot *x = &bp->slots[slot_a], *y = &bp->slots[slot_b];
-    if (x->root < 0 || y->root < 0)
+    if (x->storage < 0 || y->storage < 0)
         return x->packed >= 0 && x->packed == y->packed;
-    if (x->root == y->root)
+    if (x->storage == y->storage)
         return a != ACCESS_WRITE || b != ACCESS_WRITE || x->offset == y->offset;
     if (!placed)
         return false;
-    const struct extent m = extent_of(bp, &bp->roots[x->root]), n = extent_of(bp, &bp->roots[y->root]);
+    const struct extent m = extent_of(bp, &bp->storages[x->storage]),
+                        n = extent_of(bp, &bp->storages[y->storage]);
     return m.first < n.past && n.first < m.past;
 }
 

@@ -65,11 +65,11 @@ static enum clcnn_status add_gemm_scratch(struct blueprint *bp, struct clcnn_err
         TRY(gemm_scratch_bytes(&bytes, bp->dev, &bp->steps[i]->gemm, err));
         if (!bytes)
             continue;
-        const int root =
-            blueprint_root(bp, bp->steps[i]->layer, 1, (int64_t)ceil_div(bytes, sizeof(float)), false, true);
-        bp->gemm_scratch[i] = root < 0 ? -1 : blueprint_slot(bp, root, -1, 0);
+        const int storage = blueprint_storage(bp, bp->steps[i]->layer, 1,
+                                              (int64_t)ceil_div(bytes, sizeof(float)), false, true);
+        bp->gemm_scratch[i] = storage < 0 ? -1 : blueprint_slot(bp, storage, -1, 0);
         if (bp->gemm_scratch[i] < 0)
-            return clcnn_fail_mem(err, sizeof(struct root));
+            return clcnn_fail_mem(err, sizeof(struct storage));
     }
 done:
     return st;

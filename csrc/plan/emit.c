@@ -200,13 +200,13 @@ int emit_workspace_of(struct emit *e, enum clcnn_dtype dtype, int64_t count)
 {
     if (e->status != CLCNN_OK)
         return SLOT_NONE;
-    const int root = blueprint_root(e->bp, e->layer, 1, count, false, true);
-    const int slot = root < 0 ? -1 : blueprint_slot(e->bp, root, -1, 0);
+    const int storage = blueprint_storage(e->bp, e->layer, 1, count, false, true);
+    const int slot = storage < 0 ? -1 : blueprint_slot(e->bp, storage, -1, 0);
     if (slot < 0) {
         out_of_memory(e);
         return SLOT_NONE;
     }
-    e->bp->roots[root].elem = clcnn_dtype_bytes(dtype);
+    e->bp->storages[storage].elem = clcnn_dtype_bytes(dtype);
     if (e->again < 0)
         e->bp->layers[e->layer_index].workspace += (size_t)count * clcnn_dtype_bytes(dtype);
     return slot;
@@ -228,14 +228,14 @@ void emit_middle(struct emit *e, struct operand *o)
 {
     if (e->status != CLCNN_OK)
         return;
-    const int root = blueprint_root(e->bp, e->layer, o->shape.dim[0], operand_item(o), true, false);
-    o->slot = root < 0 ? -1 : blueprint_slot(e->bp, root, -1, 0);
+    const int storage = blueprint_storage(e->bp, e->layer, o->shape.dim[0], operand_item(o), true, false);
+    o->slot = storage < 0 ? -1 : blueprint_slot(e->bp, storage, -1, 0);
     if (o->slot < 0) {
         out_of_memory(e);
         return;
     }
-    e->bp->roots[root].elem = operand_elem(o);
-    o->batch_stride = e->bp->roots[root].stride;
+    e->bp->storages[storage].elem = operand_elem(o);
+    o->batch_stride = e->bp->storages[storage].stride;
 }
 
 int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,

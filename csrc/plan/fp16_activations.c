@@ -1,5 +1,5 @@
 /* fp16_activations.c: which maps are stored as halves. At precision "medium" a map between steps is, where the algorithm that makes it and
- * all that read it have a form for that (algo_def.halves); all values of a root are stored alike. The graph's inputs and outputs,
+ * all that read it have a form for that (algo_def.halves); all values of a storage are stored alike. The graph's inputs and outputs,
  * and constants, stay float32. CPU devices compute on channel blocks, which have no such form. Maps that stay in a GPU's caches gain
  * little, and more variants of kernels make chains shorter (GoogLeNet at batch 1 on an H200: 0.37 -> 0.43 ms), so plans are left alone
  * whose largest node has less than LEAST_BYTES of them, but for guarded ones, so that tests can be small. */
@@ -15,10 +15,10 @@ struct halver {
     const struct placement *pl;
     const struct clcnn_plan_options *options;
     struct verdict {
-        const char *layer, *why; /* what keeps a root in float32, NULL: nothing does; */
+        const char *layer, *why; /* what keeps a storage in float32, NULL: nothing does; */
         const char *algo;        /* its algorithm, NULL where the rule is not about one */
         bool map;                /* some step writes it */
-    } * roots;
+    } * storages;
     unsigned *taken; /* per node: HALF_ bits of its algorithm */
     struct clcnn_err *err;
 };
@@ -26,23 +26,23 @@ struct halver {
 static const char NO_FORM[] = "has no form for halves", OTHERS_STAY[] = "moves it beside others that stay",
                   ENDS_STAY[] = "no map between steps";
 
-static struct verdict *root_of(const struct halver *h, int value)
+static struct verdict *storage_of(const struct halver *h, int value)
 {
     const int slot = value < 0 ? SLOT_NONE : h->pl->operand[value].slot;
-    const int root = slot < 0 ? -1 : h->bp->slots[slot].root;
-    return root < 0 ? NULL : &h->roots[root];
+    const int storage = slot < 0 ? -1 : h->bp->slots[slot].storage;
+    return storage < 0 ? NULL : &h->storages[storage];
 }
 
 /* Whether the value is or will be float32. */
 static bool stays(const struct halver *h, int value)
 {
-    const struct verdict *v = root_of(h, value);
+    const struct verdict *v = storage_of(h, value);
     return value >= 0 && (!v || v->why);
 }
 
 static void keep(struct halver *h, int value, const char *layer, const char *algo, const char *why)
 {
-    struct verdict *v = root_of(h, value);
+    struct verdict *v = storage_of(h, value);
     if (v && !v->why)
         *v = (struct verdict){layer, why, algo, v->map};
 }
@@ -75,7 +75,7 @@ static enum clcnn_status keep_by_node(struct halver *h, int index)
         if (!(taken & HALF_SAME) && !(i == 0 && (taken & HALF_SRC)))
             keep(h, n->in[i], n->name, algo->name, NO_FORM);
     for (int i = 0; i < n->n_out; i++) {
-        struct verdict *v = root_of(h, n->out[i]);
+        struct verdict *v = storage_of(h, n->out[i]);
         if (!(taken & (HALF_SAME | HALF_DST)))
             keep(h, n->out[i], n->name, algo->name, NO_FORM);
         if (v)
@@ -103,26 +103,26 @@ static bool keep_beside(struct halver *h, int index)
     return any && !all;
 }
 
-/* Stores the roots so for which nothing speaks against it. */
+/* Stores the storages so for which nothing speaks against it. */
 static enum clcnn_status halve(const struct halver *h, struct notes *notes)
 {
     enum clcnn_status st = CLCNN_OK;
     struct blueprint *bp = h->bp;
-    for (int i = 0; i < bp->n_roots; i++) {
-        const struct verdict *v = &h->roots[i];
+    for (int i = 0; i < bp->n_storages; i++) {
+        const struct verdict *v = &h->storages[i];
         if (v->map && !v->why) {
-            bp->roots[i].elem = sizeof(uint16_t);
-            TRY(notes_add(notes, h->err, "store the map of %s as halves", bp->roots[i].name));
+            bp->storages[i].elem = sizeof(uint16_t);
+            TRY(notes_add(notes, h->err, "store the map of %s as halves", bp->storages[i].name));
         } else if (v->map && v->algo) {
             TRY(notes_add(notes, h->err, "keep the map of %s in float32: algorithm '%s' of %s %s",
-                          bp->roots[i].name, v->algo, v->layer, v->why));
+                          bp->storages[i].name, v->algo, v->layer, v->why));
         } else if (v->map && v->why == OTHERS_STAY) {
-            TRY(notes_add(notes, h->err, "keep the map of %s in float32: %s %s", bp->roots[i].name, v->layer,
-                          v->why));
+            TRY(notes_add(notes, h->err, "keep the map of %s in float32: %s %s", bp->storages[i].name,
+                          v->layer, v->why));
         }
     }
     for (int i = 0; i < bp->graph->n_values; i++) {
-        const struct verdict *v = root_of(h, i);
+        const struct verdict *v = storage_of(h, i);
         h->pl->operand[i].half = v && v->map && !v->why;
     }
 done:
@@ -143,10 +143,10 @@ enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
         return notes_add(&bp->notes, err,
                          "keep maps in float32: they are small enough to stay in a GPU's caches");
     bp->halves = true;
-    h.roots = clcnn_calloc((size_t)bp->n_roots + 1, sizeof *h.roots);
+    h.storages = clcnn_calloc((size_t)bp->n_storages + 1, sizeof *h.storages);
     h.taken = clcnn_calloc((size_t)bp->graph->n_nodes + 1, sizeof *h.taken);
-    if (!h.roots || !h.taken) {
-        st = clcnn_fail_mem(err, (size_t)bp->n_roots * sizeof *h.roots);
+    if (!h.storages || !h.taken) {
+        st = clcnn_fail_mem(err, (size_t)bp->n_storages * sizeof *h.storages);
         goto done;
     }
     keep_ends(&h);
@@ -161,7 +161,7 @@ enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
     }
     TRY(halve(&h, &bp->notes));
 done:
-    free(h.roots);
+    free(h.storages);
     free(h.taken);
     return st;
 }

@@ -120,12 +120,12 @@ static enum clcnn_status emit_nodes(struct emit *e, const struct placement *pl, 
 {
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_graph *g = e->bp->graph;
-    const int placed = e->bp->n_roots;
+    const int placed = e->bp->n_storages;
     for (int first = 0, past, parts; first < g->n_nodes; first = past) {
         past = section_end(g, first, &parts);
         for (int part = 0; part < parts; part++) {
             for (int i = 0; part > 0 && i < placed; i++)
-                e->part_root[i] = -1;
+                e->part_storage[i] = -1;
             for (int i = first; i < past; i++) {
                 if (g->nodes[i].dead || pl->skip[i])
                     continue;
@@ -167,8 +167,8 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
     struct emit e = {.bp = bp, .options = options, .err = err};
     int *first_layer = clcnn_calloc((size_t)bp->graph->n_nodes + 1, sizeof *first_layer);
     e.override_used = clcnn_calloc((size_t)options->override_count + 1, sizeof *e.override_used);
-    e.part_root = clcnn_calloc((size_t)bp->n_roots + 1, sizeof *e.part_root);
-    if (!e.override_used || !e.part_root || !first_layer) {
+    e.part_storage = clcnn_calloc((size_t)bp->n_storages + 1, sizeof *e.part_storage);
+    if (!e.override_used || !e.part_storage || !first_layer) {
         st = clcnn_fail_mem(err, (size_t)bp->graph->n_nodes * sizeof *first_layer);
         goto done;
     }
@@ -176,7 +176,7 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
     TRY(check_overrides(&e, original, err));
 done:
     free(first_layer);
-    free(e.part_root);
+    free(e.part_storage);
     free(e.override_used);
     return st;
 }

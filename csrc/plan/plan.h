@@ -11,7 +11,7 @@
 #include "runtime/runtime.h"
 
 /* A piece of arena memory with one life: the home of one or more values, or scratch. */
-struct root {
+struct storage {
     const char *name;                  /* of the value or layer, for messages */
     int64_t items, item_elems, stride; /* elements: items of item_elems, stride apart */
     size_t elem;                       /* bytes of an element */
@@ -33,10 +33,10 @@ struct packed {
     bool fresh; /* this blueprint is the one that fills it */
 };
 
-/* What steps refer to: a place in a root or a packed constant. */
+/* What steps refer to: a place in a storage or a packed constant. */
 struct slot {
-    int root, packed; /* one of them is -1, or both: counters */
-    int64_t offset;   /* elements into the root's first item; counters before these */
+    int storage, packed; /* one of them is -1, or both: counters */
+    int64_t offset;      /* elements into the storage's first item; counters before these */
 };
 
 struct candidate {
@@ -76,10 +76,10 @@ struct io_slot {
     int64_t batch_stride;
 };
 
-/* An input or output whose memory a run may bring along: it is all of a root. */
+/* An input or output whose memory a run may bring along: it is all of a storage. */
 #define MAX_PORTS 16 /* half of them inputs */
 struct port_end {
-    int root, io; /* index of the input or output */
+    int storage, io; /* index of the input or output */
     bool output;
 };
 
@@ -96,14 +96,14 @@ struct blueprint {
     enum clcnn_chain chain;
     bool chained; /* as in struct problem */
 
-    struct root *roots;
+    struct storage *storages;
     struct packed *packed;
     struct slot *slots;
     struct step **steps;
     struct layer *layers;
     struct choice *choices; /* of nodes, until they are layers */
-    int n_roots, n_packed, n_slots, n_steps, n_layers, n_choices;
-    int cap_roots, cap_packed, cap_slots, cap_steps, cap_layers, cap_choices;
+    int n_storages, n_packed, n_slots, n_steps, n_layers, n_choices;
+    int cap_storages, cap_packed, cap_slots, cap_steps, cap_layers, cap_choices;
 
     struct io_slot *inputs, *outputs;
     int n_inputs, n_outputs;
@@ -155,9 +155,9 @@ struct clcnn_plan {
 };
 
 /* blueprint.c: its lists grow while it is compiled. */
-int blueprint_slot(struct blueprint *bp, int root, int packed, int64_t offset); /* -1: out of memory */
-int blueprint_root(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems, bool pad_items,
-                   bool scratch);
+int blueprint_slot(struct blueprint *bp, int storage, int packed, int64_t offset); /* -1: out of memory */
+int blueprint_storage(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems,
+                      bool pad_items, bool scratch);
 int blueprint_constant(struct blueprint *bp, int value, size_t bytes,
                        const char *layer); /* as it is, for packed[] */
 /* packed[raw], a constant as it is, in another form. */
@@ -185,8 +185,8 @@ struct emit {
     const struct op_def *op;
     const struct algo_def *algo;
     int layer_index;
-    /* per root that values have: the one of the part of a section that is being emitted, -1: none yet */
-    int *part_root;
+    /* per storage that values have: the one of the part of a section that is being emitted, -1: none yet */
+    int *part_storage;
     int again; /* the next layer of a node that was emitted before, for other items; -1: they are new */
     enum clcnn_status status; /* first error, kept until the planner looks */
     struct clcnn_err *err;
@@ -247,7 +247,7 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
                               struct clcnn_err *err);
 
 /* arena.c */
-size_t root_guard(const struct blueprint *bp, const struct root *r);
+size_t storage_guard(const struct blueprint *bp, const struct storage *r);
 enum clcnn_status arena_plan(struct blueprint *bp, struct clcnn_err *err);
 
 /* chain_select.c: which steps can run inside one kernel. */
@@ -282,7 +282,7 @@ void blueprint_ports(struct blueprint *bp); /* once the arena is planned */
 /* Before anything is bound to their memory, and when launches and chains are bound. */
 enum clcnn_status ports_create(struct clcnn_plan *plan, struct clcnn_err *err);
 enum clcnn_status ports_find_users(struct clcnn_plan *plan, struct clcnn_err *err);
-struct port *port_of_root(struct clcnn_plan *plan, int root); /* NULL: none */
+struct port *port_of_storage(struct clcnn_plan *plan, int storage); /* NULL: none */
 struct port *port_of_end(struct clcnn_plan *plan, int io, bool output);
 /* Before a run: borrows what can be, or, with NULL for both, lets steps use the arena. */
 enum clcnn_status ports_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,

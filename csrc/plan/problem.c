@@ -100,7 +100,7 @@ bool concat_input_in_place(const struct blueprint *bp, const struct placement *p
     const int dim = ((const struct dim_attrs *)n->attrs)->dim;
     const struct operand *whole = &pl->operand[n->out[0]], *part = &pl->operand[n->in[input]];
     const struct slot w = bp->slots[whole->slot], s = bp->slots[part->slot];
-    if (dim > 1 || w.root < 0 || s.root != w.root || part->batch_stride != whole->batch_stride)
+    if (dim > 1 || w.storage < 0 || s.storage != w.storage || part->batch_stride != whole->batch_stride)
         return false;
     int64_t at = 0;
     for (int i = 0; i < input; i++)
@@ -118,16 +118,16 @@ static void show_form(struct operand *o, int block, bool whole_items)
         o->shape.dim[1] = (int32_t)ceil_div((size_t)o->shape.dim[1], (size_t)block) * block;
 }
 
-/* The root that a part has in the place of that of the first part; -1: out of memory. So roots live as long as in one part, and the
+/* The storage that a part has in the place of that of the first part; -1: out of memory. So storages live as long as in one part, and the
  * arena gives those of all parts the same memory. */
-static int root_of_part(struct emit *e, int root)
+static int storage_of_part(struct emit *e, int storage)
 {
-    int *made = &e->part_root[root];
+    int *made = &e->part_storage[storage];
     if (*made < 0) {
-        const struct root r = e->bp->roots[root];
-        *made = blueprint_root(e->bp, r.name, r.items, r.item_elems, true, r.scratch);
+        const struct storage r = e->bp->storages[storage];
+        *made = blueprint_storage(e->bp, r.name, r.items, r.item_elems, true, r.scratch);
         if (*made >= 0)
-            e->bp->roots[*made].elem = r.elem;
+            e->bp->storages[*made].elem = r.elem;
     }
     return *made;
 }
@@ -142,10 +142,10 @@ static enum clcnn_status take_part(struct emit *e, struct operand *o, int items,
     }
     struct slot s = e->bp->slots[o->slot];
     if (o->shape.dim[0] == items)
-        s.root = root_of_part(e, s.root);
+        s.storage = storage_of_part(e, s.storage);
     else
         s.offset += (int64_t)part * items * o->batch_stride;
-    o->slot = s.root < 0 && s.packed < 0 ? -1 : blueprint_slot(e->bp, s.root, s.packed, s.offset);
+    o->slot = s.storage < 0 && s.packed < 0 ? -1 : blueprint_slot(e->bp, s.storage, s.packed, s.offset);
     operand_take_items(o, items);
     return o->slot < 0 ? clcnn_fail_mem(e->err, sizeof s) : CLCNN_OK;
 }

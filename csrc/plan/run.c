@@ -19,8 +19,8 @@ static struct extent extent_of(const struct clcnn_plan *plan, const struct io_sl
     const bool many = shape->rank >= 2 && shape->dim[0] > 1;
     const size_t elem = clcnn_dtype_bytes(shape->dtype);
     struct extent x = {
-        .mem = s->root >= 0 ? plan->arena.mem : bp->packed[s->packed].weight->memory.mem,
-        .offset = (s->root >= 0 ? bp->roots[s->root].offset : 0) + (size_t)s->offset * elem,
+        .mem = s->storage >= 0 ? plan->arena.mem : bp->packed[s->packed].weight->memory.mem,
+        .offset = (s->storage >= 0 ? bp->storages[s->storage].offset : 0) + (size_t)s->offset * elem,
         .row = shape_bytes(shape),
         .rows = 1,
     };
@@ -369,9 +369,9 @@ void clcnn_plan_free(struct clcnn_plan *plan)
     free(plan);
 }
 
-/* Every byte outside the roots' items must still be the pattern's. */
-static enum clcnn_status check_root(const struct root *r, const unsigned char *arena, size_t guard,
-                                    struct clcnn_err *err)
+/* Every byte outside the storages' items must still be the pattern's. */
+static enum clcnn_status check_storage(const struct storage *r, const unsigned char *arena, size_t guard,
+                                       struct clcnn_err *err)
 {
     const uint32_t pattern = GUARD_PATTERN;
     const unsigned char *const want = (const unsigned char *)&pattern;
@@ -410,9 +410,9 @@ enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, const struct 
     if (bp->arena_bytes)
         TRY(queue_read(plan->queue, plan->arena.mem, 0, arena, bp->arena_bytes, err));
     TRY(queue_finish(plan->queue, err));
-    for (int i = 0; i < bp->n_roots; i++)
-        if (bp->roots[i].bytes)
-            TRY(check_root(&bp->roots[i], arena, root_guard(bp, &bp->roots[i]), err));
+    for (int i = 0; i < bp->n_storages; i++)
+        if (bp->storages[i].bytes)
+            TRY(check_storage(&bp->storages[i], arena, storage_guard(bp, &bp->storages[i]), err));
 done:
     leave(plan);
     free(arena);

@@ -218,7 +218,7 @@ static bool looks_same(const struct operand *a, const struct operand *b)
 
 /* Whether algorithms would see what they were judged for. What is not compared is the node's own or the plan's. What can have
  * changed: the channels of work on whole items, which are rounded up to blocks; a constant that is reordered, and with it what is
- * spare; items that became part of a larger root; maps that became halves. */
+ * spare; items that became part of a larger storage; maps that became halves. */
 static bool still_holds(const struct choice *c, const struct problem *p)
 {
     const struct problem *of = &c->of;

@@ -1,6 +1,6 @@
-/* views.c: where every value lives. A value is a range of a root: reshapes share their input's place when the bytes are the
+/* views.c: where every value lives. A value is a range of a storage: reshapes share their input's place when the bytes are the
  * same, concat on the first two dimensions lets producers write into ranges of the parent, split reads ranges of its input.
- * What cannot be a view gets a root of its own, and a copy step. */
+ * What cannot be a view gets a storage of its own, and a copy step. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -74,20 +74,20 @@ static void choose_parents(struct placer *p)
     }
 }
 
-static bool new_slot(struct placer *p, struct operand *o, int root, int packed, int64_t offset)
+static bool new_slot(struct placer *p, struct operand *o, int storage, int packed, int64_t offset)
 {
-    o->slot = blueprint_slot(p->bp, root, packed, offset);
+    o->slot = blueprint_slot(p->bp, storage, packed, offset);
     return o->slot >= 0;
 }
 
-static bool place_at_root(struct placer *p, int value, const char *name)
+static bool place_at_storage(struct placer *p, int value, const char *name)
 {
     struct operand *o = &p->pl->operand[value];
-    const int root = blueprint_root(p->bp, name, items(&o->shape), operand_item(o), true, false);
-    if (root < 0 || !new_slot(p, o, root, -1, 0))
+    const int storage = blueprint_storage(p->bp, name, items(&o->shape), operand_item(o), true, false);
+    if (storage < 0 || !new_slot(p, o, storage, -1, 0))
         return false;
-    p->bp->roots[root].elem = clcnn_dtype_bytes(o->shape.dtype);
-    o->batch_stride = p->bp->roots[root].stride;
+    p->bp->storages[storage].elem = clcnn_dtype_bytes(o->shape.dtype);
+    o->batch_stride = p->bp->storages[storage].stride;
     return true;
 }
 
@@ -100,7 +100,7 @@ static bool place_in(struct placer *p, int value, int whole, int dim, int64_t at
     const int64_t offset = dim == 0 ? at * w->batch_stride : at * shape_count_from(&w->shape, 2);
     o->batch_stride = w->batch_stride;
     o->constant = w->constant;
-    return new_slot(p, o, s.root, s.packed, s.offset + offset);
+    return new_slot(p, o, s.storage, s.packed, s.offset + offset);
 }
 
 static bool place_output(struct placer *p, int value);
@@ -120,7 +120,7 @@ static bool place_output(struct placer *p, int value)
         return true; /* placed when a member of its concat was */
     if (p->parent[value].value >= 0)
         return place_in_parent(p, value);
-    return place_at_root(p, value, p->g->nodes[p->g->values[value].producer].name);
+    return place_at_storage(p, value, p->g->nodes[p->g->values[value].producer].name);
 }
 
 /* An alias: same elements in the same order. A different shape needs dense items, since its own items differ. */
@@ -137,7 +137,7 @@ static bool try_alias(struct placer *p, const struct node *n, bool *skip)
     out->constant = in->constant;
     out->batch_stride = same_items ? in->batch_stride : operand_item(out);
     *skip = true;
-    return new_slot(p, out, s.root, s.packed, s.offset);
+    return new_slot(p, out, s.storage, s.packed, s.offset);
 }
 
 static bool try_split(struct placer *p, const struct node *n, bool *skip)
@@ -189,7 +189,7 @@ static bool place_leaves(struct placer *p)
             const int packed = blueprint_constant(p->bp, i, shape_bytes(&v->shape), v->name ? v->name : "");
             if (packed < 0 || !new_slot(p, o, -1, packed, 0))
                 return false;
-        } else if (v->kind == VALUE_INPUT && !place_at_root(p, i, v->name)) {
+        } else if (v->kind == VALUE_INPUT && !place_at_storage(p, i, v->name)) {
             return false;
         }
     }

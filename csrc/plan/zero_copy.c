@@ -9,43 +9,43 @@
 
 #define HOST_ALIGN 16
 
-static bool has_library_step(const struct blueprint *bp, int root)
+static bool has_library_step(const struct blueprint *bp, int storage)
 {
     for (int i = 0; i < bp->n_steps; i++)
         for (int k = 0; !bp->steps[i]->stem && k < bp->steps[i]->n_buffers; k++) {
             const int slot = bp->steps[i]->buffer[k].slot;
-            if (slot >= 0 && bp->slots[slot].root == root)
+            if (slot >= 0 && bp->slots[slot].storage == storage)
                 return true;
         }
     return false;
 }
 
-/* The root that is this end and nothing else; -1: there is none. */
-static int whole_root(const struct blueprint *bp, const struct io_slot *io)
+/* The storage that is this end and nothing else; -1: there is none. */
+static int whole_storage(const struct blueprint *bp, const struct io_slot *io)
 {
     const struct slot *s = &bp->slots[io->slot];
-    if (s->root < 0 || s->offset != 0)
+    if (s->storage < 0 || s->offset != 0)
         return -1;
-    const struct root *r = &bp->roots[s->root];
+    const struct storage *r = &bp->storages[s->storage];
     const size_t bytes = (size_t)((r->items - 1) * r->stride + r->item_elems) * r->elem;
-    return bytes == shape_bytes(&io->info.shape) && bytes > 0 && r->stride == r->item_elems ? s->root : -1;
+    return bytes == shape_bytes(&io->info.shape) && bytes > 0 && r->stride == r->item_elems ? s->storage : -1;
 }
 
-static int ends_at(const struct blueprint *bp, int root)
+static int ends_at(const struct blueprint *bp, int storage)
 {
     int n = 0;
     for (int i = 0; i < bp->n_inputs; i++)
-        n += bp->slots[bp->inputs[i].slot].root == root;
+        n += bp->slots[bp->inputs[i].slot].storage == storage;
     for (int i = 0; i < bp->n_outputs; i++)
-        n += bp->slots[bp->outputs[i].slot].root == root;
+        n += bp->slots[bp->outputs[i].slot].storage == storage;
     return n;
 }
 
 static void add_port(struct blueprint *bp, const struct io_slot *io, int index, bool output)
 {
-    const int root = whole_root(bp, io);
-    if (root >= 0 && ends_at(bp, root) == 1 && !has_library_step(bp, root))
-        bp->ports[bp->n_ports++] = (struct port_end){.root = root, .io = index, .output = output};
+    const int storage = whole_storage(bp, io);
+    if (storage >= 0 && ends_at(bp, storage) == 1 && !has_library_step(bp, storage))
+        bp->ports[bp->n_ports++] = (struct port_end){.storage = storage, .io = index, .output = output};
 }
 
 void blueprint_ports(struct blueprint *bp)
@@ -65,7 +65,7 @@ enum clcnn_status ports_create(struct clcnn_plan *plan, struct clcnn_err *err)
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
     for (int i = 0; i < bp->n_ports; i++) {
-        const struct root *r = &bp->roots[bp->ports[i].root];
+        const struct storage *r = &bp->storages[bp->ports[i].storage];
         struct port *p = &plan->ports[i];
         p->end = bp->ports[i];
         TRY(memory_part(&p->own, bp->dev, plan->arena.mem, r->offset, r->bytes, err));
@@ -75,10 +75,10 @@ done:
     return st;
 }
 
-struct port *port_of_root(struct clcnn_plan *plan, int root)
+struct port *port_of_storage(struct clcnn_plan *plan, int storage)
 {
     for (int i = 0; i < plan->bp->n_ports; i++)
-        if (plan->ports[i].end.root == root)
+        if (plan->ports[i].end.storage == storage)
             return &plan->ports[i];
     return NULL;
 }
@@ -97,7 +97,7 @@ enum clcnn_status ports_find_users(struct clcnn_plan *plan, struct clcnn_err *er
     for (int i = 0; bp->n_ports && i < bp->n_steps; i++)
         for (int k = 0; k < bp->steps[i]->n_buffers; k++) {
             const int slot = bp->steps[i]->buffer[k].slot;
-            struct port *p = slot >= 0 ? port_of_root(plan, bp->slots[slot].root) : NULL;
+            struct port *p = slot >= 0 ? port_of_storage(plan, bp->slots[slot].storage) : NULL;
             if (!p || plan->launches[i].chain)
                 continue;
             if (!clcnn_grow((void **)&p->users, &p->cap_users, p->n_users + 1, sizeof *p->users))
