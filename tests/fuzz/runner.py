@@ -255,7 +255,8 @@ def judged_by(case: Case, expected: Sequence[Oracle], device: Any) -> Verdict:
 def raised(error: Exception) -> Verdict:
     """A finding, or a refusal that is known."""
     text = f"{type(error).__name__}: {error}"
-    known = isinstance(error, clcnn.UnsupportedError) and any(words in text for words in NOT_OFFERED)
+    kinds = (clcnn.UnsupportedError, clcnn.ShapeError)
+    known = isinstance(error, kinds) and any(words in text for words in NOT_OFFERED)
     return Verdict("not offered" if known or isinstance(error, Declined) else "raises", text)
 
 
