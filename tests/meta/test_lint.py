@@ -61,6 +61,8 @@ SHARED_KERNELS = {
     "conv_wgmma_scaled_pack": "conv_wgmma_scaled.c",
     "conv_wgmma_window_pack": "conv_wgmma_window.c",
     "gemm_finish": "gemm_clblast_common.c",
+    "gemm_ref": "gemm_common.c",
+    "gemm_tiled": "gemm_common.c",
     "linear_gemv_pack": "linear_gemv.c",
 }
 
