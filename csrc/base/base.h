@@ -69,6 +69,10 @@ static inline size_t device_units(const struct clcnn_device_info *info)
 {
     return info->compute_units ? info->compute_units : 1;
 }
+static inline bool cpu_device(const struct clcnn_device_info *info)
+{
+    return info->type == CLCNN_DEVICE_CPU;
+}
 
 /* ---- shapes --------------------------------------------------------------------------------------------------- */
 

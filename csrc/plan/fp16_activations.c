@@ -136,7 +136,7 @@ enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
     struct halver h = {.bp = bp, .pl = pl, .options = options, .err = err};
     if (options->precision < CLCNN_PRECISION_MEDIUM)
         return CLCNN_OK;
-    if (bp->dev->info.type == CLCNN_DEVICE_CPU)
+    if (cpu_device(&bp->dev->info))
         return notes_add(&bp->notes, err,
                          "keep maps in float32: kernels for CPU devices have no form for halves");
     if (bp->least_arena < LEAST_BYTES && !options->guard)

@@ -3,7 +3,7 @@
 
 int device_block(const struct clcnn_device_info *info)
 {
-    if (info->type != CLCNN_DEVICE_CPU || info->float_width < 8)
+    if (!cpu_device(info) || info->float_width < 8)
         return 0;
     return info->float_width >= 16 ? 16 : 8;
 }

@@ -51,7 +51,7 @@ static void add_port(struct blueprint *bp, const struct io_slot *io, int index, 
 void blueprint_ports(struct blueprint *bp)
 {
     const struct clcnn_device_info *info = &bp->dev->info;
-    if (info->type != CLCNN_DEVICE_CPU || !info->host_unified || bp->guard)
+    if (!cpu_device(info) || !info->host_unified || bp->guard)
         return;
     for (int i = 0; i < bp->n_inputs && i < MAX_PORTS / 2; i++)
         add_port(bp, &bp->inputs[i], i, false);

@@ -74,7 +74,7 @@ static cl_int touch(struct clcnn_device *dev, cl_mem mem)
     cl_uint ignored;
     cl_int code = CL_SUCCESS;
 
-    if (dev->info.type == CLCNN_DEVICE_CPU)
+    if (cpu_device(&dev->info))
         return CL_SUCCESS;
     CL_CODE(code, dev->api, clEnqueueReadBuffer, dev->queue, mem, CL_TRUE, 0, sizeof ignored, &ignored, 0,
             NULL, NULL);
@@ -89,7 +89,7 @@ static enum clcnn_status use_large_pages(struct clcnn_device *dev, cl_mem mem, s
     enum clcnn_status st = CLCNN_OK;
     void *at;
 
-    if (dev->info.type != CLCNN_DEVICE_CPU || !dev->info.host_unified || bytes < LARGE_BYTES)
+    if (!cpu_device(&dev->info) || !dev->info.host_unified || bytes < LARGE_BYTES)
         return CLCNN_OK;
     CL_MAKE(dev->api, at, clEnqueueMapBuffer, dev->queue, mem, CL_TRUE, CL_MAP_READ, 0, bytes, 0, NULL, NULL);
     alloc_use_large_pages(at, bytes);

@@ -68,7 +68,7 @@ bool driver_keeps_kernels(const struct clcnn_device *dev)
  * thread. Together 15 us. */
 bool driver_works_in_place(const struct clcnn_device *dev)
 {
-    return is_platform(dev, "Portable Computing Language") && dev->info.type == CLCNN_DEVICE_CPU &&
+    return is_platform(dev, "Portable Computing Language") && cpu_device(&dev->info) &&
            dev->info.host_unified;
 }
 

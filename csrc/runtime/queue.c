@@ -24,7 +24,7 @@
 enum clcnn_status queue_create(struct queue **out, struct clcnn_device *dev, bool profiling,
                                struct clcnn_err *err)
 {
-    const double unit_rate = dev->info.type == CLCNN_DEVICE_CPU ? CPU_RATE : GPU_RATE;
+    const double unit_rate = cpu_device(&dev->info) ? CPU_RATE : GPU_RATE;
     enum clcnn_status st = device_pin(dev, err);
     struct queue *q = NULL;
 

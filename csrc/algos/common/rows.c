@@ -15,11 +15,6 @@ bool rows_always(const struct problem *p, struct why *why)
     return true;
 }
 
-bool rows_on_cpu(const struct problem *p)
-{
-    return p->device->type == CLCNN_DEVICE_CPU;
-}
-
 static size_t rows_units(const struct problem *p)
 {
     return device_units(p->device);
@@ -38,7 +33,7 @@ struct step *rows_step(struct emit *e, const struct problem *p, const char *stem
                        int64_t rows, int64_t inner, i64 *pieces)
 {
     const size_t total = (size_t)rows * (size_t)inner, units = rows_units(p);
-    const bool cpu = rows_on_cpu(p);
+    const bool cpu = cpu_device(p->device);
     int wg = (int)any_group_size(p), elems = 1, lanes;
     const int gpu_lanes[] = {1, 4, 32, 64, wg};
 
@@ -68,7 +63,7 @@ struct step *lanes_step(struct emit *e, const struct problem *p, const char *ste
     int wg = (int)any_group_size(p), lanes = 1;
     const int gpu_lanes[] = {1, 32, wg};
 
-    if (rows_on_cpu(p))
+    if (cpu_device(p->device))
         wg = (size_t)rows < rows_units(p) * CPU_GROUP * 4 ? SMALL_GROUP : CPU_GROUP;
     else
         lanes = rows_lanes(length < 8 ? 1 : length <= 2048 ? 32 : wg, gpu_lanes, COUNT_OF(gpu_lanes));

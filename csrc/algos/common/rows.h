@@ -7,7 +7,6 @@
 
 /* `applicable` of an algorithm without limits. */
 bool rows_always(const struct problem *p, struct why *why);
-bool rows_on_cpu(const struct problem *p);
 
 /* A step over `rows` rows of `inner` elements, with the defines of rows.clh; *pieces goes into the
  * argument block. */

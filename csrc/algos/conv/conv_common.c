@@ -85,11 +85,6 @@ bool conv_is_depthwise(const struct conv_args *a)
     return a->c == a->groups;
 }
 
-bool conv_on_cpu(const struct problem *p)
-{
-    return p->device->type == CLCNN_DEVICE_CPU;
-}
-
 int conv_blocks(const struct conv_args *a, int block)
 {
     return a->groups * (int)ceil_div((size_t)(a->k / a->groups), (size_t)block);

@@ -22,8 +22,6 @@ bool conv_is_depthwise(const struct conv_args *a);
  * precision "highest" allows 5e-5, and over 768 by 3.9e-5. */
 #define MOST_OF_F4 768
 #define TOO_MANY_CHANNELS "tiles of 4x4 and more than 768 channels exceed the error that is allowed"
-/* Whether the tiles of the kernel written for CPU devices are the better ones. */
-bool conv_on_cpu(const struct problem *p);
 
 /* Weights regrouped by kernels/conv/conv_pack.cl: `block` filters of a group side by side, for c_block channels of a tap (0: for
  * all when tap_major, else for one). */

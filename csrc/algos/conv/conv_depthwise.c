@@ -25,7 +25,7 @@ static int unrolled(const struct conv_args *a)
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const bool cpu = conv_on_cpu(p);
+    const bool cpu = cpu_device(p->device);
     const int v = cpu ? 16 : 4, rows = cpu ? CPU_ROWS : 1, wg = cpu ? 1 : (int)any_group_size(p);
     const size_t items = (size_t)a.n * (size_t)a.k * ceil_div((size_t)a.out[1], (size_t)rows) *
                          ceil_div((size_t)a.out[2], (size_t)v);

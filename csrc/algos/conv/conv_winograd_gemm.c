@@ -152,7 +152,7 @@ static bool may_gemm(const struct problem *p, struct why *why)
         return false;
     const struct cut c = cut_of(p);
     const int least = c.conv.c < c.conv.k ? c.conv.c : c.conv.k;
-    PREFER(why, !conv_on_cpu(p), "tiles in local memory are meant for GPUs");
+    PREFER(why, !cpu_device(p->device), "tiles in local memory are meant for GPUs");
     PREFER(why, least / c.conv.groups >= LEAST_CHANNELS && c.tiles >= LEAST_TILES,
            "too few tiles, channels or filters to pay for the transforms");
     return true;

@@ -79,7 +79,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args whole = rows_args(p);
     const struct rows_tile tile = rows_best_tile(p, &whole, 1);
     DECIDE(p, tile);
-    PREFER(why, conv_on_cpu(p), "float16 register tiles are meant for CPU devices");
+    PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
     return true;
 }
 

@@ -14,7 +14,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_pool_args a = conv_pool_args_of(p);
     REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
     REQUIRE(why, rows_fits(&a.conv), "the input row of a tile must fit 128 columns");
-    PREFER(why, conv_on_cpu(p), "float16 register tiles are meant for CPU devices");
+    PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
     PREFER(why, conv_pool_same_conv(p, &algo_conv_rows),
            "another algorithm is expected to do the convolution faster");
     return true;

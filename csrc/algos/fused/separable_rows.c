@@ -35,7 +35,7 @@ static struct conv_packing packing_of(const struct problem *p)
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, channels_of(p) > 0, "a row tile of up to 2048 middle channels must fit local memory");
-    PREFER(why, conv_on_cpu(p), "float16 register tiles are meant for CPU devices");
+    PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
     return true;
 }
 

@@ -185,14 +185,13 @@ bool gemm_fills_tiles(const struct problem *p, const struct gemm_args *a)
 {
     const size_t tile = SMALL_TILE * SMALL_TILE,
                  each = ceil_div((size_t)a->m, SMALL_TILE) * ceil_div((size_t)a->n, SMALL_TILE);
-    return p->device->type != CLCNN_DEVICE_CPU || (size_t)a->m * (size_t)a->n > each * tile / LEAST_FILLED;
+    return !cpu_device(p->device) || (size_t)a->m * (size_t)a->n > each * tile / LEAST_FILLED;
 }
 
 void emit_gemm_tiled(struct emit *e, const struct problem *p, const struct gemm_problem *g)
 {
     /* Large tiles reuse more, but spill on CPU devices and leave compute units idle when they are few. */
-    const bool large =
-        p->device->type != CLCNN_DEVICE_CPU && tiles(&g->args, 128) >= 2 * p->device->compute_units;
+    const bool large = !cpu_device(p->device) && tiles(&g->args, 128) >= 2 * p->device->compute_units;
     const int size = large ? 128 : SMALL_TILE;
     struct step *s = emit_step(e, "gemm_tiled", "main", tiles(&g->args, (size_t)size), GROUP_SIZE);
     step_define(s, "BM", size);

@@ -11,14 +11,14 @@
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct gemm_problem g = linear_as_gemm(p);
-    PREFER(why, p->device->type == CLCNN_DEVICE_CPU || gemm_items(&g.args) * (size_t)g.args.m <= 32,
+    PREFER(why, cpu_device(p->device) || gemm_items(&g.args) * (size_t)g.args.m <= 32,
            "more than 32 rows: tiles reuse the weights better");
     return true;
 }
 
 static int vector_of(const struct problem *p)
 {
-    return p->device->type != CLCNN_DEVICE_CPU ? 4 : p->device->float_width >= 16 ? 16 : 8;
+    return !cpu_device(p->device) ? 4 : p->device->float_width >= 16 ? 16 : 8;
 }
 
 /* Weights `w` with `row` elements between rows. */
@@ -28,7 +28,7 @@ static void emit_products(const struct problem *p, struct emit *e, int w, int64_
     clipped.act = act_as_clip(p->act, &clipped.p0, &clipped.p1);
     struct gemm_problem g = linear_as_gemm(&clipped);
     g.args.b_n = row;
-    const bool cpu = p->device->type == CLCNN_DEVICE_CPU;
+    const bool cpu = cpu_device(p->device);
     const int rows = g.args.m > 1 ? 4 : 1, wg = cpu ? 1 : GROUP_SIZE;
     const int outputs = cpu && rows == 1 ? ROW_OUTPUTS : OUTPUTS;
     const size_t groups = ceil_div((size_t)g.args.n, (size_t)outputs) * gemm_items(&g.args) *

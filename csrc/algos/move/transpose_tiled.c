@@ -35,7 +35,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const int last = a.rank - 1, high = contiguous_dim(&a);
     REQUIRE(why, high != last && a.stride[1].of[last] == 1, "the innermost dimension stays in place");
     REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "the elements are no floats");
-    PREFER(why, !rows_on_cpu(p), "a CPU's cache serves strided reads better");
+    PREFER(why, !cpu_device(p->device), "a CPU's cache serves strided reads better");
     PREFER(why, a.size[high] >= WORTH && a.size[last] >= WORTH, "a side is shorter than half a tile");
     return true;
 }

@@ -79,7 +79,7 @@ static void choose_parts(const struct problem *p, struct reduction *r)
 {
     const int64_t units = (int64_t)device_units(p->device);
     const int64_t length = r->args.size[r->args.rank - 1];
-    const bool cpu = rows_on_cpu(p);
+    const bool cpu = cpu_device(p->device);
     const int64_t wanted = cpu          ? 4 * units
                            : r->columns ? 1024 * units
                                         : 8 * units; /* rows, or columns on a GPU */

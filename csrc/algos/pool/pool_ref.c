@@ -36,7 +36,7 @@ static void emit_pool(const struct problem *p, struct emit *e, bool average)
     struct pool_args a = pool_args_of(p, p->attrs);
     struct step *s = rows_step(e, p, "pool_ref", "main", a.rows, a.out[2], &a.pieces);
     step_define(s, "AVG", average);
-    step_define(s, "VECTOR", rows_on_cpu(p));
+    step_define(s, "VECTOR", cpu_device(p->device));
     step_define(s, "STRIDE_W", a.stride[2] <= 2 ? a.stride[2] : 0);
     step_read(s, p->in[0].slot);
     step_write(s, p->out[0].slot);

@@ -51,7 +51,7 @@ static struct resize_args args_of(const struct problem *p)
         a.add[d] = l.add;
         a.div[d] = l.div;
     }
-    a.block = rows_on_cpu(p) ? CPU_BLOCK : shape_count(&y->shape) >= LARGE ? GPU_BLOCK : 1;
+    a.block = cpu_device(p->device) ? CPU_BLOCK : shape_count(&y->shape) >= LARGE ? GPU_BLOCK : 1;
     a.rows = (int64_t)x->shape.dim[0] * ((a.c + a.block - 1) / a.block) * a.out[0] * a.out[1];
     return a;
 }
