@@ -14,9 +14,10 @@
  * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
- * GATHER says how pixels come (conv_gather.clh).
+ * GATHER says how pixels come (the GATHER_ names in conv_nvidia_args.h).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
- * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER 0 to 3, SPLIT 0 to 2,
+ * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER any GATHER_ name,
+ * SPLIT 0 to 2,
  * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last six required
  * by FN(main). */
 #include "common/clcnn.clh"
@@ -59,7 +60,7 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #include "conv_nvidia/conv_gather.clh"
 /* Column c of fragment j: pairs of fragments interleave, so that two pixels are loaded at once and a work-item's four
  * results of a pair are neighbours. */
-#if GATHER == 3
+#if GATHER == GATHER_ROWS
 #define PIXEL(j, c) ((j)*8 + (c))
 #else
 #define PIXEL(j, c) ((j) / 2 * 16 + (c)*2 + (j) % 2)
@@ -86,7 +87,7 @@ void FN(bring_filters)(uint to, const global float *from, int missing_from, int 
 /* Column c of every fragment at one depth; bit j of `odd` belongs to fragment j (FN(odd) of conv_gather.clh). */
 void FN(load_pixels)(float v[NJ], const local PIXEL_T *row, int c, uint odd)
 {
-#if GATHER == 3
+#if GATHER == GATHER_ROWS
 #pragma unroll
     for (int j = 0; j < NJ; j++)
         v[j] = row[PIXEL(j, c) * B_STEP];
@@ -256,7 +257,7 @@ void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(t
         }
 }
 
-#if GATHER != 3
+#if GATHER != GATHER_ROWS
 /* The same where four pixels that are neighbours in an image are so in memory, on a boundary of as many. */
 void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, ADD_SRC add,
                 Y_DST y, const struct conv_args *a)
@@ -308,7 +309,7 @@ void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *
                 SRC bias, ADD_SRC add, Y_DST y, const struct conv_mma_args *ma)
 {
     const struct conv_args *a = &ma->conv;
-#if GATHER != 3
+#if GATHER != GATHER_ROWS
     const ulong apart = APART ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
     if (apart % 4 == 0 && (ulong)y % (4 * Y_BYTES) == 0)
         FN(store4)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);

@@ -16,6 +16,12 @@ struct conv_mma_args {
     f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
 };
 
+/* How the pixels of a convolution come to local memory: GATHER of conv_gather.clh. */
+#define GATHER_TAPS 0      /* tap by tap, 4 bytes each */
+#define GATHER_POSITIONS 1 /* window positions from the depth alone: few channels */
+#define GATHER_WIDE 2      /* 1x1 at stride 1, 16 bytes where aligned */
+#define GATHER_ROWS 3      /* maps of one pixel (linear), 16 bytes along the channels where aligned */
+
 /* Output pixels of a group's tile in conv_stem_mma, and floats of its local memory. */
 #define STEM_TILE_HIGH 8
 #define STEM_TILE_WIDE 16

@@ -13,13 +13,13 @@
  * ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
  * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others;
- * with GATHER 2 also what the epilogue adds, after the operands. With
+ * with GATHER_WIDE also what the epilogue adds, after the operands. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
  * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 both are sums of two halves
  * (conv_wgmma_split.clh).
- * Work-group: WG. Local memory: STAGES places and two barriers each, 160 KB, 228 with GATHER 2, or half of that for each of
+ * Work-group: WG. Local memory: STAGES places and two barriers each, 160 KB, 228 with GATHER_WIDE, or half of that for each of
  * two groups (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER 0 or 2 (conv_gather.clh), SPLIT 0 to 2, PRODUCTS 0,
+ * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER_TAPS or GATHER_WIDE for GATHER, SPLIT 0 to 2, PRODUCTS 0,
  * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the
  * last six required. */
 #include "common/clcnn.clh"
@@ -48,19 +48,19 @@
 #define RESIDENT 1
 #define BRING_REGISTERS 56
 #define MULTIPLY_REGISTERS 224
-#define FITTING ((GATHER == 2 ? 228000 : 160000) / (STAGE + 16)) /* gathered pixels profit from the cache */
+#define FITTING ((GATHER == GATHER_WIDE ? 228000 : 160000) / (STAGE + 16)) /* gathered pixels profit from the cache */
 #else
 #define RESIDENT 2
 #define BRING_REGISTERS 32
 #define MULTIPLY_REGISTERS 104
-#define FITTING ((GATHER == 2 ? 113000 : 93000) / (STAGE + 16))
+#define FITTING ((GATHER == GATHER_WIDE ? 113000 : 93000) / (STAGE + 16))
 #endif
 /* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
-#define BRING_ADD (EPI_ADD && GATHER == 2 && SPLIT == 0 && ADD_HALF == X_HALF)
+#define BRING_ADD (EPI_ADD && GATHER == GATHER_WIDE && SPLIT == 0 && ADD_HALF == X_HALF)
 #define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
 /* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers lack for
- * it, as they do for GATHER 0. */
-#define SEVERAL (BM == 128 && GATHER == 2)
+ * it, as they do for GATHER_TAPS. */
+#define SEVERAL (BM == 128 && GATHER == GATHER_WIDE)
 #undef EACH_TILE
 #undef GROUP_TILE
 #if SEVERAL
@@ -231,7 +231,7 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
 #include "conv_nvidia/conv_join.clh"
 
 /* Whether biases are read before the results that need them are stored, and not one by one: where tf32 windows are gathered that costs 3 %. */
-#define BIASES_FIRST (PRODUCTS == 3 || (PRODUCTS == 1 && GATHER == 2))
+#define BIASES_FIRST (PRODUCTS == 3 || (PRODUCTS == 1 && GATHER == GATHER_WIDE))
 
 /* Sums of a work-item, for results that FN(whose) tells. */
 void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add,
@@ -337,7 +337,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
 #if SEVERAL
             if (tile == group) /* the others are asked for by those who bring, who are ahead */
 #endif
-                FN(prefetch)(x, add, GATHER == 0 && t.block == 0, LANE, 256, &t, a);
+                FN(prefetch)(x, add, GATHER == GATHER_TAPS && t.block == 0, LANE, 256, &t, a);
             const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + 1, lane % 4, &t, ma) << 1;
             r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), place + B_FLOATS + lane % 4, odd,
                              to, full, empty, &t, ma);

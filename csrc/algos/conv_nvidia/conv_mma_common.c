@@ -52,10 +52,8 @@ static const float time_share[MMA_KERNELS][MMA_FLOAT32 + 1] = {
 #define FREE_SCRATCH ((size_t)1 << 20)
 #define FREE_FILTERS 16 /* of the activations this part is */
 
-enum gather { GATHER_TAPS, GATHER_POSITIONS, GATHER_WIDE, GATHER_ROWS };
-
 struct layout {
-    enum gather gather;
+    int gather;        /* a GATHER_ name */
     int padded, depth; /* as in conv_mma_args */
 };
 
@@ -89,15 +87,15 @@ static struct layout layout_of(const struct conv_args *a)
     const int64_t map = (int64_t)a->out[1] * a->out[2];
     if (mma_few_channels(a)) /* the padding would cost more than finding each position anew */
         return (struct layout){GATHER_POSITIONS, cg, whole_units(cg * taps)};
-    const enum gather gather = !conv_is_pointwise(a) ? GATHER_TAPS
-                               : map == 1            ? GATHER_ROWS
-                               : map % 4 == 0        ? GATHER_WIDE
-                                                     : GATHER_TAPS;
+    const int gather = !conv_is_pointwise(a) ? GATHER_TAPS
+                       : map == 1            ? GATHER_ROWS
+                       : map % 4 == 0        ? GATHER_WIDE
+                                             : GATHER_TAPS;
     return (struct layout){gather, padded, padded * taps};
 }
 
 /* How the kernel brings pixels: Hopper's has no copies along the channels. */
-static enum gather gather_of(const struct layout *l, enum mma_kernel kernel)
+static int gather_of(const struct layout *l, enum mma_kernel kernel)
 {
     return kernel == MMA_HOPPER && l->gather == GATHER_ROWS ? GATHER_TAPS : l->gather;
 }
@@ -105,7 +103,7 @@ static enum gather gather_of(const struct layout *l, enum mma_kernel kernel)
 unsigned mma_halves(const struct conv_args *a, enum mma_kernel kernel)
 {
     const struct layout l = layout_of(a);
-    const enum gather gather = gather_of(&l, kernel);
+    const int gather = gather_of(&l, kernel);
     return gather == GATHER_TAPS || gather == GATHER_WIDE ? HALF_CONV : HALF_DST | HALF_ADD;
 }
 
@@ -374,7 +372,7 @@ static struct step *emit_choice(struct emit *e, const struct problem *p, const s
     step_define(s, "BK", c.tile->chunk);
     if (!hopper)
         step_define(s, "WM", c.tile->wm);
-    step_define(s, "GATHER", (int)gather_of(&l, form.kernel));
+    step_define(s, "GATHER", gather_of(&l, form.kernel));
     step_define(s, "SPLIT", split + join);
     step_define(s, "PRODUCTS", (int)form.products);
     if (pre) {
