@@ -110,6 +110,19 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
     return CLCNN_OK;
 }
 
+static const char *verdict_text(enum candidate_verdict verdict)
+{
+    static const char *const text[] = {
+        [CANDIDATE_REJECTED] = "rejected",
+        [CANDIDATE_PASSED_OVER] = "passed over",
+        [CANDIDATE_APPLIES] = "not needed",
+        [CANDIDATE_CHOSEN] = "chosen",
+        [CANDIDATE_CHOSEN_BY_OVERRIDE] = "chosen by override",
+        [CANDIDATE_CHOSEN_BY_MEASUREMENT] = "chosen by measurement",
+    };
+    return text[verdict];
+}
+
 enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int layer, int candidate,
                                             struct clcnn_candidate_info *info, struct clcnn_err *err)
 {
@@ -117,7 +130,7 @@ enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int l
     if (layer < 0 || layer >= bp->n_layers || candidate < 0 || candidate >= bp->layers[layer].n_candidates)
         return clcnn_fail(err, CLCNN_E_VALUE, "layer %d has no candidate %d", layer, candidate);
     const struct candidate *c = &bp->layers[layer].candidates[candidate];
-    *info = (struct clcnn_candidate_info){c->algo->name, c->verdict, c->reason, c->workspace};
+    *info = (struct clcnn_candidate_info){c->algo->name, verdict_text(c->verdict), c->reason, c->workspace};
     return CLCNN_OK;
 }
 

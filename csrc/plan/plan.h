@@ -39,9 +39,19 @@ struct slot {
     int64_t offset;      /* elements into the storage's first item; counters before these */
 };
 
+/* What became of an algorithm that a layer could have. Words for them: describe.c. */
+enum candidate_verdict {
+    CANDIDATE_REJECTED,
+    CANDIDATE_PASSED_OVER,
+    CANDIDATE_APPLIES, /* until one of these is chosen; then it is not needed */
+    CANDIDATE_CHOSEN,
+    CANDIDATE_CHOSEN_BY_OVERRIDE,
+    CANDIDATE_CHOSEN_BY_MEASUREMENT,
+};
 struct candidate {
     const struct algo_def *algo;
-    const char *verdict, *reason;
+    enum candidate_verdict verdict;
+    const char *reason;
     size_t workspace;
     bool fits;  /* the operands have the forms that it takes and gives */
     bool asked; /* algo_preferred() */

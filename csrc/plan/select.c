@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define APPLIES "not needed" /* verdict, until one of these is chosen */
-
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
 static const char OUTSIDE_PRECISION[] = "error class outside the precision";
 static const char ANOTHER_FORM[] = "the operands have another layout here";
@@ -76,7 +74,7 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
     p.asked = &c->asked;
     p.decision = decision;
     const bool yes = a->applicable(&p, &why);
-    c->verdict = yes ? APPLIES : why.passed_over ? "passed over" : "rejected";
+    c->verdict = yes ? CANDIDATE_APPLIES : why.passed_over ? CANDIDATE_PASSED_OVER : CANDIDATE_REJECTED;
     c->reason = yes ? BETTER_CHOSEN : why.reason;
     if (!yes && !why.passed_over)
         return;
@@ -86,7 +84,7 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
                           : !takes_halves(a, &p)            ? NO_HALVES
                                                             : NULL;
     if (refused) {
-        c->verdict = "rejected";
+        c->verdict = CANDIDATE_REJECTED;
         c->reason = refused;
     }
 }
@@ -95,15 +93,15 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
 static void judge_forms(struct candidate *c, const struct problem *p)
 {
     c->fits = p->forms_open || (form_fits(c->algo->src, &p->in[0]) && form_fits(c->algo->dst, &p->out[0]));
-    if (!c->fits && strcmp(c->verdict, APPLIES) == 0) {
-        c->verdict = "passed over";
+    if (!c->fits && c->verdict == CANDIDATE_APPLIES) {
+        c->verdict = CANDIDATE_PASSED_OVER;
         c->reason = ANOTHER_FORM;
     }
 }
 
 static bool rejected(const struct candidate *c)
 {
-    return strcmp(c->verdict, "rejected") == 0;
+    return c->verdict == CANDIDATE_REJECTED;
 }
 
 const struct algo_def *algo_preferred(const struct problem *p)
@@ -119,7 +117,7 @@ const struct algo_def *algo_preferred(const struct problem *p)
         judge_forms(&c, p);
         if (measured && strcmp((*a)->name, measured) == 0 && c.fits && !rejected(&c))
             return *a;
-        if (!first && strcmp(c.verdict, APPLIES) == 0)
+        if (!first && c.verdict == CANDIDATE_APPLIES)
             first = *a;
     }
     return first;
@@ -150,10 +148,10 @@ static enum clcnn_status forced(int *out, const struct problem *p, const struct 
                       p->layer, wanted, p->op->name, known);
 }
 
-static int first_with(const struct candidate *candidates, int n, const char *verdict)
+static int first_with(const struct candidate *candidates, int n, enum candidate_verdict verdict)
 {
     for (int i = 0; i < n; i++)
-        if (candidates[i].fits && strcmp(candidates[i].verdict, verdict) == 0)
+        if (candidates[i].fits && candidates[i].verdict == verdict)
             return i;
     return -1;
 }
@@ -171,27 +169,27 @@ static int measured(const char **note, const struct candidate *candidates, int n
     return -1;
 }
 
-/* Picks one of those that were judged; `wanted` names the one to take, NULL: what was measured or the rules decide. *how: in words.
+/* Picks one of those that were judged; `wanted` names the one to take, NULL: what was measured or the rules decide. *how: what to say of it.
  * Tells in `notes` (NULL: not) of a measured choice that cannot be followed. */
-static enum clcnn_status pick_algo(int *pick, const char **how, const struct choice *c,
+static enum clcnn_status pick_algo(int *pick, enum candidate_verdict *how, const struct choice *c,
                                    const struct problem *p, const char *wanted, struct notes *notes,
                                    struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct candidate *last = &c->candidates[c->n - 1];
     const char *known = wanted ? NULL : wisdom_find(p), *note;
-    *how = wanted ? "chosen by override" : "chosen by measurement";
+    *how = wanted ? CANDIDATE_CHOSEN_BY_OVERRIDE : CANDIDATE_CHOSEN_BY_MEASUREMENT;
     *pick = measured(&note, c->candidates, c->n, known);
     if (note && notes)
         TRY(notes_add(notes, err, "measured choice '%s' of %s is not followed: %s", known, p->layer, note));
     if (wanted)
         TRY(forced(pick, p, c->candidates, c->n, wanted, err));
     if (*pick < 0) {
-        *how = "chosen";
-        *pick = first_with(c->candidates, c->n, APPLIES);
+        *how = CANDIDATE_CHOSEN;
+        *pick = first_with(c->candidates, c->n, CANDIDATE_APPLIES);
     }
     if (*pick < 0)
-        *pick = first_with(c->candidates, c->n, "passed over");
+        *pick = first_with(c->candidates, c->n, CANDIDATE_PASSED_OVER);
     if (*pick < 0)
         return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: no algorithm applies; the last one, %s: %s",
                           p->op->name, p->layer, last->algo->name, last->reason);
@@ -288,7 +286,7 @@ enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint 
     enum clcnn_status st = CLCNN_OK;
     const int override = override_of(options, p);
     struct choice *c;
-    const char *how;
+    enum candidate_verdict how;
     int pick = -1;
     TRY(judge_node(&c, bp, n, p, err));
     TRY(pick_algo(&pick, &how, c, p, override >= 0 ? options->overrides[override].algo : NULL, NULL, err));
@@ -314,7 +312,7 @@ enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct 
     /* an override that names one of the parts of a merged layer has been followed when the layer itself was chosen */
     const int override = n ? override_of(e->options, p) : -1;
     struct choice part = {.candidates = NULL}, *c = &part;
-    const char *how;
+    enum candidate_verdict how;
     int pick = -1;
     if (override >= 0)
         e->override_used[override] = true;

@@ -106,7 +106,7 @@ def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
             f" error class {layer['error_class']}, {layer['error_bound']}"
         )
         for c in layer["candidates"]:
-            mark = "*" if c["verdict"].startswith("chosen") else " "
+            mark = "*" if c["algo"] == layer["algo"] else " "
             reason = f": {c['reason']}" if c["reason"] else ""
             workspace = f" (workspace {size(c['workspace_bytes'])})" if c["workspace_bytes"] else ""
             lines.append(f"  {mark} {c['algo']:<10} {c['verdict']}{reason}{workspace}")
