@@ -28,19 +28,9 @@ static bool same_variant(const struct step *a, const struct step *b)
     return a->n_buffers == b->n_buffers;
 }
 
-/* Chains hand every buffer on as floats; kernels of other types of elements have a define that names one. */
-static bool only_floats(const struct step *s)
-{
-    for (int i = 0; i < s->n_defines; i++)
-        for (int type = 0; type < CLCNN_DTYPE_COUNT; type++)
-            if (type != CLCNN_FLOAT32 && strcmp(s->define[i].text, dtype_opencl(type)) == 0)
-                return false;
-    return true;
-}
-
 static bool chainable(const struct step *s)
 {
-    return s->stem && only_floats(s) && s->groups <= INT32_MAX / 2;
+    return s->stem && !s->alone && s->groups <= INT32_MAX / 2;
 }
 
 static int variant_of(struct blueprint *bp, const struct step *s, size_t group_size)

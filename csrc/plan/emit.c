@@ -99,8 +99,10 @@ void step_define_at_least(struct step *s, const char *name, int value)
 
 void step_define_type(struct step *s, const char *name, enum clcnn_dtype dtype)
 {
-    if (dtype != CLCNN_FLOAT32)
-        step_define_id(s, name, dtype_opencl(dtype));
+    if (dtype == CLCNN_FLOAT32)
+        return;
+    step_define_id(s, name, dtype_opencl(dtype));
+    s->alone = true;
 }
 
 static void add_buffer(struct step *s, int slot, enum access access, int64_t offset)

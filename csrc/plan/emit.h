@@ -12,7 +12,8 @@ struct step *emit_step(struct emit *e, const char *stem, const char *entry, size
 void step_define(struct step *s, const char *name, int value);
 void step_define_at_least(struct step *s, const char *name, int value);
 void step_define_id(struct step *s, const char *name, const char *identifier);
-/* Defines `name` as OpenCL's word for the type; nothing for float32, which kernels take when it is missing. */
+/* Defines `name` as OpenCL's word for the type; nothing for float32, which kernels take when it is missing. The
+ * step of another type stays out of chains. */
 void step_define_type(struct step *s, const char *name, enum clcnn_dtype dtype);
 void step_read(struct step *s, int slot);
 void step_write(struct step *s, int slot);

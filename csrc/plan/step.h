@@ -32,6 +32,7 @@ struct step {
     const char *entry;             /* kernel name without FN(): "main", "pack" */
     struct define define[MAX_DEFINES];
     int n_defines;
+    bool alone; /* never part of a chain: these hand every buffer on as floats */
     struct {
         int slot;
         enum access access;

@@ -24,8 +24,10 @@ static void emit(const struct problem *p, struct emit *e)
     eltwise_identifier(identifier, p->op, p->attrs, p->in[0].shape.dtype);
     step_define_id(s, "OP", identifier);
     step_define_type(s, "T", p->in[0].shape.dtype);
-    if (p->out[0].shape.dtype != p->in[0].shape.dtype)
+    if (p->out[0].shape.dtype != p->in[0].shape.dtype) {
         step_define_id(s, "R", dtype_opencl(p->out[0].shape.dtype));
+        s->alone = true;
+    }
     step_read(s, p->in[0].slot);
     step_write(s, p->out[0].slot);
     step_args(s, &a, sizeof a);

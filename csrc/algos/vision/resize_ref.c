@@ -78,6 +78,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "LINEAR", attrs->mode == RESIZE_LINEAR);
     step_define(s, "DIMS", p->in[0].shape.rank - 2);
     step_define_id(s, "COORD", fits_int(&a) ? "int" : "long");
+    s->alone = true; /* not measured in chains */
     step_read(s, p->in[0].slot);
     step_write(s, p->out[0].slot);
     step_args(s, &a, sizeof a);
