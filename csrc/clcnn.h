@@ -156,8 +156,10 @@ struct clcnn_algo_info {
     const char *name, *doc; /* how it computes, in one line */
     const char *devices;    /* where the rules choose it: "any", "CPU devices", "GPUs", "NVIDIA Hopper" ... */
     const char *error_class, *error_bound; /* as in clcnn_layer_info */
-    bool clblast;                          /* it needs CLBlast */
-    bool blocked;                          /* it takes or gives channel blocks */
+    /* the compute capability of NVIDIA's GPUs that it needs, or a later one (90: this one); 0: none */
+    uint32_t compute_capability;
+    bool clblast; /* it needs CLBlast */
+    bool blocked; /* it takes or gives channel blocks */
 };
 bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info); /* false: there is none */
 

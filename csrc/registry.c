@@ -125,6 +125,7 @@ bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
         [DEVICES_AMPERE] = "NVIDIA GPUs from Ampere on",
         [DEVICES_HOPPER] = "NVIDIA Hopper",
     };
+    static const uint32_t capability[] = {[DEVICES_AMPERE] = 80, [DEVICES_HOPPER] = 90};
 
     if (algo < 0 || algo >= clcnn_op_algo_count(op))
         return false;
@@ -135,6 +136,7 @@ bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
         .devices = devices[a->devices],
         .error_class = error_class_name(a->error),
         .error_bound = error_bound_name(a->bound),
+        .compute_capability = capability[a->devices],
         .clblast = a->clblast,
         .blocked = a->src == FORM_BLOCKED || a->dst == FORM_BLOCKED,
     };

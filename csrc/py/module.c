@@ -83,8 +83,9 @@ static PyObject *algo_row(int op, int algo)
     struct clcnn_algo_info info;
     if (!clcnn_op_algo_get(op, algo, &info))
         return NULL;
-    return Py_BuildValue("{s:s, s:s, s:s, s:s, s:O, s:O}", "doc", info.doc, "devices", info.devices,
-                         "error_class", info.error_class, "error_bound", info.error_bound, "clblast",
+    return Py_BuildValue("{s:s, s:s, s:s, s:s, s:I, s:O, s:O}", "doc", info.doc, "devices", info.devices,
+                         "error_class", info.error_class, "error_bound", info.error_bound,
+                         "compute_capability", (unsigned)info.compute_capability, "clblast",
                          info.clblast ? Py_True : Py_False, "blocked", info.blocked ? Py_True : Py_False);
 }
 
@@ -119,7 +120,8 @@ PyDoc_STRVAR(
     "The operator tables: {name: {\"doc\", \"inputs\", \"attrs\", \"algos\"}}.\n\n"
     "inputs: names in order, '?' marks an optional one, \"xs...\" one or more. attrs: dicts with name, kind\n"
     "(int, bool, float, ints, floats, enum), required, default, choices, doc. algos: {name: a\n"
-    "dict with doc, devices, error_class, error_bound, clblast, blocked}, preferred first.");
+    "dict with doc, devices, error_class, error_bound, compute_capability, clblast, blocked}, preferred\n"
+    "first.");
 
 static PyObject *ops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {

@@ -42,6 +42,7 @@ class _AlgoRow(TypedDict):
     devices: str
     error_class: str
     error_bound: str
+    compute_capability: int
     clblast: bool
     blocked: bool
 

@@ -15,7 +15,7 @@ import pytest
 import device_face
 from caselib import Case, load_cases, parse_case
 from clcnn import _core
-from helpers import need_blocks, none_missing
+from helpers import need_blocks, need_tensor_cores, none_missing
 from runner import adds_nothing, compile_case, merges, quick_cases, try_case
 
 PAIRS = [(op, algo) for op, row in _core.ops().items() for algo in row["algos"]]
@@ -35,8 +35,6 @@ def _report(cases: list[Case], device: _core.Device, algo: str) -> None:
     assert not failures, "\n".join([f"{len(failures)} failures in {len(cases)} cases:", *failures])
     if all(outcome.rejected for outcome in outcomes):
         reasons = sorted({outcome.rejected.rpartition(": ")[2] for outcome in outcomes})
-        if device.compute_capability < 80 and any("compute capability" in text for text in reasons):
-            pytest.skip(reasons[0])
         pytest.fail(
             f"no case of {cases[0].op} can use {algo}: {'; '.join(reasons)}\n"
             f"    edit: tests/cases/<family>.txt (a case that it takes)\n"
@@ -47,6 +45,7 @@ def _report(cases: list[Case], device: _core.Device, algo: str) -> None:
 @pytest.mark.parametrize(("op", "algo"), PAIRS, ids=[f"{op}-{algo}" for op, algo in PAIRS])
 def test_algorithm(device, op, algo, request):
     need_blocks(device, op, algo)
+    need_tensor_cores(device, op, algo)
     cases = [case for case in _by_operator()[op] if merges(device, case)]
     run = f"python -m pytest -q -n0 tests/algos/test_algos.py -k {op}"
     none_missing([] if cases else [f"a case of {op}"], "tests/cases/<family>.txt (a line for it)", run)
@@ -59,6 +58,7 @@ def test_algorithm(device, op, algo, request):
 @pytest.mark.parametrize("algo", list(_core.ops()["conv"]["algos"]))
 def test_layers_of_networks_at_full_size(device, algo):
     need_blocks(device, "conv", algo)
+    need_tensor_cores(device, "conv", algo)
     _report(load_cases("nets_conv"), device, algo)
 
 

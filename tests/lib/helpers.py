@@ -13,6 +13,7 @@ import pytest
 from conftest import DEVICE
 
 import clcnn
+from clcnn import _core
 from runner import ON_BLOCKS, has_blocks
 
 
@@ -26,6 +27,13 @@ def need_blocks(device: clcnn.Device, op: str, algo: str) -> None:
     """Skips the test of an algorithm on channel blocks where the device has none."""
     if (op, algo) in ON_BLOCKS and not has_blocks(device):
         pytest.skip("the device has no channel blocks")
+
+
+def need_tensor_cores(device: clcnn.Device, op: str, algo: str) -> None:
+    """Skips the test of an algorithm for tensor cores where the device has not those that it needs."""
+    needed = _core.ops()[op]["algos"][algo]["compute_capability"]
+    if device.compute_capability < needed:
+        pytest.skip(f"{algo} needs an NVIDIA GPU of compute capability {needed / 10}")
 
 
 def refused(call: Callable[[], Any], kind: type[clcnn.Error], builtin: type[Exception], *parts: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clcnn import _core
-from helpers import need_blocks
+from helpers import need_blocks, need_tensor_cores
 from runner import LOOSE
 from tolerance import compare
 
@@ -51,13 +51,10 @@ class Op:
         for i, value in enumerate(graph.node(op, "y", values, options)):
             graph.output(value, f"out{i}")
         precision = LOOSE.get(algo, "highest")
-        try:
-            overrides = {"y": algo} if algo else {}
-            self.plan = _core.Plan(device, graph, overrides=overrides, fuse=False, precision=precision)
-        except _core.UnsupportedError as why:
-            if "compute capability" not in str(why):
-                raise
-            pytest.skip(str(why))
+        if algo:
+            need_tensor_cores(device, op, algo)
+        overrides = {"y": algo} if algo else {}
+        self.plan = _core.Plan(device, graph, overrides=overrides, fuse=False, precision=precision)
 
     def __call__(self, *arrays: Array) -> Array:
         return self.plan.run([np.ascontiguousarray(a, dtype=np.float32) for a in arrays])[0]
