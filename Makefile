@@ -12,7 +12,7 @@ PARALLEL := -n $$(nproc) --maxprocesses 8 --dist worksteal
 export PYTHON PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-gpu bench oclgrind sanitize fuzz lint docs clean
+.PHONY: help setup demo test test-all test-gpu bench oclgrind sanitize fuzz lint format docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make sanitize  run the tests under AddressSanitizer and UBSan"
 	@echo "make fuzz      fuzz the readers of weight files and of ONNX models, and random networks against onnxruntime"
 	@echo "make lint      clang-format, ruff, mypy, stubtest"
+	@echo "make format    format C and kernels"
 	@echo "make docs      write the generated tables of docs/ and python/clcnn/ops.pyi"
 	@echo "make setup     system packages, .venv, build and install"
 	@echo "make clean     remove what was built, and .venv"
@@ -117,9 +118,14 @@ fuzz: system $(VENV)/.extra-test $(VENV)/.extra-fuzz
 lint: system $(VENV)/.extra-test $(VENV)/.extra-lint
 	@echo "Checking style and types"
 	@$(BIN)/clang-format --dry-run --Werror $$(find csrc -name '*.[ch]')
+	@$(BIN)/python tests/lib/kernel_format.py --check
 	@$(BIN)/ruff check .
 	@$(BIN)/mypy
 	@$(BIN)/stubtest clcnn._core
+
+format: system $(VENV)/.extra-lint
+	@$(BIN)/clang-format -i $$(find csrc -name '*.[ch]')
+	@$(BIN)/python tests/lib/kernel_format.py
 
 docs: system $(VENV)/.extra-test
 	@$(BIN)/python tests/lib/stubgen.py
