@@ -55,10 +55,10 @@ const char *clcnn_cl_code_name(int code); /* "CL_OUT_OF_RESOURCES", or NULL for 
 double clcnn_clock_ms(void); /* monotonic: the one clock of all deadlines */
 /* How long a call may wait for other threads and the device, and who is asked meanwhile. NULL: as long as it takes. */
 struct clcnn_patience {
-    double start_ms,
-        timeout_ms; /* by clcnn_clock_ms(); TIMEOUT so long after the start; timeout_ms 0: no limit */
-    bool (*stop)(
-        void *with); /* asked about every 50 ms by the thread that waits; true: STOPPED. NULL: nobody */
+    /* by clcnn_clock_ms(); TIMEOUT so long after the start; timeout_ms 0: no limit */
+    double start_ms, timeout_ms;
+    /* asked about every 50 ms by the thread that waits; true: STOPPED. NULL: nobody */
+    bool (*stop)(void *with);
     void *with;
 };
 
@@ -311,8 +311,8 @@ enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms,
 void clcnn_plan_cancel(struct clcnn_plan *plan);
 
 struct clcnn_plan_stats {
-    uint64_t arena_bytes, weights_bytes, workspace_bytes,
-        peak_bytes;      /* peak = arena (with workspace) + weights */
+    /* peak = arena (with workspace) + weights */
+    uint64_t arena_bytes, weights_bytes, workspace_bytes, peak_bytes;
     uint64_t live_bytes; /* largest set of activations that live at once: a lower bound for the arena */
     int step_count, chained_steps, launch_count; /* chained: run inside a kernel with others */
     int program_count;

@@ -69,8 +69,8 @@ struct problem {
     float p0, p1;
     const struct clcnn_device_info *device;
     size_t workspace_limit;
-    size_t arena,
-        spare; /* bytes that activations take at the plan's largest node, and what is left of them at this one */
+    /* bytes that activations take at the plan's largest node, and what is left of them at this one */
+    size_t arena, spare;
     enum clcnn_precision precision;
     bool halves; /* maps between steps are stored as halves where they can be */
     bool has_clblast;
@@ -145,10 +145,10 @@ struct algo_def {
     /* It and workspace() are asked once, before it is known where operands lie and in which form: they do not look at
      * slot, block and in_place, and at batch_stride only to see how items lie that are not dense. */
     bool (*applicable)(const struct problem *p, struct why *why);
-    size_t (*workspace)(
-        const struct problem *p); /* bytes; NULL: none. More than workspace_limit rejects it */
-    void (*emit)(const struct problem *p,
-                 struct emit *e); /* errors stick to e and are reported by the planner */
+    /* bytes; NULL: none. More than workspace_limit rejects it */
+    size_t (*workspace)(const struct problem *p);
+    /* errors stick to e and are reported by the planner */
+    void (*emit)(const struct problem *p, struct emit *e);
 };
 /* Names of the classes, as people read them. */
 const char *error_class_name(enum error_class error);

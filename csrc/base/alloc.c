@@ -39,8 +39,8 @@ void *clcnn_calloc(size_t count, size_t size)
 {
     if (fail_injected())
         return NULL;
-    return calloc(count > 0 ? count : 1,
-                  size > 0 ? size : 1); /* calloc checks the product; NULL means failure only */
+    /* calloc checks the product; NULL means failure only */
+    return calloc(count > 0 ? count : 1, size > 0 ? size : 1);
 }
 
 char *clcnn_strdup(const char *s)

@@ -25,8 +25,8 @@ bool clcnn_grow(void **items, int *capacity, int need, size_t size);
 void alloc_trim(void); /* gives the system what malloc() keeps of freed memory, where that can be asked for */
 /* Gives the whole pages of a block back to the system. The block stays valid; what is in it is not kept. */
 void alloc_drop_pages(void *block, size_t bytes);
-void alloc_use_large_pages(void *block,
-                           size_t bytes); /* before it is written; fewer misses of address translation */
+/* before it is written; fewer misses of address translation */
+void alloc_use_large_pages(void *block, size_t bytes);
 
 #define COUNT_OF(a) ((int)(sizeof(a) / sizeof((a)[0])))
 

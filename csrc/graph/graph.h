@@ -70,8 +70,8 @@ enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int cou
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */
 enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
                               struct clcnn_err *err);
-enum clcnn_status graph_check(const struct clcnn_graph *g,
-                              struct clcnn_err *err); /* outputs set, no dangling */
+/* outputs set, no dangling */
+enum clcnn_status graph_check(const struct clcnn_graph *g, struct clcnn_err *err);
 
 struct notes { /* rewrites applied, for people */
     char **line;

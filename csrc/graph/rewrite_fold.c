@@ -107,8 +107,8 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
         if (!producer || !foldable(r, producer, bn, &f))
             continue;
         int w = -1, b = -1;
-        const struct clcnn_shape w_shape =
-            r->g->values[producer->in[1]].shape; /* values may move when one is added */
+        /* values may move when one is added */
+        const struct clcnn_shape w_shape = r->g->values[producer->in[1]].shape;
         const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)f.filters}};
         if (r->g->values[producer->in[1]].spare && r->uses[producer->in[1]] == 1)
             w = producer->in[1]; /* in place */

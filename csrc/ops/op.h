@@ -66,9 +66,9 @@ extern const struct op_def *const clcnn_ops[]; /* in the order of ops.def, NULL 
 #undef UNARY
 #undef BINARY
 
+/* defaults, then given; checks names and kinds */
 enum clcnn_status attrs_set(const struct op_def *op, const char *layer, void *attrs,
-                            const struct clcnn_attr *given, int count,
-                            struct clcnn_err *err); /* defaults, then given; checks names and kinds */
+                            const struct clcnn_attr *given, int count, struct clcnn_err *err);
 
 /* Whether the pooling's windows lie side by side inside x, the first one at its corner; y is the result. */
 bool pool_side_by_side(const struct pool_attrs *a, const struct clcnn_shape *x, const struct clcnn_shape *y);

@@ -21,8 +21,8 @@ int blueprint_storage(struct blueprint *bp, const char *name, int64_t items, int
 {
     if (!clcnn_grow((void **)&bp->storages, &bp->cap_storages, bp->n_storages + 1, sizeof *bp->storages))
         return -1;
-    const int64_t gap =
-        bp->guard && pad_items ? 13 : 0; /* odd, so that nothing relies on alignment by accident */
+    /* odd, so that nothing relies on alignment by accident */
+    const int64_t gap = bp->guard && pad_items ? 13 : 0;
     bp->storages[bp->n_storages] = (struct storage){
         .name = name,
         .items = items,

@@ -70,8 +70,8 @@ bool device_chains_groups(const struct clcnn_device_info *info)
 static size_t size_of_groups(const struct blueprint *bp)
 {
     const struct clcnn_device_info *info = &bp->dev->info;
-    const bool alone =
-        (long)info->compute_units <= cores_usable(); /* else waiting would take others' turns */
+    /* else waiting would take others' turns */
+    const bool alone = (long)info->compute_units <= cores_usable();
     if (bp->chain == CLCNN_CHAIN_OFF || bp->n_steps < LEAST_STEPS)
         return 0;
     if (device_block(info))

@@ -168,8 +168,8 @@ struct clcnn_plan {
 int blueprint_slot(struct blueprint *bp, int storage, int packed, int64_t offset); /* -1: out of memory */
 int blueprint_storage(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems,
                       bool pad_items, bool scratch);
-int blueprint_constant(struct blueprint *bp, int value, size_t bytes,
-                       const char *layer); /* as it is, for packed[] */
+/* as it is, for packed[] */
+int blueprint_constant(struct blueprint *bp, int value, size_t bytes, const char *layer);
 /* packed[raw], a constant as it is, in another form. */
 int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t bytes, const char *layer);
 void choice_free(struct choice *c);

@@ -358,8 +358,8 @@ bool clcnn_plan_left_busy(const struct clcnn_plan *plan)
 
 void clcnn_plan_free(struct clcnn_plan *plan)
 {
-    if (!plan ||
-        device_forked(plan->bp->dev)) /* a thread that the child has not may have been at work on it */
+    /* a thread that the child has not may have been at work on it */
+    if (!plan || device_forked(plan->bp->dev))
         return;
     clcnn_plan_close(plan, NULL, NULL);
     if (!plan->counted) /* a stuck plan keeps its share of the weights for ever */

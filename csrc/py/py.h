@@ -83,8 +83,8 @@ struct host_array {
 };
 enum array_use { ARRAY_READ, ARRAY_WRITE };
 int py_array_init(PyObject *module);
-PyObject *py_array_new(const struct clcnn_shape *shape,
-                       struct host_array *out); /* of the shape's dtype, not initialised */
+/* of the shape's dtype, not initialised */
+PyObject *py_array_new(const struct clcnn_shape *shape, struct host_array *out);
 /* Looks at a C-contiguous, native array of type `dtype`, or of any type when that is ANY_DTYPE; `what` names it in
  * messages. Borrows. */
 #define ANY_DTYPE CLCNN_DTYPE_COUNT
@@ -170,8 +170,8 @@ void py_free(PyObject *self);                         /* the end of every tp_dea
 /* ---- py_args.c: `what` names the argument; -1 with DtypeError or ArgumentError ---- */
 /* A count of bytes from 0 to 2^63 - 1. */
 int py_bytes_parse(struct state *state, PyObject *object, const char *what, uint64_t *out);
-int py_int_parse(struct state *state, PyObject *object, const char *what, int least,
-                 int *out); /* up to 2^31 - 1 */
+/* up to 2^31 - 1 */
+int py_int_parse(struct state *state, PyObject *object, const char *what, int least, int *out);
 int py_flag_parse(struct state *state, PyObject *object, const char *what, bool *out);
 /* A string that has no NUL and no lone surrogate; *out points into it. */
 int py_text_parse(struct state *state, PyObject *object, const char *what, const char **out);

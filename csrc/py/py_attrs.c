@@ -35,8 +35,8 @@ static int parse_list(PyObject *value, bool floats, struct clcnn_attr *attr)
     if (!items)
         return -1;
     Py_ssize_t n = PyTuple_Size(items);
-    void *block =
-        n <= INT32_MAX ? PyMem_Calloc((size_t)n + 1, sizeof(int64_t)) : NULL; /* a double is as large */
+    /* a double is as large */
+    void *block = n <= INT32_MAX ? PyMem_Calloc((size_t)n + 1, sizeof(int64_t)) : NULL;
     int64_t *ints = floats ? NULL : block;
     double *doubles = floats ? block : NULL;
     int rc = block ? 0 : -1;

@@ -80,8 +80,8 @@ static int run_slices(struct plan_object *self, const struct py_ends *ends,
     return rc;
 }
 
-#define LONGEST_S \
-    1e9 /* more than thirty years: what is longer, infinity too, is no limit that anybody will see */
+/* more than thirty years: what is longer, infinity too, is no limit that anybody will see */
+#define LONGEST_S 1e9
 
 static int parse_timeout(struct plan_object *self, PyObject *timeout, double *timeout_ms)
 {

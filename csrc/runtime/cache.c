@@ -193,7 +193,6 @@ void cache_save(const char *dir, const char *key, const void *data, size_t bytes
     good = fclose(file) == 0 && good;
     if (!good || rename(temporary, path) != 0)
         unlink(temporary);
-    else if (key[2] ==
-             '0') /* looking through the folder takes milliseconds: once in sixteen files is enough */
+    else if (key[2] == '0') /* for one file in sixteen: looking through the folder takes milliseconds */
         prune(dir);
 }

@@ -118,8 +118,8 @@ static enum clcnn_status build_source(struct program *p, struct clcnn_device *de
     CL_MAKE(dev->api, p->program, clCreateProgramWithSource, dev->context, 1, &source, NULL);
     device_count(dev, +1);
     CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, driver_build_options(dev), NULL, NULL);
-    if (code ==
-        CL_INVALID_BUILD_OPTIONS) /* a driver that does not know the option speaks 1.1 or 1.2 anyway */
+    /* a driver that does not know the option speaks 1.1 or 1.2 anyway */
+    if (code == CL_INVALID_BUILD_OPTIONS)
         CL_CODE(code, dev->api, clBuildProgram, p->program, 1, &dev->id, "", NULL, NULL);
     if (code == CL_OUT_OF_HOST_MEMORY)
         st = cl_fail(err, "clBuildProgram", code);

@@ -138,9 +138,9 @@ void program_retain(struct clcnn_device *dev, struct program *program);
 /* After each of its kernels has run once: writes the binary to the disk cache if it was built from source and the driver
  * does not keep it itself. Never fails. */
 void program_save(struct clcnn_device *dev, struct program *program);
+/* a kernel of the caller's own: <stem>_k_<entry> */
 enum clcnn_status program_kernel(cl_kernel *out, struct clcnn_device *dev, struct program *program,
-                                 const char *entry,
-                                 struct clcnn_err *err); /* a kernel of the caller's own: <stem>_k_<entry> */
+                                 const char *entry, struct clcnn_err *err);
 const char *program_stem(const struct program *program);
 /* The text that is built: FN, defines, the file with its includes pasted in, #undef of the defines. malloc'd. */
 enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct unit *unit,
@@ -276,8 +276,8 @@ struct weight {
 enum clcnn_status weight_acquire(struct weight **out, bool *fresh, struct clcnn_device *dev,
                                  const struct weight_key *key, size_t bytes, const char *layer,
                                  struct clcnn_err *err);
-void weight_release(struct clcnn_device *dev,
-                    struct weight *w); /* enters weights_gate; the last one frees it */
+/* enters weights_gate; the last one frees it */
+void weight_release(struct clcnn_device *dev, struct weight *w);
 /* Inside weights_gate: forget a weight that could not be filled. */
 void weight_abandon(struct clcnn_device *dev, struct weight *w);
 

@@ -74,8 +74,8 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     const size_t units = device_units(p->device), blocks = c->k_blocks * (size_t)a->groups;
     const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
     const double from_memory = FILTERS_FROM_MEMORY * (double)c->filter_bytes;
-    const bool even =
-        ceil_div(c->parts, units) * units * 3 <= c->parts * 4; /* cores wait a quarter at most */
+    /* cores wait a quarter at most */
+    const bool even = ceil_div(c->parts, units) * units * 3 <= c->parts * 4;
     const bool near = c->filter_bytes <= NEAR_FILTERS;
     const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
     const bool far = c->filter_bytes > LARGE_FILTERS && c->tile_blocks <= FRESH_BLOCKS && uneven < 1.1;

@@ -360,8 +360,8 @@ static struct step *emit_choice(struct emit *e, const struct problem *p, const s
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
     const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
-    const bool join =
-        joining_pays(a, c.tile, c.parts) && (hopper || !p->chained); /* chains have cheap steps */
+    /* chains have cheap steps */
+    const bool join = joining_pays(a, c.tile, c.parts) && (hopper || !p->chained);
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const size_t part_bytes = join ? parts_bytes(a, c.tile, c.parts) : conv_parts_bytes(a, c.parts);
     const int part = split ? emit_workspace(e, part_bytes) : SLOT_NONE;
