@@ -82,11 +82,17 @@ bool strassen_halves(const struct problem *p, const struct conv_args *a, struct 
     return a->c % (2 * p->block) == 0 && a->k % (2 * tile.kv * p->block) == 0;
 }
 
-/* Pairs whose right factors are made in a step. */
-static size_t slice_of(const struct problem *p, const struct strassen_cut *c)
+struct scheme {
+    struct strassen_cut cut;
+    size_t slice; /* pairs whose right factors are made in a step */
+};
+
+static struct scheme scheme_of(const struct problem *p, const struct conv_args *a)
 {
-    const size_t slices = ceil_div(strassen_factor_bytes(p, c, c->all), SLICE_BYTES);
-    return ceil_div(c->all, slices < c->all ? slices : c->all);
+    struct scheme s = {.cut = strassen_cut_of(p, a, tile_of(p))};
+    const size_t all = s.cut.all, slices = ceil_div(strassen_factor_bytes(p, &s.cut, all), SLICE_BYTES);
+    s.slice = ceil_div(all, slices < all ? slices : all);
+    return s;
 }
 
 static i32 parts_of(const struct problem *p, const struct strassen_cut *c, size_t pairs)
@@ -102,10 +108,12 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, conv_is_2d(p) && conv_is_pointwise(&a) && a.groups == 1,
             "Strassen's products are for one group of 1x1 filters at stride 1");
     REQUIRE(why, strassen_halves(p, &a, tile_of(p)), NO_HALVES);
-    const struct strassen_cut c = strassen_cut_of(p, &a, tile_of(p));
+    const struct scheme s = scheme_of(p, &a);
+    const struct strassen_cut c = s.cut;
+    DECIDE(p, s);
     const double spread = strassen_factors(&c, &a, c.all) * SPREAD_COST;
     PREFER(why,
-           slice_of(p, &c) == c.all &&
+           s.slice == c.all &&
                strassen_cost(&c, &a, SUM_COST) + spread + STEP_COST * (double)device_units(p->device) <
                    WORTH * blocked_direct_cost(&a),
            "sums cost as much as an eighth of the products, or would leave the caches");
@@ -121,8 +129,9 @@ size_t strassen_filter_workspace(const struct problem *p, const struct conv_args
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct strassen_cut c = strassen_cut_of(p, &a, tile_of(p));
-    return strassen_factor_bytes(p, &c, slice_of(p, &c)) + strassen_filter_workspace(p, &a, &c);
+    struct scheme s;
+    DECIDED(p, s);
+    return strassen_factor_bytes(p, &s.cut, s.slice) + strassen_filter_workspace(p, &a, &s.cut);
 }
 
 struct scaled_filters emit_strassen_filters(struct emit *e, const struct problem *p,
@@ -184,9 +193,10 @@ static void emit_products(struct emit *e, const struct problem *p, const struct 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct strassen_cut c = strassen_cut_of(p, &a, tile_of(p));
-    const size_t slice = slice_of(p, &c),
-                 wanted = ceil_div(ITEMS_PER_UNIT * device_units(p->device), c.k_blocks);
+    struct scheme s;
+    DECIDED(p, s);
+    const struct strassen_cut c = s.cut;
+    const size_t slice = s.slice, wanted = ceil_div(ITEMS_PER_UNIT * device_units(p->device), c.k_blocks);
     const size_t least = ceil_div(slice, MOST_PAIRS);
     struct conv_strassen_args args = {
         .shape = strassen_shape_of(p, &a, &c),

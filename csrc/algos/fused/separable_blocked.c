@@ -33,37 +33,50 @@ static struct tile tile_of(const struct problem *p)
     return best;
 }
 
-static size_t tiles_of(const struct problem *p)
+struct scheme {
+    struct tile tile;
+    int channels; /* of the middle, at most */
+    size_t tiles; /* of an image */
+};
+
+static size_t tiles_of(const struct problem *p, const struct tile *tile)
 {
     const struct clcnn_shape *y = &p->out[0].shape;
     const size_t width = (size_t)y->dim[y->rank - 1];
-    return (size_t)shape_count_from(y, 2) / width * ceil_div(width, (size_t)tile_of(p).t);
+    return (size_t)shape_count_from(y, 2) / width * ceil_div(width, (size_t)tile->t);
 }
 
 /* Two sizes of the middle, so that few variants are built; 0: it does not fit. */
-static int channels_of(const struct problem *p)
+static int channels_of(const struct problem *p, const struct tile *tile)
 {
     const int mid = p->in[1].shape.dim[0], channels = mid <= 512 ? 512 : 2048;
-    return mid <= channels && p->device->local_mem_bytes >= sizeof(float) * (size_t)(tile_of(p).t * channels)
+    return mid <= channels && p->device->local_mem_bytes >= sizeof(float) * (size_t)(tile->t * channels)
                ? channels
                : 0;
 }
 
-static struct conv_packing packing_of(const struct problem *p)
+static struct scheme scheme_of(const struct problem *p)
 {
-    return (struct conv_packing){.block = tile_of(p).kv * p->block};
+    const struct tile tile = tile_of(p);
+    return (struct scheme){tile, channels_of(p, &tile), tiles_of(p, &tile)};
+}
+
+static struct conv_packing packing_of(const struct problem *p, const struct tile *tile)
+{
+    return (struct conv_packing){.block = tile->kv * p->block};
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    REQUIRE(why, channels_of(p) > 0, "a row tile of up to 2048 middle channels must fit local memory");
+    const struct scheme s = scheme_of(p);
+    REQUIRE(why, s.channels > 0, "a row tile of up to 2048 middle channels must fit local memory");
+    DECIDE(p, s);
     PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
     PREFER(why, shape_count(&p->in[3].shape) <= CACHE_FLOATS,
            "the 1x1 weights are beyond a core's cache: two kernels read them less often");
-    PREFER(why,
-           (size_t)p->out[0].shape.dim[0] * tiles_of(p) >= FEWEST_TILES * (size_t)p->device->compute_units,
+    PREFER(why, (size_t)p->out[0].shape.dim[0] * s.tiles >= FEWEST_TILES * (size_t)p->device->compute_units,
            "few pixels: two kernels share the work better among the cores");
     return true;
 }
@@ -71,34 +84,38 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     struct separable parts;
+    struct scheme s;
     separable_parts(p, &parts);
+    DECIDED(p, s);
     const struct conv_args dw = conv_args_of(&parts.dw);
-    return depthwise_packing_workspace(&parts.dw, &dw) + separable_packing_workspace(p, packing_of(p));
+    return depthwise_packing_workspace(&parts.dw, &dw) +
+           separable_packing_workspace(p, packing_of(p, &s.tile));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
+    struct scheme s;
     separable_parts(p, &parts);
-    const struct tile tile = tile_of(p);
+    DECIDED(p, s);
     const struct conv_args dw = conv_args_of(&parts.dw), pw = conv_args_of(&parts.pw);
     struct separable_blocked_args a = {.shape = separable_args_of(p),
                                        .epi = blocked_epilogue_of(p, &parts.pw_in[2])};
-    const size_t tiles_each = tiles_of(p), n = (size_t)a.shape.n;
-    a.tiles = blocked_run(p, n, tiles_each, 1);
+    const size_t n = (size_t)a.shape.n;
+    a.tiles = blocked_run(p, n, s.tiles, 1);
     const int dw_packed = emit_depthwise_packed(e, &parts.dw, &dw);
-    const int pw_packed = emit_conv_packed(e, &parts.pw, &pw, packing_of(p));
-    struct step *s = emit_step(e, "separable_blocked", "main", n * ceil_div(tiles_each, (size_t)a.tiles), 1);
-    blocked_middle(s, &parts, dw_packed, &a.shape);
-    step_define(s, "DT", tile.dt);
-    step_define(s, "T", tile.t);
-    step_define(s, "KV", tile.kv);
-    step_define_at_least(s, "CHANNELS", channels_of(p));
-    step_read(s, pw_packed);
-    blocked_step_epilogue(s, p, &parts.pw_in[2]);
-    step_write(s, p->out[0].slot);
-    step_args(s, &a, sizeof a);
-    separable_cost(s, p, &a.shape);
+    const int pw_packed = emit_conv_packed(e, &parts.pw, &pw, packing_of(p, &s.tile));
+    struct step *step = emit_step(e, "separable_blocked", "main", n * ceil_div(s.tiles, (size_t)a.tiles), 1);
+    blocked_middle(step, &parts, dw_packed, &a.shape);
+    step_define(step, "DT", s.tile.dt);
+    step_define(step, "T", s.tile.t);
+    step_define(step, "KV", s.tile.kv);
+    step_define_at_least(step, "CHANNELS", s.channels);
+    step_read(step, pw_packed);
+    blocked_step_epilogue(step, p, &parts.pw_in[2]);
+    step_write(step, p->out[0].slot);
+    step_args(step, &a, sizeof a);
+    separable_cost(step, p, &a.shape);
 }
 
 const struct algo_def algo_separable_blocked = {

@@ -10,13 +10,15 @@ static int filters_of(const struct problem *p)
     return p->out[0].shape.dim[1] > 64 ? 128 : 64;
 }
 
-static struct conv_packing packing_of(const struct problem *p)
+static struct conv_packing packing_of(int filters)
 {
-    return (struct conv_packing){.block = filters_of(p), .tap_major = true};
+    return (struct conv_packing){.block = filters, .tap_major = true};
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
+    const int filters = filters_of(p);
+    DECIDE(p, filters);
     PREFER(why, p->in[1].shape.dim[0] <= 32 && p->out[0].shape.dim[1] <= 128,
            "more than 32 middle channels or 128 filters: two kernels are faster");
     PREFER(why, !cpu_device(p->device), "tiles in local memory are meant for GPUs");
@@ -25,17 +27,20 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static size_t workspace(const struct problem *p)
 {
-    return separable_packing_workspace(p, packing_of(p));
+    int filters;
+    DECIDED(p, filters);
+    return separable_packing_workspace(p, packing_of(filters));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct clcnn_shape *y = &p->out[0].shape;
-    const int filters = filters_of(p);
+    int filters;
+    DECIDED(p, filters);
     const size_t tiles = ceil_div((size_t)y->dim[0] * (size_t)shape_count_from(y, 2), PIXELS);
     struct step *s =
         emit_separable(e, p, "separable_fused", ceil_div((size_t)y->dim[1], (size_t)filters) * tiles,
-                       GROUP_SIZE, packing_of(p));
+                       GROUP_SIZE, packing_of(filters));
     step_define(s, "BM", filters);
     step_define(s, "BN", PIXELS);
 }

@@ -18,6 +18,11 @@ static struct tile tile_of(const struct problem *p)
     return ceil_div(q, 7) * 7 < ceil_div(q, 14) * 14 && a.k > 32 ? short_rows : wide;
 }
 
+struct scheme {
+    struct tile tile;
+    int channels; /* of the middle, at most */
+};
+
 /* Two sizes of the middle, so that few variants are built; 0: it does not fit. */
 static int channels_of(const struct problem *p)
 {
@@ -27,32 +32,37 @@ static int channels_of(const struct problem *p)
                : 0;
 }
 
-static struct conv_packing packing_of(const struct problem *p)
+static struct conv_packing packing_of(const struct tile *tile)
 {
-    return (struct conv_packing){.block = tile_of(p).kv * 16, .tap_major = false};
+    return (struct conv_packing){.block = tile->kv * 16, .tap_major = false};
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    REQUIRE(why, channels_of(p) > 0, "a row tile of up to 2048 middle channels must fit local memory");
+    const struct scheme s = {tile_of(p), channels_of(p)};
+    REQUIRE(why, s.channels > 0, "a row tile of up to 2048 middle channels must fit local memory");
+    DECIDE(p, s);
     PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
     return true;
 }
 
 static size_t workspace(const struct problem *p)
 {
-    return separable_packing_workspace(p, packing_of(p));
+    struct scheme s;
+    DECIDED(p, s);
+    return separable_packing_workspace(p, packing_of(&s.tile));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct separable_args a = separable_args_of(p);
-    const struct tile tile = tile_of(p);
-    const size_t groups = (size_t)a.n * (size_t)a.out[0] * ceil_div((size_t)a.out[1], (size_t)tile.t);
-    struct step *s = emit_separable(e, p, "separable_rows", groups, 1, packing_of(p));
-    step_define(s, "T", tile.t);
-    step_define(s, "KV", tile.kv);
-    step_define(s, "CHANNELS", channels_of(p));
+    struct scheme s;
+    DECIDED(p, s);
+    const size_t groups = (size_t)a.n * (size_t)a.out[0] * ceil_div((size_t)a.out[1], (size_t)s.tile.t);
+    struct step *step = emit_separable(e, p, "separable_rows", groups, 1, packing_of(&s.tile));
+    step_define(step, "T", s.tile.t);
+    step_define(step, "KV", s.tile.kv);
+    step_define(step, "CHANNELS", s.channels);
 }
 
 const struct algo_def algo_separable_rows = {

@@ -24,9 +24,20 @@ static struct strassen_tile tile_of(const struct problem *p)
     return p->block == 16 ? (struct strassen_tile){7, 2} : (struct strassen_tile){6, 2};
 }
 
-struct scheme {
+/* The two convolutions. */
+struct convs {
     struct separable parts;
     struct conv_args dw, pw;
+};
+
+static void convs_of(const struct problem *p, struct convs *c)
+{
+    separable_parts(p, &c->parts);
+    c->dw = conv_args_of(&c->parts.dw);
+    c->pw = conv_args_of(&c->parts.pw);
+}
+
+struct scheme {
     struct strassen_cut cut;
     size_t held;   /* bytes of right factors */
     size_t groups; /* 0: none keeps its factors in so many bytes */
@@ -41,73 +52,75 @@ static size_t groups_of(const struct problem *p, const struct scheme *s)
     return most ? blocked_even_groups(p, s->cut.all, s->cut.k_blocks, most) : 0;
 }
 
-static bool scheme_of(const struct problem *p, struct scheme *s)
+static struct scheme scheme_of(const struct problem *p, const struct convs *c)
 {
     const size_t local = (size_t)p->device->local_mem_bytes;
-    *s = (struct scheme){.held = local < HELD_BYTES ? local : HELD_BYTES};
-    separable_parts(p, &s->parts);
-    s->dw = conv_args_of(&s->parts.dw);
-    s->pw = conv_args_of(&s->parts.pw);
-    if (!strassen_halves(p, &s->pw, tile_of(p)))
-        return false;
-    s->cut = strassen_cut_of(&s->parts.pw, &s->pw, tile_of(p));
-    s->groups = groups_of(p, s);
-    return true;
+    struct scheme s = {.held = local < HELD_BYTES ? local : HELD_BYTES};
+    s.cut = strassen_cut_of(&c->parts.pw, &c->pw, tile_of(p));
+    s.groups = groups_of(p, &s);
+    return s;
 }
 
 /* The time of the products and of all that is done for them alone. */
-static double cost_of(const struct scheme *s)
+static double cost_of(const struct scheme *s, const struct conv_args *pw)
 {
     /* pairs whose factors several groups make */
     const size_t again = s->groups * blocked_most_items(s->cut.all, s->cut.k_blocks, s->groups) - s->cut.all;
-    return strassen_cost(&s->cut, &s->pw, SUM_COST) + strassen_factors(&s->cut, &s->pw, again) * SPREAD_COST +
-           (double)conv_pixels(&s->pw) * (PIXEL_COST + CHANNEL_COST * s->pw.c);
+    return strassen_cost(&s->cut, pw, SUM_COST) + strassen_factors(&s->cut, pw, again) * SPREAD_COST +
+           (double)conv_pixels(pw) * (PIXEL_COST + CHANNEL_COST * pw->c);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    struct scheme s;
-    REQUIRE(why, scheme_of(p, &s), NO_HALVES);
-    REQUIRE(why, s.pw.out[2] % s.cut.tile.t == 0,
+    struct convs c;
+    convs_of(p, &c);
+    REQUIRE(why, strassen_halves(p, &c.pw, tile_of(p)), NO_HALVES);
+    const struct scheme s = scheme_of(p, &c);
+    REQUIRE(why, c.pw.out[2] % s.cut.tile.t == 0,
             "rows must be whole tiles of 7 pixels (6 with vectors of 8)");
     REQUIRE(why, s.groups > 0, "the right factors of a pair of tiles must fit local memory");
+    DECIDE(p, s);
     PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= FEWEST_PIXELS * s.groups,
            "few pixels: each core would read all sums of the weights for them");
-    PREFER(why, cost_of(&s) < WORTH * blocked_direct_cost(&s.pw),
+    PREFER(why, cost_of(&s, &c.pw) < WORTH * blocked_direct_cost(&c.pw),
            "sums cost as much as an eighth of the products");
     return true;
 }
 
 static size_t workspace(const struct problem *p)
 {
+    struct convs c;
     struct scheme s;
-    scheme_of(p, &s);
-    return depthwise_packing_workspace(&s.parts.dw, &s.dw) +
-           strassen_filter_workspace(&s.parts.pw, &s.pw, &s.cut);
+    convs_of(p, &c);
+    DECIDED(p, s);
+    return depthwise_packing_workspace(&c.parts.dw, &c.dw) +
+           strassen_filter_workspace(&c.parts.pw, &c.pw, &s.cut);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
+    struct convs c;
     struct scheme s;
-    scheme_of(p, &s);
+    convs_of(p, &c);
+    DECIDED(p, s);
     struct separable_strassen_args args = {
         .middle = separable_args_of(p),
-        .shape = strassen_shape_of(&s.parts.pw, &s.pw, &s.cut),
+        .shape = strassen_shape_of(&c.parts.pw, &c.pw, &s.cut),
         .all = (i32)s.cut.all,
         .groups = (i32)s.groups,
     };
-    const int packed = emit_depthwise_packed(e, &s.parts.dw, &s.dw);
-    const struct scaled_filters filters = emit_strassen_filters(e, &s.parts.pw, &s.pw, &s.cut);
+    const int packed = emit_depthwise_packed(e, &c.parts.dw, &c.dw);
+    const struct scaled_filters filters = emit_strassen_filters(e, &c.parts.pw, &c.pw, &s.cut);
     struct step *step = emit_step(e, "separable_strassen", "main", s.groups, 1);
-    blocked_middle(step, &s.parts, packed, &args.middle);
-    step_define(step, "EDGE", depthwise_edge(&s.dw));
+    blocked_middle(step, &c.parts, packed, &args.middle);
+    step_define(step, "EDGE", depthwise_edge(&c.dw));
     step_define(step, "FACTORS_HELD", (int)(s.held / sizeof(float)));
     strassen_define(step, p, &s.cut, MOST_PAIRS);
     step_read(step, filters.gains);
     step_read(step, filters.packed);
-    blocked_step_epilogue(step, p, &s.parts.pw_in[2]);
+    blocked_step_epilogue(step, p, &c.parts.pw_in[2]);
     step_write(step, p->out[0].slot);
     step_args(step, &args, sizeof args);
     separable_cost(step, p, &args.middle);
