@@ -8,22 +8,16 @@
 #define MIN_CHUNKS 4 /* of a part: less is all start-up */
 
 /* Filters and pixels of a group's tile of the result. The small one fits any device's 32 KiB of local memory. */
-struct tile {
+struct implicit_tile {
     int filters, pixels;
 };
-static const struct tile tiles[] = {{64, 64}, {128, 64}, {64, 128}, {128, 128}};
+static const struct implicit_tile tiles[] = {{64, 64}, {128, 64}, {64, 128}, {128, 128}};
 
 /* Time is counted in multiply-adds of a compute unit, whatever it takes for one: what is chosen depends on ratios. */
 #define BROUGHT 32.0f /* of each float that the chunk of a tile brings and reads again */
 #define LONELY 1.5f   /* times as long takes a group that has a compute unit for itself */
 #define LAUNCH 1e6f   /* of another launch: 4 us */
 #define MOVED 40.0f   /* of a float that goes to global memory or comes from there */
-
-struct choice {
-    const struct tile *tile;
-    int parts, share; /* share: chunks of each part */
-    float time;
-};
 
 static int channels_of(const struct conv_args *a)
 {
@@ -35,24 +29,24 @@ static size_t chunks_of(const struct conv_args *a)
     return ceil_div((size_t)channels_of(a) * (size_t)a->ker[1] * (size_t)a->ker[2], CHUNK);
 }
 
-static struct conv_packing packing_of(const struct tile *t, int points)
+static struct conv_packing packing_of(const struct implicit_tile *t, int points)
 {
     return (struct conv_packing){.block = t->filters, .tap_major = true, .points = points};
 }
 
 /* Two tiles of each operand, a row of which is 4 floats longer than its tile. */
-static size_t local_bytes(const struct tile *t)
+static size_t local_bytes(const struct implicit_tile *t)
 {
     return sizeof(float) * 2 * CHUNK * (size_t)(t->filters + t->pixels + 8);
 }
 
-static size_t tile_count(const struct conv_args *a, const struct tile *t)
+static size_t tile_count(const struct conv_args *a, const struct implicit_tile *t)
 {
     return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
 }
 
-static float time_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts,
-                     int share)
+static float time_of(const struct problem *p, const struct conv_args *a, const struct implicit_tile *t,
+                     int parts, int share)
 {
     const size_t units = device_units(p->device);
     const float chunk = CHUNK * (float)(t->filters * t->pixels + BROUGHT * (float)(t->filters + t->pixels));
@@ -62,19 +56,19 @@ static float time_of(const struct problem *p, const struct conv_args *a, const s
     return (float)share * chunk * (each > LONELY ? each : LONELY) + extra;
 }
 
-static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int points,
-                       int parts)
+static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct implicit_tile *t,
+                       int points, int parts)
 {
     return conv_packing_workspace(p, a, packing_of(t, points)) + conv_parts_bytes(a, parts);
 }
 
-static struct choice choose(const struct problem *p, const struct conv_args *a, int points)
+struct implicit_choice implicit_choose(const struct problem *p, const struct conv_args *a, int points)
 {
     const size_t chunks = chunks_of(a);
-    struct choice best = {&tiles[0], 1, (int)chunks, 0.0f};
+    struct implicit_choice best = {&tiles[0], 1, (int)chunks, 0.0f};
     best.time = time_of(p, a, best.tile, best.parts, best.share);
     for (int i = 0; i < COUNT_OF(tiles); i++) {
-        const struct tile *t = &tiles[i];
+        const struct implicit_tile *t = &tiles[i];
         for (int parts = 1; parts <= MAX_PARTS && local_bytes(t) <= p->device->local_mem_bytes; parts++) {
             const int share = (int)ceil_div(chunks, (size_t)parts);
             if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, t, points, parts) > p->workspace_limit))
@@ -83,26 +77,27 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
                 continue; /* the last part would be empty */
             const float time = time_of(p, a, t, parts, share);
             if (time < best.time)
-                best = (struct choice){t, parts, share, time};
+                best = (struct implicit_choice){t, parts, share, time};
         }
     }
     return best;
 }
 
-size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points)
+size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points,
+                          const struct implicit_choice *c)
 {
-    const struct choice c = choose(p, a, points);
-    return bytes_of(p, a, c.tile, points, c.parts);
+    return bytes_of(p, a, c->tile, points, c->parts);
 }
 
 float implicit_time(const struct problem *p, const struct conv_args *a)
 {
-    return choose(p, a, 0).time;
+    return implicit_choose(p, a, 0).time;
 }
 
-static struct step *emit_choice(struct emit *e, const struct problem *p, const struct conv_args *a,
-                                int points, struct choice c)
+struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points,
+                           const struct implicit_choice *choice)
 {
+    const struct implicit_choice c = *choice;
     const bool split = c.parts > 1;
     const struct conv_implicit_args args = {.conv = *a, .share = c.share};
     const int packed = emit_conv_packed(e, p, a, packing_of(c.tile, points));
@@ -119,16 +114,11 @@ static struct step *emit_choice(struct emit *e, const struct problem *p, const s
     return s;
 }
 
-struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points)
-{
-    return emit_choice(e, p, a, points, choose(p, a, points));
-}
-
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
-    const struct choice c = choose(p, &a, 0);
+    const struct implicit_choice c = implicit_choose(p, &a, 0);
     DECIDE(p, c);
     PREFER(why, a.k / a.groups > 32 || conv_is_pointwise(&a),
            "32 filters a group or fewer leave half of the tile empty");
@@ -139,17 +129,17 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    struct choice c;
+    struct implicit_choice c;
     DECIDED(p, c);
-    return bytes_of(p, &a, c.tile, 0, c.parts);
+    return implicit_workspace(p, &a, 0, &c);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    struct choice c;
+    struct implicit_choice c;
     DECIDED(p, c);
-    conv_cost(emit_choice(e, p, &a, 0, c), p);
+    conv_cost(emit_implicit(e, p, &a, 0, &c), p);
 }
 
 const struct algo_def algo_conv_implicit = {

@@ -5,12 +5,21 @@
 #include "algos/conv/conv_common.h"
 #include "conv/conv_args.h"
 
+/* What is chosen: a tile, and the parts into which the depth is split. */
+struct implicit_choice {
+    const struct implicit_tile *tile;
+    int parts, share; /* chunks of a part */
+    float time;       /* that is expected, see implicit_time() */
+};
 /* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias; points as in
  * struct conv_packing. */
-size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points);
+struct implicit_choice implicit_choose(const struct problem *p, const struct conv_args *a, int points);
+size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points,
+                          const struct implicit_choice *c);
 /* Expected time by the model in conv_implicit.c, in multiply-adds of a compute unit. */
 float implicit_time(const struct problem *p, const struct conv_args *a);
 /* Returns the step, whose cost is the caller's to state. */
-struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points);
+struct step *emit_implicit(struct emit *e, const struct problem *p, const struct conv_args *a, int points,
+                           const struct implicit_choice *c);
 
 #endif

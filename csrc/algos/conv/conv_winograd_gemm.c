@@ -27,18 +27,36 @@ struct cut {
     size_t slice;   /* tiles a step */
 };
 
+/* The products of a step: on tensor cores, or anywhere. */
+union products {
+    struct mma_choice mma;
+    struct implicit_choice implicit;
+};
+struct scheme {
+    size_t slice;
+    union products each, last; /* of a whole slice, and of the last one */
+};
+
 static size_t tile_bytes(const struct conv_args *a)
 {
     return sizeof(float) * POINTS * (size_t)(a->c + a->k);
 }
 
-static struct cut cut_of(const struct problem *p)
+static struct cut cut_at(const struct problem *p, size_t slice)
 {
     const struct conv_args a = conv_args_of(p);
-    struct cut c = {
-        .conv = a, .high = (int)ceil_div((size_t)a.out[1], M), .wide = (int)ceil_div((size_t)a.out[2], M)};
+    struct cut c = {.conv = a,
+                    .high = (int)ceil_div((size_t)a.out[1], M),
+                    .wide = (int)ceil_div((size_t)a.out[2], M),
+                    .slice = slice};
     c.tiles = (size_t)a.n * (size_t)c.high * (size_t)c.wide;
-    const size_t fit = p->workspace_limit / tile_bytes(&a), step = fit >= STEP_TILES ? STEP_TILES : 4;
+    return c;
+}
+
+static struct cut cut_of(const struct problem *p)
+{
+    struct cut c = cut_at(p, 0);
+    const size_t fit = p->workspace_limit / tile_bytes(&c.conv), step = fit >= STEP_TILES ? STEP_TILES : 4;
     const size_t most = fit >= step ? fit / step * step : step;
     c.slice = round_up(ceil_div(c.tiles, ceil_div(c.tiles, most)), step);
     return c;
@@ -94,15 +112,24 @@ static struct problem products_problem(const struct problem *p, const struct cut
     return q;
 }
 
-/* The form of the products on tensor cores that is expected to be the faster one. */
-static struct mma_form form_of(const struct problem *p, const struct conv_args *products)
+static union products choose_products(const struct problem *p, const struct cut *c, size_t tiles,
+                                      bool tensor_cores)
 {
-    const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, POINTS},
-                          hopper = {MMA_HOPPER, MMA_FLOAT32, POINTS};
-    return mma_on_device(p, MMA_HOPPER) &&
-                   mma_expected(p, products, hopper) < mma_expected(p, products, ampere)
-               ? hopper
-               : ampere;
+    struct operand in[3], out;
+    const struct problem q = products_problem(p, c, in, &out);
+    const struct conv_args products = products_of(c, tiles);
+    if (tensor_cores)
+        return (union products){.mma = mma_choose_kernel(&q, &products, MMA_FLOAT32, POINTS)};
+    return (union products){.implicit = implicit_choose(&q, &products, POINTS)};
+}
+
+static struct scheme scheme_of(const struct problem *p, const struct cut *c, bool tensor_cores)
+{
+    return (struct scheme){
+        .slice = c->slice,
+        .each = choose_products(p, c, c->slice, tensor_cores),
+        .last = choose_products(p, c, last_of(c), tensor_cores),
+    };
 }
 
 /* Expected time on tensor cores in ns: of the layer by its definition, in as few products as the precision allows, and of
@@ -117,22 +144,19 @@ static float direct_time(const struct problem *p, const struct conv_args *a)
     return one < other ? one : other;
 }
 
-static float slice_time(const struct problem *p, const struct cut *c, size_t tiles)
+static float slice_time(const struct cut *c, size_t tiles, const struct mma_choice *products)
 {
-    struct operand in[3], out;
-    const struct problem q = products_problem(p, c, in, &out);
-    const struct conv_args products = products_of(c, tiles);
     const float maps = (float)(sizeof(float) * M * M * tiles * (size_t)(c->conv.c + c->conv.k));
-    return mma_expected(&q, &products, form_of(&q, &products)) + 2.0f * LAUNCH +
-           (maps + (float)(tile_bytes(&c->conv) * tiles)) / BYTES_PER_NS;
+    return products->time + 2.0f * LAUNCH + (maps + (float)(tile_bytes(&c->conv) * tiles)) / BYTES_PER_NS;
 }
 
-static float winograd_time(const struct problem *p, const struct cut *c)
+static float winograd_time(const struct problem *p, const struct cut *c, const struct scheme *s)
 {
     const size_t more =
         sizeof(float) * (POINTS - 9) * (size_t)c->conv.k * (size_t)(c->conv.c / c->conv.groups);
-    return (float)(slices_of(c) - 1) * slice_time(p, c, c->slice) + slice_time(p, c, last_of(c)) +
-           (float)more / FILTER_BYTES_PER_NS + mma_memory_price(p, tile_bytes(&c->conv) * c->slice, more);
+    return (float)(slices_of(c) - 1) * slice_time(c, c->slice, &s->each.mma) +
+           slice_time(c, last_of(c), &s->last.mma) + (float)more / FILTER_BYTES_PER_NS +
+           mma_memory_price(p, tile_bytes(&c->conv) * c->slice, more);
 }
 
 static bool fits(const struct problem *p, struct why *why)
@@ -151,6 +175,8 @@ static bool may_gemm(const struct problem *p, struct why *why)
     if (!fits(p, why))
         return false;
     const struct cut c = cut_of(p);
+    const struct scheme s = scheme_of(p, &c, false);
+    DECIDE(p, s);
     const int least = c.conv.c < c.conv.k ? c.conv.c : c.conv.k;
     PREFER(why, !cpu_device(p->device), "tiles in local memory are meant for GPUs");
     PREFER(why, least / c.conv.groups >= LEAST_CHANNELS && c.tiles >= LEAST_TILES,
@@ -164,25 +190,30 @@ static bool may_mma(const struct problem *p, struct why *why)
     if (!fits(p, why))
         return false;
     const struct cut c = cut_of(p);
-    PREFER(why, winograd_time(p, &c) < direct_time(p, &c.conv),
+    const struct scheme s = scheme_of(p, &c, true);
+    DECIDE(p, s);
+    PREFER(why, winograd_time(p, &c, &s) < direct_time(p, &c.conv),
            "the products by the definition are expected to be faster");
     return true;
 }
 
-static size_t products_bytes(const struct problem *p, const struct cut *c, size_t tiles, bool tensor_cores)
+static size_t products_bytes(const struct problem *p, const struct cut *c, size_t tiles,
+                             const union products *chosen, bool tensor_cores)
 {
     struct operand in[3], out;
     const struct problem q = products_problem(p, c, in, &out);
     const struct conv_args products = products_of(c, tiles);
-    return tensor_cores ? mma_workspace(&q, &products, form_of(&q, &products))
-                        : implicit_workspace(&q, &products, POINTS);
+    return tensor_cores ? mma_workspace(&q, &products, &chosen->mma)
+                        : implicit_workspace(&q, &products, POINTS, &chosen->implicit);
 }
 
 static size_t workspace(const struct problem *p, bool tensor_cores)
 {
-    const struct cut c = cut_of(p);
-    const size_t one = products_bytes(p, &c, c.slice, tensor_cores);
-    const size_t other = products_bytes(p, &c, last_of(&c), tensor_cores);
+    struct scheme s;
+    DECIDED(p, s);
+    const struct cut c = cut_at(p, s.slice);
+    const size_t one = products_bytes(p, &c, c.slice, &s.each, tensor_cores);
+    const size_t other = products_bytes(p, &c, last_of(&c), &s.last, tensor_cores);
     return tile_bytes(&c.conv) * c.slice + (one > other ? one : other);
 }
 
@@ -199,7 +230,7 @@ static struct step *emit_transform(struct emit *e, const struct problem *p,
 }
 
 static void emit_slice(struct emit *e, const struct problem *p, const struct cut *c, struct problem *q,
-                       struct conv_winograd_gemm_args *args, bool tensor_cores)
+                       struct conv_winograd_gemm_args *args, const union products *chosen, bool tensor_cores)
 {
     const struct conv_args products = products_of(c, (size_t)args->tiles);
     args->pitch = products.in[2];
@@ -207,8 +238,8 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     step_read_map(s, &p->in[0]);
     step_write(s, q->in[0].slot);
 
-    s = tensor_cores ? emit_mma(e, q, &products, form_of(q, &products), NULL)
-                     : emit_implicit(e, q, &products, POINTS);
+    s = tensor_cores ? emit_mma(e, q, &products, &chosen->mma, NULL)
+                     : emit_implicit(e, q, &products, POINTS, &chosen->implicit);
     const double share = (double)args->tiles / (double)c->tiles;
     conv_cost(s, p);
     step_cost(s, share * s->macs, (double)tile_bytes(&c->conv) * args->tiles);
@@ -221,7 +252,9 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
 
 static void emit(const struct problem *p, struct emit *e, bool tensor_cores)
 {
-    const struct cut c = cut_of(p);
+    struct scheme s;
+    DECIDED(p, s);
+    const struct cut c = cut_at(p, s.slice);
     const struct conv_args *a = &c.conv;
     struct conv_winograd_gemm_args args = {
         .src_n = a->src_n,
@@ -244,8 +277,9 @@ static void emit(const struct problem *p, struct emit *e, bool tensor_cores)
     out.slot = emit_workspace(e, row * (size_t)a->k);
     for (size_t first = 0; first < c.tiles; first += c.slice) {
         args.first_tile = (i32)first;
-        args.tiles = (i32)(c.tiles - first < c.slice ? c.tiles - first : c.slice);
-        emit_slice(e, p, &c, &q, &args, tensor_cores);
+        const bool last = c.tiles - first <= c.slice;
+        args.tiles = (i32)(last ? c.tiles - first : c.slice);
+        emit_slice(e, p, &c, &q, &args, last ? &s.last : &s.each, tensor_cores);
     }
 }
 

@@ -8,7 +8,8 @@ static bool ampere(const struct problem *p, struct why *why, enum mma_products p
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
-    mma_decide(p, &a, (struct mma_form){MMA_AMPERE, products, 0});
+    const struct mma_choice c = mma_choose(p, &a, (struct mma_form){MMA_AMPERE, products, 0});
+    DECIDE(p, c);
     PREFER(why, a.k / a.groups >= 16, "fewer than 16 filters a group leave most of a fragment empty");
     return true;
 }
@@ -19,9 +20,9 @@ static bool hopper(const struct problem *p, struct why *why, enum mma_products p
     REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, !mma_few_channels(&a), "few channels: rounded up to 16 they would cost a third more");
-    PREFER(why,
-           mma_decide(p, &a, (struct mma_form){MMA_HOPPER, products, 0}) <
-               mma_expected(p, &a, (struct mma_form){MMA_AMPERE, products, 0}),
+    const struct mma_choice c = mma_choose(p, &a, (struct mma_form){MMA_HOPPER, products, 0});
+    DECIDE(p, c);
+    PREFER(why, c.time < mma_expected(p, &a, (struct mma_form){MMA_AMPERE, products, 0}),
            "the smaller tiles of mma are expected to be faster");
     return true;
 }
@@ -56,16 +57,20 @@ static bool may_wgmma_half(const struct problem *p, struct why *why)
     return hopper(p, why, MMA_HALF);
 }
 
-static size_t bytes_of(const struct problem *p, struct mma_form form)
+static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return mma_decided_workspace(p, &a, form);
+    struct mma_choice c;
+    DECIDED(p, c);
+    return mma_workspace(p, &a, &c);
 }
 
-static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    conv_cost(emit_decided_mma(e, p, &a, form), p);
+    struct mma_choice c;
+    DECIDED(p, c);
+    conv_cost(emit_mma(e, p, &a, &c, NULL), p);
 }
 
 static unsigned ampere_halves(const struct problem *p)
@@ -80,13 +85,6 @@ static unsigned hopper_halves(const struct problem *p)
     return mma_halves(&a, MMA_HOPPER);
 }
 
-MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
-MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
-MMA_FORM(half, {MMA_AMPERE, MMA_HALF, 0})
-MMA_FORM(wgmma, {MMA_HOPPER, MMA_FLOAT32, 0})
-MMA_FORM(wgmma_tf32, {MMA_HOPPER, MMA_TF32, 0})
-MMA_FORM(wgmma_half, {MMA_HOPPER, MMA_HALF, 0})
-
 const struct algo_def algo_conv_mma = {
     .name = "mma",
     .doc = "implicit GEMM on NVIDIA tensor cores, three tf32 products for one of float32",
@@ -95,8 +93,8 @@ const struct algo_def algo_conv_mma = {
     .deterministic = true,
     .halves_of = ampere_halves,
     .applicable = may_mma,
-    .workspace = bytes_float32,
-    .emit = emit_float32,
+    .workspace = workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_conv_tf32 = {
@@ -107,8 +105,8 @@ const struct algo_def algo_conv_tf32 = {
     .deterministic = true,
     .halves_of = ampere_halves,
     .applicable = may_tf32,
-    .workspace = bytes_tf32,
-    .emit = emit_tf32,
+    .workspace = workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_conv_half = {
@@ -119,8 +117,8 @@ const struct algo_def algo_conv_half = {
     .deterministic = true,
     .halves_of = ampere_halves,
     .applicable = may_half,
-    .workspace = bytes_half,
-    .emit = emit_half,
+    .workspace = workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_conv_wgmma = {
@@ -131,8 +129,8 @@ const struct algo_def algo_conv_wgmma = {
     .deterministic = true,
     .halves_of = hopper_halves,
     .applicable = may_wgmma,
-    .workspace = bytes_wgmma,
-    .emit = emit_wgmma,
+    .workspace = workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_conv_wgmma_tf32 = {
@@ -143,8 +141,8 @@ const struct algo_def algo_conv_wgmma_tf32 = {
     .deterministic = true,
     .halves_of = hopper_halves,
     .applicable = may_wgmma_tf32,
-    .workspace = bytes_wgmma_tf32,
-    .emit = emit_wgmma_tf32,
+    .workspace = workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_conv_wgmma_half = {
@@ -155,6 +153,6 @@ const struct algo_def algo_conv_wgmma_half = {
     .deterministic = true,
     .halves_of = hopper_halves,
     .applicable = may_wgmma_half,
-    .workspace = bytes_wgmma_half,
-    .emit = emit_wgmma_half,
+    .workspace = workspace,
+    .emit = emit,
 };

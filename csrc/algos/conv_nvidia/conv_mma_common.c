@@ -14,12 +14,12 @@
  * multiprocessor that has enough groups to be busy all the time, `alone` one that has a single group; `resident`
  * groups fit one; `wide` is the factor of both where pixels are copied in fours; `start` is what each group costs beside
  * that. */
-struct tile {
+struct mma_tile {
     enum mma_kernel kernel;
     short filters, pixels, size, wm, chunk, resident;
     float busy, alone, wide, start;
 };
-static const struct tile tiles[] = {
+static const struct mma_tile tiles[] = {
     {MMA_AMPERE, 128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f, 1.0f, 2800.0f},
     {MMA_AMPERE, 128, 64, 128, 2, 16, 2, 675.0f, 675.0f, 1.0f, 1400.0f},
     {MMA_AMPERE, 64, 128, 128, 1, 16, 2, 675.0f, 675.0f, 1.0f, 1400.0f},
@@ -55,12 +55,6 @@ static const float time_share[MMA_KERNELS][MMA_FLOAT32 + 1] = {
 struct layout {
     int gather;        /* a GATHER_ name */
     int padded, depth; /* as in conv_mma_args */
-};
-
-struct choice {
-    const struct tile *tile;
-    int parts, share;
-    float time;
 };
 
 bool mma_on_device(const struct problem *p, enum mma_kernel kernel)
@@ -107,13 +101,13 @@ unsigned mma_halves(const struct conv_args *a, enum mma_kernel kernel)
     return gather == GATHER_TAPS || gather == GATHER_WIDE ? HALF_CONV : HALF_DST | HALF_ADD;
 }
 
-static size_t tile_count(const struct conv_args *a, const struct tile *t)
+static size_t tile_count(const struct conv_args *a, const struct mma_tile *t)
 {
     return (size_t)conv_blocks(a, t->filters) * ceil_div(conv_pixels(a), (size_t)t->pixels);
 }
 
 /* Groups that a kernel has for so many tiles: one a multiprocessor where Hopper's takes several, else one a tile. */
-static size_t at_once(const struct problem *p, const struct layout *l, const struct tile *t, size_t all)
+static size_t at_once(const struct problem *p, const struct layout *l, const struct mma_tile *t, size_t all)
 {
     const bool several = t->kernel == MMA_HOPPER && t->resident == 1 && l->gather == GATHER_WIDE;
     const size_t most = several ? p->device->compute_units : all;
@@ -121,12 +115,12 @@ static size_t at_once(const struct problem *p, const struct layout *l, const str
 }
 
 /* Filters that a tile's packing holds together. */
-static int packed_block(const struct tile *t)
+static int packed_block(const struct mma_tile *t)
 {
     return t->kernel == MMA_HOPPER ? t->filters : 16;
 }
 
-static size_t packed_count(const struct conv_args *a, const struct layout *l, const struct tile *t)
+static size_t packed_count(const struct conv_args *a, const struct layout *l, const struct mma_tile *t)
 {
     const size_t block = (size_t)packed_block(t);
     return block * (size_t)conv_blocks(a, (int)block) * (size_t)l->depth;
@@ -134,12 +128,12 @@ static size_t packed_count(const struct conv_args *a, const struct layout *l, co
 
 /* Whether float32 values are sums of two halves, scaled by powers of two for each filter and each depth of a block, and not of two tf32
  * values. */
-static bool split_into_halves(const struct tile *t, enum mma_products products)
+static bool split_into_halves(const struct mma_tile *t, enum mma_products products)
 {
     return t->kernel == MMA_HOPPER && products == MMA_FLOAT32;
 }
 
-static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct tile *t,
+static size_t packed_bytes(const struct conv_args *a, const struct layout *l, const struct mma_tile *t,
                            enum mma_products products)
 {
     const size_t blocks = (size_t)conv_blocks(a, packed_block(t));
@@ -157,14 +151,14 @@ enum mma_products mma_cheapest(const struct problem *p)
                                                   : MMA_FLOAT32;
 }
 
-static size_t tile_bytes(const struct tile *t)
+static size_t tile_bytes(const struct mma_tile *t)
 {
     return sizeof(float) * (size_t)(t->filters * t->pixels);
 }
 
 /* Whether the last group of a tile adds up its parts, or a step does, in which all multiprocessors take part. This is what tiles are
  * chosen by, whether or not there will be chains, so that both forms of a plan have the same bits. */
-static bool joining_pays(const struct conv_args *a, const struct tile *t, int parts)
+static bool joining_pays(const struct conv_args *a, const struct mma_tile *t, int parts)
 {
     const float join = JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS;
     return parts > 1 &&
@@ -172,7 +166,7 @@ static bool joining_pays(const struct conv_args *a, const struct tile *t, int pa
 }
 
 /* Scratch of a sum in parts: whole tiles where the last group adds them up, else results. */
-static size_t parts_bytes(const struct conv_args *a, const struct tile *t, int parts)
+static size_t parts_bytes(const struct conv_args *a, const struct mma_tile *t, int parts)
 {
     return joining_pays(a, t, parts) ? tile_bytes(t) * tile_count(a, t) * (size_t)parts
                                      : conv_parts_bytes(a, parts);
@@ -190,7 +184,7 @@ float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
 }
 
 /* What adding up parts takes, in ns. */
-static float sum_time(const struct conv_args *a, const struct tile *t, int parts)
+static float sum_time(const struct conv_args *a, const struct mma_tile *t, int parts)
 {
     return parts == 1                  ? 0.0f
            : joining_pays(a, t, parts) ? JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS
@@ -198,7 +192,7 @@ static float sum_time(const struct conv_args *a, const struct tile *t, int parts
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
-static float time_of(const struct conv_args *a, const struct layout *l, const struct tile *t, int parts,
+static float time_of(const struct conv_args *a, const struct layout *l, const struct mma_tile *t, int parts,
                      int share, struct mma_form form, unsigned multiprocessors)
 {
     const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
@@ -210,17 +204,17 @@ static float time_of(const struct conv_args *a, const struct layout *l, const st
 }
 
 /* Whether chunks of this tile end where taps end. */
-static bool fits(const struct layout *l, const struct tile *t)
+static bool fits(const struct layout *l, const struct mma_tile *t)
 {
     return (l->gather == GATHER_POSITIONS ? l->depth : l->padded) % t->chunk == 0;
 }
 
-static struct choice choose(const struct problem *p, const struct conv_args *a, struct mma_form form)
+struct mma_choice mma_choose(const struct problem *p, const struct conv_args *a, struct mma_form form)
 {
     const struct layout l = layout_of(a);
-    struct choice best = {NULL, 1, 0, 0.0f};
+    struct mma_choice best = {form, NULL, 1, 0, 0.0f};
     for (int i = 0; i < COUNT_OF(tiles); i++) {
-        const struct tile *t = &tiles[i];
+        const struct mma_tile *t = &tiles[i];
         const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t, form.products);
         for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
@@ -232,15 +226,25 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
             const float time = time_of(a, &l, t, parts, share, form, p->device->compute_units) +
                                mma_memory_price(p, packing + parts_bytes(a, t, parts), 0);
             if (!best.tile || time < best.time)
-                best = (struct choice){t, parts, share, time};
+                best = (struct mma_choice){form, t, parts, share, time};
         }
     }
     return best;
 }
 
+struct mma_choice mma_choose_kernel(const struct problem *p, const struct conv_args *a,
+                                    enum mma_products products, int points)
+{
+    const struct mma_choice mma = mma_choose(p, a, (struct mma_form){MMA_AMPERE, products, points});
+    if (!mma_on_device(p, MMA_HOPPER))
+        return mma;
+    const struct mma_choice wgmma = mma_choose(p, a, (struct mma_form){MMA_HOPPER, products, points});
+    return wgmma.time < mma.time ? wgmma : mma;
+}
+
 float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form)
 {
-    return choose(p, a, form).time;
+    return mma_choose(p, a, form).time;
 }
 
 float mma_shortest(const struct problem *p, const struct conv_args *a, enum mma_products products)
@@ -250,31 +254,11 @@ float mma_shortest(const struct problem *p, const struct conv_args *a, enum mma_
     return wgmma < mma ? wgmma : mma;
 }
 
-static size_t choice_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form,
-                               struct choice c)
+size_t mma_workspace(const struct problem *p, const struct conv_args *a, const struct mma_choice *c)
 {
     const struct layout l = layout_of(a);
-    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c.tile, form.products)) +
-           parts_bytes(a, c.tile, c.parts);
-}
-
-size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form)
-{
-    return choice_workspace(p, a, form, choose(p, a, form));
-}
-
-float mma_decide(const struct problem *p, const struct conv_args *a, struct mma_form form)
-{
-    const struct choice c = choose(p, a, form);
-    DECIDE(p, c);
-    return c.time;
-}
-
-size_t mma_decided_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form)
-{
-    struct choice c;
-    DECIDED(p, c);
-    return choice_workspace(p, a, form, c);
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c->tile, c->form.products)) +
+           parts_bytes(a, c->tile, c->parts);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -285,7 +269,7 @@ static int64_t reciprocal(int n, int largest)
 }
 
 static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a,
-                     const struct layout *l, const struct tile *t, struct mma_form form)
+                     const struct layout *l, const struct mma_tile *t, struct mma_form form)
 {
     const struct conv_mma_pack_args args = {
         .w_k = a->w_k,
@@ -340,9 +324,11 @@ struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, con
     return (struct mma_filters){emit_pack(e, p, a, &l, &tiles[0], ampere), l.depth};
 }
 
-static struct step *emit_choice(struct emit *e, const struct problem *p, const struct conv_args *a,
-                                struct mma_form form, const struct mma_prologue *pre, struct choice c)
+struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                      const struct mma_choice *choice, const struct mma_prologue *pre)
 {
+    const struct mma_choice c = *choice;
+    const struct mma_form form = c.form;
     const struct layout l = layout_of(a);
     const size_t tiles_in_all = tile_count(a, c.tile) * (size_t)c.parts;
     const struct conv_mma_args args = {
@@ -388,18 +374,4 @@ static struct step *emit_choice(struct emit *e, const struct problem *p, const s
     emit_conv_parts(e, s, p, a, join ? 1 : c.parts, split && !join ? part : p->out[0].slot, &args,
                     sizeof args);
     return s;
-}
-
-struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                      struct mma_form form, const struct mma_prologue *pre)
-{
-    return emit_choice(e, p, a, form, pre, choose(p, a, form));
-}
-
-struct step *emit_decided_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                              struct mma_form form)
-{
-    struct choice c;
-    DECIDED(p, c);
-    return emit_choice(e, p, a, form, NULL, c);
 }

@@ -33,8 +33,19 @@ float mma_memory_price(const struct problem *p, size_t scratch, size_t filters);
 /* Operands that the kernel takes as halves, for algo_def.halves_of: copies to local memory need windows of whole channels. */
 unsigned mma_halves(const struct conv_args *a, enum mma_kernel kernel);
 
+/* What is chosen for a product: its tile, and the parts into which its depth is split. */
+struct mma_choice {
+    struct mma_form form;
+    const struct mma_tile *tile;
+    int parts, share; /* chunks of a part */
+    float time;       /* that is expected, in ns */
+};
 /* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias. */
-size_t mma_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form);
+struct mma_choice mma_choose(const struct problem *p, const struct conv_args *a, struct mma_form form);
+/* With the kernel that is expected to be the faster one of those that the device has. */
+struct mma_choice mma_choose_kernel(const struct problem *p, const struct conv_args *a,
+                                    enum mma_products products, int points);
+size_t mma_workspace(const struct problem *p, const struct conv_args *a, const struct mma_choice *c);
 /* What is done to pixels on the way: act(scale x + shift), a number a channel; for 1x1 windows without padding. */
 struct mma_prologue {
     int scale, shift; /* slots */
@@ -43,14 +54,7 @@ struct mma_prologue {
 };
 /* Returns the step of the products, whose cost is the caller's to state; pre may be NULL. */
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                      struct mma_form form, const struct mma_prologue *pre);
-
-/* For an algorithm that is this product and nothing else: its tile is decided in applicable(), and taken up. Returns the time that
- * is expected. */
-float mma_decide(const struct problem *p, const struct conv_args *a, struct mma_form form);
-size_t mma_decided_workspace(const struct problem *p, const struct conv_args *a, struct mma_form form);
-struct step *emit_decided_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                              struct mma_form form);
+                      const struct mma_choice *c, const struct mma_prologue *pre);
 
 /* `workspace` and `emit` of an algorithm that differs from others by its form alone, as bytes_<name>() and emit_<name>():
  * the file has bytes_of(p, form) and emit_form(p, e, form). */

@@ -11,25 +11,28 @@ static struct conv_args pointwise_of(const struct problem *p, struct separable *
     return conv_args_of(&parts->pw);
 }
 
-/* With the kernel that is expected to be the faster one. */
-static struct mma_form best(const struct problem *p, const struct conv_args *a, struct mma_form form)
-{
-    struct mma_form hopper = form;
-    hopper.kernel = MMA_HOPPER;
-    return mma_on_device(p, MMA_HOPPER) && mma_expected(p, a, hopper) < mma_expected(p, a, form) ? hopper
-                                                                                                 : form;
-}
-
-static bool applicable(const struct problem *p, struct why *why)
+static bool may(const struct problem *p, struct why *why, enum mma_products products)
 {
     struct separable parts;
-    separable_parts(p, &parts);
+    const struct conv_args a = pointwise_of(p, &parts);
     const struct conv_args dw = conv_args_of(&parts.dw);
     REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, conv_is_pointwise(&dw) && dw.k == dw.c && p->in[2].present,
             "the depthwise part must be one scale and one shift a channel");
+    const struct mma_choice c = mma_choose_kernel(&parts.pw, &a, products, 0);
+    DECIDE(p, c);
     return true;
+}
+
+static bool may_float32(const struct problem *p, struct why *why)
+{
+    return may(p, why, MMA_FLOAT32);
+}
+
+static bool may_tf32(const struct problem *p, struct why *why)
+{
+    return may(p, why, MMA_TF32);
 }
 
 static unsigned halves_of(const struct problem *p)
@@ -39,24 +42,25 @@ static unsigned halves_of(const struct problem *p)
     return mma_halves(&a, MMA_AMPERE);
 }
 
-static size_t bytes_of(const struct problem *p, struct mma_form form)
+static size_t workspace(const struct problem *p)
 {
     struct separable parts;
     const struct conv_args a = pointwise_of(p, &parts);
-    return mma_workspace(&parts.pw, &a, best(&parts.pw, &a, form));
+    struct mma_choice c;
+    DECIDED(p, c);
+    return mma_workspace(&parts.pw, &a, &c);
 }
 
-static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
+static void emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
     const struct conv_args a = pointwise_of(p, &parts);
+    struct mma_choice c;
+    DECIDED(p, c);
     const struct separable_args whole = separable_args_of(p);
     const struct mma_prologue pre = {p->in[1].slot, p->in[2].slot, parts.dw.act, parts.dw.p0, parts.dw.p1};
-    separable_cost(emit_mma(e, &parts.pw, &a, best(&parts.pw, &a, form), &pre), p, &whole);
+    separable_cost(emit_mma(e, &parts.pw, &a, &c, &pre), p, &whole);
 }
-
-MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
-MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
 
 const struct algo_def algo_separable_affine_mma = {
     .name = "affine_mma",
@@ -65,9 +69,9 @@ const struct algo_def algo_separable_affine_mma = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .halves_of = halves_of,
-    .applicable = applicable,
-    .workspace = bytes_float32,
-    .emit = emit_float32,
+    .applicable = may_float32,
+    .workspace = workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_separable_affine_tf32 = {
@@ -77,7 +81,7 @@ const struct algo_def algo_separable_affine_tf32 = {
     .error = ERROR_HIGH,
     .deterministic = true,
     .halves_of = halves_of,
-    .applicable = applicable,
-    .workspace = bytes_tf32,
-    .emit = emit_tf32,
+    .applicable = may_tf32,
+    .workspace = workspace,
+    .emit = emit,
 };

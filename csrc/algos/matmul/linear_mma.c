@@ -25,30 +25,48 @@ static struct conv_args args_of(const struct problem *p)
     };
 }
 
-static bool applicable(const struct problem *p, struct why *why)
+static bool may(const struct problem *p, struct why *why, enum mma_products products)
 {
+    const struct conv_args a = args_of(p);
     REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
     REQUIRE(why, p->in[0].shape.rank == 2, "x must have two dimensions");
+    const struct mma_choice c = mma_choose(p, &a, (struct mma_form){MMA_AMPERE, products, 0});
+    DECIDE(p, c);
     PREFER(why, p->in[0].shape.dim[0] > 4, "four rows or fewer: dot products read the weights as fast");
     return true;
 }
 
-static size_t bytes_of(const struct problem *p, struct mma_form form)
+static bool may_float32(const struct problem *p, struct why *why)
 {
-    const struct conv_args a = args_of(p);
-    return mma_workspace(p, &a, form);
+    return may(p, why, MMA_FLOAT32);
 }
 
-static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)
+static bool may_tf32(const struct problem *p, struct why *why)
+{
+    return may(p, why, MMA_TF32);
+}
+
+static bool may_half(const struct problem *p, struct why *why)
+{
+    return may(p, why, MMA_HALF);
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct conv_args a = args_of(p);
+    struct mma_choice c;
+    DECIDED(p, c);
+    return mma_workspace(p, &a, &c);
+}
+
+static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = args_of(p);
     const struct gemm_problem g = linear_as_gemm(p);
-    gemm_cost(emit_mma(e, p, &a, form, NULL), p, &g.args);
+    struct mma_choice c;
+    DECIDED(p, c);
+    gemm_cost(emit_mma(e, p, &a, &c, NULL), p, &g.args);
 }
-
-MMA_FORM(float32, {MMA_AMPERE, MMA_FLOAT32, 0})
-MMA_FORM(tf32, {MMA_AMPERE, MMA_TF32, 0})
-MMA_FORM(half, {MMA_AMPERE, MMA_HALF, 0})
 
 const struct algo_def algo_linear_mma = {
     .name = "mma",
@@ -56,9 +74,9 @@ const struct algo_def algo_linear_mma = {
     .devices = DEVICES_AMPERE,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .applicable = applicable,
-    .workspace = bytes_float32,
-    .emit = emit_float32,
+    .applicable = may_float32,
+    .workspace = workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_linear_tf32 = {
@@ -67,9 +85,9 @@ const struct algo_def algo_linear_tf32 = {
     .devices = DEVICES_AMPERE,
     .error = ERROR_HIGH,
     .deterministic = true,
-    .applicable = applicable,
-    .workspace = bytes_tf32,
-    .emit = emit_tf32,
+    .applicable = may_tf32,
+    .workspace = workspace,
+    .emit = emit,
 };
 
 const struct algo_def algo_linear_half = {
@@ -78,7 +96,7 @@ const struct algo_def algo_linear_half = {
     .devices = DEVICES_AMPERE,
     .error = ERROR_MEDIUM,
     .deterministic = true,
-    .applicable = applicable,
-    .workspace = bytes_half,
-    .emit = emit_half,
+    .applicable = may_half,
+    .workspace = workspace,
+    .emit = emit,
 };
