@@ -7,6 +7,6 @@
 
 /* Pixels side by side in a group: the fewer filters there are, the more pixels take their place. */
 int direct_pixels(const struct conv_args *a);
-struct conv_packing direct_packing(const struct conv_args *a);
+struct conv_packing direct_packing(int pixels);
 
 #endif

@@ -30,13 +30,17 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->has_clblast, "CLBlast is not installed");
     REQUIRE(why, a.groups <= MAX_GROUPS, "more than 64 groups would need as many products");
+    const int chunk = chunk_of(p, &a);
+    DECIDE(p, chunk);
     return true;
 }
 
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return sizeof(float) * elements(p, &a) * (size_t)chunk_of(p, &a);
+    int chunk;
+    DECIDED(p, chunk);
+    return sizeof(float) * elements(p, &a) * (size_t)chunk;
 }
 
 static void emit_products(struct emit *e, const struct problem *p, const struct conv_args *a, size_t width,
@@ -91,7 +95,9 @@ static void emit_chunk(struct emit *e, const struct problem *p, const struct con
 static void emit(const struct problem *p, struct emit *e)
 {
     struct conv_args a = conv_args_of(p);
-    const int images = a.n, chunk = chunk_of(p, &a);
+    const int images = a.n;
+    int chunk;
+    DECIDED(p, chunk);
     const size_t map = (size_t)shape_count_from(&p->out[0].shape, 2) * (size_t)chunk;
     const size_t depth = (size_t)shape_count_from(&p->in[1].shape, 1) * (size_t)a.groups;
     const int columns = emit_workspace(e, sizeof(float) * map * depth);

@@ -13,6 +13,11 @@ enum {
         << 20, /* of a map that comes from the caches when it is pooled, which is as fast and shares out better */
 };
 
+struct scheme {
+    struct conv_tile tile;
+    int columns; /* of a row of the map, those that the pooling adds included */
+};
+
 static int columns_of(const struct conv_args *a, const struct problem *p)
 {
     const struct pool_attrs *at = &((const struct conv_pool_attrs *)p->attrs)->pool;
@@ -30,12 +35,13 @@ static bool applicable(const struct problem *p, struct why *why)
         return false;
     REQUIRE(why, !at->average, "the windows of a mean are left to other algorithms");
     const struct conv_args a = conv_args_of(&parts.conv);
-    const struct conv_tile tile = stem_tile(p, &a);
-    const int width = (int)ceil_div((size_t)a.out[2], (size_t)tile.t) * tile.t;
+    const struct scheme s = {stem_tile(p, &a), columns_of(&a, p)};
+    const int width = (int)ceil_div((size_t)a.out[2], (size_t)s.tile.t) * s.tile.t;
     REQUIRE(why, conv_columns(&a, width) <= stem_columns(p, &a),
             "the input under a row must fit 8192 floats");
-    REQUIRE(why, columns_of(&a, p) * tile.kv * p->block <= LINE,
+    REQUIRE(why, s.columns * s.tile.kv * p->block <= LINE,
             "the row of a tile's filters must fit 8192 floats");
+    DECIDE(p, s);
     PREFER(why, sizeof(float) * (size_t)shape_count(&parts.mid.shape) > NEAR_BYTES,
            "the map between the two stays in the caches");
     operand_set_form(&parts.mid, p->block);
@@ -46,9 +52,9 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static size_t workspace(const struct problem *p)
 {
-    const struct conv_pool_args a = conv_pool_args_of(p);
-    const struct conv_tile tile = stem_tile(p, &a.conv);
-    return conv_pool_packing_workspace(p, stem_packing(p, &tile));
+    struct scheme s;
+    DECIDED(p, s);
+    return conv_pool_packing_workspace(p, stem_packing(p, &s.tile));
 }
 
 /* Rows of y that a work-item computes. */
@@ -63,7 +69,9 @@ static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_pool_args a = conv_pool_args_of(p);
     const struct pool_attrs *at = &((const struct conv_pool_attrs *)p->attrs)->pool;
-    const struct conv_tile tile = stem_tile(p, &a.conv);
+    struct scheme scheme;
+    DECIDED(p, scheme);
+    const struct conv_tile tile = scheme.tile;
     const int packed = emit_conv_packed(e, p, &a.conv, stem_packing(p, &tile));
     const struct conv_pool_stem_args args = {
         .stem = stem_args(p, &a.conv, &tile, (int)ceil_div((size_t)a.conv.out[2], (size_t)tile.t)),
@@ -71,7 +79,7 @@ static void emit(const struct problem *p, struct emit *e)
         .lead = {at->padding.v[0], at->padding.v[1]},
         .window = at->kernel_size.v[0],
         .step = at->stride.v[0],
-        .columns = columns_of(&a.conv, p),
+        .columns = scheme.columns,
         .rows = rows_of(p, &a),
     };
     const size_t bands = ceil_div((size_t)a.pooled[0], (size_t)args.rows);
