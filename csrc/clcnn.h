@@ -155,7 +155,7 @@ const char *clcnn_op_algo_name(int op, int algo);
 struct clcnn_algo_info {
     const char *name, *doc; /* how it computes, in one line */
     const char *devices;    /* where the rules choose it: "any", "CPU devices", "GPUs", "NVIDIA Hopper" ... */
-    const char *error_class, *error_bound; /* as in clcnn_layer_info */
+    const char *error_class, *error_bound, *error_rounding; /* as in clcnn_layer_info */
     /* the compute capability of NVIDIA's GPUs that it needs, or a later one (90: this one); 0: none */
     uint32_t compute_capability;
     bool clblast; /* it needs CLBlast */
@@ -344,6 +344,7 @@ struct clcnn_layer_info {
     const char *layer, *op, *algo, *fused; /* fused: "bias+add+relu", "" for none */
     const char *error_class;               /* "exact", "strict", "highest", "high", "medium" */
     const char *error_bound;               /* "componentwise", "normwise" */
+    const char *error_rounding;            /* what adds to it: "none", "tf32_parts", "24_bits" */
     bool part; /* chosen inside the layer before it (separable: its two convolutions) */
     struct clcnn_shape input, output;
     size_t workspace_bytes, weight_bytes;

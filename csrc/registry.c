@@ -116,6 +116,16 @@ const char *error_bound_name(enum error_bound bound)
     return names[bound];
 }
 
+const char *error_rounding_name(enum error_rounding rounding)
+{
+    static const char *const names[] = {
+        [ROUNDING_NONE] = "none",
+        [ROUNDING_TF32_PARTS] = "tf32_parts",
+        [ROUNDING_24_BITS] = "24_bits",
+    };
+    return names[rounding];
+}
+
 bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
 {
     static const char *const devices[] = {
@@ -136,6 +146,7 @@ bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
         .devices = devices[a->devices],
         .error_class = error_class_name(a->error),
         .error_bound = error_bound_name(a->bound),
+        .error_rounding = error_rounding_name(a->rounding),
         .compute_capability = capability[a->devices],
         .clblast = a->clblast,
         .blocked = a->src == FORM_BLOCKED || a->dst == FORM_BLOCKED,

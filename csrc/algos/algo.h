@@ -115,6 +115,10 @@ enum error_class { ERROR_EXACT, ERROR_STRICT, ERROR_HIGHEST, ERROR_HIGH, ERROR_M
  * or, if it adds up operands before it multiplies, the norms of what it reads for them (docs/precision.md). */
 enum error_bound { BOUND_COMPONENTWISE, BOUND_NORMWISE };
 
+/* What an algorithm does to operands that adds to its bound, beside what its error class says: float32 cut into two tf32 values,
+ * of whose products three are taken; weights rounded to 24 bits. */
+enum error_rounding { ROUNDING_NONE, ROUNDING_TF32_PARTS, ROUNDING_24_BITS };
+
 /* The form in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
  * Other inputs are always plain. The planner inserts reorders where forms do not meet. */
 enum form {
@@ -138,6 +142,7 @@ struct algo_def {
     bool clblast; /* it needs CLBlast */
     enum error_class error;
     enum error_bound bound;
+    enum error_rounding rounding;
     bool deterministic;
     enum form src, dst;
     unsigned halves;                                /* HALF_ bits; */
@@ -153,6 +158,7 @@ struct algo_def {
 /* Names of the classes, as people read them. */
 const char *error_class_name(enum error_class error);
 const char *error_bound_name(enum error_bound bound);
+const char *error_rounding_name(enum error_rounding rounding);
 
 /* The algorithms of an operator, preferred first, NULL at the end. */
 const struct algo_def *const *op_algos(const struct op_def *op);

@@ -99,6 +99,7 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
         .fused = l->fused,
         .error_class = error_class_name(l->half ? ERROR_MEDIUM : l->algo->error),
         .error_bound = error_bound_name(l->algo->bound),
+        .error_rounding = error_rounding_name(l->algo->rounding),
         .part = l->sub,
         .input = l->input,
         .output = l->output,

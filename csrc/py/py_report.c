@@ -154,12 +154,12 @@ static PyObject *layer_row(struct plan_object *self, int i)
     PyObject *candidates = candidate_rows(self, i, l.candidate_count);
     PyObject *input = py_shape_tuple(&l.input), *output = py_shape_tuple(&l.output);
     if (candidates && input && output)
-        return Py_BuildValue("{s:s, s:O, s:s, s:s, s:s, s:s, s:s, s:s, s:N, s:N, s:n, s:n, s:d, s:N}", "key",
-                             l.key, "part", l.part ? Py_True : Py_False, "layer", l.layer, "op", l.op, "algo",
-                             l.algo, "fused", l.fused, "error_class", l.error_class, "error_bound",
-                             l.error_bound, "input", input, "output", output, "workspace_bytes",
-                             (Py_ssize_t)l.workspace_bytes, "weight_bytes", (Py_ssize_t)l.weight_bytes,
-                             "macs", l.macs, "candidates", candidates);
+        return Py_BuildValue("{s:s, s:O, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:N, s:N, s:n, s:n, s:d, s:N}",
+                             "key", l.key, "part", l.part ? Py_True : Py_False, "layer", l.layer, "op", l.op,
+                             "algo", l.algo, "fused", l.fused, "error_class", l.error_class, "error_bound",
+                             l.error_bound, "error_rounding", l.error_rounding, "input", input, "output",
+                             output, "workspace_bytes", (Py_ssize_t)l.workspace_bytes, "weight_bytes",
+                             (Py_ssize_t)l.weight_bytes, "macs", l.macs, "candidates", candidates);
     Py_XDECREF(candidates);
     Py_XDECREF(input);
     Py_XDECREF(output);
@@ -170,7 +170,7 @@ const char py_plan_layers_doc[] =
     "layers($self, /)\n--\n\n"
     "The layers of the rewritten graph, as dicts: key (what its time depends on), part (of the layer "
     "before), layer, op, "
-    "algo, fused, error_class, error_bound, input, output "
+    "algo, fused, error_class, error_bound, error_rounding, input, output "
     "(shapes),\n"
     "workspace_bytes, weight_bytes, macs, and candidates: dicts with algo, verdict, reason, workspace_bytes.";
 

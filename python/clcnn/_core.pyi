@@ -42,6 +42,7 @@ class _AlgoRow(TypedDict):
     devices: str
     error_class: str
     error_bound: str
+    error_rounding: str
     compute_capability: int
     clblast: bool
     blocked: bool
@@ -86,6 +87,7 @@ class _LayerRow(TypedDict):
     fused: str
     error_class: str
     error_bound: str
+    error_rounding: str
     input: tuple[int, ...]
     output: tuple[int, ...]
     workspace_bytes: int

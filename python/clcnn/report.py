@@ -95,6 +95,9 @@ def summary_text(rows: list[LayerRow], layers: Sequence[Any] | None = None) -> s
 
 # ---- explain ----
 
+# What roundings of an algorithm's own add to its bound (docs/precision.md).
+ROUNDING = {"none": "", "tf32_parts": " + 2^-19", "24_bits": " + 2^-20 to 2^-16"}
+
 
 def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
     """What was decided for each layer of a plan, and why."""
@@ -103,7 +106,7 @@ def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
         fused = f", fused {layer['fused']}" if layer["fused"] else ""
         lines.append(
             f"{layer['layer']}: {layer['op']} {_cell(layer['input'])} -> {_cell(layer['output'])}{fused},"
-            f" error class {layer['error_class']}, {layer['error_bound']}"
+            f" error class {layer['error_class']}, {layer['error_bound']}{ROUNDING[layer['error_rounding']]}"
         )
         for c in layer["candidates"]:
             mark = "*" if c["algo"] == layer["algo"] else " "

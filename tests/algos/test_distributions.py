@@ -132,6 +132,7 @@ class Layer:
         order = ["exact", "strict", "highest", "high", "medium"]
         self.error_class = max((row["error_class"] for row in rows), key=order.index)
         self.bound = max(row["error_bound"] for row in rows)  # in the alphabet "normwise" comes last
+        self.roundings = {row["error_rounding"] for row in rows}
 
     def __call__(self, arrays: list[Array]) -> Array:
         return self.plan.run(arrays)[0]
@@ -151,7 +152,7 @@ class Layer:
         if not self.fits(arrays):
             return
         p, terms = contract.products(self.form.op, arrays, self.form.attrs)
-        limit = contract.allowed(p, terms, self.error_class, self.bound, self.algo)
+        limit = contract.allowed(p, terms, self.error_class, self.bound, self.roundings)
         contract.check(self(arrays), self.exact(arrays), limit, f"{self.form.op} by {self.algo}, {name}")
 
 
@@ -194,6 +195,16 @@ def test_numbers_of_any_distribution(device, name, algo):
             failures.append(str(why))
     layer.plan.close()
     assert not failures, "\n".join(failures)
+
+
+def test_only_weights_of_24_bits_may_be_rounded():
+    """Four terms, one of them 2^14 times as small, which takes 4 bits for the exponent: 20 are left."""
+    p = contract.Products(np.ones((1, 4, 1)), np.array([[[1.0], [2.0**-14], [1.0], [1.0]]]), {})
+    exact = p(p.x, p.w)
+    rounded = exact * (1.0 + 2.0**-20)
+    contract.check(rounded, exact, contract.allowed(p, 4, "highest", "componentwise", {"24_bits"}), "fixed")
+    with pytest.raises(AssertionError, match="too far off"):
+        contract.check(rounded, exact, contract.allowed(p, 4, "highest", "componentwise"), "another one")
 
 
 def scaled_exponents(rng: np.random.Generator, count: int, most: int) -> Array:

@@ -19,6 +19,7 @@ underflows, 2^-126 a product.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,9 +33,7 @@ UNIT = 2.0**-24
 SMALLEST = 2.0**-149 if DEVICE == "cpu" else 2.0**-126
 HALF_STEP = 2.0**-25  # rounding of halves near zero, where they are as far apart as fixed-point numbers
 CHUNK = 512  # weights of a row that `fixed` gives one format
-# Three tf32 products for one of float32: the parts of operands are cut, and the fourth product is left out.
-SPLIT = {"mma", "stem_mma", "winograd_mma", "affine_mma"}
-SPLIT_UNITS = 32.0
+SPLIT_UNITS = 32.0  # of three tf32 products: the parts of operands are cut, and a product is left out
 SIGMAS = 8.0  # independent errors: so many times their standard deviation is not seen
 
 
@@ -78,11 +77,11 @@ def _exponent_bits(row: Array) -> int:
     return most
 
 
-def rounding(error_class: str, bound: str, w: Array) -> Array:
+def rounding(error_class: str, roundings: Collection[str], w: Array) -> Array:
     """How far off the products with each filter may be, as a part of each, as their operands were rounded."""
     if error_class in ("high", "medium"):
         return np.full(len(w), 2 * 2.0**-11)  # both operands, to 11 digits
-    if error_class == "highest" and bound == "componentwise":  # weights in 24 bits, one of them the sign
+    if "24_bits" in roundings:  # of a weight, one of them the sign
         return np.array([2.0 ** (_exponent_bits(row.reshape(-1)) - 24) for row in w])
     return np.zeros(len(w))
 
@@ -102,13 +101,16 @@ def _norms(p: Products) -> Array:
     return (largest * of_filters).reshape(*largest.shape, *[1] * (met.ndim - 2))
 
 
-def allowed(p: Products, terms: int, error_class: str, bound: str, algo: str = "") -> Array:
-    """The largest error that each value may have."""
+def allowed(
+    p: Products, terms: int, error_class: str, bound: str, roundings: Collection[str] = ("none",)
+) -> Array:
+    """The largest error that each value may have. `roundings`: what the algorithms of a layer do to operands,
+    as `error_rounding` of their rows tells."""
     x, w = np.abs(p.x), np.abs(p.w)
     total = p(x, w)
-    rounded = rounding(error_class, bound, p.w).reshape(-1, *[1] * (total.ndim - 2))
+    rounded = rounding(error_class, roundings, p.w).reshape(-1, *[1] * (total.ndim - 2))
     growth = 2.0 * math.sqrt(terms)
-    if algo in SPLIT:
+    if "tf32_parts" in roundings:
         growth += SPLIT_UNITS
     sums = (32.0 + growth) * _norms(p) if bound == "normwise" else (4.0 + growth) * total
     independent = SIGMAS * np.sqrt(p(x**2, w**2))

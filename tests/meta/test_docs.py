@@ -16,7 +16,7 @@ from conftest import DEVICE, ROOT
 
 import clcnn
 import docgen
-from clcnn import cli
+from clcnn import _core, cli
 from clcnn.classify import MissingExtraError
 from helpers import none_missing
 
@@ -52,6 +52,19 @@ def blocks(language: str, text: str) -> list[str]:
     """The fenced blocks of a language, those in lists too."""
     found = re.findall(rf"^( *)```{language}\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
     return [textwrap.dedent(code) for _, code in found]
+
+
+def test_precision_names_the_algorithms_whose_rounding_adds_to_their_bound():
+    paragraphs = read("docs/precision.md").split("\n\n")
+    for rounding, words in {"tf32_parts": "add 2^-19", "24_bits": "adds 2^-20"}.items():
+        (text,) = [paragraph for paragraph in paragraphs if words in paragraph]
+        known = {
+            name
+            for op in _core.ops().values()
+            for name, facts in op["algos"].items()
+            if facts["error_rounding"] == rounding
+        }
+        assert set(re.findall(r"`(\w+)`", text)) == known, f"docs/precision.md: {rounding} is of {known}"
 
 
 EXAMPLES = [

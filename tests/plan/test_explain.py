@@ -14,6 +14,7 @@ import pytest
 import device_face
 from caselib import parse_case
 from clcnn import _core
+from clcnn.report import explain_text
 from helpers import none_missing
 from runner import MAIN, ON_BLOCKS, build_graph, compile_case, has_blocks, main_layer, quick_cases
 
@@ -307,6 +308,16 @@ def test_override_is_followed_and_told(device):
     with compile_case(device, CASE, CASE.data(), "ref") as plan:
         assert _verdicts(plan)["ref"] == ("chosen by override", "")
         assert {row["algo"] for row in plan.steps()} == {"ref"}
+
+
+@pytest.mark.parametrize(
+    ("algo", "bound"),
+    [("ref", "strict, componentwise"), ("fixed", "highest, componentwise + 2^-20 to 2^-16")],
+)
+def test_a_bound_tells_what_the_algorithm_rounds(device, algo, bound):
+    case = parse_case("linear [3,64] w[10,64]")
+    with compile_case(device, case, case.data(), algo) as plan:
+        assert explain_text(plan.layers(), plan.rewrites()).splitlines()[0].endswith(f"error class {bound}")
 
 
 @pytest.mark.parametrize(

@@ -322,6 +322,7 @@ const struct algo_def algo_conv_winograd_mma = {
     .devices = DEVICES_AMPERE,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
+    .rounding = ROUNDING_TF32_PARTS,
     .deterministic = true,
     .halves = HALF_CONV,
     .applicable = may_mma,

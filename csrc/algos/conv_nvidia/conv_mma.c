@@ -90,6 +90,7 @@ const struct algo_def algo_conv_mma = {
     .doc = "implicit GEMM on NVIDIA tensor cores, three tf32 products for one of float32",
     .devices = DEVICES_AMPERE,
     .error = ERROR_STRICT,
+    .rounding = ROUNDING_TF32_PARTS,
     .deterministic = true,
     .halves_of = ampere_halves,
     .applicable = may_mma,

@@ -60,6 +60,7 @@ const struct algo_def algo_conv_stem_mma = {
            "float32",
     .devices = DEVICES_AMPERE,
     .error = ERROR_STRICT,
+    .rounding = ROUNDING_TF32_PARTS,
     .deterministic = true,
     .halves = HALF_DST | HALF_ADD,
     .applicable = applicable,

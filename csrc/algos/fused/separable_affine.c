@@ -67,6 +67,7 @@ const struct algo_def algo_separable_affine_mma = {
     .doc = "1x1 convolution on NVIDIA tensor cores that scales, shifts and activates what it reads",
     .devices = DEVICES_AMPERE,
     .error = ERROR_STRICT,
+    .rounding = ROUNDING_TF32_PARTS,
     .deterministic = true,
     .halves_of = halves_of,
     .applicable = may_float32,

@@ -102,6 +102,7 @@ const struct algo_def algo_linear_fixed = {
         "rows",
     .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
+    .rounding = ROUNDING_24_BITS,
     .deterministic = true,
     .applicable = applicable,
     .workspace = workspace,

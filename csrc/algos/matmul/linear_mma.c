@@ -73,6 +73,7 @@ const struct algo_def algo_linear_mma = {
     .doc = "tiles on NVIDIA tensor cores, three tf32 products for one of float32",
     .devices = DEVICES_AMPERE,
     .error = ERROR_STRICT,
+    .rounding = ROUNDING_TF32_PARTS,
     .deterministic = true,
     .applicable = may_float32,
     .workspace = workspace,
