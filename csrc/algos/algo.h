@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/device_traits.h"
 #include "ops/op.h"
 
 /* One operand of a node, as an algorithm sees it. Elements of one batch item (dim[0]) are dense and in row-major order
@@ -181,7 +182,7 @@ unsigned preferred_halves(const struct problem *p); /* of what the rules would c
 /* The same where any size will do: that of the tiles for tensor cores, so that steps of both kinds share a chain. */
 static inline size_t any_group_size(const struct problem *p)
 {
-    return p->device->compute_capability >= 80 ? GROUP_SIZE / 2 : GROUP_SIZE;
+    return device_traits(p->device).tensor_cores ? GROUP_SIZE / 2 : GROUP_SIZE;
 }
 
 #endif

@@ -158,7 +158,7 @@ enum clcnn_status blueprint_sections(struct blueprint *bp, int batch_part, struc
     if (batch_part < 0)
         return clcnn_fail(err, CLCNN_E_VALUE, "batch_part=%d: expected 0 or more items of a batch",
                           batch_part);
-    for (int i = 0; i < g->n_nodes && (!by_rule || device_block(&bp->dev->info)); i++) {
+    for (int i = 0; i < g->n_nodes && (!by_rule || device_traits(&bp->dev->info).channel_block); i++) {
         const struct node *n = &g->nodes[i];
         if (n->dead)
             continue;

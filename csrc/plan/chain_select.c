@@ -10,10 +10,9 @@
 
 #define MOST_FETCHED ((size_t)16 << 20) /* bytes of weights, of the 40 to 50 MiB that caches have */
 #define LEAST_STEPS 8                   /* fewer save less time than the kernel takes to build */
-#define MAX_VARIANTS 24     /* more would take too long to build: the steps of the others stay launches */
-#define CHAIN_CAPABILITY 80 /* of NVIDIA's GPUs, from which on chains have been tried */
-#define CHAIN_UNITS 192     /* multiprocessors that chain_groups.clh can count */
-#define LEAST_GROUP 64      /* work-items of a group there; */
+#define MAX_VARIANTS 24 /* more would take too long to build: the steps of the others stay launches */
+#define CHAIN_UNITS 192 /* multiprocessors that chain_groups.clh can count */
+#define LEAST_GROUP 64  /* work-items of a group there; */
 /* Those of wgmma are larger, and their kernels are no plain OpenCL C (runtime/ptx.c). */
 #define LARGEST_GROUP 256
 
@@ -63,7 +62,7 @@ static size_t common_size(const struct blueprint *bp)
 
 bool device_chains_groups(const struct clcnn_device_info *info)
 {
-    return info->compute_capability >= CHAIN_CAPABILITY && device_units(info) <= CHAIN_UNITS;
+    return device_traits(info).waiting_groups && device_units(info) <= CHAIN_UNITS;
 }
 
 /* Work-items of the groups of steps that chains run on this device, 0: there are none. */
@@ -74,7 +73,7 @@ static size_t size_of_groups(const struct blueprint *bp)
     const bool alone = (long)info->compute_units <= cores_usable();
     if (bp->chain == CLCNN_CHAIN_OFF || bp->n_steps < LEAST_STEPS)
         return 0;
-    if (device_block(info))
+    if (device_traits(info).channel_block)
         return alone ? 1 : 0;
     return bp->chained ? common_size(bp) : 0;
 }

@@ -168,8 +168,11 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
 {
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_graph *g = bp->graph;
-    struct layouter l = {
-        .bp = bp, .g = g, .options = options, .block = device_block(&bp->dev->info), .err = err};
+    struct layouter l = {.bp = bp,
+                         .g = g,
+                         .options = options,
+                         .block = device_traits(&bp->dev->info).channel_block,
+                         .err = err};
     const int nodes = g->n_nodes;
     if (!l.block)
         return CLCNN_OK;

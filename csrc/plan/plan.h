@@ -205,7 +205,6 @@ struct emit {
 };
 
 /* problem.c: what a node asks of an algorithm. */
-int device_block(const struct clcnn_device_info *info);
 struct operand operand_of_value(const struct value *v); /* shape and kind; no place yet */
 void operand_take_items(struct operand *o, int items);  /* 0: all */
 /* Items of an input of the node that it reads at a time, 0: all, as of weights. */

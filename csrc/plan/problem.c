@@ -1,13 +1,6 @@
 /* problem.c: what a node asks of an algorithm: its operands as they are known so far, and what it may use. */
 #include "plan/plan.h"
 
-int device_block(const struct clcnn_device_info *info)
-{
-    if (!cpu_device(info) || info->float_width < 8)
-        return 0;
-    return info->float_width >= 16 ? 16 : 8;
-}
-
 struct operand operand_of_value(const struct value *v)
 {
     return (struct operand){.shape = v->shape,
@@ -90,7 +83,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .chained = bp->chained,
         .wisdom = options->wisdom,
         .wisdom_count = options->wisdom_count,
-        .block = device_block(&bp->dev->info),
+        .block = device_traits(&bp->dev->info).channel_block,
     };
 }
 

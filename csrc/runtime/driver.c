@@ -24,34 +24,20 @@ size_t driver_local_bytes(const struct clcnn_device *dev, cl_ulong reported)
 }
 
 /* NVIDIA's driver tells of 48 KiB, and gives programs from binaries (ptx.c) all that a group of the device can have. */
-#define HOPPER_LOCAL_BYTES ((uint64_t)227 << 10)
 uint64_t driver_local_limit(const struct clcnn_device *dev)
 {
-    return dev->info.compute_capability == 90 ? HOPPER_LOCAL_BYTES : dev->info.local_mem_bytes;
+    return device_traits(&dev->info).most_local_bytes;
 }
 
 /* A multiprocessor's registers, and the most that a work-item can have: how many a kernel takes, no query tells. */
 #define REGISTER_FILE 65536
 #define MOST_REGISTERS 256
 
-/* Local memory of a multiprocessor in KiB, of which each group takes one more than it asks for (CUDA C Programming Guide, "Technical
- * Specifications per Compute Capability"). */
-static size_t multiprocessor_local(unsigned capability)
-{
-    static const struct {
-        unsigned capability;
-        size_t kib;
-    } known[] = {{80, 164}, {86, 100}, {87, 164}, {89, 100}, {90, 228}, {100, 228}, {103, 228}, {120, 100}};
-    for (int i = 0; i < COUNT_OF(known); i++)
-        if (known[i].capability == capability)
-            return known[i].kib << 10;
-    return (size_t)64 << 10;
-}
-
+/* Each group takes a KiB more than it asks for. */
 size_t driver_resident(const struct clcnn_device *dev, size_t group_size, uint64_t local)
 {
     const size_t by_registers = REGISTER_FILE / (MOST_REGISTERS * group_size);
-    const size_t by_local = multiprocessor_local(dev->info.compute_capability) / (local + 1024);
+    const size_t by_local = device_traits(&dev->info).unit_local_bytes / (local + 1024);
     const size_t least = by_registers < by_local ? by_registers : by_local;
     return least > 0 ? least : 1;
 }

@@ -54,7 +54,7 @@ done:
 /* An operand that the kernel never reads, where even that costs: each memory object takes NVIDIA's driver 0.25 us a launch. */
 static bool absent(const struct clcnn_device *dev, const struct step *step, int i)
 {
-    return dev->info.compute_capability > 0 && step->buffer[i].slot == SLOT_NONE;
+    return device_traits(&dev->info).null_operands && step->buffer[i].slot == SLOT_NONE;
 }
 
 static enum clcnn_status set_arguments(const struct launch *l, struct clcnn_device *dev,

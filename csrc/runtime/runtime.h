@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sys/types.h>
 
+#include "base/device_traits.h"
 #include "base/gate.h"
 #include "plan/step.h"
 

@@ -40,8 +40,7 @@ static size_t tiles_of(const struct conv_args *a)
 static bool fits(const struct tile *t, const struct clcnn_device_info *device)
 {
     const size_t local = sizeof(float) * POINTS * (size_t)t->channels * (size_t)(t->filters + TILES);
-    const bool integrated = device->type == CLCNN_DEVICE_GPU && device->host_unified;
-    return t == tiles || (local <= device->local_mem_bytes && !integrated);
+    return t == tiles || (local <= device->local_mem_bytes && !device_traits(device).integrated_gpu);
 }
 
 static size_t groups_of(const struct conv_args *a, const struct tile *t)

@@ -1,8 +1,6 @@
 /* conv_fip: 1x1 convolutions by the fast inner product, for CPU devices; see kernels/conv_cpu/conv_fip.cl. */
 #include "algos/conv_cpu/conv_fip.h"
 
-#include <string.h>
-
 #include "algos/common/blocked.h"
 
 enum {
@@ -16,7 +14,7 @@ enum {
 
 bool fip_pays(const struct problem *p)
 {
-    return p->block == 16 && strstr(p->device->vendor, "AMD") != NULL;
+    return device_traits(p->device).separate_adders;
 }
 
 static size_t tile_bytes(const struct problem *p, const struct fip_cut *c)

@@ -59,9 +59,8 @@ struct layout {
 
 bool mma_on_device(const struct problem *p, enum mma_kernel kernel)
 {
-    /* Ampere is the first with mma.sync on tf32 and with cp.async; wgmma is Hopper's alone. */
-    const unsigned capability = p->device->compute_capability;
-    return kernel == MMA_HOPPER ? capability == 90 : capability >= 80;
+    const struct device_traits traits = device_traits(p->device);
+    return kernel == MMA_HOPPER ? traits.warpgroups : traits.tensor_cores;
 }
 
 static int whole_units(int channels)
