@@ -1,8 +1,8 @@
 """Writes the generated blocks of the documents in docs/: `make docs`.
 
 A block lies between `<!-- NAME:begin -->` and `<!-- NAME:end -->`. A test compares the files with updated(),
-so that they cannot fall behind the operator tables, the command line, the exceptions and the kernels' own
-words. Part of it is read from csrc/ and kernels/.
+so that they cannot fall behind the operator tables, the command line, the exceptions, the tables of costs
+and the kernels' own words. Part of it is read from csrc/ and kernels/.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+import costs
 from clcnn import _core, errors
 from clcnn.classify import MissingExtraError
 from clcnn.cli import COMMANDS
@@ -126,6 +127,22 @@ def users_text(users: list[str], limit: int = 4) -> str:
     return codes(users) if len(users) <= limit else f"{len(users)} files"
 
 
+# ---- measured constants ----
+
+
+def costs_of(family: str) -> Callable[[], str]:
+    """Makes the table of a family's constants (csrc/algos/cost/), in their order."""
+
+    def cells(row: costs.Row) -> list[str]:
+        record = next((ROOT / "docs" / "decisions").glob(f"{row.decision[2:]}-*.md")).name
+        shown = [f"`{row.name}`", row.value] if row.type else [f"`{row.name}`", f"table in `{row.value}`"]
+        decision = f"[{row.decision}](../decisions/{record})"
+        return [*shown, row.unit, row.meaning, row.device, f"`{row.benchmark}`", decision]
+
+    head = ["name", "value", "unit", "meaning", "measured on", "command", "decision"]
+    return lambda: table(head, map(cells, costs.rows(family)))
+
+
 # ---- files ----
 
 BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
@@ -133,6 +150,7 @@ BLOCKS: dict[str, dict[str, Callable[[], str]]] = {
     "docs/reference/commands.md": {"commands": commands},
     "docs/errors.md": {"errors": exceptions},
     "docs/reference/kernels.md": {"kernels": kernels, "headers": headers},
+    "docs/reference/costs.md": {family: costs_of(family) for family in costs.FAMILIES},
 }
 
 

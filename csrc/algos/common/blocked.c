@@ -1,5 +1,6 @@
 /* blocked.c: what the algorithms on channel blocks share; see blocked.h. */
 #include "algos/common/blocked.h"
+#include "algos/cost/cost.h"
 
 /* The last one to finish keeps the others waiting for a 16th of the work at most. */
 #define GROUPS_PER_CORE 16
@@ -32,7 +33,8 @@ int blocked_count(const struct problem *p, int channels)
 
 double blocked_direct_cost(const struct conv_args *a)
 {
-    return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] / 0.93;
+    return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] /
+           DIRECT_PEAK_RATIO;
 }
 
 int blocked_run(const struct problem *p, size_t planes, size_t length, size_t least)

@@ -1,23 +1,17 @@
 /* conv_implicit: a matrix product whose columns are gathered on the way to local memory, its depth split where tiles are
  * too few for the device; see kernels/conv/conv_implicit.cl. */
 #include "algos/conv/conv_implicit.h"
+#include "algos/cost/cost.h"
 #include "conv/conv_tile_args.h"
 
 #define CHUNK 16 /* of depth between two barriers */
 #define MAX_PARTS 16
-#define MIN_CHUNKS 4 /* of a part: less is all start-up */
 
 /* Filters and pixels of a group's tile of the result. The small one fits any device's 32 KiB of local memory. */
 struct implicit_tile {
     int filters, pixels;
 };
 static const struct implicit_tile tiles[] = {{64, 64}, {128, 64}, {64, 128}, {128, 128}};
-
-/* Time is counted in multiply-adds of a compute unit, whatever it takes for one: what is chosen depends on ratios. */
-#define BROUGHT 32.0f /* of each float that the chunk of a tile brings and reads again */
-#define LONELY 1.5f   /* times as long takes a group that has a compute unit for itself */
-#define LAUNCH 1e6f   /* of another launch: 4 us */
-#define MOVED 40.0f   /* of a float that goes to global memory or comes from there */
 
 static int channels_of(const struct conv_args *a)
 {
@@ -49,11 +43,12 @@ static float time_of(const struct problem *p, const struct conv_args *a, const s
                      int parts, int share)
 {
     const size_t units = device_units(p->device);
-    const float chunk = CHUNK * (float)(t->filters * t->pixels + BROUGHT * (float)(t->filters + t->pixels));
+    const float chunk =
+        CHUNK * (float)(t->filters * t->pixels + IMPLICIT_FLOAT_MACS * (float)(t->filters + t->pixels));
     const float each = (float)ceil_div(tile_count(a, t) * (size_t)parts, units);
     const float moved = (float)conv_parts_bytes(a, parts) / sizeof(float) * 2.0f / (float)units;
-    const float extra = parts == 1 ? 0.0f : LAUNCH + MOVED * moved;
-    return (float)share * chunk * (each > LONELY ? each : LONELY) + extra;
+    const float extra = parts == 1 ? 0.0f : GPU_LAUNCH_MACS + GPU_MOVED_FLOAT_MACS * moved;
+    return (float)share * chunk * (each > IMPLICIT_LONELY_RATIO ? each : IMPLICIT_LONELY_RATIO) + extra;
 }
 
 static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct implicit_tile *t,
@@ -71,7 +66,8 @@ struct implicit_choice implicit_choose(const struct problem *p, const struct con
         const struct implicit_tile *t = &tiles[i];
         for (int parts = 1; parts <= MAX_PARTS && local_bytes(t) <= p->device->local_mem_bytes; parts++) {
             const int share = (int)ceil_div(chunks, (size_t)parts);
-            if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, t, points, parts) > p->workspace_limit))
+            if (parts > 1 &&
+                (share < GPU_PART_LEAST_CHUNKS || bytes_of(p, a, t, points, parts) > p->workspace_limit))
                 break;
             if ((size_t)(parts - 1) * (size_t)share >= chunks)
                 continue; /* the last part would be empty */

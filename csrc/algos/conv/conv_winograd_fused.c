@@ -1,11 +1,11 @@
 /* conv_winograd_fused: F(2x2, 3x3) in one kernel for GPUs, the sum over channels split where tiles are too few for the device;
  * see kernels/conv/conv_winograd_fused.cl. */
 #include "algos/conv/conv_implicit.h"
+#include "algos/cost/cost.h"
 #include "conv/conv_tile_args.h"
 
 enum { M = 2, POINTS = 16, TILES = 32 /* of a group */ };
 #define MAX_PARTS 16
-#define MIN_CHUNKS 4 /* of a part: less is all start-up */
 
 /* Filters of a group's tile, and channels between two barriers. The first one fits any device's 32 KiB of local memory; the
  * other has 128 sums in a work-item's registers, which the GPUs built into processors lack. */
@@ -13,13 +13,6 @@ struct tile {
     int filters, channels;
 };
 static const struct tile tiles[] = {{32, 8}, {64, 6}};
-
-/* Time in multiply-adds as conv_implicit counts it, so that the two compare; measured on an H200. */
-#define TRANSFORMED 32.0f /* of each float of a tile of the image: brought, transformed, read again */
-#define BROUGHT 5.0f      /* of each float of a filter */
-#define FINISHED 30.0f    /* of each sum of products: transformed back, stored */
-#define LAUNCH 1e6f       /* of another launch: 4 us */
-#define MOVED 40.0f       /* of a float that goes to global memory or comes from there */
 
 struct choice {
     const struct tile *tile;
@@ -67,11 +60,13 @@ static float time_of(const struct problem *p, const struct conv_args *a, const s
 {
     const size_t units = device_units(p->device);
     const float filters = (float)t->filters, sums = POINTS * TILES * filters;
-    const float chunk = (float)t->channels * (sums + POINTS * (TRANSFORMED * TILES + BROUGHT * filters));
+    const float chunk =
+        (float)t->channels *
+        (sums + POINTS * (WINOGRAD_FUSED_PIXEL_MACS * TILES + WINOGRAD_FUSED_FILTER_MACS * filters));
     const float each = (float)ceil_div(groups_of(a, t) * (size_t)parts, units);
     const float moved = (float)conv_parts_bytes(a, parts) / sizeof(float) * 2.0f / (float)units;
-    const float extra = parts == 1 ? 0.0f : LAUNCH + MOVED * moved;
-    return ((float)share * chunk + FINISHED * sums) * each + extra;
+    const float extra = parts == 1 ? 0.0f : GPU_LAUNCH_MACS + GPU_MOVED_FLOAT_MACS * moved;
+    return ((float)share * chunk + WINOGRAD_FUSED_SUM_MACS * sums) * each + extra;
 }
 
 static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts)
@@ -88,7 +83,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
         const size_t chunks = chunks_of(a, t);
         for (int parts = 1; parts <= MAX_PARTS && fits(t, p->device); parts++) {
             const int share = (int)ceil_div(chunks, (size_t)parts);
-            if (parts > 1 && (share < MIN_CHUNKS || bytes_of(p, a, t, parts) > p->workspace_limit))
+            if (parts > 1 && (share < GPU_PART_LEAST_CHUNKS || bytes_of(p, a, t, parts) > p->workspace_limit))
                 break;
             if ((size_t)(parts - 1) * (size_t)share >= chunks)
                 continue; /* the last part would be empty */

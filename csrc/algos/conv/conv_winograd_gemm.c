@@ -2,22 +2,14 @@
  * a 1x1 convolution with 36 times the groups, on NVIDIA's tensor cores (winograd_mma) or anywhere (winograd_gemm). */
 #include "algos/conv/conv_implicit.h"
 #include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/cost/cost.h"
 #include "conv/conv_tile_args.h"
 
 enum {
     M = 4,
     POINTS = 36,
-    STEP_TILES = 128,     /* tiles a step come in multiples of what the products take at once */
-    LEAST_CHANNELS = 256, /* conv_winograd_fused takes 0.7 of the time for 64, 0.85 for 128, 1.06 for 256 */
-    LEAST_TILES = 256,
+    STEP_TILES = 128, /* tiles a step come in multiples of what the products take at once */
 };
-
-/* For winograd_mma, measured on an H200: bytes a ns of the transforms (3300 to 4500 where the cache holds a slice), and what a launch
- * costs beside its work, in ns. */
-#define BYTES_PER_NS 3000.0f
-#define LAUNCH 4300.0f
-/* Transformed filters are four times the bytes, read in every run. */
-#define FILTER_BYTES_PER_NS 1000.0f
 
 /* How a layer is cut. */
 struct cut {
@@ -147,7 +139,8 @@ static float direct_time(const struct problem *p, const struct conv_args *a)
 static float slice_time(const struct cut *c, size_t tiles, const struct mma_choice *products)
 {
     const float maps = (float)(sizeof(float) * M * M * tiles * (size_t)(c->conv.c + c->conv.k));
-    return products->time + 2.0f * LAUNCH + (maps + (float)(tile_bytes(&c->conv) * tiles)) / BYTES_PER_NS;
+    return products->time + 2.0f * WINOGRAD_MMA_LAUNCH_NS +
+           (maps + (float)(tile_bytes(&c->conv) * tiles)) / WINOGRAD_MMA_BYTES_PER_NS;
 }
 
 static float winograd_time(const struct problem *p, const struct cut *c, const struct scheme *s)
@@ -155,7 +148,7 @@ static float winograd_time(const struct problem *p, const struct cut *c, const s
     const size_t more =
         sizeof(float) * (POINTS - 9) * (size_t)c->conv.k * (size_t)(c->conv.c / c->conv.groups);
     return (float)(slices_of(c) - 1) * slice_time(c, c->slice, &s->each.mma) +
-           slice_time(c, last_of(c), &s->last.mma) + (float)more / FILTER_BYTES_PER_NS +
+           slice_time(c, last_of(c), &s->last.mma) + (float)more / WINOGRAD_MMA_FILTER_BYTES_PER_NS +
            mma_memory_price(p, tile_bytes(&c->conv) * c->slice, more);
 }
 
@@ -179,7 +172,7 @@ static bool may_gemm(const struct problem *p, struct why *why)
     DECIDE(p, s);
     const int least = c.conv.c < c.conv.k ? c.conv.c : c.conv.k;
     PREFER(why, !cpu_device(p->device), "tiles in local memory are meant for GPUs");
-    PREFER(why, least / c.conv.groups >= LEAST_CHANNELS && c.tiles >= LEAST_TILES,
+    PREFER(why, least / c.conv.groups >= WINOGRAD_GEMM_LEAST_CHANNELS && c.tiles >= WINOGRAD_GEMM_LEAST_TILES,
            "too few tiles, channels or filters to pay for the transforms");
     return true;
 }

@@ -1,17 +1,10 @@
 /* conv_blocked: register tiles over maps with channels in blocks, for CPU devices; see kernels/conv_cpu/conv_blocked.cl. */
 #include "algos/conv_cpu/conv_tiles.h"
+#include "algos/cost/cost.h"
 #include "conv_cpu/conv_cpu_args.h"
 
 enum {
     MAX_COLUMNS = 128, /* of the kernel's private row */
-    STEP_BYTES =
-        131072, /* weights that serve a work-item's tiles before the next ones: small beside a core's cache */
-    WINDOW_STEP_BYTES =
-        32768, /* the same of filters with several taps, which read each row of the input again */
-    WHOLE_BYTES =
-        163840, /* all weights of a block of filters that are used at once, so that sums stay in registers */
-    SPAN_BYTES = 512 * 1024,   /* input that stays in a core's cache for all filters */
-    NEAR_WEIGHTS = 512 * 1024, /* weights that stay in the cores' caches */
     FAR_ITEMS_PER_UNIT =
         8, /* of other layers: each chunk of an image takes a block's weights from memory, or far caches */
 };
@@ -68,12 +61,14 @@ static struct shares shares_of(const struct problem *p, const struct conv_args *
     const size_t tiles = (size_t)a->out[1] * ceil_div((size_t)a->out[2], (size_t)tile->t);
     const size_t input = sizeof(float) * (size_t)operand_item(&p->in[0]) / (size_t)a->groups;
     const size_t weights = sizeof(float) * (size_t)shape_count(&p->in[1].shape);
-    const size_t wanted =
-        weights <= NEAR_WEIGHTS ? conv_wanted_items(p) : FAR_ITEMS_PER_UNIT * device_units(p->device);
+    const size_t wanted = weights <= CONV_BLOCKED_NEAR_WEIGHTS_BYTES
+                              ? conv_wanted_items(p)
+                              : FAR_ITEMS_PER_UNIT * device_units(p->device);
     struct shares s = {.per_item = ceil_div(tiles, ceil_div(wanted, blocks * n))};
-    const size_t fits = SPAN_BYTES / ceil_div(input, tiles), spans = ceil_div(n * tiles, fits ? fits : 1);
-    const bool once =
-        n * input <= 2 * SPAN_BYTES || !fits || weights + blocks * n * input <= spans * weights + n * input;
+    const size_t fits = CONV_BLOCKED_SPAN_BYTES / ceil_div(input, tiles),
+                 spans = ceil_div(n * tiles, fits ? fits : 1);
+    const bool once = n * input <= 2 * CONV_BLOCKED_SPAN_BYTES || !fits ||
+                      weights + blocks * n * input <= spans * weights + n * input;
     if (!once && s.per_item > fits)
         s.per_item = fits;
     s.chunks = ceil_div(tiles, s.per_item);
@@ -86,9 +81,10 @@ static struct shares shares_of(const struct problem *p, const struct conv_args *
 static size_t channel_step(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile,
                            size_t blocks)
 {
-    const size_t taps = (size_t)(a->ker[1] * a->ker[2]), most = taps > 1 ? WINDOW_STEP_BYTES : STEP_BYTES;
+    const size_t taps = (size_t)(a->ker[1] * a->ker[2]),
+                 most = taps > 1 ? CONV_BLOCKED_WINDOW_STEP_BYTES : CONV_BLOCKED_STEP_BYTES;
     const size_t bytes = sizeof(float) * (size_t)(p->block * tile->kv * p->block) * taps;
-    if (blocks * bytes <= WHOLE_BYTES)
+    if (blocks * bytes <= CONV_BLOCKED_WHOLE_BYTES)
         return blocks;
     return bytes < most ? most / bytes : 1;
 }

@@ -4,12 +4,7 @@
 #include "algos/common/blocked.h"
 
 enum {
-    HELD_BYTES = 512 * 1024,  /* tiles of a group: half of a core's second-level cache */
-    NEAR_BYTES = 16 * 1024,   /* the same beside filters that stay in the first-level cache, */
-    NEAR_FILTERS = 32 * 1024, /* so many bytes */
     MOST_CHANNELS = 4096,
-    FEWEST_PIXELS = 48, /* of a group: fewer would wait for filters, so that each takes a part of these, */
-    FEWEST_BLOCKS = 4,  /* if so many */
 };
 
 bool fip_pays(const struct problem *p)
@@ -47,10 +42,10 @@ struct fip_cut fip_cut_of(const struct problem *p, const struct conv_args *a)
     c.tiles = c.across * (size_t)a->out[1];
     c.all = c.tiles * (size_t)a->n;
     const size_t units = device_units(p->device);
-    const size_t wanted = filter_bytes(p, &c) <= NEAR_FILTERS ? NEAR_BYTES : HELD_BYTES;
+    const size_t wanted = filter_bytes(p, &c) <= FIP_NEAR_FILTERS_BYTES ? FIP_NEAR_BYTES : FIP_HELD_BYTES;
     c.held = local < wanted ? local : wanted;
-    c.by_filters = c.all * (size_t)c.t < FEWEST_PIXELS * units && c.k_blocks >= FEWEST_BLOCKS * units &&
-                   c.all * tile_bytes(p, &c) <= c.held;
+    c.by_filters = c.all * (size_t)c.t < FIP_FEWEST_PIXELS * units &&
+                   c.k_blocks >= FIP_FEWEST_BLOCKS * units && c.all * tile_bytes(p, &c) <= c.held;
     c.groups = groups_of(p, &c);
     return c;
 }

@@ -3,6 +3,7 @@
 #define CLCNN_ALGOS_CONV_FIP_H
 
 #include "algos/conv_cpu/conv_scaled.h"
+#include "algos/cost/cost.h"
 #include "conv_cpu/fip_args.h"
 
 /* For REQUIRE. */
@@ -11,7 +12,6 @@
 #define NO_ADDERS "additions take the multiply-adders' time (but on AMD's processors with AVX-512)"
 bool fip_pays(const struct problem *p);
 #define FEW_FILTERS "few filters: scaling pixels takes what the products save"
-enum { FIP_FEWEST_FILTERS = 128 };
 
 /* How y, maps of a.out[1] rows of a.out[2] pixels, and the filters are cut. */
 struct fip_cut {

@@ -2,22 +2,15 @@
 #include "algos/conv_cpu/conv_strassen.h"
 
 #include "algos/common/blocked.h"
+#include "algos/cost/cost.h"
 
 enum {
     PRODUCTS = 7,
-    HALF_PRODUCTS = 4,             /* of a pair without a second tile */
-    MOST_PAIRS = 8,                /* of a work-item: more would read the left factors again anyway */
-    SLICE_BYTES = 6 * 1024 * 1024, /* right factors between two steps: they stay in the shared cache */
-    ITEMS_PER_UNIT = 4,            /* few: each reads a block's left factors */
-    SPREADS_PER_UNIT = 2,          /* parts of pairs: each measures whole pixels */
+    HALF_PRODUCTS = 4,    /* of a pair without a second tile */
+    MOST_PAIRS = 8,       /* of a work-item: more would read the left factors again anyway */
+    ITEMS_PER_UNIT = 4,   /* few: each reads a block's left factors */
+    SPREADS_PER_UNIT = 2, /* parts of pairs: each measures whole pixels */
 };
-
-/* Times in multiply-adds at the peak, measured: the sums that a product adds to, for each of its own; making the right factors, for
- * each of theirs; a step more, and kernels to build. */
-#define SUM_COST 12.0
-#define SPREAD_COST 12.5
-#define STEP_COST 2500000.0
-#define WORTH 0.972 /* of the direct kernel's time */
 
 static struct strassen_tile tile_of(const struct problem *p)
 {
@@ -74,7 +67,7 @@ static size_t filter_bytes(const struct problem *p, const struct strassen_cut *c
 double strassen_cost(const struct strassen_cut *c, const struct conv_args *a, double sum)
 {
     const double k = a->k / 2.0, channels = a->c / 2.0;
-    return (double)c->products * c->tile.t * (k * channels / 0.93 + k * sum);
+    return (double)c->products * c->tile.t * (k * channels / DIRECT_PEAK_RATIO + k * sum);
 }
 
 bool strassen_halves(const struct problem *p, const struct conv_args *a, struct strassen_tile tile)
@@ -90,7 +83,8 @@ struct scheme {
 static struct scheme scheme_of(const struct problem *p, const struct conv_args *a)
 {
     struct scheme s = {.cut = strassen_cut_of(p, a, tile_of(p))};
-    const size_t all = s.cut.all, slices = ceil_div(strassen_factor_bytes(p, &s.cut, all), SLICE_BYTES);
+    const size_t all = s.cut.all,
+                 slices = ceil_div(strassen_factor_bytes(p, &s.cut, all), STRASSEN_SLICE_BYTES);
     s.slice = ceil_div(all, slices < all ? slices : all);
     return s;
 }
@@ -111,11 +105,11 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct scheme s = scheme_of(p, &a);
     const struct strassen_cut c = s.cut;
     DECIDE(p, s);
-    const double spread = strassen_factors(&c, &a, c.all) * SPREAD_COST;
+    const double spread = strassen_factors(&c, &a, c.all) * STRASSEN_SPREAD_MACS;
     PREFER(why,
-           s.slice == c.all &&
-               strassen_cost(&c, &a, SUM_COST) + spread + STEP_COST * (double)device_units(p->device) <
-                   WORTH * blocked_direct_cost(&a),
+           s.slice == c.all && strassen_cost(&c, &a, STRASSEN_SUM_MACS) + spread +
+                                       STRASSEN_STEP_MACS * (double)device_units(p->device) <
+                                   STRASSEN_WORTH_RATIO * blocked_direct_cost(&a),
            "sums cost as much as an eighth of the products, or would leave the caches");
     return true;
 }

@@ -3,26 +3,14 @@
 #include "algos/conv_cpu/conv_winograd.h"
 
 #include "algos/conv_cpu/conv_tiles.h"
+#include "algos/cost/cost.h"
 
 #include <stdio.h>
 
 enum {
-    FUSED_PART =
-        300 *
-        1024, /* bytes of a work-item's transformed tiles that stay in a core's cache beside the filters */
-    FUSED_ITEMS_PER_UNIT = 8,      /* few: each part of the workspace is used many times */
-    SLICE_BYTES = 4 * 1024 * 1024, /* transformed tiles between two steps: they stay in the shared cache */
-    LARGE_FILTERS =
-        8 * 1024 *
-        1024, /* filters that fill shared caches: worth twice the slice, since every slice reads them */
-    NEAR_FILTERS = 1024 * 1024, /* filters of a group that a core's cache holds */
-    FRESH_BLOCKS = 5,           /* blocks of tiles whose products stay in a core's cache */
-    STEP_COST = 1000000,        /* multiply-adds of a core in the time that one more step takes */
+    FUSED_ITEMS_PER_UNIT = 8, /* few: each part of the workspace is used many times */
+    FRESH_BLOCKS = 5,         /* blocks of tiles whose products stay in a core's cache */
 };
-
-/* Both in multiply-adds at the peak: the transform of one of a filter's values, and a byte of filters from memory. */
-#define FILTER_TRANSFORM 4.0
-#define FILTERS_FROM_MEMORY 7.0
 
 /* F(m x m, r x r), and what its transforms take for a tile, in multiply-adds at the peak: from measurements, 250 and 200
  * cycles for a block of channels and of filters of F(4x4, 3x3). */
@@ -73,13 +61,14 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
 {
     const size_t units = device_units(p->device), blocks = c->k_blocks * (size_t)a->groups;
     const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
-    const double from_memory = FILTERS_FROM_MEMORY * (double)c->filter_bytes;
+    const double from_memory = WINOGRAD_FILTER_BYTE_MACS * (double)c->filter_bytes;
     /* cores wait a quarter at most */
     const bool even = ceil_div(c->parts, units) * units * 3 <= c->parts * 4;
-    const bool near = c->filter_bytes <= NEAR_FILTERS;
+    const bool near = c->filter_bytes <= WINOGRAD_NEAR_FILTERS_BYTES;
     const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
-    const bool far = c->filter_bytes > LARGE_FILTERS && c->tile_blocks <= FRESH_BLOCKS && uneven < 1.1;
-    if (!far && c->part_bytes <= FUSED_PART &&
+    const bool far = c->filter_bytes > WINOGRAD_LARGE_FILTERS_BYTES && c->tile_blocks <= FRESH_BLOCKS &&
+                     uneven < WINOGRAD_UNEVEN_RATIO;
+    if (!far && c->part_bytes <= WINOGRAD_FUSED_PART_BYTES &&
         ((c->parts >= 3 * units && products >= from_memory) || (even && near))) {
         const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
         c->ranges = ceil_div(c->tile_blocks, ceil_div(c->tile_blocks, wanted));
@@ -87,13 +76,14 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     }
     const size_t fresh_slices = ceil_div(c->tile_blocks, FRESH_BLOCKS);
     const double transforms =
-        (double)fresh_slices * FILTER_TRANSFORM * (double)c->filter_bytes / sizeof(float);
+        (double)fresh_slices * WINOGRAD_FILTER_VALUE_MACS * (double)c->filter_bytes / sizeof(float);
     const double stored = products > from_memory ? products : from_memory;
     c->fresh = far || (products + transforms) * uneven < stored;
     if (c->fresh) {
         c->slice = ceil_div(c->tile_blocks, fresh_slices);
     } else {
-        const size_t bytes = c->filter_bytes > LARGE_FILTERS ? 2 * SLICE_BYTES : SLICE_BYTES;
+        const size_t bytes =
+            c->filter_bytes > WINOGRAD_LARGE_FILTERS_BYTES ? 2 * WINOGRAD_SLICE_BYTES : WINOGRAD_SLICE_BYTES;
         const size_t slices = ceil_div(c->parts * c->part_bytes, bytes);
         c->slice = ceil_div(c->tile_blocks, slices < c->tile_blocks ? slices : c->tile_blocks);
     }
@@ -127,22 +117,22 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
     return c;
 }
 
-/* Time in multiply-adds at the peak, from measurements: products at 78 % of it, or as fast as the filters come from memory,
- * and the transforms. The direct kernel reaches 93 %. */
+/* Time in multiply-adds at the peak, from measurements: products, or as fast as the filters come from memory,
+ * and the transforms. */
 static double cost_of(const struct problem *p, const struct conv_args *a, const struct filtering *f,
                       const struct cut *cut)
 {
     const struct cut c = *cut;
     const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
     const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
-    double products = tiles * filters / sizeof(float), memory = FILTERS_FROM_MEMORY * filters;
+    double products = tiles * filters / sizeof(float), memory = WINOGRAD_FILTER_BYTE_MACS * filters;
     if (c.fresh) {
-        products += steps / 2.0 * FILTER_TRANSFORM * filters / sizeof(float);
+        products += steps / 2.0 * WINOGRAD_FILTER_VALUE_MACS * filters / sizeof(float);
         memory *= (double)(c.r * c.r) / c.points;
     }
-    products /= 0.78;
+    products /= WINOGRAD_PEAK_RATIO;
     return (products > memory ? products : memory) + tiles * (f->in * a->c + f->out * a->k) +
-           (steps - 1.0) * STEP_COST * (double)device_units(p->device);
+           (steps - 1.0) * WINOGRAD_STEP_MACS * (double)device_units(p->device);
 }
 
 bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
@@ -160,7 +150,7 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
     const struct cut c = cut_of(p, &a, f);
     DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, f, &c) < 0.85 * blocked_direct_cost(&a),
+    PREFER(why, cost_of(p, &a, f, &c) < WINOGRAD_WORTH_RATIO * blocked_direct_cost(&a),
            "too few tiles or filters to pay for the transforms");
     return true;
 }

@@ -2,6 +2,7 @@
  * kernels/conv_cpu/conv_winograd_strided.cl. */
 #include "algos/conv_cpu/conv_tiles.h"
 #include "algos/conv_cpu/conv_winograd.h"
+#include "algos/cost/cost.h"
 
 enum {
     M = 4,              /* pixels of a tile in one dimension */
@@ -10,12 +11,6 @@ enum {
     FILTER_BLOCKS = 4,  /* blocks of filters of a work-item, at most */
     ITEMS_PER_UNIT = 4, /* at least: the direct kernel cuts a layer into smaller pieces */
 };
-
-/* Time of the transforms in multiply-adds at the peak: of a channel of an input tile, of a filter of an output tile, of a
- * channel of a filter. */
-#define IN_COST 600.0
-#define OUT_COST 400.0
-#define FILTER_COST 90.0
 
 /* How a problem is cut. */
 struct cut {
@@ -46,11 +41,13 @@ static bool worthwhile(const struct problem *p, const struct conv_args *a, const
     const double channels = (double)(c.c_blocks * (size_t)p->block);
     const double filters =
         (double)((size_t)a->groups * c.k_blocks * (size_t)(c.tile.kv * p->block)) * channels;
-    const double products = (double)(c.tile_blocks * (size_t)c.tile.t) * filters * PRODUCTS / 0.85;
-    const double transforms = (double)c.ranges * FILTER_COST * filters +
-                              (double)c.tiles * (IN_COST * (double)c.chunks * a->c + OUT_COST * a->k);
+    const double products =
+        (double)(c.tile_blocks * (size_t)c.tile.t) * filters * PRODUCTS / WINOGRAD_STRIDED_PEAK_RATIO;
+    const double transforms = (double)c.ranges * WINOGRAD_STRIDED_FILTER_MACS * filters +
+                              (double)c.tiles * (WINOGRAD_STRIDED_IN_MACS * (double)c.chunks * a->c +
+                                                 WINOGRAD_STRIDED_OUT_MACS * a->k);
     return items >= ITEMS_PER_UNIT * device_units(p->device) &&
-           products + transforms < 0.9 * blocked_direct_cost(a);
+           products + transforms < WINOGRAD_STRIDED_WORTH_RATIO * blocked_direct_cost(a);
 }
 
 static bool applicable(const struct problem *p, struct why *why)

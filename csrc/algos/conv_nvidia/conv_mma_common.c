@@ -1,13 +1,13 @@
 /* conv_mma_common.c: which tile, and into how many parts the depth is split, for kernels/conv_nvidia/conv_mma.cl
  * and its twin for Hopper, kernels/conv_nvidia/conv_wgmma.cl. */
 #include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/cost/cost.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 
 #include <stdio.h>
 
 #define UNIT 16 /* of depth: channels between taps are padded to a multiple */
 #define MAX_PARTS 16
-#define MIN_SHARE 64 /* depth of a part: less is all start-up */
 
 /* What a group of `size` work-items computes, `wm` warps side by side along filters, `chunk` of depth between two
  * barriers. Times in ns, measured on an H200 with three products: `busy` what 16 of depth cost a
@@ -40,17 +40,6 @@ static const float time_share[MMA_KERNELS][MMA_FLOAT32 + 1] = {
     [MMA_AMPERE] = {[MMA_HALF] = 0.85f, [MMA_TF32] = 0.95f, [MMA_FLOAT32] = 1.0f},
     [MMA_HOPPER] = {[MMA_HALF] = 0.64f, [MMA_TF32] = 0.77f, [MMA_FLOAT32] = 1.0f},
 };
-#define START 6500.0f        /* of a launch, its first loads and last stores */
-#define LAUNCH 6000.0f       /* a second launch and its start-up, where parts are added up by one, */
-#define BYTES_PER_NS 2500.0f /* and at which it does so */
-#define JOIN 2000.0f         /* what the last group of a tile waits for where it adds up the parts, */
-#define JOIN_PER_NS 60.0f    /* and bytes that it then reads in a ns */
-
-/* Memory has a price where it is no longer small beside what a plan holds anyway, or networks whose activations are few would
- * take more of it for a few microseconds (AlexNet at batch 1: 5.9 MiB instead of 1.6). */
-#define PRICED_BYTES_PER_NS 100.0f
-#define FREE_SCRATCH ((size_t)1 << 20)
-#define FREE_FILTERS 16 /* of the activations this part is */
 
 struct layout {
     int gather;        /* a GATHER_ name */
@@ -159,9 +148,9 @@ static size_t tile_bytes(const struct mma_tile *t)
  * chosen by, whether or not there will be chains, so that both forms of a plan have the same bits. */
 static bool joining_pays(const struct conv_args *a, const struct mma_tile *t, int parts)
 {
-    const float join = JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS;
-    return parts > 1 &&
-           (t->kernel == MMA_AMPERE || join < LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS);
+    const float join = MMA_FIXUP_NS + (float)(tile_bytes(t) * (size_t)parts) / MMA_FIXUP_BYTES_PER_NS;
+    return parts > 1 && (t->kernel == MMA_AMPERE ||
+                         join < MMA_SUM_LAUNCH_NS + (float)conv_parts_bytes(a, parts) / MMA_SUM_BYTES_PER_NS);
 }
 
 /* Scratch of a sum in parts: whole tiles where the last group adds them up, else results. */
@@ -171,23 +160,26 @@ static size_t parts_bytes(const struct conv_args *a, const struct mma_tile *t, i
                                      : conv_parts_bytes(a, parts);
 }
 
+/* Memory has a price where it is no longer small beside what a plan holds anyway, or networks whose activations are few would
+ * take more of it for a few microseconds (AlexNet at batch 1: 5.9 MiB instead of 1.6). */
 static float price_beyond(size_t bytes, size_t free)
 {
-    return bytes > free ? (float)(bytes - free) / PRICED_BYTES_PER_NS : 0.0f;
+    return bytes > free ? (float)(bytes - free) / MMA_PRICED_BYTES_PER_NS : 0.0f;
 }
 
 float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
 {
-    return price_beyond(scratch, p->spare > FREE_SCRATCH ? p->spare : FREE_SCRATCH) +
-           price_beyond(filters, p->arena / FREE_FILTERS);
+    return price_beyond(scratch, p->spare > MMA_FREE_SCRATCH_BYTES ? p->spare : MMA_FREE_SCRATCH_BYTES) +
+           price_beyond(filters, p->arena / MMA_FREE_FILTERS_RATIO);
 }
 
 /* What adding up parts takes, in ns. */
 static float sum_time(const struct conv_args *a, const struct mma_tile *t, int parts)
 {
-    return parts == 1                  ? 0.0f
-           : joining_pays(a, t, parts) ? JOIN + (float)(tile_bytes(t) * (size_t)parts) / JOIN_PER_NS
-                                       : LAUNCH + (float)conv_parts_bytes(a, parts) / BYTES_PER_NS;
+    return parts == 1 ? 0.0f
+           : joining_pays(a, t, parts)
+               ? MMA_FIXUP_NS + (float)(tile_bytes(t) * (size_t)parts) / MMA_FIXUP_BYTES_PER_NS
+               : MMA_SUM_LAUNCH_NS + (float)conv_parts_bytes(a, parts) / MMA_SUM_BYTES_PER_NS;
 }
 
 /* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
@@ -197,7 +189,7 @@ static float time_of(const struct conv_args *a, const struct layout *l, const st
     const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
     const float products = time_share[t->kernel][form.products] * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
-    const float start = START + t->start * (float)each;
+    const float start = MMA_START_NS + t->start * (float)each;
     return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start +
            sum_time(a, t, parts);
 }
@@ -217,8 +209,8 @@ struct mma_choice mma_choose(const struct problem *p, const struct conv_args *a,
         const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t, form.products);
         for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
-            if (parts > 1 &&
-                (share * t->chunk < MIN_SHARE || packing + parts_bytes(a, t, parts) > p->workspace_limit))
+            if (parts > 1 && (share * t->chunk < MMA_PART_LEAST_DEPTH ||
+                              packing + parts_bytes(a, t, parts) > p->workspace_limit))
                 break;
             if ((parts - 1) * share >= chunks)
                 continue; /* the last part would be empty */

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/cost/cost.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 
 enum {
@@ -13,13 +14,11 @@ enum {
     MAX_VALUES = 1 << 30, /* whose bytes 32 bits count */
     LEAST_IMAGE = 32,     /* positions, so that a warp's lie in two images at most */
     LEAST_PLACES = 3,     /* of filters in local memory */
-    LEAST_FILTERS = 33,
 };
 
 /* What a group computes, and in ns, measured on an H200, what that costs a multiprocessor: with windows of one pixel `tile` for each
  * tile and `chunk` for 16 channels of it; with others `window` for each tile, `tap` for 16 channels of a tap and `position` for those of a
- * position in local memory; `added` for each tile if something is added that comes as pixels do, LATE times as much else. STRIDED
- * is for 16 channels of a position whose neighbours are not neighbours in memory. */
+ * position in local memory; `added` for each tile if something is added that comes as pixels do. */
 struct tile {
     short filters, positions;
     float tile, chunk, window, tap, position, added;
@@ -30,9 +29,6 @@ static const struct tile tiles[] = {
     {256, 128, 6900.0f, 355.0f, 14800.0f, 125.0f, 1.25f, 4700.0f},
     {128, 128, 3200.0f, 305.0f, 3850.0f, 102.0f, 1.35f, 1650.0f},
     {224, 192, 9000.0f, 530.0f, 0.0f, 0.0f, 0.0f, 0.0f}}; /* for windows of one pixel with nothing to add */
-#define LATE 2.2f
-#define STRIDED 1.6f
-#define START 6500.0f /* of a launch, its first loads and last stores */
 
 struct choice {
     const struct tile *tile;
@@ -79,11 +75,13 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
     const size_t all = each * (size_t)conv_blocks(a, t->filters);
     const float turns = (float)ceil_div(all, p->device->compute_units);
     const int taps = a->ker[1] * a->ker[2], span = span_of(a, t);
-    const float strided = a->stride[1] * a->stride[2] > 1 ? STRIDED * (float)t->positions : 0.0f;
+    const float strided =
+        a->stride[1] * a->stride[2] > 1 ? WGMMA_SCALED_STRIDED_NS * (float)t->positions : 0.0f;
     const float chunk = taps == 1 ? t->chunk + strided : (float)taps * t->tap + t->position * (float)span;
     const float sums = (taps == 1 ? t->tile : t->window) + (float)(a->c / a->groups / 16) * chunk;
-    const float added = t->added * (p->add.present ? adds_come_as_pixels(a) ? 1.0f : LATE : 0.0f);
-    return (struct choice){t, span, each, all, START + turns * (sums + added), turns * added};
+    const float added =
+        t->added * (p->add.present ? adds_come_as_pixels(a) ? 1.0f : WGMMA_SCALED_LATE_RATIO : 0.0f);
+    return (struct choice){t, span, each, all, MMA_START_NS + turns * (sums + added), turns * added};
 }
 
 /* No tile where none fits. */
@@ -120,7 +118,7 @@ static bool may(const struct problem *p, struct why *why)
             "rows are too long, images too small or maps too large for the kernel");
     DECIDE(p, c);
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
-    PREFER(why, a.k / a.groups >= LEAST_FILTERS, "up to 32 filters leave half of a block empty");
+    PREFER(why, a.k / a.groups >= WGMMA_SCALED_LEAST_FILTERS, "up to 32 filters leave half of a block empty");
     /* what is expected of those leaves out what is added */
     PREFER(why, c.time - c.added < mma_shortest(p, &a, MMA_TF32),
            "the tiles of mma and wgmma are expected to be faster");

@@ -3,14 +3,13 @@
 #include <stdio.h>
 
 #include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/cost/cost.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 
 enum {
     GROUP = 384,
     MAX_WIDTH = WINDOW_HALO / 2 - 2,
     MAX_POSITIONS = 1 << 30,
-    LEAST_FILTERS = 24,
-    MOST_FILTERS = 64, /* above, wgmma's tiles and Winograd's transforms are better */
 };
 
 /* What a group computes, and in ns, measured on an H200 with three products: what a chunk of channels costs a multiprocessor
@@ -25,8 +24,6 @@ static const struct tile tiles[] = {
     {64, 128, 2, 2750.0f, 3300.0f, 500.0f},
     {64, 64, 2, 1700.0f, 1900.0f, 500.0f},
 };
-#define ONE_PRODUCT 0.7f /* of the time of three */
-#define START 6500.0f    /* of a launch, its first loads and last stores */
 
 struct choice {
     const struct tile *tile;
@@ -50,8 +47,8 @@ static struct choice choose(const struct problem *p, const struct conv_args *a, 
         const size_t each = ceil_div(groups, p->device->compute_units);
         const float busy = (float)each * t->busy,
                     alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
-        const float products_of = products == MMA_FLOAT32 ? 1.0f : ONE_PRODUCT;
-        const float time = START + (float)each * t->start +
+        const float products_of = products == MMA_FLOAT32 ? 1.0f : WGMMA_WINDOW_ONE_PRODUCT_RATIO;
+        const float time = MMA_START_NS + (float)each * t->start +
                            (float)(a->c / WINDOW_CHANNELS) * products_of * (busy > alone ? busy : alone);
         if (best.tile == NULL || time < best.time)
             best = (struct choice){t, groups, time};
@@ -74,7 +71,7 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
             "rows of at most 58 pixels, and 2^30 pixels in all, are needed");
     const struct choice c = choose(p, &a, products);
     DECIDE(p, c);
-    PREFER(why, a.k >= LEAST_FILTERS && a.k <= MOST_FILTERS,
+    PREFER(why, a.k >= WGMMA_WINDOW_LEAST_FILTERS && a.k <= WGMMA_WINDOW_MOST_FILTERS,
            "24 to 64 filters leave little of a block empty");
     const enum mma_products others = products == MMA_FLOAT32 ? products : mma_cheapest(p);
     PREFER(why, c.time < mma_shortest(p, &a, others), "the tiles of mma and wgmma are expected to be faster");

@@ -1,6 +1,7 @@
 /* conv_pool_stem: the register tiles of conv_stem, pooled row by row as they are finished; see
  * kernels/fused/conv_pool_stem.cl. */
 #include "algos/common/blocked.h"
+#include "algos/cost/cost.h"
 #include "algos/fused/conv_pool_common.h"
 #include "algos/conv_cpu/conv_stem.h"
 
@@ -8,9 +9,6 @@ enum {
     LINE = 8192,      /* floats of a work-item's private row */
     LEAST_ROWS = 7,   /* of a work-item: two neighbours compute the rows between them twice */
     ITEMS_A_UNIT = 8, /* wanted, so that a core that is held up leaves work to the others */
-    NEAR_BYTES =
-        8
-        << 20, /* of a map that comes from the caches when it is pooled, which is as fast and shares out better */
 };
 
 struct scheme {
@@ -42,7 +40,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, s.columns * s.tile.kv * p->block <= LINE,
             "the row of a tile's filters must fit 8192 floats");
     DECIDE(p, s);
-    PREFER(why, sizeof(float) * (size_t)shape_count(&parts.mid.shape) > NEAR_BYTES,
+    PREFER(why, sizeof(float) * (size_t)shape_count(&parts.mid.shape) > CONV_POOL_STEM_NEAR_BYTES,
            "the map between the two stays in the caches");
     operand_set_form(&parts.mid, p->block);
     PREFER(why, algo_preferred(&parts.conv) == &algo_conv_stem,

@@ -1,10 +1,8 @@
 /* separable_blocked: both convolutions on channel blocks, the middle of a row tile in the first-level cache; see
  * kernels/fused/separable_blocked.cl. */
 #include "algos/common/blocked.h"
+#include "algos/cost/cost.h"
 #include "algos/fused/separable_common.h"
-
-#define CACHE_FLOATS (1 << 18) /* weights that stay in a core's second-level cache while tiles go by */
-#define FEWEST_TILES 4         /* a core */
 
 /* Register tiles of t pixels, computed dt at a time by the depthwise part, x kv vectors of filters; cost of one multiply-add
  * with 16-float vectors, measured. Narrow machines have half the registers. */
@@ -74,9 +72,11 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, s.channels > 0, "a row tile of up to 2048 middle channels must fit local memory");
     DECIDE(p, s);
     PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
-    PREFER(why, shape_count(&p->in[3].shape) <= CACHE_FLOATS,
+    PREFER(why, shape_count(&p->in[3].shape) <= SEPARABLE_BLOCKED_CACHE_FLOATS,
            "the 1x1 weights are beyond a core's cache: two kernels read them less often");
-    PREFER(why, (size_t)p->out[0].shape.dim[0] * s.tiles >= FEWEST_TILES * (size_t)p->device->compute_units,
+    PREFER(why,
+           (size_t)p->out[0].shape.dim[0] * s.tiles >=
+               SEPARABLE_BLOCKED_FEWEST_TILES * (size_t)p->device->compute_units,
            "few pixels: two kernels share the work better among the cores");
     return true;
 }

@@ -2,21 +2,13 @@
  * pairs of tiles at a time; see kernels/fused/separable_strassen.cl. */
 #include "algos/common/blocked.h"
 #include "algos/conv_cpu/conv_strassen.h"
+#include "algos/cost/cost.h"
 #include "algos/fused/separable_common.h"
 #include "fused/separable_products_args.h"
 
 enum {
-    HELD_BYTES = 512 * 1024, /* right factors: half of a core's second-level cache */
-    MOST_PAIRS = 16,         /* of a group: the kernel keeps their sums */
-    FEWEST_PIXELS = 48,      /* of a group: fewer would wait for the left factors */
+    MOST_PAIRS = 16, /* of a group: the kernel keeps their sums */
 };
-
-/* In multiply-adds at the peak, measured: a sum; a right factor that one more group makes; scaling a pixel, and each of its channels. */
-#define SUM_COST 4.0
-#define SPREAD_COST 8.0
-#define PIXEL_COST 400.0
-#define CHANNEL_COST 4.0
-#define WORTH 0.97 /* of the direct products' time */
 
 /* Small tiles: rows of few pixels are whole ones, and an odd one at the end of an image is a small part. */
 static struct strassen_tile tile_of(const struct problem *p)
@@ -55,7 +47,7 @@ static size_t groups_of(const struct problem *p, const struct scheme *s)
 static struct scheme scheme_of(const struct problem *p, const struct convs *c)
 {
     const size_t local = (size_t)p->device->local_mem_bytes;
-    struct scheme s = {.held = local < HELD_BYTES ? local : HELD_BYTES};
+    struct scheme s = {.held = local < SEPARABLE_STRASSEN_HELD_BYTES ? local : SEPARABLE_STRASSEN_HELD_BYTES};
     s.cut = strassen_cut_of(&c->parts.pw, &c->pw, tile_of(p));
     s.groups = groups_of(p, &s);
     return s;
@@ -66,8 +58,10 @@ static double cost_of(const struct scheme *s, const struct conv_args *pw)
 {
     /* pairs whose factors several groups make */
     const size_t again = s->groups * blocked_most_items(s->cut.all, s->cut.k_blocks, s->groups) - s->cut.all;
-    return strassen_cost(&s->cut, pw, SUM_COST) + strassen_factors(&s->cut, pw, again) * SPREAD_COST +
-           (double)conv_pixels(pw) * (PIXEL_COST + CHANNEL_COST * pw->c);
+    return strassen_cost(&s->cut, pw, SEPARABLE_STRASSEN_SUM_MACS) +
+           strassen_factors(&s->cut, pw, again) * SEPARABLE_STRASSEN_SPREAD_MACS +
+           (double)conv_pixels(pw) *
+               (SEPARABLE_STRASSEN_PIXEL_MACS + SEPARABLE_STRASSEN_CHANNEL_MACS * pw->c);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -82,9 +76,9 @@ static bool applicable(const struct problem *p, struct why *why)
             "rows must be whole tiles of 7 pixels (6 with vectors of 8)");
     REQUIRE(why, s.groups > 0, "the right factors of a pair of tiles must fit local memory");
     DECIDE(p, s);
-    PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= FEWEST_PIXELS * s.groups,
+    PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= SEPARABLE_STRASSEN_FEWEST_PIXELS * s.groups,
            "few pixels: each core would read all sums of the weights for them");
-    PREFER(why, cost_of(&s, &c.pw) < WORTH * blocked_direct_cost(&c.pw),
+    PREFER(why, cost_of(&s, &c.pw) < SEPARABLE_STRASSEN_WORTH_RATIO * blocked_direct_cost(&c.pw),
            "sums cost as much as an eighth of the products");
     return true;
 }

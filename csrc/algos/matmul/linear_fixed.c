@@ -1,5 +1,6 @@
 /* linear_fixed: dot products with weights of 24 bits; see kernels/matmul/linear_fixed.cl. */
 #include "algos/matmul/gemm_common.h"
+#include "algos/cost/cost.h"
 
 #include <stdio.h>
 
@@ -10,9 +11,6 @@ enum {
     STEP = 16,      /* elements that lie together, */
     FLOATS = 96,    /* which take so much in a block, */
     LINE = 16,      /* as the formats of a chunk do */
-
-    MOST_ROWS = 8,        /* of x: for more of them, reading weights is not what takes the time */
-    NEAR_BYTES = 1 << 20, /* of weights that stay in a core's own cache */
 };
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -21,9 +19,9 @@ static bool applicable(const struct problem *p, struct why *why)
     const bool cpu = cpu_device(p->device) && p->device->float_width >= 8;
     PREFER(why, p->in[1].constant, "computed weights would be packed in every run");
     PREFER(why, cpu, "weights of 24 bits are for CPU devices with vectors of 8 floats or more");
-    PREFER(why, gemm_items(&g.args) * (size_t)g.args.m <= MOST_ROWS,
+    PREFER(why, gemm_items(&g.args) * (size_t)g.args.m <= LINEAR_FIXED_MOST_ROWS,
            "more than 8 rows: memory is no longer the limit");
-    PREFER(why, sizeof(float) * (size_t)shape_count(&p->in[1].shape) > NEAR_BYTES,
+    PREFER(why, sizeof(float) * (size_t)shape_count(&p->in[1].shape) > LINEAR_FIXED_NEAR_BYTES,
            "weights of 1 MiB at most stay in a core's cache");
     return true;
 }
