@@ -2,17 +2,11 @@
  * the other. So the maps between them stay in a CPU's cache, where those of the whole batch would go to memory and come
  * back, and they need memory for a few items only, which every part uses anew. */
 #include "plan/plan.h"
+#include "algos/cost/cost.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A part of a node has at least so many bytes of maps for each core, so that waiting is short, and so many for each byte of weights,
- * which every part reads anew. */
-#define UNIT_BYTES ((size_t)256 << 10)
-#define WEIGHT_RATIO 3
-#define CACHE_SHARE 4 /* what goes in and comes out does not stay in the cache from this share of it on */
-/* Of a CPU, whatever the driver tells: some tell of a nearer cache, or of none. */
-#define LEAST_CACHE ((size_t)8 << 20)
 #define MOST_PARTS 64
 
 /* Bytes of a node's maps and of its constants. */
@@ -81,19 +75,20 @@ static int divisor(int batch, size_t least)
 static size_t cache_of(const struct blueprint *bp)
 {
     const size_t told = (size_t)bp->dev->info.cache_bytes;
-    return told > LEAST_CACHE ? told : LEAST_CACHE;
+    return told > SLICE_LEAST_CACHE_BYTES ? told : SLICE_LEAST_CACHE_BYTES;
 }
 
 /* Whether a node's maps leave the cache when it computes the whole batch. */
 static bool overflows(const struct blueprint *bp, const struct traffic *t, int batch)
 {
-    return t->item * (size_t)batch > cache_of(bp) / CACHE_SHARE;
+    return t->item * (size_t)batch > cache_of(bp) / SLICE_CACHE_RATIO;
 }
 
 /* Items that a node should compute at a time at least. */
 static int items_for(const struct blueprint *bp, const struct traffic *t, int batch)
 {
-    const size_t wanted = device_units(&bp->dev->info) * UNIT_BYTES, weights = WEIGHT_RATIO * t->weights;
+    const size_t wanted = device_units(&bp->dev->info) * SLICE_UNIT_BYTES,
+                 weights = SLICE_WEIGHT_RATIO * t->weights;
     return divisor(batch, ceil_div(wanted > weights ? wanted : weights, t->item));
 }
 
@@ -116,7 +111,7 @@ static bool joins(struct section *s, int items, size_t item_bytes, size_t cache)
 {
     const int most = items > s->items ? items : s->items; /* of two divisors: a divisor */
     const size_t bytes = item_bytes > s->item_bytes ? item_bytes : s->item_bytes;
-    if (items != s->items && bytes * (size_t)most > cache / CACHE_SHARE)
+    if (items != s->items && bytes * (size_t)most > cache / SLICE_CACHE_RATIO)
         return false;
     s->items = most;
     s->item_bytes = bytes;

@@ -2,13 +2,11 @@
  * that need not wait, so that branches of a net run side by side, once their steps follow each other by depth (GoogLeNet at
  * batch 1 on an H200: 593 -> 383 us). */
 #include "plan/plan.h"
+#include "algos/cost/cost.h"
 
 #include <stdlib.h>
 
-#define MOST_SORTED 2000   /* steps of a run: each is compared with all before it */
-#define MOST_GROUPS 4      /* of a step on each multiprocessor, on average */
-#define LEAST_OF_VARIANT 5 /* steps; */
-#define GAIN_BESIDE 2      /* one that runs beside another saves its time, not just a launch */
+#define MOST_SORTED 2000 /* steps of a run: each is compared with all before it */
 
 struct extent { /* bytes of the arena */
     size_t first, past;
@@ -94,8 +92,8 @@ static bool worth_it(const struct blueprint *bp, int chained, int beside)
     for (int i = 0; i < bp->n_steps; i++)
         if (grouped(bp, i))
             groups += bp->steps[i]->groups;
-    return groups <= (size_t)chained * device_units(&bp->dev->info) * MOST_GROUPS &&
-           chained + GAIN_BESIDE * beside >= bp->n_parts * LEAST_OF_VARIANT;
+    return groups <= (size_t)chained * device_units(&bp->dev->info) * CHAIN_MOST_GROUPS &&
+           chained + CHAIN_BESIDE_STEPS * beside >= bp->n_parts * CHAIN_VARIANT_LEAST_STEPS;
 }
 
 enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err)

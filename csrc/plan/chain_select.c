@@ -3,13 +3,12 @@
  * entry and defines share a variant; and so that few are built, a define of which larger values serve too is the largest in the
  * plan. */
 #include "plan/plan.h"
+#include "algos/cost/cost.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_FETCHED ((size_t)16 << 20) /* bytes of weights, of the 40 to 50 MiB that caches have */
-#define LEAST_STEPS 8                   /* fewer save less time than the kernel takes to build */
 #define MAX_VARIANTS 24 /* more would take too long to build: the steps of the others stay launches */
 #define CHAIN_UNITS 192 /* multiprocessors that chain_groups.clh can count */
 #define LEAST_GROUP 64  /* work-items of a group there; */
@@ -71,7 +70,7 @@ static size_t size_of_groups(const struct blueprint *bp)
     const struct clcnn_device_info *info = &bp->dev->info;
     /* else waiting would take others' turns */
     const bool alone = (long)info->compute_units <= cores_usable();
-    if (bp->chain == CLCNN_CHAIN_OFF || bp->n_steps < LEAST_STEPS)
+    if (bp->chain == CLCNN_CHAIN_OFF || bp->n_steps < CHAIN_LEAST_STEPS)
         return 0;
     if (device_traits(info).channel_block)
         return alone ? 1 : 0;
@@ -85,7 +84,8 @@ static struct chain_weights weights_of(const struct blueprint *bp, const struct 
     for (int i = 0; i < s->n_buffers; i++) {
         const int slot = s->buffer[i].slot;
         const int packed = slot == SLOT_NONE ? -1 : bp->slots[slot].packed;
-        if (packed >= 0 && bp->packed[packed].bytes > most.bytes && bp->packed[packed].bytes <= MOST_FETCHED)
+        if (packed >= 0 && bp->packed[packed].bytes > most.bytes &&
+            bp->packed[packed].bytes <= CHAIN_MOST_FETCHED_BYTES)
             most = (struct chain_weights){i, bp->packed[packed].bytes};
     }
     return most;
@@ -173,7 +173,7 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
         drop_lonely(bp);
     for (int i = 0; i < bp->n_steps; i++)
         chained += bp->variant[i] >= 0;
-    if (chained < LEAST_STEPS)
+    if (chained < CHAIN_LEAST_STEPS)
         bp->n_parts = chained = 0;
     bp->stats.chained_steps = chained;
     return CLCNN_OK;

@@ -2,13 +2,12 @@
  * all that read it have a form for that (algo_def.halves); all values of a storage are stored alike. The graph's inputs and outputs,
  * and constants, stay float32. CPU devices compute on channel blocks, which have no such form. Maps that stay in a GPU's caches gain
  * little, and more variants of kernels make chains shorter (GoogLeNet at batch 1 on an H200: 0.37 -> 0.43 ms), so plans are left alone
- * whose largest node has less than LEAST_BYTES of them, but for guarded ones, so that tests can be small. */
+ * whose largest node has less than FP16_MAPS_LEAST_BYTES of them, but for guarded ones, so that tests can be small. */
 #include "plan/plan.h"
+#include "algos/cost/cost.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define LEAST_BYTES ((size_t)32 << 20)
 
 struct halver {
     struct blueprint *bp;
@@ -139,7 +138,7 @@ enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
     if (cpu_device(&bp->dev->info))
         return notes_add(&bp->notes, err,
                          "keep maps in float32: kernels for CPU devices have no form for halves");
-    if (bp->least_arena < LEAST_BYTES && !options->guard)
+    if (bp->least_arena < FP16_MAPS_LEAST_BYTES && !options->guard)
         return notes_add(&bp->notes, err,
                          "keep maps in float32: they are small enough to stay in a GPU's caches");
     bp->halves = true;
