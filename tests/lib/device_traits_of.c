@@ -1,0 +1,27 @@
+/* device_traits_of.c: prints what csrc/base/device_traits.c makes of a device: type (CPU, GPU), vendor, floats of a vector, compute
+ * capability, whether it works in the host's memory. Built with it by tests/runtime/test_traits.py. */
+#include "base/device_traits.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int main(int count, char **argument)
+{
+    struct clcnn_device_info info = {.compute_units = 1, .local_mem_bytes = 48 << 10};
+    struct device_traits t;
+
+    if (count != 6)
+        return 2;
+    info.type = strcmp(argument[1], "CPU") == 0 ? CLCNN_DEVICE_CPU : CLCNN_DEVICE_GPU;
+    snprintf(info.vendor, sizeof info.vendor, "%s", argument[2]);
+    info.float_width = (uint32_t)atoi(argument[3]);
+    info.compute_capability = (uint32_t)atoi(argument[4]);
+    info.host_unified = atoi(argument[5]) != 0;
+    t = device_traits(&info);
+    printf("channel_block=%d separate_adders=%d integrated_gpu=%d tensor_cores=%d warpgroups=%d waiting_groups=%d "
+           "null_operands=%d unit_local_bytes=%zu most_local_bytes=%zu\n",
+           t.channel_block, t.separate_adders, t.integrated_gpu, t.tensor_cores, t.warpgroups, t.waiting_groups,
+           t.null_operands, t.unit_local_bytes >> 10, (size_t)t.most_local_bytes >> 10);
+    return 0;
+}
