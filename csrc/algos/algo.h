@@ -12,7 +12,7 @@
  * storage). Rank 0 and 1 are one item. */
 struct operand {
     struct clcnn_shape shape;
-    int slot; /* handle for step_read() and step_write() */
+    int view; /* handle for step_read() and step_write() */
     int64_t batch_stride;
     bool present, constant;
     bool in_place; /* concat: this input already lies in its range of the output */
@@ -149,7 +149,7 @@ struct algo_def {
     unsigned halves;                                /* HALF_ bits; */
     unsigned (*halves_of)(const struct problem *p); /* where they depend on the problem, else NULL */
     /* It and workspace() are asked once, before it is known where operands lie and in which form: they do not look at
-     * slot, block and in_place, and at batch_stride only to see how items lie that are not dense. */
+     * view, block and in_place, and at batch_stride only to see how items lie that are not dense. */
     bool (*applicable)(const struct problem *p, struct why *why);
     /* bytes; NULL: none. More than workspace_limit rejects it */
     size_t (*workspace)(const struct problem *p);

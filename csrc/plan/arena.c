@@ -15,11 +15,11 @@ size_t storage_guard(const struct blueprint *bp, const struct storage *r)
     return !bp->guard ? 0 : r->scratch ? 2 * ALIGN : 2 * ALIGN + (r->elem > 1 ? r->elem : 4);
 }
 
-static void touch(struct blueprint *bp, int slot, int step)
+static void touch(struct blueprint *bp, int view, int step)
 {
-    if (slot < 0 || bp->slots[slot].storage < 0)
+    if (view < 0 || bp->views[view].storage < 0)
         return;
-    struct storage *r = &bp->storages[bp->slots[slot].storage];
+    struct storage *r = &bp->storages[bp->views[view].storage];
     if (step < r->first)
         r->first = step;
     if (step > r->last)
@@ -29,15 +29,15 @@ static void touch(struct blueprint *bp, int slot, int step)
 static void find_lives(struct blueprint *bp)
 {
     for (int i = 0; i < bp->n_inputs; i++)
-        touch(bp, bp->inputs[i].slot, -1);
+        touch(bp, bp->inputs[i].view, -1);
     for (int i = 0; i < bp->n_steps; i++) {
         const struct step *s = bp->steps[i];
         for (int b = 0; b < s->n_buffers; b++)
-            touch(bp, s->buffer[b].slot, i);
+            touch(bp, s->buffer[b].view, i);
         touch(bp, bp->gemm_scratch[i], i);
     }
     for (int i = 0; i < bp->n_outputs; i++)
-        touch(bp, bp->outputs[i].slot, bp->n_steps);
+        touch(bp, bp->outputs[i].view, bp->n_steps);
 }
 
 /* Most bytes of values that live at one step, from what each step adds and takes away. */

@@ -37,22 +37,22 @@ static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struc
     const struct step *s = blueprint_setup(bp, packed);
     struct launch launch = {0};
     for (int i = 0; i < s->n_buffers; i++) {
-        const int slot = s->buffer[i].slot;
-        if (slot < 0)
+        const int view = s->buffer[i].view;
+        if (view < 0)
             continue;
-        const int source = bp->slots[slot].packed;
+        const int source = bp->views[view].packed;
         if (source == packed) {
-            places[slot] = (struct place){.mem = dst->mem};
+            places[view] = (struct place){.mem = dst->mem};
             continue;
         }
         const struct packed *p = &bp->packed[source];
         if (p->setup) {
-            places[slot] = (struct place){.mem = p->weight->memory.mem};
+            places[view] = (struct place){.mem = p->weight->memory.mem};
             continue;
         }
         TRY(staging_need(staging, i, bp->dev, p->bytes, p->layer, err));
         TRY(queue_write(q, staging->memory[i].mem, 0, bp->graph->values[p->value].data, p->bytes, err));
-        places[slot] = (struct place){.mem = staging->memory[i].mem, .offset = bp->slots[slot].offset};
+        places[view] = (struct place){.mem = staging->memory[i].mem, .offset = bp->views[view].offset};
     }
     TRY(launch_bind(&launch, bp->dev, bp->programs[bp->n_steps + packed], s, places, err));
     queue_start(q, &launch, 1);
@@ -96,9 +96,9 @@ static int *last_uses(const struct blueprint *bp)
             continue;
         last[p->value] = i;
         for (int k = 0; p->setup && k < p->setup->n_buffers; k++) {
-            const int slot = p->setup->buffer[k].slot;
-            if (slot >= 0 && bp->slots[slot].packed >= 0)
-                last[bp->packed[bp->slots[slot].packed].value] = i;
+            const int view = p->setup->buffer[k].view;
+            if (view >= 0 && bp->views[view].packed >= 0)
+                last[bp->packed[bp->views[view].packed].value] = i;
         }
     }
     return last;
@@ -137,10 +137,10 @@ enum clcnn_status blueprint_weights(struct blueprint *bp, const struct clcnn_pat
     enum clcnn_status st = CLCNN_OK;
     struct queue *q = NULL;
     struct staging staging = {0};
-    struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
+    struct place *places = clcnn_calloc((size_t)bp->n_views + 1, sizeof *places);
     int *last = last_uses(bp);
     if (!places || !last)
-        st = clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
+        st = clcnn_fail_mem(err, (size_t)bp->n_views * sizeof *places);
     else /* held over the whole phase: another plan that wants the same weights must find them filled */
         st = gate_enter(&bp->dev->weights_gate, patience, "another thread's compile", err);
     if (st != CLCNN_OK) {
@@ -167,15 +167,15 @@ done:
     return st;
 }
 
-/* Of every slot; malloc'd. */
+/* Of every view; malloc'd. */
 static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan, struct clcnn_err *err)
 {
     const struct blueprint *bp = plan->bp;
-    struct place *places = clcnn_calloc((size_t)bp->n_slots + 1, sizeof *places);
+    struct place *places = clcnn_calloc((size_t)bp->n_views + 1, sizeof *places);
     if (!places)
-        return clcnn_fail_mem(err, (size_t)bp->n_slots * sizeof *places);
-    for (int i = 0; i < bp->n_slots; i++) {
-        const struct slot *s = &bp->slots[i];
+        return clcnn_fail_mem(err, (size_t)bp->n_views * sizeof *places);
+    for (int i = 0; i < bp->n_views; i++) {
+        const struct view *s = &bp->views[i];
         const struct port *port = s->storage >= 0 ? port_of_storage(plan, s->storage) : NULL;
         if (port)
             places[i] = (struct place){.mem = port->own, .moves = true};
@@ -209,8 +209,8 @@ enum clcnn_status plan_bind(struct clcnn_plan *plan, struct clcnn_err *err)
         struct launch *l = &plan->launches[i];
         const bool chained = bp->n_parts > 0 && bp->variant[i] >= 0;
         TRY(launch_bind(l, bp->dev, chained ? NULL : bp->programs[i], bp->steps[i], places, err));
-        if (bp->gemm_scratch[i] != SLOT_NONE) {
-            const struct storage *r = &bp->storages[bp->slots[bp->gemm_scratch[i]].storage];
+        if (bp->gemm_scratch[i] != VIEW_NONE) {
+            const struct storage *r = &bp->storages[bp->views[bp->gemm_scratch[i]].storage];
             TRY(launch_scratch(l, bp->dev, &places[bp->gemm_scratch[i]],
                                (size_t)r->item_elems * sizeof(float), err));
         }

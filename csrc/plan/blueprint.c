@@ -8,12 +8,12 @@
 
 /* ---- lists -------------------------------------------------------------------------------------------------- */
 
-int blueprint_slot(struct blueprint *bp, int storage, int packed, int64_t offset)
+int blueprint_view(struct blueprint *bp, int storage, int packed, int64_t offset)
 {
-    if (!clcnn_grow((void **)&bp->slots, &bp->cap_slots, bp->n_slots + 1, sizeof *bp->slots))
+    if (!clcnn_grow((void **)&bp->views, &bp->cap_views, bp->n_views + 1, sizeof *bp->views))
         return -1;
-    bp->slots[bp->n_slots] = (struct slot){.storage = storage, .packed = packed, .offset = offset};
-    return bp->n_slots++;
+    bp->views[bp->n_views] = (struct view){.storage = storage, .packed = packed, .offset = offset};
+    return bp->n_views++;
 }
 
 int blueprint_storage(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems,
@@ -128,7 +128,7 @@ void blueprint_release(struct blueprint *bp)
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
     void *owned[] = {bp->parts,    bp->variant, bp->wait,         bp->weights,      bp->notes.line,
-                     bp->storages, bp->packed,  bp->slots,        bp->steps,        bp->layers,
+                     bp->storages, bp->packed,  bp->views,        bp->steps,        bp->layers,
                      bp->inputs,   bp->outputs, bp->gemm_scratch, bp->defines_text, bp->choices};
     for (int i = 0; i < COUNT_OF(owned); i++)
         free(owned[i]);

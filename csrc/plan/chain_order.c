@@ -20,12 +20,12 @@ static struct extent extent_of(const struct blueprint *bp, const struct storage 
 
 /* Two uses of memory of which one writes. Steps that write to different places of one storage only do not meet there: it is a
  * concat's, or a result in slices. `placed`: storages have their memory, which others may have had before. */
-static bool meet(const struct blueprint *bp, int slot_a, enum access a, int slot_b, enum access b,
+static bool meet(const struct blueprint *bp, int view_a, enum access a, int view_b, enum access b,
                  bool placed)
 {
-    if (slot_a < 0 || slot_b < 0 || (a == ACCESS_READ && b == ACCESS_READ))
+    if (view_a < 0 || view_b < 0 || (a == ACCESS_READ && b == ACCESS_READ))
         return false;
-    const struct slot *x = &bp->slots[slot_a], *y = &bp->slots[slot_b];
+    const struct view *x = &bp->views[view_a], *y = &bp->views[view_b];
     if (x->storage < 0 || y->storage < 0)
         return x->packed >= 0 && x->packed == y->packed;
     if (x->storage == y->storage)
@@ -42,7 +42,7 @@ static bool depends(const struct blueprint *bp, int step, int before, bool place
     const struct step *s = bp->steps[step], *t = bp->steps[before];
     for (int i = 0; i < s->n_buffers; i++)
         for (int k = 0; k < t->n_buffers; k++)
-            if (meet(bp, s->buffer[i].slot, s->buffer[i].access, t->buffer[k].slot, t->buffer[k].access,
+            if (meet(bp, s->buffer[i].view, s->buffer[i].access, t->buffer[k].view, t->buffer[k].access,
                      placed))
                 return true;
     return false;

@@ -82,8 +82,8 @@ static struct chain_weights weights_of(const struct blueprint *bp, const struct 
 {
     struct chain_weights most = {0, 0};
     for (int i = 0; i < s->n_buffers; i++) {
-        const int slot = s->buffer[i].slot;
-        const int packed = slot == SLOT_NONE ? -1 : bp->slots[slot].packed;
+        const int view = s->buffer[i].view;
+        const int packed = view == VIEW_NONE ? -1 : bp->views[view].packed;
         if (packed >= 0 && bp->packed[packed].bytes > most.bytes &&
             bp->packed[packed].bytes <= CHAIN_MOST_FETCHED_BYTES)
             most = (struct chain_weights){i, bp->packed[packed].bytes};

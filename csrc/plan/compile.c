@@ -14,11 +14,11 @@ static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *p
         return clcnn_fail_mem(err, (size_t)(g->n_inputs + g->n_outputs) * sizeof *bp->inputs);
     for (int i = 0; i < g->n_inputs; i++) {
         const struct operand *o = &pl->operand[g->inputs[i]];
-        bp->inputs[i] = (struct io_slot){{g->values[g->inputs[i]].name, o->shape}, o->slot, o->batch_stride};
+        bp->inputs[i] = (struct io_view){{g->values[g->inputs[i]].name, o->shape}, o->view, o->batch_stride};
     }
     for (int i = 0; i < g->n_outputs; i++) {
         const struct operand *o = &pl->operand[g->outputs[i].value];
-        bp->outputs[i] = (struct io_slot){{g->outputs[i].name, o->shape}, o->slot, o->batch_stride};
+        bp->outputs[i] = (struct io_view){{g->outputs[i].name, o->shape}, o->view, o->batch_stride};
     }
     bp->n_inputs = g->n_inputs;
     bp->n_outputs = g->n_outputs;
@@ -29,7 +29,7 @@ static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *p
 static void mark_read(struct blueprint *bp, const struct step *s, bool setup)
 {
     for (int b = 0; b < s->n_buffers; b++) {
-        const int slot = s->buffer[b].slot, packed = slot >= 0 ? bp->slots[slot].packed : -1;
+        const int view = s->buffer[b].view, packed = view >= 0 ? bp->views[view].packed : -1;
         if (packed >= 0 && (!setup || bp->packed[packed].setup))
             bp->packed[packed].used = true;
     }
@@ -41,8 +41,8 @@ static void mark_used(struct blueprint *bp)
     for (int i = 0; i < bp->n_steps; i++)
         mark_read(bp, bp->steps[i], false);
     for (int i = 0; i < bp->n_outputs; i++)
-        if (bp->slots[bp->outputs[i].slot].packed >= 0)
-            bp->packed[bp->slots[bp->outputs[i].slot].packed].used = true;
+        if (bp->views[bp->outputs[i].view].packed >= 0)
+            bp->packed[bp->views[bp->outputs[i].view].packed].used = true;
     for (int i = bp->n_packed - 1; i >= 0; i--) /* what a setup step reads stands before what it makes */
         if (bp->packed[i].used && bp->packed[i].setup)
             mark_read(bp, bp->packed[i].setup, true);
@@ -59,7 +59,7 @@ static enum clcnn_status add_gemm_scratch(struct blueprint *bp, struct clcnn_err
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *bp->gemm_scratch);
     for (int i = 0; i < bp->n_steps; i++) {
         size_t bytes = 0;
-        bp->gemm_scratch[i] = SLOT_NONE;
+        bp->gemm_scratch[i] = VIEW_NONE;
         if (bp->steps[i]->stem)
             continue;
         TRY(gemm_scratch_bytes(&bytes, bp->dev, &bp->steps[i]->gemm, err));
@@ -67,7 +67,7 @@ static enum clcnn_status add_gemm_scratch(struct blueprint *bp, struct clcnn_err
             continue;
         const int storage = blueprint_storage(bp, bp->steps[i]->layer, 1,
                                               (int64_t)ceil_div(bytes, sizeof(float)), false, true);
-        bp->gemm_scratch[i] = storage < 0 ? -1 : blueprint_slot(bp, storage, -1, 0);
+        bp->gemm_scratch[i] = storage < 0 ? -1 : blueprint_view(bp, storage, -1, 0);
         if (bp->gemm_scratch[i] < 0)
             return clcnn_fail_mem(err, sizeof(struct storage));
     }

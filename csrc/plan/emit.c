@@ -105,53 +105,53 @@ void step_define_type(struct step *s, const char *name, enum clcnn_dtype dtype)
     s->alone = true;
 }
 
-static void add_buffer(struct step *s, int slot, enum access access, int64_t offset)
+static void add_buffer(struct step *s, int view, enum access access, int64_t offset)
 {
     if (s->n_buffers == MAX_STEP_BUFFERS)
         abort();
-    s->buffer[s->n_buffers].slot = slot;
+    s->buffer[s->n_buffers].view = view;
     s->buffer[s->n_buffers].access = access;
     s->buffer[s->n_buffers].offset = offset;
     s->n_buffers++;
 }
 
-void step_read(struct step *s, int slot)
+void step_read(struct step *s, int view)
 {
-    add_buffer(s, slot, ACCESS_READ, 0);
+    add_buffer(s, view, ACCESS_READ, 0);
 }
 
-void step_write(struct step *s, int slot)
+void step_write(struct step *s, int view)
 {
-    add_buffer(s, slot, ACCESS_WRITE, 0);
+    add_buffer(s, view, ACCESS_WRITE, 0);
 }
 
-void step_update(struct step *s, int slot)
+void step_update(struct step *s, int view)
 {
-    add_buffer(s, slot, ACCESS_UPDATE, 0);
+    add_buffer(s, view, ACCESS_UPDATE, 0);
 }
 
-void step_read_at(struct step *s, int slot, int64_t offset)
+void step_read_at(struct step *s, int view, int64_t offset)
 {
-    add_buffer(s, slot, ACCESS_READ, offset);
+    add_buffer(s, view, ACCESS_READ, offset);
 }
 
-void step_write_at(struct step *s, int slot, int64_t offset)
+void step_write_at(struct step *s, int view, int64_t offset)
 {
-    add_buffer(s, slot, ACCESS_WRITE, offset);
+    add_buffer(s, view, ACCESS_WRITE, offset);
 }
 
 void step_read_map(struct step *s, const struct operand *x)
 {
     if (x->half)
         step_define(s, "X_HALF", 1);
-    step_read(s, x->slot);
+    step_read(s, x->view);
 }
 
 void step_write_map(struct step *s, const struct operand *y)
 {
     if (y->half)
         step_define(s, "Y_HALF", 1);
-    step_write(s, y->slot);
+    step_write(s, y->view);
 }
 
 void step_args(struct step *s, const void *block, size_t bytes)
@@ -176,8 +176,8 @@ void step_epilogue(struct step *s, const struct problem *p, const struct operand
     step_define_id(s, "EPI_ACT", act_identifier(p->act));
     if (p->add.present && p->add.half)
         step_define(s, "ADD_HALF", 1);
-    step_read(s, has_bias ? bias->slot : SLOT_NONE);
-    step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
+    step_read(s, has_bias ? bias->view : VIEW_NONE);
+    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
 }
 
 struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c)
@@ -201,29 +201,29 @@ int emit_workspace(struct emit *e, size_t bytes)
 int emit_workspace_of(struct emit *e, enum clcnn_dtype dtype, int64_t count)
 {
     if (e->status != CLCNN_OK)
-        return SLOT_NONE;
+        return VIEW_NONE;
     const int storage = blueprint_storage(e->bp, e->layer, 1, count, false, true);
-    const int slot = storage < 0 ? -1 : blueprint_slot(e->bp, storage, -1, 0);
-    if (slot < 0) {
+    const int view = storage < 0 ? -1 : blueprint_view(e->bp, storage, -1, 0);
+    if (view < 0) {
         out_of_memory(e);
-        return SLOT_NONE;
+        return VIEW_NONE;
     }
     e->bp->storages[storage].elem = clcnn_dtype_bytes(dtype);
     if (e->again < 0)
         e->bp->layers[e->layer_index].workspace += (size_t)count * clcnn_dtype_bytes(dtype);
-    return slot;
+    return view;
 }
 
 int emit_counters(struct emit *e, size_t count)
 {
     if (e->status != CLCNN_OK)
-        return SLOT_NONE;
-    const int slot = blueprint_slot(e->bp, -1, -1, (int64_t)e->bp->n_counters);
-    if (slot < 0)
+        return VIEW_NONE;
+    const int view = blueprint_view(e->bp, -1, -1, (int64_t)e->bp->n_counters);
+    if (view < 0)
         out_of_memory(e);
     else
         e->bp->n_counters += count;
-    return slot < 0 ? SLOT_NONE : slot;
+    return view < 0 ? VIEW_NONE : view;
 }
 
 void emit_middle(struct emit *e, struct operand *o)
@@ -231,8 +231,8 @@ void emit_middle(struct emit *e, struct operand *o)
     if (e->status != CLCNN_OK)
         return;
     const int storage = blueprint_storage(e->bp, e->layer, o->shape.dim[0], operand_item(o), true, false);
-    o->slot = storage < 0 ? -1 : blueprint_slot(e->bp, storage, -1, 0);
-    if (o->slot < 0) {
+    o->view = storage < 0 ? -1 : blueprint_view(e->bp, storage, -1, 0);
+    if (o->view < 0) {
         out_of_memory(e);
         return;
     }
@@ -246,21 +246,21 @@ int emit_packed(struct emit *e, const struct operand *constant, const char *pack
     struct blueprint *bp = e->bp;
     *setup = NULL;
     if (e->status != CLCNN_OK)
-        return SLOT_NONE;
-    const int raw = bp->slots[constant->slot].packed;
+        return VIEW_NONE;
+    const int raw = bp->views[constant->view].packed;
     if (raw < 0) { /* computed weights: packed anew in every run */
-        const int slot = emit_workspace(e, bytes);
+        const int view = emit_workspace(e, bytes);
         *setup = emit_step(e, stem, entry, groups, group_size);
-        return slot;
+        return view;
     }
     const int known = bp->n_packed;
     const int packed = blueprint_packed(bp, raw, packing, bytes, e->layer);
-    const int slot = packed < 0 ? -1 : blueprint_slot(bp, -1, packed, 0);
-    if (slot >= 0 && packed == known) {
+    const int view = packed < 0 ? -1 : blueprint_view(bp, -1, packed, 0);
+    if (view >= 0 && packed == known) {
         bp->packed[packed].setup = new_step(e, stem, entry, groups, group_size);
         *setup = bp->packed[packed].setup;
     }
-    if (slot < 0 || (packed == known && !*setup))
+    if (view < 0 || (packed == known && !*setup))
         out_of_memory(e);
-    return slot;
+    return view;
 }

@@ -27,8 +27,8 @@ static const char NO_FORM[] = "has no form for halves", OTHERS_STAY[] = "moves i
 
 static struct verdict *storage_of(const struct halver *h, int value)
 {
-    const int slot = value < 0 ? SLOT_NONE : h->pl->operand[value].slot;
-    const int storage = slot < 0 ? -1 : h->bp->slots[slot].storage;
+    const int view = value < 0 ? VIEW_NONE : h->pl->operand[value].view;
+    const int storage = view < 0 ? -1 : h->bp->views[view].storage;
     return storage < 0 ? NULL : &h->storages[storage];
 }
 

@@ -115,7 +115,7 @@ static enum clcnn_status choose_forms(struct layouter *l, struct node *n)
         return clcnn_fail_mem(l->err, (size_t)(n->n_in + n->n_out) * sizeof *operands);
     for (int i = 0; i < n->n_in + n->n_out; i++) {
         const int value = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-        operands[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
+        operands[i] = (struct operand){.shape.rank = -1, .view = VIEW_NONE};
         if (value >= 0)
             operands[i] = operand_of_value(&l->g->values[value]);
         operand_take_items(&operands[i], i < n->n_in ? node_input_items(n, i) : n->items);

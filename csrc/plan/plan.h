@@ -34,7 +34,7 @@ struct packed {
 };
 
 /* What steps refer to: a place in a storage or a packed constant. */
-struct slot {
+struct view {
     int storage, packed; /* one of them is -1, or both: counters */
     int64_t offset;      /* elements into the storage's first item; counters before these */
 };
@@ -80,9 +80,9 @@ struct layer {
     double macs;
 };
 
-struct io_slot {
+struct io_view {
     struct clcnn_io_info info; /* name borrowed from the graph copy */
-    int slot;
+    int view;
     int64_t batch_stride;
 };
 
@@ -108,14 +108,14 @@ struct blueprint {
 
     struct storage *storages;
     struct packed *packed;
-    struct slot *slots;
+    struct view *views;
     struct step **steps;
     struct layer *layers;
     struct choice *choices; /* of nodes, until they are layers */
-    int n_storages, n_packed, n_slots, n_steps, n_layers, n_choices;
-    int cap_storages, cap_packed, cap_slots, cap_steps, cap_layers, cap_choices;
+    int n_storages, n_packed, n_views, n_steps, n_layers, n_choices;
+    int cap_storages, cap_packed, cap_views, cap_steps, cap_layers, cap_choices;
 
-    struct io_slot *inputs, *outputs;
+    struct io_view *inputs, *outputs;
     int n_inputs, n_outputs;
     struct port_end ports[MAX_PORTS];
     int n_ports;
@@ -128,7 +128,7 @@ struct blueprint {
     int *wait;                 /* per step: so many of the first steps are done before it begins */
     struct chain_weights *weights; /* per step, for chains */
     struct program *chain_program;
-    int *gemm_scratch;   /* slot per step, SLOT_NONE without one */
+    int *gemm_scratch;   /* view per step, VIEW_NONE without one */
     char **defines_text; /* per step, for step_info */
     size_t least_arena;  /* known before algorithms are chosen */
     size_t arena_bytes;
@@ -165,7 +165,7 @@ struct clcnn_plan {
 };
 
 /* blueprint.c: its lists grow while it is compiled. */
-int blueprint_slot(struct blueprint *bp, int storage, int packed, int64_t offset); /* -1: out of memory */
+int blueprint_view(struct blueprint *bp, int storage, int packed, int64_t offset); /* -1: out of memory */
 int blueprint_storage(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems,
                       bool pad_items, bool scratch);
 /* as it is, for packed[] */

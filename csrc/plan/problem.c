@@ -4,7 +4,7 @@
 struct operand operand_of_value(const struct value *v)
 {
     return (struct operand){.shape = v->shape,
-                            .slot = SLOT_NONE,
+                            .view = VIEW_NONE,
                             .present = true,
                             .constant = v->kind == VALUE_CONSTANT,
                             .block = v->block};
@@ -69,7 +69,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .n_out = n->n_out,
         .in = operands,
         .out = operands + n->n_in,
-        .add = {.slot = SLOT_NONE},
+        .add = {.view = VIEW_NONE},
         .act = n->epi.act,
         .p0 = n->epi.p0,
         .p1 = n->epi.p1,
@@ -92,7 +92,7 @@ bool concat_input_in_place(const struct blueprint *bp, const struct placement *p
 {
     const int dim = ((const struct dim_attrs *)n->attrs)->dim;
     const struct operand *whole = &pl->operand[n->out[0]], *part = &pl->operand[n->in[input]];
-    const struct slot w = bp->slots[whole->slot], s = bp->slots[part->slot];
+    const struct view w = bp->views[whole->view], s = bp->views[part->view];
     if (dim > 1 || w.storage < 0 || s.storage != w.storage || part->batch_stride != whole->batch_stride)
         return false;
     int64_t at = 0;
@@ -133,14 +133,14 @@ static enum clcnn_status take_part(struct emit *e, struct operand *o, int items,
         operand_take_items(o, items);
         return CLCNN_OK;
     }
-    struct slot s = e->bp->slots[o->slot];
+    struct view s = e->bp->views[o->view];
     if (o->shape.dim[0] == items)
         s.storage = storage_of_part(e, s.storage);
     else
         s.offset += (int64_t)part * items * o->batch_stride;
-    o->slot = s.storage < 0 && s.packed < 0 ? -1 : blueprint_slot(e->bp, s.storage, s.packed, s.offset);
+    o->view = s.storage < 0 && s.packed < 0 ? -1 : blueprint_view(e->bp, s.storage, s.packed, s.offset);
     operand_take_items(o, items);
-    return o->slot < 0 ? clcnn_fail_mem(e->err, sizeof s) : CLCNN_OK;
+    return o->view < 0 ? clcnn_fail_mem(e->err, sizeof s) : CLCNN_OK;
 }
 
 enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
@@ -151,7 +151,7 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
         if (n->in[i] >= 0)
             ops[i] = pl->operand[n->in[i]];
         else
-            ops[i] = (struct operand){.shape.rank = -1, .slot = SLOT_NONE};
+            ops[i] = (struct operand){.shape.rank = -1, .view = VIEW_NONE};
         if (n->op->role == ROLE_CONCAT)
             ops[i].in_place = concat_input_in_place(e->bp, pl, n, i);
         TRY(take_part(e, &ops[i], node_input_items(n, i), part));

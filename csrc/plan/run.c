@@ -11,10 +11,10 @@ struct extent { /* one value in device memory */
     size_t offset, stride, row, rows; /* bytes */
 };
 
-static struct extent extent_of(const struct clcnn_plan *plan, const struct io_slot *io)
+static struct extent extent_of(const struct clcnn_plan *plan, const struct io_view *io)
 {
     const struct blueprint *bp = plan->bp;
-    const struct slot *s = &bp->slots[io->slot];
+    const struct view *s = &bp->views[io->view];
     const struct clcnn_shape *shape = &io->info.shape;
     const bool many = shape->rank >= 2 && shape->dim[0] > 1;
     const size_t elem = clcnn_dtype_bytes(shape->dtype);
@@ -39,7 +39,7 @@ static bool borrowed(struct clcnn_plan *plan, int io, bool output)
     return p && p->borrowed;
 }
 
-static enum clcnn_status send(struct clcnn_plan *plan, struct queue *q, const struct io_slot *io,
+static enum clcnn_status send(struct clcnn_plan *plan, struct queue *q, const struct io_view *io,
                               const struct clcnn_io *from, struct clcnn_err *err)
 {
     const struct extent x = extent_of(plan, io);
@@ -53,7 +53,7 @@ static enum clcnn_status send(struct clcnn_plan *plan, struct queue *q, const st
     return queue_write_rows(q, x.mem, x.offset, x.stride, from->host, x.row, x.rows, err);
 }
 
-static enum clcnn_status fetch(struct clcnn_plan *plan, struct queue *q, const struct io_slot *io,
+static enum clcnn_status fetch(struct clcnn_plan *plan, struct queue *q, const struct io_view *io,
                                const struct clcnn_io *to, struct clcnn_err *err)
 {
     const struct extent x = extent_of(plan, io);
@@ -67,22 +67,22 @@ static enum clcnn_status fetch(struct clcnn_plan *plan, struct queue *q, const s
     return queue_read_rows(q, x.mem, x.offset, x.stride, to->host, x.row, x.rows, err);
 }
 
-static enum clcnn_status check_io(const struct clcnn_plan *plan, const struct io_slot *slots,
+static enum clcnn_status check_io(const struct clcnn_plan *plan, const struct io_view *views,
                                   const struct clcnn_io *io, int count, const char *what,
                                   struct clcnn_err *err)
 {
     for (int i = 0; i < count; i++) {
-        const size_t need = shape_bytes(&slots[i].info.shape);
+        const size_t need = shape_bytes(&views[i].info.shape);
         const struct clcnn_buffer *b = io[i].buffer;
         if (!b && !io[i].host)
-            return clcnn_fail(err, CLCNN_E_VALUE, "%s '%s' has no memory", what, slots[i].info.name);
+            return clcnn_fail(err, CLCNN_E_VALUE, "%s '%s' has no memory", what, views[i].info.name);
         if (b && (b->closed || b->dev != plan->bp->dev))
             return clcnn_fail(err, CLCNN_E_STATE,
                               "%s '%s': the tensor is closed or belongs to another device", what,
-                              slots[i].info.name);
+                              views[i].info.name);
         if (b && (io[i].offset > b->bytes || b->bytes - io[i].offset < need))
             return clcnn_fail(err, CLCNN_E_SHAPE, "%s '%s' needs %zu bytes, the tensor has %zu", what,
-                              slots[i].info.name, need, b->bytes);
+                              views[i].info.name, need, b->bytes);
     }
     return CLCNN_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-#define SLOT_NONE (-1) /* no operand */
+#define VIEW_NONE (-1) /* no operand */
 #define MAX_STEP_BUFFERS 10
 #define MAX_STEP_ARGS 512 /* bytes of the argument block */
 #define MAX_DEFINES 24
@@ -23,7 +23,7 @@ struct gemm_call { /* C = alpha * op(A) op(B) + beta * C, row major, through CLB
     float alpha, beta;
     size_t lda, ldb, ldc;
     int64_t stride_a, stride_b, stride_c; /* elements between items of the batch */
-    int64_t a_off, b_off, c_off;          /* elements, added to the slots' own offsets */
+    int64_t a_off, b_off, c_off;          /* elements, added to the views' own offsets */
 };
 
 struct step {
@@ -34,9 +34,9 @@ struct step {
     int n_defines;
     bool alone; /* never part of a chain: these hand every buffer on as floats */
     struct {
-        int slot;
+        int view;
         enum access access;
-        int64_t offset; /* elements, added to the slot's offset */
+        int64_t offset; /* elements, added to the view's offset */
     } buffer[MAX_STEP_BUFFERS];
     int n_buffers;
     unsigned char args[MAX_STEP_ARGS]; /* argument block, passed by value after the buffers; 0 bytes: none */

@@ -74,17 +74,17 @@ static void choose_parents(struct placer *p)
     }
 }
 
-static bool new_slot(struct placer *p, struct operand *o, int storage, int packed, int64_t offset)
+static bool new_view(struct placer *p, struct operand *o, int storage, int packed, int64_t offset)
 {
-    o->slot = blueprint_slot(p->bp, storage, packed, offset);
-    return o->slot >= 0;
+    o->view = blueprint_view(p->bp, storage, packed, offset);
+    return o->view >= 0;
 }
 
 static bool place_at_storage(struct placer *p, int value, const char *name)
 {
     struct operand *o = &p->pl->operand[value];
     const int storage = blueprint_storage(p->bp, name, items(&o->shape), operand_item(o), true, false);
-    if (storage < 0 || !new_slot(p, o, storage, -1, 0))
+    if (storage < 0 || !new_view(p, o, storage, -1, 0))
         return false;
     p->bp->storages[storage].elem = clcnn_dtype_bytes(o->shape.dtype);
     o->batch_stride = p->bp->storages[storage].stride;
@@ -96,11 +96,11 @@ static bool place_in(struct placer *p, int value, int whole, int dim, int64_t at
 {
     struct operand *o = &p->pl->operand[value];
     const struct operand *w = &p->pl->operand[whole];
-    const struct slot s = p->bp->slots[w->slot];
+    const struct view s = p->bp->views[w->view];
     const int64_t offset = dim == 0 ? at * w->batch_stride : at * shape_count_from(&w->shape, 2);
     o->batch_stride = w->batch_stride;
     o->constant = w->constant;
-    return new_slot(p, o, s.storage, s.packed, s.offset + offset);
+    return new_view(p, o, s.storage, s.packed, s.offset + offset);
 }
 
 static bool place_output(struct placer *p, int value);
@@ -108,7 +108,7 @@ static bool place_output(struct placer *p, int value);
 static bool place_in_parent(struct placer *p, int value)
 {
     const int whole = p->parent[value].value;
-    if (p->pl->operand[whole].slot == SLOT_NONE && !place_output(p, whole))
+    if (p->pl->operand[whole].view == VIEW_NONE && !place_output(p, whole))
         return false;
     const struct node *owner = &p->g->nodes[p->g->values[whole].producer];
     return place_in(p, value, whole, ((const struct dim_attrs *)owner->attrs)->dim, p->parent[value].offset);
@@ -116,7 +116,7 @@ static bool place_in_parent(struct placer *p, int value)
 
 static bool place_output(struct placer *p, int value)
 {
-    if (p->pl->operand[value].slot != SLOT_NONE)
+    if (p->pl->operand[value].view != VIEW_NONE)
         return true; /* placed when a member of its concat was */
     if (p->parent[value].value >= 0)
         return place_in_parent(p, value);
@@ -133,11 +133,11 @@ static bool try_alias(struct placer *p, const struct node *n, bool *skip)
         return true;
     if (!same_items && items(&in->shape) > 1 && in->batch_stride != operand_item(in))
         return true;
-    const struct slot s = p->bp->slots[in->slot];
+    const struct view s = p->bp->views[in->view];
     out->constant = in->constant;
     out->batch_stride = same_items ? in->batch_stride : operand_item(out);
     *skip = true;
-    return new_slot(p, out, s.storage, s.packed, s.offset);
+    return new_view(p, out, s.storage, s.packed, s.offset);
 }
 
 static bool try_split(struct placer *p, const struct node *n, bool *skip)
@@ -187,7 +187,7 @@ static bool place_leaves(struct placer *p)
         o->batch_stride = operand_item(o);
         if (v->kind == VALUE_CONSTANT) {
             const int packed = blueprint_constant(p->bp, i, shape_bytes(&v->shape), v->name ? v->name : "");
-            if (packed < 0 || !new_slot(p, o, -1, packed, 0))
+            if (packed < 0 || !new_view(p, o, -1, packed, 0))
                 return false;
         } else if (v->kind == VALUE_INPUT && !place_at_storage(p, i, v->name)) {
             return false;

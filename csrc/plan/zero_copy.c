@@ -13,17 +13,17 @@ static bool has_library_step(const struct blueprint *bp, int storage)
 {
     for (int i = 0; i < bp->n_steps; i++)
         for (int k = 0; !bp->steps[i]->stem && k < bp->steps[i]->n_buffers; k++) {
-            const int slot = bp->steps[i]->buffer[k].slot;
-            if (slot >= 0 && bp->slots[slot].storage == storage)
+            const int view = bp->steps[i]->buffer[k].view;
+            if (view >= 0 && bp->views[view].storage == storage)
                 return true;
         }
     return false;
 }
 
 /* The storage that is this end and nothing else; -1: there is none. */
-static int whole_storage(const struct blueprint *bp, const struct io_slot *io)
+static int whole_storage(const struct blueprint *bp, const struct io_view *io)
 {
-    const struct slot *s = &bp->slots[io->slot];
+    const struct view *s = &bp->views[io->view];
     if (s->storage < 0 || s->offset != 0)
         return -1;
     const struct storage *r = &bp->storages[s->storage];
@@ -35,13 +35,13 @@ static int ends_at(const struct blueprint *bp, int storage)
 {
     int n = 0;
     for (int i = 0; i < bp->n_inputs; i++)
-        n += bp->slots[bp->inputs[i].slot].storage == storage;
+        n += bp->views[bp->inputs[i].view].storage == storage;
     for (int i = 0; i < bp->n_outputs; i++)
-        n += bp->slots[bp->outputs[i].slot].storage == storage;
+        n += bp->views[bp->outputs[i].view].storage == storage;
     return n;
 }
 
-static void add_port(struct blueprint *bp, const struct io_slot *io, int index, bool output)
+static void add_port(struct blueprint *bp, const struct io_view *io, int index, bool output)
 {
     const int storage = whole_storage(bp, io);
     if (storage >= 0 && ends_at(bp, storage) == 1 && !has_library_step(bp, storage))
@@ -96,8 +96,8 @@ enum clcnn_status ports_find_users(struct clcnn_plan *plan, struct clcnn_err *er
     const struct blueprint *bp = plan->bp;
     for (int i = 0; bp->n_ports && i < bp->n_steps; i++)
         for (int k = 0; k < bp->steps[i]->n_buffers; k++) {
-            const int slot = bp->steps[i]->buffer[k].slot;
-            struct port *p = slot >= 0 ? port_of_storage(plan, bp->slots[slot].storage) : NULL;
+            const int view = bp->steps[i]->buffer[k].view;
+            struct port *p = view >= 0 ? port_of_storage(plan, bp->views[view].storage) : NULL;
             if (!p || plan->launches[i].chain)
                 continue;
             if (!clcnn_grow((void **)&p->users, &p->cap_users, p->n_users + 1, sizeof *p->users))
@@ -128,7 +128,7 @@ static enum clcnn_status borrow(struct clcnn_plan *plan, struct port *p, const s
                                 struct clcnn_err *err)
 {
     const struct blueprint *bp = plan->bp;
-    const struct io_slot *end = p->end.output ? &bp->outputs[p->end.io] : &bp->inputs[p->end.io];
+    const struct io_view *end = p->end.output ? &bp->outputs[p->end.io] : &bp->inputs[p->end.io];
     const size_t bytes = shape_bytes(&end->info.shape);
     if (io->buffer && io->offset == 0)
         return buffer_hold(&p->borrowed, io->buffer, bytes, err);

@@ -110,8 +110,8 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
 
     memset(row, 0, sizeof *row);
     for (int i = 0; i < s->n_buffers; i++) {
-        const int slot = s->buffer[i].slot;
-        const struct place none = {.mem = dev->dummy}, *at = slot == SLOT_NONE ? &none : &places[slot];
+        const int view = s->buffer[i].view;
+        const struct place none = {.mem = dev->dummy}, *at = view == VIEW_NONE ? &none : &places[view];
         row->offset[i] = (at->offset + s->buffer[i].offset) * (i64)at->elem;
         if (!use(&row->buffer[i], c, at)) {
             c->n_used = used;

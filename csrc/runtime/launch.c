@@ -15,11 +15,11 @@ static int transpose_of(bool yes)
 static struct place place_of(const struct clcnn_device *dev, const struct step *step, int i,
                              const struct place *places)
 {
-    const int slot = step->buffer[i].slot;
+    const int view = step->buffer[i].view;
 
-    if (slot == SLOT_NONE)
+    if (view == VIEW_NONE)
         return (struct place){.mem = dev->dummy, .offset = 0};
-    return (struct place){.mem = places[slot].mem, .offset = places[slot].offset + step->buffer[i].offset};
+    return (struct place){.mem = places[view].mem, .offset = places[view].offset + step->buffer[i].offset};
 }
 
 /* What the compiler made of the kernel may need more registers or local memory than a group of this size can have.
@@ -54,7 +54,7 @@ done:
 /* An operand that the kernel never reads, where even that costs: each memory object takes NVIDIA's driver 0.25 us a launch. */
 static bool absent(const struct clcnn_device *dev, const struct step *step, int i)
 {
-    return device_traits(&dev->info).null_operands && step->buffer[i].slot == SLOT_NONE;
+    return device_traits(&dev->info).null_operands && step->buffer[i].view == VIEW_NONE;
 }
 
 static enum clcnn_status set_arguments(const struct launch *l, struct clcnn_device *dev,

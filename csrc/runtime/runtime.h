@@ -154,7 +154,7 @@ bool cores_pin_safe(void); /* pinning.h, asked about this process */
 
 /* ---- queue.c: step descriptions become launches, and run --------------------------------------------------------- */
 
-struct place { /* where a slot lives */
+struct place { /* where a view lives */
     cl_mem mem;
     int64_t offset; /* elements */
     size_t elem;    /* bytes of one, for chains, */

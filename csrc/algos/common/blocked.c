@@ -75,16 +75,16 @@ void blocked_step_epilogue(struct step *s, const struct problem *p, const struct
 {
     float p0, p1;
     step_define_id(s, "EPI_ACT", act_identifier(act_as_clip(p->act, &p0, &p1)));
-    step_read(s, bias && bias->present ? bias->slot : SLOT_NONE);
-    step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
+    step_read(s, bias && bias->present ? bias->view : VIEW_NONE);
+    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
 }
 
 void blocked_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
 {
-    step_read(s, p->in[0].slot);
+    step_read(s, p->in[0].view);
     step_read(s, packed);
     blocked_step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write(s, p->out[0].view);
     step_args(s, args, bytes);
 }
 

@@ -120,17 +120,17 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
     snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d c%d w%d", args.groups, args.kg, args.c,
              args.taps, args.block, args.c_block, packing.points);
     struct step *setup;
-    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main", ceil_div(rows, GROUP_SIZE),
+    const int view = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main", ceil_div(rows, GROUP_SIZE),
                                  GROUP_SIZE, &setup);
     if (setup) {
         if (packing.points)
             step_define(setup, "POINTS", packing.points);
-        step_read(setup, p->in[1].slot);
-        step_write(setup, slot);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 2.0 * (double)bytes);
     }
-    return slot;
+    return view;
 }
 
 size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a, struct conv_packing packing)
@@ -143,7 +143,7 @@ size_t conv_parts_bytes(const struct conv_args *a, int parts)
     return parts == 1 ? 0 : sizeof(float) * (size_t)parts * (size_t)a->k * conv_pixels(a);
 }
 
-static void emit_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int slot)
+static void emit_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int view)
 {
     const struct conv_parts_args args = {
         .dst_n = a->dst_n,
@@ -158,7 +158,7 @@ static void emit_sums(struct emit *e, const struct problem *p, const struct conv
     const size_t results = conv_pixels(a) * (size_t)a->k;
     const size_t wg = any_group_size(p);
     struct step *s = emit_step(e, "conv_sum_parts", "main", ceil_div(results, wg), wg);
-    step_read(s, slot);
+    step_read(s, view);
     step_epilogue(s, p, &p->in[2]);
     step_write_map(s, &p->out[0]);
     step_args(s, &args, sizeof args);
@@ -166,17 +166,17 @@ static void emit_sums(struct emit *e, const struct problem *p, const struct conv
 }
 
 void emit_conv_parts(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
-                     int parts, int slot, const void *args, size_t bytes)
+                     int parts, int view, const void *args, size_t bytes)
 {
     const struct problem plain = {.act = ACT_none};
     if (parts > 1) {
         step_epilogue(s, &plain, NULL);
-        step_write(s, slot);
+        step_write(s, view);
     } else {
         step_epilogue(s, p, &p->in[2]);
         step_write_map(s, &p->out[0]);
     }
     step_args(s, args, bytes);
     if (parts > 1)
-        emit_sums(e, p, a, parts, slot);
+        emit_sums(e, p, a, parts, view);
 }

@@ -37,7 +37,7 @@ static void emit(const struct problem *p, struct emit *e)
     /* A fixed stride of 1 is worth 12 to 20 % at batch 32 on an H200; of 2, or on CPU devices, nothing. */
     step_define(s, "SW", !cpu && a.stride[2] == 1 ? 1 : 0);
     step_read_map(s, &p->in[0]);
-    step_read(s, p->in[1].slot);
+    step_read(s, p->in[1].view);
     step_epilogue(s, p, &p->in[2]);
     step_write_map(s, &p->out[0]);
     step_args(s, &a, sizeof a);

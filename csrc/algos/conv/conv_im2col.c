@@ -61,7 +61,7 @@ static void emit_products(struct emit *e, const struct problem *p, const struct 
             .b_off = (int64_t)(depth * width) * g,
             .c_off = (int64_t)(filters * width) * g,
         };
-        emit_gemm(e, &call, p->in[1].slot, columns, product);
+        emit_gemm(e, &call, p->in[1].view, columns, product);
     }
 }
 
@@ -75,7 +75,7 @@ static void emit_chunk(struct emit *e, const struct problem *p, const struct con
                  y_bytes = 4.0 * (double)a->k * (double)width;
     const size_t pieces = ceil_div(width, GROUP_SIZE);
     struct step *s = emit_step(e, "conv_im2col", "columns", depth * pieces, GROUP_SIZE);
-    step_read_at(s, p->in[0].slot, first * a->src_n);
+    step_read_at(s, p->in[0].view, first * a->src_n);
     step_write(s, columns);
     step_args(s, a, sizeof *a);
     step_cost(s, 0.0, column_bytes + 4.0 * (double)a->n * (double)shape_count_from(&p->in[0].shape, 1));
@@ -87,7 +87,7 @@ static void emit_chunk(struct emit *e, const struct problem *p, const struct con
     step_epilogue(s, p, &p->in[2]);
     if (p->add.present) /* the residual was read last; its images start with the chunk, too */
         s->buffer[s->n_buffers - 1].offset = first * a->add_n;
-    step_write_at(s, p->out[0].slot, first * a->dst_n);
+    step_write_at(s, p->out[0].view, first * a->dst_n);
     step_args(s, a, sizeof *a);
     step_cost(s, 0.0, y_bytes * (p->add.present ? 3.0 : 2.0));
 }

@@ -97,7 +97,7 @@ struct step *emit_implicit(struct emit *e, const struct problem *p, const struct
     const bool split = c.parts > 1;
     const struct conv_implicit_args args = {.conv = *a, .share = c.share};
     const int packed = emit_conv_packed(e, p, a, packing_of(c.tile, points));
-    const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].slot;
+    const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].view;
     struct step *s =
         emit_step(e, "conv_implicit", "main", tile_count(a, c.tile) * (size_t)c.parts, GROUP_SIZE);
     step_define(s, "BM", c.tile->filters);

@@ -12,10 +12,10 @@ static void emit(const struct problem *p, struct emit *e)
     struct conv_args a = conv_args_of(p);
     struct step *s =
         emit_step(e, "conv_ref", "main", ceil_div(shape_count(&p->out[0].shape), GROUP_SIZE), GROUP_SIZE);
-    step_read(s, p->in[0].slot);
-    step_read(s, p->in[1].slot);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
     step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     conv_cost(s, p);
 }

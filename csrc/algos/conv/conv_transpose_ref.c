@@ -14,10 +14,10 @@ static void emit(const struct problem *p, struct emit *e)
     const double w = (double)shape_count(&p->in[1].shape), out = (double)shape_count(y);
     struct step *s =
         emit_step(e, "conv_transpose_ref", "main", ceil_div((size_t)shape_count(y), GROUP_SIZE), GROUP_SIZE);
-    step_read(s, p->in[0].slot);
-    step_read(s, p->in[1].slot);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
     step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     step_cost(s, w * x->dim[0] * (double)shape_count_from(x, 2),
               4.0 * ((double)shape_count(x) + w + out * (p->add.present ? 2.0 : 1.0)));

@@ -132,12 +132,12 @@ static void emit(const struct problem *p, struct emit *e)
         .tiles = (i32)tiles_of(&a),
     };
     const int packed = emit_conv_packed(e, p, &filters, packing_of(c.tile));
-    const int out = split ? emit_workspace(e, conv_parts_bytes(&a, c.parts)) : p->out[0].slot;
+    const int out = split ? emit_workspace(e, conv_parts_bytes(&a, c.parts)) : p->out[0].view;
     struct step *s =
         emit_step(e, "conv_winograd_fused", "main", groups_of(&a, c.tile) * (size_t)c.parts, GROUP_SIZE);
     step_define(s, "BF", c.tile->filters);
     step_define(s, "SPLIT", split);
-    step_read(s, p->in[0].slot);
+    step_read(s, p->in[0].view);
     step_read(s, packed);
     conv_cost(s, p);
     emit_conv_parts(e, s, p, &a, c.parts, out, &args, sizeof args);

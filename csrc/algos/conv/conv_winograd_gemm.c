@@ -91,10 +91,10 @@ static struct problem products_problem(const struct problem *p, const struct cut
 {
     struct problem q = *p;
     const size_t taken = tile_bytes(&c->conv) * c->slice;
-    in[0] = (struct operand){.slot = SLOT_NONE, .present = true};
+    in[0] = (struct operand){.view = VIEW_NONE, .present = true};
     in[1] = p->in[1];
-    in[2] = (struct operand){.slot = SLOT_NONE};
-    *out = (struct operand){.slot = SLOT_NONE, .present = true};
+    in[2] = (struct operand){.view = VIEW_NONE};
+    *out = (struct operand){.view = VIEW_NONE, .present = true};
     q.in = in;
     q.out = out;
     q.add.present = false;
@@ -229,7 +229,7 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     args->pitch = products.in[2];
     struct step *s = emit_transform(e, p, args, "in", c->conv.c, operand_elem(&p->in[0]));
     step_read_map(s, &p->in[0]);
-    step_write(s, q->in[0].slot);
+    step_write(s, q->in[0].view);
 
     s = tensor_cores ? emit_mma(e, q, &products, &chosen->mma, NULL)
                      : emit_implicit(e, q, &products, POINTS, &chosen->implicit);
@@ -238,7 +238,7 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     step_cost(s, share * s->macs, (double)tile_bytes(&c->conv) * args->tiles);
 
     s = emit_transform(e, p, args, "out", c->conv.k, operand_elem(&p->out[0]));
-    step_read(s, q->out[0].slot);
+    step_read(s, q->out[0].view);
     step_epilogue(s, p, &p->in[2]);
     step_write_map(s, &p->out[0]);
 }
@@ -266,8 +266,8 @@ static void emit(const struct problem *p, struct emit *e, bool tensor_cores)
     struct operand in[3], out;
     struct problem q = products_problem(p, &c, in, &out);
     const size_t row = sizeof(float) * POINTS * c.slice;
-    in[0].slot = emit_workspace(e, row * (size_t)a->c);
-    out.slot = emit_workspace(e, row * (size_t)a->k);
+    in[0].view = emit_workspace(e, row * (size_t)a->c);
+    out.view = emit_workspace(e, row * (size_t)a->k);
     for (size_t first = 0; first < c.tiles; first += c.slice) {
         args.first_tile = (i32)first;
         const bool last = c.tiles - first <= c.slice;

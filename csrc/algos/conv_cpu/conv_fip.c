@@ -162,11 +162,11 @@ static void emit(const struct problem *p, struct emit *e)
     const struct scaled_filters filters = emit_fip_filters(e, p, &a, &c);
     struct step *s = emit_step(e, "conv_fip", "main", c.groups, 1);
     fip_define(s, p, &c);
-    step_read(s, p->in[0].slot);
+    step_read(s, p->in[0].view);
     step_read(s, filters.gains);
     step_read(s, filters.packed);
     blocked_step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write(s, p->out[0].view);
     step_args(s, &args, sizeof args);
     conv_cost(s, p);
 }

@@ -22,20 +22,20 @@ static int emit_part(struct emit *e, const struct problem *p, const struct conv_
     snprintf(name, sizeof name, "%s %s k%d c%d b%d x %d", packing->stem, part->entry, a->k, a->c, packing->kv,
              p->block);
     struct step *setup;
-    const int slot =
+    const int view =
         emit_packed(e, &p->in[1], name, part->bytes, packing->stem, part->entry, part->groups, 1, &setup);
     if (setup) {
         step_define(setup, "V", p->block);
         step_define(setup, "KV", packing->kv);
-        step_read(setup, p->in[1].slot);
+        step_read(setup, p->in[1].view);
         for (int i = 0; i < COUNT_OF(part->before); i++)
-            if (part->before[i] != SLOT_NONE)
+            if (part->before[i] != VIEW_NONE)
                 step_read(setup, part->before[i]);
-        step_write(setup, slot);
+        step_write(setup, view);
         step_args(setup, packing->args, packing->arg_bytes);
         step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)part->bytes);
     }
-    return slot;
+    return view;
 }
 
 struct scaled_filters emit_scaled_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
@@ -43,13 +43,13 @@ struct scaled_filters emit_scaled_filters(struct emit *e, const struct problem *
 {
     const size_t block = (size_t)p->block;
     const struct part levels = {
-        "levels", ceil_div((size_t)a->k, block), scale_bytes(p, a->k), {SLOT_NONE, SLOT_NONE}};
-    const int level_slot = emit_part(e, p, a, packing, &levels);
+        "levels", ceil_div((size_t)a->k, block), scale_bytes(p, a->k), {VIEW_NONE, VIEW_NONE}};
+    const int level_view = emit_part(e, p, a, packing, &levels);
     const struct part gains = {
-        "gains", ceil_div((size_t)a->c, block), scale_bytes(p, a->c), {level_slot, SLOT_NONE}};
+        "gains", ceil_div((size_t)a->c, block), scale_bytes(p, a->c), {level_view, VIEW_NONE}};
     struct scaled_filters f;
     f.gains = emit_part(e, p, a, packing, &gains);
-    const struct part filters = {"pack", packing->groups, packing->bytes, {level_slot, f.gains}};
+    const struct part filters = {"pack", packing->groups, packing->bytes, {level_view, f.gains}};
     f.packed = emit_part(e, p, a, packing, &filters);
     return f;
 }

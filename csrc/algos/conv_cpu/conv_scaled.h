@@ -14,7 +14,7 @@ struct scaled_packing {
     size_t bytes;  /* packed filters */
 };
 
-/* The steps that pack, and their results' slots. p: the 1x1 convolution. */
+/* The steps that pack, and their results' views. p: the 1x1 convolution. */
 struct scaled_filters {
     int gains, packed;
 };

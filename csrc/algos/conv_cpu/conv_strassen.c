@@ -150,7 +150,7 @@ static void emit_spread(struct emit *e, const struct problem *p, const struct st
     struct step *s = emit_step(e, "conv_strassen", "spread", count * (size_t)args->parts, 1);
     step_define(s, "V", p->block);
     step_define(s, "T", c->tile.t);
-    step_read(s, p->in[0].slot);
+    step_read(s, p->in[0].view);
     step_read(s, gains);
     step_write(s, factors);
     step_args(s, args, sizeof *args);
@@ -178,7 +178,7 @@ static void emit_products(struct emit *e, const struct problem *p, const struct 
     step_read(s, factors);
     step_read(s, filters);
     blocked_step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write(s, p->out[0].view);
     step_args(s, args, sizeof *args);
     conv_cost(s, p);
     step_cost(s, share * s->macs, share * s->bytes);

@@ -191,24 +191,24 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
              args->kg, args->cg, c->kv, p->block);
     struct step *setup;
     const size_t groups = (size_t)args->groups * c->k_blocks * c->c_blocks * (size_t)p->block;
-    const int slot =
+    const int view =
         emit_packed(e, &p->in[1], name, c->filter_bytes, "conv_winograd", "pack", groups, 1, &setup);
     if (setup) {
         define_filtering(setup, p, c);
         step_define(setup, "KV", c->kv);
-        step_read(setup, p->in[1].slot);
-        step_write(setup, slot);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
         step_args(setup, args, sizeof *args);
         step_cost(setup, 0.0, (double)c->filter_bytes * (1.0 + (double)(c->r * c->r) / c->points));
     }
-    return slot;
+    return view;
 }
 
 /* What the steps of a layer share: y is p->out, or what is pooled of it. */
 struct parts {
     const struct cut *cut;
     const struct operand *y;
-    int transformed, filters; /* slots */
+    int transformed, filters; /* views */
 };
 
 /* The step that writes the output: from `transformed`, or with the input's transforms when it is fused. */
@@ -223,14 +223,14 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
     if (c->fresh)
         step_define(s, "TILE_BLOCKS", FRESH_BLOCKS);
     else
-        step_read(s, c->ranges ? p->in[0].slot : SLOT_NONE);
+        step_read(s, c->ranges ? p->in[0].view : VIEW_NONE);
     if (c->ranges)
         step_update(s, parts->transformed);
     else
         step_read(s, parts->transformed);
     step_read(s, parts->filters);
     blocked_step_epilogue(s, p, &p->in[2]);
-    step_write(s, parts->y->slot);
+    step_write(s, parts->y->view);
     step_args(s, args, sizeof *args);
     conv_cost(s, p);
     s->bytes -= 4.0 * (double)(shape_count(&p->out[0].shape) - shape_count(&parts->y->shape));
@@ -251,7 +251,7 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct par
 
     struct step *s = emit_step(e, "conv_winograd", "in", blocks * (size_t)args->groups * pieces, 1);
     define_filtering(s, p, c);
-    step_read(s, p->in[0].slot);
+    step_read(s, p->in[0].view);
     step_write(s, parts->transformed);
     step_args(s, args, sizeof *args);
     step_cost(s, 0.0,

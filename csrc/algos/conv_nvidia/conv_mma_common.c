@@ -282,7 +282,7 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args.groups, args.kg, args.c,
              args.taps, args.padded, args.depth, block, (int)form.products, form.points);
     struct step *setup;
-    const int slot = emit_packed(e, &p->in[1], name, bytes, stem, "main", groups, GROUP_SIZE, &setup);
+    const int view = emit_packed(e, &p->in[1], name, bytes, stem, "main", groups, GROUP_SIZE, &setup);
     if (setup && hopper) {
         step_define(setup, "BM", block);
         step_define(setup, "PRODUCTS", (int)form.products);
@@ -292,12 +292,12 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
             step_define(setup, "HALVES", form.products == MMA_HALF);
         if (form.points)
             step_define(setup, "POINTS", form.points);
-        step_read(setup, p->in[1].slot);
-        step_write(setup, slot);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 2.0 * (double)bytes);
     }
-    return slot;
+    return view;
 }
 
 /* Every tile of mma takes the same packing. */
@@ -341,7 +341,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     const bool join = joining_pays(a, c.tile, c.parts) && (hopper || !p->chained);
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const size_t part_bytes = join ? parts_bytes(a, c.tile, c.parts) : conv_parts_bytes(a, c.parts);
-    const int part = split ? emit_workspace(e, part_bytes) : SLOT_NONE;
+    const int part = split ? emit_workspace(e, part_bytes) : VIEW_NONE;
     struct step *s =
         emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once, (size_t)c.tile->size);
     step_define(s, "BM", c.tile->filters);
@@ -358,11 +358,11 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     }
     step_read_map(s, &p->in[0]);
     step_read(s, packed);
-    step_read(s, pre ? pre->scale : SLOT_NONE);
-    step_read(s, pre ? pre->shift : SLOT_NONE);
-    step_write(s, join ? part : SLOT_NONE);
-    step_update(s, join ? emit_counters(e, tile_count(a, c.tile)) : SLOT_NONE);
-    emit_conv_parts(e, s, p, a, join ? 1 : c.parts, split && !join ? part : p->out[0].slot, &args,
+    step_read(s, pre ? pre->scale : VIEW_NONE);
+    step_read(s, pre ? pre->shift : VIEW_NONE);
+    step_write(s, join ? part : VIEW_NONE);
+    step_update(s, join ? emit_counters(e, tile_count(a, c.tile)) : VIEW_NONE);
+    emit_conv_parts(e, s, p, a, join ? 1 : c.parts, split && !join ? part : p->out[0].view, &args,
                     sizeof args);
     return s;
 }

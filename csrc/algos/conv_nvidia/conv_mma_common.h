@@ -48,7 +48,7 @@ struct mma_choice mma_choose_kernel(const struct problem *p, const struct conv_a
 size_t mma_workspace(const struct problem *p, const struct conv_args *a, const struct mma_choice *c);
 /* What is done to pixels on the way: act(scale x + shift), a number a channel; for 1x1 windows without padding. */
 struct mma_prologue {
-    int scale, shift; /* slots */
+    int scale, shift; /* views */
     enum act act;
     float p0, p1;
 };
@@ -70,7 +70,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
 
 /* For few channels: the filters packed for kernels/conv_nvidia/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
 struct mma_filters {
-    int slot, depth;
+    int view, depth;
 };
 size_t mma_filters_workspace(const struct problem *p, const struct conv_args *a);
 struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, const struct conv_args *a);

@@ -47,7 +47,7 @@ static void emit(const struct problem *p, struct emit *e)
         emit_step(e, "conv_stem_mma", "main", tiles * (size_t)conv_blocks(&a, block_of(&a)), GROUP_SIZE);
     step_define(s, "BM", block_of(&a));
     step_read_map(s, &p->in[0]);
-    step_read(s, filters.slot);
+    step_read(s, filters.view);
     step_epilogue(s, p, &p->in[2]);
     step_write_map(s, &p->out[0]);
     step_args(s, &args, sizeof args);

@@ -157,16 +157,16 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d b%d", args.groups, args.kg, args.c,
              args.taps, t->filters);
     struct step *setup;
-    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
+    const int view = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
                                  (size_t)conv_blocks(a, t->filters) * parts, GROUP_SIZE, &setup);
     if (setup) {
         step_define(setup, "BM", t->filters);
-        step_read(setup, p->in[1].slot);
-        step_write(setup, slot);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 2.0 * (double)bytes);
     }
-    return slot;
+    return view;
 }
 
 static void emit(const struct problem *p, struct emit *e)

@@ -102,17 +102,17 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     snprintf(name, sizeof name, "conv_wgmma_window_pack k%d c%d b%d p%d", a->k, a->c, t->filters,
              (int)products);
     struct step *setup;
-    const int slot = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_window_pack", "main",
+    const int view = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_window_pack", "main",
                                  ceil_div(values, GROUP_SIZE), GROUP_SIZE, &setup);
     if (setup) {
         step_define(setup, "BM", t->filters);
         step_define(setup, "PRODUCTS", (int)products);
-        step_read(setup, p->in[1].slot);
-        step_write(setup, slot);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 2.0 * (double)bytes);
     }
-    return slot;
+    return view;
 }
 
 static void emit_form(const struct problem *p, struct emit *e, struct mma_form form)

@@ -14,9 +14,9 @@ static void emit_with(const struct problem *p, struct emit *e, struct strided_ar
     step_define_type(s, "T", p->in[0].shape.dtype);
     if (y->shape.dtype != p->in[0].shape.dtype)
         step_define_type(s, "R", y->shape.dtype);
-    step_read(s, p->in[0].slot);
-    step_read(s, p->in[1].slot);
-    step_write(s, y->slot);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
+    step_write(s, y->view);
     step_args(s, a, sizeof *a);
     rows_cost(s, p, 0);
 }

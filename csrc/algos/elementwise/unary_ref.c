@@ -28,8 +28,8 @@ static void emit(const struct problem *p, struct emit *e)
         step_define_id(s, "R", dtype_opencl(p->out[0].shape.dtype));
         s->alone = true;
     }
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

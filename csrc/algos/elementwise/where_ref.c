@@ -14,8 +14,8 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = strided_step(e, p, "where_ref", &a, 4);
     step_define_type(s, "T", y->shape.dtype);
     for (int i = 0; i < 3; i++)
-        step_read(s, p->in[i].slot);
-    step_write(s, y->slot);
+        step_read(s, p->in[i].view);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

@@ -6,7 +6,7 @@ void conv_pool_parts(const struct problem *p, struct conv_pool *out)
 {
     const struct conv_pool_attrs *at = p->attrs;
     *out = (struct conv_pool){
-        .mid = {.shape = p->out[0].shape, .slot = SLOT_NONE, .present = true},
+        .mid = {.shape = p->out[0].shape, .view = VIEW_NONE, .present = true},
         .conv = *p,
         .pool = *p,
     };
@@ -21,7 +21,7 @@ void conv_pool_parts(const struct problem *p, struct conv_pool *out)
     out->pool.attrs = &at->pool;
     out->pool.in = &out->mid;
     out->pool.n_in = 1;
-    out->pool.add = (struct operand){.slot = SLOT_NONE};
+    out->pool.add = (struct operand){.view = VIEW_NONE};
     out->pool.act = ACT_none;
 }
 
@@ -74,10 +74,10 @@ struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char 
     step_define(s, "PH", height);
     step_define(s, "PW", width);
     step_define(s, "AVG", ((const struct conv_pool_attrs *)p->attrs)->average);
-    step_read(s, p->in[0].slot);
+    step_read(s, p->in[0].view);
     step_read(s, packed);
     step_epilogue(s, p, &p->in[2]);
-    step_write(s, p->out[0].slot);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     conv_pool_cost(s, p);
     return s;

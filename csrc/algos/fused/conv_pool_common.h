@@ -7,7 +7,7 @@
 
 /* The problems point into this struct and into the one it was made from: do not copy it. */
 struct conv_pool {
-    struct operand mid; /* has no slot yet */
+    struct operand mid; /* has no view yet */
     struct problem conv, pool;
 };
 void conv_pool_parts(const struct problem *p, struct conv_pool *out);

@@ -58,7 +58,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct mma_choice c;
     DECIDED(p, c);
     const struct separable_args whole = separable_args_of(p);
-    const struct mma_prologue pre = {p->in[1].slot, p->in[2].slot, parts.dw.act, parts.dw.p0, parts.dw.p1};
+    const struct mma_prologue pre = {p->in[1].view, p->in[2].view, parts.dw.act, parts.dw.p0, parts.dw.p1};
     separable_cost(emit_mma(e, &parts.pw, &a, &c, &pre), p, &whole);
 }
 

@@ -113,7 +113,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define_at_least(step, "CHANNELS", s.channels);
     step_read(step, pw_packed);
     blocked_step_epilogue(step, p, &parts.pw_in[2]);
-    step_write(step, p->out[0].slot);
+    step_write(step, p->out[0].view);
     step_args(step, &a, sizeof a);
     separable_cost(step, p, &a.shape);
 }

@@ -9,7 +9,7 @@ void separable_parts(const struct problem *p, struct separable *out)
     const struct separable_attrs *at = p->attrs;
     *out = (struct separable){
         .dw_in = {p->in[0], p->in[1], p->in[2]},
-        .mid = {.shape = p->out[0].shape, .slot = SLOT_NONE, .present = true},
+        .mid = {.shape = p->out[0].shape, .view = VIEW_NONE, .present = true},
         .pw_attrs = {.groups = 1},
         .dw = *p,
         .pw = *p,
@@ -92,8 +92,8 @@ struct step *emit_separable(struct emit *e, const struct problem *p, const char 
     step_define_id(s, "MID_ACT", act_identifier(parts.dw.act));
     step_define(s, "DW_BIAS", parts.dw_in[2].present);
     step_read_map(s, &p->in[0]);
-    step_read(s, p->in[1].slot);
-    step_read(s, parts.dw_in[2].present ? parts.dw_in[2].slot : SLOT_NONE);
+    step_read(s, p->in[1].view);
+    step_read(s, parts.dw_in[2].present ? parts.dw_in[2].view : VIEW_NONE);
     step_read(s, packed);
     step_epilogue(s, p, &parts.pw_in[2]);
     step_write_map(s, &p->out[0]);
@@ -109,9 +109,9 @@ void blocked_middle(struct step *s, const struct separable *parts, int packed, s
     define_depthwise(s, &parts->dw, &dw);
     step_define_id(s, "MID_ACT", act_identifier(act_as_clip(parts->dw.act, &a->mid_p0, &a->mid_p1)));
     step_define(s, "DW_BIAS", bias->present);
-    step_read(s, parts->dw_in[0].slot);
+    step_read(s, parts->dw_in[0].view);
     step_read(s, packed);
-    step_read(s, bias->present ? bias->slot : SLOT_NONE);
+    step_read(s, bias->present ? bias->view : VIEW_NONE);
 }
 
 size_t separable_packing_workspace(const struct problem *p, struct conv_packing packing)

@@ -7,7 +7,7 @@
 
 /* The problems point into this struct: do not copy it. */
 struct separable {
-    struct operand dw_in[3], mid, pw_in[3]; /* mid has no slot yet */
+    struct operand dw_in[3], mid, pw_in[3]; /* mid has no view yet */
     struct conv_attrs pw_attrs;
     struct problem dw, pw;
 };

@@ -61,7 +61,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_read(step, filters.gains);
     step_read(step, filters.packed);
     blocked_step_epilogue(step, p, &c.parts.pw_in[2]);
-    step_write(step, p->out[0].slot);
+    step_write(step, p->out[0].view);
     step_args(step, &args, sizeof args);
     separable_cost(step, p, &args.middle);
 }

@@ -98,14 +98,14 @@ void emit_gemm_clblast(struct emit *e, const struct problem *p, const struct gem
             call.b_off += at * l.loop[d].b;
             call.c_off += at * l.loop[d].y;
         }
-        emit_gemm(e, &call, p->in[0].slot, p->in[1].slot, p->out[0].slot);
+        emit_gemm(e, &call, p->in[0].view, p->in[1].view, p->out[0].view);
     }
     if (!g->c && !p->add.present && p->act == ACT_none)
         return;
     const size_t count = gemm_items(a) * (size_t)a->m * (size_t)a->n;
     struct step *s = emit_step(e, "gemm_finish", "main", ceil_div(count, GROUP_SIZE), GROUP_SIZE);
     step_epilogue(s, p, g->c);
-    step_update(s, p->out[0].slot);
+    step_update(s, p->out[0].view);
     step_args(s, a, sizeof *a);
     step_cost(s, 0.0, 4.0 * (double)count * (p->add.present ? 3.0 : 2.0));
 }

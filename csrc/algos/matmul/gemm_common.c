@@ -159,10 +159,10 @@ void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *
 /* The operands that all these kernels take, in their order. */
 static void finish_step(struct step *s, const struct problem *p, const struct gemm_problem *g)
 {
-    step_read(s, p->in[0].slot);
-    step_read(s, p->in[1].slot);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
     step_epilogue(s, p, g->c);
-    step_write(s, p->out[0].slot);
+    step_write(s, p->out[0].view);
     step_args(s, &g->args, sizeof g->args);
     gemm_cost(s, p, &g->args);
 }

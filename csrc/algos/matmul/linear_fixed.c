@@ -59,17 +59,17 @@ static int emit_weights(struct emit *e, const struct problem *p, const struct ge
     char name[64];
     snprintf(name, sizeof name, "linear_fixed n%d k%d", a->n, a->k);
     struct step *setup;
-    const int slot =
+    const int view =
         emit_packed(e, &p->in[1], name, packed_bytes(a), "linear_fixed", "pack", blocks_of(a), 1, &setup);
     if (setup) {
         const struct linear_pack_args args = {.w_n = a->b_n, .pitch = (i64)pitch_of(a), .n = a->n, .k = a->k};
         step_define(setup, "V", vector_of(p));
-        step_read(setup, p->in[1].slot);
-        step_write(setup, slot);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)packed_bytes(a));
     }
-    return slot;
+    return view;
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -83,10 +83,10 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = emit_step(e, "linear_fixed", "main", groups, 1);
     step_define(s, "V", vector_of(p));
     step_define(s, "TB", rows);
-    step_read(s, p->in[0].slot);
+    step_read(s, p->in[0].view);
     step_read(s, weights);
     step_epilogue(s, &clipped, g.c);
-    step_write(s, p->out[0].slot);
+    step_write(s, p->out[0].view);
     g.args.b_n = (i64)pitch_of(&g.args);
     step_args(s, &g.args, sizeof g.args);
     gemm_cost(s, p, &g.args);

@@ -41,17 +41,17 @@ static void emit_products(const struct problem *p, struct emit *e, int w, int64_
     step_define(s, "AHEAD", cpu ? AHEAD : 0);
     if (halves)
         step_define(s, "HALVES", 1);
-    step_read(s, p->in[0].slot);
+    step_read(s, p->in[0].view);
     step_read(s, w);
     step_epilogue(s, &clipped, g.c);
-    step_write(s, p->out[0].slot);
+    step_write(s, p->out[0].view);
     step_args(s, &g.args, sizeof g.args);
     gemm_cost(s, p, &g.args);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    emit_products(p, e, p->in[1].slot, linear_as_gemm(p).args.b_n, false);
+    emit_products(p, e, p->in[1].view, linear_as_gemm(p).args.b_n, false);
 }
 
 static struct linear_pack_args halves_of(const struct problem *p)
@@ -86,7 +86,7 @@ static void half_emit(const struct problem *p, struct emit *e)
     const int packed = emit_packed(e, &p->in[1], name, sizeof(uint16_t) * count, "linear_gemv_pack", "main",
                                    ceil_div(count, GROUP_SIZE), GROUP_SIZE, &setup);
     if (setup) {
-        step_read(setup, p->in[1].slot);
+        step_read(setup, p->in[1].view);
         step_write(setup, packed);
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 6.0 * (double)count);

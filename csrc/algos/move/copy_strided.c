@@ -6,16 +6,16 @@
 
 /* Where one side of a copy lives. */
 struct end {
-    int slot;
-    int64_t offset; /* elements from the slot's first */
+    int view;
+    int64_t offset; /* elements from the view's first */
 };
 
 static void emit_copy(const struct problem *p, struct emit *e, struct end from, struct end to,
                       struct strided_args *a)
 {
     struct step *s = strided_step(e, p, "copy_strided", a, 2);
-    step_read_at(s, from.slot, from.offset);
-    step_write_at(s, to.slot, to.offset);
+    step_read_at(s, from.view, from.offset);
+    step_write_at(s, to.view, to.offset);
     step_args(s, a, sizeof *a);
     double elements = 1;
     for (int d = 0; d < a->rank; d++)
@@ -45,7 +45,7 @@ static void emit_concat(const struct problem *p, struct emit *e)
         operand_strides(x, a.stride[0].of);
         memcpy(a.stride[1].of, whole, sizeof a.stride[1].of);
         if (!x->in_place)
-            emit_copy(p, e, (struct end){x->slot, 0}, (struct end){p->out[0].slot, at * whole[attrs->dim]},
+            emit_copy(p, e, (struct end){x->view, 0}, (struct end){p->out[0].view, at * whole[attrs->dim]},
                       &a);
         at += x->shape.dim[attrs->dim];
     }
@@ -62,7 +62,7 @@ static void emit_split(const struct problem *p, struct emit *e)
         set_sizes(&a, &y->shape);
         memcpy(a.stride[0].of, whole, sizeof a.stride[0].of);
         operand_strides(y, a.stride[1].of);
-        emit_copy(p, e, (struct end){p->in[0].slot, at * whole[attrs->dim]}, (struct end){y->slot, 0}, &a);
+        emit_copy(p, e, (struct end){p->in[0].view, at * whole[attrs->dim]}, (struct end){y->view, 0}, &a);
         at += y->shape.dim[attrs->dim];
     }
 }
@@ -80,7 +80,7 @@ static void emit_slice(const struct problem *p, struct emit *e)
         offset += attrs->starts.v[d] * a.stride[0].of[d];
         a.stride[0].of[d] *= attrs->steps.v[d];
     }
-    emit_copy(p, e, (struct end){x->slot, offset}, (struct end){y->slot, 0}, &a);
+    emit_copy(p, e, (struct end){x->view, offset}, (struct end){y->view, 0}, &a);
 }
 
 static void emit_transpose(const struct problem *p, struct emit *e)
@@ -93,7 +93,7 @@ static void emit_transpose(const struct problem *p, struct emit *e)
     operand_strides(&p->out[0], a.stride[1].of);
     for (int d = 0; d < a.rank; d++)
         a.stride[0].of[d] = from[attrs->axes.v[d]];
-    emit_copy(p, e, (struct end){p->in[0].slot, 0}, (struct end){p->out[0].slot, 0}, &a);
+    emit_copy(p, e, (struct end){p->in[0].view, 0}, (struct end){p->out[0].view, 0}, &a);
 }
 
 static void emit_expand(const struct problem *p, struct emit *e)
@@ -102,7 +102,7 @@ static void emit_expand(const struct problem *p, struct emit *e)
     set_sizes(&a, &p->out[0].shape);
     operand_broadcast(&p->in[0], &p->out[0].shape, a.stride[0].of);
     operand_strides(&p->out[0], a.stride[1].of);
-    emit_copy(p, e, (struct end){p->in[0].slot, 0}, (struct end){p->out[0].slot, 0}, &a);
+    emit_copy(p, e, (struct end){p->in[0].view, 0}, (struct end){p->out[0].view, 0}, &a);
 }
 
 /* Copies items of x to items of y, where one size divides the other. */
@@ -139,14 +139,14 @@ static void emit_reshape(const struct problem *p, struct emit *e)
 {
     const struct items x = operand_items(&p->in[0]), y = operand_items(&p->out[0]);
     if (divides(x, y)) {
-        emit_items(p, e, p->in[0].slot, x, p->out[0].slot, y);
+        emit_items(p, e, p->in[0].view, x, p->out[0].view, y);
         return;
     }
     const int64_t all = x.count * x.size;
     const struct items dense = {1, all, all};
     const int middle = emit_workspace_of(e, p->in[0].shape.dtype, all);
-    emit_items(p, e, p->in[0].slot, x, middle, dense);
-    emit_items(p, e, middle, dense, p->out[0].slot, y);
+    emit_items(p, e, p->in[0].view, x, middle, dense);
+    emit_items(p, e, middle, dense, p->out[0].view, y);
 }
 
 #define COPY_ALGO(op, text, emitter, bytes, form_, halves_) \

@@ -15,9 +15,9 @@ static void emit_with(const struct problem *p, struct emit *e, struct gather_arg
     step_define_type(s, "T", y->shape.dtype);
     if (index != CLCNN_INT64)
         step_define_type(s, "I", index);
-    step_read(s, p->in[0].slot);
-    step_read(s, p->in[1].slot);
-    step_write(s, y->slot);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
+    step_write(s, y->view);
     step_args(s, a, sizeof *a);
     rows_cost(s, p, 0);
 }

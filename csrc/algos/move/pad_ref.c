@@ -59,8 +59,8 @@ static void emit(const struct problem *p, struct emit *e)
     step_define_type(s, "T", p->in[0].shape.dtype);
     if (source[attrs->mode])
         step_define_id(s, "SOURCE", source[attrs->mode]);
-    step_read_at(s, p->in[0].slot, offset);
-    step_write(s, p->out[0].slot);
+    step_read_at(s, p->in[0].view, offset);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

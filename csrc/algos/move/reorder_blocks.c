@@ -23,8 +23,8 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = emit_step(e, "reorder_blocks", "main", groups, 1);
     step_define(s, "B", p->block);
     step_define(s, "TO_BLOCK", p->out[0].block > 0);
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     step_cost(s, 0.0, 8.0 * (double)shape_count(shape));
 }

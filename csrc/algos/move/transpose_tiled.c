@@ -63,8 +63,8 @@ static void emit(const struct problem *p, struct emit *e)
     }
     struct step *s = emit_step(e, "transpose_tiled", "main", tiles, GROUP_SIZE);
     step_define(s, "TILE", TILE);
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

@@ -28,8 +28,8 @@ static void emit_arg(const struct problem *p, struct emit *e, bool least)
         step_define(s, "LEAST", 1);
     if (attrs->select_last_index)
         step_define(s, "LAST", 1);
-    step_read(s, x->slot);
-    step_write(s, y->slot);
+    step_read(s, x->view);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

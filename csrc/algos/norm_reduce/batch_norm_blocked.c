@@ -30,11 +30,11 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = emit_step(e, "batch_norm_blocked", "main", planes * ceil_div(pixels, (size_t)a.run), 1);
     step_define(s, "V", p->block);
     for (int i = 0; i < 5; i++) /* x, weight, bias, mean, variance */
-        step_read(s, p->in[i].slot);
+        step_read(s, p->in[i].view);
     float p0, p1;
     step_define_id(s, "EPI_ACT", act_identifier(act_as_clip(p->act, &p0, &p1)));
-    step_read(s, p->add.present ? p->add.slot : SLOT_NONE);
-    step_write(s, y->slot);
+    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&y->shape));
 }

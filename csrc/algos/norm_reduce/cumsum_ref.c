@@ -15,8 +15,8 @@ static void emit(const struct problem *p, struct emit *e)
     lines_operand(&a, 1, y, &x->shape, attrs->dim);
     struct step *s = strided_step(e, p, "cumsum_ref", &a.walk, 2);
     step_define_type(s, "T", x->shape.dtype);
-    step_read(s, x->slot);
-    step_write(s, y->slot);
+    step_read(s, x->view);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

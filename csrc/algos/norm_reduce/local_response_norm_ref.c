@@ -17,8 +17,8 @@ static void emit(const struct problem *p, struct emit *e)
         .k = attrs->k,
     };
     struct step *s = rows_step(e, p, "local_response_norm_ref", "main", a.rows, a.inner, &a.pieces);
-    step_read(s, x->slot);
-    step_write(s, y->slot);
+    step_read(s, x->view);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&x->shape) * attrs->size);
 }

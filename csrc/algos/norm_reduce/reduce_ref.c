@@ -169,7 +169,7 @@ static void emit_reduce(const struct problem *p, struct emit *e, const char *red
     DECIDED(p, cut);
     first.args.chunk = cut.chunk;
     first.args.parts = cut.parts;
-    const int x = p->in[0].slot, y = p->out[0].slot;
+    const int x = p->in[0].view, y = p->out[0].view;
     const float divisor = mean ? (float)((double)shape_count(&p->in[0].shape) / (double)first.outputs) : 1.0f;
     const int64_t parts = first.args.parts;
     first.args.divisor = divisor;

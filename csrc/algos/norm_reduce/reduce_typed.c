@@ -32,8 +32,8 @@ void emit_reduce_typed(const struct problem *p, struct emit *e, const char *red)
     struct step *s = strided_step(e, p, "reduce_typed", &a.walk, 2);
     step_define_type(s, "T", x->shape.dtype);
     step_define_id(s, "RED", red);
-    step_read(s, x->slot);
-    step_write(s, y->slot);
+    step_read(s, x->view);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&x->shape));
 }

@@ -8,10 +8,10 @@ static void emit_with(const struct problem *p, struct emit *e, struct rows_norm_
     struct step *s = lanes_step(e, p, "rows_norm_ref", "main", a->rows, a->parts * a->length);
     step_define(s, "WEIGHT", p->in[1].present);
     step_define(s, "BIAS", p->in[2].present);
-    step_read(s, p->in[0].slot);
-    step_read(s, p->in[1].present ? p->in[1].slot : SLOT_NONE);
-    step_read(s, p->in[2].present ? p->in[2].slot : SLOT_NONE);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].present ? p->in[1].view : VIEW_NONE);
+    step_read(s, p->in[2].present ? p->in[2].view : VIEW_NONE);
+    step_write(s, p->out[0].view);
     step_args(s, a, sizeof *a);
     rows_cost(s, p, 2 * (double)shape_count(&p->in[0].shape));
 }

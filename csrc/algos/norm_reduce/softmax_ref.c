@@ -36,8 +36,8 @@ static void emit_softmax(const struct problem *p, struct emit *e, bool logarithm
     else
         s = rows_step(e, p, "softmax_ref", "columns", a.rows, a.inner, &a.pieces);
     step_define(s, "LOG", logarithm);
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

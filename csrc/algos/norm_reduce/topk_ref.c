@@ -13,9 +13,9 @@ static void emit(const struct problem *p, struct emit *e)
     step_define_type(s, "T", x->shape.dtype);
     if (!attrs->largest)
         step_define(s, "LEAST", 1);
-    step_read(s, x->slot);
-    step_write(s, p->out[0].slot);
-    step_write(s, p->out[1].slot);
+    step_read(s, x->view);
+    step_write(s, p->out[0].view);
+    step_write(s, p->out[1].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

@@ -20,8 +20,8 @@ static void emit_pool(const struct problem *p, struct emit *e, bool average)
     a.rows = (int64_t)x->shape.dim[0] * a.c * a.out[0] * a.out[1];
     struct step *s = rows_step(e, p, "adaptive_pool_ref", "main", a.rows, a.out[2], &a.pieces);
     step_define(s, "AVG", average);
-    step_read(s, x->slot);
-    step_write(s, y->slot);
+    step_read(s, x->view);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&x->shape));
 }

@@ -8,8 +8,8 @@ static void emit(const struct problem *p, struct emit *e)
     const struct pool_args *g = &a.pool;
     struct step *s = rows_step(e, p, "lp_pool_ref", "main", g->rows, g->out[2], &a.pool.pieces);
     step_define(s, "P", attrs->p <= 2 ? attrs->p : 0);
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&p->out[0].shape) * g->ker[0] * g->ker[1] * g->ker[2]);
 }

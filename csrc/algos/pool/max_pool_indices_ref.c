@@ -10,9 +10,9 @@ static void emit(const struct problem *p, struct emit *e)
     a.step[1] = attrs->storage_order ? g->in[0] : g->in[2];
     a.step[2] = attrs->storage_order ? (int64_t)g->in[0] * g->in[1] : 1;
     struct step *s = rows_step(e, p, "max_pool_indices_ref", "main", g->rows, g->out[2], &a.pool.pieces);
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
-    step_write(s, p->out[1].slot);
+    step_read(s, p->in[0].view);
+    step_write(s, p->out[0].view);
+    step_write(s, p->out[1].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&p->out[0].shape) * g->ker[0] * g->ker[1] * g->ker[2]);
 }

@@ -16,7 +16,7 @@ static void emit(const struct problem *p, struct emit *e)
         .count = shape_count(&y->shape),
     };
     struct step *fill = rows_step(e, p, "max_unpool_ref", "fill", a.rows, a.inner, &a.pieces);
-    step_write(fill, y->slot);
+    step_write(fill, y->view);
     step_args(fill, &a, sizeof a);
     step_cost(fill, 0, (double)shape_bytes(&y->shape));
 
@@ -24,9 +24,9 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = rows_step(e, p, "max_unpool_ref", "main", a.rows, a.inner, &a.pieces);
     if (indices->shape.dtype != CLCNN_INT64)
         step_define_type(s, "I", indices->shape.dtype);
-    step_read(s, x->slot);
-    step_read(s, indices->slot);
-    step_update(s, y->slot);
+    step_read(s, x->view);
+    step_read(s, indices->view);
+    step_update(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

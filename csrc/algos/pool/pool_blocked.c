@@ -73,8 +73,8 @@ static void emit(const struct problem *p, struct emit *e, enum bin bin, enum kin
     a.rows = blocked_run(p, planes, rows, 1);
     struct step *s = emit_step(e, "pool_blocked", "main", planes * ceil_div(rows, (size_t)a.rows), 1);
     step_define(s, "V", p->block);
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, macs);
 }

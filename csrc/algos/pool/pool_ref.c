@@ -38,8 +38,8 @@ static void emit_pool(const struct problem *p, struct emit *e, bool average)
     step_define(s, "AVG", average);
     step_define(s, "VECTOR", cpu_device(p->device));
     step_define(s, "STRIDE_W", a.stride[2] <= 2 ? a.stride[2] : 0);
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&p->out[0].shape) * a.ker[0] * a.ker[1] * a.ker[2]);
 }

@@ -30,8 +30,8 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "BIAS", p->in[3].present);
     step_define(s, "MASK", p->in[4].present);
     for (int i = 0; i < 5; i++)
-        step_read(s, p->in[i].present ? p->in[i].slot : SLOT_NONE);
-    step_write(s, y->slot);
+        step_read(s, p->in[i].present ? p->in[i].view : VIEW_NONE);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&y->shape) * (double)shape_count_from(&w->shape, 1));
 }

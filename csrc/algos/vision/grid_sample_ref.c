@@ -25,9 +25,9 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "PADDING", attrs->padding_mode);
     step_define(s, "ALIGN", attrs->align_corners);
     step_define(s, "DIMS", dims);
-    step_read(s, x->slot);
-    step_read(s, p->in[1].slot);
-    step_write(s, y->slot);
+    step_read(s, x->view);
+    step_read(s, p->in[1].view);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

@@ -5,9 +5,9 @@ static void emit(const struct problem *p, struct emit *e)
 {
     struct roi_args a = roi_args_of(p);
     struct step *s = rows_step(e, p, "max_roi_pool_ref", "main", a.rows, a.out[1], &a.pieces);
-    step_read(s, p->in[0].slot);
-    step_read(s, p->in[1].slot);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

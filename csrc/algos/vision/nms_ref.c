@@ -34,8 +34,8 @@ static void emit(const struct problem *p, struct emit *e)
 
     struct step *s = emit_step(e, "nms_ref", "select", groups, wg);
     step_define(s, "CENTER", attrs->center_point_box);
-    step_read(s, boxes->slot);
-    step_read(s, scores->slot);
+    step_read(s, boxes->view);
+    step_read(s, scores->view);
     step_write(s, kept);
     step_write(s, counts);
     step_args(s, &a, sizeof a);
@@ -45,8 +45,8 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "CENTER", attrs->center_point_box);
     step_read(s, kept);
     step_read(s, counts);
-    step_write(s, rows->slot);
-    step_write(s, p->out[1].slot);
+    step_write(s, rows->view);
+    step_write(s, p->out[1].view);
     step_args(s, &a, sizeof a);
     step_cost(s, 0, 2 * (double)shape_bytes(&rows->shape));
 }

@@ -79,8 +79,8 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "DIMS", p->in[0].shape.rank - 2);
     step_define_id(s, "COORD", fits_int(&a) ? "int" : "long");
     s->alone = true; /* not measured in chains */
-    step_read(s, p->in[0].slot);
-    step_write(s, p->out[0].slot);
+    step_read(s, p->in[0].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

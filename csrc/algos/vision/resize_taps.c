@@ -36,8 +36,8 @@ void emit_resize_taps(const struct problem *p, struct emit *e)
     struct step *s = rows_step(e, p, "resize_taps", "main", a.rows, a.out[2], &a.pieces);
     step_define(s, "KIND", attrs->mode);
     step_define(s, "CROP", attrs->coordinates == RESIZE_TF_CROP_AND_RESIZE);
-    step_read(s, x->slot);
-    step_write(s, y->slot);
+    step_read(s, x->view);
+    step_write(s, y->view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

@@ -31,8 +31,8 @@ static void emit(const struct problem *p, struct emit *e)
     if (index != CLCNN_INT64)
         step_define_type(s, "I", index);
     for (int i = 0; i < 3; i++)
-        step_read(s, p->in[i].slot);
-    step_write(s, p->out[0].slot);
+        step_read(s, p->in[i].view);
+    step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }
