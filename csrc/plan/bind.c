@@ -30,7 +30,7 @@ static void staging_release(struct staging *staging, struct clcnn_device *dev)
 /* Uploads the constants that a setup step reads, and runs it into `dst`. What it reads that is packed itself has been made:
  * it stands before. */
 static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struct memory *dst,
-                                   struct queue *q, struct place *places, struct staging *staging,
+                                   struct queue *q, struct binding *bindings, struct staging *staging,
                                    struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -42,19 +42,19 @@ static enum clcnn_status run_setup(struct blueprint *bp, int packed, const struc
             continue;
         const int source = bp->views[view].packed;
         if (source == packed) {
-            places[view] = (struct place){.mem = dst->mem};
+            bindings[view] = (struct binding){.mem = dst->mem};
             continue;
         }
         const struct packed *p = &bp->packed[source];
         if (p->setup) {
-            places[view] = (struct place){.mem = p->weight->memory.mem};
+            bindings[view] = (struct binding){.mem = p->weight->memory.mem};
             continue;
         }
         TRY(staging_need(staging, i, bp->dev, p->bytes, p->layer, err));
         TRY(queue_write(q, staging->memory[i].mem, 0, bp->graph->values[p->value].data, p->bytes, err));
-        places[view] = (struct place){.mem = staging->memory[i].mem, .offset = bp->views[view].offset};
+        bindings[view] = (struct binding){.mem = staging->memory[i].mem, .offset = bp->views[view].offset};
     }
-    TRY(launch_bind(&launch, bp->dev, bp->programs[bp->n_steps + packed], s, places, err));
+    TRY(launch_bind(&launch, bp->dev, bp->programs[bp->n_steps + packed], s, bindings, err));
     queue_start(q, &launch, 1);
     do
         st = queue_advance(q, 1e9, NULL, err);
@@ -64,8 +64,8 @@ done:
     return st;
 }
 
-static enum clcnn_status fill_weight(struct blueprint *bp, int packed, struct queue *q, struct place *places,
-                                     struct staging *staging, struct clcnn_err *err)
+static enum clcnn_status fill_weight(struct blueprint *bp, int packed, struct queue *q,
+                                     struct binding *bindings, struct staging *staging, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct packed *p = &bp->packed[packed];
@@ -75,7 +75,7 @@ static enum clcnn_status fill_weight(struct blueprint *bp, int packed, struct qu
     snprintf(key.packing, sizeof key.packing, "%s", p->packing);
     TRY(weight_acquire(&p->weight, &p->fresh, bp->dev, &key, p->bytes, p->layer, err));
     if (p->fresh && p->setup)
-        st = run_setup(bp, packed, &p->weight->memory, q, places, staging, err);
+        st = run_setup(bp, packed, &p->weight->memory, q, bindings, staging, err);
     else if (p->fresh)
         st = queue_write(q, p->weight->memory.mem, 0, v->data, p->bytes, err);
 done:
@@ -137,14 +137,14 @@ enum clcnn_status blueprint_weights(struct blueprint *bp, const struct clcnn_pat
     enum clcnn_status st = CLCNN_OK;
     struct queue *q = NULL;
     struct staging staging = {0};
-    struct place *places = clcnn_calloc((size_t)bp->n_views + 1, sizeof *places);
+    struct binding *bindings = clcnn_calloc((size_t)bp->n_views + 1, sizeof *bindings);
     int *last = last_uses(bp);
-    if (!places || !last)
-        st = clcnn_fail_mem(err, (size_t)bp->n_views * sizeof *places);
+    if (!bindings || !last)
+        st = clcnn_fail_mem(err, (size_t)bp->n_views * sizeof *bindings);
     else /* held over the whole phase: another plan that wants the same weights must find them filled */
         st = gate_enter(&bp->dev->weights_gate, patience, "another thread's compile", err);
     if (st != CLCNN_OK) {
-        free(places);
+        free(bindings);
         free(last);
         return st;
     }
@@ -152,7 +152,7 @@ enum clcnn_status blueprint_weights(struct blueprint *bp, const struct clcnn_pat
     for (int i = 0; i < bp->n_packed; i++) {
         if (!bp->packed[i].used)
             continue;
-        TRY(fill_weight(bp, i, q, places, &staging, err));
+        TRY(fill_weight(bp, i, q, bindings, &staging, err));
         TRY(spend(bp, i, last, q, err));
     }
     TRY(queue_finish(q, err));
@@ -162,37 +162,37 @@ done:
     queue_free(q);
     staging_release(&staging, bp->dev);
     gate_leave(&bp->dev->weights_gate);
-    free(places);
+    free(bindings);
     free(last);
     return st;
 }
 
 /* Of every view; malloc'd. */
-static enum clcnn_status find_places(struct place **out, struct clcnn_plan *plan, struct clcnn_err *err)
+static enum clcnn_status find_bindings(struct binding **out, struct clcnn_plan *plan, struct clcnn_err *err)
 {
     const struct blueprint *bp = plan->bp;
-    struct place *places = clcnn_calloc((size_t)bp->n_views + 1, sizeof *places);
-    if (!places)
-        return clcnn_fail_mem(err, (size_t)bp->n_views * sizeof *places);
+    struct binding *bindings = clcnn_calloc((size_t)bp->n_views + 1, sizeof *bindings);
+    if (!bindings)
+        return clcnn_fail_mem(err, (size_t)bp->n_views * sizeof *bindings);
     for (int i = 0; i < bp->n_views; i++) {
         const struct view *s = &bp->views[i];
         const struct port *port = s->storage >= 0 ? port_of_storage(plan, s->storage) : NULL;
         if (port)
-            places[i] = (struct place){.mem = port->own, .moves = true};
+            bindings[i] = (struct binding){.mem = port->own, .moves = true};
         else if (s->storage >= 0)
-            places[i] = (struct place){
+            bindings[i] = (struct binding){
                 .mem = plan->arena.mem,
                 .offset = (int64_t)(bp->storages[s->storage].offset / bp->storages[s->storage].elem),
             };
         else if (s->packed < 0)
-            places[i] =
-                (struct place){.mem = plan->arena.mem, .offset = (int64_t)(bp->arena_bytes / sizeof(float))};
+            bindings[i] = (struct binding){.mem = plan->arena.mem,
+                                           .offset = (int64_t)(bp->arena_bytes / sizeof(float))};
         else if (bp->packed[s->packed].weight)
-            places[i] = (struct place){.mem = bp->packed[s->packed].weight->memory.mem};
-        places[i].offset += s->offset;
-        places[i].elem = s->storage >= 0 ? bp->storages[s->storage].elem : sizeof(float);
+            bindings[i] = (struct binding){.mem = bp->packed[s->packed].weight->memory.mem};
+        bindings[i].offset += s->offset;
+        bindings[i].elem = s->storage >= 0 ? bp->storages[s->storage].elem : sizeof(float);
     }
-    *out = places;
+    *out = bindings;
     return CLCNN_OK;
 }
 
@@ -200,32 +200,32 @@ enum clcnn_status plan_bind(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
-    struct place *places = NULL;
+    struct binding *bindings = NULL;
     plan->launches = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *plan->launches);
     if (!plan->launches)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *plan->launches);
-    TRY(find_places(&places, plan, err));
+    TRY(find_bindings(&bindings, plan, err));
     for (int i = 0; i < bp->n_steps; i++) {
         struct launch *l = &plan->launches[i];
         const bool chained = bp->n_parts > 0 && bp->variant[i] >= 0;
-        TRY(launch_bind(l, bp->dev, chained ? NULL : bp->programs[i], bp->steps[i], places, err));
+        TRY(launch_bind(l, bp->dev, chained ? NULL : bp->programs[i], bp->steps[i], bindings, err));
         if (bp->gemm_scratch[i] != VIEW_NONE) {
             const struct storage *r = &bp->storages[bp->views[bp->gemm_scratch[i]].storage];
-            TRY(launch_scratch(l, bp->dev, &places[bp->gemm_scratch[i]],
+            TRY(launch_scratch(l, bp->dev, &bindings[bp->gemm_scratch[i]],
                                (size_t)r->item_elems * sizeof(float), err));
         }
     }
     const struct chain_plan of = {(const struct step *const *)bp->steps, bp->variant, bp->wait, bp->weights,
                                   bp->n_steps};
     if (bp->chain_program)
-        TRY(chains_bind(&plan->chains, bp->dev, bp->chain_program, plan->launches, &of, places, err));
+        TRY(chains_bind(&plan->chains, bp->dev, bp->chain_program, plan->launches, &of, bindings, err));
     atomic_store(&plan->launch_count, bp->n_steps);
     for (int i = 1; i < bp->n_steps; i++)
         if (plan->launches[i].chain && plan->launches[i].chain == plan->launches[i - 1].chain)
             atomic_fetch_sub(&plan->launch_count, 1);
     TRY(ports_find_users(plan, err));
 done:
-    free(places);
+    free(bindings);
     return st;
 }
 
@@ -245,20 +245,20 @@ enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct
 {
     enum clcnn_status st = CLCNN_OK;
     struct blueprint *bp = plan->bp;
-    struct place *places = NULL;
+    struct binding *bindings = NULL;
     *made = false;
     for (int i = 0; i < bp->n_steps; i++)
         *made |= !plan->launches[i].kernel && !plan->launches[i].library;
     if (!*made)
         return CLCNN_OK;
     TRY(blueprint_launch_programs(bp, err));
-    TRY(find_places(&places, plan, err));
+    TRY(find_bindings(&bindings, plan, err));
     for (int i = 0; i < bp->n_steps; i++) {
         struct launch *l = &plan->launches[i];
         if (!l->kernel && !l->library)
-            TRY(launch_bind_kernel(l, bp->dev, bp->programs[i], bp->steps[i], places, err));
+            TRY(launch_bind_kernel(l, bp->dev, bp->programs[i], bp->steps[i], bindings, err));
     }
 done:
-    free(places);
+    free(bindings);
     return st;
 }

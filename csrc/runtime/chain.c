@@ -81,7 +81,7 @@ static int find(const cl_mem *all, int count, cl_mem mem)
 
 /* *index is that among the chain's memory objects until resolve(), or -1 - k for the k-th one that moves. False: the chain
  * is full, or the host is. */
-static bool use(i32 *index, struct chain *c, const struct place *at)
+static bool use(i32 *index, struct chain *c, const struct binding *at)
 {
     const int known = find(at->moves ? c->moving : c->used, at->moves ? c->n_moving : c->n_used, at->mem);
 
@@ -103,7 +103,7 @@ static bool use(i32 *index, struct chain *c, const struct place *at)
 }
 
 static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_device *dev,
-                     const struct chain_plan *of, int step, int wait, const struct place *places)
+                     const struct chain_plan *of, int step, int wait, const struct binding *bindings)
 {
     const struct step *s = of->steps[step];
     const int used = c->n_used, moving = c->n_moving;
@@ -111,7 +111,7 @@ static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_devic
     memset(row, 0, sizeof *row);
     for (int i = 0; i < s->n_buffers; i++) {
         const int view = s->buffer[i].view;
-        const struct place none = {.mem = dev->dummy}, *at = view == VIEW_NONE ? &none : &places[view];
+        const struct binding none = {.mem = dev->dummy}, *at = view == VIEW_NONE ? &none : &bindings[view];
         row->offset[i] = (at->offset + s->buffer[i].offset) * (i64)at->elem;
         if (!use(&row->buffer[i], c, at)) {
             c->n_used = used;
@@ -241,7 +241,7 @@ done:
 
 enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, struct program *program,
                               struct launch *launches, const struct chain_plan *of,
-                              const struct place *places, struct clcnn_err *err)
+                              const struct binding *bindings, struct clcnn_err *err)
 {
     enum clcnn_status st = device_pin(dev, err);
     struct chain **chains = NULL, *c = NULL;
@@ -260,7 +260,7 @@ enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, str
     for (int i = 0; i <= count; i++) {
         const bool chained = i < count && of->variant[i] >= 0;
         const int wait = chained && of->wait[i] > first ? of->wait[i] - first : 0;
-        if (c != NULL && (!chained || !add_step(c, &rows[c->count], dev, of, i, wait, places))) {
+        if (c != NULL && (!chained || !add_step(c, &rows[c->count], dev, of, i, wait, bindings))) {
             TRY(finish_chain(c, rows, dev, program, err));
             c = NULL;
         }
@@ -275,7 +275,7 @@ enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, str
             c->first = &launches[i];
             c->group_size = of->steps[i]->group_size;
             first = i;
-            if (!add_step(c, &rows[0], dev, of, i, 0, places)) { /* an empty chain takes any step */
+            if (!add_step(c, &rows[0], dev, of, i, 0, bindings)) { /* an empty chain takes any step */
                 st = clcnn_fail_mem(err, sizeof *c->used);
                 chain_free(c, dev);
                 chains[--made] = NULL;

@@ -12,14 +12,15 @@ static int transpose_of(bool yes)
     return yes ? TRANSPOSE_YES : TRANSPOSE_NO;
 }
 
-static struct place place_of(const struct clcnn_device *dev, const struct step *step, int i,
-                             const struct place *places)
+static struct binding binding_of(const struct clcnn_device *dev, const struct step *step, int i,
+                                 const struct binding *bindings)
 {
     const int view = step->buffer[i].view;
 
     if (view == VIEW_NONE)
-        return (struct place){.mem = dev->dummy, .offset = 0};
-    return (struct place){.mem = places[view].mem, .offset = places[view].offset + step->buffer[i].offset};
+        return (struct binding){.mem = dev->dummy, .offset = 0};
+    return (struct binding){.mem = bindings[view].mem,
+                            .offset = bindings[view].offset + step->buffer[i].offset};
 }
 
 /* What the compiler made of the kernel may need more registers or local memory than a group of this size can have.
@@ -58,14 +59,14 @@ static bool absent(const struct clcnn_device *dev, const struct step *step, int 
 }
 
 static enum clcnn_status set_arguments(const struct launch *l, struct clcnn_device *dev,
-                                       const struct step *step, const struct place *places,
+                                       const struct step *step, const struct binding *bindings,
                                        struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     cl_uint n = 0;
 
     for (int i = 0; i < step->n_buffers; i++) {
-        const struct place at = place_of(dev, step, i, places);
+        const struct binding at = binding_of(dev, step, i, bindings);
         const cl_ulong offset = (cl_ulong)at.offset;
         CL_TRY(dev->api, clSetKernelArg, l->kernel, n++, sizeof at.mem,
                absent(dev, step, i) ? NULL : &at.mem);
@@ -78,7 +79,7 @@ done:
 }
 
 enum clcnn_status launch_bind_kernel(struct launch *l, struct clcnn_device *dev, struct program *program,
-                                     const struct step *step, const struct place *places,
+                                     const struct step *step, const struct binding *bindings,
                                      struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -87,7 +88,7 @@ enum clcnn_status launch_bind_kernel(struct launch *l, struct clcnn_device *dev,
     snprintf(name, sizeof name, "%.60s/%.40s", step->stem, step->entry);
     TRY(program_kernel(&l->kernel, dev, program, step->entry, err));
     TRY(check_group(l, dev, name, err));
-    st = set_arguments(l, dev, step, places, err);
+    st = set_arguments(l, dev, step, bindings, err);
     if (st != CLCNN_OK) {
         err_prefix(err, st, name);
         err_prefix(err, st, l->layer);
@@ -108,13 +109,13 @@ done:
 }
 
 static void bind_gemm(struct launch *l, struct clcnn_device *dev, const struct step *step,
-                      const struct place *places)
+                      const struct binding *bindings)
 {
     l->library = true;
     l->gemm = step->gemm;
-    l->a = place_of(dev, step, 0, places);
-    l->b = place_of(dev, step, 1, places);
-    l->c = place_of(dev, step, 2, places);
+    l->a = binding_of(dev, step, 0, bindings);
+    l->b = binding_of(dev, step, 1, bindings);
+    l->c = binding_of(dev, step, 2, bindings);
     l->a.offset += step->gemm.a_off;
     l->b.offset += step->gemm.b_off;
     l->c.offset += step->gemm.c_off;
@@ -122,7 +123,7 @@ static void bind_gemm(struct launch *l, struct clcnn_device *dev, const struct s
 }
 
 enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, struct program *program,
-                              const struct step *step, const struct place *places, struct clcnn_err *err)
+                              const struct step *step, const struct binding *bindings, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct launch l = {
@@ -133,11 +134,11 @@ enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, stru
     };
 
     if (step->stem != NULL && program != NULL)
-        TRY(launch_bind_kernel(&l, dev, program, step, places, err));
+        TRY(launch_bind_kernel(&l, dev, program, step, bindings, err));
     else if (step->stem != NULL)
         l.kernel = NULL;
     else if (device_has_clblast(dev))
-        bind_gemm(&l, dev, step, places);
+        bind_gemm(&l, dev, step, bindings);
     else
         TRY(clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s: CLBlast is not available: %s", l.layer,
                        dev->api->clblast_reason));
@@ -183,11 +184,11 @@ done:
     return st;
 }
 
-enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct place *place,
+enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct binding *binding,
                                  size_t bytes, struct clcnn_err *err)
 {
     const enum clcnn_status st =
-        memory_part(&l->scratch, dev, place->mem, (size_t)place->offset * sizeof(float), bytes, err);
+        memory_part(&l->scratch, dev, binding->mem, (size_t)binding->offset * sizeof(float), bytes, err);
 
     return st == CLCNN_OK ? st : err_prefix(err, st, l->layer);
 }

@@ -154,7 +154,7 @@ bool cores_pin_safe(void); /* pinning.h, asked about this process */
 
 /* ---- queue.c: step descriptions become launches, and run --------------------------------------------------------- */
 
-struct place { /* where a view lives */
+struct binding { /* where a view lives */
     cl_mem mem;
     int64_t offset; /* elements */
     size_t elem;    /* bytes of one, for chains, */
@@ -168,7 +168,7 @@ struct launch {       /* one step, bound: nothing is left to decide */
     size_t groups, group_size;
     double cost; /* work units (multiply-adds + bytes), to cut and bound what is enqueued */
     struct gemm_call gemm;
-    struct place a, b, c;
+    struct binding a, b, c;
     cl_mem scratch;    /* CLBlast's temp buffer, a part of the arena owned by the launch; NULL without one */
     const char *layer; /* for messages; borrowed from the plan */
     struct chain *chain; /* NULL: launched by itself */
@@ -191,7 +191,7 @@ struct unit chain_unit(const struct step *const *parts, int n_parts);
  * ends with a NULL, freed by chains_free. */
 enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, struct program *program,
                               struct launch *launches, const struct chain_plan *of,
-                              const struct place *places, struct clcnn_err *err);
+                              const struct binding *bindings, struct clcnn_err *err);
 /* After a run that took `ms`, or longer: *failed tells whether a work-group has waited too long for others and left. The results
  * are wrong then, and the chains are of no use any more. */
 enum clcnn_status chains_failed(bool *failed, struct chain **chains, struct queue *q, double ms,
@@ -205,14 +205,14 @@ enum clcnn_status launch_set_memory(const struct launch *l, struct clcnn_device 
                                     struct clcnn_err *err);
 /* Without a program the launch gets no kernel: a chain is to run the step. */
 enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, struct program *program,
-                              const struct step *step, const struct place *places, struct clcnn_err *err);
+                              const struct step *step, const struct binding *bindings, struct clcnn_err *err);
 /* Gives it its kernel later. */
 enum clcnn_status launch_bind_kernel(struct launch *l, struct clcnn_device *dev, struct program *program,
-                                     const struct step *step, const struct place *places,
+                                     const struct step *step, const struct binding *bindings,
                                      struct clcnn_err *err);
 void launch_release(struct launch *l, struct clcnn_device *dev);
 /* Gives a CLBlast launch its temp buffer: `bytes` at the place, which must be aligned as the arena's roots are. */
-enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct place *place,
+enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct binding *binding,
                                  size_t bytes, struct clcnn_err *err);
 /* Temp-buffer bytes that CLBlast wants for this call (0: none). */
 enum clcnn_status gemm_scratch_bytes(size_t *bytes, struct clcnn_device *dev, const struct gemm_call *call,
