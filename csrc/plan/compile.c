@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *pl, struct clcnn_err *err)
+static enum clcnn_status bind_io(struct blueprint *bp, const struct value_views *views, struct clcnn_err *err)
 {
     const struct clcnn_graph *g = bp->graph;
     bp->inputs = clcnn_calloc((size_t)g->n_inputs + 1, sizeof *bp->inputs);
@@ -13,11 +13,11 @@ static enum clcnn_status bind_io(struct blueprint *bp, const struct placement *p
     if (!bp->inputs || !bp->outputs)
         return clcnn_fail_mem(err, (size_t)(g->n_inputs + g->n_outputs) * sizeof *bp->inputs);
     for (int i = 0; i < g->n_inputs; i++) {
-        const struct operand *o = &pl->operand[g->inputs[i]];
+        const struct operand *o = &views->operand[g->inputs[i]];
         bp->inputs[i] = (struct io_view){{g->values[g->inputs[i]].name, o->shape}, o->view, o->batch_stride};
     }
     for (int i = 0; i < g->n_outputs; i++) {
-        const struct operand *o = &pl->operand[g->outputs[i].value];
+        const struct operand *o = &views->operand[g->outputs[i].value];
         bp->outputs[i] = (struct io_view){{g->outputs[i].name, o->shape}, o->view, o->batch_stride};
     }
     bp->n_inputs = g->n_inputs;
@@ -135,15 +135,15 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
                                         const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct placement pl = {0};
+    struct value_views views = {0};
     blueprint_least_arena(bp);
     TRY(blueprint_sections(bp, options->batch_part, err));
     TRY(layout_values(bp, options, err));
     TRY(blueprint_private_values(bp, err));
-    TRY(place_values(&pl, bp, err));
-    TRY(halve_maps(bp, &pl, options, err));
-    TRY(emit_layers(bp, &pl, options, graph, err));
-    TRY(bind_io(bp, &pl, err));
+    TRY(find_value_views(&views, bp, err));
+    TRY(halve_maps(bp, &views, options, err));
+    TRY(emit_layers(bp, &views, options, graph, err));
+    TRY(bind_io(bp, &views, err));
     mark_used(bp);
     TRY(add_gemm_scratch(bp, err));
     TRY(blueprint_share_variants(bp, err));
@@ -156,7 +156,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(blueprint_describe_steps(bp, err));
     bp->stats.step_count = bp->n_steps;
 done:
-    placement_free(&pl);
+    value_views_free(&views);
     return st;
 }
 

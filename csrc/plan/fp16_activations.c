@@ -11,7 +11,7 @@
 
 struct halver {
     struct blueprint *bp;
-    const struct placement *pl;
+    const struct value_views *views;
     const struct clcnn_plan_options *options;
     struct verdict {
         const char *layer, *why; /* what keeps a storage in float32, NULL: nothing does; */
@@ -27,7 +27,7 @@ static const char NO_FORM[] = "has no form for halves", OTHERS_STAY[] = "moves i
 
 static struct verdict *storage_of(const struct halver *h, int value)
 {
-    const int view = value < 0 ? VIEW_NONE : h->pl->operand[value].view;
+    const int view = value < 0 ? VIEW_NONE : h->views->operand[value].view;
     const int storage = view < 0 ? -1 : h->bp->views[view].storage;
     return storage < 0 ? NULL : &h->storages[storage];
 }
@@ -67,7 +67,7 @@ static enum clcnn_status keep_by_node(struct halver *h, int index)
         return clcnn_fail_mem(h->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
     struct emit e = {.bp = h->bp, .options = h->options, .err = h->err};
     struct problem p;
-    TRY(node_problem(&p, ops, &e, h->pl, n, 0));
+    TRY(node_problem(&p, ops, &e, h->views, n, 0));
     TRY(select_for_node(&algo, h->bp, n, &p, h->options, h->err));
     const unsigned taken = h->taken[index] = algo_halves(algo, &p);
     for (int i = 0; i < n->n_in; i++)
@@ -122,17 +122,17 @@ static enum clcnn_status halve(const struct halver *h, struct notes *notes)
     }
     for (int i = 0; i < bp->graph->n_values; i++) {
         const struct verdict *v = storage_of(h, i);
-        h->pl->operand[i].half = v && v->map && !v->why;
+        h->views->operand[i].half = v && v->map && !v->why;
     }
 done:
     return st;
 }
 
-enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
+enum clcnn_status halve_maps(struct blueprint *bp, const struct value_views *views,
                              const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct halver h = {.bp = bp, .pl = pl, .options = options, .err = err};
+    struct halver h = {.bp = bp, .views = views, .options = options, .err = err};
     if (options->precision < CLCNN_PRECISION_MEDIUM)
         return CLCNN_OK;
     if (cpu_device(&bp->dev->info))
@@ -150,7 +150,7 @@ enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
     }
     keep_ends(&h);
     for (int i = 0; i < bp->graph->n_nodes; i++)
-        if (!bp->graph->nodes[i].dead && !pl->skip[i])
+        if (!bp->graph->nodes[i].dead && !views->skip[i])
             TRY(keep_by_node(&h, i));
     for (bool again = true; again;) {
         again = false;

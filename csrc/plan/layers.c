@@ -94,7 +94,8 @@ static enum clcnn_status describe_layer(struct layer *l, const struct blueprint 
 }
 
 /* The steps of a node, or of its part `part`; those after the first one use its layers, the first of which is `layer`. */
-static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, int index, int part, int layer)
+static enum clcnn_status emit_node(struct emit *e, const struct value_views *views, int index, int part,
+                                   int layer)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct node *n = &e->bp->graph->nodes[index];
@@ -102,7 +103,7 @@ static enum clcnn_status emit_node(struct emit *e, const struct placement *pl, i
     struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
     if (!ops)
         return clcnn_fail_mem(e->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
-    TRY(node_problem(&p, ops, e, pl, n, part));
+    TRY(node_problem(&p, ops, e, views, n, part));
     char fused[48];
     describe_fused(fused, n);
     e->layer = n->name;
@@ -116,7 +117,7 @@ done:
 }
 
 /* The steps of all nodes, those of a section once for each of its parts. first_layer: room for an index a node. */
-static enum clcnn_status emit_nodes(struct emit *e, const struct placement *pl, int *first_layer)
+static enum clcnn_status emit_nodes(struct emit *e, const struct value_views *views, int *first_layer)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_graph *g = e->bp->graph;
@@ -127,11 +128,11 @@ static enum clcnn_status emit_nodes(struct emit *e, const struct placement *pl, 
             for (int i = 0; part > 0 && i < placed; i++)
                 e->part_storage[i] = -1;
             for (int i = first; i < past; i++) {
-                if (g->nodes[i].dead || pl->skip[i])
+                if (g->nodes[i].dead || views->skip[i])
                     continue;
                 if (part == 0)
                     first_layer[i] = e->bp->n_layers;
-                TRY(emit_node(e, pl, i, part, first_layer[i]));
+                TRY(emit_node(e, views, i, part, first_layer[i]));
             }
         }
     }
@@ -159,7 +160,7 @@ static enum clcnn_status check_overrides(const struct emit *e, const struct clcn
     return CLCNN_OK;
 }
 
-enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
+enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *views,
                               const struct clcnn_plan_options *options, const struct clcnn_graph *original,
                               struct clcnn_err *err)
 {
@@ -172,7 +173,7 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
         st = clcnn_fail_mem(err, (size_t)bp->graph->n_nodes * sizeof *first_layer);
         goto done;
     }
-    TRY(emit_nodes(&e, pl, first_layer));
+    TRY(emit_nodes(&e, views, first_layer));
     TRY(check_overrides(&e, original, err));
 done:
     free(first_layer);

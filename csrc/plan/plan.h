@@ -180,12 +180,12 @@ void blueprint_retain(struct blueprint *bp);
 void blueprint_release(struct blueprint *bp);
 
 /* views.c: where every value lives, as operands; aliases and concat views need no steps. */
-struct placement {
+struct value_views {
     struct operand *operand; /* per value */
     bool *skip;              /* per node: nothing to do, its outputs are views */
 };
-enum clcnn_status place_values(struct placement *out, struct blueprint *bp, struct clcnn_err *err);
-void placement_free(struct placement *pl);
+enum clcnn_status find_value_views(struct value_views *out, struct blueprint *bp, struct clcnn_err *err);
+void value_views_free(struct value_views *views);
 
 /* emit.c: the builder that algorithms write into. */
 struct emit {
@@ -210,7 +210,7 @@ void operand_take_items(struct operand *o, int items);  /* 0: all */
 /* Items of an input of the node that it reads at a time, 0: all, as of weights. */
 int node_input_items(const struct node *n, int input);
 /* Input `input` of this concat node was written straight into its range of the output. */
-bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n,
+bool concat_input_in_place(const struct blueprint *bp, const struct value_views *views, const struct node *n,
                            int input);
 /* Sets what the arena must hold at least: the activations of the node that has most of them. */
 void blueprint_least_arena(struct blueprint *bp);
@@ -218,7 +218,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
                                const struct node *n, const struct operand *operands);
 /* What an algorithm is shown of part `part` of a node (0 without parts); `ops` takes its inputs, then its outputs. */
 enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
-                               const struct placement *pl, const struct node *n, int part);
+                               const struct value_views *views, const struct node *n, int part);
 
 /* select.c: a node's algorithms are judged once, when layouts are chosen or the maps that are stored as halves, and the
  * judgement is carried on to its layer. Only where the problem has changed since is it made anew. */
@@ -239,7 +239,7 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
                                 struct clcnn_err *err);
 
 /* fp16_activations.c: chooses the maps that are stored as halves, once they are placed. */
-enum clcnn_status halve_maps(struct blueprint *bp, const struct placement *pl,
+enum clcnn_status halve_maps(struct blueprint *bp, const struct value_views *views,
                              const struct clcnn_plan_options *options, struct clcnn_err *err);
 
 /* batch_slices.c: runs of nodes that compute a few items of the batch at a time. */
@@ -251,7 +251,7 @@ enum clcnn_status blueprint_private_values(struct blueprint *bp, struct clcnn_er
 int section_end(const struct clcnn_graph *g, int first, int *parts);
 
 /* layers.c */
-enum clcnn_status emit_layers(struct blueprint *bp, const struct placement *pl,
+enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *views,
                               const struct clcnn_plan_options *options, const struct clcnn_graph *original,
                               struct clcnn_err *err);
 

@@ -87,11 +87,11 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
     };
 }
 
-bool concat_input_in_place(const struct blueprint *bp, const struct placement *pl, const struct node *n,
+bool concat_input_in_place(const struct blueprint *bp, const struct value_views *views, const struct node *n,
                            int input)
 {
     const int dim = ((const struct dim_attrs *)n->attrs)->dim;
-    const struct operand *whole = &pl->operand[n->out[0]], *part = &pl->operand[n->in[input]];
+    const struct operand *whole = &views->operand[n->out[0]], *part = &views->operand[n->in[input]];
     const struct view w = bp->views[whole->view], s = bp->views[part->view];
     if (dim > 1 || w.storage < 0 || s.storage != w.storage || part->batch_stride != whole->batch_stride)
         return false;
@@ -144,28 +144,28 @@ static enum clcnn_status take_part(struct emit *e, struct operand *o, int items,
 }
 
 enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
-                               const struct placement *pl, const struct node *n, int part)
+                               const struct value_views *views, const struct node *n, int part)
 {
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < n->n_in; i++) {
         if (n->in[i] >= 0)
-            ops[i] = pl->operand[n->in[i]];
+            ops[i] = views->operand[n->in[i]];
         else
             ops[i] = (struct operand){.shape.rank = -1, .view = VIEW_NONE};
         if (n->op->role == ROLE_CONCAT)
-            ops[i].in_place = concat_input_in_place(e->bp, pl, n, i);
+            ops[i].in_place = concat_input_in_place(e->bp, views, n, i);
         TRY(take_part(e, &ops[i], node_input_items(n, i), part));
         if (i == 0 || n->all_src)
             show_form(&ops[i], n->src_block, n->all_src);
     }
     for (int i = 0; i < n->n_out; i++) {
-        ops[n->n_in + i] = pl->operand[n->out[i]];
+        ops[n->n_in + i] = views->operand[n->out[i]];
         TRY(take_part(e, &ops[n->n_in + i], n->items, part));
         show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
     }
     *out = problem_of_node(e->bp, e->options, n, ops);
     if (n->epi.add >= 0) {
-        out->add = pl->operand[n->epi.add];
+        out->add = views->operand[n->epi.add];
         TRY(take_part(e, &out->add, n->items, part));
         show_form(&out->add, n->dst_block, false);
     }

@@ -11,10 +11,10 @@ struct parent {     /* of a value that is written into a concat's output */
     int64_t offset; /* along the joined dimension */
 };
 
-struct placer {
+struct view_finder {
     struct blueprint *bp;
     struct clcnn_graph *g;
-    struct placement *pl;
+    struct value_views *views;
     struct parent *parent;
     struct clcnn_err *err;
 };
@@ -25,7 +25,7 @@ static int64_t items(const struct clcnn_shape *s)
 }
 
 /* Only a value that a step computes into memory of its own can be moved into a parent. */
-static bool movable(const struct placer *p, int value)
+static bool movable(const struct view_finder *p, int value)
 {
     const struct value *v = &p->g->values[value];
     return v->kind == VALUE_NODE && p->parent[value].value < 0 && !p->g->nodes[v->producer].op->alias &&
@@ -34,7 +34,7 @@ static bool movable(const struct placer *p, int value)
 
 /* All inputs already sit one after the other in the same parent (the growing concats of a dense block): then this concat is
  * itself a range of that parent. */
-static bool consecutive(const struct placer *p, const struct node *n, int dim)
+static bool consecutive(const struct view_finder *p, const struct node *n, int dim)
 {
     const struct parent *first = &p->parent[n->in[0]];
     int64_t at = first->offset;
@@ -52,7 +52,7 @@ static bool consecutive(const struct placer *p, const struct node *n, int dim)
 }
 
 /* Last concat first: it is the largest one of a dense block, and the outer one of nested ones. */
-static void choose_parents(struct placer *p)
+static void choose_parents(struct view_finder *p)
 {
     for (int i = p->g->n_nodes - 1; i >= 0; i--) {
         const struct node *n = &p->g->nodes[i];
@@ -74,15 +74,15 @@ static void choose_parents(struct placer *p)
     }
 }
 
-static bool new_view(struct placer *p, struct operand *o, int storage, int packed, int64_t offset)
+static bool new_view(struct view_finder *p, struct operand *o, int storage, int packed, int64_t offset)
 {
     o->view = blueprint_view(p->bp, storage, packed, offset);
     return o->view >= 0;
 }
 
-static bool place_at_storage(struct placer *p, int value, const char *name)
+static bool view_own_storage(struct view_finder *p, int value, const char *name)
 {
-    struct operand *o = &p->pl->operand[value];
+    struct operand *o = &p->views->operand[value];
     const int storage = blueprint_storage(p->bp, name, items(&o->shape), operand_item(o), true, false);
     if (storage < 0 || !new_view(p, o, storage, -1, 0))
         return false;
@@ -92,10 +92,10 @@ static bool place_at_storage(struct placer *p, int value, const char *name)
 }
 
 /* A range of another value along dim 0 or 1, `at` entries from its start. */
-static bool place_in(struct placer *p, int value, int whole, int dim, int64_t at)
+static bool view_range(struct view_finder *p, int value, int whole, int dim, int64_t at)
 {
-    struct operand *o = &p->pl->operand[value];
-    const struct operand *w = &p->pl->operand[whole];
+    struct operand *o = &p->views->operand[value];
+    const struct operand *w = &p->views->operand[whole];
     const struct view s = p->bp->views[w->view];
     const int64_t offset = dim == 0 ? at * w->batch_stride : at * shape_count_from(&w->shape, 2);
     o->batch_stride = w->batch_stride;
@@ -103,31 +103,32 @@ static bool place_in(struct placer *p, int value, int whole, int dim, int64_t at
     return new_view(p, o, s.storage, s.packed, s.offset + offset);
 }
 
-static bool place_output(struct placer *p, int value);
+static bool view_output(struct view_finder *p, int value);
 
-static bool place_in_parent(struct placer *p, int value)
+static bool view_in_parent(struct view_finder *p, int value)
 {
     const int whole = p->parent[value].value;
-    if (p->pl->operand[whole].view == VIEW_NONE && !place_output(p, whole))
+    if (p->views->operand[whole].view == VIEW_NONE && !view_output(p, whole))
         return false;
     const struct node *owner = &p->g->nodes[p->g->values[whole].producer];
-    return place_in(p, value, whole, ((const struct dim_attrs *)owner->attrs)->dim, p->parent[value].offset);
+    return view_range(p, value, whole, ((const struct dim_attrs *)owner->attrs)->dim,
+                      p->parent[value].offset);
 }
 
-static bool place_output(struct placer *p, int value)
+static bool view_output(struct view_finder *p, int value)
 {
-    if (p->pl->operand[value].view != VIEW_NONE)
+    if (p->views->operand[value].view != VIEW_NONE)
         return true; /* placed when a member of its concat was */
     if (p->parent[value].value >= 0)
-        return place_in_parent(p, value);
-    return place_at_storage(p, value, p->g->nodes[p->g->values[value].producer].name);
+        return view_in_parent(p, value);
+    return view_own_storage(p, value, p->g->nodes[p->g->values[value].producer].name);
 }
 
 /* An alias: same elements in the same order. A different shape needs dense items, since its own items differ. */
-static bool try_alias(struct placer *p, const struct node *n, bool *skip)
+static bool try_alias(struct view_finder *p, const struct node *n, bool *skip)
 {
-    const struct operand *in = &p->pl->operand[n->in[0]];
-    struct operand *out = &p->pl->operand[n->out[0]];
+    const struct operand *in = &p->views->operand[n->in[0]];
+    struct operand *out = &p->views->operand[n->out[0]];
     const bool same_items = items(&in->shape) == items(&out->shape);
     if (!n->op->alias || p->parent[n->out[0]].value >= 0)
         return true;
@@ -140,17 +141,17 @@ static bool try_alias(struct placer *p, const struct node *n, bool *skip)
     return new_view(p, out, s.storage, s.packed, s.offset);
 }
 
-static bool try_split(struct placer *p, const struct node *n, bool *skip)
+static bool try_split(struct view_finder *p, const struct node *n, bool *skip)
 {
     if (n->op->role != ROLE_SPLIT)
         return true;
     const struct split_attrs *a = n->attrs;
-    const struct operand *in = &p->pl->operand[n->in[0]];
+    const struct operand *in = &p->views->operand[n->in[0]];
     if (a->dim > 1 || in->shape.rank < 2)
         return true;
     int64_t at = 0;
     for (int i = 0; i < n->n_out; i++) {
-        if (!place_in(p, n->out[i], n->in[0], a->dim, at))
+        if (!view_range(p, n->out[i], n->in[0], a->dim, at))
             return false;
         at += p->g->values[n->out[i]].shape.dim[a->dim];
     }
@@ -158,30 +159,30 @@ static bool try_split(struct placer *p, const struct node *n, bool *skip)
     return true;
 }
 
-static bool place_node(struct placer *p, int index)
+static bool view_node(struct view_finder *p, int index)
 {
     const struct node *n = &p->g->nodes[index];
-    bool *skip = &p->pl->skip[index];
+    bool *skip = &p->views->skip[index];
     if (!try_alias(p, n, skip) || (!*skip && !try_split(p, n, skip)))
         return false;
     if (*skip)
         return true;
     for (int i = 0; i < n->n_out; i++)
-        if (!place_output(p, n->out[i]))
+        if (!view_output(p, n->out[i]))
             return false;
     if (n->op->role == ROLE_CONCAT) {
         *skip = true;
         for (int i = 0; i < n->n_in; i++)
-            *skip = *skip && concat_input_in_place(p->bp, p->pl, n, i);
+            *skip = *skip && concat_input_in_place(p->bp, p->views, n, i);
     }
     return true;
 }
 
-static bool place_leaves(struct placer *p)
+static bool view_leaves(struct view_finder *p)
 {
     for (int i = 0; i < p->g->n_values; i++) {
         const struct value *v = &p->g->values[i];
-        struct operand *o = &p->pl->operand[i];
+        struct operand *o = &p->views->operand[i];
         *o = operand_of_value(v);
         operand_take_items(o, v->items);
         o->batch_stride = operand_item(o);
@@ -189,37 +190,37 @@ static bool place_leaves(struct placer *p)
             const int packed = blueprint_constant(p->bp, i, shape_bytes(&v->shape), v->name ? v->name : "");
             if (packed < 0 || !new_view(p, o, -1, packed, 0))
                 return false;
-        } else if (v->kind == VALUE_INPUT && !place_at_storage(p, i, v->name)) {
+        } else if (v->kind == VALUE_INPUT && !view_own_storage(p, i, v->name)) {
             return false;
         }
     }
     return true;
 }
 
-enum clcnn_status place_values(struct placement *pl, struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status find_value_views(struct value_views *views, struct blueprint *bp, struct clcnn_err *err)
 {
     struct clcnn_graph *g = bp->graph;
-    struct placer p = {.bp = bp, .g = g, .pl = pl, .err = err};
-    pl->operand = clcnn_calloc((size_t)g->n_values + 1, sizeof *pl->operand);
-    pl->skip = clcnn_calloc((size_t)g->n_nodes + 1, sizeof *pl->skip);
+    struct view_finder p = {.bp = bp, .g = g, .views = views, .err = err};
+    views->operand = clcnn_calloc((size_t)g->n_values + 1, sizeof *views->operand);
+    views->skip = clcnn_calloc((size_t)g->n_nodes + 1, sizeof *views->skip);
     p.parent = clcnn_calloc((size_t)g->n_values + 1, sizeof *p.parent);
-    bool ok = pl->operand && pl->skip && p.parent;
+    bool ok = views->operand && views->skip && p.parent;
     for (int i = 0; ok && i < g->n_values; i++)
         p.parent[i].value = -1;
     if (ok) {
         choose_parents(&p);
-        ok = place_leaves(&p);
+        ok = view_leaves(&p);
     }
     for (int i = 0; ok && i < g->n_nodes; i++)
         if (!g->nodes[i].dead)
-            ok = place_node(&p, i);
+            ok = view_node(&p, i);
     free(p.parent);
-    return ok ? CLCNN_OK : clcnn_fail_mem(err, (size_t)g->n_values * sizeof *pl->operand);
+    return ok ? CLCNN_OK : clcnn_fail_mem(err, (size_t)g->n_values * sizeof *views->operand);
 }
 
-void placement_free(struct placement *pl)
+void value_views_free(struct value_views *views)
 {
-    free(pl->operand);
-    free(pl->skip);
-    memset(pl, 0, sizeof *pl);
+    free(views->operand);
+    free(views->skip);
+    memset(views, 0, sizeof *views);
 }
