@@ -203,7 +203,7 @@ enum clcnn_status clcnn_graph_constant(struct clcnn_graph *graph, const char *na
 /* Of a constant: its data, which must be writable and in no other use, may be overwritten by the next compile of the graph,
  * which then needs no copy of it: weights are folded in place, and their pages go back to the system as soon as
  * the device has them. */
-enum clcnn_status clcnn_graph_spend(struct clcnn_graph *graph, int value, struct clcnn_err *err);
+enum clcnn_status clcnn_graph_donate(struct clcnn_graph *graph, int value, struct clcnn_err *err);
 /* inputs: value ids, -1 for an optional one that is absent. values receives up to max_values output ids. The shape rule
  * of the operator runs here, so a bad node is refused at once, with its name in the message. */
 enum clcnn_status clcnn_graph_node(struct clcnn_graph *graph, const char *op, const char *name,

@@ -166,7 +166,7 @@ static enum clcnn_status check_value(const struct clcnn_graph *g, int value, str
     return clcnn_fail(err, CLCNN_E_VALUE, "value %d does not exist; the graph has %d", value, g->n_values);
 }
 
-enum clcnn_status clcnn_graph_spend(struct clcnn_graph *g, int value, struct clcnn_err *err)
+enum clcnn_status clcnn_graph_donate(struct clcnn_graph *g, int value, struct clcnn_err *err)
 {
     enum clcnn_status st = check_value(g, value, err);
 
@@ -174,8 +174,8 @@ enum clcnn_status clcnn_graph_spend(struct clcnn_graph *g, int value, struct clc
         return st;
     struct value *v = &g->values[value];
     if (v->kind != VALUE_CONSTANT)
-        return clcnn_fail(err, CLCNN_E_VALUE, "value %d is no constant: there is nothing to spend", value);
-    v->spare = (void *)(uintptr_t)v->data;
+        return clcnn_fail(err, CLCNN_E_VALUE, "value %d is no constant: there is nothing to donate", value);
+    v->donated = (void *)(uintptr_t)v->data;
     return CLCNN_OK;
 }
 

@@ -12,7 +12,7 @@ struct value {
     struct clcnn_shape shape;
     const void *data; /* constants: borrowed, or `owned` */
     float *owned;     /* made by the rewriter; freed with the graph */
-    void *spare;      /* `data` where a compile may overwrite it, see clcnn_graph_spend(); else NULL */
+    void *donated;    /* `data` where a compile may overwrite it, see clcnn_graph_donate(); else NULL */
     int producer;     /* node, -1 otherwise */
     int block;        /* physical form, see struct operand; set by the planner */
     int items;        /* its memory holds so many at a time, 0: all; see plan/batch_slices.c */

@@ -86,7 +86,7 @@ static void fold_values(const struct clcnn_graph *g, const struct node *producer
     const float *beta = g->values[bn->in[2]].data, *mean = g->values[bn->in[3]].data;
     const float *w = g->values[producer->in[1]].data;
     const float *b = producer->in[2] >= 0 ? g->values[producer->in[2]].data : NULL;
-    float *to = w_new == producer->in[1] ? g->values[w_new].spare : g->values[w_new].owned;
+    float *to = w_new == producer->in[1] ? g->values[w_new].donated : g->values[w_new].owned;
     for (int64_t k = 0; k < f->filters; k++) {
         const double s = rewrite_norm_scale(g, bn, k);
         for (int64_t i = 0; i < f->inner; i++)
@@ -110,7 +110,7 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
         /* values may move when one is added */
         const struct clcnn_shape w_shape = r->g->values[producer->in[1]].shape;
         const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)f.filters}};
-        if (r->g->values[producer->in[1]].spare && r->uses[producer->in[1]] == 1)
+        if (r->g->values[producer->in[1]].donated && r->uses[producer->in[1]] == 1)
             w = producer->in[1]; /* in place */
         else
             TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));

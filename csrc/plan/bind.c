@@ -84,7 +84,7 @@ done:
 
 /* Host memory from which it pays to give the pages of a constant back as soon as the device has it, rather than with all
  * others: waiting for the queue and the call take some 10 us. */
-#define SPEND_BYTES ((size_t)64 << 10)
+#define DROP_BYTES ((size_t)64 << 10)
 
 /* For each constant the last of the packed ones that is made from it. */
 static int *last_uses(const struct blueprint *bp)
@@ -105,13 +105,13 @@ static int *last_uses(const struct blueprint *bp)
 }
 
 /* Gives back the pages of a constant that packed[i] was the last to be made from, if they are ours to give. */
-static enum clcnn_status spend(struct blueprint *bp, int i, const int *last, struct queue *q,
-                               struct clcnn_err *err)
+static enum clcnn_status drop_pages(struct blueprint *bp, int i, const int *last, struct queue *q,
+                                    struct clcnn_err *err)
 {
     struct value *v = &bp->graph->values[bp->packed[i].value];
-    void *memory = v->owned ? v->owned : v->spare;
+    void *memory = v->owned ? v->owned : v->donated;
     const size_t bytes = shape_bytes(&v->shape);
-    if (!memory || last[bp->packed[i].value] != i || bytes < SPEND_BYTES)
+    if (!memory || last[bp->packed[i].value] != i || bytes < DROP_BYTES)
         return CLCNN_OK;
     enum clcnn_status st = queue_finish(q, err); /* uploads do not block */
     if (st == CLCNN_OK)
@@ -153,7 +153,7 @@ enum clcnn_status blueprint_weights(struct blueprint *bp, const struct clcnn_pat
         if (!bp->packed[i].used)
             continue;
         TRY(fill_weight(bp, i, q, bindings, &staging, err));
-        TRY(spend(bp, i, last, q, err));
+        TRY(drop_pages(bp, i, last, q, err));
     }
     TRY(queue_finish(q, err));
 done:

@@ -116,7 +116,7 @@ done:
     return st;
 }
 
-/* The rewritten graph of a blueprint that is given up: folding overwrites constants that a compile may spend, so it is done once.
+/* The rewritten graph of a blueprint that is given up: folding overwrites constants that a compile may overwrite, so it is done once.
  * Without channel blocks nothing that follows changes it. */
 static void take_rewritten(struct blueprint *bp, struct blueprint *from)
 {

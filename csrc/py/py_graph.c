@@ -163,23 +163,23 @@ static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
     return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
 }
 
-PyDoc_STRVAR(spend_doc, "spend($self, /, value)\n--\n\n"
-                        "Of a constant: the next compile may overwrite its array, instead of copying it. "
-                        "The array must be\n"
-                        "in no other use. Raises ArgumentError.");
+PyDoc_STRVAR(donate_doc, "donate($self, /, value)\n--\n\n"
+                         "Of a constant: the next compile may overwrite its array, instead of copying it. "
+                         "The array must be\n"
+                         "in no other use. Raises ArgumentError.");
 
-static PyObject *graph_spend(PyObject *op, PyObject *args, PyObject *kwargs)
+static PyObject *graph_donate(PyObject *op, PyObject *args, PyObject *kwargs)
 {
     static char *keys[] = {"value", NULL};
     struct graph_object *self = (struct graph_object *)op;
     int value;
     PyObject *given;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:spend", keys, &given) ||
-        py_int_parse(self->state, given, "spend: value", 0, &value) < 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:donate", keys, &given) ||
+        py_int_parse(self->state, given, "donate: value", 0, &value) < 0)
         return NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    WITH_GRAPH(self, status = clcnn_graph_spend(self->handle, value, &err));
+    WITH_GRAPH(self, status = clcnn_graph_donate(self->handle, value, &err));
     return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
@@ -363,7 +363,7 @@ PyDoc_STRVAR(graph_doc,
 static PyMethodDef graph_methods[] = {
     {"input", KEYWORDS(graph_input), input_doc},
     {"constant", KEYWORDS(graph_constant), constant_doc},
-    {"spend", KEYWORDS(graph_spend), spend_doc},
+    {"donate", KEYWORDS(graph_donate), donate_doc},
     {"node", KEYWORDS(graph_node), node_doc},
     {"output", KEYWORDS(graph_output), output_doc},
     {"shape", KEYWORDS(graph_shape), shape_doc},

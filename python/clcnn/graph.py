@@ -27,7 +27,7 @@ from clcnn.report import LayerRow, html_table, summary_cells, summary_text
 
 # Inputs at the end of an operator's list that are statistics, not parameters that training would change.
 STATISTICS = {"batch_norm": 2}
-SPENT_BYTES = 1 << 16  # of the least array that _spend() gives away
+DONATED_BYTES = 1 << 16  # of the least array that _donate() gives away
 
 
 class Record(NamedTuple):
@@ -271,7 +271,7 @@ class Graph:
         """A graph of its own with the same values, nodes and ids; the arrays are shared."""
         return Graph.from_records(self._records)
 
-    def _spend(self, kept: Iterable[NDArray[Any]]) -> None:
+    def _donate(self, kept: Iterable[NDArray[Any]]) -> None:
         """Lets the next compile overwrite the arrays of large constants, which must be in no other use: it
         then needs no copy of them. An array that shares memory with another constant or one of `kept` is left
         out. Everything else that this graph is asked for stays right."""
@@ -283,8 +283,8 @@ class Graph:
         end = 0
         for i, ((start, stop), value) in enumerate(rows):
             following = rows[i + 1][0][0] if i + 1 < len(rows) else stop
-            if value is not None and stop - start >= SPENT_BYTES and end <= start and stop <= following:
-                self._core.spend(value)
+            if value is not None and stop - start >= DONATED_BYTES and end <= start and stop <= following:
+                self._core.donate(value)
             end = max(end, stop)
 
     def _forget(self) -> None:

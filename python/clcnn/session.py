@@ -156,7 +156,7 @@ class InferenceSession:
         self._lock = threading.Lock()
         self._compiled: OrderedDict[Any, _Compiled] = OrderedDict()
         self._closed = False
-        self._spend = False  # whether the model's arrays may be overwritten, since nothing reads them again
+        self._donate = False  # whether the model's arrays may be overwritten, since nothing reads them again
         self._file, model = _open(path_or_bytes)
         self._model: Model | None = model
         self._meta = _metadata(model)
@@ -164,9 +164,9 @@ class InferenceSession:
         self._outputs = model.outputs
         self._value_inputs = model.value_inputs
         if not self._value_inputs and all(is_fixed(info) for info in self._inputs):
-            self._spend = self._file is not None
+            self._donate = self._file is not None
             self._ready({info.name: shape_of(info) for info in self._inputs}, {}, _Clock(None))
-            self._spend = False
+            self._donate = False
             if self._file is not None:
                 self._model = None  # the device has the weights; the file has them for whatever else comes
 
@@ -265,8 +265,8 @@ class InferenceSession:
     ) -> None:
         program = self.model.specialise(shapes, values)
         if program.graph is not None:
-            if self._spend:
-                program.graph._spend(program.fixed.values())
+            if self._donate:
+                program.graph._donate(program.fixed.values())
             found.plan = compiler.compile(program.graph, device=self._device, **self._compile_options)
             program.graph._forget()
         logger.info("session: %d plans, new for %s", len(self._compiled), shapes)

@@ -204,7 +204,7 @@ CALLS: dict[str, Callable[[Stage, Any], Any]] = {
     "profile": lambda s, v: s.plan.profile(v),
     "core shape": lambda s, v: graph()._core.shape(v),
     "core dtype": lambda s, v: graph()._core.dtype(v),
-    "core spend": lambda s, v: graph()._core.spend(v),
+    "core donate": lambda s, v: graph()._core.donate(v),
     "parameter": lambda s, v: setattr(nn.ReLU6() and nn.Linear(2, 2).weight, "data", v),
     "image size": lambda s, v: clcnn.image.resize(np.zeros((4, 4, 3), np.uint8), v),
 }

@@ -61,16 +61,16 @@ def test_shared_filters_are_not_overwritten(device: clcnn.Device, tmp_path: Path
     onnx.save(shared_filters(), path)
     x = np.random.default_rng(1).standard_normal((2, CHANNELS, 5, 5)).astype(np.float32)
     with (
-        InferenceSession(path, device=device) as spent,
+        InferenceSession(path, device=device) as donated,
         InferenceSession(path.read_bytes(), device=device) as whole,
     ):
         for name, ours, wanted in zip(
-            [o.name for o in whole.get_outputs()], spent.run(None, {"x": x}), whole.run(None, {"x": x})
+            [o.name for o in whole.get_outputs()], donated.run(None, {"x": x}), whole.run(None, {"x": x})
         ):
             np.testing.assert_array_equal(ours, wanted, name)
         # asked for again, the model comes from the file
         for name, array in whole.model.arrays.items():
-            np.testing.assert_array_equal(spent.model.arrays[name], array, name)
+            np.testing.assert_array_equal(donated.model.arrays[name], array, name)
 
 
 def test_arrays_of_a_graph_are_overwritten_only_when_spent(device: clcnn.Device) -> None:
@@ -81,7 +81,7 @@ def test_arrays_of_a_graph_are_overwritten_only_when_spent(device: clcnn.Device)
     clcnn.compile(program.graph, device=device).close()
     for name, array in before.items():
         np.testing.assert_array_equal(loaded.arrays[name], array, name)
-    program.graph._spend(program.fixed.values())
+    program.graph._donate(program.fixed.values())
     clcnn.compile(program.graph, device=device).close()
     changed = {n for n, array in before.items() if (loaded.arrays[n] != array).any()}
     assert "alone" in changed and not changed & {"viewed", "kept"}
@@ -90,8 +90,8 @@ def test_arrays_of_a_graph_are_overwritten_only_when_spent(device: clcnn.Device)
 def test_only_constants_are_spent() -> None:
     graph = clcnn.Graph()
     x = graph.input("x", (1, 3))
-    refused(lambda: graph._core.spend(x.id), clcnn.ArgumentError, ValueError, "value 0 is no constant")
-    refused(lambda: graph._core.spend(7), clcnn.ArgumentError, ValueError, "value 7 does not exist")
+    refused(lambda: graph._core.donate(x.id), clcnn.ArgumentError, ValueError, "value 0 is no constant")
+    refused(lambda: graph._core.donate(7), clcnn.ArgumentError, ValueError, "value 7 does not exist")
 
 
 def test_loading_takes_twice_the_file(device: clcnn.Device, tmp_path: Path) -> None:
