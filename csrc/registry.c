@@ -149,7 +149,7 @@ bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
         .error_rounding = error_rounding_name(a->rounding),
         .compute_capability = capability[a->devices],
         .clblast = a->clblast,
-        .blocked = a->src == FORM_BLOCKED || a->dst == FORM_BLOCKED,
+        .blocked = a->src == LAYOUT_BLOCKED || a->dst == LAYOUT_BLOCKED,
     };
     return true;
 }

@@ -20,7 +20,7 @@ struct operand {
     int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
                       lanes past C hold anything finite, producers write them, consumers must not let them count */
 };
-/* Elements of one batch item in the operand's form. */
+/* Elements of one batch item in the operand's layout. */
 static inline int64_t operand_item(const struct operand *o)
 {
     const struct clcnn_shape *s = &o->shape;
@@ -37,8 +37,8 @@ static inline size_t operand_elem(const struct operand *o)
 {
     return o->half ? sizeof(uint16_t) : clcnn_dtype_bytes(o->shape.dtype);
 }
-/* Brings an operand without a place yet into a form: dense items of `block` channels, 0: row-major. */
-static inline void operand_set_form(struct operand *o, int block)
+/* Brings an operand without a place yet into a layout: dense items of `block` channels, 0: row-major. */
+static inline void operand_set_layout(struct operand *o, int block)
 {
     o->block = block;
     o->batch_stride = operand_item(o);
@@ -78,9 +78,9 @@ struct problem {
     bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
     int wisdom_count;
-    bool forms_open;           /* the planner is still free to give the operands another form */
+    bool layouts_open;         /* the planner is still free to give the operands another layout */
     struct decision *decision; /* of the algorithm that is asked; parts of a merged layer share it */
-    bool *asked; /* algo_preferred() sets it: its answer depends on the forms; NULL: no one wants to know */
+    bool *asked; /* algo_preferred() sets it: its answer depends on the layouts; NULL: no one wants to know */
     int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };
 
@@ -120,16 +120,16 @@ enum error_bound { BOUND_COMPONENTWISE, BOUND_NORMWISE };
  * of whose products three are taken; weights rounded to 24 bits. */
 enum error_rounding { ROUNDING_NONE, ROUNDING_TF32_PARTS, ROUNDING_24_BITS };
 
-/* The form in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
- * Other inputs are always plain. The planner inserts reorders where forms do not meet. */
-enum form {
-    FORM_PLAIN,   /* row-major */
-    FORM_BLOCKED, /* problem.block channels innermost; rank 3 and 4 */
-    FORM_ANY /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
+/* The layout in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
+ * Other inputs are always plain. The planner inserts reorders where layouts do not meet. */
+enum operand_layout {
+    LAYOUT_ROW_MAJOR, /* row-major */
+    LAYOUT_BLOCKED,   /* problem.block channels innermost; rank 3 and 4 */
+    LAYOUT_ANY /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
 };
 
 /* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/fp16_activations.c): in[0], its
- * outputs, the epilogue's add; HALF_SAME: every operand, all in the same form, as it only moves elements. */
+ * outputs, the epilogue's add; HALF_SAME: every operand, all in the same layout, as it only moves elements. */
 enum { HALF_SRC = 1, HALF_DST = 2, HALF_ADD = 4, HALF_SAME = 8, HALF_CONV = HALF_SRC | HALF_DST | HALF_ADD };
 
 struct emit; /* collects step descriptions for one plan */
@@ -145,10 +145,10 @@ struct algo_def {
     enum error_bound bound;
     enum error_rounding rounding;
     bool deterministic;
-    enum form src, dst;
+    enum operand_layout src, dst;
     unsigned halves;                                /* HALF_ bits; */
     unsigned (*halves_of)(const struct problem *p); /* where they depend on the problem, else NULL */
-    /* It and workspace() are asked once, before it is known where operands lie and in which form: they do not look at
+    /* It and workspace() are asked once, before it is known where operands lie and in which layout: they do not look at
      * view, block and in_place, and at batch_stride only to see how items lie that are not dense. */
     bool (*applicable)(const struct problem *p, struct why *why);
     /* bytes; NULL: none. More than workspace_limit rejects it */

@@ -1,4 +1,4 @@
-/* layout.c: the physical form of every value. Algorithms are chosen node by node as if forms were free; a value takes the form
+/* layout.c: the physical layout of every value. Algorithms are chosen node by node as if layouts were free; a value takes the layout
  * that its producer gives, and where a consumer wants another one a `reorder` node goes in between, once per value. Work on
  * whole items (element-wise, concat of whole blocks) follows its inputs. Graph inputs and outputs are row-major. */
 #include "plan/plan.h"
@@ -12,20 +12,20 @@ struct layouter {
     struct clcnn_graph *g;
     const struct clcnn_plan_options *options;
     int *order, n_order; /* nodes in the order in which they will run */
-    int *twin;           /* per value of the original graph: the same value in the other form, -1 */
+    int *twin;           /* per value of the original graph: the same value in the other layout, -1 */
     int block;
     int items; /* of the node that is being laid out */
     struct clcnn_err *err;
 };
 
-/* Only float32 maps with channels and one or two spatial dimensions have a blocked form. */
+/* Only float32 maps with channels and one or two spatial dimensions have a blocked layout. */
 static bool can_block(const struct clcnn_shape *s)
 {
     return s->dtype == CLCNN_FLOAT32 && (s->rank == 3 || s->rank == 4);
 }
 
-/* One pixel and whole blocks: both forms are the same bytes. */
-static bool forms_agree(const struct layouter *l, const struct clcnn_shape *s)
+/* One pixel and whole blocks: both layouts are the same bytes. */
+static bool layouts_agree(const struct layouter *l, const struct clcnn_shape *s)
 {
     return can_block(s) && shape_count_from(s, 2) == 1 && s->dim[1] % l->block == 0;
 }
@@ -49,13 +49,13 @@ done:
     return st;
 }
 
-/* Replaces *value by the id under which it is to be read in form `block`. */
-static enum clcnn_status in_form(struct layouter *l, int *value, int block)
+/* Replaces *value by the id under which it is to be read in layout `block`. */
+static enum clcnn_status in_layout(struct layouter *l, int *value, int block)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct value *v = &l->g->values[*value];
     const int original = *value;
-    if (v->block == block || forms_agree(l, &v->shape))
+    if (v->block == block || layouts_agree(l, &v->shape))
         return CLCNN_OK;
     if (l->twin[original] < 0)
         TRY(add_reorder(l, original, block, &l->twin[original]));
@@ -98,15 +98,15 @@ static bool follows_blocked(const struct layouter *l, const struct node *n)
     return any && (!parts || (whole_blocks(l, n->in, n->n_in) && whole_blocks(l, n->out, n->n_out)));
 }
 
-static void set_forms(const struct layouter *l, struct node *n, const struct algo_def *algo)
+static void set_layouts(const struct layouter *l, struct node *n, const struct algo_def *algo)
 {
     const bool maps = can_block(&l->g->values[n->in[0]].shape) && can_block(&l->g->values[n->out[0]].shape);
-    n->all_src = algo->src == FORM_ANY && follows_blocked(l, n);
-    n->src_block = n->all_src || (maps && algo->src == FORM_BLOCKED) ? l->block : 0;
-    n->dst_block = n->all_src || (maps && algo->dst == FORM_BLOCKED) ? l->block : 0;
+    n->all_src = algo->src == LAYOUT_ANY && follows_blocked(l, n);
+    n->src_block = n->all_src || (maps && algo->src == LAYOUT_BLOCKED) ? l->block : 0;
+    n->dst_block = n->all_src || (maps && algo->dst == LAYOUT_BLOCKED) ? l->block : 0;
 }
 
-static enum clcnn_status choose_forms(struct layouter *l, struct node *n)
+static enum clcnn_status choose_layouts(struct layouter *l, struct node *n)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct algo_def *algo = NULL;
@@ -119,16 +119,16 @@ static enum clcnn_status choose_forms(struct layouter *l, struct node *n)
         if (value >= 0)
             operands[i] = operand_of_value(&l->g->values[value]);
         operand_take_items(&operands[i], i < n->n_in ? node_input_items(n, i) : n->items);
-        operand_set_form(&operands[i], operands[i].block);
+        operand_set_layout(&operands[i], operands[i].block);
     }
     struct problem p = problem_of_node(l->bp, l->options, n, operands);
-    p.forms_open = true;
+    p.layouts_open = true;
     if (n->epi.add >= 0)
         p.add = operand_of_value(&l->g->values[n->epi.add]);
     operand_take_items(&p.add, n->items);
-    operand_set_form(&p.add, p.add.block);
+    operand_set_layout(&p.add, p.add.block);
     TRY(select_for_node(&algo, l->bp, n, &p, l->options, l->err));
-    set_forms(l, n, algo);
+    set_layouts(l, n, algo);
 done:
     free(operands);
     return st;
@@ -137,15 +137,15 @@ done:
 static enum clcnn_status lay_out(struct layouter *l, int index)
 {
     enum clcnn_status st = CLCNN_OK;
-    TRY(choose_forms(l, &l->g->nodes[index]));
+    TRY(choose_layouts(l, &l->g->nodes[index]));
     const struct node n = l->g->nodes[index]; /* its lists stay where they are when nodes are added */
     l->items = n.items;
     for (int i = 0; i < n.n_in; i++)
         if (n.in[i] >= 0)
-            TRY(in_form(l, &n.in[i], i == 0 || n.all_src ? n.src_block : 0));
+            TRY(in_layout(l, &n.in[i], i == 0 || n.all_src ? n.src_block : 0));
     int add = n.epi.add;
     if (add >= 0)
-        TRY(in_form(l, &add, n.dst_block));
+        TRY(in_layout(l, &add, n.dst_block));
     l->g->nodes[index].epi.add = add;
     for (int i = 0; i < n.n_out; i++)
         l->g->values[n.out[i]].block = n.dst_block;
@@ -193,7 +193,7 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
     }
     l.items = 0;
     for (int i = 0; i < g->n_outputs; i++)
-        TRY(in_form(&l, &g->outputs[i].value, 0));
+        TRY(in_layout(&l, &g->outputs[i].value, 0));
     TRY(graph_permute(g, l.order, l.n_order, err));
 done:
     free(l.order);

@@ -102,9 +102,9 @@ bool concat_input_in_place(const struct blueprint *bp, const struct value_views 
            w.offset + (dim == 0 ? at * whole->batch_stride : at * shape_count_from(&whole->shape, 2));
 }
 
-/* The form in which a node sees an operand. Work on whole items is shown row-major shapes of the same bytes: channels
+/* The layout in which a node sees an operand. Work on whole items is shown row-major shapes of the same bytes: channels
  * rounded up to the block. */
-static void show_form(struct operand *o, int block, bool whole_items)
+static void show_layout(struct operand *o, int block, bool whole_items)
 {
     o->block = whole_items ? 0 : block;
     if (whole_items && block)
@@ -156,18 +156,18 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
             ops[i].in_place = concat_input_in_place(e->bp, views, n, i);
         TRY(take_part(e, &ops[i], node_input_items(n, i), part));
         if (i == 0 || n->all_src)
-            show_form(&ops[i], n->src_block, n->all_src);
+            show_layout(&ops[i], n->src_block, n->all_src);
     }
     for (int i = 0; i < n->n_out; i++) {
         ops[n->n_in + i] = views->operand[n->out[i]];
         TRY(take_part(e, &ops[n->n_in + i], n->items, part));
-        show_form(&ops[n->n_in + i], n->dst_block, n->all_src);
+        show_layout(&ops[n->n_in + i], n->dst_block, n->all_src);
     }
     *out = problem_of_node(e->bp, e->options, n, ops);
     if (n->epi.add >= 0) {
         out->add = views->operand[n->epi.add];
         TRY(take_part(e, &out->add, n->items, part));
-        show_form(&out->add, n->dst_block, false);
+        show_layout(&out->add, n->dst_block, false);
     }
 done:
     return st;

@@ -8,7 +8,7 @@
 
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
 static const char OUTSIDE_PRECISION[] = "error class outside the precision";
-static const char ANOTHER_FORM[] = "the operands have another layout here";
+static const char OTHER_LAYOUT[] = "the operands have another layout here";
 static const char NO_HALVES[] = "maps are stored as halves here, which it does not take";
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
 
@@ -36,9 +36,9 @@ static int override_of(const struct clcnn_plan_options *o, const struct problem 
     return -1;
 }
 
-static bool form_fits(enum form form, const struct operand *o)
+static bool layout_fits(enum operand_layout layout, const struct operand *o)
 {
-    return form == FORM_ANY || (form == FORM_BLOCKED) == (o->block > 0);
+    return layout == LAYOUT_ANY || (layout == LAYOUT_BLOCKED) == (o->block > 0);
 }
 
 static const enum error_class LOOSEST[] = {
@@ -89,13 +89,14 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
     }
 }
 
-/* What the forms say, once they are settled. */
-static void judge_forms(struct candidate *c, const struct problem *p)
+/* What the layouts say, once they are settled. */
+static void judge_layouts(struct candidate *c, const struct problem *p)
 {
-    c->fits = p->forms_open || (form_fits(c->algo->src, &p->in[0]) && form_fits(c->algo->dst, &p->out[0]));
+    c->fits =
+        p->layouts_open || (layout_fits(c->algo->src, &p->in[0]) && layout_fits(c->algo->dst, &p->out[0]));
     if (!c->fits && c->verdict == CANDIDATE_APPLIES) {
         c->verdict = CANDIDATE_PASSED_OVER;
-        c->reason = ANOTHER_FORM;
+        c->reason = OTHER_LAYOUT;
     }
 }
 
@@ -114,7 +115,7 @@ const struct algo_def *algo_preferred(const struct problem *p)
         struct candidate c = {.algo = *a};
         struct decision unused;
         judge(&c, &unused, p);
-        judge_forms(&c, p);
+        judge_layouts(&c, p);
         if (measured && strcmp((*a)->name, measured) == 0 && c.fits && !rejected(&c))
             return *a;
         if (!first && c.verdict == CANDIDATE_APPLIES)
@@ -138,7 +139,7 @@ static enum clcnn_status forced(int *out, const struct problem *p, const struct 
         if (strcmp(c->algo->name, wanted) == 0) {
             if (rejected(c) || !c->fits)
                 return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "%s %s: algorithm '%s' cannot be used here: %s",
-                                  p->op->name, p->layer, wanted, rejected(c) ? c->reason : ANOTHER_FORM);
+                                  p->op->name, p->layer, wanted, rejected(c) ? c->reason : OTHER_LAYOUT);
             *out = i;
             return CLCNN_OK;
         }
@@ -163,7 +164,7 @@ static int measured(const char **note, const struct candidate *candidates, int n
     for (int i = 0; wanted && i < n; i++)
         if (strcmp(candidates[i].algo->name, wanted) == 0) {
             const struct candidate *c = &candidates[i];
-            *note = rejected(c) ? c->reason : c->fits ? NULL : ANOTHER_FORM;
+            *note = rejected(c) ? c->reason : c->fits ? NULL : OTHER_LAYOUT;
             return *note ? -1 : i;
         }
     return -1;
@@ -205,7 +206,7 @@ static const struct operand *operand_at(const struct problem *p, int i)
     return i < p->n_in ? &p->in[i] : i < p->n_in + p->n_out ? &p->out[i - p->n_in] : &p->add;
 }
 
-/* Where operands lie and in which form is settled while a choice is carried on; algorithms do not look at that. At strides
+/* Where operands lie and in which layout is settled while a choice is carried on; algorithms do not look at that. At strides
  * some do, so that those of items which are not dense are something new. */
 static bool looks_same(const struct operand *a, const struct operand *b)
 {
@@ -268,11 +269,11 @@ static enum clcnn_status judge_node(struct choice **out, struct blueprint *bp, s
         TRY(judge_all(c, p, err));
     for (int i = 0; i < c->n; i++) {
         struct candidate *one = &c->candidates[i];
-        if (one->asked && c->of.forms_open && !p->forms_open) {
+        if (one->asked && c->of.layouts_open && !p->layouts_open) {
             *one = (struct candidate){.algo = one->algo};
             judge(one, &c->decisions[i], p);
         }
-        judge_forms(one, p);
+        judge_layouts(one, p);
     }
     *out = c;
 done:
@@ -300,7 +301,7 @@ static enum clcnn_status judge_part(struct choice *c, const struct problem *p, s
 {
     const enum clcnn_status st = judge_all(c, p, err);
     for (int i = 0; st == CLCNN_OK && i < c->n; i++)
-        judge_forms(&c->candidates[i], p);
+        judge_layouts(&c->candidates[i], p);
     return st;
 }
 

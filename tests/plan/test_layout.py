@@ -1,4 +1,4 @@
-"""The physical form of values on CPU devices: where reorders stand between layers, and where none does."""
+"""The physical layout of values on CPU devices: where reorders stand between layers, and where none does."""
 
 from __future__ import annotations
 
@@ -115,14 +115,14 @@ def test_a_value_is_reordered_once_for_all_who_read_it(device, first):
     ]
 
 
-def test_the_forms_alternate_with_the_algorithms(device):
+def test_layouts_alternate_with_the_algorithms(device):
     net = Net()
     y = net.conv("b", net.conv("a", net.input("x", 1, 20, 7, 9), 24), 18, algo="rows")
     y = net.conv("c", y, 20)
     assert net.run(device, y) == ["x:blocked", "a", "a:plain", "b", "b:blocked", "c", "c:plain"]
 
 
-def test_single_pixels_of_whole_blocks_are_the_same_bytes_in_both_forms(device):
+def test_single_pixels_of_whole_blocks_are_the_same_bytes_in_both_layouts(device):
     net = Net()
     y = net.conv("a", net.input("x", 3, 32, 1, 1), 48, 1)
     assert net.run(device, net.layer("flatten", "flat", y)) == ["a"]
@@ -131,7 +131,7 @@ def test_single_pixels_of_whole_blocks_are_the_same_bytes_in_both_forms(device):
     assert net.run(device, y) == ["x:blocked", "a", "a:plain"]
 
 
-def test_what_is_added_comes_in_the_form_of_the_result(device):
+def test_what_is_added_comes_in_the_layout_of_the_result(device):
     """A residual from the graph's input, and one from a layer on blocks, in the epilogue of a convolution."""
     net = Net()
     x, z = net.input("x", 2, 19, 7, 9), net.input("z", 2, 19, 7, 9)
@@ -141,7 +141,7 @@ def test_what_is_added_comes_in_the_form_of_the_result(device):
     assert names == ["x:blocked", "z:blocked", "a", "b", "b:plain"]
 
 
-# ---- what goes with the form of its inputs -----------------------------------------------------------------
+# ---- what goes with the layout of its inputs -----------------------------------------------------------------
 
 
 def test_work_on_elements_follows_its_inputs(device):
@@ -365,7 +365,7 @@ print(json.dumps([ran, failures]))
 
 
 def test_blocks_of_eight(tmp_path):
-    """The forms for CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or
+    """The layouts for CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or
     on whole blocks."""
     cases = [case.text for case in REMAINDERS if "17" in case.text or "k64" in case.text]
     printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)

@@ -19,7 +19,7 @@ bool blocked_algorithm(const struct problem *conv)
     p.decision = &unused;
     for (; *algo; algo++) {
         struct why why = {NULL, false};
-        if ((*algo)->src == FORM_BLOCKED && (*algo)->dst == FORM_BLOCKED &&
+        if ((*algo)->src == LAYOUT_BLOCKED && (*algo)->dst == LAYOUT_BLOCKED &&
             ((*algo)->applicable(&p, &why) || why.passed_over))
             return true;
     }

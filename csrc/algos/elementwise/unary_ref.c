@@ -39,8 +39,8 @@ const struct algo_def algo_unary_ref = {
     .doc = "element by element",
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = FORM_ANY,
-    .dst = FORM_ANY,
+    .src = LAYOUT_ANY,
+    .dst = LAYOUT_ANY,
     .applicable = rows_always,
     .emit = emit,
 };

@@ -13,7 +13,7 @@ static void emit_parts(const struct problem *p, struct emit *e, int block)
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
-    operand_set_form(&parts.mid, block);
+    operand_set_layout(&parts.mid, block);
     parts.mid.half =
         p->halves && (preferred_halves(&parts.conv) & HALF_DST) && (preferred_halves(&parts.pool) & HALF_SRC);
     emit_middle(e, &parts.mid);
@@ -40,10 +40,10 @@ static bool blocked_applicable(const struct problem *p, struct why *why)
     conv_pool_parts(p, &parts);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    operand_set_form(&parts.mid, p->block);
+    operand_set_layout(&parts.mid, p->block);
     REQUIRE(why, blocked_algorithm(&parts.conv), "the convolution must have an algorithm for channel blocks");
     const struct algo_def *conv = algo_preferred(&parts.conv);
-    PREFER(why, conv && conv->src == FORM_BLOCKED && conv->dst == FORM_BLOCKED,
+    PREFER(why, conv && conv->src == LAYOUT_BLOCKED && conv->dst == LAYOUT_BLOCKED,
            "the convolution is expected to be faster on row-major maps");
     return true;
 }
@@ -54,9 +54,9 @@ static bool stem_applicable(const struct problem *p, struct why *why)
     conv_pool_parts(p, &parts);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    operand_set_form(&parts.mid, p->block);
+    operand_set_layout(&parts.mid, p->block);
     const struct algo_def *conv = algo_preferred(&parts.conv);
-    REQUIRE(why, conv && conv->src == FORM_PLAIN && conv->dst == FORM_BLOCKED,
+    REQUIRE(why, conv && conv->src == LAYOUT_ROW_MAJOR && conv->dst == LAYOUT_BLOCKED,
             "the convolution must make channel blocks");
     return true;
 }
@@ -72,8 +72,8 @@ const struct algo_def algo_conv_pool_split_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
     .applicable = blocked_applicable,
     .emit = blocked_emit,
 };
@@ -84,8 +84,8 @@ const struct algo_def algo_conv_pool_split_stem = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = FORM_PLAIN,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_ROW_MAJOR,
+    .dst = LAYOUT_BLOCKED,
     .applicable = stem_applicable,
     .emit = blocked_emit,
 };

@@ -42,7 +42,7 @@ static bool applicable(const struct problem *p, struct why *why)
     DECIDE(p, s);
     PREFER(why, sizeof(float) * (size_t)shape_count(&parts.mid.shape) > CONV_POOL_STEM_NEAR_BYTES,
            "the map between the two stays in the caches");
-    operand_set_form(&parts.mid, p->block);
+    operand_set_layout(&parts.mid, p->block);
     PREFER(why, algo_preferred(&parts.conv) == &algo_conv_stem,
            "another algorithm is expected to do the convolution faster");
     return true;
@@ -96,8 +96,8 @@ const struct algo_def algo_conv_pool_stem = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = FORM_PLAIN,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_ROW_MAJOR,
+    .dst = LAYOUT_BLOCKED,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

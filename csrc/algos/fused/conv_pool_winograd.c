@@ -12,7 +12,7 @@ static bool applicable(const struct problem *p, struct why *why, const struct fi
     REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
     REQUIRE(why, conv_pool_window(p, 0) == 2 && conv_pool_window(p, 1) == 2,
             "tiles of minimal filtering hold windows of 2x2");
-    operand_set_form(&parts.mid, p->block);
+    operand_set_layout(&parts.mid, p->block);
     if (!winograd_applicable(&parts.conv, why, f))
         return false;
     PREFER(why, algo_preferred(&parts.conv) == alone,
@@ -52,8 +52,8 @@ const struct algo_def algo_conv_pool_winograd = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
     .applicable = applicable4,
     .workspace = workspace,
     .emit = emit,
@@ -66,8 +66,8 @@ const struct algo_def algo_conv_pool_winograd2 = {
     .error = ERROR_STRICT,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
     .applicable = applicable2,
     .workspace = workspace,
     .emit = emit,

@@ -37,7 +37,7 @@ static void emit(const struct problem *p, struct emit *e)
 static void blocked_parts(const struct problem *p, struct separable *parts)
 {
     separable_parts(p, parts);
-    operand_set_form(&parts->mid, p->block);
+    operand_set_layout(&parts->mid, p->block);
     parts->pw_in[0] = parts->mid;
 }
 
@@ -62,8 +62,8 @@ const struct algo_def algo_separable_split_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
     .applicable = blocked_applicable,
     .emit = blocked_emit,
 };

@@ -163,15 +163,20 @@ static void emit_reshape(const struct problem *p, struct emit *e)
         .emit = emitter,                                    \
     }
 COPY_ALGO(concat, "copies the inputs that their producers could not write in place", emit_concat, NULL,
-          FORM_ANY, HALF_SAME);
-COPY_ALGO(split, "one copy an output", emit_split, NULL, FORM_ANY, HALF_SAME);
-COPY_ALGO(slice, "one strided copy", emit_slice, NULL, FORM_PLAIN, HALF_SAME);
-COPY_ALGO(transpose, "one strided copy", emit_transpose, NULL, FORM_PLAIN, 0);
-COPY_ALGO(expand, "one strided copy", emit_expand, NULL, FORM_PLAIN, 0);
-COPY_ALGO(reshape, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
-COPY_ALGO(flatten, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
-COPY_ALGO(squeeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
-COPY_ALGO(unsqueeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN,
-          0);
-COPY_ALGO(identity, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
-COPY_ALGO(dropout, "copy, where memory could not be shared", emit_reshape, reshape_workspace, FORM_PLAIN, 0);
+          LAYOUT_ANY, HALF_SAME);
+COPY_ALGO(split, "one copy an output", emit_split, NULL, LAYOUT_ANY, HALF_SAME);
+COPY_ALGO(slice, "one strided copy", emit_slice, NULL, LAYOUT_ROW_MAJOR, HALF_SAME);
+COPY_ALGO(transpose, "one strided copy", emit_transpose, NULL, LAYOUT_ROW_MAJOR, 0);
+COPY_ALGO(expand, "one strided copy", emit_expand, NULL, LAYOUT_ROW_MAJOR, 0);
+COPY_ALGO(reshape, "copy, where memory could not be shared", emit_reshape, reshape_workspace,
+          LAYOUT_ROW_MAJOR, 0);
+COPY_ALGO(flatten, "copy, where memory could not be shared", emit_reshape, reshape_workspace,
+          LAYOUT_ROW_MAJOR, 0);
+COPY_ALGO(squeeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace,
+          LAYOUT_ROW_MAJOR, 0);
+COPY_ALGO(unsqueeze, "copy, where memory could not be shared", emit_reshape, reshape_workspace,
+          LAYOUT_ROW_MAJOR, 0);
+COPY_ALGO(identity, "copy, where memory could not be shared", emit_reshape, reshape_workspace,
+          LAYOUT_ROW_MAJOR, 0);
+COPY_ALGO(dropout, "copy, where memory could not be shared", emit_reshape, reshape_workspace,
+          LAYOUT_ROW_MAJOR, 0);

@@ -35,8 +35,8 @@ const struct algo_def algo_reorder_block = {
     .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
-    .src = FORM_PLAIN,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_ROW_MAJOR,
+    .dst = LAYOUT_BLOCKED,
     .applicable = always,
     .emit = emit,
 };
@@ -47,8 +47,8 @@ const struct algo_def algo_reorder_unblock = {
     .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_PLAIN,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_ROW_MAJOR,
     .applicable = always,
     .emit = emit,
 };

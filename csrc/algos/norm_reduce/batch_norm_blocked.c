@@ -45,8 +45,8 @@ const struct algo_def algo_batch_norm_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
     .applicable = applicable,
     .emit = emit,
 };

@@ -105,8 +105,8 @@ const struct algo_def algo_max_pool_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
     .applicable = applicable,
     .emit = emit_max,
 };
@@ -117,8 +117,8 @@ const struct algo_def algo_avg_pool_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
     .applicable = applicable,
     .emit = emit_avg,
 };
@@ -129,8 +129,8 @@ const struct algo_def algo_adaptive_max_pool_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
     .applicable = applicable,
     .emit = emit_adaptive_max,
 };
@@ -141,8 +141,8 @@ const struct algo_def algo_adaptive_avg_pool_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = FORM_BLOCKED,
-    .dst = FORM_BLOCKED,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
     .applicable = applicable,
     .emit = emit_adaptive_avg,
 };
