@@ -176,9 +176,9 @@ static enum clcnn_status find_bindings(struct binding **out, struct clcnn_plan *
         return clcnn_fail_mem(err, (size_t)bp->n_views * sizeof *bindings);
     for (int i = 0; i < bp->n_views; i++) {
         const struct view *s = &bp->views[i];
-        const struct port *port = s->storage >= 0 ? port_of_storage(plan, s->storage) : NULL;
-        if (port)
-            bindings[i] = (struct binding){.mem = port->own, .moves = true};
+        const struct zero_copy *shared = s->storage >= 0 ? zero_copy_of_storage(plan, s->storage) : NULL;
+        if (shared)
+            bindings[i] = (struct binding){.mem = shared->own, .moves = true};
         else if (s->storage >= 0)
             bindings[i] = (struct binding){
                 .mem = plan->arena.mem,
@@ -223,7 +223,7 @@ enum clcnn_status plan_bind(struct clcnn_plan *plan, struct clcnn_err *err)
     for (int i = 1; i < bp->n_steps; i++)
         if (plan->launches[i].chain && plan->launches[i].chain == plan->launches[i - 1].chain)
             atomic_fetch_sub(&plan->launch_count, 1);
-    TRY(ports_find_users(plan, err));
+    TRY(zero_copy_find_users(plan, err));
 done:
     free(bindings);
     return st;

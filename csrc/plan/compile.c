@@ -151,7 +151,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(blueprint_order(bp, err));
     TRY(arena_plan(bp, err));
     blueprint_waits(bp);
-    blueprint_ports(bp);
+    blueprint_zero_copy(bp);
     TRY(check_memory(bp, options, err));
     TRY(blueprint_describe_steps(bp, err));
     bp->stats.step_count = bp->n_steps;

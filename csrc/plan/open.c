@@ -22,7 +22,7 @@ enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp
     }
     TRY(memory_create(&plan->arena, bp->dev, bp->stats.arena_bytes, "arena of the plan", err));
     TRY(plan_queue(&plan->queue, plan, false, err));
-    TRY(ports_create(plan, err));
+    TRY(zero_copy_create(plan, err));
     TRY(plan_bind(plan, err));
     *out = plan;
     plan = NULL;

@@ -87,8 +87,8 @@ struct io_view {
 };
 
 /* An input or output whose memory a run may bring along: it is all of a storage. */
-#define MAX_PORTS 16 /* half of them inputs */
-struct port_end {
+#define MAX_ZERO_COPY 16 /* half of them inputs */
+struct zero_copy_io {
     int storage, io; /* index of the input or output */
     bool output;
 };
@@ -117,8 +117,8 @@ struct blueprint {
 
     struct io_view *inputs, *outputs;
     int n_inputs, n_outputs;
-    struct port_end ports[MAX_PORTS];
-    int n_ports;
+    struct zero_copy_io zero_copy[MAX_ZERO_COPY];
+    int n_zero_copy;
 
     pthread_mutex_t lock; /* of `programs`, once there are clones */
     /* per step; NULL for library calls, and for steps of chains until one is launched */
@@ -137,11 +137,11 @@ struct blueprint {
     struct clcnn_plan_stats stats;
 };
 
-struct port {
-    struct port_end end;
+struct zero_copy {
+    struct zero_copy_io of;
     cl_mem own, now; /* its place in the arena; what kernels have, NULL: what a run before has given back */
     cl_mem borrowed; /* for the run that is under way; NULL: what the caller has is copied */
-    struct port_user {
+    struct zero_copy_user {
         int step, buffer;
     } * users; /* but for steps that chains run */
     int n_users, cap_users;
@@ -161,7 +161,7 @@ struct clcnn_plan {
     struct clcnn_io *io_copy; /* outputs of the run in flight, then its inputs */
     bool fetched;             /* outputs have been asked for */
     double started_ms;        /* when it began */
-    struct port ports[MAX_PORTS];
+    struct zero_copy zero_copy[MAX_ZERO_COPY];
 };
 
 /* blueprint.c: its lists grow while it is compiled. */
@@ -287,18 +287,19 @@ enum clcnn_status plan_queue(struct queue **out, struct clcnn_plan *plan, bool p
 enum clcnn_status plan_bind_launches(struct clcnn_plan *plan, bool *made, struct clcnn_err *err);
 
 /* zero_copy.c */
-void blueprint_ports(struct blueprint *bp); /* once the arena is planned */
+void blueprint_zero_copy(struct blueprint *bp); /* once the arena is planned */
 /* Before anything is bound to their memory, and when launches and chains are bound. */
-enum clcnn_status ports_create(struct clcnn_plan *plan, struct clcnn_err *err);
-enum clcnn_status ports_find_users(struct clcnn_plan *plan, struct clcnn_err *err);
-struct port *port_of_storage(struct clcnn_plan *plan, int storage); /* NULL: none */
-struct port *port_of_end(struct clcnn_plan *plan, int io, bool output);
+enum clcnn_status zero_copy_create(struct clcnn_plan *plan, struct clcnn_err *err);
+enum clcnn_status zero_copy_find_users(struct clcnn_plan *plan, struct clcnn_err *err);
+struct zero_copy *zero_copy_of_storage(struct clcnn_plan *plan, int storage); /* NULL: none */
+struct zero_copy *zero_copy_of_io(struct clcnn_plan *plan, int io, bool output);
 /* Before a run: borrows what can be, or, with NULL for both, lets steps use the arena. */
-enum clcnn_status ports_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
-                            const struct clcnn_io *outputs, struct clcnn_err *err);
-enum clcnn_status ports_rebind(struct clcnn_plan *plan, struct clcnn_err *err); /* steps have other kernels */
-void ports_return(struct clcnn_plan *plan); /* after it, when the device is done */
-void ports_free(struct clcnn_plan *plan);
+enum clcnn_status zero_copy_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                                const struct clcnn_io *outputs, struct clcnn_err *err);
+enum clcnn_status zero_copy_rebind(struct clcnn_plan *plan,
+                                   struct clcnn_err *err); /* steps have other kernels */
+void zero_copy_return(struct clcnn_plan *plan);            /* after it, when the device is done */
+void zero_copy_free(struct clcnn_plan *plan);
 
 /* run.c */
 /* After the steps of a run: if a work-group of a chain has waited too long for others, the run is to be repeated, with a launch for

@@ -35,7 +35,7 @@ static struct extent extent_of(const struct clcnn_plan *plan, const struct io_vi
 /* The device works in the caller's memory already. */
 static bool borrowed(struct clcnn_plan *plan, int io, bool output)
 {
-    const struct port *p = port_of_end(plan, io, output);
+    const struct zero_copy *p = zero_copy_of_io(plan, io, output);
     return p && p->borrowed;
 }
 
@@ -170,7 +170,7 @@ static enum clcnn_status fetch_all(struct clcnn_plan *plan, struct queue *q, con
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
     for (int i = 0; i < bp->n_outputs; i++) {
-        const struct port *p = port_of_end(plan, i, true);
+        const struct zero_copy *p = zero_copy_of_io(plan, i, true);
         if (!p || !p->borrowed)
             TRY(fetch(plan, q, &bp->outputs[i], &outputs[i], err));
         else if (!outputs[i].buffer)
@@ -189,7 +189,7 @@ static enum clcnn_status fetch_last(void *plan_of_run, struct clcnn_err *err)
 
 static void end_run(struct clcnn_plan *plan)
 {
-    ports_return(plan);
+    zero_copy_return(plan);
     leave(plan);
 }
 
@@ -206,7 +206,7 @@ enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_i
     memcpy(plan->io_copy + plan->bp->n_outputs, inputs, (size_t)plan->bp->n_inputs * sizeof *inputs);
     plan->started_ms = clcnn_clock_ms();
     plan->fetched = false;
-    TRY(ports_set(plan, borrow ? inputs : NULL, borrow ? outputs : NULL, err));
+    TRY(zero_copy_set(plan, borrow ? inputs : NULL, borrow ? outputs : NULL, err));
     sent = true;
     TRY(send_all(plan, plan->queue, inputs, err));
     queue_start(plan->queue, plan->launches, plan->bp->n_steps);
@@ -231,7 +231,7 @@ enum clcnn_status plan_leave_chains(bool *left, struct clcnn_plan *plan, struct 
         plan->launches[i].chain = NULL;
     chains_free(plan->chains, plan->bp->dev);
     plan->chains = NULL;
-    TRY(ports_rebind(plan, err));
+    TRY(zero_copy_rebind(plan, err));
     atomic_store(&plan->launch_count, plan->bp->n_steps);
     atomic_store(&plan->left_chains, true);
 done:
@@ -294,7 +294,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
     if (st != CLCNN_OK)
         return st;
     TRY(check_run(plan, inputs, outputs, err));
-    TRY(ports_set(plan, NULL, NULL, err));
+    TRY(zero_copy_set(plan, NULL, NULL, err));
     TRY(plan_queue(&q, plan, true, err));
     TRY(plan_bind_launches(plan, &fresh, err));
     TRY(send_all(plan, q, inputs, err));
@@ -327,7 +327,7 @@ static void drop_memory(struct clcnn_plan *plan)
     plan->chains = NULL;
     free(plan->launches);
     plan->launches = NULL;
-    ports_free(plan);
+    zero_copy_free(plan);
     memory_release(&plan->arena, plan->bp->dev);
     if (plan->counted)
         blueprint_close(plan->bp);

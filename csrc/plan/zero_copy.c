@@ -31,7 +31,7 @@ static int whole_storage(const struct blueprint *bp, const struct io_view *io)
     return bytes == shape_bytes(&io->info.shape) && bytes > 0 && r->stride == r->item_elems ? s->storage : -1;
 }
 
-static int ends_at(const struct blueprint *bp, int storage)
+static int io_at_storage(const struct blueprint *bp, int storage)
 {
     int n = 0;
     for (int i = 0; i < bp->n_inputs; i++)
@@ -41,33 +41,34 @@ static int ends_at(const struct blueprint *bp, int storage)
     return n;
 }
 
-static void add_port(struct blueprint *bp, const struct io_view *io, int index, bool output)
+static void add_zero_copy(struct blueprint *bp, const struct io_view *io, int index, bool output)
 {
     const int storage = whole_storage(bp, io);
-    if (storage >= 0 && ends_at(bp, storage) == 1 && !has_library_step(bp, storage))
-        bp->ports[bp->n_ports++] = (struct port_end){.storage = storage, .io = index, .output = output};
+    if (storage >= 0 && io_at_storage(bp, storage) == 1 && !has_library_step(bp, storage))
+        bp->zero_copy[bp->n_zero_copy++] =
+            (struct zero_copy_io){.storage = storage, .io = index, .output = output};
 }
 
-void blueprint_ports(struct blueprint *bp)
+void blueprint_zero_copy(struct blueprint *bp)
 {
     const struct clcnn_device_info *info = &bp->dev->info;
     if (!cpu_device(info) || !info->host_unified || bp->guard)
         return;
-    for (int i = 0; i < bp->n_inputs && i < MAX_PORTS / 2; i++)
-        add_port(bp, &bp->inputs[i], i, false);
-    for (int i = 0; i < bp->n_outputs && i < MAX_PORTS / 2; i++)
-        add_port(bp, &bp->outputs[i], i, true);
-    bp->stats.shared_ends = bp->n_ports;
+    for (int i = 0; i < bp->n_inputs && i < MAX_ZERO_COPY / 2; i++)
+        add_zero_copy(bp, &bp->inputs[i], i, false);
+    for (int i = 0; i < bp->n_outputs && i < MAX_ZERO_COPY / 2; i++)
+        add_zero_copy(bp, &bp->outputs[i], i, true);
+    bp->stats.shared_ends = bp->n_zero_copy;
 }
 
-enum clcnn_status ports_create(struct clcnn_plan *plan, struct clcnn_err *err)
+enum clcnn_status zero_copy_create(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
-    for (int i = 0; i < bp->n_ports; i++) {
-        const struct storage *r = &bp->storages[bp->ports[i].storage];
-        struct port *p = &plan->ports[i];
-        p->end = bp->ports[i];
+    for (int i = 0; i < bp->n_zero_copy; i++) {
+        const struct storage *r = &bp->storages[bp->zero_copy[i].storage];
+        struct zero_copy *p = &plan->zero_copy[i];
+        p->of = bp->zero_copy[i];
         TRY(memory_part(&p->own, bp->dev, plan->arena.mem, r->offset, r->bytes, err));
         p->now = p->own;
     }
@@ -75,39 +76,40 @@ done:
     return st;
 }
 
-struct port *port_of_storage(struct clcnn_plan *plan, int storage)
+struct zero_copy *zero_copy_of_storage(struct clcnn_plan *plan, int storage)
 {
-    for (int i = 0; i < plan->bp->n_ports; i++)
-        if (plan->ports[i].end.storage == storage)
-            return &plan->ports[i];
+    for (int i = 0; i < plan->bp->n_zero_copy; i++)
+        if (plan->zero_copy[i].of.storage == storage)
+            return &plan->zero_copy[i];
     return NULL;
 }
 
-struct port *port_of_end(struct clcnn_plan *plan, int io, bool output)
+struct zero_copy *zero_copy_of_io(struct clcnn_plan *plan, int io, bool output)
 {
-    for (int i = 0; i < plan->bp->n_ports; i++)
-        if (plan->ports[i].end.io == io && plan->ports[i].end.output == output)
-            return &plan->ports[i];
+    for (int i = 0; i < plan->bp->n_zero_copy; i++)
+        if (plan->zero_copy[i].of.io == io && plan->zero_copy[i].of.output == output)
+            return &plan->zero_copy[i];
     return NULL;
 }
 
-enum clcnn_status ports_find_users(struct clcnn_plan *plan, struct clcnn_err *err)
+enum clcnn_status zero_copy_find_users(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     const struct blueprint *bp = plan->bp;
-    for (int i = 0; bp->n_ports && i < bp->n_steps; i++)
+    for (int i = 0; bp->n_zero_copy && i < bp->n_steps; i++)
         for (int k = 0; k < bp->steps[i]->n_buffers; k++) {
             const int view = bp->steps[i]->buffer[k].view;
-            struct port *p = view >= 0 ? port_of_storage(plan, bp->views[view].storage) : NULL;
+            struct zero_copy *p = view >= 0 ? zero_copy_of_storage(plan, bp->views[view].storage) : NULL;
             if (!p || plan->launches[i].chain)
                 continue;
             if (!clcnn_grow((void **)&p->users, &p->cap_users, p->n_users + 1, sizeof *p->users))
                 return clcnn_fail_mem(err, sizeof *p->users);
-            p->users[p->n_users++] = (struct port_user){.step = i, .buffer = k};
+            p->users[p->n_users++] = (struct zero_copy_user){.step = i, .buffer = k};
         }
     return CLCNN_OK;
 }
 
-static enum clcnn_status point(struct clcnn_plan *plan, struct port *p, cl_mem mem, struct clcnn_err *err)
+static enum clcnn_status point(struct clcnn_plan *plan, struct zero_copy *p, cl_mem mem,
+                               struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_device *dev = plan->bp->dev;
@@ -124,51 +126,51 @@ done:
 }
 
 /* Memory that cannot be borrowed is copied; that is no error. */
-static enum clcnn_status borrow(struct clcnn_plan *plan, struct port *p, const struct clcnn_io *io,
+static enum clcnn_status borrow(struct clcnn_plan *plan, struct zero_copy *p, const struct clcnn_io *io,
                                 struct clcnn_err *err)
 {
     const struct blueprint *bp = plan->bp;
-    const struct io_view *end = p->end.output ? &bp->outputs[p->end.io] : &bp->inputs[p->end.io];
-    const size_t bytes = shape_bytes(&end->info.shape);
+    const struct io_view *io_view = p->of.output ? &bp->outputs[p->of.io] : &bp->inputs[p->of.io];
+    const size_t bytes = shape_bytes(&io_view->info.shape);
     if (io->buffer && io->offset == 0)
         return buffer_hold(&p->borrowed, io->buffer, bytes, err);
     if (!io->buffer && (uintptr_t)io->host % HOST_ALIGN == 0)
-        memory_borrow(&p->borrowed, bp->dev, io->host, bytes, p->end.output);
+        memory_borrow(&p->borrowed, bp->dev, io->host, bytes, p->of.output);
     return CLCNN_OK;
 }
 
-enum clcnn_status ports_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
-                            const struct clcnn_io *outputs, struct clcnn_err *err)
+enum clcnn_status zero_copy_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
+                                const struct clcnn_io *outputs, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    for (int i = 0; i < plan->bp->n_ports; i++) {
-        struct port *p = &plan->ports[i];
+    for (int i = 0; i < plan->bp->n_zero_copy; i++) {
+        struct zero_copy *p = &plan->zero_copy[i];
         if (inputs)
-            TRY(borrow(plan, p, p->end.output ? &outputs[p->end.io] : &inputs[p->end.io], err));
+            TRY(borrow(plan, p, p->of.output ? &outputs[p->of.io] : &inputs[p->of.io], err));
         TRY(point(plan, p, p->borrowed ? p->borrowed : p->own, err));
     }
 done:
     return st;
 }
 
-enum clcnn_status ports_rebind(struct clcnn_plan *plan, struct clcnn_err *err)
+enum clcnn_status zero_copy_rebind(struct clcnn_plan *plan, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    for (int i = 0; i < plan->bp->n_ports; i++) {
-        plan->ports[i].n_users = 0;
-        plan->ports[i].now = NULL;
+    for (int i = 0; i < plan->bp->n_zero_copy; i++) {
+        plan->zero_copy[i].n_users = 0;
+        plan->zero_copy[i].now = NULL;
     }
-    TRY(ports_find_users(plan, err));
-    TRY(ports_set(plan, NULL, NULL, err));
+    TRY(zero_copy_find_users(plan, err));
+    TRY(zero_copy_set(plan, NULL, NULL, err));
 done:
     return st;
 }
 
-/* Kernels keep what they point to and do not look at it before the next run has called ports_set(). */
-void ports_return(struct clcnn_plan *plan)
+/* Kernels keep what they point to and do not look at it before the next run has called zero_copy_set(). */
+void zero_copy_return(struct clcnn_plan *plan)
 {
-    for (int i = 0; i < plan->bp->n_ports; i++) {
-        struct port *p = &plan->ports[i];
+    for (int i = 0; i < plan->bp->n_zero_copy; i++) {
+        struct zero_copy *p = &plan->zero_copy[i];
         if (!p->borrowed)
             continue;
         memory_return(&p->borrowed, plan->bp->dev);
@@ -176,10 +178,10 @@ void ports_return(struct clcnn_plan *plan)
     }
 }
 
-void ports_free(struct clcnn_plan *plan)
+void zero_copy_free(struct clcnn_plan *plan)
 {
-    for (int i = 0; i < plan->bp->n_ports; i++) {
-        memory_return(&plan->ports[i].own, plan->bp->dev);
-        free(plan->ports[i].users);
+    for (int i = 0; i < plan->bp->n_zero_copy; i++) {
+        memory_return(&plan->zero_copy[i].own, plan->bp->dev);
+        free(plan->zero_copy[i].users);
     }
 }

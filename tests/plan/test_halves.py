@@ -176,7 +176,7 @@ def check(device: clcnn.Device, name: str, algo: str, sizes: Sequence[tuple[int,
 CHILD = """
 import json, sys
 import clcnn
-from test_halves import check
+from test_fp16_activations import check
 with clcnn.Device("gpu") as device:
     print(json.dumps(check(device, sys.argv[1], sys.argv[2], json.loads(sys.argv[3]))))
 """
@@ -205,7 +205,7 @@ import json
 import numpy as np
 import clcnn
 from clcnn import nn
-from test_halves import Large, Mixed, _medium, _stores
+from test_fp16_activations import Large, Mixed, _medium, _stores
 from tolerance import compare
 found = {}
 with clcnn.Device("gpu") as device:
