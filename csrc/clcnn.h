@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 #define CLCNN_MAX_RANK 8
-#define CLCNN_NAME_MAX 256       /* longest layer, device or algorithm name kept, with its terminating zero */
-#define CLCNN_END_NAME_MAX 65536 /* longest name of an input, output or constant: model files decide them */
+#define CLCNN_NAME_MAX 256      /* longest layer, device or algorithm name kept, with its terminating zero */
+#define CLCNN_IO_NAME_MAX 65536 /* longest name of an input, output or constant: model files decide them */
 
 enum clcnn_status {
     CLCNN_OK = 0,
@@ -287,7 +287,7 @@ int clcnn_plan_output_count(const struct clcnn_plan *plan);
 const struct clcnn_io_info *clcnn_plan_input(const struct clcnn_plan *plan, int i);
 const struct clcnn_io_info *clcnn_plan_output(const struct clcnn_plan *plan, int i);
 
-/* One end of a transfer: host memory (C-contiguous, of the end's dtype) or a device buffer of the same device. */
+/* An input or output of a run: host memory (C-contiguous, of its dtype) or a device buffer of the same device. */
 struct clcnn_io {
     void *host;
     struct clcnn_buffer *buffer;

@@ -100,7 +100,7 @@ static enum clcnn_status add_source(struct clcnn_graph *g, enum value_kind kind,
 {
     const char *word = kind == VALUE_INPUT ? "input" : "constant";
     char what[CLCNN_NAME_MAX + 16];
-    enum clcnn_status st = graph_name_check(word, name, CLCNN_END_NAME_MAX, err);
+    enum clcnn_status st = graph_name_check(word, name, CLCNN_IO_NAME_MAX, err);
 
     if (st != CLCNN_OK)
         return st;
@@ -183,7 +183,7 @@ enum clcnn_status clcnn_graph_output(struct clcnn_graph *g, int value, const cha
                                      struct clcnn_err *err)
 {
     char *copy = NULL, *value_name = NULL;
-    enum clcnn_status st = graph_name_check("output", name, CLCNN_END_NAME_MAX, err);
+    enum clcnn_status st = graph_name_check("output", name, CLCNN_IO_NAME_MAX, err);
 
     if (st == CLCNN_OK)
         st = check_value(g, value, err);

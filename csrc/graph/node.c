@@ -232,7 +232,7 @@ static bool copy_nodes(struct clcnn_graph *g, const struct clcnn_graph *src)
     return true;
 }
 
-static bool copy_ends(struct clcnn_graph *g, const struct clcnn_graph *src)
+static bool copy_io(struct clcnn_graph *g, const struct clcnn_graph *src)
 {
     g->inputs = copy_bytes(src->inputs, (size_t)src->n_inputs, sizeof *src->inputs);
     g->outputs = clcnn_calloc((size_t)(src->n_outputs ? src->n_outputs : 1), sizeof *src->outputs);
@@ -257,7 +257,7 @@ enum clcnn_status graph_copy(struct clcnn_graph **out, const struct clcnn_graph 
 
     if (st != CLCNN_OK)
         return st;
-    if (!copy_values(g, src) || !copy_nodes(g, src) || !copy_ends(g, src)) {
+    if (!copy_values(g, src) || !copy_nodes(g, src) || !copy_io(g, src)) {
         clcnn_graph_free(g);
         return clcnn_fail_mem(err, sizeof *g);
     }

@@ -23,7 +23,7 @@ struct halver {
 };
 
 static const char NO_FORM[] = "has no form for halves", OTHERS_STAY[] = "moves it beside others that stay",
-                  ENDS_STAY[] = "no map between steps";
+                  IO_STAYS[] = "no map between steps";
 
 static struct verdict *storage_of(const struct halver *h, int value)
 {
@@ -46,14 +46,14 @@ static void keep(struct halver *h, int value, const char *layer, const char *alg
         *v = (struct verdict){layer, why, algo, v->map};
 }
 
-static void keep_ends(struct halver *h)
+static void keep_io(struct halver *h)
 {
     const struct clcnn_graph *g = h->bp->graph;
     for (int i = 0; i < g->n_values; i++)
         if (g->values[i].kind != VALUE_NODE || g->values[i].shape.dtype != CLCNN_FLOAT32)
-            keep(h, i, "", NULL, ENDS_STAY);
+            keep(h, i, "", NULL, IO_STAYS);
     for (int i = 0; i < g->n_outputs; i++)
-        keep(h, g->outputs[i].value, g->outputs[i].name, NULL, ENDS_STAY);
+        keep(h, g->outputs[i].value, g->outputs[i].name, NULL, IO_STAYS);
 }
 
 /* What the algorithm that the planner would choose asks of the node's values. */
@@ -148,7 +148,7 @@ enum clcnn_status halve_maps(struct blueprint *bp, const struct value_views *vie
         st = clcnn_fail_mem(err, (size_t)bp->n_storages * sizeof *h.storages);
         goto done;
     }
-    keep_ends(&h);
+    keep_io(&h);
     for (int i = 0; i < bp->graph->n_nodes; i++)
         if (!bp->graph->nodes[i].dead && !views->skip[i])
             TRY(keep_by_node(&h, i));

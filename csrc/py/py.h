@@ -131,16 +131,16 @@ void py_graph_unlock(struct graph_object *graph);
     } while (0)
 
 /* ---- py_io.c ---- */
-struct py_ends {
+struct py_io {
     PyObject *inputs, *outputs; /* a tuple and a list, strong */
     struct clcnn_io *in, *out;  /* one block */
     int n_in, n_out;
 };
 /* inputs: a sequence of arrays and tensors; outputs: None or a sequence that has None for arrays to be made.
- * Checks number, dtype, layout, shape, device, and that no output shares memory with another end. Free in any
+ * Checks number, dtype, layout, shape, device, and that no output shares memory with another of them. Free in any
  * case. */
-int py_ends_parse(struct plan_object *plan, PyObject *inputs, PyObject *outputs, struct py_ends *ends);
-void py_ends_free(struct py_ends *ends);
+int py_io_parse(struct plan_object *plan, PyObject *inputs, PyObject *outputs, struct py_io *io);
+void py_io_free(struct py_io *io);
 
 /* ---- py_plan.c, py_run.c: methods of Plan that run it ---- */
 /* A signal handler may call back into the plan that its own thread is running, which would wait for itself: StateError, -1. */

@@ -1,17 +1,17 @@
-/* py_io.c: the arrays and tensors at the two ends of a run, checked against the plan and turned into
+/* py_io.c: the arrays and tensors at the inputs and outputs of a run, checked against the plan and turned into
  * clcnn_io. */
 #include "py.h"
 
-void py_ends_free(struct py_ends *ends)
+void py_io_free(struct py_io *io)
 {
-    Py_XDECREF(ends->inputs);
-    Py_XDECREF(ends->outputs);
-    PyMem_Free(ends->in);
+    Py_XDECREF(io->inputs);
+    Py_XDECREF(io->outputs);
+    PyMem_Free(io->in);
 }
 
 /* One array or tensor; its shape must be that of the plan's input or output. */
-static int parse_end(struct plan_object *self, PyObject *item, enum array_use use,
-                     const struct clcnn_io_info *info, struct clcnn_io *io)
+static int parse_io(struct plan_object *self, PyObject *item, enum array_use use,
+                    const struct clcnn_io_info *info, struct clcnn_io *io)
 {
     char what[CLCNN_NAME_MAX + 16];
     struct clcnn_shape shape;
@@ -51,18 +51,18 @@ static bool overlaps(const struct clcnn_io *a, const struct clcnn_shape *a_shape
     return x < y + py_shape_bytes(b_shape) && y < x + py_shape_bytes(a_shape);
 }
 
-static int check_overlap(struct plan_object *self, const struct py_ends *ends)
+static int check_overlap(struct plan_object *self, const struct py_io *io)
 {
-    for (int i = 0; i < ends->n_out; i++) {
+    for (int i = 0; i < io->n_out; i++) {
         const struct clcnn_io_info *info = clcnn_plan_output(self->handle, i), *other = NULL;
-        for (int j = 0; j < ends->n_in && !other; j++) {
+        for (int j = 0; j < io->n_in && !other; j++) {
             const struct clcnn_io_info *input = clcnn_plan_input(self->handle, j);
-            if (overlaps(&ends->out[i], &info->shape, &ends->in[j], &input->shape))
+            if (overlaps(&io->out[i], &info->shape, &io->in[j], &input->shape))
                 other = input;
         }
         for (int j = 0; j < i && !other; j++) {
             const struct clcnn_io_info *output = clcnn_plan_output(self->handle, j);
-            if (overlaps(&ends->out[i], &info->shape, &ends->out[j], &output->shape))
+            if (overlaps(&io->out[i], &info->shape, &io->out[j], &output->shape))
                 other = output;
         }
         if (other) {
@@ -84,50 +84,50 @@ static int check_count(struct plan_object *self, const char *what, Py_ssize_t go
 }
 
 /* New arrays share memory with nothing. */
-static int fill_outputs(struct plan_object *self, struct py_ends *ends)
+static int fill_outputs(struct plan_object *self, struct py_io *io)
 {
     bool any_given = false;
 
-    for (int i = 0; i < ends->n_out; i++) {
+    for (int i = 0; i < io->n_out; i++) {
         const struct clcnn_io_info *info = clcnn_plan_output(self->handle, i);
-        PyObject *item = PyList_GetItem(ends->outputs, i);
+        PyObject *item = PyList_GetItem(io->outputs, i);
         struct host_array host;
         if (item != Py_None) {
-            if (parse_end(self, item, ARRAY_WRITE, info, &ends->out[i]) < 0)
+            if (parse_io(self, item, ARRAY_WRITE, info, &io->out[i]) < 0)
                 return -1;
             any_given = true;
             continue;
         }
         PyObject *made = py_array_new(&info->shape, &host);
-        if (!made || PyList_SetItem(ends->outputs, i, made) < 0)
+        if (!made || PyList_SetItem(io->outputs, i, made) < 0)
             return -1;
-        ends->out[i].host = host.data;
+        io->out[i].host = host.data;
     }
-    return any_given ? check_overlap(self, ends) : 0;
+    return any_given ? check_overlap(self, io) : 0;
 }
 
-int py_ends_parse(struct plan_object *self, PyObject *inputs, PyObject *outputs, struct py_ends *ends)
+int py_io_parse(struct plan_object *self, PyObject *inputs, PyObject *outputs, struct py_io *io)
 {
-    ends->n_in = clcnn_plan_input_count(self->handle);
-    ends->n_out = clcnn_plan_output_count(self->handle);
-    ends->inputs = PySequence_Tuple(inputs);
-    ends->outputs = outputs == Py_None ? PyList_New(0) : PySequence_List(outputs);
-    ends->in = PyMem_Calloc((size_t)(ends->n_in + ends->n_out) + 1, sizeof *ends->in);
-    if (!ends->in)
+    io->n_in = clcnn_plan_input_count(self->handle);
+    io->n_out = clcnn_plan_output_count(self->handle);
+    io->inputs = PySequence_Tuple(inputs);
+    io->outputs = outputs == Py_None ? PyList_New(0) : PySequence_List(outputs);
+    io->in = PyMem_Calloc((size_t)(io->n_in + io->n_out) + 1, sizeof *io->in);
+    if (!io->in)
         PyErr_NoMemory();
-    if (!ends->inputs || !ends->outputs || !ends->in)
+    if (!io->inputs || !io->outputs || !io->in)
         return -1;
-    ends->out = ends->in + ends->n_in;
-    for (int i = 0; outputs == Py_None && i < ends->n_out; i++)
-        if (PyList_Append(ends->outputs, Py_None) < 0)
+    io->out = io->in + io->n_in;
+    for (int i = 0; outputs == Py_None && i < io->n_out; i++)
+        if (PyList_Append(io->outputs, Py_None) < 0)
             return -1;
-    if (check_count(self, "input", PyTuple_Size(ends->inputs), ends->n_in) < 0 ||
-        check_count(self, "output", PyList_Size(ends->outputs), ends->n_out) < 0)
+    if (check_count(self, "input", PyTuple_Size(io->inputs), io->n_in) < 0 ||
+        check_count(self, "output", PyList_Size(io->outputs), io->n_out) < 0)
         return -1;
-    for (int i = 0; i < ends->n_in; i++) {
+    for (int i = 0; i < io->n_in; i++) {
         const struct clcnn_io_info *info = clcnn_plan_input(self->handle, i);
-        if (parse_end(self, PyTuple_GetItem(ends->inputs, i), ARRAY_READ, info, &ends->in[i]) < 0)
+        if (parse_io(self, PyTuple_GetItem(io->inputs, i), ARRAY_READ, info, &io->in[i]) < 0)
             return -1;
     }
-    return fill_outputs(self, ends);
+    return fill_outputs(self, io);
 }

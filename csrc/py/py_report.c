@@ -14,7 +14,7 @@ static PyObject *list_of(struct plan_object *self, int count, PyObject *(*row)(s
     return list;
 }
 
-static PyObject *end_row(const struct clcnn_io_info *info)
+static PyObject *io_row(const struct clcnn_io_info *info)
 {
     PyObject *shape = py_shape_tuple(&info->shape);
     return shape ? Py_BuildValue("(sN)", info->name, shape) : NULL;
@@ -22,12 +22,12 @@ static PyObject *end_row(const struct clcnn_io_info *info)
 
 static PyObject *input_row(struct plan_object *self, int i)
 {
-    return end_row(clcnn_plan_input(self->handle, i));
+    return io_row(clcnn_plan_input(self->handle, i));
 }
 
 static PyObject *output_row(struct plan_object *self, int i)
 {
-    return end_row(clcnn_plan_output(self->handle, i));
+    return io_row(clcnn_plan_output(self->handle, i));
 }
 
 PyObject *py_plan_inputs(PyObject *op, void *Py_UNUSED(closure))

@@ -33,12 +33,12 @@ PyObject *py_plan_stop(PyObject *op, PyObject *Py_UNUSED(unused))
 /* ---- run ---- */
 
 /* Begins a run, which is this thread's then, and its first slice. Without the GIL. */
-static enum clcnn_status first_slice(struct plan_object *self, const struct py_ends *ends,
+static enum clcnn_status first_slice(struct plan_object *self, const struct py_io *io,
                                      const struct clcnn_patience *patience, bool *begun,
                                      struct clcnn_err *err)
 {
     const bool borrow = patience->timeout_ms <= 0;
-    const enum clcnn_status st = clcnn_plan_begin(self->handle, ends->in, ends->out, borrow, patience, err);
+    const enum clcnn_status st = clcnn_plan_begin(self->handle, io->in, io->out, borrow, patience, err);
     if (st)
         return st;
     atomic_store(&self->runner, PyThread_get_thread_ident());
@@ -59,12 +59,12 @@ static bool interrupted(struct plan_object *self)
 
 /* Runs in slices; between them Python's signal handlers get their turn. -1 with an exception set by one of
  * them. */
-static int run_slices(struct plan_object *self, const struct py_ends *ends,
-                      const struct clcnn_patience *patience, enum clcnn_status *status, struct clcnn_err *err)
+static int run_slices(struct plan_object *self, const struct py_io *io, const struct clcnn_patience *patience,
+                      enum clcnn_status *status, struct clcnn_err *err)
 {
     int rc = 0;
     bool begun = false;
-    WITHOUT_GIL(*status = first_slice(self, ends, patience, &begun, err));
+    WITHOUT_GIL(*status = first_slice(self, io, patience, &begun, err));
     while (*status == CLCNN_PENDING && (rc = interrupted(self) ? -1 : 0) == 0)
         WITHOUT_GIL(*status = clcnn_plan_advance(self->handle, SLICE_MS, patience, err));
     if (rc < 0)
@@ -74,7 +74,7 @@ static int run_slices(struct plan_object *self, const struct py_ends *ends,
     if (begun &&
         *status ==
             CLCNN_E_TIMEOUT) /* only a run that began can find the inputs of an earlier one done with */
-        Py_XSETREF(self->late, Py_NewRef(ends->inputs));
+        Py_XSETREF(self->late, Py_NewRef(io->inputs));
     else if (begun)
         Py_CLEAR(self->late);
     return rc;
@@ -138,23 +138,23 @@ PyObject *py_plan_run(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"inputs", "outputs", "timeout", NULL};
     struct plan_object *self = (struct plan_object *)op;
     PyObject *inputs, *outputs = Py_None, *timeout = Py_None, *result = NULL;
-    struct py_ends ends = {0};
+    struct py_io io = {0};
     struct clcnn_patience patience = py_patience(self);
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:run", keys, &inputs, &outputs, &timeout))
         return NULL;
     if (parse_timeout(self, timeout, &patience.timeout_ms) < 0 || py_plan_enter(self) < 0)
         return NULL;
-    if (py_ends_parse(self, inputs, outputs, &ends) == 0) {
+    if (py_io_parse(self, inputs, outputs, &io) == 0) {
         struct clcnn_err err = {0};
         enum clcnn_status status = CLCNN_OK;
-        if (run_slices(self, &ends, &patience, &status, &err) < 0)
+        if (run_slices(self, &io, &patience, &status, &err) < 0)
             clcnn_err_clear(&err);
         else if (status != CLCNN_OK)
             py_error_raise(self->state, &err);
         else if (tell_of_chains(self) == 0)
-            result = Py_NewRef(ends.outputs);
+            result = Py_NewRef(io.outputs);
     }
-    py_ends_free(&ends);
+    py_io_free(&io);
     return result;
 }
 
@@ -179,7 +179,7 @@ PyObject *py_plan_profile(PyObject *op, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"inputs", NULL};
     struct plan_object *self = (struct plan_object *)op;
     PyObject *inputs, *result = NULL;
-    struct py_ends ends = {0};
+    struct py_io io = {0};
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:profile", keys, &inputs) || py_plan_enter(self) < 0)
         return NULL;
     struct clcnn_plan_stats stats;
@@ -187,21 +187,21 @@ PyObject *py_plan_profile(PyObject *op, PyObject *args, PyObject *kwargs)
     uint64_t *ns = PyMem_Calloc(2 * (size_t)stats.step_count + 1, sizeof *ns);
     if (!ns)
         PyErr_NoMemory();
-    if (ns && py_ends_parse(self, inputs, Py_None, &ends) == 0) {
+    if (ns && py_io_parse(self, inputs, Py_None, &io) == 0) {
         struct clcnn_err err = {0};
         enum clcnn_status status;
         const struct clcnn_patience patience = py_patience(self);
-        WITHOUT_GIL(status = clcnn_plan_profile(self->handle, ends.in, ends.out, ns, ns + stats.step_count,
+        WITHOUT_GIL(status = clcnn_plan_profile(self->handle, io.in, io.out, ns, ns + stats.step_count,
                                                 &patience, &err));
         if (status) {
             py_error_raise(self->state, &err);
         } else {
             PyObject *times = profile_times(ns, stats.step_count);
-            result = times ? Py_BuildValue("(OO)", ends.outputs, times) : NULL;
+            result = times ? Py_BuildValue("(OO)", io.outputs, times) : NULL;
             Py_XDECREF(times);
         }
     }
     PyMem_Free(ns);
-    py_ends_free(&ends);
+    py_io_free(&io);
     return result;
 }
