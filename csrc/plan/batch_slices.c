@@ -1,20 +1,21 @@
-/* batch_slices.c: sections of a plan: consecutive nodes that compute a few items of the batch at a time, all of them one part after
+/* batch_slices.c: spans of a plan: consecutive nodes that compute a few items of the batch at a time, all of them one slice after
  * the other. So the maps between them stay in a CPU's cache, where those of the whole batch would go to memory and come
- * back, and they need memory for a few items only, which every part uses anew. */
+ * back, and they need memory for a few items only, which every slice uses anew. */
 #include "plan/plan.h"
 #include "algos/cost/cost.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_PARTS 64
+#define MOST_SLICES 64
 
 /* Bytes of a node's maps and of its constants. */
 struct traffic {
     size_t item, weights;
 };
 
-struct section { /* as it is found: nodes [first, past), of which `nodes` live; `between` more may follow */
+struct
+    sliced_span { /* as it is found: nodes [first, past), of which `nodes` live; `between` more may follow */
     int first, past, nodes, between;
     int batch, items;  /* batch 0: none is open */
     size_t item_bytes; /* of the node that has most */
@@ -67,7 +68,7 @@ static struct traffic traffic_of(const struct clcnn_graph *g, const struct node 
 static int divisor(int batch, size_t least)
 {
     for (int items = 1; items < batch; items++)
-        if (batch % items == 0 && (size_t)items >= least && batch / items <= MOST_PARTS)
+        if (batch % items == 0 && (size_t)items >= least && batch / items <= MOST_SLICES)
             return items;
     return batch;
 }
@@ -93,7 +94,7 @@ static int items_for(const struct blueprint *bp, const struct traffic *t, int ba
 }
 
 /* One node gains nothing by itself. */
-static enum clcnn_status close_section(struct blueprint *bp, struct section *s, struct clcnn_err *err)
+static enum clcnn_status close_span(struct blueprint *bp, struct sliced_span *s, struct clcnn_err *err)
 {
     struct node *nodes = bp->graph->nodes;
     const int first = s->first, past = s->past;
@@ -106,8 +107,8 @@ static enum clcnn_status close_section(struct blueprint *bp, struct section *s, 
                      nodes[past - 1].name, s->items, s->batch);
 }
 
-/* Whether a node can go on with the section, at as many items as both want, which must not leave the cache for that. */
-static bool joins(struct section *s, int items, size_t item_bytes, size_t cache)
+/* Whether a node can go on with the span, at as many items as both want, which must not leave the cache for that. */
+static bool joins(struct sliced_span *s, int items, size_t item_bytes, size_t cache)
 {
     const int most = items > s->items ? items : s->items; /* of two divisors: a divisor */
     const size_t bytes = item_bytes > s->item_bytes ? item_bytes : s->item_bytes;
@@ -119,9 +120,9 @@ static bool joins(struct section *s, int items, size_t item_bytes, size_t cache)
 }
 
 /* The next node, which can compute `items` items at a time. `wanted`: it should; others only go along between such nodes, if the
- * section computes enough items for them. */
-static enum clcnn_status add_node(struct blueprint *bp, struct section *s, int index, int batch, int items,
-                                  size_t item_bytes, bool wanted, struct clcnn_err *err)
+ * span computes enough items for them. */
+static enum clcnn_status add_node(struct blueprint *bp, struct sliced_span *s, int index, int batch,
+                                  int items, size_t item_bytes, bool wanted, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const bool open = s->batch == batch && items < batch;
@@ -130,12 +131,12 @@ static enum clcnn_status add_node(struct blueprint *bp, struct section *s, int i
         return CLCNN_OK;
     }
     if (!open || !wanted || !joins(s, items, item_bytes, cache_of(bp))) {
-        TRY(close_section(bp, s, err));
-        *s = (struct section){.first = index};
+        TRY(close_span(bp, s, err));
+        *s = (struct sliced_span){.first = index};
     }
     if (wanted && items < batch) {
         if (s->nodes == 0)
-            *s = (struct section){index, index, 0, 0, batch, items, item_bytes};
+            *s = (struct sliced_span){index, index, 0, 0, batch, items, item_bytes};
         s->nodes += s->between + 1;
         s->between = 0;
         s->past = index + 1;
@@ -144,12 +145,12 @@ done:
     return st;
 }
 
-enum clcnn_status blueprint_sections(struct blueprint *bp, int batch_part, struct clcnn_err *err)
+enum clcnn_status blueprint_batch_slices(struct blueprint *bp, int batch_part, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_graph *g = bp->graph;
     const bool by_rule = batch_part == 0;
-    struct section s = {0};
+    struct sliced_span s = {0};
     if (batch_part < 0)
         return clcnn_fail(err, CLCNN_E_VALUE, "batch_part=%d: expected 0 or more items of a batch",
                           batch_part);
@@ -163,20 +164,20 @@ enum clcnn_status blueprint_sections(struct blueprint *bp, int batch_part, struc
         TRY(add_node(bp, &s, i, batch, by_rule && batch > 0 ? items_for(bp, &t, batch) : given, t.item,
                      !by_rule || overflows(bp, &t, batch), err));
     }
-    TRY(close_section(bp, &s, err));
+    TRY(close_span(bp, &s, err));
 done:
     return st;
 }
 
-int section_end(const struct clcnn_graph *g, int first, int *parts)
+int sliced_span_end(const struct clcnn_graph *g, int first, int *slices)
 {
     const struct node *n = &g->nodes[first];
     int past = first + 1;
-    *parts = 1;
+    *slices = 1;
     if (n->items == 0)
         return past;
     const int batch = g->values[n->out[0]].shape.dim[0];
-    *parts = batch / n->items;
+    *slices = batch / n->items;
     while (past < g->n_nodes &&
            (g->nodes[past].dead ||
             (g->nodes[past].items == n->items && g->values[g->nodes[past].out[0]].shape.dim[0] == batch)))
@@ -184,16 +185,16 @@ int section_end(const struct clcnn_graph *g, int first, int *parts)
     return past;
 }
 
-/* ---- values that only their section reads -------------------------------------------------------------- */
+/* ---- values that only their span reads -------------------------------------------------------------- */
 
-/* What a node reads of another section, or of none, holds all items. */
-static void share_inputs(struct clcnn_graph *g, const int *section, int index)
+/* What a node reads of another span, or of none, holds all items. */
+static void share_inputs(struct clcnn_graph *g, const int *span, int index)
 {
     const struct node *n = &g->nodes[index];
     for (int i = -1; i < n->n_in; i++) {
         const int value = i < 0 ? n->epi.add : n->in[i];
         struct value *v = value < 0 ? NULL : &g->values[value];
-        if (v && v->items && (n->items == 0 || section[v->producer] != section[index]))
+        if (v && v->items && (n->items == 0 || span[v->producer] != span[index]))
             v->items = 0;
     }
 }
@@ -217,20 +218,20 @@ static bool join_values(struct clcnn_graph *g, const struct node *n)
 enum clcnn_status blueprint_private_values(struct blueprint *bp, struct clcnn_err *err)
 {
     struct clcnn_graph *g = bp->graph;
-    int *section = clcnn_calloc((size_t)g->n_nodes + 1, sizeof *section), parts;
-    if (!section)
-        return clcnn_fail_mem(err, (size_t)g->n_nodes * sizeof *section);
+    int *span = clcnn_calloc((size_t)g->n_nodes + 1, sizeof *span), slices;
+    if (!span)
+        return clcnn_fail_mem(err, (size_t)g->n_nodes * sizeof *span);
     for (int first = 0, past; first < g->n_nodes; first = past) {
-        past = section_end(g, first, &parts);
+        past = sliced_span_end(g, first, &slices);
         for (int i = first; i < past; i++) {
-            section[i] = first;
+            span[i] = first;
             for (int k = 0; !g->nodes[i].dead && k < g->nodes[i].n_out; k++)
                 g->values[g->nodes[i].out[k]].items = g->nodes[i].items;
         }
     }
     for (int i = 0; i < g->n_nodes; i++)
         if (!g->nodes[i].dead)
-            share_inputs(g, section, i);
+            share_inputs(g, span, i);
     for (int i = 0; i < g->n_outputs; i++)
         g->values[g->outputs[i].value].items = 0;
     for (bool changed = true; changed;) {
@@ -240,6 +241,6 @@ enum clcnn_status blueprint_private_values(struct blueprint *bp, struct clcnn_er
         for (int i = 0; i < g->n_nodes; i++)
             changed |= join_values(g, &g->nodes[i]);
     }
-    free(section);
+    free(span);
     return CLCNN_OK;
 }

@@ -137,7 +137,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     enum clcnn_status st = CLCNN_OK;
     struct value_views views = {0};
     blueprint_least_arena(bp);
-    TRY(blueprint_sections(bp, options->batch_part, err));
+    TRY(blueprint_batch_slices(bp, options->batch_part, err));
     TRY(layout_values(bp, options, err));
     TRY(blueprint_private_values(bp, err));
     TRY(find_value_views(&views, bp, err));

@@ -1,4 +1,4 @@
-/* layers.c: nodes become layers and steps: an algorithm is chosen for each and writes its steps, those of a section once for each
+/* layers.c: nodes become layers and steps: an algorithm is chosen for each and writes its steps, those of a span once for each
  * of its parts (batch_slices.c). */
 #include "plan/plan.h"
 
@@ -94,7 +94,7 @@ static enum clcnn_status describe_layer(struct layer *l, const struct blueprint 
 }
 
 /* The steps of a node, or of its part `part`; those after the first one use its layers, the first of which is `layer`. */
-static enum clcnn_status emit_node(struct emit *e, const struct value_views *views, int index, int part,
+static enum clcnn_status emit_node(struct emit *e, const struct value_views *views, int index, int slice,
                                    int layer)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -103,36 +103,36 @@ static enum clcnn_status emit_node(struct emit *e, const struct value_views *vie
     struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
     if (!ops)
         return clcnn_fail_mem(e->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
-    TRY(node_problem(&p, ops, e, views, n, part));
+    TRY(node_problem(&p, ops, e, views, n, slice));
     char fused[48];
     describe_fused(fused, n);
     e->layer = n->name;
-    e->again = part > 0 ? layer : -1;
+    e->again = slice > 0 ? layer : -1;
     TRY(emit_problem(e, &p, index, fused, false));
-    if (part == 0)
+    if (slice == 0)
         TRY(describe_layer(&e->bp->layers[layer], e->bp, n, ops, e->err));
 done:
     free(ops);
     return st;
 }
 
-/* The steps of all nodes, those of a section once for each of its parts. first_layer: room for an index a node. */
+/* The steps of all nodes, those of a span once for each of its parts. first_layer: room for an index a node. */
 static enum clcnn_status emit_nodes(struct emit *e, const struct value_views *views, int *first_layer)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_graph *g = e->bp->graph;
     const int placed = e->bp->n_storages;
-    for (int first = 0, past, parts; first < g->n_nodes; first = past) {
-        past = section_end(g, first, &parts);
-        for (int part = 0; part < parts; part++) {
-            for (int i = 0; part > 0 && i < placed; i++)
-                e->part_storage[i] = -1;
+    for (int first = 0, past, slices; first < g->n_nodes; first = past) {
+        past = sliced_span_end(g, first, &slices);
+        for (int slice = 0; slice < slices; slice++) {
+            for (int i = 0; slice > 0 && i < placed; i++)
+                e->slice_storage[i] = -1;
             for (int i = first; i < past; i++) {
                 if (g->nodes[i].dead || views->skip[i])
                     continue;
-                if (part == 0)
+                if (slice == 0)
                     first_layer[i] = e->bp->n_layers;
-                TRY(emit_node(e, views, i, part, first_layer[i]));
+                TRY(emit_node(e, views, i, slice, first_layer[i]));
             }
         }
     }
@@ -168,8 +168,8 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *vi
     struct emit e = {.bp = bp, .options = options, .err = err};
     int *first_layer = clcnn_calloc((size_t)bp->graph->n_nodes + 1, sizeof *first_layer);
     e.override_used = clcnn_calloc((size_t)options->override_count + 1, sizeof *e.override_used);
-    e.part_storage = clcnn_calloc((size_t)bp->n_storages + 1, sizeof *e.part_storage);
-    if (!e.override_used || !e.part_storage || !first_layer) {
+    e.slice_storage = clcnn_calloc((size_t)bp->n_storages + 1, sizeof *e.slice_storage);
+    if (!e.override_used || !e.slice_storage || !first_layer) {
         st = clcnn_fail_mem(err, (size_t)bp->graph->n_nodes * sizeof *first_layer);
         goto done;
     }
@@ -177,7 +177,7 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *vi
     TRY(check_overrides(&e, original, err));
 done:
     free(first_layer);
-    free(e.part_storage);
+    free(e.slice_storage);
     free(e.override_used);
     return st;
 }

@@ -195,8 +195,8 @@ struct emit {
     const struct op_def *op;
     const struct algo_def *algo;
     int layer_index;
-    /* per storage that values have: the one of the part of a section that is being emitted, -1: none yet */
-    int *part_storage;
+    /* per storage that values have: the one of the part of a span that is being emitted, -1: none yet */
+    int *slice_storage;
     int again; /* the next layer of a node that was emitted before, for other items; -1: they are new */
     enum clcnn_status status; /* first error, kept until the planner looks */
     struct clcnn_err *err;
@@ -218,7 +218,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
                                const struct node *n, const struct operand *operands);
 /* What an algorithm is shown of part `part` of a node (0 without parts); `ops` takes its inputs, then its outputs. */
 enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
-                               const struct value_views *views, const struct node *n, int part);
+                               const struct value_views *views, const struct node *n, int slice);
 
 /* select.c: a node's algorithms are judged once, when layouts are chosen or the maps that are stored as halves, and the
  * judgement is carried on to its layer. Only where the problem has changed since is it made anew. */
@@ -244,11 +244,11 @@ enum clcnn_status halve_maps(struct blueprint *bp, const struct value_views *vie
 
 /* batch_slices.c: runs of nodes that compute a few items of the batch at a time. */
 /* Sets node.items, before values are laid out; */
-enum clcnn_status blueprint_sections(struct blueprint *bp, int batch_part, struct clcnn_err *err);
-/* and value.items, after that: of values that no one outside their section reads. */
+enum clcnn_status blueprint_batch_slices(struct blueprint *bp, int batch_part, struct clcnn_err *err);
+/* and value.items, after that: of values that no one outside their span reads. */
 enum clcnn_status blueprint_private_values(struct blueprint *bp, struct clcnn_err *err);
-/* The node after the last one of the section, or of the single node, that begins here; *parts: how often it is run. */
-int section_end(const struct clcnn_graph *g, int first, int *parts);
+/* The node after the last one of the span, or of the single node, that begins here; *parts: how often it is run. */
+int sliced_span_end(const struct clcnn_graph *g, int first, int *slices);
 
 /* layers.c */
 enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *views,

@@ -113,9 +113,9 @@ static void show_layout(struct operand *o, int block, bool whole_items)
 
 /* The storage that a part has in the place of that of the first part; -1: out of memory. So storages live as long as in one part, and the
  * arena gives those of all parts the same memory. */
-static int storage_of_part(struct emit *e, int storage)
+static int storage_of_slice(struct emit *e, int storage)
 {
-    int *made = &e->part_storage[storage];
+    int *made = &e->slice_storage[storage];
     if (*made < 0) {
         const struct storage r = e->bp->storages[storage];
         *made = blueprint_storage(e->bp, r.name, r.items, r.item_elems, true, r.scratch);
@@ -125,26 +125,26 @@ static int storage_of_part(struct emit *e, int storage)
     return *made;
 }
 
-/* An operand of the items that one part of a section computes: some of a value that holds all of them, or all of one that holds as
+/* An operand of the items that one part of a span computes: some of a value that holds all of them, or all of one that holds as
  * many as a part computes. */
-static enum clcnn_status take_part(struct emit *e, struct operand *o, int items, int part)
+static enum clcnn_status take_slice(struct emit *e, struct operand *o, int items, int slice)
 {
-    if (items == 0 || part == 0 || !o->present) {
+    if (items == 0 || slice == 0 || !o->present) {
         operand_take_items(o, items);
         return CLCNN_OK;
     }
     struct view s = e->bp->views[o->view];
     if (o->shape.dim[0] == items)
-        s.storage = storage_of_part(e, s.storage);
+        s.storage = storage_of_slice(e, s.storage);
     else
-        s.offset += (int64_t)part * items * o->batch_stride;
+        s.offset += (int64_t)slice * items * o->batch_stride;
     o->view = s.storage < 0 && s.packed < 0 ? -1 : blueprint_view(e->bp, s.storage, s.packed, s.offset);
     operand_take_items(o, items);
     return o->view < 0 ? clcnn_fail_mem(e->err, sizeof s) : CLCNN_OK;
 }
 
 enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
-                               const struct value_views *views, const struct node *n, int part)
+                               const struct value_views *views, const struct node *n, int slice)
 {
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < n->n_in; i++) {
@@ -154,19 +154,19 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
             ops[i] = (struct operand){.shape.rank = -1, .view = VIEW_NONE};
         if (n->op->role == ROLE_CONCAT)
             ops[i].in_place = concat_input_in_place(e->bp, views, n, i);
-        TRY(take_part(e, &ops[i], node_input_items(n, i), part));
+        TRY(take_slice(e, &ops[i], node_input_items(n, i), slice));
         if (i == 0 || n->all_src)
             show_layout(&ops[i], n->src_block, n->all_src);
     }
     for (int i = 0; i < n->n_out; i++) {
         ops[n->n_in + i] = views->operand[n->out[i]];
-        TRY(take_part(e, &ops[n->n_in + i], n->items, part));
+        TRY(take_slice(e, &ops[n->n_in + i], n->items, slice));
         show_layout(&ops[n->n_in + i], n->dst_block, n->all_src);
     }
     *out = problem_of_node(e->bp, e->options, n, ops);
     if (n->epi.add >= 0) {
         out->add = views->operand[n->epi.add];
-        TRY(take_part(e, &out->add, n->items, part));
+        TRY(take_slice(e, &out->add, n->items, slice));
         show_layout(&out->add, n->dst_block, false);
     }
 done:
