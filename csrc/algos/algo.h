@@ -16,7 +16,7 @@ struct operand {
     int64_t batch_stride;
     bool present, constant;
     bool in_place; /* concat: this input already lies in its range of the output */
-    bool half;     /* elements are halves, see HALF_SRC; float32 by shape.dtype all the same */
+    bool fp16;     /* elements are halves, see FP16_SRC; float32 by shape.dtype all the same */
     int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
                       lanes past C hold anything finite, producers write them, consumers must not let them count */
 };
@@ -35,7 +35,7 @@ static inline bool operand_dense(const struct operand *o)
 /* Bytes of an element as it is stored. */
 static inline size_t operand_elem(const struct operand *o)
 {
-    return o->half ? sizeof(uint16_t) : clcnn_dtype_bytes(o->shape.dtype);
+    return o->fp16 ? sizeof(uint16_t) : clcnn_dtype_bytes(o->shape.dtype);
 }
 /* Brings an operand without a place yet into a layout: dense items of `block` channels, 0: row-major. */
 static inline void operand_set_layout(struct operand *o, int block)
@@ -73,7 +73,7 @@ struct problem {
     /* bytes that activations take at the plan's largest node, and what is left of them at this one */
     size_t arena, spare;
     enum clcnn_precision precision;
-    bool halves; /* maps between steps are stored as halves where they can be */
+    bool fp16_activations; /* maps between steps are stored as halves where they can be */
     bool has_clblast;
     bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
@@ -129,8 +129,8 @@ enum operand_layout {
 };
 
 /* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/fp16_activations.c): in[0], its
- * outputs, the epilogue's add; HALF_SAME: every operand, all in the same layout, as it only moves elements. */
-enum { HALF_SRC = 1, HALF_DST = 2, HALF_ADD = 4, HALF_SAME = 8, HALF_CONV = HALF_SRC | HALF_DST | HALF_ADD };
+ * outputs, the epilogue's add; FP16_SAME: every operand, all in the same layout, as it only moves elements. */
+enum { FP16_SRC = 1, FP16_DST = 2, FP16_ADD = 4, FP16_SAME = 8, FP16_CONV = FP16_SRC | FP16_DST | FP16_ADD };
 
 struct emit; /* collects step descriptions for one plan */
 
@@ -146,8 +146,8 @@ struct algo_def {
     enum error_rounding rounding;
     bool deterministic;
     enum operand_layout src, dst;
-    unsigned halves;                                /* HALF_ bits; */
-    unsigned (*halves_of)(const struct problem *p); /* where they depend on the problem, else NULL */
+    unsigned fp16;                                /* FP16_ bits; */
+    unsigned (*fp16_of)(const struct problem *p); /* where they depend on the problem, else NULL */
     /* It and workspace() are asked once, before it is known where operands lie and in which layout: they do not look at
      * view, block and in_place, and at batch_stride only to see how items lie that are not dense. */
     bool (*applicable)(const struct problem *p, struct why *why);
@@ -175,8 +175,8 @@ extern const struct algo_def algo_unary_ref, algo_binary_ref; /* of all element-
 /* What the rules would choose for p: the first algorithm that applies within the limits and is not passed over;
  * NULL when every one is. For merged ops, which win only over what their parts would get. */
 const struct algo_def *algo_preferred(const struct problem *p);
-unsigned algo_halves(const struct algo_def *algo, const struct problem *p);
-unsigned preferred_halves(const struct problem *p); /* of what the rules would choose */
+unsigned algo_fp16(const struct algo_def *algo, const struct problem *p);
+unsigned preferred_fp16(const struct problem *p); /* of what the rules would choose */
 
 #define GROUP_SIZE 256 /* work-items of a portable kernel's group */
 /* The same where any size will do: that of the tiles for tensor cores, so that steps of both kinds share a chain. */

@@ -97,7 +97,7 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
         .op = l->op->name,
         .algo = l->algo->name,
         .fused = l->fused,
-        .error_class = error_class_name(l->half ? ERROR_MEDIUM : l->algo->error),
+        .error_class = error_class_name(l->fp16 ? ERROR_MEDIUM : l->algo->error),
         .error_bound = error_bound_name(l->algo->bound),
         .error_rounding = error_rounding_name(l->algo->rounding),
         .part = l->sub,

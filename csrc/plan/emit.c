@@ -142,14 +142,14 @@ void step_write_at(struct step *s, int view, int64_t offset)
 
 void step_read_map(struct step *s, const struct operand *x)
 {
-    if (x->half)
+    if (x->fp16)
         step_define(s, "X_HALF", 1);
     step_read(s, x->view);
 }
 
 void step_write_map(struct step *s, const struct operand *y)
 {
-    if (y->half)
+    if (y->fp16)
         step_define(s, "Y_HALF", 1);
     step_write(s, y->view);
 }
@@ -174,7 +174,7 @@ void step_epilogue(struct step *s, const struct problem *p, const struct operand
     step_define(s, "EPI_BIAS", has_bias);
     step_define(s, "EPI_ADD", p->add.present);
     step_define_id(s, "EPI_ACT", act_identifier(p->act));
-    if (p->add.present && p->add.half)
+    if (p->add.present && p->add.fp16)
         step_define(s, "ADD_HALF", 1);
     step_read(s, has_bias ? bias->view : VIEW_NONE);
     step_read(s, p->add.present ? p->add.view : VIEW_NONE);

@@ -1,5 +1,5 @@
 /* fp16_activations.c: which maps are stored as halves. At precision "medium" a map between steps is, where the algorithm that makes it and
- * all that read it have a form for that (algo_def.halves); all values of a storage are stored alike. The graph's inputs and outputs,
+ * all that read it have a form for that (algo_def.fp16); all values of a storage are stored alike. The graph's inputs and outputs,
  * and constants, stay float32. CPU devices compute on channel blocks, which have no such form. Maps that stay in a GPU's caches gain
  * little, and more variants of kernels make chains shorter (GoogLeNet at batch 1 on an H200: 0.37 -> 0.43 ms), so plans are left alone
  * whose largest node has less than FP16_MAPS_LEAST_BYTES of them, but for guarded ones, so that tests can be small. */
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct halver {
+struct fp16_chooser {
     struct blueprint *bp;
     const struct value_views *views;
     const struct clcnn_plan_options *options;
@@ -18,14 +18,14 @@ struct halver {
         const char *algo;        /* its algorithm, NULL where the rule is not about one */
         bool map;                /* some step writes it */
     } * storages;
-    unsigned *taken; /* per node: HALF_ bits of its algorithm */
+    unsigned *taken; /* per node: FP16_ bits of its algorithm */
     struct clcnn_err *err;
 };
 
-static const char NO_FORM[] = "has no form for halves", OTHERS_STAY[] = "moves it beside others that stay",
+static const char FLOAT_ONLY[] = "has no form for halves", OTHERS_STAY[] = "moves it beside others that stay",
                   IO_STAYS[] = "no map between steps";
 
-static struct verdict *storage_of(const struct halver *h, int value)
+static struct verdict *storage_of(const struct fp16_chooser *h, int value)
 {
     const int view = value < 0 ? VIEW_NONE : h->views->operand[value].view;
     const int storage = view < 0 ? -1 : h->bp->views[view].storage;
@@ -33,20 +33,20 @@ static struct verdict *storage_of(const struct halver *h, int value)
 }
 
 /* Whether the value is or will be float32. */
-static bool stays(const struct halver *h, int value)
+static bool stays(const struct fp16_chooser *h, int value)
 {
     const struct verdict *v = storage_of(h, value);
     return value >= 0 && (!v || v->why);
 }
 
-static void keep(struct halver *h, int value, const char *layer, const char *algo, const char *why)
+static void keep(struct fp16_chooser *h, int value, const char *layer, const char *algo, const char *why)
 {
     struct verdict *v = storage_of(h, value);
     if (v && !v->why)
         *v = (struct verdict){layer, why, algo, v->map};
 }
 
-static void keep_io(struct halver *h)
+static void keep_io(struct fp16_chooser *h)
 {
     const struct clcnn_graph *g = h->bp->graph;
     for (int i = 0; i < g->n_values; i++)
@@ -57,7 +57,7 @@ static void keep_io(struct halver *h)
 }
 
 /* What the algorithm that the planner would choose asks of the node's values. */
-static enum clcnn_status keep_by_node(struct halver *h, int index)
+static enum clcnn_status keep_by_node(struct fp16_chooser *h, int index)
 {
     enum clcnn_status st = CLCNN_OK;
     struct node *n = &h->bp->graph->nodes[index];
@@ -69,26 +69,26 @@ static enum clcnn_status keep_by_node(struct halver *h, int index)
     struct problem p;
     TRY(node_problem(&p, ops, &e, h->views, n, 0));
     TRY(select_for_node(&algo, h->bp, n, &p, h->options, h->err));
-    const unsigned taken = h->taken[index] = algo_halves(algo, &p);
+    const unsigned taken = h->taken[index] = algo_fp16(algo, &p);
     for (int i = 0; i < n->n_in; i++)
-        if (!(taken & HALF_SAME) && !(i == 0 && (taken & HALF_SRC)))
-            keep(h, n->in[i], n->name, algo->name, NO_FORM);
+        if (!(taken & FP16_SAME) && !(i == 0 && (taken & FP16_SRC)))
+            keep(h, n->in[i], n->name, algo->name, FLOAT_ONLY);
     for (int i = 0; i < n->n_out; i++) {
         struct verdict *v = storage_of(h, n->out[i]);
-        if (!(taken & (HALF_SAME | HALF_DST)))
-            keep(h, n->out[i], n->name, algo->name, NO_FORM);
+        if (!(taken & (FP16_SAME | FP16_DST)))
+            keep(h, n->out[i], n->name, algo->name, FLOAT_ONLY);
         if (v)
             v->map = true;
     }
-    if (!(taken & HALF_ADD))
-        keep(h, n->epi.add, n->name, algo->name, NO_FORM);
+    if (!(taken & FP16_ADD))
+        keep(h, n->epi.add, n->name, algo->name, FLOAT_ONLY);
 done:
     free(ops);
     return st;
 }
 
 /* Whether a node that only moves elements keeps one of its values in float32 because of another. */
-static bool keep_beside(struct halver *h, int index)
+static bool keep_beside(struct fp16_chooser *h, int index)
 {
     const struct node *n = &h->bp->graph->nodes[index];
     bool any = false, all = true;
@@ -103,7 +103,7 @@ static bool keep_beside(struct halver *h, int index)
 }
 
 /* Stores the storages so for which nothing speaks against it. */
-static enum clcnn_status halve(const struct halver *h, struct notes *notes)
+static enum clcnn_status store_fp16(const struct fp16_chooser *h, struct notes *notes)
 {
     enum clcnn_status st = CLCNN_OK;
     struct blueprint *bp = h->bp;
@@ -122,17 +122,17 @@ static enum clcnn_status halve(const struct halver *h, struct notes *notes)
     }
     for (int i = 0; i < bp->graph->n_values; i++) {
         const struct verdict *v = storage_of(h, i);
-        h->views->operand[i].half = v && v->map && !v->why;
+        h->views->operand[i].fp16 = v && v->map && !v->why;
     }
 done:
     return st;
 }
 
-enum clcnn_status halve_maps(struct blueprint *bp, const struct value_views *views,
-                             const struct clcnn_plan_options *options, struct clcnn_err *err)
+enum clcnn_status choose_fp16_activations(struct blueprint *bp, const struct value_views *views,
+                                          const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct halver h = {.bp = bp, .views = views, .options = options, .err = err};
+    struct fp16_chooser h = {.bp = bp, .views = views, .options = options, .err = err};
     if (options->precision < CLCNN_PRECISION_MEDIUM)
         return CLCNN_OK;
     if (cpu_device(&bp->dev->info))
@@ -141,7 +141,7 @@ enum clcnn_status halve_maps(struct blueprint *bp, const struct value_views *vie
     if (bp->least_arena < FP16_MAPS_LEAST_BYTES && !options->guard)
         return notes_add(&bp->notes, err,
                          "keep maps in float32: they are small enough to stay in a GPU's caches");
-    bp->halves = true;
+    bp->fp16_activations = true;
     h.storages = clcnn_calloc((size_t)bp->n_storages + 1, sizeof *h.storages);
     h.taken = clcnn_calloc((size_t)bp->graph->n_nodes + 1, sizeof *h.taken);
     if (!h.storages || !h.taken) {
@@ -155,10 +155,10 @@ enum clcnn_status halve_maps(struct blueprint *bp, const struct value_views *vie
     for (bool again = true; again;) {
         again = false;
         for (int i = 0; i < bp->graph->n_nodes; i++)
-            if (h.taken[i] & HALF_SAME)
+            if (h.taken[i] & FP16_SAME)
                 again = keep_beside(&h, i) || again;
     }
-    TRY(halve(&h, &bp->notes));
+    TRY(store_fp16(&h, &bp->notes));
 done:
     free(h.storages);
     free(h.taken);

@@ -74,7 +74,7 @@ struct layer {
     int n_candidates;
     size_t workspace, weight_bytes;
     bool sub;  /* chosen inside another layer (emit_sub) */
-    bool half; /* reads or writes maps that are stored as halves */
+    bool fp16; /* reads or writes maps that are stored as halves */
     const struct op_def *op;
     struct clcnn_shape input, output;
     double macs;
@@ -102,7 +102,7 @@ struct blueprint {
     struct notes notes;
     int n_rewrites; /* of the notes: the first ones */
     bool guard;
-    bool halves; /* maps between steps are stored so where they can be */
+    bool fp16_activations; /* maps between steps are stored so where they can be */
     enum clcnn_chain chain;
     bool chained; /* as in struct problem */
 
@@ -239,8 +239,8 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
                                 struct clcnn_err *err);
 
 /* fp16_activations.c: chooses the maps that are stored as halves, once they are placed. */
-enum clcnn_status halve_maps(struct blueprint *bp, const struct value_views *views,
-                             const struct clcnn_plan_options *options, struct clcnn_err *err);
+enum clcnn_status choose_fp16_activations(struct blueprint *bp, const struct value_views *views,
+                                          const struct clcnn_plan_options *options, struct clcnn_err *err);
 
 /* batch_slices.c: runs of nodes that compute a few items of the batch at a time. */
 /* Sets node.items, before values are laid out; */

@@ -78,7 +78,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .arena = bp->least_arena,
         .spare = spare,
         .precision = options->precision,
-        .halves = bp->halves,
+        .fp16_activations = bp->fp16_activations,
         .has_clblast = device_has_clblast(bp->dev),
         .chained = bp->chained,
         .wisdom = options->wisdom,

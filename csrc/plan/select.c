@@ -48,22 +48,22 @@ static const enum error_class LOOSEST[] = {
     [CLCNN_PRECISION_MEDIUM] = ERROR_MEDIUM,
 };
 
-unsigned algo_halves(const struct algo_def *algo, const struct problem *p)
+unsigned algo_fp16(const struct algo_def *algo, const struct problem *p)
 {
-    return algo->halves_of ? algo->halves_of(p) : algo->halves;
+    return algo->fp16_of ? algo->fp16_of(p) : algo->fp16;
 }
 
 /* Whether the algorithm takes its operands as they are stored. */
-static bool takes_halves(const struct algo_def *a, const struct problem *p)
+static bool takes_fp16(const struct algo_def *a, const struct problem *p)
 {
-    unsigned wanted = (p->add.present && p->add.half ? HALF_ADD : 0) | (p->out[0].half ? HALF_DST : 0);
+    unsigned wanted = (p->add.present && p->add.fp16 ? FP16_ADD : 0) | (p->out[0].fp16 ? FP16_DST : 0);
     for (int i = 0; i < p->n_in; i++)
-        if (p->in[i].present && p->in[i].half)
-            wanted |= i == 0 ? HALF_SRC : HALF_SAME;
+        if (p->in[i].present && p->in[i].fp16)
+            wanted |= i == 0 ? FP16_SRC : FP16_SAME;
     if (!wanted)
         return true;
-    const unsigned taken = algo_halves(a, p);
-    return (taken & HALF_SAME) || (wanted & ~taken) == 0;
+    const unsigned taken = algo_fp16(a, p);
+    return (taken & FP16_SAME) || (wanted & ~taken) == 0;
 }
 
 static void judge(struct candidate *c, struct decision *decision, const struct problem *of)
@@ -81,7 +81,7 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
     c->workspace = a->workspace ? a->workspace(&p) : 0;
     const char *refused = c->workspace > p.workspace_limit  ? TOO_MUCH_WORKSPACE
                           : a->error > LOOSEST[p.precision] ? OUTSIDE_PRECISION
-                          : !takes_halves(a, &p)            ? NO_HALVES
+                          : !takes_fp16(a, &p)              ? NO_HALVES
                                                             : NULL;
     if (refused) {
         c->verdict = CANDIDATE_REJECTED;
@@ -124,10 +124,10 @@ const struct algo_def *algo_preferred(const struct problem *p)
     return first;
 }
 
-unsigned preferred_halves(const struct problem *p)
+unsigned preferred_fp16(const struct problem *p)
 {
     const struct algo_def *algo = algo_preferred(p);
-    return algo ? algo_halves(algo, p) : 0;
+    return algo ? algo_fp16(algo, p) : 0;
 }
 
 static enum clcnn_status forced(int *out, const struct problem *p, const struct candidate *candidates, int n,
@@ -210,7 +210,7 @@ static const struct operand *operand_at(const struct problem *p, int i)
  * some do, so that those of items which are not dense are something new. */
 static bool looks_same(const struct operand *a, const struct operand *b)
 {
-    return a->present == b->present && a->constant == b->constant && a->half == b->half &&
+    return a->present == b->present && a->constant == b->constant && a->fp16 == b->fp16 &&
            a->shape.dtype == b->shape.dtype && shape_equal(&a->shape, &b->shape) && operand_dense(a) &&
            operand_dense(b);
 }
@@ -223,7 +223,7 @@ static bool still_holds(const struct choice *c, const struct problem *p)
     const struct problem *of = &c->of;
     bool same = of->op == p->op && of->n_in == p->n_in && of->n_out == p->n_out &&
                 of->workspace_limit == p->workspace_limit && of->spare == p->spare &&
-                of->halves == p->halves && of->chained == p->chained;
+                of->fp16_activations == p->fp16_activations && of->chained == p->chained;
     for (int i = 0; same && i <= p->n_in + p->n_out; i++)
         same = looks_same(operand_at(of, i), operand_at(p, i));
     return same;

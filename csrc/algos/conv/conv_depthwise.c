@@ -49,7 +49,7 @@ const struct algo_def algo_conv_depthwise = {
     .doc = "one input channel a group: weights in registers, memory bound",
     .error = ERROR_STRICT,
     .deterministic = true,
-    .halves = HALF_CONV,
+    .fp16 = FP16_CONV,
     .applicable = applicable,
     .emit = emit,
 };

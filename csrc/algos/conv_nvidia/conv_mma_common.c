@@ -82,11 +82,11 @@ static int gather_of(const struct layout *l, enum mma_kernel kernel)
     return kernel == MMA_HOPPER && l->gather == GATHER_ROWS ? GATHER_TAPS : l->gather;
 }
 
-unsigned mma_halves(const struct conv_args *a, enum mma_kernel kernel)
+unsigned mma_fp16(const struct conv_args *a, enum mma_kernel kernel)
 {
     const struct layout l = layout_of(a);
     const int gather = gather_of(&l, kernel);
-    return gather == GATHER_TAPS || gather == GATHER_WIDE ? HALF_CONV : HALF_DST | HALF_ADD;
+    return gather == GATHER_TAPS || gather == GATHER_WIDE ? FP16_CONV : FP16_DST | FP16_ADD;
 }
 
 static size_t tile_count(const struct conv_args *a, const struct mma_tile *t)

@@ -14,19 +14,18 @@ static void emit_parts(const struct problem *p, struct emit *e, int block)
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
     operand_set_layout(&parts.mid, block);
-    parts.mid.half =
-        p->halves && (preferred_halves(&parts.conv) & HALF_DST) && (preferred_halves(&parts.pool) & HALF_SRC);
+    parts.mid.fp16 = p->fp16_activations && (preferred_fp16(&parts.conv) & FP16_DST) &&
+                     (preferred_fp16(&parts.pool) & FP16_SRC);
     emit_middle(e, &parts.mid);
     emit_sub(e, &parts.conv);
     emit_sub(e, &parts.pool);
 }
 
-static unsigned halves_of(const struct problem *p)
+static unsigned fp16_of(const struct problem *p)
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
-    return (preferred_halves(&parts.conv) & (HALF_SRC | HALF_ADD)) |
-           (preferred_halves(&parts.pool) & HALF_DST);
+    return (preferred_fp16(&parts.conv) & (FP16_SRC | FP16_ADD)) | (preferred_fp16(&parts.pool) & FP16_DST);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -95,7 +94,7 @@ const struct algo_def algo_conv_pool_split = {
     .doc = "a convolution, then a pooling, each by its own algorithm",
     .error = ERROR_STRICT,
     .deterministic = true,
-    .halves_of = halves_of,
+    .fp16_of = fp16_of,
     .applicable = applicable,
     .emit = emit,
 };

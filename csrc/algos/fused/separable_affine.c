@@ -35,11 +35,11 @@ static bool may_tf32(const struct problem *p, struct why *why)
     return may(p, why, MMA_TF32);
 }
 
-static unsigned halves_of(const struct problem *p)
+static unsigned fp16_of(const struct problem *p)
 {
     struct separable parts;
     const struct conv_args a = pointwise_of(p, &parts);
-    return mma_halves(&a, MMA_AMPERE);
+    return mma_fp16(&a, MMA_AMPERE);
 }
 
 static size_t workspace(const struct problem *p)
@@ -69,7 +69,7 @@ const struct algo_def algo_separable_affine_mma = {
     .error = ERROR_STRICT,
     .rounding = ROUNDING_TF32_PARTS,
     .deterministic = true,
-    .halves_of = halves_of,
+    .fp16_of = fp16_of,
     .applicable = may_float32,
     .workspace = workspace,
     .emit = emit,
@@ -81,7 +81,7 @@ const struct algo_def algo_separable_affine_tf32 = {
     .devices = DEVICES_AMPERE,
     .error = ERROR_HIGH,
     .deterministic = true,
-    .halves_of = halves_of,
+    .fp16_of = fp16_of,
     .applicable = may_tf32,
     .workspace = workspace,
     .emit = emit,

@@ -17,19 +17,19 @@ static void emit_parts(struct emit *e, struct separable *parts)
     emit_sub(e, &parts->pw);
 }
 
-static unsigned halves_of(const struct problem *p)
+static unsigned fp16_of(const struct problem *p)
 {
     struct separable parts;
     separable_parts(p, &parts);
-    return (preferred_halves(&parts.dw) & HALF_SRC) | (preferred_halves(&parts.pw) & (HALF_DST | HALF_ADD));
+    return (preferred_fp16(&parts.dw) & FP16_SRC) | (preferred_fp16(&parts.pw) & (FP16_DST | FP16_ADD));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     struct separable parts;
     separable_parts(p, &parts);
-    parts.mid.half =
-        p->halves && (preferred_halves(&parts.dw) & HALF_DST) && (preferred_halves(&parts.pw) & HALF_SRC);
+    parts.mid.fp16 = p->fp16_activations && (preferred_fp16(&parts.dw) & FP16_DST) &&
+                     (preferred_fp16(&parts.pw) & FP16_SRC);
     emit_parts(e, &parts);
 }
 
@@ -73,7 +73,7 @@ const struct algo_def algo_separable_split = {
     .doc = "a depthwise, then a 1x1 convolution, each by its own algorithm",
     .error = ERROR_STRICT,
     .deterministic = true,
-    .halves_of = halves_of,
+    .fp16_of = fp16_of,
     .applicable = applicable,
     .emit = emit,
 };

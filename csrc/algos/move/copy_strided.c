@@ -20,7 +20,7 @@ static void emit_copy(const struct problem *p, struct emit *e, struct end from, 
     double elements = 1;
     for (int d = 0; d < a->rank; d++)
         elements *= a->size[d];
-    if (p->in[0].half) /* the bytes alone count */
+    if (p->in[0].fp16) /* the bytes alone count */
         step_define_id(s, "T", "ushort");
     else
         step_define_type(s, "T", p->in[0].shape.dtype);
@@ -149,23 +149,23 @@ static void emit_reshape(const struct problem *p, struct emit *e)
     emit_items(p, e, middle, dense, p->out[0].view, y);
 }
 
-#define COPY_ALGO(op, text, emitter, bytes, form_, halves_) \
-    const struct algo_def algo_##op##_ref = {               \
-        .name = "ref",                                      \
-        .doc = text,                                        \
-        .error = ERROR_EXACT,                               \
-        .deterministic = true,                              \
-        .src = form_,                                       \
-        .dst = form_,                                       \
-        .halves = halves_,                                  \
-        .applicable = rows_always,                          \
-        .workspace = bytes,                                 \
-        .emit = emitter,                                    \
+#define COPY_ALGO(op, text, emitter, bytes, form_, fp16_) \
+    const struct algo_def algo_##op##_ref = {             \
+        .name = "ref",                                    \
+        .doc = text,                                      \
+        .error = ERROR_EXACT,                             \
+        .deterministic = true,                            \
+        .src = form_,                                     \
+        .dst = form_,                                     \
+        .fp16 = fp16_,                                    \
+        .applicable = rows_always,                        \
+        .workspace = bytes,                               \
+        .emit = emitter,                                  \
     }
 COPY_ALGO(concat, "copies the inputs that their producers could not write in place", emit_concat, NULL,
-          LAYOUT_ANY, HALF_SAME);
-COPY_ALGO(split, "one copy an output", emit_split, NULL, LAYOUT_ANY, HALF_SAME);
-COPY_ALGO(slice, "one strided copy", emit_slice, NULL, LAYOUT_ROW_MAJOR, HALF_SAME);
+          LAYOUT_ANY, FP16_SAME);
+COPY_ALGO(split, "one copy an output", emit_split, NULL, LAYOUT_ANY, FP16_SAME);
+COPY_ALGO(slice, "one strided copy", emit_slice, NULL, LAYOUT_ROW_MAJOR, FP16_SAME);
 COPY_ALGO(transpose, "one strided copy", emit_transpose, NULL, LAYOUT_ROW_MAJOR, 0);
 COPY_ALGO(expand, "one strided copy", emit_expand, NULL, LAYOUT_ROW_MAJOR, 0);
 COPY_ALGO(reshape, "copy, where memory could not be shared", emit_reshape, reshape_workspace,

@@ -13,7 +13,7 @@ static void emit(const struct problem *p, struct emit *e)
         step_read(s, p->in[i].view);
     step_define(s, "EPI_ADD", p->add.present);
     step_define_id(s, "EPI_ACT", act_identifier(p->act));
-    if (p->add.present && p->add.half)
+    if (p->add.present && p->add.fp16)
         step_define(s, "ADD_HALF", 1);
     step_read(s, p->add.present ? p->add.view : VIEW_NONE);
     step_write_map(s, &p->out[0]);
@@ -26,7 +26,7 @@ const struct algo_def algo_batch_norm_ref = {
     .doc = "one scale and shift a channel",
     .error = ERROR_STRICT,
     .deterministic = true,
-    .halves = HALF_CONV,
+    .fp16 = FP16_CONV,
     .applicable = rows_always,
     .emit = emit,
 };

@@ -42,7 +42,7 @@ const struct algo_def algo_adaptive_avg_pool_global = {
     .doc = "one value a channel, reduced by several work-items",
     .error = ERROR_STRICT,
     .deterministic = true,
-    .halves = HALF_SRC | HALF_DST,
+    .fp16 = FP16_SRC | FP16_DST,
     .applicable = applicable,
     .emit = emit_avg,
 };
@@ -52,7 +52,7 @@ const struct algo_def algo_adaptive_max_pool_global = {
     .doc = "one value a channel, reduced by several work-items",
     .error = ERROR_EXACT,
     .deterministic = true,
-    .halves = HALF_SRC | HALF_DST,
+    .fp16 = FP16_SRC | FP16_DST,
     .applicable = applicable,
     .emit = emit_max,
 };

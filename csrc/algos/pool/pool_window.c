@@ -53,7 +53,7 @@ const struct algo_def algo_max_pool_window = {
     .devices = DEVICES_GPU,
     .error = ERROR_EXACT,
     .deterministic = true,
-    .halves = HALF_SRC | HALF_DST,
+    .fp16 = FP16_SRC | FP16_DST,
     .applicable = applicable,
     .emit = emit_max,
 };
@@ -64,7 +64,7 @@ const struct algo_def algo_avg_pool_window = {
     .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .halves = HALF_SRC | HALF_DST,
+    .fp16 = FP16_SRC | FP16_DST,
     .applicable = applicable,
     .emit = emit_avg,
 };
