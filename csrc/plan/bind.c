@@ -207,7 +207,7 @@ enum clcnn_status plan_bind(struct clcnn_plan *plan, struct clcnn_err *err)
     TRY(find_bindings(&bindings, plan, err));
     for (int i = 0; i < bp->n_steps; i++) {
         struct launch *l = &plan->launches[i];
-        const bool chained = bp->n_parts > 0 && bp->variant[i] >= 0;
+        const bool chained = bp->n_variants > 0 && bp->variant[i] >= 0;
         TRY(launch_bind(l, bp->dev, chained ? NULL : bp->programs[i], bp->steps[i], bindings, err));
         if (bp->gemm_scratch[i] != VIEW_NONE) {
             const struct storage *r = &bp->storages[bp->views[bp->gemm_scratch[i]].storage];

@@ -127,7 +127,7 @@ void blueprint_release(struct blueprint *bp)
         choice_free(&bp->choices[i]);
     for (int i = 0; i < bp->notes.n; i++)
         free(bp->notes.line[i]);
-    void *owned[] = {bp->parts,    bp->variant, bp->wait,         bp->weights,      bp->notes.line,
+    void *owned[] = {bp->variants, bp->variant, bp->wait,         bp->weights,      bp->notes.line,
                      bp->storages, bp->packed,  bp->views,        bp->steps,        bp->layers,
                      bp->inputs,   bp->outputs, bp->gemm_scratch, bp->defines_text, bp->choices};
     for (int i = 0; i < COUNT_OF(owned); i++)

@@ -51,7 +51,7 @@ static bool depends(const struct blueprint *bp, int step, int before, bool place
 /* Whether a chain of groups runs the step. */
 static bool grouped(const struct blueprint *bp, int step)
 {
-    return bp->n_parts > 0 && bp->variant[step] >= 0 && bp->steps[step]->group_size > 1;
+    return bp->n_variants > 0 && bp->variant[step] >= 0 && bp->steps[step]->group_size > 1;
 }
 
 /* A step with what is known of it, while it moves. */
@@ -93,7 +93,7 @@ static bool worth_it(const struct blueprint *bp, int chained, int beside)
         if (grouped(bp, i))
             groups += bp->steps[i]->groups;
     return groups <= (size_t)chained * device_units(&bp->dev->info) * CHAIN_MOST_GROUPS &&
-           chained + CHAIN_BESIDE_STEPS * beside >= bp->n_parts * CHAIN_VARIANT_LEAST_STEPS;
+           chained + CHAIN_BESIDE_STEPS * beside >= bp->n_variants * CHAIN_VARIANT_LEAST_STEPS;
 }
 
 enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err)
@@ -109,7 +109,7 @@ enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err)
         chained += past - first;
     }
     if (chained > 0 && bp->chain == CLCNN_CHAIN_AUTO && !worth_it(bp, chained, beside))
-        bp->n_parts = bp->stats.chained_steps = 0;
+        bp->n_variants = bp->stats.chained_steps = 0;
     for (int i = 0; i < bp->n_steps; i++)
         if (grouped(bp, i)) {
             bp->steps[i] = order[i].step;

@@ -35,13 +35,13 @@ static int variant_of(struct blueprint *bp, const struct step *s, size_t group_s
 {
     if (!chainable(s) || s->group_size != group_size)
         return -1;
-    for (int i = 0; i < bp->n_parts; i++)
-        if (same_variant(bp->parts[i], s))
+    for (int i = 0; i < bp->n_variants; i++)
+        if (same_variant(bp->variants[i], s))
             return i;
-    if (bp->n_parts == MAX_VARIANTS)
+    if (bp->n_variants == MAX_VARIANTS)
         return -1;
-    bp->parts[bp->n_parts] = s;
-    return bp->n_parts++;
+    bp->variants[bp->n_variants] = s;
+    return bp->n_variants++;
 }
 
 /* The size of group that most steps have, of those that GPUs chain; 0: none. */
@@ -158,11 +158,11 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
     int chained = 0;
     if (size == 0)
         return CLCNN_OK;
-    bp->parts = clcnn_calloc(MAX_VARIANTS, sizeof *bp->parts);
+    bp->variants = clcnn_calloc(MAX_VARIANTS, sizeof *bp->variants);
     bp->variant = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->variant);
     bp->wait = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->wait);
     bp->weights = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->weights);
-    if (!bp->parts || !bp->variant || !bp->wait || !bp->weights)
+    if (!bp->variants || !bp->variant || !bp->wait || !bp->weights)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *bp->variant);
     for (int i = 0; i < bp->n_steps; i++) {
         bp->variant[i] = variant_of(bp, bp->steps[i], size);
@@ -174,7 +174,7 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
     for (int i = 0; i < bp->n_steps; i++)
         chained += bp->variant[i] >= 0;
     if (chained < CHAIN_LEAST_STEPS)
-        bp->n_parts = chained = 0;
+        bp->n_variants = chained = 0;
     bp->stats.chained_steps = chained;
     return CLCNN_OK;
 }

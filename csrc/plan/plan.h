@@ -123,9 +123,10 @@ struct blueprint {
     pthread_mutex_t lock; /* of `programs`, once there are clones */
     /* per step; NULL for library calls, and for steps of chains until one is launched */
     struct program **programs;
-    const struct step **parts; /* one step of every variant that chains can run; NULL: there are no chains */
-    int *variant, n_parts;     /* per step: index of its part, -1: always a launch of its own */
-    int *wait;                 /* per step: so many of the first steps are done before it begins */
+    const struct step *
+        *variants;            /* one step of every variant that chains can run; NULL: there are no chains */
+    int *variant, n_variants; /* per step: index of its variant, -1: always a launch of its own */
+    int *wait;                /* per step: so many of the first steps are done before it begins */
     struct chain_weights *weights; /* per step, for chains */
     struct program *chain_program;
     int *gemm_scratch;   /* view per step, VIEW_NONE without one */

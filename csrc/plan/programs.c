@@ -35,13 +35,13 @@ static const struct step *step_or_setup(const struct blueprint *bp, int i)
 
 static bool chained(const struct blueprint *bp, int i)
 {
-    return bp->n_parts > 0 && i < bp->n_steps && bp->variant[i] >= 0;
+    return bp->n_variants > 0 && i < bp->n_steps && bp->variant[i] >= 0;
 }
 
 static bool collect_units(const struct blueprint *bp, struct units *u, int total, bool of_chains)
 {
-    if (bp->n_parts > 0 && !of_chains) /* the largest unit, so that others are built meanwhile */
-        u->unit[u->n++] = chain_unit(bp->parts, bp->n_parts);
+    if (bp->n_variants > 0 && !of_chains) /* the largest unit, so that others are built meanwhile */
+        u->unit[u->n++] = chain_unit(bp->variants, bp->n_variants);
     for (int i = 0; i < total; i++) {
         const struct step *s = step_or_setup(bp, i);
         u->of[i] = -1;
@@ -105,7 +105,7 @@ static enum clcnn_status acquire(struct blueprint *bp, bool of_chains, const str
     }
     if (u.n > 0)
         TRY(programs_acquire(bp->dev, u.unit, u.n, got, patience, err));
-    if (u.n > 0 && u.unit[0].n_parts > 0)
+    if (u.n > 0 && u.unit[0].n_variants > 0)
         bp->chain_program = got[0];
     if (!of_chains)
         bp->stats.program_count = count_different(got, u.n);
@@ -126,11 +126,11 @@ enum clcnn_status blueprint_programs(struct blueprint *bp, const struct clcnn_pa
     if (!bp->programs)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof(struct program *));
     const enum clcnn_status st = acquire(bp, false, patience, err);
-    if (st != CLCNN_E_BUILD || bp->n_parts == 0 || bp->parts[0]->group_size == 1)
+    if (st != CLCNN_E_BUILD || bp->n_variants == 0 || bp->variants[0]->group_size == 1)
         return st;
     /* all kernels as one may need more local memory than a group can have */
     clcnn_err_clear(err);
-    bp->n_parts = bp->stats.chained_steps = 0;
+    bp->n_variants = bp->stats.chained_steps = 0;
     return acquire(bp, false, patience, err);
 }
 

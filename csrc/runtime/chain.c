@@ -41,13 +41,13 @@ struct chain {
     int n_moving;
 };
 
-struct unit chain_unit(const struct step *const *parts, int n_parts)
+struct unit chain_unit(const struct step *const *variants, int n_variants)
 {
     return (struct unit){.stem = "chain",
                          .entry = "main",
-                         .part = parts,
-                         .n_parts = n_parts,
-                         .group_size = parts[0]->group_size};
+                         .variants = variants,
+                         .n_variants = n_variants,
+                         .group_size = variants[0]->group_size};
 }
 
 static void chain_free(struct chain *c, struct clcnn_device *dev)

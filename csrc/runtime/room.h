@@ -74,7 +74,7 @@ struct scan {
 /* Adds a kernel file with its includes; with a scan, without its kernels. depth: 1 for the outermost file. */
 enum clcnn_status source_paste(struct text *out, const char *dir, const char *name, struct scan *scan,
                                int depth, struct clcnn_err *err);
-/* source_chain.c: the text of a unit with parts. */
+/* source_chain.c: the text of a unit of a chain. */
 enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct unit *unit,
                                struct clcnn_err *err);
 /* The defines of a unit in order of their names: "A=1 B=act_relu". malloc'd, NULL without memory. */

@@ -124,8 +124,8 @@ struct unit { /* one instance of a kernel file: its stem and defines (sorted by 
     const struct define *define;
     int n_defines;
     const struct step *const
-        *part; /* a chain: one step of each variant; stem is "chain", there are no defines */
-    int n_parts;
+        *variants; /* a chain: one step of each variant; stem is "chain", there are no defines */
+    int n_variants;
     size_t group_size; /* of a chain: of all its steps; more than 1 on NVIDIA's GPUs alone */
 };
 #define CHAIN_MEMORIES 16 /* memory objects that a chain has as parameters */
@@ -173,7 +173,7 @@ struct launch {       /* one step, bound: nothing is left to decide */
     const char *layer; /* for messages; borrowed from the plan */
     struct chain *chain; /* NULL: launched by itself */
 };
-/* What the steps of a plan have to do with chains: `variant` is the step's part of the unit, -1: it is launched; `wait` how many of
+/* What the steps of a plan have to do with chains: `variant` is the step's variant in the unit, -1: it is launched; `wait` how many of
  * the plan's steps are done before it begins (the first so many). */
 struct chain_weights {
     int operand; /* of the step, 0: it has none */
@@ -186,8 +186,8 @@ struct chain_plan {
     int count;
 };
 /* The unit of a chain of steps that have a group size in common. */
-struct unit chain_unit(const struct step *const *parts, int n_parts);
-/* Makes chains of the launches of a plan that are bound, with `program` built from a unit with parts; *out is an array that
+struct unit chain_unit(const struct step *const *variants, int n_variants);
+/* Makes chains of the launches of a plan that are bound, with `program` built from a unit of a chain; *out is an array that
  * ends with a NULL, freed by chains_free. */
 enum clcnn_status chains_bind(struct chain ***out, struct clcnn_device *dev, struct program *program,
                               struct launch *launches, const struct chain_plan *of,

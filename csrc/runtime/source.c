@@ -40,7 +40,7 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
     struct scan scan = {.entry = unit->entry, .keep = true};
     char file[96];
 
-    if (unit->n_parts > 0)
+    if (unit->n_variants > 0)
         return chain_source(out, kernel_dir, unit, err);
     sort_defines(sorted, unit);
     snprintf(file, sizeof file, "%.80s.cl", unit->stem);

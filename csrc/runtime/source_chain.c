@@ -8,10 +8,10 @@
 
 /* Groups g to end - 1 of a variant, for chain_groups.clh every `step`-th, as a function: out of line, since as one function a dozen
  * variants take compilers long. The argument block is a private copy, as it is in a kernel of its own. */
-static void add_run(struct text *t, struct text *run, const struct step *part, const struct scan *scan,
+static void add_run(struct text *t, struct text *run, const struct step *variant, const struct scan *scan,
                     int index, bool alone)
 {
-    const char *block = part->args_bytes > 0 ? scan->block : "chain_args";
+    const char *block = variant->args_bytes > 0 ? scan->block : "chain_args";
 
     text_print(t, "__attribute__((noinline)) void chain_%d_run(int g, int end, ", index);
     if (alone)
@@ -23,42 +23,42 @@ static void add_run(struct text *t, struct text *run, const struct step *part, c
                    block, block);
     text_print(t, "    for (; g < end; g %s)\n        chain_%d_%s(g", alone ? "++" : "+= step", index,
                scan->body);
-    for (int i = 0; i < part->n_buffers; i++)
+    for (int i = 0; i < variant->n_buffers; i++)
         text_print(t, alone ? ", p[%d]" : ", (global void *)p[%d]", i);
     text_print(t, "%s%s);\n}\n",
-               part->args_bytes == 0 ? ""
-               : alone               ? ", (const void *)args"
-                                     : ", &a",
+               variant->args_bytes == 0 ? ""
+               : alone                  ? ", (const void *)args"
+                                        : ", &a",
                scan->scratch[0] ? ", scratch" : "");
     text_print(run, " case %d: chain_%d_run(g, %s, scratch); break;", index, index,
                alone ? "end, p, &args" : "groups, step, row->offset, &row->args");
 }
 
 /* One variant: its file under names of its own, and its case of the switch. */
-static enum clcnn_status add_part(struct text *t, struct text *run, const char *dir, const struct step *part,
-                                  int index, bool alone, struct clcnn_err *err)
+static enum clcnn_status add_variant(struct text *t, struct text *run, const char *dir,
+                                     const struct step *variant, int index, bool alone, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct scan scan = {.entry = part->entry};
+    struct scan scan = {.entry = variant->entry};
     char file[96];
 
-    snprintf(file, sizeof file, "%.80s.cl", part->stem);
+    snprintf(file, sizeof file, "%.80s.cl", variant->stem);
     text_print(t, "#define FN(x) chain_%d_##x\n", index);
-    for (int i = 0; i < part->n_defines; i++)
-        text_print(t, "#define %s %s\n", part->define[i].name, part->define[i].text);
+    for (int i = 0; i < variant->n_defines; i++)
+        text_print(t, "#define %s %s\n", variant->define[i].name, variant->define[i].text);
     TRY(source_paste(t, dir, file, &scan, 1, err));
     if (scan.body[0] == '\0') {
-        st = clcnn_fail(err, CLCNN_E_INTERNAL, "kernel file %s: no body of '%s' found", file, part->entry);
+        st = clcnn_fail(err, CLCNN_E_INTERNAL, "kernel file %s: no body of '%s' found", file, variant->entry);
         goto done;
     }
     text_print(t, "enum { chain_%d_own = %s, ", index, scan.scratch[0] ? scan.scratch : "1");
     text_print(t, "chain_%d_most = CHAIN_LARGER(chain_%d_own, chain_%d_most) };\n", index + 1, index, index);
     text_print(t, "#undef FN\n");
-    for (int i = 0; i < part->n_defines; i++)
-        text_print(t, "#undef %s\n", part->define[i].name);
+    for (int i = 0; i < variant->n_defines; i++)
+        text_print(t, "#undef %s\n", variant->define[i].name);
     text_add(t, scan.undefs.at != NULL ? scan.undefs.at : "", scan.undefs.used);
 
-    add_run(t, run, part, &scan, index, alone);
+    add_run(t, run, variant, &scan, index, alone);
 done:
     free(scan.undefs.at);
     return st;
@@ -89,7 +89,7 @@ static void add_tail(struct text *t, const struct unit *unit, const struct text 
 {
     add_list(t, "CHAIN_PARAMETERS", "global float *");
     add_list(t, "CHAIN_ADDRESSES", "(ulong)");
-    text_print(t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN switch (%s) {", unit->n_parts,
+    text_print(t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN switch (%s) {", unit->n_variants,
                unit->group_size == 1 ? "*variant" : "row->variant");
     text_add(t, run->at != NULL ? run->at : "", run->used);
     text_print(t, " }\n");
@@ -104,8 +104,8 @@ enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct 
 
     add_head(&t, unit);
     TRY(source_paste(&t, kernel_dir, "chain/chain_args.h", NULL, 1, err));
-    for (int i = 0; i < unit->n_parts; i++)
-        TRY(add_part(&t, &run, kernel_dir, unit->part[i], i, alone, err));
+    for (int i = 0; i < unit->n_variants; i++)
+        TRY(add_variant(&t, &run, kernel_dir, unit->variants[i], i, alone, err));
     add_tail(&t, unit, &run);
     TRY(source_paste(&t, kernel_dir, alone ? "chain/chain.clh" : "chain/chain_groups.clh", NULL, 1, err));
     if (t.failed || run.failed) {
