@@ -9,9 +9,9 @@
 /* Index of the kernel's first parameter that is memory. */
 #define CHAIN_FIRST_MEMORY 8
 /* Counters of a step, both sets of them: kernels/chain/chain_groups.clh. */
-#define GROUP_TURN_BYTES 1664
+#define GROUP_COUNTER_BYTES 1664
 /* kernels/chain/chain.clh: a line, and those that hold one counter of each work-group. */
-#define TURN_LINE 64
+#define COUNTER_LINE 64
 /* Behind the counters: whether a wait was too long, how many looks are too many, multiprocessors. */
 #define MARK_BYTES 16
 /* Of a chain, which takes them as addresses. */
@@ -26,13 +26,13 @@ _Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_arg
 
 struct chain {
     cl_kernel kernel;
-    struct memory table, turns;
+    struct memory table, counters;
     const struct launch *first; /* launch of table entry 0 */
     int count, enqueued;        /* steps; how many of them in this run, wholly */
     int set, slice_set;         /* of counters: in this run, and of the slice that was enqueued last */
     cl_int range[5];            /* the kernel's arguments now: set, first, past, low, high; -1: none yet */
     size_t members, group_size; /* work-groups of the kernel, and their work-items */
-    size_t turn_bytes;          /* of all counters; the mark follows */
+    size_t counter_bytes;       /* of all counters; the mark follows */
     cl_int bound;               /* looks */
     cl_mem *used;               /* memory that steps were bound to, */
     int n_used, cap_used;
@@ -59,7 +59,7 @@ static void chain_free(struct chain *c, struct clcnn_device *dev)
         device_count(dev, -1);
     }
     memory_release(&c->table, dev);
-    memory_release(&c->turns, dev);
+    memory_release(&c->counters, dev);
     free(c->used);
     free(c);
 }
@@ -203,11 +203,11 @@ done:
     return st;
 }
 
-static size_t turn_bytes(const struct chain *c)
+static size_t counter_bytes(const struct chain *c)
 {
     if (c->group_size > 1)
-        return GROUP_TURN_BYTES;
-    return 2 * (TURN_LINE + round_up(c->members * sizeof(cl_int), TURN_LINE));
+        return GROUP_COUNTER_BYTES;
+    return 2 * (COUNTER_LINE + round_up(c->members * sizeof(cl_int), COUNTER_LINE));
 }
 
 static enum clcnn_status finish_chain(struct chain *c, struct chain_step *rows, struct clcnn_device *dev,
@@ -220,16 +220,16 @@ static enum clcnn_status finish_chain(struct chain *c, struct chain_step *rows, 
     const cl_int mark[MARK_BYTES / sizeof(cl_int)] = {0, c->bound, (cl_int)device_units(&dev->info), 0};
     TRY(program_kernel(&c->kernel, dev, program, "main", err));
     TRY(find_members(c, dev, err));
-    c->turn_bytes = (size_t)c->count * turn_bytes(c);
+    c->counter_bytes = (size_t)c->count * counter_bytes(c);
     deal_out(c, rows);
     TRY(resolve(c, rows, dev, program, err));
     TRY(memory_create(&c->table, dev, bytes, "step table of the plan", err));
-    TRY(memory_create(&c->turns, dev, c->turn_bytes + MARK_BYTES, "step counters of the plan", err));
+    TRY(memory_create(&c->counters, dev, c->counter_bytes + MARK_BYTES, "step counters of the plan", err));
     CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, c->table.mem, CL_TRUE, 0, bytes, rows, 0, NULL, NULL);
-    CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, c->turns.mem, CL_TRUE, c->turn_bytes, sizeof mark,
-           mark, 0, NULL, NULL);
+    CL_TRY(dev->api, clEnqueueWriteBuffer, dev->queue, c->counters.mem, CL_TRUE, c->counter_bytes,
+           sizeof mark, mark, 0, NULL, NULL);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 0, sizeof(cl_mem), &c->table.mem);
-    CL_TRY(dev->api, clSetKernelArg, c->kernel, 1, sizeof(cl_mem), &c->turns.mem);
+    CL_TRY(dev->api, clSetKernelArg, c->kernel, 1, sizeof(cl_mem), &c->counters.mem);
     CL_TRY(dev->api, clSetKernelArg, c->kernel, 2, sizeof(cl_int), &c->count);
     memset(c->range, -1, sizeof c->range);
     for (int i = 0; c->group_size == 1 && i < CHAIN_MEMORIES; i++)
@@ -317,8 +317,8 @@ enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_comm
     const cl_int zero = 0;
 
     if (c->enqueued != c->count)
-        CL_TRY(dev->api, clEnqueueFillBuffer, queue, c->turns.mem, &zero, sizeof zero, 0, c->turn_bytes, 0,
-               NULL, NULL);
+        CL_TRY(dev->api, clEnqueueFillBuffer, queue, c->counters.mem, &zero, sizeof zero, 0, c->counter_bytes,
+               0, NULL, NULL);
     c->enqueued = 0;
     c->set = 1 - c->set;
 done:
@@ -336,7 +336,7 @@ enum clcnn_status chains_failed(bool *failed, struct chain **chains, struct queu
         cl_int mark = 0;
         if (c->group_size == 1 || ms < (double)c->bound * LOOK_MS)
             continue;
-        TRY(queue_read(q, c->turns.mem, c->turn_bytes, &mark, sizeof mark, err));
+        TRY(queue_read(q, c->counters.mem, c->counter_bytes, &mark, sizeof mark, err));
         TRY(queue_finish(q, err));
         *failed = *failed || mark != 0;
     }

@@ -341,8 +341,8 @@ done:
     return st;
 }
 
-/* One turn: waits for the oldest chunk when two are outstanding or none is left to enqueue, else enqueues one. */
-static enum clcnn_status turn(struct queue *q, bool poll, double until_ms, struct clcnn_err *err)
+/* Waits for the oldest chunk when two are outstanding or none is left to enqueue, else enqueues one. */
+static enum clcnn_status wait_or_enqueue(struct queue *q, bool poll, double until_ms, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const double start = clcnn_clock_ms();
@@ -376,7 +376,7 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct c
         if (clcnn_clock_ms() >= until_ms)
             st = CLCNN_PENDING;
         else
-            st = turn(q, poll, until_ms, err);
+            st = wait_or_enqueue(q, poll, until_ms, err);
     }
     if (st == CLCNN_PENDING && !slice_first) {
         q->next = q->count;

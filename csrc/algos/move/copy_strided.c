@@ -149,18 +149,18 @@ static void emit_reshape(const struct problem *p, struct emit *e)
     emit_items(p, e, middle, dense, p->out[0].view, y);
 }
 
-#define COPY_ALGO(op, text, emitter, bytes, form_, fp16_) \
-    const struct algo_def algo_##op##_ref = {             \
-        .name = "ref",                                    \
-        .doc = text,                                      \
-        .error = ERROR_EXACT,                             \
-        .deterministic = true,                            \
-        .src = form_,                                     \
-        .dst = form_,                                     \
-        .fp16 = fp16_,                                    \
-        .applicable = rows_always,                        \
-        .workspace = bytes,                               \
-        .emit = emitter,                                  \
+#define COPY_ALGO(op, text, emitter, bytes, layout_, fp16_) \
+    const struct algo_def algo_##op##_ref = {               \
+        .name = "ref",                                      \
+        .doc = text,                                        \
+        .error = ERROR_EXACT,                               \
+        .deterministic = true,                              \
+        .src = layout_,                                     \
+        .dst = layout_,                                     \
+        .fp16 = fp16_,                                      \
+        .applicable = rows_always,                          \
+        .workspace = bytes,                                 \
+        .emit = emitter,                                    \
     }
 COPY_ALGO(concat, "copies the inputs that their producers could not write in place", emit_concat, NULL,
           LAYOUT_ANY, FP16_SAME);
