@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/parts.h"
+#include "graph/graph_private.h"
 
 static const struct {
     const char *name, *opencl;

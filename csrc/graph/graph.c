@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/parts.h"
+#include "graph/graph_private.h"
 
 enum clcnn_status clcnn_graph_create(struct clcnn_graph **out, struct clcnn_err *err)
 {

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "graph/parts.h"
+#include "graph/graph_private.h"
 
 /* Reads the next name and moves on; false at the end. */
 bool next_input(const char **cursor, struct input_name *out)

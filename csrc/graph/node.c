@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/parts.h"
+#include "graph/graph_private.h"
 
 /* ---- inputs ----------------------------------------------------------------------------------------------- */
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 #define MIN_BYTES 64 /* OpenCL has no empty buffers */
 #define LARGE_BYTES ((size_t)1 << 20)

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 #define LIMIT_BYTES (512LL << 20)
 #define STALE_SECONDS (24 * 3600) /* a temporary file this old belongs to a process that died */

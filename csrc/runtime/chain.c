@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 #include "chain/chain_args.h"
 
 /* Index of the kernel's first parameter that is memory. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 const char *const cl_install_hint = "install a driver: `apt install ocl-icd-libopencl1 pocl-opencl-icd` runs "
                                     "on the CPU, the GPU's vendor package "

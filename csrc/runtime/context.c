@@ -1,7 +1,7 @@
 /* context.c: who may use a device, and who keeps its context alive. */
 #include <unistd.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 bool device_closed(const struct clcnn_device *dev)
 {

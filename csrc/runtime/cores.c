@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/pinning.h"
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 /* "<quota> <period>" in microseconds, "max" for no limit: cpu.max of a control group (version 2). */
 static long quota_of(const char *path)

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 #define DUMMY_BYTES 64
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 /* Copies without white space at both ends; names longer than the field are cut. */
 static void copy_trimmed(char out[CLCNN_NAME_MAX], const char *text)

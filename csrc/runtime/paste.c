@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/embedded.h"
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 #define MAX_DEPTH 16 /* of includes; more is a cycle */
 

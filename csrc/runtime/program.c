@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 #define MAX_IDLE 128
 /* Part of every key; change it when the same text must not find old binaries. */

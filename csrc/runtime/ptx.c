@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 #define TARGET ".target sm_90"
 #define GROUP_LINE ".reqntid"

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 #define CHUNK_MS 40.0
 #define MIN_GROUPS_PER_UNIT 4 /* a slice keeps every compute unit busy */

@@ -1,4 +1,4 @@
-/* runtime.h: the only room that talks to OpenCL (and CLBlast). plan/ uses what is declared here and no cl* call. */
+/* runtime.h: the only folder that talks to OpenCL (and CLBlast). plan/ uses what is declared here and no cl* call. */
 #ifndef CLCNN_RUNTIME_H
 #define CLCNN_RUNTIME_H
 

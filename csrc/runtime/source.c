@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 static int by_name(const void *a, const void *b)
 {

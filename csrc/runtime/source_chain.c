@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 /* Groups g to end - 1 of a variant, for chain_groups.clh every `step`-th, as a function: out of line, since as one function a dozen
  * variants take compilers long. The argument block is a private copy, as it is in a kernel of its own. */

@@ -2,7 +2,7 @@
  * contiguous on the host; a row is one line of a Rect call, whose pitch is the stride. */
 #include <string.h>
 
-#include "runtime/room.h"
+#include "runtime/runtime_private.h"
 
 /* A GPU with memory of its own fetches pinned memory by itself, while the driver copies other memory piece by piece: for the
  * 600 KB of an image 20 us against 57 on an H200. So inputs are copied to pinned memory first, which the processor does at

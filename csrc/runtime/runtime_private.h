@@ -1,6 +1,6 @@
-/* room.h: what the files of runtime/ share among themselves; plan/ sees runtime.h only. */
-#ifndef CLCNN_ROOM_H
-#define CLCNN_ROOM_H
+/* runtime_private.h: what the files of runtime/ share among themselves; plan/ sees runtime.h only. */
+#ifndef CLCNN_RUNTIME_PRIVATE_H
+#define CLCNN_RUNTIME_PRIVATE_H
 
 #include "runtime/runtime.h"
 

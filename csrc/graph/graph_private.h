@@ -1,6 +1,6 @@
-/* parts.h: what the files of this folder share. */
-#ifndef CLCNN_GRAPH_PARTS_H
-#define CLCNN_GRAPH_PARTS_H
+/* graph_private.h: what the files of this folder share. */
+#ifndef CLCNN_GRAPH_PRIVATE_H
+#define CLCNN_GRAPH_PRIVATE_H
 
 #include "graph/graph.h"
 
