@@ -259,7 +259,7 @@ struct clcnn_plan_options {
     int batch_part; /* items of a batch that layers compute at a time where they can, a divisor of it; 0: as was measured to
                        be faster */
     bool
-        guard; /* test mode: no memory is shared, every root lies between guard bands, all is NaN before a run, and
+        guard; /* test mode: no memory is shared, every storage lies between guard bands, all is NaN before a run, and
                     batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */
 };
 struct clcnn_plan;
@@ -366,7 +366,7 @@ enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int l
 /* Rewrites that were applied, one line each ("fold batch_norm bn1 into conv conv1"), and measured choices that could not be
  * followed. NULL past the end. */
 const char *clcnn_plan_rewrite_note(const struct clcnn_plan *plan, int i);
-/* Only for plans compiled with guard: OK, or INTERNAL naming the root that was overrun. */
+/* Only for plans compiled with guard: OK, or INTERNAL naming the storage that was overrun. */
 enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, const struct clcnn_patience *patience,
                                           struct clcnn_err *err);
 

@@ -15,7 +15,7 @@ struct operand {
     int view; /* handle for step_read() and step_write() */
     int64_t batch_stride;
     bool present, constant;
-    bool in_place; /* concat: this input already lies in its range of the output */
+    bool in_place; /* concat: this input is a view of the output already */
     bool fp16;     /* elements are halves, see FP16_SRC; float32 by shape.dtype all the same */
     int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
                       lanes past C hold anything finite, producers write them, consumers must not let them count */
@@ -37,7 +37,7 @@ static inline size_t operand_elem(const struct operand *o)
 {
     return o->fp16 ? sizeof(uint16_t) : clcnn_dtype_bytes(o->shape.dtype);
 }
-/* Brings an operand without a place yet into a layout: dense items of `block` channels, 0: row-major. */
+/* Gives an operand that has no view yet a layout: dense items of `block` channels, 0: row-major. */
 static inline void operand_set_layout(struct operand *o, int block)
 {
     o->block = block;
@@ -121,15 +121,15 @@ enum error_bound { BOUND_COMPONENTWISE, BOUND_NORMWISE };
 enum error_rounding { ROUNDING_NONE, ROUNDING_TF32_PARTS, ROUNDING_24_BITS };
 
 /* The layout in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
- * Other inputs are always plain. The planner inserts reorders where layouts do not meet. */
+ * Other inputs are always row-major. The planner inserts reorders where layouts do not meet. */
 enum operand_layout {
-    LAYOUT_ROW_MAJOR, /* row-major */
-    LAYOUT_BLOCKED,   /* problem.block channels innermost; rank 3 and 4 */
+    LAYOUT_ROW_MAJOR,
+    LAYOUT_BLOCKED, /* problem.block channels innermost; rank 3 and 4 */
     LAYOUT_ANY /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
 };
 
 /* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/fp16_activations.c): in[0], its
- * outputs, the epilogue's add; FP16_SAME: every operand, all in the same layout, as it only moves elements. */
+ * outputs, the epilogue's add; FP16_SAME: every operand, all stored alike, as it only moves elements. */
 enum { FP16_SRC = 1, FP16_DST = 2, FP16_ADD = 4, FP16_SAME = 8, FP16_CONV = FP16_SRC | FP16_DST | FP16_ADD };
 
 struct emit; /* collects step descriptions for one plan */

@@ -14,7 +14,7 @@ struct value {
     float *owned;     /* made by the rewriter; freed with the graph */
     void *donated;    /* `data` where a compile may overwrite it, see clcnn_graph_donate(); else NULL */
     int producer;     /* node, -1 otherwise */
-    int block;        /* physical form, see struct operand; set by the planner */
+    int block;        /* layout, see struct operand; set by the planner */
     int items;        /* its memory holds so many at a time, 0: all; see plan/batch_slices.c */
 };
 
@@ -34,7 +34,7 @@ struct node {
     int *in, *out;
     struct epilogue epi;
     bool dead;                /* removed by a rewrite */
-    int src_block, dst_block; /* forms in which it takes in[0] and gives its outputs; set by the planner */
+    int src_block, dst_block; /* layouts in which it takes in[0] and gives its outputs; set by the planner */
     bool all_src;             /* every input comes as in[0] does (work on whole items) */
     int items;                /* of the batch that it computes at a time, 0: all; see plan/batch_slices.c */
     int choice;               /* of its algorithm: counted from 1 in the planner's list, 0: none yet */

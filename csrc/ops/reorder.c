@@ -1,4 +1,4 @@
-/* reorder.c: the same values in another physical form; inserted by the planner. */
+/* reorder.c: the same values in another layout; inserted by the planner. */
 #include "ops/rules.h"
 
 static enum clcnn_status infer_reorder(struct infer *in, struct clcnn_err *err)

@@ -1,4 +1,4 @@
-/* batch_slices.c: spans of a plan: consecutive nodes that compute a few items of the batch at a time, all of them one slice after
+/* batch_slices.c: sliced spans: consecutive nodes that compute a few items of the batch at a time, all of them one slice after
  * the other. So the maps between them stay in a CPU's cache, where those of the whole batch would go to memory and come
  * back, and they need memory for a few items only, which every slice uses anew. */
 #include "plan/plan.h"
@@ -14,8 +14,8 @@ struct traffic {
     size_t item, weights;
 };
 
-struct
-    sliced_span { /* as it is found: nodes [first, past), of which `nodes` live; `between` more may follow */
+/* As it is found: nodes [first, past), of which `nodes` live; `between` more may follow. */
+struct sliced_span {
     int first, past, nodes, between;
     int batch, items;  /* batch 0: none is open */
     size_t item_bytes; /* of the node that has most */

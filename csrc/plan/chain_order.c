@@ -18,7 +18,7 @@ static struct extent extent_of(const struct blueprint *bp, const struct storage 
     return (struct extent){first, first + r->bytes};
 }
 
-/* Two uses of memory of which one writes. Steps that write to different places of one storage only do not meet there: it is a
+/* Two uses of memory of which one writes. Steps that write to different views of one storage only do not meet there: it is a
  * concat's, or a result in slices. `placed`: storages have their memory, which others may have had before. */
 static bool meet(const struct blueprint *bp, int view_a, enum access a, int view_b, enum access b,
                  bool placed)

@@ -1,4 +1,4 @@
-/* compile.c: graph -> rewrite -> lay out -> place -> halve -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
+/* compile.c: graph -> rewrite -> layouts -> views -> fp16 activations -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
 #include "plan/plan.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* layers.c: nodes become layers and steps: an algorithm is chosen for each and writes its steps, those of a span once for each
- * of its parts (batch_slices.c). */
+/* layers.c: nodes become layers and steps: an algorithm is chosen for each and writes its steps, those of a sliced span once
+ * for each batch slice (batch_slices.c). */
 #include "plan/plan.h"
 
 #include <stdio.h>
@@ -93,7 +93,7 @@ static enum clcnn_status describe_layer(struct layer *l, const struct blueprint 
     return st;
 }
 
-/* The steps of a node, or of its part `part`; those after the first one use its layers, the first of which is `layer`. */
+/* The steps of a node, or of its batch slice `slice`; slices after the first one use its layers, the first of which is `layer`. */
 static enum clcnn_status emit_node(struct emit *e, const struct value_views *views, int index, int slice,
                                    int layer)
 {
@@ -116,7 +116,7 @@ done:
     return st;
 }
 
-/* The steps of all nodes, those of a span once for each of its parts. first_layer: room for an index a node. */
+/* The steps of all nodes, those of a sliced span once for each batch slice. first_layer: room for an index a node. */
 static enum clcnn_status emit_nodes(struct emit *e, const struct value_views *views, int *first_layer)
 {
     enum clcnn_status st = CLCNN_OK;

@@ -1,4 +1,4 @@
-/* layout.c: the physical layout of every value. Algorithms are chosen node by node as if layouts were free; a value takes the layout
+/* layout.c: the layout of every value in memory. Algorithms are chosen node by node as if layouts were free; a value takes the layout
  * that its producer gives, and where a consumer wants another one a `reorder` node goes in between, once per value. Work on
  * whole items (element-wise, concat of whole blocks) follows its inputs. Graph inputs and outputs are row-major. */
 #include "plan/plan.h"

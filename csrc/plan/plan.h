@@ -20,11 +20,11 @@ struct storage {
     size_t offset, bytes; /* in the arena; bytes includes guard bands, offset points past the first */
 };
 
-/* A constant in the form that steps read. */
+/* A constant in the layout that steps read. */
 struct packed {
     int value;        /* constant of the graph */
     char packing[96]; /* "" for the constant as it is */
-    int next; /* another form of the same constant, -1: none; the list starts at the constant as it is */
+    int next; /* another layout of the same constant, -1: none; the list starts at the constant as it is */
     size_t bytes;
     struct step *setup; /* fills it; NULL: upload as it is */
     bool used;          /* read by a step of the run (a raw constant may only feed setup steps) */
@@ -33,7 +33,7 @@ struct packed {
     bool fresh; /* this blueprint is the one that fills it */
 };
 
-/* What steps refer to: a place in a storage or a packed constant. */
+/* What steps refer to: memory from an offset on, of a storage or of a packed constant. */
 struct view {
     int storage, packed; /* one of them is -1, or both: counters */
     int64_t offset;      /* elements into the storage's first item; counters before these */
@@ -53,7 +53,7 @@ struct candidate {
     enum candidate_verdict verdict;
     const char *reason;
     size_t workspace;
-    bool fits;  /* the operands have the forms that it takes and gives */
+    bool fits;  /* the operands have the layouts that it takes and gives */
     bool asked; /* algo_preferred() */
 };
 /* The algorithms of a node, judged, and for which problem: a copy, whose inputs and outputs are in `ops`. */
@@ -123,10 +123,10 @@ struct blueprint {
     pthread_mutex_t lock; /* of `programs`, once there are clones */
     /* per step; NULL for library calls, and for steps of chains until one is launched */
     struct program **programs;
-    const struct step *
-        *variants;            /* one step of every variant that chains can run; NULL: there are no chains */
-    int *variant, n_variants; /* per step: index of its variant, -1: always a launch of its own */
-    int *wait;                /* per step: so many of the first steps are done before it begins */
+    /* one step of every variant that chains can run; NULL: there are no chains */
+    const struct step **variants;
+    int *variant, n_variants;      /* per step: index of its variant, -1: always a launch of its own */
+    int *wait;                     /* per step: so many of the first steps are done before it begins */
     struct chain_weights *weights; /* per step, for chains */
     struct program *chain_program;
     int *gemm_scratch;   /* view per step, VIEW_NONE without one */
@@ -140,7 +140,7 @@ struct blueprint {
 
 struct zero_copy {
     struct zero_copy_io of;
-    cl_mem own, now; /* its place in the arena; what kernels have, NULL: what a run before has given back */
+    cl_mem own, now; /* its memory in the arena; what kernels have, NULL: what a run before has given back */
     cl_mem borrowed; /* for the run that is under way; NULL: what the caller has is copied */
     struct zero_copy_user {
         int step, buffer;
@@ -171,7 +171,7 @@ int blueprint_storage(struct blueprint *bp, const char *name, int64_t items, int
                       bool pad_items, bool scratch);
 /* as it is, for packed[] */
 int blueprint_constant(struct blueprint *bp, int value, size_t bytes, const char *layer);
-/* packed[raw], a constant as it is, in another form. */
+/* packed[raw], a constant as it is, in another layout. */
 int blueprint_packed(struct blueprint *bp, int raw, const char *packing, size_t bytes, const char *layer);
 void choice_free(struct choice *c);
 /* Plans open and close on a blueprint; the weights go with the last one. Open fails once that has happened. */
@@ -180,7 +180,7 @@ void blueprint_close(struct blueprint *bp);
 void blueprint_retain(struct blueprint *bp);
 void blueprint_release(struct blueprint *bp);
 
-/* views.c: where every value lives, as operands; aliases and concat views need no steps. */
+/* views.c: where every value lives: a view each, as operands. */
 struct value_views {
     struct operand *operand; /* per value */
     bool *skip;              /* per node: nothing to do, its outputs are views */
@@ -196,7 +196,7 @@ struct emit {
     const struct op_def *op;
     const struct algo_def *algo;
     int layer_index;
-    /* per storage that values have: the one of the part of a span that is being emitted, -1: none yet */
+    /* per storage that values have: the one of the batch slice that is being emitted, -1: none yet */
     int *slice_storage;
     int again; /* the next layer of a node that was emitted before, for other items; -1: they are new */
     enum clcnn_status status; /* first error, kept until the planner looks */
@@ -210,14 +210,14 @@ struct operand operand_of_value(const struct value *v); /* shape and kind; no pl
 void operand_take_items(struct operand *o, int items);  /* 0: all */
 /* Items of an input of the node that it reads at a time, 0: all, as of weights. */
 int node_input_items(const struct node *n, int input);
-/* Input `input` of this concat node was written straight into its range of the output. */
+/* Input `input` of this concat node was written straight into its view of the output. */
 bool concat_input_in_place(const struct blueprint *bp, const struct value_views *views, const struct node *n,
                            int input);
 /* Sets what the arena must hold at least: the activations of the node that has most of them. */
 void blueprint_least_arena(struct blueprint *bp);
 struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
                                const struct node *n, const struct operand *operands);
-/* What an algorithm is shown of part `part` of a node (0 without parts); `ops` takes its inputs, then its outputs. */
+/* What an algorithm is shown of batch slice `slice` of a node (0 where there are none); `ops` takes its inputs, then its outputs. */
 enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
                                const struct value_views *views, const struct node *n, int slice);
 
@@ -239,16 +239,16 @@ const char *wisdom_find(const struct problem *p); /* name of the algorithm measu
 enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_options *options,
                                 struct clcnn_err *err);
 
-/* fp16_activations.c: chooses the maps that are stored as halves, once they are placed. */
+/* fp16_activations.c: chooses the maps that are stored as halves, once every value is a view. */
 enum clcnn_status choose_fp16_activations(struct blueprint *bp, const struct value_views *views,
                                           const struct clcnn_plan_options *options, struct clcnn_err *err);
 
 /* batch_slices.c: runs of nodes that compute a few items of the batch at a time. */
 /* Sets node.items, before values are laid out; */
 enum clcnn_status blueprint_batch_slices(struct blueprint *bp, int batch_part, struct clcnn_err *err);
-/* and value.items, after that: of values that no one outside their span reads. */
+/* and value.items, after that: of values that no one outside their sliced span reads. */
 enum clcnn_status blueprint_private_values(struct blueprint *bp, struct clcnn_err *err);
-/* The node after the last one of the span, or of the single node, that begins here; *parts: how often it is run. */
+/* The node after the last one of the sliced span, or of the single node, that begins here; *slices: how often it is run. */
 int sliced_span_end(const struct clcnn_graph *g, int first, int *slices);
 
 /* layers.c */
@@ -297,9 +297,9 @@ struct zero_copy *zero_copy_of_io(struct clcnn_plan *plan, int io, bool output);
 /* Before a run: borrows what can be, or, with NULL for both, lets steps use the arena. */
 enum clcnn_status zero_copy_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
                                 const struct clcnn_io *outputs, struct clcnn_err *err);
-enum clcnn_status zero_copy_rebind(struct clcnn_plan *plan,
-                                   struct clcnn_err *err); /* steps have other kernels */
-void zero_copy_return(struct clcnn_plan *plan);            /* after it, when the device is done */
+/* The same when steps have other kernels. */
+enum clcnn_status zero_copy_rebind(struct clcnn_plan *plan, struct clcnn_err *err);
+void zero_copy_return(struct clcnn_plan *plan); /* after it, when the device is done */
 void zero_copy_free(struct clcnn_plan *plan);
 
 /* run.c */

@@ -111,8 +111,8 @@ static void show_layout(struct operand *o, int block, bool whole_items)
         o->shape.dim[1] = (int32_t)ceil_div((size_t)o->shape.dim[1], (size_t)block) * block;
 }
 
-/* The storage that a part has in the place of that of the first part; -1: out of memory. So storages live as long as in one part, and the
- * arena gives those of all parts the same memory. */
+/* The storage that a batch slice has instead of that of the first one; -1: out of memory. So storages live as long as in one slice, and the
+ * arena gives those of all slices the same memory. */
 static int storage_of_slice(struct emit *e, int storage)
 {
     int *made = &e->slice_storage[storage];
@@ -125,8 +125,8 @@ static int storage_of_slice(struct emit *e, int storage)
     return *made;
 }
 
-/* An operand of the items that one part of a span computes: some of a value that holds all of them, or all of one that holds as
- * many as a part computes. */
+/* An operand of one batch slice: some items of a value that holds all of them, or all of a value that holds as many as a slice
+ * computes. */
 static enum clcnn_status take_slice(struct emit *e, struct operand *o, int items, int slice)
 {
     if (items == 0 || slice == 0 || !o->present) {

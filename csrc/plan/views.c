@@ -1,6 +1,6 @@
-/* views.c: where every value lives. A value is a range of a storage: reshapes share their input's place when the bytes are the
- * same, concat on the first two dimensions lets producers write into ranges of the parent, split reads ranges of its input.
- * What cannot be a view gets a storage of its own, and a copy step. */
+/* views.c: where every value lives. A value is a view of a storage: a reshape is the view that its input is when the bytes are the
+ * same, concat on the first two dimensions lets producers write into views of the parent, split reads views of its input.
+ * What cannot be a view of another value gets a storage of its own, and a copy step. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ static bool movable(const struct view_finder *p, int value)
 }
 
 /* All inputs already sit one after the other in the same parent (the growing concats of a dense block): then this concat is
- * itself a range of that parent. */
+ * itself a view of that parent. */
 static bool consecutive(const struct view_finder *p, const struct node *n, int dim)
 {
     const struct parent *first = &p->parent[n->in[0]];
@@ -91,7 +91,7 @@ static bool view_own_storage(struct view_finder *p, int value, const char *name)
     return true;
 }
 
-/* A range of another value along dim 0 or 1, `at` entries from its start. */
+/* A view of another value along dim 0 or 1, `at` entries from its start. */
 static bool view_range(struct view_finder *p, int value, int whole, int dim, int64_t at)
 {
     struct operand *o = &p->views->operand[value];
@@ -118,7 +118,7 @@ static bool view_in_parent(struct view_finder *p, int value)
 static bool view_output(struct view_finder *p, int value)
 {
     if (p->views->operand[value].view != VIEW_NONE)
-        return true; /* placed when a member of its concat was */
+        return true; /* found when a member of its concat was */
     if (p->parent[value].value >= 0)
         return view_in_parent(p, value);
     return view_own_storage(p, value, p->g->nodes[p->g->values[value].producer].name);

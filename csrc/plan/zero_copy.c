@@ -1,5 +1,5 @@
 /* zero_copy.c: inputs and outputs whose memory can be another one in every run. Where the device works in the host's memory (CPU
- * devices) steps read inputs and write outputs where the caller has them, and nothing is copied. A port has a place in the
+ * devices) steps read inputs and write outputs where the caller has them, and nothing is copied. They have memory in the
  * arena all the same, a sub-buffer, which steps use when a run cannot borrow: after a time-out the device would still use
  * what the caller may have freed, and vectors of 16 bytes may lie at a multiple of 16 only. */
 #include "plan/plan.h"
@@ -20,7 +20,7 @@ static bool has_library_step(const struct blueprint *bp, int storage)
     return false;
 }
 
-/* The storage that is this end and nothing else; -1: there is none. */
+/* The storage that is this input or output and nothing else; -1: there is none. */
 static int whole_storage(const struct blueprint *bp, const struct io_view *io)
 {
     const struct view *s = &bp->views[io->view];

@@ -100,7 +100,7 @@ struct memory {
 enum clcnn_status memory_create(struct memory *out, struct clcnn_device *dev, size_t bytes, const char *what,
                                 struct clcnn_err *err);
 void memory_release(struct memory *m, struct clcnn_device *dev);
-/* A part of other memory, which it must not outlive; the offset is aligned as the arena's roots are. */
+/* A part of other memory, which it must not outlive; the offset is aligned as the arena's storages are. */
 enum clcnn_status memory_part(cl_mem *out, struct clcnn_device *dev, cl_mem whole, size_t offset,
                               size_t bytes, struct clcnn_err *err);
 /* The host's own bytes as memory of the device; NULL where the driver will not have it. */
@@ -123,8 +123,8 @@ struct unit { /* one instance of a kernel file: its stem and defines (sorted by 
     const char *entry; /* the one kernel that is built: drivers take their time for each */
     const struct define *define;
     int n_defines;
-    const struct step *const
-        *variants; /* a chain: one step of each variant; stem is "chain", there are no defines */
+    /* a chain: one step of each variant; stem is "chain", there are no defines */
+    const struct step *const *variants;
     int n_variants;
     size_t group_size; /* of a chain: of all its steps; more than 1 on NVIDIA's GPUs alone */
 };
@@ -154,7 +154,7 @@ bool cores_pin_safe(void); /* pinning.h, asked about this process */
 
 /* ---- queue.c: step descriptions become launches, and run --------------------------------------------------------- */
 
-struct binding { /* where a view lives */
+struct binding { /* the memory of a view */
     cl_mem mem;
     int64_t offset; /* elements */
     size_t elem;    /* bytes of one, for chains, */
@@ -211,7 +211,7 @@ enum clcnn_status launch_bind_kernel(struct launch *l, struct clcnn_device *dev,
                                      const struct step *step, const struct binding *bindings,
                                      struct clcnn_err *err);
 void launch_release(struct launch *l, struct clcnn_device *dev);
-/* Gives a CLBlast launch its temp buffer: `bytes` at the place, which must be aligned as the arena's roots are. */
+/* Gives a CLBlast launch its temp buffer: `bytes` of the binding, which must be aligned as the arena's storages are. */
 enum clcnn_status launch_scratch(struct launch *l, struct clcnn_device *dev, const struct binding *binding,
                                  size_t bytes, struct clcnn_err *err);
 /* Temp-buffer bytes that CLBlast wants for this call (0: none). */

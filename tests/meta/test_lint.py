@@ -1,4 +1,4 @@
-"""Rules of the source that no compiler checks: rooms, sizes, state, and the form of kernel files."""
+"""Rules of the source that no compiler checks: who sees whom, sizes, state, and how kernel files look."""
 
 from __future__ import annotations
 

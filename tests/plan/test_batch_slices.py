@@ -30,7 +30,7 @@ def noise(*shape: int) -> NDArray[np.float32]:
     return np.random.default_rng(5).standard_normal(shape, F32)
 
 
-def sections(plan: clcnn.Plan) -> list[str]:
+def spans(plan: clcnn.Plan) -> list[str]:
     return [note for note in plan.rewrites if note.endswith("items at a time")]
 
 
@@ -59,30 +59,30 @@ def branches(device: clcnn.Device) -> Iterator[tuple[clcnn.Plan, clcnn.Plan]]:
     net, shape = Branches(), (4, 3, 16, 16)
     with (
         clcnn.compile(net, shape, device, batch_part=4) as whole,
-        clcnn.compile(net, shape, device, batch_part=2) as parts,
+        clcnn.compile(net, shape, device, batch_part=2) as sliced,
     ):
-        yield whole, parts
+        yield whole, sliced
 
 
 @pytest.mark.parametrize(
-    ("name", "part"),
-    [(name, part) for name, (_, shape) in NETS.items() for part in (1, 2) if part < shape[0]],
+    ("name", "items"),
+    [(name, items) for name, (_, shape) in NETS.items() for items in (1, 2) if items < shape[0]],
 )
-def test_nets_give_the_same(device: clcnn.Device, name: str, part: int) -> None:
+def test_nets_give_the_same(device: clcnn.Device, name: str, items: int) -> None:
     """Steps by themselves, since a chain of them is a kernel of its own for every net, slow to build."""
     make, shape = NETS[name]
     net, x = make(), noise(*shape)
     with (
         clcnn.compile(net, shape, device, batch_part=shape[0], chain=False) as whole,
-        clcnn.compile(net, shape, device, batch_part=part, chain=False) as parts,
+        clcnn.compile(net, shape, device, batch_part=items, chain=False) as sliced,
     ):
-        assert not sections(whole)
-        assert sections(parts)[0].endswith(f": {part} of {shape[0]} items at a time")
-        assert parts.stats["step_count"] > whole.stats["step_count"]
+        assert not spans(whole)
+        assert spans(sliced)[0].endswith(f": {items} of {shape[0]} items at a time")
+        assert sliced.stats["step_count"] > whole.stats["step_count"]
         if device.type == "cpu":  # on GPUs the scratch of sums in parts may outweigh maps as small as these
-            assert parts.stats["arena_bytes"] < whole.stats["arena_bytes"]
-        want, got = whole(x), parts(x)
-        assert got.tobytes() == parts(x).tobytes()
+            assert sliced.stats["arena_bytes"] < whole.stats["arena_bytes"]
+        want, got = whole(x), sliced(x)
+        assert got.tobytes() == sliced(x).tobytes()
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * np.abs(want).max())
 
 
@@ -94,8 +94,8 @@ def test_the_bits_are_those_of_the_same_algorithms(device: clcnn.Device) -> None
         rows = [row for row in one.layers if not row["part"] and row["op"] != "reorder"]
         forced = {row["layer"]: row["algo"] for row in rows}
     plans = [
-        clcnn.compile(net, shape, device, algorithms=forced, batch_part=part, chain=chain)
-        for part, chain in ((4, None), (1, None), (2, None), (1, False))
+        clcnn.compile(net, shape, device, algorithms=forced, batch_part=items, chain=chain)
+        for items, chain in ((4, None), (1, None), (2, None), (1, False))
     ]
     results = {plan(x).tobytes() for plan in plans}
     for plan in plans:
@@ -104,34 +104,34 @@ def test_the_bits_are_those_of_the_same_algorithms(device: clcnn.Device) -> None
 
 
 def test_ways_to_run(branches: tuple[clcnn.Plan, clcnn.Plan]) -> None:
-    whole, parts = branches
+    whole, sliced = branches
     x = noise(4, 3, 16, 16)
     want = whole(x)
     out = np.full_like(want, np.nan)
-    assert parts(x, out=out) is out
+    assert sliced(x, out=out) is out
     np.testing.assert_allclose(out, want, atol=1e-5)
-    with parts.clone() as clone:
+    with sliced.clone() as clone:
         assert clone(x).tobytes() == out.tobytes()
     odd = np.zeros(x.size + 1, F32)[1:].reshape(x.shape)  # not aligned: it is copied
     odd[:] = x
-    assert parts(odd).tobytes() == parts(x, timeout=60.0).tobytes() == out.tobytes()
+    assert sliced(odd).tobytes() == sliced(x, timeout=60.0).tobytes() == out.tobytes()
     batches = [x, -x, 2 * x]
-    for got, batch in zip(parts.map(batches), batches, strict=True):
-        assert got.tobytes() == parts(batch).tobytes()
+    for got, batch in zip(sliced.map(batches), batches, strict=True):
+        assert got.tobytes() == sliced(batch).tobytes()
 
 
 def test_layers_are_told_once(branches: tuple[clcnn.Plan, clcnn.Plan]) -> None:
-    """What a plan tells of its layers is of the whole batch; steps and times are of each part."""
-    whole, parts = branches
+    """What a plan tells of its layers is of the whole batch; steps and times are of each batch slice."""
+    whole, sliced = branches
     keys = ("layer", "op", "input", "output", "macs", "weight_bytes")
-    ours = [row for row in parts.layers if not row["part"]]
+    ours = [row for row in sliced.layers if not row["part"]]
     assert [{k: row[k] for k in keys} for row in ours] == [
         {k: row[k] for k in keys} for row in whole.layers if not row["part"]
     ]
-    assert "2 of 4 items at a time" in parts.explain()
-    profile = parts.profile(noise(4, 3, 16, 16))
-    assert len(profile.rows) == len(parts.steps) == parts.stats["step_count"]
-    for count in (profile.rows, parts.steps):
+    assert "2 of 4 items at a time" in sliced.explain()
+    profile = sliced.profile(noise(4, 3, 16, 16))
+    assert len(profile.rows) == len(sliced.steps) == sliced.stats["step_count"]
+    for count in (profile.rows, sliced.steps):
         macs = sum(row["macs"] if isinstance(row, dict) else row.macs for row in count)
         assert macs == pytest.approx(sum(row["macs"] for row in whole.steps), rel=0.3)
 
@@ -141,11 +141,11 @@ def test_guard_bands(device: clcnn.Device) -> None:
     net, x = Branches(), noise(6, 3, 16, 16)
     with (
         clcnn.compile(net, x.shape, device, batch_part=6) as whole,
-        clcnn.compile(net, x.shape, device, batch_part=3, guard=True) as parts,
+        clcnn.compile(net, x.shape, device, batch_part=3, guard=True) as sliced,
     ):
-        assert sections(parts)
-        np.testing.assert_allclose(parts(x), whole(x), atol=1e-5)
-        parts.check_guards()
+        assert spans(sliced)
+        np.testing.assert_allclose(sliced(x), whole(x), atol=1e-5)
+        sliced.check_guards()
 
 
 @pytest.mark.parametrize("wanted", [["a"], ["b", "joined"], ["d", "c"]])
@@ -154,10 +154,10 @@ def test_results_of_layers_inside(device: clcnn.Device, wanted: list[str]) -> No
     net, x = Branches(), noise(4, 3, 16, 16)
     with (
         clcnn.compile(net, x.shape, device, batch_part=4, outputs=wanted) as whole,
-        clcnn.compile(net, x.shape, device, batch_part=1, outputs=wanted) as parts,
+        clcnn.compile(net, x.shape, device, batch_part=1, outputs=wanted) as sliced,
     ):
-        assert sections(parts)
-        want, got = whole.run(x), parts.run(x)
+        assert spans(sliced)
+        want, got = whole.run(x), sliced.run(x)
         assert want.keys() == got.keys() and len(want) == 1 + len(wanted)
         for name, array in want.items():
             np.testing.assert_allclose(got[name], array, atol=1e-5, err_msg=name)
@@ -174,13 +174,13 @@ def test_what_is_left_alone(device: clcnn.Device) -> None:
     given = [noise(5, 4, 6, 6), noise(8, 4, 1, 1)]
     with clcnn.compile(g, device=device, batch_part=5) as whole:
         want = whole(*given)
-        for part in (1, 2, 5, 7):
-            with clcnn.compile(g, device=device, batch_part=part) as plan:
-                assert not sections(plan)
+        for items in (1, 2, 5, 7):
+            with clcnn.compile(g, device=device, batch_part=items) as plan:
+                assert not spans(plan)
                 assert plan(*given).tobytes() == want.tobytes()
 
 
-def test_bad_part(device: clcnn.Device) -> None:
+def test_bad_slice(device: clcnn.Device) -> None:
     g = Graph()
     g.output(ops.relu(g.input("x", (2, 4, 6, 6))), "y")
     refused(

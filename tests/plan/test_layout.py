@@ -1,4 +1,4 @@
-"""The physical layout of values on CPU devices: where reorders stand between layers, and where none does."""
+"""The layout of values on CPU devices: where reorders stand between layers, and where none does."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def test_what_is_added_comes_in_the_layout_of_the_result(device):
     assert names == ["x:blocked", "z:blocked", "a", "b", "b:plain"]
 
 
-# ---- what goes with the layout of its inputs -----------------------------------------------------------------
+# ---- what goes with the layout of its inputs -------------------------------------------------------------
 
 
 def test_work_on_elements_follows_its_inputs(device):
@@ -365,7 +365,7 @@ print(json.dumps([ran, failures]))
 
 
 def test_blocks_of_eight(tmp_path):
-    """The layouts for CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or
+    """Layouts on CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or
     on whole blocks."""
     cases = [case.text for case in REMAINDERS if "17" in case.text or "k64" in case.text]
     printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)
