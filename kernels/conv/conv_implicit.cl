@@ -7,7 +7,7 @@
  * with depth d = (r * S + s) * C/groups + c and zeros outside of the image.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl, channels of a tap side by side:
  * [groups][ceil(K/groups / BM)][R][S][C/groups][BM], missing filters are zeros. With SPLIT 1 group `split` computes
- * chunks split*share.. of 16 of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
+ * chunks split*share.. of 16 of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl.
  * Index map: group = (split * blocks of filters + block) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow).
  * Work-group: WG. Local memory: two tiles of each operand (conv_tile.clh), TILE_SCRATCH float4 each: while one is
  * multiplied, the next comes to registers and then to the other, so that a chunk takes one barrier.

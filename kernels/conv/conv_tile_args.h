@@ -4,8 +4,8 @@
 
 #include "conv/conv_args.h"
 
-/* A convolution in tiles through local memory: conv_implicit. `share` chunks of its depth belong to each part of a sum that
- * several groups share. */
+/* A convolution in tiles through local memory: conv_implicit. `share` chunks of its depth belong to each of the groups that
+ * share a sum. */
 struct conv_implicit_args {
     struct conv_args conv;
     i32 share, unused;
@@ -22,8 +22,8 @@ struct conv_winograd_gemm_args {
     f32 p0, p1;                    /* of the epilogue's activation */
 };
 
-/* F(2x2, 3x3) in one kernel: conv_winograd_fused. `share` chunks of channels belong to each part of a sum that several groups
- * share. */
+/* F(2x2, 3x3) in one kernel: conv_winograd_fused. `share` chunks of channels belong to each of the groups that share
+ * a sum. */
 struct conv_winograd_fused_args {
     struct conv_args conv;
     i32 share;
@@ -37,11 +37,11 @@ struct conv_pack_args {
     i32 block, c_block;      /* filters and channels side by side */
 };
 
-/* Sums of a convolution that several groups computed in parts: conv_sum_parts. */
-struct conv_parts_args {
+/* Sums of a convolution that several groups share (split-k), added up: conv_sum_parts. */
+struct conv_split_k_args {
     i64 dst_n, add_n; /* batch strides */
     i64 map;          /* pixels of an image */
-    i32 n, k, parts, unused;
+    i32 n, k, split_k, unused;
     f32 p0, p1; /* of the epilogue's activation */
 };
 

@@ -8,7 +8,7 @@
  * numbered over images, rows and columns; x is zero outside of the image.
  * Layouts: x, y, add NCHW with batch strides; u = G w G^T packed by conv_pack.cl with POINTS 16:
  * [groups][ceil(K/groups / BF)][chunks][16][BC][BF], zeros where filters or channels are missing. A chunk is BC channels, 8,
- * or 6 with BF 64. With SPLIT 1 group `split` adds up chunks split*share.. and y is part[split][K][N*P*Q] for conv_sum_parts.cl.
+ * or 6 with BF 64. With SPLIT 1 group `split` adds up chunks split*share.. and y is partial[split][K][N*P*Q] for conv_sum_parts.cl.
  * Index map: group = (split * blocks of filters + block) * ceil(tiles / 32) + block of 32 tiles.
  * Work-group: WG, 16 work-items a point; each has BF/4 filters by 8 tiles of it in registers, brings filters of its point, and
  * one tile of one channel of the chunk, which it transforms. The next chunk comes to registers while one is multiplied.

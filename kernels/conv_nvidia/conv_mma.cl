@@ -8,8 +8,8 @@
  * the window counts for nothing. PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi +
  * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32, PRODUCTS 0
  * pixels to halves, as which filters are stored.
- * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 and 2 group `split` of a tile's `parts`
- * computes chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts them
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 and 2 group `split` of a tile's `split_k`
+ * computes chunks split*share.. of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts them
  * together.
  * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
@@ -321,7 +321,7 @@ void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *
 #endif
 }
 
-void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, ADD_SRC add, Y_DST y,
+void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DST arrived, SRC bias, ADD_SRC add, Y_DST y,
               const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
@@ -384,20 +384,20 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
     bool whole = true;
 #if SPLIT == 2
     const uint tile = (uint)group % (uint)ma->each;
-    whole = FN(join)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift, (global float4 *)part + (long)tile * ma->parts * PART,
-                     (global uint *)arrived + tile, (uint)ma->parts - 1, ma, (local uint *)scratch);
+    whole = FN(join)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift, (global float4 *)partial + (long)tile * ma->split_k * PARTIALS,
+                     (global uint *)arrived + tile, (uint)ma->split_k - 1, ma, (local uint *)scratch);
 #endif
     if (whole)
         FN(finish)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST part, ulong part_off,
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST partial, ulong partial_off,
                 DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
                 Y_DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[STAGES * STAGE / 4];
-    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, part + part_off, arrived + arrived_off,
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, partial + partial_off, arrived + arrived_off,
              bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }
 #endif

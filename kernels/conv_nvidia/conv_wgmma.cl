@@ -6,7 +6,7 @@
  *                          + bias[k] + add )
  *
  * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS and sums that are no numbers as there. With SPLIT 1 and 2
- * group `split` computes chunks split*share.. of the depth, and y is part[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts
+ * group `split` computes chunks split*share.. of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts
  * them together.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
  * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it brings the next one while it stores; tile =
@@ -294,7 +294,7 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
     }
 }
 
-void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST arrived, SRC bias, ADD_SRC add,
+void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DST arrived, SRC bias, ADD_SRC add,
               Y_DST y, const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
@@ -346,8 +346,8 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
 #endif
 #if SPLIT == 2
             const uint of = (uint)GROUP_TILE % (uint)ma->each;
-            if (FN(join)(sum, k0, ahead, &t, x, w, scale, shift, (global float4 *)part + (long)of * ma->parts * PART,
-                         (global uint *)arrived + of, (uint)ma->parts - 1, ma, (local uint *)scratch + STAGES * (STAGE + 16) / 4))
+            if (FN(join)(sum, k0, ahead, &t, x, w, scale, shift, (global float4 *)partial + (long)of * ma->split_k * PARTIALS,
+                         (global uint *)arrived + of, (uint)ma->split_k - 1, ma, (local uint *)scratch + STAGES * (STAGE + 16) / 4))
 #endif
                 FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if MENDS
@@ -358,12 +358,12 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST part, DST a
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST part, ulong part_off,
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST partial, ulong partial_off,
                 DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
                 Y_DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */
-    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, part + part_off, arrived + arrived_off,
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, partial + partial_off, arrived + arrived_off,
              bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }
 #endif

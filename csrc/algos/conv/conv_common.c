@@ -138,20 +138,21 @@ size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a
     return p->in[1].constant ? 0 : conv_packed_bytes(a, packing);
 }
 
-size_t conv_parts_bytes(const struct conv_args *a, int parts)
+size_t conv_split_k_bytes(const struct conv_args *a, int split_k)
 {
-    return parts == 1 ? 0 : sizeof(float) * (size_t)parts * (size_t)a->k * conv_pixels(a);
+    return split_k == 1 ? 0 : sizeof(float) * (size_t)split_k * (size_t)a->k * conv_pixels(a);
 }
 
-static void emit_sums(struct emit *e, const struct problem *p, const struct conv_args *a, int parts, int view)
+static void emit_reduce(struct emit *e, const struct problem *p, const struct conv_args *a, int split_k,
+                        int view)
 {
-    const struct conv_parts_args args = {
+    const struct conv_split_k_args args = {
         .dst_n = a->dst_n,
         .add_n = a->add_n,
         .map = (int64_t)a->out[1] * a->out[2],
         .n = a->n,
         .k = a->k,
-        .parts = parts,
+        .split_k = split_k,
         .p0 = a->p0,
         .p1 = a->p1,
     };
@@ -162,14 +163,14 @@ static void emit_sums(struct emit *e, const struct problem *p, const struct conv
     step_epilogue(s, p, &p->in[2]);
     step_write_map(s, &p->out[0]);
     step_args(s, &args, sizeof args);
-    step_cost(s, 0.0, 4.0 * (double)results * (parts + 1));
+    step_cost(s, 0.0, 4.0 * (double)results * (split_k + 1));
 }
 
-void emit_conv_parts(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
-                     int parts, int view, const void *args, size_t bytes)
+void emit_conv_split_k(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
+                       int split_k, int view, const void *args, size_t bytes)
 {
     const struct problem plain = {.act = ACT_none};
-    if (parts > 1) {
+    if (split_k > 1) {
         step_epilogue(s, &plain, NULL);
         step_write(s, view);
     } else {
@@ -177,6 +178,6 @@ void emit_conv_parts(struct emit *e, struct step *s, const struct problem *p, co
         step_write_map(s, &p->out[0]);
     }
     step_args(s, args, bytes);
-    if (parts > 1)
-        emit_sums(e, p, a, parts, view);
+    if (split_k > 1)
+        emit_reduce(e, p, a, split_k, view);
 }

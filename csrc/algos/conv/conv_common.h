@@ -38,11 +38,12 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
 size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a,
                               struct conv_packing packing);
 
-/* A sum over the depth that several groups compute in `parts`: their results, dense [parts][K][N*P*Q] in a view, are added
+/* A sum over the depth that `split_k` groups share: their partial sums, dense [split_k][K][N*P*Q] in a view, are added
  * up in ascending order by kernels/conv/conv_sum_parts.cl, which applies the epilogue. */
-size_t conv_parts_bytes(const struct conv_args *a, int parts); /* 0 for one part: there is no such view */
-/* The end of such a step: epilogue, results in `view` (of y for one part), arguments; and the step that adds parts up. */
-void emit_conv_parts(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
-                     int parts, int view, const void *args, size_t bytes);
+size_t conv_split_k_bytes(const struct conv_args *a,
+                          int split_k); /* 0 for one group: there is no such view */
+/* The end of such a step: epilogue, results in `view` (of y for one group), arguments; and the step that adds partial sums up. */
+void emit_conv_split_k(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
+                       int split_k, int view, const void *args, size_t bytes);
 
 #endif

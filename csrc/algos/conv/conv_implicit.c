@@ -40,40 +40,41 @@ static size_t tile_count(const struct conv_args *a, const struct implicit_tile *
 }
 
 static float time_of(const struct problem *p, const struct conv_args *a, const struct implicit_tile *t,
-                     int parts, int share)
+                     int split_k, int share)
 {
     const size_t units = device_units(p->device);
     const float chunk =
         CHUNK * (float)(t->filters * t->pixels + IMPLICIT_FLOAT_MACS * (float)(t->filters + t->pixels));
-    const float each = (float)ceil_div(tile_count(a, t) * (size_t)parts, units);
-    const float moved = (float)conv_parts_bytes(a, parts) / sizeof(float) * 2.0f / (float)units;
-    const float extra = parts == 1 ? 0.0f : GPU_LAUNCH_MACS + GPU_MOVED_FLOAT_MACS * moved;
+    const float each = (float)ceil_div(tile_count(a, t) * (size_t)split_k, units);
+    const float moved = (float)conv_split_k_bytes(a, split_k) / sizeof(float) * 2.0f / (float)units;
+    const float extra = split_k == 1 ? 0.0f : GPU_LAUNCH_MACS + GPU_MOVED_FLOAT_MACS * moved;
     return (float)share * chunk * (each > IMPLICIT_LONELY_RATIO ? each : IMPLICIT_LONELY_RATIO) + extra;
 }
 
 static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct implicit_tile *t,
-                       int points, int parts)
+                       int points, int split_k)
 {
-    return conv_packing_workspace(p, a, packing_of(t, points)) + conv_parts_bytes(a, parts);
+    return conv_packing_workspace(p, a, packing_of(t, points)) + conv_split_k_bytes(a, split_k);
 }
 
 struct implicit_choice implicit_choose(const struct problem *p, const struct conv_args *a, int points)
 {
     const size_t chunks = chunks_of(a);
     struct implicit_choice best = {&tiles[0], 1, (int)chunks, 0.0f};
-    best.time = time_of(p, a, best.tile, best.parts, best.share);
+    best.time = time_of(p, a, best.tile, best.split_k, best.share);
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct implicit_tile *t = &tiles[i];
-        for (int parts = 1; parts <= MAX_PARTS && local_bytes(t) <= p->device->local_mem_bytes; parts++) {
-            const int share = (int)ceil_div(chunks, (size_t)parts);
-            if (parts > 1 &&
-                (share < GPU_PART_LEAST_CHUNKS || bytes_of(p, a, t, points, parts) > p->workspace_limit))
+        for (int split_k = 1; split_k <= MAX_PARTS && local_bytes(t) <= p->device->local_mem_bytes;
+             split_k++) {
+            const int share = (int)ceil_div(chunks, (size_t)split_k);
+            if (split_k > 1 &&
+                (share < GPU_PART_LEAST_CHUNKS || bytes_of(p, a, t, points, split_k) > p->workspace_limit))
                 break;
-            if ((size_t)(parts - 1) * (size_t)share >= chunks)
-                continue; /* the last part would be empty */
-            const float time = time_of(p, a, t, parts, share);
+            if ((size_t)(split_k - 1) * (size_t)share >= chunks)
+                continue; /* the last share would be empty */
+            const float time = time_of(p, a, t, split_k, share);
             if (time < best.time)
-                best = (struct implicit_choice){t, parts, share, time};
+                best = (struct implicit_choice){t, split_k, share, time};
         }
     }
     return best;
@@ -82,7 +83,7 @@ struct implicit_choice implicit_choose(const struct problem *p, const struct con
 size_t implicit_workspace(const struct problem *p, const struct conv_args *a, int points,
                           const struct implicit_choice *c)
 {
-    return bytes_of(p, a, c->tile, points, c->parts);
+    return bytes_of(p, a, c->tile, points, c->split_k);
 }
 
 float implicit_time(const struct problem *p, const struct conv_args *a)
@@ -94,19 +95,19 @@ struct step *emit_implicit(struct emit *e, const struct problem *p, const struct
                            const struct implicit_choice *choice)
 {
     const struct implicit_choice c = *choice;
-    const bool split = c.parts > 1;
+    const bool split = c.split_k > 1;
     const struct conv_implicit_args args = {.conv = *a, .share = c.share};
     const int packed = emit_conv_packed(e, p, a, packing_of(c.tile, points));
-    const int out = split ? emit_workspace(e, conv_parts_bytes(a, c.parts)) : p->out[0].view;
+    const int out = split ? emit_workspace(e, conv_split_k_bytes(a, c.split_k)) : p->out[0].view;
     struct step *s =
-        emit_step(e, "conv_implicit", "main", tile_count(a, c.tile) * (size_t)c.parts, GROUP_SIZE);
+        emit_step(e, "conv_implicit", "main", tile_count(a, c.tile) * (size_t)c.split_k, GROUP_SIZE);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
     step_define(s, "GATHER", channels_of(a) % CHUNK == 0);
     step_define(s, "SPLIT", split);
     step_read_map(s, &p->in[0]);
     step_read(s, packed);
-    emit_conv_parts(e, s, p, a, c.parts, out, &args, sizeof args);
+    emit_conv_split_k(e, s, p, a, c.split_k, out, &args, sizeof args);
     return s;
 }
 

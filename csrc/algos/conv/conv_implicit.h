@@ -5,11 +5,11 @@
 #include "algos/conv/conv_common.h"
 #include "conv/conv_args.h"
 
-/* What is chosen: a tile, and the parts into which the depth is split. */
+/* What is chosen: a tile, and between how many groups the depth is split. */
 struct implicit_choice {
     const struct implicit_tile *tile;
-    int parts, share; /* chunks of a part */
-    float time;       /* that is expected, see implicit_time() */
+    int split_k, share; /* chunks of each group */
+    float time;         /* that is expected, see implicit_time() */
 };
 /* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias; points as in
  * struct conv_packing. */

@@ -16,7 +16,7 @@ static const struct tile tiles[] = {{32, 8}, {64, 6}};
 
 struct choice {
     const struct tile *tile;
-    int parts, share; /* share: chunks of each part */
+    int split_k, share; /* share: chunks of each group */
     float time;
 };
 
@@ -55,7 +55,7 @@ static struct conv_packing packing_of(const struct tile *t)
         .block = t->filters, .c_block = t->channels, .tap_major = true, .points = POINTS};
 }
 
-static float time_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts,
+static float time_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int split_k,
                      int share)
 {
     const size_t units = device_units(p->device);
@@ -63,16 +63,16 @@ static float time_of(const struct problem *p, const struct conv_args *a, const s
     const float chunk =
         (float)t->channels *
         (sums + POINTS * (WINOGRAD_FUSED_PIXEL_MACS * TILES + WINOGRAD_FUSED_FILTER_MACS * filters));
-    const float each = (float)ceil_div(groups_of(a, t) * (size_t)parts, units);
-    const float moved = (float)conv_parts_bytes(a, parts) / sizeof(float) * 2.0f / (float)units;
-    const float extra = parts == 1 ? 0.0f : GPU_LAUNCH_MACS + GPU_MOVED_FLOAT_MACS * moved;
+    const float each = (float)ceil_div(groups_of(a, t) * (size_t)split_k, units);
+    const float moved = (float)conv_split_k_bytes(a, split_k) / sizeof(float) * 2.0f / (float)units;
+    const float extra = split_k == 1 ? 0.0f : GPU_LAUNCH_MACS + GPU_MOVED_FLOAT_MACS * moved;
     return ((float)share * chunk + WINOGRAD_FUSED_SUM_MACS * sums) * each + extra;
 }
 
-static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int parts)
+static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int split_k)
 {
     const struct conv_args filters = transformed(a);
-    return conv_packing_workspace(p, &filters, packing_of(t)) + conv_parts_bytes(a, parts);
+    return conv_packing_workspace(p, &filters, packing_of(t)) + conv_split_k_bytes(a, split_k);
 }
 
 static struct choice choose(const struct problem *p, const struct conv_args *a)
@@ -81,15 +81,16 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct tile *t = &tiles[i];
         const size_t chunks = chunks_of(a, t);
-        for (int parts = 1; parts <= MAX_PARTS && fits(t, p->device); parts++) {
-            const int share = (int)ceil_div(chunks, (size_t)parts);
-            if (parts > 1 && (share < GPU_PART_LEAST_CHUNKS || bytes_of(p, a, t, parts) > p->workspace_limit))
+        for (int split_k = 1; split_k <= MAX_PARTS && fits(t, p->device); split_k++) {
+            const int share = (int)ceil_div(chunks, (size_t)split_k);
+            if (split_k > 1 &&
+                (share < GPU_PART_LEAST_CHUNKS || bytes_of(p, a, t, split_k) > p->workspace_limit))
                 break;
-            if ((size_t)(parts - 1) * (size_t)share >= chunks)
-                continue; /* the last part would be empty */
-            const float time = time_of(p, a, t, parts, share);
+            if ((size_t)(split_k - 1) * (size_t)share >= chunks)
+                continue; /* the last share would be empty */
+            const float time = time_of(p, a, t, split_k, share);
             if (!best.tile || time < best.time)
-                best = (struct choice){t, parts, share, time};
+                best = (struct choice){t, split_k, share, time};
         }
     }
     return best;
@@ -115,7 +116,7 @@ static size_t workspace(const struct problem *p)
     const struct conv_args a = conv_args_of(p);
     struct choice c;
     DECIDED(p, c);
-    return bytes_of(p, &a, c.tile, c.parts);
+    return bytes_of(p, &a, c.tile, c.split_k);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -123,7 +124,7 @@ static void emit(const struct problem *p, struct emit *e)
     const struct conv_args a = conv_args_of(p), filters = transformed(&a);
     struct choice c;
     DECIDED(p, c);
-    const bool split = c.parts > 1;
+    const bool split = c.split_k > 1;
     const struct conv_winograd_fused_args args = {
         .conv = a,
         .share = c.share,
@@ -132,15 +133,15 @@ static void emit(const struct problem *p, struct emit *e)
         .tiles = (i32)tiles_of(&a),
     };
     const int packed = emit_conv_packed(e, p, &filters, packing_of(c.tile));
-    const int out = split ? emit_workspace(e, conv_parts_bytes(&a, c.parts)) : p->out[0].view;
+    const int out = split ? emit_workspace(e, conv_split_k_bytes(&a, c.split_k)) : p->out[0].view;
     struct step *s =
-        emit_step(e, "conv_winograd_fused", "main", groups_of(&a, c.tile) * (size_t)c.parts, GROUP_SIZE);
+        emit_step(e, "conv_winograd_fused", "main", groups_of(&a, c.tile) * (size_t)c.split_k, GROUP_SIZE);
     step_define(s, "BF", c.tile->filters);
     step_define(s, "SPLIT", split);
     step_read(s, p->in[0].view);
     step_read(s, packed);
     conv_cost(s, p);
-    emit_conv_parts(e, s, p, &a, c.parts, out, &args, sizeof args);
+    emit_conv_split_k(e, s, p, &a, c.split_k, out, &args, sizeof args);
 }
 
 const struct algo_def algo_conv_winograd_fused = {

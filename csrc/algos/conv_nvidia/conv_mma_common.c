@@ -1,4 +1,4 @@
-/* conv_mma_common.c: which tile, and into how many parts the depth is split, for kernels/conv_nvidia/conv_mma.cl
+/* conv_mma_common.c: which tile, and between how many groups the depth is split, for kernels/conv_nvidia/conv_mma.cl
  * and its twin for Hopper, kernels/conv_nvidia/conv_wgmma.cl. */
 #include "algos/conv_nvidia/conv_mma_common.h"
 #include "algos/cost/cost.h"
@@ -144,20 +144,22 @@ static size_t tile_bytes(const struct mma_tile *t)
     return sizeof(float) * (size_t)(t->filters * t->pixels);
 }
 
-/* Whether the last group of a tile adds up its parts, or a step does, in which all multiprocessors take part. This is what tiles are
- * chosen by, whether or not there will be chains, so that both forms of a plan have the same bits. */
-static bool joining_pays(const struct conv_args *a, const struct mma_tile *t, int parts)
+/* Whether the last group of a tile adds up the partial sums of all (the fixup), or a step of its own does (the reduce), in
+ * which all multiprocessors take part. This is what tiles are chosen by, whether or not there will be chains, so that
+ * both forms of a plan have the same bits. */
+static bool joining_pays(const struct conv_args *a, const struct mma_tile *t, int split_k)
 {
-    const float join = MMA_FIXUP_NS + (float)(tile_bytes(t) * (size_t)parts) / MMA_FIXUP_BYTES_PER_NS;
-    return parts > 1 && (t->kernel == MMA_AMPERE ||
-                         join < MMA_SUM_LAUNCH_NS + (float)conv_parts_bytes(a, parts) / MMA_SUM_BYTES_PER_NS);
+    const float join = MMA_FIXUP_NS + (float)(tile_bytes(t) * (size_t)split_k) / MMA_FIXUP_BYTES_PER_NS;
+    return split_k > 1 &&
+           (t->kernel == MMA_AMPERE ||
+            join < MMA_SUM_LAUNCH_NS + (float)conv_split_k_bytes(a, split_k) / MMA_SUM_BYTES_PER_NS);
 }
 
-/* Scratch of a sum in parts: whole tiles where the last group adds them up, else results. */
-static size_t parts_bytes(const struct conv_args *a, const struct mma_tile *t, int parts)
+/* Scratch of a split depth: whole tiles where the last group adds them up, else results. */
+static size_t split_k_bytes(const struct conv_args *a, const struct mma_tile *t, int split_k)
 {
-    return joining_pays(a, t, parts) ? tile_bytes(t) * tile_count(a, t) * (size_t)parts
-                                     : conv_parts_bytes(a, parts);
+    return joining_pays(a, t, split_k) ? tile_bytes(t) * tile_count(a, t) * (size_t)split_k
+                                       : conv_split_k_bytes(a, split_k);
 }
 
 /* Memory has a price where it is no longer small beside what a plan holds anyway, or networks whose activations are few would
@@ -173,25 +175,25 @@ float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
            price_beyond(filters, p->arena / MMA_FREE_FILTERS_RATIO);
 }
 
-/* What adding up parts takes, in ns. */
-static float sum_time(const struct conv_args *a, const struct mma_tile *t, int parts)
+/* What adding up partial sums takes, in ns. */
+static float split_k_time(const struct conv_args *a, const struct mma_tile *t, int split_k)
 {
-    return parts == 1 ? 0.0f
-           : joining_pays(a, t, parts)
-               ? MMA_FIXUP_NS + (float)(tile_bytes(t) * (size_t)parts) / MMA_FIXUP_BYTES_PER_NS
-               : MMA_SUM_LAUNCH_NS + (float)conv_parts_bytes(a, parts) / MMA_SUM_BYTES_PER_NS;
+    return split_k == 1 ? 0.0f
+           : joining_pays(a, t, split_k)
+               ? MMA_FIXUP_NS + (float)(tile_bytes(t) * (size_t)split_k) / MMA_FIXUP_BYTES_PER_NS
+               : MMA_SUM_LAUNCH_NS + (float)conv_split_k_bytes(a, split_k) / MMA_SUM_BYTES_PER_NS;
 }
 
-/* Expected time in ns when every group of `parts` times the tiles takes `share` chunks. */
-static float time_of(const struct conv_args *a, const struct layout *l, const struct mma_tile *t, int parts,
+/* Expected time in ns when every group of `split_k` times the tiles takes `share` chunks. */
+static float time_of(const struct conv_args *a, const struct layout *l, const struct mma_tile *t, int split_k,
                      int share, struct mma_form form, unsigned multiprocessors)
 {
-    const size_t each = ceil_div(tile_count(a, t) * (size_t)parts, multiprocessors);
+    const size_t each = ceil_div(tile_count(a, t) * (size_t)split_k, multiprocessors);
     const float products = time_share[t->kernel][form.products] * (l->gather == GATHER_WIDE ? t->wide : 1.0f);
     const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float start = MMA_START_NS + t->start * (float)each;
     return (float)(share * t->chunk / UNIT) * products * (busy > alone ? busy : alone) + start +
-           sum_time(a, t, parts);
+           split_k_time(a, t, split_k);
 }
 
 /* Whether chunks of this tile end where taps end. */
@@ -207,17 +209,17 @@ struct mma_choice mma_choose(const struct problem *p, const struct conv_args *a,
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct mma_tile *t = &tiles[i];
         const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t, form.products);
-        for (int parts = 1; t->kernel == form.kernel && fits(&l, t) && parts <= MAX_PARTS; parts++) {
-            const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)parts);
-            if (parts > 1 && (share * t->chunk < MMA_PART_LEAST_DEPTH ||
-                              packing + parts_bytes(a, t, parts) > p->workspace_limit))
+        for (int split_k = 1; t->kernel == form.kernel && fits(&l, t) && split_k <= MAX_PARTS; split_k++) {
+            const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)split_k);
+            if (split_k > 1 && (share * t->chunk < MMA_PART_LEAST_DEPTH ||
+                                packing + split_k_bytes(a, t, split_k) > p->workspace_limit))
                 break;
-            if ((parts - 1) * share >= chunks)
-                continue; /* the last part would be empty */
-            const float time = time_of(a, &l, t, parts, share, form, p->device->compute_units) +
-                               mma_memory_price(p, packing + parts_bytes(a, t, parts), 0);
+            if ((split_k - 1) * share >= chunks)
+                continue; /* the last share would be empty */
+            const float time = time_of(a, &l, t, split_k, share, form, p->device->compute_units) +
+                               mma_memory_price(p, packing + split_k_bytes(a, t, split_k), 0);
             if (!best.tile || time < best.time)
-                best = (struct mma_choice){form, t, parts, share, time};
+                best = (struct mma_choice){form, t, split_k, share, time};
         }
     }
     return best;
@@ -249,7 +251,7 @@ size_t mma_workspace(const struct problem *p, const struct conv_args *a, const s
 {
     const struct layout l = layout_of(a);
     return (p->in[1].constant ? 0 : packed_bytes(a, &l, c->tile, c->form.products)) +
-           parts_bytes(a, c->tile, c->parts);
+           split_k_bytes(a, c->tile, c->split_k);
 }
 
 /* For exact division of numbers up to `largest` by n, by a multiplication; 0 where they are too large. */
@@ -273,10 +275,10 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     };
     const bool hopper = t->kernel == MMA_HOPPER;
     const int block = packed_block(t);
-    const size_t parts = ceil_div((size_t)l->depth, UNIT * PACK_SLABS);
+    const size_t slab_groups = ceil_div((size_t)l->depth, UNIT * PACK_SLABS);
     const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
     const size_t bytes = packed_bytes(a, l, t, form.products);
-    const size_t groups = split_into_halves(t, form.products) ? (size_t)conv_blocks(a, block) * parts
+    const size_t groups = split_into_halves(t, form.products) ? (size_t)conv_blocks(a, block) * slab_groups
                                                               : ceil_div(packed_count(a, l, t), GROUP_SIZE);
     char name[96];
     snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args.groups, args.kg, args.c,
@@ -321,7 +323,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     const struct mma_choice c = *choice;
     const struct mma_form form = c.form;
     const struct layout l = layout_of(a);
-    const size_t tiles_in_all = tile_count(a, c.tile) * (size_t)c.parts;
+    const size_t tiles_in_all = tile_count(a, c.tile) * (size_t)c.split_k;
     const struct conv_mma_args args = {
         .conv = *a,
         .by_padded = reciprocal(l.padded, l.depth),
@@ -331,17 +333,18 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
         .share = c.share,
         .tiles = (int64_t)tiles_in_all,
         .at_once = (int32_t)at_once(p, &l, c.tile, tiles_in_all),
-        .parts = c.parts,
+        .split_k = c.split_k,
         .each = (int32_t)tile_count(a, c.tile),
         .pre_p0 = pre ? pre->p0 : 0.0f,
         .pre_p1 = pre ? pre->p1 : 0.0f,
     };
-    const bool split = c.parts > 1, hopper = form.kernel == MMA_HOPPER;
+    const bool split = c.split_k > 1, hopper = form.kernel == MMA_HOPPER;
     /* chains have cheap steps */
-    const bool join = joining_pays(a, c.tile, c.parts) && (hopper || !p->chained);
+    const bool join = joining_pays(a, c.tile, c.split_k) && (hopper || !p->chained);
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
-    const size_t part_bytes = join ? parts_bytes(a, c.tile, c.parts) : conv_parts_bytes(a, c.parts);
-    const int part = split ? emit_workspace(e, part_bytes) : VIEW_NONE;
+    const size_t partial_bytes =
+        join ? split_k_bytes(a, c.tile, c.split_k) : conv_split_k_bytes(a, c.split_k);
+    const int partial = split ? emit_workspace(e, partial_bytes) : VIEW_NONE;
     struct step *s =
         emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once, (size_t)c.tile->size);
     step_define(s, "BM", c.tile->filters);
@@ -360,9 +363,9 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_read(s, packed);
     step_read(s, pre ? pre->scale : VIEW_NONE);
     step_read(s, pre ? pre->shift : VIEW_NONE);
-    step_write(s, join ? part : VIEW_NONE);
+    step_write(s, join ? partial : VIEW_NONE);
     step_update(s, join ? emit_counters(e, tile_count(a, c.tile)) : VIEW_NONE);
-    emit_conv_parts(e, s, p, a, join ? 1 : c.parts, split && !join ? part : p->out[0].view, &args,
-                    sizeof args);
+    emit_conv_split_k(e, s, p, a, join ? 1 : c.split_k, split && !join ? partial : p->out[0].view, &args,
+                      sizeof args);
     return s;
 }

@@ -33,12 +33,12 @@ float mma_memory_price(const struct problem *p, size_t scratch, size_t filters);
 /* Operands that the kernel takes as halves, for algo_def.fp16_of: copies to local memory need windows of whole channels. */
 unsigned mma_fp16(const struct conv_args *a, enum mma_kernel kernel);
 
-/* What is chosen for a product: its tile, and the parts into which its depth is split. */
+/* What is chosen for a product: its tile, and between how many groups the depth is split. */
 struct mma_choice {
     struct mma_form form;
     const struct mma_tile *tile;
-    int parts, share; /* chunks of a part */
-    float time;       /* that is expected, in ns */
+    int split_k, share; /* chunks of each group */
+    float time;         /* that is expected, in ns */
 };
 /* a is the convolution, p what its operands and epilogue are taken from: in[0] x, in[1] filters, in[2] bias. */
 struct mma_choice mma_choose(const struct problem *p, const struct conv_args *a, struct mma_form form);
