@@ -299,9 +299,9 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
     return *k < a->k / a->groups && t->first + *pixel < t->pixels;
 }
 
-#define JOINERS WG
+#define FIXUP_ITEMS WG
 #define SUMS (MI * NJ * 4)
-#define JOINERS_TOGETHER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#define FIXUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #include "conv_nvidia/conv_join.clh"
 
 /* The end of a tile whose sums are complete. */
@@ -384,7 +384,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
     bool whole = true;
 #if SPLIT == 2
     const uint tile = (uint)group % (uint)ma->each;
-    whole = FN(join)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift, (global float4 *)partial + (long)tile * ma->split_k * PARTIALS,
+    whole = FN(fixup)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift, (global float4 *)partial + (long)tile * ma->split_k * PARTIALS,
                      (global uint *)arrived + tile, (uint)ma->split_k - 1, ma, (local uint *)scratch);
 #endif
     if (whole)

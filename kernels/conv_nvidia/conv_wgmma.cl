@@ -225,9 +225,9 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
     return *k < a->k / a->groups && t->first + *pixel < t->pixels;
 }
 
-#define JOINERS 256
+#define FIXUP_ITEMS 256
 #define SUMS RESULTS
-#define JOINERS_TOGETHER WARPGROUPS_TOGETHER
+#define FIXUP_BARRIER WARPGROUPS_TOGETHER
 #include "conv_nvidia/conv_join.clh"
 
 /* Whether biases are read before the results that need them are stored, and not one by one: where tf32 windows are gathered that costs 3 %. */
@@ -346,7 +346,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
 #endif
 #if SPLIT == 2
             const uint of = (uint)GROUP_TILE % (uint)ma->each;
-            if (FN(join)(sum, k0, ahead, &t, x, w, scale, shift, (global float4 *)partial + (long)of * ma->split_k * PARTIALS,
+            if (FN(fixup)(sum, k0, ahead, &t, x, w, scale, shift, (global float4 *)partial + (long)of * ma->split_k * PARTIALS,
                          (global uint *)arrived + of, (uint)ma->split_k - 1, ma, (local uint *)scratch + STAGES * (STAGE + 16) / 4))
 #endif
                 FN(store)(sum, k0, ahead, &t, bias, add, y, a);

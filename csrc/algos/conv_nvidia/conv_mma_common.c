@@ -147,19 +147,19 @@ static size_t tile_bytes(const struct mma_tile *t)
 /* Whether the last group of a tile adds up the partial sums of all (the fixup), or a step of its own does (the reduce), in
  * which all multiprocessors take part. This is what tiles are chosen by, whether or not there will be chains, so that
  * both forms of a plan have the same bits. */
-static bool joining_pays(const struct conv_args *a, const struct mma_tile *t, int split_k)
+static bool fixup_pays(const struct conv_args *a, const struct mma_tile *t, int split_k)
 {
-    const float join = MMA_FIXUP_NS + (float)(tile_bytes(t) * (size_t)split_k) / MMA_FIXUP_BYTES_PER_NS;
+    const float fixup = MMA_FIXUP_NS + (float)(tile_bytes(t) * (size_t)split_k) / MMA_FIXUP_BYTES_PER_NS;
     return split_k > 1 &&
            (t->kernel == MMA_AMPERE ||
-            join < MMA_SUM_LAUNCH_NS + (float)conv_split_k_bytes(a, split_k) / MMA_SUM_BYTES_PER_NS);
+            fixup < MMA_SUM_LAUNCH_NS + (float)conv_split_k_bytes(a, split_k) / MMA_SUM_BYTES_PER_NS);
 }
 
 /* Scratch of a split depth: whole tiles where the last group adds them up, else results. */
 static size_t split_k_bytes(const struct conv_args *a, const struct mma_tile *t, int split_k)
 {
-    return joining_pays(a, t, split_k) ? tile_bytes(t) * tile_count(a, t) * (size_t)split_k
-                                       : conv_split_k_bytes(a, split_k);
+    return fixup_pays(a, t, split_k) ? tile_bytes(t) * tile_count(a, t) * (size_t)split_k
+                                     : conv_split_k_bytes(a, split_k);
 }
 
 /* Memory has a price where it is no longer small beside what a plan holds anyway, or networks whose activations are few would
@@ -179,7 +179,7 @@ float mma_memory_price(const struct problem *p, size_t scratch, size_t filters)
 static float split_k_time(const struct conv_args *a, const struct mma_tile *t, int split_k)
 {
     return split_k == 1 ? 0.0f
-           : joining_pays(a, t, split_k)
+           : fixup_pays(a, t, split_k)
                ? MMA_FIXUP_NS + (float)(tile_bytes(t) * (size_t)split_k) / MMA_FIXUP_BYTES_PER_NS
                : MMA_SUM_LAUNCH_NS + (float)conv_split_k_bytes(a, split_k) / MMA_SUM_BYTES_PER_NS;
 }
@@ -340,10 +340,10 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     };
     const bool split = c.split_k > 1, hopper = form.kernel == MMA_HOPPER;
     /* chains have cheap steps */
-    const bool join = joining_pays(a, c.tile, c.split_k) && (hopper || !p->chained);
+    const bool fixup = fixup_pays(a, c.tile, c.split_k) && (hopper || !p->chained);
     const int packed = emit_pack(e, p, a, &l, c.tile, form);
     const size_t partial_bytes =
-        join ? split_k_bytes(a, c.tile, c.split_k) : conv_split_k_bytes(a, c.split_k);
+        fixup ? split_k_bytes(a, c.tile, c.split_k) : conv_split_k_bytes(a, c.split_k);
     const int partial = split ? emit_workspace(e, partial_bytes) : VIEW_NONE;
     struct step *s =
         emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once, (size_t)c.tile->size);
@@ -353,7 +353,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     if (!hopper)
         step_define(s, "WM", c.tile->wm);
     step_define(s, "GATHER", gather_of(&l, form.kernel));
-    step_define(s, "SPLIT", split + join);
+    step_define(s, "SPLIT", split + fixup);
     step_define(s, "PRODUCTS", (int)form.products);
     if (pre) {
         step_define(s, "PRE", 1);
@@ -363,9 +363,9 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_read(s, packed);
     step_read(s, pre ? pre->scale : VIEW_NONE);
     step_read(s, pre ? pre->shift : VIEW_NONE);
-    step_write(s, join ? partial : VIEW_NONE);
-    step_update(s, join ? emit_counters(e, tile_count(a, c.tile)) : VIEW_NONE);
-    emit_conv_split_k(e, s, p, a, join ? 1 : c.split_k, split && !join ? partial : p->out[0].view, &args,
+    step_write(s, fixup ? partial : VIEW_NONE);
+    step_update(s, fixup ? emit_counters(e, tile_count(a, c.tile)) : VIEW_NONE);
+    emit_conv_split_k(e, s, p, a, fixup ? 1 : c.split_k, split && !fixup ? partial : p->out[0].view, &args,
                       sizeof args);
     return s;
 }
