@@ -58,12 +58,12 @@ void FN(move_to_tap)(struct FN(source) *p, const struct conv_args *a)
     p->tap = p->x + (long)p->c * a->in[1] * a->in[2] + (p->inside ? (long)h * a->in[2] + w : 0);
 }
 
-/* The next PIXEL_PARTS elements of the window. */
+/* The next PIXEL_LOADS elements of the window. */
 void FN(fetch_pixel)(float *v, struct FN(source) *p, const struct conv_args *a)
 {
     const long plane = (long)a->in[1] * a->in[2];
 #pragma unroll
-    for (int i = 0; i < PIXEL_PARTS; i++)
+    for (int i = 0; i < PIXEL_LOADS; i++)
         v[i] = p->inside ? LOAD_X(p->tap, i * PIXEL_STEP * plane) : 0.0f;
     p->c += BK;
     p->tap += BK * plane;
@@ -78,7 +78,7 @@ void FN(fetch_pixel)(float *v, struct FN(source) *p, const struct conv_args *a)
 {
     const long plane = (long)a->in[1] * a->in[2];
 #pragma unroll
-    for (int i = 0; i < PIXEL_PARTS; i++) {
+    for (int i = 0; i < PIXEL_LOADS; i++) {
         const int h = p->ih + p->r * a->dil[1], w = p->iw + p->s * a->dil[2];
         const bool inside =
             p->present && p->r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
@@ -125,10 +125,10 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const
     SRC wp = w + (long)block * depth * BM;
     float4 acc[RM][RN4];
     FN(tile_clear)(acc);
-    float f[FILTER_PARTS], v[PIXEL_PARTS];
+    float f[FILTER_LOADS], v[PIXEL_LOADS];
     FN(fetch_filters)(f, wp, from, depth);
     FN(fetch_pixel)(v, &p, a);
-    FN(place)(stage, stage + BK * AS, f, v);
+    FN(store_local)(stage, stage + BK * AS, f, v);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int d = from; d < to; d += BK) {
         local float *now = stage + (d - from) / BK % 2 * (TILE_SCRATCH * 4);
@@ -139,7 +139,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const
         }
         FN(tile_multiply)(now, now + BK * AS, acc);
         if (d + BK < to)
-            FN(place)(next, next + BK * AS, f, v);
+            FN(store_local)(next, next + BK * AS, f, v);
         barrier(CLK_LOCAL_MEM_FENCE);
     }
 #if SPLIT

@@ -10,7 +10,7 @@
  * [groups][ceil(K/groups / BF)][chunks][16][BC][BF], zeros where filters or channels are missing. A chunk is BC channels, 8,
  * or 6 with BF 64. With SPLIT 1 group `split` adds up chunks split*share.. and y is partial[split][K][N*P*Q] for conv_sum_parts.cl.
  * Index map: group = (split * blocks of filters + block) * ceil(tiles / 32) + block of 32 tiles.
- * Work-group: WG, 16 work-items a point; each has BF/4 filters by 8 tiles of it in registers, brings filters of its point, and
+ * Work-group: WG, 16 work-items a point; each has BF/4 filters by 8 tiles of it in registers, loads filters of its point, and
  * one tile of one channel of the chunk, which it transforms. The next chunk comes to registers while one is multiplied.
  * Local memory: a chunk, u[16][BC][BF] and v[16][BC][32]; then the results of 16 filters, [16][16][32], since what a result is
  * made of lies in 16 work-items: 32 KiB, with BF 64 36 KiB. In every other row of those that are read together the halves of 32
@@ -42,13 +42,13 @@
 #undef BT
 #undef U_ROW
 #undef V_ROW
-#undef U_PARTS
+#undef U_LOADS
 #undef FUSED_SCRATCH
 #define BC (BF == 64 ? 6 : 8) /* as many as 48 KiB of local memory hold, of which NVIDIA's driver takes a little */
 #define BT 32                 /* tiles of a group */
 #define U_ROW (BC * BF)       /* floats of a point */
 #define V_ROW (BC * BT)
-#define U_PARTS (U_ROW / 4 / 16) /* float4 of u that a work-item brings */
+#define U_LOADS (U_ROW / 4 / 16) /* float4 of u that a work-item loads */
 #define FUSED_SCRATCH (4 * (U_ROW + V_ROW) > 4 * 16 * BT ? 4 * (U_ROW + V_ROW) : 4 * 16 * BT) /* in float4 */
 
 /* This work-item's tile: its first output pixel in y and add, and the patch of x under it in the channel read next. */
@@ -90,20 +90,20 @@ void FN(fetch_patch)(float d[A * A], struct FN(tile) *p, const struct conv_args 
     p->x += (long)BC * a->in[1] * a->in[2];
 }
 
-void FN(fetch_filters)(float4 f[U_PARTS], SRC u)
+void FN(fetch_filters)(float4 f[U_LOADS], SRC u)
 {
 #pragma unroll
-    for (int i = 0; i < U_PARTS; i++)
+    for (int i = 0; i < U_LOADS; i++)
         f[i] = *(const global float4 *)(u + LANE / 16 * U_ROW + (LANE % 16 + i * 16) * 4);
 }
 
-/* What was brought goes to local memory, the patch transformed. */
-void FN(place)(local float *u, local float *v, const float d[A * A], const float4 f[U_PARTS])
+/* What was loaded goes to local memory, the patch transformed. */
+void FN(store_local)(local float *u, local float *v, const float d[A * A], const float4 f[U_LOADS])
 {
     const int point = LANE / 16;
     float e[A][A];
 #pragma unroll
-    for (int i = 0; i < U_PARTS; i++)
+    for (int i = 0; i < U_LOADS; i++)
         *(local float4 *)(u + point * U_ROW + ((LANE % 16 ^ (point % 2 * 4)) + i * 16) * 4) = f[i];
 #pragma unroll
     for (int i = 0; i < A; i++) {
@@ -234,7 +234,7 @@ void FN(body)(ulong group, SRC x, SRC u, SRC bias, SRC add, DST y, const struct 
 
     struct FN(tile) p = FN(tile_of)(x, t, g, from * BC + LANE / BT, fa);
     SRC up = u + ((long)block * chunks + from) * (16 * U_ROW);
-    float4 acc[BF / 4][2], f[U_PARTS];
+    float4 acc[BF / 4][2], f[U_LOADS];
     float d[A * A];
 #pragma unroll
     for (int i = 0; i < BF / 4; i++)
@@ -242,7 +242,7 @@ void FN(body)(ulong group, SRC x, SRC u, SRC bias, SRC add, DST y, const struct 
     FN(fetch_filters)(f, up);
     FN(fetch_patch)(d, &p, a);
     for (int chunk = from; chunk < to; chunk++) {
-        FN(place)(us, vs, d, f);
+        FN(store_local)(us, vs, d, f);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (chunk + 1 < to) {
             up += 16 * U_ROW;

@@ -35,10 +35,10 @@ void FN(fetch_pixel)(float *v, X_SRC x, SRC dw, SRC dw_bias, bool present, int i
 {
     const long plane = (long)a->in[0] * a->in[1];
     const int multiplier = a->mid / a->c;
-    float sum[PIXEL_PARTS];
-    long channel[PIXEL_PARTS], filter[PIXEL_PARTS];
+    float sum[PIXEL_LOADS];
+    long channel[PIXEL_LOADS], filter[PIXEL_LOADS];
 #pragma unroll
-    for (int i = 0; i < PIXEL_PARTS; i++) {
+    for (int i = 0; i < PIXEL_LOADS; i++) {
         const int c =
             min(d + LANE / BN + i * PIXEL_STEP, a->mid - 1); /* beyond the last: met by zero filters */
         channel[i] = c / multiplier * plane;
@@ -51,13 +51,13 @@ void FN(fetch_pixel)(float *v, X_SRC x, SRC dw, SRC dw_bias, bool present, int i
             const bool inside = present && h >= 0 && h < a->in[0] && w >= 0 && w < a->in[1];
             const long at = inside ? (long)h * a->in[1] + w : 0;
 #pragma unroll
-            for (int i = 0; i < PIXEL_PARTS; i++) {
+            for (int i = 0; i < PIXEL_LOADS; i++) {
                 const float value = LOAD_X(x, channel[i] + at);
                 sum[i] = fma(inside ? value : 0.0f, dw[filter[i] + r * a->ker[1] + s], sum[i]);
             }
         }
 #pragma unroll
-    for (int i = 0; i < PIXEL_PARTS; i++) {
+    for (int i = 0; i < PIXEL_LOADS; i++) {
 #if DW_BIAS
         sum[i] += dw_bias[min(d + LANE / BN + i * PIXEL_STEP, a->mid - 1)];
 #endif
@@ -83,12 +83,12 @@ void FN(body)(ulong group, X_SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, ADD_S
 
     float4 acc[RM][RN4];
     FN(tile_clear)(acc);
-    float f[FILTER_PARTS], v[PIXEL_PARTS];
+    float f[FILTER_LOADS], v[PIXEL_LOADS];
     FN(fetch_filters)(f, wp, 0, a->mid);
     FN(fetch_pixel)(v, xp, dw, dw_bias, present, ih, iw, 0, a);
     for (int d = 0; d < a->mid; d += BK) {
         barrier(CLK_LOCAL_MEM_FENCE);
-        FN(place)(as, bs, f, v);
+        FN(store_local)(as, bs, f, v);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (d + BK < a->mid) {
             FN(fetch_filters)(f, wp, d + BK, a->mid);

@@ -16,7 +16,7 @@
 #include "matmul/gemm_tile.clh"
 #include "matmul/gemm_operands.clh"
 
-/* Element i of a tile of `width` x BK that this work-item brings: the position along the tile's side and
+/* Element i of a tile of `width` x BK that this work-item loads: the position along the tile's side and
  * along k. */
 #define SIDE(i, width, k_dense) ((k_dense) ? (LANE + (i)*WG) / BK : (LANE + (i)*WG) % (width))
 #define DEPTH(i, width, k_dense) ((k_dense) ? (LANE + (i)*WG) % BK : (LANE + (i)*WG) / (width))
