@@ -37,7 +37,7 @@
 #define SCRATCH (FIP_HELD / 4)
 
 /* Copies a tile of an image and scales it; zeros past its last pixel. The second time its channels are read they are near. */
-void FN(bring)(int tile, SRC image, SRC gains, local float *mid, const struct conv_fip_args *b)
+void FN(load)(int tile, SRC image, SRC gains, local float *mid, const struct conv_fip_args *b)
 {
     const struct fip_shape *a = &b->shape;
     const int row = FN(tile_row)(tile, a), col = FN(tile_column)(tile, a), count = FN(tile_count)(tile, a);
@@ -96,7 +96,7 @@ void FN(body)(ulong group, SRC x, SRC gains, SRC u, SRC bias, SRC add, DST y, co
     const long size = FN(tile_floats)(a);
     local float *tiles = (local float *)scratch;
     for (int tile = part.first; tile < part.past; tile++)
-        FN(bring)(tile, x + tile / a->tiles * b->src_n, gains, tiles + (tile - part.first) * size, b);
+        FN(load)(tile, x + tile / a->tiles * b->src_n, gains, tiles + (tile - part.first) * size, b);
     FN(products)(&part, tiles, u, bias, add, y, a);
     barrier(CLK_LOCAL_MEM_FENCE);
 }

@@ -55,8 +55,8 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define BLOCK_COPIES (BK * BLOCK_FLOATS / 4)  /* of 16 bytes, of a chunk of 16 filters */
 #define A_FLOATS (BM / 16 * BK * BLOCK_FLOATS)
 #define GATHER_STEP BK
-#define BRINGERS WG
-#define BRINGER LANE
+#define LOADERS WG
+#define LOADER LANE
 #include "conv_nvidia/conv_gather.clh"
 /* Column c of fragment j: pairs of fragments interleave, so that two pixels are loaded at once and a work-item's four
  * results of a pair are neighbours. */
@@ -71,7 +71,7 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define FILTER_COPIES ((BM / 16 * BLOCK_COPIES + WG - 1) / WG)
 
 /* Packed filters of one chunk; missing blocks of 16 are zeros. */
-void FN(bring_filters)(uint to, const global float *from, int missing_from, int depth)
+void FN(load_filters)(uint to, const global float *from, int missing_from, int depth)
 {
     const int first = LANE / BLOCK_COPIES;
     to += (uint)LANE * 16;
@@ -85,7 +85,7 @@ void FN(bring_filters)(uint to, const global float *from, int missing_from, int 
 }
 
 /* Column c of every fragment at one depth; bit j of `odd` belongs to fragment j (FN(odd) of conv_gather.clh). */
-void FN(load_pixels)(float v[NJ], const local PIXEL_T *row, int c, uint odd)
+void FN(read_pixels)(float v[NJ], const local PIXEL_T *row, int c, uint odd)
 {
 #if GATHER == GATHER_ROWS
 #pragma unroll
@@ -117,7 +117,7 @@ void FN(prepare_pixels)(float v[NJ], const local PIXEL_T *bs, const local float 
                         const struct conv_mma_args *ma)
 {
     const int lane = LANE % 32, warp = LANE / 32;
-    FN(load_pixels)(v, bs + B_AT(at, warp / WM * NJ * 8), lane / 4, odd);
+    FN(read_pixels)(v, bs + B_AT(at, warp / WM * NJ * 8), lane / 4, odd);
 #if PRE
     const float s = of[at], b = of[BK + at];
 #pragma unroll
@@ -352,9 +352,9 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++) {
         if (next < t.end) {
-            FN(bring_filters)(to + i * STAGE * 4, wp, missing_from, ma->depth);
-            FN(bring_pixels)(to + (i * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
-            FN(bring_parameters)(to + (i * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
+            FN(load_filters)(to + i * STAGE * 4, wp, missing_from, ma->depth);
+            FN(load_pixels)(to + (i * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(load_parameters)(to + (i * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
             wp += BK * BLOCK_FLOATS;
             next++;
         }
@@ -365,9 +365,9 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
         COPIES_WAIT(STAGES - 2);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (next < t.end) {
-            FN(bring_filters)(to + fill * STAGE * 4, wp, missing_from, ma->depth);
-            FN(bring_pixels)(to + (fill * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
-            FN(bring_parameters)(to + (fill * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
+            FN(load_filters)(to + fill * STAGE * 4, wp, missing_from, ma->depth);
+            FN(load_pixels)(to + (fill * STAGE + A_FLOATS) * 4, &p, next, ma, &t);
+            FN(load_parameters)(to + (fill * STAGE + A_FLOATS + B_FLOATS) * 4, scale, shift, next, &t, ma);
             wp += BK * BLOCK_FLOATS;
             next++;
         }

@@ -53,7 +53,7 @@ struct FN(tile) FN(tile_of)(ulong group, const struct conv_args *a)
 }
 
 /* The window, a zero behind it, and where depth d of a pixel lies from the pixel's own place on. */
-void FN(bring)(local float *window, local int *offset, SRC x, SRC w, const struct FN(tile) *t,
+void FN(load_window)(local float *window, local int *offset, SRC x, SRC w, const struct FN(tile) *t,
                const struct conv_mma_args *ma)
 {
     const struct conv_args *a = &ma->conv;
@@ -192,7 +192,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const s
     const int lane = LANE % 32, warp = LANE / 32, zero = a->c * t.high * t.wide;
     local float *window = (local float *)scratch;
     local int *offset = (local int *)(window + zero + 1);
-    FN(bring)(window, offset, x, w, &t, ma);
+    FN(load_window)(window, offset, x, w, &t, ma);
     barrier(CLK_LOCAL_MEM_FENCE);
 
     const int ahead = warp / WM * NJ * 8, block16 = t.block * WM * MI + warp % WM * MI;

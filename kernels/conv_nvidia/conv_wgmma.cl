@@ -9,10 +9,10 @@
  * group `split` computes chunks split*share.. of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts
  * them together.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
- * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it brings the next one while it stores; tile =
+ * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it loads the next one while it stores; tile =
  * ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
- * the third one brings both operands, BK of depth at once, to one of STAGES places, and gives registers to the others;
+ * the third one loads both operands, BK of depth at once, to one of STAGES places, and gives registers to the others;
  * with GATHER_WIDE also what the epilogue adds, after the operands. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
  * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 both are sums of two halves
@@ -46,17 +46,17 @@
 #define STAGE ((SCALES_AT + FILTER_SCALES) * 4)
 #if BM == 128
 #define RESIDENT 1
-#define BRING_REGISTERS 56
+#define LOAD_REGISTERS 56
 #define MULTIPLY_REGISTERS 224
 #define FITTING ((GATHER == GATHER_WIDE ? 228000 : 160000) / (STAGE + 16)) /* gathered pixels profit from the cache */
 #else
 #define RESIDENT 2
-#define BRING_REGISTERS 32
+#define LOAD_REGISTERS 32
 #define MULTIPLY_REGISTERS 104
 #define FITTING ((GATHER == GATHER_WIDE ? 113000 : 93000) / (STAGE + 16))
 #endif
 /* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
-#define BRING_ADD (EPI_ADD && GATHER == GATHER_WIDE && SPLIT == 0 && ADD_HALF == X_HALF)
+#define PIPELINED_ADD (EPI_ADD && GATHER == GATHER_WIDE && SPLIT == 0 && ADD_HALF == X_HALF)
 #define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
 /* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers lack for
  * it, as they do for GATHER_TAPS. */
@@ -113,13 +113,13 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #include "conv_nvidia/conv_mma.clh"
 
 #define GATHER_STEP BK
-#define BRINGERS 128
-#define BRINGER (LANE - 256)
+#define LOADERS 128
+#define LOADER (LANE - 256)
 #include "conv_nvidia/conv_gather.clh"
 #include "conv_nvidia/wgmma_ring.clh"
 
-/* The warpgroup that brings filters (one of its work-items) and pixels, each chunk where a place is free. */
-struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
+/* The warpgroup that loads filters (one of its work-items) and pixels, each chunk where a place is free. */
+struct FN(ring) FN(load)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
                           const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
@@ -128,7 +128,7 @@ struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shif
     for (int chunk = t->chunk; chunk < t->end; chunk++) {
         const uint place = to + r.place * STAGE, bar = full + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
-        if (BRINGER == 0) {
+        if (LOADER == 0) {
             const uint last = chunk + 1 == t->end ? FILTER_SCALES * 4 : 0;
             BARRIER_EXPECT(bar, SLAB * 4 + last);
             BULK_COPY(place, from, SLAB * 4, bar);
@@ -137,8 +137,8 @@ struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shif
                 BULK_COPY(place + SCALES_AT * 4, FN(unscale)(w, t->g, t->block, ma), last, bar);
 #endif
         }
-        FN(bring_pixels)(place + SLAB * 4, &p, chunk, ma, t);
-        FN(bring_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, chunk, t, ma);
+        FN(load_pixels)(place + SLAB * 4, &p, chunk, ma, t);
+        FN(load_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, chunk, t, ma);
         BARRIER_COPIES(bar);
         from += SLAB;
         r = FN(next)(r, STAGES);
@@ -146,12 +146,12 @@ struct FN(ring) FN(bring)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shif
     return r;
 }
 
-#if BRING_ADD
+#if PIPELINED_ADD
 /* The same for what is added to the tile's sums. */
-struct FN(ring) FN(bring_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full, uint empty, const struct FN(tile) *t,
+struct FN(ring) FN(load_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full, uint empty, const struct FN(tile) *t,
                               const struct conv_args *a)
 {
-    const int row = BRINGER / ROW_ITEMS, ahead = BRINGER % ROW_ITEMS * 4, k = t->block * BM + row;
+    const int row = LOADER / ROW_ITEMS, ahead = LOADER % ROW_ITEMS * 4, k = t->block * BM + row;
     const bool present = t->first + ahead < t->pixels;
     const int q = t->at + (present ? ahead : 0), kg = a->k / a->groups;
     struct FN(source) p;
@@ -161,9 +161,9 @@ struct FN(ring) FN(bring_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full
     for (int i = 0; i < ADD_STEPS(t, a); i++, r = FN(next)(r, STAGES)) {
         const uint bar = full + r.place * 8;
         FN(wait)(empty + r.place * 8, r.parity);
-        FN(bring_planes)(to + r.place * STAGE + SLAB * 4, &p, t->map, wide);
+        FN(load_planes)(to + r.place * STAGE + SLAB * 4, &p, t->map, wide);
         BARRIER_COPIES(bar);
-        if (BRINGER == 0) /* in place of filters */
+        if (LOADER == 0) /* in place of filters */
             BARRIER_ARRIVE(bar);
     }
     return r;
@@ -186,17 +186,17 @@ void FN(release)(uint empty)
 
 /* The epilogue but for what sums have already. */
 #undef STORED
-#if BRING_ADD && EPI_BIAS
+#if PIPELINED_ADD && EPI_BIAS
 #define STORED(x, bias, bias_i, addend, a) EPI_ACT((x) + (bias)[bias_i], (a)->p0, (a)->p1)
-#elif BRING_ADD
+#elif PIPELINED_ADD
 #define STORED(x, bias, bias_i, addend, a) EPI_ACT((x), (a)->p0, (a)->p1)
 #else
 #define STORED EPILOGUE_OF
 #endif
 
-#if BRING_ADD
-/* What was brought is added to sums; `values`: in place 0, the first filter and pixel of this work-item. */
-struct FN(ring) FN(add_brought)(struct FN(ring) r, float sum[RESULTS], const local PIXEL_T *values, uint full, uint empty,
+#if PIPELINED_ADD
+/* What was loaded is added to sums; `values`: in place 0, the first filter and pixel of this work-item. */
+struct FN(ring) FN(add_loaded)(struct FN(ring) r, float sum[RESULTS], const local PIXEL_T *values, uint full, uint empty,
                                 const struct FN(tile) *t, const struct conv_args *a)
 {
 #pragma unroll
@@ -240,7 +240,7 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const long step = APART ? t->pixels : (long)t->map;
     const ulong apart = APART ? t->pixels
-                              : (ulong)t->map | a->dst_n | (EPI_ADD > BRING_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
+                              : (ulong)t->map | a->dst_n | (EPI_ADD > PIPELINED_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
     const bool pairs = apart % 2 == 0 && (ulong)y % (2 * Y_BYTES) == 0; /* both pixels are neighbours in memory, on a boundary */
     if (t->first + ahead < t->pixels) {
         const struct FN(place) at = FN(place_of)(first, ahead, t, a);
@@ -255,7 +255,7 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                     if (k0 + (j + i) / 2 * 8 + i % 2 < kg)
                         biases[i] = bias[first + (j + i) / 2 * 8 + i % 2];
 #endif
-#if EPI_ADD && !BRING_ADD
+#if EPI_ADD && !PIPELINED_ADD
 #pragma unroll
                 for (int i = 0; i < 8; i++)
                     if (k0 + (j + i) / 2 * 8 + i % 2 < kg)
@@ -306,23 +306,23 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
     LOCAL_BYTES(STAGES * (STAGE + 16) + 16);
     if (LANE == 0) {
         for (int i = 0; i < STAGES; i++) {
-            BARRIER_INIT(full + i * 8, BRINGERS + 1);
+            BARRIER_INIT(full + i * 8, LOADERS + 1);
             BARRIER_INIT(empty + i * 8, 8);
         }
         BARRIERS_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {
-        REGISTERS_LESS(BRING_REGISTERS);
+        REGISTERS_LESS(LOAD_REGISTERS);
         struct FN(ring) r = {0, 1};
         EACH_TILE(t)
 #if SEVERAL
             if (tile != group)
-                FN(prefetch)(x, add, false, BRINGER, BRINGERS, &t, a);
+                FN(prefetch)(x, add, false, LOADER, LOADERS, &t, a);
 #endif
-            r = FN(bring)(r, x, w, scale, shift, to, full, empty, &t, ma);
-#if BRING_ADD
-            r = FN(bring_add)(r, add, to, full, empty, &t, a);
+            r = FN(load)(r, x, w, scale, shift, to, full, empty, &t, ma);
+#if PIPELINED_ADD
+            r = FN(load_add)(r, add, to, full, empty, &t, a);
 #endif
         }
     } else {
@@ -335,14 +335,14 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
             const int k0 = t.block * BM + lane % 4 * 2;
             float sum[RESULTS];
 #if SEVERAL
-            if (tile == group) /* the others are asked for by those who bring, who are ahead */
+            if (tile == group) /* the others are asked for by those who load, who are ahead */
 #endif
                 FN(prefetch)(x, add, GATHER == GATHER_TAPS && t.block == 0, LANE, 256, &t, a);
             const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + 1, lane % 4, &t, ma) << 1;
             r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), place + B_FLOATS + lane % 4, odd,
                              to, full, empty, &t, ma);
-#if BRING_ADD
-            r = FN(add_brought)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
+#if PIPELINED_ADD
+            r = FN(add_loaded)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
 #endif
 #if SPLIT == 2
             const uint of = (uint)GROUP_TILE % (uint)ma->each;

@@ -14,7 +14,7 @@
  * those down to 2^-22 of it keep all bits. Where a later chunk has larger ones, the scale changes, and so do the sums so far.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_scaled_pack.cl.
  * Index map: a group computes tiles group, group + at_once, ...; tile = (conv group * tiles of BN positions + tile) * blocks of BM
- * filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one bring pixels, CHANNELS channels at a
+ * filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one load pixels, CHANNELS channels at a
  * time, to one of RAW_PLACES, and a work-item of the last warp filters, SLABS taps (SIDE 1: 16 channels) of a chunk at a time, to
  * one of FILTER_PLACES; the fourth warpgroup makes halves of pixels, in one of HALF_PLACES. Where BN is no multiple of 128 the two that
  * multiply take BM / 2 filters each instead.
@@ -60,8 +60,8 @@
 #define MAKER (LANE - 384)
 /* With ADD_PLACES what is added comes through the places of pixels, after those of a tile, as many filters at once as pixels have
  * channels. */
-#define BRING_ADD (EPI_ADD && ADD_PLACES)
-#define ADD_STEPS (BRING_ADD ? BM / CHANNELS : 0)
+#define PIPELINED_ADD (EPI_ADD && ADD_PLACES)
+#define ADD_STEPS (PIPELINED_ADD ? BM / CHANNELS : 0)
 #define LATE_ADD (EPI_ADD && !ADD_PLACES)
 #define BATCH (MINE / 8 % 4 == 0 ? 8 : 4) /* results of a position that a work-item stores at once */
 #define EACH (MINE / 8 / (BATCH / 2))     /* batches of a position */
@@ -238,9 +238,9 @@ void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, i
     rings->filters = rf;
 }
 
-#if BRING_ADD
-/* What was brought is added to sums, and biases are; `values`: in place 0, the first filter and position of this work-item. */
-void FN(add_brought)(struct FN(rings) *rings, float d[TILES][RESULTS], const local float *biases, const local float *values,
+#if PIPELINED_ADD
+/* What was loaded is added to sums, and biases are; `values`: in place 0, the first filter and position of this work-item. */
+void FN(add_loaded)(struct FN(rings) *rings, float d[TILES][RESULTS], const local float *biases, const local float *values,
                      const struct FN(bars) *bars, const struct conv_scaled_args *sa)
 {
     const uint before = (uint)(rings->raw.place + sa->chunks); /* those were pixels */
@@ -320,7 +320,7 @@ void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0,
         for (int i = 0; i < BATCH; i++) {
             const int k = FIRST_OF(r % EACH) + OF_BATCH(i), of = k / 8;
             float sum = d[m + of / (WGMMA_WIDTH / 8) * ROWS][4 * of % RESULTS + 2 * h + i % 2];
-#if EPI_BIAS && !BRING_ADD
+#if EPI_BIAS && !PIPELINED_ADD
             sum += biases[k];
 #endif
 #if LATE_ADD
@@ -345,7 +345,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     if (LANE == 0) {
         for (int i = 0; i < RAW_PLACES; i++) {
             BARRIER_INIT(bars.raw_full + i * 8, COPIERS);
-            BARRIER_INIT(bars.raw_empty + i * 8, BRING_ADD ? 8 : MAKERS / 32);
+            BARRIER_INIT(bars.raw_empty + i * 8, PIPELINED_ADD ? 8 : MAKERS / 32);
         }
         for (int i = 0; i < HALF_PLACES; i++) {
             BARRIER_INIT(bars.halves_full + i * 8, MAKERS);
@@ -364,9 +364,9 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     } else if (LANE >= 256) {
         REGISTERS_LESS(COPY_REGISTERS);
         if (COPIER < COPIERS)
-            FN(bring_pixels)((uint)group, x, add, to, &bars, sa);
+            FN(load_pixels)((uint)group, x, add, to, &bars, sa);
         else if (COPIER == COPIERS)
-            FN(bring_filters)((uint)group, w, to, &bars, sa);
+            FN(load_filters)((uint)group, w, to, &bars, sa);
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, half_of = LANE / 128, start = SHARE_FILTERS ? 0 : half_of * (BN / 2);
@@ -394,8 +394,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
                 biases[LANE] = bias_of;
             WARPGROUPS_TOGETHER;
 #endif
-#if BRING_ADD
-            FN(add_brought)(&rings, d, biases + mine + lane % 4 * 2, floats + lane % 4 * 2 * PITCH + start + row, &bars, sa);
+#if PIPELINED_ADD
+            FN(add_loaded)(&rings, d, biases + mine + lane % 4 * 2, floats + lane % 4 * 2 * PITCH + start + row, &bars, sa);
 #endif
             FN(store)(d, biases + mine + lane % 4 * 2, k0 + mine + lane % 4 * 2, t.first + start + row, &t, add, y, sa);
         }

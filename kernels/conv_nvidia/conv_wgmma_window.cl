@@ -1,5 +1,5 @@
 /* conv_wgmma_window.cl: 3x3 convolutions of few filters on Hopper's tensor cores (compute capability 9.0), whose taps read
- * pixels where they lie in local memory instead of bringing them nine times.
+ * pixels where they lie in local memory instead of loading them nine times.
  *
  *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][c][i + r - 1][j + s - 1] + bias[k] + add )
  *
@@ -9,7 +9,7 @@
  * PRODUCTS 1 rounds operands to tf32. A sum that is not a number is computed again by its definition.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_window_pack.cl.
  * Index map: group = tile of BN positions * blocks of BM filters + block. Two warpgroups multiply: with BN 128 each computes 64
- * positions, with BN 64 both the same ones, each half of the channels. A third one brings pixels (three warps), 16 channels at a
+ * positions, with BN 64 both the same ones, each half of the channels. A third one loads pixels (three warps), 16 channels at a
  * time to one of PIXEL_PLACES, and filters (a work-item), three taps of 16 channels to one of FILTER_PLACES.
  * Work-group: WG. Local memory: both kinds of places and two barriers each, 100 to 110 KB (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, BM 32 or 64, BN 64 or 128, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF,
@@ -35,11 +35,11 @@
 #define FILTERS (3 * WINDOW_CHANNELS * BM * PARTS) /* of a row of taps, in floats */
 #define PIXEL_PLACES (BM == 32 ? 3 : 2)
 #define FILTER_PLACES (BM == 32 ? 4 : 3)
-#define BRINGERS 96
-#define BRINGER (LANE - 256)
+#define LOADERS 96
+#define LOADER (LANE - 256)
 #define HALVES (BN == 64) /* of the channels, one for each warpgroup */
 #define RESIDENT 2
-#define BRING_REGISTERS 32
+#define LOAD_REGISTERS 32
 #define MULTIPLY_REGISTERS 104
 #define PARTS (PRODUCTS == 3 ? 2 : 1) /* of a filter */
 #define SUMS (WGMMA_PAIR ? 3 * RESULTS : RESULTS)
@@ -64,7 +64,7 @@ bool FN(pixel_at)(int u, int *n, int *pixel, const struct conv_window_args *wa)
     return u >= 0 && u < wa->positions && row < wa->conv.in[1] && column < wa->conv.in[2];
 }
 
-/* With X_HALF words are brought that hold two halves, of which the element itself is the low or the high one, as its place in memory
+/* With X_HALF words are loaded that hold two halves, of which the element itself is the low or the high one, as its place in memory
  * is even or odd: whether it is odd at channel c of the first tap's pixel for position u, whose other taps follow from that. */
 uint FN(odd)(X_SRC x, int u, int c, const struct conv_window_args *wa)
 {
@@ -74,37 +74,37 @@ uint FN(odd)(X_SRC x, int u, int c, const struct conv_window_args *wa)
     return X_HALF ? ((uint)((ulong)x / X_BYTES) + (uint)n * (uint)wa->conv.src_n + (uint)c * plane + (uint)pixel - left) & 1 : 0;
 }
 
-void FN(bring_pixels)(X_SRC x, uint to, uint full, uint empty, int first, const struct conv_window_args *wa)
+void FN(load_pixels)(X_SRC x, uint to, uint full, uint empty, int first, const struct conv_window_args *wa)
 {
     const struct conv_args *a = &wa->conv;
     const int halo = a->in[2] + 2, span = BN + 2 * halo;
     const long plane = (long)a->in[1] * a->in[2];
-    X_POINTER from[(SPAN + BRINGERS - 1) / BRINGERS];
-    int bytes[(SPAN + BRINGERS - 1) / BRINGERS];
+    X_POINTER from[(SPAN + LOADERS - 1) / LOADERS];
+    int bytes[(SPAN + LOADERS - 1) / LOADERS];
 #pragma unroll
-    for (int i = 0; i < (SPAN + BRINGERS - 1) / BRINGERS; i++) {
+    for (int i = 0; i < (SPAN + LOADERS - 1) / LOADERS; i++) {
         int n, pixel;
-        const bool present = FN(pixel_at)(first - halo + BRINGER + i * BRINGERS, &n, &pixel, wa);
+        const bool present = FN(pixel_at)(first - halo + LOADER + i * LOADERS, &n, &pixel, wa);
         bytes[i] = present ? 4 : 0;
         from[i] = x + (present ? n * a->src_n + pixel : 0);
     }
     struct FN(ring) r = {0, 1};
     for (int chunk = 0; chunk < wa->chunks; chunk++, r = FN(next)(r, PIXEL_PLACES)) {
-        const uint place = to + (uint)(r.place * PIXELS + BRINGER) * 4;
+        const uint place = to + (uint)(r.place * PIXELS + LOADER) * 4;
         FN(wait)(empty + r.place * 8, r.parity);
 #pragma unroll
-        for (int i = 0; i < (SPAN + BRINGERS - 1) / BRINGERS; i++)
-            if (BRINGER + i * BRINGERS < span) {
+        for (int i = 0; i < (SPAN + LOADERS - 1) / LOADERS; i++)
+            if (LOADER + i * LOADERS < span) {
 #pragma unroll
                 for (int c = 0; c < WINDOW_CHANNELS; c++)
-                    COPY4(place + (c * SPAN + i * BRINGERS) * 4, WORD_AT(from[i] + c * plane), bytes[i]);
+                    COPY4(place + (c * SPAN + i * LOADERS) * 4, WORD_AT(from[i] + c * plane), bytes[i]);
                 from[i] += WINDOW_CHANNELS * plane;
             }
         BARRIER_COPIES(full + r.place * 8);
     }
 }
 
-void FN(bring_filters)(SRC w, uint to, uint full, uint empty, int block, const struct conv_window_args *wa)
+void FN(load_filters)(SRC w, uint to, uint full, uint empty, int block, const struct conv_window_args *wa)
 {
     const global float *from = w + (long)block * wa->chunks * (3 * FILTERS);
     struct FN(ring) r = {0, 1};
@@ -254,18 +254,18 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const
             BARRIER_INIT(filters_empty + i * 8, 8);
         }
         for (int i = 0; i < PIXEL_PLACES; i++) {
-            BARRIER_INIT(pixels_full + i * 8, BRINGERS);
+            BARRIER_INIT(pixels_full + i * 8, LOADERS);
             BARRIER_INIT(pixels_empty + i * 8, 8);
         }
         BARRIERS_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {
-        REGISTERS_LESS(BRING_REGISTERS);
-        if (LANE < 256 + BRINGERS)
-            FN(bring_pixels)(x, pixels, pixels_full, pixels_empty, first, wa);
-        else if (LANE == 256 + BRINGERS)
-            FN(bring_filters)(w, filters, filters_full, filters_empty, block, wa);
+        REGISTERS_LESS(LOAD_REGISTERS);
+        if (LANE < 256 + LOADERS)
+            FN(load_pixels)(x, pixels, pixels_full, pixels_empty, first, wa);
+        else if (LANE == 256 + LOADERS)
+            FN(load_filters)(w, filters, filters_full, filters_empty, block, wa);
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, part = HALVES ? LANE / 128 : 0;

@@ -76,7 +76,7 @@ static struct layout layout_of(const struct conv_args *a)
     return (struct layout){gather, padded, padded * taps};
 }
 
-/* How the kernel brings pixels: Hopper's has no copies along the channels. */
+/* How the kernel loads pixels: Hopper's has no copies along the channels. */
 static int gather_of(const struct layout *l, enum mma_kernel kernel)
 {
     return kernel == MMA_HOPPER && l->gather == GATHER_ROWS ? GATHER_TAPS : l->gather;
