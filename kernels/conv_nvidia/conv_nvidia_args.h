@@ -53,15 +53,15 @@ struct conv_window_pack_args {
 /* Floats that a chunk of pixels is multiplied by: one a channel, and one that says whether any of them is not 1. */
 #define SCALED_GAINS(side) (SCALED_CHANNELS(side) + 4)
 #define SCALED_SCALES 16 /* images that a tile with the pixels around it may touch, with windows of more than one pixel */
-/* Bytes of filters that come at once, and places in local memory for tiles of bm filters by bn positions, of `span` with those around. */
+/* Bytes of filters that come at once, and stages of the pipelines in local memory for tiles of bm filters by bn positions, of `span` with those around. */
 #define SCALED_STEP(side, bm) ((bm) * 32 * ((side) == 1 ? 2 : (side)))
-#define SCALED_PLACE(side, bm) (SCALED_STEP(side, bm) + 4 * (bm)) /* with what undoes the filters' scales */
-#define SCALED_RAW_PLACES(side, span) ((side) == 1 && (span) <= 192 ? 4 : (span) <= 512 ? 3 : 2)
-#define SCALED_HALF_PLACES(side, bn) ((side) == 1 && (bn) <= 192 ? 3 : 2)
+#define SCALED_FILTER_STAGE(side, bm) (SCALED_STEP(side, bm) + 4 * (bm)) /* with what undoes the filters' scales */
+#define SCALED_RAW_STAGES(side, span) ((side) == 1 && (span) <= 192 ? 4 : (span) <= 512 ? 3 : 2)
+#define SCALED_HALF_STAGES(side, bn) ((side) == 1 && (bn) <= 192 ? 3 : 2)
 #define SCALED_PITCH(side, span) ((span) + ((side) == 1 ? 4 : 0)) /* between filters of what is added */
-#define SCALED_RAW(side, span) (4 * SCALED_RAW_PLACES(side, span) * SCALED_PITCH(side, span))
-#define SCALED_PIXELS(side, bn, span) (SCALED_CHANNELS(side) * (SCALED_RAW(side, span) + 2 * SCALED_HALF_PLACES(side, bn) * (span)))
-#define SCALED_FILTER_PLACES(side, bm, bn, span) ((220000 - SCALED_PIXELS(side, bn, span)) / SCALED_PLACE(side, bm))
+#define SCALED_RAW(side, span) (4 * SCALED_RAW_STAGES(side, span) * SCALED_PITCH(side, span))
+#define SCALED_PIXELS(side, bn, span) (SCALED_CHANNELS(side) * (SCALED_RAW(side, span) + 2 * SCALED_HALF_STAGES(side, bn) * (span)))
+#define SCALED_FILTER_STAGES(side, bm, bn, span) ((220000 - SCALED_PIXELS(side, bn, span)) / SCALED_FILTER_STAGE(side, bm))
 struct conv_scaled_args {
     struct conv_args conv;
     i64 tiles;                 /* of all conv groups and blocks of filters */

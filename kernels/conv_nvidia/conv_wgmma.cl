@@ -12,12 +12,12 @@
  * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it loads the next one while it stores; tile =
  * ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
  * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
- * the third one loads both operands, BK of depth at once, to one of STAGES places, and gives registers to the others;
+ * the third one loads both operands, BK of depth at once, to one of STAGES stages, and gives registers to the others;
  * with GATHER_WIDE also what the epilogue adds, after the operands. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
  * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 both are sums of two halves
  * (conv_wgmma_split.clh).
- * Work-group: WG. Local memory: STAGES places and two barriers each, 160 KB, 228 with GATHER_WIDE, or half of that for each of
+ * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB, 228 with GATHER_WIDE, or half of that for each of
  * two groups (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER_TAPS or GATHER_WIDE for GATHER, SPLIT 0 to 2, PRODUCTS 0,
  * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the
@@ -55,7 +55,7 @@
 #define MULTIPLY_REGISTERS 104
 #define FITTING ((GATHER == GATHER_WIDE ? 113000 : 93000) / (STAGE + 16))
 #endif
-/* The epilogue's add comes through the places too, ADD_STEPS of them, each with BK filters by BN pixels. */
+/* The epilogue's add comes through the stages too, ADD_STEPS of them, each with BK filters by BN pixels. */
 #define PIPELINED_ADD (EPI_ADD && GATHER == GATHER_WIDE && SPLIT == 0 && ADD_HALF == X_HALF)
 #define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
 /* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers lack for
@@ -118,27 +118,27 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #include "conv_nvidia/conv_gather.clh"
 #include "conv_nvidia/wgmma_ring.clh"
 
-/* The warpgroup that loads filters (one of its work-items) and pixels, each chunk where a place is free. */
-struct FN(ring) FN(load)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
+/* The warpgroup that loads filters (one of its work-items) and pixels, each chunk where a stage is free. */
+struct FN(pipeline) FN(load)(struct FN(pipeline) r, X_SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
                           const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
     const global float *from =
         w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma) / (PRODUCTS == 1 ? 1 : 2);
     for (int chunk = t->chunk; chunk < t->end; chunk++) {
-        const uint place = to + r.place * STAGE, bar = full + r.place * 8;
-        FN(wait)(empty + r.place * 8, r.parity);
+        const uint stage = to + r.stage * STAGE, bar = full + r.stage * 8;
+        FN(wait)(empty + r.stage * 8, r.parity);
         if (LOADER == 0) {
             const uint last = chunk + 1 == t->end ? FILTER_SCALES * 4 : 0;
             BARRIER_EXPECT(bar, SLAB * 4 + last);
-            BULK_COPY(place, from, SLAB * 4, bar);
+            BULK_COPY(stage, from, SLAB * 4, bar);
 #if PRODUCTS == 3
             if (last)
-                BULK_COPY(place + SCALES_AT * 4, FN(unscale)(w, t->g, t->block, ma), last, bar);
+                BULK_COPY(stage + SCALES_AT * 4, FN(unscale)(w, t->g, t->block, ma), last, bar);
 #endif
         }
-        FN(load_pixels)(place + SLAB * 4, &p, chunk, ma, t);
-        FN(load_parameters)(place + (SLAB + B_FLOATS) * 4, scale, shift, chunk, t, ma);
+        FN(load_pixels)(stage + SLAB * 4, &p, chunk, ma, t);
+        FN(load_parameters)(stage + (SLAB + B_FLOATS) * 4, scale, shift, chunk, t, ma);
         BARRIER_COPIES(bar);
         from += SLAB;
         r = FN(next)(r, STAGES);
@@ -148,7 +148,7 @@ struct FN(ring) FN(load)(struct FN(ring) r, X_SRC x, SRC w, SRC scale, SRC shift
 
 #if PIPELINED_ADD
 /* The same for what is added to the tile's sums. */
-struct FN(ring) FN(load_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full, uint empty, const struct FN(tile) *t,
+struct FN(pipeline) FN(load_add)(struct FN(pipeline) r, ADD_SRC add, uint to, uint full, uint empty, const struct FN(tile) *t,
                               const struct conv_args *a)
 {
     const int row = LOADER / ROW_ITEMS, ahead = LOADER % ROW_ITEMS * 4, k = t->block * BM + row;
@@ -159,9 +159,9 @@ struct FN(ring) FN(load_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full,
     p.channels = present ? kg - k : 0;
     const bool wide = (ulong)add % (4 * ADD_BYTES) == 0 && a->add_n % 4 == 0;
     for (int i = 0; i < ADD_STEPS(t, a); i++, r = FN(next)(r, STAGES)) {
-        const uint bar = full + r.place * 8;
-        FN(wait)(empty + r.place * 8, r.parity);
-        FN(load_planes)(to + r.place * STAGE + SLAB * 4, &p, t->map, wide);
+        const uint bar = full + r.stage * 8;
+        FN(wait)(empty + r.stage * 8, r.parity);
+        FN(load_planes)(to + r.stage * STAGE + SLAB * 4, &p, t->map, wide);
         BARRIER_COPIES(bar);
         if (LOADER == 0) /* in place of filters */
             BARRIER_ARRIVE(bar);
@@ -170,7 +170,7 @@ struct FN(ring) FN(load_add)(struct FN(ring) r, ADD_SRC add, uint to, uint full,
 }
 #endif
 
-/* This warp needs a place no more. */
+/* This warp needs a stage no more. */
 void FN(release)(uint empty)
 {
     if (LANE % 32 == 0)
@@ -195,22 +195,22 @@ void FN(release)(uint empty)
 #endif
 
 #if PIPELINED_ADD
-/* What was loaded is added to sums; `values`: in place 0, the first filter and pixel of this work-item. */
-struct FN(ring) FN(add_loaded)(struct FN(ring) r, float sum[RESULTS], const local PIXEL_T *values, uint full, uint empty,
+/* What was loaded is added to sums; `values`: in stage 0, the first filter and pixel of this work-item. */
+struct FN(pipeline) FN(add_loaded)(struct FN(pipeline) r, float sum[RESULTS], const local PIXEL_T *values, uint full, uint empty,
                                 const struct FN(tile) *t, const struct conv_args *a)
 {
 #pragma unroll
     for (int i = 0; i < BM / BK; i++)
         if (i < ADD_STEPS(t, a)) {
-            FN(wait)(full + r.place * 8, r.parity);
+            FN(wait)(full + r.stage * 8, r.parity);
 #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const float2 two =
-                    FN(two_pixels)(values + r.place * (STAGE / PIXEL_BYTES) + B_AT(j / 2 * 8 + j % 2, 0), 0);
+                    FN(two_pixels)(values + r.stage * (STAGE / PIXEL_BYTES) + B_AT(j / 2 * 8 + j % 2, 0), 0);
                 sum[8 * i + j / 2 * 4 + j % 2] += two.x;
                 sum[8 * i + j / 2 * 4 + j % 2 + 2] += two.y;
             }
-            FN(release)(empty + r.place * 8);
+            FN(release)(empty + r.stage * 8);
             r = FN(next)(r, STAGES);
         }
     return r;
@@ -314,7 +314,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {
         REGISTERS_LESS(LOAD_REGISTERS);
-        struct FN(ring) r = {0, 1};
+        struct FN(pipeline) r = {0, 1};
         EACH_TILE(t)
 #if SEVERAL
             if (tile != group)
@@ -328,9 +328,9 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
-        const local float *place = (const local float *)scratch + SLAB;
-        const local PIXEL_T *pixels = (const local PIXEL_T *)place;
-        struct FN(ring) r = {0, 0};
+        const local float *stage = (const local float *)scratch + SLAB;
+        const local PIXEL_T *pixels = (const local PIXEL_T *)stage;
+        struct FN(pipeline) r = {0, 0};
         EACH_TILE(t)
             const int k0 = t.block * BM + lane % 4 * 2;
             float sum[RESULTS];
@@ -339,7 +339,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
 #endif
                 FN(prefetch)(x, add, GATHER == GATHER_TAPS && t.block == 0, LANE, 256, &t, a);
             const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + 1, lane % 4, &t, ma) << 1;
-            r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), place + B_FLOATS + lane % 4, odd,
+            r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), stage + B_FLOATS + lane % 4, odd,
                              to, full, empty, &t, ma);
 #if PIPELINED_ADD
             r = FN(add_loaded)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);

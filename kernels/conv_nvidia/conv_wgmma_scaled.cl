@@ -15,13 +15,13 @@
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_scaled_pack.cl.
  * Index map: a group computes tiles group, group + at_once, ...; tile = (conv group * tiles of BN positions + tile) * blocks of BM
  * filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one load pixels, CHANNELS channels at a
- * time, to one of RAW_PLACES, and a work-item of the last warp filters, SLABS taps (SIDE 1: 16 channels) of a chunk at a time, to
- * one of FILTER_PLACES; the fourth warpgroup makes halves of pixels, in one of HALF_PLACES. Where BN is no multiple of 128 the two that
+ * time, to one of RAW_STAGES, and a work-item of the last warp filters, SLABS taps (SIDE 1: 16 channels) of a chunk at a time, to
+ * one of FILTER_STAGES; the fourth warpgroup makes halves of pixels, in one of HALF_STAGES. Where BN is no multiple of 128 the two that
  * multiply take BM / 2 filters each instead.
- * Work-group: WG. Local memory: places, scales and barriers, up to 227 KiB (LOCAL_BYTES of wgmma.clh).
+ * Work-group: WG. Local memory: stages, scales and barriers, up to 227 KiB (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 512, SIDE 1, 3 or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256, 256 and 128; with
- * SIDE 1 and nothing to add also 224 and 192), SPAN positions in local memory, a multiple of 128, BN with SIDE 1, ADD_PLACES 0 or (SIDE 1)
- * 1: what is added comes through places, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last four required. */
+ * SIDE 1 and nothing to add also 224 and 192), SPAN positions in local memory, a multiple of 128, BN with SIDE 1, ADD_STAGES 0 or (SIDE 1)
+ * 1: what is added comes through stages, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last four required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -29,8 +29,8 @@
 #ifndef FN
 #define FN(x) conv_wgmma_scaled_##x
 #endif
-#ifndef ADD_PLACES
-#define ADD_PLACES 0
+#ifndef ADD_STAGES
+#define ADD_STAGES 0
 #endif
 #ifndef SIDE
 #error "SIDE is required, and so is a device with PTX"
@@ -58,11 +58,11 @@
 #define COPIER (LANE - 256)
 #define MAKERS 128
 #define MAKER (LANE - 384)
-/* With ADD_PLACES what is added comes through the places of pixels, after those of a tile, as many filters at once as pixels have
+/* With ADD_STAGES what is added comes through the stages of pixels, after those of a tile, as many filters at once as pixels have
  * channels. */
-#define PIPELINED_ADD (EPI_ADD && ADD_PLACES)
+#define PIPELINED_ADD (EPI_ADD && ADD_STAGES)
 #define ADD_STEPS (PIPELINED_ADD ? BM / CHANNELS : 0)
-#define LATE_ADD (EPI_ADD && !ADD_PLACES)
+#define LATE_ADD (EPI_ADD && !ADD_STAGES)
 #define BATCH (MINE / 8 % 4 == 0 ? 8 : 4) /* results of a position that a work-item stores at once */
 #define EACH (MINE / 8 / (BATCH / 2))     /* batches of a position */
 #define BATCHES (ROWS * 2 * EACH)
@@ -70,37 +70,37 @@
 #define COPY_REGISTERS 40
 #define MAKE_REGISTERS (SHARE_FILTERS ? 56 : 88)
 #define MULTIPLY_REGISTERS (SHARE_FILTERS ? 208 : 192)
-/* Bytes of places, and how many there are. */
+/* Bytes of stages, and how many there are. */
 #define PITCH SCALED_PITCH(SIDE, SPAN) /* between filters of what is added, which keeps banks apart */
 #define RAW (PITCH * CHANNELS * 4)
 #define HALF (SPAN * CHANNELS * 2)
 #define SLAB (BM * 32)
 #define FILTERS SCALED_STEP(SIDE, BM)
-#define PLACE SCALED_PLACE(SIDE, BM) /* for filters, and at the tile's last step what undoes their scales */
-#define RAW_PLACES SCALED_RAW_PLACES(SIDE, SPAN)
-#define HALF_PLACES SCALED_HALF_PLACES(SIDE, BN)
-#define FITTING SCALED_FILTER_PLACES(SIDE, BM, BN, SPAN)
-#define FILTER_PLACES (FITTING > 9 ? 9 : FITTING)
+#define FILTER_STAGE SCALED_FILTER_STAGE(SIDE, BM) /* for filters, and at the tile's last step what undoes their scales */
+#define RAW_STAGES SCALED_RAW_STAGES(SIDE, SPAN)
+#define HALF_STAGES SCALED_HALF_STAGES(SIDE, BN)
+#define FITTING SCALED_FILTER_STAGES(SIDE, BM, BN, SPAN)
+#define FILTER_STAGES (FITTING > 9 ? 9 : FITTING)
 /* Where they lie. */
-#define HALVES_AT (RAW_PLACES * RAW)
-#define FILTERS_AT (HALVES_AT + HALF_PLACES * HALF)
-#define BACK_AT (FILTERS_AT + FILTER_PLACES * PLACE)
-#define FACTOR_AT (BACK_AT + HALF_PLACES * SCALES * 4)
-#define LARGEST_AT (FACTOR_AT + HALF_PLACES * SCALES * 4)
+#define HALVES_AT (RAW_STAGES * RAW)
+#define FILTERS_AT (HALVES_AT + HALF_STAGES * HALF)
+#define BACK_AT (FILTERS_AT + FILTER_STAGES * FILTER_STAGE)
+#define FACTOR_AT (BACK_AT + HALF_STAGES * SCALES * 4)
+#define LARGEST_AT (FACTOR_AT + HALF_STAGES * SCALES * 4)
 #define CHANGED_AT (LARGEST_AT + 3 * SCALED_SCALES * 4)
 #define BIASES_AT (CHANGED_AT + 16) /* of two tiles */
 #define BARRIERS_AT (BIASES_AT + 2 * BM * 4)
-#define BYTES (BARRIERS_AT + (RAW_PLACES + HALF_PLACES + FILTER_PLACES) * 16)
+#define BYTES (BARRIERS_AT + (RAW_STAGES + HALF_STAGES + FILTER_STAGES) * 16)
 
-/* Barriers of places. */
+/* Barriers of stages. */
 struct FN(bars) {
     uint raw_full, raw_empty, halves_full, halves_empty, filters_full, filters_empty;
 };
 
 struct FN(bars) FN(bars_at)(uint to)
 {
-    const uint halves = to + RAW_PLACES * 16, filters = halves + HALF_PLACES * 16;
-    return (struct FN(bars)){to, to + RAW_PLACES * 8, halves, halves + HALF_PLACES * 8, filters, filters + FILTER_PLACES * 8};
+    const uint halves = to + RAW_STAGES * 16, filters = halves + HALF_STAGES * 16;
+    return (struct FN(bars)){to, to + RAW_STAGES * 8, halves, halves + HALF_STAGES * 8, filters, filters + FILTER_STAGES * 8};
 }
 
 /* What a group computes: filters block * BM.. of conv group g, at positions first... */
@@ -155,7 +155,7 @@ const global float *FN(unscale)(SRC w, int of, const struct conv_scaled_args *sa
     return FN(gains_of)(w, blocks * sa->conv.groups, sa) + (long)of * BM;
 }
 
-/* This warp needs a place no more. */
+/* This warp needs a stage no more. */
 void FN(release)(uint empty)
 {
     if (LANE % 32 == 0)
@@ -164,9 +164,9 @@ void FN(release)(uint empty)
 
 #include "conv_nvidia/conv_wgmma_scaled_bring.clh"
 
-/* Rings of those who multiply, and chunks so far. */
-struct FN(rings) {
-    struct FN(ring) raw, halves, filters;
+/* Pipelines of those who multiply, and chunks so far. */
+struct FN(pipelines) {
+    struct FN(pipeline) raw, halves, filters;
     uint serial;
 };
 
@@ -184,18 +184,18 @@ void FN(unscale_sums)(float d[TILES][RESULTS], const local float *back, const lo
 
 /* The sums of a warpgroup's work-item; `ahead`, `k`: the warpgroup's first position and filter in the tile; `scale`: which scales its rows
  * have. */
-void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, int k, const int scale[ROWS][2],
+void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int ahead, int k, const int scale[ROWS][2],
                   const local float *scratch, uint to, const struct FN(bars) *bars, const struct conv_scaled_args *sa)
 {
-    struct FN(ring) rh = rings->halves, rf = rings->filters;
+    struct FN(pipeline) rh = pipelines->halves, rf = pipelines->filters;
     const int pitch = sa->conv.out[2] + MARGIN;
     for (int chunk = 0; chunk < sa->chunks; chunk++) {
-        const local float *back = scratch + BACK_AT / 4 + rh.place * SCALES, *factor = back + HALF_PLACES * SCALES;
-        const uint pixels = to + HALVES_AT + rh.place * HALF + ahead * 16;
+        const local float *back = scratch + BACK_AT / 4 + rh.stage * SCALES, *factor = back + HALF_STAGES * SCALES;
+        const uint pixels = to + HALVES_AT + rh.stage * HALF + ahead * 16;
         uint before = 0;
-        int last = 0; /* place of filters, which also has what undoes their scales at the end of the tile */
-        FN(wait)(bars->halves_full + rh.place * 8, rh.parity);
-        if (((const local uint *)scratch)[CHANGED_AT / 4 + rh.place] == ++rings->serial) {
+        int last = 0; /* stage of filters, which also has what undoes their scales at the end of the tile */
+        FN(wait)(bars->halves_full + rh.stage * 8, rh.parity);
+        if (((const local uint *)scratch)[CHANGED_AT / 4 + rh.stage] == ++pipelines->serial) {
 #pragma unroll
             for (int m = 0; m < TILES; m++)
 #pragma unroll
@@ -204,8 +204,8 @@ void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, i
         }
 #pragma unroll
         for (int step = 0; step < STEPS; step++) {
-            const uint slab = to + FILTERS_AT + rf.place * PLACE + k * 32;
-            FN(wait)(bars->filters_full + rf.place * 8, rf.parity);
+            const uint slab = to + FILTERS_AT + rf.stage * FILTER_STAGE + k * 32;
+            FN(wait)(bars->filters_full + rf.stage * 8, rf.parity);
             WGMMA_OPEN;
 #pragma unroll
             for (int s = 0; s < SLABS; s++)
@@ -220,35 +220,35 @@ void FN(multiply)(struct FN(rings) *rings, float d[TILES][RESULTS], int ahead, i
                 WGMMA_LEFT(1);
                 FN(release)(before);
             }
-            before = bars->filters_empty + rf.place * 8;
-            last = rf.place;
-            rf = FN(next)(rf, FILTER_PLACES);
+            before = bars->filters_empty + rf.stage * 8;
+            last = rf.stage;
+            rf = FN(next)(rf, FILTER_STAGES);
         }
         WGMMA_LEFT(0);
 #pragma unroll
         for (int m = 0; m < TILES; m++)
             KEEP_RESULTS(d[m]);
         if (chunk + 1 == sa->chunks)
-            FN(unscale_sums)(d, back, scratch + (FILTERS_AT + FILTERS + last * PLACE) / 4 + k + LANE % 4 * 2, scale);
+            FN(unscale_sums)(d, back, scratch + (FILTERS_AT + FILTERS + last * FILTER_STAGE) / 4 + k + LANE % 4 * 2, scale);
         FN(release)(before);
-        FN(release)(bars->halves_empty + rh.place * 8);
-        rh = FN(next)(rh, HALF_PLACES);
+        FN(release)(bars->halves_empty + rh.stage * 8);
+        rh = FN(next)(rh, HALF_STAGES);
     }
-    rings->halves = rh;
-    rings->filters = rf;
+    pipelines->halves = rh;
+    pipelines->filters = rf;
 }
 
 #if PIPELINED_ADD
-/* What was loaded is added to sums, and biases are; `values`: in place 0, the first filter and position of this work-item. */
-void FN(add_loaded)(struct FN(rings) *rings, float d[TILES][RESULTS], const local float *biases, const local float *values,
+/* What was loaded is added to sums, and biases are; `values`: in stage 0, the first filter and position of this work-item. */
+void FN(add_loaded)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], const local float *biases, const local float *values,
                      const struct FN(bars) *bars, const struct conv_scaled_args *sa)
 {
-    const uint before = (uint)(rings->raw.place + sa->chunks); /* those were pixels */
-    struct FN(ring) r = {(int)(before % RAW_PLACES), rings->raw.parity ^ (before / RAW_PLACES & 1)};
+    const uint before = (uint)(pipelines->raw.stage + sa->chunks); /* those were pixels */
+    struct FN(pipeline) r = {(int)(before % RAW_STAGES), pipelines->raw.parity ^ (before / RAW_STAGES & 1)};
 #pragma unroll
-    for (int step = 0; step < ADD_STEPS; step++, r = FN(next)(r, RAW_PLACES)) {
-        const local float *v = values + r.place * (RAW / 4);
-        FN(wait)(bars->raw_full + r.place * 8, r.parity);
+    for (int step = 0; step < ADD_STEPS; step++, r = FN(next)(r, RAW_STAGES)) {
+        const local float *v = values + r.stage * (RAW / 4);
+        FN(wait)(bars->raw_full + r.stage * 8, r.parity);
 #pragma unroll
         for (int m = 0; m < ROWS; m++)
 #pragma unroll
@@ -257,9 +257,9 @@ void FN(add_loaded)(struct FN(rings) *rings, float d[TILES][RESULTS], const loca
                 d[m + of / WGMMA_WIDTH * ROWS][of % WGMMA_WIDTH / 8 * 4 + i % 4] +=
                     v[k * PITCH + m * 64 + i / 2 % 2 * 8] + (EPI_BIAS ? biases[of] : 0.0f);
             }
-        FN(release)(bars->raw_empty + r.place * 8);
+        FN(release)(bars->raw_empty + r.stage * 8);
     }
-    rings->raw = r;
+    pipelines->raw = r;
 }
 #endif
 
@@ -343,15 +343,15 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     for (int i = LANE; i < (BIASES_AT - LARGEST_AT) / 4; i += WG)
         floats[LARGEST_AT / 4 + i] = 0.0f;
     if (LANE == 0) {
-        for (int i = 0; i < RAW_PLACES; i++) {
+        for (int i = 0; i < RAW_STAGES; i++) {
             BARRIER_INIT(bars.raw_full + i * 8, COPIERS);
             BARRIER_INIT(bars.raw_empty + i * 8, PIPELINED_ADD ? 8 : MAKERS / 32);
         }
-        for (int i = 0; i < HALF_PLACES; i++) {
+        for (int i = 0; i < HALF_STAGES; i++) {
             BARRIER_INIT(bars.halves_full + i * 8, MAKERS);
             BARRIER_INIT(bars.halves_empty + i * 8, 8);
         }
-        for (int i = 0; i < FILTER_PLACES; i++) {
+        for (int i = 0; i < FILTER_STAGES; i++) {
             BARRIER_INIT(bars.filters_full + i * 8, 1);
             BARRIER_INIT(bars.filters_empty + i * 8, 8);
         }
@@ -372,7 +372,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         const int lane = LANE % 32, half_of = LANE / 128, start = SHARE_FILTERS ? 0 : half_of * (BN / 2);
         const int mine = SHARE_FILTERS ? half_of * MINE : 0, row = LANE % 128 / 32 * 16 + lane / 4;
         local float *biases = floats + BIASES_AT / 4;
-        struct FN(rings) rings = {{0, 0}, {0, 0}, {0, 0}, 0};
+        struct FN(pipelines) pipelines = {{0, 0}, {0, 0}, {0, 0}, 0};
         for (uint tile = (uint)group; tile < (uint)sa->tiles; tile += (uint)sa->at_once) {
             const struct FN(tile) t = FN(tile_of)(tile, sa);
             float d[TILES][RESULTS];
@@ -387,7 +387,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 #if EPI_BIAS
             const float bias_of = LANE < BM && k0 + LANE < kg ? bias[t.g * kg + k0 + LANE] : 0.0f;
 #endif
-            FN(multiply)(&rings, d, start, mine, scale, floats, to, &bars, sa);
+            FN(multiply)(&pipelines, d, start, mine, scale, floats, to, &bars, sa);
 #if EPI_BIAS
             biases = floats + BIASES_AT / 4 + (biases == floats + BIASES_AT / 4) * BM; /* some may still read the tile before */
             if (LANE < BM)
@@ -395,7 +395,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             WARPGROUPS_TOGETHER;
 #endif
 #if PIPELINED_ADD
-            FN(add_loaded)(&rings, d, biases + mine + lane % 4 * 2, floats + lane % 4 * 2 * PITCH + start + row, &bars, sa);
+            FN(add_loaded)(&pipelines, d, biases + mine + lane % 4 * 2, floats + lane % 4 * 2 * PITCH + start + row, &bars, sa);
 #endif
             FN(store)(d, biases + mine + lane % 4 * 2, k0 + mine + lane % 4 * 2, t.first + start + row, &t, add, y, sa);
         }

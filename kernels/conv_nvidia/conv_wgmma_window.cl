@@ -10,8 +10,8 @@
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_window_pack.cl.
  * Index map: group = tile of BN positions * blocks of BM filters + block. Two warpgroups multiply: with BN 128 each computes 64
  * positions, with BN 64 both the same ones, each half of the channels. A third one loads pixels (three warps), 16 channels at a
- * time to one of PIXEL_PLACES, and filters (a work-item), three taps of 16 channels to one of FILTER_PLACES.
- * Work-group: WG. Local memory: both kinds of places and two barriers each, 100 to 110 KB (LOCAL_BYTES of wgmma.clh).
+ * time to one of PIXEL_STAGES, and filters (a work-item), three taps of 16 channels to one of FILTER_STAGES.
+ * Work-group: WG. Local memory: both kinds of stages and two barriers each, 100 to 110 KB (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, BM 32 or 64, BN 64 or 128, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF,
  * Y_HALF (maps.clh); all but the last six required. */
 #include "common/clcnn.clh"
@@ -33,8 +33,8 @@
 #define SPAN (BN + WINDOW_HALO) /* positions between channels; 24 modulo 32, for the banks */
 #define PIXELS (WINDOW_CHANNELS * SPAN)
 #define FILTERS (3 * WINDOW_CHANNELS * BM * PARTS) /* of a row of taps, in floats */
-#define PIXEL_PLACES (BM == 32 ? 3 : 2)
-#define FILTER_PLACES (BM == 32 ? 4 : 3)
+#define PIXEL_STAGES (BM == 32 ? 3 : 2)
+#define FILTER_STAGES (BM == 32 ? 4 : 3)
 #define LOADERS 96
 #define LOADER (LANE - 256)
 #define HALVES (BN == 64) /* of the channels, one for each warpgroup */
@@ -88,31 +88,31 @@ void FN(load_pixels)(X_SRC x, uint to, uint full, uint empty, int first, const s
         bytes[i] = present ? 4 : 0;
         from[i] = x + (present ? n * a->src_n + pixel : 0);
     }
-    struct FN(ring) r = {0, 1};
-    for (int chunk = 0; chunk < wa->chunks; chunk++, r = FN(next)(r, PIXEL_PLACES)) {
-        const uint place = to + (uint)(r.place * PIXELS + LOADER) * 4;
-        FN(wait)(empty + r.place * 8, r.parity);
+    struct FN(pipeline) r = {0, 1};
+    for (int chunk = 0; chunk < wa->chunks; chunk++, r = FN(next)(r, PIXEL_STAGES)) {
+        const uint stage = to + (uint)(r.stage * PIXELS + LOADER) * 4;
+        FN(wait)(empty + r.stage * 8, r.parity);
 #pragma unroll
         for (int i = 0; i < (SPAN + LOADERS - 1) / LOADERS; i++)
             if (LOADER + i * LOADERS < span) {
 #pragma unroll
                 for (int c = 0; c < WINDOW_CHANNELS; c++)
-                    COPY4(place + (c * SPAN + i * LOADERS) * 4, WORD_AT(from[i] + c * plane), bytes[i]);
+                    COPY4(stage + (c * SPAN + i * LOADERS) * 4, WORD_AT(from[i] + c * plane), bytes[i]);
                 from[i] += WINDOW_CHANNELS * plane;
             }
-        BARRIER_COPIES(full + r.place * 8);
+        BARRIER_COPIES(full + r.stage * 8);
     }
 }
 
 void FN(load_filters)(SRC w, uint to, uint full, uint empty, int block, const struct conv_window_args *wa)
 {
     const global float *from = w + (long)block * wa->chunks * (3 * FILTERS);
-    struct FN(ring) r = {0, 1};
-    for (int i = 0; i < 3 * wa->chunks; i++, r = FN(next)(r, FILTER_PLACES)) {
-        const uint bar = full + r.place * 8;
-        FN(wait)(empty + r.place * 8, r.parity);
+    struct FN(pipeline) r = {0, 1};
+    for (int i = 0; i < 3 * wa->chunks; i++, r = FN(next)(r, FILTER_STAGES)) {
+        const uint bar = full + r.stage * 8;
+        FN(wait)(empty + r.stage * 8, r.parity);
         BARRIER_EXPECT(bar, FILTERS * 4);
-        BULK_COPY(to + r.place * (FILTERS * 4), from, FILTERS * 4, bar);
+        BULK_COPY(to + r.stage * (FILTERS * 4), from, FILTERS * 4, bar);
         from += FILTERS;
     }
 }
@@ -143,24 +143,24 @@ void FN(release)(uint empty)
         BARRIER_ARRIVE(empty);
 }
 
-/* The sums of the first two warpgroups; `pixels`: the work-item's first value for the first tap, in place 0; `odd`: as FN(split) takes
+/* The sums of the first two warpgroups; `pixels`: the work-item's first value for the first tap, in stage 0; `odd`: as FN(split) takes
  * it, for that tap; `part`: half of the channels, where there are HALVES. */
 void FN(multiply)(float sum[RESULTS], const local float *pixels, uint odd, int part, uint filters, uint pixels_full,
                   uint pixels_empty, uint filters_full, uint filters_empty, const struct conv_window_args *wa)
 {
     const int pitch = wa->conv.in[2] + 1;
-    struct FN(ring) rp = {0, 0}, rf = {0, 0};
+    struct FN(pipeline) rp = {0, 0}, rf = {0, 0};
     float d[SUMS];
 #pragma unroll
     for (int i = 0; i < SUMS; i++)
         sum[i % RESULTS] = d[i] = 0.0f;
-    for (int chunk = 0; chunk < wa->chunks; chunk++, rp = FN(next)(rp, PIXEL_PLACES)) {
-        const local float *v = pixels + rp.place * PIXELS + part * 8 * SPAN;
-        FN(wait)(pixels_full + rp.place * 8, rp.parity);
-        for (int row = 0; row < 3; row++, rf = FN(next)(rf, FILTER_PLACES), v += pitch) {
-            const uint slab = filters + rf.place * (FILTERS * 4) + part * PARTS * BM * 32;
+    for (int chunk = 0; chunk < wa->chunks; chunk++, rp = FN(next)(rp, PIXEL_STAGES)) {
+        const local float *v = pixels + rp.stage * PIXELS + part * 8 * SPAN;
+        FN(wait)(pixels_full + rp.stage * 8, rp.parity);
+        for (int row = 0; row < 3; row++, rf = FN(next)(rf, FILTER_STAGES), v += pitch) {
+            const uint slab = filters + rf.stage * (FILTERS * 4) + part * PARTS * BM * 32;
             uint high[SETS][4], low[SETS][4];
-            FN(wait)(filters_full + rf.place * 8, rf.parity);
+            FN(wait)(filters_full + rf.stage * 8, rf.parity);
 #pragma unroll
             for (int s = 0; s < 3; s++)
 #pragma unroll
@@ -177,12 +177,12 @@ void FN(multiply)(float sum[RESULTS], const local float *pixels, uint odd, int p
                         WGMMA_WAIT(d, 1); /* the oldest registers are free again */
                 }
             WGMMA_WAIT(d, 0);
-            FN(release)(filters_empty + rf.place * 8);
+            FN(release)(filters_empty + rf.stage * 8);
 #pragma unroll
             for (int i = 0; i < SUMS; i++)
                 sum[i % RESULTS] += d[i];
         }
-        FN(release)(pixels_empty + rp.place * 8);
+        FN(release)(pixels_empty + rp.stage * 8);
     }
 }
 
@@ -243,17 +243,17 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const
 {
     const int blocks = (wa->conv.k + BM - 1) / BM, block = (int)(group % (uint)blocks);
     const int first = (int)(group / (uint)blocks) * BN;
-    const uint filters = LOCAL_ADDRESS(scratch), pixels = filters + FILTER_PLACES * FILTERS * 4;
-    const uint filters_full = pixels + PIXEL_PLACES * PIXELS * 4, filters_empty = filters_full + FILTER_PLACES * 8;
-    const uint pixels_full = filters_empty + FILTER_PLACES * 8, pixels_empty = pixels_full + PIXEL_PLACES * 8;
+    const uint filters = LOCAL_ADDRESS(scratch), pixels = filters + FILTER_STAGES * FILTERS * 4;
+    const uint filters_full = pixels + PIXEL_STAGES * PIXELS * 4, filters_empty = filters_full + FILTER_STAGES * 8;
+    const uint pixels_full = filters_empty + FILTER_STAGES * 8, pixels_empty = pixels_full + PIXEL_STAGES * 8;
     GROUPS_RESIDENT(RESIDENT);
-    LOCAL_BYTES((FILTER_PLACES * FILTERS + PIXEL_PLACES * PIXELS) * 4 + (FILTER_PLACES + PIXEL_PLACES) * 16);
+    LOCAL_BYTES((FILTER_STAGES * FILTERS + PIXEL_STAGES * PIXELS) * 4 + (FILTER_STAGES + PIXEL_STAGES) * 16);
     if (LANE == 0) {
-        for (int i = 0; i < FILTER_PLACES; i++) {
+        for (int i = 0; i < FILTER_STAGES; i++) {
             BARRIER_INIT(filters_full + i * 8, 1);
             BARRIER_INIT(filters_empty + i * 8, 8);
         }
-        for (int i = 0; i < PIXEL_PLACES; i++) {
+        for (int i = 0; i < PIXEL_STAGES; i++) {
             BARRIER_INIT(pixels_full + i * 8, LOADERS);
             BARRIER_INIT(pixels_empty + i * 8, 8);
         }
@@ -270,7 +270,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int lane = LANE % 32, part = HALVES ? LANE / 128 : 0;
         const int ahead = (HALVES ? LANE % 128 : LANE) / 32 * 16 + lane / 4;
-        local float *of = (local float *)scratch + FILTER_PLACES * FILTERS;
+        local float *of = (local float *)scratch + FILTER_STAGES * FILTERS;
         float sum[RESULTS];
         const uint odd = FN(odd)(x, first + ahead, lane % 4, wa) | FN(odd)(x, first + ahead + 8, lane % 4, wa) << 1;
         FN(multiply)(sum, of + lane % 4 * SPAN + ahead, odd, part, filters, pixels_full, pixels_empty, filters_full,

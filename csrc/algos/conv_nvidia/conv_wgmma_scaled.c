@@ -58,11 +58,11 @@ static bool fits(const struct problem *p, const struct conv_args *a, const struc
 {
     const int side = a->ker[2], span = span_of(a, t);
     return (t->window > 0.0f || (side == 1 && !p->add.present)) && span <= MAX_SPAN &&
-           SCALED_FILTER_PLACES(side, t->filters, t->positions, span) >= LEAST_PLACES &&
+           SCALED_FILTER_STAGES(side, t->filters, t->positions, span) >= LEAST_PLACES &&
            (side == 1 || (image_of(a) >= LEAST_IMAGE && span / image_of(a) + 2 <= SCALED_SCALES));
 }
 
-/* Whether what is added comes through the places of pixels, in fours; in single values it would come too slowly. */
+/* Whether what is added comes through the stages of pixels, in fours; in single values it would come too slowly. */
 static bool adds_come_as_pixels(const struct conv_args *a)
 {
     return a->ker[2] == 1 && a->out[1] * a->out[2] % 4 == 0;
@@ -190,7 +190,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "BN", c.tile->positions);
     step_define(s, "SPAN", c.span);
     if (p->add.present && adds_come_as_pixels(&a))
-        step_define(s, "ADD_PLACES", 1);
+        step_define(s, "ADD_STAGES", 1);
     conv_step(s, p, packed, &args, sizeof args);
 }
 
