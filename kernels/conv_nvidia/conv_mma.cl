@@ -246,7 +246,7 @@ void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(t
         for (int e = 0; e < 2; e++) {
             const int pixel = ahead + PIXEL(j, 2 * c + e);
             if (pixel < count) {
-                const struct FN(place) at = FN(place_of)(first, pixel, t, a);
+                const struct FN(offsets) at = FN(offsets_of)(first, pixel, t, a);
 #pragma unroll
                 for (int h = 0; h < 2 * MI; h++)
                     if (k0 + 8 * h < kg)
@@ -268,7 +268,7 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
 #pragma unroll
     for (int j = 0; j < NJ; j += 2)
         if (ahead + PIXEL(j, 2 * c) < count) {
-            const struct FN(place) at = FN(place_of)(first, ahead + PIXEL(j, 2 * c), t, a);
+            const struct FN(offsets) at = FN(offsets_of)(first, ahead + PIXEL(j, 2 * c), t, a);
             float4 other[2 * MI]; /* what is read arrives together */
 #if EPI_ADD
 #pragma unroll

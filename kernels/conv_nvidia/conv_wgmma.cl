@@ -243,7 +243,7 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                               : (ulong)t->map | a->dst_n | (EPI_ADD > PIPELINED_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
     const bool pairs = apart % 2 == 0 && (ulong)y % (2 * Y_BYTES) == 0; /* both pixels are neighbours in memory, on a boundary */
     if (t->first + ahead < t->pixels) {
-        const struct FN(place) at = FN(place_of)(first, ahead, t, a);
+        const struct FN(offsets) at = FN(offsets_of)(first, ahead, t, a);
         if (pairs) {
 #pragma unroll
             for (int j = 0; j < BM / 4; j += 8) { /* eight rows at once: what is read arrives together */
@@ -276,7 +276,7 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
             }
         } else {
             const bool both = t->first + ahead + 1 < t->pixels;
-            const struct FN(place) next = FN(place_of)(first, ahead + both, t, a);
+            const struct FN(offsets) next = FN(offsets_of)(first, ahead + both, t, a);
 #pragma unroll
             for (int j = 0; j < BM / 8; j++)
 #pragma unroll
