@@ -347,7 +347,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
     for (int j = 0; j < NJ; j++)
         odd |= FN(odd)(x, LANE / 32 / WM * NJ * 8 + PIXEL(j, LANE % 32 / 4), LANE % 4, &t, ma) << j;
 #endif
-    struct FN(turn) turn = FN(turn_of)(odd, &t, ma);
+    struct FN(tap_walk) walk = FN(tap_walk_of)(odd, &t, ma);
     int next = t.chunk, slot = 0; /* chunk and stage of the next batch of copies */
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++) {
@@ -374,8 +374,8 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
         COPIES_CLOSE;
         fill = fill + 1 == STAGES ? 0 : fill + 1;
         FN(multiply)(stage + slot * STAGE, (const local PIXEL_T *)(stage + slot * STAGE + A_FLOATS),
-                     stage + slot * STAGE + A_FLOATS + B_FLOATS, sum, turn.odd, ma);
-        FN(turn)(&turn, ma);
+                     stage + slot * STAGE + A_FLOATS + B_FLOATS, sum, walk.odd, ma);
+        FN(tap_walk_next)(&walk, ma);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
 
