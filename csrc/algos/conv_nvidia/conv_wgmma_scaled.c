@@ -73,7 +73,7 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
 {
     const size_t each = ceil_div((size_t)(a->n * image_of(a)), (size_t)t->positions);
     const size_t all = each * (size_t)conv_blocks(a, t->filters);
-    const float turns = (float)ceil_div(all, p->device->compute_units);
+    const float waves = (float)ceil_div(all, p->device->compute_units);
     const int taps = a->ker[1] * a->ker[2], span = span_of(a, t);
     const float strided =
         a->stride[1] * a->stride[2] > 1 ? WGMMA_SCALED_STRIDED_NS * (float)t->positions : 0.0f;
@@ -81,7 +81,7 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
     const float sums = (taps == 1 ? t->tile : t->window) + (float)(a->c / a->groups / 16) * chunk;
     const float added =
         t->added * (p->add.present ? adds_come_as_pixels(a) ? 1.0f : WGMMA_SCALED_LATE_RATIO : 0.0f);
-    return (struct choice){t, span, each, all, MMA_START_NS + turns * (sums + added), turns * added};
+    return (struct choice){t, span, each, all, MMA_START_NS + waves * (sums + added), waves * added};
 }
 
 /* No tile where none fits. */
