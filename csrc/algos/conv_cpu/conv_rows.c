@@ -4,12 +4,12 @@
 
 /* Register tiles. KV * T = 28 accumulators fill 32 registers of 16 floats; narrower machines split each in
  * two. */
-static const struct rows_tile tiles[] = {{14, 2}, {7, 4}, {28, 1}}, narrow_tile = {7, 1};
+static const struct row_tile tiles[] = {{14, 2}, {7, 4}, {28, 1}}, narrow_tile = {7, 1};
 
 #define MAX_COLUMNS 128 /* of the kernel's private row */
 
 /* As conv_args_of, but a pointwise problem is one long row, so that small maps fill the tiles. */
-static struct conv_args rows_args(const struct problem *p)
+static struct conv_args row_tile_args(const struct problem *p)
 {
     struct conv_args a = conv_args_of(p);
     if (conv_is_pointwise(&a)) {
@@ -19,38 +19,38 @@ static struct conv_args rows_args(const struct problem *p)
     return a;
 }
 
-static int columns(const struct conv_args *a, const struct rows_tile *tile)
+static int columns(const struct conv_args *a, const struct row_tile *tile)
 {
     return (tile->t - 1) * a->stride[2] + (a->ker[2] - 1) * a->dil[2] + 1;
 }
 
-bool rows_fits(const struct conv_args *a)
+bool row_tile_fits(const struct conv_args *a)
 {
     return columns(a, &narrow_tile) <= MAX_COLUMNS;
 }
 
-size_t rows_tiles(const struct conv_args *a, const struct rows_tile *tile, int window)
+size_t row_tile_count(const struct conv_args *a, const struct row_tile *tile, int window)
 {
     return ceil_div((size_t)(a->out[2] / window), (size_t)(tile->t / window));
 }
 
-static struct rows_tile whole_windows(struct rows_tile tile, int window)
+static struct row_tile whole_windows(struct row_tile tile, int window)
 {
-    return (struct rows_tile){.t = tile.t / window * window, .kv = tile.kv};
+    return (struct row_tile){.t = tile.t / window * window, .kv = tile.kv};
 }
 
-struct rows_tile rows_best_tile(const struct problem *p, const struct conv_args *a, int window)
+struct row_tile row_tile_best(const struct problem *p, const struct conv_args *a, int window)
 {
     if (p->device->float_width < 16)
         return whole_windows(narrow_tile, window);
-    struct rows_tile best = whole_windows(tiles[1], window); /* the narrowest */
+    struct row_tile best = whole_windows(tiles[1], window); /* the narrowest */
     double least = 0.0;
     for (int i = 0; i < COUNT_OF(tiles); i++) {
-        const struct rows_tile tile = whole_windows(tiles[i], window);
+        const struct row_tile tile = whole_windows(tiles[i], window);
         if (columns(a, &tile) > MAX_COLUMNS)
             continue;
         const double work =
-            (double)rows_tiles(a, &tile, window) * tile.t * conv_blocks(a, tile.kv * 16) * tile.kv;
+            (double)row_tile_count(a, &tile, window) * tile.t * conv_blocks(a, tile.kv * 16) * tile.kv;
         if (least == 0.0 || work < least) {
             least = work;
             best = tile;
@@ -59,12 +59,12 @@ struct rows_tile rows_best_tile(const struct problem *p, const struct conv_args 
     return best;
 }
 
-struct conv_packing rows_packing(const struct rows_tile *tile)
+struct conv_packing row_tile_packing(const struct row_tile *tile)
 {
     return (struct conv_packing){.block = tile->kv * 16, .tap_major = false};
 }
 
-void rows_define(struct step *s, const struct conv_args *a, const struct rows_tile *tile)
+void row_tile_define(struct step *s, const struct conv_args *a, const struct row_tile *tile)
 {
     step_define(s, "T", tile->t);
     step_define(s, "KV", tile->kv);
@@ -75,9 +75,9 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
-    REQUIRE(why, rows_fits(&a), "the input row of a tile must fit 128 columns");
-    const struct conv_args whole = rows_args(p);
-    const struct rows_tile tile = rows_best_tile(p, &whole, 1);
+    REQUIRE(why, row_tile_fits(&a), "the input row of a tile must fit 128 columns");
+    const struct conv_args whole = row_tile_args(p);
+    const struct row_tile tile = row_tile_best(p, &whole, 1);
     DECIDE(p, tile);
     PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
     return true;
@@ -85,22 +85,22 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static size_t workspace(const struct problem *p)
 {
-    const struct conv_args a = rows_args(p);
-    struct rows_tile tile;
+    const struct conv_args a = row_tile_args(p);
+    struct row_tile tile;
     DECIDED(p, tile);
-    return conv_packing_workspace(p, &a, rows_packing(&tile));
+    return conv_packing_workspace(p, &a, row_tile_packing(&tile));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct conv_args a = rows_args(p);
-    struct rows_tile tile;
+    const struct conv_args a = row_tile_args(p);
+    struct row_tile tile;
     DECIDED(p, tile);
-    const int packed = emit_conv_packed(e, p, &a, rows_packing(&tile));
+    const int packed = emit_conv_packed(e, p, &a, row_tile_packing(&tile));
     const size_t groups =
-        (size_t)conv_blocks(&a, tile.kv * 16) * (size_t)a.n * (size_t)a.out[1] * rows_tiles(&a, &tile, 1);
+        (size_t)conv_blocks(&a, tile.kv * 16) * (size_t)a.n * (size_t)a.out[1] * row_tile_count(&a, &tile, 1);
     struct step *s = emit_step(e, "conv_rows", "main", groups, 1);
-    rows_define(s, &a, &tile);
+    row_tile_define(s, &a, &tile);
     conv_step(s, p, packed, &a, sizeof a);
 }
 

@@ -7,8 +7,8 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_pool_args a = conv_pool_args_of(p);
     REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
-    REQUIRE(why, rows_fits(&a.conv), "the input row of a tile must fit 128 columns");
-    const struct rows_tile tile = rows_best_tile(p, &a.conv, conv_pool_window(p, 1));
+    REQUIRE(why, row_tile_fits(&a.conv), "the input row of a tile must fit 128 columns");
+    const struct row_tile tile = row_tile_best(p, &a.conv, conv_pool_window(p, 1));
     DECIDE(p, tile);
     PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
     PREFER(why, conv_pool_same_conv(p, &algo_conv_rows),
@@ -18,20 +18,20 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static size_t workspace(const struct problem *p)
 {
-    struct rows_tile tile;
+    struct row_tile tile;
     DECIDED(p, tile);
-    return conv_pool_packing_workspace(p, rows_packing(&tile));
+    return conv_pool_packing_workspace(p, row_tile_packing(&tile));
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_pool_args a = conv_pool_args_of(p);
-    struct rows_tile tile;
+    struct row_tile tile;
     DECIDED(p, tile);
     const size_t groups = (size_t)conv_blocks(&a.conv, tile.kv * 16) * (size_t)a.conv.n *
-                          (size_t)a.pooled[0] * rows_tiles(&a.conv, &tile, conv_pool_window(p, 1));
-    struct step *s = emit_conv_pool(e, p, "conv_pool_rows", groups, 1, rows_packing(&tile));
-    rows_define(s, &a.conv, &tile);
+                          (size_t)a.pooled[0] * row_tile_count(&a.conv, &tile, conv_pool_window(p, 1));
+    struct step *s = emit_conv_pool(e, p, "conv_pool_rows", groups, 1, row_tile_packing(&tile));
+    row_tile_define(s, &a.conv, &tile);
 }
 
 const struct algo_def algo_conv_pool_rows = {
