@@ -1,5 +1,5 @@
 /* chain_select.c: which steps of a plan run inside one kernel: on CPU devices those whose work-groups are one work-item
- * (kernels/chain/chain.clh), on NVIDIA's GPUs those of the size that most steps have (kernels/chain/chain_groups.clh). Steps of equal stem,
+ * (kernels/chain/chain.clh), on NVIDIA's GPUs those of the size that most steps have (kernels/chain/chain_groups.clh). Steps of equal files,
  * entry and defines share a variant; and so that few are built, a define of which larger values serve too is the largest in the
  * plan. */
 #include "plan/plan.h"
@@ -17,7 +17,7 @@
 
 static bool same_variant(const struct step *a, const struct step *b)
 {
-    if (strcmp(a->stem, b->stem) != 0 || strcmp(a->entry, b->entry) != 0 || a->n_defines != b->n_defines)
+    if (strcmp(a->file, b->file) != 0 || strcmp(a->entry, b->entry) != 0 || a->n_defines != b->n_defines)
         return false;
     for (int i = 0; i < a->n_defines; i++)
         if (strcmp(a->define[i].name, b->define[i].name) != 0 ||
@@ -28,7 +28,7 @@ static bool same_variant(const struct step *a, const struct step *b)
 
 static bool chainable(const struct step *s)
 {
-    return s->stem && !s->alone && s->groups <= INT32_MAX / 2;
+    return s->file && !s->alone && s->groups <= INT32_MAX / 2;
 }
 
 static int variant_of(struct blueprint *bp, const struct step *s, size_t group_size)
@@ -106,7 +106,7 @@ static void drop_lonely(struct blueprint *bp)
 static struct hash128 hash_family(const struct step *s)
 {
     char text[128 + MAX_DEFINES * (sizeof s->define->name + sizeof s->define->text)];
-    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", s->stem, s->entry);
+    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", s->file, s->entry);
     for (int i = 0; i < s->n_defines; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, " %s=%s", s->define[i].name,
                                s->define[i].at_least ? "" : s->define[i].text);
@@ -130,7 +130,7 @@ enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_er
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *family);
     for (int i = 0; i < bp->n_steps; i++) {
         family[i] = i;
-        if (!bp->steps[i]->stem)
+        if (!bp->steps[i]->file)
             continue;
         const struct hash128 key = hash_family(bp->steps[i]);
         const int known = map_get(&first, key);

@@ -60,7 +60,7 @@ static enum clcnn_status add_gemm_scratch(struct blueprint *bp, struct clcnn_err
     for (int i = 0; i < bp->n_steps; i++) {
         size_t bytes = 0;
         bp->gemm_scratch[i] = VIEW_NONE;
-        if (bp->steps[i]->stem)
+        if (bp->steps[i]->file)
             continue;
         TRY(gemm_scratch_bytes(&bytes, bp->dev, &bp->steps[i]->gemm, err));
         if (!bytes)

@@ -25,7 +25,7 @@ static void out_of_memory(struct emit *e)
         e->status = clcnn_fail_mem(e->err, sizeof(struct step));
 }
 
-static struct step *new_step(struct emit *e, const char *stem, const char *entry, size_t groups,
+static struct step *new_step(struct emit *e, const char *file, const char *entry, size_t groups,
                              size_t group_size)
 {
     struct step *s = calloc(1, sizeof *s);
@@ -34,11 +34,11 @@ static struct step *new_step(struct emit *e, const char *stem, const char *entry
     s->layer = e->layer;
     s->op = e->op->name;
     s->algo = e->algo ? e->algo->name : "";
-    s->stem = stem;
+    s->file = file;
     s->entry = entry;
     s->groups = groups;
     s->group_size = group_size;
-    if (stem)
+    if (file)
         step_define(s, "WG", (int)group_size);
     return s;
 }
@@ -55,13 +55,13 @@ static struct step *append_step(struct emit *e, struct step *s)
     return s;
 }
 
-struct step *emit_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size)
+struct step *emit_step(struct emit *e, const char *file, const char *entry, size_t groups, size_t group_size)
 {
     if (e->status != CLCNN_OK) {
         memset(&e->sink, 0, sizeof e->sink);
         return &e->sink;
     }
-    return append_step(e, new_step(e, stem, entry, groups, group_size));
+    return append_step(e, new_step(e, file, entry, groups, group_size));
 }
 
 /* Keeps the defines sorted by name, so that equal variants have equal text. */
@@ -241,7 +241,7 @@ void emit_middle(struct emit *e, struct operand *o)
 }
 
 int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,
-                const char *stem, const char *entry, size_t groups, size_t group_size, struct step **setup)
+                const char *file, const char *entry, size_t groups, size_t group_size, struct step **setup)
 {
     struct blueprint *bp = e->bp;
     *setup = NULL;
@@ -250,14 +250,14 @@ int emit_packed(struct emit *e, const struct operand *constant, const char *pack
     const int raw = bp->views[constant->view].packed;
     if (raw < 0) { /* computed weights: packed anew in every run */
         const int view = emit_workspace(e, bytes);
-        *setup = emit_step(e, stem, entry, groups, group_size);
+        *setup = emit_step(e, file, entry, groups, group_size);
         return view;
     }
     const int known = bp->n_packed;
     const int packed = blueprint_packed(bp, raw, packing, bytes, e->layer);
     const int view = packed < 0 ? -1 : blueprint_view(bp, -1, packed, 0);
     if (view >= 0 && packed == known) {
-        bp->packed[packed].setup = new_step(e, stem, entry, groups, group_size);
+        bp->packed[packed].setup = new_step(e, file, entry, groups, group_size);
         *setup = bp->packed[packed].setup;
     }
     if (view < 0 || (packed == known && !*setup))

@@ -5,10 +5,10 @@
 #include "algos/algo.h"
 #include "plan/step.h"
 
-/* Appends a step: kernel kernels/<stem>.cl, entry FN(<entry>), `groups` groups of `group_size` work-items in one
+/* Appends a step: kernel kernels/<family>/<file>.cl, entry FN(<entry>), `groups` groups of `group_size` work-items in one
  * dimension. Kernel arguments are, in this order: (global buffer, ulong element offset) for each step_read/step_write in
  * the order of the calls, then the argument block by value. */
-struct step *emit_step(struct emit *e, const char *stem, const char *entry, size_t groups, size_t group_size);
+struct step *emit_step(struct emit *e, const char *file, const char *entry, size_t groups, size_t group_size);
 void step_define(struct step *s, const char *name, int value);
 void step_define_at_least(struct step *s, const char *name, int value);
 void step_define_id(struct step *s, const char *name, const char *identifier);
@@ -42,7 +42,7 @@ void emit_middle(struct emit *e, struct operand *o);
  * view; *setup is the step to fill (it writes the view: call step_read(constant), then step_write(view)), or NULL when
  * this constant is packed already. It may read what was packed before, too. */
 int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,
-                const char *stem, const char *entry, size_t groups, size_t group_size, struct step **setup);
+                const char *file, const char *entry, size_t groups, size_t group_size, struct step **setup);
 /* Runs another op's algorithms as part of this one (separable = depthwise + 1x1): selects and emits. */
 void emit_sub(struct emit *e, const struct problem *p);
 /* Defines and buffers of the usual epilogue: EPI_BIAS, EPI_ADD, EPI_ACT; reads bias and add (VIEW_NONE when absent).

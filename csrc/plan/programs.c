@@ -21,7 +21,7 @@ struct units {
 static struct hash128 hash_unit(const struct unit *u)
 {
     char text[128 + MAX_DEFINES * (sizeof u->define->name + sizeof u->define->text)];
-    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", u->stem, u->entry);
+    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", u->file, u->entry);
     for (int i = 0; i < u->n_defines; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, " %s=%s", u->define[i].name, u->define[i].text);
     return hash128_bytes(text, at);
@@ -45,10 +45,10 @@ static bool collect_units(const struct blueprint *bp, struct units *u, int total
     for (int i = 0; i < total; i++) {
         const struct step *s = step_or_setup(bp, i);
         u->of[i] = -1;
-        if (!s || !s->stem || bp->programs[i] || chained(bp, i) != of_chains)
+        if (!s || !s->file || bp->programs[i] || chained(bp, i) != of_chains)
             continue;
         const struct unit unit = {
-            .stem = s->stem, .entry = s->entry, .define = s->define, .n_defines = s->n_defines};
+            .file = s->file, .entry = s->entry, .define = s->define, .n_defines = s->n_defines};
         const struct hash128 key = hash_unit(&unit);
         u->of[i] = map_get(&u->known, key);
         if (u->of[i] >= 0)

@@ -28,7 +28,7 @@ struct gemm_call { /* C = alpha * op(A) op(B) + beta * C, row major, through CLB
 
 struct step {
     const char *layer, *op, *algo; /* interned by the emit context */
-    const char *stem;              /* kernels/<stem>.cl; NULL for a library call */
+    const char *file;              /* kernels/<family>/<file>.cl; NULL for a library call */
     const char *entry;             /* kernel name without FN(): "main", "pack" */
     struct define define[MAX_DEFINES];
     int n_defines;

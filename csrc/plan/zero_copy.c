@@ -12,7 +12,7 @@
 static bool has_library_step(const struct blueprint *bp, int storage)
 {
     for (int i = 0; i < bp->n_steps; i++)
-        for (int k = 0; !bp->steps[i]->stem && k < bp->steps[i]->n_buffers; k++) {
+        for (int k = 0; !bp->steps[i]->file && k < bp->steps[i]->n_buffers; k++) {
             const int view = bp->steps[i]->buffer[k].view;
             if (view >= 0 && bp->views[view].storage == storage)
                 return true;

@@ -44,7 +44,7 @@ enum clcnn_status build_fail(struct clcnn_err *err, const struct clcnn_device *d
         options = clcnn_calloc(strlen(defines) + strlen(driver_build_options(dev)) + 2, 1);
     if (options != NULL)
         sprintf(options, "%s %s", driver_build_options(dev), defines);
-    clcnn_fail(err, CLCNN_E_BUILD, "kernel %s did not build on '%s' with %s: %s (%s)", unit->stem,
+    clcnn_fail(err, CLCNN_E_BUILD, "kernel %s did not build on '%s' with %s: %s (%s)", unit->file,
                dev->info.name, defines != NULL && defines[0] != '\0' ? defines : "no defines", line,
                name != NULL ? name : "unknown code");
     free(defines);
@@ -57,6 +57,6 @@ enum clcnn_status build_fail(struct clcnn_err *err, const struct clcnn_device *d
     err->call = "clBuildProgram";
     err->log = log;
     err->options = options;
-    snprintf(err->kernel, sizeof err->kernel, "%s", unit->stem);
+    snprintf(err->kernel, sizeof err->kernel, "%s", unit->file);
     return CLCNN_E_BUILD;
 }

@@ -43,7 +43,7 @@ struct chain {
 
 struct unit chain_unit(const struct step *const *variants, int n_variants)
 {
-    return (struct unit){.stem = "chain",
+    return (struct unit){.file = "chain",
                          .entry = "main",
                          .variants = variants,
                          .n_variants = n_variants,

@@ -85,7 +85,7 @@ enum clcnn_status launch_bind_kernel(struct launch *l, struct clcnn_device *dev,
     enum clcnn_status st = CLCNN_OK;
     char name[128];
 
-    snprintf(name, sizeof name, "%.60s/%.40s", step->stem, step->entry);
+    snprintf(name, sizeof name, "%.60s/%.40s", step->file, step->entry);
     TRY(program_kernel(&l->kernel, dev, program, step->entry, err));
     TRY(check_group(l, dev, name, err));
     st = set_arguments(l, dev, step, bindings, err);
@@ -133,9 +133,9 @@ enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, stru
         .layer = step->layer,
     };
 
-    if (step->stem != NULL && program != NULL)
+    if (step->file != NULL && program != NULL)
         TRY(launch_bind_kernel(&l, dev, program, step, bindings, err));
-    else if (step->stem != NULL)
+    else if (step->file != NULL)
         l.kernel = NULL;
     else if (device_has_clblast(dev))
         bind_gemm(&l, dev, step, bindings);

@@ -15,14 +15,14 @@
 struct program {
     struct program *next; /* of the device, youngest first */
     cl_program program;
-    char key[65], stem[64];
+    char key[65], file[64];
     int refs;
     bool from_source, saved;
 };
 
-const char *program_stem(const struct program *program)
+const char *program_file(const struct program *program)
 {
-    return program->stem;
+    return program->file;
 }
 
 static void destroy(struct clcnn_device *dev, struct program *p)
@@ -192,7 +192,7 @@ static void make(struct clcnn_device *dev, struct order *o)
         return;
     }
     memcpy(p->key, o->key, sizeof p->key);
-    snprintf(p->stem, sizeof p->stem, "%s", o->unit->stem);
+    snprintf(p->file, sizeof p->file, "%s", o->unit->file);
     p->refs = 1;
     if (!build_cached(p, dev))
         o->st = build_source(p, dev, o->unit, o->source, &o->err);
@@ -447,7 +447,7 @@ enum clcnn_status program_kernel(cl_kernel *out, struct clcnn_device *dev, struc
     enum clcnn_status st = CLCNN_OK;
     char name[128];
 
-    snprintf(name, sizeof name, "%.80s_k_%.40s", program->stem, entry);
+    snprintf(name, sizeof name, "%.80s_k_%.40s", program->file, entry);
     CL_MAKE(dev->api, *out, clCreateKernel, program->program, name);
     device_count(dev, +1);
 done:

@@ -118,12 +118,12 @@ enum clcnn_status buffer_hold(cl_mem *out, struct clcnn_buffer *buf, size_t byte
 
 /* ---- program.c, cache.c: kernels from source or disk ------------------------------------------------------------ */
 
-struct unit { /* one instance of a kernel file: its stem and defines (sorted by name) */
-    const char *stem;
+struct unit { /* one instance of a kernel file: its name without the ending, and defines (sorted by name) */
+    const char *file;
     const char *entry; /* the one kernel that is built: drivers take their time for each */
     const struct define *define;
     int n_defines;
-    /* a chain: one step of each variant; stem is "chain", there are no defines */
+    /* a chain: one step of each variant; file is "chain", there are no defines */
     const struct step *const *variants;
     int n_variants;
     size_t group_size; /* of a chain: of all its steps; more than 1 on NVIDIA's GPUs alone */
@@ -139,10 +139,10 @@ void program_retain(struct clcnn_device *dev, struct program *program);
 /* After each of its kernels has run once: writes the binary to the disk cache if it was built from source and the driver
  * does not keep it itself. Never fails. */
 void program_save(struct clcnn_device *dev, struct program *program);
-/* a kernel of the caller's own: <stem>_k_<entry> */
+/* a kernel of the caller's own: <file>_k_<entry> */
 enum clcnn_status program_kernel(cl_kernel *out, struct clcnn_device *dev, struct program *program,
                                  const char *entry, struct clcnn_err *err);
-const char *program_stem(const struct program *program);
+const char *program_file(const struct program *program);
 /* The text that is built: FN, defines, the file with its includes pasted in, #undef of the defines. malloc'd. */
 enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct unit *unit,
                               struct clcnn_err *err);

@@ -43,8 +43,8 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
     if (unit->n_variants > 0)
         return chain_source(out, kernel_dir, unit, err);
     sort_defines(sorted, unit);
-    snprintf(file, sizeof file, "%.80s.cl", unit->stem);
-    text_print(&t, "#define FN(x) %s_k_##x\n", unit->stem);
+    snprintf(file, sizeof file, "%.80s.cl", unit->file);
+    text_print(&t, "#define FN(x) %s_k_##x\n", unit->file);
     for (int i = 0; i < unit->n_defines; i++)
         text_print(&t, "#define %s %s\n", sorted[i]->name, sorted[i]->text);
     TRY(source_paste(&t, kernel_dir, file, &scan, 1, err));

@@ -42,7 +42,7 @@ static enum clcnn_status add_variant(struct text *t, struct text *run, const cha
     struct scan scan = {.entry = variant->entry};
     char file[96];
 
-    snprintf(file, sizeof file, "%.80s.cl", variant->stem);
+    snprintf(file, sizeof file, "%.80s.cl", variant->file);
     text_print(t, "#define FN(x) chain_%d_##x\n", index);
     for (int i = 0; i < variant->n_defines; i++)
         text_print(t, "#define %s %s\n", variant->define[i].name, variant->define[i].text);

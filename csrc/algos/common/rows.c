@@ -29,7 +29,7 @@ static int rows_lanes(int64_t wanted, const int *choices, int count)
     return choices[count - 1];
 }
 
-struct step *rows_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+struct step *rows_step(struct emit *e, const struct problem *p, const char *file, const char *entry,
                        int64_t rows, int64_t inner, i64 *pieces)
 {
     const size_t total = (size_t)rows * (size_t)inner, units = rows_units(p);
@@ -49,7 +49,7 @@ struct step *rows_step(struct emit *e, const struct problem *p, const char *stem
     *pieces = (int64_t)ceil_div((size_t)inner, (size_t)lanes * elems);
     const size_t groups = ceil_div((size_t)rows, wg / lanes) * (size_t)*pieces;
 
-    struct step *s = emit_step(e, stem, entry, groups, wg);
+    struct step *s = emit_step(e, file, entry, groups, wg);
     step_define(s, "LANES", lanes);
     step_define(s, "ELEMS", elems);
     step_define(s, "RUNS", cpu);
@@ -57,7 +57,7 @@ struct step *rows_step(struct emit *e, const struct problem *p, const char *stem
     return s;
 }
 
-struct step *lanes_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+struct step *lanes_step(struct emit *e, const struct problem *p, const char *file, const char *entry,
                         int64_t rows, int64_t length)
 {
     int wg = (int)any_group_size(p), lanes = 1;
@@ -67,7 +67,7 @@ struct step *lanes_step(struct emit *e, const struct problem *p, const char *ste
         wg = (size_t)rows < rows_units(p) * CPU_GROUP * 4 ? SMALL_GROUP : CPU_GROUP;
     else
         lanes = rows_lanes(length < 8 ? 1 : length <= 2048 ? 32 : wg, gpu_lanes, COUNT_OF(gpu_lanes));
-    struct step *s = emit_step(e, stem, entry, ceil_div((size_t)rows, wg / lanes), wg);
+    struct step *s = emit_step(e, file, entry, ceil_div((size_t)rows, wg / lanes), wg);
     step_define(s, "LANES", lanes);
     return s;
 }
@@ -169,7 +169,7 @@ void strided_merge(struct strided_args *a, int operands)
     a->rank = last + 1;
 }
 
-struct step *strided_step(struct emit *e, const struct problem *p, const char *stem, struct strided_args *a,
+struct step *strided_step(struct emit *e, const struct problem *p, const char *file, struct strided_args *a,
                           int operands)
 {
     strided_merge(a, operands);
@@ -177,7 +177,7 @@ struct step *strided_step(struct emit *e, const struct problem *p, const char *s
     a->rows = 1;
     for (int d = 0; d < inner; d++)
         a->rows *= a->size[d];
-    struct step *s = rows_step(e, p, stem, "main", a->rows, a->size[inner], &a->pieces);
+    struct step *s = rows_step(e, p, file, "main", a->rows, a->size[inner], &a->pieces);
     static const char *const name[] = {"STEP0", "STEP1", "STEP2", "STEP3"};
     for (int i = 0; i < operands; i++) {
         const int64_t step = a->stride[i].of[inner];

@@ -10,11 +10,11 @@ bool rows_always(const struct problem *p, struct why *why);
 
 /* A step over `rows` rows of `inner` elements, with the defines of rows.clh; *pieces goes into the
  * argument block. */
-struct step *rows_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+struct step *rows_step(struct emit *e, const struct problem *p, const char *file, const char *entry,
                        int64_t rows, int64_t inner, i64 *pieces);
 /* As rows_step for reductions over rows: LANES work-items a row of `length` elements (a power of two, 1 on
  * a CPU), and WG / LANES rows a group. */
-struct step *lanes_step(struct emit *e, const struct problem *p, const char *stem, const char *entry,
+struct step *lanes_step(struct emit *e, const struct problem *p, const char *file, const char *entry,
                         int64_t rows, int64_t length);
 /* Bytes with every operand read or written once. */
 void rows_cost(struct step *s, const struct problem *p, double macs);
@@ -38,7 +38,7 @@ struct channel_args channel_args_of(const struct problem *p, int channel_dim);
 void strided_merge(struct strided_args *a, int operands);
 /* Merges and emits; buffers and arguments are still to be added. Defines STEP<i>: the inner stride of
  * operand i when it is 0 or 1, else 2. */
-struct step *strided_step(struct emit *e, const struct problem *p, const char *stem, struct strided_args *a,
+struct step *strided_step(struct emit *e, const struct problem *p, const char *file, struct strided_args *a,
                           int operands);
 
 #endif

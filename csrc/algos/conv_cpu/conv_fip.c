@@ -92,7 +92,7 @@ struct scaled_filters emit_fip_filters(struct emit *e, const struct problem *p, 
 {
     const struct conv_fip_args args = args_of(p, a, c);
     const struct scaled_packing packing = {
-        .stem = "conv_fip",
+        .file = "conv_fip",
         .args = &args,
         .arg_bytes = sizeof args,
         .kv = c->kv,

@@ -19,11 +19,11 @@ static int emit_part(struct emit *e, const struct problem *p, const struct conv_
                      const struct scaled_packing *packing, const struct part *part)
 {
     char name[96];
-    snprintf(name, sizeof name, "%s %s k%d c%d b%d x %d", packing->stem, part->entry, a->k, a->c, packing->kv,
+    snprintf(name, sizeof name, "%s %s k%d c%d b%d x %d", packing->file, part->entry, a->k, a->c, packing->kv,
              p->block);
     struct step *setup;
     const int view =
-        emit_packed(e, &p->in[1], name, part->bytes, packing->stem, part->entry, part->groups, 1, &setup);
+        emit_packed(e, &p->in[1], name, part->bytes, packing->file, part->entry, part->groups, 1, &setup);
     if (setup) {
         step_define(setup, "V", p->block);
         step_define(setup, "KV", packing->kv);

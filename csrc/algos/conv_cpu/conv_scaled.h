@@ -6,7 +6,7 @@
 
 /* A kernel file with the entries `levels` and `gains`, of blocks of channels, and `pack`. */
 struct scaled_packing {
-    const char *stem;
+    const char *file;
     const void *args;
     size_t arg_bytes;
     int kv;        /* vectors of filters of a register tile */

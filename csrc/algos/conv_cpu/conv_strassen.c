@@ -133,7 +133,7 @@ struct scaled_filters emit_strassen_filters(struct emit *e, const struct problem
 {
     const struct conv_strassen_args args = {.shape = strassen_shape_of(p, a, c), .w_k = a->w_k};
     const struct scaled_packing packing = {
-        .stem = "conv_strassen",
+        .file = "conv_strassen",
         .args = &args,
         .arg_bytes = sizeof args,
         .kv = c->tile.kv,

@@ -276,15 +276,15 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     const bool hopper = t->kernel == MMA_HOPPER;
     const int block = packed_block(t);
     const size_t slab_groups = ceil_div((size_t)l->depth, UNIT * PACK_SLABS);
-    const char *stem = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
+    const char *file = hopper ? "conv_wgmma_pack" : "conv_mma_pack";
     const size_t bytes = packed_bytes(a, l, t, form.products);
     const size_t groups = split_into_halves(t, form.products) ? (size_t)conv_blocks(a, block) * slab_groups
                                                               : ceil_div(packed_count(a, l, t), GROUP_SIZE);
     char name[96];
-    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", stem, args.groups, args.kg, args.c,
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", file, args.groups, args.kg, args.c,
              args.taps, args.padded, args.depth, block, (int)form.products, form.points);
     struct step *setup;
-    const int view = emit_packed(e, &p->in[1], name, bytes, stem, "main", groups, GROUP_SIZE, &setup);
+    const int view = emit_packed(e, &p->in[1], name, bytes, file, "main", groups, GROUP_SIZE, &setup);
     if (setup && hopper) {
         step_define(setup, "BM", block);
         step_define(setup, "PRODUCTS", (int)form.products);

@@ -64,12 +64,12 @@ void conv_pool_cost(struct step *s, const struct problem *p)
               4.0 * (x + w + y + (p->add.present ? middle : 0.0)));
 }
 
-struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char *stem, size_t groups,
+struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char *file, size_t groups,
                             size_t group_size, struct conv_packing packing)
 {
     const struct conv_pool_args a = conv_pool_args_of(p);
     const int packed = emit_conv_packed(e, p, &a.conv, packing);
-    struct step *s = emit_step(e, stem, "main", groups, group_size);
+    struct step *s = emit_step(e, file, "main", groups, group_size);
     const int height = conv_pool_window(p, 0), width = conv_pool_window(p, 1);
     step_define(s, "PH", height);
     step_define(s, "PW", width);

@@ -23,7 +23,7 @@ bool conv_pool_same_conv(const struct problem *p, const struct algo_def *algo);
 bool conv_pool_side_by_side(const struct problem *p);
 void conv_pool_cost(struct step *s, const struct problem *p); /* of a step that does both */
 /* Appends such a step, of windows side by side: defines, x, packed weights, epilogue, y. */
-struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char *stem, size_t groups,
+struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char *file, size_t groups,
                             size_t group_size, struct conv_packing packing);
 size_t conv_pool_packing_workspace(const struct problem *p, struct conv_packing packing);
 

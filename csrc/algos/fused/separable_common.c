@@ -80,7 +80,7 @@ void separable_cost(struct step *s, const struct problem *p, const struct separa
     step_cost(s, y * weights, x * (double)operand_elem(&p->in[0]) + 4.0 * weights + y * a->k * stored);
 }
 
-struct step *emit_separable(struct emit *e, const struct problem *p, const char *stem, size_t groups,
+struct step *emit_separable(struct emit *e, const struct problem *p, const char *file, size_t groups,
                             size_t group_size, struct conv_packing packing)
 {
     struct separable parts;
@@ -88,7 +88,7 @@ struct step *emit_separable(struct emit *e, const struct problem *p, const char 
     const struct conv_args pw = conv_args_of(&parts.pw);
     const struct separable_args a = separable_args_of(p);
     const int packed = emit_conv_packed(e, &parts.pw, &pw, packing);
-    struct step *s = emit_step(e, stem, "main", groups, group_size);
+    struct step *s = emit_step(e, file, "main", groups, group_size);
     step_define_id(s, "MID_ACT", act_identifier(parts.dw.act));
     step_define(s, "DW_BIAS", parts.dw_in[2].present);
     step_read_map(s, &p->in[0]);

@@ -16,7 +16,7 @@ void separable_parts(const struct problem *p, struct separable *out);
 /* For the kernels that do both at once (1-D and 2-D problems). */
 struct separable_args separable_args_of(const struct problem *p);
 /* Appends their step: x, dw weights and bias, packed pw weights, epilogue, y; defines of the middle. */
-struct step *emit_separable(struct emit *e, const struct problem *p, const char *stem, size_t groups,
+struct step *emit_separable(struct emit *e, const struct problem *p, const char *file, size_t groups,
                             size_t group_size, struct conv_packing packing);
 /* On channel blocks: the defines of the middle but DT (depthwise_tile.clh), and x, packed dw weights and bias; makes a clip of the
  * activation, whose bounds are in `a`. */
