@@ -5,7 +5,7 @@
 #include "conv/conv_tile_args.h"
 
 #define CHUNK 16 /* of depth between two barriers */
-#define MAX_PARTS 16
+#define MAX_SPLIT_K 16
 
 /* Filters and pixels of a group's tile of the result. The small one fits any device's 32 KiB of local memory. */
 struct implicit_tile {
@@ -64,7 +64,7 @@ struct implicit_choice implicit_choose(const struct problem *p, const struct con
     best.time = time_of(p, a, best.tile, best.split_k, best.share);
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct implicit_tile *t = &tiles[i];
-        for (int split_k = 1; split_k <= MAX_PARTS && local_bytes(t) <= p->device->local_mem_bytes;
+        for (int split_k = 1; split_k <= MAX_SPLIT_K && local_bytes(t) <= p->device->local_mem_bytes;
              split_k++) {
             const int share = (int)ceil_div(chunks, (size_t)split_k);
             if (split_k > 1 &&

@@ -5,7 +5,7 @@
 #include "conv/conv_tile_args.h"
 
 enum { M = 2, POINTS = 16, TILES = 32 /* of a group */ };
-#define MAX_PARTS 16
+#define MAX_SPLIT_K 16
 
 /* Filters of a group's tile, and channels between two barriers. The first one fits any device's 32 KiB of local memory; the
  * other has 128 sums in a work-item's registers, which the GPUs built into processors lack. */
@@ -81,7 +81,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct tile *t = &tiles[i];
         const size_t chunks = chunks_of(a, t);
-        for (int split_k = 1; split_k <= MAX_PARTS && fits(t, p->device); split_k++) {
+        for (int split_k = 1; split_k <= MAX_SPLIT_K && fits(t, p->device); split_k++) {
             const int share = (int)ceil_div(chunks, (size_t)split_k);
             if (split_k > 1 &&
                 (share < GPU_PART_LEAST_CHUNKS || bytes_of(p, a, t, split_k) > p->workspace_limit))

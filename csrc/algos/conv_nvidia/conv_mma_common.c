@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define UNIT 16 /* of depth: channels between taps are padded to a multiple */
-#define MAX_PARTS 16
+#define MAX_SPLIT_K 16
 
 /* What a group of `size` work-items computes, `wm` warps side by side along filters, `chunk` of depth between two
  * barriers. Times in ns, measured on an H200 with three products: `busy` what 16 of depth cost a
@@ -209,7 +209,7 @@ struct mma_choice mma_choose(const struct problem *p, const struct conv_args *a,
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct mma_tile *t = &tiles[i];
         const size_t packing = p->in[1].constant ? 0 : packed_bytes(a, &l, t, form.products);
-        for (int split_k = 1; t->kernel == form.kernel && fits(&l, t) && split_k <= MAX_PARTS; split_k++) {
+        for (int split_k = 1; t->kernel == form.kernel && fits(&l, t) && split_k <= MAX_SPLIT_K; split_k++) {
             const int chunks = l.depth / t->chunk, share = (int)ceil_div((size_t)chunks, (size_t)split_k);
             if (split_k > 1 && (share * t->chunk < MMA_PART_LEAST_DEPTH ||
                                 packing + split_k_bytes(a, t, split_k) > p->workspace_limit))

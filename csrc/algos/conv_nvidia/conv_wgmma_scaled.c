@@ -13,7 +13,7 @@ enum {
     MAX_POSITIONS = 1 << 30,
     MAX_VALUES = 1 << 30, /* whose bytes 32 bits count */
     LEAST_IMAGE = 32,     /* positions, so that a warp's lie in two images at most */
-    LEAST_PLACES = 3,     /* of filters in local memory */
+    LEAST_STAGES = 3,     /* of filters in local memory */
 };
 
 /* What a group computes, and in ns, measured on an H200, what that costs a multiprocessor: with windows of one pixel `tile` for each
@@ -58,7 +58,7 @@ static bool fits(const struct problem *p, const struct conv_args *a, const struc
 {
     const int side = a->ker[2], span = span_of(a, t);
     return (t->window > 0.0f || (side == 1 && !p->add.present)) && span <= MAX_SPAN &&
-           SCALED_FILTER_STAGES(side, t->filters, t->positions, span) >= LEAST_PLACES &&
+           SCALED_FILTER_STAGES(side, t->filters, t->positions, span) >= LEAST_STAGES &&
            (side == 1 || (image_of(a) >= LEAST_IMAGE && span / image_of(a) + 2 <= SCALED_SCALES));
 }
 
