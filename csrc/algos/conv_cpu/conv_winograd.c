@@ -25,13 +25,13 @@ static const struct filtering f2x5 = {2, 5, 496.0, 240.0};
 /* How a problem is cut. */
 struct cut {
     int m, r, t, kv;
-    int points;                       /* (m + r - 1)^2 products */
-    size_t tiles, tile_blocks, parts; /* of the batch; blocks of t tiles; these times groups */
-    size_t c_blocks, k_blocks;        /* of a group */
-    size_t part_bytes, filter_bytes;  /* of a block of tiles of a group; of all filters */
-    size_t ranges;                    /* work-items a group when fused, else 0 */
-    size_t slice;                     /* blocks of tiles a step when not fused */
-    bool fresh;                       /* the filters of a slice are transformed by the step that uses them */
+    int points;                             /* (m + r - 1)^2 products */
+    size_t tiles, tile_blocks, tile_groups; /* of the batch; blocks of t tiles; these times groups */
+    size_t c_blocks, k_blocks;              /* of a group */
+    size_t part_bytes, filter_bytes;        /* of a block of tiles of a group; of all filters */
+    size_t ranges;                          /* work-items a group when fused, else 0 */
+    size_t slice;                           /* blocks of tiles a step when not fused */
+    bool fresh; /* the filters of a slice are transformed by the step that uses them */
 };
 
 /* Tiles and vectors of filters in a register tile, and the measured time of a multiply-add over that of the first. */
@@ -63,13 +63,13 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
     const double from_memory = WINOGRAD_FILTER_BYTE_MACS * (double)c->filter_bytes;
     /* cores wait a quarter at most */
-    const bool even = ceil_div(c->parts, units) * units * 3 <= c->parts * 4;
+    const bool even = ceil_div(c->tile_groups, units) * units * 3 <= c->tile_groups * 4;
     const bool near = c->filter_bytes <= WINOGRAD_NEAR_FILTERS_BYTES;
     const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
     const bool far = c->filter_bytes > WINOGRAD_LARGE_FILTERS_BYTES && c->tile_blocks <= FRESH_BLOCKS &&
                      uneven < WINOGRAD_UNEVEN_RATIO;
     if (!far && c->part_bytes <= WINOGRAD_FUSED_PART_BYTES &&
-        ((c->parts >= 3 * units && products >= from_memory) || (even && near))) {
+        ((c->tile_groups >= 3 * units && products >= from_memory) || (even && near))) {
         const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
         c->ranges = ceil_div(c->tile_blocks, ceil_div(c->tile_blocks, wanted));
         return;
@@ -84,7 +84,7 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     } else {
         const size_t bytes =
             c->filter_bytes > WINOGRAD_LARGE_FILTERS_BYTES ? 2 * WINOGRAD_SLICE_BYTES : WINOGRAD_SLICE_BYTES;
-        const size_t slices = ceil_div(c->parts * c->part_bytes, bytes);
+        const size_t slices = ceil_div(c->tile_groups * c->part_bytes, bytes);
         c->slice = ceil_div(c->tile_blocks, slices < c->tile_blocks ? slices : c->tile_blocks);
     }
 }
@@ -108,7 +108,7 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
     c.t = tile.t;
     c.kv = tile.kv;
     c.tile_blocks = ceil_div(c.tiles, (size_t)c.t);
-    c.parts = c.tile_blocks * (size_t)a->groups;
+    c.tile_groups = c.tile_blocks * (size_t)a->groups;
     c.k_blocks = ceil_div((size_t)(a->k / a->groups), (size_t)c.kv * block);
     c.part_bytes = sizeof(float) * (size_t)c.points * (c.c_blocks * (size_t)c.t + 1) * block;
     c.filter_bytes = sizeof(float) * (size_t)c.points * (size_t)a->groups * c.k_blocks * c.c_blocks * block *
@@ -205,17 +205,17 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
 }
 
 /* What the steps of a layer share: y is p->out, or what is pooled of it. */
-struct parts {
+struct buffers {
     const struct cut *cut;
     const struct operand *y;
     int transformed, filters; /* views */
 };
 
 /* The step that writes the output: from `transformed`, or with the input's transforms when it is fused. */
-static struct step *emit_products(struct emit *e, const struct problem *p, const struct parts *parts,
+static struct step *emit_products(struct emit *e, const struct problem *p, const struct buffers *buffers,
                                   const struct conv_winograd_args *args, size_t groups)
 {
-    const struct cut *c = parts->cut;
+    const struct cut *c = buffers->cut;
     struct step *s = emit_step(e, "conv_winograd", c->fresh ? "fresh" : "main", groups, 1);
     define_filtering(s, p, c);
     step_define(s, "T", c->t);
@@ -225,22 +225,22 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
     else
         step_read(s, c->ranges ? p->in[0].view : VIEW_NONE);
     if (c->ranges)
-        step_update(s, parts->transformed);
+        step_update(s, buffers->transformed);
     else
-        step_read(s, parts->transformed);
-    step_read(s, parts->filters);
+        step_read(s, buffers->transformed);
+    step_read(s, buffers->filters);
     blocked_step_epilogue(s, p, &p->in[2]);
-    step_write(s, parts->y->view);
+    step_write(s, buffers->y->view);
     step_args(s, args, sizeof *args);
     conv_cost(s, p);
-    s->bytes -= 4.0 * (double)(shape_count(&p->out[0].shape) - shape_count(&parts->y->shape));
+    s->bytes -= 4.0 * (double)(shape_count(&p->out[0].shape) - shape_count(&buffers->y->shape));
     return s;
 }
 
-static void emit_slice(struct emit *e, const struct problem *p, const struct parts *parts,
+static void emit_slice(struct emit *e, const struct problem *p, const struct buffers *buffers,
                        struct conv_winograd_args *args, size_t first_block)
 {
-    const struct cut *c = parts->cut;
+    const struct cut *c = buffers->cut;
     const size_t left = c->tile_blocks - first_block, blocks = left < c->slice ? left : c->slice;
     const size_t pieces = ceil_div(c->c_blocks, (size_t)args->c_step);
     args->first_tile = (i32)(first_block * (size_t)c->t);
@@ -252,13 +252,13 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct par
     struct step *s = emit_step(e, "conv_winograd", "in", blocks * (size_t)args->groups * pieces, 1);
     define_filtering(s, p, c);
     step_read(s, p->in[0].view);
-    step_write(s, parts->transformed);
+    step_write(s, buffers->transformed);
     step_args(s, args, sizeof *args);
     step_cost(s, 0.0,
               share * 4.0 * (double)shape_count(&p->in[0].shape) +
                   (double)(blocks * (size_t)args->groups * c->part_bytes));
     const size_t filter_blocks = (size_t)args->groups * c->k_blocks;
-    s = emit_products(e, p, parts, args, c->fresh ? filter_blocks : blocks * filter_blocks);
+    s = emit_products(e, p, buffers, args, c->fresh ? filter_blocks : blocks * filter_blocks);
     step_cost(s, share * s->macs, share * s->bytes);
 }
 
@@ -298,15 +298,15 @@ void emit_winograd(const struct problem *p, struct emit *e, const struct operand
     args.c_step = 2;
     args.t_step = (i32)(c.ranges ? ceil_div(c.tile_blocks, c.ranges) * (size_t)c.t : 0);
     args.pool = pool;
-    struct parts parts = {.cut = &c, .y = y};
-    parts.filters =
+    struct buffers buffers = {.cut = &c, .y = y};
+    buffers.filters =
         c.fresh ? emit_conv_packed(e, p, &a, winograd_raw_packing(p, c.kv)) : emit_filters(e, p, &c, &args);
-    parts.transformed = emit_workspace(e, transformed_bytes(&c, &a));
+    buffers.transformed = emit_workspace(e, transformed_bytes(&c, &a));
     if (c.ranges)
-        emit_products(e, p, &parts, &args, c.ranges * (size_t)a.groups);
+        emit_products(e, p, &buffers, &args, c.ranges * (size_t)a.groups);
     else
         for (size_t block = 0; block < c.tile_blocks; block += c.slice)
-            emit_slice(e, p, &parts, &args, block);
+            emit_slice(e, p, &buffers, &args, block);
 }
 
 static bool applicable4(const struct problem *p, struct why *why)
