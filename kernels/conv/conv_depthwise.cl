@@ -66,8 +66,8 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const
 #pragma unroll
                 for (int j = 0; j < RY; j++) {
                     const int ih = line + j * a->stride[1] + r * DIL_H;
-                    const FV v = FN(columns)(xn, c * plane + (long)ih * a->in[2], col + s * DIL_W, STEP_W,
-                                             a->in[2], ih >= 0 && ih < a->in[1] ? -1 : 0, plane * a->c);
+                    const FV v = FN(columns)(xn, c * plane + (long)ih * a->in[2], col + s * DIL_W, STEP_W, a->in[2],
+                                             ih >= 0 && ih < a->in[1] ? -1 : 0, plane * a->c);
                     acc[j] = fma(v, tap, acc[j]);
                 }
             }
@@ -79,13 +79,14 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const
                 float v[V];
                 KEEPV(acc[j], v, 0);
                 for (int t = 0; t < count; t++)
-                    STORE_Y(EPILOGUE_OF(v[t], bias, k, LOAD_ADD(add, n * a->add_n + i + t), a), y, n * a->dst_n + i + t);
+                    STORE_Y(EPILOGUE_OF(v[t], bias, k, LOAD_ADD(add, n * a->add_n + i + t), a), y,
+                            n * a->dst_n + i + t);
             }
     }
 }
 
-KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
-                Y_DST y, ulong y_off, const struct conv_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y,
+                ulong y_off, const struct conv_args a)
 {
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

@@ -26,8 +26,7 @@ void FN(columns_body)(ulong group, SRC x, DST m, const struct conv_args *a)
     if (col < width) {
         const int n = (int)(col / map), p = (int)(col % map);
         const int tw = row % a->ker[2], th = row / a->ker[2] % a->ker[1];
-        const int td = row / (a->ker[2] * a->ker[1]) % a->ker[0],
-                  c = row / (a->ker[2] * a->ker[1] * a->ker[0]);
+        const int td = row / (a->ker[2] * a->ker[1]) % a->ker[0], c = row / (a->ker[2] * a->ker[1] * a->ker[0]);
         const int iw = p % a->out[2] * a->stride[2] - a->pad[2] + tw * a->dil[2];
         const int ih = p / a->out[2] % a->out[1] * a->stride[1] - a->pad[1] + th * a->dil[1];
         const int id = p / (a->out[2] * a->out[1]) * a->stride[0] - a->pad[0] + td * a->dil[0];
@@ -56,8 +55,8 @@ void FN(finish_body)(ulong group, SRC product, SRC bias, SRC add, DST y, const s
     }
 }
 
-KERNEL FN(finish)(SRC product, ulong product_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
-                  ulong y_off, const struct conv_args a)
+KERNEL FN(finish)(SRC product, ulong product_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
+                  const struct conv_args a)
 {
     FN(finish_body)(GROUP, product + product_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

@@ -8,11 +8,12 @@
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl, channels of a tap side by side:
  * [groups][ceil(K/groups / BM)][R][S][C/groups][BM], missing filters are zeros. With SPLIT 1 group `split` computes
  * chunks split*share.. of 16 of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl.
- * Index map: group = (split * blocks of filters + block) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow).
+ * Index map: group = (split * blocks of filters + block) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh,
+ * ow).
  * Work-group: WG. Local memory: two tiles of each operand (conv_tile.clh), TILE_SCRATCH float4 each: while one is
  * multiplied, the next comes to registers and then to the other, so that a chunk takes one barrier.
- * Defines: WG 256, BM, BN 64 or 128, GATHER 0 (any shape) or 1 (C/groups a multiple of 16: a chunk lies in one tap of the
- * window, whose place in the image is found once), SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh),
+ * Defines: WG 256, BM, BN 64 or 128, GATHER 0 (any shape) or 1 (C/groups a multiple of 16: a chunk lies in one tap of
+ * the window, whose place in the image is found once), SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh),
  * X_HALF, ADD_HALF, Y_HALF (maps.clh). */
 #include "common/clcnn.clh"
 #include "conv/conv_tile_args.h"
@@ -80,8 +81,7 @@ void FN(fetch_pixel)(float *v, struct FN(source) *p, const struct conv_args *a)
 #pragma unroll
     for (int i = 0; i < PIXEL_LOADS; i++) {
         const int h = p->ih + p->r * a->dil[1], w = p->iw + p->s * a->dil[2];
-        const bool inside =
-            p->present && p->r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
+        const bool inside = p->present && p->r < a->ker[1] && h >= 0 && h < a->in[1] && w >= 0 && w < a->in[2];
         v[i] = inside ? LOAD_X(p->x, p->c * plane + (long)h * a->in[2] + w) : 0.0f;
         for (p->c += PIXEL_STEP; p->c >= a->c / a->groups; p->c -= a->c / a->groups)
             FN(next_tap)(p, a);
@@ -150,8 +150,8 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const
 #endif
 }
 
-KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
-                Y_DST y, ulong y_off, const struct conv_implicit_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y,
+                ulong y_off, const struct conv_implicit_args a)
 {
     local float4 scratch[2 * TILE_SCRATCH];
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);

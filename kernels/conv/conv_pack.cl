@@ -3,8 +3,8 @@
  *
  *   dst[b][cb][t][cc][j] = w[g*kg + i*block + j][cb*c_block + cc][t]
  *
- * with blocks per group nb = ceil(kg / block), b = g*nb + i, and zeros for filters beyond the group's kg and for channels
- * beyond its c. c_block 1 puts the taps of a channel side by side, c_block = c the channels of a tap.
+ * with blocks per group nb = ceil(kg / block), b = g*nb + i, and zeros for filters beyond the group's kg and for
+ * channels beyond its c. c_block 1 puts the taps of a channel side by side, c_block = c the channels of a tap.
  * Work-group: WG rows of `block` elements of dst, so that divisions are a row's. Local memory: none. Defines: WG (any),
  * POINTS (conv_weight.clh). */
 #include "common/clcnn.clh"

@@ -5,8 +5,8 @@
  *
  * Layouts: partial dense [split_k][K][N*P*Q]; y, add NCHW with batch strides.
  * Index map: item = k * N*P*Q + n*P*Q + p.
- * Work-group: WG items. Local memory: none. Defines: WG (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), ADD_HALF, Y_HALF
- * (maps.clh). */
+ * Work-group: WG items. Local memory: none. Defines: WG (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), ADD_HALF,
+ * Y_HALF (maps.clh). */
 #include "common/clcnn.clh"
 #include "conv/conv_tile_args.h"
 #include "common/epilogue.clh"
@@ -28,8 +28,8 @@ void FN(body)(ulong group, SRC partial, SRC bias, ADD_SRC add, Y_DST y, const st
     }
 }
 
-KERNEL FN(main)(SRC partial, ulong partial_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y, ulong y_off,
-                const struct conv_split_k_args a)
+KERNEL FN(main)(SRC partial, ulong partial_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y,
+                ulong y_off, const struct conv_split_k_args a)
 {
     FN(body)(GROUP, partial + partial_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

@@ -1,11 +1,12 @@
-/* conv_tile_args.h: argument blocks of convolutions in tiles for any GPU, and what is done before and after a convolution; the rules are those of args_base.h. */
+/* conv_tile_args.h: argument blocks of convolutions in tiles for any GPU, and what is done before and after a
+ * convolution; the rules are those of args_base.h. */
 #ifndef CLCNN_CONV_TILE_ARGS_H
 #define CLCNN_CONV_TILE_ARGS_H
 
 #include "conv/conv_args.h"
 
-/* A convolution in tiles through local memory: conv_implicit. `share` chunks of its depth belong to each of the groups that
- * share a sum. */
+/* A convolution in tiles through local memory: conv_implicit. `share` chunks of its depth belong to each of the groups
+ * that share a sum. */
 struct conv_implicit_args {
     struct conv_args conv;
     i32 share, unused;
@@ -16,10 +17,10 @@ struct conv_winograd_gemm_args {
     i64 src_n, dst_n, add_n; /* batch strides */
     i32 c, k;                /* input channels, filters */
     i32 in[2], out[2], pad[2];
-    i32 tiles_high, tiles_wide;    /* of an image */
+    i32 tiles_high, tiles_wide;   /* of an image */
     i32 first_tile, tiles, pitch; /* of this step; elements between rows of transformed tiles */
     i32 unused;
-    f32 p0, p1;                    /* of the epilogue's activation */
+    f32 p0, p1; /* of the epilogue's activation */
 };
 
 /* F(2x2, 3x3) in one kernel: conv_winograd_fused. `share` chunks of channels belong to each of the groups that share

@@ -39,10 +39,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
                 for (int tw = 0; tw < a->ker[2]; tw++) {
                     const int iw = FN(source)(ow, tw, 2, a);
                     if (id >= 0 && ih >= 0 && iw >= 0) {
-                        SRC xp =
-                            x + n * a->src_n + g * cg * plane + ((long)id * a->in[1] + ih) * a->in[2] + iw;
-                        SRC wp = w + g * cg * a->w_k + (long)(k % kg) * taps +
-                                 (td * a->ker[1] + th) * a->ker[2] + tw;
+                        SRC xp = x + n * a->src_n + g * cg * plane + ((long)id * a->in[1] + ih) * a->in[2] + iw;
+                        SRC wp = w + g * cg * a->w_k + (long)(k % kg) * taps + (td * a->ker[1] + th) * a->ker[2] + tw;
                         for (int c = 0; c < cg; c++)
                             sum = fma(xp[c * plane], wp[c * a->w_k], sum);
                     }
@@ -54,8 +52,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
-                DST y, ulong y_off, const struct conv_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
+                ulong y_off, const struct conv_args a)
 {
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

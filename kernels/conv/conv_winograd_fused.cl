@@ -1,20 +1,22 @@
-/* conv_winograd_fused.cl: 3x3 convolution at stride 1 by Winograd's minimal filtering F(2x2, 3x3) in one kernel: what is
- * transformed never leaves local memory and registers.
+/* conv_winograd_fused.cl: 3x3 convolution at stride 1 by Winograd's minimal filtering F(2x2, 3x3) in one kernel: what
+ * is transformed never leaves local memory and registers.
  *
  *   y[k] = act( A^T [ sum_c u[c][k] . (B^T x[c] B) ] A + bias[k] + add )      for tiles of 2 x 2 pixels of y
  *
- * (Lavin and Gray 2016; the matrices are in winograd.clh.) The dot multiplies point by point, so each of the 16 points is a
- * product of matrices, of filters by channels and channels by tiles: 16 multiply-adds for 4 results instead of 36. Tiles are
- * numbered over images, rows and columns; x is zero outside of the image.
+ * (Lavin and Gray 2016; the matrices are in winograd.clh.) The dot multiplies point by point, so each of the 16 points
+ * is a product of matrices, of filters by channels and channels by tiles: 16 multiply-adds for 4 results instead of 36.
+ * Tiles are numbered over images, rows and columns; x is zero outside of the image.
  * Layouts: x, y, add NCHW with batch strides; u = G w G^T packed by conv_pack.cl with POINTS 16:
- * [groups][ceil(K/groups / BF)][chunks][16][BC][BF], zeros where filters or channels are missing. A chunk is BC channels, 8,
- * or 6 with BF 64. With SPLIT 1 group `split` adds up chunks split*share.. and y is partial[split][K][N*P*Q] for conv_sum_parts.cl.
+ * [groups][ceil(K/groups / BF)][chunks][16][BC][BF], zeros where filters or channels are missing. A chunk is BC
+ * channels, 8, or 6 with BF 64. With SPLIT 1 group `split` adds up chunks split*share.. and y is
+ * partial[split][K][N*P*Q] for conv_sum_parts.cl.
  * Index map: group = (split * blocks of filters + block) * ceil(tiles / 32) + block of 32 tiles.
- * Work-group: WG, 16 work-items a point; each has BF/4 filters by 8 tiles of it in registers, loads filters of its point, and
- * one tile of one channel of the chunk, which it transforms. The next chunk comes to registers while one is multiplied.
- * Local memory: a chunk, u[16][BC][BF] and v[16][BC][32]; then the results of 16 filters, [16][16][32], since what a result is
- * made of lies in 16 work-items: 32 KiB, with BF 64 36 KiB. In every other row of those that are read together the halves of 32
- * columns change places, so that they come from all banks.
+ * Work-group: WG, 16 work-items a point; each has BF/4 filters by 8 tiles of it in registers, loads filters of its
+ * point, and one tile of one channel of the chunk, which it transforms. The next chunk comes to registers while one is
+ * multiplied.
+ * Local memory: a chunk, u[16][BC][BF] and v[16][BC][32]; then the results of 16 filters, [16][16][32], since what a
+ * result is made of lies in 16 work-items: 32 KiB, with BF 64 36 KiB. In every other row of those that are read
+ * together the halves of 32 columns change places, so that they come from all banks.
  * Defines: WG 256, BF 32 (default) or 64, SPLIT 0 or 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "common/clcnn.clh"
 #include "conv/conv_tile_args.h"
@@ -189,10 +191,10 @@ void FN(pixels)(const local float *m, int k, int rows, int columns, bool wide, S
     }
 }
 
-/* All results of the group, 16 filters after 16: filters k0 .. k_end - 1 of the tile at p. In y images are `image` and filters
- * `filter` elements apart. */
-void FN(store)(local float *m, float4 acc[BF / 4][2], const struct FN(tile) *p, bool present, int k0, int k_end, long image,
-               long filter, SRC bias, SRC add, DST y, const struct conv_args *a)
+/* All results of the group, 16 filters after 16: filters k0 .. k_end - 1 of the tile at p. In y images are `image` and
+ * filters `filter` elements apart. */
+void FN(store)(local float *m, float4 acc[BF / 4][2], const struct FN(tile) *p, bool present, int k0, int k_end,
+               long image, long filter, SRC bias, SRC add, DST y, const struct conv_args *a)
 {
     const int point = LANE / 16, own = LANE % 16 / 4 * 4, tile = LANE % 4 * 4;
     const ulong apart = (ulong)a->out[2] | (ulong)filter | (ulong)image | (EPI_ADD ? a->add_n | (ulong)add / 4 : 0);

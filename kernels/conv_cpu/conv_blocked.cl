@@ -1,22 +1,26 @@
-/* conv_blocked.cl: 2-D convolution of maps with channels in blocks, for CPU devices: a work-item computes register tiles.
+/* conv_blocked.cl: 2-D convolution of maps with channels in blocks, for CPU devices: a work-item computes register
+ * tiles.
  *
- *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][g*C/g + c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s] + bias[k] + add )
+ *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][g*C/g + c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s] + bias[k]
+ *   + add )
  *
  * Layouts: x, y, add [ceil(C/B)][H][W][B] with batch strides; w packed by conv_pack.cl:
- * [groups][K/groups/(KV*B)][C/groups/B][R][S][B][KV*B], zeros for missing filters and channels. C/groups and K/groups are
- * multiples of B when there are groups; lanes of y past K are written as zeros.
- * Order: the weights of c_step channel blocks serve up to TILES tiles before the next ones are read, and those are prefetched
- * meanwhile, as what tiles with EDGE >= 0 read is: a network's weights come from memory, and so does a batch.
- * Tile: T pixels of an output row by KV vectors of B filters, accumulators in registers. EDGE >= 0: the input is read where it
- * lies; rows have at least T pixels, and the last tile of one overlaps its neighbour and stores what is new; a tap misses at
- * most EDGE pixels of a tile on either side of the image, and leaves those out. EDGE -1: the columns that the taps of a row
- * need are first copied, zeros outside the image, to a private row, which costs a sixth more.
- * Index map: a work-item computes the tiles chunk * per_item ... of an image's rows, for one block of filters. The N * chunks
- * chunks come in spans, whose input stays in a core's cache for all filters: group = first chunk of the span * blocks of
- * filters + block * chunks of the span + chunk.
+ * [groups][K/groups/(KV*B)][C/groups/B][R][S][B][KV*B], zeros for missing filters and channels. C/groups and K/groups
+ * are multiples of B when there are groups; lanes of y past K are written as zeros.
+ * Order: the weights of c_step channel blocks serve up to TILES tiles before the next ones are read, and those are
+ * prefetched meanwhile, as what tiles with EDGE >= 0 read is: a network's weights come from memory, and so does a
+ * batch.
+ * Tile: T pixels of an output row by KV vectors of B filters, accumulators in registers. EDGE >= 0: the input is read
+ * where it lies; rows have at least T pixels, and the last tile of one overlaps its neighbour and stores what is new; a
+ * tap misses at most EDGE pixels of a tile on either side of the image, and leaves those out. EDGE -1: the columns that
+ * the taps of a row need are first copied, zeros outside the image, to a private row, which costs a sixth more.
+ * Index map: a work-item computes the tiles chunk * per_item ... of an image's rows, for one block of filters. The N *
+ * chunks chunks come in spans, whose input stays in a core's cache for all filters: group = first chunk of the span *
+ * blocks of filters + block * chunks of the span + chunk.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector registers);
- * TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; ROW columns of the private row; EPI_ACT act_* (blocked_store.clh). */
+ * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector
+ * registers); TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; ROW columns of the private
+ * row; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -60,26 +64,27 @@
 #endif
 
 /* One tap on a block of channels, for the tile's pixels from `left` up to `right` before its end. */
-#define TAP(left, right)                                              \
-    _Pragma("unroll 1") for (int c = 0; c < V; c++, wp += KV * V)     \
-    {                                                                 \
-        FV f[KV];                                                     \
-        _Pragma("unroll") for (int v = 0; v < KV; v++)                \
-        {                                                             \
-            PREFETCH_NEAREST(wp + (SOON * KV + v) * V);               \
-            f[v] = LOADV(wp, v * V);                                  \
-        }                                                             \
-        _Pragma("unroll") for (int t = left; t < T - (right); t++)    \
-        {                                                             \
-            const FV value = row[t * SW * V + c];                     \
+#define TAP(left, right)                                                                            \
+    _Pragma("unroll 1") for (int c = 0; c < V; c++, wp += KV * V)                                   \
+    {                                                                                               \
+        FV f[KV];                                                                                   \
+        _Pragma("unroll") for (int v = 0; v < KV; v++)                                              \
+        {                                                                                           \
+            PREFETCH_NEAREST(wp + (SOON * KV + v) * V);                                             \
+            f[v] = LOADV(wp, v * V);                                                                \
+        }                                                                                           \
+        _Pragma("unroll") for (int t = left; t < T - (right); t++)                                  \
+        {                                                                                           \
+            const FV value = row[t * SW * V + c];                                                   \
             _Pragma("unroll") for (int v = 0; v < KV; v++) acc[t][v] = fma(value, f[v], acc[t][v]); \
-        }                                                             \
+        }                                                                                           \
     }
 
 /* Steps of `step` columns from `from` to 0, at least 0. */
 #define STEPS(from, step) (max(from, 0) + (step) - 1) / (step)
 
-/* Where a tile's results go: its first filter and row, its first column and the first that is new, the map of the item. */
+/* Where a tile's results go: its first filter and row, its first column and the first that is new, the map of the
+ * item. */
 struct FN(target) {
     const global float *bias, *add;
     global float *y;
@@ -100,8 +105,8 @@ void FN(approach)(const struct FN(target) *to, const struct conv_blocked_args *a
         }
 }
 
-/* Adds to the sums of one tile (fresh: which are zero) what `c_blocks` blocks of input channels give, the first ones at x and
- * w; the last time the results are stored instead. Prefetches `lines` lines from `next` on, with every row. */
+/* Adds to the sums of one tile (fresh: which are zero) what `c_blocks` blocks of input channels give, the first ones at
+ * x and w; the last time the results are stored instead. Prefetches `lines` lines from `next` on, with every row. */
 void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SRC next, int lines,
               const struct FN(target) *to, const struct conv_blocked_args *a)
 {
@@ -188,7 +193,8 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
     const struct blocked_epilogue epi = a->epi; /* copies: stores of y cannot change them */
     const global float *add = to->add;
     global float *y = to->y;
-    if (begin == 0 && end == T && to->k + KV * V <= min(past, a->k)) { /* nearly all tiles: nothing to ask for each pixel */
+    /* nearly all tiles: nothing to ask for each pixel */
+    if (begin == 0 && end == T && to->k + KV * V <= min(past, a->k)) {
 #pragma unroll
         for (int v = 0; v < KV; v++, at += map) {
             const FV b = FN(bias)(to->bias, to->k + v * V, a->k, &epi);
@@ -230,7 +236,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         const int count = min(TILES, end - begin);
         for (int cb = 0; cb < a->c_blocks; cb += a->c_step) {
             const int step = min(a->c_step, a->c_blocks - cb), rows = count * step * a->ker[0];
-            const bool more = cb + step < a->c_blocks || (chunk == a->chunks - 1 && block < a->k_blocks * a->groups - 1);
+            const bool more =
+                cb + step < a->c_blocks || (chunk == a->chunks - 1 && block < a->k_blocks * a->groups - 1);
             const int lines = more ? ((int)(step * taps / 16) + rows - 1) / rows : 0;
             for (int i = 0; i < count; i++) {
                 to.oh = (begin + i) / per_row;

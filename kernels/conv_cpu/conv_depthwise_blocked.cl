@@ -1,11 +1,13 @@
-/* conv_depthwise_blocked.cl: depthwise 2-D convolution of maps with channels in blocks, one filter a channel, for CPU devices.
+/* conv_depthwise_blocked.cl: depthwise 2-D convolution of maps with channels in blocks, one filter a channel, for CPU
+ * devices.
  *
  *   y[n][c][oh][ow] = act( sum_{r,s} x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[c][0][r][s] + bias[c] + add )
  *
- * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w packed by conv_pack.cl: [ceil(C/V)][R][S][V], zeros past C.
+ * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w packed by conv_pack.cl: [ceil(C/V)][R][S][V], zeros
+ * past C.
  * Lanes of y past C are written as zeros.
- * Index map: group = (n * blocks + block) * parts + part; a work-item computes `rows` output rows of one block of channels,
- * DT pixels at a time.
+ * Index map: group = (n * blocks + block) * parts + part; a work-item computes `rows` output rows of one block of
+ * channels, DT pixels at a time.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; DT, KH, KW, SW (depthwise_tile.clh); EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
@@ -31,8 +33,11 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const int first = (int)(group % parts) * a->rows, past = min(first + a->rows, a->out[0]);
     const int block = (int)(group / parts % blocks), k = block * V;
     const long n = (long)(group / parts / blocks);
-    const struct FN(window) g = {{a->in[0], a->in[1]}, {a->ker[0], a->ker[1]}, {a->stride[0], a->stride[1]},
-                                 {a->pad[0], a->pad[1]}, {a->dil[0], a->dil[1]}};
+    const struct FN(window) g = {{a->in[0], a->in[1]},
+                                 {a->ker[0], a->ker[1]},
+                                 {a->stride[0], a->stride[1]},
+                                 {a->pad[0], a->pad[1]},
+                                 {a->dil[0], a->dil[1]}};
     SRC xb = x + n * a->src_n + (long)block * a->in[0] * a->in[1] * V;
     SRC taps = w + (long)block * a->ker[0] * a->ker[1] * V;
     SRC an = add + n * a->add_n;

@@ -2,11 +2,13 @@
  *
  *   y[n][k][oh][ow] = act( sum_c w[k][c] x[n][c][oh*sh][ow*sw] + bias[k] + add[n][k][oh][ow] )
  *
- * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w [K][C], w_k elements between filters; u, the filters scaled and with their
- * sums, as fip.clh tells, with zeros past the last channel and filter. Lanes of y past K are written as zeros.
+ * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w [K][C], w_k elements between filters; u, the filters
+ * scaled and with their sums, as fip.clh tells, with zeros past the last channel and filter. Lanes of y past K are
+ * written as zeros.
  *   levels, gains  of filters and channels (scales.clh). Group = block of V.
  *   pack  u. Group = block of KV * V filters.
- *   main  y. Products of a tile with a block of filters are numbered; a group has the group-th part of them and scales their tiles.
+ *   main  y. Products of a tile with a block of filters are numbered; a group has the group-th part of them and scales
+ *         their tiles.
  * Work-group: WG = 1. Local memory: main: tiles, FIP_HELD floats.
  * Defines: V channels of a block, 16 or 8; T, KV (fip.clh), FIP_HELD; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
@@ -36,7 +38,8 @@
 #include "conv_cpu/fip.clh"
 #define SCRATCH (FIP_HELD / 4)
 
-/* Copies a tile of an image and scales it; zeros past its last pixel. The second time its channels are read they are near. */
+/* Copies a tile of an image and scales it; zeros past its last pixel. The second time its channels are read they are
+ * near. */
 void FN(load)(int tile, SRC image, SRC gains, local float *mid, const struct conv_fip_args *b)
 {
     const struct fip_shape *a = &b->shape;
@@ -106,7 +109,8 @@ KERNEL FN(levels)(SRC w, ulong w_off, DST levels, ulong levels_off, const struct
     FN(levels_body)(GROUP, w + w_off, levels + levels_off, &a);
 }
 
-KERNEL FN(gains)(SRC w, ulong w_off, SRC levels, ulong levels_off, DST gains, ulong gains_off, const struct conv_fip_args a)
+KERNEL FN(gains)(SRC w, ulong w_off, SRC levels, ulong levels_off, DST gains, ulong gains_off,
+                 const struct conv_fip_args a)
 {
     FN(gains_body)(GROUP, w + w_off, levels + levels_off, gains + gains_off, &a);
 }
@@ -117,8 +121,8 @@ KERNEL FN(pack)(SRC w, ulong w_off, SRC levels, ulong levels_off, SRC gains, ulo
     FN(pack_body)(GROUP, w + w_off, levels + levels_off, gains + gains_off, u + u_off, &a);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC gains, ulong gains_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
-                DST y, ulong y_off, const struct conv_fip_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC gains, ulong gains_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add,
+                ulong add_off, DST y, ulong y_off, const struct conv_fip_args a)
 {
     local float4 scratch[SCRATCH];
     FN(body)(GROUP, x + x_off, gains + gains_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);

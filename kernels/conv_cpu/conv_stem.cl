@@ -4,8 +4,9 @@
  *
  * Layouts: x [C][H][W], y and add [ceil(K/V)][P][Q][V], all with batch strides; w packed by conv_pack.cl:
  * [blocks of KV*V filters][C][R][S][KV*V], zeros for missing filters. Lanes of y past K are written as zeros.
- * A work-item computes a segment of an output row: it copies the input rows under it, zeros outside the image, to private
- * memory, and then computes tiles of T pixels by KV vectors of V filters, accumulators in registers, for all filters (conv_stem.clh).
+ * A work-item computes a segment of an output row: it copies the input rows under it, zeros outside the image, to
+ * private memory, and then computes tiles of T pixels by KV vectors of V filters, accumulators in registers, for all
+ * filters (conv_stem.clh).
  * Index map: group = (n * P + oh) * segments + segment; a segment is per_item tiles.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; T, KV, SW, AREA (conv_stem.clh); EPI_ACT act_* (blocked_store.clh). */

@@ -1,12 +1,15 @@
-/* conv_strassen.cl: 1x1 convolution at stride 1 by Strassen's seven products of halves instead of eight, for CPU devices.
+/* conv_strassen.cl: 1x1 convolution at stride 1 by Strassen's seven products of halves instead of eight, for CPU
+ * devices.
  *
  *   y[n][k][p] = act( sum_c w[k][c] x[n][c][p] + bias[k] + add[n][k][p] )
  *
- * Factors, products and sums: strassen.clh. x, y, add [ceil(C/V)][H*W][V] with batch strides; C is a multiple of 2*V, K of 2*KV*V.
+ * Factors, products and sums: strassen.clh. x, y, add [ceil(C/V)][H*W][V] with batch strides; C is a multiple of 2*V, K
+ * of 2*KV*V.
  * Pairs of tiles are numbered over the batch, `pairs` of an image; what lies past its pixels counts as 0.
  *   levels, gains  of filters and channels (scales.clh). Group = block of V.
  *   pack    u: the left factors. Group = block of filters.
- *   spread  s: the right factors of `count` pairs from `first` on. Group = pair * parts + part of the blocks of channels.
+ *   spread  s: the right factors of `count` pairs from `first` on. Group = pair * parts + part of the blocks of
+ *           channels.
  *   main    y. Group = chunk of per_item pairs * (K/2/(KV*V)) + block of filters.
  * A register tile holds T pixels by KV vectors of filters of one product.
  * Work-group: WG = 1. Local memory: none.
@@ -67,9 +70,9 @@ float FN(weight)(const struct FN(filter) *f, int c)
     return f->by != 0.0f ? FN(levelled)(f, c) * f->by : 0.0f;
 }
 
-/* Brings a filter to size 1, which is sqrt(sum of magnitudes * the largest): at least its norm, at most 4th root of its weights' number times
- * it, and no square, which could leave the range of floats. Returns what undoes that: NaN where a weight is not finite, and then, as for
- * zeros, it counts as zeros. */
+/* Brings a filter to size 1, which is sqrt(sum of magnitudes * the largest): at least its norm, at most 4th root of its
+ * weights' number times it, and no square, which could leave the range of floats. Returns what undoes that: NaN where a
+ * weight is not finite, and then, as for zeros, it counts as zeros. */
 float FN(scale_filter)(struct FN(filter) *f, int channels)
 {
     float sum = 0.0f, largest = 0.0f;
@@ -123,8 +126,9 @@ struct FN(halves) FN(pixel)(SRC x, long apart, bool exists)
     return (struct FN(halves)){LOADV(x, 0), LOADV(x, apart)};
 }
 
-/* The right factors of a pair for a block of channels of both halves, scaled by `by`; or, without it, not scaled and counted. x: the
- * block's first pixel, of which `left` exist; s: the block's first factor of product 0, NULL for none. */
+/* The right factors of a pair for a block of channels of both halves, scaled by `by`; or, without it, not scaled and
+ * counted. x: the block's first pixel, of which `left` exist; s: the block's first factor of product 0, NULL for
+ * none. */
 void FN(spread_block)(int block, SRC x, int left, SRC gains, DST s, long step, const float *by, float *largest,
                       const struct strassen_shape *a)
 {
@@ -134,7 +138,8 @@ void FN(spread_block)(int block, SRC x, int left, SRC gains, DST s, long step, c
         struct FN(halves) first = FN(pixel)(x + t * V, apart, t < left);
         struct FN(halves) second = FN(pixel)(x + (t + T) * V, apart, t + T < left);
         first = by ? FN(scaled)(first, gain, gain2, by[t]) : FN(counted)(first, gain, gain2, largest + t * V);
-        second = by ? FN(scaled)(second, gain, gain2, by[t + T]) : FN(counted)(second, gain, gain2, largest + (t + T) * V);
+        second =
+            by ? FN(scaled)(second, gain, gain2, by[t + T]) : FN(counted)(second, gain, gain2, largest + (t + T) * V);
         if (s)
             FN(factors)(first.upper, second.upper, first.lower, second.lower, s + t * V, step);
     }
@@ -153,8 +158,8 @@ void FN(spread_body)(ulong group, SRC x, SRC gains, DST s, const struct conv_str
     x += pair / a->pairs * b->src_n + (long)at * V;
     s += in_slice * FN(right_pair)(a);
     for (int block = 0; block < a->c_blocks; block++)
-        FN(spread_block)(block, x + block * map, left, gains, block >= begin && block < end ? s + block * (T * V) : 0, step, 0,
-                         largest, a);
+        FN(spread_block)(block, x + block * map, left, gains, block >= begin && block < end ? s + block * (T * V) : 0,
+                         step, 0, largest, a);
     if (FN(settle)(largest, by, back))
         for (int block = begin; block < end; block++)
             FN(spread_block)(block, x + block * map, left, gains, s + block * (T * V), step, by, 0, a);
@@ -178,7 +183,8 @@ KERNEL FN(levels)(SRC w, ulong w_off, DST levels, ulong levels_off, const struct
     FN(levels_body)(GROUP, w + w_off, levels + levels_off, &a);
 }
 
-KERNEL FN(gains)(SRC w, ulong w_off, SRC levels, ulong levels_off, DST gains, ulong gains_off, const struct conv_strassen_args a)
+KERNEL FN(gains)(SRC w, ulong w_off, SRC levels, ulong levels_off, DST gains, ulong gains_off,
+                 const struct conv_strassen_args a)
 {
     FN(gains_body)(GROUP, w + w_off, levels + levels_off, gains + gains_off, &a);
 }
@@ -194,8 +200,8 @@ KERNEL FN(spread)(SRC x, ulong x_off, SRC gains, ulong gains_off, DST s, ulong s
     FN(spread_body)(GROUP, x + x_off, gains + gains_off, s + s_off, &a);
 }
 
-KERNEL FN(main)(SRC s, ulong s_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
-                const struct conv_strassen_args a)
+KERNEL FN(main)(SRC s, ulong s_off, SRC u, ulong u_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
+                ulong y_off, const struct conv_strassen_args a)
 {
     FN(body)(GROUP, s + s_off, u + u_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

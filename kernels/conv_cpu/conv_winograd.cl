@@ -1,25 +1,28 @@
 /* conv_winograd.cl: RxR convolution at stride 1 by Winograd's minimal filtering F(MxM, RxR), for CPU devices.
  *
- *   y = act( A^T [ sum_c (G w[k][c] G^T) * (B^T x[c] B) ] A + bias[k] + add ),  element-wise products, a tile of M x M pixels
+ *   y = act( A^T [ sum_c (G w[k][c] G^T) * (B^T x[c] B) ] A + bias[k] + add ),  element-wise products, a tile of M x M
+ *   pixels
  *
- * (Lavin and Gray 2016; the matrices are in winograd.clh.) x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups and
- * K/groups are multiples of V when there are groups; lanes of y past K are written as zeros.
+ * (Lavin and Gray 2016; the matrices are in winograd.clh.) x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups
+ * and K/groups are multiples of V when there are groups; lanes of y past K are written as zeros.
  *   pack   u [blocks of KV*V filters][A*A][C/groups up to whole blocks][KV*V] = G w G^T, zeros for missing filters and
  *          channels. Group = (block * channels + c) of one channel of a block of filters.
- *   in     v [blocks of T tiles][groups][A*A][C/groups/V][T][V] = B^T x B, V floats between the A*A. Group = (block of tiles * groups + group) *
- *          pieces + piece of c_step channel blocks.
- *   main   the products and the inverse transform; a register tile holds T tiles by KV vectors of filters of one of the A*A
- *          products. Group = (block of filters * blocks of tiles + block of tiles); or, with a t_step, both: group = (group *
- *          ranges + range of t_step tiles). The v of T tiles then lies in a part of the work-item's own and stays in the
- *          cache for all filters of the group.
- *          With a pool, pixels are finished in private memory and y has the maximum or the mean of windows of 2x2 side by side,
- *          which tiles hold whole, since M is even; NaN wins a maximum.
- *   fresh  as main, for up to TILE_BLOCKS blocks of tiles and with filters as conv_pack.cl packs them ([C/groups][R*R][KV*V] a
- *          block), transformed here: R*R for A*A of the bytes, which counts when there are few tiles. Group = block of filters.
+ *   in     v [blocks of T tiles][groups][A*A][C/groups/V][T][V] = B^T x B, V floats between the A*A. Group = (block of
+ *          tiles * groups + group) * pieces + piece of c_step channel blocks.
+ *   main   the products and the inverse transform; a register tile holds T tiles by KV vectors of filters of one of the
+ *          A*A products. Group = (block of filters * blocks of tiles + block of tiles); or, with a t_step, both: group
+ *          = (group * ranges + range of t_step tiles). The v of T tiles then lies in a part of the work-item's own and
+ *          stays in the cache for all filters of the group.
+ *          With a pool, pixels are finished in private memory and y has the maximum or the mean of windows of 2x2 side
+ *          by side, which tiles hold whole, since M is even; NaN wins a maximum.
+ *   fresh  as main, for up to TILE_BLOCKS blocks of tiles and with filters as conv_pack.cl packs them
+ *          ([C/groups][R*R][KV*V] a block), transformed here: R*R for A*A of the bytes, which counts when there are few
+ *          tiles. Group = block of filters.
  * Tiles are numbered over the batch, rows and columns; `in` and `main` treat `tiles` of them from first_tile on.
  * Work-group: WG = 1. Local memory: none.
- * Defines: M and R 4 and 3, 2 and 3, or 2 and 5; V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile
- * (T * KV + KV + 1 vector registers), which `in` takes at run time; TILE_BLOCKS of fresh; EPI_ACT act_* (blocked_store.clh). */
+ * Defines: M and R 4 and 3, 2 and 3, or 2 and 5; V channels of a block, 16 or 8; T tiles and KV vectors of filters of a
+ * register tile (T * KV + KV + 1 vector registers), which `in` takes at run time; TILE_BLOCKS of fresh; EPI_ACT act_*
+ * (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -53,24 +56,25 @@
 #define TILE_BLOCKS 1
 #endif
 #include "conv_cpu/winograd_pixels.clh"
-#define AHEAD 1024 /* floats between what is read of u and what is prefetched: the filters of a network come from memory */
-#define CB (4 / KV) /* blocks of channels whose transformed filters stay in a core's cache */
+/* floats between what is read of u and what is prefetched: the filters of a network come from memory */
+#define AHEAD 1024
+#define CB (4 / KV)                 /* blocks of channels whose transformed filters stay in a core's cache */
 #define PITCH (CB * V * KV * V + V) /* floats; no power of two, which would put all A*A in one set of the cache */
 
 /* V filters of a channel, tap i at taps[i * step]; out(r, s) is a macro that takes u[r][s]. */
-#define FILTERS(tap, put)                                \
-    do {                                                 \
-        FV half_way[A][R];                               \
-        _Pragma("unroll") for (int s = 0; s < R; s++)    \
-        {                                                \
-            G_(HALF_OUT, tap);                           \
-        }                                                \
-        _Pragma("unroll") for (int r = 0; r < A; r++)    \
-        {                                                \
-            FV out[A];                                   \
-            G_(FILTER_OUT, HALF_IN);                     \
-            _Pragma("unroll") for (int s = 0; s < A; s++) put(out[s], r * A + s); \
-        }                                                \
+#define FILTERS(tap, put)                                                        \
+    do {                                                                         \
+        FV half_way[A][R];                                                       \
+        _Pragma("unroll") for (int s = 0; s < R; s++)                            \
+        {                                                                        \
+            G_(HALF_OUT, tap);                                                   \
+        }                                                                        \
+        _Pragma("unroll") for (int r = 0; r < A; r++)                            \
+        {                                                                        \
+            FV out[A];                                                           \
+            G_(FILTER_OUT, HALF_IN);                                             \
+            _Pragma("unroll") for (int s = 0; s < A; s++) put(out[s], r *A + s); \
+        }                                                                        \
     } while (0)
 #define HALF_OUT(i) half_way[i][s]
 #define HALF_IN(i) half_way[r][i]
@@ -148,7 +152,6 @@ void FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv
     }
 }
 
-
 /* The channel blocks [begin, end) of group g, of `count` tiles from `first` on, to their part of v. */
 void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int count, const struct conv_winograd_args *a)
 {
@@ -164,26 +167,25 @@ void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int coun
 }
 
 /* m[T][KV] += sum over the channels of v[c][T] * u[c][KV], one of the A*A products; fresh: m is zero. */
-#define PRODUCT(v, u, m, fresh, c_blocks)                                                                 \
-    do {                                                                                                  \
-        FV acc[T][KV];                                                                                    \
-        _Pragma("unroll") for (int t = 0; t < T; t++)                                                     \
-            _Pragma("unroll") for (int k = 0; k < KV; k++)                                                \
-                acc[t][k] = (fresh) ? (FV)0.0f : LOADV(m, (k * T + t) * V);                               \
-        for (int cb = 0; cb < (c_blocks); cb++, v += T * V)                                               \
-            _Pragma("unroll 1") for (int c = 0; c < V; c++, u += KV * V)                                  \
-            {                                                                                             \
-                NEXT_FILTERS(u);                                                                          \
-                FV f[KV];                                                                                 \
-                _Pragma("unroll") for (int k = 0; k < KV; k++) f[k] = LOADV(u, k * V);                    \
-                _Pragma("unroll") for (int t = 0; t < T; t++)                                             \
-                {                                                                                         \
-                    const FV value = v[t * V + c];                                                        \
-                    _Pragma("unroll") for (int k = 0; k < KV; k++) acc[t][k] = fma(value, f[k], acc[t][k]); \
-                }                                                                                         \
-            }                                                                                             \
-        _Pragma("unroll") for (int t = 0; t < T; t++)                                                     \
-            _Pragma("unroll") for (int k = 0; k < KV; k++) KEEPV(acc[t][k], m, (k * T + t) * V);          \
+#define PRODUCT(v, u, m, fresh, c_blocks)                                                                        \
+    do {                                                                                                         \
+        FV acc[T][KV];                                                                                           \
+        _Pragma("unroll") for (int t = 0; t < T; t++) _Pragma("unroll") for (int k = 0; k < KV; k++) acc[t][k] = \
+            (fresh) ? (FV)0.0f : LOADV(m, (k * T + t) * V);                                                      \
+        for (int cb = 0; cb < (c_blocks); cb++, v += T * V)                                                      \
+            _Pragma("unroll 1") for (int c = 0; c < V; c++, u += KV * V)                                         \
+            {                                                                                                    \
+                NEXT_FILTERS(u);                                                                                 \
+                FV f[KV];                                                                                        \
+                _Pragma("unroll") for (int k = 0; k < KV; k++) f[k] = LOADV(u, k * V);                           \
+                _Pragma("unroll") for (int t = 0; t < T; t++)                                                    \
+                {                                                                                                \
+                    const FV value = v[t * V + c];                                                               \
+                    _Pragma("unroll") for (int k = 0; k < KV; k++) acc[t][k] = fma(value, f[k], acc[t][k]);      \
+                }                                                                                                \
+            }                                                                                                    \
+        _Pragma("unroll") for (int t = 0; t < T; t++) _Pragma("unroll") for (int k = 0; k < KV; k++)             \
+            KEEPV(acc[t][k], m, (k * T + t) * V);                                                                \
     } while (0)
 
 /* With filters that were transformed before. */
@@ -220,7 +222,7 @@ void FN(filters)(SRC w, float *u, int channels, int blocks)
 #pragma unroll
         for (int v = 0; v < KV; v++) {
 #define TAP(i) LOADV(w, (((i) * R + s) * KV + v) * V)
-#define PUT(value, i) KEEPV(value, u, (i) * PITCH + v * V)
+#define PUT(value, i) KEEPV(value, u, (i)*PITCH + v * V)
             if (c < channels) {
                 FILTERS(TAP, PUT);
             } else {
@@ -269,7 +271,8 @@ void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const s
     for (int cb = 0; cb < a->c_blocks; cb += CB) {
         const int blocks = min(CB, a->c_blocks - cb), lines = blocks * (V * R * R * KV * V / 16);
         const int each = (lines + tile_blocks * A * A - 1) / (tile_blocks * A * A);
-        SRC next = wb + (long)(cb + CB) * (V * R * R * KV * V); /* of this block of filters, or the first ones of the next */
+        /* of this block of filters, or the first ones of the next */
+        SRC next = wb + (long)(cb + CB) * (V * R * R * KV * V);
         FN(filters)(wb + (long)cb * (V * R * R * KV * V), u[0], a->cg - cb * V, blocks);
         for (int t = 0; t < tile_blocks; t++) {
             SRC part = v + (t * a->groups + g) * FN(part)(T, a) + cb * (T * V);

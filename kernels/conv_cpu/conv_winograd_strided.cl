@@ -1,21 +1,26 @@
 /* conv_winograd_strided.cl: 3x3 convolution at stride 2 by minimal filtering of its phases, for CPU devices.
  *
- *   y = act( A^T [ sum_c sum_phases (G w[k][c] G'^T) * (B^T x[c] B') ] A + bias[k] + add ), element-wise products, a tile of 4x4 pixels
+ *   y = act( A^T [ sum_c sum_phases (G w[k][c] G'^T) * (B^T x[c] B') ] A + bias[k] + add ), element-wise products, a
+ *   tile of 4x4 pixels
  *
- * In one dimension y[i] = w0 x[2i] + w2 x[2i + 2] + w1 x[2i + 1]: two taps on the even pixels and one on the odd ones, F(4, 2) and
- * F(4, 1). Both take the points 0, 1, -1 and 2, and F(4, 2) infinity besides, so their products have one inverse transform and are
- * added up as those of channels are: 9 products instead of 12, 81 instead of 144 for a tile. (Toom-Cook's points as in Lavin and Gray
- * 2016; the phases as in Yepez and Ko, Stride 2 1-D, 2-D, and 3-D Winograd for convolutional neural networks, 2020.)
- * x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups and K/groups are multiples of V when there are groups; lanes of y past K
- * are written as zeros. w as conv_pack.cl packs it: [blocks of KV*V filters][C/groups][9][KV*V].
- * The 5x5 sums of a tile have up to four products each: even and even, even and odd, odd and even, odd and odd rows and columns
- * of the input, without odd ones at infinity. Odd taps are not transformed, so a filter has 36 values for these 81.
- * Index map: a work-item computes up to FILTER_BLOCKS blocks of a group's filters for t_step tiles, at most TILE_BLOCKS blocks of T, a
- * channel block at a time; all that it uses again lies in private memory and stays in the core's cache. Tiles are numbered over
- * the batch, rows and columns. group = (first block of filters / FILTER_BLOCKS) * ranges of tiles + range.
+ * In one dimension y[i] = w0 x[2i] + w2 x[2i + 2] + w1 x[2i + 1]: two taps on the even pixels and one on the odd ones,
+ * F(4, 2) and F(4, 1). Both take the points 0, 1, -1 and 2, and F(4, 2) infinity besides, so their products have one
+ * inverse transform and are added up as those of channels are: 9 products instead of 12, 81 instead of 144 for a tile.
+ * (Toom-Cook's points as in Lavin and Gray 2016; the phases as in Yepez and Ko, Stride 2 1-D, 2-D, and 3-D Winograd for
+ * convolutional neural networks, 2020.) x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups and K/groups are
+ * multiples of V when there are groups; lanes of y past K are written as zeros. w as conv_pack.cl packs it: [blocks of
+ * KV*V filters][C/groups][9][KV*V].
+ * The 5x5 sums of a tile have up to four products each: even and even, even and odd, odd and even, odd and odd rows and
+ * columns of the input, without odd ones at infinity. Odd taps are not transformed, so a filter has 36 values for these
+ * 81.
+ * Index map: a work-item computes up to FILTER_BLOCKS blocks of a group's filters for t_step tiles, at most TILE_BLOCKS
+ * blocks of T, a channel block at a time; all that it uses again lies in private memory and stays in the core's cache.
+ * Tiles are numbered over the batch, rows and columns. group = (first block of filters / FILTER_BLOCKS) * ranges of
+ * tiles + range.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile (T * KV + KV + 1 vector registers);
- * TILE_BLOCKS and FILTER_BLOCKS, whose product bounds the sums in private memory; EPI_ACT act_* (blocked_store.clh). */
+ * Defines: V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile (T * KV + KV + 1 vector
+ * registers); TILE_BLOCKS and FILTER_BLOCKS, whose product bounds the sums in private memory; EPI_ACT act_*
+ * (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -50,11 +55,12 @@
 #ifndef FILTER_BLOCKS
 #define FILTER_BLOCKS 4
 #endif
-#define SPAN 9                 /* rows and columns of the input under a tile */
-#define ODD A                 /* of transformed rows and columns: 0 to 4 are of the even ones, 5 to 8 of the odd ones */
-#define U_STEP (V * KV * V + V) /* floats between values of filters; no power of two, so that they spread over a cache's sets */
-#define PLACES (SPAN * SPAN)   /* values of a tile */
-#define V_STEP (T * V)         /* floats between values of tiles */
+#define SPAN 9 /* rows and columns of the input under a tile */
+#define ODD A  /* of transformed rows and columns: 0 to 4 are of the even ones, 5 to 8 of the odd ones */
+/* floats between values of filters; no power of two, so that they spread over a cache's sets */
+#define U_STEP (V * KV * V + V)
+#define PLACES (SPAN * SPAN)  /* values of a tile */
+#define V_STEP (T * V)        /* floats between values of tiles */
 #define TAPS (9 * V * KV * V) /* floats of raw filters for a block of channels */
 
 /* Values of a tile in one dimension: out(0 .. 4) of the even ones of in(0 .. 8), out(5 .. 8) of the odd ones. */
@@ -116,7 +122,8 @@ void FN(approach)(SRC x, int first, int from, int count, const struct conv_winog
     for (int t = from; t < min(from + count, T); t++) {
         const int tile = min(first + t, a->tiles - 1);
         const int n = tile / per_image, ty = tile % per_image / a->tiles_wide, tx = tile % a->tiles_wide;
-        const int top = ty * 2 * M - a->pad[0], left = tx * 2 * M - a->pad[1] + 1; /* its neighbour has the first column */
+        /* its neighbour has the first column */
+        const int top = ty * 2 * M - a->pad[0], left = tx * 2 * M - a->pad[1] + 1;
         for (int h = max(top, 0); h < min(top + SPAN, a->in[0]); h++)
             for (int c = max(left, 0); c < min(left + SPAN - 1, a->in[1]); c++)
                 PREFETCH(x + n * a->src_n + ((long)h * a->in[1] + c) * V);
@@ -134,8 +141,9 @@ void FN(inputs)(SRC x, float *v, int first, const struct conv_winograd_args *a)
     }
 }
 
-/* A row of a block's transformed filters for V channels, zeros past the first `channels`: of `first` times the taps of row 0 plus `last`
- * times those of row 2 or, with odd, of those of row 1. Values 0 to 4 are for even columns, the last one is for odd ones. */
+/* A row of a block's transformed filters for V channels, zeros past the first `channels`: of `first` times the taps of
+ * row 0 plus `last` times those of row 2 or, with odd, of those of row 1. Values 0 to 4 are for even columns, the last
+ * one is for odd ones. */
 void FN(filters)(SRC w, float *u, int channels, bool odd, float first, float last)
 {
     for (int c = 0; c < V; c++, w += 9 * KV * V, u += KV * V)
@@ -161,8 +169,8 @@ void FN(filters)(SRC w, float *u, int channels, bool odd, float first, float las
         }
 }
 
-/* A register tile of sum (i, j), for a block of channels by itself before it is added to m: that halves the error. even_v is of its
- * even and even product; rows, of filters: even row i, and the odd one. */
+/* A register tile of sum (i, j), for a block of channels by itself before it is added to m: that halves the error.
+ * even_v is of its even and even product; rows, of filters: even row i, and the odd one. */
 void FN(product)(const float *even_v, const float *rows, float *m, bool fresh, int i, int j)
 {
     const int columns = j < M ? 2 : 1, phases = i < M ? 2 * columns : columns;
@@ -200,9 +208,11 @@ void FN(product)(const float *even_v, const float *rows, float *m, bool fresh, i
 
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
 {
-    const int ranges = (a->tiles + a->t_step - 1) / a->t_step, chunks = (a->k_blocks + FILTER_BLOCKS - 1) / FILTER_BLOCKS;
+    const int ranges = (a->tiles + a->t_step - 1) / a->t_step,
+              chunks = (a->k_blocks + FILTER_BLOCKS - 1) / FILTER_BLOCKS;
     const int chunk = (int)(group / ranges), g = chunk / chunks, first = (int)(group % ranges) * a->t_step;
-    const int low = chunk % chunks * FILTER_BLOCKS, count = min(FILTER_BLOCKS, a->k_blocks - low), block = g * a->k_blocks + low;
+    const int low = chunk % chunks * FILTER_BLOCKS, count = min(FILTER_BLOCKS, a->k_blocks - low),
+              block = g * a->k_blocks + low;
     const int tile_blocks = (min(a->t_step, a->tiles - first) + T - 1) / T;
     const int each = (T + count * A - 1) / (count * A), lines = (TAPS / 16 + A * tile_blocks - 1) / (A * tile_blocks);
     const long plane = (long)a->in[0] * a->in[1] * V, filter = (long)a->cg * (9 * KV * V);
@@ -227,7 +237,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
                     for (int line = 0; line < lines; line++, next += 16)
                         PREFETCH(next);
                     for (int j = 0; j < A; j++)
-                        FN(product)(v[t] + (i * SPAN + j) * V_STEP, u[0], m[f * TILE_BLOCKS + t][i * A + j], cb == 0, i, j);
+                        FN(product)(v[t] + (i * SPAN + j) * V_STEP, u[0], m[f * TILE_BLOCKS + t][i * A + j], cb == 0, i,
+                                    j);
                 }
             }
         }

@@ -10,7 +10,8 @@ struct fip_shape {
     i32 c_blocks, k, k_blocks; /* blocks of V channels; filters, blocks of KV * V */
     i32 width, across;         /* of a row of y: pixels, tiles */
     i32 pixels, tiles, all;    /* of an image: pixels, tiles; tiles of the batch */
-    i32 groups, by_filters;    /* groups that share tiles times blocks of filters evenly; by_filters: numbered by blocks first */
+    /* groups that share tiles times blocks of filters evenly; by_filters: numbered by blocks first */
+    i32 groups, by_filters;
     struct blocked_epilogue epi;
 };
 /* conv_fip. */

@@ -1,4 +1,5 @@
-/* stem_args.h: argument blocks of convolutions of few channels, from row-major maps to channel blocks; the rules are those of args_base.h. */
+/* stem_args.h: argument blocks of convolutions of few channels, from row-major maps to channel blocks; the rules are
+ * those of args_base.h. */
 #ifndef CLCNN_STEM_ARGS_H
 #define CLCNN_STEM_ARGS_H
 

@@ -14,7 +14,7 @@ struct strassen_shape {
 /* conv_strassen. */
 struct conv_strassen_args {
     struct strassen_shape shape;
-    i64 src_n, w_k; /* batch stride; elements between filters of the weights */
+    i64 src_n, w_k;                    /* batch stride; elements between filters of the weights */
     i32 first, count, per_item, parts; /* pairs: of this step, of a work-item of `main`; parts of a pair in `spread` */
 };
 

@@ -6,20 +6,20 @@
  *
  * with depth d = tap * padded + c, tap = r * S + s; `padded` >= C/groups, and what lies beyond the channels or
  * the window counts for nothing. PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi +
- * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32, PRODUCTS 0
- * pixels to halves, as which filters are stored.
- * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 and 2 group `split` of a tile's `split_k`
- * computes chunks split*share.. of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts them
- * together.
- * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
- * * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
+ * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32,
+ * PRODUCTS 0 pixels to halves, as which filters are stored.
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 and 2 group `split` of a
+ * tile's `split_k` computes chunks split*share.. of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl,
+ * or conv_join.clh puts them together.
+ * Index map: group = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh,
+ * ow)) * blocks of filters + block. A warp (32 work-items) computes BM/WM filters by BN/(WARPS/WM) pixels.
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
  * GATHER says how pixels come (the GATHER_ names in conv_nvidia_args.h).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
- * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16 or 32, GATHER any GATHER_ name,
- * SPLIT 0 to 2,
- * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last six required
- * by FN(main). */
+ * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16
+ * or 32, GATHER any GATHER_ name, SPLIT 0 to 2,
+ * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last
+ * six required by FN(main). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -37,7 +37,8 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 {
     const long block = (long)g * ((a->conv.k / a->conv.groups + 15) / 16) + k / 16;
 #if PRODUCTS == 0
-    return vload_half((block * a->depth + d / 16 * 16) * 16 + k % 8 * 32 + d % 4 * 8 + d / 8 % 2 * 4 + k / 8 % 2 * 2 + d / 4 % 2,
+    return vload_half((block * a->depth + d / 16 * 16) * 16 + k % 8 * 32 + d % 4 * 8 + d / 8 % 2 * 4 + k / 8 % 2 * 2 +
+                          d / 4 % 2,
                       (const global half *)w);
 #else
     return w[(block * a->depth + d / 8 * 8) * 16 + k % 8 * 16 + d % 4 * 4 + d / 4 % 2 * 2 + k / 8 % 2];
@@ -48,9 +49,9 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define APART (SPLIT == 1)
 #include "conv_nvidia/conv_mma.clh"
 #define WARPS (WG / 32)
-#define MI (BM / WM / 16)        /* fragments of a warp: filters */
-#define NJ (BN / (WARPS / WM) / 8) /* pixels */
-#define UNIT (PRODUCTS == 0 ? 16 : 8)          /* of depth that tensor cores multiply at once */
+#define MI (BM / WM / 16)                     /* fragments of a warp: filters */
+#define NJ (BN / (WARPS / WM) / 8)            /* pixels */
+#define UNIT (PRODUCTS == 0 ? 16 : 8)         /* of depth that tensor cores multiply at once */
 #define BLOCK_FLOATS (PRODUCTS == 0 ? 8 : 16) /* of memory for 16 filters at one depth */
 #define BLOCK_COPIES (BK * BLOCK_FLOATS / 4)  /* of 16 bytes, of a chunk of 16 filters */
 #define A_FLOATS (BM / 16 * BK * BLOCK_FLOATS)
@@ -128,8 +129,8 @@ void FN(prepare_pixels)(float v[NJ], const local PIXEL_T *bs, const local float 
 
 #if PRODUCTS == 0
 /* d += filters by pixels of one step of depth; `mine`: this work-item's share of the filters. */
-void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of, int step,
-                       uint odd, const struct conv_mma_args *ma)
+void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of,
+                       int step, uint odd, const struct conv_mma_args *ma)
 {
     uint a[MI][4], b[NJ][2];
 #pragma unroll
@@ -158,8 +159,8 @@ void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local 
     FN(add_products)(d, a, b);
 }
 #else
-void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of, int step,
-                       uint odd, const struct conv_mma_args *ma)
+void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of,
+                       int step, uint odd, const struct conv_mma_args *ma)
 {
     uint ah[MI][4], bh[NJ][2];
 #if PRODUCTS == 3
@@ -213,8 +214,8 @@ void FN(clear)(float d[MI][NJ][4])
 }
 
 /* sum += filters by pixels of the chunk that lies in local memory; `of`: its scales and shifts. */
-void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local float *of,
-                  float sum[MI][NJ][4], uint odd, const struct conv_mma_args *ma)
+void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local float *of, float sum[MI][NJ][4], uint odd,
+                  const struct conv_mma_args *ma)
 {
     const int lane = LANE % 32, warp = LANE / 32;
     const local float *mine = as + (warp % WM) * MI * BK * BLOCK_FLOATS + lane * 4;
@@ -234,8 +235,8 @@ void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local fl
 
 /* Results of a work-item for filters k0 + 8 * h, h < 2 * MI, of conv group t->g, and columns 2 * c and 2 * c + 1 of
  * the fragments, of which `ahead` is the first pixel. */
-void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, ADD_SRC add,
-               Y_DST y, const struct conv_args *a)
+void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, ADD_SRC add, Y_DST y,
+               const struct conv_args *a)
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
@@ -291,7 +292,8 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
 }
 #endif
 
-/* Whether there is such a result as sum i of this work-item, and which: filter k of the conv group, pixel of the tile. */
+/* Whether there is such a result as sum i of this work-item, and which: filter k of the conv group, pixel of the
+ * tile. */
 bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct conv_args *a, int *k, int *pixel)
 {
     *k = k0 + i / 4 / NJ * 16 + i / 2 % 2 * 8;
@@ -310,7 +312,8 @@ void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *
 {
     const struct conv_args *a = &ma->conv;
 #if GATHER != GATHER_ROWS
-    const ulong apart = APART ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
+    const ulong apart =
+        APART ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
     if (apart % 4 == 0 && (ulong)y % (4 * Y_BYTES) == 0)
         FN(store4)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
     else
@@ -321,8 +324,8 @@ void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *
 #endif
 }
 
-void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DST arrived, SRC bias, ADD_SRC add, Y_DST y,
-              const struct conv_mma_args *ma, local float4 *scratch)
+void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DST arrived, SRC bias, ADD_SRC add,
+              Y_DST y, const struct conv_mma_args *ma, local float4 *scratch)
 {
     const struct conv_args *a = &ma->conv;
     const struct FN(tile) t = FN(tile_of)(group, ma);
@@ -332,8 +335,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
     struct FN(source) p = FN(source_of)(x, &t, ma);
     const int first16 = t.block * (BM / 16) + LANE / BLOCK_COPIES;
     const int missing_from = blocks16 - t.block * (BM / 16);
-    const global float *wp = w +
-                             ((long)t.g * blocks16 + min(first16, blocks16 - 1)) * ma->depth * BLOCK_FLOATS +
+    const global float *wp = w + ((long)t.g * blocks16 + min(first16, blocks16 - 1)) * ma->depth * BLOCK_FLOATS +
                              (long)t.chunk * (BK * BLOCK_FLOATS) + LANE % BLOCK_COPIES * 4;
     float sum[MI][NJ][4];
     FN(clear)(sum);
@@ -384,20 +386,21 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
     bool whole = true;
 #if SPLIT == 2
     const uint tile = (uint)group % (uint)ma->each;
-    whole = FN(fixup)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift, (global float4 *)partial + (long)tile * ma->split_k * PARTIALS,
-                     (global uint *)arrived + tile, (uint)ma->split_k - 1, ma, (local uint *)scratch);
+    whole = FN(fixup)(&sum[0][0][0], k0, ahead, &t, x, w, scale, shift,
+                      (global float4 *)partial + (long)tile * ma->split_k * PARTIALS, (global uint *)arrived + tile,
+                      (uint)ma->split_k - 1, ma, (local uint *)scratch);
 #endif
     if (whole)
         FN(finish)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST partial, ulong partial_off,
-                DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
-                Y_DST y, ulong y_off, const struct conv_mma_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off,
+                DST partial, ulong partial_off, DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add,
+                ulong add_off, Y_DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[STAGES * STAGE / 4];
-    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, partial + partial_off, arrived + arrived_off,
-             bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, partial + partial_off,
+             arrived + arrived_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }
 #endif

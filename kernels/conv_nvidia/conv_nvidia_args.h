@@ -9,11 +9,11 @@
 struct conv_mma_args {
     struct conv_args conv;
     i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
-    i64 tiles;         /* of all groups of conv_wgmma, which take every at_once-th one */
-    i32 padded, depth; /* channels between taps; all of it, a multiple of the chunk */
-    i32 share, at_once; /* groups of the launch */
-    i32 split_k, each;    /* groups that share a depth, and tiles of each */
-    f32 pre_p0, pre_p1; /* of the activation before it: PREPARED in conv_mma.clh */
+    i64 tiles;               /* of all groups of conv_wgmma, which take every at_once-th one */
+    i32 padded, depth;       /* channels between taps; all of it, a multiple of the chunk */
+    i32 share, at_once;      /* groups of the launch */
+    i32 split_k, each;       /* groups that share a depth, and tiles of each */
+    f32 pre_p0, pre_p1;      /* of the activation before it: PREPARED in conv_mma.clh */
 };
 
 /* How the pixels of a convolution come to local memory: GATHER of conv_gather.clh. */
@@ -32,8 +32,9 @@ struct conv_mma_pack_args {
     i64 w_k; /* elements between filters of the source */
     i32 groups, kg, c, taps, padded, depth;
 };
-#define PACK_SLABS 16  /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
-#define DEPTH_GAINS 32 /* floats behind each slab, which ends on a line of 128 bytes: what pixels are multiplied by, whether any is not 1 */
+#define PACK_SLABS 16 /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
+/* floats behind each slab, which ends on a line of 128 bytes: what pixels are multiplied by, whether any is not 1 */
+#define DEPTH_GAINS 32
 
 /* 3x3 windows in local memory: conv_wgmma_window, whose chunks have WINDOW_CHANNELS channels and whose tiles have up to
  * WINDOW_HALO positions more on both sides together. */
@@ -48,25 +49,30 @@ struct conv_window_pack_args {
     i32 k, c;
 };
 
-/* Windows of side x side as products of scaled halves: conv_wgmma_scaled, whose chunks have SCALED_CHANNELS(side) channels. */
+/* Windows of side x side as products of scaled halves: conv_wgmma_scaled, whose chunks have SCALED_CHANNELS(side)
+ * channels. */
 #define SCALED_CHANNELS(side) ((side) == 1 ? 32 : 16)
 /* Floats that a chunk of pixels is multiplied by: one a channel, and one that says whether any of them is not 1. */
 #define SCALED_GAINS(side) (SCALED_CHANNELS(side) + 4)
-#define SCALED_SCALES 16 /* images that a tile with the pixels around it may touch, with windows of more than one pixel */
-/* Bytes of filters that come at once, and stages of the pipelines in local memory for tiles of bm filters by bn positions, of `span` with those around. */
+/* images that a tile with the pixels around it may touch, with windows of more than one pixel */
+#define SCALED_SCALES 16
+/* Bytes of filters that come at once, and stages of the pipelines in local memory for tiles of bm filters by bn
+ * positions, of `span` with those around. */
 #define SCALED_STEP(side, bm) ((bm) * 32 * ((side) == 1 ? 2 : (side)))
 #define SCALED_FILTER_STAGE(side, bm) (SCALED_STEP(side, bm) + 4 * (bm)) /* with what undoes the filters' scales */
 #define SCALED_RAW_STAGES(side, span) ((side) == 1 && (span) <= 192 ? 4 : (span) <= 512 ? 3 : 2)
 #define SCALED_HALF_STAGES(side, bn) ((side) == 1 && (bn) <= 192 ? 3 : 2)
 #define SCALED_PITCH(side, span) ((span) + ((side) == 1 ? 4 : 0)) /* between filters of what is added */
 #define SCALED_RAW(side, span) (4 * SCALED_RAW_STAGES(side, span) * SCALED_PITCH(side, span))
-#define SCALED_PIXELS(side, bn, span) (SCALED_CHANNELS(side) * (SCALED_RAW(side, span) + 2 * SCALED_HALF_STAGES(side, bn) * (span)))
-#define SCALED_FILTER_STAGES(side, bm, bn, span) ((220000 - SCALED_PIXELS(side, bn, span)) / SCALED_FILTER_STAGE(side, bm))
+#define SCALED_PIXELS(side, bn, span) \
+    (SCALED_CHANNELS(side) * (SCALED_RAW(side, span) + 2 * SCALED_HALF_STAGES(side, bn) * (span)))
+#define SCALED_FILTER_STAGES(side, bm, bn, span) \
+    ((220000 - SCALED_PIXELS(side, bn, span)) / SCALED_FILTER_STAGE(side, bm))
 struct conv_scaled_args {
     struct conv_args conv;
-    i64 tiles;                 /* of all conv groups and blocks of filters */
-    i32 at_once, tiles_each;   /* groups; tiles of positions */
-    i32 positions, chunks;     /* of all images with their zeros; of a conv group's channels */
+    i64 tiles;               /* of all conv groups and blocks of filters */
+    i32 at_once, tiles_each; /* groups; tiles of positions */
+    i32 positions, chunks;   /* of all images with their zeros; of a conv group's channels */
 };
 struct conv_scaled_pack_args {
     i64 w_k; /* elements between filters of the source */

@@ -1,15 +1,15 @@
-/* conv_stem_mma.cl: 2-D convolution of few channels on NVIDIA tensor cores: the window of a group's pixels lies in local memory
- * as it is in the image, and fragments are read from there by a table of offsets.
+/* conv_stem_mma.cl: 2-D convolution of few channels on NVIDIA tensor cores: the window of a group's pixels lies in
+ * local memory as it is in the image, and fragments are read from there by a table of offsets.
  *
  *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][c(d)][oh*sh - ph + r(d)][ow*sw - pw + s(d)] + bias[k] + add )
  *
- * with depth d = (r * S + s) * C + c. Products and sums are those of conv_mma.cl with PRODUCTS 3, and a sum that is not a number is
- * computed again by its definition.
+ * with depth d = (r * S + s) * C + c. Products and sums are those of conv_mma.cl with PRODUCTS 3, and a sum that is not
+ * a number is computed again by its definition.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl.
- * Index map: group = ((image * tiles down + tile row) * tiles across + tile column) * blocks of BM filters + block; a tile has
- * TH x TW pixels. A warp computes 32 filters by 16 * BM/32 pixels.
- * Work-group: WG. Local memory: CAPACITY floats, of which the window takes C * ((TH-1)*sh + R) * ((TW-1)*sw + S) and a zero,
- * and the offsets one for each depth.
+ * Index map: group = ((image * tiles down + tile row) * tiles across + tile column) * blocks of BM filters + block; a
+ * tile has TH x TW pixels. A warp computes 32 filters by 16 * BM/32 pixels.
+ * Work-group: WG. Local memory: CAPACITY floats, of which the window takes C * ((TH-1)*sh + R) * ((TW-1)*sw + S) and a
+ * zero, and the offsets one for each depth.
  * Defines: WG 256, BM 32 or 64 (required), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), ADD_HALF, Y_HALF
  * (maps.clh). */
 #include "common/clcnn.clh"
@@ -30,7 +30,8 @@
 #define WM (BM / 32)
 #define MI 2
 #define NJ (2 * WM)
-/* Column c of fragment j: pairs of fragments interleave, so that a work-item's four results of a pair are neighbours. */
+/* Column c of fragment j: pairs of fragments interleave, so that a work-item's four results of a pair are
+ * neighbours. */
 #define PIXEL(j, c) ((j) / 2 * 16 + (c)*2 + (j) % 2)
 
 /* A group's tile: block of filters, image, first pixel; and its window. */
@@ -54,7 +55,7 @@ struct FN(tile) FN(tile_of)(ulong group, const struct conv_args *a)
 
 /* The window, a zero behind it, and where depth d of a pixel lies from the pixel's own place on. */
 void FN(load_window)(local float *window, local int *offset, SRC x, SRC w, const struct FN(tile) *t,
-               const struct conv_mma_args *ma)
+                     const struct conv_mma_args *ma)
 {
     const struct conv_args *a = &ma->conv;
     const int top = t->row * a->stride[1] - a->pad[1], left = t->column * a->stride[2] - a->pad[2];
@@ -69,7 +70,8 @@ void FN(load_window)(local float *window, local int *offset, SRC x, SRC w, const
         }
     }
     COPIES_CLOSE;
-    for (int d = LANE * 2; d < ma->depth * (BM / 16); d += WG * 2) /* in the first layer of a run filters come from memory */
+    /* in the first layer of a run filters come from memory */
+    for (int d = LANE * 2; d < ma->depth * (BM / 16); d += WG * 2)
         if (t->block * (BM / 16) + d / ma->depth < (a->k + 15) / 16)
             PREFETCH_L2(w + ((long)t->block * (BM / 16) * ma->depth + d) * 16);
     const int taps = a->ker[1] * a->ker[2];
@@ -141,15 +143,16 @@ float FN(define)(SRC w, const local float *window, const local int *offset, int 
     float sum = 0.0f;
     for (int d = 0; d < ma->depth; d++)
         if (offset[d] >= 0)
-            sum = fma(window[place + offset[d]],
-                      w[((long)(k / 16) * ma->depth + d / 8 * 8) * 16 + k % 8 * 16 + d % 4 * 4 + d / 4 % 2 * 2 + k / 8 % 2],
-                      sum);
+            sum = fma(
+                window[place + offset[d]],
+                w[((long)(k / 16) * ma->depth + d / 8 * 8) * 16 + k % 8 * 16 + d % 4 * 4 + d / 4 % 2 * 2 + k / 8 % 2],
+                sum);
     return sum;
 }
 
 /* Filters k0 + 8 * h, h < 2 * MI, and four neighbouring pixels for each pair of fragments. */
-void FN(store)(const float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add,
-               Y_DST y, const struct conv_args *a)
+void FN(store)(const float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add, Y_DST y,
+               const struct conv_args *a)
 {
     const int lane = LANE % 32;
     const ulong apart = (ulong)a->out[2] | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
@@ -230,8 +233,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const s
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
-                Y_DST y, ulong y_off, const struct conv_mma_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y,
+                ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[CAPACITY / 4];
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);

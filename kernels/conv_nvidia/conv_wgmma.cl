@@ -5,23 +5,23 @@
  *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][g*C/g + c(d)][oh*sh - ph + r(d)*dh][ow*sw - pw + s(d)*dw]
  *                          + bias[k] + add )
  *
- * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS and sums that are no numbers as there. With SPLIT 1 and 2
- * group `split` computes chunks split*share.. of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl, or conv_join.clh puts
- * them together.
+ * with depth d = tap * padded + c as in conv_mma.cl, and PRODUCTS and sums that are no numbers as there. With SPLIT 1
+ * and 2 group `split` computes chunks split*share.. of the depth, and y is partial[split][K][N*P*Q] for
+ * conv_sum_parts.cl, or conv_join.clh puts them together.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_pack.cl.
- * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it loads the next one while it stores; tile =
- * ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
- * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of them;
- * the third one loads both operands, BK of depth at once, to one of STAGES stages, and gives registers to the others;
- * with GATHER_WIDE also what the epilogue adds, after the operands. With
+ * Index map: with BM 128 a group computes tiles group, group + at_once, ..., so that it loads the next one while it
+ * stores; tile = ((split * conv groups + conv group) * ceil(N*P*Q / BN) + tile of pixels in the order of (n, oh, ow))
+ * * blocks of filters + block. Each of two warpgroups (128 work-items) computes BM filters by 64 pixels, a warp 16 of
+ * them; the third one loads both operands, BK of depth at once, to one of STAGES stages, and gives registers to the
+ * others; with GATHER_WIDE also what the epilogue adds, after the operands. With
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
- * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 both are sums of two halves
- * (conv_wgmma_split.clh).
- * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB, 228 with GATHER_WIDE, or half of that for each of
- * two groups (LOCAL_BYTES of wgmma.clh).
+ * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 both are sums of
+ * two halves (conv_wgmma_split.clh).
+ * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB, 228 with GATHER_WIDE, or half of that for
+ * each of two groups (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER_TAPS or GATHER_WIDE for GATHER, SPLIT 0 to 2, PRODUCTS 0,
- * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the
- * last six required. */
+ * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh);
+ * all but the last six required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -36,11 +36,11 @@
 #define WGMMA_HALVES (PRODUCTS != 1)
 #include "conv_nvidia/wgmma.clh"
 #include "common/half_scale.clh"
-#define PER_FLOAT (PRODUCTS == 0 ? 2 : 1)  /* filters in the memory of a float */
-#define UNIT (PRODUCTS == 1 ? 8 : 16)      /* of depth that tensor cores multiply at once */
+#define PER_FLOAT (PRODUCTS == 0 ? 2 : 1)              /* filters in the memory of a float */
+#define UNIT (PRODUCTS == 1 ? 8 : 16)                  /* of depth that tensor cores multiply at once */
 #define DEPTH_SCALES (PRODUCTS == 3 ? DEPTH_GAINS : 0) /* behind the filters of a chunk */
-#define FILTER_SCALES (PRODUCTS == 3 ? BM : 0) /* come with the last chunk */
-#define SLAB (BM * BK / PER_FLOAT + DEPTH_SCALES)  /* filters of a chunk, in floats */
+#define FILTER_SCALES (PRODUCTS == 3 ? BM : 0)         /* come with the last chunk */
+#define SLAB (BM * BK / PER_FLOAT + DEPTH_SCALES)      /* filters of a chunk, in floats */
 /* Bytes: filters, pixels, parameters (conv_gather.clh), what undoes the filters' scales. */
 #define SCALES_AT (SLAB + B_FLOATS + PARAMETERS)
 #define STAGE ((SCALES_AT + FILTER_SCALES) * 4)
@@ -58,29 +58,32 @@
 /* The epilogue's add comes through the stages too, ADD_STEPS of them, each with BK filters by BN pixels. */
 #define PIPELINED_ADD (EPI_ADD && GATHER == GATHER_WIDE && SPLIT == 0 && ADD_HALF == X_HALF)
 #define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
-/* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers lack for
- * it, as they do for GATHER_TAPS. */
+/* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers
+ * lack for it, as they do for GATHER_TAPS. */
 #define SEVERAL (BM == 128 && GATHER == GATHER_WIDE)
 #undef EACH_TILE
 #undef GROUP_TILE
 #if SEVERAL
-#define EACH_TILE(t) \
+#define EACH_TILE(t)                                                                \
     for (ulong tile = group; tile < (ulong)ma->tiles; tile += (ulong)ma->at_once) { \
         const struct FN(tile) t = FN(tile_of)(tile, ma);
 #define GROUP_TILE tile
 #else
 #define GROUP_TILE group
-#define EACH_TILE(t) { const struct FN(tile) t = only;
+#define EACH_TILE(t) \
+    {                \
+        const struct FN(tile) t = only;
 #endif
 #define STAGES (FITTING > 12 ? 12 : FITTING)
 #define RESULTS (BM / 2)
 
-/* Where filter k of conv group g lies at depth d, and its value. With PRODUCTS 3 its low half lies BM * BK halves behind. */
+/* Where filter k of conv group g lies at depth d, and its value. With PRODUCTS 3 its low half lies BM * BK halves
+ * behind. */
 long FN(packed_at)(int g, int k, int d, const struct conv_mma_args *a)
 {
     const int blocks = (a->conv.k / a->conv.groups + BM - 1) / BM;
-    const int within = PRODUCTS != 1 ? d % 16 / 8 * 64 + k % 8 * 8 + d % 4 * 2 + d % 8 / 4
-                                     : d % 8 / 4 * 32 + k % 8 * 4 + d % 4;
+    const int within =
+        PRODUCTS != 1 ? d % 16 / 8 * 64 + k % 8 * 8 + d % 4 * 2 + d % 8 / 4 : d % 8 / 4 * 32 + k % 8 * 4 + d % 4;
     const int slab = PRODUCTS == 3 ? 2 * SLAB : BM * UNIT; /* elements */
     return (((long)g * blocks + k / BM) * (a->depth / UNIT) + d / UNIT) * slab + k % BM / 8 * (8 * UNIT) + within;
 }
@@ -119,12 +122,11 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #include "conv_nvidia/wgmma_ring.clh"
 
 /* The warpgroup that loads filters (one of its work-items) and pixels, each chunk where a stage is free. */
-struct FN(pipeline) FN(load)(struct FN(pipeline) r, X_SRC x, SRC w, SRC scale, SRC shift, uint to, uint full, uint empty,
-                          const struct FN(tile) *t, const struct conv_mma_args *ma)
+struct FN(pipeline) FN(load)(struct FN(pipeline) r, X_SRC x, SRC w, SRC scale, SRC shift, uint to, uint full,
+                             uint empty, const struct FN(tile) *t, const struct conv_mma_args *ma)
 {
     struct FN(source) p = FN(source_of)(x, t, ma);
-    const global float *from =
-        w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma) / (PRODUCTS == 1 ? 1 : 2);
+    const global float *from = w + FN(packed_at)(t->g, t->block * BM, t->chunk * BK, ma) / (PRODUCTS == 1 ? 1 : 2);
     for (int chunk = t->chunk; chunk < t->end; chunk++) {
         const uint stage = to + r.stage * STAGE, bar = full + r.stage * 8;
         FN(wait)(empty + r.stage * 8, r.parity);
@@ -148,8 +150,8 @@ struct FN(pipeline) FN(load)(struct FN(pipeline) r, X_SRC x, SRC w, SRC scale, S
 
 #if PIPELINED_ADD
 /* The same for what is added to the tile's sums. */
-struct FN(pipeline) FN(load_add)(struct FN(pipeline) r, ADD_SRC add, uint to, uint full, uint empty, const struct FN(tile) *t,
-                              const struct conv_args *a)
+struct FN(pipeline) FN(load_add)(struct FN(pipeline) r, ADD_SRC add, uint to, uint full, uint empty,
+                                 const struct FN(tile) *t, const struct conv_args *a)
 {
     const int row = LOADER / ROW_ITEMS, ahead = LOADER % ROW_ITEMS * 4, k = t->block * BM + row;
     const bool present = t->first + ahead < t->pixels;
@@ -196,8 +198,8 @@ void FN(release)(uint empty)
 
 #if PIPELINED_ADD
 /* What was loaded is added to sums; `values`: in stage 0, the first filter and pixel of this work-item. */
-struct FN(pipeline) FN(add_loaded)(struct FN(pipeline) r, float sum[RESULTS], const local PIXEL_T *values, uint full, uint empty,
-                                const struct FN(tile) *t, const struct conv_args *a)
+struct FN(pipeline) FN(add_loaded)(struct FN(pipeline) r, float sum[RESULTS], const local PIXEL_T *values, uint full,
+                                   uint empty, const struct FN(tile) *t, const struct conv_args *a)
 {
 #pragma unroll
     for (int i = 0; i < BM / BK; i++)
@@ -230,18 +232,21 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
 #define FIXUP_BARRIER WARPGROUPS_TOGETHER
 #include "conv_nvidia/conv_join.clh"
 
-/* Whether biases are read before the results that need them are stored, and not one by one: where tf32 windows are gathered that costs 3 %. */
+/* Whether biases are read before the results that need them are stored, and not one by one: where tf32 windows are
+ * gathered that costs 3 %. */
 #define BIASES_FIRST (PRODUCTS == 3 || (PRODUCTS == 1 && GATHER == GATHER_WIDE))
 
 /* Sums of a work-item, for results that FN(whose) tells. */
-void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add,
-               Y_DST y, const struct conv_args *a)
+void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add, Y_DST y,
+               const struct conv_args *a)
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const long step = APART ? t->pixels : (long)t->map;
-    const ulong apart = APART ? t->pixels
-                              : (ulong)t->map | a->dst_n | (EPI_ADD > PIPELINED_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
-    const bool pairs = apart % 2 == 0 && (ulong)y % (2 * Y_BYTES) == 0; /* both pixels are neighbours in memory, on a boundary */
+    const ulong apart =
+        APART ? t->pixels
+              : (ulong)t->map | a->dst_n | (EPI_ADD > PIPELINED_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
+    /* both pixels are neighbours in memory, on a boundary */
+    const bool pairs = apart % 2 == 0 && (ulong)y % (2 * Y_BYTES) == 0;
     if (t->first + ahead < t->pixels) {
         const struct FN(offsets) at = FN(offsets_of)(first, ahead, t, a);
         if (pairs) {
@@ -286,8 +291,8 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                         STORE_Y(STORED(sum[4 * j + e], bias, first + k, LOAD_ADD(add, at.add + k * step), a), y,
                                 at.y + k * step);
                         if (both)
-                            STORE_Y(STORED(sum[4 * j + 2 + e], bias, first + k, LOAD_ADD(add, next.add + k * step), a), y,
-                                    next.y + k * step);
+                            STORE_Y(STORED(sum[4 * j + 2 + e], bias, first + k, LOAD_ADD(add, next.add + k * step), a),
+                                    y, next.y + k * step);
                     }
                 }
         }
@@ -317,53 +322,55 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
         struct FN(pipeline) r = {0, 1};
         EACH_TILE(t)
 #if SEVERAL
-            if (tile != group)
-                FN(prefetch)(x, add, false, LOADER, LOADERS, &t, a);
+        if (tile != group)
+            FN(prefetch)(x, add, false, LOADER, LOADERS, &t, a);
 #endif
-            r = FN(load)(r, x, w, scale, shift, to, full, empty, &t, ma);
+        r = FN(load)(r, x, w, scale, shift, to, full, empty, &t, ma);
 #if PIPELINED_ADD
-            r = FN(load_add)(r, add, to, full, empty, &t, a);
+        r = FN(load_add)(r, add, to, full, empty, &t, a);
 #endif
-        }
-    } else {
-        REGISTERS_MORE(MULTIPLY_REGISTERS);
-        const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
-        const local float *stage = (const local float *)scratch + SLAB;
-        const local PIXEL_T *pixels = (const local PIXEL_T *)stage;
-        struct FN(pipeline) r = {0, 0};
-        EACH_TILE(t)
-            const int k0 = t.block * BM + lane % 4 * 2;
-            float sum[RESULTS];
+    }
+}
+else
+{
+    REGISTERS_MORE(MULTIPLY_REGISTERS);
+    const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
+    const local float *stage = (const local float *)scratch + SLAB;
+    const local PIXEL_T *pixels = (const local PIXEL_T *)stage;
+    struct FN(pipeline) r = {0, 0};
+    EACH_TILE(t)
+    const int k0 = t.block * BM + lane % 4 * 2;
+    float sum[RESULTS];
 #if SEVERAL
-            if (tile == group) /* the others are asked for by those who load, who are ahead */
+    if (tile == group) /* the others are asked for by those who load, who are ahead */
 #endif
-                FN(prefetch)(x, add, GATHER == GATHER_TAPS && t.block == 0, LANE, 256, &t, a);
-            const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + 1, lane % 4, &t, ma) << 1;
-            r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), stage + B_FLOATS + lane % 4, odd,
-                             to, full, empty, &t, ma);
+        FN(prefetch)(x, add, GATHER == GATHER_TAPS && t.block == 0, LANE, 256, &t, a);
+    const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + 1, lane % 4, &t, ma) << 1;
+    r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), stage + B_FLOATS + lane % 4, odd, to, full, empty, &t, ma);
 #if PIPELINED_ADD
-            r = FN(add_loaded)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
+    r = FN(add_loaded)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);
 #endif
 #if SPLIT == 2
-            const uint of = (uint)GROUP_TILE % (uint)ma->each;
-            if (FN(fixup)(sum, k0, ahead, &t, x, w, scale, shift, (global float4 *)partial + (long)of * ma->split_k * PARTIALS,
-                         (global uint *)arrived + of, (uint)ma->split_k - 1, ma, (local uint *)scratch + STAGES * (STAGE + 16) / 4))
+    const uint of = (uint)GROUP_TILE % (uint)ma->each;
+    if (FN(fixup)(sum, k0, ahead, &t, x, w, scale, shift, (global float4 *)partial + (long)of * ma->split_k * PARTIALS,
+                  (global uint *)arrived + of, (uint)ma->split_k - 1, ma,
+                  (local uint *)scratch + STAGES * (STAGE + 16) / 4))
 #endif
-                FN(store)(sum, k0, ahead, &t, bias, add, y, a);
+        FN(store)(sum, k0, ahead, &t, bias, add, y, a);
 #if MENDS
-            FN(mend)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
+    FN(mend)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
 #endif
-        }
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+}
+}
+barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off, DST partial, ulong partial_off,
-                DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off,
-                Y_DST y, ulong y_off, const struct conv_mma_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off,
+                DST partial, ulong partial_off, DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add,
+                ulong add_off, Y_DST y, ulong y_off, const struct conv_mma_args a)
 {
     local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */
-    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, partial + partial_off, arrived + arrived_off,
-             bias + bias_off, add + add_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, partial + partial_off,
+             arrived + arrived_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }
 #endif

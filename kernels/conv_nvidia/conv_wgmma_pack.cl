@@ -1,22 +1,25 @@
-/* conv_wgmma_pack.cl: filters of convolutions as cores of Hopper's tensor cores, for conv_wgmma.cl, whose PRODUCTS tell the form.
+/* conv_wgmma_pack.cl: filters of convolutions as cores of Hopper's tensor cores, for conv_wgmma.cl, whose PRODUCTS tell
+ * the form.
  *
  *   dst[g][b][s][j][h][i][e] = w[g*kg + BM*b + 8*j + i][c][t],  d = 8*s + 4*h + e = t*padded + c
  *
- * for blocks b of BM filters and slabs s of 8 of depth, with PRODUCTS 1: the nearest tf32 (the tensor core would cut it, and cut
- * values add up to a sum that is too small). With PRODUCTS 0 dst has halves, slabs have 16 of depth, and
+ * for blocks b of BM filters and slabs s of 8 of depth, with PRODUCTS 1: the nearest tf32 (the tensor core would cut
+ * it, and cut values add up to a sum that is too small). With PRODUCTS 0 dst has halves, slabs have 16 of depth, and
  *
  *   dst[g][b][s][j][h][i][e] = w[g*kg + BM*b + 8*j + i][c][t],  d = 16*s + 8*h + e/2 + 4*(e%2),  e < 8
  *
- * With PRODUCTS 3 each slab of these is followed by one of what rounding left out, and by DEPTH_GAINS floats: one a depth, that pixels are
- * to be multiplied by, 1 if one of them is not 1, and zeros. Before, each filter was multiplied by a power of two that brings its largest
- * finite weight to between 2^14 and 2^15, and then each depth of the block by one that does so for its largest, which pixels undo
- * (conv_wgmma_split.clh), unless all of the slab's are near (FN(compare)). Behind all of them lie, as floats
- * unscale[g][b][k], powers of two that sums are to be multiplied by, as if the largest weight were between 1 and 2.
+ * With PRODUCTS 3 each slab of these is followed by one of what rounding left out, and by DEPTH_GAINS floats: one a
+ * depth, that pixels are to be multiplied by, 1 if one of them is not 1, and zeros. Before, each filter was multiplied
+ * by a power of two that brings its largest finite weight to between 2^14 and 2^15, and then each depth of the block by
+ * one that does so for its largest, which pixels undo (conv_wgmma_split.clh), unless all of the slab's are near
+ * (FN(compare)). Behind all of them lie, as floats unscale[g][b][k], powers of two that sums are to be multiplied by,
+ * as if the largest weight were between 1 and 2.
  * Zeros where there is no such filter, channel or tap.
- * Work-group: WG elements of dst; with PRODUCTS 3 PACK_SLABS slabs of a block, the largest weights of whose filters each group finds.
+ * Work-group: WG elements of dst; with PRODUCTS 3 PACK_SLABS slabs of a block, the largest weights of whose filters
+ * each group finds.
  * Local memory: none; with PRODUCTS 3 WG + BM + PACK_SLABS * 17 floats.
- * Defines: WG (any; with PRODUCTS 3 a multiple of 32), BM (a multiple of 8, default 128), PRODUCTS 0, 1 (default) or 3, POINTS
- * (conv_weight.clh). */
+ * Defines: WG (any; with PRODUCTS 3 a multiple of 32), BM (a multiple of 8, default 128), PRODUCTS 0, 1 (default) or 3,
+ * POINTS (conv_weight.clh). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -66,7 +69,8 @@ float FN(in_slab)(SRC w, int b, int slab, int i, const struct conv_mma_pack_args
 #include "conv_nvidia/conv_scales.clh"
 #define SLAB_FLOATS (BM * 16 + DEPTH_GAINS) /* both parts of its filters, and what pixels take */
 
-/* largest[i]: that of the block's scaled filters at depth d0 + i, for i < count. `of`: as FN(largest_of_filters) finds it. */
+/* largest[i]: that of the block's scaled filters at depth d0 + i, for i < count. `of`: as FN(largest_of_filters) finds
+ * it. */
 void FN(largest_of_depths)(local float *largest, const local float *of, SRC w, int b, int d0, int count,
                            const struct conv_mma_pack_args *a)
 {
@@ -83,7 +87,8 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a, l
 {
     local float *of_filter = scratch + WG, *of_depth = of_filter + BM, *differ = of_depth + PACK_SLABS * 16;
     const int slabs = a->depth / 16, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS;
-    const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, count = min(PACK_SLABS, slabs - first);
+    const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS,
+              count = min(PACK_SLABS, slabs - first);
     FN(largest_of_filters)(of_filter, w, b, a->kg, a->c, a->taps, a->groups, a->w_k, scratch);
     FN(largest_of_depths)(of_depth, of_filter, w, b, first * 16, count * 16, a);
     FN(compare)(differ, of_depth, count, 16);
@@ -91,7 +96,8 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a, l
     for (int i = LANE; i < count * (BM * 16); i += WG) {
         const int slab = i / (BM * 16), inside = i % (BM * 16);
         const float by_filter = FN(scale_of)(of_filter[FN(k_in_slab)(inside)]).x;
-        const float by_depth = differ[slab] != 0.0f ? FN(scale_of)(of_depth[slab * 16 + FN(d_in_slab)(inside)]).x : 1.0f;
+        const float by_depth =
+            differ[slab] != 0.0f ? FN(scale_of)(of_depth[slab * 16 + FN(d_in_slab)(inside)]).x : 1.0f;
         const float v = FN(in_slab)(w, b, first + slab, inside, a) * by_filter * by_depth, high = FN(nearest)(v);
         global half *halves = (global half *)(to + (long)slab * SLAB_FLOATS) + inside;
         vstore_half_rte(high, 0, halves);
@@ -124,7 +130,8 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
         vstore_half_rte(FN(in_slab)(w, b, at / (BM * 16), at % (BM * 16), a), i, (global half *)dst);
 #else
         const int inside = at % (BM * 8);
-        dst[i] = FN(nearest)(FN(filter)(w, b, inside / 64 * 8 + inside / 4 % 8, at / (BM * 8) * 8 + inside / 32 % 2 * 4 + inside % 4, a));
+        dst[i] = FN(nearest)(FN(filter)(w, b, inside / 64 * 8 + inside / 4 % 8,
+                                        at / (BM * 8) * 8 + inside / 32 % 2 * 4 + inside % 4, a));
 #endif
     }
 }

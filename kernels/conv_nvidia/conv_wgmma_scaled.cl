@@ -1,27 +1,31 @@
-/* conv_wgmma_scaled.cl: 2-D convolutions on Hopper's tensor cores (compute capability 9.0) as products of scaled halves that lie in
- * local memory: windows of SIDE x SIDE at stride 1, padded to the size of the input, and of one pixel at any stride.
+/* conv_wgmma_scaled.cl: 2-D convolutions on Hopper's tensor cores (compute capability 9.0) as products of scaled halves
+ * that lie in local memory: windows of SIDE x SIDE at stride 1, padded to the size of the input, and of one pixel at
+ * any stride.
  *
- *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][g*C/g + c][i*sh + r - MARGIN][j*sw + s - MARGIN] + bias[k] + add )
+ *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][g*C/g + c][i*sh + r - MARGIN][j*sw + s - MARGIN] + bias[k] +
+ *   add )
  *
- * Positions u = (n (H + MARGIN) + i) (W + MARGIN) + j of y, where rows from H on and columns from W on are zeros, put all images in one
- * line, in which a tap is a shift: what lies left of a row is the end of the row before it. So each pixel becomes a half once, and
- * every tap's left factor begins at another address.
+ * Positions u = (n (H + MARGIN) + i) (W + MARGIN) + j of y, where rows from H on and columns from W on are zeros, put
+ * all images in one line, in which a tap is a shift: what lies left of a row is the end of the row before it. So each
+ * pixel becomes a half once, and every tap's left factor begins at another address.
  *
- * A half has as many bits as a tf32 value, but a narrower range. So operands are scaled by powers of two: each filter by one, and
- * channels whose weights differ much in size by one each, which pixels undo (conv_wgmma_scaled_pack.cl), so that filters and channels of any
- * size may stand side by side; pixels by one for each image of a tile, with SIDE 1 for each pixel of it. It is chosen by the
- * first chunk of channels that has a finite value other than zero, whose largest one comes to where values may grow by 2^6, and
- * those down to 2^-22 of it keep all bits. Where a later chunk has larger ones, the scale changes, and so do the sums so far.
+ * A half has as many bits as a tf32 value, but a narrower range. So operands are scaled by powers of two: each filter
+ * by one, and channels whose weights differ much in size by one each, which pixels undo (conv_wgmma_scaled_pack.cl), so
+ * that filters and channels of any size may stand side by side; pixels by one for each image of a tile, with SIDE 1 for
+ * each pixel of it. It is chosen by the first chunk of channels that has a finite value other than zero, whose largest
+ * one comes to where values may grow by 2^6, and those down to 2^-22 of it keep all bits. Where a later chunk has
+ * larger ones, the scale changes, and so do the sums so far.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_scaled_pack.cl.
- * Index map: a group computes tiles group, group + at_once, ...; tile = (conv group * tiles of BN positions + tile) * blocks of BM
- * filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one load pixels, CHANNELS channels at a
- * time, to one of RAW_STAGES, and a work-item of the last warp filters, SLABS taps (SIDE 1: 16 channels) of a chunk at a time, to
- * one of FILTER_STAGES; the fourth warpgroup makes halves of pixels, in one of HALF_STAGES. Where BN is no multiple of 128 the two that
- * multiply take BM / 2 filters each instead.
+ * Index map: a group computes tiles group, group + at_once, ...; tile = (conv group * tiles of BN positions + tile) *
+ * blocks of BM filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one load
+ * pixels, CHANNELS channels at a time, to one of RAW_STAGES, and a work-item of the last warp filters, SLABS taps (SIDE
+ * 1: 16 channels) of a chunk at a time, to one of FILTER_STAGES; the fourth warpgroup makes halves of pixels, in one of
+ * HALF_STAGES. Where BN is no multiple of 128 the two that multiply take BM / 2 filters each instead.
  * Work-group: WG. Local memory: stages, scales and barriers, up to 227 KiB (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 512, SIDE 1, 3 or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256, 256 and 128; with
- * SIDE 1 and nothing to add also 224 and 192), SPAN positions in local memory, a multiple of 128, BN with SIDE 1, ADD_STAGES 0 or (SIDE 1)
- * 1: what is added comes through stages, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last four required. */
+ * Defines: WG 512, SIDE 1, 3 or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256, 256 and 128;
+ * with SIDE 1 and nothing to add also 224 and 192), SPAN positions in local memory, a multiple of 128, BN with SIDE 1,
+ * ADD_STAGES 0 or (SIDE 1) 1: what is added comes through stages, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but
+ * the last four required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -50,7 +54,7 @@
 #define CHANNELS SCALED_CHANNELS(SIDE)
 #define UNITS (CHANNELS / 16)
 #define SLABS (SIDE == 1 ? UNITS : SIDE)
-#define STEPS (SIDE == 1 ? 1 : SIDE) /* of filters for a chunk */
+#define STEPS (SIDE == 1 ? 1 : SIDE)              /* of filters for a chunk */
 #define ROWS (SHARE_FILTERS ? BN / 64 : BN / 128) /* of tiles of 64 positions, for each warpgroup */
 #define TILES (ROWS * MINE / WGMMA_WIDTH)
 #define RESULTS (WGMMA_WIDTH / 2) /* of such a tile, for each work-item */
@@ -58,8 +62,8 @@
 #define COPIER (LANE - 256)
 #define MAKERS 128
 #define MAKER (LANE - 384)
-/* With ADD_STAGES what is added comes through the stages of pixels, after those of a tile, as many filters at once as pixels have
- * channels. */
+/* With ADD_STAGES what is added comes through the stages of pixels, after those of a tile, as many filters at once as
+ * pixels have channels. */
 #define PIPELINED_ADD (EPI_ADD && ADD_STAGES)
 #define ADD_STEPS (PIPELINED_ADD ? BM / CHANNELS : 0)
 #define LATE_ADD (EPI_ADD && !ADD_STAGES)
@@ -76,7 +80,8 @@
 #define HALF (SPAN * CHANNELS * 2)
 #define SLAB (BM * 32)
 #define FILTERS SCALED_STEP(SIDE, BM)
-#define FILTER_STAGE SCALED_FILTER_STAGE(SIDE, BM) /* for filters, and at the tile's last step what undoes their scales */
+/* for filters, and at the tile's last step what undoes their scales */
+#define FILTER_STAGE SCALED_FILTER_STAGE(SIDE, BM)
 #define RAW_STAGES SCALED_RAW_STAGES(SIDE, SPAN)
 #define HALF_STAGES SCALED_HALF_STAGES(SIDE, BN)
 #define FITTING SCALED_FILTER_STAGES(SIDE, BM, BN, SPAN)
@@ -100,7 +105,8 @@ struct FN(bars) {
 struct FN(bars) FN(bars_at)(uint to)
 {
     const uint halves = to + RAW_STAGES * 16, filters = halves + HALF_STAGES * 16;
-    return (struct FN(bars)){to, to + RAW_STAGES * 8, halves, halves + HALF_STAGES * 8, filters, filters + FILTER_STAGES * 8};
+    return (struct FN(bars)){to,      to + RAW_STAGES * 8,        halves, halves + HALF_STAGES * 8,
+                             filters, filters + FILTER_STAGES * 8};
 }
 
 /* What a group computes: filters block * BM.. of conv group g, at positions first... */
@@ -126,7 +132,8 @@ bool FN(pixel_at)(int u, bool of_x, int *n, int *pixel, const struct conv_scaled
     const int pitch = sa->conv.out[2] + MARGIN, item = (sa->conv.out[1] + MARGIN) * pitch;
     *n = FN(image_of)(u, sa);
     const int rest = u - *n * item, row = rest / pitch, column = rest - row * pitch;
-    *pixel = of_x ? row * sa->conv.stride[1] * sa->conv.in[2] + column * sa->conv.stride[2] : row * sa->conv.out[2] + column;
+    *pixel =
+        of_x ? row * sa->conv.stride[1] * sa->conv.in[2] + column * sa->conv.stride[2] : row * sa->conv.out[2] + column;
     return u >= 0 && u < sa->positions && row < sa->conv.out[1] && column < sa->conv.out[2];
 }
 
@@ -138,15 +145,17 @@ int FN(halo)(const struct conv_scaled_args *sa)
 /* Which of the tile's scales position `ahead` of the tile has. */
 int FN(scale_at)(int ahead, const struct FN(tile) *t, const struct conv_scaled_args *sa)
 {
-    return SIDE == 1 ? ahead
-                     : clamp(FN(image_of)(t->first + ahead, sa) - FN(image_of)(t->first - FN(halo)(sa), sa), 0, SCALES - 1);
+    return SIDE == 1
+               ? ahead
+               : clamp(FN(image_of)(t->first + ahead, sa) - FN(image_of)(t->first - FN(halo)(sa), sa), 0, SCALES - 1);
 }
 
 /* Scales behind the packed filters: chunks of gains of block `of` of all; what undoes those of its filters. */
 const global float *FN(gains_of)(SRC w, int of, const struct conv_scaled_args *sa)
 {
     const int blocks = (sa->conv.k / sa->conv.groups + BM - 1) / BM;
-    return w + (long)blocks * sa->conv.groups * sa->chunks * (STEPS * FILTERS / 4) + (long)of * sa->chunks * SCALED_GAINS(SIDE);
+    return w + (long)blocks * sa->conv.groups * sa->chunks * (STEPS * FILTERS / 4) +
+           (long)of * sa->chunks * SCALED_GAINS(SIDE);
 }
 
 const global float *FN(unscale)(SRC w, int of, const struct conv_scaled_args *sa)
@@ -171,7 +180,8 @@ struct FN(pipelines) {
 };
 
 /* Sums as they are; `back`, `filters`: what undoes the scales of positions, and of this work-item's filters. */
-void FN(unscale_sums)(float d[TILES][RESULTS], const local float *back, const local float *filters, const int scale[ROWS][2])
+void FN(unscale_sums)(float d[TILES][RESULTS], const local float *back, const local float *filters,
+                      const int scale[ROWS][2])
 {
 #pragma unroll
     for (int i = 0; i < TILES / ROWS * RESULTS; i++) {
@@ -182,8 +192,8 @@ void FN(unscale_sums)(float d[TILES][RESULTS], const local float *back, const lo
     }
 }
 
-/* The sums of a warpgroup's work-item; `ahead`, `k`: the warpgroup's first position and filter in the tile; `scale`: which scales its rows
- * have. */
+/* The sums of a warpgroup's work-item; `ahead`, `k`: the warpgroup's first position and filter in the tile; `scale`:
+ * which scales its rows have. */
 void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int ahead, int k, const int scale[ROWS][2],
                   const local float *scratch, uint to, const struct FN(bars) *bars, const struct conv_scaled_args *sa)
 {
@@ -213,7 +223,8 @@ void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int 
                 for (int m = 0; m < TILES; m++) {
                     const uint at = pixels + m % ROWS * 1024 + (SIDE == 1 ? s * SPAN * 32 : (step * pitch + s) * 16);
                     const uint columns = slab + s * SLAB + m / ROWS * (WGMMA_WIDTH * 32);
-                    WGMMA_LOCAL(d[m], LOCAL_MATRIX(at, SPAN * 16, 128), LOCAL_MATRIX(columns, 128, 256), chunk + step + s);
+                    WGMMA_LOCAL(d[m], LOCAL_MATRIX(at, SPAN * 16, 128), LOCAL_MATRIX(columns, 128, 256),
+                                chunk + step + s);
                 }
             WGMMA_CLOSE;
             if (step > 0) {
@@ -229,7 +240,8 @@ void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int 
         for (int m = 0; m < TILES; m++)
             KEEP_RESULTS(d[m]);
         if (chunk + 1 == sa->chunks)
-            FN(unscale_sums)(d, back, scratch + (FILTERS_AT + FILTERS + last * FILTER_STAGE) / 4 + k + LANE % 4 * 2, scale);
+            FN(unscale_sums)(d, back, scratch + (FILTERS_AT + FILTERS + last * FILTER_STAGE) / 4 + k + LANE % 4 * 2,
+                             scale);
         FN(release)(before);
         FN(release)(bars->halves_empty + rh.stage * 8);
         rh = FN(next)(rh, HALF_STAGES);
@@ -239,9 +251,10 @@ void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int 
 }
 
 #if PIPELINED_ADD
-/* What was loaded is added to sums, and biases are; `values`: in stage 0, the first filter and position of this work-item. */
-void FN(add_loaded)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], const local float *biases, const local float *values,
-                     const struct FN(bars) *bars, const struct conv_scaled_args *sa)
+/* What was loaded is added to sums, and biases are; `values`: in stage 0, the first filter and position of this
+ * work-item. */
+void FN(add_loaded)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], const local float *biases,
+                    const local float *values, const struct FN(bars) *bars, const struct conv_scaled_args *sa)
 {
     const uint before = (uint)(pipelines->raw.stage + sa->chunks); /* those were pixels */
     struct FN(pipeline) r = {(int)(before % RAW_STAGES), pipelines->raw.parity ^ (before / RAW_STAGES & 1)};
@@ -263,8 +276,8 @@ void FN(add_loaded)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], co
 }
 #endif
 
-/* Where spot 2 * m + h of a work-item, position u + 64 * m + 8 * h, has its results and what is added to them, and how many of the
- * filters from this work-item's first one on there are. */
+/* Where spot 2 * m + h of a work-item, position u + 64 * m + 8 * h, has its results and what is added to them, and how
+ * many of the filters from this work-item's first one on there are. */
 struct FN(spot) {
     long to, other;
     int left;
@@ -276,7 +289,8 @@ struct FN(spot) FN(spot_at)(int u, int spot, int first, int left, const struct c
     const long plane = (long)a->out[1] * a->out[2];
     int n, pixel;
     const bool present = FN(pixel_at)(u + spot / 2 * 64 + spot % 2 * 8, false, &n, &pixel, sa);
-    return (struct FN(spot)){n * a->dst_n + first * plane + pixel, n * a->add_n + first * plane + pixel, present ? left : 0};
+    return (struct FN(spot)){n * a->dst_n + first * plane + pixel, n * a->add_n + first * plane + pixel,
+                             present ? left : 0};
 }
 
 /* Filter i of a batch, from its first one on; which are of the batch `batch` of a spot. */
@@ -291,10 +305,11 @@ void FN(added)(float more[BATCH], const struct FN(spot) *at, int batch, long pla
         more[i] = FIRST_OF(batch) + OF_BATCH(i) < at->left ? from[OF_BATCH(i) * plane] : 0.0f;
 }
 
-/* Sums of a work-item: filters k0 + 8 * j + e of the conv group at spots from position u on. `biases`: in local memory, from k0 on, so
- * that no store waits for a load. What is added to a batch of results is asked for before the one before is stored. */
-void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0, int u, const struct FN(tile) *t, SRC add, DST y,
-               const struct conv_scaled_args *sa)
+/* Sums of a work-item: filters k0 + 8 * j + e of the conv group at spots from position u on. `biases`: in local memory,
+ * from k0 on, so that no store waits for a load. What is added to a batch of results is asked for before the one before
+ * is stored. */
+void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0, int u, const struct FN(tile) *t,
+               SRC add, DST y, const struct conv_scaled_args *sa)
 {
     const struct conv_args *a = &sa->conv;
     const long plane = (long)a->out[1] * a->out[2];
@@ -333,7 +348,8 @@ void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0,
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_scaled_args *sa, local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_scaled_args *sa,
+              local float4 *scratch)
 {
     const uint to = LOCAL_ADDRESS(scratch);
     const struct FN(bars) bars = FN(bars_at)(to + BARRIERS_AT);
@@ -389,13 +405,15 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 #endif
             FN(multiply)(&pipelines, d, start, mine, scale, floats, to, &bars, sa);
 #if EPI_BIAS
-            biases = floats + BIASES_AT / 4 + (biases == floats + BIASES_AT / 4) * BM; /* some may still read the tile before */
+            /* some may still read the tile before */
+            biases = floats + BIASES_AT / 4 + (biases == floats + BIASES_AT / 4) * BM;
             if (LANE < BM)
                 biases[LANE] = bias_of;
             WARPGROUPS_TOGETHER;
 #endif
 #if PIPELINED_ADD
-            FN(add_loaded)(&pipelines, d, biases + mine + lane % 4 * 2, floats + lane % 4 * 2 * PITCH + start + row, &bars, sa);
+            FN(add_loaded)(&pipelines, d, biases + mine + lane % 4 * 2, floats + lane % 4 * 2 * PITCH + start + row,
+                           &bars, sa);
 #endif
             FN(store)(d, biases + mine + lane % 4 * 2, k0 + mine + lane % 4 * 2, t.first + start + row, &t, add, y, sa);
         }
@@ -403,8 +421,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
-                const struct conv_scaled_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
+                ulong y_off, const struct conv_scaled_args a)
 {
     local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);

@@ -1,14 +1,17 @@
-/* conv_wgmma_scaled_pack.cl: filters of convolutions as scaled halves in cores of Hopper's tensor cores, for conv_wgmma_scaled.cl.
+/* conv_wgmma_scaled_pack.cl: filters of convolutions as scaled halves in cores of Hopper's tensor cores, for
+ * conv_wgmma_scaled.cl.
  *
  *   dst[g][b][q][t][j][h][i][e] = scale[k] w[k][c][t] / gain[g][b][c],  k = g*kg + BM*b + 8*j + i,  c = 16*q + 8*h + e
  *
- * as halves, for blocks b of BM filters and chunks q of 16 channels. scale[k] is a power of two that brings the filter's largest finite
- * weight to between 2^14 and 2^15. gain[g][b][c] is one that pixels are multiplied by, and brings the largest of the block's scaled weights of the
- * channel there; all of a chunk of pixels are 1 where none differs much (FN(compare)).
- * Behind all of them lie, as floats, for each g, b and chunk of SCALED_CHANNELS channels their gains, 1 if one of them is not 1, and three
- * zeros; and behind those unscale[k] = 1 / scale[k], BM for each block. Zeros where there is no such filter.
- * Work-group: WG; PACK_SLABS taps of 16 channels of a block, the largest weights of whose filters each group finds. Local memory: WG + BM +
- * PACK_SLABS * 17 floats. Defines: WG (a multiple of 32), BM (a multiple of 8, default 128). */
+ * as halves, for blocks b of BM filters and chunks q of 16 channels. scale[k] is a power of two that brings the
+ * filter's largest finite weight to between 2^14 and 2^15. gain[g][b][c] is one that pixels are multiplied by, and
+ * brings the largest of the block's scaled weights of the channel there; all of a chunk of pixels are 1 where none
+ * differs much (FN(compare)).
+ * Behind all of them lie, as floats, for each g, b and chunk of SCALED_CHANNELS channels their gains, 1 if one of them
+ * is not 1, and three zeros; and behind those unscale[k] = 1 / scale[k], BM for each block. Zeros where there is no
+ * such filter.
+ * Work-group: WG; PACK_SLABS taps of 16 channels of a block, the largest weights of whose filters each group finds.
+ * Local memory: WG + BM + PACK_SLABS * 17 floats. Defines: WG (a multiple of 32), BM (a multiple of 8, default 128). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -28,7 +31,8 @@ float FN(filter)(SRC w, int b, int k, int c, int t, const struct conv_scaled_pac
     return k < a->kg ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k) : 0.0f;
 }
 
-/* largest[i]: that of the block's scaled filters, of channel c0 + i, for i < count. `of`: as FN(largest_of_filters) finds it. */
+/* largest[i]: that of the block's scaled filters, of channel c0 + i, for i < count. `of`: as FN(largest_of_filters)
+ * finds it. */
 void FN(largest_of_channels)(local float *largest, const local float *of, SRC w, int b, int c0, int count,
                              const struct conv_scaled_pack_args *a)
 {
@@ -39,7 +43,8 @@ void FN(largest_of_channels)(local float *largest, const local float *of, SRC w,
     for (int i = LANE; i < count * BM; i += WG) {
         float most = 0.0f;
         for (int t = 0; t < a->taps; t++)
-            most = fmax(most, FN(finite)(FN(filter)(w, b, i / count, c0 + i % count, t, a) * FN(scale_of)(of[i / count]).x));
+            most = fmax(most,
+                        FN(finite)(FN(filter)(w, b, i / count, c0 + i % count, t, a) * FN(scale_of)(of[i / count]).x));
         atomic_max(bits + i % count, as_uint(most));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -48,7 +53,8 @@ void FN(largest_of_channels)(local float *largest, const local float *of, SRC w,
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_scaled_pack_args *a, local float *scratch)
 {
     local float *of_filter = scratch + WG, *of_channel = of_filter + BM, *differ = of_channel + PACK_SLABS * 16;
-    const int slabs = a->c / 16 * a->taps, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS, each = SCALED_CHANNELS(a->taps);
+    const int slabs = a->c / 16 * a->taps, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS,
+              each = SCALED_CHANNELS(a->taps);
     const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, end = min(first + PACK_SLABS, slabs);
     const int c0 = first / a->taps * 16, count = ((end - 1) / a->taps + 1) * 16 - c0;
     const long blocks = (long)a->groups * ((a->kg + BM - 1) / BM);

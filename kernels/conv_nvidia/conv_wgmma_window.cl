@@ -1,19 +1,20 @@
-/* conv_wgmma_window.cl: 3x3 convolutions of few filters on Hopper's tensor cores (compute capability 9.0), whose taps read
- * pixels where they lie in local memory instead of loading them nine times.
+/* conv_wgmma_window.cl: 3x3 convolutions of few filters on Hopper's tensor cores (compute capability 9.0), whose taps
+ * read pixels where they lie in local memory instead of loading them nine times.
  *
  *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][c][i + r - 1][j + s - 1] + bias[k] + add )
  *
- * Positions u = (n (H+1) + i) (W+1) + j, where row H and column W are zeros, put all images in one line in which a tap is a
- * shift by (r - 1) (W+1) + s - 1: what lies left of a row is the end of the row before it.
- * PRODUCTS 3 multiplies float32 as sums of two tf32 values, and sums over three taps of 16 channels are added up in float32;
- * PRODUCTS 1 rounds operands to tf32. A sum that is not a number is computed again by its definition.
+ * Positions u = (n (H+1) + i) (W+1) + j, where row H and column W are zeros, put all images in one line in which a tap
+ * is a shift by (r - 1) (W+1) + s - 1: what lies left of a row is the end of the row before it.
+ * PRODUCTS 3 multiplies float32 as sums of two tf32 values, and sums over three taps of 16 channels are added up in
+ * float32; PRODUCTS 1 rounds operands to tf32. A sum that is not a number is computed again by its definition.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_window_pack.cl.
- * Index map: group = tile of BN positions * blocks of BM filters + block. Two warpgroups multiply: with BN 128 each computes 64
- * positions, with BN 64 both the same ones, each half of the channels. A third one loads pixels (three warps), 16 channels at a
- * time to one of PIXEL_STAGES, and filters (a work-item), three taps of 16 channels to one of FILTER_STAGES.
+ * Index map: group = tile of BN positions * blocks of BM filters + block. Two warpgroups multiply: with BN 128 each
+ * computes 64 positions, with BN 64 both the same ones, each half of the channels. A third one loads pixels (three
+ * warps), 16 channels at a time to one of PIXEL_STAGES, and filters (a work-item), three taps of 16 channels to one of
+ * FILTER_STAGES.
  * Work-group: WG. Local memory: both kinds of stages and two barriers each, 100 to 110 KB (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, BM 32 or 64, BN 64 or 128, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF,
- * Y_HALF (maps.clh); all but the last six required. */
+ * Defines: WG 384, BM 32 or 64, BN 64 or 128, PRODUCTS 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF,
+ * ADD_HALF, Y_HALF (maps.clh); all but the last six required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -64,14 +65,18 @@ bool FN(pixel_at)(int u, int *n, int *pixel, const struct conv_window_args *wa)
     return u >= 0 && u < wa->positions && row < wa->conv.in[1] && column < wa->conv.in[2];
 }
 
-/* With X_HALF words are loaded that hold two halves, of which the element itself is the low or the high one, as its place in memory
- * is even or odd: whether it is odd at channel c of the first tap's pixel for position u, whose other taps follow from that. */
+/* With X_HALF words are loaded that hold two halves, of which the element itself is the low or the high one, as its
+ * place in memory is even or odd: whether it is odd at channel c of the first tap's pixel for position u, whose other
+ * taps follow from that. */
 uint FN(odd)(X_SRC x, int u, int c, const struct conv_window_args *wa)
 {
     int n, pixel;
     FN(pixel_at)(u, &n, &pixel, wa);
     const uint plane = (uint)wa->conv.in[1] * (uint)wa->conv.in[2], left = (uint)wa->conv.in[2] + 1;
-    return X_HALF ? ((uint)((ulong)x / X_BYTES) + (uint)n * (uint)wa->conv.src_n + (uint)c * plane + (uint)pixel - left) & 1 : 0;
+    return X_HALF
+               ? ((uint)((ulong)x / X_BYTES) + (uint)n * (uint)wa->conv.src_n + (uint)c * plane + (uint)pixel - left) &
+                     1
+               : 0;
 }
 
 void FN(load_pixels)(X_SRC x, uint to, uint full, uint empty, int first, const struct conv_window_args *wa)
@@ -117,8 +122,8 @@ void FN(load_filters)(SRC w, uint to, uint full, uint empty, int block, const st
     }
 }
 
-/* A work-item's share of 8 channels at v, as sums of two tf32 values. Bits of `odd`, with X_HALF: the half of the first position
- * and of the second one, 8 further on, is the high one of its word. */
+/* A work-item's share of 8 channels at v, as sums of two tf32 values. Bits of `odd`, with X_HALF: the half of the first
+ * position and of the second one, 8 further on, is the high one of its word. */
 void FN(split)(uint high[4], uint low[4], const local float *v, uint odd)
 {
 #pragma unroll
@@ -143,8 +148,8 @@ void FN(release)(uint empty)
         BARRIER_ARRIVE(empty);
 }
 
-/* The sums of the first two warpgroups; `pixels`: the work-item's first value for the first tap, in stage 0; `odd`: as FN(split) takes
- * it, for that tap; `part`: half of the channels, where there are HALVES. */
+/* The sums of the first two warpgroups; `pixels`: the work-item's first value for the first tap, in stage 0; `odd`: as
+ * FN(split) takes it, for that tap; `part`: half of the channels, where there are HALVES. */
 void FN(multiply)(float sum[RESULTS], const local float *pixels, uint odd, int part, uint filters, uint pixels_full,
                   uint pixels_empty, uint filters_full, uint filters_empty, const struct conv_window_args *wa)
 {
@@ -167,7 +172,8 @@ void FN(multiply)(float sum[RESULTS], const local float *pixels, uint odd, int p
                 for (int j = 0; j < (HALVES ? 1 : 2); j++) {
                     const int step = HALVES ? s : 2 * s + j, f = step % SETS;
                     const uint at = slab + (2 * s + j) * PARTS * BM * 32;
-                    FN(split)(high[f], low[f], v + s + j * 8 * SPAN, odd ^ (((uint)(row * wa->conv.in[2] + s) & 1) ? 3 : 0));
+                    FN(split)(high[f], low[f], v + s + j * 8 * SPAN,
+                              odd ^ (((uint)(row * wa->conv.in[2] + s) & 1) ? 3 : 0));
 #if WGMMA_PAIR
                     WGMMA(d, high[f], low[f], DESCRIPTOR(at), step);
 #else
@@ -196,7 +202,8 @@ float FN(define)(X_SRC x, SRC w, int k, int n, int pixel, const struct conv_wind
         for (int tap = 0; tap < 9; tap++) {
             const int i = row + tap / 3 - 1, j = column + tap % 3 - 1, e = c % WINDOW_CHANNELS;
             const long at = (((long)(k / BM) * wa->chunks + c / WINDOW_CHANNELS) * 3 + tap / 3) * FILTERS +
-                            (tap % 3 * 2 + e / 8) * (PARTS * BM * 8) + inside / 8 * 64 + e % 8 / 4 * 32 + inside % 8 * 4 + e % 4;
+                            (tap % 3 * 2 + e / 8) * (PARTS * BM * 8) + inside / 8 * 64 + e % 8 / 4 * 32 +
+                            inside % 8 * 4 + e % 4;
             const float v = PRODUCTS == 3 ? w[at] + w[at + BM * 8] : w[at];
             if (i >= 0 && i < a->in[1] && j >= 0 && j < a->in[2])
                 sum = fma(LOAD_X(x, n * a->src_n + ((long)c * a->in[1] + i) * a->in[2] + j), v, sum);

@@ -2,10 +2,10 @@
  *
  *   dst[b][q][r][s][h][p][j][f][i][e] = part p of w[BM*b + 8*j + i][16*q + 8*h + 4*f + e][r][s]
  *
- * for blocks b of BM filters, chunks q of WINDOW_CHANNELS channels, tap r, s. With PRODUCTS 3 part 0 is a tf32 and part 1 what
- * it leaves out; with PRODUCTS 1 there is one part, the nearest tf32. Zeros where there is no such filter.
- * Work-group: WG filters' values of part 0. Local memory: none. Defines: WG (any), BM (a multiple of 8), PRODUCTS 1 or 3
- * (default). */
+ * for blocks b of BM filters, chunks q of WINDOW_CHANNELS channels, tap r, s. With PRODUCTS 3 part 0 is a tf32 and part
+ * 1 what it leaves out; with PRODUCTS 1 there is one part, the nearest tf32. Zeros where there is no such filter.
+ * Work-group: WG filters' values of part 0. Local memory: none. Defines: WG (any), BM (a multiple of 8), PRODUCTS 1 or
+ * 3 (default). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN

@@ -39,11 +39,12 @@ void FN(body)(ulong group, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct s
         const long a_step = STEP_OF(s, 0), b_step = STEP_OF(s, 1), y_step = STEP_OF(s, 2);
         const int inner = s->size[s->rank - 1];
         FOR_COLUMNS(i, first, inner)
-            yr[i * y_step] = OP(ar[i * a_step], br[i * b_step]);
+        yr[i * y_step] = OP(ar[i * a_step], br[i * b_step]);
     }
 }
 
-KERNEL FN(main)(SRC_OF(T) a, ulong a_off, SRC_OF(T) b, ulong b_off, DST_OF(R) y, ulong y_off, const struct strided_args s)
+KERNEL FN(main)(SRC_OF(T) a, ulong a_off, SRC_OF(T) b, ulong b_off, DST_OF(R) y, ulong y_off,
+                const struct strided_args s)
 {
     FN(body)(GROUP, a + a_off, b + b_off, y + y_off, ARGS(s));
 }

@@ -27,7 +27,7 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(R) y, const struct unary_args *a)
         SRC_OF(T) xr = x + (long)row * a->x_n;
         DST_OF(R) yr = y + (long)row * a->y_n;
         FOR_COLUMNS(i, first, a->inner)
-            yr[i] = OP(xr[i], a->p0, a->p1);
+        yr[i] = OP(xr[i], a->p0, a->p1);
     }
 }
 

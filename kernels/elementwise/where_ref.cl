@@ -14,8 +14,7 @@
 #define FN(x) where_ref_##x
 #endif
 
-void FN(body)(ulong group, SRC_OF(uchar) cond, SRC_OF(T) a, SRC_OF(T) b, DST_OF(T) y,
-              const struct strided_args *s)
+void FN(body)(ulong group, SRC_OF(uchar) cond, SRC_OF(T) a, SRC_OF(T) b, DST_OF(T) y, const struct strided_args *s)
 {
     const INDEX row = ROW_OF(group, s->pieces);
     if (row < (INDEX)s->rows) {
@@ -32,7 +31,7 @@ void FN(body)(ulong group, SRC_OF(uchar) cond, SRC_OF(T) a, SRC_OF(T) b, DST_OF(
         const long c_step = STEP_OF(s, 0), a_step = STEP_OF(s, 1), b_step = STEP_OF(s, 2), y_step = STEP_OF(s, 3);
         const int inner = s->size[s->rank - 1];
         FOR_COLUMNS(i, first, inner)
-            y[y0 + i * y_step] = cond[c0 + i * c_step] ? a[a0 + i * a_step] : b[b0 + i * b_step];
+        y[y0 + i * y_step] = cond[c0 + i * c_step] ? a[a0 + i * a_step] : b[b0 + i * b_step];
     }
 }
 

@@ -14,7 +14,8 @@ struct conv_pool_stem_args {
     i32 rows;               /* of y, of a work-item */
 };
 
-/* A convolution, its epilogue, and windows over its output that do not overlap: conv_pool_*. conv.dst_n belongs to y. */
+/* A convolution, its epilogue, and windows over its output that do not overlap: conv_pool_*. conv.dst_n belongs to
+ * y. */
 struct conv_pool_args {
     struct conv_args conv;
     i32 pooled[2]; /* sizes of y: height, width */

@@ -60,8 +60,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     for (int i = 0; i < PH; i++) {
         const int oh = ph * PH + i, ow = pw * PW;
         float tile[T][KV * 16];
-        FN(tile)(tile, x + n * a->src_n, wp, g, oh * a->stride[1] - a->pad[1], ow * a->stride[2] - a->pad[2],
-                 a);
+        FN(tile)(tile, x + n * a->src_n, wp, g, oh * a->stride[1] - a->pad[1], ow * a->stride[2] - a->pad[2], a);
         for (int t = 0; t < windows * PW; t++)
             for (int k = 0; k < filters; k++) {
                 const int kk = g * kg + k0 + k;
@@ -77,8 +76,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
-                DST y, ulong y_off, const struct conv_pool_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
+                ulong y_off, const struct conv_pool_args a)
 {
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
 }

@@ -1,18 +1,18 @@
-/* conv_pool_stem.cl: 2-D convolution from a row-major map of few channels, its epilogue and the maximum of windows, to a map
- * with channels in blocks, for CPU devices.
+/* conv_pool_stem.cl: 2-D convolution from a row-major map of few channels, its epilogue and the maximum of windows, to
+ * a map with channels in blocks, for CPU devices.
  *
  *   y[n][k][ph][pw] = max over i < window, j < PW of m[n][k][ph * step - lead + i][pw * PS - lead + j], inside m only
  *   m[n][k][oh][ow] = act( sum_{c,r,s} x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s] + bias[k] + add )
  *
  * Layouts: x [C][H][W], add [ceil(K/V)][P][Q][V] of the size of m, y [ceil(K/V)][pooled P][pooled Q][V], all with batch
  * strides; w packed as for conv_stem.cl. Lanes of y past K are written as zeros.
- * A work-item computes `rows` rows of y. It goes down the rows of m under them, and through the filters: a row of KV vectors of
- * them is finished in private memory, pooled along the row there, and then combined with what y has from the rows above. NaN
- * wins a maximum. Rows of m that windows of two work-items share are computed by both.
+ * A work-item computes `rows` rows of y. It goes down the rows of m under them, and through the filters: a row of KV
+ * vectors of them is finished in private memory, pooled along the row there, and then combined with what y has from the
+ * rows above. NaN wins a maximum. Rows of m that windows of two work-items share are computed by both.
  * Index map: group = n * bands + band of rows.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; T, KV, SW, AREA (conv_stem.clh); LINE floats of the private row of m; PW, PS width
- * of a window and distance between two; EPI_ACT act_* (blocked_store.clh). */
+ * Defines: V channels of a block, 16 or 8; T, KV, SW, AREA (conv_stem.clh); LINE floats of the private row of m; PW, PS
+ * width of a window and distance between two; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif

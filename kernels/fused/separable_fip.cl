@@ -1,16 +1,17 @@
-/* separable_fip.cl: depthwise convolution, activation and 1x1 convolution of maps with channels in blocks, one depthwise filter a channel,
- * the 1x1 convolution by the fast inner product, for CPU devices. The middle of a group's tiles stays in a core's cache.
+/* separable_fip.cl: depthwise convolution, activation and 1x1 convolution of maps with channels in blocks, one
+ * depthwise filter a channel, the 1x1 convolution by the fast inner product, for CPU devices. The middle of a group's
+ * tiles stays in a core's cache.
  *
  *   mid[c][p] = mid_act( sum_{r,s} x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * dw[c][0][r][s] + dw_bias[c] )
  *   y[n][k][p] = act( sum_c pw[k][c] mid[c][p] + bias[k] + add[n][k][p] )
  *
- * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; dw packed [ceil(C/V)][R][S][V] by conv_pack.cl; gains and u, the
- * filters, by conv_fip.cl. Lanes of y past K are written as zeros.
- * Index map: products of a tile with a block of filters are numbered; a group has the group-th part of them and makes the middle of
- * their tiles.
+ * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; dw packed [ceil(C/V)][R][S][V] by conv_pack.cl; gains and
+ * u, the filters, by conv_fip.cl. Lanes of y past K are written as zeros.
+ * Index map: products of a tile with a block of filters are numbered; a group has the group-th part of them and makes
+ * the middle of their tiles.
  * Work-group: WG = 1. Local memory: tiles, FIP_HELD floats (fip.clh).
- * Defines: V channels of a block, 16 or 8; T, KV (fip.clh), FIP_HELD; KH, KW, SW, EDGE (depthwise_tile.clh); MID_ACT act_* (default
- * act_none), DW_BIAS 0 or 1; EPI_ACT act_* (blocked_store.clh). */
+ * Defines: V channels of a block, 16 or 8; T, KV (fip.clh), FIP_HELD; KH, KW, SW, EDGE (depthwise_tile.clh); MID_ACT
+ * act_* (default act_none), DW_BIAS 0 or 1; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -48,7 +49,8 @@
 
 /* A block of channels of a tile; returns its magnitudes, added up over pixels. x: the block's map. */
 __attribute__((always_inline)) FV FN(middle)(int block, int row, int col, SRC x, SRC dw, SRC dw_bias, SRC gains,
-                                             local float *mid, const struct FN(window) *g, const struct separable_args *a)
+                                             local float *mid, const struct FN(window) *g,
+                                             const struct separable_args *a)
 {
     const struct blocked_epilogue own = {.bias = DW_BIAS};
     const FV shift = FN(bias)(dw_bias, block * V, a->c, &own);
@@ -82,13 +84,16 @@ void FN(scale)(local float *mid, FV sum, const struct fip_shape *a)
     FN(heads)(mid, sums, a);
 }
 
-void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC gains, SRC u, SRC bias, SRC add, DST y, const struct separable_fip_args *b,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC gains, SRC u, SRC bias, SRC add, DST y,
+              const struct separable_fip_args *b, local float4 *scratch)
 {
     const struct separable_args *m = &b->middle;
     const struct fip_shape *a = &b->shape;
-    const struct FN(window) g = {{m->in[0], m->in[1]}, {m->ker[0], m->ker[1]}, {m->stride[0], m->stride[1]},
-                                 {m->pad[0], m->pad[1]}, {m->dil[0], m->dil[1]}};
+    const struct FN(window) g = {{m->in[0], m->in[1]},
+                                 {m->ker[0], m->ker[1]},
+                                 {m->stride[0], m->stride[1]},
+                                 {m->pad[0], m->pad[1]},
+                                 {m->dil[0], m->dil[1]}};
     const long map = (long)m->in[0] * m->in[1] * V, taps = (long)m->ker[0] * m->ker[1] * V, size = FN(tile_floats)(a);
     const struct FN(part) part = FN(part_of)(group, a);
     local float *tiles = (local float *)scratch;
@@ -98,8 +103,8 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC gains, SRC u, SRC bia
         SRC image = x + tile / a->tiles * m->src_n;
         FV sum = 0.0f;
         for (int block = 0; block < a->c_blocks; block++)
-            sum += FN(middle)(block, row, col, image + block * map, dw + block * taps, dw_bias, gains, mid + block * (T * V), &g,
-                              m);
+            sum += FN(middle)(block, row, col, image + block * map, dw + block * taps, dw_bias, gains,
+                              mid + block * (T * V), &g, m);
         FN(scale)(mid, sum, a);
     }
     FN(products)(&part, tiles, u, bias, add, y, a);
@@ -111,6 +116,6 @@ KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_
                 const struct separable_fip_args a)
 {
     local float4 scratch[SCRATCH];
-    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, gains + gains_off, u + u_off, bias + bias_off, add + add_off,
-             y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, gains + gains_off, u + u_off, bias + bias_off,
+             add + add_off, y + y_off, &a, scratch);
 }

@@ -39,8 +39,7 @@ void FN(fetch_pixel)(float *v, X_SRC x, SRC dw, SRC dw_bias, bool present, int i
     long channel[PIXEL_LOADS], filter[PIXEL_LOADS];
 #pragma unroll
     for (int i = 0; i < PIXEL_LOADS; i++) {
-        const int c =
-            min(d + LANE / BN + i * PIXEL_STEP, a->mid - 1); /* beyond the last: met by zero filters */
+        const int c = min(d + LANE / BN + i * PIXEL_STEP, a->mid - 1); /* beyond the last: met by zero filters */
         channel[i] = c / multiplier * plane;
         filter[i] = c * a->dw_k;
         sum[i] = 0.0f;
@@ -100,12 +99,11 @@ void FN(body)(ulong group, X_SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, ADD_S
     FN(store)(acc, block * BM, a->k, first, pixels, map, bias, add, y, a);
 }
 
-KERNEL FN(main)(X_SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw,
-                ulong pw_off, SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y, ulong y_off,
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw, ulong pw_off,
+                SRC bias, ulong bias_off, ADD_SRC add, ulong add_off, Y_DST y, ulong y_off,
                 const struct separable_args a)
 {
     local float4 scratch[TILE_SCRATCH];
-    FN(body)
-    (GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, pw + pw_off, bias + bias_off, add + add_off,
-     y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, pw + pw_off, bias + bias_off, add + add_off,
+             y + y_off, &a, scratch);
 }

@@ -1,4 +1,5 @@
-/* separable_products_args.h: argument blocks of a depthwise convolution and a 1x1 convolution by fewer products; the rules are those of args_base.h. */
+/* separable_products_args.h: argument blocks of a depthwise convolution and a 1x1 convolution by fewer products; the
+ * rules are those of args_base.h. */
 #ifndef CLCNN_SEPARABLE_PRODUCTS_ARGS_H
 #define CLCNN_SEPARABLE_PRODUCTS_ARGS_H
 

@@ -45,8 +45,7 @@
 #endif
 #define SCRATCH (CHANNELS * 4)
 
-void FN(depthwise)(local float *mid, SRC x, int oh, int ow, SRC dw, SRC dw_bias,
-                   const struct separable_args *a)
+void FN(depthwise)(local float *mid, SRC x, int oh, int ow, SRC dw, SRC dw_bias, const struct separable_args *a)
 {
     const int step = a->stride[1];
     const int line = oh * a->stride[0] - a->pad[0], col = ow * step - a->pad[1];
@@ -59,9 +58,9 @@ void FN(depthwise)(local float *mid, SRC x, int oh, int ow, SRC dw, SRC dw_bias,
             const int ih = line + r * a->dil[0];
             if (ih >= 0 && ih < a->in[0])
                 for (int s = 0; s < a->ker[1]; s++)
-                    sum = fma(FN(columns)(x, channel + (long)ih * a->in[1], col + s * a->dil[1], step,
-                                          a->in[1], -1, size),
-                              (float16)wc[r * a->ker[1] + s], sum);
+                    sum = fma(
+                        FN(columns)(x, channel + (long)ih * a->in[1], col + s * a->dil[1], step, a->in[1], -1, size),
+                        (float16)wc[r * a->ker[1] + s], sum);
         }
         float v[16];
         vstore16(sum, 0, v);
@@ -74,8 +73,8 @@ void FN(depthwise)(local float *mid, SRC x, int oh, int ow, SRC dw, SRC dw_bias,
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add, DST y,
-              const struct separable_args *a, local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add, DST y, const struct separable_args *a,
+              local float4 *scratch)
 {
     const int tiles = (a->out[1] + T - 1) / T;
     const int ow = (int)(group % tiles) * T;
@@ -119,12 +118,10 @@ void FN(body)(ulong group, SRC x, SRC dw, SRC dw_bias, SRC pw, SRC bias, SRC add
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw,
-                ulong pw_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off,
-                const struct separable_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC dw, ulong dw_off, SRC dw_bias, ulong dw_bias_off, SRC pw, ulong pw_off,
+                SRC bias, ulong bias_off, SRC add, ulong add_off, DST y, ulong y_off, const struct separable_args a)
 {
     local float4 scratch[SCRATCH];
-    FN(body)
-    (GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, pw + pw_off, bias + bias_off, add + add_off,
-     y + y_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, dw + dw_off, dw_bias + dw_bias_off, pw + pw_off, bias + bias_off, add + add_off,
+             y + y_off, &a, scratch);
 }

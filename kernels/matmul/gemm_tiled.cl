@@ -40,8 +40,7 @@ void FN(fetch_b)(float *v, SRC m, long side_stride, long k_stride, int columns, 
     }
 }
 
-void FN(body)(ulong group, SRC ma, SRC mb, SRC mc, SRC add, DST y, const struct gemm_args *a,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC ma, SRC mb, SRC mc, SRC add, DST y, const struct gemm_args *a, local float4 *scratch)
 {
     const int across = (a->n + BN - 1) / BN, down = (a->m + BM - 1) / BM;
     const int col0 = (int)(group % across) * BN, row0 = (int)(group / across % down) * BM;

@@ -1,18 +1,21 @@
-/* linear_fixed.cl: rows of x times rows of w as dot products, with weights of 24 bits, for CPU devices: a few rows of x are bound by
- * reading w from memory, of which a quarter is saved.
+/* linear_fixed.cl: rows of x times rows of w as dot products, with weights of 24 bits, for CPU devices: a few rows of x
+ * are bound by reading w from memory, of which a quarter is saved.
  *
  *   y[b][m][n] = act( sum_k x[b][m][k] * w[n][k] + c[n] + add[b][m][n] )  (gemm_operands.clh; alpha and beta are 1)
  *   w[n][k] = scale[n][k / CHUNK] * q[n][k]
  *
- * q is a float of 24 bits: a sign, e bits of an exponent, 23 - e digits. Each chunk of a row has the smallest e that holds its weights,
- * from the largest to the smallest that is not 0, so that every weight is off by 2^-(24 - e) of itself at most, whatever the others are: e
- * is 4 where they are within 2^15 of each other, 5 within 2^31. Zeros stay zeros. `scale` is the power of two of the largest weight.
- * Where MOST_BITS are too few for e, and in chunks that are not all finite, q is w without its lowest 8 bits (e is 8), and the scale 1.
- *   pack   blocks of TO rows, `b_n` floats each: for every chunk a line with, of TO rows each, the scales and the e (integers), then for
- *          every QUAD of rows and every STEP elements of k three times STEP numbers of 32 bits: the upper 24 are the q of one row, the
- *          lowest 8 those of the fourth; zeros beyond k, any number beyond n. Group = block.
- *   main   a block, one stream from memory, times TB rows of x. Group = (block * batch items + batch item) * ceil(M/TB) +
- *          tile of rows: tiles of rows that share weights follow each other.
+ * q is a float of 24 bits: a sign, e bits of an exponent, 23 - e digits. Each chunk of a row has the smallest e that
+ * holds its weights, from the largest to the smallest that is not 0, so that every weight is off by 2^-(24 - e) of
+ * itself at most, whatever the others are: e is 4 where they are within 2^15 of each other, 5 within 2^31. Zeros stay
+ * zeros. `scale` is the power of two of the largest weight.
+ * Where MOST_BITS are too few for e, and in chunks that are not all finite, q is w without its lowest 8 bits (e is 8),
+ * and the scale 1.
+ *   pack   blocks of TO rows, `b_n` floats each: for every chunk a line with, of TO rows each, the scales and the e
+ *          (integers), then for every QUAD of rows and every STEP elements of k three times STEP numbers of 32 bits:
+ *          the upper 24 are the q of one row, the lowest 8 those of the fourth; zeros beyond k, any number beyond n.
+ *          Group = block.
+ *   main   a block, one stream from memory, times TB rows of x. Group = (block * batch items + batch item) * ceil(M/TB)
+ *          + tile of rows: tiles of rows that share weights follow each other.
  * Layouts: x dense along k (a_k = 1); w of pack has w_n elements between rows.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V 4, 8 or 16 elements at a time, TB (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
@@ -35,15 +38,16 @@
 #ifndef TB
 #define TB 1
 #endif
-#define TO 8        /* rows of a block */
-#define QUAD 4      /* of these side by side, of as many as registers have formats for */
-#define CHUNK 512   /* elements of a row with one format */
-#define STEP 16     /* elements that lie together */
-#define LINE 16     /* floats of a cache line */
-#define FLOATS 48   /* that QUAD rows of STEP elements take */
-#define AHEAD 1024  /* floats between what is read and what is prefetched */
-#define MOST_BITS 6 /* of an exponent: with more, products would fall below the smallest normal number that those of floats do not, */
-#define WHOLE 8     /* so that all bits of the exponent are kept */
+#define TO 8       /* rows of a block */
+#define QUAD 4     /* of these side by side, of as many as registers have formats for */
+#define CHUNK 512  /* elements of a row with one format */
+#define STEP 16    /* elements that lie together */
+#define LINE 16    /* floats of a cache line */
+#define FLOATS 48  /* that QUAD rows of STEP elements take */
+#define AHEAD 1024 /* floats between what is read and what is prefetched */
+/* of an exponent: with more, products would fall below the smallest normal number that those of floats do not, */
+#define MOST_BITS 6
+#define WHOLE 8 /* so that all bits of the exponent are kept */
 #define MAX_INT 0x7fffffff
 #define INFINITE 0x7f800000 /* the bits of an infinity */
 #define AS_INT VEC_CAT(as_int, V)
@@ -62,14 +66,15 @@ FV FN(elements)(SRC row, int i, int there)
     return LOADV(e, 0);
 }
 
-/* How the weights of a chunk are kept: a power of two that leaves none below the normal numbers, the scale, bits of the exponent, and what
- * these count from. */
+/* How the weights of a chunk are kept: a power of two that leaves none below the normal numbers, the scale, bits of the
+ * exponent, and what these count from. */
 struct FN(format) {
     float grown, scale;
     int bits, from;
 };
 
-/* The bits, without the sign, of the largest and of the smallest element that is not 0. An infinity's exceed those of all numbers. */
+/* The bits, without the sign, of the largest and of the smallest element that is not 0. An infinity's exceed those of
+ * all numbers. */
 void FN(range_of)(SRC row, int there, int *high, int *low)
 {
     IV most = 0, least = MAX_INT;
@@ -111,18 +116,19 @@ struct FN(format) FN(format_of)(SRC row, int there)
 }
 
 /* The 24 bits of numbers, with the sign as that of an int: rounded to the nearest, but to none larger than all. */
-IV FN(encoded)(FV value, const struct FN(format) * f)
+IV FN(encoded)(FV value, const struct FN(format) *f)
 {
     const IV bits = AS_INT(value * f->grown), size = bits & MAX_INT;
     const IV rest = (1 << (f->bits - 1)) - 1 + (size >> f->bits & 1);
-    const IV digits = min((size - (f->from << 23) + rest) >> f->bits, f->bits == WHOLE ? (INFINITE >> 8) - 1 : 0x7fffff);
+    const IV digits =
+        min((size - (f->from << 23) + rest) >> f->bits, f->bits == WHOLE ? (INFINITE >> 8) - 1 : 0x7fffff);
     const IV none = size >> 8 | select((IV)0, (IV)0x4000, size > INFINITE); /* a NaN stays one */
     const IV q = select(select(digits, none, size >= INFINITE), (IV)0, size == 0);
     return q | (bits >> 31 & ~0x7fffff);
 }
 
 /* V elements of QUAD rows, zeros past `there`, side by side in three numbers each. */
-void FN(pack_part)(SRC const *rows, int i, int there, const struct FN(format) * f, global int *dst)
+void FN(pack_part)(SRC const *rows, int i, int there, const struct FN(format) *f, global int *dst)
 {
     const IV fourth = FN(encoded)(FN(elements)(rows[3], i, there), f + 3);
 #pragma unroll
@@ -154,30 +160,32 @@ void FN(pack_body)(ulong group, SRC w, DST dst, const struct linear_pack_args *a
     }
 }
 
-/* acc[o][t] += x[t] * what `bits_` hold for row o: a float's exponent and digits, shifted to where float32 has them; the copies of the
- * sign above, and what is not the row's below, are taken out. `unit` makes 1 of the largest exponent. */
-#define PRODUCT(o, bits_)                                                                                \
-    {                                                                                                    \
-        const FV weight = AS_FLOAT((bits_) >> shift[o] & mask[o]) * unit[o];                             \
-        _Pragma("unroll") for (int t = 0; t < TB; t++) acc[o][t] = fma(weight, xv[t], acc[o][t]);        \
+/* acc[o][t] += x[t] * what `bits_` hold for row o: a float's exponent and digits, shifted to where float32 has them;
+ * the copies of the sign above, and what is not the row's below, are taken out. `unit` makes 1 of the largest
+ * exponent. */
+#define PRODUCT(o, bits_)                                                                         \
+    {                                                                                             \
+        const FV weight = AS_FLOAT((bits_) >> shift[o] & mask[o]) * unit[o];                      \
+        _Pragma("unroll") for (int t = 0; t < TB; t++) acc[o][t] = fma(weight, xv[t], acc[o][t]); \
     }
 /* The products of STEP elements; X(t, i) is V elements of row t of x from the i-th on. */
-#define PRODUCTS(X)                                                                                      \
-    _Pragma("unroll") for (int i = 0; i < STEP; i += V)                                                  \
-    {                                                                                                    \
-        FV xv[TB];                                                                                       \
-        _Pragma("unroll") for (int t = 0; t < TB; t++) xv[t] = X(t, i);                                  \
-        const global int *from = (const global int *)w + i;                                              \
+#define PRODUCTS(X)                                                                                           \
+    _Pragma("unroll") for (int i = 0; i < STEP; i += V)                                                       \
+    {                                                                                                         \
+        FV xv[TB];                                                                                            \
+        _Pragma("unroll") for (int t = 0; t < TB; t++) xv[t] = X(t, i);                                       \
+        const global int *from = (const global int *)w + i;                                                   \
         const IV q0 = LOAD_PART(0, from), q1 = LOAD_PART(0, from + STEP), q2 = LOAD_PART(0, from + 2 * STEP); \
-        PRODUCT(0, q0)                                                                                   \
-        PRODUCT(1, q1)                                                                                   \
-        PRODUCT(2, q2)                                                                                   \
-        PRODUCT(3, q0 << 24 | (q1 << 16 & 0xff0000) | (q2 << 8 & 0xff00))                                \
+        PRODUCT(0, q0)                                                                                        \
+        PRODUCT(1, q1)                                                                                        \
+        PRODUCT(2, q2)                                                                                        \
+        PRODUCT(3, q0 << 24 | (q1 << 16 & 0xff0000) | (q2 << 8 & 0xff00))                                     \
     }
 #define FROM_MEMORY(t, i) LOADV(xr[t], k + (i))
 #define FROM_TAIL(t, i) LOADV(tail[t], i)
 
-/* total[QUAD][TB] += the products of the `count` elements of a chunk from k on, of as many rows as registers have formats for. */
+/* total[QUAD][TB] += the products of the `count` elements of a chunk from k on, of as many rows as registers have
+ * formats for. */
 void FN(quad)(FV (*total)[TB], SRC *xr, SRC w, SRC scales, const global int *formats, int k, int count)
 {
     FV acc[QUAD][TB];

@@ -9,7 +9,8 @@
  * tiles of rows that share weights follow each other.
  * Work-group: WG. Local memory: TO * TB * WG floats when LK > 1.
  * Defines: WG (a multiple of LK), LK a power of two (default WG), V 4, 8 or 16 elements at a time, TO, TB
- * (any), HALVES 0 (default) or 1, AHEAD elements of w between what is read and what is prefetched, 0: nothing is, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
+ * (any), HALVES 0 (default) or 1, AHEAD elements of w between what is read and what is prefetched, 0: nothing is,
+ * EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "common/clcnn.clh"
 #include "matmul/gemm_args.h"
 #include "common/epilogue.clh"
@@ -56,9 +57,10 @@
 #endif
 #define SCRATCH (LK == 1 ? 1 : TO * TB * WG / 4)
 
-/* acc += the first `whole` products of the rows, of which this work-item has those from V * lane on; `wide`: rows of w lie on
- * boundaries of vectors. */
-__attribute__((always_inline)) void FN(accumulate)(FV acc[TO][TB], SRC xr[TB], WROW wr[TO], int lane, int whole, bool wide)
+/* acc += the first `whole` products of the rows, of which this work-item has those from V * lane on; `wide`: rows of w
+ * lie on boundaries of vectors. */
+__attribute__((always_inline)) void FN(accumulate)(FV acc[TO][TB], SRC xr[TB], WROW wr[TO], int lane, int whole,
+                                                   bool wide)
 {
 #if LK > 1
 #pragma unroll 2
@@ -81,8 +83,7 @@ __attribute__((always_inline)) void FN(accumulate)(FV acc[TO][TB], SRC xr[TB], W
     }
 }
 
-void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct gemm_args *a,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct gemm_args *a, local float4 *scratch)
 {
     const int down = (a->m + TB - 1) / TB;
     long items = 1;
@@ -152,8 +153,7 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
 #pragma unroll
             for (int t = 0; t < TB; t++)
                 if (n0 + o < a->n && m0 + t < a->m)
-                    yt[(m0 + t) * a->y_m + n0 + o] =
-                        GEMM_RESULT(a->alpha * sum[o][t], mc, addt, m0 + t, n0 + o, a);
+                    yt[(m0 + t) * a->y_m + n0 + o] = GEMM_RESULT(a->alpha * sum[o][t], mc, addt, m0 + t, n0 + o, a);
 }
 
 KERNEL FN(main)(SRC ma, ulong a_off, SRC w, ulong w_off, SRC mc, ulong c_off, SRC add, ulong add_off, DST y,

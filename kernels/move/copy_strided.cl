@@ -24,7 +24,7 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct strided_args *
         const long x_step = STEP_OF(s, 0), y_step = STEP_OF(s, 1);
         const int inner = s->size[s->rank - 1];
         FOR_COLUMNS(i, first, inner)
-            yr[i * y_step] = xr[i * x_step];
+        yr[i * y_step] = xr[i * x_step];
     }
 }
 

@@ -26,8 +26,7 @@ struct pad_args {
 /* Transposes: dimensions 0 to rank - 1 number the tiles' planes, `x` is contiguous along `high`, y along `wide`. */
 struct transpose_args {
     i64 x[6], y[6];
-    i64 x_step, y_step, tiles_high,
-        tiles_wide; /* x between neighbours along wide, y between neighbours along high */
+    i64 x_step, y_step, tiles_high, tiles_wide; /* x between neighbours along wide, y between neighbours along high */
     i32 size[6];
     i32 rank, high, wide;
     i32 unused;

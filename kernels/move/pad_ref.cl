@@ -63,10 +63,10 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct pad_args *a)
         DST_OF(T) yr = y + y0;
 #ifdef SOURCE
         FOR_COLUMNS(i, first, size)
-            yr[i * y_step] = xr[SOURCE_NAME(SOURCE)(i - begin, a->x_size[last]) * x_step];
+        yr[i * y_step] = xr[SOURCE_NAME(SOURCE)(i - begin, a->x_size[last]) * x_step];
 #elif defined(RUNS) && RUNS /* three plain loops instead of a choice inside of one */
         FOR_COLUMNS(before, first, min(begin, size))
-            yr[before * y_step] = value;
+        yr[before * y_step] = value;
         const long past = min(first + ELEMS, min(end, size));
         for (long i = max(first, begin); i < past; i++)
             yr[i * y_step] = xr[(i - begin) * x_step];
@@ -75,7 +75,7 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct pad_args *a)
             yr[i * y_step] = value;
 #else
         FOR_COLUMNS(i, first, size)
-            yr[i * y_step] = i >= begin && i < end ? xr[(i - begin) * x_step] : value;
+        yr[i * y_step] = i >= begin && i < end ? xr[(i - begin) * x_step] : value;
 #endif
     }
 }

@@ -45,14 +45,13 @@ void FN(body)(ulong group, SRC x, SRC weight, SRC bias, SRC mean, SRC var, SRC a
     DST yb = y + n * a->y_n + at;
     const struct blocked_epilogue epi = a->epi; /* a copy: stores of y cannot change it */
     for (int i = first; i < past; i++)
-        FN(store)(fma(LOADV(xb, (long)i * V) - centre, scale, shift), (FV)0.0f, ab, yb, (long)i * V, a->c - c,
-                  &epi);
+        FN(store)(fma(LOADV(xb, (long)i * V) - centre, scale, shift), (FV)0.0f, ab, yb, (long)i * V, a->c - c, &epi);
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC mean,
-                ulong mean_off, SRC var, ulong var_off, SRC add, ulong add_off, DST y, ulong y_off,
+KERNEL FN(main)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC mean, ulong mean_off,
+                SRC var, ulong var_off, SRC add, ulong add_off, DST y, ulong y_off,
                 const struct batch_norm_blocked_args a)
 {
-    FN(body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, mean + mean_off, var + var_off,
-             add + add_off, y + y_off, &a);
+    FN(body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, mean + mean_off, var + var_off, add + add_off,
+             y + y_off, &a);
 }

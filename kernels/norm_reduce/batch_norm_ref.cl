@@ -31,9 +31,10 @@ void FN(body)(ulong group, X_SRC x, SRC weight, SRC bias, SRC mean, SRC var, ADD
         if (a->column_step == 0) {
             const float scale = weight[c] / sqrt(var[c] + a->eps), centre = mean[c], shift = bias[c];
             FOR_COLUMNS(i, first, a->inner)
-                STORE_Y(EPILOGUE_OF(fma(LOAD_X(xr, i) - centre, scale, shift), bias, c, LOAD_ADD(ar, i), a), yr, i);
+            STORE_Y(EPILOGUE_OF(fma(LOAD_X(xr, i) - centre, scale, shift), bias, c, LOAD_ADD(ar, i), a), yr, i);
         } else {
-            FOR_COLUMNS(i, first, a->inner) {
+            FOR_COLUMNS(i, first, a->inner)
+            {
                 const float scale = weight[i] / sqrt(var[i] + a->eps);
                 STORE_Y(EPILOGUE_OF(fma(LOAD_X(xr, i) - mean[i], scale, bias[i]), bias, i, LOAD_ADD(ar, i), a), yr, i);
             }
@@ -41,10 +42,9 @@ void FN(body)(ulong group, X_SRC x, SRC weight, SRC bias, SRC mean, SRC var, ADD
     }
 }
 
-KERNEL FN(main)(X_SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC mean,
-                ulong mean_off, SRC var, ulong var_off, ADD_SRC add, ulong add_off, Y_DST y, ulong y_off,
-                const struct channel_args a)
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC mean, ulong mean_off,
+                SRC var, ulong var_off, ADD_SRC add, ulong add_off, Y_DST y, ulong y_off, const struct channel_args a)
 {
-    FN(body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, mean + mean_off, var + var_off,
-             add + add_off, y + y_off, &a);
+    FN(body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, mean + mean_off, var + var_off, add + add_off,
+             y + y_off, &a);
 }

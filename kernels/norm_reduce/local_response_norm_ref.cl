@@ -29,16 +29,17 @@ void FN(body)(ulong group, SRC x, DST y, const struct lrn_args *a)
         for (int j = low; j <= high; j++) {
             SRC xj = xn + j * a->inner;
             FOR_COLUMNS(i, first, a->inner)
-                sum[SLOT_OF(i, first)] = fma(xj[i], xj[i], sum[SLOT_OF(i, first)]);
+            sum[SLOT_OF(i, first)] = fma(xj[i], xj[i], sum[SLOT_OF(i, first)]);
         }
         if (a->beta == 0.75f) { /* every published network; two square roots cost far less than pow */
-            FOR_COLUMNS(i, first, a->inner) {
+            FOR_COLUMNS(i, first, a->inner)
+            {
                 const float root = sqrt(fma(a->alpha, sum[SLOT_OF(i, first)], a->k));
                 yr[i] = xr[i] / (root * sqrt(root));
             }
         } else {
             FOR_COLUMNS(i, first, a->inner)
-                yr[i] = xr[i] / pow(fma(a->alpha, sum[SLOT_OF(i, first)], a->k), a->beta);
+            yr[i] = xr[i] / pow(fma(a->alpha, sum[SLOT_OF(i, first)], a->k), a->beta);
         }
     }
 }

@@ -23,8 +23,9 @@ struct batch_norm_blocked_args {
     struct blocked_epilogue epi; /* bias is 0: the shift is part of the sum */
 };
 
-/* Rows of elements that are normalised together, `parts` parts of `length` elements, part_step apart: row r lies in item
- * r / per_item, at number r % per_item. Its element j has the parameters number (r % per_item) * row_step + j / run. */
+/* Rows of elements that are normalised together, `parts` parts of `length` elements, part_step apart: row r lies in
+ * item r / per_item, at number r % per_item. Its element j has the parameters number (r % per_item) * row_step + j /
+ * run. */
 struct rows_norm_args {
     i64 rows, per_item, parts, length, x_n, y_n, x_part, y_part, row_step, run;
     f32 eps;
@@ -47,8 +48,8 @@ struct softmax_args {
     i32 unused;
 };
 
-/* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop. Its
- * `parts` parts of up to `chunk` elements are rows of their own, with results side by side in y. */
+/* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop.
+ * Its `parts` parts of up to `chunk` elements are rows of their own, with results side by side in y. */
 struct reduce_args {
     i64 x[8], y[8];
     i64 rows, pieces, outer; /* outer: product of the reduced dimensions but the last */

@@ -93,7 +93,7 @@ void FN(columns_body)(ulong group, SRC x, DST y, const struct reduce_args *a)
                 for (long l = block; l < min(end, block + RED_BLOCK); l++) {
                     SRC xl = xo + l * a->x[last];
                     FOR_COLUMNS(i, first, inner)
-                        some[SLOT_OF(i, first)] = RED(some[SLOT_OF(i, first)], xl[i]);
+                    some[SLOT_OF(i, first)] = RED(some[SLOT_OF(i, first)], xl[i]);
                 }
                 for (int e = 0; e < ELEMS; e++)
                     all[e] = RED(all[e], some[e]);
@@ -101,7 +101,7 @@ void FN(columns_body)(ulong group, SRC x, DST y, const struct reduce_args *a)
         }
         DST yr = y + at.y + part;
         FOR_COLUMNS(i, first, inner)
-            yr[i * a->y[column]] = all[SLOT_OF(i, first)] / a->divisor;
+        yr[i * a->y[column]] = all[SLOT_OF(i, first)] / a->divisor;
     }
 }
 

@@ -96,20 +96,21 @@ void FN(columns_body)(ulong group, SRC x, DST y, const struct softmax_args *a)
         }
         for (int l = 0; l < a->length; l++) /* fmax drops NaN, which the exponentials then show */
             FOR_COLUMNS(i, first, a->inner)
-                top[SLOT_OF(i, first)] = fmax(top[SLOT_OF(i, first)], xr[l * a->x_step + i]);
+        top[SLOT_OF(i, first)] = fmax(top[SLOT_OF(i, first)], xr[l * a->x_step + i]);
         for (int block = 0; block < a->length; block += RED_BLOCK) {
             for (int e = 0; e < ELEMS; e++)
                 part[e] = 0.0f;
             for (int l = block; l < min(a->length, block + RED_BLOCK); l++)
                 FOR_COLUMNS(i, first, a->inner)
-                    part[SLOT_OF(i, first)] += exp(xr[l * a->x_step + i] - top[SLOT_OF(i, first)]);
+            part[SLOT_OF(i, first)] += exp(xr[l * a->x_step + i] - top[SLOT_OF(i, first)]);
             for (int e = 0; e < ELEMS; e++)
                 sum[e] += part[e];
         }
         for (int e = 0; LOG && e < ELEMS; e++)
             sum[e] = log(sum[e]);
         for (int l = 0; l < a->length; l++)
-            FOR_COLUMNS(i, first, a->inner) {
+            FOR_COLUMNS(i, first, a->inner)
+            {
                 const float v = xr[l * a->x_step + i] - top[SLOT_OF(i, first)];
                 yr[l * a->y_step + i] = LOG ? v - sum[SLOT_OF(i, first)] : exp(v) / sum[SLOT_OF(i, first)];
             }

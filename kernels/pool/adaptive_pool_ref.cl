@@ -53,7 +53,7 @@ void FN(body)(ulong group, SRC x, DST y, const struct adaptive_args *a)
         SRC xc = x + n * a->x_n + c * a->in[0] * a->in[1] * a->in[2];
         DST yr = y + n * a->y_n + ((c * a->out[0] + od) * a->out[1] + oh) * a->out[2];
         FOR_COLUMNS(i, first, a->out[2])
-            yr[i] = FN(value)(xc, d, h, FN(bin)(i, a->in[2], a->out[2]), a);
+        yr[i] = FN(value)(xc, d, h, FN(bin)(i, a->in[2], a->out[2]), a);
     }
 }
 

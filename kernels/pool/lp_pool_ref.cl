@@ -5,7 +5,8 @@
  * Layouts: N,C,(D,)(H,)W with batch strides; struct lp_pool_args. A row is one (n, c, d, h) of
  * the output.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: P (1 or 2 where p is that; 0, the default: what the arguments say), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
+ * Defines: P (1 or 2 where p is that; 0, the default: what the arguments say), WG, LANES, ELEMS, RUNS, INDEX
+ * (rows.clh). */
 #include "common/clcnn.clh"
 #include "pool/pool_args.h"
 #include "common/rows.clh"

@@ -23,7 +23,7 @@ void FN(fill_body)(ulong group, DST y, const struct unpool_args *a)
     if (row < (INDEX)a->rows) {
         const long first = FIRST_COLUMN(group, a->pieces);
         FOR_COLUMNS(i, first, a->inner)
-            y[(long)row * a->y_n + i] = 0.0f;
+        y[(long)row * a->y_n + i] = 0.0f;
     }
 }
 

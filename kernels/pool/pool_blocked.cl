@@ -1,15 +1,17 @@
-/* pool_blocked.cl: maximum and average pooling of maps with channels in blocks, over windows or torch's adaptive bins, for CPU
- * devices.
+/* pool_blocked.cl: maximum and average pooling of maps with channels in blocks, over windows or torch's adaptive bins,
+ * for CPU devices.
  *
  *   windows   y[n][c][o] = max or mean over t of x[n][c][o * stride - pad + t * dil], taps outside left out
- *   bins      y[n][c][o] = max or mean of x[n][c][floor(o * in / out) .. ceil((o + 1) * in / out) - 1], in each dimension
+ *   bins      y[n][c][o] = max or mean of x[n][c][floor(o * in / out) .. ceil((o + 1) * in / out) - 1], in each
+ *             dimension
  *
  * The mean divides by the taps inside the input, or with include_pad by those inside the padded input. NaN wins a max.
  * Layouts: x, y [ceil(C/V)][H][W][V] with batch strides; lanes of y past C are written as zeros.
- * Index map: group = (n * blocks + block) * parts + part; a work-item computes `rows` output rows of one block of channels.
+ * Index map: group = (n * blocks + block) * parts + part; a work-item computes `rows` output rows of one block of
+ * channels.
  * Work-group: WG = 1. Local memory: none.
- * Of the argument block: average, 0: the maximum; kind, POOL_BINS, or 2 or 3: windows of that size in both dimensions, whose
- * taps are unrolled, at dilation 1; 0: any windows.
+ * Of the argument block: average, 0: the maximum; kind, POOL_BINS, or 2 or 3: windows of that size in both dimensions,
+ * whose taps are unrolled, at dilation 1; 0: any windows.
  * Defines: V channels of a block, 16 or 8. */
 #ifndef WG
 #define WG 1
@@ -24,8 +26,8 @@
 #define FN(x) pool_blocked_##x
 #endif
 
-/* NaN wins a max wherever it comes; comparisons alone would forget it. Its bits without the sign exceed infinity's: keeping
- * the largest costs less than a comparison and a mask each time. */
+/* NaN wins a max wherever it comes; comparisons alone would forget it. Its bits without the sign exceed infinity's:
+ * keeping the largest costs less than a comparison and a mask each time. */
 #define UV VEC_CAT(uint, V)
 #define AS_UV VEC_CAT(as_uint, V)
 #define NOTE_NAN(v) worst = avg ? worst : max(worst, AS_UV(v) & 0x7fffffffu)
@@ -49,12 +51,12 @@ int4 FN(range)(int o, int d, const struct pool_blocked_args *a)
     }
     const int from = o * a->stride[d] - a->pad[d], dil = a->dil[d];
     const int2 in = FN(taps)(from, dil, a->ker[d], 0, a->in[d]);
-    const int2 counted =
-        a->include_pad ? FN(taps)(from, dil, a->ker[d], -a->pad[d], a->in[d] + a->pad_end[d]) : in;
+    const int2 counted = a->include_pad ? FN(taps)(from, dil, a->ker[d], -a->pad[d], a->in[d] + a->pad_end[d]) : in;
     return (int4)(from + in.x * dil, from + in.y * dil, dil, counted.y - counted.x);
 }
 
-/* Inlined by force, so that avg and ker are numbers; static, since compilers complain of loops in a copy that takes any ker. */
+/* Inlined by force, so that avg and ker are numbers; static, since compilers complain of loops in a copy that takes any
+ * ker. */
 #define UNROLLED static __attribute__((always_inline))
 
 /* Any window or bin. */

@@ -152,7 +152,8 @@ void FN(body)(ulong group, SRC x, DST y, const struct pool_args *a)
             }
         }
 #else
-        FOR_COLUMNS(i, first, a->out[2]) {
+        FOR_COLUMNS(i, first, a->out[2])
+        {
             const float v = FN(pool)(xn, channel, d, h, (int)i, a);
             yr[i] = AVG ? v / (count * FN(width_count)((int)i, a)) : v;
         }

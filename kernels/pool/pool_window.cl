@@ -1,13 +1,13 @@
-/* pool_window.cl: max and average pooling over small windows of 2-D maps, for GPUs: a work-item slides down a column, so
- * that what overlapping windows share is read and combined along the width once.
+/* pool_window.cl: max and average pooling over small windows of 2-D maps, for GPUs: a work-item slides down a column,
+ * so that what overlapping windows share is read and combined along the width once.
  *
  *   y[n][c][oh][ow] = max or mean over r, s of x[n][c][oh*sh - ph + r][ow*sw - pw + s], taps outside left out
  *
  * The mean divides by the taps inside the input, or with include_pad by those inside the padded input. NaN wins a max.
  * Layouts: NCHW with batch strides. Index map: item = ((n * C + c) * strips of ROWS output rows + strip) * Q + ow.
  * Work-group: WG items. Local memory: none.
- * Defines: WG (any), AVG (0: max, 1: average), KH, KW (window), SH, SW (strides), ROWS (output rows of a work-item): any
- * from 1 on; X_HALF, Y_HALF (maps.clh). */
+ * Defines: WG (any), AVG (0: max, 1: average), KH, KW (window), SH, SW (strides), ROWS (output rows of a work-item):
+ * any from 1 on; X_HALF, Y_HALF (maps.clh). */
 #include "common/clcnn.clh"
 #include "pool/pool_args.h"
 #include "common/maps.clh"
@@ -63,8 +63,8 @@ void FN(body)(ulong group, X_SRC x, Y_DST y, const struct pool_args *a)
 #pragma unroll
             for (int s = 0; s < KW; s++)
                 v[s] = inside && left + s >= 0 && left + s < a->in[2] ? LOAD_X(from, (long)r * a->in[2] + s)
-                       : AVG                                           ? 0.0f
-                                                                       : -INFINITY;
+                       : AVG                                          ? 0.0f
+                                                                      : -INFINITY;
             line[r] = v[0];
 #pragma unroll
             for (int s = 1; s < KW; s++)
@@ -79,8 +79,8 @@ void FN(body)(ulong group, X_SRC x, Y_DST y, const struct pool_args *a)
 #pragma unroll
             for (int r = 1; r < KH; r++)
                 v = FN(combine)(v, line[j * SH + r]);
-            const int high = FN(count)(top + j * SH, KH, border ? -a->pad[1] : 0,
-                                       a->in[1] + (border ? a->pad_end[1] : 0));
+            const int high =
+                FN(count)(top + j * SH, KH, border ? -a->pad[1] : 0, a->in[1] + (border ? a->pad_end[1] : 0));
             if (oh + j < a->out[1])
                 STORE_Y(AVG ? v / (float)(high * wide) : v, to, (long)j * a->out[2]);
         }

@@ -1,6 +1,7 @@
 /* deform_conv_ref.cl: convolution whose taps are moved by offsets (Zhu et al., "Deformable ConvNets v2", 2019).
  *
- *   y[n][k][o] = b[k] + sum over c, t of w[k][c][t] * mask[n][m][o] * x[n][c](o * stride - pad + t * dil + offset[n][m][o])
+ *   y[n][k][o] = b[k] + sum over c, t of w[k][c][t] * mask[n][m][o] * x[n][c](o * stride - pad + t * dil +
+ *   offset[n][m][o])
  *
  * m counts the taps of the offset group of c. x between elements is blended linearly, and 0 outside.
  * Layouts: N,C,H,W with batch strides; struct deform_args. A row is one (n, k, h) of the output.

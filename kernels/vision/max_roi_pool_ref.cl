@@ -1,7 +1,7 @@
 /* max_roi_pool_ref.cl: maxima of the bins of regions of interest (Girshick, "Fast R-CNN", 2015).
  *
- * A region's corners are rounded to elements (halves away from zero), both included; bin o of n covers the elements from
- * floor(o * size / n) to ceil((o + 1) * size / n) - 1 of it. An empty bin gives 0, NaN wins.
+ * A region's corners are rounded to elements (halves away from zero), both included; bin o of n covers the elements
+ * from floor(o * size / n) to ceil((o + 1) * size / n) - 1 of it. An empty bin gives 0, NaN wins.
  * Layouts: N,C,H,W with batch strides; struct roi_args. A row is one (region, c, height) of the output.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
  * Defines: WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */

@@ -1,7 +1,8 @@
 /* nms_ref.cl: boxes without those that overlap better ones of their class.
  *
  * select: a work-item a pair of item and class takes boxes by score (equal ones by index) and keeps those that overlap
- *         none of the kept ones by more than `iou`, until there are `most`; only scores above `score` count, NaN does not
+ *         none of the kept ones by more than `iou`, until there are `most`; only scores above `score` count, NaN does
+ *         not
  * write:  the lists one after the other as rows (item, class, box), -1 in the rows behind, and the number of rows
  * Layouts: boxes[B][N][4], scores[B][C][N] with batch strides; kept[lists][most], counts[lists]; struct nms_args.
  * Work-group: WG work-items, one a pair of item and class. Local memory: none.
@@ -55,8 +56,8 @@ void FN(select_body)(ulong group, SRC boxes, SRC scores, DST_OF(long) kept, DST_
             last = best;
             bool free = more;
             for (int k = 0; k < count && free; k++)
-                free = !FN(overlap)(FN(corners)(box + best * 4), FN(corners)(box + kept[list * a->most + k] * 4),
-                                    a->iou);
+                free =
+                    !FN(overlap)(FN(corners)(box + best * 4), FN(corners)(box + kept[list * a->most + k] * 4), a->iou);
             if (free)
                 kept[list * a->most + count++] = best;
         }

@@ -49,14 +49,15 @@ struct FN(tap) FN(tap_of)(long i, int d, const struct resize_args *a)
 }
 
 /* Columns of this work-item in one channel: from rows 0 to 3 of x (low and high of h, then of d) to row y. */
-void FN(columns)(SRC x, const long *row, const float *part, const int *low, const int *high,
-                 const float *part_w, long first, DST y, int width)
+void FN(columns)(SRC x, const long *row, const float *part, const int *low, const int *high, const float *part_w,
+                 long first, DST y, int width)
 {
     SRC x0 = x + row[0];
     SRC x1 = x + row[1];
     SRC x2 = x + row[2];
     SRC x3 = x + row[3];
-    FOR_COLUMNS(i, first, width) {
+    FOR_COLUMNS(i, first, width)
+    {
         const int e = (int)SLOT_OF(i, first), l = low[e];
 #if LINEAR
         const int h = high[e];
@@ -93,7 +94,8 @@ void FN(body)(ulong group, SRC x, DST y, const struct resize_args *a)
         const float part[2] = {h.part, d.part};
         int low[ELEMS], high[ELEMS];
         float part_w[ELEMS];
-        FOR_COLUMNS(i, first, a->out[2]) {
+        FOR_COLUMNS(i, first, a->out[2])
+        {
             const struct FN(tap) w = FN(tap_of)(i, 2, a);
             low[SLOT_OF(i, first)] = w.low;
             high[SLOT_OF(i, first)] = w.high;

@@ -35,9 +35,8 @@ float4 FN(sample)(SRC x, float h, float w, const struct roi_args *a)
         const int h0 = min((int)h, height - 1), w0 = min((int)w, width - 1);
         const int h1 = min(h0 + 1, height - 1), w1 = min(w0 + 1, width - 1);
         const float dh = h0 == height - 1 ? 0.0f : h - (float)h0, dw = w0 == width - 1 ? 0.0f : w - (float)w0;
-        v = (float4)((1.0f - dh) * (1.0f - dw) * x[(long)h0 * width + w0],
-                     (1.0f - dh) * dw * x[(long)h0 * width + w1], dh * (1.0f - dw) * x[(long)h1 * width + w0],
-                     dh * dw * x[(long)h1 * width + w1]);
+        v = (float4)((1.0f - dh) * (1.0f - dw) * x[(long)h0 * width + w0], (1.0f - dh) * dw * x[(long)h0 * width + w1],
+                     dh * (1.0f - dw) * x[(long)h1 * width + w0], dh * dw * x[(long)h1 * width + w1]);
     }
     return v;
 }
