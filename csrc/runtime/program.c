@@ -20,11 +20,6 @@ struct program {
     bool from_source, saved;
 };
 
-const char *program_file(const struct program *program)
-{
-    return program->file;
-}
-
 static void destroy(struct clcnn_device *dev, struct program *p)
 {
     if (p == NULL)

@@ -142,7 +142,6 @@ void program_save(struct clcnn_device *dev, struct program *program);
 /* a kernel of the caller's own: <file>_k_<entry> */
 enum clcnn_status program_kernel(cl_kernel *out, struct clcnn_device *dev, struct program *program,
                                  const char *entry, struct clcnn_err *err);
-const char *program_file(const struct program *program);
 /* The text that is built: FN, defines, the file with its includes pasted in, #undef of the defines. malloc'd. */
 enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct unit *unit,
                               struct clcnn_err *err);
