@@ -121,6 +121,7 @@ class Declined(Exception):
 
 
 REACHED: Counter[str] = Counter()  # algorithms, by operator
+CHOSEN: list[tuple[str, str]] = []  # layers and their algorithms, since it was cleared
 
 
 # ---- running -----------------------------------------------------------------------------------------------
@@ -158,6 +159,7 @@ def _by_plan(graph: Any, feed: Arrays, options: Options, device: Any) -> dict[st
         model, shapes = _through_file(graph, options.route)
     with _compiled(model, shapes, options, device) as plan:
         REACHED.update(f"{row['op']}:{row['algo']}" for row in plan.layers)
+        CHOSEN.extend((row["layer"], row["algo"]) for row in plan.layers)
         first = _called(plan, feed, options.way)
         if options.guard:
             plan.check_guards()
@@ -287,16 +289,26 @@ def _slack(precision: str) -> float:
     return 10.0 * oracle.OF_RMS[precision] / oracle.OF_RMS["highest"]
 
 
+def _with_algorithms(case: Case, device: Any) -> tuple[list[dict[str, Array]], list[tuple[str, str]]]:
+    CHOSEN.clear()
+    return run(case, device), CHOSEN.copy()
+
+
 def judge_bits(case: Case, device: Any) -> Verdict:
-    """Whether chains and parts of a batch change bits, which they must not. Algorithms are the same ones."""
-    # Algorithms for GPUs, which a CPU takes when forced, split sums by how many images there are.
-    part = case.options.batch_part if case.options.force else 0
-    base = replace(case.options, route="compile", way="call", chain=False, batch_part=part)
+    """Whether chains and batch slices change bits. Slices may where algorithms differ, which are chosen for the
+    items of a slice; so may algorithms for GPUs, which a CPU takes when forced: they split sums by how many
+    images there are."""
+    case = replace(case, options=replace(case.options, route="compile", way="call"))
+    launched = replace(case, options=replace(case.options, chain=False))
+    whole = replace(case, options=replace(launched.options, batch_part=0))
     try:
-        first = run(replace(case, options=base), device)
-        other = run(replace(case, options=replace(case.options, route="compile", way="call")), device)
-        for a, b in zip(first, other):
-            _same(a, b, f"chain={case.options.chain}, batch_part={case.options.batch_part}")
+        first, chosen = _with_algorithms(case, device)
+        for a, b in zip(first, run(launched, device)):
+            _same(a, b, f"chain={case.options.chain}")
+        all_at_once, chosen_for_all = _with_algorithms(whole, device)
+        if chosen == chosen_for_all and not case.options.force:
+            for a, b in zip(first, all_at_once):
+                _same(a, b, f"batch_part={case.options.batch_part}")
     except Unequal as error:
         return Verdict("bits", str(error))
     except Exception as error:

@@ -17,6 +17,8 @@ HOLDERS = {
     "runtime/device_list.c": "asks the driver",
     "runtime/program.c": "part of the key of the kernel cache",
     "py/py_device.c": "shows them",
+    "registry.c": "tells what an algorithm needs",
+    "py/module.c": "shows that",
 }
 VENDORS = r"AMD|Advanced Micro|NVIDIA|Intel|GenuineIntel|Apple|Qualcomm|Arm\b|ARM\b|Mali|Adreno"
 ADVICE = "ask for a property: struct device_traits in csrc/base/device_traits.h"
