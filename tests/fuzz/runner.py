@@ -295,9 +295,9 @@ def _with_algorithms(case: Case, device: Any) -> tuple[list[dict[str, Array]], l
 
 
 def judge_bits(case: Case, device: Any) -> Verdict:
-    """Whether chains and batch slices change bits. Slices may where algorithms differ, which are chosen for the
-    items of a slice; so may algorithms for GPUs, which a CPU takes when forced: they split sums by how many
-    images there are."""
+    """Whether chains and batch slices change bits. Slices may where algorithms differ, which are chosen for
+    the items of a slice; so may algorithms for GPUs, which a CPU takes when forced: they split sums by how
+    many images there are."""
     case = replace(case, options=replace(case.options, route="compile", way="call"))
     launched = replace(case, options=replace(case.options, chain=False))
     whole = replace(case, options=replace(launched.options, batch_part=0))
