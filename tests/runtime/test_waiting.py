@@ -233,16 +233,19 @@ def graph(first, count):
     g = clcnn.Graph()
     y = g.input("x", (1, 8, 64, 64))
     for i in range(first, first + count):
-        y = ops.conv(y, random(8, 8, 3, i), padding=(1, 1, (i - 1) // 2, (i - 1) // 2), name=f"c{i}")
+        y = ops.conv(y, random(8, 8, 3, 2 * i + 1), padding=(1, i, 1, i), name=f"c{i}")
     g.output(y, "y")
     return g
 
 device = devices.get()
 shared = graph(1, 16)
-algorithms = {f"c{i}": "ref" for i in range(1, 17)}
-# in the middle of one's own compile, between two programs
-name, seconds = interrupted(lambda: clcnn.compile(shared, device=device, algorithms=algorithms, chain=False))
-assert name == "KeyboardInterrupt" and seconds < 1.5, (name, seconds)
+refs = [{f"c{i}": "ref" for i in range(first, first + 16)} for first in (1, 17)]
+# in the middle of one's own compile, between two programs; a busy machine takes longer for all of them, too
+start = time.monotonic()
+clcnn.compile(graph(17, 16), device=device, algorithms=refs[1], chain=False).close()
+whole = time.monotonic() - start
+name, seconds = interrupted(lambda: clcnn.compile(shared, device=device, algorithms=refs[0], chain=False))
+assert name == "KeyboardInterrupt" and seconds < max(1.0, whole / 2), (name, seconds, whole)
 # a graph that another thread compiles
 thread = behind(lambda: clcnn.compile(shared, device=device))
 name, seconds = interrupted(lambda: shared._core.nodes(), 0.05)
