@@ -171,8 +171,10 @@ def _torch_eager(model: Model, x: np.ndarray) -> Session:
     return _on_cuda(model.torch.cuda(), x)
 
 
-def _torch_cudagraph(model: Model, x: np.ndarray) -> Session:
+def _torch_cudagraph(model: Model, x: np.ndarray, **layout: Any) -> Session:
     net, fixed = model.torch.cuda(), torch.from_numpy(x).cuda()
+    if layout:
+        net, fixed = net.to(**layout), fixed.to(**layout)
     with torch.inference_mode():
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())

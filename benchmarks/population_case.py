@@ -1,0 +1,287 @@
+"""One network of population.py in a process of its own, which may crash or be ended without harm to the rest.
+
+It takes an order, JSON as its only argument, and tells what happens in lines of JSON, each after MARK:
+
+    {"name", "source", "shape", "options", "cache", "exporter", "cases": [[batch, precision]], ...}
+    {"phase": "compile"}   {"done": {...}}   {"failed": {"phase", "kind", "message"}}
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.util
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import common
+
+MARK = "@population "
+# Largest rms difference over the rms of the reference, which is float32 itself.
+FLOAT32_LIMIT = 1e-3
+# With operands of fewer bits: of what PyTorch's tf32 is off by, and where that is not known.
+TF32_LIMIT, TF32_LEAST, TF32_UNKNOWN = 3.0, 2e-3, 5e-2
+SLOW_S = 2.0  # a network that takes longer is not warmed up any more, and runs SLOW_ROUNDS rounds
+SLOW_ROUNDS = 2
+PROFILES = 3
+LONGEST_MESSAGE = 600
+
+
+class Wrong(Exception):
+    """A result that does not agree with the reference."""
+
+
+def tell(**event: Any) -> None:
+    """A line for the process that gave the order."""
+    print(f"\n{MARK}{json.dumps(event)}", flush=True)
+
+
+def entry_of(order: dict[str, Any]) -> Any:
+    """The order's network."""
+    from population_nets import Entry
+
+    shape = order["shape"]
+    return Entry(order["source"], tuple(shape) if shape else None, (), order["options"])
+
+
+class Case:
+    """A network at a batch and a precision; `phase` is what it is at, for messages."""
+
+    def __init__(self, order: dict[str, Any], batch: int, precision: str) -> None:
+        self.order, self.batch, self.precision = order, batch, precision
+        self.entry = entry_of(order)
+        self.phase = "start"
+
+    def enter(self, phase: str) -> None:
+        """The next phase."""
+        self.phase = phase
+        tell(phase=phase)
+
+    def measure(self) -> dict[str, Any]:
+        """What a row says of the case. Raises whatever goes wrong on our side, Wrong too."""
+        from population_nets import build
+
+        import clcnn
+
+        order = self.order
+        where = build.folder(Path(order["cache"]), order["exporter"])
+        self.enter("export")
+        path = build.onnx(order["name"], self.entry, self.batch, where, order["exporter"])
+        x = build.inputs(self.entry, self.batch).numpy()
+        device = clcnn.Device(order["device"])
+        self.enter("reference")
+        sessions, want, facts = self._peers(path, x, device, where)
+        with self._ours(path, x, device) as (plan, mine, row):
+            self.enter("agreement")
+            limit = self._limit(facts)
+            start = time.perf_counter()
+            row |= _checked(mine.run(x), want, limit)
+            first_s = time.perf_counter() - start
+            self.enter("time")
+            quick = {"rounds": order["rounds"]} if first_s < SLOW_S else {"rounds": SLOW_ROUNDS, "warm": 0}
+            runs = {"clcnn": mine.resident} | {name: s.resident for name, s in sessions.items()}
+            timed = common.interleave(runs, seconds=order["seconds"], **quick)
+            _checked(mine.run(x), want, limit)  # still, after all those runs
+            self.enter("profile")
+            row |= shares(plan, x, PROFILES if first_s < SLOW_S else 1)
+        row |= {"clcnn_ms": timed["clcnn"]["min"], "clcnn_median_ms": timed["clcnn"]["median"]}
+        for name, fact in facts.items():
+            if name in timed:
+                fact |= {"ms": timed[name]["min"], "median_ms": timed[name]["median"]}
+        return row | {"rounds": timed["clcnn"]["rounds"], "peers": facts}
+
+    @contextmanager
+    def _ours(self, path: Path, x: Any, device: Any) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
+        """A plan, its session, and how long it took to get there."""
+        import inference
+
+        import clcnn
+        import clcnn.onnx
+
+        self.enter("import")
+        start = time.perf_counter()
+        graph = clcnn.onnx.load(path).specialise({"x0": x.shape}).graph
+        imported = time.perf_counter()
+        self.enter("compile")
+        with inference.ours(graph, x, device, self.precision) as (plan, mine):
+            compiled = time.perf_counter()
+            row = {"import_s": imported - start, "compile_s": compiled - imported}
+            yield plan, mine, row | {"peak_bytes": plan.peak_bytes, "kernels": plan.stats["program_count"]}
+
+    def _peers(
+        self, path: Path, x: Any, device: Any, where: Path
+    ) -> tuple[dict[str, Any], Any, dict[str, Any]]:
+        """The others' sessions, the reference, and of each its error or why it is left out."""
+        net = _Net(self.order["name"], self.entry, path, where)
+        table, reference = on_cuda(x) if _cuda(device) else on_host()
+        want = reference(net, x, self.precision)
+        sessions: dict[str, Any] = {}
+        facts: dict[str, Any] = {}
+        for name, load in table.items():
+            if name not in self.order["peers"]:
+                continue
+            try:
+                sessions[name] = load(net, x)
+                facts[name] = _checked(sessions[name].run(x), want, self._peer_limit())
+            except Exception as error:  # a peer may fail in any way, and the others still count
+                sessions.pop(name, None)
+                facts[name] = {"left_out": message(error)}
+        return sessions, want, facts
+
+    def _exact(self) -> bool:
+        return self.precision in ("strict", "highest")
+
+    def _peer_limit(self) -> float:
+        return FLOAT32_LIMIT if self._exact() else TF32_UNKNOWN
+
+    def _limit(self, facts: dict[str, Any]) -> float:
+        """Largest rms error of ours."""
+        if self._exact():
+            return FLOAT32_LIMIT
+        theirs = [fact["rms_error"] for fact in facts.values() if "rms_error" in fact]
+        return max(TF32_LIMIT * max(theirs), TF32_LEAST) if theirs else TF32_UNKNOWN
+
+
+class _Net:
+    """A network in the forms that peers.py asks for."""
+
+    def __init__(self, name: str, entry: Any, path: Path, where: Path) -> None:
+        self._torch = (name, entry, where)
+        self._path = path
+
+    @property
+    def onnx(self) -> bytes:
+        return self._path.read_bytes()
+
+    @property
+    def torch(self) -> Any:
+        """A new module each time: peers move it to devices and layouts."""
+        from population_nets import build
+
+        return build.module(*self._torch)
+
+
+def _cuda(device: Any) -> bool:
+    import torch
+
+    return device.type != "cpu" and torch.cuda.is_available()
+
+
+def on_host() -> tuple[dict[str, Any], Callable[..., Any]]:
+    """Peers on the CPU, and the reference: onnxruntime's result or, without it, PyTorch's."""
+    import peers
+
+    def reference(net: _Net, x: Any, precision: str) -> Any:
+        name = "onnxruntime" if importlib.util.find_spec("onnxruntime") else "torch"
+        return peers.CPU[name].load(net, x).run(x)
+
+    names = [name for name in peers.CPU if importlib.util.find_spec(peers.CPU[name].module)]
+    return {name: peers.CPU[name].load for name in names}, reference
+
+
+def on_cuda(x: Any) -> tuple[dict[str, Any], Callable[..., Any]]:
+    """PyTorch's CUDA graphs in both layouts, and the reference: PyTorch in strict float32."""
+    import peers
+    import torch
+
+    def reference(net: _Net, x: Any, precision: str) -> Any:
+        peers.set_precision("highest")
+        with torch.inference_mode():
+            y = net.torch.cuda()(torch.from_numpy(x).cuda()).cpu().numpy()
+        peers.set_precision(precision)
+        return y
+
+    graph = peers.GPU["torch-cudagraph"].load
+    table = {"torch-nchw": graph}
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(x.ndim)
+    if last:
+        table["torch-nhwc"] = partial(graph, memory_format=last)
+    return table, reference
+
+
+def _checked(got: Any, want: Any, limit: float) -> dict[str, float]:
+    """Errors of a result. Raises Wrong above the limit, and for what is not finite."""
+    if got.shape != want.shape:
+        raise Wrong(f"the result's shape is {got.shape}, not {want.shape}")
+    found = common.errors(got, want)
+    if not found["rms_error"] <= limit:
+        raise Wrong(f"the result is off by {found['rms_error']:.2g} of its rms, at most {limit:.2g} is right")
+    return found
+
+
+def shares(plan: Any, x: Any, runs: int) -> dict[str, Any]:
+    """Time of each operator and algorithm and of the slowest layers, in order; the least of some runs."""
+    profiles = [plan.profile(x).rows for _ in range(runs + 1)][1:]
+    operators: dict[tuple[str, str], dict[str, Any]] = {}
+    layers = []
+    for steps in zip(*profiles):
+        step, ms = steps[0], min(s.ms for s in steps)
+        empty = {"op": step.op, "algorithm": step.algo, "steps": 0, "ms": 0.0, "macs": 0.0}
+        row = operators.setdefault((step.op, step.algo), empty)
+        for key, value in (("steps", 1), ("ms", ms), ("macs", step.macs)):
+            row[key] += value
+        layers.append(
+            {"layer": step.layer, "op": step.op, "algorithm": step.algo, "ms": ms, "macs": step.macs}
+        )
+    busy = sum(row["ms"] for row in operators.values()) or 1.0
+    rows = sorted(operators.values(), key=lambda row: -row["ms"])
+    return {
+        "profile_ms": busy,
+        "operators": [row | {"share": row["ms"] / busy} for row in rows],
+        "slowest_layers": sorted(layers, key=lambda row: -row["ms"])[:10],
+    }
+
+
+def message(error: BaseException) -> str:
+    """An error in a line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST_MESSAGE]
+
+
+def prepare(order: dict[str, Any]) -> None:
+    """Makes the files for some batches, with a share of the cores."""
+    import torch
+    from population_nets import build
+
+    torch.set_num_threads(order["threads"])
+    where = build.folder(Path(order["cache"]), order["exporter"])
+    for batch in order["prepare"]:
+        try:
+            build.onnx(order["name"], entry_of(order), batch, where, order["exporter"])
+            tell(done={})
+        except Exception as error:
+            tell(failed={"phase": "export", "kind": type(error).__name__, "message": message(error)})
+
+
+def end_with_parent() -> None:
+    """Ends this process when the one that gave the order is gone, however it went."""
+    sys.stdin.read()
+    os._exit(1)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="One network of population.py, which starts this itself.")
+    parser.add_argument("order", type=json.loads)
+    order = parser.parse_args().order
+    threading.Thread(target=end_with_parent, daemon=True).start()
+    if order["prepare"]:
+        prepare(order)
+    for batch, precision in order["cases"]:
+        case = Case(order, batch, precision)
+        try:
+            tell(done=case.measure())
+        except Exception as error:  # told, and the next case has its chance
+            tell(failed={"phase": case.phase, "kind": type(error).__name__, "message": message(error)})
+        gc.collect()  # sessions hold themselves through their closures
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
