@@ -31,7 +31,7 @@ import sys
 import tempfile
 import threading
 import time
-from argparse import Namespace
+from argparse import SUPPRESS, Namespace
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -39,9 +39,9 @@ from typing import Any
 
 import common
 import population_nets
-from population_case import MARK
+from population_case import MARK, obey
 
-CASE = Path(__file__).with_name("population_case.py")
+SCRIPT = Path(__file__)
 NEEDED = ("torch", "torchvision", "timm", "onnx", "onnxscript")
 PEERS = ["openvino", "onnxruntime", "torch-nchw", "torch-nhwc"]
 HEAD = [
@@ -131,7 +131,7 @@ def events(order: Record, limit_s: float) -> Iterator[Record]:
     then is ended with all that it started."""
     with tempfile.TemporaryFile("w+") as errors:
         child = subprocess.Popen(
-            [sys.executable, str(CASE), json.dumps(order)],
+            [sys.executable, str(SCRIPT), "--order", json.dumps(order)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
         )  # fmt: skip
         told: queue.Queue[str | None] = queue.Queue()
@@ -292,6 +292,7 @@ def arguments() -> Namespace:
         "--jobs", type=int, default=0, help="make all files first, so many at a time (default: as needed)"
     )
     parser.add_argument("--prepare", action="store_true", help="make the files, and stop")
+    parser.add_argument("--order", type=json.loads, help=SUPPRESS)  # for a process of one network
     return parser.parse_args()
 
 
@@ -321,12 +322,17 @@ def show_list() -> None:
 
 def main() -> int:
     args = arguments()
+    if args.order:
+        obey(args.order)
+        return 0
     if args.list:
         show_list()
         return 0
     missing = [name for name in NEEDED if not importlib.util.find_spec(name)]
     if missing:
-        print(f"skipped: not installed are {', '.join(missing)}; networks are made with {', '.join(NEEDED)}")
+        print(
+            f"skipped: {', '.join(missing)}, of {', '.join(NEEDED)}: not installed (pip install clcnn[bench])"
+        )
         return 0
     orders = orders_of(args)
     if args.jobs or args.prepare:

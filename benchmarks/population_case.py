@@ -1,6 +1,6 @@
 """One network of population.py in a process of its own, which may crash or be ended without harm to the rest.
 
-It takes an order, JSON as its only argument, and tells what happens in lines of JSON, each after MARK:
+It takes an order and tells what happens in lines of JSON, each after MARK:
 
     {"name", "source", "shape", "options", "cache", "exporter", "cases": [[batch, precision]], ...}
     {"phase": "compile"}   {"done": {...}}   {"failed": {"phase", "kind", "message"}}
@@ -8,7 +8,6 @@ It takes an order, JSON as its only argument, and tells what happens in lines of
 
 from __future__ import annotations
 
-import argparse
 import gc
 import importlib.util
 import json
@@ -29,7 +28,7 @@ MARK = "@population "
 FLOAT32_LIMIT = 1e-3
 # With operands of fewer bits: of what PyTorch's tf32 is off by, and where that is not known.
 TF32_LIMIT, TF32_LEAST, TF32_UNKNOWN = 3.0, 2e-3, 5e-2
-SLOW_S = 2.0  # a network that takes longer is not warmed up any more, and runs SLOW_ROUNDS rounds
+SLOW_S = 2.0  # a network that takes longer is warmed up once and runs SLOW_ROUNDS rounds
 SLOW_ROUNDS = 2
 PROFILES = 3
 LONGEST_MESSAGE = 600
@@ -86,7 +85,7 @@ class Case:
             row |= _checked(mine.run(x), want, limit)
             first_s = time.perf_counter() - start
             self.enter("time")
-            quick = {"rounds": order["rounds"]} if first_s < SLOW_S else {"rounds": SLOW_ROUNDS, "warm": 0}
+            quick = {"rounds": order["rounds"]} if first_s < SLOW_S else {"rounds": SLOW_ROUNDS, "warm": 1}
             runs = {"clcnn": mine.resident} | {name: s.resident for name, s in sessions.items()}
             timed = common.interleave(runs, seconds=order["seconds"], **quick)
             _checked(mine.run(x), want, limit)  # still, after all those runs
@@ -266,10 +265,8 @@ def end_with_parent() -> None:
     os._exit(1)
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="One network of population.py, which starts this itself.")
-    parser.add_argument("order", type=json.loads)
-    order = parser.parse_args().order
+def obey(order: dict[str, Any]) -> None:
+    """Makes the files or measures the cases that the order names, each whatever becomes of the one before."""
     threading.Thread(target=end_with_parent, daemon=True).start()
     if order["prepare"]:
         prepare(order)
@@ -277,11 +274,6 @@ def main() -> int:
         case = Case(order, batch, precision)
         try:
             tell(done=case.measure())
-        except Exception as error:  # told, and the next case has its chance
+        except Exception as error:
             tell(failed={"phase": case.phase, "kind": type(error).__name__, "message": message(error)})
         gc.collect()  # sessions hold themselves through their closures
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -127,7 +127,7 @@ def test_shares_sum_the_steps_of_an_operator_and_algorithm() -> None:
 
 TOLD = f"""
 import json, os, sys, time
-order = json.loads(sys.argv[1])
+order = json.loads(sys.argv[sys.argv.index("--order") + 1])
 def tell(**event):
     print("noise before\\n{population.MARK}" + json.dumps(event), flush=True)
 for batch, precision in order["cases"]:
@@ -146,7 +146,7 @@ def told(
     """Records of some batches from a process that crashes, hangs or fails at some of them."""
     script = tmp_path / "case.py"
     script.write_text(TOLD)
-    monkeypatch.setattr(population, "CASE", script)
+    monkeypatch.setattr(population, "SCRIPT", script)
     return lambda batches, limit: list(population.measured(ORDER, [(b, "highest") for b in batches], limit))
 
 
@@ -171,4 +171,7 @@ def test_missing_packages_are_named(
     monkeypatch.setattr(sys, "argv", ["population.py"])
     monkeypatch.setattr(population, "NEEDED", ("numpy", "no_such_module_anywhere"))
     assert population.main() == 0
-    assert "skipped: not installed are no_such_module_anywhere" in capsys.readouterr().out
+    assert (
+        "skipped: no_such_module_anywhere, of numpy, no_such_module_anywhere: not installed"
+        in capsys.readouterr().out
+    )
