@@ -33,7 +33,8 @@ import threading
 import time
 from argparse import SUPPRESS, Namespace
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -193,22 +194,24 @@ def measured(order: Record, cases: list[tuple[int, str]], limit_s: float) -> Ite
             phase = "start"
 
 
-def prepare(orders: list[Record], batches: list[int], jobs: int, limit_s: float) -> None:
-    """Makes the files of all networks, some at a time."""
+def prepared(order: Record, batches: list[int], threads: int, limit_s: float) -> str:
+    """Makes a network's files; gives what to say of it."""
+    start = time.perf_counter()
+    found = list(events(order | {"cases": [], "prepare": batches, "threads": threads}, limit_s))
+    trouble = [event["failed"]["message"] for event in found if "failed" in event]
+    if len(found) - 1 < len(batches):
+        trouble.append(found[-1]["ended"])
+    return f"{order['name']}: {'; '.join(trouble) or f'exported, {time.perf_counter() - start:.0f} s'}"
 
-    def one(order: Record) -> None:
-        start = time.perf_counter()
-        threads = max(common.cores() // jobs, 1)
-        found = list(events(order | {"cases": [], "prepare": batches, "threads": threads}, limit_s))
-        trouble = [event["failed"]["message"] for event in found if "failed" in event]
-        done = sum("done" in event for event in found)
-        if done + len(trouble) < len(batches):
-            trouble.append(found[-1]["ended"])
-        told = "; ".join(trouble) or f"files are there, {time.perf_counter() - start:.0f} s"
-        print(f"{order['name']}: {told}", flush=True)
 
-    with ThreadPoolExecutor(jobs) as pool:
-        list(pool.map(one, orders))
+def prepare(orders: list[Record], args: Namespace) -> list[Future[str]]:
+    """Begins to make the files of all networks, --jobs at a time, in their order; a message of each."""
+    jobs = max(args.jobs, 1)
+    pool = ThreadPoolExecutor(jobs)
+    threads = max(common.cores() // jobs, 1)
+    made = [pool.submit(prepared, order, args.batch, threads, args.limit) for order in orders]
+    pool.shutdown(wait=False)
+    return made
 
 
 # ---- for people ----
@@ -289,7 +292,7 @@ def arguments() -> Namespace:
         "--exporter", choices=["dynamo", "torchscript"], default="dynamo", help="PyTorch's (default dynamo)"
     )
     parser.add_argument(
-        "--jobs", type=int, default=0, help="make all files first, so many at a time (default: as needed)"
+        "--jobs", type=int, default=0, help="make the files ahead, so many at a time (default: as needed)"
     )
     parser.add_argument("--prepare", action="store_true", help="make the files, and stop")
     parser.add_argument("--order", type=json.loads, help=SUPPRESS)  # for a process of one network
@@ -335,28 +338,46 @@ def main() -> int:
         )
         return 0
     orders = orders_of(args)
-    if args.jobs or args.prepare:
-        prepare(orders, args.batch, max(args.jobs, 1), args.limit)
     if args.prepare:
+        for file in prepare(orders, args):
+            print(file.result(), flush=True)
         return 0
+    for name in ("openvino", "onnxruntime"):
+        if name in args.peers and not importlib.util.find_spec(name):
+            print(f"{name}: skipped, it is not installed (pip install clcnn[bench])")
     import clcnn
 
     try:
-        device = clcnn.Device(args.device)
+        with clcnn.Device(args.device) as device:
+            about = {"device": device.name, "driver": device.platform, "on_cpu": device.type == "cpu"}
     except clcnn.NoDeviceError as error:
         print(f"skipped: {str(error).splitlines()[0]}")
         return 0
-    print(f"clcnn {clcnn.__version__} on {device.name}, minimum of up to {args.rounds} interleaved rounds")
-    print(common.table(HEAD, [], WIDTHS))
-    about = {"device": device.name, "driver": device.platform}
-    device.close()
+    print(
+        f"clcnn {clcnn.__version__} on {about['device']}, minimum of up to {args.rounds} interleaved rounds"
+    )
+    return compare(args, orders, about)
+
+
+def compare(args: Namespace, orders: list[Record], about: Record) -> int:
+    """All networks in turn; returns the exit status: 1 when one of ours failed."""
+    files = prepare(orders, args) if args.jobs else []
     records: list[Record] = []
     cases = [(batch, precision) for batch in args.batch for precision in args.precision]
-    for order in orders:
-        for record in measured(order, cases, args.limit):
-            records.append(record)
-            show(record, args.profile)
-            write(records, args.json, about)
+    try:
+        if about["on_cpu"]:  # else cores are free while the device is timed
+            wait(files)
+        print(common.table(HEAD, [], WIDTHS))
+        for order, file in zip_longest(orders, files):
+            if file:
+                file.result()
+            for record in measured(order, cases, args.limit):
+                records.append(record)
+                show(record, args.profile)
+                write(records, args.json, about)
+    finally:
+        for file in files:
+            file.cancel()  # else an interrupted run would first make them all
     show_summary(summary(records))
     if args.json:
         print(f"wrote {args.json}")

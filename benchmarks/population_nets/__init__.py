@@ -68,8 +68,8 @@ NETS: dict[str, Entry] = {
     "vgg11": _torchvision("vgg11", "core", "classifiers"),
     "resnet50_640": _torchvision("resnet50", "core", "classifiers", shape=(3, 640, 640)),
     "wide_resnet50": _torchvision("wide_resnet50_2", "core", "classifiers"),
-    "resnext50": _torchvision("resnext50_32x4d", "core", "classifiers", "groups"),
-    "regnet_y_3_2gf": _torchvision("regnet_y_3_2gf", "core", "classifiers", "groups", "gates"),
+    "resnext50": _torchvision("resnext50_32x4d", "core", "classifiers", "grouped"),
+    "regnet_y_3_2gf": _torchvision("regnet_y_3_2gf", "core", "classifiers", "grouped", "gates"),
     "inception_v3": _torchvision(
         "inception_v3", "core", "classifiers", shape=(3, 299, 299), aux_logits=False, init_weights=False
     ),
@@ -79,8 +79,8 @@ NETS: dict[str, Entry] = {
     "repvgg_a2": _timm("repvgg_a2", "classifiers"),
     "res2net50": _timm("res2net50_26w_4s", "classifiers"),
     "seresnet50": _timm("seresnet50", "classifiers", "gates"),
-    "resnest50": _timm("resnest50d", "classifiers", "groups", "gates"),
-    "nfnet_l0": _timm("eca_nfnet_l0", "classifiers", "groups", "gates"),
+    "resnest50": _timm("resnest50d", "classifiers", "grouped", "gates"),
+    "nfnet_l0": _timm("eca_nfnet_l0", "classifiers", "grouped", "gates"),
     # a value for each pixel, and boxes
     "fcn_resnet50": _torchvision("fcn_resnet50", "core", "segmentation", **NO_BACKBONE),
     "deeplabv3_resnet50": _torchvision("deeplabv3_resnet50", "segmentation", **NO_BACKBONE),

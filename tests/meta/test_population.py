@@ -130,6 +130,10 @@ import json, os, sys, time
 order = json.loads(sys.argv[sys.argv.index("--order") + 1])
 def tell(**event):
     print("noise before\\n{population.MARK}" + json.dumps(event), flush=True)
+for batch in order["prepare"]:
+    if batch == 2: os._exit(3)
+    if batch == 4: tell(failed={{"message": "not so"}})
+    else: tell(done={{}})
 for batch, precision in order["cases"]:
     tell(phase="compile")
     if batch == 2: os._exit(3)
@@ -163,6 +167,14 @@ def test_a_case_that_takes_too_long_is_ended(told: Any) -> None:
     got = told([3, 1], 3.0)
     assert got[0]["failed"]["message"] == "too slow: not done within 3 s"
     assert got[1]["clcnn_ms"] == 1
+
+
+def test_files_that_cannot_be_made_are_told(told: Any) -> None:
+    assert population.prepared(ORDER, [1, 5], 1, 60.0).startswith("net: exported, ")
+    assert population.prepared(ORDER, [1, 4], 1, 60.0) == "net: not so"
+    assert population.prepared(ORDER, [4, 2, 1], 1, 60.0).startswith(
+        "net: not so; its process ended with status 3"
+    )
 
 
 def test_missing_packages_are_named(
