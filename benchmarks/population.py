@@ -181,17 +181,18 @@ def measured(order: Record, cases: list[tuple[int, str]], limit_s: float) -> Ite
     at, and another one takes the rest."""
     left = list(cases)
     while left:
-        phase = "start"
+        phase, known = "start", {}
         for event in events(order | {"cases": list(left), "prepare": []}, limit_s):
-            phase = event.get("phase", phase)
-            if "phase" in event or not left:
+            if "phase" in event:
+                phase, known = event.pop("phase"), known | event
+            if not left or not event.keys() & {"done", "failed", "ended"}:
                 continue
             batch, precision = left.pop(0)
             record: Record = {"case": order["name"], "batch": batch, "precision": precision}
             if "ended" in event:
                 event = {"failed": {"phase": phase, "kind": "ended", "message": event["ended"]}}
-            yield record | event.get("done", event)
-            phase = "start"
+            yield record | event.get("done", known | event)
+            phase, known = "start", {}
 
 
 def prepared(order: Record, batches: list[int], threads: int, limit_s: float) -> str:
@@ -226,6 +227,8 @@ def show(record: Record, profile: bool) -> None:
             f"{common.table([], [where], WIDTHS[:3])}  FAILED at {failed['phase']}: {failed['message']}",
             flush=True,
         )
+        if "operators" in record:
+            print(f"    {shares_line(record['operators'])}", flush=True)
         return
     cells: list[Any] = [*where, f"{record['clcnn_ms']:.3f}"]
     timed = [(name, f"{fact['ms']:.3f}") for name, fact in record["peers"].items() if "ms" in fact]

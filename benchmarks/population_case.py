@@ -3,7 +3,7 @@
 It takes an order and tells what happens in lines of JSON, each after MARK:
 
     {"name", "source", "shape", "options", "cache", "exporter", "cases": [[batch, precision]], ...}
-    {"phase": "compile"}   {"done": {...}}   {"failed": {"phase", "kind", "message"}}
+    {"phase": "compile", ...}   {"done": {...}}   {"failed": {"phase", "kind", "message"}}
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ FLOAT32_LIMIT = 1e-3
 TF32_LIMIT, TF32_LEAST, TF32_UNKNOWN = 3.0, 2e-3, 5e-2
 SLOW_S = 2.0  # a network that takes longer is warmed up once and runs SLOW_ROUNDS rounds
 SLOW_ROUNDS = 2
-PROFILES = 3
+SLOWEST_S = 20.0  # the first run of one that takes longer is its figure
+PROFILES = 4
 LONGEST_MESSAGE = 600
 
 
@@ -59,10 +60,10 @@ class Case:
         self.entry = entry_of(order)
         self.phase = "start"
 
-    def enter(self, phase: str) -> None:
-        """The next phase."""
+    def enter(self, phase: str, **known: Any) -> None:
+        """The next phase, and what is known by now: all there is to say, should the case end in it."""
         self.phase = phase
-        tell(phase=phase)
+        tell(phase=phase, **known)
 
     def measure(self) -> dict[str, Any]:
         """What a row says of the case. Raises whatever goes wrong on our side, Wrong too."""
@@ -84,18 +85,30 @@ class Case:
             start = time.perf_counter()
             row |= _checked(mine.run(x), want, limit)
             first_s = time.perf_counter() - start
-            self.enter("time")
-            quick = {"rounds": order["rounds"]} if first_s < SLOW_S else {"rounds": SLOW_ROUNDS, "warm": 1}
-            runs = {"clcnn": mine.resident} | {name: s.resident for name, s in sessions.items()}
-            timed = common.interleave(runs, seconds=order["seconds"], **quick)
-            _checked(mine.run(x), want, limit)  # still, after all those runs
-            self.enter("profile")
+            self.enter("profile", **row)
             row |= shares(plan, x, PROFILES if first_s < SLOW_S else 1)
+            self.enter("time", **row)
+            runs = {name: session.resident for name, session in sessions.items()}
+            timed = self._times(mine.resident, runs, first_s)
+            if first_s < SLOW_S:
+                _checked(mine.run(x), want, limit)  # still, after all those runs
         row |= {"clcnn_ms": timed["clcnn"]["min"], "clcnn_median_ms": timed["clcnn"]["median"]}
         for name, fact in facts.items():
             if name in timed:
                 fact |= {"ms": timed[name]["min"], "median_ms": timed[name]["median"]}
         return row | {"rounds": timed["clcnn"]["rounds"], "peers": facts}
+
+    def _times(
+        self, mine: Callable[[], Any], others: dict[str, Callable[[], Any]], first_s: float
+    ) -> dict[str, dict[str, float]]:
+        """Milliseconds of ours and the others; the slower ours is, the fewer runs."""
+        seconds, rounds = self.order["seconds"], self.order["rounds"]
+        if first_s < SLOW_S:
+            return common.interleave({"clcnn": mine} | others, rounds, seconds)
+        if first_s < SLOWEST_S:
+            return common.interleave({"clcnn": mine} | others, SLOW_ROUNDS, seconds, warm=1)
+        once = {"min": 1e3 * first_s, "median": 1e3 * first_s, "rounds": 1}
+        return common.interleave(others, rounds, seconds) | {"clcnn": once}
 
     @contextmanager
     def _ours(self, path: Path, x: Any, device: Any) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
@@ -218,7 +231,7 @@ def _checked(got: Any, want: Any, limit: float) -> dict[str, float]:
 
 def shares(plan: Any, x: Any, runs: int) -> dict[str, Any]:
     """Time of each operator and algorithm and of the slowest layers, in order; the least of some runs."""
-    profiles = [plan.profile(x).rows for _ in range(runs + 1)][1:]
+    profiles = [plan.profile(x).rows for _ in range(runs)]
     operators: dict[tuple[str, str], dict[str, Any]] = {}
     layers = []
     for steps in zip(*profiles):

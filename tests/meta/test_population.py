@@ -114,13 +114,36 @@ def test_shares_sum_the_steps_of_an_operator_and_algorithm() -> None:
         rows = [SimpleNamespace(layer=n, op=o, algo=a, ms=t, macs=1.0) for (n, o, a), t in zip(names, times)]
         return SimpleNamespace(rows=rows)
 
-    runs = iter([steps(9, 9, 9), steps(1, 5, 2), steps(3, 2, 1)])  # the first does not count
+    runs = iter([steps(1, 5, 2), steps(3, 2, 1)])
     got = shares(SimpleNamespace(profile=lambda x: next(runs)), None, 2)
     assert [(r["op"], r["steps"], r["ms"], r["share"]) for r in got["operators"]] == [
         ("conv", 2, 3, 0.75), ("relu", 1, 1, 0.25),
     ]  # fmt: skip
     assert [row["layer"] for row in got["slowest_layers"]] == ["c2", "c1", "r"]
     assert got["profile_ms"] == 4
+
+
+# ---- weights ----
+
+
+def test_weights_are_repeatable_and_keep_activations_in_range() -> None:
+    """Each batch norm gives what its own scale and shift say, and two images give two results."""
+    torch = pytest.importorskip("torch")
+    from population_nets import build
+
+    entry = population_nets.NETS["dcgan"]
+    net, again = build.make(entry), build.make(entry)
+    for a, b in zip(net.parameters(), again.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=0)
+    x = build.inputs(entry, 3)
+    torch.testing.assert_close(x[0], x[2], rtol=0, atol=0)
+    seen: list[Any] = []
+    norm = net[4]
+    norm.register_forward_hook(lambda module, given, result: seen.append(result))
+    y = net(x[:2])
+    torch.testing.assert_close(seen[0].mean((0, 2, 3)), norm.bias, rtol=0, atol=0.05)
+    torch.testing.assert_close(seen[0].std((0, 2, 3)), norm.weight, rtol=0.05, atol=0)
+    assert 0.1 < y.std() < 1 and (y[0] - y[1]).abs().mean() > 0.1
 
 
 # ---- processes ----
@@ -135,7 +158,7 @@ for batch in order["prepare"]:
     if batch == 4: tell(failed={{"message": "not so"}})
     else: tell(done={{}})
 for batch, precision in order["cases"]:
-    tell(phase="compile")
+    tell(phase="compile", known=batch)
     if batch == 2: os._exit(3)
     if batch == 3: time.sleep(60)
     if batch == 4: tell(failed={{"phase": "compile", "kind": "E", "message": "not so"}})
@@ -161,6 +184,7 @@ def test_a_case_that_fails_leaves_the_others(told: Any) -> None:
     crashed, said = got[1]["failed"], got[2]["failed"]
     assert (crashed["phase"], crashed["message"][:33]) == ("compile", "its process ended with status 3: ")
     assert said["message"] == "not so"
+    assert [row.get("known") for row in got] == [None, 2, 4, None]
 
 
 def test_a_case_that_takes_too_long_is_ended(told: Any) -> None:
