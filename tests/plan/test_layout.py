@@ -173,6 +173,16 @@ def test_a_broadcast_operand_takes_the_sum_back_to_rows(device):
     assert net.run(device, net.layer("mul", "scaled", y, scale)) == ["x:blocked", "a", "a:plain", "scaled"]
 
 
+@pytest.mark.parametrize("channels", [5, 8, 16, 21])
+@pytest.mark.parametrize("op", ["reduce_sum", "reduce_max"])
+def test_what_reduces_a_blocked_map_of_one_pixel_takes_its_rows(device, op, channels):
+    """The reduction was judged when its input lay in blocks, and then reads rows: other strides."""
+    net = Net()
+    y = net.conv("a", net.input("x", 2, 19, 2, 1), channels)
+    y = net.layer("adaptive_max_pool", "pool", y, algo="blocked", output_size=(1,))
+    net.run(device, net.layer(op, "sum", y), fuse=True)
+
+
 @pytest.mark.parametrize("widths", [(16, 32), (48, 16, 16)])
 def test_parts_of_whole_blocks_are_written_side_by_side(device, widths):
     net = Net()

@@ -73,14 +73,10 @@ struct reduction {
     int64_t outputs;
 };
 
-/* Elements of a part of the last reduced dimension, and parts. */
-struct cut {
-    int64_t chunk, parts;
-};
-
-/* Few outputs leave a device idle: cuts the last reduced dimension into parts, so that there is a row for
+/* Depends on strides, which layouts change after applicable(), so that it is nothing to DECIDE.
+ * Few outputs leave a device idle: cuts the last reduced dimension into parts, so that there is a row for
  * every work-item that it holds, and enough in each to be worth it. */
-static struct cut cut_of(const struct problem *p, const struct reduction *r)
+static void choose_parts(const struct problem *p, struct reduction *r)
 {
     const int64_t units = (int64_t)device_units(p->device);
     const int64_t length = r->args.size[r->args.rank - 1];
@@ -95,8 +91,8 @@ static struct cut cut_of(const struct problem *p, const struct reduction *r)
         parts = length / least;
     if (parts < 2 || (size_t)(r->outputs * parts) * sizeof(float) > p->workspace_limit)
         parts = 1;
-    const int64_t chunk = (int64_t)ceil_div(length, parts);
-    return (struct cut){chunk, (int64_t)ceil_div(length, chunk)};
+    r->args.chunk = (int64_t)ceil_div(length, parts);
+    r->args.parts = (int64_t)ceil_div(length, r->args.chunk);
 }
 
 static struct reduction reduction_of(const struct problem *p)
@@ -120,6 +116,7 @@ static struct reduction reduction_of(const struct problem *p)
         a->x[kept.n + d] = reduced.x[d];
         a->outer *= d == reduced.n - 1 ? 1 : reduced.size[d];
     }
+    choose_parts(p, &r);
     return r;
 }
 
@@ -143,32 +140,17 @@ static void emit_pass(const struct problem *p, struct emit *e, const struct redu
     rows_cost(s, p, (double)shape_count(&p->in[0].shape));
 }
 
-static bool applicable(const struct problem *p, struct why *why)
-{
-    (void)why;
-    const struct reduction r = reduction_of(p);
-    const struct cut cut = cut_of(p, &r);
-    DECIDE(p, cut);
-    return true;
-}
-
 static size_t workspace(const struct problem *p)
 {
-    struct cut cut;
-    DECIDED(p, cut);
-    const size_t outputs = (size_t)shape_count(&p->out[0].shape);
-    return p->in[0].shape.dtype == CLCNN_FLOAT32 && cut.parts > 1
-               ? outputs * (size_t)cut.parts * sizeof(float)
-               : 0;
+    if (p->in[0].shape.dtype != CLCNN_FLOAT32)
+        return 0;
+    const struct reduction r = reduction_of(p);
+    return r.args.parts > 1 ? (size_t)(r.outputs * r.args.parts) * sizeof(float) : 0;
 }
 
 static void emit_reduce(const struct problem *p, struct emit *e, const char *red, bool mean)
 {
     struct reduction first = reduction_of(p);
-    struct cut cut;
-    DECIDED(p, cut);
-    first.args.chunk = cut.chunk;
-    first.args.parts = cut.parts;
     const int x = p->in[0].view, y = p->out[0].view;
     const float divisor = mean ? (float)((double)shape_count(&p->in[0].shape) / (double)first.outputs) : 1.0f;
     const int64_t parts = first.args.parts;
@@ -216,7 +198,7 @@ static void emit_reduce(const struct problem *p, struct emit *e, const char *red
         .doc = "partial results by blocks, in parts when outputs are few", \
         .error = class,                                                    \
         .deterministic = true,                                             \
-        .applicable = applicable,                                          \
+        .applicable = rows_always,                                         \
         .workspace = workspace,                                            \
         .emit = emit_##op,                                                 \
     }
