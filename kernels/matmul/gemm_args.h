@@ -16,6 +16,17 @@ struct gemm_args {
     i32 unused;
 };
 
+/* Matrix products by register tiles: gemm_panels. */
+struct gemm_panels_args {
+    struct gemm_args gemm; /* b_b: elements between items of panels; b_k, b_n: of the panels' source */
+    i64 b_panel, b_row;    /* elements from a panel to the next, and from a row of one to the next */
+    i32 across, down;      /* chunks of an item: of panels, of tiles */
+    i32 panels, tiles;     /* of a chunk */
+    i32 in_place;          /* b is read where it lies */
+    i32 c, add;            /* whether there are such operands */
+    i32 unused;
+};
+
 /* Packing of linear's weights: in 24 bits, linear_fixed, or as halves, linear_gemv_pack. */
 struct linear_pack_args {
     i64 w_n, pitch; /* elements between rows of the source; floats of a packed block of rows, or halves of a row */

@@ -64,6 +64,7 @@ __all__ = [
 
 MARK = " @oclgrind"
 CASES_DIR = Path(__file__).resolve().parents[1] / "cases"
+LARGE_DIR = CASES_DIR.parents[1] / "benchmarks" / "cases"  # too large for tests
 
 
 @dataclass(frozen=True)
@@ -225,7 +226,7 @@ class Case:
 
 
 def load_cases(name: str) -> list[Case]:
-    """The cases of tests/cases/<name>.txt in order.
+    """The cases of tests/cases/<name>.txt in order, or else of benchmarks/cases/<name>.txt.
 
     Raises ValueError with file and line for a line that is no case, or that is there twice."""
     return [case for case, _ in _lines(name)]
@@ -241,7 +242,10 @@ def _lines(name: str) -> list[tuple[Case, bool]]:
     """The cases of a file, and whether they are marked."""
     cases: list[tuple[Case, bool]] = []
     seen: dict[str, int] = {}
-    for number, line in enumerate((CASES_DIR / f"{name}.txt").read_text().splitlines(), start=1):
+    path = CASES_DIR / f"{name}.txt"
+    large = LARGE_DIR / path.name
+    text = (path if path.exists() or not large.exists() else large).read_text()
+    for number, line in enumerate(text.splitlines(), start=1):
         text = line.split("#", 1)[0].strip()
         marked, text = text.endswith(MARK), text.removesuffix(MARK).rstrip()
         if not text:

@@ -100,7 +100,9 @@ def test_the_command_of_a_row_can_be_run(command):
     given = dict(zip(words, words[1:], strict=False))
     assert given.get("--net", "resnet50") in zoo.NETS
     cases = given.get("--cases")
-    text = (ROOT / "tests" / "cases" / f"{cases}.txt").read_text("utf-8") if cases else ""
+    folders = [ROOT / folder / "cases" for folder in ("tests", "benchmarks")]
+    files = [path for folder in folders for path in folder.glob(f"{cases}.txt")]
+    text = files[0].read_text("utf-8") if cases else ""
     assert given.get("--match", "") in text
     assert "--algorithms" not in words or cases, "layers.py takes --algorithms with --cases"
 

@@ -1,0 +1,208 @@
+/* gemm_panels: matrix products by register tiles for CPU devices; see kernels/matmul/gemm_panels.cl. */
+#include "algos/matmul/gemm_common.h"
+#include "algos/cost/cost.h"
+
+#include <stdio.h>
+
+enum {
+    /* as the kernel has them: */
+    PANEL_VECTORS = 2,
+    WIDE_ROWS = 14,  /* of a tile, with vectors of 16 floats, */
+    NARROW_ROWS = 6, /* and of 8 */
+    DEPTH = 256,     /* products that are added at a time */
+    MOST_SUMS = 32,  /* tiles of a chunk, when there are more */
+    PACK_ROWS = 64,
+    ITEMS_PER_UNIT = 32, /* so that a core that is held up leaves its share to the others */
+};
+
+/* How a product is shared out, and how its panels lie. */
+struct panels {
+    struct gemm_args gemm; /* items of the batch that are rows of one product are one item */
+    size_t columns;        /* of a panel */
+    size_t rows;           /* of a tile */
+    size_t panels, tiles;  /* of an item */
+    size_t items;          /* of b that differ */
+    bool in_place;
+};
+
+/* Items that share b and go on where the one before ends, in a, y and the residual: one taller product. */
+static void merge_items(struct gemm_args *a, bool c, bool add)
+{
+    const size_t items = gemm_items(a);
+    int64_t dense = a->m;
+    if (items == 1 || (c && a->c_m != 0))
+        return;
+    for (int d = COUNT_OF(a->batch) - 1; d >= 0; dense *= a->batch[d], d--) {
+        if (a->batch[d] == 1)
+            continue;
+        const int64_t y = dense * a->n;
+        if (a->b_b[d] != 0 || a->a_b[d] != dense * a->a_m ||
+            (d == 0 && (a->y_n != y || (add && a->add_n != y))))
+            return;
+    }
+    for (int d = 0; d < COUNT_OF(a->batch); d++)
+        a->batch[d] = 1;
+    a->m *= (int32_t)items;
+    a->y_m = a->add_m = a->n;
+}
+
+static struct panels panels_of(const struct problem *p, const struct gemm_problem *g)
+{
+    struct panels s = {
+        .gemm = g->args,
+        .columns = (size_t)(PANEL_VECTORS * p->block),
+        .rows = p->block == 16 ? WIDE_ROWS : NARROW_ROWS,
+        .items = 1,
+    };
+    struct gemm_args *a = &s.gemm;
+    merge_items(a, g->c != NULL, p->add.present);
+    const size_t bytes = sizeof(float) * (size_t)a->k * (size_t)a->n;
+    s.panels = ceil_div((size_t)a->n, s.columns);
+    s.tiles = ceil_div((size_t)a->m, s.rows);
+    for (int d = 0; d < COUNT_OF(a->batch); d++)
+        s.items *= a->b_b[d] != 0 ? (size_t)a->batch[d] : 1;
+    s.in_place = !p->in[1].constant && a->b_n == 1 && a->n >= p->block &&
+                 (bytes <= GEMM_PANELS_NEAR_BYTES || s.tiles < GEMM_PANELS_PACK_TILES);
+    return s;
+}
+
+static size_t item_floats(const struct panels *s)
+{
+    return s->panels * s->columns * (size_t)s->gemm.k;
+}
+
+static size_t packed_bytes(const struct panels *s)
+{
+    return sizeof(float) * s->items * item_floats(s);
+}
+
+static size_t panels_workspace(const struct problem *p, const struct gemm_problem *g)
+{
+    const struct panels s = panels_of(p, g);
+    return p->in[1].constant || s.in_place ? 0 : packed_bytes(&s);
+}
+
+/* Panels of every item of b that differs, and their strides in place of b's own. */
+static int emit_panels(struct emit *e, const struct problem *p, const struct panels *s, i64 b_b[6])
+{
+    struct gemm_args a = s->gemm;
+    int64_t stride = (int64_t)item_floats(s);
+    for (int d = COUNT_OF(a.batch) - 1; d >= 0; d--) {
+        b_b[d] = a.b_b[d] != 0 ? stride : 0;
+        if (a.b_b[d] == 0)
+            a.batch[d] = 1;
+        stride *= a.batch[d];
+    }
+    char name[96];
+    snprintf(name, sizeof name, "gemm_panels v%d i%zu n%d k%d b%lldx%lld", p->block, s->items, a.n, a.k,
+             (long long)a.b_k, (long long)a.b_n);
+    const size_t groups = s->items * s->panels * ceil_div((size_t)a.k, PACK_ROWS);
+    struct step *setup;
+    const int view =
+        emit_packed(e, &p->in[1], name, packed_bytes(s), "gemm_panels", "pack", groups, 1, &setup);
+    if (setup) {
+        step_define(setup, "V", p->block);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
+        step_args(setup, &a, sizeof a);
+        step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)packed_bytes(s));
+    }
+    return view;
+}
+
+/* Chunks: as many panels as stay in a core's cache beside the next ones, and tiles that use them; fewer of both where there
+ * would be too few chunks for all cores. */
+static void share_out(const struct problem *p, const struct panels *s, struct gemm_panels_args *args)
+{
+    const size_t depth = s->gemm.k < DEPTH ? (size_t)s->gemm.k : DEPTH, items = gemm_items(&s->gemm);
+    const size_t near = GEMM_PANELS_CHUNK_BYTES / (sizeof(float) * depth * s->columns);
+    size_t across = ceil_div(s->panels, near > 1 ? near : 1), panels = ceil_div(s->panels, across);
+    size_t most = s->gemm.k > DEPTH ? MOST_SUMS : 4 * MOST_SUMS, tiles = s->tiles;
+    if (panels > most)
+        panels = most;
+    if (tiles * panels > most)
+        tiles = most / panels;
+    const size_t wanted = ITEMS_PER_UNIT * device_units(p->device);
+    while (tiles > 1 && items * ceil_div(s->panels, panels) * ceil_div(s->tiles, tiles) < wanted)
+        tiles--;
+    while (panels > 1 && items * ceil_div(s->panels, panels) * ceil_div(s->tiles, tiles) < wanted)
+        panels--;
+    across = ceil_div(s->panels, panels);
+    args->across = (i32)across;
+    args->panels = (i32)ceil_div(s->panels, across);
+    args->down = (i32)ceil_div(s->tiles, tiles);
+    args->tiles = (i32)ceil_div(s->tiles, (size_t)args->down);
+}
+
+static void emit_panels_step(struct emit *e, const struct problem *p, const struct gemm_problem *g)
+{
+    struct problem clipped = *p; /* so that layers with and without relu share a kernel */
+    clipped.act = act_as_clip(p->act, &clipped.p0, &clipped.p1);
+    const struct panels s = panels_of(p, g);
+    struct gemm_panels_args args = {
+        .gemm = s.gemm,
+        .b_panel = (int64_t)(s.columns * (size_t)s.gemm.k),
+        .b_row = s.in_place ? s.gemm.b_k : (int64_t)s.columns,
+        .in_place = s.in_place,
+        .c = g->c != NULL,
+        .add = p->add.present,
+    };
+    args.gemm.p0 = clipped.p0;
+    args.gemm.p1 = clipped.p1;
+    share_out(p, &s, &args);
+    const int b = s.in_place ? p->in[1].view : emit_panels(e, p, &s, args.gemm.b_b);
+    const size_t groups = gemm_items(&s.gemm) * (size_t)args.across * (size_t)args.down;
+    struct step *step = emit_step(e, "gemm_panels", "main", groups, 1);
+    step_define(step, "V", p->block);
+    step_define_id(step, "EPI_ACT", act_identifier(clipped.act));
+    step_read(step, p->in[0].view);
+    step_read(step, b);
+    step_read(step, g->c ? g->c->view : VIEW_NONE);
+    step_read(step, p->add.present ? p->add.view : VIEW_NONE);
+    step_write(step, p->out[0].view);
+    step_args(step, &args, sizeof args);
+    gemm_cost(step, p, &g->args);
+}
+
+static bool applicable(const struct problem *p, const struct gemm_problem *g, struct why *why)
+{
+    REQUIRE(why, p->block > 0, "register tiles are for CPU devices with vectors of 8 or 16 floats");
+    const struct panels s = panels_of(p, g);
+    PREFER(why, s.gemm.m >= GEMM_PANELS_FEWEST_ROWS, "few rows: dot products or single results are as fast");
+    PREFER(why, s.gemm.n >= GEMM_PANELS_FEWEST_COLUMNS, "few columns: most of a vector would be empty");
+    const double macs = (double)gemm_items(&s.gemm) * s.gemm.m * s.gemm.n * s.gemm.k;
+    PREFER(why, s.in_place || p->in[1].constant || macs >= GEMM_PANELS_PACK_MACS,
+           "few products: packing the right operand would take longer");
+    return true;
+}
+
+#define PANELS_ALGO(op)                                                                 \
+    static bool op##_fits(const struct problem *p, struct why *why)                     \
+    {                                                                                   \
+        const struct gemm_problem g = op##_as_gemm(p);                                  \
+        return applicable(p, &g, why);                                                  \
+    }                                                                                   \
+    static size_t op##_workspace(const struct problem *p)                               \
+    {                                                                                   \
+        const struct gemm_problem g = op##_as_gemm(p);                                  \
+        return panels_workspace(p, &g);                                                 \
+    }                                                                                   \
+    static void op##_emit(const struct problem *p, struct emit *e)                      \
+    {                                                                                   \
+        const struct gemm_problem g = op##_as_gemm(p);                                  \
+        emit_panels_step(e, p, &g);                                                     \
+    }                                                                                   \
+    const struct algo_def algo_##op##_panels = {                                        \
+        .name = "panels",                                                               \
+        .doc = "register tiles of rows by panels of columns, packed or where they lie", \
+        .devices = DEVICES_CPU,                                                         \
+        .error = ERROR_STRICT,                                                          \
+        .deterministic = true,                                                          \
+        .applicable = op##_fits,                                                        \
+        .workspace = op##_workspace,                                                    \
+        .emit = op##_emit,                                                              \
+    }
+
+PANELS_ALGO(linear);
+PANELS_ALGO(matmul);
+PANELS_ALGO(gemm);
