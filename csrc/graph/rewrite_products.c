@@ -1,0 +1,155 @@
+/* rewrite_products.c: matrix products with constant weights become linear layers, whose algorithms take a bias and pack the
+ * weights once.
+ *
+ *   matmul(x, W[K,N])                      =>  linear(x, W transposed)
+ *   gemm(x, W, c[N]), no factors           =>  linear(x, W, or its transpose, c)
+ *   linear(x, W) + b, b a constant row     =>  linear(x, W, b)
+ */
+#include "graph/rewrite.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 32 }; /* of rows and columns, which a core's cache holds while they are transposed */
+
+static void transpose(float *to, const float *from, int64_t rows, int64_t columns)
+{
+    for (int64_t r0 = 0; r0 < rows; r0 += BLOCK)
+        for (int64_t c0 = 0; c0 < columns; c0 += BLOCK)
+            for (int64_t c = c0; c < c0 + BLOCK && c < columns; c++)
+                for (int64_t r = r0; r < r0 + BLOCK && r < rows; r++)
+                    to[c * rows + r] = from[r * columns + c];
+}
+
+/* *w_t: a constant with the transpose of w, a matrix. */
+static enum clcnn_status transposed(struct rewriter *r, int w, int *w_t)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct clcnn_shape from = r->g->values[w].shape,
+                             to = {.rank = 2, .dtype = from.dtype, .dim = {from.dim[1], from.dim[0]}};
+    TRY(graph_owned_constant(r->g, &to, w_t, r->err));
+    transpose(r->g->values[*w_t].owned, r->g->values[w].data, from.dim[0], from.dim[1]);
+done:
+    return st;
+}
+
+/* Makes n a linear layer of x, w and b (-1: none). */
+static enum clcnn_status to_linear(struct rewriter *r, struct node *n, int x, int w, int b)
+{
+    int *in = clcnn_calloc(3, sizeof *in);
+    if (!in)
+        return clcnn_fail_mem(r->err, 3 * sizeof *in);
+    free(n->in);
+    free(n->attrs);
+    n->attrs = NULL;
+    n->in = in;
+    in[0] = x;
+    in[1] = w;
+    in[2] = b;
+    n->n_in = 3;
+    n->op = &op_linear;
+    return CLCNN_OK;
+}
+
+static enum clcnn_status from_matmul(struct rewriter *r, struct node *n)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const int w = n->in[1];
+    int w_t = -1;
+    if (!rewrite_is_constant(r, w) || r->g->values[w].shape.rank != 2 || rewrite_is_constant(r, n->in[0]))
+        return CLCNN_OK;
+    TRY(rewrite_note(r, "turn matmul %s of constant weights into a linear layer", n->name));
+    TRY(transposed(r, w, &w_t));
+    TRY(to_linear(r, n, n->in[0], w_t, -1));
+done:
+    return st;
+}
+
+/* Whether c is a row of N values, or absent. */
+static bool is_bias(const struct rewriter *r, int c, int32_t columns)
+{
+    if (c < 0)
+        return true;
+    const struct clcnn_shape *s = &r->g->values[c].shape;
+    return s->rank == 1 && s->dim[0] == columns;
+}
+
+static enum clcnn_status from_gemm(struct rewriter *r, struct node *n)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct gemm_attrs *a = n->attrs;
+    const int w = n->in[1], c = a->beta != 0.0f ? n->in[2] : -1;
+    int w_t = w;
+    if (!rewrite_is_constant(r, w) || rewrite_is_constant(r, n->in[0]) || a->trans_a || a->alpha != 1.0f ||
+        (c >= 0 && a->beta != 1.0f) || !is_bias(r, c, r->g->values[n->out[0]].shape.dim[1]))
+        return CLCNN_OK;
+    TRY(rewrite_note(r, "turn gemm %s of constant weights into a linear layer", n->name));
+    if (!a->trans_b)
+        TRY(transposed(r, w, &w_t));
+    TRY(to_linear(r, n, n->in[0], w_t, c));
+done:
+    return st;
+}
+
+/* The constant row b as a bias of `columns` values: the same constant, or a copy of another shape. */
+static enum clcnn_status bias_of(struct rewriter *r, int b, int32_t columns, int *bias)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct clcnn_shape shape = {.rank = 1, .dtype = r->g->values[b].shape.dtype, .dim = {columns}};
+    *bias = b;
+    if (r->g->values[b].shape.rank == 1)
+        return CLCNN_OK;
+    TRY(graph_owned_constant(r->g, &shape, bias, r->err));
+    memcpy(r->g->values[*bias].owned, r->g->values[b].data, shape_bytes(&shape));
+done:
+    return st;
+}
+
+/* Whether `b` is a constant with one value for each column of the layer, which has `shape`: not one for each row. */
+static bool is_constant_row(const struct rewriter *r, int b, const struct clcnn_shape *shape)
+{
+    if (!rewrite_is_constant(r, b))
+        return false;
+    const struct clcnn_shape *s = &r->g->values[b].shape;
+    return s->rank >= 1 && s->rank <= shape->rank && s->dim[s->rank - 1] == shape->dim[shape->rank - 1] &&
+           shape_count(s) == s->dim[s->rank - 1];
+}
+
+static enum clcnn_status take_bias(struct rewriter *r, struct node *add)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < 2; i++) {
+        struct node *p = rewrite_sole_producer(r, add->in[i]);
+        const struct clcnn_shape *shape = &r->g->values[add->in[i]].shape;
+        if (!p || !rewrite_is(p, &op_linear) || p->in[2] >= 0 || p->epi.add >= 0 || p->epi.act != ACT_none ||
+            !is_constant_row(r, add->in[1 - i], shape))
+            continue;
+        const int32_t columns = shape->dim[shape->rank - 1];
+        int bias = -1;
+        TRY(rewrite_note(r, "take add %s into linear %s as its bias", add->name, p->name));
+        TRY(bias_of(r, add->in[1 - i], columns, &bias));
+        TRY(to_linear(r, p, p->in[0], p->in[1], bias));
+        rewrite_move(r, p, add);
+        break;
+    }
+done:
+    return st;
+}
+
+enum clcnn_status rewrite_products(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        struct node *n = &r->g->nodes[i];
+        if (n->dead)
+            continue;
+        if (rewrite_is(n, &op_matmul) && !rewrite_is_forced(r, n, &op_linear))
+            TRY(from_matmul(r, n));
+        else if (rewrite_is(n, &op_gemm) && !rewrite_is_forced(r, n, &op_linear))
+            TRY(from_gemm(r, n));
+        else if (rewrite_is(n, &op_add))
+            TRY(take_bias(r, n));
+    }
+done:
+    return st;
+}
