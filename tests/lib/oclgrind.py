@@ -118,14 +118,14 @@ def _watch(job: Job, faces: dict[int, Path]) -> tuple[list[str] | None, float]:
 def _jobs(wanted: Sequence[str], only_blocks: bool) -> list[Job]:
     """The long ones first."""
     from clcnn import _core
-    from runner import ON_BLOCKS, adds_nothing
+    from runner import ON_VECTORS, adds_nothing
 
     jobs = []
     for case in marked_cases():
         if wanted and not any(w in case.text for w in wanted):
             continue
         for algo in _core.ops()[case.op]["algos"]:
-            on_blocks = (case.op, algo) in ON_BLOCKS
+            on_blocks = (case.op, algo) in ON_VECTORS
             if (only_blocks and not on_blocks) or adds_nothing(case, algo):
                 continue
             jobs += [Job(case, algo, block) for block in ((8, 16) if on_blocks else (0,))]

@@ -29,6 +29,8 @@ ON_BLOCKS = frozenset(
     for algo, facts in row["algos"].items()
     if facts["blocked"]
 )
+# Those that need a CPU device with such vectors: these, and what computes rows by register tiles.
+ON_VECTORS = ON_BLOCKS | {(op, "panels") for op, row in _core.ops().items() if "panels" in row["algos"]}
 # Activations are the same code in every kernel, on numbers (epilogue.clh) or on vectors (blocked_store.clh):
 # these algorithms try them all, the others two.
 ALL_ACTIVATIONS = frozenset({"ref", "blocked"})

@@ -168,11 +168,10 @@ static bool applicable(const struct problem *p, const struct gemm_problem *g, st
 {
     REQUIRE(why, p->block > 0, "register tiles are for CPU devices with vectors of 8 or 16 floats");
     const struct panels s = panels_of(p, g);
-    PREFER(why, s.gemm.m >= GEMM_PANELS_FEWEST_ROWS, "few rows: dot products or single results are as fast");
-    PREFER(why, s.gemm.n >= GEMM_PANELS_FEWEST_COLUMNS, "few columns: most of a vector would be empty");
+    PREFER(why, p->op != &op_linear || s.gemm.m > 1, "one row: dot products read the weights where they lie");
     const double macs = (double)gemm_items(&s.gemm) * s.gemm.m * s.gemm.n * s.gemm.k;
     PREFER(why, s.in_place || p->in[1].constant || macs >= GEMM_PANELS_PACK_MACS,
-           "few products: packing the right operand would take longer");
+           "few products: a step that packs the right operand would take longer");
     return true;
 }
 
