@@ -22,6 +22,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_drop_identities,       /* first: they hide the patterns below */
         rewrite_fold_batch_norm,       /* before epilogues, which would take its place */
         rewrite_products,              /* before epilogues: a bias is not a residual */
+        rewrite_transposed_to_conv,    /* before merges, which take convolutions */
         rewrite_fuse_epilogues,        /* before merges, which carry them */
         rewrite_pool_before_pointwise, /* after epilogues: an activation between the two forbids it */
         rewrite_norm_to_depthwise,

@@ -33,6 +33,7 @@ void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
 enum clcnn_status rewrite_drop_identities(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_products(struct rewriter *r);
+enum clcnn_status rewrite_transposed_to_conv(struct rewriter *r);
 enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);
 enum clcnn_status rewrite_pool_before_pointwise(struct rewriter *r);
 enum clcnn_status rewrite_norm_to_depthwise(struct rewriter *r);

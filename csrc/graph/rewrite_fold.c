@@ -1,4 +1,5 @@
-/* rewrite_fold.c: identities disappear; batch normalisation after a convolution becomes part of its weights.
+/* rewrite_fold.c: identities disappear; batch normalisation after a convolution, transposed or not, or a linear layer becomes
+ * part of its weights.
  *
  *   BN(conv(x)) = s * (w x + b - mean) + bias,  s = weight / sqrt(var + eps)   =>   w' = s w,  b' = s (b - mean) + bias
  */
@@ -43,8 +44,9 @@ done:
     return st;
 }
 
-struct fold {                       /* one producer with filters, and where they lie in its weights */
-    int64_t filters, before, inner; /* weights are [before][filters][inner] */
+struct
+    fold { /* one producer with filters, and where they lie in its weights: [groups][before][filters][inner] */
+    int64_t groups, before, filters, inner;
 };
 
 bool rewrite_norm_is_constant(const struct rewriter *r, const struct node *bn)
@@ -67,8 +69,9 @@ static bool foldable(const struct rewriter *r, const struct node *producer, cons
 {
     if (!rewrite_norm_is_constant(r, bn))
         return false;
-    const bool linear = rewrite_is(producer, &op_linear);
-    if (!linear && !rewrite_is(producer, &op_conv))
+    const bool linear = rewrite_is(producer, &op_linear),
+               transposed = rewrite_is(producer, &op_conv_transpose);
+    if (!linear && !transposed && !rewrite_is(producer, &op_conv))
         return false;
     if (linear && r->g->values[producer->out[0]].shape.rank != 2)
         return false; /* its last dimension is not the channel */
@@ -76,7 +79,13 @@ static bool foldable(const struct rewriter *r, const struct node *producer, cons
         (producer->in[2] >= 0 && !rewrite_is_constant(r, producer->in[2])))
         return false;
     const struct clcnn_shape *w = &r->g->values[producer->in[1]].shape;
-    *f = (struct fold){.filters = w->dim[0], .before = 1, .inner = shape_count_from(w, 1)};
+    *f = (struct fold){.groups = 1, .before = 1, .filters = w->dim[0], .inner = shape_count_from(w, 1)};
+    if (transposed) { /* input channels come first */
+        f->groups = ((const struct conv_attrs *)producer->attrs)->groups;
+        f->before = w->dim[0] / f->groups;
+        f->filters = w->dim[1];
+        f->inner = shape_count_from(w, 2);
+    }
     return true;
 }
 
@@ -87,10 +96,14 @@ static void fold_values(const struct clcnn_graph *g, const struct node *producer
     const float *w = g->values[producer->in[1]].data;
     const float *b = producer->in[2] >= 0 ? g->values[producer->in[2]].data : NULL;
     float *to = w_new == producer->in[1] ? g->values[w_new].donated : g->values[w_new].owned;
-    for (int64_t k = 0; k < f->filters; k++) {
+    for (int64_t k = 0; k < f->groups * f->filters; k++) {
         const double s = rewrite_norm_scale(g, bn, k);
-        for (int64_t i = 0; i < f->inner; i++)
-            to[k * f->inner + i] = (float)(s * w[k * f->inner + i]);
+        const int64_t group = k / f->filters, first = group * f->before * f->filters + k % f->filters;
+        for (int64_t c = 0; c < f->before; c++) {
+            const int64_t at = (first + c * f->filters) * f->inner;
+            for (int64_t i = at; i < at + f->inner; i++)
+                to[i] = (float)(s * w[i]);
+        }
         g->values[b_new].owned[k] = (float)(s * ((b ? b[k] : 0.0) - mean[k]) + beta[k]);
     }
 }
@@ -109,7 +122,7 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
         int w = -1, b = -1;
         /* values may move when one is added */
         const struct clcnn_shape w_shape = r->g->values[producer->in[1]].shape;
-        const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)f.filters}};
+        const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)(f.groups * f.filters)}};
         if (r->g->values[producer->in[1]].donated && r->uses[producer->in[1]] == 1)
             w = producer->in[1]; /* in place */
         else

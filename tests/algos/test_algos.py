@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 import device_face
-from caselib import Case, load_cases, parse_case
+from caselib import LAYERS_OF_NETS, Case, load_cases, parse_case
 from clcnn import _core
 from helpers import need_blocks, need_tensor_cores, none_missing
 from runner import adds_nothing, compile_case, merges, quick_cases, try_case
@@ -55,11 +55,12 @@ def test_algorithm(device, op, algo, request):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algo", list(_core.ops()["conv"]["algos"]))
-def test_layers_of_networks_at_full_size(device, algo):
-    need_blocks(device, "conv", algo)
-    need_tensor_cores(device, "conv", algo)
-    _report(load_cases("nets_conv"), device, algo)
+@pytest.mark.parametrize(("op", "algo"), [pair for pair in PAIRS if pair[0] in ("conv", "conv_transpose")])
+def test_layers_of_networks_at_full_size(device, op, algo):
+    need_blocks(device, op, algo)
+    need_tensor_cores(device, op, algo)
+    cases = [case for name in LAYERS_OF_NETS for case in load_cases(name) if case.op == op]
+    _report(cases, device, algo)
 
 
 # Register tiles that only large layers get: algorithm, what its kernel is built with, a case.

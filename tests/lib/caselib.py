@@ -50,6 +50,7 @@ from tolerance import compare, errors, nonzero_share, tolerance
 __all__ = [
     "CASES_DIR",
     "EPILOGUES",
+    "LAYERS_OF_NETS",
     "Case",
     "Input",
     "Node",
@@ -65,6 +66,7 @@ __all__ = [
 MARK = " @oclgrind"
 CASES_DIR = Path(__file__).resolve().parents[1] / "cases"
 LARGE_DIR = CASES_DIR.parents[1] / "benchmarks" / "cases"  # too large for tests
+LAYERS_OF_NETS = ("decoders", "nets_conv")  # files of layers at full size, which ordinary runs shrink
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from caselib import CASES_DIR, Case, load_cases, parse_case
+from caselib import CASES_DIR, LAYERS_OF_NETS, Case, load_cases, parse_case
 from clcnn import _core
 from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS
 
@@ -52,7 +52,7 @@ def quick_cases() -> tuple[Case, ...]:
     found: dict[str, Case] = {}
     for path in sorted(CASES_DIR.glob("*.txt")):
         for case in load_cases(path.stem):
-            case = case.shrunk(NETS_MACS) if path.stem == "nets_conv" else case
+            case = case.shrunk(NETS_MACS) if path.stem in LAYERS_OF_NETS else case
             found.setdefault(case.text.split(' "')[0], case)
     return tuple(found.values())
 

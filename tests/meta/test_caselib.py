@@ -10,6 +10,7 @@ import pytest
 
 from caselib import (
     CASES_DIR,
+    LAYERS_OF_NETS,
     Case,
     compare,
     errors,
@@ -25,7 +26,7 @@ from helpers import none_missing
 
 FILES = sorted(path.stem for path in CASES_DIR.glob("*.txt"))
 AGAIN = "python -m pytest -q -n0 tests/meta/test_caselib.py"
-QUICK = [name for name in FILES if name != "nets_conv"]
+QUICK = [name for name in FILES if name not in LAYERS_OF_NETS]
 
 
 def _operators(cases: list[Case]) -> set[str]:
@@ -171,8 +172,9 @@ def test_sizes():
     assert max(case.macs for name in QUICK for case in load_cases(name)) <= 5_000_000
 
 
-def test_network_layers_are_labelled_and_shrink():
-    cases = load_cases("nets_conv")
+@pytest.mark.parametrize("name", LAYERS_OF_NETS)
+def test_network_layers_are_labelled_and_shrink(name):
+    cases = load_cases(name)
     assert len({case.label for case in cases}) == len(cases)
     assert all(":" in case.label for case in cases)
     for case in cases:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caselib import CASES_DIR, Case, compare, load_cases
+from caselib import CASES_DIR, LAYERS_OF_NETS, Case, compare, load_cases
 from clcnn._reference import REFERENCE, REQUIRED, SPECS
 
 FILES = sorted(path.stem for path in CASES_DIR.glob("*.txt"))
@@ -19,7 +19,7 @@ FILES = sorted(path.stem for path in CASES_DIR.glob("*.txt"))
 
 def _cases(name: str) -> list[Case]:
     cases = load_cases(name)
-    return [case.shrunk(2_000_000) for case in cases] if name == "nets_conv" else cases
+    return [case.shrunk(2_000_000) for case in cases] if name in LAYERS_OF_NETS else cases
 
 
 def _random(*shape: int, seed: int = 0) -> np.ndarray:

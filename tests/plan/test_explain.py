@@ -123,10 +123,10 @@ class Seen:
         self.reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
 
 
-def _graph_with_computed_weights(channels: int = 4) -> _core.Graph:
+def _graph_with_computed_weights(channels: int = 4, op: str = "conv") -> _core.Graph:
     graph = _core.Graph()
     x, w = graph.input("x", (1, channels, 6, 6)), graph.input("w", (8, channels, 3, 3))
-    (y,) = graph.node("conv", MAIN, [x, w], {})
+    (y,) = graph.node(op, MAIN, [x, w], {})
     graph.output(y, "y")
     return graph
 
@@ -151,8 +151,9 @@ def seen(device) -> Seen:
                     break
                 except (_core.UnsupportedError, _core.ArgumentError):
                     continue
-    with _core.Plan(device, _graph_with_computed_weights()) as plan:
-        seen.take(plan)
+    for graph in (_graph_with_computed_weights(), _graph_with_computed_weights(8, "conv_transpose")):
+        with _core.Plan(device, graph) as plan:
+            seen.take(plan)
     graph = _core.Graph()
     graph.output(graph.node("linear", MAIN, [graph.input("x", (1, 9)), graph.input("w", (5, 9))], {})[0], "y")
     with _core.Plan(device, graph, overrides={MAIN: "gemv_half"}, precision="medium") as plan:

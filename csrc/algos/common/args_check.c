@@ -7,6 +7,7 @@
 #include "common/blocked_args.h"
 #include "common/strided_args.h"
 #include "conv/conv_args.h"
+#include "conv/conv_phases_args.h"
 #include "conv/conv_tile_args.h"
 #include "conv_cpu/conv_cpu_args.h"
 #include "conv_cpu/fip_args.h"

@@ -117,11 +117,12 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
     const size_t bytes = conv_packed_bytes(a, packing);
     const size_t rows = bytes / sizeof(float) / (size_t)packing.block;
     char name[80];
-    snprintf(name, sizeof name, "conv_pack g%d k%d c%d t%d b%d c%d w%d", args.groups, args.kg, args.c,
+    const char *file = packing.transposed ? "conv_transpose_pack" : "conv_pack";
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d b%d c%d w%d", file, args.groups, args.kg, args.c,
              args.taps, args.block, args.c_block, packing.points);
     struct step *setup;
-    const int view = emit_packed(e, &p->in[1], name, bytes, "conv_pack", "main", ceil_div(rows, GROUP_SIZE),
-                                 GROUP_SIZE, &setup);
+    const int view =
+        emit_packed(e, &p->in[1], name, bytes, file, "main", ceil_div(rows, GROUP_SIZE), GROUP_SIZE, &setup);
     if (setup) {
         if (packing.points)
             step_define(setup, "POINTS", packing.points);

@@ -29,6 +29,7 @@ struct conv_packing {
     int block, c_block;
     bool tap_major;
     int points; /* of Winograd's transform, for which there are groups then (kernels/conv/conv_weight.clh); 0: raw weights */
+    bool transposed; /* weights [C][K/groups]... (kernels/conv/conv_transpose_pack.cl); tap_major */
 };
 int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */
 size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing);

@@ -1,5 +1,5 @@
 /* conv_transpose_ref: transposed convolution in its gathering form; see kernels/conv/conv_transpose_ref.cl. */
-#include "algos/conv/conv_common.h"
+#include "algos/conv/conv_transpose_common.h"
 
 static bool applicable(const struct problem *p, struct why *why)
 {
@@ -10,17 +10,14 @@ static bool applicable(const struct problem *p, struct why *why)
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    const struct clcnn_shape *x = &p->in[0].shape, *y = &p->out[0].shape;
-    const double w = (double)shape_count(&p->in[1].shape), out = (double)shape_count(y);
-    struct step *s =
-        emit_step(e, "conv_transpose_ref", "main", ceil_div((size_t)shape_count(y), GROUP_SIZE), GROUP_SIZE);
+    const size_t outputs = (size_t)shape_count(&p->out[0].shape);
+    struct step *s = emit_step(e, "conv_transpose_ref", "main", ceil_div(outputs, GROUP_SIZE), GROUP_SIZE);
     step_read(s, p->in[0].view);
     step_read(s, p->in[1].view);
     step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
-    step_cost(s, w * x->dim[0] * (double)shape_count_from(x, 2),
-              4.0 * ((double)shape_count(x) + w + out * (p->add.present ? 2.0 : 1.0)));
+    conv_transpose_cost(s, p);
 }
 
 const struct algo_def algo_conv_transpose_ref = {

@@ -1,0 +1,16 @@
+/* conv_transpose_common.h: what the algorithms of transposed convolutions share. */
+#ifndef CLCNN_ALGOS_CONV_TRANSPOSE_COMMON_H
+#define CLCNN_ALGOS_CONV_TRANSPOSE_COMMON_H
+
+#include "algos/conv/conv_common.h"
+#include "algos/conv/conv_phases.h"
+
+/* conv_args_of(), with strides as conv_phases_of_pixels() sets them. */
+struct conv_args conv_transpose_args_of(const struct problem *p);
+/* The weights [C][K/groups][R][S] packed [groups][blocks of filters][R][S][C/groups rounded up to c_block][block], zeros for
+ * what is missing. */
+struct conv_packing conv_transpose_packing(const struct conv_args *a, int block, int c_block);
+/* Multiply-adds of a transposed convolution, and bytes with every operand read or written once. */
+void conv_transpose_cost(struct step *s, const struct problem *p);
+
+#endif

@@ -1,0 +1,25 @@
+/* conv_phases_args.h: argument blocks of transposed convolutions by phases; the rules are those of args_base.h. */
+#ifndef CLCNN_CONV_PHASES_ARGS_H
+#define CLCNN_CONV_PHASES_ARGS_H
+
+#include "common/blocked_args.h"
+
+/* How a transposed convolution is cut into phases. Index 0 = height, 1 = width. */
+struct conv_phases {
+    i32 in[2], out[2];
+    i32 ker[2], stride[2], pad[2], dil[2];
+    i32 every[2], step[2]; /* between neighbours among the taps of a phase, and among the inputs that they meet */
+    i32 count[2];          /* phases that have outputs */
+};
+
+/* On channel blocks: conv_transpose_blocked. */
+struct conv_transpose_blocked_args {
+    i64 src_n, dst_n, add_n;            /* batch strides */
+    i32 n, k, kg, groups;               /* batch, filters, filters of a group, groups */
+    i32 c_blocks, k_blocks;             /* of a group: blocks of input channels, blocks of KV * V filters */
+    i32 chunks, per_item, span, c_step; /* as in conv_blocked_args */
+    struct conv_phases phases;
+    struct blocked_epilogue epi;
+};
+
+#endif
