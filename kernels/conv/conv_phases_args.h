@@ -22,4 +22,13 @@ struct conv_transpose_blocked_args {
     struct blocked_epilogue epi;
 };
 
+/* Row-major maps: conv_transpose_direct and conv_transpose_implicit. */
+struct conv_transpose_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 n, c, k, groups;     /* batch, input channels, filters, groups */
+    struct conv_phases phases;
+    i32 tiles, split_k; /* tiles of the largest phase, over the batch; groups that share a sum */
+    f32 p0, p1;         /* of the epilogue's activation */
+};
+
 #endif

@@ -63,17 +63,7 @@
         }                                                                                           \
     }
 
-/* A pixel of a phase. */
-struct FN(pixel) {
-    int n, row, col;
-};
-
-struct FN(pixel) FN(pixel_of)(int index, const struct FN(phase) *rows, const struct FN(phase) *cols)
-{
-    const int row = index / cols->outputs;
-    return (struct FN(pixel)){row / rows->outputs, row % rows->outputs, index % cols->outputs};
-}
-
+/* The next pixel of a phase. */
 void FN(next)(struct FN(pixel) *p, const struct FN(phase) *rows, const struct FN(phase) *cols)
 {
     if (++p->col == cols->outputs) {

@@ -40,6 +40,7 @@ ON_GPUS = (
     "conv n1 c64 h9 w9 k64 r3 s3 p1",
     "conv n1 c8 h9 w9 k8 r3 s3 p1 g8",
     "conv_pool n1 c3 h40 w40 k16 r3 s3 p1 e:relu+maxpool2",
+    "conv_transpose n1 c16 h5 w6 k40 r3 s3 u2",
     "linear [40,33] w[65,33] w[65]",
     "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",
     "transpose [3,40] perm=1,0",

@@ -19,10 +19,33 @@ struct conv_packing conv_transpose_packing(const struct conv_args *a, int block,
     };
 }
 
+static double bytes_of(const struct operand *map)
+{
+    return map->present ? (double)shape_count(&map->shape) * (double)operand_elem(map) : 0.0;
+}
+
+struct conv_transpose_args conv_transpose_block(const struct conv_args *a, size_t tiles, int split_k)
+{
+    return (struct conv_transpose_args){
+        .src_n = a->src_n,
+        .dst_n = a->dst_n,
+        .add_n = a->add_n,
+        .n = a->n,
+        .c = a->c,
+        .k = a->k,
+        .groups = a->groups,
+        .phases = conv_phases_of(a),
+        .tiles = (i32)tiles,
+        .split_k = split_k,
+        .p0 = a->p0,
+        .p1 = a->p1,
+    };
+}
+
 void conv_transpose_cost(struct step *s, const struct problem *p)
 {
     const struct clcnn_shape *x = &p->in[0].shape;
-    const double w = (double)shape_count(&p->in[1].shape), out = (double)shape_count(&p->out[0].shape);
+    const double w = (double)shape_count(&p->in[1].shape);
     step_cost(s, w * x->dim[0] * (double)shape_count_from(x, 2),
-              4.0 * ((double)shape_count(x) + w + out * (p->add.present ? 2.0 : 1.0)));
+              4.0 * w + bytes_of(&p->in[0]) + bytes_of(&p->out[0]) + bytes_of(&p->add));
 }

@@ -10,6 +10,8 @@ struct conv_args conv_transpose_args_of(const struct problem *p);
 /* The weights [C][K/groups][R][S] packed [groups][blocks of filters][R][S][C/groups rounded up to c_block][block], zeros for
  * what is missing. */
 struct conv_packing conv_transpose_packing(const struct conv_args *a, int block, int c_block);
+/* The argument block of row-major maps; tiles: of the largest phase, over the batch. */
+struct conv_transpose_args conv_transpose_block(const struct conv_args *a, size_t tiles, int split_k);
 /* Multiply-adds of a transposed convolution, and bytes with every operand read or written once. */
 void conv_transpose_cost(struct step *s, const struct problem *p);
 

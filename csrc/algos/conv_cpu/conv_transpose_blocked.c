@@ -91,7 +91,6 @@ static bool applicable(const struct problem *p, struct why *why)
             "groups must be whole channel blocks");
     const struct tile tile = best_tile(p, &a);
     DECIDE(p, tile);
-    PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
     return true;
 }
 
