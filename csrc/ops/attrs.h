@@ -52,8 +52,8 @@ struct adaptive_attrs {
 struct norm_attrs { /* batch_norm */
     float eps;
 };
-struct rows_norm_attrs { /* instance_norm, group_norm, layer_norm */
-    int32_t groups, dim;
+struct rows_norm_attrs {       /* instance_norm, group_norm, layer_norm, rms_norm, l2_norm */
+    int32_t groups, dim, dims; /* canonical: dims >= 1 where the operator has a dim */
     float eps;
 };
 struct lrn_attrs {

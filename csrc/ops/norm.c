@@ -114,6 +114,7 @@ done:
     return st;
 }
 
+/* Sets `dims` to the number of dimensions that are normalised together. */
 static enum clcnn_status infer_layer(struct infer *in, struct clcnn_err *err)
 {
     struct rows_norm_attrs *a = in->attrs;
@@ -122,19 +123,31 @@ static enum clcnn_status infer_layer(struct infer *in, struct clcnn_err *err)
     enum clcnn_status st;
 
     TRY(rule_axis(in, "dim", &a->dim, x->rank, err));
-    for (int i = a->dim; i < x->rank; i++)
+    if (a->dims < 0 || a->dims > x->rank - a->dim)
+        return value_fail(in, err, "dims=%d must be 0 (all) to %d, the dimensions of input %s from dim=%d on",
+                          (int)a->dims, x->rank - (int)a->dim, SHAPE(x), (int)a->dim);
+    a->dims = a->dims ? a->dims : x->rank - a->dim;
+    if (!(a->eps >= 0.0f))
+        return value_fail(in, err, "eps=%g must not be negative", (double)a->eps);
+    for (int i = a->dim; i < a->dim + a->dims; i++)
         tail.dim[tail.rank++] = x->dim[i];
-    for (int i = 1; i < 3; i++) {
+    for (int i = 1; i < in->n_in; i++) {
         if (input_present(in, i) && !shape_equal(&in->in[i], &tail)) {
-            return shape_fail(in, err, "%s has shape %s, expected %s, dimensions %d and up of input %s",
+            return shape_fail(in, err, "%s has shape %s, expected %s, dimensions %d to %d of input %s",
                               i == 1 ? "weight" : "bias", SHAPE(&in->in[i]), SHAPE(&tail), (int)a->dim,
-                              SHAPE(x));
+                              (int)(a->dim + a->dims) - 1, SHAPE(x));
         }
     }
     in->n_out = 1;
     in->out[0] = *x;
 done:
     return st;
+}
+
+static enum clcnn_status infer_l2(struct infer *in, struct clcnn_err *err)
+{
+    ((struct rows_norm_attrs *)in->attrs)->dims = 1;
+    return infer_layer(in, err);
 }
 
 static const struct clcnn_attr_info instance_table[] = {
@@ -146,7 +159,17 @@ static const struct clcnn_attr_info group_table[] = {
 };
 static const struct clcnn_attr_info layer_table[] = {
     ATTR(INT, rows_norm_attrs, dim, -1, "first of the dimensions that are normalised together"),
+    ATTR(INT, rows_norm_attrs, dims, 0, "how many they are; 0: all from dim on"),
     ATTR(FLOAT, rows_norm_attrs, eps, 1e-5, "added to the variance"),
+};
+static const struct clcnn_attr_info rms_table[] = {
+    ATTR(INT, rows_norm_attrs, dim, -1, "first of the dimensions that are normalised together"),
+    ATTR(INT, rows_norm_attrs, dims, 0, "how many they are; 0: all from dim on"),
+    ATTR(FLOAT, rows_norm_attrs, eps, 1e-5, "added to the mean square"),
+};
+static const struct clcnn_attr_info l2_table[] = {
+    ATTR(INT, rows_norm_attrs, dim, -1, "dimension along which squares are added up"),
+    ATTR(FLOAT, rows_norm_attrs, eps, 1e-12, "the least that is divided by"),
 };
 
 const struct op_def op_instance_norm = {
@@ -168,8 +191,24 @@ const struct op_def op_group_norm = {
 
 const struct op_def op_layer_norm = {
     .name = "layer_norm",
-    .doc = "x by mean and variance over the dimensions from dim on, then weight and bias of their shape",
+    .doc = "x by mean and variance over dims dimensions from dim on, then weight and bias of their shape",
     .inputs = "x weight? bias?",
     ATTRS(layer_table, rows_norm_attrs),
     .infer = infer_layer,
+};
+
+const struct op_def op_rms_norm = {
+    .name = "rms_norm",
+    .doc = "x / sqrt(mean square over dims dimensions from dim on + eps), then weight of their shape",
+    .inputs = "x weight?",
+    ATTRS(rms_table, rows_norm_attrs),
+    .infer = infer_layer,
+};
+
+const struct op_def op_l2_norm = {
+    .name = "l2_norm",
+    .doc = "x / max(root of the sum of squares along dim, eps)",
+    .inputs = "x",
+    ATTRS(l2_table, rows_norm_attrs),
+    .infer = infer_l2,
 };

@@ -23,12 +23,14 @@ struct batch_norm_blocked_args {
     struct blocked_epilogue epi; /* bias is 0: the shift is part of the sum */
 };
 
-/* Rows of elements that are normalised together, `parts` parts of `length` elements, part_step apart: row r lies in
- * item r / per_item, at number r % per_item. Its element j has the parameters number (r % per_item) * row_step + j /
- * run. */
+/* Rows of elements that are normalised together, `parts` parts of `length` elements, part_step apart, and elements
+ * `step` apart. Row r lies in item r / per_item, at number r % per_item, of which `step` ones interleave: number k
+ * begins at k / step * length * step + k % step. Its element j has the parameters number (r % per_item) * row_step + j
+ * / run. */
 struct rows_norm_args {
-    i64 rows, per_item, parts, length, x_n, y_n, x_part, y_part, row_step, run;
+    i64 rows, per_item, parts, length, step, x_n, y_n, x_part, y_part, row_step, run;
     f32 eps;
+    i32 weight, bias; /* whether there are such operands */
     i32 unused;
 };
 

@@ -62,6 +62,7 @@ __all__ = [
     "instance_norm",
     "is_inf",
     "is_nan",
+    "l2_norm",
     "layer_norm",
     "leaky_relu",
     "less",
@@ -100,6 +101,7 @@ __all__ = [
     "relu6",
     "reshape",
     "resize",
+    "rms_norm",
     "roi_align",
     "round",
     "selu",
@@ -456,12 +458,20 @@ def is_nan(
     *,
     name: str | None = None,
 ) -> Value: ...
+def l2_norm(
+    x: Operand,
+    *,
+    dim: int = -1,
+    eps: float = 1e-12,
+    name: str | None = None,
+) -> Value: ...
 def layer_norm(
     x: Operand,
     weight: Operand | None = None,
     bias: Operand | None = None,
     *,
     dim: int = -1,
+    dims: int = 0,
     eps: float = 1e-05,
     name: str | None = None,
 ) -> Value: ...
@@ -720,6 +730,15 @@ def resize(
     antialias: bool = False,
     extrapolation_value: float = 0.0,
     roi: float | Sequence[float] = ...,
+    name: str | None = None,
+) -> Value: ...
+def rms_norm(
+    x: Operand,
+    weight: Operand | None = None,
+    *,
+    dim: int = -1,
+    dims: int = 0,
+    eps: float = 1e-05,
     name: str | None = None,
 ) -> Value: ...
 def roi_align(

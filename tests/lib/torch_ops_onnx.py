@@ -177,9 +177,24 @@ def _max_unpool(shape: Shape, output_size: Any) -> Function:
     return unpool
 
 
-def _layer_norm(shape: Shape, dim: int, eps: float) -> Function:
-    sizes = list(shape[dim % len(shape) :])
-    return lambda x, weight=None, bias=None: F.layer_norm(x, sizes, weight, bias, eps)
+def _moved(shape: Shape, dim: int, dims: int) -> tuple[list[int], list[int], list[int]]:
+    """The dimensions from dim on that are normalised together, at the end; how to get back; their sizes."""
+    first = dim % len(shape)
+    mine = list(range(first, first + dims if dims else len(shape)))
+    there = [i for i in range(len(shape)) if i not in mine] + mine
+    return there, [there.index(i) for i in range(len(shape))], [shape[i] for i in mine]
+
+
+def _layer_norm(shape: Shape, dim: int, dims: int, eps: float) -> Function:
+    there, back, sizes = _moved(shape, dim, dims)
+    return lambda x, weight=None, bias=None: F.layer_norm(x.permute(there), sizes, weight, bias, eps).permute(
+        back
+    )
+
+
+def _rms_norm(shape: Shape, dim: int, dims: int, eps: float) -> Function:
+    there, back, sizes = _moved(shape, dim, dims)
+    return lambda x, weight=None: F.rms_norm(x.permute(there), sizes, weight, eps).permute(back)
 
 
 PLAIN: dict[str, Function] = {
@@ -231,6 +246,8 @@ BUILT: dict[str, Callable[..., Function]] = {
     "instance_norm": lambda shape, eps: lambda x, w=None, b=None: F.group_norm(x, shape[1], w, b, eps),
     "group_norm": lambda shape, groups, eps: lambda x, w=None, b=None: F.group_norm(x, groups, w, b, eps),
     "layer_norm": _layer_norm,
+    "rms_norm": _rms_norm,
+    "l2_norm": lambda shape, dim, eps: lambda x: F.normalize(x, dim=dim, eps=eps),
     "selu": lambda shape, alpha, gamma: lambda x: gamma * F.elu(x, alpha),
     "celu": lambda shape, alpha: lambda x: F.celu(x, alpha),
     "thresholded_relu": lambda shape, alpha: lambda x: F.threshold(x, alpha, 0.0),

@@ -25,7 +25,9 @@ needs_onnxruntime = pytest.mark.skipif(
 
 
 def test_every_operator_of_the_importer_has_a_row() -> None:
-    assert set(net.ROWS.rows) == set(table.ROWS)
+    assert set(net.ROWS.rows) == set(table.ROWS) - {
+        "SimplifiedLayerNormalization"
+    }  # no runtime's peer knows it
     assert set(net.COMMON) <= set(net.ROWS.rows)
 
 

@@ -1,16 +1,19 @@
-/* rows_norm_ref: instance, group and layer norm; see kernels/norm_reduce/rows_norm_ref.cl. */
-#include "algos/common/rows.h"
+/* rows_norm_ref: instance, group, layer, RMS and L2 norm; see kernels/norm_reduce/rows_norm_ref.cl. */
+#include "algos/norm_reduce/rows_norm.h"
 
 static void emit_with(const struct problem *p, struct emit *e, struct rows_norm_args *a)
 {
     const struct rows_norm_attrs *attrs = p->attrs;
+    const bool neighbours = a->step > 1; /* work-items with a row each, that read side by side */
     a->eps = attrs->eps;
-    struct step *s = lanes_step(e, p, "rows_norm_ref", "main", a->rows, a->parts * a->length);
-    step_define(s, "WEIGHT", p->in[1].present);
-    step_define(s, "BIAS", p->in[2].present);
+    a->weight = norm_operand(p, 1) != VIEW_NONE;
+    a->bias = norm_operand(p, 2) != VIEW_NONE;
+    struct step *s =
+        lanes_step(e, p, "rows_norm_ref", "main", a->rows, neighbours ? 1 : a->parts * a->length);
+    step_define(s, "KIND", norm_kind(p));
     step_read(s, p->in[0].view);
-    step_read(s, p->in[1].present ? p->in[1].view : VIEW_NONE);
-    step_read(s, p->in[2].present ? p->in[2].view : VIEW_NONE);
+    step_read(s, norm_operand(p, 1));
+    step_read(s, norm_operand(p, 2));
     step_write(s, p->out[0].view);
     step_args(s, a, sizeof *a);
     rows_cost(s, p, 2 * (double)shape_count(&p->in[0].shape));
@@ -26,6 +29,7 @@ static void emit_groups(const struct problem *p, struct emit *e, int64_t groups)
         .per_item = groups,
         .parts = 1,
         .length = channels * plane,
+        .step = 1,
         .x_n = x->batch_stride,
         .y_n = y->batch_stride,
         .row_step = channels,
@@ -44,24 +48,27 @@ static void emit_group(const struct problem *p, struct emit *e)
     emit_groups(p, e, ((const struct rows_norm_attrs *)p->attrs)->groups);
 }
 
-/* From dimension 0 on all of x is one row, whose items may lie apart. */
+/* From dimension 0 on a row has parts in all items, which may lie apart. */
 static void emit_layer(const struct problem *p, struct emit *e)
 {
-    const int dim = ((const struct rows_norm_attrs *)p->attrs)->dim;
+    const struct rows_norm_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
-    const bool whole = dim == 0 && x->shape.rank > 1;
-    const int64_t item = x->shape.rank > 1 ? shape_count_from(&x->shape, 1) : shape_count(&x->shape);
+    const bool items = attrs->dim == 0 && x->shape.rank > 1;
+    const int64_t all = shape_count(&x->shape), batch = x->shape.rank > 1 ? x->shape.dim[0] : 1;
+    const int64_t inner = shape_count_from(&x->shape, attrs->dim + attrs->dims);
+    const int64_t length = shape_count_from(&x->shape, attrs->dim) / inner;
     struct rows_norm_args a = {
-        .rows = shape_count(&x->shape) / shape_count_from(&x->shape, dim),
-        .parts = whole ? x->shape.dim[0] : 1,
-        .length = whole ? item : shape_count_from(&x->shape, dim),
-        .x_n = x->batch_stride,
-        .y_n = y->batch_stride,
+        .rows = all / length,
+        .parts = items ? batch : 1,
+        .length = items ? length / batch : length,
+        .step = inner,
+        .x_n = items ? 0 : x->batch_stride,
+        .y_n = items ? 0 : y->batch_stride,
         .x_part = x->batch_stride,
         .y_part = y->batch_stride,
         .run = 1,
     };
-    a.per_item = dim == 0 ? 1 : item / a.length;
+    a.per_item = items ? a.rows : all / batch / length;
     emit_with(p, e, &a);
 }
 
@@ -77,3 +84,5 @@ static void emit_layer(const struct problem *p, struct emit *e)
 NORM_ALGO(instance_norm, emit_instance);
 NORM_ALGO(group_norm, emit_group);
 NORM_ALGO(layer_norm, emit_layer);
+NORM_ALGO(rms_norm, emit_layer);
+NORM_ALGO(l2_norm, emit_layer);

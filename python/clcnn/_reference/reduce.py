@@ -82,18 +82,41 @@ def instance_norm(x: np.ndarray, *parameters: np.ndarray | None, eps: float = 1e
     return group_norm(x, *parameters, groups=x.shape[1], eps=eps)
 
 
+def _together(x: np.ndarray, dim: int, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The `dims` dimensions from `dim` on (0: all of them), and a parameter's shape beside them."""
+    first = dim % x.ndim
+    axes = tuple(range(first, first + dims if dims else x.ndim))
+    return axes, (*(x.shape[i] for i in axes), *[1] * (x.ndim - axes[-1] - 1))
+
+
 def layer_norm(
     x: np.ndarray,
     weight: np.ndarray | None = None,
     bias: np.ndarray | None = None,
     *,
     dim: int = -1,
+    dims: int = 0,
     eps: float = 1e-5,
 ) -> np.ndarray:
-    """By mean and variance over dimensions `dim` and up."""
-    y = _rows_norm(x, tuple(range(dim % x.ndim, x.ndim)), eps)
-    y = y if weight is None else y * weight
-    return y if bias is None else y + bias
+    """By mean and variance over `dims` dimensions from `dim` on."""
+    axes, shape = _together(x, dim, dims)
+    y = _rows_norm(x, axes, eps)
+    y = y if weight is None else y * weight.reshape(shape)
+    return y if bias is None else y + bias.reshape(shape)
+
+
+def rms_norm(
+    x: np.ndarray, weight: np.ndarray | None = None, *, dim: int = -1, dims: int = 0, eps: float = 1e-5
+) -> np.ndarray:
+    """By the root of the mean square over `dims` dimensions from `dim` on."""
+    axes, shape = _together(x, dim, dims)
+    y = x / np.sqrt((x * x).mean(axis=axes, keepdims=True) + eps)
+    return y if weight is None else y * weight.reshape(shape)
+
+
+def l2_norm(x: np.ndarray, *, dim: int = -1, eps: float = 1e-12) -> np.ndarray:
+    """torch.nn.functional.normalize."""
+    return x / np.maximum(np.sqrt((x * x).sum(axis=dim, keepdims=True)), eps)
 
 
 _USES = (Use(((2, 8, 4, 16),), {"axes": (2, 3)}), Use(((3, 300),), {"axes": (0,), "keepdims": False}))
@@ -121,6 +144,17 @@ SPECS: dict[str, Spec] = {
     ),
     "instance_norm": Spec(instance_norm, FP32, ONE, roles=_SCALED),
     "group_norm": Spec(group_norm, FP32, (Use(((2, 6, 5),), {"groups": 2}),), roles=_SCALED),
-    "layer_norm": Spec(layer_norm, FP32, (Use((MAP,), {"dim": 2}),), roles=_SCALED),
+    "layer_norm": Spec(
+        layer_norm,
+        FP32,
+        (
+            Use((MAP,), {"dim": 2}),
+            Use(((2, 24, 7, 9), (24,), (24,)), {"dim": 1, "dims": 1}),
+            Use(((7, 130),)),
+        ),
+        roles=_SCALED,
+    ),
+    "rms_norm": Spec(rms_norm, FP32, (Use(((7, 130), (130,))),), roles=_SCALED),
+    "l2_norm": Spec(l2_norm, FP32, (Use((MAP,), {"dim": 1}), Use(((7, 130),)))),
     "local_response_norm": Spec(local_response_norm, Bound(20.0), (Use((MAP,), {"size": 5}),)),
 }

@@ -147,17 +147,19 @@ def _lrn(call: Call) -> Operand:
     )
 
 
+SMALLEST_NORM = 1e-30  # where all is 0, so is the result
+
+
 @row("LpNormalization")
 def _lp_normalization(call: Call) -> Operand:
     x, p = call.input(), int(call.attr("p", 2))
-    axes = [call.axis(x.rank, -1)]
-    if p == 1:
-        norm = call.emit("reduce_sum", call.emit("abs", x), axes=axes, keepdims=True)
-    elif p == 2:
-        norm = call.emit("sqrt", call.emit("reduce_sum", call.emit("mul", x, x), axes=axes, keepdims=True))
-    else:
+    axis = call.axis(x.rank, -1)
+    if p == 2:
+        return call.emit("l2_norm", x, dim=axis, eps=SMALLEST_NORM)
+    if p != 1:
         raise Refusal(f"attribute p: {p}")
-    zero = call.emit("equal", norm, call.full(norm, 0.0))  # where all is 0, so is the result
+    norm = call.emit("reduce_sum", call.emit("abs", x), axes=[axis], keepdims=True)
+    zero = call.emit("equal", norm, call.full(norm, 0.0))
     return call.emit("div", x, call.emit("where", zero, call.full(norm, 1.0), norm))
 
 
@@ -171,11 +173,25 @@ def _mean_variance(call: Call) -> Operand:
 
 @row("RMSNormalization", 23)
 def _rms_norm(call: Call) -> Operand:
-    x = call.input()
-    axes = list(range(call.axis(x.rank, -1), x.rank))
+    return _by_mean_square(call, call.axis(call.input().rank, -1))[0]
+
+
+@row("SimplifiedLayerNormalization")
+def _simplified_layer_norm(call: Call) -> list[Operand]:
+    """What onnxruntime writes for RMSNormalization, in ONNX's own domain."""
+    axis = call.axis(call.input().rank, -1)
+    return list(_by_mean_square(call, axis))[: 2 if call.wants(1) else 1]
+
+
+def _by_mean_square(call: Call, axis: int) -> tuple[Operand, ...]:
+    """The result, and the inverse root where it is wanted."""
+    x, eps = call.input(), float(call.attr("epsilon", 1e-5))
+    if not call.wants(1) and call.input(1).shape == x.shape[axis:]:
+        return (call.emit("rms_norm", x, call.input(1), dim=axis, eps=eps),)
+    axes = list(range(axis, x.rank))
     square = call.emit("reduce_mean", call.emit("mul", x, x), axes=axes, keepdims=True)
-    inverse = _inverse_root(call, square, float(call.attr("epsilon", 1e-5)))
-    return call.emit("mul", call.emit("mul", x, inverse), call.input(1))
+    inverse = _inverse_root(call, square, eps)
+    return call.emit("mul", call.emit("mul", x, inverse), call.input(1)), inverse
 
 
 # ---- written to ONNX ---------------------------------------------------------------------------------------
@@ -216,12 +232,51 @@ def _write_normalise(op_type: str, start: Callable[[Step], int], **more: str) ->
     return emit
 
 
+def _write_layer_norm(step: Step) -> None:
+    """ONNX's has all dimensions to the last; others are written out."""
+    first, dims = int(step.attrs["dim"]) % len(step.shape), int(step.attrs["dims"])
+    if dims in (0, len(step.shape) - first):
+        _write_normalise("LayerNormalization", lambda step: first, axis="dim")(step)
+        return
+    axes = step.integers(range(first, first + dims))
+    centred = step.middle("Sub", step.x, step.middle("ReduceMean", step.x, axes))
+    _write_by_root(step, centred, axes, dims)
+
+
+def _write_rms_norm(step: Step) -> None:
+    first = int(step.attrs["dim"]) % len(step.shape)
+    dims = int(step.attrs["dims"]) or len(step.shape) - first
+    _write_by_root(step, step.x, step.integers(range(first, first + dims)), dims)
+
+
+def _write_by_root(step: Step, x: str, axes: str, dims: int) -> None:
+    """x over the root of its mean square, then the operands that there are."""
+    square = step.middle("ReduceMean", step.middle("Mul", x, x), axes)
+    root = step.middle("Sqrt", step.middle("Add", square, step.number(step.attrs["eps"])))
+    first = int(step.attrs["dim"]) % len(step.shape)
+    shape = [*step.shape[first : first + dims], *[1] * (len(step.shape) - first - dims)]
+    parameters = [
+        (op_type, step.middle("Reshape", given, step.integers(shape)))
+        for op_type, given in zip(("Mul", "Add"), step.inputs[1:])
+        if given
+    ]
+    y = ("Div", x, root)
+    for op_type, parameter in parameters:
+        y = (op_type, step.middle(*y), parameter)
+    step.add(*y)
+
+
+def _write_l2_norm(step: Step) -> None:
+    norm = step.middle("ReduceL2", step.x, step.integers([int(step.attrs["dim"])]))
+    step.add("Div", step.x, step.middle("Max", norm, step.number(step.attrs["eps"])))
+
+
 WRITE: dict[str, Emit] = {
     "batch_norm": plain("BatchNormalization", epsilon="eps"),
     "instance_norm": _write_normalise("InstanceNormalization", lambda step: 1),
     "group_norm": _write_normalise("GroupNormalization", lambda step: 1, num_groups="groups"),
-    "layer_norm": _write_normalise(
-        "LayerNormalization", lambda step: int(step.attrs["dim"]) % len(step.shape), axis="dim"
-    ),
+    "layer_norm": _write_layer_norm,
+    "rms_norm": _write_rms_norm,
+    "l2_norm": _write_l2_norm,
     "local_response_norm": _write_local_response_norm,
 }

@@ -1,0 +1,87 @@
+"""Norms of rows and softmax where numbers are hard: large means, NaN and infinity, short and long rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import clcnn
+from clcnn._reference import REFERENCE
+
+RNG = np.random.default_rng(3)
+NORMS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
+    ("layer_norm", {"dim": -1}, (6, 197)),
+    ("layer_norm", {"dim": -1}, (3, 70001)),
+    ("layer_norm", {"dim": 1, "dims": 1}, (2, 96, 5, 7)),
+    ("layer_norm", {"dim": 1}, (2, 5, 70, 70)),
+    ("rms_norm", {"dim": -1}, (6, 197)),
+    ("rms_norm", {"dim": 1, "dims": 1}, (2, 96, 5, 7)),
+    ("l2_norm", {"dim": -1}, (6, 197)),
+    ("l2_norm", {"dim": 1}, (2, 96, 5, 7)),
+    ("instance_norm", {}, (2, 20, 9, 11)),
+    ("instance_norm", {}, (1, 3, 90, 90)),
+    ("group_norm", {"groups": 2}, (2, 48, 9, 11)),
+    ("group_norm", {"groups": 3}, (2, 6, 60, 61)),
+]
+SOFTMAX: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
+    (op, {"dim": dim}, shape)
+    for op in ("softmax", "log_softmax")
+    for dim, shape in ((-1, (6, 197)), (-1, (9, 5)), (-1, (2, 70001)), (1, (2, 21, 5, 7)))
+]
+IDS = [f"{op}-{'x'.join(map(str, shape))}-{i}" for i, (op, _, shape) in enumerate([*NORMS, *SOFTMAX])]
+
+
+def apply(device: Any, op: str, attrs: dict[str, Any], x: np.ndarray, **options: Any) -> np.ndarray:
+    graph = clcnn.Graph()
+    graph.output(graph.apply(op, graph.input("x", x.shape), name="n", **attrs), "y")
+    with clcnn.compile(graph, device=device, **options) as plan:
+        return plan(x)
+
+
+@pytest.mark.parametrize(("op", "attrs", "shape"), NORMS, ids=IDS[: len(NORMS)])
+def test_large_means_keep_the_digits_of_the_differences(device, op, attrs, shape):
+    x = (1000.0 + 0.01 * RNG.standard_normal(shape)).astype(np.float32)
+    want = REFERENCE[op](x.astype(np.float64), **attrs, **({} if op == "l2_norm" else {"eps": 1e-9}))
+    got = apply(device, op, attrs | ({} if op == "l2_norm" else {"eps": 1e-9}), x)
+    rms = np.sqrt(np.mean(want * want))
+    assert np.sqrt(np.mean((got - want) ** 2)) <= 4e-6 * rms
+    assert np.abs(got - want).max() <= 5e-5 * rms
+
+
+@pytest.mark.parametrize(("op", "attrs", "shape"), [*NORMS, *SOFTMAX], ids=IDS)
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_stays_in_its_row(device, op, attrs, shape, value):
+    x = RNG.standard_normal(shape).astype(np.float32)
+    x[tuple(n // 2 for n in shape)] = value
+    with np.errstate(all="ignore"):
+        want = REFERENCE[op](x.astype(np.float64), **attrs)
+    got = apply(device, op, attrs, x)
+    np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
+    finite = np.isfinite(want)
+    np.testing.assert_array_equal(got[~np.isnan(want) & ~finite], want[~np.isnan(want) & ~finite])
+    np.testing.assert_allclose(got[finite], want[finite], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "want"),
+    [
+        ("layer_norm", (5, 1), 0.0),
+        ("rms_norm", (5, 1), 1.0),
+        ("l2_norm", (5, 1), 1.0),
+        ("softmax", (5, 1), 1.0),
+        ("log_softmax", (5, 1), 0.0),
+        ("instance_norm", (5, 3, 1, 1), 0.0),
+    ],
+)
+def test_rows_of_one_element(device, op, shape, want):
+    x = np.abs(RNG.standard_normal(shape)).astype(np.float32) + 3.0
+    np.testing.assert_allclose(apply(device, op, {}, x), np.full(shape, want, np.float32), atol=1e-5)
+
+
+@pytest.mark.parametrize(("op", "attrs", "shape"), [*NORMS, *SOFTMAX], ids=IDS)
+def test_an_item_has_the_same_bits_in_any_batch(device, op, attrs, shape):
+    x = RNG.standard_normal((7, *shape[1:])).astype(np.float32)
+    whole = apply(device, op, attrs, x)
+    np.testing.assert_array_equal(whole[4:5], apply(device, op, attrs, np.ascontiguousarray(x[4:5])))
