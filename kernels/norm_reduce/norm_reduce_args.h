@@ -34,6 +34,17 @@ struct rows_norm_args {
     i32 unused;
 };
 
+/* Norms in vectors: rows (n, m) of `length` elements, x_step apart, `inner` rows side by side. plane: elements that share a
+ * parameter, 0: each has its own; channels: parameters of a row. run: rows of a work-item. A row has `parts` parts of
+ * part_length elements, or its columns have as many tiles. */
+struct norm_vector_args {
+    i64 rows, inner, middle, x_n, y_n, middle_step, x_step, y_step, length;
+    i64 plane, channels, run, parts, part_length;
+    f32 eps;
+    i32 weight, bias; /* whether there are such operands */
+    i32 unused;
+};
+
 /* local_response_norm: a row is one (n, c). */
 struct lrn_args {
     i64 rows, pieces, inner, x_n, y_n;

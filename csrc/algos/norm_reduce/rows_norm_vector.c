@@ -1,0 +1,148 @@
+/* rows_norm_vector: norms of row-major elements in vectors, for CPU devices; see kernels/norm_reduce/rows_norm_vector.cl. */
+#include "algos/norm_reduce/rows_norm.h"
+#include "algos/cost/cost.h"
+
+#define TILE 4 /* vectors of columns, as in the kernel */
+
+/* The norm's dimensions as rows (n, m) of elements x_step apart. */
+static struct norm_vector_args dims_of(const struct problem *p)
+{
+    const struct rows_norm_attrs *attrs = p->attrs;
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    const int rank = x->shape.rank, dim = attrs->dim;
+    const int64_t batch = rank > 1 && dim > 0 ? x->shape.dim[0] : 1;
+    struct norm_vector_args a = {.inner = shape_count_from(&x->shape, dim + attrs->dims), .eps = attrs->eps};
+    const bool apart = dim == 0 && rank > 1; /* elements are those of items */
+    a.length = shape_count_from(&x->shape, dim) / a.inner;
+    a.x_step = apart ? x->batch_stride : a.inner;
+    a.y_step = apart ? y->batch_stride : a.inner;
+    a.middle = shape_count(&x->shape) / batch / a.length / a.inner;
+    a.middle_step = a.length * a.inner;
+    a.rows = batch * a.middle;
+    return a;
+}
+
+/* Groups of channels: a row each, in one piece. */
+static struct norm_vector_args groups_of(const struct problem *p)
+{
+    const struct rows_norm_attrs *attrs = p->attrs;
+    const struct clcnn_shape *x = &p->in[0].shape;
+    const int64_t groups = p->op == &op_instance_norm ? x->dim[1] : attrs->groups;
+    struct norm_vector_args a = {.inner = 1, .x_step = 1, .y_step = 1, .eps = attrs->eps};
+    a.plane = shape_count_from(x, 2);
+    a.channels = x->dim[1] / groups;
+    a.middle = groups;
+    a.length = a.middle_step = a.channels * a.plane;
+    a.rows = x->dim[0] * groups;
+    return a;
+}
+
+static bool by_groups(const struct problem *p)
+{
+    return p->op == &op_instance_norm || p->op == &op_group_norm;
+}
+
+static struct norm_vector_args args_of(const struct problem *p)
+{
+    struct norm_vector_args a = by_groups(p) ? groups_of(p) : dims_of(p);
+    a.x_n = p->in[0].batch_stride;
+    a.y_n = p->out[0].batch_stride;
+    a.weight = norm_operand(p, 1) != VIEW_NONE;
+    a.bias = norm_operand(p, 2) != VIEW_NONE;
+    return a;
+}
+
+/* The parts of a row of which an item has too few for all cores; it must not depend on the batch, since sums do on the
+ * parts. */
+static int64_t parts_of(const struct problem *p, const struct norm_vector_args *a)
+{
+    const int64_t units = (int64_t)device_units(p->device), parts = a->length / NORM_PART_ELEMENTS;
+    if (a->middle >= 2 * units || parts < 2)
+        return 1;
+    return parts < 4 * units ? parts : 4 * units;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->block > 0, NO_VECTORS);
+    const struct rows_norm_attrs *attrs = p->attrs;
+    const bool groups = by_groups(p);
+    REQUIRE(why, groups || attrs->dim > 0 || attrs->dims == 1, "a row has several dimensions of several items");
+    const struct norm_vector_args a = args_of(p);
+    REQUIRE(why, (a.x_step == 1 && a.y_step == 1) || a.inner >= p->block, FEW_NEIGHBOURS);
+    return true;
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct norm_vector_args a = args_of(p);
+    const int64_t parts = a.x_step == 1 ? parts_of(p, &a) : 1;
+    return parts > 1 ? (size_t)(a.rows * parts) * 2 * sizeof(float) : 0;
+}
+
+static struct step *start(const struct problem *p, struct emit *e, const char *entry, size_t groups)
+{
+    struct step *s = emit_step(e, "rows_norm_vector", entry, groups, 1);
+    step_define(s, "KIND", norm_kind(p));
+    step_define(s, "V", p->block);
+    step_read(s, p->in[0].view);
+    return s;
+}
+
+static void finish(const struct problem *p, struct step *s, const struct norm_vector_args *a, int sums)
+{
+    step_read(s, norm_operand(p, 1));
+    step_read(s, norm_operand(p, 2));
+    if (sums != VIEW_NONE)
+        step_read(s, sums);
+    step_write(s, p->out[0].view);
+    step_args(s, a, sizeof *a);
+    rows_cost(s, p, 2 * (double)shape_count(&p->in[0].shape));
+}
+
+static void emit_parts(const struct problem *p, struct emit *e, struct norm_vector_args *a)
+{
+    const int sums = emit_workspace(e, workspace(p));
+    const size_t groups = (size_t)(a->rows * a->parts);
+    a->part_length = (int64_t)round_up(ceil_div((size_t)a->length, (size_t)a->parts), (size_t)p->block);
+    struct step *s = start(p, e, "sums", groups);
+    step_write(s, sums);
+    step_args(s, a, sizeof *a);
+    step_cost(s, (double)shape_count(&p->in[0].shape), (double)shape_bytes(&p->in[0].shape));
+    finish(p, start(p, e, "apply", groups), a, sums);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct norm_vector_args a = args_of(p);
+    const bool columns = a.x_step != 1 || a.y_step != 1;
+    if (columns) {
+        a.parts = (int64_t)ceil_div(ceil_div((size_t)a.inner, (size_t)p->block), TILE);
+        finish(p, start(p, e, "columns", (size_t)(a.rows * a.parts)), &a, VIEW_NONE);
+        return;
+    }
+    a.parts = parts_of(p, &a);
+    if (a.parts > 1) {
+        emit_parts(p, e, &a);
+        return;
+    }
+    a.run = rows_run(p, a.rows, a.length);
+    finish(p, start(p, e, "rows", ceil_div((size_t)a.rows, (size_t)a.run)), &a, VIEW_NONE);
+}
+
+#define VECTOR_ALGO(op)                                                     \
+    const struct algo_def algo_##op##_vector = {                            \
+        .name = "vector",                                                   \
+        .doc = "vectors, sums about a pivot; each row from memory once",    \
+        .devices = DEVICES_CPU,                                             \
+        .error = ERROR_STRICT,                                              \
+        .deterministic = true,                                              \
+        .applicable = applicable,                                           \
+        .workspace = workspace,                                             \
+        .emit = emit,                                                       \
+    }
+VECTOR_ALGO(instance_norm);
+VECTOR_ALGO(group_norm);
+VECTOR_ALGO(layer_norm);
+VECTOR_ALGO(rms_norm);
+VECTOR_ALGO(l2_norm);
