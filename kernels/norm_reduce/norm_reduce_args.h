@@ -34,9 +34,9 @@ struct rows_norm_args {
     i32 unused;
 };
 
-/* Norms in vectors: rows (n, m) of `length` elements, x_step apart, `inner` rows side by side. plane: elements that share a
- * parameter, 0: each has its own; channels: parameters of a row. run: rows of a work-item. A row has `parts` parts of
- * part_length elements, or its columns have as many tiles. */
+/* Norms in vectors: rows (n, m) of `length` elements, x_step apart, `inner` rows side by side. plane: elements that
+ * share a parameter, 0: each has its own; channels: parameters of a row. run: rows of a work-item. A row has `parts`
+ * parts of part_length elements, or its columns have as many tiles. */
 struct norm_vector_args {
     i64 rows, inner, middle, x_n, y_n, middle_step, x_step, y_step, length;
     i64 plane, channels, run, parts, part_length;
@@ -59,6 +59,13 @@ struct softmax_args {
     i64 x_n, y_n, middle_step, x_step, y_step; /* x_step, y_step: between neighbours along l */
     i32 length;
     i32 unused;
+};
+
+/* The same in vectors; run: rows of a work-item; tiles: those of a row's columns. */
+struct softmax_vector_args {
+    i64 rows, inner, middle;
+    i64 x_n, y_n, middle_step, x_step, y_step;
+    i64 length, run, tiles;
 };
 
 /* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop.

@@ -3,7 +3,8 @@
  * rows:     a row's elements are neighbours; a work-item takes `run` rows, each from memory once where it fits a cache
  * sums:     long rows in parts, first: the sums of one part of a row, to sums[row][part][2]
  * apply:    then: the results of one part, from all parts' sums in their order
- * columns:  elements lie x_step apart, and neighbours are in other rows; a work-item takes a tile of TILE vectors of them
+ * columns:  elements lie x_step apart, and neighbours are in other rows; a work-item takes a tile of TILE vectors of
+ *           them
  * KIND says what a norm is (norm_vectors.clh).
  * Layouts: struct norm_vector_args. Where inner > 1 it is at least V.
  * Index map: rows: group = run; sums, apply: group = row * parts + part; columns: group = row * tiles + tile.

@@ -67,7 +67,8 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->block > 0, NO_VECTORS);
     const struct rows_norm_attrs *attrs = p->attrs;
     const bool groups = by_groups(p);
-    REQUIRE(why, groups || attrs->dim > 0 || attrs->dims == 1, "a row has several dimensions of several items");
+    REQUIRE(why, groups || attrs->dim > 0 || attrs->dims == 1,
+            "a row has several dimensions of several items");
     const struct norm_vector_args a = args_of(p);
     REQUIRE(why, (a.x_step == 1 && a.y_step == 1) || a.inner >= p->block, FEW_NEIGHBOURS);
     return true;
@@ -130,16 +131,16 @@ static void emit(const struct problem *p, struct emit *e)
     finish(p, start(p, e, "rows", ceil_div((size_t)a.rows, (size_t)a.run)), &a, VIEW_NONE);
 }
 
-#define VECTOR_ALGO(op)                                                     \
-    const struct algo_def algo_##op##_vector = {                            \
-        .name = "vector",                                                   \
-        .doc = "vectors, sums about a pivot; each row from memory once",    \
-        .devices = DEVICES_CPU,                                             \
-        .error = ERROR_STRICT,                                              \
-        .deterministic = true,                                              \
-        .applicable = applicable,                                           \
-        .workspace = workspace,                                             \
-        .emit = emit,                                                       \
+#define VECTOR_ALGO(op)                                                  \
+    const struct algo_def algo_##op##_vector = {                         \
+        .name = "vector",                                                \
+        .doc = "vectors, sums about a pivot; each row from memory once", \
+        .devices = DEVICES_CPU,                                          \
+        .error = ERROR_STRICT,                                           \
+        .deterministic = true,                                           \
+        .applicable = applicable,                                        \
+        .workspace = workspace,                                          \
+        .emit = emit,                                                    \
     }
 VECTOR_ALGO(instance_norm);
 VECTOR_ALGO(group_norm);
