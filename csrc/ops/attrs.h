@@ -131,6 +131,20 @@ struct separable_attrs { /* made by the rewriter: depthwise conv, its activation
     float mid_p0, mid_p1;
     int32_t dw_bias, pw_bias; /* whether inputs 2 and 4 are present */
 };
+/* Where an operand of attention lies in a value of another shape: its strides along items, heads, rows and columns are
+ * items[i] batch strides of that value and elements[i] elements. */
+struct attention_view {
+    int64_t offset, items[4], elements[4];
+};
+struct attention_attrs {
+    float scale;
+    int32_t is_causal;
+    int32_t size[6]; /* items, heads, rows of q, rows of k, columns of q, columns of v */
+    int32_t viewed;  /* by a rewrite: operands are views, as follows; attn_mask has 4 dimensions, of which the
+                                    first may be a part of the items, which is used again */
+    struct clcnn_shape result; /* of the output */
+    struct attention_view in[3], out;
+};
 struct conv_pool_attrs { /* made by the rewriter: a conv, its epilogue, small windows */
     struct conv_attrs conv;
     struct pool_attrs pool;

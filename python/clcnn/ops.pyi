@@ -104,6 +104,7 @@ __all__ = [
     "rms_norm",
     "roi_align",
     "round",
+    "scaled_dot_product_attention",
     "selu",
     "shrink",
     "sigmoid",
@@ -756,6 +757,16 @@ def roi_align(
 def round(
     x: Operand,
     *,
+    name: str | None = None,
+) -> Value: ...
+def scaled_dot_product_attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    attn_mask: Operand | None = None,
+    *,
+    scale: float = 0.0,
+    is_causal: bool = False,
     name: str | None = None,
 ) -> Value: ...
 def selu(

@@ -441,7 +441,10 @@ def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
 
 
 def _products(op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any]) -> tuple[int, int]:
-    """Terms of one output and multiply-adds of all, for the matrix products; (1, 0) for other operators."""
+    """Terms of one output and multiply-adds of all, for matrix products and attention; (1, 0) for others."""
+    if op == "scaled_dot_product_attention":
+        q, k, v = shapes[:3]
+        return k[-1] + k[-2], math.prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
     if op not in ("linear", "matmul", "gemm"):
         return 1, 0
     a, b = shapes[0], shapes[1]

@@ -197,6 +197,17 @@ def _rms_norm(shape: Shape, dim: int, dims: int, eps: float) -> Function:
     return lambda x, weight=None: F.rms_norm(x.permute(there), sizes, weight, eps).permute(back)
 
 
+def _attention(shape: Shape, scale: float, is_causal: bool) -> Function:
+    def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None = None) -> Tensor:
+        if is_causal and mask is not None:  # PyTorch takes one of the two
+            later = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(1)
+            mask = mask.masked_fill(later, -math.inf)
+        causal = bool(is_causal) and mask is None
+        return F.scaled_dot_product_attention(q, k, v, mask, is_causal=causal, scale=scale or None)
+
+    return attention
+
+
 PLAIN: dict[str, Function] = {
     "div": _div,
     "pow": _pow,
@@ -234,6 +245,7 @@ PLAIN: dict[str, Function] = {
 }
 
 BUILT: dict[str, Callable[..., Function]] = {
+    "scaled_dot_product_attention": _attention,
     "grid_sample": _grid_sample,
     "argmax": _arg(torch.argmax),
     "argmin": _arg(torch.argmin),

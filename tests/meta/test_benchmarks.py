@@ -22,6 +22,7 @@ from helpers import none_missing  # noqa: E402
 
 SMALL_MACS = 200_000
 CASE_FILES = [
+    "attention",
     "conv",
     "conv_transpose",
     "elementwise",

@@ -42,6 +42,7 @@ ON_GPUS = (
     "conv_pool n1 c3 h40 w40 k16 r3 s3 p1 e:relu+maxpool2",
     "conv_transpose n1 c16 h5 w6 k40 r3 s3 u2",
     "linear [40,33] w[65,33] w[65]",
+    "scaled_dot_product_attention [1,2,9,8] [1,2,9,8] [1,2,9,8]",
     "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",
     "transpose [3,40] perm=1,0",
 )

@@ -10,10 +10,10 @@ Everything is written in opset 21.
 from __future__ import annotations
 
 from clcnn.onnx.export_step import Emit
-from clcnn.onnx.ops import conv, detect, eltwise, index, norm, pool, reduce, resize, shape
+from clcnn.onnx.ops import attention, conv, detect, eltwise, index, norm, pool, reduce, resize, shape
 from clcnn.onnx.table import ROWS, Row, find
 
 __all__ = ["ROWS", "WRITE", "Row", "find"]
 
-_FAMILIES = (conv, pool, norm, reduce, shape, resize, eltwise, index, detect)
+_FAMILIES = (attention, conv, pool, norm, reduce, shape, resize, eltwise, index, detect)
 WRITE: dict[str, Emit] = {op: emit for family in _FAMILIES for op, emit in family.WRITE.items()}

@@ -1,0 +1,86 @@
+/* attention_common.c: where the operands of attention lie; see attention.h. */
+#include "algos/attention/attention.h"
+#include "algos/common/rows.h"
+
+enum { Q, K, V, MASK };
+
+static bool masked(const struct problem *p)
+{
+    return p->n_in > MASK && p->in[MASK].present;
+}
+
+/* Strides along items, heads, rows and columns of an operand whose last dimensions these are. */
+static void strides_of(const struct operand *o, i64 out[4])
+{
+    int64_t strides[CLCNN_MAX_RANK];
+    const int skipped = 4 - o->shape.rank;
+    operand_strides(o, strides);
+    for (int i = 0; i < 4; i++)
+        out[i] = i < skipped ? 0 : strides[i - skipped];
+}
+
+static void view_strides(const struct attention_view *view, const struct operand *o, i64 out[4])
+{
+    for (int i = 0; i < 4; i++)
+        out[i] = view->items[i] * o->batch_stride + view->elements[i];
+}
+
+static void mask_strides(const struct problem *p, struct attention_args *a)
+{
+    const struct operand *mask = &p->in[MASK];
+    struct clcnn_shape to = {.rank = 4, .dim = {a->n, a->heads, a->l, a->s}};
+    int64_t strides[CLCNN_MAX_RANK];
+    if (mask->shape.rank == 4 && mask->shape.dim[0] > 1)
+        to.dim[0] =
+            mask->shape.dim[0]; /* a part of the items where a rewrite has found that it comes again */
+    a->period = to.dim[0];
+    operand_broadcast(mask, &to, strides);
+    for (int i = 0; i < 4; i++)
+        a->mask[i] = strides[i];
+}
+
+struct attention_args attention_args_of(const struct problem *p)
+{
+    const struct attention_attrs *at = p->attrs;
+    struct attention_args a = {
+        .n = at->size[0],
+        .heads = at->size[1],
+        .l = at->size[2],
+        .s = at->size[3],
+        .d = at->size[4],
+        .e = at->size[5],
+        .period = 1,
+        .scale = at->scale,
+    };
+    i64 *const strides[] = {a.q, a.k, a.v};
+    for (int i = 0; i < COUNT_OF(strides); i++) {
+        if (at->viewed)
+            view_strides(&at->in[i], &p->in[i], strides[i]);
+        else
+            strides_of(&p->in[i], strides[i]);
+    }
+    if (at->viewed)
+        view_strides(&at->out, &p->out[0], a.y);
+    else
+        strides_of(&p->out[0], a.y);
+    if (masked(p))
+        mask_strides(p, &a);
+    return a;
+}
+
+void attention_finish(struct step *s, const struct problem *p, const struct attention_args *a)
+{
+    const struct attention_attrs *at = p->attrs;
+    const double scores = (double)a->n * a->heads * a->l * a->s;
+    step_define(s, "MASK", masked(p));
+    step_define(s, "CAUSAL", at->is_causal);
+    for (int i = 0; i < MASK; i++)
+        step_read_at(s, p->in[i].view, at->viewed ? at->in[i].offset : 0);
+    step_read(s, masked(p) ? p->in[MASK].view : VIEW_NONE);
+    step_write(s, p->out[0].view);
+    step_args(s, a, sizeof *a);
+    const double bytes =
+        4.0 * a->n * a->heads * ((double)a->l * (a->d + a->e) + (double)a->s * (a->d + a->e));
+    step_cost(s, scores * (a->d + a->e),
+              bytes + (masked(p) ? 4.0 * (double)shape_count(&p->in[MASK].shape) : 0));
+}

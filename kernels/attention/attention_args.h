@@ -1,0 +1,16 @@
+/* attention_args.h: argument block of attention; the rules are those of args_base.h. */
+#ifndef CLCNN_ATTENTION_ARGS_H
+#define CLCNN_ATTENTION_ARGS_H
+
+#include "common/args_base.h"
+
+/* y[n][h][l] = sum_s softmax_s(scale * q[n][h][l] . k[n][h][s] + mask[n % period][h][l][s]) v[n][h][s] */
+struct attention_args {
+    /* strides: item, head, row (of l or s), column (of d or e); of the mask: item, head, l, s, 0: broadcast */
+    i64 q[4], k[4], v[4], y[4], mask[4];
+    i32 n, heads, l, s, d, e; /* d columns of q and k, e of v and y */
+    i32 period;               /* items after which the mask is used again */
+    f32 scale;
+};
+
+#endif
