@@ -20,6 +20,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
     struct rewriter r = {.g = g, .options = options, .notes = notes, .err = err};
     enum clcnn_status (*const passes[])(struct rewriter *) = {
         rewrite_drop_identities,       /* first: they hide the patterns below */
+        rewrite_merge_attention,       /* before epilogues, which would take masks */
         rewrite_fold_batch_norm,       /* before epilogues, which would take its place */
         rewrite_products,              /* before epilogues: a bias is not a residual */
         rewrite_transposed_to_conv,    /* before merges, which take convolutions */

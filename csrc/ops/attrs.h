@@ -136,6 +136,7 @@ struct separable_attrs { /* made by the rewriter: depthwise conv, its activation
 struct attention_view {
     int64_t offset, items[4], elements[4];
 };
+#define ATTENTION_MOST_COLUMNS 256 /* of q and v for attention in one kernel */
 struct attention_attrs {
     float scale;
     int32_t is_causal;

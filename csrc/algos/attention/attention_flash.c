@@ -1,14 +1,11 @@
 /* attention_flash: attention in blocks of rows of k and v, for CPU devices; see kernels/attention/attention_flash.cl. */
 #include "algos/attention/attention.h"
 
-enum {
-    DEEP = 256, /* as the kernel has it */
-};
-
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct attention_args a = attention_args_of(p);
-    REQUIRE(why, a.d <= DEEP && a.e <= DEEP, "rows of q or v have more than 256 elements");
+    REQUIRE(why, a.d <= ATTENTION_MOST_COLUMNS && a.e <= ATTENTION_MOST_COLUMNS,
+            "rows of q or v have more than 256 elements");
     PREFER(why, cpu_device(p->device), "register tiles of float vectors are for CPU devices");
     return true;
 }
@@ -17,7 +14,7 @@ static void emit(const struct problem *p, struct emit *e)
 {
     const struct attention_args a = attention_args_of(p);
     const uint32_t width = p->device->float_width;
-    const int lanes = width >= 16 ? 16 : width >= 8 ? 8 : 4, vectors = 2;
+    const int lanes = width >= 16 ? 16 : width >= 8 ? 8 : 4, vectors = a.l > lanes ? 2 : 1;
     const size_t tiles = ceil_div((size_t)a.l, (size_t)(lanes * vectors));
     struct step *s = emit_step(e, "attention_flash", "main", (size_t)a.n * (size_t)a.heads * tiles, 1);
     step_define(s, "V", lanes);

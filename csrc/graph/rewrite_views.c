@@ -1,0 +1,210 @@
+/* rewrite_views.c: views through reshapes, transposes, slices and splits; see rewrite_views.h. */
+#include "graph/rewrite_views.h"
+
+struct value_view view_of(int value, const int64_t size[VIEW_AXES], const int64_t stride[VIEW_AXES])
+{
+    struct value_view view = {.value = value};
+    for (int i = 0; i < VIEW_AXES; i++) {
+        view.axis[i].n = size[i] > 1;
+        view.axis[i].part[0] = (struct view_part){size[i], stride[i]};
+    }
+    return view;
+}
+
+static void dense_strides(const struct clcnn_shape *s, int64_t stride[CLCNN_MAX_RANK])
+{
+    for (int64_t i = s->rank - 1, step = 1; i >= 0; step *= s->dim[i--])
+        stride[i] = step;
+}
+
+/* ---- a view in other coordinates ----------------------------------------------------------------------- */
+
+/* Elements of a dense shape `from` that lie elsewhere: `offset`, and a stride for each of its dimensions. */
+struct placing {
+    struct clcnn_shape from;
+    int64_t offset, stride[CLCNN_MAX_RANK];
+};
+
+/* The dimension in which a step of `stride` elements moves; -1: in several at once. */
+static int dimension_of(const struct clcnn_shape *s, const int64_t dense[CLCNN_MAX_RANK], int64_t stride)
+{
+    for (int i = 0; i < s->rank; i++)
+        if (s->dim[i] > 1 && stride >= dense[i])
+            return stride % dense[i] == 0 && stride < dense[i] * s->dim[i] ? i : -1;
+    return -1;
+}
+
+/* Appends a part after cutting it where it goes over to the next dimension; counts the last place it reaches in each. */
+static bool place_part(const struct placing *p, const int64_t dense[CLCNN_MAX_RANK], struct view_part part,
+                       int64_t reach[CLCNN_MAX_RANK], struct view_axis *out)
+{
+    struct view_part digits[VIEW_PARTS];
+    int n = 0;
+    while (part.size > 1) {
+        const int d = dimension_of(&p->from, dense, part.stride);
+        if (d < 0 || n == VIEW_PARTS)
+            return false;
+        const int64_t step = part.stride / dense[d], size = p->from.dim[d];
+        int64_t inner = part.size;
+        if ((part.size - 1) * step >= size) {
+            inner = size / step;
+            if (size % step != 0 || part.size % inner != 0)
+                return false;
+        }
+        reach[d] += (inner - 1) * step;
+        digits[n++] = (struct view_part){inner, step * p->stride[d]};
+        part = (struct view_part){part.size / inner, part.stride * inner};
+    }
+    while (n > 0) {
+        if (out->n == VIEW_PARTS)
+            return false;
+        out->part[out->n++] = digits[--n];
+    }
+    return true;
+}
+
+/* Neighbouring digits that count on become one. */
+static void join_parts(struct view_axis *a)
+{
+    int n = 0;
+    for (int i = 0; i < a->n; i++) {
+        const struct view_part *part = &a->part[i];
+        struct view_part *last = &a->part[n - 1];
+        if (n > 0 && last->stride == part->size * part->stride)
+            *last = (struct view_part){last->size * part->size, part->stride};
+        else
+            a->part[n++] = *part;
+    }
+    a->n = n;
+}
+
+static bool place(struct value_view *view, const struct placing *p, int value)
+{
+    struct value_view out = {.value = value, .offset = p->offset};
+    int64_t dense[CLCNN_MAX_RANK], reach[CLCNN_MAX_RANK] = {0};
+    dense_strides(&p->from, dense);
+    for (int i = 0; i < VIEW_AXES; i++) {
+        for (int k = 0; k < view->axis[i].n; k++)
+            if (!place_part(p, dense, view->axis[i].part[k], reach, &out.axis[i]))
+                return false;
+        join_parts(&out.axis[i]);
+    }
+    for (int64_t i = 0, rest = view->offset; i < p->from.rank; rest %= dense[i++]) {
+        out.offset += rest / dense[i] * p->stride[i];
+        if (rest / dense[i] + reach[i] >= p->from.dim[i])
+            return false;
+    }
+    *view = out;
+    return true;
+}
+
+/* ---- nodes --------------------------------------------------------------------------------------------- */
+
+static bool keeps_order(const struct node *n)
+{
+    return rewrite_is(n, &op_reshape) || rewrite_is(n, &op_flatten) || rewrite_is(n, &op_squeeze) ||
+           rewrite_is(n, &op_unsqueeze);
+}
+
+static bool slice_places(const struct node *n, struct placing *p)
+{
+    const struct slice_attrs *a = n->attrs;
+    for (int i = 0; i < p->from.rank; i++) {
+        if (a->steps.v[i] < 1)
+            return false;
+        p->offset += a->starts.v[i] * p->stride[i];
+        p->stride[i] *= a->steps.v[i];
+    }
+    return true;
+}
+
+static void split_places(const struct node *n, int value, struct placing *p)
+{
+    const struct split_attrs *a = n->attrs;
+    for (int i = 0; n->out[i] != value; i++)
+        p->offset += a->sizes.v[i] * p->stride[a->dim];
+}
+
+/* One index, which is a constant: the dimension is gone, or has one element. */
+static bool gather_places(const struct clcnn_graph *g, const struct node *n, struct placing *p)
+{
+    const int dim = ((const struct dim_attrs *)n->attrs)->dim;
+    const struct value *x = &g->values[n->in[0]], *index = &g->values[n->in[1]];
+    if (index->kind != VALUE_CONSTANT || index->shape.rank > 1 || shape_count(&index->shape) != 1)
+        return false;
+    int64_t at =
+        index->shape.dtype == CLCNN_INT64 ? *(const int64_t *)index->data : *(const int32_t *)index->data;
+    at += at < 0 ? x->shape.dim[dim] : 0;
+    if (at < 0 || at >= x->shape.dim[dim])
+        return false;
+    p->offset += at * p->stride[dim];
+    if (index->shape.rank == 0)
+        for (int i = dim; i < p->from.rank; i++)
+            p->stride[i] = p->stride[i + 1];
+    return true;
+}
+
+bool view_before(const struct rewriter *r, struct value_view *view)
+{
+    const struct value *v = &r->g->values[view->value];
+    const struct node *n = v->kind == VALUE_NODE ? &r->g->nodes[v->producer] : NULL;
+    if (!n || n->dead)
+        return false;
+    struct placing p = {.from = v->shape};
+    int64_t dense[CLCNN_MAX_RANK + 1] = {0};
+    dense_strides(&r->g->values[n->in[0]].shape, dense);
+    for (int i = 0; i < CLCNN_MAX_RANK; i++)
+        p.stride[i] = dense[i];
+    if (keeps_order(n)) {
+        view->value = n->in[0];
+        return true;
+    }
+    if (rewrite_is(n, &op_transpose))
+        for (int i = 0; i < p.from.rank; i++)
+            p.stride[i] = dense[((const struct axes_attrs *)n->attrs)->axes.v[i]];
+    else if (rewrite_is(n, &op_split))
+        split_places(n, view->value, &p);
+    else if (!(rewrite_is(n, &op_slice) && slice_places(n, &p)) &&
+             !(rewrite_is(n, &op_gather) && gather_places(r->g, n, &p)))
+        return false;
+    return place(view, &p, n->in[0]);
+}
+
+bool view_after(const struct rewriter *r, const struct node *n, struct value_view *view)
+{
+    if (keeps_order(n)) {
+        view->value = n->out[0];
+        return true;
+    }
+    if (!rewrite_is(n, &op_transpose))
+        return false;
+    const struct ints *perm = &((const struct axes_attrs *)n->attrs)->axes;
+    struct placing p = {.from = r->g->values[n->in[0]].shape};
+    int64_t dense[CLCNN_MAX_RANK];
+    dense_strides(&r->g->values[n->out[0]].shape, dense);
+    for (int i = 0; i < p.from.rank; i++)
+        p.stride[perm->v[i]] = dense[i];
+    return place(view, &p, n->out[0]);
+}
+
+bool view_strides(const struct clcnn_graph *g, const struct value_view *view, struct attention_view *strides)
+{
+    const struct clcnn_shape *s = &g->values[view->value].shape;
+    const int64_t item = s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
+    *strides = (struct attention_view){.offset = view->offset};
+    int64_t reach = view->offset; /* all inside the first item, but for axes that go from one to the next */
+    for (int i = 0; i < VIEW_AXES; i++) {
+        const struct view_part *part = &view->axis[i].part[0];
+        if (view->axis[i].n > 1)
+            return false;
+        if (view->axis[i].n == 0)
+            continue;
+        if (part->stride % item == 0) {
+            strides->items[i] = part->stride / item;
+        } else {
+            strides->elements[i] = part->stride;
+            reach += (part->size - 1) * part->stride;
+        }
+    }
+    return reach < item;
+}

@@ -1,0 +1,34 @@
+/* rewrite_views.h: which element of a value an index stands for, through nodes that only move elements. */
+#ifndef CLCNN_GRAPH_REWRITE_VIEWS_H
+#define CLCNN_GRAPH_REWRITE_VIEWS_H
+
+#include "graph/rewrite.h"
+
+#define VIEW_AXES 4
+#define VIEW_PARTS 6
+
+/* A stretch of an axis: `size` steps of `stride` elements. */
+struct view_part {
+    int64_t size, stride;
+};
+/* An axis as a number with several digits, the first one the highest; without any it has one place. */
+struct view_axis {
+    int n;
+    struct view_part part[VIEW_PARTS];
+};
+/* Elements of `value`, counted in row-major order, for indices along axes. */
+struct value_view {
+    int value;
+    int64_t offset;
+    struct view_axis axis[VIEW_AXES];
+};
+
+struct value_view view_of(int value, const int64_t size[VIEW_AXES], const int64_t stride[VIEW_AXES]);
+/* The same elements in the input of the node that computes the value, or in the output of the node that reads it. False where
+ * the node does more than to move elements, or moves them so that the axes do not stay regular. */
+bool view_before(const struct rewriter *r, struct value_view *view);
+bool view_after(const struct rewriter *r, const struct node *n, struct value_view *view);
+/* Whether each axis has one stride in the value's memory, whose items may lie apart; then what it is. */
+bool view_strides(const struct clcnn_graph *g, const struct value_view *view, struct attention_view *strides);
+
+#endif
