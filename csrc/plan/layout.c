@@ -18,10 +18,10 @@ struct layouter {
     struct clcnn_err *err;
 };
 
-/* Only float32 maps with channels and one or two spatial dimensions have a blocked layout. */
+/* Only float32 maps with channels and one to three spatial dimensions have a blocked layout. */
 static bool can_block(const struct clcnn_shape *s)
 {
-    return s->dtype == CLCNN_FLOAT32 && (s->rank == 3 || s->rank == 4);
+    return s->dtype == CLCNN_FLOAT32 && s->rank >= 3 && s->rank <= 5;
 }
 
 /* One pixel and whole blocks: both layouts are the same bytes. */

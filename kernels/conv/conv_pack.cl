@@ -1,10 +1,11 @@
 /* conv_pack.cl: filters of convolutions made contiguous per block, for the kernels that hold a block in
  * registers.
  *
- *   dst[b][cb][t][cc][j] = w[g*kg + i*block + j][cb*c_block + cc][t]
+ *   dst[b][cb][t][cc][j] = w[g*kg + i*block + j - g*kg % lanes][cb*c_block + cc - g*c % lanes][t]
  *
- * with blocks per group nb = ceil(kg / block), b = g*nb + i, and zeros for filters beyond the group's kg and for
- * channels beyond its c. c_block 1 puts the taps of a channel side by side, c_block = c the channels of a tap.
+ * with k_blocks blocks in a group, b = g*k_blocks + i, and zeros for filters and channels outside of the group. c_block
+ * 1 puts the taps of a channel side by side, c_block = c the channels of a tap. lanes is 1, or that of the channel
+ * blocks whose lanes the filters and channels of a group keep.
  * Work-group: WG rows of `block` elements of dst, so that divisions are a row's. Local memory: none. Defines: WG (any),
  * POINTS (conv_weight.clh). */
 #include "common/clcnn.clh"
@@ -16,17 +17,18 @@
 
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_pack_args *a)
 {
-    const int blocks = (a->kg + a->block - 1) / a->block;
-    const int c_blocks = (a->c + a->c_block - 1) / a->c_block;
-    const uint inside = (uint)c_blocks * (uint)(a->taps * a->c_block);
+    const uint inside = (uint)a->c_blocks * (uint)(a->taps * a->c_block);
     const ulong row = group * WG + LANE;
-    if (row < (ulong)inside * (uint)(blocks * a->groups)) {
+    if (row < (ulong)inside * (uint)(a->k_blocks * a->groups)) {
         const int b = (int)(row / inside), inner = (int)(row % inside), in_block = inner / a->c_block;
-        const int c = in_block / a->taps * a->c_block + inner % a->c_block, t = in_block % a->taps;
-        const int g = b / blocks, first = b % blocks * a->block, left = c < a->c ? a->kg - first : 0;
+        const int g = b / a->k_blocks, t = in_block % a->taps;
+        const int c = in_block / a->taps * a->c_block + inner % a->c_block - g * a->c % a->lanes;
+        const int first = b % a->k_blocks * a->block - g * a->kg % a->lanes;
+        const int left = c >= 0 && c < a->c ? a->kg - first : 0;
         DST out = dst + row * (uint)a->block;
         for (int j = 0; j < a->block; j++)
-            out[j] = j < left ? FN(weight)(w, g, first + j, c, t, a->kg, a->taps, a->groups, a->w_k) : 0.0f;
+            out[j] = j < left && first + j >= 0 ? FN(weight)(w, g, first + j, c, t, a->kg, a->taps, a->groups, a->w_k)
+                                                : 0.0f;
     }
 }
 

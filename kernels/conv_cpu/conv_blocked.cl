@@ -1,26 +1,29 @@
-/* conv_blocked.cl: 2-D convolution of maps with channels in blocks, for CPU devices: a work-item computes register
- * tiles.
+/* conv_blocked.cl: convolution of maps with channels in blocks, for CPU devices: a work-item computes register tiles.
  *
- *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][g*C/g + c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s] + bias[k]
- *   + add )
+ *   y[n][k][od][oh][ow] = act( sum_{c,t,r,s} x[n][g*C/g + c][od*sd - pd + t*dd][oh*sh - ph + r*dh][ow*sw - pw + s*dw]
+ *                                            * w[k][c][t][r][s] + bias[k] + add )
  *
- * Layouts: x, y, add [ceil(C/B)][H][W][B] with batch strides; w packed by conv_pack.cl:
- * [groups][K/groups/(KV*B)][C/groups/B][R][S][B][KV*B], zeros for missing filters and channels. C/groups and K/groups
- * are multiples of B when there are groups; lanes of y past K are written as zeros.
+ * Layouts: x, y, add [ceil(C/B)][D][H][W][B] with batch strides (D = 1 for maps of one and two dimensions); w packed by
+ * conv_pack.cl: [groups][blocks of KV*B filters][blocks of B channels][T][R][S][B][KV*B], zeros for missing filters and
+ * channels. Lanes of y past K are written as zeros.
+ * Groups: with PARTS 0, C/groups and K/groups are multiples of B when there are groups. With PARTS 1 a group begins and
+ * ends anywhere: w has its filters and channels in the lanes that they have in y and x; only the group's channels are
+ * read, and of a block that two groups share each writes its own lanes.
  * Order: the weights of c_step channel blocks serve up to TILES tiles before the next ones are read, and those are
  * prefetched meanwhile, as what tiles with EDGE >= 0 read is: a network's weights come from memory, and so does a
  * batch.
  * Tile: T pixels of an output row by KV vectors of B filters, accumulators in registers. EDGE >= 0: the input is read
  * where it lies; rows have at least T pixels, and the last tile of one overlaps its neighbour and stores what is new; a
- * tap misses at most EDGE pixels of a tile on either side of the image, and leaves those out. EDGE -1: the columns that
- * the taps of a row need are first copied, zeros outside the image, to a private row, which costs a sixth more.
+ * tap misses at most EDGE pixels of a tile on either side of the image, and leaves those out. EDGE -1: a
+ * tap that misses pixels of a tile reads a copy of its columns, zeros outside the image, and one that misses them all
+ * is left out.
  * Index map: a work-item computes the tiles chunk * per_item ... of an image's rows, for one block of filters. The N *
  * chunks chunks come in spans, whose input stays in a core's cache for all filters: group = first chunk of the span *
  * blocks of filters + block * chunks of the span + chunk.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector
- * registers); TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; ROW columns of the private
- * row; EPI_ACT act_* (blocked_store.clh). */
+ * registers); TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; PARTS 0 or 1; EPI_ACT act_*
+ * (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -52,20 +55,29 @@
 #ifndef TILES
 #define TILES 8
 #endif
-#ifndef ROW
-#define ROW 128
+#ifndef PARTS
+#define PARTS 0
 #endif
 #define SOON 16 /* channels from the weights that are read to those on their way to the first cache */
 #define AHEAD 3 /* channel blocks from what a tile reads to what is prefetched, at the end of the next tile's */
 #if EDGE >= 0
-#define FIRST(ow) min(ow, a->out[1] - T) /* the last tile of a row starts earlier */
+#define FIRST(ow) min(ow, a->out[2] - T) /* the last tile of a row starts earlier */
 #else
 #define FIRST(ow) (ow)
 #endif
 
-/* One tap on a block of channels, for the tile's pixels from `left` up to `right` before its end. */
-#define TAP(left, right)                                                                            \
-    _Pragma("unroll 1") for (int c = 0; c < V; c++, wp += KV * V)                                   \
+#if PARTS
+#define LOW low
+#define HIGH high
+#else
+#define LOW 0
+#define HIGH V
+#endif
+
+/* One tap on the channels LOW to HIGH - 1 of a block, for the tile's pixels from `left` up to `right` before its end;
+ * row: the column under the first pixel. */
+#define TAP(row, left, right)                                                                       \
+    _Pragma("unroll 1") for (int c = LOW; c < HIGH; c++, wp += KV * V)                              \
     {                                                                                               \
         FV f[KV];                                                                                   \
         _Pragma("unroll") for (int v = 0; v < KV; v++)                                              \
@@ -84,19 +96,29 @@
 #define STEPS(from, step) (max(from, 0) + (step) - 1) / (step)
 
 /* Where a tile's results go: its first filter and row, its first column and the first that is new, the map of the
- * item. */
+ * item; of PARTS also the channels, counted from the first block that x has of them, and the filters of the group. */
 struct FN(target) {
     const global float *bias, *add;
     global float *y;
-    int k, oh, first, ow;
+    int k, od, oh, first, ow;
+#if PARTS
+    int from_c, past_c, from_k;
+#endif
+    int past_k;
 };
+
+/* The row of a tile among those of all depths. */
+long FN(row)(const struct FN(target) *to, const struct conv_blocked_args *a)
+{
+    return (long)to->od * a->out[1] + to->oh;
+}
 
 /* Brings near what the epilogue of a tile reads and overwrites. */
 void FN(approach)(const struct FN(target) *to, const struct conv_blocked_args *a)
 {
-    const long map = (long)a->out[0] * a->out[1] * V;
-    const int end = min(T, a->out[1] - to->first);
-    long at = to->k / V * map + ((long)to->oh * a->out[1] + to->first) * V;
+    const long map = (long)a->out[0] * a->out[1] * a->out[2] * V;
+    const int end = min(T, a->out[2] - to->first);
+    long at = to->k / V * map + (FN(row)(to, a) * a->out[2] + to->first) * V;
     for (int v = 0; v < KV && to->k + v * V < a->k; v++, at += map)
         for (int t = 0; t < end; t++) {
             PREFETCH(to->y + at + t * V);
@@ -105,21 +127,38 @@ void FN(approach)(const struct FN(target) *to, const struct conv_blocked_args *a
         }
 }
 
-/* Adds to the sums of one tile (fresh: which are zero) what `c_blocks` blocks of input channels give, the first ones at
- * x and w; the last time the results are stored instead. Prefetches `lines` lines from `next` on, with every row. */
-void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SRC next, int lines,
+#if PARTS
+/* Stores v for the group's lanes of the block that begins with filter k; the last group's include those past K. */
+void FN(store_part)(FV v, DST y, long i, int k, const struct FN(target) *to, const struct conv_blocked_args *a)
+{
+    const int from = max(to->from_k - k, 0), past = to->past_k == a->k ? V : min(to->past_k - k, V);
+    if (from == 0 && past == V) {
+        STOREV(v, y, i);
+        return;
+    }
+    float lanes[V];
+    KEEPV(v, lanes, 0);
+    for (int j = from; j < past; j++)
+        y[i + j] = lanes[j];
+}
+#define STORE(sum, b, add, y, i, k) FN(store_part)(FN(finish)(sum, b, add, i, a->k - (k), &epi), y, i, k, to, a)
+#define WHOLE_BLOCKS(from, past) ((from) >= to->from_k && (past) <= to->past_k)
+#else
+#define STORE(sum, b, add, y, i, k) FN(store)(sum, b, add, y, i, a->k - (k), &epi)
+#define WHOLE_BLOCKS(from, past) ((past) <= to->past_k)
+#endif
+
+/* Adds to the sums of one tile (fresh: which are zero) what `c_blocks` blocks of input channels from block cb on give,
+ * the first ones at x and w; the last time the results are stored instead. Prefetches `lines` lines from `next` on,
+ * with every row. */
+void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_blocks, SRC next, int lines,
               const struct FN(target) *to, const struct conv_blocked_args *a)
 {
-    const long plane = (long)a->in[0] * a->in[1] * V;
-    const int col = to->first * SW - a->pad[1];
+    const int width = a->in[2], col = to->first * SW - a->pad[2];
+    const int front = to->od * a->stride[0] - a->pad[0], top = to->oh * a->stride[1] - a->pad[1];
+    const long plane = (long)a->in[0] * a->in[1] * width * V;
 #if EDGE < 0
-    const int cols = (T - 1) * SW + (a->ker[1] - 1) * a->dil[1] + 1;
-    const int left = min(max(-col, 0), cols), right = max(left, min(cols, a->in[1] - col)); /* [left, right) exist */
-    float copy[ROW * V] __attribute__((aligned(64)));
-    for (int j = 0; j < left; j++)
-        KEEPV((FV)0.0f, copy, j * V);
-    for (int j = right; j < cols; j++)
-        KEEPV((FV)0.0f, copy, j * V);
+    float copy[((T - 1) * SW + 1) * V] __attribute__((aligned(64)));
 #endif
     if (last)
         FN(approach)(to, a);
@@ -129,55 +168,72 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
 #pragma unroll
         for (int v = 0; v < KV; v++)
             acc[t][v] = fresh ? (FV)0.0f : LOADV(sums, (v * T + t) * V);
-    for (int cb = 0; cb < c_blocks; cb++, x += plane)
-        for (int r = 0; r < a->ker[0]; r++, w += a->ker[1] * (V * KV * V)) {
-            for (int j = 0; j < lines; j++, next += 16)
-                PREFETCH(next);
-            const int ih = to->oh * a->stride - a->pad[0] + r * a->dil[0];
-            if (ih < 0 || ih >= a->in[0])
-                continue;
-            SRC src = x + ((long)ih * a->in[1] + col) * V;
-            SRC wp = w;
+    const int past = cb + c_blocks;
+    for (; cb < past; cb++, x += plane) {
+#if PARTS
+        const int low = max(to->from_c - cb * V, 0), high = min(to->past_c - cb * V, V);
+        if (high <= 0)
+            break; /* other groups have parts of one block more */
+#endif
+        for (int td = 0, id = front; td < a->ker[0]; td++, id += a->dil[0])
+            for (int r = 0; r < a->ker[1]; r++, w += a->ker[2] * (V * KV * V)) {
+                for (int j = 0; j < lines; j++, next += 16)
+                    PREFETCH(next);
+                const int ih = top + r * a->dil[1];
+                if (ih < 0 || ih >= a->in[1] || id < 0 || id >= a->in[0])
+                    continue;
+                SRC src = x + (((long)id * a->in[1] + ih) * width + col) * V;
+                SRC wp = w + LOW * (KV * V);
 #if EDGE >= 0
-            SRC later = src + (cb + AHEAD < c_blocks ? AHEAD * plane : (AHEAD - c_blocks) * plane + T * SW * V);
+                SRC later = src + (cb + AHEAD < past ? AHEAD * plane : (AHEAD - c_blocks) * plane + T * SW * V);
 #pragma unroll
-            for (int t = 0; t < T; t++) /* what lies between is half of the same pair of lines, if it is read */
-                PREFETCH(later + t * SW * V);
+                for (int t = 0; t < T; t++) /* what lies between is half of the same pair of lines, if it is read */
+                    PREFETCH(later + t * SW * V);
 #endif
 #if EDGE < 0
-            for (int j = left; j < right; j++)
-                KEEPV(LOADV(src, j * V), copy, j * V);
-            const float *row = copy;
-            for (int s = 0; s < a->ker[1]; s++, row += a->dil[1] * V)
-                TAP(0, 0)
-#elif EDGE == 0
-            SRC row = src;
-            for (int s = 0; s < a->ker[1]; s++, row += a->dil[1] * V)
-                TAP(0, 0)
-#else
-            SRC row = src;
-            for (int s = 0, at = col; s < a->ker[1]; s++, at += a->dil[1], row += a->dil[1] * V)
-                switch (STEPS(-at, SW) - STEPS(at + (T - 1) * SW - a->in[1] + 1, SW)) {
-                case 0:
-                    TAP(0, 0)
-                    break;
-                case 1:
-                    TAP(1, 0)
-                    break;
-                case -1:
-                    TAP(0, 1)
-                    break;
-#if EDGE == 2
-                case 2:
-                    TAP(2, 0)
-                    break;
-                case -2:
-                    TAP(0, 2)
-                    break;
-#endif
+                for (int s = 0, at = col; s < a->ker[2]; s++, at += a->dil[2], src += a->dil[2] * V) {
+                    wp = w + (s * V + LOW) * (KV * V);
+                    if (at >= 0 && at + (T - 1) * SW < width) {
+                        TAP(src, 0, 0)
+                    } else if (at + (T - 1) * SW >= 0 && at < width) {
+#pragma unroll 1
+                        for (int t = 0, column = at; t < T; t++, column += SW) {
+                            FV value = 0.0f;
+                            if (column >= 0 && column < width)
+                                value = LOADV(src, t * SW * V);
+                            KEEPV(value, copy, t * SW * V);
+                        }
+                        TAP(copy, 0, 0)
+                    }
                 }
+#elif EDGE == 0
+                for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
+                    TAP(src, 0, 0)
+#else
+                for (int s = 0, at = col; s < a->ker[2];
+                     s++, at += a->dil[2], src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
+                    switch (STEPS(-at, SW) - STEPS(at + (T - 1) * SW - width + 1, SW)) {
+                    case 0:
+                        TAP(src, 0, 0)
+                        break;
+                    case 1:
+                        TAP(src, 1, 0)
+                        break;
+                    case -1:
+                        TAP(src, 0, 1)
+                        break;
+#if EDGE == 2
+                    case 2:
+                        TAP(src, 2, 0)
+                        break;
+                    case -2:
+                        TAP(src, 0, 2)
+                        break;
 #endif
-        }
+                    }
+#endif
+            }
+    }
     if (!last) {
 #pragma unroll
         for (int t = 0; t < T; t++)
@@ -186,15 +242,14 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
                 KEEPV(acc[t][v], sums, (v * T + t) * V);
         return;
     }
-    const long map = (long)a->out[0] * a->out[1] * V;
-    const int begin = to->ow - to->first, end = min(T, a->out[1] - to->first);
-    const int past = (to->k / a->kg + 1) * a->kg; /* of the group's filters */
-    long at = to->k / V * map + ((long)to->oh * a->out[1] + to->first) * V;
+    const long map = (long)a->out[0] * a->out[1] * a->out[2] * V;
+    const int begin = to->ow - to->first, end = min(T, a->out[2] - to->first);
+    long at = to->k / V * map + (FN(row)(to, a) * a->out[2] + to->first) * V;
     const struct blocked_epilogue epi = a->epi; /* copies: stores of y cannot change them */
     const global float *add = to->add;
     global float *y = to->y;
     /* nearly all tiles: nothing to ask for each pixel */
-    if (begin == 0 && end == T && to->k + KV * V <= min(past, a->k)) {
+    if (begin == 0 && end == T && WHOLE_BLOCKS(to->k, to->k + KV * V)) {
 #pragma unroll
         for (int v = 0; v < KV; v++, at += map) {
             const FV b = FN(bias)(to->bias, to->k + v * V, a->k, &epi);
@@ -207,12 +262,12 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, SR
 #pragma unroll
     for (int v = 0; v < KV; v++, at += map) {
         const int k = to->k + v * V;
-        if (k < past) {
+        if (k < to->past_k) {
             const FV b = FN(bias)(to->bias, k, a->k, &epi);
 #pragma unroll
             for (int t = 0; t < T; t++)
                 if (t >= begin && t < end)
-                    FN(store)(acc[t][v], b, add, y, at + t * V, a->k - k, &epi);
+                    STORE(acc[t][v], b, add, y, at + t * V, k);
         }
     }
 }
@@ -223,28 +278,36 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const int from = (int)(group / (ulong)(a->span * blocks)) * a->span, span = min(a->span, all - from);
     const int index = (int)(group - (ulong)from * blocks), block = index / span;
     const int part = from + index % span, n = part / a->chunks, chunk = part % a->chunks;
-    const int g = block / a->k_blocks; /* of groups > 1, whose blocks are full */
-    const int kk = g * a->kg + block % a->k_blocks * (KV * V);
-    const int per_row = (a->out[1] + T - 1) / T;
-    const long plane = (long)a->in[0] * a->in[1] * V, taps = (long)a->ker[0] * a->ker[1] * (V * KV * V);
-    SRC xn = x + n * a->src_n + g * a->c_blocks * plane;
+    const int g = block / a->k_blocks, past_k = (g + 1) * a->kg; /* of groups > 1, whose blocks are full unless PARTS */
+    const int kk = g * a->kg / V * V + block % a->k_blocks * (KV * V), c0 = g * a->cg / V;
+    const int per_row = (a->out[2] + T - 1) / T;
+    const long plane = (long)a->in[0] * a->in[1] * a->in[2] * V;
+    const long rows_of_taps = a->ker[0] * a->ker[1], taps = rows_of_taps * a->ker[2] * (V * KV * V);
+    SRC xn = x + n * a->src_n + c0 * plane;
     SRC wp = w + block * a->c_blocks * taps;
-    const int end = min((chunk + 1) * a->per_item, per_row * a->out[0]);
-    struct FN(target) to = {bias, add + n * a->add_n, y + n * a->dst_n, kk, 0, 0, 0};
+    const int end = min((chunk + 1) * a->per_item, per_row * a->out[1] * a->out[0]);
+    struct FN(target) to = {.bias = bias, .add = add + n * a->add_n, .y = y + n * a->dst_n, .k = kk, .past_k = past_k};
+#if PARTS
+    to.from_c = g * a->cg - c0 * V;
+    to.past_c = to.from_c + a->cg;
+    to.from_k = past_k - a->kg;
+#endif
     float sums[TILES][T * KV * V] __attribute__((aligned(64)));
     for (int begin = chunk * a->per_item; begin < end; begin += TILES) {
         const int count = min(TILES, end - begin);
         for (int cb = 0; cb < a->c_blocks; cb += a->c_step) {
-            const int step = min(a->c_step, a->c_blocks - cb), rows = count * step * a->ker[0];
+            const int step = min(a->c_step, a->c_blocks - cb), rows = count * step * (int)rows_of_taps;
             const bool more =
                 cb + step < a->c_blocks || (chunk == a->chunks - 1 && block < a->k_blocks * a->groups - 1);
             const int lines = more ? ((int)(step * taps / 16) + rows - 1) / rows : 0;
             for (int i = 0; i < count; i++) {
-                to.oh = (begin + i) / per_row;
+                const int row = (begin + i) / per_row;
+                to.od = row / a->out[1];
+                to.oh = row % a->out[1];
                 to.ow = (begin + i) % per_row * T;
                 to.first = FIRST(to.ow);
-                FN(tile)(xn + cb * plane, wp + cb * taps, sums[i], cb == 0, cb + step == a->c_blocks, step,
-                         wp + (cb + step) * taps + (long)i * step * a->ker[0] * lines * 16, lines, &to, a);
+                FN(tile)(xn + cb * plane, wp + cb * taps, sums[i], cb == 0, cb + step == a->c_blocks, cb, step,
+                         wp + (cb + step) * taps + (long)i * step * rows_of_taps * lines * 16, lines, &to, a);
             }
         }
     }

@@ -4,17 +4,16 @@
 
 #include "common/blocked_args.h"
 
-/* 2-D convolution in blocked layouts: conv_blocked. Index 0 = height, 1 = width. */
+/* Convolution in blocked layouts: conv_blocked. Index 0 = depth, 1 = height, 2 = width. */
 struct conv_blocked_args {
-    i64 src_n, dst_n, add_n; /* batch strides */
-    i32 n, k, kg, groups;    /* batch, filters, filters of a group, groups */
-    i32 c_blocks, k_blocks;  /* of a group: blocks of input channels, blocks of KV * V filters */
-    i32 in[2], out[2], ker[2];
-    i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
-    i32 chunks, per_item, span; /* work-items of an image, tiles of a work-item, chunks of a span */
+    i64 src_n, dst_n, add_n;  /* batch strides */
+    i32 n, k, cg, kg, groups; /* batch, filters, channels and filters of a group, groups */
+    i32 c_blocks, k_blocks;   /* of a group: blocks of input channels, blocks of KV * V filters */
+    i32 in[3], out[3], ker[3];
+    i32 stride[2], pad[3], dil[3]; /* stride of width is a define */
+    i32 chunks, per_item, span;    /* work-items of an image, tiles of a work-item, chunks of a span */
     i32 c_step; /* blocks of input channels whose weights serve a work-item's tiles before the next ones */
     struct blocked_epilogue epi;
-    i32 unused;
 };
 
 /* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */

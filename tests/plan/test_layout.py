@@ -284,6 +284,14 @@ REMAINDERS = (
         parse_case(f"conv n{n} c{c} h7 w9 k64 r1 s1 e:{end}")
         for n, c, end in ((1, 32, "relu"), (3, 64, "add"), (2, 96, "add+relu6"))
     )
+    + tuple(  # three dimensions, and groups that share blocks
+        parse_case(text)
+        for text in (
+            "conv n2 c17 d3 h5 w9 k20 t3 r3 s3 p1 e:add+relu",
+            "conv n2 c36 d3 h5 w9 k60 t3 r1 s1 p1x0x0 g3 e:add",
+            "conv n1 c3 d4 h9 w9 k17 t3 r3 s3 u1x2x2 p1",
+        )
+    )
     + tuple(
         parse_case(f"separable n{n} c{c} h3 w42 k64 r3 s3 p1 m:relu e:{end}")
         for n, c, end in ((1, 32, "relu"), (3, 64, "add"), (2, 96, "add+relu6"))
@@ -378,7 +386,7 @@ print(json.dumps([ran, failures]))
 def test_blocks_of_eight(tmp_path):
     """Layouts on CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or
     on whole blocks."""
-    cases = [case.text for case in REMAINDERS if "17" in case.text or "k64" in case.text]
+    cases = [case.text for case in REMAINDERS if any(part in case.text for part in ("17", "k64", "g3"))]
     printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)
     ran, failures = json.loads(printed.splitlines()[-1])
     assert failures == []

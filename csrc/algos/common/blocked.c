@@ -11,21 +11,6 @@ bool blocked_map(const struct problem *p)
     return (rank == 3 || rank == 4) && p->out[0].shape.rank == rank;
 }
 
-bool blocked_algorithm(const struct problem *conv)
-{
-    const struct algo_def *const *algo = op_algos(conv->op);
-    struct decision unused;
-    struct problem p = *conv;
-    p.decision = &unused;
-    for (; *algo; algo++) {
-        struct why why = {NULL, false};
-        if ((*algo)->src == LAYOUT_BLOCKED && (*algo)->dst == LAYOUT_BLOCKED &&
-            ((*algo)->applicable(&p, &why) || why.passed_over))
-            return true;
-    }
-    return false;
-}
-
 int blocked_count(const struct problem *p, int channels)
 {
     return (int)ceil_div((size_t)channels, (size_t)p->block);

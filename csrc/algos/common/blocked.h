@@ -12,7 +12,6 @@
 /* For PREFER. */
 #define FEW_CHANNELS "few channels: most of a block would be empty"
 bool blocked_map(const struct problem *p);
-bool blocked_algorithm(const struct problem *conv); /* some algorithm takes and gives channel blocks here */
 int blocked_count(const struct problem *p, int channels); /* blocks of so many channels */
 /* Time of a convolution by the direct kernel, in multiply-adds at the peak. */
 double blocked_direct_cost(const struct conv_args *a);

@@ -90,36 +90,56 @@ int conv_blocks(const struct conv_args *a, int block)
     return a->groups * (int)ceil_div((size_t)(a->k / a->groups), (size_t)block);
 }
 
-static int channel_block(const struct conv_args *a, struct conv_packing packing)
+int conv_lane_span(int groups, int each, int lanes)
 {
-    return packing.c_block ? packing.c_block : packing.tap_major ? a->c / a->groups : 1;
+    int most = 0;
+    for (int g = 0; g < groups && g < lanes; g++) /* lanes repeat after that */
+        if (g * each % lanes > most)
+            most = g * each % lanes;
+    return most + each;
 }
 
-size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing)
+static struct conv_pack_args pack_args_of(const struct conv_args *a, struct conv_packing packing)
 {
-    const size_t c_block = (size_t)channel_block(a, packing);
-    return sizeof(float) * (size_t)conv_blocks(a, packing.block) * (size_t)packing.block *
-           ceil_div((size_t)(a->c / a->groups), c_block) * c_block * (size_t)taps(a);
-}
-
-int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
-                     struct conv_packing packing)
-{
-    const struct conv_pack_args args = {
+    struct conv_pack_args args = {
         .w_k = a->w_k,
         .groups = a->groups,
         .kg = a->k / a->groups,
         .c = a->c / a->groups,
         .taps = (int)taps(a),
         .block = packing.block,
-        .c_block = channel_block(a, packing),
+        .lanes = packing.lanes > 1 ? packing.lanes : 1,
     };
-    const size_t bytes = conv_packed_bytes(a, packing);
+    args.c_block = packing.c_block ? packing.c_block : packing.tap_major ? args.c : 1;
+    const int filters = conv_lane_span(args.groups, args.kg, args.lanes),
+              channels = conv_lane_span(args.groups, args.c, args.lanes);
+    args.k_blocks = (int)ceil_div((size_t)filters, (size_t)args.block);
+    args.c_blocks = (int)ceil_div((size_t)channels, (size_t)args.c_block);
+    return args;
+}
+
+static size_t packed_bytes(const struct conv_pack_args *args)
+{
+    return sizeof(float) * (size_t)args->groups * (size_t)args->k_blocks * (size_t)args->block *
+           (size_t)args->c_blocks * (size_t)args->c_block * (size_t)args->taps;
+}
+
+size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing)
+{
+    const struct conv_pack_args args = pack_args_of(a, packing);
+    return packed_bytes(&args);
+}
+
+int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
+                     struct conv_packing packing)
+{
+    const struct conv_pack_args args = pack_args_of(a, packing);
+    const size_t bytes = packed_bytes(&args);
     const size_t rows = bytes / sizeof(float) / (size_t)packing.block;
-    char name[80];
+    char name[96];
     const char *file = packing.transposed ? "conv_transpose_pack" : "conv_pack";
-    snprintf(name, sizeof name, "%s g%d k%d c%d t%d b%d c%d w%d", file, args.groups, args.kg, args.c,
-             args.taps, args.block, args.c_block, packing.points);
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d b%d c%d l%d w%d", file, args.groups, args.kg, args.c,
+             args.taps, args.block, args.c_block, args.lanes, packing.points);
     struct step *setup;
     const int view =
         emit_packed(e, &p->in[1], name, bytes, file, "main", ceil_div(rows, GROUP_SIZE), GROUP_SIZE, &setup);

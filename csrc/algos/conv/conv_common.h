@@ -28,10 +28,13 @@ bool conv_is_depthwise(const struct conv_args *a);
 struct conv_packing {
     int block, c_block;
     bool tap_major;
+    int lanes; /* > 1: a group's filters and channels keep their lanes in channel blocks of so many */
     int points; /* of Winograd's transform, for which there are groups then (kernels/conv/conv_weight.clh); 0: raw weights */
     bool transposed; /* weights [C][K/groups]... (kernels/conv/conv_transpose_pack.cl); tap_major */
 };
 int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */
+/* Lanes from the beginning of a channel block of `lanes` to the end of a group of `each` channels that has most of them. */
+int conv_lane_span(int groups, int each, int lanes);
 size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing);
 int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
                      struct conv_packing packing);

@@ -3,8 +3,9 @@
 #include "algos/cost/cost.h"
 #include "conv_cpu/conv_cpu_args.h"
 
+#include <limits.h>
+
 enum {
-    MAX_COLUMNS = 128, /* of the kernel's private row */
     FAR_ITEMS_PER_UNIT =
         8, /* of other layers: each chunk of an image takes a block's weights from memory, or far caches */
 };
@@ -19,10 +20,52 @@ static struct conv_args blocked_args(const struct problem *p)
 {
     struct conv_args a = conv_args_of(p);
     if (conv_is_pointwise(&a)) {
-        a.in[2] = a.out[2] = a.in[1] * a.in[2];
-        a.in[1] = a.out[1] = 1;
+        a.in[2] = a.out[2] = a.in[0] * a.in[1] * a.in[2];
+        a.in[0] = a.in[1] = a.out[0] = a.out[1] = 1;
     }
     return a;
+}
+
+/* Whether the kernel looks at the lanes of a group's channels and filters: groups are no whole blocks, or the last block of
+ * channels is empty for the most part. */
+static bool in_parts(const struct problem *p, const struct conv_args *a)
+{
+    const int block = p->block, cg = a->c / a->groups, kg = a->k / a->groups;
+    if (a->groups > 1)
+        return cg % block != 0 || kg % block != 0;
+    return cg % block != 0 && cg % block <= block / 2 && cg < 4 * block;
+}
+
+struct chosen {
+    struct conv_tile tile;
+    int parts;            /* 0 or 1 */
+    int k_lanes, c_lanes; /* of a group, with those before it in its first block */
+};
+
+static struct chosen choose(const struct problem *p)
+{
+    const struct conv_args a = blocked_args(p);
+    struct chosen c = {.parts = in_parts(p, &a), .k_lanes = a.k / a.groups, .c_lanes = a.c / a.groups};
+    if (c.parts) {
+        c.k_lanes = conv_lane_span(a.groups, c.k_lanes, p->block);
+        c.c_lanes = conv_lane_span(a.groups, c.c_lanes, p->block);
+    }
+    struct conv_args spans = a;
+    spans.k = a.groups * c.k_lanes;
+    c.tile = conv_best_tile(p, &spans, INT_MAX);
+    return c;
+}
+
+static struct conv_packing packing_of(const struct problem *p, const struct chosen *c)
+{
+    struct conv_packing packing = conv_tile_packing(p, &c->tile, p->block);
+    packing.lanes = c->parts ? p->block : 0;
+    return packing;
+}
+
+static size_t filter_blocks(const struct problem *p, const struct chosen *c)
+{
+    return ceil_div((size_t)c->k_lanes, (size_t)(c->tile.kv * p->block));
 }
 
 /* The most pixels of a tile that lie outside the image for one tap, on the left or the right, when the tiles of a row are
@@ -41,24 +84,19 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
-    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
-            "groups must be whole channel blocks");
-    REQUIRE(why, conv_least_columns(&a) <= MAX_COLUMNS, "the input row of a tile must fit 128 columns");
-    const struct conv_args whole = blocked_args(p);
-    const struct conv_tile tile = conv_best_tile(p, &whole, MAX_COLUMNS);
-    DECIDE(p, tile);
-    PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
+    const struct chosen chosen = choose(p);
+    DECIDE(p, chosen);
+    PREFER(why, a.c >= 8 || !conv_is_2d(p), "fewer than 8 channels leave most of a block empty");
     return true;
 }
 
 /* Reading the input of a span once and all weights anew for every span, or the weights once and the input for every block of
  * filters: what moves fewer bytes. */
-static struct shares shares_of(const struct problem *p, const struct conv_args *a,
-                               const struct conv_tile *tile)
+static struct shares shares_of(const struct problem *p, const struct conv_args *a, const struct chosen *c)
 {
-    const size_t blocks = (size_t)conv_blocks(a, tile->kv * p->block), n = (size_t)a->n;
-    const size_t tiles = (size_t)a->out[1] * ceil_div((size_t)a->out[2], (size_t)tile->t);
+    const size_t blocks = (size_t)a->groups * filter_blocks(p, c), n = (size_t)a->n;
+    const size_t tiles =
+        (size_t)a->out[0] * (size_t)a->out[1] * ceil_div((size_t)a->out[2], (size_t)c->tile.t);
     const size_t input = sizeof(float) * (size_t)operand_item(&p->in[0]) / (size_t)a->groups;
     const size_t weights = sizeof(float) * (size_t)shape_count(&p->in[1].shape);
     const size_t wanted = weights <= CONV_BLOCKED_NEAR_WEIGHTS_BYTES
@@ -81,7 +119,7 @@ static struct shares shares_of(const struct problem *p, const struct conv_args *
 static size_t channel_step(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile,
                            size_t blocks)
 {
-    const size_t taps = (size_t)(a->ker[1] * a->ker[2]),
+    const size_t taps = (size_t)(a->ker[0] * a->ker[1] * a->ker[2]),
                  most = taps > 1 ? CONV_BLOCKED_WINDOW_STEP_BYTES : CONV_BLOCKED_STEP_BYTES;
     const size_t bytes = sizeof(float) * (size_t)(p->block * tile->kv * p->block) * taps;
     if (blocks * bytes <= CONV_BLOCKED_WHOLE_BYTES)
@@ -92,54 +130,60 @@ static size_t channel_step(const struct problem *p, const struct conv_args *a, c
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = blocked_args(p);
-    struct conv_tile tile;
-    DECIDED(p, tile);
-    return conv_packing_workspace(p, &a, conv_tile_packing(p, &tile, p->block));
+    struct chosen chosen;
+    DECIDED(p, chosen);
+    return conv_packing_workspace(p, &a, packing_of(p, &chosen));
+}
+
+static void define_tile(struct step *s, const struct problem *p, const struct conv_args *a,
+                        const struct chosen *c)
+{
+    step_define(s, "V", p->block);
+    step_define(s, "T", c->tile.t);
+    step_define(s, "KV", c->tile.kv);
+    step_define(s, "SW", a->stride[2]);
+    step_define(s, "PARTS", c->parts);
+    const int edge = edge_of(a, &c->tile);
+    if (edge >= 0)
+        step_define_at_least(s, "EDGE", edge);
+    else
+        step_define(s, "EDGE", edge);
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = blocked_args(p);
-    struct conv_tile tile;
-    DECIDED(p, tile);
-    const int packed = emit_conv_packed(e, p, &a, conv_tile_packing(p, &tile, p->block));
-    const struct shares shares = shares_of(p, &a, &tile);
-    const size_t c_blocks = ceil_div((size_t)(a.c / a.groups), (size_t)p->block);
+    struct chosen chosen;
+    DECIDED(p, chosen);
+    const int packed = emit_conv_packed(e, p, &a, packing_of(p, &chosen));
+    const struct shares shares = shares_of(p, &a, &chosen);
+    const size_t c_blocks = ceil_div((size_t)chosen.c_lanes, (size_t)p->block);
     const struct conv_blocked_args args = {
         .src_n = a.src_n,
         .dst_n = a.dst_n,
         .add_n = a.add_n,
         .n = a.n,
         .k = a.k,
+        .cg = a.c / a.groups,
         .kg = a.k / a.groups,
         .groups = a.groups,
         .c_blocks = (i32)c_blocks,
-        .k_blocks = conv_blocks(&a, tile.kv * p->block) / a.groups,
-        .in = {a.in[1], a.in[2]},
-        .out = {a.out[1], a.out[2]},
-        .ker = {a.ker[1], a.ker[2]},
-        .stride = a.stride[1],
-        .pad = {a.pad[1], a.pad[2]},
-        .dil = {a.dil[1], a.dil[2]},
+        .k_blocks = (i32)filter_blocks(p, &chosen),
+        .in = {a.in[0], a.in[1], a.in[2]},
+        .out = {a.out[0], a.out[1], a.out[2]},
+        .ker = {a.ker[0], a.ker[1], a.ker[2]},
+        .stride = {a.stride[0], a.stride[1]},
+        .pad = {a.pad[0], a.pad[1], a.pad[2]},
+        .dil = {a.dil[0], a.dil[1], a.dil[2]},
         .chunks = (i32)shares.chunks,
         .per_item = (i32)shares.per_item,
         .span = (i32)shares.span,
-        .c_step = (i32)channel_step(p, &a, &tile, c_blocks),
+        .c_step = (i32)channel_step(p, &a, &chosen.tile, c_blocks),
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
-    const int edge = edge_of(&a, &tile);
     const size_t work_items = (size_t)args.n * shares.chunks * (size_t)args.k_blocks * (size_t)args.groups;
     struct step *s = emit_step(e, "conv_blocked", "main", work_items, 1);
-    step_define(s, "V", p->block);
-    step_define(s, "T", tile.t);
-    step_define(s, "KV", tile.kv);
-    step_define(s, "SW", a.stride[2]);
-    if (edge >= 0) {
-        step_define_at_least(s, "EDGE", edge);
-    } else {
-        step_define(s, "EDGE", edge);
-        step_define_at_least(s, "ROW", conv_columns(&a, tile.t) <= 48 ? 48 : MAX_COLUMNS);
-    }
+    define_tile(s, p, &a, &chosen);
     blocked_conv_step(s, p, packed, &args, sizeof args);
 }
 

@@ -139,6 +139,7 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
+    REQUIRE(why, conv_is_2d(p), "minimal filtering is for one and two dimensions");
     const bool fits = a.ker[0] == 1 && a.ker[1] == f->r && a.ker[2] == f->r;
     REQUIRE(why, fits || f->r != 3, "minimal filtering is for 3x3 filters");
     REQUIRE(why, fits || f->r != 5, "F(2x2, 5x5) is for 5x5 filters");

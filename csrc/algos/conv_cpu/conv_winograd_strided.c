@@ -54,6 +54,7 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
+    REQUIRE(why, conv_is_2d(p), "minimal filtering is for one and two dimensions");
     REQUIRE(why,
             a.ker[0] == 1 && a.ker[1] == 3 && a.ker[2] == 3 && a.stride[1] == 2 && a.stride[2] == 2 &&
                 a.dil[1] == 1 && a.dil[2] == 1,

@@ -40,7 +40,6 @@ static bool blocked_applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
     operand_set_layout(&parts.mid, p->block);
-    REQUIRE(why, blocked_algorithm(&parts.conv), "the convolution must have an algorithm for channel blocks");
     const struct algo_def *conv = algo_preferred(&parts.conv);
     PREFER(why, conv && conv->src == LAYOUT_BLOCKED && conv->dst == LAYOUT_BLOCKED,
            "the convolution is expected to be faster on row-major maps");
