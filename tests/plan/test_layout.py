@@ -289,6 +289,9 @@ REMAINDERS = (
         for text in (
             "conv n2 c17 d3 h5 w9 k20 t3 r3 s3 p1 e:add+relu",
             "conv n2 c36 d3 h5 w9 k60 t3 r1 s1 p1x0x0 g3 e:add",
+            "conv n2 c12 h7 w9 k12 r3 s3 p1 g3 e:add+relu",
+            "conv n2 c12 h7 w15 k12 r3 s3 u2 p1 g6",
+            "conv n1 c20 h7 w9 k20 r2 s3 l2 p1 g5",
             "conv n1 c3 d4 h9 w9 k17 t3 r3 s3 u1x2x2 p1",
         )
     )
@@ -317,6 +320,7 @@ def test_which_algorithms_are_exact(device):
     those of the fast inner product."""
     loose = set()
     shapes = {
+        "grouped": "c12 k12 r3 s3 p1 g3",
         "winograd5": "c17 k17 r5 s5 p2",
         "winograd_strided": "c17 k17 r3 s3 u2 p1",
         "strassen": "c64 k64 r1 s1",
@@ -386,7 +390,7 @@ print(json.dumps([ran, failures]))
 def test_blocks_of_eight(tmp_path):
     """Layouts on CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or
     on whole blocks."""
-    cases = [case.text for case in REMAINDERS if any(part in case.text for part in ("17", "k64", "g3"))]
+    cases = [case.text for case in REMAINDERS if any(part in case.text for part in ("17", "k64", "g3", "g5", "g6"))]
     printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)
     ran, failures = json.loads(printed.splitlines()[-1])
     assert failures == []

@@ -79,6 +79,28 @@ void blocked_conv_step(struct step *s, const struct problem *p, int packed, cons
     conv_cost(s, p);
 }
 
+struct depthwise_args depthwise_args_of(const struct problem *p, const struct conv_args *c, int rows)
+{
+    struct depthwise_args a = {
+        .src_n = c->src_n,
+        .dst_n = c->dst_n,
+        .add_n = c->add_n,
+        .n = c->n,
+        .c = c->c,
+        .rows = rows,
+        .epi = blocked_epilogue_of(p, &p->in[2]),
+    };
+    for (int d = 0; d < 2; d++) {
+        a.in[d] = c->in[d + 1];
+        a.out[d] = c->out[d + 1];
+        a.ker[d] = c->ker[d + 1];
+        a.stride[d] = c->stride[d + 1];
+        a.pad[d] = c->pad[d + 1];
+        a.dil[d] = c->dil[d + 1];
+    }
+    return a;
+}
+
 static struct conv_args one_group(const struct conv_args *a)
 {
     struct conv_args packed = *a;

@@ -5,6 +5,7 @@
 #include "algos/conv/conv_common.h"
 #include "common/blocked_args.h"
 #include "conv/conv_args.h"
+#include "conv_cpu/conv_cpu_args.h"
 
 /* For REQUIRE: the device has channel blocks, and x and y are maps of one or two spatial dimensions. */
 #define NO_BLOCKS "channel blocks are for CPU devices with vectors of 8 floats or more"
@@ -33,6 +34,8 @@ void blocked_step_epilogue(struct step *s, const struct problem *p, const struct
 void blocked_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);
 void blocked_conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);
 
+/* Arguments of the kernels whose filters have a channel block each; work-items take `rows` rows. */
+struct depthwise_args depthwise_args_of(const struct problem *p, const struct conv_args *c, int rows);
 /* Depthwise filters packed [ceil(C/B)][R][S][B]; `a` as conv_args_of() gives it. */
 int emit_depthwise_packed(struct emit *e, const struct problem *p, const struct conv_args *a);
 size_t depthwise_packing_workspace(const struct problem *p, const struct conv_args *a);

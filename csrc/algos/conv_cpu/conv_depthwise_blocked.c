@@ -23,24 +23,8 @@ static size_t workspace(const struct problem *p)
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args c = conv_args_of(p);
-    struct depthwise_args a = {
-        .src_n = c.src_n,
-        .dst_n = c.dst_n,
-        .add_n = c.add_n,
-        .n = c.n,
-        .c = c.c,
-        .epi = blocked_epilogue_of(p, &p->in[2]),
-    };
-    for (int d = 0; d < 2; d++) {
-        a.in[d] = c.in[d + 1];
-        a.out[d] = c.out[d + 1];
-        a.ker[d] = c.ker[d + 1];
-        a.stride[d] = c.stride[d + 1];
-        a.pad[d] = c.pad[d + 1];
-        a.dil[d] = c.dil[d + 1];
-    }
-    const size_t planes = (size_t)a.n * (size_t)blocked_count(p, a.c), rows = (size_t)a.out[0];
-    a.rows = blocked_run(p, planes, rows, 1);
+    const size_t planes = (size_t)c.n * (size_t)blocked_count(p, c.c), rows = (size_t)c.out[1];
+    const struct depthwise_args a = depthwise_args_of(p, &c, blocked_run(p, planes, rows, 1));
     const int packed = emit_depthwise_packed(e, p, &c);
     struct step *s =
         emit_step(e, "conv_depthwise_blocked", "main", planes * ceil_div(rows, (size_t)a.rows), 1);
