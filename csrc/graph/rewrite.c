@@ -21,6 +21,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
     enum clcnn_status (*const passes[])(struct rewriter *) = {
         rewrite_drop_identities,       /* first: they hide the patterns below */
         rewrite_merge_attention,       /* before epilogues, which would take masks */
+        rewrite_find_activations,      /* before epilogues, which take them */
         rewrite_fold_batch_norm,       /* before epilogues, which would take its place */
         rewrite_products,              /* before epilogues: a bias is not a residual */
         rewrite_transposed_to_conv,    /* before merges, which take convolutions */

@@ -19,6 +19,8 @@ struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 bool rewrite_is_constant(const struct rewriter *r, int value);
 /* A layer whose algorithm the user forces keeps its own node, unless the algorithm belongs to the merged op. */
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op);
+/* Whether the user forces an algorithm of this layer at all. */
+bool rewrite_is_overridden(const struct rewriter *r, const struct node *n);
 /* Of a batch normalisation: whether all of its parameters are constants, and then weight / sqrt(var + eps) of a channel. */
 bool rewrite_norm_is_constant(const struct rewriter *r, const struct node *bn);
 double rewrite_norm_scale(const struct clcnn_graph *g, const struct node *bn, int64_t channel);
@@ -32,6 +34,7 @@ void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
 
 enum clcnn_status rewrite_drop_identities(struct rewriter *r);
 enum clcnn_status rewrite_merge_attention(struct rewriter *r);
+enum clcnn_status rewrite_find_activations(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_products(struct rewriter *r);
 enum clcnn_status rewrite_transposed_to_conv(struct rewriter *r);

@@ -40,6 +40,14 @@ bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const str
     return false;
 }
 
+bool rewrite_is_overridden(const struct rewriter *r, const struct node *n)
+{
+    for (int i = 0; i < r->options->override_count; i++)
+        if (strcmp(r->options->overrides[i].layer, n->name) == 0)
+            return true;
+    return false;
+}
+
 static enum clcnn_status add_line(struct notes *notes, struct clcnn_err *err, const char *fmt, va_list ap)
 {
     char text[3 * CLCNN_NAME_MAX];

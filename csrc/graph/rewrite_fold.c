@@ -8,12 +8,55 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Whether y is x: by the operator, or since windows of adaptive pooling have one element each. */
-static bool is_identity(const struct clcnn_graph *g, const struct node *n)
+static bool is_all(const struct ints *list, int32_t wanted)
+{
+    for (int i = 0; i < list->n; i++)
+        if (list->v[i] != wanted)
+            return false;
+    return true;
+}
+
+/* Whether dimensions keep their order. */
+static bool keeps_order(const struct axes_attrs *a)
+{
+    for (int i = 0; i < a->axes.n; i++)
+        if (a->axes.v[i] != i)
+            return false;
+    return true;
+}
+
+/* Operators that give x itself where x has the shape of the result. */
+static const struct op_def *const same_by_shape[] = {
+    &op_reshape, &op_flatten, &op_squeeze, &op_unsqueeze, &op_expand, &op_concat /* of one value */,
+};
+
+/* Whether a layer that could do something does nothing. */
+static bool does_nothing(const struct clcnn_graph *g, const struct node *n)
+{
+    if (rewrite_is(n, &op_pad))
+        return is_all(&((const struct pad_attrs *)n->attrs)->pads, 0);
+    if (rewrite_is(n, &op_transpose))
+        return keeps_order(n->attrs);
+    const struct clcnn_shape *x = &g->values[n->in[0]].shape, *y = &g->values[n->out[0]].shape;
+    if (!shape_equal(x, y))
+        return false;
+    if (rewrite_is(n, &op_cast))
+        return x->dtype == y->dtype;
+    if (rewrite_is(n, &op_slice))
+        return is_all(&((const struct slice_attrs *)n->attrs)->steps, 1);
+    for (int i = 0; i < COUNT_OF(same_by_shape); i++)
+        if (rewrite_is(n, same_by_shape[i]))
+            return true;
+    return false;
+}
+
+/* Whether y is x: by the operator, since windows of adaptive pooling have one element each, or by the attributes. */
+static bool is_identity(const struct rewriter *r, const struct node *n)
 {
     if (rewrite_is(n, &op_adaptive_avg_pool) || rewrite_is(n, &op_adaptive_max_pool))
-        return shape_equal(&g->values[n->in[0]].shape, &g->values[n->out[0]].shape);
-    return rewrite_is(n, &op_identity) || rewrite_is(n, &op_dropout);
+        return shape_equal(&r->g->values[n->in[0]].shape, &r->g->values[n->out[0]].shape);
+    return rewrite_is(n, &op_identity) || rewrite_is(n, &op_dropout) ||
+           (does_nothing(r->g, n) && !rewrite_is_overridden(r, n));
 }
 
 /* Values are followed to what they stand for in one walk, since nodes are in order and there may be many identities. */
@@ -31,7 +74,7 @@ enum clcnn_status rewrite_drop_identities(struct rewriter *r)
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k] >= 0)
                 n->in[k] = same[n->in[k]];
-        if (n->dead || !is_identity(g, n))
+        if (n->dead || !is_identity(r, n))
             continue;
         same[n->out[0]] = n->in[0];
         n->dead = true;
