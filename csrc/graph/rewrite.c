@@ -27,6 +27,9 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_transposed_to_conv,    /* before merges, which take convolutions */
         rewrite_fuse_epilogues,        /* before merges, which carry them */
         rewrite_drop_identities,  /* first: they hide the patterns below */
+        rewrite_drop_identities, /* first: they hide the patterns below */
+        rewrite_join_moves,
+        rewrite_drop_identities,  /* again: moves that undo each other became such */
         rewrite_find_activations, /* before epilogues, which take them */
         rewrite_find_row_norms,
         rewrite_take_scales,     /* after norms, which take them, and before additions become epilogues */

@@ -37,6 +37,7 @@ enum clcnn_status rewrite_merge_attention(struct rewriter *r);
 enum clcnn_status rewrite_find_activations(struct rewriter *r);
 enum clcnn_status rewrite_find_row_norms(struct rewriter *r);
 enum clcnn_status rewrite_take_scales(struct rewriter *r);
+enum clcnn_status rewrite_join_moves(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_products(struct rewriter *r);
 enum clcnn_status rewrite_transposed_to_conv(struct rewriter *r);
