@@ -36,6 +36,7 @@ enum clcnn_status rewrite_drop_identities(struct rewriter *r);
 enum clcnn_status rewrite_merge_attention(struct rewriter *r);
 enum clcnn_status rewrite_find_activations(struct rewriter *r);
 enum clcnn_status rewrite_find_row_norms(struct rewriter *r);
+enum clcnn_status rewrite_cancel_transposes(struct rewriter *r);
 enum clcnn_status rewrite_take_scales(struct rewriter *r);
 enum clcnn_status rewrite_join_moves(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);

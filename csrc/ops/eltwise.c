@@ -176,6 +176,11 @@ void eltwise_identifier(char out[40], const struct op_def *op, const void *attrs
     snprintf(out + used, 40 - used, "_%.*s", (int)strcspn(choice, "|"), choice);
 }
 
+bool eltwise_is_unary(const struct op_def *op)
+{
+    return op->infer == infer_unary;
+}
+
 bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1)
 {
     const struct eltwise_attrs *a = attrs;

@@ -86,6 +86,8 @@ enum act act_as_clip(enum act act, float *p0, float *p1);
 /* Function of an element-wise operator in activation.clh or unary.clh ("act_relu", "act_gelu_tanh"), binary.clh
  * ("bin_add"), or integer.clh ("int_add") for elements that are no floats. */
 void eltwise_identifier(char out[40], const struct op_def *op, const void *attrs, enum clcnn_dtype dtype);
+/* Whether it computes each element of one input by itself. */
+bool eltwise_is_unary(const struct op_def *op);
 /* Whether a node of this operator can become another one's epilogue, and then as what. */
 bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1);
 

@@ -1,0 +1,237 @@
+/* rewrite_channels_last.c: layers between two transposes that undo each other work on the dimensions in their first order, and the
+ * transposes are gone:
+ *
+ *   transpose(0,3,1,2) . f . transpose(0,2,3,1)   =>   f of the other dimension
+ *
+ * f may be element-wise functions, softmax, norms of one dimension, and linear layers, which become 1x1 convolutions (the blocks of
+ * ConvNeXt, and norms of channels, as exporters write them). */
+#include "graph/match.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_BETWEEN = 24 };
+
+/* Layers between the two, latest first. Dimension d of the first order is dimension perm[d] of theirs. */
+struct between {
+    struct node *node[MAX_BETWEEN];
+    const struct ints *perm;
+    int n;
+};
+
+static int place_of(const struct between *b, int dim)
+{
+    int d = 0;
+    while (b->perm->v[d] != dim)
+        d++;
+    return d;
+}
+
+static bool is_arithmetic(const struct node *n)
+{
+    return rewrite_is(n, &op_add) || rewrite_is(n, &op_sub) || rewrite_is(n, &op_mul) ||
+           rewrite_is(n, &op_div) || rewrite_is(n, &op_maximum) || rewrite_is(n, &op_minimum) ||
+           rewrite_is(n, &op_pow);
+}
+
+/* Whether a constant beside a value of this rank varies along one dimension at most: *dim, or -1. */
+static bool varies_along_one(const struct rewriter *r, int constant, int rank, int *dim)
+{
+    *dim = -1;
+    if (!rewrite_is_constant(r, constant))
+        return false;
+    const struct clcnn_shape *c = &r->g->values[constant].shape;
+    for (int k = 0; k < c->rank; k++) {
+        if (c->dim[k] == 1)
+            continue;
+        if (*dim >= 0)
+            return false;
+        *dim = k + rank - c->rank;
+    }
+    return c->rank <= rank && c->dtype == CLCNN_FLOAT32;
+}
+
+/* Which input of n the transposed value may be: it keeps its shape, and the other one is such a constant. */
+static int arithmetic_input(const struct rewriter *r, const struct node *n)
+{
+    const struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
+    int dim;
+    for (int k = 0; is_arithmetic(n) && k < 2; k++)
+        if (shape_equal(&r->g->values[n->in[k]].shape, y) && varies_along_one(r, n->in[1 - k], y->rank, &dim))
+            return k;
+    return -1;
+}
+
+static bool is_row_norm(const struct node *n)
+{
+    return (rewrite_is(n, &op_layer_norm) || rewrite_is(n, &op_rms_norm) || rewrite_is(n, &op_l2_norm)) &&
+           ((const struct rows_norm_attrs *)n->attrs)->dims == 1;
+}
+
+/* A linear layer whose outputs become channels: dimension 1 of two spatial ones, after the batch. */
+static bool is_pointwise(const struct rewriter *r, const struct node *n, const struct between *b)
+{
+    const struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
+    return rewrite_is(n, &op_linear) && y->rank == 4 && place_of(b, 3) == 1 && b->perm->v[0] == 0 &&
+           rewrite_is_constant(r, n->in[1]) &&
+           (n->n_in < 3 || n->in[2] < 0 || rewrite_is_constant(r, n->in[2]));
+}
+
+/* The input by which a layer passes the transposed value on; -1 when it is none that may stand between. */
+static int passing_input(const struct rewriter *r, const struct node *n, const struct between *b)
+{
+    if (n->n_out != 1 || r->g->values[n->out[0]].shape.dtype != CLCNN_FLOAT32 || rewrite_is_overridden(r, n))
+        return -1;
+    if (eltwise_is_unary(n->op))
+        return r->g->values[n->in[0]].shape.dtype == CLCNN_FLOAT32 ? 0 : -1;
+    if (rewrite_is(n, &op_softmax) || rewrite_is(n, &op_log_softmax) || is_row_norm(n) ||
+        is_pointwise(r, n, b))
+        return 0;
+    return arithmetic_input(r, n);
+}
+
+/* Collects what is above transpose `last`, up to the one that it undoes; that one, or NULL. */
+static struct node *other_transpose(const struct rewriter *r, const struct node *last, struct between *b)
+{
+    const int rank = r->g->values[last->out[0]].shape.rank;
+    int value = last->in[0];
+    *b = (struct between){.perm = &((const struct axes_attrs *)last->attrs)->axes};
+    for (struct node *n; b->n < MAX_BETWEEN && (n = rewrite_sole_producer(r, value)); b->node[b->n++] = n) {
+        const int k = passing_input(r, n, b);
+        if (k < 0)
+            break;
+        value = n->in[k];
+    }
+    struct node *first = b->n ? match_op(r, value, &op_transpose) : NULL;
+    for (int d = 0; first && d < rank; d++)
+        if (((const struct axes_attrs *)first->attrs)->axes.v[b->perm->v[d]] != d)
+            return NULL;
+    return first;
+}
+
+/* ---- changing the layers ---------------------------------------------------------------------------------- */
+
+/* A constant under another shape: itself where no one else uses it. */
+static enum clcnn_status reshaped(struct rewriter *r, int *constant, const struct clcnn_shape *shape)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const int from = *constant;
+    if (r->uses[from] == 1 && r->g->values[from].kind == VALUE_CONSTANT) {
+        r->g->values[from].shape = *shape;
+        return CLCNN_OK;
+    }
+    TRY(graph_owned_constant(r->g, shape, constant, r->err));
+    memcpy(r->g->values[*constant].owned, r->g->values[from].data, shape_bytes(shape));
+done:
+    return st;
+}
+
+/* A constant operand, of n dimensions of which one varies, in the first order. */
+static enum clcnn_status turn_constant(struct rewriter *r, int *constant, const struct between *b)
+{
+    struct clcnn_shape shape = {.rank = b->perm->n};
+    int dim;
+    for (int d = 0; d < shape.rank; d++)
+        shape.dim[d] = 1;
+    if (!varies_along_one(r, *constant, shape.rank, &dim) || dim < 0)
+        return CLCNN_OK;
+    shape.dim[place_of(b, dim)] = (int32_t)shape_count(&r->g->values[*constant].shape);
+    return reshaped(r, constant, &shape);
+}
+
+/* The linear layer is a 1x1 convolution of the same weights. */
+static enum clcnn_status to_conv(struct rewriter *r, struct node *n)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct conv_attrs *a = clcnn_calloc(1, sizeof *a);
+    int *in = clcnn_calloc(3, sizeof *in);
+    if (!a || !in)
+        TRY(clcnn_fail_mem(r->err, sizeof *a));
+    struct clcnn_shape w = r->g->values[n->in[1]].shape;
+    w.rank = 4;
+    w.dim[2] = w.dim[3] = 1;
+    TRY(reshaped(r, &n->in[1], &w));
+    *a = (struct conv_attrs){
+        .stride = {.n = 2, .v = {1, 1}},
+        .padding = {.n = 4},
+        .dilation = {.n = 2, .v = {1, 1}},
+        .output_padding = {.n = 2},
+        .groups = 1,
+    };
+    for (int k = 0; k < 3; k++)
+        in[k] = k < n->n_in ? n->in[k] : -1;
+    free(n->attrs);
+    free(n->in);
+    n->attrs = a;
+    n->in = in;
+    n->n_in = 3;
+    n->op = &op_conv;
+    return CLCNN_OK;
+done:
+    free(a);
+    free(in);
+    return st;
+}
+
+/* Lets a layer work on the first order; its shapes have been changed. */
+static enum clcnn_status turn(struct rewriter *r, struct node *n, int input, const struct between *b)
+{
+    if (rewrite_is(n, &op_linear))
+        return to_conv(r, n);
+    if (rewrite_is(n, &op_softmax) || rewrite_is(n, &op_log_softmax)) {
+        struct dim_attrs *a = n->attrs;
+        a->dim = place_of(b, a->dim);
+    } else if (is_row_norm(n)) {
+        struct rows_norm_attrs *a = n->attrs;
+        a->dim = place_of(b, a->dim);
+    } else if (n->n_in == 2) {
+        return turn_constant(r, &n->in[1 - input], b);
+    }
+    return CLCNN_OK;
+}
+
+/* From the latest layer on, each reads what the one before it gives; the earliest one reads what was transposed first. */
+static enum clcnn_status turn_all(struct rewriter *r, struct node *last, const struct node *first,
+                                  struct between *b)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct ints perm = *b->perm;
+    b->perm = &perm;
+    for (int i = 0; i < b->n; i++) {
+        struct node *n = b->node[i];
+        const int input = passing_input(r, n, b);
+        const struct clcnn_shape was = r->g->values[n->out[0]].shape;
+        TRY(turn(r, n, input, b));
+        if (i == b->n - 1) {
+            r->uses[n->in[input]]--;
+            r->uses[first->in[0]]++;
+            n->in[input] = first->in[0];
+        }
+        for (int d = 0; d < perm.n; d++)
+            r->g->values[n->out[0]].shape.dim[d] = was.dim[perm.v[d]];
+    }
+    rewrite_move(r, b->node[0], last);
+done:
+    return st;
+}
+
+enum clcnn_status rewrite_cancel_transposes(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        struct node *last = &r->g->nodes[i];
+        struct between b;
+        if (last->dead || !rewrite_is(last, &op_transpose) || rewrite_is_overridden(r, last))
+            continue;
+        struct node *first = other_transpose(r, last, &b);
+        if (!first || rewrite_is_overridden(r, first))
+            continue;
+        TRY(rewrite_note(r, "let %d layers up to %s %s work without transposes %s and %s", b.n,
+                         b.node[0]->op->name, b.node[0]->name, first->name, last->name));
+        TRY(turn_all(r, last, first, &b));
+        if (r->uses[first->out[0]] == 0)
+            match_remove(r, first);
+    }
+done:
+    return st;
+}
