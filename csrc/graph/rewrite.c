@@ -19,23 +19,18 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
     enum clcnn_status st = CLCNN_OK;
     struct rewriter r = {.g = g, .options = options, .notes = notes, .err = err};
     enum clcnn_status (*const passes[])(struct rewriter *) = {
-        rewrite_drop_identities,       /* first: they hide the patterns below */
-        rewrite_merge_attention,       /* before epilogues, which would take masks */
-        rewrite_find_activations,      /* before epilogues, which take them */
-        rewrite_fold_batch_norm,       /* before epilogues, which would take its place */
-        rewrite_products,              /* before epilogues: a bias is not a residual */
-        rewrite_transposed_to_conv,    /* before merges, which take convolutions */
-        rewrite_fuse_epilogues,        /* before merges, which carry them */
-        rewrite_drop_identities,  /* first: they hide the patterns below */
         rewrite_drop_identities, /* first: they hide the patterns below */
+        rewrite_merge_attention, /* before moves are joined: it knows them as exporters write them */
         rewrite_join_moves,
         rewrite_drop_identities,  /* again: moves that undo each other became such */
         rewrite_find_activations, /* before epilogues, which take them */
         rewrite_find_row_norms,
-        rewrite_cancel_transposes, /* after norms, which may stand between them */
-        rewrite_take_scales,       /* after norms, which take them, and before additions become epilogues */
-        rewrite_fold_batch_norm,   /* before epilogues, which would take its place */
-        rewrite_fuse_epilogues,    /* before merges, which carry them */
+        rewrite_products,              /* before epilogues: a bias is not a residual */
+        rewrite_cancel_transposes,     /* after norms and products, which may stand between them */
+        rewrite_take_scales,           /* after what takes them, and before additions become epilogues */
+        rewrite_fold_batch_norm,       /* before epilogues, which would take its place */
+        rewrite_transposed_to_conv,    /* before merges, which take convolutions */
+        rewrite_fuse_epilogues,        /* before merges, which carry them */
         rewrite_pool_before_pointwise, /* after epilogues: an activation between the two forbids it */
         rewrite_norm_to_depthwise,
         rewrite_merge_separable, /* before the next, which takes what convolutions are left */
