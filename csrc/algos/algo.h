@@ -149,7 +149,8 @@ struct algo_def {
     unsigned fp16;                                /* FP16_ bits; */
     unsigned (*fp16_of)(const struct problem *p); /* where they depend on the problem, else NULL */
     /* It and workspace() are asked once, before it is known where operands lie and in which layout: they do not look at
-     * view, block and in_place, and at batch_stride only to see how items lie that are not dense. */
+     * view, block and in_place, and at batch_stride only to see how items lie that are not dense. One that must know the layout of
+     * in[0], which the planner settles first, says so by *asked and is asked again. */
     bool (*applicable)(const struct problem *p, struct why *why);
     /* bytes; NULL: none. More than workspace_limit rejects it */
     size_t (*workspace)(const struct problem *p);

@@ -45,6 +45,16 @@ struct norm_vector_args {
     i32 unused;
 };
 
+/* Norms on channel blocks. run: pixels of a part; group: channels that are normalised together; span: blocks of a
+ * work-item. */
+struct norm_blocked_args {
+    i64 x_n, y_n, sums_n; /* batch strides */
+    i32 c, pixels, run, parts, group, span;
+    f32 eps;
+    i32 weight, bias; /* whether there are such operands */
+    i32 unused;
+};
+
 /* local_response_norm: a row is one (n, c). */
 struct lrn_args {
     i64 rows, pieces, inner, x_n, y_n;

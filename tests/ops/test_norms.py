@@ -9,6 +9,7 @@ import pytest
 
 import clcnn
 from clcnn._reference import REFERENCE
+from helpers import need_blocks
 
 RNG = np.random.default_rng(3)
 NORMS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
@@ -24,40 +25,54 @@ NORMS: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     ("instance_norm", {}, (1, 3, 90, 90)),
     ("group_norm", {"groups": 2}, (2, 48, 9, 11)),
     ("group_norm", {"groups": 3}, (2, 6, 60, 61)),
+    ("group_norm", {"groups": 1}, (2, 20, 60, 61)),
+    ("instance_norm", {}, (2, 20, 40, 45)),
 ]
 SOFTMAX: list[tuple[str, dict[str, Any], tuple[int, ...]]] = [
     (op, {"dim": dim}, shape)
     for op in ("softmax", "log_softmax")
     for dim, shape in ((-1, (6, 197)), (-1, (9, 5)), (-1, (2, 70001)), (1, (2, 21, 5, 7)))
 ]
-IDS = [f"{op}-{'x'.join(map(str, shape))}-{i}" for i, (op, _, shape) in enumerate([*NORMS, *SOFTMAX])]
+# Those of maps also on channel blocks.
+BLOCKED = [
+    (*row, "blocked")
+    for row in NORMS
+    if len(row[2]) == 4 and (row[1].get("dim", 1), row[1].get("dims", 1)) == (1, 1)
+]
+BLOCKED = [row for row in BLOCKED if row[0] != "layer_norm" or "dims" in row[1]]
+EVERY = [*((*row, "") for row in [*NORMS, *SOFTMAX]), *BLOCKED]
+IDS = [f"{op}-{'x'.join(map(str, shape))}-{algo or i}" for i, (op, _, shape, algo) in enumerate(EVERY)]
+SOME = [row for row in EVERY if "softmax" not in row[0]]
+every = pytest.mark.parametrize(("op", "attrs", "shape", "algo"), EVERY, ids=IDS)
 
 
-def apply(device: Any, op: str, attrs: dict[str, Any], x: np.ndarray, **options: Any) -> np.ndarray:
+def apply(device: Any, op: str, attrs: dict[str, Any], x: np.ndarray, algo: str = "") -> np.ndarray:
+    if algo:
+        need_blocks(device, op, algo)
     graph = clcnn.Graph()
     graph.output(graph.apply(op, graph.input("x", x.shape), name="n", **attrs), "y")
-    with clcnn.compile(graph, device=device, **options) as plan:
+    with clcnn.compile(graph, device=device, algorithms={"n": algo} if algo else {}) as plan:
         return plan(x)
 
 
-@pytest.mark.parametrize(("op", "attrs", "shape"), NORMS, ids=IDS[: len(NORMS)])
-def test_large_means_keep_the_digits_of_the_differences(device, op, attrs, shape):
+@pytest.mark.parametrize(("op", "attrs", "shape", "algo"), SOME)
+def test_large_means_keep_the_digits_of_the_differences(device, op, attrs, shape, algo):
     x = (1000.0 + 0.01 * RNG.standard_normal(shape)).astype(np.float32)
     want = REFERENCE[op](x.astype(np.float64), **attrs, **({} if op == "l2_norm" else {"eps": 1e-9}))
-    got = apply(device, op, attrs | ({} if op == "l2_norm" else {"eps": 1e-9}), x)
+    got = apply(device, op, attrs | ({} if op == "l2_norm" else {"eps": 1e-9}), x, algo)
     rms = np.sqrt(np.mean(want * want))
     assert np.sqrt(np.mean((got - want) ** 2)) <= 4e-6 * rms
     assert np.abs(got - want).max() <= 5e-5 * rms
 
 
-@pytest.mark.parametrize(("op", "attrs", "shape"), [*NORMS, *SOFTMAX], ids=IDS)
+@every
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_stays_in_its_row(device, op, attrs, shape, value):
+def test_what_is_not_finite_stays_in_its_row(device, op, attrs, shape, algo, value):
     x = RNG.standard_normal(shape).astype(np.float32)
     x[tuple(n // 2 for n in shape)] = value
     with np.errstate(all="ignore"):
         want = REFERENCE[op](x.astype(np.float64), **attrs)
-    got = apply(device, op, attrs, x)
+    got = apply(device, op, attrs, x, algo)
     np.testing.assert_array_equal(np.isnan(got), np.isnan(want))
     finite = np.isfinite(want)
     np.testing.assert_array_equal(got[~np.isnan(want) & ~finite], want[~np.isnan(want) & ~finite])
@@ -80,8 +95,8 @@ def test_rows_of_one_element(device, op, shape, want):
     np.testing.assert_allclose(apply(device, op, {}, x), np.full(shape, want, np.float32), atol=1e-5)
 
 
-@pytest.mark.parametrize(("op", "attrs", "shape"), [*NORMS, *SOFTMAX], ids=IDS)
-def test_an_item_has_the_same_bits_in_any_batch(device, op, attrs, shape):
+@every
+def test_an_item_has_the_same_bits_in_any_batch(device, op, attrs, shape, algo):
     x = RNG.standard_normal((7, *shape[1:])).astype(np.float32)
-    whole = apply(device, op, attrs, x)
-    np.testing.assert_array_equal(whole[4:5], apply(device, op, attrs, np.ascontiguousarray(x[4:5])))
+    whole = apply(device, op, attrs, x, algo)
+    np.testing.assert_array_equal(whole[4:5], apply(device, op, attrs, x[4:5], algo))

@@ -44,6 +44,7 @@ ON_GPUS = (
     "linear [40,33] w[65,33] w[65]",
     "scaled_dot_product_attention [1,2,9,8] [1,2,9,8] [1,2,9,8]",
     "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",
+    "softmax [3,40]",
     "transpose [3,40] perm=1,0",
 )
 # As MORE, for NVIDIA GPUs with tensor cores; they run with "ref", for there are none.

@@ -52,9 +52,9 @@ class Net:
     def pool(self, name: str, x: int, algo: str = "blocked") -> int:
         return self.layer("max_pool", name, x, algo=algo, kernel_size=(2,), stride=(1,))
 
-    def run(self, device: _core.Device, *outputs: int, fuse: bool = False) -> list[str]:
+    def run(self, device: _core.Device, *outputs: int, fuse: bool = False, near: float = 0.0) -> list[str]:
         """Names of the steps in order, each once, after a look at the results: those of the definition of
-        every layer, from guarded memory."""
+        every layer, or numbers `near` them, from guarded memory."""
         for i, value in enumerate(outputs):
             self.graph.output(value, f"out{i}")
         data = [self._rng.integers(-3, 4, shape).astype(np.float32) for shape in self._inputs]
@@ -71,7 +71,7 @@ class Net:
                 names = [row["layer"] for row in plan.steps()]
             for one, other in zip(got, wanted, strict=True):
                 assert np.any(other)
-                np.testing.assert_array_equal(one, other)
+                np.testing.assert_allclose(one, other, rtol=0.0, atol=near)
         return list(dict.fromkeys(names))
 
 
@@ -226,6 +226,26 @@ def test_work_that_is_not_on_maps_stays_in_rows(device):
 # ---- what users see ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("op", "attrs"),
+    [
+        ("instance_norm", {}),
+        ("group_norm", {"groups": 3}),
+        ("layer_norm", {"dim": 1, "dims": 1}),
+        ("l2_norm", {"dim": 1}),
+    ],
+)
+def test_norms_take_maps_as_they_lie(device, op, attrs):
+    """Between convolutions on channel blocks, else row-major."""
+    net = Net()
+    x = net.input("x", 2, 24, 7, 9)
+    y = net.conv("b", net.layer(op, "n", net.conv("a", x, 36), **attrs), 18)
+    assert net.run(device, y, near=1e-3) == ["x:blocked", "a", "n", "b", "b:plain"]
+    net = Net()
+    x = net.input("x", 2, 24, 7, 9)
+    assert net.run(device, net.layer(op, "n", x, **attrs), near=1e-5) == ["n"]
+
+
 def test_results_of_inner_layers_are_row_major(device):
     """And the layers after them go on in blocks."""
     net = Net()
@@ -277,6 +297,11 @@ REMAINDERS = (
             "adaptive_max_pool [2,{c},7,9] output_size=3",
             "adaptive_avg_pool [2,{c},7,9] output_size=1",
             "batch_norm [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
+            "instance_norm [2,{c},7,9] w[{c}] w[{c}]",
+            "group_norm [2,{c},40,45] w[{c}] w[{c}] groups=1",
+            "layer_norm [2,{c},7,9] w[{c}] w[{c}] dim=1 dims=1",
+            "rms_norm [2,{c},7,9] w[{c}] dim=1 dims=1",
+            "l2_norm [2,{c},7,9] dim=1",
             "reorder [2,{c},7,9]",
         )
     )
