@@ -22,6 +22,14 @@ struct conv_transpose_blocked_args {
     struct blocked_epilogue epi;
 };
 
+/* One channel a group, on channel blocks: conv_transpose_depthwise_blocked. */
+struct conv_transpose_depthwise_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 c, rows;             /* channels, output rows of a group */
+    struct conv_phases phases;
+    struct blocked_epilogue epi;
+};
+
 /* Row-major maps: conv_transpose_direct and conv_transpose_implicit. */
 struct conv_transpose_args {
     i64 src_n, dst_n, add_n; /* batch strides */

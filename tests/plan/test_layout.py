@@ -289,6 +289,7 @@ REMAINDERS = (
             "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 e:add+relu6",
             "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 g{c} e:relu6",
             "conv_transpose n2 c{c} h5 w9 k{c} r4 s3 u2 p1 e:add+relu",
+            "conv_transpose n2 c{c} h5 w9 k{c} r4 s3 u2 p1 g{c} e:add+relu",
             "separable n2 c{c} h7 w9 k{c} r3 s3 p1 m:relu e:add",
             "conv_pool n2 c{c} h7 w9 k{c} r3 s3 p1 e:relu+maxpool2",
             "conv_pool n2 c3 h20 w22 k{c} r7 s7 u2 p3 e:relu+maxpool3s2p1",
