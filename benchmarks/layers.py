@@ -2,6 +2,7 @@
 
     layers.py --net resnet50 --batch 8
     layers.py --cases nets_conv --match vgg19 --algorithms     # the algorithm chosen beside every other one
+    layers.py --cases functions                                # functions of 16 M elements beside relu
 
 Each figure is the minimum over rounds of the sum of a layer's steps. Bytes are those that must be read and
 written. The ceilings of a CPU device are measured (ceilings.py; multiply-adds with pyopencl); --gflops and
@@ -123,6 +124,35 @@ def case_results(
                 yield show(result | against, mine["ms"])
 
 
+# Name, operator, attributes, exponent: what `--cases functions` times, relu first.
+FUNCTIONS: list[tuple[str, str, dict[str, Any], float | None]] = [
+    *((name, name, {}, None) for name in ("relu", "exp", "log", "erf", "tanh", "sigmoid", "silu", "gelu")),
+    ("gelu tanh", "gelu", {"approximate": "tanh"}, None),
+    *((name, name, {}, None) for name in ("softplus", "mish", "hard_swish", "elu", "sqrt")),
+    *((f"pow {exponent:g}", "pow", {}, exponent) for exponent in (0.5, 2.0, 3.0, -0.5, 1.7)),
+]
+
+
+def function_results(
+    args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]
+) -> Iterator[dict[str, Any]]:
+    """A result for each function of elements over 16 M floats; relu's time over its own is the ratio."""
+    x = np.abs(np.random.default_rng(0).standard_normal((16, 1024, 1024), np.float32)) + np.float32(0.1)
+    relu = 0.0
+    for name, op, attrs, exponent in FUNCTIONS:
+        if args.match not in name and name != "relu":
+            continue
+        graph = Graph()
+        more = [] if exponent is None else [graph.constant(np.array(exponent, np.float32), "exponent")]
+        graph.output(graph.apply(op, graph.input("x", x.shape), *more, name="f", **attrs))
+        with clcnn.compile(graph, device=device, precision=args.precision) as plan:
+            mine = {"algorithm": plan.layers[0]["algo"]} | _sum(layer_times(plan, [x], args.rounds))
+        relu = relu or mine["ms"]
+        result = {"case": name, "batch": x.shape[0], "precision": args.precision, "peer": "own:relu"}
+        result |= {"peer_ms": relu, "ratio": relu / mine["ms"]}
+        yield show(result | figures(mine, args.ceilings), mine["ms"])
+
+
 def _sum(layers: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Everything that the layers of a case cost together."""
     return {key: sum(row[key] for row in layers.values()) for key in ("steps", "ms", "macs", "bytes")}
@@ -143,7 +173,7 @@ def show(result: dict[str, Any], total: float) -> dict[str, Any]:
 def main() -> int:
     parser = common.arguments(__doc__)
     parser.add_argument("--net", default="resnet50", help="zoo name (default resnet50)")
-    parser.add_argument("--cases", help="file of tests/cases instead of a net, say nets_conv")
+    parser.add_argument("--cases", help="file of tests/cases instead of a net, say nets_conv, or functions")
     parser.add_argument("--match", default="", help="only cases whose label contains this")
     parser.add_argument(
         "--algorithms", action="store_true", help="with --cases: time every algorithm that applies"
@@ -162,7 +192,8 @@ def main() -> int:
     known = ", ".join(f"{value:.0f} {key}" for key, value in args.ceilings.items() if value)
     print(f"{device.name}; ceilings: {known or 'none given'}")
     print(common.table(HEAD, [], WIDTHS))
-    results = list((case_results if args.cases else net_results)(args, device, show))
+    chosen = {None: net_results, "functions": function_results}.get(args.cases, case_results)
+    results = list(chosen(args, device, show))
     common.finish(results, args.json, device=device.name, ceilings=args.ceilings)
     return 0
 

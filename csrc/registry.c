@@ -3,14 +3,18 @@
 
 #include "algos/algo.h"
 
-/* The element-wise families share their algorithms. */
-#define UNARY(name, activation, attributes, count, types, doc) OP(name) FAMILY(name, unary)
-#define BINARY(name, attributes, count, types, doc) OP(name) FAMILY(name, binary)
+/* The element-wise families share their algorithms; vectors are of floats. */
+#define UNARY(name, activation, attributes, count, types, doc) \
+    OP(name) FAMILY(name, unary, vector) FAMILY(name, unary, ref)
+#define BINARY(name, attributes, count, types, doc) \
+    OP(name) FAMILY(name, binary, vector) FAMILY(name, binary, ref)
+#define UNARY_BOOL(name, activation, attributes, count, types, doc) OP(name) FAMILY(name, unary, ref)
+#define BINARY_BOOL(name, attributes, count, types, doc) OP(name) FAMILY(name, binary, ref)
 
 const struct op_def *const clcnn_ops[] = {
 #define OP(name) &op_##name,
 #define ALGO(op, name)
-#define FAMILY(op, family)
+#define FAMILY(op, family, name)
 #include "ops.def"
 #include "ops/eltwise.def"
 #undef OP
@@ -23,7 +27,7 @@ const struct op_def *const clcnn_ops[] = {
 enum {
 #define OP(name) LIST_##name,
 #define ALGO(op, name) LIST_##op##_HOLDS_##name,
-#define FAMILY(op, family) LIST_##op##_HOLDS_##family,
+#define FAMILY(op, family, name) LIST_##op##_HOLDS_##family##_##name,
 #include "ops.def"
 #include "ops/eltwise.def"
 #undef OP
@@ -34,7 +38,7 @@ enum {
 static const struct algo_def *const lists[] = {
 #define OP(name) NULL,
 #define ALGO(op, name) &algo_##op##_##name,
-#define FAMILY(op, family) &algo_##family##_ref,
+#define FAMILY(op, family, name) &algo_##family##_##name,
 #include "ops.def"
 #include "ops/eltwise.def"
 #undef OP
@@ -46,7 +50,7 @@ static const struct algo_def *const lists[] = {
 static const struct algo_def *const *const algos_of[] = {
 #define OP(name) &lists[LIST_##name + 1],
 #define ALGO(op, name)
-#define FAMILY(op, family)
+#define FAMILY(op, family, name)
 #include "ops.def"
 #include "ops/eltwise.def"
 #undef OP
@@ -149,7 +153,7 @@ bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
         .error_rounding = error_rounding_name(a->rounding),
         .compute_capability = capability[a->devices],
         .clblast = a->clblast,
-        .blocked = a->src == LAYOUT_BLOCKED || a->dst == LAYOUT_BLOCKED,
+        .blocked = a->src == LAYOUT_BLOCKED || a->dst == LAYOUT_BLOCKED || a->src == LAYOUT_FOLLOWS,
     };
     return true;
 }

@@ -125,8 +125,17 @@ enum error_rounding { ROUNDING_NONE, ROUNDING_TF32_PARTS, ROUNDING_24_BITS };
 enum operand_layout {
     LAYOUT_ROW_MAJOR,
     LAYOUT_BLOCKED, /* problem.block channels innermost; rank 3 and 4 */
-    LAYOUT_ANY /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
+    LAYOUT_ANY, /* works on the bytes of whole items: is shown shapes with the channels rounded up to the block */
+    /* Element-wise: takes maps in channel blocks where one of them lies so, else row-major, and is told by out[0].block; operands
+     * that are broadcast lie as operand_part() tells. */
+    LAYOUT_FOLLOWS
 };
+
+/* What an operand that is broadcast is to the map that results: the map's own shape; a value a channel, in either layout (one
+ * pixel, whose last block may be cut short); a value a pixel, row-major; one value, or one an item, in either layout; none of these. */
+enum operand_part { PART_MAP, PART_CHANNELS, PART_PIXELS, PART_VALUE, PART_NONE };
+enum operand_part operand_part(const struct op_def *op, const struct clcnn_shape *operand,
+                               const struct clcnn_shape *map);
 
 /* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/fp16_activations.c): in[0], its
  * outputs, the epilogue's add; FP16_SAME: every operand, all stored alike, as it only moves elements. */
@@ -171,7 +180,8 @@ const struct algo_def *const *op_algos(const struct op_def *op);
 #include "ops.def"
 #undef OP
 #undef ALGO
-extern const struct algo_def algo_unary_ref, algo_binary_ref; /* of all element-wise operators */
+/* of all element-wise operators */
+extern const struct algo_def algo_unary_vector, algo_unary_ref, algo_binary_vector, algo_binary_ref;
 
 /* What the rules would choose for p: the first algorithm that applies within the limits and is not passed over;
  * NULL when every one is. For merged ops, which win only over what their parts would get. */

@@ -98,12 +98,46 @@ static bool follows_blocked(const struct layouter *l, const struct node *n)
     return any && (!parts || (whole_blocks(l, n->in, n->n_in) && whole_blocks(l, n->out, n->n_out)));
 }
 
+/* Element-wise work goes blocked with its maps, where the other operands allow it. */
+static bool maps_blocked(const struct layouter *l, const struct node *n)
+{
+    const struct clcnn_shape *map = &l->g->values[n->out[0]].shape;
+    bool any = false;
+    if (!can_block(map))
+        return false;
+    for (int i = 0; i < n->n_in; i++) {
+        const struct value *v = &l->g->values[n->in[i]];
+        const enum operand_part part = operand_part(n->op, &v->shape, map);
+        if (part == PART_NONE)
+            return false;
+        any = any || (part == PART_MAP && v->block);
+    }
+    return any;
+}
+
+/* The layout in which a node is to have one of its inputs. */
+static int input_block(const struct layouter *l, const struct node *n, int input)
+{
+    const struct value *v = &l->g->values[n->in[input]];
+    if (!n->follows)
+        return input == 0 || n->all_src ? n->src_block : 0;
+    switch (operand_part(n->op, &v->shape, &l->g->values[n->out[0]].shape)) {
+    case PART_MAP:
+        return n->src_block;
+    case PART_PIXELS:
+        return 0;
+    default:
+        return v->block;
+    }
+}
+
 static void set_layouts(const struct layouter *l, struct node *n, const struct algo_def *algo)
 {
     const bool maps = can_block(&l->g->values[n->in[0]].shape) && can_block(&l->g->values[n->out[0]].shape);
     n->all_src = algo->src == LAYOUT_ANY && follows_blocked(l, n);
-    n->src_block = n->all_src || (maps && algo->src == LAYOUT_BLOCKED) ? l->block : 0;
-    n->dst_block = n->all_src || (maps && algo->dst == LAYOUT_BLOCKED) ? l->block : 0;
+    n->follows = algo->src == LAYOUT_FOLLOWS && maps_blocked(l, n);
+    n->src_block = n->all_src || n->follows || (maps && algo->src == LAYOUT_BLOCKED) ? l->block : 0;
+    n->dst_block = n->all_src || n->follows || (maps && algo->dst == LAYOUT_BLOCKED) ? l->block : 0;
 }
 
 static enum clcnn_status choose_layouts(struct layouter *l, struct node *n)
@@ -142,7 +176,7 @@ static enum clcnn_status lay_out(struct layouter *l, int index)
     l->items = n.items;
     for (int i = 0; i < n.n_in; i++)
         if (n.in[i] >= 0)
-            TRY(in_layout(l, &n.in[i], i == 0 || n.all_src ? n.src_block : 0));
+            TRY(in_layout(l, &n.in[i], input_block(l, &n, i)));
     int add = n.epi.add;
     if (add >= 0)
         TRY(in_layout(l, &add, n.dst_block));

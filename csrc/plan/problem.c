@@ -155,7 +155,7 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
         if (n->op->role == ROLE_CONCAT)
             ops[i].in_place = concat_input_in_place(e->bp, views, n, i);
         TRY(take_slice(e, &ops[i], node_input_items(n, i), slice));
-        if (i == 0 || n->all_src)
+        if ((i == 0 && !n->follows) || n->all_src)
             show_layout(&ops[i], n->src_block, n->all_src);
     }
     for (int i = 0; i < n->n_out; i++) {

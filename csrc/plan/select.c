@@ -38,7 +38,7 @@ static int override_of(const struct clcnn_plan_options *o, const struct problem 
 
 static bool layout_fits(enum operand_layout layout, const struct operand *o)
 {
-    return layout == LAYOUT_ANY || (layout == LAYOUT_BLOCKED) == (o->block > 0);
+    return layout == LAYOUT_ANY || layout == LAYOUT_FOLLOWS || (layout == LAYOUT_BLOCKED) == (o->block > 0);
 }
 
 static const enum error_class LOOSEST[] = {

@@ -13,8 +13,12 @@ static bool is_platform(const struct clcnn_device *dev, const char *name)
 
 const char *driver_build_options(const struct clcnn_device *dev)
 {
-    /* COPY_ARGS: kernels/common/clcnn.clh */
-    return is_platform(dev, "rusticl") ? BUILD_OPTIONS " -DCOPY_ARGS" : BUILD_OPTIONS;
+    /* COPY_ARGS: kernels/common/clcnn.clh; OWN_MATH: kernels/common/activation.clh */
+    static const char *const options[2][2] = {
+        {BUILD_OPTIONS, BUILD_OPTIONS " -DOWN_MATH"},
+        {BUILD_OPTIONS " -DCOPY_ARGS", BUILD_OPTIONS " -DCOPY_ARGS -DOWN_MATH"},
+    };
+    return options[is_platform(dev, "rusticl")][dev->info.type == CLCNN_DEVICE_CPU];
 }
 
 /* Mesa counts what a kernel declares twice. */

@@ -10,4 +10,32 @@ struct unary_args {
     f32 p0, p1;
 };
 
+/* Rows of `vectors` vectors, the last one of which may be a part, and what of them a group computes
+ * (vector_rows.clh). */
+struct vector_rows {
+    i64 count, row_run, vectors, run;
+    i32 blocks, lanes; /* every blocks-th row has so many lanes that count */
+};
+
+struct unary_vector_args {
+    i64 x_n, y_n, inner; /* inner: elements of a row */
+    struct vector_rows rows;
+    f32 p0, p1;
+};
+
+/* How the vectors of a row of an operand lie: binary_vector.cl. */
+enum vector_step { VECTOR_STEP, SAME_VECTOR, SAME_VALUE, EACH_VALUE };
+
+struct binary_vector_args {
+    struct {
+        i64 of[8];
+    } stride[3];
+    i64 inner, channel_step[2]; /* channel_step: between neighbours of a SAME_VECTOR */
+    struct vector_rows rows;
+    i32 size[8];
+    i32 step[2];
+    i32 rank;
+    i32 unused;
+};
+
 #endif

@@ -12,6 +12,7 @@ import pytest
 import device_face
 from caselib import parse_case
 from clcnn import _core
+from clcnn._reference import REFERENCE
 from runner import ON_BLOCKS, compile_case, exact_on_integers, has_blocks, layers_of_graph, try_case
 
 Array = np.ndarray
@@ -166,10 +167,56 @@ def test_results_of_other_types_are_rows(device, op, attrs):
     assert "pool:plain" in names
 
 
-def test_a_broadcast_operand_takes_the_sum_back_to_rows(device):
+@pytest.mark.parametrize("channels", [21, 32])
+@pytest.mark.parametrize(
+    "shape",
+    [(2, 0, 1, 1), (1, 0, 1, 1), (0, 1, 1), (1,), (), (2, 1, 7, 9), (1, 1, 7, 9), (1, 0, 7, 9), (2, 1, 1, 1)],
+)
+def test_maps_stay_in_blocks_beside_a_value_a_channel_or_a_pixel(device, channels, shape):
+    """Each way round; 0 stands for the channels."""
+    net = Net()
+    y = net.conv("a", net.input("x", 2, 19, 7, 9), channels)
+    small = net.input("small", *(channels if size == 0 else size for size in shape))
+    scaled = net.layer("add", "scaled", y, small)
+    names = net.run(device, net.conv("b", net.layer("sub", "less", small, scaled), 19))
+    made = [name for name in names if name not in ("x:blocked", "a", "scaled", "less", "b", "b:plain")]
+    assert made == (["small:blocked"] if shape == (1, 0, 7, 9) else [])
+
+
+def test_a_gate_on_blocks(device):
+    """Squeeze and excite: mean, two layers and the scaling of the map, none of them in rows."""
+    net = Net()
+    y = net.conv("a", net.input("x", 2, 19, 8, 8), 40)
+    gate = net.layer("adaptive_avg_pool", "mean", y, algo="blocked", output_size=(1, 1))
+    gate = net.conv("up", net.layer("relu", "act", net.conv("down", gate, 12, 1)), 40, 1)
+    names = net.run(device, net.layer("mul", "scaled", y, gate))
+    assert reorders(names) == ["x:blocked", "scaled:plain"]
+
+
+@pytest.mark.parametrize("op", ["log", "reciprocal", "acosh", "exp", "sigmoid"])
+def test_lanes_past_the_channels_stay_zeros(device, op):
+    """Functions of zero that are no zero: what a convolution on blocks multiplies by zeros must be finite."""
+    graph = _core.Graph()
+    rng = np.random.default_rng(3)
+    x = rng.uniform(1.5, 2.5, (1, 19, 5, 6)).astype(np.float32)
+    w = rng.uniform(0.5, 1.5, (19, 19, 1, 1)).astype(np.float32)
+    y = graph.node("abs", "a", [graph.input("x", x.shape)], {})[0]
+    eye = graph.constant("eye", np.eye(19, dtype=np.float32)[:, :, None, None])
+    y = graph.node("conv", "first", [y, eye], {})[0]
+    y = graph.node(op, "f", [y], {})[0]
+    graph.output(graph.node("conv", "second", [y, graph.constant("w", w)], {})[0], "y")
+    on = {"first": "blocked", "second": "blocked"}
+    with _core.Plan(device, graph, overrides=on) as plan:
+        assert "f:plain" not in [row["layer"] for row in plan.steps()]
+        got = plan.run([x])[0]
+    wanted = np.einsum("kc,nchw->nkhw", w[:, :, 0, 0], REFERENCE[op](x.astype(np.float64)))
+    np.testing.assert_allclose(got, wanted, rtol=1e-5)
+
+
+def test_a_row_of_pixels_takes_the_product_back_to_rows(device):
     net = Net()
     y = net.conv("a", net.input("x", 2, 19, 7, 9), 21)
-    scale = net.input("scale", 21, 1, 1)
+    scale = net.input("scale", 1, 9)
     assert net.run(device, net.layer("mul", "scaled", y, scale)) == ["x:blocked", "a", "a:plain", "scaled"]
 
 

@@ -49,8 +49,6 @@ const struct algo_def algo_binary_ref = {
     .doc = "element by element, dimensions merged where the strides allow",
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = LAYOUT_ANY,
-    .dst = LAYOUT_ANY,
     .applicable = rows_always,
     .emit = emit_binary,
 };

@@ -39,8 +39,6 @@ const struct algo_def algo_unary_ref = {
     .doc = "element by element",
     .error = ERROR_STRICT,
     .deterministic = true,
-    .src = LAYOUT_ANY,
-    .dst = LAYOUT_ANY,
     .applicable = rows_always,
     .emit = emit,
 };

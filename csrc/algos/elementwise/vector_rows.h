@@ -1,0 +1,19 @@
+/* vector_rows.h: what element-wise work on vectors shares (the host's side of kernels/elementwise/vector_rows.clh). */
+#ifndef CLCNN_ALGOS_VECTOR_ROWS_H
+#define CLCNN_ALGOS_VECTOR_ROWS_H
+
+#include "algos/common/rows.h"
+#include "elementwise/elementwise_args.h"
+
+/* `applicable` of the algorithms on vectors. */
+bool vector_applicable(const struct problem *p, struct why *why);
+
+/* Cuts `count` rows of `inner` elements into groups: sets what `rows` says of them, and returns how many groups there are. */
+size_t vector_groups(const struct problem *p, struct vector_rows *rows, int64_t count, int64_t inner);
+/* Rows of channel blocks: how many rows an item has, and how many channels the last one. */
+void vector_channels(const struct problem *p, struct vector_rows *rows);
+/* A step of so many groups. */
+struct step *vector_step(struct emit *e, const struct problem *p, const char *file, size_t groups,
+                         const char *function);
+
+#endif
