@@ -3,6 +3,7 @@
     layers.py --net resnet50 --batch 8
     layers.py --cases nets_conv --match vgg19 --algorithms     # the algorithm chosen beside every other one
     layers.py --cases functions                                # functions of 16 M elements beside relu
+    layers.py --cases groups --inner                           # without reorders at the ends, as inside a net
 
 Each figure is the minimum over rounds of the sum of a layer's steps. Bytes are those that must be read and
 written. The ceilings of a CPU device are measured (ceilings.py; multiply-adds with pyopencl); --gflops and
@@ -34,7 +35,7 @@ def layer_times(plan: clcnn.Plan, inputs: list[np.ndarray], rounds: int) -> dict
     for _ in range(rounds + 2):  # the first two warm caches up and are as good as any for a minimum
         sums: dict[str, dict[str, Any]] = {}
         for step in plan.profile(*inputs).rows:
-            empty = {"algorithm": step.algo, "steps": 0, "ms": 0.0, "macs": 0.0, "bytes": 0.0}
+            empty = {"op": step.op, "algorithm": step.algo, "steps": 0, "ms": 0.0, "macs": 0.0, "bytes": 0.0}
             row = sums.setdefault(step.layer, empty)
             for key, value in (("steps", 1), ("ms", step.ms), ("macs", step.macs), ("bytes", step.bytes)):
                 row[key] += value
@@ -110,7 +111,7 @@ def case_results(
             graph, inputs = case_graph(case, batch)
             with clcnn.compile(graph, device=device, precision=args.precision) as plan:
                 first = next(row for row in plan.layers if row["op"] not in MADE_BY_LAYOUT)
-                mine = {"algorithm": first["algo"]} | _sum(layer_times(plan, inputs, args.rounds))
+                mine = {"algorithm": first["algo"]} | _sum(layer_times(plan, inputs, args.rounds), args.inner)
             others = [c["algo"] for c in first["candidates"] if c["verdict"] in ("not needed", "passed over")]
             result = {"case": name, "batch": inputs[0].shape[0], "precision": args.precision, "peer": None}
             result |= figures(mine, args.ceilings)
@@ -119,7 +120,7 @@ def case_results(
             for algorithm in others if args.algorithms else []:
                 forced = {first["layer"]: algorithm}
                 with clcnn.compile(graph, device=device, precision=args.precision, algorithms=forced) as plan:
-                    other = _sum(layer_times(plan, inputs, max(1, args.rounds // 4)))["ms"]
+                    other = _sum(layer_times(plan, inputs, max(1, args.rounds // 4)), args.inner)["ms"]
                 against = {"peer": f"own:{algorithm}", "peer_ms": other, "ratio": other / mine["ms"]}
                 yield show(result | against, mine["ms"])
 
@@ -156,6 +157,10 @@ def function_results(
 def _sum(layers: dict[str, dict[str, Any]]) -> dict[str, Any]:
     """Everything that the layers of a case cost together."""
     return {key: sum(row[key] for row in layers.values()) for key in ("steps", "ms", "macs", "bytes")}
+def _sum(layers: dict[str, dict[str, Any]], inner: bool) -> dict[str, Any]:
+    """Everything that the layers of a case cost together; inner: without moves between layouts."""
+    rows = [row for row in layers.values() if not inner or row["op"] not in MADE_BY_LAYOUT]
+    return {key: sum(row[key] for row in rows) for key in ("steps", "ms", "macs", "bytes")}
 
 
 def show(result: dict[str, Any], total: float) -> dict[str, Any]:
@@ -177,6 +182,9 @@ def main() -> int:
     parser.add_argument("--match", default="", help="only cases whose label contains this")
     parser.add_argument(
         "--algorithms", action="store_true", help="with --cases: time every algorithm that applies"
+    )
+    parser.add_argument(
+        "--inner", action="store_true", help="with --cases: without reorders, which the middle of a net lacks"
     )
     parser.add_argument("--batch", type=common.ints, help="batch sizes (default 1, or a case's own)")
     parser.add_argument("--precision", default="highest", help="clcnn.compile's word (default highest)")

@@ -463,7 +463,8 @@ print(json.dumps([ran, failures]))
 def test_blocks_of_eight(tmp_path):
     """Layouts on CPUs with vectors of 8 floats, whatever this one has: every algorithm on 17 channels, or
     on whole blocks."""
-    cases = [case.text for case in REMAINDERS if any(part in case.text for part in ("17", "k64", "g3", "g5", "g6"))]
+    parts = ("17", "k64", "g3", "g5", "g6")
+    cases = [case.text for case in REMAINDERS if any(part in case.text for part in parts)]
     printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)
     ran, failures = json.loads(printed.splitlines()[-1])
     assert failures == []

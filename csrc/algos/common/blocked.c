@@ -129,8 +129,8 @@ int depthwise_edge(const struct conv_args *a)
 void define_depthwise(struct step *s, const struct problem *p, const struct conv_args *a)
 {
     const int size = a->ker[2];
-    const bool known = (size == 1 || size == 3 || size == 5) && a->ker[1] == size && a->dil[1] == 1 &&
-                       a->dil[2] == 1 && a->stride[2] <= 2;
+    const bool known = (size == 1 || size == 3 || size == 5 || size == 7) && a->ker[1] == size &&
+                       a->dil[1] == 1 && a->dil[2] == 1 && a->stride[2] <= 2;
     step_define(s, "V", p->block);
     step_define(s, "KH", known ? size : 0);
     step_define(s, "KW", known ? size : 0);

@@ -15,10 +15,29 @@ struct shares {
     size_t chunks, per_item, span;
 };
 
-/* As conv_args_of, but a pointwise problem is one long row, so that small maps fill the tiles. */
+/* A window one column wide, at stride 1 and over all columns: its taps are whole rows apart. */
+static bool is_upright(const struct conv_args *a)
+{
+    const int64_t reach = (int64_t)a->dil[1] * a->ker[1] + a->pad[1];
+    return reach * a->in[2] < INT_MAX && a->in[0] == 1 && a->ker[0] == 1 && a->out[0] == 1 && a->ker[1] > 1 &&
+           a->stride[1] == 1 && a->ker[2] == 1 && a->stride[2] == 1 && a->pad[2] == 0 &&
+           a->in[2] == a->out[2];
+}
+
+/* As conv_args_of, but a pointwise problem is one long row, and so is one of upright windows, whose taps are as many pixels
+ * apart as a row has, so that small maps fill the tiles. */
 static struct conv_args blocked_args(const struct problem *p)
 {
     struct conv_args a = conv_args_of(p);
+    if (is_upright(&a)) {
+        a.ker[2] = a.ker[1];
+        a.dil[2] = a.dil[1] * a.in[2];
+        a.pad[2] = a.pad[1] * a.in[2];
+        a.out[2] = a.out[1] * a.in[2];
+        a.in[2] = a.in[1] * a.in[2];
+        a.in[1] = a.out[1] = a.ker[1] = a.dil[1] = 1;
+        a.pad[1] = 0;
+    }
     if (conv_is_pointwise(&a)) {
         a.in[2] = a.out[2] = a.in[0] * a.in[1] * a.in[2];
         a.in[0] = a.in[1] = a.out[0] = a.out[1] = 1;
