@@ -366,3 +366,21 @@ def test_memory_of_networks(device, name):
         _check_arena(plan.stats)
         joins = [row["layer"] for row in plan.steps if row["op"] == "concat"]
     assert joins == []
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((2, 19, 5, 7), (2, 3)), ((2, 5, 9), (2,)), ((1, 3, 4, 5, 6), (-3, 3, 4))]
+)
+def test_the_mean_of_pixels_becomes_a_pooling(device, shape, axes):
+    net = Net()
+    net.output(net.layer("reduce_mean", "mean", net.input("x", *shape), axes=axes))
+    assert [row["op"] for row in Both(device, net).layers] == ["adaptive_avg_pool"]
+
+
+@pytest.mark.parametrize(
+    "attrs", [{"axes": (2,)}, {"axes": (1, 2)}, {"axes": (1, 2, 3)}, {"axes": (2, 3), "keepdims": 0}, {}]
+)
+def test_other_means_stay(device, attrs):
+    net = Net()
+    net.output(net.layer("reduce_mean", "mean", net.input("x", 2, 19, 5, 7), **attrs))
+    assert [row["op"] for row in Both(device, net).layers] == ["reduce_mean"]
