@@ -35,13 +35,14 @@
 #define KV 2
 #define P (KV * V)
 #if V == 16
-#define T 14 /* 28 sums, 2 vectors of b and one of a in 32 registers */
+#define T 14    /* 28 sums, 2 vectors of b and one of a in 32 registers */
+#define SUMS 32 /* tiles of a chunk whose sums wait, when there are more than DEPTH products */
 #else
 #define T 6 /* 12 sums in 16 registers */
+#define SUMS 128
 #endif
 #define DEPTH 256
 #define PITCH (DEPTH + 16)
-#define SUMS 32 /* tiles of a chunk whose sums wait, when there are more than DEPTH products */
 #define SOON 16 /* rows of a panel from what is read to what is on its way to the first cache */
 #define PACK_ROWS 64
 

@@ -53,6 +53,20 @@ def test_sums_are_those_of_the_definition(device, m, k, n, right):
     assert np.array_equal(results[0], results[1])
 
 
+def test_operand_that_cannot_be_packed_is_read_where_it_lies(device):
+    """Packing takes scratch, of which a plan may have none."""
+    need_blocks(device, "matmul", "panels")
+    case = parse_case("matmul [100,300] [300,130]")
+    data = case.data()
+    results, steps = [], []
+    for limit in (1 << 20, 0):
+        with compile_case(device, case, data, "panels", workspace_limit=limit) as plan:
+            results.append(run_case(plan, case, data))
+            steps.append(len(plan.steps()))
+    assert steps == [2, 1]
+    assert np.array_equal(results[0], results[1])
+
+
 BATCHES = ["matmul [7,43,33] [7,33,70]", "matmul [7,43,300] [300,70]", "linear [7,43,300] w[70,300]"]
 
 

@@ -10,7 +10,8 @@ enum {
     WIDE_ROWS = 14,  /* of a tile, with vectors of 16 floats, */
     NARROW_ROWS = 6, /* and of 8 */
     DEPTH = 256,     /* products that are added at a time */
-    MOST_SUMS = 32,  /* tiles of a chunk, when there are more */
+    WIDE_SUMS = 32,  /* tiles of a chunk, when there are more, */
+    NARROW_SUMS = 128,
     PACK_ROWS = 64,
     ITEMS_PER_UNIT = 32, /* so that a core that is held up leaves its share to the others */
 };
@@ -30,7 +31,7 @@ static void merge_items(struct gemm_args *a, bool c, bool add)
 {
     const size_t items = gemm_items(a);
     int64_t dense = a->m;
-    if (items == 1 || (c && a->c_m != 0))
+    if (items == 1 || (c && a->c_m != 0) || items * (size_t)a->m > INT32_MAX)
         return;
     for (int d = COUNT_OF(a->batch) - 1; d >= 0; dense *= a->batch[d], d--) {
         if (a->batch[d] == 1)
@@ -44,6 +45,16 @@ static void merge_items(struct gemm_args *a, bool c, bool add)
         a->batch[d] = 1;
     a->m *= (int32_t)items;
     a->y_m = a->add_m = a->n;
+}
+
+static size_t item_floats(const struct panels *s)
+{
+    return s->panels * s->columns * (size_t)s->gemm.k;
+}
+
+static size_t packed_bytes(const struct panels *s)
+{
+    return sizeof(float) * s->items * item_floats(s);
 }
 
 static struct panels panels_of(const struct problem *p, const struct gemm_problem *g)
@@ -62,18 +73,9 @@ static struct panels panels_of(const struct problem *p, const struct gemm_proble
     for (int d = 0; d < COUNT_OF(a->batch); d++)
         s.items *= a->b_b[d] != 0 ? (size_t)a->batch[d] : 1;
     s.in_place = !p->in[1].constant && a->b_n == 1 && a->n >= p->block &&
-                 (bytes <= GEMM_PANELS_NEAR_BYTES || s.tiles < GEMM_PANELS_PACK_TILES);
+                 (bytes <= GEMM_PANELS_NEAR_BYTES || s.tiles < GEMM_PANELS_PACK_TILES ||
+                  packed_bytes(&s) > p->workspace_limit);
     return s;
-}
-
-static size_t item_floats(const struct panels *s)
-{
-    return s->panels * s->columns * (size_t)s->gemm.k;
-}
-
-static size_t packed_bytes(const struct panels *s)
-{
-    return sizeof(float) * s->items * item_floats(s);
 }
 
 static size_t panels_workspace(const struct problem *p, const struct gemm_problem *g)
@@ -117,7 +119,8 @@ static void share_out(const struct problem *p, const struct panels *s, struct ge
     const size_t depth = s->gemm.k < DEPTH ? (size_t)s->gemm.k : DEPTH, items = gemm_items(&s->gemm);
     const size_t near = GEMM_PANELS_CHUNK_BYTES / (sizeof(float) * depth * s->columns);
     size_t across = ceil_div(s->panels, near > 1 ? near : 1), panels = ceil_div(s->panels, across);
-    size_t most = s->gemm.k > DEPTH ? MOST_SUMS : 4 * MOST_SUMS, tiles = s->tiles;
+    const size_t sums = p->block == 16 ? WIDE_SUMS : NARROW_SUMS;
+    size_t most = s->gemm.k > DEPTH ? sums : 4 * sums, tiles = s->tiles;
     if (panels > most)
         panels = most;
     if (tiles * panels > most)
