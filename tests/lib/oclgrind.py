@@ -2,9 +2,9 @@
 and uninitialised reads.
 
 Runs the cases marked `@oclgrind` in tests/cases/ with every algorithm, each case between guard bands and in
-a process of its own, and compares the results with the definitions, too. Algorithms on channel blocks run
-with blocks of 8 and of 16, the simulator passing for a CPU (device_face.c). What CLBlast's own kernels do is
-not our business.
+a process of its own, and compares the results with the definitions, too. Algorithms on channel blocks, and
+those in vectors, run with 8 and 16 floats, the simulator passing for a CPU (device_face.c). What CLBlast's
+own kernels do is not our business.
 Arguments restrict the cases to those that contain one of them, `--blocks` the algorithms to those on channel
 blocks: `make oclgrind ARGS="separable"`. The exit status is 1 when Oclgrind had something to say, or a result
 was wrong.
@@ -119,6 +119,7 @@ def _jobs(wanted: Sequence[str], only_blocks: bool) -> list[Job]:
     """The long ones first."""
     from clcnn import _core
     from runner import ON_VECTORS, adds_nothing
+    from runner import IN_VECTORS, ON_BLOCKS, adds_nothing
 
     jobs = []
     for case in marked_cases():
@@ -126,6 +127,7 @@ def _jobs(wanted: Sequence[str], only_blocks: bool) -> list[Job]:
             continue
         for algo in _core.ops()[case.op]["algos"]:
             on_blocks = (case.op, algo) in ON_VECTORS
+            on_blocks = (case.op, algo) in ON_BLOCKS | IN_VECTORS
             if (only_blocks and not on_blocks) or adds_nothing(case, algo):
                 continue
             jobs += [Job(case, algo, block) for block in ((8, 16) if on_blocks else (0,))]

@@ -31,6 +31,8 @@ ON_BLOCKS = frozenset(
 )
 # Those that need a CPU device with such vectors: these, and what computes rows by register tiles.
 ON_VECTORS = ON_BLOCKS | {(op, "panels") for op, row in _core.ops().items() if "panels" in row["algos"]}
+# Those in vectors as wide as a block, on row-major operands, which only such devices have too.
+IN_VECTORS = frozenset((op, "vector") for op, row in _core.ops().items() if "vector" in row["algos"])
 # Activations are the same code in every kernel, on numbers (epilogue.clh) or on vectors (blocked_store.clh):
 # these algorithms try them all, the others two.
 ALL_ACTIVATIONS = frozenset({"ref", "blocked"})

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 import clcnn
+import device_face
 from clcnn._reference import REFERENCE
 from helpers import need_blocks
 
@@ -100,3 +102,27 @@ def test_an_item_has_the_same_bits_in_any_batch(device, op, attrs, shape, algo):
     x = RNG.standard_normal((7, *shape[1:])).astype(np.float32)
     whole = apply(device, op, attrs, x, algo)
     np.testing.assert_array_equal(whole[4:5], apply(device, op, attrs, x[4:5], algo))
+
+
+NARROW = """
+import json
+from caselib import load_cases
+from clcnn import _core
+from runner import try_case
+failures, ran = [], set()
+with _core.Device("cpu") as device:
+    assert device.float_width == 8
+    for case in [case for name in ("norm", "reduce") for case in load_cases(name)]:
+        if "vector" in _core.ops()[case.op]["algos"]:
+            outcome = try_case(device, case, "vector")
+            failures += outcome.failures
+            ran |= set() if outcome.rejected else {case.op}
+print(json.dumps([sorted(ran), failures]))
+"""
+
+
+def test_vectors_of_eight(tmp_path):
+    """On CPUs with vectors of 8 floats, whatever this one has."""
+    ran, failures = json.loads(device_face.run(tmp_path, NARROW, kind="CPU", width=8).splitlines()[-1])
+    assert failures == []
+    assert ran == sorted({op for op, _, _, _ in EVERY})
