@@ -28,6 +28,8 @@ double rewrite_norm_scale(const struct clcnn_graph *g, const struct node *bn, in
 bool rewrite_is_pointwise(const struct rewriter *r, const struct node *n);
 enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+/* A constant that the graph owns, without uses yet, for the caller to fill. Passes that look at the uses of new values need it. */
+enum clcnn_status rewrite_constant(struct rewriter *r, const struct clcnn_shape *shape, int *value);
 void rewrite_count_uses(struct rewriter *r);
 /* Moves `from` to the position of `to`, computing to's output; `to` is gone. */
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to);

@@ -120,7 +120,9 @@ static enum clcnn_status reshaped(struct rewriter *r, int *constant, const struc
         r->g->values[from].shape = *shape;
         return CLCNN_OK;
     }
-    TRY(graph_owned_constant(r->g, shape, constant, r->err));
+    TRY(rewrite_constant(r, shape, constant));
+    r->uses[from]--;
+    r->uses[*constant]++;
     memcpy(r->g->values[*constant].owned, r->g->values[from].data, shape_bytes(shape));
 done:
     return st;

@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool rewrite_is(const struct node *n, const struct op_def *op)
@@ -77,6 +78,23 @@ enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
     const enum clcnn_status st = add_line(r->notes, r->err, fmt, ap);
     va_end(ap);
     return st;
+}
+
+enum clcnn_status rewrite_constant(struct rewriter *r, const struct clcnn_shape *shape, int *value)
+{
+    const size_t before = (size_t)r->g->n_values;
+    int *uses = clcnn_calloc(before + 2, sizeof *uses);
+    if (!uses)
+        return clcnn_fail_mem(r->err, before * sizeof *uses);
+    const enum clcnn_status st = graph_owned_constant(r->g, shape, value, r->err);
+    if (st != CLCNN_OK) {
+        free(uses);
+        return st;
+    }
+    memcpy(uses, r->uses, before * sizeof *uses);
+    free(r->uses);
+    r->uses = uses;
+    return CLCNN_OK;
 }
 
 void rewrite_count_uses(struct rewriter *r)

@@ -127,7 +127,7 @@ static enum clcnn_status as_weight(struct rewriter *r, int constant, const struc
     struct clcnn_shape shape = {.rank = axes->n};
     for (int i = 0; i < axes->n; i++)
         shape.dim[i] = r->g->values[reduced->in[0]].shape.dim[axes->v[i]];
-    TRY(graph_owned_constant(r->g, &shape, weight, r->err));
+    TRY(rewrite_constant(r, &shape, weight));
     memcpy(r->g->values[*weight].owned, r->g->values[constant].data, shape_bytes(&shape));
 done:
     return st;

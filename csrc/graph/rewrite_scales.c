@@ -113,13 +113,18 @@ static bool has_input(const struct node *n, int k)
 static enum clcnn_status set_input(struct rewriter *r, struct node *n, int k, int value)
 {
     if (n->n_in <= k) {
-        int *in = realloc(n->in, (size_t)(k + 1) * sizeof *in);
+        int *in = clcnn_calloc((size_t)(k + 1), sizeof *in);
         if (!in)
             return clcnn_fail_mem(r->err, (size_t)(k + 1) * sizeof *in);
+        memcpy(in, n->in, (size_t)n->n_in * sizeof *in);
+        free(n->in);
         for (; n->n_in <= k; n->n_in++)
             in[n->n_in] = -1;
         n->in = in;
     }
+    if (n->in[k] >= 0)
+        r->uses[n->in[k]]--;
+    r->uses[value]++;
     n->in[k] = value;
     return CLCNN_OK;
 }
@@ -142,7 +147,7 @@ static enum clcnn_status own_input(struct rewriter *r, const struct scaled *s, i
             shape.dim[shape.rank++] = y->dim[d];
     else
         shape = (struct clcnn_shape){.rank = 1, .dim = {(int32_t)s->channels}};
-    TRY(graph_owned_constant(r->g, &shape, &value, r->err));
+    TRY(rewrite_constant(r, &shape, &value));
     TRY(set_input(r, s->layer, k, value));
     *old = given ? r->g->values[before].data : NULL;
     *to = r->g->values[value].owned;
