@@ -147,16 +147,13 @@ def function_results(
         more = [] if exponent is None else [graph.constant(np.array(exponent, np.float32), "exponent")]
         graph.output(graph.apply(op, graph.input("x", x.shape), *more, name="f", **attrs))
         with clcnn.compile(graph, device=device, precision=args.precision) as plan:
-            mine = {"algorithm": plan.layers[0]["algo"]} | _sum(layer_times(plan, [x], args.rounds))
+            mine = {"algorithm": plan.layers[0]["algo"]} | _sum(layer_times(plan, [x], args.rounds), args.inner)
         relu = relu or mine["ms"]
         result = {"case": name, "batch": x.shape[0], "precision": args.precision, "peer": "own:relu"}
         result |= {"peer_ms": relu, "ratio": relu / mine["ms"]}
         yield show(result | figures(mine, args.ceilings), mine["ms"])
 
 
-def _sum(layers: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """Everything that the layers of a case cost together."""
-    return {key: sum(row[key] for row in layers.values()) for key in ("steps", "ms", "macs", "bytes")}
 def _sum(layers: dict[str, dict[str, Any]], inner: bool) -> dict[str, Any]:
     """Everything that the layers of a case cost together; inner: without moves between layouts."""
     rows = [row for row in layers.values() if not inner or row["op"] not in MADE_BY_LAYOUT]

@@ -15,7 +15,6 @@ from conftest import DEVICE
 import clcnn
 from clcnn import _core
 from runner import ON_VECTORS, has_blocks
-from runner import IN_VECTORS, ON_BLOCKS, has_blocks
 
 
 def none_missing(missing: Iterable[Any], edit: str, run: str) -> None:
@@ -25,10 +24,8 @@ def none_missing(missing: Iterable[Any], edit: str, run: str) -> None:
 
 
 def need_blocks(device: clcnn.Device, op: str, algo: str) -> None:
-    """Skips the test of an algorithm on channel blocks, or by register tiles, where the device has none."""
-    if (op, algo) in ON_VECTORS and not has_blocks(device):
     """Skips the test of an algorithm on channel blocks, or in vectors as wide, where the device has none."""
-    if (op, algo) in ON_BLOCKS | IN_VECTORS and not has_blocks(device):
+    if (op, algo) in ON_VECTORS and not has_blocks(device):
         pytest.skip("the device has no channel blocks")
 
 

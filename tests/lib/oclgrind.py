@@ -119,7 +119,6 @@ def _jobs(wanted: Sequence[str], only_blocks: bool) -> list[Job]:
     """The long ones first."""
     from clcnn import _core
     from runner import ON_VECTORS, adds_nothing
-    from runner import IN_VECTORS, ON_BLOCKS, adds_nothing
 
     jobs = []
     for case in marked_cases():
@@ -127,7 +126,6 @@ def _jobs(wanted: Sequence[str], only_blocks: bool) -> list[Job]:
             continue
         for algo in _core.ops()[case.op]["algos"]:
             on_blocks = (case.op, algo) in ON_VECTORS
-            on_blocks = (case.op, algo) in ON_BLOCKS | IN_VECTORS
             if (only_blocks and not on_blocks) or adds_nothing(case, algo):
                 continue
             jobs += [Job(case, algo, block) for block in ((8, 16) if on_blocks else (0,))]

@@ -29,10 +29,10 @@ ON_BLOCKS = frozenset(
     for algo, facts in row["algos"].items()
     if facts["blocked"]
 )
-# Those that need a CPU device with such vectors: these, and what computes rows by register tiles.
-ON_VECTORS = ON_BLOCKS | {(op, "panels") for op, row in _core.ops().items() if "panels" in row["algos"]}
-# Those in vectors as wide as a block, on row-major operands, which only such devices have too.
-IN_VECTORS = frozenset((op, "vector") for op, row in _core.ops().items() if "vector" in row["algos"])
+# Those that need a CPU device with such vectors: these, and those in vectors as wide on row-major operands.
+ON_VECTORS = ON_BLOCKS | {
+    (op, algo) for op, row in _core.ops().items() for algo in row["algos"] if algo in ("panels", "vector")
+}
 # Activations are the same code in every kernel, on numbers (epilogue.clh) or on vectors (blocked_store.clh):
 # these algorithms try them all, the others two.
 ALL_ACTIVATIONS = frozenset({"ref", "blocked"})
