@@ -21,14 +21,17 @@ static void transpose(float *to, const float *from, int64_t rows, int64_t column
                     to[c * rows + r] = from[r * columns + c];
 }
 
-/* *w_t: a constant with the transpose of w, a matrix. */
+/* *w_t: a constant with the transpose of w, a matrix, whose pages go back to the system if they are ours to give. */
 static enum clcnn_status transposed(struct rewriter *r, int w, int *w_t)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_shape from = r->g->values[w].shape,
                              to = {.rank = 2, .dtype = from.dtype, .dim = {from.dim[1], from.dim[0]}};
     TRY(graph_owned_constant(r->g, &to, w_t, r->err));
-    transpose(r->g->values[*w_t].owned, r->g->values[w].data, from.dim[0], from.dim[1]);
+    const struct value *source = &r->g->values[w];
+    transpose(r->g->values[*w_t].owned, source->data, from.dim[0], from.dim[1]);
+    if (source->donated && r->uses[w] == 1)
+        alloc_drop_pages(source->donated, shape_bytes(&from));
 done:
     return st;
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,35 @@ def shared_filters() -> Any:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def test_shared_filters_are_not_overwritten(device: clcnn.Device, tmp_path: Path) -> None:
+def shared_matrices() -> Any:
+    """Weights of one product, of two, and of one that are among the outputs; products transpose them."""
+    rng = np.random.default_rng(0)
+    initial = {
+        name: (rng.standard_normal((CHANNELS, CHANNELS)) / 14).astype(np.float32)
+        for name in ("alone", "twice", "kept")
+    }
+    names = ("alone", "twice", "twice", "kept")
+    nodes = [helper.make_node("MatMul", ["x", name], [f"y{i}"], f"y{i}") for i, name in enumerate(names)]
+    outputs = ["kept", *(f"y{i}" for i in range(len(names)))]
+    graph = helper.make_graph(
+        nodes,
+        "shared",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 5, CHANNELS))],
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, None) for name in outputs],
+        [numpy_helper.from_array(array, name) for name, array in initial.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize(
+    ("make", "shape"), [(shared_filters, (2, CHANNELS, 5, 5)), (shared_matrices, (2, 5, CHANNELS))]
+)
+def test_shared_weights_are_not_overwritten(
+    device: clcnn.Device, tmp_path: Path, make: Callable[[], Any], shape: tuple[int, ...]
+) -> None:
     path = tmp_path / "shared.onnx"
-    onnx.save(shared_filters(), path)
-    x = np.random.default_rng(1).standard_normal((2, CHANNELS, 5, 5)).astype(np.float32)
+    onnx.save(make(), path)
+    x = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
     with (
         InferenceSession(path, device=device) as donated,
         InferenceSession(path.read_bytes(), device=device) as whole,
