@@ -177,6 +177,7 @@ def main() -> int:
     parser.add_argument("--net", default="resnet50", help="zoo name (default resnet50)")
     parser.add_argument("--cases", help="file of tests/cases instead of a net, say nets_conv, or functions")
     parser.add_argument("--cases", help="file of tests/cases or benchmarks/cases instead of a net, say nets_conv")
+    parser.add_argument("--cases", help="cases of tests or benchmarks instead of a net, say nets_conv")
     parser.add_argument("--match", default="", help="only cases whose label contains this")
     parser.add_argument(
         "--algorithms", action="store_true", help="with --cases: time every algorithm that applies"
