@@ -42,7 +42,7 @@ struct norm_vector_args {
     i64 plane, channels, run, parts, part_length;
     f32 eps;
     i32 weight, bias; /* whether there are such operands */
-    i32 unused;
+    i32 staged;       /* whether tiles of columns are kept in a stage */
 };
 
 /* Norms on channel blocks. run: pixels of a part; group: channels that are normalised together; span: blocks of a

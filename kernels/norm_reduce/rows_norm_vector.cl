@@ -25,7 +25,9 @@
 #include "norm_reduce/norm_vectors.clh"
 #include "norm_reduce/row_vectors.clh"
 #undef TILE
+#undef STAGE
 #define TILE 4
+#define STAGE 32768 /* floats of a tile that are kept where no two lie a multiple of a large power of two apart */
 #define NOTHING ((FV)0.0f)
 
 /* A number near the mean of n elements: that of vectors spread evenly over them. */
@@ -183,11 +185,13 @@ void FN(apply_body)(ulong group, SRC x, SRC weight, SRC bias, SRC sums, DST y, c
               scale, shift, at.z * args.channels, &args);
 }
 
-/* `count` vectors of columns, the first one `first`; the last one of the row ends where the row ends. */
+/* `count` vectors of columns, the first one `first`; the last one of the row ends where the row ends. What lies a large
+ * power of two apart would share few lines of a cache, and come from memory again: it is kept in a stage. */
 void FN(tile)(SRC x, SRC weight, SRC bias, DST y, long first, int count, const struct norm_vector_args *a)
 {
     FV pivot[TILE], sum[TILE], squares[TILE];
     long column[TILE];
+    float stage[STAGE];
     const long length = a->length, step = (length + NORM_FEW - 1) / NORM_FEW;
     const float n = (float)length, few = (float)((length + step - 1) / step);
     for (int t = 0; t < TILE; t++) {
@@ -208,6 +212,8 @@ void FN(tile)(SRC x, SRC weight, SRC bias, DST y, long first, int count, const s
 #pragma unroll
             for (int t = 0; t < TILE; t++) {
                 const FV d = LOADV(x, l * a->x_step + column[t]) - pivot[t];
+                if (a->staged)
+                    KEEPV(d, stage, (l * TILE + t) * V);
                 s[t] += d;
                 q[t] = fma(d, d, q[t]);
             }
@@ -226,9 +232,11 @@ void FN(tile)(SRC x, SRC weight, SRC bias, DST y, long first, int count, const s
         const float w = a->weight ? weight[l] : 1.0f, b = a->bias ? bias[l] : 0.0f;
 #pragma unroll
         for (int t = 0; t < TILE; t++)
-            if (t < count)
-                STOREV(fma(fma(LOADV(x, l * a->x_step + column[t]) - pivot[t], squares[t], sum[t]), (FV)w, (FV)b), y,
-                       l * a->y_step + column[t]);
+            if (t < count) {
+                const FV d =
+                    a->staged ? LOADV(stage, (l * TILE + t) * V) : LOADV(x, l * a->x_step + column[t]) - pivot[t];
+                STOREV(fma(fma(d, squares[t], sum[t]), (FV)w, (FV)b), y, l * a->y_step + column[t]);
+            }
     }
 }
 

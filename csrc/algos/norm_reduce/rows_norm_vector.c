@@ -2,7 +2,11 @@
 #include "algos/norm_reduce/rows_norm.h"
 #include "algos/cost/cost.h"
 
-#define TILE 4 /* vectors of columns, as in the kernel */
+/* Of columns, as in the kernel: vectors of a tile, and floats that are kept of one. */
+#define TILE 4
+#define STAGE 32768
+#define ALIAS \
+    1024 /* floats: lines of a cache that lie a multiple of this apart take the place of one another */
 
 /* The norm's dimensions as rows (n, m) of elements x_step apart. */
 static struct norm_vector_args dims_of(const struct problem *p)
@@ -119,6 +123,7 @@ static void emit(const struct problem *p, struct emit *e)
     const bool columns = a.x_step != 1 || a.y_step != 1;
     if (columns) {
         a.parts = (int64_t)ceil_div(ceil_div((size_t)a.inner, (size_t)p->block), TILE);
+        a.staged = a.x_step % ALIAS == 0 && a.length * TILE * p->block <= STAGE;
         finish(p, start(p, e, "columns", (size_t)(a.rows * a.parts)), &a, VIEW_NONE);
         return;
     }
