@@ -26,6 +26,21 @@ from clcnn.graph import Graph, trace
 from clcnn.ops import MADE_BY_LAYOUT
 
 HEAD = ["layer", "algorithm", "steps", "ms", "%", "GFLOP/s", "GB/s", "% FMA", "% GB/s", "peer", "ratio"]
+# Cases that take too long for the tests, by the file they go with: label, q as k and v, mask.
+_SIZES = (
+    ("vit_base", "[1,12,197,64]", ""),
+    ("4 heads of 1024 rows", "[1,4,1024,64]", ""),
+    ("4096 rows", "[1,1,4096,64]", ""),
+    ("swin_tiny", "[64,3,49,32]", ""),
+    ("swin_tiny shifted", "[64,3,49,32]", "w[64,3,49,49]"),
+    ("coatnet_nano", "[1,8,196,32]", "w[1,8,196,196]"),
+)
+LARGE = {
+    "attention": [
+        f'scaled_dot_product_attention {q} {q} {q} {mask} "{label}"'.replace("  ", " ")
+        for label, q, mask in _SIZES
+    ]
+}
 WIDTHS = [40, 10, 5, 9, 5, 8, 7, 6, 6, 14, 6]
 
 
@@ -73,6 +88,18 @@ def case_graph(case: Any, batch: int | None) -> tuple[Graph, list[np.ndarray]]:
     return graph, inputs
 
 
+def parts_of_attention(case: Any) -> tuple[Graph, list[np.ndarray]]:
+    """The same as products and a softmax."""
+    graph, inputs = Graph(), [array for given, array in zip(case.inputs, case.data()) if not given.constant]
+    q, k, v = (graph.input(name, array.shape) for name, array in zip("qkv", inputs))
+    rank = len(k.shape)
+    turned = graph.apply("transpose", k, name="turned", perm=[*range(rank - 2), rank - 1, rank - 2])
+    scores = graph.apply("matmul", q, turned, name="scores")
+    weights = graph.apply("softmax", scores, name="weights")
+    graph.output(graph.apply("matmul", weights, v, name="product"))
+    return graph, inputs
+
+
 def net_results(
     args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]
 ) -> Iterator[dict[str, Any]]:
@@ -101,9 +128,9 @@ def case_results(
     args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]
 ) -> Iterator[dict[str, Any]]:
     """A result for each case, or with --algorithms one for each other algorithm that applies to it."""
-    from caselib import load_cases
+    from caselib import load_cases, parse_case
 
-    for case in load_cases(args.cases):
+    for case in [*load_cases(args.cases), *map(parse_case, LARGE.get(args.cases, ()))]:
         name = case.label or case.text
         if args.match not in name:
             continue
@@ -115,6 +142,12 @@ def case_results(
             others = [c["algo"] for c in first["candidates"] if c["verdict"] in ("not needed", "passed over")]
             result = {"case": name, "batch": inputs[0].shape[0], "precision": args.precision, "peer": None}
             result |= figures(mine, args.ceilings)
+            if case.op == "scaled_dot_product_attention" and len(case.inputs) == 3 and args.algorithms:
+                parts, given = parts_of_attention(case)
+                with clcnn.compile(parts, device=device, fuse=False) as plan:
+                    other = _sum(layer_times(plan, given, max(1, args.rounds // 4)))["ms"]
+                against = {"peer": "products", "peer_ms": other, "ratio": other / mine["ms"]}
+                yield show(result | against, mine["ms"])
             if not args.algorithms or not others:
                 yield show(result, mine["ms"])
             for algorithm in others if args.algorithms else []:
