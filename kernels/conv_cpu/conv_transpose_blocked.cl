@@ -36,7 +36,7 @@
 #include "common/prefetch.clh"
 #include "conv/conv_phases.clh"
 #ifndef T
-#define T 14
+#define T 8
 #endif
 #ifndef KV
 #define KV 2
