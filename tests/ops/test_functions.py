@@ -115,6 +115,25 @@ def test_special_values(device, name):
     np.testing.assert_array_equal(np.signbit(y[zeros]), np.signbit(true[zeros]))
 
 
+@pytest.mark.parametrize("exponent", [0.5, 2.0, 3.0, -0.5, -1.0, 0.0, 1.7, -2.3, 1e-3, 75.5])
+def test_powers(device, exponent):
+    """Each 4093rd float to a constant power; the signs of zeros and what negative numbers give, too."""
+    x = np.arange(0, 2**32, 4093, dtype=np.int64).astype(np.uint32).view(np.float32)
+    graph = _core.Graph()
+    b = graph.constant("b", np.array(exponent, np.float32))
+    graph.output(graph.node("pow", "f", [graph.input("x", x.shape), b], {})[0], "y")
+    with _core.Plan(device, graph) as plan:
+        y = plan.run([x])[0]
+    with np.errstate(all="ignore"):
+        true = np.power(x.astype(np.float64), float(np.float32(exponent)))
+        rounded = true.astype(np.float32)
+    np.testing.assert_array_equal(np.isnan(y), np.isnan(rounded))
+    finite = np.isfinite(rounded) & np.isfinite(y)
+    assert np.count_nonzero(np.isfinite(rounded) != np.isfinite(y)) == 0
+    place = np.maximum(np.spacing(np.abs(rounded[finite])).astype(np.float64), 2.0**-149)
+    assert (np.abs(y[finite] - true[finite]) / place).max() <= 4.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("exponent", range(-2, 4))
