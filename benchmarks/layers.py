@@ -180,7 +180,8 @@ def function_results(
         more = [] if exponent is None else [graph.constant(np.array(exponent, np.float32), "exponent")]
         graph.output(graph.apply(op, graph.input("x", x.shape), *more, name="f", **attrs))
         with clcnn.compile(graph, device=device, precision=args.precision) as plan:
-            mine = {"algorithm": plan.layers[0]["algo"]} | _sum(layer_times(plan, [x], args.rounds), args.inner)
+            whole = _sum(layer_times(plan, [x], args.rounds), args.inner)
+            mine = {"algorithm": plan.layers[0]["algo"]} | whole
         relu = relu or mine["ms"]
         result = {"case": name, "batch": x.shape[0], "precision": args.precision, "peer": "own:relu"}
         result |= {"peer_ms": relu, "ratio": relu / mine["ms"]}
@@ -208,9 +209,7 @@ def show(result: dict[str, Any], total: float) -> dict[str, Any]:
 def main() -> int:
     parser = common.arguments(__doc__)
     parser.add_argument("--net", default="resnet50", help="zoo name (default resnet50)")
-    parser.add_argument("--cases", help="file of tests/cases instead of a net, say nets_conv, or functions")
-    parser.add_argument("--cases", help="file of tests/cases or benchmarks/cases instead of a net, say nets_conv")
-    parser.add_argument("--cases", help="cases of tests or benchmarks instead of a net, say nets_conv")
+    parser.add_argument("--cases", help="cases of tests or benchmarks, or functions, instead of a net")
     parser.add_argument("--match", default="", help="only cases whose label contains this")
     parser.add_argument(
         "--algorithms", action="store_true", help="with --cases: time every algorithm that applies"

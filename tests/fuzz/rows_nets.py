@@ -228,6 +228,16 @@ def _rms_norm(net: Net) -> str:
     return net.node("RMSNormalization", x, net.const(net.uniform(net.shape(x)[axis:], 0.5, 1.5)), axis=axis)
 
 
+@ROWS("Attention", first=23)
+def _attention(net: Net) -> str:
+    q = net.pick(4)
+    n, heads, rows, depth = net.shape(q)
+    columns, width = net.rng.randint(1, 9), net.rng.randint(1, 9)
+    k, v = net.const(net.random((n, heads, columns, depth))), net.const(net.random((n, heads, columns, width)))
+    mask = net.const(net.random((rows, columns))) if net.maybe(0.5) else ""
+    return net.node("Attention", q, k, v, mask, scale=net.one(None, 0.3), is_causal=net.one(None, 0, 1))
+
+
 @ROWS("LRN")
 def _lrn(net: Net) -> str:
     attrs = {"alpha": net.one(None, 0.1), "beta": net.one(None, 0.5), "bias": net.one(None, 2.0)}
