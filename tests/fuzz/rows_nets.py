@@ -233,7 +233,8 @@ def _attention(net: Net) -> str:
     q = net.pick(4)
     n, heads, rows, depth = net.shape(q)
     columns, width = net.rng.randint(1, 9), net.rng.randint(1, 9)
-    k, v = net.const(net.random((n, heads, columns, depth))), net.const(net.random((n, heads, columns, width)))
+    k = net.const(net.random((n, heads, columns, depth)))
+    v = net.const(net.random((n, heads, columns, width)))
     mask = net.const(net.random((rows, columns))) if net.maybe(0.5) else ""
     return net.node("Attention", q, k, v, mask, scale=net.one(None, 0.3), is_causal=net.one(None, 0, 1))
 
