@@ -121,7 +121,7 @@ IV FN(encoded)(FV value, const struct FN(format) *f)
     const IV bits = AS_INT(value * f->grown), size = bits & MAX_INT;
     const IV rest = (1 << (f->bits - 1)) - 1 + (size >> f->bits & 1);
     const IV digits =
-        min((size - (f->from << 23) + rest) >> f->bits, f->bits == WHOLE ? (INFINITE >> 8) - 1 : 0x7fffff);
+        min((size - (f->from << 23) + rest) >> f->bits, (IV)(f->bits == WHOLE ? (INFINITE >> 8) - 1 : 0x7fffff));
     const IV none = size >> 8 | select((IV)0, (IV)0x4000, size > INFINITE); /* a NaN stays one */
     const IV q = select(select(digits, none, size >= INFINITE), (IV)0, size == 0);
     return q | (bits >> 31 & ~0x7fffff);
