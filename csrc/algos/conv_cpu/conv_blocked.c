@@ -5,16 +5,6 @@
 
 #include <limits.h>
 
-enum {
-    FAR_ITEMS_PER_UNIT =
-        8, /* of other layers: each chunk of an image takes a block's weights from memory, or far caches */
-};
-
-/* How the tiles are shared out: see the index map in kernels/conv_cpu/conv_blocked.cl. */
-struct shares {
-    size_t chunks, per_item, span;
-};
-
 /* A window one column wide, at stride 1 and over all columns: its taps are whole rows apart. */
 static bool is_upright(const struct conv_args *a)
 {
@@ -109,41 +99,21 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-/* Reading the input of a span once and all weights anew for every span, or the weights once and the input for every block of
- * filters: what moves fewer bytes. */
-static struct shares shares_of(const struct problem *p, const struct conv_args *a, const struct chosen *c)
+static struct conv_shares shares_of(const struct problem *p, const struct conv_args *a,
+                                    const struct chosen *c)
 {
-    const size_t blocks = (size_t)a->groups * filter_blocks(p, c), n = (size_t)a->n;
     const size_t tiles =
         (size_t)a->out[0] * (size_t)a->out[1] * ceil_div((size_t)a->out[2], (size_t)c->tile.t);
     const size_t input = sizeof(float) * (size_t)operand_item(&p->in[0]) / (size_t)a->groups;
-    const size_t weights = sizeof(float) * (size_t)shape_count(&p->in[1].shape);
-    const size_t wanted = weights <= CONV_BLOCKED_NEAR_WEIGHTS_BYTES
-                              ? conv_wanted_items(p)
-                              : FAR_ITEMS_PER_UNIT * device_units(p->device);
-    struct shares s = {.per_item = ceil_div(tiles, ceil_div(wanted, blocks * n))};
-    const size_t fits = CONV_BLOCKED_SPAN_BYTES / ceil_div(input, tiles),
-                 spans = ceil_div(n * tiles, fits ? fits : 1);
-    const bool once = n * input <= 2 * CONV_BLOCKED_SPAN_BYTES || !fits ||
-                      weights + blocks * n * input <= spans * weights + n * input;
-    if (!once && s.per_item > fits)
-        s.per_item = fits;
-    s.chunks = ceil_div(tiles, s.per_item);
-    s.per_item = ceil_div(tiles, s.chunks); /* evenly: a last one of few tiles reads as many weights */
-    s.span = once ? n * s.chunks : fits / s.per_item;
-    return s;
+    return conv_shares_of(p, (size_t)a->n, tiles, (size_t)a->groups * filter_blocks(p, c), input);
 }
 
-/* Blocks of input channels, of `blocks`, whose weights serve a work-item's tiles before the next ones. */
 static size_t channel_step(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile,
                            size_t blocks)
 {
-    const size_t taps = (size_t)(a->ker[0] * a->ker[1] * a->ker[2]),
-                 most = taps > 1 ? CONV_BLOCKED_WINDOW_STEP_BYTES : CONV_BLOCKED_STEP_BYTES;
-    const size_t bytes = sizeof(float) * (size_t)(p->block * tile->kv * p->block) * taps;
-    if (blocks * bytes <= CONV_BLOCKED_WHOLE_BYTES)
-        return blocks;
-    return bytes < most ? most / bytes : 1;
+    const size_t taps = (size_t)(a->ker[0] * a->ker[1] * a->ker[2]);
+    return conv_channel_step(p, tile, taps, blocks,
+                             taps > 1 ? CONV_BLOCKED_WINDOW_STEP_BYTES : CONV_BLOCKED_STEP_BYTES);
 }
 
 static size_t workspace(const struct problem *p)
@@ -175,7 +145,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct chosen chosen;
     DECIDED(p, chosen);
     const int packed = emit_conv_packed(e, p, &a, packing_of(p, &chosen));
-    const struct shares shares = shares_of(p, &a, &chosen);
+    const struct conv_shares shares = shares_of(p, &a, &chosen);
     const size_t c_blocks = ceil_div((size_t)chosen.c_lanes, (size_t)p->block);
     const struct conv_blocked_args args = {
         .src_n = a.src_n,

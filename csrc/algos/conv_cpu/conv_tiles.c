@@ -1,5 +1,6 @@
 /* conv_tiles.c: register tiles of the convolutions with blocked results; see conv_tiles.h. */
 #include "algos/conv_cpu/conv_tiles.h"
+#include "algos/cost/cost.h"
 
 /* What 32 registers of 16 floats hold, and 16 of 8. Two vectors of filters keep the loads behind the multiply-adds;
  * 7 columns suit maps of 7 x 7, and 8 those of powers of two. */
@@ -10,6 +11,8 @@ static const struct conv_tile narrow_tiles[] = {{14, 1, 1.0}, {7, 1, 1.1}};
 enum {
     LEAST_T = 7,         /* of both tables */
     ITEMS_PER_UNIT = 32, /* so that a core that is held up leaves its share to the others */
+    /* of layers whose weights come from memory or far caches: each chunk of an image takes a block's weights anew */
+    FAR_ITEMS_PER_UNIT = 8,
 };
 
 int conv_columns(const struct conv_args *a, int pixels)
@@ -22,6 +25,13 @@ int conv_least_columns(const struct conv_args *a)
     return conv_columns(a, LEAST_T);
 }
 
+double conv_tile_work(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile,
+                      size_t pixels)
+{
+    return tile->cost * (double)ceil_div(pixels, (size_t)tile->t) * tile->t *
+           conv_blocks(a, tile->kv * p->block) * tile->kv;
+}
+
 struct conv_tile conv_best_tile(const struct problem *p, const struct conv_args *a, int max_columns)
 {
     const bool wide = p->block == 16;
@@ -30,8 +40,7 @@ struct conv_tile conv_best_tile(const struct problem *p, const struct conv_args 
     double least = 0.0;
     for (int i = 0; i < count; i++) {
         const struct conv_tile *tile = &tiles[i];
-        const double work = tile->cost * (double)ceil_div((size_t)a->out[2], (size_t)tile->t) * tile->t *
-                            conv_blocks(a, tile->kv * p->block) * tile->kv;
+        const double work = conv_tile_work(p, a, tile, (size_t)a->out[2]);
         if (conv_columns(a, tile->t) <= max_columns && (!best || work < least)) {
             least = work;
             best = tile;
@@ -48,4 +57,35 @@ struct conv_packing conv_tile_packing(const struct problem *p, const struct conv
 size_t conv_wanted_items(const struct problem *p)
 {
     return (size_t)ITEMS_PER_UNIT * device_units(p->device);
+}
+
+/* Reading the input of a span once and all weights anew for every span, or the weights once and the input for every block of
+ * filters: what moves fewer bytes. */
+struct conv_shares conv_shares_of(const struct problem *p, size_t n, size_t tiles, size_t blocks,
+                                  size_t input)
+{
+    const size_t weights = sizeof(float) * (size_t)shape_count(&p->in[1].shape);
+    const size_t wanted = weights <= CONV_BLOCKED_NEAR_WEIGHTS_BYTES
+                              ? conv_wanted_items(p)
+                              : FAR_ITEMS_PER_UNIT * device_units(p->device);
+    struct conv_shares s = {.per_item = ceil_div(tiles, ceil_div(wanted, blocks * n))};
+    const size_t fits = CONV_BLOCKED_SPAN_BYTES / ceil_div(input, tiles),
+                 spans = ceil_div(n * tiles, fits ? fits : 1);
+    const bool once = n * input <= 2 * CONV_BLOCKED_SPAN_BYTES || !fits ||
+                      weights + blocks * n * input <= spans * weights + n * input;
+    if (!once && s.per_item > fits)
+        s.per_item = fits;
+    s.chunks = ceil_div(tiles, s.per_item);
+    s.per_item = ceil_div(tiles, s.chunks); /* evenly: a last one of few tiles reads as many weights */
+    s.span = once ? n * s.chunks : fits / s.per_item;
+    return s;
+}
+
+size_t conv_channel_step(const struct problem *p, const struct conv_tile *tile, size_t taps, size_t blocks,
+                         size_t most)
+{
+    const size_t bytes = sizeof(float) * (size_t)(p->block * tile->kv * p->block) * taps;
+    if (blocks * bytes <= CONV_BLOCKED_WHOLE_BYTES)
+        return blocks;
+    return bytes < most ? most / bytes : 1;
 }

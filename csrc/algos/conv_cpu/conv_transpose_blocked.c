@@ -1,86 +1,33 @@
 /* conv_transpose_blocked: register tiles of the phases of a transposed convolution over maps with channels in blocks, for CPU
  * devices; see kernels/conv_cpu/conv_transpose_blocked.cl. */
-#include "algos/common/blocked.h"
 #include "algos/conv/conv_transpose_common.h"
+#include "algos/conv_cpu/conv_tiles.h"
 #include "algos/cost/cost.h"
 
-enum {
-    ITEMS_PER_UNIT = 32,    /* so that a core that is held up leaves its share to the others */
-    FAR_ITEMS_PER_UNIT = 8, /* of layers whose weights come from memory, which each work-item reads again */
-};
+/* Tiles of 8 divide the rows of most decoders, and so read the input where it lies more often than wider ones. */
+static const struct conv_tile wide_tiles[] = {{8, 2, 1.0}, {8, 1, 1.25}};
+static const struct conv_tile narrow_tiles[] = {{8, 1, 1.0}, {4, 2, 1.05}};
 
-/* t pixels of a phase by kv vectors of problem.block filters: tiles of 8 divide the rows of most decoders, and so read the input
- * where it lies more often than wider ones. `cost`: the measured time of a multiply-add over that of the
- * first tile. */
-struct tile {
-    int t, kv;
-    double cost;
-};
-static const struct tile wide_tiles[] = {{8, 2, 1.0}, {8, 1, 1.25}};
-static const struct tile narrow_tiles[] = {{8, 1, 1.0}, {4, 2, 1.05}};
-
-static struct tile best_tile(const struct problem *p, const struct conv_args *a)
+static struct conv_tile best_tile(const struct problem *p, const struct conv_args *a)
 {
     const bool wide = p->block == 16;
-    const struct tile *tiles = wide ? wide_tiles : narrow_tiles, *best = NULL;
+    const struct conv_tile *tiles = wide ? wide_tiles : narrow_tiles, *best = NULL;
     const int count = wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles);
     double least = 0.0;
     for (int i = 0; i < count; i++) {
-        const struct tile *tile = &tiles[i];
-        const size_t rounds = ceil_div((size_t)a->n * conv_phase_pixels(a), (size_t)tile->t);
-        const double work =
-            tile->cost * (double)rounds * tile->t * conv_blocks(a, tile->kv * p->block) * tile->kv;
+        const double work = conv_tile_work(p, a, &tiles[i], (size_t)a->n * conv_phase_pixels(a));
         if (!best || work < least) {
             least = work;
-            best = tile;
+            best = &tiles[i];
         }
     }
     return *best;
 }
 
 static struct conv_packing packing_of(const struct problem *p, const struct conv_args *a,
-                                      const struct tile *tile)
+                                      const struct conv_tile *tile)
 {
     return conv_transpose_packing(a, tile->kv * p->block, p->block);
-}
-
-/* How the tiles are shared out: see the index map of the kernel. */
-struct shares {
-    size_t chunks, per_item, span;
-};
-
-/* Reading the input of a span once and all weights anew for every span, or the weights once and the input for every block of
- * filters: what moves fewer bytes. */
-static struct shares shares_of(const struct problem *p, const struct conv_args *a, const struct tile *tile,
-                               size_t parts)
-{
-    const size_t tiles = ceil_div((size_t)a->n * conv_phase_pixels(a), (size_t)tile->t);
-    const size_t input = sizeof(float) * (size_t)a->n * (size_t)operand_item(&p->in[0]) / (size_t)a->groups;
-    const size_t weights = sizeof(float) * (size_t)shape_count(&p->in[1].shape);
-    const bool near = weights <= CONV_BLOCKED_NEAR_WEIGHTS_BYTES;
-    const size_t wanted = (near ? ITEMS_PER_UNIT : FAR_ITEMS_PER_UNIT) * device_units(p->device);
-    struct shares s = {.per_item = ceil_div(tiles, ceil_div(wanted, parts))};
-    const size_t fits = CONV_BLOCKED_SPAN_BYTES / ceil_div(input, tiles),
-                 spans = ceil_div(tiles, fits ? fits : 1);
-    const bool once =
-        input <= 2 * CONV_BLOCKED_SPAN_BYTES || !fits || weights + parts * input <= spans * weights + input;
-    if (!once && s.per_item > fits)
-        s.per_item = fits;
-    s.chunks = ceil_div(tiles, s.per_item);
-    s.per_item = ceil_div(tiles, s.chunks); /* evenly */
-    s.span = once ? s.chunks : fits / s.per_item;
-    return s;
-}
-
-/* Blocks of input channels, of `blocks`, whose weights serve a work-item's tiles before the next ones. */
-static size_t channel_step(const struct problem *p, const struct conv_args *a, const struct tile *tile,
-                           size_t blocks)
-{
-    const size_t bytes =
-        sizeof(float) * (size_t)(p->block * tile->kv * p->block) * (size_t)conv_phase_taps(a);
-    if (blocks * bytes <= CONV_BLOCKED_WHOLE_BYTES)
-        return blocks;
-    return bytes < CONV_BLOCKED_STEP_BYTES ? CONV_BLOCKED_STEP_BYTES / bytes : 1;
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -90,7 +37,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
     REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
             "groups must be whole channel blocks");
-    const struct tile tile = best_tile(p, &a);
+    const struct conv_tile tile = best_tile(p, &a);
     DECIDE(p, tile);
     return true;
 }
@@ -98,7 +45,7 @@ static bool applicable(const struct problem *p, struct why *why)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_transpose_args_of(p);
-    struct tile tile;
+    struct conv_tile tile;
     DECIDED(p, tile);
     return conv_packing_workspace(p, &a, packing_of(p, &a, &tile));
 }
@@ -106,13 +53,16 @@ static size_t workspace(const struct problem *p)
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_transpose_args_of(p);
-    struct tile tile;
+    struct conv_tile tile;
     DECIDED(p, tile);
     const int packed = emit_conv_packed(e, p, &a, packing_of(p, &a, &tile));
     const struct conv_phases phases = conv_phases_of(&a);
     const size_t parts =
         (size_t)(phases.count[0] * phases.count[1]) * (size_t)conv_blocks(&a, tile.kv * p->block);
-    const struct shares shares = shares_of(p, &a, &tile, parts);
+    /* all images together: the pixels of a phase are counted through them */
+    const size_t tiles = ceil_div((size_t)a.n * conv_phase_pixels(&a), (size_t)tile.t);
+    const size_t input = sizeof(float) * (size_t)a.n * (size_t)operand_item(&p->in[0]) / (size_t)a.groups;
+    const struct conv_shares shares = conv_shares_of(p, 1, tiles, parts, input);
     const size_t c_blocks = ceil_div((size_t)(a.c / a.groups), (size_t)p->block);
     const struct conv_transpose_blocked_args args = {
         .src_n = a.src_n,
@@ -127,7 +77,8 @@ static void emit(const struct problem *p, struct emit *e)
         .chunks = (i32)shares.chunks,
         .per_item = (i32)shares.per_item,
         .span = (i32)shares.span,
-        .c_step = (i32)channel_step(p, &a, &tile, c_blocks),
+        .c_step =
+            (i32)conv_channel_step(p, &tile, (size_t)conv_phase_taps(&a), c_blocks, CONV_BLOCKED_STEP_BYTES),
         .phases = phases,
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
