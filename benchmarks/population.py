@@ -3,7 +3,7 @@
     population.py --list
     population.py --nets core --batch 1,8                                  # a group, two batches
     population.py --nets 'mobilenet*,timm:edgenext_xx_small,-mobilenet_v2' --profile
-    population.py --device nvidia --batch 1,32 --precision highest,high --jobs 8 --seconds 0.5
+    population.py --device nvidia --batch 1,32 --precision highest,high --jobs 8 --workers 4 --seconds 0.5
     population.py --prepare --jobs 4                                       # only make the files
 
 Networks come from torchvision and timm, or are written out in population_nets/, and are exported to ONNX on
@@ -32,7 +32,7 @@ import tempfile
 import threading
 import time
 from argparse import SUPPRESS, Namespace
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from itertools import zip_longest
 from pathlib import Path
@@ -297,6 +297,12 @@ def arguments() -> Namespace:
     parser.add_argument(
         "--jobs", type=int, default=0, help="make the files ahead, so many at a time (default: as needed)"
     )
+    parser.add_argument(
+        "--workers",
+        type=int,
+        default=1,
+        help="GPUs: networks at a time, loaded together but timed alone (default 1)",
+    )
     parser.add_argument("--prepare", action="store_true", help="make the files, and stop")
     parser.add_argument("--order", type=json.loads, help=SUPPRESS)  # for a process of one network
     return parser.parse_args()
@@ -371,13 +377,11 @@ def compare(args: Namespace, orders: list[Record], about: Record) -> int:
         if about["on_cpu"]:  # else cores are free while the device is timed
             wait(files)
         print(common.table(HEAD, [], WIDTHS))
-        for order, file in zip_longest(orders, files):
-            if file:
-                file.result()
-            for record in measured(order, cases, args.limit):
-                records.append(record)
-                show(record, args.profile)
-                write(records, args.json, about)
+        workers = 1 if about["on_cpu"] else args.workers
+        for record in in_turn(orders, files, workers, lambda order: measured(order, cases, args.limit)):
+            records.append(record)
+            show(record, args.profile)
+            write(records, args.json, about)
     finally:
         for file in files:
             file.cancel()  # else an interrupted run would first make them all
@@ -385,6 +389,30 @@ def compare(args: Namespace, orders: list[Record], about: Record) -> int:
     if args.json:
         print(f"wrote {args.json}")
     return int(any("failed" in r and not left_aside(r) for r in records))
+
+
+def in_turn(
+    orders: list[Record], files: list[Future[str]], workers: int, records: Callable[[Record], Iterator[Record]]
+) -> Iterator[Record]:
+    """The records of all orders, `workers` at a time; only one is being timed at any moment."""
+    with tempfile.TemporaryDirectory() as folder:
+
+        def of(order: Record, file: Future[str] | None) -> Iterator[Record]:
+            if file:
+                file.result()
+            yield from records(order | {"lock": str(Path(folder, "lock"))})
+
+        if workers == 1:
+            for order, file in zip_longest(orders, files):
+                yield from of(order, file)
+            return
+        pool = ThreadPoolExecutor(workers)
+        try:
+            pairs = zip_longest(orders, files)
+            for found in [pool.submit(lambda pair: list(of(*pair)), pair) for pair in pairs]:
+                yield from found.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def write(records: list[Record], path: Path | None, about: Record) -> None:

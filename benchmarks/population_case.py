@@ -8,6 +8,7 @@ It takes an order and tells what happens in lines of JSON, each after MARK:
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib.util
 import json
@@ -78,20 +79,23 @@ class Case:
         x = build.inputs(self.entry, self.batch).numpy()
         device = clcnn.Device(order["device"])
         self.enter("reference")
-        sessions, want, facts = self._peers(path, x, device, where)
-        with self._ours(path, x, device) as (plan, mine, row):
-            self.enter("agreement")
-            limit = self._limit(facts)
-            start = time.perf_counter()
-            row |= _checked(mine.run(x), want, limit)
-            first_s = time.perf_counter() - start
-            self.enter("profile", **row)
-            row |= shares(plan, x, PROFILES if first_s < SLOW_S else 1)
-            self.enter("time", **row)
-            runs = {name: session.resident for name, session in sessions.items()}
-            timed = self._times(mine.resident, runs, first_s)
-            if first_s < SLOW_S:
-                _checked(mine.run(x), want, limit)  # still, after all those runs
+        with open(order["lock"], "w") as others:
+            fcntl.flock(others, fcntl.LOCK_SH)
+            sessions, want, facts = self._peers(path, x, device, where)
+            with self._ours(path, x, device) as (plan, mine, row):
+                self.enter("agreement")
+                limit = self._limit(facts)
+                start = time.perf_counter()
+                row |= _checked(mine.run(x), want, limit)
+                first_s = time.perf_counter() - start
+                fcntl.flock(others, fcntl.LOCK_EX)  # nobody else uses the device now
+                self.enter("profile", **row)
+                row |= shares(plan, x, PROFILES if first_s < SLOW_S else 1)
+                self.enter("time", **row)
+                runs = {name: session.resident for name, session in sessions.items()}
+                timed = self._times(mine.resident, runs, first_s)
+                if first_s < SLOW_S:
+                    _checked(mine.run(x), want, limit)  # still, after all those runs
         row |= {"clcnn_ms": timed["clcnn"]["min"], "clcnn_median_ms": timed["clcnn"]["median"]}
         for name, fact in facts.items():
             if name in timed:
