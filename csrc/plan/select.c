@@ -12,12 +12,12 @@ static const char OTHER_LAYOUT[] = "the operands have another layout here";
 static const char NO_HALVES[] = "maps are stored as halves here, which it does not take";
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
 
-/* A merged layer is called "a+b"; a user may name either part. */
+/* A merged layer is called "a+b"; a user may name either part. An empty name is part of none. */
 static bool names_layer(const char *layer, const char *wanted)
 {
     const size_t n = strlen(wanted);
-    if (strcmp(layer, wanted) == 0)
-        return true;
+    if (n == 0)
+        return layer[0] == '\0';
     for (const char *at = strstr(layer, wanted); at; at = strstr(at + 1, wanted))
         if ((at == layer || at[-1] == '+') && (at[n] == '\0' || at[n] == '+'))
             return true;

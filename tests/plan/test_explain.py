@@ -328,6 +328,7 @@ def test_a_bound_tells_what_the_algorithm_rounds(device, algo, bound):
     ("overrides", "error", "words"),
     [
         ({"nowhere": "ref"}, _core.ArgumentError, ("unknown layer 'nowhere'", MAIN)),
+        ({"": "ref"}, _core.ArgumentError, ("unknown layer ''", MAIN)),
         ({MAIN: "fastest"}, _core.ArgumentError, (MAIN, "'fastest'", "direct", "ref")),
         ({MAIN: "depthwise"}, _core.UnsupportedError, (MAIN, "'depthwise'", "one input channel")),
         ({"y1": "ref"}, _core.ArgumentError, ("'y1'", "relu", "part of another layer")),
