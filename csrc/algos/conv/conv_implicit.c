@@ -4,14 +4,31 @@
 #include "algos/cost/cost.h"
 #include "conv/conv_tile_args.h"
 
-#define CHUNK 16 /* of depth between two barriers */
-#define MAX_SPLIT_K 16
+const struct implicit_tile implicit_tiles[IMPLICIT_TILES] = {{64, 64}, {128, 64}, {64, 128}, {128, 128}};
 
-/* Filters and pixels of a group's tile of the result. The small one fits any device's 32 KiB of local memory. */
-struct implicit_tile {
-    int filters, pixels;
-};
-static const struct implicit_tile tiles[] = {{64, 64}, {128, 64}, {64, 128}, {128, 128}};
+bool implicit_tile_fits(const struct implicit_tile *t, const struct clcnn_device_info *device)
+{
+    /* Two tiles of each operand, a row of which is 4 floats longer than its tile. */
+    return sizeof(float) * 2 * IMPLICIT_CHUNK * (size_t)(t->filters + t->pixels + 8) <=
+           device->local_mem_bytes;
+}
+
+float split_k_time(const struct problem *p, const struct conv_args *a, int split_k)
+{
+    const size_t units = device_units(p->device);
+    const float moved = (float)conv_split_k_bytes(a, split_k) / sizeof(float) * 2.0f / (float)units;
+    return split_k == 1 ? 0.0f : GPU_LAUNCH_MACS + GPU_MOVED_FLOAT_MACS * moved;
+}
+
+float implicit_tile_time(const struct problem *p, const struct conv_args *a, const struct implicit_tile *t,
+                         size_t groups, int split_k, size_t share)
+{
+    const float chunk = IMPLICIT_CHUNK * (float)(t->filters * t->pixels +
+                                                 IMPLICIT_FLOAT_MACS * (float)(t->filters + t->pixels));
+    const float each = (float)ceil_div(groups, device_units(p->device));
+    const float busy = each > IMPLICIT_LONELY_RATIO ? each : IMPLICIT_LONELY_RATIO;
+    return (float)share * chunk * busy + split_k_time(p, a, split_k);
+}
 
 static int channels_of(const struct conv_args *a)
 {
@@ -20,18 +37,12 @@ static int channels_of(const struct conv_args *a)
 
 static size_t chunks_of(const struct conv_args *a)
 {
-    return ceil_div((size_t)channels_of(a) * (size_t)a->ker[1] * (size_t)a->ker[2], CHUNK);
+    return ceil_div((size_t)channels_of(a) * (size_t)a->ker[1] * (size_t)a->ker[2], IMPLICIT_CHUNK);
 }
 
 static struct conv_packing packing_of(const struct implicit_tile *t, int points)
 {
     return (struct conv_packing){.block = t->filters, .tap_major = true, .points = points};
-}
-
-/* Two tiles of each operand, a row of which is 4 floats longer than its tile. */
-static size_t local_bytes(const struct implicit_tile *t)
-{
-    return sizeof(float) * 2 * CHUNK * (size_t)(t->filters + t->pixels + 8);
 }
 
 static size_t tile_count(const struct conv_args *a, const struct implicit_tile *t)
@@ -42,13 +53,7 @@ static size_t tile_count(const struct conv_args *a, const struct implicit_tile *
 static float time_of(const struct problem *p, const struct conv_args *a, const struct implicit_tile *t,
                      int split_k, int share)
 {
-    const size_t units = device_units(p->device);
-    const float chunk =
-        CHUNK * (float)(t->filters * t->pixels + IMPLICIT_FLOAT_MACS * (float)(t->filters + t->pixels));
-    const float each = (float)ceil_div(tile_count(a, t) * (size_t)split_k, units);
-    const float moved = (float)conv_split_k_bytes(a, split_k) / sizeof(float) * 2.0f / (float)units;
-    const float extra = split_k == 1 ? 0.0f : GPU_LAUNCH_MACS + GPU_MOVED_FLOAT_MACS * moved;
-    return (float)share * chunk * (each > IMPLICIT_LONELY_RATIO ? each : IMPLICIT_LONELY_RATIO) + extra;
+    return implicit_tile_time(p, a, t, tile_count(a, t) * (size_t)split_k, split_k, (size_t)share);
 }
 
 static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct implicit_tile *t,
@@ -60,11 +65,11 @@ static size_t bytes_of(const struct problem *p, const struct conv_args *a, const
 struct implicit_choice implicit_choose(const struct problem *p, const struct conv_args *a, int points)
 {
     const size_t chunks = chunks_of(a);
-    struct implicit_choice best = {&tiles[0], 1, (int)chunks, 0.0f};
+    struct implicit_choice best = {&implicit_tiles[0], 1, (int)chunks, 0.0f};
     best.time = time_of(p, a, best.tile, best.split_k, best.share);
-    for (int i = 0; i < COUNT_OF(tiles); i++) {
-        const struct implicit_tile *t = &tiles[i];
-        for (int split_k = 1; split_k <= MAX_SPLIT_K && local_bytes(t) <= p->device->local_mem_bytes;
+    for (int i = 0; i < IMPLICIT_TILES; i++) {
+        const struct implicit_tile *t = &implicit_tiles[i];
+        for (int split_k = 1; split_k <= IMPLICIT_MAX_SPLIT_K && implicit_tile_fits(t, p->device);
              split_k++) {
             const int share = (int)ceil_div(chunks, (size_t)split_k);
             if (split_k > 1 &&
@@ -103,7 +108,7 @@ struct step *emit_implicit(struct emit *e, const struct problem *p, const struct
         emit_step(e, "conv_implicit", "main", tile_count(a, c.tile) * (size_t)c.split_k, GROUP_SIZE);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
-    step_define(s, "GATHER", channels_of(a) % CHUNK == 0);
+    step_define(s, "GATHER", channels_of(a) % IMPLICIT_CHUNK == 0);
     step_define(s, "SPLIT", split);
     step_read_map(s, &p->in[0]);
     step_read(s, packed);

@@ -5,7 +5,6 @@
 #include "conv/conv_tile_args.h"
 
 enum { M = 2, POINTS = 16, TILES = 32 /* of a group */ };
-#define MAX_SPLIT_K 16
 
 /* Filters of a group's tile, and channels between two barriers. The first one fits any device's 32 KiB of local memory; the
  * other has 128 sums in a work-item's registers, which the GPUs built into processors lack. */
@@ -58,15 +57,12 @@ static struct conv_packing packing_of(const struct tile *t)
 static float time_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int split_k,
                      int share)
 {
-    const size_t units = device_units(p->device);
     const float filters = (float)t->filters, sums = POINTS * TILES * filters;
     const float chunk =
         (float)t->channels *
         (sums + POINTS * (WINOGRAD_FUSED_PIXEL_MACS * TILES + WINOGRAD_FUSED_FILTER_MACS * filters));
-    const float each = (float)ceil_div(groups_of(a, t) * (size_t)split_k, units);
-    const float moved = (float)conv_split_k_bytes(a, split_k) / sizeof(float) * 2.0f / (float)units;
-    const float extra = split_k == 1 ? 0.0f : GPU_LAUNCH_MACS + GPU_MOVED_FLOAT_MACS * moved;
-    return ((float)share * chunk + WINOGRAD_FUSED_SUM_MACS * sums) * each + extra;
+    const float each = (float)ceil_div(groups_of(a, t) * (size_t)split_k, device_units(p->device));
+    return ((float)share * chunk + WINOGRAD_FUSED_SUM_MACS * sums) * each + split_k_time(p, a, split_k);
 }
 
 static size_t bytes_of(const struct problem *p, const struct conv_args *a, const struct tile *t, int split_k)
@@ -81,7 +77,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         const struct tile *t = &tiles[i];
         const size_t chunks = chunks_of(a, t);
-        for (int split_k = 1; split_k <= MAX_SPLIT_K && fits(t, p->device); split_k++) {
+        for (int split_k = 1; split_k <= IMPLICIT_MAX_SPLIT_K && fits(t, p->device); split_k++) {
             const int share = (int)ceil_div(chunks, (size_t)split_k);
             if (split_k > 1 &&
                 (share < GPU_PART_LEAST_CHUNKS || bytes_of(p, a, t, split_k) > p->workspace_limit))
