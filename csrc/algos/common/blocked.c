@@ -120,6 +120,22 @@ size_t depthwise_packing_workspace(const struct problem *p, const struct conv_ar
     return conv_packing_workspace(p, &filters, (struct conv_packing){.block = p->block});
 }
 
+bool depthwise_applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    REQUIRE(why, blocked_map(p), NOT_A_MAP);
+    REQUIRE(why, conv_is_depthwise(&a) && a.k == a.c, "each group must have one channel and one filter");
+    PREFER(why, a.c * 2 >= p->block, FEW_CHANNELS);
+    return true;
+}
+
+size_t depthwise_workspace(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return depthwise_packing_workspace(p, &a);
+}
+
 int depthwise_edge(const struct conv_args *a)
 {
     const int left = a->pad[2], right = (a->out[2] - 1) * a->stride[2] - left + a->ker[2] - a->in[2];
