@@ -160,6 +160,7 @@ struct clcnn_algo_info {
     uint32_t compute_capability;
     bool clblast; /* it needs CLBlast */
     bool blocked; /* it takes or gives channel blocks */
+    bool vectors; /* it needs a CPU device with vectors of 8 floats or more, as channel blocks do */
 };
 bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info); /* false: there is none */
 

@@ -150,6 +150,9 @@ struct algo_def {
     const char *name, *doc;
     enum algo_devices devices;
     bool clblast; /* it needs CLBlast */
+    bool
+        vectors; /* it needs problem.block: vectors of channels, or as wide ones of row-major operands; said of the latter, as the
+                     layouts below tell of the others */
     enum error_class error;
     enum error_bound bound;
     enum error_rounding rounding;

@@ -83,11 +83,12 @@ static PyObject *algo_row(int op, int algo)
     struct clcnn_algo_info info;
     if (!clcnn_op_algo_get(op, algo, &info))
         return NULL;
-    return Py_BuildValue("{s:s, s:s, s:s, s:s, s:s, s:I, s:O, s:O}", "doc", info.doc, "devices", info.devices,
-                         "error_class", info.error_class, "error_bound", info.error_bound, "error_rounding",
-                         info.error_rounding, "compute_capability", (unsigned)info.compute_capability,
-                         "clblast", info.clblast ? Py_True : Py_False, "blocked",
-                         info.blocked ? Py_True : Py_False);
+    return Py_BuildValue("{s:s, s:s, s:s, s:s, s:s, s:I, s:O, s:O, s:O}", "doc", info.doc, "devices",
+                         info.devices, "error_class", info.error_class, "error_bound", info.error_bound,
+                         "error_rounding", info.error_rounding, "compute_capability",
+                         (unsigned)info.compute_capability, "clblast", info.clblast ? Py_True : Py_False,
+                         "blocked", info.blocked ? Py_True : Py_False, "vectors",
+                         info.vectors ? Py_True : Py_False);
 }
 
 static PyObject *op_row(int op)
@@ -122,7 +123,7 @@ PyDoc_STRVAR(
     "inputs: names in order, '?' marks an optional one, \"xs...\" one or more. attrs: dicts with name, kind\n"
     "(int, bool, float, ints, floats, enum), required, default, choices, doc. algos: {name: a\n"
     "dict with doc, devices, error_class, error_bound, error_rounding, compute_capability, clblast,\n"
-    "blocked}, preferred first.");
+    "blocked, vectors}, preferred first.");
 
 static PyObject *ops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {

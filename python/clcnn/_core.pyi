@@ -46,6 +46,7 @@ class _AlgoRow(TypedDict):
     compute_capability: int
     clblast: bool
     blocked: bool
+    vectors: bool
 
 class _OpRow(TypedDict):
     doc: str

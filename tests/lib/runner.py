@@ -22,17 +22,22 @@ from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS
 
 MAIN = "y0"  # name of the layer that computes a case's first operator
 PRODUCTS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "linear", "matmul", "gemm"})
+
+
+def _with_fact(fact: str) -> frozenset[tuple[str, str]]:
+    """The algorithms of which the core says this."""
+    return frozenset(
+        (op, algo)
+        for op, row in _core.ops().items()
+        for algo, facts in row["algos"].items()
+        if facts[fact]
+    )
+
+
 # Algorithms that compute on channel blocks, which only CPU devices have.
-ON_BLOCKS = frozenset(
-    (op, algo)
-    for op, row in _core.ops().items()
-    for algo, facts in row["algos"].items()
-    if facts["blocked"]
-)
+ON_BLOCKS = _with_fact("blocked")
 # Those that need a CPU device with such vectors: these, and those in vectors as wide on row-major operands.
-ON_VECTORS = ON_BLOCKS | {
-    (op, algo) for op, row in _core.ops().items() for algo in row["algos"] if algo in ("panels", "vector")
-}
+ON_VECTORS = _with_fact("vectors")
 # Activations are the same code in every kernel, on numbers (epilogue.clh) or on vectors (blocked_store.clh):
 # these algorithms try them all, the others two.
 ALL_ACTIVATIONS = frozenset({"ref", "blocked"})

@@ -93,6 +93,18 @@ def test_decisions_are_kept_before_preferences():
     assert len(found) > 10
 
 
+def test_algorithms_in_wide_vectors_say_so():
+    """In a field, which tests read: one on channel blocks by its layouts, any other by .vectors."""
+    told = 0
+    for path in (p for p in ALGOS if p.suffix == ".c" and "const struct algo_def" in p.read_text()):
+        code = code_of(path)
+        by_layout = re.search(r"LAYOUT_(BLOCKED|FOLLOWS)", code)
+        needed = "REQUIRE(why, p->block > 0" in code and not by_layout
+        assert needed == (".vectors = true" in code), f"{path.name}: edit: .vectors of its struct algo_def"
+        told += needed
+    assert told
+
+
 def test_files_are_short():
     """But for ops.pyi, which the operator tables write."""
     folders = [ROOT / name for name in ("csrc", "kernels", "python", "tests", "benchmarks")]

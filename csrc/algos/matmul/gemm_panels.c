@@ -198,6 +198,7 @@ static bool applicable(const struct problem *p, const struct gemm_problem *g, st
         .name = "panels",                                                               \
         .doc = "register tiles of rows by panels of columns, packed or where they lie", \
         .devices = DEVICES_CPU,                                                         \
+        .vectors = true,                                                                \
         .error = ERROR_STRICT,                                                          \
         .deterministic = true,                                                          \
         .applicable = op##_fits,                                                        \

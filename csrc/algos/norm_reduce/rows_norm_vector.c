@@ -141,6 +141,7 @@ static void emit(const struct problem *p, struct emit *e)
         .name = "vector",                                                \
         .doc = "vectors, sums about a pivot; each row from memory once", \
         .devices = DEVICES_CPU,                                          \
+        .vectors = true,                                                 \
         .error = ERROR_STRICT,                                           \
         .deterministic = true,                                           \
         .applicable = applicable,                                        \
