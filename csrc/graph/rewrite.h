@@ -14,6 +14,8 @@ struct rewriter {
 };
 
 bool rewrite_is(const struct node *n, const struct op_def *op);
+/* Gives its input another shape: a reshape, flatten, squeeze or unsqueeze. */
+bool rewrite_is_reshape(const struct node *n);
 /* The live node that computes `value`, if nothing else uses the value; NULL otherwise. */
 struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 bool rewrite_is_constant(const struct rewriter *r, int value);

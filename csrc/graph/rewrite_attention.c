@@ -4,6 +4,7 @@
  *
  * The scores may change their leading dimensions on the way, and nothing else may read them. q and k may be scaled. What
  * only moves the elements of q, k, v and of the result is left out, too: the operands become views. */
+#include "graph/match.h"
 #include "graph/rewrite_views.h"
 
 #include <math.h>
@@ -36,11 +37,6 @@ struct attention {
 
 /* ---- the scores ---------------------------------------------------------------------------------------- */
 
-static bool is_float(const struct value *v)
-{
-    return v->shape.dtype == CLCNN_FLOAT32;
-}
-
 /* A node that only changes the dimensions before the last two. */
 static bool keeps_matrices(const struct rewriter *r, const struct node *n)
 {
@@ -58,11 +54,10 @@ static int scaled_input(const struct rewriter *r, const struct node *n, double *
     if (!divides && !rewrite_is(n, &op_mul))
         return -1;
     for (int i = 0; i < (divides ? 1 : 2); i++) {
-        const struct value *x = &r->g->values[n->in[i]], *by = &r->g->values[n->in[1 - i]];
-        if (!rewrite_is_constant(r, n->in[1 - i]) || shape_count(&by->shape) != 1 || !is_float(by) ||
-            !shape_equal(&x->shape, &r->g->values[n->out[0]].shape))
+        double number;
+        if (!match_scalar(r, n->in[1 - i], &number) ||
+            !shape_equal(&r->g->values[n->in[i]].shape, &r->g->values[n->out[0]].shape))
             continue;
-        const double number = *(const float *)by->data;
         *factor = divides ? 1.0 / number : number;
         return isfinite(*factor) ? i : -1;
     }
@@ -250,7 +245,7 @@ static bool mask_sizes(const struct rewriter *r, const struct attention *a, cons
     const struct clcnn_shape *s = &m->scores, *x = &r->g->values[m->value].shape;
     const int rank = s->rank, missing = rank - x->rank;
     int32_t size[CLCNN_MAX_RANK] = {0};
-    if (!is_float(&r->g->values[m->value]) || missing < 0)
+    if (x->dtype != CLCNN_FLOAT32 || missing < 0)
         return false;
     for (int i = 0; i < rank; i++)
         size[i] = i < missing ? 1 : x->dim[i - missing];
@@ -408,12 +403,8 @@ static enum clcnn_status drop_unread(struct rewriter *r, const struct node *last
 /* A part whose algorithm the user forces keeps its own node: what it may have by the same name is another algorithm. */
 static bool is_forced(const struct rewriter *r, const struct attention *a)
 {
-    const struct node *const parts[] = {a->scores, a->softmax, a->product};
-    for (int i = 0; i < r->options->override_count; i++)
-        for (int k = 0; k < COUNT_OF(parts); k++)
-            if (strcmp(r->options->overrides[i].layer, parts[k]->name) == 0)
-                return true;
-    return false;
+    return rewrite_is_overridden(r, a->scores) || rewrite_is_overridden(r, a->softmax) ||
+           rewrite_is_overridden(r, a->product);
 }
 
 static enum clcnn_status merge_attention(struct rewriter *r, struct attention *a)

@@ -11,6 +11,12 @@ bool rewrite_is(const struct node *n, const struct op_def *op)
     return n->op == op;
 }
 
+bool rewrite_is_reshape(const struct node *n)
+{
+    return rewrite_is(n, &op_reshape) || rewrite_is(n, &op_flatten) || rewrite_is(n, &op_squeeze) ||
+           rewrite_is(n, &op_unsqueeze);
+}
+
 bool rewrite_is_constant(const struct rewriter *r, int value)
 {
     return value >= 0 && r->g->values[value].kind == VALUE_CONSTANT;

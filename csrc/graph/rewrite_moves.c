@@ -21,15 +21,9 @@ struct moved {
     int rank, n;
 };
 
-static bool is_view(const struct node *n)
-{
-    return rewrite_is(n, &op_reshape) || rewrite_is(n, &op_flatten) || rewrite_is(n, &op_squeeze) ||
-           rewrite_is(n, &op_unsqueeze);
-}
-
 static bool is_move(const struct node *n)
 {
-    return is_view(n) || rewrite_is(n, &op_transpose);
+    return rewrite_is_reshape(n) || rewrite_is(n, &op_transpose);
 }
 
 static void begin(struct moved *m, const struct clcnn_shape *x)

@@ -100,12 +100,6 @@ static bool place(struct value_view *view, const struct placing *p, int value)
 
 /* ---- nodes --------------------------------------------------------------------------------------------- */
 
-static bool keeps_order(const struct node *n)
-{
-    return rewrite_is(n, &op_reshape) || rewrite_is(n, &op_flatten) || rewrite_is(n, &op_squeeze) ||
-           rewrite_is(n, &op_unsqueeze);
-}
-
 static bool slice_places(const struct node *n, struct placing *p)
 {
     const struct slice_attrs *a = n->attrs;
@@ -155,7 +149,7 @@ bool view_before(const struct rewriter *r, struct value_view *view)
     dense_strides(&r->g->values[n->in[0]].shape, dense);
     for (int i = 0; i < CLCNN_MAX_RANK; i++)
         p.stride[i] = dense[i];
-    if (keeps_order(n)) {
+    if (rewrite_is_reshape(n)) {
         view->value = n->in[0];
         return true;
     }
@@ -172,7 +166,7 @@ bool view_before(const struct rewriter *r, struct value_view *view)
 
 bool view_after(const struct rewriter *r, const struct node *n, struct value_view *view)
 {
-    if (keeps_order(n)) {
+    if (rewrite_is_reshape(n)) {
         view->value = n->out[0];
         return true;
     }
