@@ -1,4 +1,4 @@
-"""Time of every layer of a net, or of the convolutions of tests/cases, by device events, beside the ceilings.
+"""Time of every layer of a net, or of cases (tests/lib/caselib.py), by device events, beside the ceilings.
 
     layers.py --net resnet50 --batch 8
     layers.py --cases nets_conv --match vgg19 --algorithms     # the algorithm chosen beside every other one
@@ -26,21 +26,6 @@ from clcnn.graph import Graph, trace
 from clcnn.ops import MADE_BY_LAYOUT
 
 HEAD = ["layer", "algorithm", "steps", "ms", "%", "GFLOP/s", "GB/s", "% FMA", "% GB/s", "peer", "ratio"]
-# Cases that take too long for the tests, by the file they go with: label, q as k and v, mask.
-_SIZES = (
-    ("vit_base", "[1,12,197,64]", ""),
-    ("4 heads of 1024 rows", "[1,4,1024,64]", ""),
-    ("4096 rows", "[1,1,4096,64]", ""),
-    ("swin_tiny", "[64,3,49,32]", ""),
-    ("swin_tiny shifted", "[64,3,49,32]", "w[64,3,49,49]"),
-    ("coatnet_nano", "[1,8,196,32]", "w[1,8,196,196]"),
-)
-LARGE = {
-    "attention": [
-        f'scaled_dot_product_attention {q} {q} {q} {mask} "{label}"'.replace("  ", " ")
-        for label, q, mask in _SIZES
-    ]
-}
 WIDTHS = [40, 10, 5, 9, 5, 8, 7, 6, 6, 14, 6]
 
 
@@ -69,7 +54,7 @@ def figures(row: dict[str, Any], ceilings: dict[str, float | None]) -> dict[str,
 
 
 def case_graph(case: Any, batch: int | None) -> tuple[Graph, list[np.ndarray]]:
-    """A case of tests/cases as a graph and its inputs; batch replaces the case's own."""
+    """A case as a graph and its inputs; batch replaces the case's own."""
     graph, inputs = Graph(), []
     known: dict[str | None, Any] = {None: None}
     for given, array in zip(case.inputs, case.data()):
@@ -128,9 +113,9 @@ def case_results(
     args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]
 ) -> Iterator[dict[str, Any]]:
     """A result for each case, or with --algorithms one for each other algorithm that applies to it."""
-    from caselib import load_cases, parse_case
+    from caselib import cases_named
 
-    for case in [*load_cases(args.cases), *map(parse_case, LARGE.get(args.cases, ()))]:
+    for case in cases_named(args.cases):
         name = case.label or case.text
         if args.match not in name:
             continue

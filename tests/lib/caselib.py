@@ -1,6 +1,8 @@
-"""The case language of tests/cases/*.txt: one case a line, `#` begins a comment.
+"""The case language: one case a line of a file, `#` begins a comment.
 
-Tests and benchmarks read the same files.
+There are two folders of such files. tests/cases/ has cases that tests run as they are: small ones.
+benchmarks/cases/ has layers at full size, which benchmarks/layers.py times; tests run the convolutions among
+them, shrunk (`Case.shrunk`), or at full size with --run-slow. A file may have the same name in both.
 
 Convolutions (conv, conv_transpose, separable) are sequences of letter and number:
 
@@ -50,12 +52,16 @@ from tolerance import compare, errors, nonzero_share, tolerance
 __all__ = [
     "CASES_DIR",
     "EPILOGUES",
-    "LAYERS_OF_NETS",
     "Case",
     "Input",
     "Node",
+    "case_files",
+    "cases_named",
     "compare",
     "errors",
+    "large_cases",
+    "large_files",
+    "layers_of_nets",
     "load_cases",
     "marked_cases",
     "nonzero_share",
@@ -65,8 +71,7 @@ __all__ = [
 
 MARK = " @oclgrind"
 CASES_DIR = Path(__file__).resolve().parents[1] / "cases"
-LARGE_DIR = CASES_DIR.parents[1] / "benchmarks" / "cases"  # too large for tests
-LAYERS_OF_NETS = ("decoders", "nets_conv")  # files of layers at full size, which ordinary runs shrink
+LARGE_DIR = CASES_DIR.parents[1] / "benchmarks" / "cases"
 
 
 @dataclass(frozen=True)
@@ -227,27 +232,51 @@ class Case:
         return case
 
 
+def case_files() -> list[str]:
+    """Names of the files of tests/cases/."""
+    return sorted(path.stem for path in CASES_DIR.glob("*.txt"))
+
+
+def large_files() -> list[str]:
+    """Names of the files of benchmarks/cases/."""
+    return sorted(path.stem for path in LARGE_DIR.glob("*.txt"))
+
+
 def load_cases(name: str) -> list[Case]:
-    """The cases of tests/cases/<name>.txt in order, or else of benchmarks/cases/<name>.txt.
+    """The cases of tests/cases/<name>.txt in order.
 
     Raises ValueError with file and line for a line that is no case, or that is there twice."""
-    return [case for case, _ in _lines(name)]
+    return [case for case, _ in _lines(CASES_DIR / f"{name}.txt")]
+
+
+def large_cases(name: str) -> list[Case]:
+    """The same of benchmarks/cases/<name>.txt."""
+    return [case for case, _ in _lines(LARGE_DIR / f"{name}.txt")]
+
+
+def layers_of_nets(name: str) -> list[Case]:
+    """Those of the large cases that tests run, too."""
+    return [case for case in large_cases(name) if case.op in (*_CONV_STYLE, "conv_pool")]
+
+
+def cases_named(name: str) -> list[Case]:
+    """The cases of the files of this name, the small ones first. ValueError where there is no such file."""
+    if name not in (*case_files(), *large_files()):
+        raise ValueError(f"no file of cases {name!r}; known are {sorted({*case_files(), *large_files()})}")
+    small = load_cases(name) if name in case_files() else []
+    return small + (large_cases(name) if name in large_files() else [])
 
 
 def marked_cases() -> list[Case]:
-    """The cases of all files that are marked `@oclgrind`."""
-    names = sorted(path.stem for path in CASES_DIR.glob("*.txt"))
-    return [case for name in names for case, marked in _lines(name) if marked]
+    """The cases of tests/cases/ that are marked `@oclgrind`."""
+    return [case for n in case_files() for case, marked in _lines(CASES_DIR / f"{n}.txt") if marked]
 
 
-def _lines(name: str) -> list[tuple[Case, bool]]:
+def _lines(path: Path) -> list[tuple[Case, bool]]:
     """The cases of a file, and whether they are marked."""
     cases: list[tuple[Case, bool]] = []
     seen: dict[str, int] = {}
-    path = CASES_DIR / f"{name}.txt"
-    large = LARGE_DIR / path.name
-    text = (path if path.exists() or not large.exists() else large).read_text()
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(path.read_text().splitlines(), start=1):
         text = line.split("#", 1)[0].strip()
         marked, text = text.endswith(MARK), text.removesuffix(MARK).rstrip()
         if not text:
@@ -257,7 +286,7 @@ def _lines(name: str) -> list[tuple[Case, bool]]:
                 raise ValueError(f"also in line {seen[text]}")
             cases.append((parse_case(text), marked))
         except (ValueError, KeyError, TypeError) as why:
-            raise ValueError(f"{name}.txt:{number}: {text}: {why}") from why
+            raise ValueError(f"{path.name}:{number}: {text}: {why}") from why
         seen[text] = number
     return cases
 

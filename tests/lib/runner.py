@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from caselib import CASES_DIR, LAYERS_OF_NETS, Case, load_cases, parse_case
+from caselib import Case, case_files, large_files, layers_of_nets, load_cases, parse_case
 from clcnn import _core
 from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS
 
@@ -27,10 +27,7 @@ PRODUCTS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "linea
 def _with_fact(fact: str) -> frozenset[tuple[str, str]]:
     """The algorithms of which the core says this."""
     return frozenset(
-        (op, algo)
-        for op, row in _core.ops().items()
-        for algo, facts in row["algos"].items()
-        if facts[fact]
+        (op, algo) for op, row in _core.ops().items() for algo, facts in row["algos"].items() if facts[fact]
     )
 
 
@@ -49,18 +46,18 @@ LOOSE = {
     for algo, facts in row["algos"].items()
     if facts["error_class"] in ("high", "medium")
 }
-NETS_MACS = 400_000  # to what the layers of real networks are shrunk in a quick run
+NETS_MACS = 400_000  # to what layers at full size are shrunk in a quick run
 
 
 @cache
 def quick_cases() -> tuple[Case, ...]:
-    """Every case that an ordinary run tries, in the order of the files: layers of real networks shrunk, and
-    once each."""
+    """Every case that an ordinary run tries, once each, in the order of the files; layers at full size come
+    last, shrunk."""
+    cases = [case for name in case_files() for case in load_cases(name)]
+    cases += [case.shrunk(NETS_MACS) for name in large_files() for case in layers_of_nets(name)]
     found: dict[str, Case] = {}
-    for path in sorted(CASES_DIR.glob("*.txt")):
-        for case in load_cases(path.stem):
-            case = case.shrunk(NETS_MACS) if path.stem in LAYERS_OF_NETS else case
-            found.setdefault(case.text.split(' "')[0], case)
+    for case in cases:
+        found.setdefault(case.text.split(' "')[0], case)
     return tuple(found.values())
 
 

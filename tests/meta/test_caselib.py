@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 from caselib import (
-    CASES_DIR,
-    LAYERS_OF_NETS,
     Case,
+    case_files,
     compare,
     errors,
+    large_cases,
+    large_files,
+    layers_of_nets,
     load_cases,
     marked_cases,
     nonzero_share,
@@ -24,9 +26,8 @@ from clcnn import _reference
 from clcnn._reference import REFERENCE, SPECS
 from helpers import none_missing
 
-FILES = sorted(path.stem for path in CASES_DIR.glob("*.txt"))
 AGAIN = "python -m pytest -q -n0 tests/meta/test_caselib.py"
-QUICK = [name for name in FILES if name not in LAYERS_OF_NETS]
+QUICK = case_files()
 
 
 def _operators(cases: list[Case]) -> set[str]:
@@ -172,12 +173,12 @@ def test_sizes():
     assert max(case.macs for name in QUICK for case in load_cases(name)) <= 5_000_000
 
 
-@pytest.mark.parametrize("name", LAYERS_OF_NETS)
-def test_network_layers_are_labelled_and_shrink(name):
-    cases = load_cases(name)
+@pytest.mark.parametrize("name", large_files())
+def test_large_cases_are_labelled_and_shrink(name):
+    cases = large_cases(name)
     assert len({case.label for case in cases}) == len(cases)
-    assert all(":" in case.label for case in cases)
-    for case in cases:
+    assert all(case.label for case in cases)
+    for case in layers_of_nets(name):
         small = case.shrunk(2_000_000)
         assert small.macs <= 2_000_000, case.text
         assert (small.label, small.epilogue) == (case.label, case.epilogue)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import lzma
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caselib import CASES_DIR, LAYERS_OF_NETS, Case, compare, load_cases
+from caselib import Case, case_files, compare, large_files, layers_of_nets, load_cases
 from clcnn._reference import REFERENCE, REQUIRED, SPECS
 
-FILES = sorted(path.stem for path in CASES_DIR.glob("*.txt"))
+
+def _shrunk(name: str) -> list[Case]:
+    return [case.shrunk(2_000_000) for case in layers_of_nets(name)]
 
 
-def _cases(name: str) -> list[Case]:
-    cases = load_cases(name)
-    return [case.shrunk(2_000_000) for case in cases] if name in LAYERS_OF_NETS else cases
+# One test a file: of tests/cases/, and of benchmarks/cases/ with what tests run of it.
+FILES = {name: partial(load_cases, name) for name in case_files()} | {
+    f"large-{name}": partial(_shrunk, name) for name in large_files() if layers_of_nets(name)
+}
 
 
 def _random(*shape: int, seed: int = 0) -> np.ndarray:
@@ -55,7 +59,8 @@ def test_torch_agrees(name):
     import torch_oracle
 
     compared = 0
-    for case in _cases(name):
+    cases = FILES[name]()
+    for case in cases:
         data = case.data()
         want = case.reference(data)
         try:
@@ -73,7 +78,7 @@ def test_torch_agrees(name):
             except AssertionError as why:
                 raise AssertionError(f"{case.text} in float32: {why}") from why
         compared += 1
-    assert compared >= 0.5 * len(_cases(name))
+    assert compared >= 0.5 * len(cases)
 
 
 # ---- stored values -----------------------------------------------------------------------------------------
