@@ -9,6 +9,25 @@ void py_io_free(struct py_io *io)
     PyMem_Free(io->in);
 }
 
+/* The same hardware opened twice makes two devices, which share no memory. */
+static void wrong_device(struct plan_object *self, const struct tensor_object *tensor, const char *what)
+{
+    const struct clcnn_device_info *of_tensor = clcnn_device_get_info(tensor->device->handle),
+                                   *of_plan = clcnn_device_get_info(self->device->handle);
+    if (of_tensor->index == of_plan->index)
+        py_error_format(
+            self->state, CLCNN_E_VALUE,
+            "%s: the tensor is on another device than the plan: both are device %d (%s), which was "
+            "opened twice; make the tensor on plan.device",
+            what, of_plan->index, of_plan->name);
+    else
+        py_error_format(
+            self->state, CLCNN_E_VALUE,
+            "%s: the tensor is on another device than the plan: on device %d (%s), the plan on device "
+            "%d (%s); pass tensor.numpy(), or make the tensor on plan.device",
+            what, of_tensor->index, of_tensor->name, of_plan->index, of_plan->name);
+}
+
 /* One array or tensor; its shape must be that of the plan's input or output. */
 static int parse_io(struct plan_object *self, PyObject *item, enum array_use use,
                     const struct clcnn_io_info *info, struct clcnn_io *io)
@@ -19,8 +38,7 @@ static int parse_io(struct plan_object *self, PyObject *item, enum array_use use
     if (PyObject_TypeCheck(item, self->state->tensor_type)) {
         struct tensor_object *tensor = (struct tensor_object *)item;
         if (tensor->device != self->device) {
-            py_error_format(self->state, CLCNN_E_VALUE, "%s: the tensor is on another device than the plan",
-                            what);
+            wrong_device(self, tensor, what);
             return -1;
         }
         io->buffer = tensor->handle;

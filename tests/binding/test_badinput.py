@@ -160,7 +160,8 @@ def test_timeouts(plan: clcnn.Plan, timeout: float) -> None:
 
 def test_a_tensor_of_another_device(plan: clcnn.Plan) -> None:
     with clcnn.Device(DEVICE) as other, clcnn.Tensor(other, X) as t:
-        refused(lambda: plan(t), clcnn.ArgumentError, ValueError, "input x: the tensor is on another device")
+        says = ("input x: the tensor is on another device", plan.device.name, "opened twice", "plan.device")
+        refused(lambda: plan(t), clcnn.ArgumentError, ValueError, *says)
 
 
 # ---- shapes of tensors and inputs ----
