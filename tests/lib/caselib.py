@@ -297,7 +297,7 @@ def parse_case(text: str) -> Case:
     text = " ".join(text.split())
     op, *words = shlex.split(text)
     if op != "conv_pool" and op not in SPECS:
-        raise ValueError(f"unknown operator {op!r}")
+        raise ValueError(f"unknown operator {op!r}; edit: python/clcnn/_reference/<family>.py (a row of SPECS)")
     label = re.findall(r'"([^"]*)"', text)
     words = [w for w in words if w not in label]
     if op == "conv_pool":
