@@ -17,9 +17,9 @@
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
  * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 both are sums of
  * two halves (conv_wgmma_split.clh).
- * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB, 228 with GATHER_WIDE, or half of that for
+ * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB, 228 with GATHER_WIDE or GATHER_ROWS, or half of that for
  * each of two groups (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER_TAPS or GATHER_WIDE for GATHER, SPLIT 0 to 2, PRODUCTS 0,
+ * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER_TAPS, GATHER_WIDE or GATHER_ROWS for GATHER, SPLIT 0 to 2, PRODUCTS 0,
  * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh);
  * all but the last six required. */
 #include "common/clcnn.clh"
@@ -44,23 +44,24 @@
 /* Bytes: filters, pixels, parameters (conv_gather.clh), what undoes the filters' scales. */
 #define SCALES_AT (SLAB + B_FLOATS + PARAMETERS)
 #define STAGE ((SCALES_AT + FILTER_SCALES) * 4)
+#define COPIES_WIDE (GATHER == GATHER_WIDE || GATHER == GATHER_ROWS)
 #if BM == 128
 #define RESIDENT 1
 #define LOAD_REGISTERS 56
 #define MULTIPLY_REGISTERS 224
-#define FITTING ((GATHER == GATHER_WIDE ? 228000 : 160000) / (STAGE + 16)) /* gathered pixels profit from the cache */
+#define FITTING ((COPIES_WIDE ? 228000 : 160000) / (STAGE + 16)) /* gathered pixels profit from the cache */
 #else
 #define RESIDENT 2
 #define LOAD_REGISTERS 32
 #define MULTIPLY_REGISTERS 104
-#define FITTING ((GATHER == GATHER_WIDE ? 113000 : 93000) / (STAGE + 16))
+#define FITTING ((COPIES_WIDE ? 113000 : 93000) / (STAGE + 16))
 #endif
 /* The epilogue's add comes through the stages too, ADD_STEPS of them, each with BK filters by BN pixels. */
 #define PIPELINED_ADD (EPI_ADD && GATHER == GATHER_WIDE && SPLIT == 0 && ADD_HALF == X_HALF)
 #define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
 /* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers
  * lack for it, as they do for GATHER_TAPS. */
-#define SEVERAL (BM == 128 && GATHER == GATHER_WIDE)
+#define SEVERAL (BM == 128 && COPIES_WIDE)
 #undef EACH_TILE
 #undef GROUP_TILE
 #if SEVERAL
@@ -219,11 +220,11 @@ struct FN(pipeline) FN(add_loaded)(struct FN(pipeline) r, float sum[RESULTS], co
 }
 #endif
 
-/* As conv_mma.cl has it: filters k0 + 8 * j + e, pixels `ahead` and the next one of the tile. */
+/* As conv_mma.cl has it: filters k0 + 8 * j + e, pixel `ahead` of the tile and the one SECOND_PIXEL behind. */
 bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct conv_args *a, int *k, int *pixel)
 {
     *k = k0 + i / 4 * 8 + i % 2;
-    *pixel = ahead + i / 2 % 2;
+    *pixel = ahead + i / 2 % 2 * SECOND_PIXEL;
     return *k < a->k / a->groups && t->first + *pixel < t->pixels;
 }
 
@@ -236,6 +237,39 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
  * gathered that costs 3 %. */
 #define BIASES_FIRST (PRODUCTS == 3 || (PRODUCTS == 1 && GATHER == GATHER_WIDE))
 
+#if GATHER == GATHER_ROWS
+/* Sums of a work-item, for results that FN(whose) tells: filters are neighbours in memory. */
+void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add, Y_DST y,
+               const struct conv_args *a)
+{
+    const int kg = a->k / a->groups, first = t->g * kg + k0;
+    const long step = APART ? t->pixels : 1;
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+        if (t->first + ahead + h * SECOND_PIXEL < t->pixels) {
+            const struct FN(offsets) at = FN(offsets_of)(first, ahead + h * SECOND_PIXEL, t, a);
+            const bool pairs = !APART && (ulong)(y + at.y) % (2 * Y_BYTES) == 0;
+#pragma unroll
+            for (int k = 0; k < BM; k += 8) {
+                const bool present = k0 + k < kg, both = k0 + k + 1 < kg;
+                const float *two = sum + k / 2 + 2 * h;
+                float low = 0.0f, high = 0.0f;
+                if (present)
+                    low = STORED(two[0], bias, first + k, LOAD_ADD(add, at.add + k * step), a);
+                if (both)
+                    high = STORED(two[1], bias, first + k + 1, LOAD_ADD(add, at.add + (k + 1) * step), a);
+                if (both && pairs) {
+                    STORE_Y2(low, high, y + at.y + k);
+                } else {
+                    if (present)
+                        STORE_Y(low, y, at.y + k * step);
+                    if (both)
+                        STORE_Y(high, y, at.y + (k + 1) * step);
+                }
+            }
+        }
+}
+#else
 /* Sums of a work-item, for results that FN(whose) tells. */
 void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile) *t, SRC bias, ADD_SRC add, Y_DST y,
                const struct conv_args *a)
@@ -298,6 +332,7 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
         }
     }
 }
+#endif
 
 void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DST arrived, SRC bias, ADD_SRC add,
               Y_DST y, const struct conv_mma_args *ma, local float4 *scratch)
@@ -334,7 +369,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
 else
 {
     REGISTERS_MORE(MULTIPLY_REGISTERS);
-    const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * 2;
+    const int lane = LANE % 32, ahead = LANE / 32 * 16 + lane / 4 * (GATHER == GATHER_ROWS ? 1 : 2);
     const local float *stage = (const local float *)scratch + SLAB;
     const local PIXEL_T *pixels = (const local PIXEL_T *)stage;
     struct FN(pipeline) r = {0, 0};
@@ -345,7 +380,7 @@ else
     if (tile == group) /* the others are asked for by those who load, who are ahead */
 #endif
         FN(prefetch)(x, add, GATHER == GATHER_TAPS && t.block == 0, LANE, 256, &t, a);
-    const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + 1, lane % 4, &t, ma) << 1;
+    const uint odd = FN(odd)(x, ahead, lane % 4, &t, ma) | FN(odd)(x, ahead + SECOND_PIXEL, lane % 4, &t, ma) << 1;
     r = FN(multiply)(r, sum, pixels + B_AT(lane % 4, ahead), stage + B_FLOATS + lane % 4, odd, to, full, empty, &t, ma);
 #if PIPELINED_ADD
     r = FN(add_loaded)(r, sum, pixels + B_AT(lane % 4 * 2, ahead), full, empty, &t, a);

@@ -16,6 +16,13 @@ struct gemm_args {
     i32 unused;
 };
 
+/* Matrix products in tiles for tensor cores: gemm_mma. */
+struct gemm_mma_args {
+    struct gemm_args gemm;
+    i32 share, split_k; /* chunks of each of the groups that share a sum, and how many do */
+    i32 each, unused;   /* tiles of all items */
+};
+
 /* Matrix products by register tiles: gemm_panels. */
 struct gemm_panels_args {
     struct gemm_args gemm; /* b_b: elements between items of panels; b_k, b_n: of the panels' source */

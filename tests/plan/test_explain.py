@@ -58,6 +58,9 @@ ON_NVIDIA = (
     "conv n1 c8 h40 w40 k32 r15 s15 u4",
     "linear [2,33] w[65,33] w[65]",
     "linear [2,3,33] w[65,33]",
+    "linear [1,3,33] w[65,33]",
+    "matmul [2,40,33] [2,33,65]",
+    "gemm [40,33] [65,33] trans_b=1",
 )
 # The same for algorithms that looser precisions alone allow.
 LOOSELY = (
@@ -79,6 +82,7 @@ TENSOR_CORES = {
     "conv_wgmma_scaled_pack",
     "conv_wgmma_window",
     "conv_wgmma_window_pack",
+    "gemm_mma",
 }
 # Compiles, runs and checks cases with the algorithm given first ("": by rule), options and device; prints
 # the reasons of all candidates.
@@ -216,12 +220,28 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     )
     given |= set(json.loads(printed.splitlines()[-1]))
     given |= set(json.loads(device_face.run(tmp_path, HALVES).splitlines()[-1]))
+    given |= set(json.loads(device_face.run(tmp_path, APART, FACE_CAPABILITY="90").splitlines()[-1]))
     written = written_reasons()
     assert len(written) > 20
     never = (f"{file}: {text!r}" for text, file in written.items() if text not in given)
     edit = "tests/cases/<family>.txt, or MORE, ON_GPUS, ON_NVIDIA, LOOSELY here (a case that is refused so)"
     none_missing(never, edit, AGAIN)
     none_missing(given - set(written) - {""}, "the REQUIRE or PREFER in csrc/algos/ that gives it", AGAIN)
+
+
+# Reasons where the rows of an item are a part of longer ones.
+APART = """
+import json
+import numpy as np
+from clcnn import _core
+graph = _core.Graph()
+first, second = graph.node("split", "parts", [graph.input("x", (2, 6, 16))], {"dim": 1, "sizes": [3, 3]})
+weight = graph.constant("w", np.ones((32, 16), np.float32))
+for name, rows in (("first", first), ("second", second)):
+    graph.output(graph.node("linear", name, [rows, weight], {})[0], name)
+with _core.Device("gpu") as device, _core.Plan(device, graph, overrides={"first": "ref", "second": "ref"}) as plan:
+    print(json.dumps(sorted({c["reason"] for row in plan.layers() for c in row["candidates"]})))
+"""
 
 
 FIRST = """

@@ -73,16 +73,10 @@ static void emit(const struct problem *p, struct emit *e)
     conv_cost(emit_mma(e, p, &a, &c, NULL), p);
 }
 
-static unsigned ampere_fp16(const struct problem *p)
+static unsigned fp16_of(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    return mma_fp16(&a, MMA_AMPERE);
-}
-
-static unsigned hopper_fp16(const struct problem *p)
-{
-    const struct conv_args a = conv_args_of(p);
-    return mma_fp16(&a, MMA_HOPPER);
+    return mma_fp16(&a);
 }
 
 const struct algo_def algo_conv_mma = {
@@ -92,7 +86,7 @@ const struct algo_def algo_conv_mma = {
     .error = ERROR_STRICT,
     .rounding = ROUNDING_TF32_PARTS,
     .deterministic = true,
-    .fp16_of = ampere_fp16,
+    .fp16_of = fp16_of,
     .applicable = may_mma,
     .workspace = workspace,
     .emit = emit,
@@ -104,7 +98,7 @@ const struct algo_def algo_conv_tf32 = {
     .devices = DEVICES_AMPERE,
     .error = ERROR_HIGH,
     .deterministic = true,
-    .fp16_of = ampere_fp16,
+    .fp16_of = fp16_of,
     .applicable = may_tf32,
     .workspace = workspace,
     .emit = emit,
@@ -116,7 +110,7 @@ const struct algo_def algo_conv_half = {
     .devices = DEVICES_AMPERE,
     .error = ERROR_MEDIUM,
     .deterministic = true,
-    .fp16_of = ampere_fp16,
+    .fp16_of = fp16_of,
     .applicable = may_half,
     .workspace = workspace,
     .emit = emit,
@@ -128,7 +122,7 @@ const struct algo_def algo_conv_wgmma = {
     .devices = DEVICES_HOPPER,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .fp16_of = hopper_fp16,
+    .fp16_of = fp16_of,
     .applicable = may_wgmma,
     .workspace = workspace,
     .emit = emit,
@@ -140,7 +134,7 @@ const struct algo_def algo_conv_wgmma_tf32 = {
     .devices = DEVICES_HOPPER,
     .error = ERROR_HIGH,
     .deterministic = true,
-    .fp16_of = hopper_fp16,
+    .fp16_of = fp16_of,
     .applicable = may_wgmma_tf32,
     .workspace = workspace,
     .emit = emit,
@@ -152,7 +146,7 @@ const struct algo_def algo_conv_wgmma_half = {
     .devices = DEVICES_HOPPER,
     .error = ERROR_MEDIUM,
     .deterministic = true,
-    .fp16_of = hopper_fp16,
+    .fp16_of = fp16_of,
     .applicable = may_wgmma_half,
     .workspace = workspace,
     .emit = emit,

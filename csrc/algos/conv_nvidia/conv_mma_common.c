@@ -76,16 +76,9 @@ static struct layout layout_of(const struct conv_args *a)
     return (struct layout){gather, padded, padded * taps};
 }
 
-/* How the kernel loads pixels: Hopper's has no copies along the channels. */
-static int gather_of(const struct layout *l, enum mma_kernel kernel)
+unsigned mma_fp16(const struct conv_args *a)
 {
-    return kernel == MMA_HOPPER && l->gather == GATHER_ROWS ? GATHER_TAPS : l->gather;
-}
-
-unsigned mma_fp16(const struct conv_args *a, enum mma_kernel kernel)
-{
-    const struct layout l = layout_of(a);
-    const int gather = gather_of(&l, kernel);
+    const int gather = layout_of(a).gather;
     return gather == GATHER_TAPS || gather == GATHER_WIDE ? FP16_CONV : FP16_DST | FP16_ADD;
 }
 
@@ -97,7 +90,8 @@ static size_t tile_count(const struct conv_args *a, const struct mma_tile *t)
 /* Groups that a kernel has for so many tiles: one a multiprocessor where Hopper's takes several, else one a tile. */
 static size_t at_once(const struct problem *p, const struct layout *l, const struct mma_tile *t, size_t all)
 {
-    const bool several = t->kernel == MMA_HOPPER && t->resident == 1 && l->gather == GATHER_WIDE;
+    const bool wide = l->gather == GATHER_WIDE || l->gather == GATHER_ROWS;
+    const bool several = t->kernel == MMA_HOPPER && t->resident == 1 && wide;
     const size_t most = several ? p->device->compute_units : all;
     return all < most ? all : most;
 }
@@ -352,7 +346,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_define(s, "BK", c.tile->chunk);
     if (!hopper)
         step_define(s, "WM", c.tile->wm);
-    step_define(s, "GATHER", gather_of(&l, form.kernel));
+    step_define(s, "GATHER", l.gather);
     step_define(s, "SPLIT", split + fixup);
     step_define(s, "PRODUCTS", (int)form.products);
     if (pre) {

@@ -31,7 +31,7 @@ float mma_shortest(const struct problem *p, const struct conv_args *a, enum mma_
 float mma_memory_price(const struct problem *p, size_t scratch, size_t filters);
 
 /* Operands that the kernel takes as halves, for algo_def.fp16_of: copies to local memory need windows of whole channels. */
-unsigned mma_fp16(const struct conv_args *a, enum mma_kernel kernel);
+unsigned mma_fp16(const struct conv_args *a);
 
 /* What is chosen for a product: its tile, and between how many groups the depth is split. */
 struct mma_choice {

@@ -39,7 +39,7 @@ static unsigned fp16_of(const struct problem *p)
 {
     struct separable parts;
     const struct conv_args a = pointwise_of(p, &parts);
-    return mma_fp16(&a, MMA_AMPERE);
+    return mma_fp16(&a);
 }
 
 static size_t workspace(const struct problem *p)

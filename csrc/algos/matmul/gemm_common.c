@@ -146,6 +146,26 @@ size_t gemm_items(const struct gemm_args *a)
     return items;
 }
 
+void gemm_merge_items(struct gemm_args *a, bool c, bool add)
+{
+    const size_t items = gemm_items(a);
+    int64_t dense = a->m;
+    if (items == 1 || (c && a->c_m != 0) || items * (size_t)a->m > INT32_MAX)
+        return;
+    for (int d = COUNT_OF(a->batch) - 1; d >= 0; dense *= a->batch[d], d--) {
+        if (a->batch[d] == 1)
+            continue;
+        const int64_t y = dense * a->n;
+        if (a->b_b[d] != 0 || a->a_b[d] != dense * a->a_m ||
+            (d == 0 && (a->y_n != y || (add && a->add_n != y))))
+            return;
+    }
+    for (int d = 0; d < COUNT_OF(a->batch); d++)
+        a->batch[d] = 1;
+    a->m *= (int32_t)items;
+    a->y_m = a->add_m = a->n;
+}
+
 void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a)
 {
     double bytes = 0.0;

@@ -17,6 +17,8 @@ struct gemm_problem matmul_as_gemm(const struct problem *p);
 struct gemm_problem gemm_as_gemm(const struct problem *p);
 
 size_t gemm_items(const struct gemm_args *a); /* product of the batch dimensions */
+/* Items that share b and go on where the one before ends, in a, y and the residual, become one taller product. */
+void gemm_merge_items(struct gemm_args *a, bool c, bool add);
 /* Whether tiles are worth their products: those of a row, a column or a few of them are nearly empty. */
 bool gemm_fills_tiles(const struct problem *p, const struct gemm_args *a);
 void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a);

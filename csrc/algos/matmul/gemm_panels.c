@@ -26,27 +26,6 @@ struct panels {
     bool in_place;
 };
 
-/* Items that share b and go on where the one before ends, in a, y and the residual: one taller product. */
-static void merge_items(struct gemm_args *a, bool c, bool add)
-{
-    const size_t items = gemm_items(a);
-    int64_t dense = a->m;
-    if (items == 1 || (c && a->c_m != 0) || items * (size_t)a->m > INT32_MAX)
-        return;
-    for (int d = COUNT_OF(a->batch) - 1; d >= 0; dense *= a->batch[d], d--) {
-        if (a->batch[d] == 1)
-            continue;
-        const int64_t y = dense * a->n;
-        if (a->b_b[d] != 0 || a->a_b[d] != dense * a->a_m ||
-            (d == 0 && (a->y_n != y || (add && a->add_n != y))))
-            return;
-    }
-    for (int d = 0; d < COUNT_OF(a->batch); d++)
-        a->batch[d] = 1;
-    a->m *= (int32_t)items;
-    a->y_m = a->add_m = a->n;
-}
-
 static size_t item_floats(const struct panels *s)
 {
     return s->panels * s->columns * (size_t)s->gemm.k;
@@ -66,7 +45,7 @@ static struct panels panels_of(const struct problem *p, const struct gemm_proble
         .items = 1,
     };
     struct gemm_args *a = &s.gemm;
-    merge_items(a, g->c != NULL, p->add.present);
+    gemm_merge_items(a, g->c != NULL, p->add.present);
     const size_t bytes = sizeof(float) * (size_t)a->k * (size_t)a->n;
     s.panels = ceil_div((size_t)a->n, s.columns);
     s.tiles = ceil_div((size_t)a->m, s.rows);

@@ -1,19 +1,30 @@
 /* linear_mma: a linear layer as a 1x1 convolution of one-pixel images on NVIDIA's tensor cores, in the forms of
- * conv_mma.c. */
+ * conv_mma.c. Rows of x, which are all its leading dimensions, are images. */
 #include "algos/conv_nvidia/conv_mma_common.h"
 #include "algos/matmul/gemm_common.h"
 
-/* Rows of x are images. */
+/* Elements from a row to the next one of an operand whose rows follow each other. */
+static int64_t row_stride(const struct operand *o)
+{
+    return o->shape.rank == 2 ? o->batch_stride : o->shape.dim[o->shape.rank - 1];
+}
+
+static bool rows_follow(const struct operand *o)
+{
+    return !o->present || o->shape.rank == 2 || operand_dense(o);
+}
+
 static struct conv_args args_of(const struct problem *p)
 {
+    const struct gemm_args g = linear_as_gemm(p).args;
     return (struct conv_args){
-        .src_n = p->in[0].batch_stride,
-        .dst_n = p->out[0].batch_stride,
-        .add_n = p->add.present ? p->add.batch_stride : 0,
+        .src_n = row_stride(&p->in[0]),
+        .dst_n = row_stride(&p->out[0]),
+        .add_n = p->add.present ? row_stride(&p->add) : 0,
         .w_k = p->in[1].batch_stride,
-        .n = p->in[0].shape.dim[0],
-        .c = p->in[1].shape.dim[1],
-        .k = p->in[1].shape.dim[0],
+        .n = (int32_t)gemm_items(&g) * g.m,
+        .c = g.k,
+        .k = g.n,
         .groups = 1,
         .in = {1, 1, 1},
         .out = {1, 1, 1},
@@ -25,31 +36,34 @@ static struct conv_args args_of(const struct problem *p)
     };
 }
 
-static bool may(const struct problem *p, struct why *why, enum mma_products products)
+static bool may(const struct problem *p, struct why *why, struct mma_form form)
 {
+    const bool hopper = form.kernel == MMA_HOPPER;
     const struct conv_args a = args_of(p);
-    REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
-    REQUIRE(why, p->in[0].shape.rank == 2, "x must have two dimensions");
-    const struct mma_choice c = mma_choose(p, &a, (struct mma_form){MMA_AMPERE, products, 0});
+    REQUIRE(why, hopper || mma_on_device(p, MMA_AMPERE),
+            "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    REQUIRE(why, mma_on_device(p, form.kernel), "an NVIDIA GPU of compute capability 9.0 is needed");
+    REQUIRE(why, rows_follow(&p->in[0]) && rows_follow(&p->out[0]) && rows_follow(&p->add),
+            "rows of all items must follow each other");
+    const struct mma_choice c = mma_choose(p, &a, form);
     DECIDE(p, c);
-    PREFER(why, p->in[0].shape.dim[0] > 4, "four rows or fewer: dot products read the weights as fast");
+    PREFER(why, a.n > 4, "four rows or fewer: dot products read the weights as fast");
+    PREFER(why, !hopper || c.time < mma_expected(p, &a, (struct mma_form){MMA_AMPERE, form.products, 0}),
+           "the smaller tiles of mma are expected to be faster");
     return true;
 }
 
-static bool may_float32(const struct problem *p, struct why *why)
-{
-    return may(p, why, MMA_FLOAT32);
-}
-
-static bool may_tf32(const struct problem *p, struct why *why)
-{
-    return may(p, why, MMA_TF32);
-}
-
-static bool may_half(const struct problem *p, struct why *why)
-{
-    return may(p, why, MMA_HALF);
-}
+#define MAY(name, kernel, products)                                 \
+    static bool may_##name(const struct problem *p, struct why *why) \
+    {                                                                \
+        return may(p, why, (struct mma_form){kernel, products, 0});  \
+    }
+MAY(mma, MMA_AMPERE, MMA_FLOAT32)
+MAY(tf32, MMA_AMPERE, MMA_TF32)
+MAY(half, MMA_AMPERE, MMA_HALF)
+MAY(wgmma, MMA_HOPPER, MMA_FLOAT32)
+MAY(wgmma_tf32, MMA_HOPPER, MMA_TF32)
+MAY(wgmma_half, MMA_HOPPER, MMA_HALF)
 
 static size_t workspace(const struct problem *p)
 {
@@ -75,7 +89,7 @@ const struct algo_def algo_linear_mma = {
     .error = ERROR_STRICT,
     .rounding = ROUNDING_TF32_PARTS,
     .deterministic = true,
-    .applicable = may_float32,
+    .applicable = may_mma,
     .workspace = workspace,
     .emit = emit,
 };
@@ -98,6 +112,39 @@ const struct algo_def algo_linear_half = {
     .error = ERROR_MEDIUM,
     .deterministic = true,
     .applicable = may_half,
+    .workspace = workspace,
+    .emit = emit,
+};
+
+const struct algo_def algo_linear_wgmma = {
+    .name = "wgmma",
+    .doc = "tiles on Hopper's tensor cores, three products of halves for one of float32",
+    .devices = DEVICES_HOPPER,
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = may_wgmma,
+    .workspace = workspace,
+    .emit = emit,
+};
+
+const struct algo_def algo_linear_wgmma_tf32 = {
+    .name = "wgmma_tf32",
+    .doc = "tiles on Hopper's tensor cores, operands rounded to tf32",
+    .devices = DEVICES_HOPPER,
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .applicable = may_wgmma_tf32,
+    .workspace = workspace,
+    .emit = emit,
+};
+
+const struct algo_def algo_linear_wgmma_half = {
+    .name = "wgmma_half",
+    .doc = "tiles on Hopper's tensor cores, weights stored as halves and rows rounded to them",
+    .devices = DEVICES_HOPPER,
+    .error = ERROR_MEDIUM,
+    .deterministic = true,
+    .applicable = may_wgmma_half,
     .workspace = workspace,
     .emit = emit,
 };

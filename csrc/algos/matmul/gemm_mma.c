@@ -1,0 +1,175 @@
+/* gemm_mma: matrix products of two operands that lie anyhow, on NVIDIA's tensor cores; see kernels/matmul/gemm_mma.cl. */
+#include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/cost/cost.h"
+#include "algos/matmul/gemm_common.h"
+
+#define UNIT 16 /* of depth, that times are counted in */
+#define MAX_SPLIT_K 16
+
+/* What a group of `size` work-items computes, `wm` warps side by side along rows, `chunk` of depth between two barriers.
+ * Times as those of the tiles in conv_mma_common.c. */
+struct gemm_mma_tile {
+    short rows, columns, size, wm, chunk, resident;
+    float busy, alone, start;
+};
+static const struct gemm_mma_tile tiles[] = {
+    {128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f, 2800.0f},
+    {128, 64, 128, 2, 16, 2, 675.0f, 675.0f, 1400.0f},
+    {64, 128, 128, 1, 16, 2, 675.0f, 675.0f, 1400.0f},
+    {64, 64, 128, 2, 16, 3, 413.0f, 661.0f, 700.0f},
+    {32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 350.0f},
+    {64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 350.0f},
+    {32, 32, 128, 2, 32, 7, 121.0f, 193.0f, 175.0f},
+};
+
+/* What is chosen for a product: its tile, and between how many groups the depth is split. */
+struct gemm_mma_choice {
+    int tile, split_k, share; /* chunks of each group */
+    float time;               /* that is expected, in ns */
+};
+
+static struct gemm_args product_of(const struct problem *p, const struct gemm_problem *g)
+{
+    struct gemm_args a = g->args;
+    gemm_merge_items(&a, g->c != NULL, p->add.present);
+    return a;
+}
+
+static size_t tile_count(const struct gemm_args *a, const struct gemm_mma_tile *t)
+{
+    return gemm_items(a) * ceil_div((size_t)a->m, (size_t)t->rows) *
+           ceil_div((size_t)a->n, (size_t)t->columns);
+}
+
+static size_t split_k_bytes(const struct gemm_args *a, const struct gemm_mma_tile *t, int split_k)
+{
+    return split_k == 1 ? 0 : sizeof(float) * (size_t)(t->rows * t->columns * split_k) * tile_count(a, t);
+}
+
+static float time_of(const struct problem *p, const struct gemm_args *a, const struct gemm_mma_tile *t,
+                     int split_k, int share)
+{
+    const size_t each = ceil_div(tile_count(a, t) * (size_t)split_k, p->device->compute_units);
+    const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
+    const float joined = sizeof(float) * (float)(t->rows * t->columns * split_k);
+    return (float)(share * t->chunk / UNIT) * (busy > alone ? busy : alone) + MMA_START_NS +
+           t->start * (float)each + (split_k > 1 ? MMA_FIXUP_NS + joined / MMA_FIXUP_BYTES_PER_NS : 0.0f);
+}
+
+static struct gemm_mma_choice choose(const struct problem *p, const struct gemm_args *a)
+{
+    struct gemm_mma_choice best = {-1, 1, 0, 0.0f};
+    for (int i = 0; i < COUNT_OF(tiles); i++) {
+        const struct gemm_mma_tile *t = &tiles[i];
+        const int chunks = (int)ceil_div((size_t)a->k, (size_t)t->chunk);
+        for (int split_k = 1; split_k <= MAX_SPLIT_K; split_k++) {
+            const int share = (int)ceil_div((size_t)chunks, (size_t)split_k);
+            const size_t bytes = split_k_bytes(a, t, split_k);
+            if (split_k > 1 && (share * t->chunk < MMA_PART_LEAST_DEPTH || bytes > p->workspace_limit))
+                break;
+            if ((split_k - 1) * share >= chunks)
+                continue; /* the last share would be empty */
+            const float time = time_of(p, a, t, split_k, share) + mma_memory_price(p, bytes, 0);
+            if (best.tile < 0 || time < best.time)
+                best = (struct gemm_mma_choice){i, split_k, share, time};
+        }
+    }
+    return best;
+}
+
+static bool applicable(const struct problem *p, const struct gemm_problem *g, struct why *why)
+{
+    REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    const struct gemm_args a = product_of(p, g);
+    const struct gemm_mma_choice c = choose(p, &a);
+    DECIDE(p, c);
+    return true;
+}
+
+static size_t workspace(const struct problem *p, const struct gemm_problem *g)
+{
+    const struct gemm_args a = product_of(p, g);
+    struct gemm_mma_choice c;
+    DECIDED(p, c);
+    return split_k_bytes(&a, &tiles[c.tile], c.split_k);
+}
+
+static void emit_product(struct emit *e, const struct problem *p, const struct gemm_problem *g,
+                         enum mma_products products)
+{
+    const struct gemm_args a = product_of(p, g);
+    struct gemm_mma_choice c;
+    DECIDED(p, c);
+    const struct gemm_mma_tile *t = &tiles[c.tile];
+    const size_t each = tile_count(&a, t), groups = each * (size_t)c.split_k;
+    const struct gemm_mma_args args = {
+        .gemm = a, .share = c.share, .split_k = c.split_k, .each = (int32_t)each};
+    const bool split = c.split_k > 1;
+    const int partial = split ? emit_workspace(e, split_k_bytes(&a, t, c.split_k)) : VIEW_NONE;
+    struct step *s = emit_step(e, "gemm_mma", "main", groups, (size_t)t->size);
+    step_define(s, "BM", t->rows);
+    step_define(s, "BN", t->columns);
+    step_define(s, "BK", t->chunk);
+    step_define(s, "WM", t->wm);
+    step_define(s, "A_DEEP", a.a_k == 1);
+    step_define(s, "B_DEEP", a.b_k == 1);
+    step_define(s, "SPLIT", split);
+    step_define(s, "PRODUCTS", (int)products);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
+    step_write(s, partial);
+    step_update(s, split ? emit_counters(e, each) : VIEW_NONE);
+    step_epilogue(s, p, g->c);
+    step_write(s, p->out[0].view);
+    step_args(s, &args, sizeof args);
+    gemm_cost(s, p, &g->args);
+}
+
+/* The algorithms of an operator differ by the products alone. */
+#define MMA_FUNCTIONS(op)                                               \
+    static bool op##_fits(const struct problem *p, struct why *why)     \
+    {                                                                   \
+        const struct gemm_problem g = op##_as_gemm(p);                  \
+        return applicable(p, &g, why);                                  \
+    }                                                                   \
+    static size_t op##_workspace(const struct problem *p)               \
+    {                                                                   \
+        const struct gemm_problem g = op##_as_gemm(p);                  \
+        return workspace(p, &g);                                        \
+    }                                                                   \
+    static void op##_emit_mma(const struct problem *p, struct emit *e)  \
+    {                                                                   \
+        const struct gemm_problem g = op##_as_gemm(p);                  \
+        emit_product(e, p, &g, MMA_FLOAT32);                            \
+    }                                                                   \
+    static void op##_emit_tf32(const struct problem *p, struct emit *e) \
+    {                                                                   \
+        const struct gemm_problem g = op##_as_gemm(p);                  \
+        emit_product(e, p, &g, MMA_TF32);                               \
+    }                                                                   \
+    static void op##_emit_half(const struct problem *p, struct emit *e) \
+    {                                                                   \
+        const struct gemm_problem g = op##_as_gemm(p);                  \
+        emit_product(e, p, &g, MMA_HALF);                               \
+    }
+MMA_FUNCTIONS(matmul)
+MMA_FUNCTIONS(gemm)
+
+#define MMA_ALGO(op, way, text, ...)          \
+    const struct algo_def algo_##op##_##way = { \
+        .name = #way,                           \
+        .doc = text,                            \
+        .devices = DEVICES_AMPERE,              \
+        .deterministic = true,                  \
+        .applicable = op##_fits,                \
+        .workspace = op##_workspace,            \
+        .emit = op##_emit_##way,                \
+        __VA_ARGS__,                            \
+    }
+#define MMA_ALGOS(op)                                                                                   \
+    MMA_ALGO(op, mma, "tiles on NVIDIA tensor cores, three tf32 products for one of float32",           \
+             .error = ERROR_STRICT, .rounding = ROUNDING_TF32_PARTS);                                   \
+    MMA_ALGO(op, tf32, "tiles on NVIDIA tensor cores, operands rounded to tf32", .error = ERROR_HIGH); \
+    MMA_ALGO(op, half, "tiles on NVIDIA tensor cores, operands rounded to halves", .error = ERROR_MEDIUM)
+MMA_ALGOS(matmul);
+MMA_ALGOS(gemm);
