@@ -17,11 +17,11 @@
  * BM 64 two groups share a multiprocessor, so that one multiplies while the other starts or stores.
  * With PRODUCTS 0 filters are halves in memory, and pixels become halves in registers. With PRODUCTS 3 both are sums of
  * two halves (conv_wgmma_split.clh).
- * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB, 228 with GATHER_WIDE or GATHER_ROWS, or half of that for
- * each of two groups (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER_TAPS, GATHER_WIDE or GATHER_ROWS for GATHER, SPLIT 0 to 2, PRODUCTS 0,
- * 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh);
- * all but the last six required. */
+ * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB, 228 with GATHER_WIDE or GATHER_ROWS, or
+ * half of that for each of two groups (LOCAL_BYTES of wgmma.clh).
+ * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER_TAPS, GATHER_WIDE or GATHER_ROWS for GATHER, SPLIT 0 to 2,
+ * PRODUCTS 0, 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF
+ * (maps.clh); all but the last six required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"

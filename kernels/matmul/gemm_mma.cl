@@ -27,10 +27,10 @@
 #else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "matmul/gemm_operands.clh"
 #define WARPS (WG / 32)
-#define MI (BM / WM / 16)           /* fragments of a warp: rows */
-#define NJ (BN / (WARPS / WM) / 8)  /* columns */
-#define SUMS (MI * NJ * 4)          /* of a work-item */
-#define PARTIALS (WG * SUMS / 4)    /* of a group, in fours */
+#define MI (BM / WM / 16)          /* fragments of a warp: rows */
+#define NJ (BN / (WARPS / WM) / 8) /* columns */
+#define SUMS (MI * NJ * 4)         /* of a work-item */
+#define PARTIALS (WG * SUMS / 4)   /* of a group, in fours */
 #define SWIZZLE(side) (BK == 16 ? (side) / 2 % 2 * 8 : (side) % 4 * 8)
 #define PLACE(deep, size, side, d) ((deep) ? (side)*BK + ((d) ^ SWIZZLE(side)) : (d) * ((size) + 4) + (side))
 #define FLOATS(deep, size) ((deep) ? (size)*BK : BK * ((size) + 4))
@@ -370,8 +370,9 @@ void FN(body)(ulong group, SRC ma, SRC mb, DST partial, DST arrived, SRC mc, SRC
     SRC addt = add + FN(result_offset)(t.item, a->add_n, a);
     DST yt = y + FN(result_offset)(t.item, a->y_n, a);
 #if SPLIT
-    if (FN(fixup)(&sum[0][0][0], row, column, (int)split, &t, (global float4 *)partial + (long)tile * p->split_k * PARTIALS,
-                  (global uint *)arrived + tile, (uint)p->split_k - 1, a, (local uint *)scratch))
+    if (FN(fixup)(&sum[0][0][0], row, column, (int)split, &t,
+                  (global float4 *)partial + (long)tile * p->split_k * PARTIALS, (global uint *)arrived + tile,
+                  (uint)p->split_k - 1, a, (local uint *)scratch))
 #endif
         FN(finish)(&sum[0][0][0], row, column, &t, mc, addt, yt, a);
     barrier(CLK_LOCAL_MEM_FENCE);

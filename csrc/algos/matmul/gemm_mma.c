@@ -13,12 +13,9 @@ struct gemm_mma_tile {
     float busy, alone, start;
 };
 static const struct gemm_mma_tile tiles[] = {
-    {128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f, 2800.0f},
-    {128, 64, 128, 2, 16, 2, 675.0f, 675.0f, 1400.0f},
-    {64, 128, 128, 1, 16, 2, 675.0f, 675.0f, 1400.0f},
-    {64, 64, 128, 2, 16, 3, 413.0f, 661.0f, 700.0f},
-    {32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 350.0f},
-    {64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 350.0f},
+    {128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f, 2800.0f}, {128, 64, 128, 2, 16, 2, 675.0f, 675.0f, 1400.0f},
+    {64, 128, 128, 1, 16, 2, 675.0f, 675.0f, 1400.0f},    {64, 64, 128, 2, 16, 3, 413.0f, 661.0f, 700.0f},
+    {32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 350.0f},      {64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 350.0f},
     {32, 32, 128, 2, 32, 7, 121.0f, 193.0f, 175.0f},
 };
 
@@ -155,7 +152,7 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
 MMA_FUNCTIONS(matmul)
 MMA_FUNCTIONS(gemm)
 
-#define MMA_ALGO(op, way, text, ...)          \
+#define MMA_ALGO(op, way, text, ...)            \
     const struct algo_def algo_##op##_##way = { \
         .name = #way,                           \
         .doc = text,                            \
@@ -166,9 +163,9 @@ MMA_FUNCTIONS(gemm)
         .emit = op##_emit_##way,                \
         __VA_ARGS__,                            \
     }
-#define MMA_ALGOS(op)                                                                                   \
-    MMA_ALGO(op, mma, "tiles on NVIDIA tensor cores, three tf32 products for one of float32",           \
-             .error = ERROR_STRICT, .rounding = ROUNDING_TF32_PARTS);                                   \
+#define MMA_ALGOS(op)                                                                                  \
+    MMA_ALGO(op, mma, "tiles on NVIDIA tensor cores, three tf32 products for one of float32",          \
+             .error = ERROR_STRICT, .rounding = ROUNDING_TF32_PARTS);                                  \
     MMA_ALGO(op, tf32, "tiles on NVIDIA tensor cores, operands rounded to tf32", .error = ERROR_HIGH); \
     MMA_ALGO(op, half, "tiles on NVIDIA tensor cores, operands rounded to halves", .error = ERROR_MEDIUM)
 MMA_ALGOS(matmul);

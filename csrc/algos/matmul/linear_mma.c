@@ -53,7 +53,7 @@ static bool may(const struct problem *p, struct why *why, struct mma_form form)
     return true;
 }
 
-#define MAY(name, kernel, products)                                 \
+#define MAY(name, kernel, products)                                  \
     static bool may_##name(const struct problem *p, struct why *why) \
     {                                                                \
         return may(p, why, (struct mma_form){kernel, products, 0});  \
