@@ -16,6 +16,13 @@ struct gemm_args {
     i32 unused;
 };
 
+/* Matrix products in tiles: gemm_tiled, gemm_sum_parts. */
+struct gemm_tiled_args {
+    struct gemm_args gemm;
+    i64 items;          /* of all batch dimensions */
+    i32 share, split_k; /* chunks of each of the groups that share a sum, and how many do */
+};
+
 /* Matrix products in tiles for tensor cores: gemm_mma. */
 struct gemm_mma_args {
     struct gemm_args gemm;

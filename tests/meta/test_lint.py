@@ -63,7 +63,7 @@ SHARED_KERNELS = {
     "conv_wgmma_window_pack": "conv_wgmma_window.c",
     "gemm_finish": "gemm_clblast_common.c",
     "gemm_ref": "gemm_common.c",
-    "gemm_tiled": "gemm_common.c",
+    "gemm_sum_parts": "gemm_tiled.c",
     "linear_gemv_pack": "linear_gemv.c",
 }
 

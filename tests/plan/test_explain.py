@@ -42,6 +42,7 @@ ON_GPUS = (
     "conv_pool n1 c3 h40 w40 k16 r3 s3 p1 e:relu+maxpool2",
     "conv_transpose n1 c16 h5 w6 k40 r3 s3 u2",
     "linear [40,33] w[65,33] w[65]",
+    "matmul [5,9001] [9001,7]",
     "scaled_dot_product_attention [1,2,9,8] [1,2,9,8] [1,2,9,8]",
     "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",
     "softmax [3,40]",
@@ -83,6 +84,7 @@ TENSOR_CORES = {
     "conv_wgmma_window",
     "conv_wgmma_window_pack",
     "gemm_mma",
+    "gemm_sum_parts",
 }
 # Compiles, runs and checks cases with the algorithm given first ("": by rule), options and device; prints
 # the reasons of all candidates.

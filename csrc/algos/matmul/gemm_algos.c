@@ -8,15 +8,12 @@ static bool always(const struct problem *p, const struct gemm_problem *g, struct
     return true;
 }
 
-static bool filled(const struct problem *p, const struct gemm_problem *g, struct why *why)
-{
-    PREFER(why, gemm_fills_tiles(p, &g->args), "tiles would be nearly empty: few rows or columns");
-    return true;
-}
-
 static bool clblast_filled(const struct problem *p, const struct gemm_problem *g, struct why *why)
 {
-    return gemm_clblast_applicable(p, g, why) && filled(p, g, why);
+    if (!gemm_clblast_applicable(p, g, why))
+        return false;
+    PREFER(why, gemm_fills_tiles(p, &g->args), GEMM_EMPTY_TILES);
+    return true;
 }
 
 /* `way` of computing `op` where `fits` says so. */
@@ -46,12 +43,6 @@ static bool clblast_filled(const struct problem *p, const struct gemm_problem *g
 REF(gemm);
 REF(linear);
 REF(matmul);
-
-/* Tiles in local memory; see kernels/matmul/gemm_tiled.cl. */
-#define TILED(op, fits) GEMM_ALGO(op, tiled, fits, false, "tiles of both operands in local memory")
-TILED(gemm, always);
-TILED(linear, always);
-TILED(matmul, filled);
 
 /* Through CLBlast; see gemm_clblast_common.c. */
 #define CLBLAST(op, fits) \

@@ -193,11 +193,6 @@ void emit_gemm_ref(struct emit *e, const struct problem *p, const struct gemm_pr
     finish_step(emit_step(e, "gemm_ref", "main", ceil_div(count, GROUP_SIZE), GROUP_SIZE), p, g);
 }
 
-static size_t tiles(const struct gemm_args *a, size_t size)
-{
-    return gemm_items(a) * ceil_div((size_t)a->m, size) * ceil_div((size_t)a->n, size);
-}
-
 /* A tile computes SMALL_TILE rows and columns, whatever there are. On CPU devices each
  * output by itself is faster where a sixteenth of a tile or less is filled (64 products of 4 x 256 by 256 x 256 on
  * two cores of an EPYC, PoCL: 9.4 instead of 13.3 ms; of 1 row: 2.8 instead of 10 for 16 of 512). */
@@ -206,15 +201,4 @@ bool gemm_fills_tiles(const struct problem *p, const struct gemm_args *a)
     const size_t tile = SMALL_TILE * SMALL_TILE,
                  each = ceil_div((size_t)a->m, SMALL_TILE) * ceil_div((size_t)a->n, SMALL_TILE);
     return !cpu_device(p->device) || (size_t)a->m * (size_t)a->n > each * tile / LEAST_FILLED;
-}
-
-void emit_gemm_tiled(struct emit *e, const struct problem *p, const struct gemm_problem *g)
-{
-    /* Large tiles reuse more, but spill on CPU devices and leave compute units idle when they are few. */
-    const bool large = !cpu_device(p->device) && tiles(&g->args, 128) >= 2 * p->device->compute_units;
-    const int size = large ? 128 : SMALL_TILE;
-    struct step *s = emit_step(e, "gemm_tiled", "main", tiles(&g->args, (size_t)size), GROUP_SIZE);
-    step_define(s, "BM", size);
-    step_define(s, "BN", size);
-    finish_step(s, p, g);
 }

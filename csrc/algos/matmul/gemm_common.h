@@ -21,10 +21,10 @@ size_t gemm_items(const struct gemm_args *a); /* product of the batch dimensions
 void gemm_merge_items(struct gemm_args *a, bool c, bool add);
 /* Whether tiles are worth their products: those of a row, a column or a few of them are nearly empty. */
 bool gemm_fills_tiles(const struct problem *p, const struct gemm_args *a);
+#define GEMM_EMPTY_TILES "tiles would be nearly empty: few rows or columns"
 void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a);
 
 void emit_gemm_ref(struct emit *e, const struct problem *p, const struct gemm_problem *g);
-void emit_gemm_tiled(struct emit *e, const struct problem *p, const struct gemm_problem *g);
 bool gemm_clblast_applicable(const struct problem *p, const struct gemm_problem *g, struct why *why);
 void emit_gemm_clblast(struct emit *e, const struct problem *p, const struct gemm_problem *g);
 
