@@ -164,8 +164,8 @@ QUICK = {
     "3x3 strided": "winograd_strided",
     "5x5": "winograd5",
     "separable": "fip strassen affine_mma",
-    "linear": "fixed gemv gemv_half half tf32 mma",
-    "matmul": "tiled",
+    "linear": "fixed gemv gemv_half half tf32 mma wgmma",
+    "matmul": "tiled mma",
 }
 PAIRS = [
     pytest.param(

@@ -241,7 +241,8 @@ first, second = graph.node("split", "parts", [graph.input("x", (2, 6, 16))], {"d
 weight = graph.constant("w", np.ones((32, 16), np.float32))
 for name, rows in (("first", first), ("second", second)):
     graph.output(graph.node("linear", name, [rows, weight], {})[0], name)
-with _core.Device("gpu") as device, _core.Plan(device, graph, overrides={"first": "ref", "second": "ref"}) as plan:
+forced = {"first": "ref", "second": "ref"}
+with _core.Device("gpu") as device, _core.Plan(device, graph, overrides=forced) as plan:
     print(json.dumps(sorted({c["reason"] for row in plan.layers() for c in row["candidates"]})))
 """
 
