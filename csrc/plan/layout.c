@@ -134,10 +134,11 @@ static int input_block(const struct layouter *l, const struct node *n, int input
 static void set_layouts(const struct layouter *l, struct node *n, const struct algo_def *algo)
 {
     const bool maps = can_block(&l->g->values[n->in[0]].shape) && can_block(&l->g->values[n->out[0]].shape);
-    n->all_src = algo->src == LAYOUT_ANY && follows_blocked(l, n);
+    n->whole_items = algo->src == LAYOUT_ANY && follows_blocked(l, n);
     n->follows = algo->src == LAYOUT_FOLLOWS && maps_blocked(l, n);
-    n->src_block = n->all_src || n->follows || (maps && algo->src == LAYOUT_BLOCKED) ? l->block : 0;
-    n->dst_block = n->all_src || n->follows || (maps && algo->dst == LAYOUT_BLOCKED) ? l->block : 0;
+    n->src_block = n->whole_items || n->follows || (maps && algo->src == LAYOUT_BLOCKED) ? l->block : 0;
+    n->dst_block = n->whole_items || n->follows || (maps && algo->dst == LAYOUT_BLOCKED) ? l->block : 0;
+    n->all_src = n->whole_items || (n->op->role == ROLE_CONCAT && n->src_block);
 }
 
 static enum clcnn_status choose_layouts(struct layouter *l, struct node *n)

@@ -156,12 +156,12 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
             ops[i].in_place = concat_input_in_place(e->bp, views, n, i);
         TRY(take_slice(e, &ops[i], node_input_items(n, i), slice));
         if ((i == 0 && !n->follows) || n->all_src)
-            show_layout(&ops[i], n->src_block, n->all_src);
+            show_layout(&ops[i], n->src_block, n->whole_items);
     }
     for (int i = 0; i < n->n_out; i++) {
         ops[n->n_in + i] = views->operand[n->out[i]];
         TRY(take_slice(e, &ops[n->n_in + i], n->items, slice));
-        show_layout(&ops[n->n_in + i], n->dst_block, n->all_src);
+        show_layout(&ops[n->n_in + i], n->dst_block, n->whole_items);
     }
     *out = problem_of_node(e->bp, e->options, n, ops);
     if (n->epi.add >= 0) {

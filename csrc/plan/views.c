@@ -32,6 +32,42 @@ static bool movable(const struct view_finder *p, int value)
            p->g->nodes[v->producer].op->role != ROLE_SPLIT;
 }
 
+/* Whether nothing but node `index` uses the value after it. Values of outputs are in reorders' hands by now where that matters. */
+static bool last_used_by(const struct view_finder *p, int value, int index)
+{
+    const struct clcnn_graph *g = p->g;
+    for (int i = index + 1; i < g->n_nodes; i++) {
+        const struct node *n = &g->nodes[i];
+        for (int k = 0; !n->dead && k < n->n_in; k++)
+            if (n->in[k] == value)
+                return false;
+        if (!n->dead && n->epi.add == value)
+            return false;
+    }
+    for (int i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i].value == value)
+            return false;
+    return true;
+}
+
+/* On channel blocks a part has its place in the parent where it begins with a block. Where it ends inside of one, the lanes that
+ * follow will be the next part's: then no one may read the part after the concat, as all numbers there would count. */
+static bool fits_parent(const struct view_finder *p, int index, int input, int64_t at)
+{
+    const struct node *n = &p->g->nodes[index];
+    const struct value *part = &p->g->values[n->in[input]];
+    const int block = p->g->values[n->out[0]].block;
+    if (!block || ((const struct dim_attrs *)n->attrs)->dim != 1)
+        return true;
+    return at % block == 0 && (part->shape.dim[1] % block == 0 || input == n->n_in - 1 ||
+                               last_used_by(p, n->in[input], index));
+}
+
+static bool whole_blocks(const struct value *v)
+{
+    return !v->block || v->shape.dim[1] % v->block == 0;
+}
+
 /* All inputs already sit one after the other in the same parent (the growing concats of a dense block): then this concat is
  * itself a view of that parent. */
 static bool consecutive(const struct view_finder *p, const struct node *n, int dim)
@@ -48,7 +84,7 @@ static bool consecutive(const struct view_finder *p, const struct node *n, int d
             return false;
         at += p->g->values[n->in[i]].shape.dim[dim];
     }
-    return true;
+    return whole_blocks(&p->g->values[n->out[0]]);
 }
 
 /* Last concat first: it is the largest one of a dense block, and the outer one of nested ones. */
@@ -67,7 +103,7 @@ static void choose_parents(struct view_finder *p)
         }
         int64_t at = 0;
         for (int k = 0; k < n->n_in; k++) {
-            if (movable(p, n->in[k]))
+            if (movable(p, n->in[k]) && fits_parent(p, i, k, at))
                 p->parent[n->in[k]] = (struct parent){.value = n->out[0], .offset = at};
             at += p->g->values[n->in[k]].shape.dim[dim];
         }
@@ -149,6 +185,9 @@ static bool try_split(struct view_finder *p, const struct node *n, bool *skip)
     const struct operand *in = &p->views->operand[n->in[0]];
     if (a->dim > 1 || in->shape.rank < 2)
         return true;
+    for (int i = 0; a->dim == 1 && i < n->n_out; i++)
+        if (!whole_blocks(&p->g->values[n->out[i]]))
+            return true;
     int64_t at = 0;
     for (int i = 0; i < n->n_out; i++) {
         if (!view_range(p, n->out[i], n->in[0], a->dim, at))

@@ -32,6 +32,23 @@ struct transpose_args {
     i32 unused;
 };
 
+/* Channels from..from + count of map `source`, every from_step-th, become those of y at `to`, every to_step-th. */
+struct channel_run {
+    i32 source, from, to, count, from_step, to_step;
+};
+
+/* Channels between maps on channel blocks (channels_blocked.cl): the channels first to past - 1 of y, and of the blocks in which
+ * they lie what comes after them. */
+#define CHANNEL_SOURCES 4
+#define CHANNEL_RUNS 16
+struct channels_args {
+    i64 x_n[CHANNEL_SOURCES], y_n;
+    i32 pixels, part; /* pixels of a work-item */
+    i32 first, past, runs, sources;
+    i32 x_blocks[CHANNEL_SOURCES];
+    struct channel_run run[CHANNEL_RUNS];
+};
+
 /* Between row-major maps and channel blocks (reorder_blocks.cl). */
 struct reorder_args {
     i64 x_n, y_n; /* batch strides */
