@@ -49,6 +49,16 @@ struct channels_args {
     struct channel_run run[CHANNEL_RUNS];
 };
 
+/* Padding and slices of pixels on channel blocks (map_blocked.cl): depth, height, width. */
+struct map_blocked_args {
+    i64 x_n, y_n, x_block, x_plane, x_row; /* strides of x, which may be cropped */
+    i32 c, blocks, run;                    /* rows of a work-item */
+    i32 in[3], out[3], from[3], step[3];
+    i32 mode; /* of attribute `mode` of pad */
+    f32 value;
+    i32 unused;
+};
+
 /* Between row-major maps and channel blocks (reorder_blocks.cl). */
 struct reorder_args {
     i64 x_n, y_n; /* batch strides */

@@ -41,6 +41,13 @@ struct resize_args {
     i32 c, block, in[3], out[3];
 };
 
+/* The same on channel blocks (resize_blocked.cl): `run` rows for a work-item. */
+struct resize_blocked_args {
+    i64 x_n, y_n;
+    i64 mul[3], add[3], div[3];
+    i32 blocks, run, linear, dims, in[3], out[3];
+};
+
 /* Resampling by kernels of some width: coordinates as in resize_args; `scale` below 1 stretches the kernel. */
 struct resize_taps_args {
     i64 rows, pieces, x_n, y_n;

@@ -17,6 +17,16 @@ struct ratio {
 struct resize_line resize_line_of(const struct resize_attrs *attrs, int i, int dims, int64_t in, int64_t out);
 struct ratio resize_in_per_out(const struct resize_attrs *attrs, int i, int64_t in, int64_t out);
 
+/* Sizes of the spatial dimensions, the last one at index 2 and missing ones 1, and the lines of `nearest` and `linear`, of which the
+ * former's floor is the index. */
+struct resize_map {
+    struct resize_line line[3];
+    int in[3], out[3];
+};
+struct resize_map resize_map_of(const struct problem *p);
+/* Whether that is all there is to it: one element, or a blend of neighbours, of a whole input. */
+bool resize_is_plain(const struct resize_attrs *attrs);
+
 /* Cubic and stretched kernels, and crops: kernels/vision/resize_taps.cl. */
 void emit_resize_taps(const struct problem *p, struct emit *e);
 

@@ -73,3 +73,47 @@ struct resize_line resize_line_of(const struct resize_attrs *attrs, int i, int d
         return line_in_crop(attrs->roi.v[i], attrs->roi.v[dims + i], in, out);
     return line_of(attrs->coordinates, resize_in_per_out(attrs, i, in, out), in, out);
 }
+
+enum { FLOOR, ROUND_PREFER_FLOOR, ROUND_PREFER_CEIL, CEIL };
+
+/* The line whose floor is the rounded coordinate. */
+static struct resize_line line_rounded(struct resize_line l, int rounding)
+{
+    switch (rounding) {
+    case CEIL:
+        return (struct resize_line){l.mul, l.add + l.div - 1, l.div};
+    case ROUND_PREFER_CEIL: /* floor(x + 1/2) */
+        return (struct resize_line){2 * l.mul, 2 * l.add + l.div, 2 * l.div};
+    case ROUND_PREFER_FLOOR: /* ceil(x - 1/2) */
+        return (struct resize_line){2 * l.mul, 2 * l.add + l.div - 1, 2 * l.div};
+    default:
+        return l;
+    }
+}
+
+struct resize_map resize_map_of(const struct problem *p)
+{
+    const struct resize_attrs *attrs = p->attrs;
+    const struct clcnn_shape *x = &p->in[0].shape, *y = &p->out[0].shape;
+    const int dims = x->rank - 2;
+    struct resize_map m = {
+        .line = {{0, 0, 1}, {0, 0, 1}, {0, 0, 1}},
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+    };
+    for (int i = 0; i < dims; i++) {
+        const int d = 3 - dims + i;
+        m.in[d] = x->dim[2 + i];
+        m.out[d] = y->dim[2 + i];
+        m.line[d] = resize_line_of(attrs, i, dims, m.in[d], m.out[d]);
+        if (attrs->mode == RESIZE_NEAREST)
+            m.line[d] = line_rounded(m.line[d], attrs->nearest_rounding);
+    }
+    return m;
+}
+
+bool resize_is_plain(const struct resize_attrs *attrs)
+{
+    return attrs->mode != RESIZE_CUBIC && !(attrs->mode == RESIZE_LINEAR && attrs->antialias) &&
+           attrs->coordinates != RESIZE_TF_CROP_AND_RESIZE;
+}
