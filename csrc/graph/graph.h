@@ -67,6 +67,10 @@ enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn
 /* Appends a node of one input and one output (the planner's reorders). */
 enum clcnn_status graph_unary(struct clcnn_graph *g, const struct op_def *op, const char *name, int input,
                               int *value, struct clcnn_err *err);
+/* Appends a node of one output, with attributes as the operator's struct (rewrites). */
+enum clcnn_status graph_append(struct clcnn_graph *g, const struct op_def *op, const char *name,
+                               const void *attrs, const int *inputs, int n_in, int *value,
+                               struct clcnn_err *err);
 /* Puts all nodes into a new order: node order[i] becomes node i. */
 enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err);
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */

@@ -168,6 +168,24 @@ done:
     return st;
 }
 
+enum clcnn_status graph_append(struct clcnn_graph *g, const struct op_def *op, const char *name, const void *attrs,
+                               const int *inputs, int n_in, int *value, struct clcnn_err *err)
+{
+    enum clcnn_status st;
+    struct node n = {0};
+    struct infer in;
+
+    TRY(node_alloc(&n, op, name, n_in, err));
+    memcpy(n.in, inputs, (size_t)n_in * sizeof *inputs);
+    memcpy(n.attrs, attrs, op->attrs_size);
+    TRY(run_rule(g, &n, &in, err));
+    TRY(node_commit(g, &n, &in, value, err));
+    return CLCNN_OK;
+done:
+    node_clear(&n);
+    return st;
+}
+
 enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err)
 {
     struct node *sorted = clcnn_calloc((size_t)count + 1, sizeof *sorted);

@@ -31,6 +31,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_fold_batch_norm,       /* before epilogues, which would take its place */
         rewrite_transposed_to_conv,    /* before merges, which take convolutions */
         rewrite_fuse_epilogues,        /* before merges, which carry them */
+        rewrite_channel_orders,        /* after epilogues: what is between the moves is gone; before merges, too */
         rewrite_pool_before_pointwise, /* after epilogues: an activation between the two forbids it */
         rewrite_norm_to_depthwise,
         rewrite_merge_separable, /* before the next, which takes what convolutions are left */

@@ -47,6 +47,7 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_products(struct rewriter *r);
 enum clcnn_status rewrite_transposed_to_conv(struct rewriter *r);
 enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);
+enum clcnn_status rewrite_channel_orders(struct rewriter *r);
 enum clcnn_status rewrite_pool_before_pointwise(struct rewriter *r);
 enum clcnn_status rewrite_norm_to_depthwise(struct rewriter *r);
 enum clcnn_status rewrite_merge_separable(struct rewriter *r);

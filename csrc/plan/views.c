@@ -24,12 +24,75 @@ static int64_t items(const struct clcnn_shape *s)
     return s->rank < 2 ? 1 : s->dim[0];
 }
 
+/* ---- ranges of channels ----------------------------------------------------------------------------------------- */
+
+/* Whether the node moves channels on channel blocks by the algorithm `channels`, which reads any range of a map. */
+static bool moves_channels(const struct view_finder *p, const struct node *n)
+{
+    if (n->op == &op_slice) {
+        const struct clcnn_shape *x = &p->g->values[n->in[0]].shape, *y = &p->g->values[n->out[0]].shape;
+        return n->src_block && x->dim[1] != y->dim[1];
+    }
+    if (n->op->role == ROLE_SPLIT)
+        return n->src_block && !n->whole_items && ((const struct split_attrs *)n->attrs)->dim == 1;
+    return n->op->role == ROLE_CONCAT && n->src_block && !n->whole_items;
+}
+
+/* Whether the value is some neighbouring channels of a map, and only such nodes read it: then it is not copied. */
+static bool is_range(const struct view_finder *p, int value)
+{
+    const struct clcnn_graph *g = p->g;
+    const struct value *v = &g->values[value];
+    if (v->kind != VALUE_NODE || !moves_channels(p, &g->nodes[v->producer]))
+        return false;
+    const struct node *n = &g->nodes[v->producer];
+    if (n->op->role == ROLE_CONCAT ||
+        (n->op == &op_slice && ((const struct slice_attrs *)n->attrs)->steps.v[1] != 1))
+        return false;
+    for (int i = v->producer + 1; i < g->n_nodes; i++) {
+        const struct node *user = &g->nodes[i];
+        bool uses = false;
+        for (int k = 0; !user->dead && k < user->n_in; k++)
+            uses = uses || user->in[k] == value;
+        if (!user->dead && (user->epi.add == value || (uses && !moves_channels(p, user))))
+            return false;
+    }
+    for (int i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i].value == value)
+            return false;
+    return true;
+}
+
+/* The node's outputs that are ranges of its input; *skip: all of them. */
+static void try_ranges(struct view_finder *p, const struct node *n, bool *skip)
+{
+    const struct operand *in = &p->views->operand[n->in[0]];
+    int at = n->op == &op_slice ? ((const struct slice_attrs *)n->attrs)->starts.v[1] : 0;
+    *skip = true;
+    for (int i = 0; i < n->n_out; i++) {
+        struct operand *o = &p->views->operand[n->out[i]];
+        if (is_range(p, n->out[i])) {
+            o->view = in->view;
+            o->batch_stride = in->batch_stride;
+            o->constant = in->constant;
+            o->first = in->first + at;
+            o->of = in->of ? in->of : in->shape.dim[1];
+            o->in_place = true;
+        } else {
+            *skip = false;
+        }
+        at += o->shape.dim[1];
+    }
+}
+
+/* ---- concat ----------------------------------------------------------------------------------------------------- */
+
 /* Only a value that a step computes into memory of its own can be moved into a parent. */
 static bool movable(const struct view_finder *p, int value)
 {
     const struct value *v = &p->g->values[value];
     return v->kind == VALUE_NODE && p->parent[value].value < 0 && !p->g->nodes[v->producer].op->alias &&
-           p->g->nodes[v->producer].op->role != ROLE_SPLIT;
+           p->g->nodes[v->producer].op->role != ROLE_SPLIT && !is_range(p, value);
 }
 
 /* Whether nothing but node `index` uses the value after it. Values of outputs are in reorders' hands by now where that matters. */
@@ -186,7 +249,7 @@ static bool try_split(struct view_finder *p, const struct node *n, bool *skip)
     if (a->dim > 1 || in->shape.rank < 2)
         return true;
     for (int i = 0; a->dim == 1 && i < n->n_out; i++)
-        if (!whole_blocks(&p->g->values[n->out[i]]))
+        if (in->of || !whole_blocks(&p->g->values[n->out[i]]))
             return true;
     int64_t at = 0;
     for (int i = 0; i < n->n_out; i++) {
@@ -204,6 +267,8 @@ static bool view_node(struct view_finder *p, int index)
     bool *skip = &p->views->skip[index];
     if (!try_alias(p, n, skip) || (!*skip && !try_split(p, n, skip)))
         return false;
+    if (!*skip && n->op->role != ROLE_CONCAT && moves_channels(p, n))
+        try_ranges(p, n, skip);
     if (*skip)
         return true;
     for (int i = 0; i < n->n_out; i++)

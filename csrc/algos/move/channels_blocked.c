@@ -59,7 +59,7 @@ static int source_of(struct gathering *g, const struct operand *x)
     const int i = a->sources++;
     g->views[i] = x->view;
     a->x_n[i] = x->batch_stride;
-    a->x_blocks[i] = blocked_count(g->p, x->shape.dim[1]);
+    a->x_blocks[i] = blocked_count(g->p, x->of ? x->of : x->shape.dim[1]);
     return i;
 }
 
@@ -73,7 +73,7 @@ static void add_run(struct gathering *g, const struct operand *x, int from, int 
     if (a->runs == 0)
         a->first = to;
     a->past = to + count;
-    a->run[a->runs++] = (struct channel_run){source, from, to, count, from_step, 1};
+    a->run[a->runs++] = (struct channel_run){source, x->first + from, to, count, from_step, 1};
 }
 
 static bool map_of_blocks(const struct problem *p, struct why *why)
@@ -134,9 +134,10 @@ static void emit_split(const struct problem *p, struct emit *e)
     int at = 0;
     for (int i = 0; i < p->n_out; i++) {
         struct gathering g = start(p, e, &p->out[i]);
-        add_run(&g, &p->in[0], at, 1, 0, p->out[i].shape.dim[1]);
-        at += p->out[i].shape.dim[1];
+        if (!p->out[i].in_place)
+            add_run(&g, &p->in[0], at, 1, 0, p->out[i].shape.dim[1]);
         finish(&g);
+        at += p->out[i].shape.dim[1];
     }
 }
 
