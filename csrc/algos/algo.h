@@ -15,11 +15,12 @@ struct operand {
     int view; /* handle for step_read() and step_write() */
     int64_t batch_stride;
     bool present, constant;
-    bool in_place; /* concat: this input is a view of the output already; split: this output is one of the input */
+    bool
+        in_place; /* concat: this input is a view of the output already; split: this output is one of the input */
     /* On channel blocks: it is the channels from `first` on of a map of `of` channels; of 0: it is a map. Only algorithms called
      * `channels` see such operands, and only as inputs. */
     int first, of;
-    bool fp16;     /* elements are halves, see FP16_SRC; float32 by shape.dtype all the same */
+    bool fp16; /* elements are halves, see FP16_SRC; float32 by shape.dtype all the same */
     int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
                       lanes past C hold anything finite, producers write them, consumers must not let them count */
 };

@@ -36,10 +36,10 @@ struct node {
     bool dead;                /* removed by a rewrite */
     int src_block, dst_block; /* layouts in which it takes in[0] and gives its outputs; set by the planner */
     bool all_src;             /* every input comes as in[0] does */
-    bool whole_items;         /* it is shown items of the same bytes, with the channels rounded up to blocks */
-    bool follows;             /* its maps are in channel blocks, as operand_part() tells of each input */
-    int items;                /* of the batch that it computes at a time, 0: all; see plan/batch_slices.c */
-    int choice;               /* of its algorithm: counted from 1 in the planner's list, 0: none yet */
+    bool whole_items; /* it is shown items of the same bytes, with the channels rounded up to blocks */
+    bool follows;     /* its maps are in channel blocks, as operand_part() tells of each input */
+    int items;        /* of the batch that it computes at a time, 0: all; see plan/batch_slices.c */
+    int choice;       /* of its algorithm: counted from 1 in the planner's list, 0: none yet */
 };
 
 struct graph_output {

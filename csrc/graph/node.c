@@ -168,8 +168,9 @@ done:
     return st;
 }
 
-enum clcnn_status graph_append(struct clcnn_graph *g, const struct op_def *op, const char *name, const void *attrs,
-                               const int *inputs, int n_in, int *value, struct clcnn_err *err)
+enum clcnn_status graph_append(struct clcnn_graph *g, const struct op_def *op, const char *name,
+                               const void *attrs, const int *inputs, int n_in, int *value,
+                               struct clcnn_err *err)
 {
     enum clcnn_status st;
     struct node n = {0};

@@ -5,7 +5,7 @@
  * group, whose weights follow, or a depthwise one or a pooling before such), it reads what it needs from the origins, in their
  * order, which takes few long runs: a concat of slices. Channels that only pass on are never written. So ShuffleNet's units
  * copy half of their channels once, where they were joined, shuffled and split. */
-#include "graph/rewrite.h"
+#include "graph/channel_origins.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,161 +13,18 @@
 
 #define MAX_RUNS 12 /* inputs of the concat */
 
-struct origin {
-    int value, channel;
-};
-
-/* Of each value the origins of its channels, NULL where it is one itself; and whether a shuffle is behind them. */
 struct tracker {
     struct rewriter *r;
-    struct origin **of;
-    bool *shuffled;
-    int n_values, n_nodes; /* of the graph as it was */
-    int *after;            /* of each new node: the node that it follows */
+    struct origins o;
+    int n_values, n_nodes;     /* of the graph as it was */
+    int *first_use, *user;     /* users of each value: user[first_use[v]] to user[first_use[v + 1] - 1] */
+    int *first_new, *next_new; /* of each node the new ones that follow it, the last one first; -1: none */
+    bool *is_output;
 };
 
 static const struct clcnn_shape *shape_of(const struct tracker *t, int value)
 {
     return &t->r->g->values[value].shape;
-}
-
-/* ---- moves ---------------------------------------------------------------------------------------------------- */
-
-static struct origin origin_of(const struct tracker *t, int value, int channel)
-{
-    return t->of[value] ? t->of[value][channel] : (struct origin){value, channel};
-}
-
-static bool is_map(const struct tracker *t, int value)
-{
-    const struct clcnn_shape *s = shape_of(t, value);
-    return s->rank >= 3 && s->rank <= 5 && s->dtype == CLCNN_FLOAT32;
-}
-
-/* Makes room for the origins of an output; NULL: out of memory. */
-static struct origin *track(struct tracker *t, int value)
-{
-    t->of[value] = clcnn_calloc((size_t)shape_of(t, value)->dim[1], sizeof *t->of[value]);
-    return t->of[value];
-}
-
-static bool track_concat(struct tracker *t, const struct node *n)
-{
-    struct origin *to = track(t, n->out[0]);
-    for (int i = 0; to && i < n->n_in; i++) {
-        for (int c = 0; c < shape_of(t, n->in[i])->dim[1]; c++)
-            *to++ = origin_of(t, n->in[i], c);
-        t->shuffled[n->out[0]] |= t->shuffled[n->in[i]];
-    }
-    return to != NULL;
-}
-
-/* Channels from..from + step.. of an input. */
-static bool track_part(struct tracker *t, int x, int y, int from, int step)
-{
-    struct origin *to = track(t, y);
-    for (int c = 0; to && c < shape_of(t, y)->dim[1]; c++)
-        to[c] = origin_of(t, x, from + c * step);
-    t->shuffled[y] = t->shuffled[x];
-    return to != NULL;
-}
-
-static bool track_split(struct tracker *t, const struct node *n)
-{
-    int at = 0;
-    for (int i = 0; i < n->n_out; i++) {
-        if (!track_part(t, n->in[0], n->out[i], at, 1))
-            return false;
-        at += shape_of(t, n->out[i])->dim[1];
-    }
-    return true;
-}
-
-static bool slices_channels(const struct tracker *t, const struct node *n)
-{
-    const struct slice_attrs *a = n->attrs;
-    const struct clcnn_shape *x = shape_of(t, n->in[0]), *y = shape_of(t, n->out[0]);
-    for (int d = 0; d < x->rank; d++)
-        if (d != 1 && (x->dim[d] != y->dim[d] || a->steps.v[d] != 1))
-            return false;
-    return true;
-}
-
-/* How many of the dimensions from `first` on make up `size`; -1: none do. */
-static int dims_of(const struct clcnn_shape *s, int first, int64_t size)
-{
-    int64_t product = 1;
-    int d = first;
-    while (d < s->rank && product < size)
-        product *= s->dim[d++];
-    return product == size ? d : -1;
-}
-
-/* The end of reshape, transpose, reshape that changes the order of channels alone; *inner: the transpose. */
-static bool is_shuffle(const struct tracker *t, const struct node *n, const struct node **inner, int *first, int *past)
-{
-    const struct clcnn_graph *g = t->r->g;
-    const struct value *v = &g->values[n->in[0]];
-    if (!rewrite_is(n, &op_reshape) || v->kind != VALUE_NODE || !rewrite_is(&g->nodes[v->producer], &op_transpose))
-        return false;
-    *inner = &g->nodes[v->producer];
-    const struct value *u = &g->values[(*inner)->in[0]];
-    if (u->kind != VALUE_NODE || !rewrite_is(&g->nodes[u->producer], &op_reshape))
-        return false;
-    const int x = g->nodes[u->producer].in[0];
-    const struct clcnn_shape *s = shape_of(t, x);
-    if (!is_map(t, x) || !shape_equal(s, shape_of(t, n->out[0])))
-        return false;
-    *first = dims_of(&u->shape, 0, s->dim[0]);
-    *past = *first < 0 ? -1 : dims_of(&u->shape, *first, s->dim[1]);
-    const struct ints *perm = &((const struct axes_attrs *)(*inner)->attrs)->axes;
-    for (int d = 0; *past >= 0 && d < perm->n; d++)
-        if (d < *first || d >= *past ? perm->v[d] != d : perm->v[d] < *first || perm->v[d] >= *past)
-            return false;
-    return *past >= 0;
-}
-
-static bool track_shuffle(struct tracker *t, const struct node *n, const struct node *inner, int first, int past)
-{
-    const struct clcnn_graph *g = t->r->g;
-    const struct clcnn_shape *split = shape_of(t, inner->in[0]);
-    const struct ints *perm = &((const struct axes_attrs *)inner->attrs)->axes;
-    const int x = g->nodes[g->values[inner->in[0]].producer].in[0];
-    struct origin *to = track(t, n->out[0]);
-    for (int c = 0; to && c < shape_of(t, x)->dim[1]; c++) {
-        int at[CLCNN_MAX_RANK] = {0}, from = 0;
-        for (int d = past - 1, rest = c; d >= first; d--) {
-            at[perm->v[d]] = rest % split->dim[perm->v[d]];
-            rest /= split->dim[perm->v[d]];
-        }
-        for (int d = first; d < past; d++)
-            from = from * split->dim[d] + at[d];
-        to[c] = origin_of(t, x, from);
-    }
-    t->shuffled[n->out[0]] = true;
-    return to != NULL;
-}
-
-/* Finds the origins of what the node computes, if it is a move of channels; false: out of memory. */
-static bool track_node(struct tracker *t, const struct node *n)
-{
-    const struct node *inner;
-    int first, past;
-    if (n->epi.add >= 0 || n->epi.act != ACT_none)
-        return true;
-    if (rewrite_is(n, &op_reshape))
-        return !is_shuffle(t, n, &inner, &first, &past) || track_shuffle(t, n, inner, first, past);
-    if (n->n_in == 0 || !is_map(t, n->in[0]))
-        return true;
-    if (rewrite_is(n, &op_concat))
-        return ((const struct dim_attrs *)n->attrs)->dim != 1 || track_concat(t, n);
-    if (rewrite_is(n, &op_split))
-        return ((const struct split_attrs *)n->attrs)->dim != 1 || track_split(t, n);
-    if (rewrite_is(n, &op_slice) && slices_channels(t, n)) {
-        const struct slice_attrs *a = n->attrs;
-        return track_part(t, n->in[0], n->out[0], a->starts.v[1], a->steps.v[1]);
-    }
-    return true;
 }
 
 /* ---- who takes any order -------------------------------------------------------------------------------------- */
@@ -196,50 +53,65 @@ static bool keeps_order(const struct rewriter *r, const struct node *n)
            rewrite_is(n, &op_adaptive_avg_pool) || rewrite_is(n, &op_adaptive_max_pool);
 }
 
-static bool reads(const struct node *n, int value)
+/* Lists who uses each value: counts, ends of the lists, and then the lists from their ends on. */
+static void find_users(struct tracker *t)
 {
-    for (int i = 0; !n->dead && i < n->n_in; i++)
-        if (n->in[i] == value)
-            return true;
-    return false;
+    const struct clcnn_graph *g = t->r->g;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = t->n_nodes - 1; i >= 0; i--) {
+            const struct node *n = &g->nodes[i];
+            for (int k = 0; !n->dead && k <= n->n_in; k++) {
+                const int value = k < n->n_in ? n->in[k] : n->epi.add;
+                if (value >= 0 && pass == 0)
+                    t->first_use[value]++;
+                else if (value >= 0)
+                    t->user[--t->first_use[value]] = i;
+            }
+        }
+        for (int v = 0; pass == 0 && v < t->n_values; v++)
+            t->first_use[v + 1] += t->first_use[v];
+    }
+    for (int i = 0; i < g->n_outputs; i++)
+        t->is_output[g->outputs[i].value] = true;
+}
+
+static struct node *user_of(const struct tracker *t, int use)
+{
+    return &t->r->g->nodes[t->user[use]];
 }
 
 /* Whether the node's outputs are known by their origins, so that it need not read the value. */
 static bool is_move(const struct tracker *t, const struct node *n)
 {
-    return n->n_out > 0 && n->out[0] < t->n_values && t->of[n->out[0]] != NULL;
+    return n->n_out > 0 && n->out[0] < t->n_values && t->o.of[n->out[0]] != NULL;
 }
 
 /* The reshape and the transpose within a shuffle have origins only at its end. */
 static bool leads_to_move(const struct tracker *t, const struct node *n)
 {
-    const struct clcnn_graph *g = t->r->g;
-    if (!rewrite_is(n, &op_reshape) && !rewrite_is(n, &op_transpose))
+    const int y = n->out[0];
+    if ((!rewrite_is(n, &op_reshape) && !rewrite_is(n, &op_transpose)) || t->is_output[y] ||
+        t->first_use[y + 1] != t->first_use[y] + 1)
         return false;
-    for (int i = 0, many = 0; i < t->n_nodes; i++)
-        if (reads(&g->nodes[i], n->out[0])) {
-            many++;
-            if (!is_move(t, &g->nodes[i]) && !leads_to_move(t, &g->nodes[i]))
-                return false;
-            if (many > 1)
-                return false;
-        }
-    return true;
+    const struct node *next = user_of(t, t->first_use[y]);
+    return is_move(t, next) || leads_to_move(t, next);
+}
+
+/* Whether the user of a value need not read it, as it knows where its channels come from. */
+static bool passes_by(const struct tracker *t, const struct node *user, int value)
+{
+    return t->o.of[value] && user->epi.add != value && (is_move(t, user) || leads_to_move(t, user));
 }
 
 /* Whether all that reads the value takes its channels in any order. *users: how many do. */
 static bool any_order(const struct tracker *t, int value, int *users)
 {
-    const struct clcnn_graph *g = t->r->g;
-    for (int i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].value == value)
-            return false;
-    for (int i = 0; i < t->n_nodes; i++) {
-        const struct node *n = &g->nodes[i];
+    if (t->is_output[value])
+        return false;
+    for (int i = t->first_use[value]; i < t->first_use[value + 1]; i++) {
+        const struct node *n = user_of(t, i);
         int below = 0;
-        if (n->dead || (!reads(n, value) && n->epi.add != value))
-            continue;
-        if (t->of[value] && (is_move(t, n) || leads_to_move(t, n)))
+        if (passes_by(t, n, value))
             continue;
         for (int k = 1; k < n->n_in; k++)
             if (n->in[k] == value)
@@ -268,7 +140,8 @@ static enum clcnn_status reorder_constant(struct tracker *t, int *value, int dim
                   outer = shape_count(&shape) / (inner * size);
     for (int64_t i = 0; i < outer; i++)
         for (int64_t j = 0; j < size; j++)
-            memcpy(to + (i * size + j) * inner, from + (i * size + order[j]) * inner, (size_t)inner * sizeof *to);
+            memcpy(to + (i * size + j) * inner, from + (i * size + order[j]) * inner,
+                   (size_t)inner * sizeof *to);
     *value = made;
 done:
     return st;
@@ -278,9 +151,9 @@ done:
 static enum clcnn_status read_in_order(struct tracker *t, int value, int instead, const int *order)
 {
     enum clcnn_status st = CLCNN_OK;
-    for (int i = 0; i < t->n_nodes; i++) {
-        struct node *n = &t->r->g->nodes[i];
-        if (n->dead || !reads(n, value) || (t->of[value] && (is_move(t, n) || leads_to_move(t, n))))
+    for (int i = t->first_use[value]; i < t->first_use[value + 1]; i++) {
+        struct node *n = user_of(t, i);
+        if (passes_by(t, n, value))
             continue;
         n->in[0] = instead;
         if (ends_order(t->r, n)) {
@@ -314,11 +187,14 @@ static int by_origin(const void *a, const void *b)
 }
 
 /* Channels [from, from + count) of an origin: itself, or a slice. */
-static enum clcnn_status part_of(struct tracker *t, const char *name, struct origin from, int count, int *part)
+static enum clcnn_status part_of(struct tracker *t, const char *name, struct origin from, int count,
+                                 int *part)
 {
     const struct clcnn_shape shape = *shape_of(t, from.value);
-    struct slice_attrs a = {
-        .starts = {.n = shape.rank}, .ends = {.n = shape.rank}, .axes = {.n = shape.rank}, .steps = {.n = shape.rank}};
+    struct slice_attrs a = {.starts = {.n = shape.rank},
+                            .ends = {.n = shape.rank},
+                            .axes = {.n = shape.rank},
+                            .steps = {.n = shape.rank}};
     *part = from.value;
     if (count == shape.dim[1])
         return CLCNN_OK;
@@ -342,7 +218,8 @@ static int count_runs(const struct indexed *sorted, int n)
 }
 
 /* New nodes that compute the sorted channels. */
-static enum clcnn_status gather(struct tracker *t, const struct indexed *sorted, int n, const char *layer, int *made)
+static enum clcnn_status gather(struct tracker *t, const struct indexed *sorted, int n, const char *layer,
+                                int *made)
 {
     enum clcnn_status st = CLCNN_OK;
     int parts[MAX_RUNS], count = 0;
@@ -375,7 +252,7 @@ static enum clcnn_status take_order(struct tracker *t, int value)
         goto done;
     }
     for (int c = 0; c < n; c++)
-        sorted[c] = (struct indexed){t->of[value][c], c};
+        sorted[c] = (struct indexed){t->o.of[value][c], c};
     qsort(sorted, (size_t)n, sizeof *sorted, by_origin);
     if (count_runs(sorted, n) > MAX_RUNS)
         goto done;
@@ -387,8 +264,10 @@ static enum clcnn_status take_order(struct tracker *t, int value)
     char name[CLCNN_NAME_MAX];
     snprintf(name, sizeof name, "%s", layer); /* nodes move when some are added */
     TRY(gather(t, sorted, n, name, &made));
-    for (int i = before; i < t->r->g->n_nodes; i++)
-        t->after[i - t->n_nodes] = producer;
+    for (int i = before; i < t->r->g->n_nodes; i++) {
+        t->next_new[i - t->n_nodes] = t->first_new[producer];
+        t->first_new[producer] = i;
+    }
     TRY(read_in_order(t, value, made, order));
 done:
     free(sorted);
@@ -402,16 +281,17 @@ done:
 static void drop_unused(struct tracker *t)
 {
     struct clcnn_graph *g = t->r->g;
+    rewrite_count_uses(t->r);
     for (int i = t->n_nodes - 1; i >= 0; i--) {
         struct node *n = &g->nodes[i];
         bool used = n->dead || !(is_move(t, n) || rewrite_is(n, &op_reshape) || rewrite_is(n, &op_transpose));
-        for (int k = 0; !used && k < n->n_out; k++) {
-            for (int j = i + 1; j < g->n_nodes && !used; j++)
-                used = reads(&g->nodes[j], n->out[k]) || (!g->nodes[j].dead && g->nodes[j].epi.add == n->out[k]);
-            for (int j = 0; j < g->n_outputs; j++)
-                used = used || g->outputs[j].value == n->out[k];
-        }
-        n->dead = n->dead || !used;
+        for (int k = 0; k < n->n_out; k++)
+            used = used || t->r->uses[n->out[k]] > 0;
+        if (used)
+            continue;
+        n->dead = true;
+        for (int k = 0; k < n->n_in; k++)
+            t->r->uses[n->in[k]]--;
     }
 }
 
@@ -420,16 +300,15 @@ static enum clcnn_status put_in_order(struct tracker *t)
 {
     struct clcnn_graph *g = t->r->g;
     enum clcnn_status st = CLCNN_OK;
-    int *order = clcnn_calloc((size_t)g->n_nodes, sizeof *order), n = 0;
+    int *order = clcnn_calloc((size_t)g->n_nodes, sizeof *order), at = g->n_nodes;
     if (!order)
         return clcnn_fail_mem(t->r->err, (size_t)g->n_nodes * sizeof *order);
-    for (int i = 0; i < t->n_nodes; i++) {
-        order[n++] = i;
-        for (int k = t->n_nodes; k < g->n_nodes; k++)
-            if (t->after[k - t->n_nodes] == i)
-                order[n++] = k;
+    for (int i = t->n_nodes - 1; i >= 0; i--) {
+        for (int k = t->first_new[i]; k >= 0; k = t->next_new[k - t->n_nodes])
+            order[--at] = k;
+        order[--at] = i;
     }
-    st = graph_permute(g, order, n, t->r->err);
+    st = graph_permute(g, order, g->n_nodes, t->r->err);
     free(order);
     return st;
 }
@@ -439,7 +318,7 @@ static bool find_wanted(const struct tracker *t, int *wanted, int *n)
 {
     for (int v = 0; v < t->n_values; v++) {
         int users = 0;
-        if (!t->of[v] || !t->shuffled[v])
+        if (!t->o.of[v] || !t->o.shuffled[v])
             continue;
         if (!any_order(t, v, &users))
             return false;
@@ -449,38 +328,82 @@ static bool find_wanted(const struct tracker *t, int *wanted, int *n)
     return true;
 }
 
+/* Whether the user has chosen how to compute the move, or one of the two before it, which a shuffle may consist of. */
+static bool is_forced(const struct rewriter *r, const struct node *n)
+{
+    for (int i = 0; i < 3; i++) {
+        if (rewrite_is_overridden(r, n))
+            return true;
+        if (n->n_in == 0 || n->in[0] < 0 || r->g->values[n->in[0]].kind != VALUE_NODE)
+            return false;
+        n = &r->g->nodes[r->g->values[n->in[0]].producer];
+        if (!rewrite_is(n, &op_transpose) && !rewrite_is(n, &op_reshape))
+            return false;
+    }
+    return false;
+}
+
+/* Room for what is known of values and nodes; false: out of memory. */
+static bool prepare(struct tracker *t)
+{
+    const struct clcnn_graph *g = t->r->g;
+    const size_t values = (size_t)t->n_values + 1, nodes = (size_t)t->n_nodes + 1;
+    size_t uses = 1;
+    for (int i = 0; i < t->n_nodes; i++)
+        uses += (size_t)g->nodes[i].n_in + 1;
+    t->is_output = clcnn_calloc(values, sizeof *t->is_output);
+    t->first_use = clcnn_calloc(values, sizeof *t->first_use);
+    t->user = clcnn_calloc(uses, sizeof *t->user);
+    t->first_new = clcnn_calloc(nodes, sizeof *t->first_new);
+    t->next_new = clcnn_calloc(values * (MAX_RUNS + 1), sizeof *t->next_new);
+    if (!origins_open(&t->o, g) || !t->is_output || !t->first_use || !t->user || !t->first_new ||
+        !t->next_new)
+        return false;
+    for (int i = 0; i < t->n_nodes; i++)
+        t->first_new[i] = -1;
+    find_users(t);
+    for (int i = 0; i < t->n_nodes; i++)
+        if (!g->nodes[i].dead && !is_forced(t->r, &g->nodes[i]) && !origins_follow(&t->o, &g->nodes[i]))
+            return false;
+    return true;
+}
+
+static void clear(struct tracker *t)
+{
+    origins_close(&t->o);
+    free(t->is_output);
+    free(t->first_use);
+    free(t->user);
+    free(t->first_new);
+    free(t->next_new);
+}
+
 enum clcnn_status rewrite_channel_orders(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
-    const int values = r->g->n_values, nodes = r->g->n_nodes;
-    struct tracker t = {.r = r, .n_values = values, .n_nodes = nodes};
+    struct tracker t = {.r = r, .n_values = r->g->n_values, .n_nodes = r->g->n_nodes};
     int *wanted = NULL, n = 0;
-    if (!r->options->block)
+    if (!r->options->block || !graph_has_shuffles(r->g))
         return CLCNN_OK;
-    t.of = clcnn_calloc((size_t)values + 1, sizeof *t.of);
-    t.shuffled = clcnn_calloc((size_t)values + 1, sizeof *t.shuffled);
-    t.after = clcnn_calloc((size_t)values * (MAX_RUNS + 1) + 1, sizeof *t.after);
-    wanted = clcnn_calloc((size_t)values + 1, sizeof *wanted);
-    bool ok = t.of && t.shuffled && t.after && wanted;
-    for (int i = 0; ok && i < nodes; i++)
-        if (!r->g->nodes[i].dead && !rewrite_is_overridden(r, &r->g->nodes[i]))
-            ok = track_node(&t, &r->g->nodes[i]);
-    if (!ok) {
-        st = clcnn_fail_mem(r->err, (size_t)values * sizeof *t.of);
+    wanted = clcnn_calloc((size_t)t.n_values + 1, sizeof *wanted);
+    if (!wanted || !prepare(&t)) {
+        st = clcnn_fail_mem(r->err, (size_t)t.n_values * sizeof *wanted);
         goto done;
     }
     if (!find_wanted(&t, wanted, &n) || n == 0)
         goto done;
     for (int i = 0; i < n; i++)
         TRY(take_order(&t, wanted[i]));
+    free(r->uses); /* there are more values now */
+    r->uses = clcnn_calloc((size_t)r->g->n_values + 1, sizeof *r->uses);
+    if (!r->uses) {
+        st = clcnn_fail_mem(r->err, (size_t)r->g->n_values * sizeof *r->uses);
+        goto done;
+    }
     drop_unused(&t);
     TRY(put_in_order(&t));
 done:
-    for (int v = 0; t.of && v < values; v++)
-        free(t.of[v]);
-    free(t.of);
-    free(t.shuffled);
-    free(t.after);
+    clear(&t);
     free(wanted);
     return st;
 }

@@ -93,7 +93,8 @@ bool concat_input_in_place(const struct blueprint *bp, const struct value_views 
     const int dim = ((const struct dim_attrs *)n->attrs)->dim;
     const struct operand *whole = &views->operand[n->out[0]], *part = &views->operand[n->in[input]];
     const struct view w = bp->views[whole->view], s = bp->views[part->view];
-    if (dim > 1 || part->of || w.storage < 0 || s.storage != w.storage || part->batch_stride != whole->batch_stride)
+    if (dim > 1 || part->of || w.storage < 0 || s.storage != w.storage ||
+        part->batch_stride != whole->batch_stride)
         return false;
     int64_t at = 0;
     for (int i = 0; i < input; i++)

@@ -11,11 +11,17 @@ struct parent {     /* of a value that is written into a concat's output */
     int64_t offset; /* along the joined dimension */
 };
 
+struct use {
+    int last;          /* node that reads it last; the number of nodes: the caller does */
+    bool beyond_moves; /* read by others than moves of channels */
+};
+
 struct view_finder {
     struct blueprint *bp;
     struct clcnn_graph *g;
     struct value_views *views;
     struct parent *parent;
+    struct use *use; /* of each value */
     struct clcnn_err *err;
 };
 
@@ -38,29 +44,31 @@ static bool moves_channels(const struct view_finder *p, const struct node *n)
     return n->op->role == ROLE_CONCAT && n->src_block && !n->whole_items;
 }
 
+static void find_uses(struct view_finder *p)
+{
+    const struct clcnn_graph *g = p->g;
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct node *n = &g->nodes[i];
+        for (int k = 0; !n->dead && k <= n->n_in; k++) {
+            const int value = k < n->n_in ? n->in[k] : n->epi.add;
+            if (value >= 0) {
+                p->use[value].last = i;
+                p->use[value].beyond_moves |= k == n->n_in || !moves_channels(p, n);
+            }
+        }
+    }
+    for (int i = 0; i < g->n_outputs; i++)
+        p->use[g->outputs[i].value] = (struct use){g->n_nodes, true};
+}
+
 /* Whether the value is some neighbouring channels of a map, and only such nodes read it: then it is not copied. */
 static bool is_range(const struct view_finder *p, int value)
 {
-    const struct clcnn_graph *g = p->g;
-    const struct value *v = &g->values[value];
-    if (v->kind != VALUE_NODE || !moves_channels(p, &g->nodes[v->producer]))
+    const struct value *v = &p->g->values[value];
+    const struct node *n = v->kind == VALUE_NODE ? &p->g->nodes[v->producer] : NULL;
+    if (!n || p->use[value].beyond_moves || !moves_channels(p, n) || n->op->role == ROLE_CONCAT)
         return false;
-    const struct node *n = &g->nodes[v->producer];
-    if (n->op->role == ROLE_CONCAT ||
-        (n->op == &op_slice && ((const struct slice_attrs *)n->attrs)->steps.v[1] != 1))
-        return false;
-    for (int i = v->producer + 1; i < g->n_nodes; i++) {
-        const struct node *user = &g->nodes[i];
-        bool uses = false;
-        for (int k = 0; !user->dead && k < user->n_in; k++)
-            uses = uses || user->in[k] == value;
-        if (!user->dead && (user->epi.add == value || (uses && !moves_channels(p, user))))
-            return false;
-    }
-    for (int i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].value == value)
-            return false;
-    return true;
+    return n->op != &op_slice || ((const struct slice_attrs *)n->attrs)->steps.v[1] == 1;
 }
 
 /* The node's outputs that are ranges of its input; *skip: all of them. */
@@ -95,24 +103,6 @@ static bool movable(const struct view_finder *p, int value)
            p->g->nodes[v->producer].op->role != ROLE_SPLIT && !is_range(p, value);
 }
 
-/* Whether nothing but node `index` uses the value after it. Values of outputs are in reorders' hands by now where that matters. */
-static bool last_used_by(const struct view_finder *p, int value, int index)
-{
-    const struct clcnn_graph *g = p->g;
-    for (int i = index + 1; i < g->n_nodes; i++) {
-        const struct node *n = &g->nodes[i];
-        for (int k = 0; !n->dead && k < n->n_in; k++)
-            if (n->in[k] == value)
-                return false;
-        if (!n->dead && n->epi.add == value)
-            return false;
-    }
-    for (int i = 0; i < g->n_outputs; i++)
-        if (g->outputs[i].value == value)
-            return false;
-    return true;
-}
-
 /* On channel blocks a part has its place in the parent where it begins with a block. Where it ends inside of one, the lanes that
  * follow will be the next part's: then no one may read the part after the concat, as all numbers there would count. */
 static bool fits_parent(const struct view_finder *p, int index, int input, int64_t at)
@@ -122,8 +112,8 @@ static bool fits_parent(const struct view_finder *p, int index, int input, int64
     const int block = p->g->values[n->out[0]].block;
     if (!block || ((const struct dim_attrs *)n->attrs)->dim != 1)
         return true;
-    return at % block == 0 && (part->shape.dim[1] % block == 0 || input == n->n_in - 1 ||
-                               last_used_by(p, n->in[input], index));
+    return at % block == 0 &&
+           (part->shape.dim[1] % block == 0 || input == n->n_in - 1 || p->use[n->in[input]].last == index);
 }
 
 static bool whole_blocks(const struct value *v)
@@ -308,10 +298,12 @@ enum clcnn_status find_value_views(struct value_views *views, struct blueprint *
     views->operand = clcnn_calloc((size_t)g->n_values + 1, sizeof *views->operand);
     views->skip = clcnn_calloc((size_t)g->n_nodes + 1, sizeof *views->skip);
     p.parent = clcnn_calloc((size_t)g->n_values + 1, sizeof *p.parent);
-    bool ok = views->operand && views->skip && p.parent;
+    p.use = clcnn_calloc((size_t)g->n_values + 1, sizeof *p.use);
+    bool ok = views->operand && views->skip && p.parent && p.use;
     for (int i = 0; ok && i < g->n_values; i++)
         p.parent[i].value = -1;
     if (ok) {
+        find_uses(&p);
         choose_parents(&p);
         ok = view_leaves(&p);
     }
@@ -319,6 +311,7 @@ enum clcnn_status find_value_views(struct value_views *views, struct blueprint *
         if (!g->nodes[i].dead)
             ok = view_node(&p, i);
     free(p.parent);
+    free(p.use);
     return ok ? CLCNN_OK : clcnn_fail_mem(err, (size_t)g->n_values * sizeof *views->operand);
 }
 

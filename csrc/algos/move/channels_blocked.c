@@ -4,8 +4,6 @@
 #include "algos/common/rows.h"
 #include "move/move_args.h"
 
-#define NOT_CHANNELS "not along channels"
-#define NO_BLOCKED_INPUT "no input lies on channel blocks"
 #define LEAST_PART 64 /* pixels of a work-item, at least */
 
 /* A step that is being put together: it writes channels of y from `first` on. */
@@ -19,23 +17,22 @@ struct gathering {
 
 static struct gathering start(const struct problem *p, struct emit *e, const struct operand *y)
 {
-    return (struct gathering){.p = p,
-                              .e = e,
-                              .y = y,
-                              .a = {.y_n = y->batch_stride, .pixels = (i32)shape_count_from(&y->shape, 2)}};
+    return (struct gathering){
+        .p = p, .e = e, .y = y, .a = {.y_n = y->batch_stride, .pixels = (i32)shape_count_from(&y->shape, 2)}};
 }
 
 /* Writes the step, if there is anything to do, and begins another one. */
 static void finish(struct gathering *g)
 {
     struct channels_args *a = &g->a;
-    const size_t block = (size_t)g->p->block, blocks = ceil_div((size_t)a->past, block) - (size_t)a->first / block;
+    const size_t block = (size_t)g->p->block,
+                 blocks = ceil_div((size_t)a->past, block) - (size_t)a->first / block;
     const size_t planes = (size_t)g->y->shape.dim[0] * blocks;
     if (a->runs == 0)
         return;
     a->part = blocked_run(g->p, planes, (size_t)a->pixels, LEAST_PART);
-    struct step *s = emit_step(g->e, "channels_blocked", "main",
-                               planes * ceil_div((size_t)a->pixels, (size_t)a->part), 1);
+    struct step *s =
+        emit_step(g->e, "channels_blocked", "main", planes * ceil_div((size_t)a->pixels, (size_t)a->part), 1);
     step_define(s, "V", g->p->block);
     for (int i = 0; i < CHANNEL_SOURCES; i++)
         step_read(s, i < a->sources ? g->views[i] : VIEW_NONE);
@@ -92,7 +89,7 @@ static bool on_blocks(const struct problem *p, struct why *why)
         any = any || p->in[i].block > 0;
     if (p->asked)
         *p->asked = true;
-    PREFER(why, any, NO_BLOCKED_INPUT);
+    PREFER(why, any, "no input lies on channel blocks");
     return true;
 }
 
@@ -102,7 +99,7 @@ static bool concat_applicable(const struct problem *p, struct why *why)
 {
     if (!map_of_blocks(p, why))
         return false;
-    REQUIRE(why, ((const struct dim_attrs *)p->attrs)->dim == 1, NOT_CHANNELS);
+    REQUIRE(why, ((const struct dim_attrs *)p->attrs)->dim == 1, "what is joined are no channels");
     return on_blocks(p, why);
 }
 
@@ -125,7 +122,7 @@ static bool split_applicable(const struct problem *p, struct why *why)
 {
     if (!map_of_blocks(p, why))
         return false;
-    REQUIRE(why, ((const struct split_attrs *)p->attrs)->dim == 1, NOT_CHANNELS);
+    REQUIRE(why, ((const struct split_attrs *)p->attrs)->dim == 1, "what is split are no channels");
     return on_blocks(p, why);
 }
 
@@ -150,8 +147,9 @@ static bool slice_applicable(const struct problem *p, struct why *why)
     if (!map_of_blocks(p, why))
         return false;
     for (int d = 0; d < p->in[0].shape.rank; d++)
-        channels = channels && (d == 1 || (p->in[0].shape.dim[d] == p->out[0].shape.dim[d] && attrs->steps.v[d] == 1));
-    REQUIRE(why, channels, NOT_CHANNELS);
+        channels = channels &&
+                   (d == 1 || (p->in[0].shape.dim[d] == p->out[0].shape.dim[d] && attrs->steps.v[d] == 1));
+    REQUIRE(why, channels, "items or pixels are left out");
     return on_blocks(p, why);
 }
 
@@ -163,17 +161,17 @@ static void emit_slice(const struct problem *p, struct emit *e)
     finish(&g);
 }
 
-#define CHANNELS_ALGO(op, applies, emitter)                 \
-    const struct algo_def algo_##op##_channels = {          \
-        .name = "channels",                                 \
+#define CHANNELS_ALGO(op, applies, emitter)                      \
+    const struct algo_def algo_##op##_channels = {               \
+        .name = "channels",                                      \
         .doc = "runs of channels by vectors, on channel blocks", \
-        .devices = DEVICES_CPU,                             \
-        .error = ERROR_EXACT,                               \
-        .deterministic = true,                              \
-        .src = LAYOUT_BLOCKED,                              \
-        .dst = LAYOUT_BLOCKED,                              \
-        .applicable = applies,                              \
-        .emit = emitter,                                    \
+        .devices = DEVICES_CPU,                                  \
+        .error = ERROR_EXACT,                                    \
+        .deterministic = true,                                   \
+        .src = LAYOUT_BLOCKED,                                   \
+        .dst = LAYOUT_BLOCKED,                                   \
+        .applicable = applies,                                   \
+        .emit = emitter,                                         \
     }
 CHANNELS_ALGO(concat, concat_applicable, emit_concat);
 CHANNELS_ALGO(split, split_applicable, emit_split);

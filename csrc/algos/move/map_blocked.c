@@ -113,17 +113,17 @@ static void emit_slice(const struct problem *p, struct emit *e)
     emit_map(p, e, &a, 0);
 }
 
-#define MAP_ALGO(op, applies, emitter)                        \
-    const struct algo_def algo_##op##_blocked = {             \
-        .name = "blocked",                                    \
+#define MAP_ALGO(op, applies, emitter)                           \
+    const struct algo_def algo_##op##_blocked = {                \
+        .name = "blocked",                                       \
         .doc = "rows by vectors of channels, on channel blocks", \
-        .devices = DEVICES_CPU,                               \
-        .error = ERROR_EXACT,                                 \
-        .deterministic = true,                                \
-        .src = LAYOUT_BLOCKED,                                \
-        .dst = LAYOUT_BLOCKED,                                \
-        .applicable = applies,                                \
-        .emit = emitter,                                      \
+        .devices = DEVICES_CPU,                                  \
+        .error = ERROR_EXACT,                                    \
+        .deterministic = true,                                   \
+        .src = LAYOUT_BLOCKED,                                   \
+        .dst = LAYOUT_BLOCKED,                                   \
+        .applicable = applies,                                   \
+        .emit = emitter,                                         \
     }
 MAP_ALGO(pad, pad_applicable, emit_pad);
 MAP_ALGO(slice, slice_applicable, emit_slice);

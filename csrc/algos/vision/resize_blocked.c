@@ -35,7 +35,8 @@ static void emit(const struct problem *p, struct emit *e)
         a.add[d] = map.line[d].add;
         a.div[d] = map.line[d].div;
     }
-    const size_t planes = (size_t)x->shape.dim[0] * (size_t)a.blocks, rows = (size_t)a.out[0] * (size_t)a.out[1];
+    const size_t planes = (size_t)x->shape.dim[0] * (size_t)a.blocks,
+                 rows = (size_t)a.out[0] * (size_t)a.out[1];
     a.run = blocked_run(p, planes, rows, 1);
     struct step *s = emit_step(e, "resize_blocked", "main", planes * ceil_div(rows, (size_t)a.run), 1);
     step_define(s, "V", p->block);
