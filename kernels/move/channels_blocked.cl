@@ -116,22 +116,26 @@ void FN(chunk)(SRC *x, DST y, int c0, long start, int pixels, const struct chann
     }
 }
 
-void FN(body)(ulong group, SRC x0, SRC x1, SRC x2, SRC x3, DST y, const struct channels_args *a)
+void FN(body)(ulong group, SRC x0, SRC x1, SRC x2, SRC x3, SRC x4, SRC x5, SRC x6, SRC x7, DST y,
+              const struct channels_args *a)
 {
     const int first = a->first / V, blocks = (a->past + V - 1) / V - first;
     const int parts = (a->pixels + a->part - 1) / a->part, part = (int)(group % parts);
     const int block = first + (int)(group / parts % blocks);
     const long n = (long)(group / parts / blocks);
-    SRC x[CHANNEL_SOURCES] = {x0 + n * a->x_n[0], a->sources > 1 ? x1 + n * a->x_n[1] : x0,
-                                    a->sources > 2 ? x2 + n * a->x_n[2] : x0, a->sources > 3 ? x3 + n * a->x_n[3] : x0};
+    SRC x[CHANNEL_SOURCES] = {x0, x1, x2, x3, x4, x5, x6, x7};
+    for (int i = 0; i < a->sources; i++)
+        x[i] += n * a->x_n[i];
     DST to = y + n * a->y_n + (long)block * a->pixels * V;
     const int past = min(a->pixels, (part + 1) * a->part);
     for (int p = part * a->part; p < past; p += CHUNK)
         FN(chunk)(x, to + (long)p * V, block * V, p, min(CHUNK, past - p), a);
 }
 
-KERNEL FN(main)(SRC x0, ulong x0_off, SRC x1, ulong x1_off, SRC x2, ulong x2_off, SRC x3, ulong x3_off, DST y,
-                ulong y_off, const struct channels_args a)
+KERNEL FN(main)(SRC x0, ulong x0_off, SRC x1, ulong x1_off, SRC x2, ulong x2_off, SRC x3, ulong x3_off, SRC x4,
+                ulong x4_off, SRC x5, ulong x5_off, SRC x6, ulong x6_off, SRC x7, ulong x7_off, DST y, ulong y_off,
+                const struct channels_args a)
 {
-    FN(body)(GROUP, x0 + x0_off, x1 + x1_off, x2 + x2_off, x3 + x3_off, y + y_off, &a);
+    FN(body)(GROUP, x0 + x0_off, x1 + x1_off, x2 + x2_off, x3 + x3_off, x4 + x4_off, x5 + x5_off, x6 + x6_off,
+             x7 + x7_off, y + y_off, &a);
 }

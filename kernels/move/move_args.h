@@ -39,8 +39,8 @@ struct channel_run {
 
 /* Channels between maps on channel blocks (channels_blocked.cl): the channels first to past - 1 of y, and of the blocks in which
  * they lie what comes after them. */
-#define CHANNEL_SOURCES 4
-#define CHANNEL_RUNS 16
+#define CHANNEL_SOURCES 8
+#define CHANNEL_RUNS 12
 struct channels_args {
     i64 x_n[CHANNEL_SOURCES], y_n;
     i32 pixels, part; /* pixels of a work-item */
