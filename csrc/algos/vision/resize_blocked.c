@@ -6,9 +6,7 @@
 /* Whether x lies on channel blocks is known when the planner comes to the node; forced, reorders see to it. */
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const int rank = p->in[0].shape.rank;
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, rank >= 3 && rank <= 5, "only maps with spatial dimensions have channel blocks");
     REQUIRE(why, resize_is_plain(p->attrs), "wide kernels and crops have their own way");
     if (p->asked)
         *p->asked = true;
