@@ -34,13 +34,13 @@ struct rows_norm_args {
     i32 unused;
 };
 
-/* Norms in vectors: rows (n, m) of `length` elements, x_step apart, `inner` rows side by side. plane: elements that
- * share a parameter, 0: each has its own; channels: parameters of a row. run: rows of a work-item. A row has `parts`
- * parts of part_length elements, or its columns have as many tiles. */
+/* Norms by rows (n, m) of `length` elements, x_step apart, `inner` rows side by side. plane: elements that share a
+ * parameter, 0: each has its own; channels: parameters of a row. run: rows of a work-item. A row has `parts` parts of
+ * part_length elements, or its columns have as many tiles. p0, p1: of the activation. */
 struct norm_vector_args {
     i64 rows, inner, middle, x_n, y_n, middle_step, x_step, y_step, length;
     i64 plane, channels, run, parts, part_length;
-    f32 eps;
+    f32 eps, p0, p1;
     i32 weight, bias; /* whether there are such operands */
     i32 staged;       /* whether tiles of columns are kept in a stage */
 };
@@ -63,19 +63,12 @@ struct lrn_args {
     i32 unused;
 };
 
-/* softmax over l in x[n][m][l][i]; rows are numbered (n, m). */
+/* softmax over l in x[n][m][l][i]; rows are numbered (n, m). pieces: pieces or tiles of the columns of a row; run: rows
+ * of a work-item. */
 struct softmax_args {
     i64 rows, pieces, inner, middle;
     i64 x_n, y_n, middle_step, x_step, y_step; /* x_step, y_step: between neighbours along l */
-    i32 length;
-    i32 unused;
-};
-
-/* The same in vectors; run: rows of a work-item; tiles: those of a row's columns. */
-struct softmax_vector_args {
-    i64 rows, inner, middle;
-    i64 x_n, y_n, middle_step, x_step, y_step;
-    i64 length, run, tiles;
+    i64 length, run;
 };
 
 /* Reductions: the first `kept` dimensions number the outputs, the others are reduced, the last one in the inner loop.

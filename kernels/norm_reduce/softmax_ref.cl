@@ -83,6 +83,7 @@ void FN(rows_body)(ulong group, SRC x, DST y, const struct softmax_args *a, loca
 
 void FN(columns_body)(ulong group, SRC x, DST y, const struct softmax_args *a)
 {
+    const int length = (int)a->length;
     const INDEX row = ROW_OF(group, a->pieces);
     if (row < (INDEX)a->rows) {
         const long first = FIRST_COLUMN(group, a->pieces);
@@ -94,13 +95,13 @@ void FN(columns_body)(ulong group, SRC x, DST y, const struct softmax_args *a)
             top[e] = -INFINITY;
             sum[e] = 0.0f;
         }
-        for (int l = 0; l < a->length; l++) /* fmax drops NaN, which the exponentials then show */
+        for (int l = 0; l < length; l++) /* fmax drops NaN, which the exponentials then show */
             FOR_COLUMNS(i, first, a->inner)
         top[SLOT_OF(i, first)] = fmax(top[SLOT_OF(i, first)], xr[l * a->x_step + i]);
-        for (int block = 0; block < a->length; block += RED_BLOCK) {
+        for (int block = 0; block < length; block += RED_BLOCK) {
             for (int e = 0; e < ELEMS; e++)
                 part[e] = 0.0f;
-            for (int l = block; l < min(a->length, block + RED_BLOCK); l++)
+            for (int l = block; l < min(length, block + RED_BLOCK); l++)
                 FOR_COLUMNS(i, first, a->inner)
             part[SLOT_OF(i, first)] += exp(xr[l * a->x_step + i] - top[SLOT_OF(i, first)]);
             for (int e = 0; e < ELEMS; e++)
@@ -108,7 +109,7 @@ void FN(columns_body)(ulong group, SRC x, DST y, const struct softmax_args *a)
         }
         for (int e = 0; LOG && e < ELEMS; e++)
             sum[e] = log(sum[e]);
-        for (int l = 0; l < a->length; l++)
+        for (int l = 0; l < length; l++)
             FOR_COLUMNS(i, first, a->inner)
             {
                 const float v = xr[l * a->x_step + i] - top[SLOT_OF(i, first)];

@@ -5,8 +5,8 @@
  * rows:     the dimension is contiguous; a work-item takes `run` rows
  * columns:  it is not; a work-item takes a tile of TILE vectors of the elements beside each other
  * Exponentials are kept in y until their sum is known.
- * Layouts: x and y are (n, m, l, i) with batch strides; struct softmax_vector_args. Where inner > 1 it is at least V.
- * Index map: rows: group = run; columns: group = row * tiles + tile.
+ * Layouts: x and y are (n, m, l, i) with batch strides; struct softmax_args. Where inner > 1 it is at least V.
+ * Index map: rows: group = run; columns: group = row * pieces + tile.
  * Work-group: WG = 1. Local memory: none.
  * Defines: LOG (0: softmax, 1: log_softmax); V, 16 or 8. */
 #ifndef WG
@@ -24,6 +24,7 @@
 #ifndef LOG
 #define LOG 0
 #endif
+#include "common/activation_vec.clh"
 #include "norm_reduce/row_vectors.clh"
 #undef TILE
 #undef BLOCK
@@ -31,41 +32,6 @@
 #define TILE 4
 #define BLOCK 64 /* vectors added up before their sum is added to the sum of all */
 #define NOTHING ((FV)0.0f)
-
-/* exp(t) for t <= 0, within a unit in the last place, down to the smallest number below the normal ones; NaN stays. 2^n
- * times a polynomial of what is left; n comes out of the low bits of a sum with 1.5 * 2^23, and goes in by halves,
- * since 2^n may have no exponent. Functions of the library are computed one by one on some devices. */
-FV FN(softmax_exp)(FV t)
-{
-    t = t < (FV)-104.0f ? (FV)-104.0f : t;
-    const FV shifted = fma(t, (FV)1.44269504f, (FV)12582912.0f), n = shifted - 12582912.0f;
-    const FV r = fma(n, (FV)2.12194440e-4f, fma(n, (FV)-0.693359375f, t));
-    FV p = fma(r, (FV)1.9875691500e-4f, (FV)1.3981999507e-3f);
-    p = fma(p, r, (FV)8.3334519073e-3f);
-    p = fma(p, r, (FV)4.1665795894e-2f);
-    p = fma(p, r, (FV)1.6666665459e-1f);
-    p = fma(p, r, (FV)5.0000001201e-1f);
-    p = fma(p * r, r, r) + 1.0f;
-    const IV k = VEC_CAT(as_int, V)(shifted) - 0x4b400000, low = k >> 1;
-    return p * VEC_CAT(as_float, V)((low + 127) << 23) * VEC_CAT(as_float, V)((k - low + 127) << 23);
-}
-
-/* log(s) for s >= 1 (NaN stays): that of what is left of a power of two, between 0.7 and 1.4. */
-FV FN(softmax_log)(FV s)
-{
-    const IV bits = VEC_CAT(as_int, V)(s), e = (bits - 0x3f3504f3) >> 23;
-    const FV n = VEC_CAT(convert_float, V)(e), x = VEC_CAT(as_float, V)(bits - (e << 23)) - 1.0f, z = x * x;
-    FV p = fma(x, (FV)7.0376836292e-2f, (FV)-1.1514610310e-1f);
-    p = fma(p, x, (FV)1.1676998740e-1f);
-    p = fma(p, x, (FV)-1.2420140846e-1f);
-    p = fma(p, x, (FV)1.4249322787e-1f);
-    p = fma(p, x, (FV)-1.6668057665e-1f);
-    p = fma(p, x, (FV)2.0000714765e-1f);
-    p = fma(p, x, (FV)-2.4999993993e-1f);
-    p = fma(p, x, (FV)3.3333331174e-1f);
-    const FV y = fma(n, (FV)-2.12194440e-4f, p * z * x) - 0.5f * z;
-    return s == s ? fma(n, (FV)0.693359375f, x + y) : s;
-}
 
 /* Largest element, of those that are numbers. */
 float FN(top)(SRC x, long n)
@@ -96,7 +62,7 @@ float FN(exponentials)(SRC x, DST y, long n, float top)
     for (long block = 0; block < whole; block += BLOCK * V) {
         FV part = NOTHING;
         for (long i = block; i < min(whole, block + BLOCK * V); i += V) {
-            const FV e = FN(softmax_exp)(LOADV(x, i) - top);
+            const FV e = MATH(exp)(LOADV(x, i) - top);
             if (!LOG)
                 STOREV(e, y, i);
             part += e;
@@ -104,7 +70,7 @@ float FN(exponentials)(SRC x, DST y, long n, float top)
         all += part;
     }
     if (whole < n) {
-        const FV e = FN(softmax_exp)(FN(load_last)(x, n, -INFINITY) - top);
+        const FV e = MATH(exp)(FN(load_last)(x, n, -INFINITY) - top);
         if (!LOG)
             FN(store_last)(e, y, n);
         all += select(NOTHING, e, FN(mine)(n));
@@ -117,7 +83,7 @@ void FN(row)(SRC x, DST y, long n)
     const float top = FN(top)(x, n), sum = FN(exponentials)(x, y, n, top);
     if (LOG) {
         float logarithm[V];
-        KEEPV(FN(softmax_log)((FV)sum), logarithm, 0);
+        KEEPV(MATH(log)((FV)sum), logarithm, 0);
         for (long i = 0; i + V <= n; i += V)
             STOREV(LOADV(x, i) - top - logarithm[0], y, i);
         if (n % V)
@@ -131,9 +97,9 @@ void FN(row)(SRC x, DST y, long n)
     }
 }
 
-void FN(rows_body)(ulong group, SRC x, DST y, const struct softmax_vector_args *a)
+void FN(rows_body)(ulong group, SRC x, DST y, const struct softmax_args *a)
 {
-    const struct softmax_vector_args args = *a; /* a copy: stores of y cannot change it */
+    const struct softmax_args args = *a; /* a copy: stores of y cannot change it */
     const long end = min((long)args.rows, ((long)group + 1) * args.run);
     for (long row = (long)group * args.run; row < end; row++) {
         const long n = row / args.middle, m = row - n * args.middle;
@@ -143,7 +109,7 @@ void FN(rows_body)(ulong group, SRC x, DST y, const struct softmax_vector_args *
 
 /* `count` vectors of columns, the first one `first`; the last one of the row ends where the row ends. So it may repeat
  * elements of the one before, whose exponentials y must not have lost: vectors go through each step together. */
-void FN(tile)(SRC x, DST y, long first, int count, const struct softmax_vector_args *a)
+void FN(tile)(SRC x, DST y, long first, int count, const struct softmax_args *a)
 {
     FV top[TILE], sum[TILE];
     long column[TILE];
@@ -165,7 +131,7 @@ void FN(tile)(SRC x, DST y, long first, int count, const struct softmax_vector_a
         for (long l = block; l < min((long)a->length, block + BLOCK); l++)
 #pragma unroll
             for (int t = 0; t < TILE; t++) {
-                const FV e = FN(softmax_exp)(LOADV(x, l * a->x_step + column[t]) - top[t]);
+                const FV e = MATH(exp)(LOADV(x, l * a->x_step + column[t]) - top[t]);
                 if (!LOG && t < count)
                     STOREV(e, y, l * a->y_step + column[t]);
                 part[t] += e;
@@ -174,7 +140,7 @@ void FN(tile)(SRC x, DST y, long first, int count, const struct softmax_vector_a
             sum[t] += part[t];
     }
     for (int t = 0; LOG && t < TILE; t++)
-        sum[t] = FN(softmax_log)(sum[t]);
+        sum[t] = MATH(log)(sum[t]);
     for (long l = 0; l < a->length; l++) {
         FV v[TILE];
 #pragma unroll
@@ -188,23 +154,23 @@ void FN(tile)(SRC x, DST y, long first, int count, const struct softmax_vector_a
     }
 }
 
-void FN(columns_body)(ulong group, SRC x, DST y, const struct softmax_vector_args *a)
+void FN(columns_body)(ulong group, SRC x, DST y, const struct softmax_args *a)
 {
-    const struct softmax_vector_args args = *a;
-    const long row = (long)group / args.tiles, tile = (long)group % args.tiles;
+    const struct softmax_args args = *a;
+    const long row = (long)group / args.pieces, tile = (long)group % args.pieces;
     const long n = row / args.middle, m = row - n * args.middle;
     const long vectors = (args.inner + V - 1) / V;
-    const long first = vectors * tile / args.tiles, past = vectors * (tile + 1) / args.tiles;
+    const long first = vectors * tile / args.pieces, past = vectors * (tile + 1) / args.pieces;
     FN(tile)(x + n * args.x_n + m * args.middle_step, y + n * args.y_n + m * args.middle_step, first,
              (int)(past - first), &args);
 }
 
-KERNEL FN(rows)(SRC x, ulong x_off, DST y, ulong y_off, const struct softmax_vector_args a)
+KERNEL FN(rows)(SRC x, ulong x_off, DST y, ulong y_off, const struct softmax_args a)
 {
     FN(rows_body)(GROUP, x + x_off, y + y_off, &a);
 }
 
-KERNEL FN(columns)(SRC x, ulong x_off, DST y, ulong y_off, const struct softmax_vector_args a)
+KERNEL FN(columns)(SRC x, ulong x_off, DST y, ulong y_off, const struct softmax_args a)
 {
     FN(columns_body)(GROUP, x + x_off, y + y_off, &a);
 }

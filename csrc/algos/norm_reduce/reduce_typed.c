@@ -1,13 +1,5 @@
 /* reduce_typed: reductions of elements that are no floats, and products; see kernels/norm_reduce/reduce_typed.cl. */
-#include "algos/common/lines.h"
-
-static bool is_reduced(const struct reduce_attrs *attrs, int dim)
-{
-    for (int i = 0; i < attrs->axes.n; i++)
-        if (attrs->axes.v[i] == dim)
-            return true;
-    return attrs->axes.n == 0;
-}
+#include "algos/common/reduction.h"
 
 void emit_reduce_typed(const struct problem *p, struct emit *e, const char *red)
 {
@@ -18,7 +10,7 @@ void emit_reduce_typed(const struct problem *p, struct emit *e, const char *red)
     operand_strides(x, xs);
     operand_strides(y, ys);
     for (int d = 0, out = 0; d < x->shape.rank; d++) {
-        const bool reduced = is_reduced(attrs, d);
+        const bool reduced = reduce_drops(attrs, d);
         a.walk.size[d] = reduced ? 1 : x->shape.dim[d];
         a.walk.stride[0].of[d] = xs[d];
         a.walk.stride[1].of[d] = reduced ? 0 : ys[out];

@@ -7,18 +7,13 @@
 #define LEAST_PART 512 /* pixels of a part, at least */
 #define MOST_PARTS 16
 
-static bool by_groups(const struct problem *p)
-{
-    return p->op == &op_instance_norm || p->op == &op_group_norm;
-}
-
 /* Whether x lies on channel blocks is known when the planner comes to the node; forced, reorders see to it. */
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct rows_norm_attrs *attrs = p->attrs;
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    REQUIRE(why, by_groups(p) || (attrs->dim == 1 && attrs->dims == 1),
+    REQUIRE(why, norm_by_groups(p) || (attrs->dim == 1 && attrs->dims == 1),
             "on channel blocks only the dimension of channels is normalised");
     if (p->asked)
         *p->asked = true;
@@ -58,8 +53,8 @@ static struct norm_blocked_args args_of(const struct problem *p)
     a.parts = parts < 1 ? 1 : parts > MOST_PARTS ? MOST_PARTS : parts;
     a.run = (i32)ceil_div((size_t)a.pixels, (size_t)a.parts);
     a.parts = (i32)ceil_div((size_t)a.pixels, (size_t)a.run);
-    a.group = by_groups(p) ? group_of(p) : 1;
-    a.span = by_groups(p) ? span_of(p, blocks) : blocks;
+    a.group = norm_by_groups(p) ? group_of(p) : 1;
+    a.span = norm_by_groups(p) ? span_of(p, blocks) : blocks;
     a.sums_n = (int64_t)blocks * p->block * (1 + 2 * a.parts);
     return a;
 }
@@ -67,7 +62,7 @@ static struct norm_blocked_args args_of(const struct problem *p)
 static size_t workspace(const struct problem *p)
 {
     const struct norm_blocked_args a = args_of(p);
-    return by_groups(p) ? (size_t)p->in[0].shape.dim[0] * (size_t)a.sums_n * sizeof(float) : 0;
+    return norm_by_groups(p) ? (size_t)p->in[0].shape.dim[0] * (size_t)a.sums_n * sizeof(float) : 0;
 }
 
 static struct step *start(const struct problem *p, struct emit *e, const char *entry, size_t groups)

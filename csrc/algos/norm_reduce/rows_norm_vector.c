@@ -8,54 +8,6 @@
 #define ALIAS \
     1024 /* floats: lines of a cache that lie a multiple of this apart take the place of one another */
 
-/* The norm's dimensions as rows (n, m) of elements x_step apart. */
-static struct norm_vector_args dims_of(const struct problem *p)
-{
-    const struct rows_norm_attrs *attrs = p->attrs;
-    const struct operand *x = &p->in[0], *y = &p->out[0];
-    const int rank = x->shape.rank, dim = attrs->dim;
-    const int64_t batch = rank > 1 && dim > 0 ? x->shape.dim[0] : 1;
-    struct norm_vector_args a = {.inner = shape_count_from(&x->shape, dim + attrs->dims), .eps = attrs->eps};
-    const bool apart = dim == 0 && rank > 1; /* elements are those of items */
-    a.length = shape_count_from(&x->shape, dim) / a.inner;
-    a.x_step = apart ? x->batch_stride : a.inner;
-    a.y_step = apart ? y->batch_stride : a.inner;
-    a.middle = shape_count(&x->shape) / batch / a.length / a.inner;
-    a.middle_step = a.length * a.inner;
-    a.rows = batch * a.middle;
-    return a;
-}
-
-/* Groups of channels: a row each, in one piece. */
-static struct norm_vector_args groups_of(const struct problem *p)
-{
-    const struct rows_norm_attrs *attrs = p->attrs;
-    const struct clcnn_shape *x = &p->in[0].shape;
-    const int64_t groups = p->op == &op_instance_norm ? x->dim[1] : attrs->groups;
-    struct norm_vector_args a = {.inner = 1, .x_step = 1, .y_step = 1, .eps = attrs->eps};
-    a.plane = shape_count_from(x, 2);
-    a.channels = x->dim[1] / groups;
-    a.middle = groups;
-    a.length = a.middle_step = a.channels * a.plane;
-    a.rows = x->dim[0] * groups;
-    return a;
-}
-
-static bool by_groups(const struct problem *p)
-{
-    return p->op == &op_instance_norm || p->op == &op_group_norm;
-}
-
-static struct norm_vector_args args_of(const struct problem *p)
-{
-    struct norm_vector_args a = by_groups(p) ? groups_of(p) : dims_of(p);
-    a.x_n = p->in[0].batch_stride;
-    a.y_n = p->out[0].batch_stride;
-    a.weight = norm_operand(p, 1) != VIEW_NONE;
-    a.bias = norm_operand(p, 2) != VIEW_NONE;
-    return a;
-}
-
 /* The parts of a row of which an item has too few for all cores; it must not depend on the batch, since sums do on the
  * parts. */
 static int64_t parts_of(const struct problem *p, const struct norm_vector_args *a)
@@ -69,18 +21,15 @@ static int64_t parts_of(const struct problem *p, const struct norm_vector_args *
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_VECTORS);
-    const struct rows_norm_attrs *attrs = p->attrs;
-    const bool groups = by_groups(p);
-    REQUIRE(why, groups || attrs->dim > 0 || attrs->dims == 1,
-            "a row has several dimensions of several items");
-    const struct norm_vector_args a = args_of(p);
+    REQUIRE(why, norm_is_rows(p), SEVERAL_ITEMS);
+    const struct norm_vector_args a = norm_rows_of(p);
     REQUIRE(why, (a.x_step == 1 && a.y_step == 1) || a.inner >= p->block, FEW_NEIGHBOURS);
     return true;
 }
 
 static size_t workspace(const struct problem *p)
 {
-    const struct norm_vector_args a = args_of(p);
+    const struct norm_vector_args a = norm_rows_of(p);
     const int64_t parts = a.x_step == 1 ? parts_of(p, &a) : 1;
     return parts > 1 ? (size_t)(a.rows * parts) * 2 * sizeof(float) : 0;
 }
@@ -119,7 +68,7 @@ static void emit_parts(const struct problem *p, struct emit *e, struct norm_vect
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    struct norm_vector_args a = args_of(p);
+    struct norm_vector_args a = norm_rows_of(p);
     const bool columns = a.x_step != 1 || a.y_step != 1;
     if (columns) {
         a.parts = (int64_t)ceil_div(ceil_div((size_t)a.inner, (size_t)p->block), TILE);

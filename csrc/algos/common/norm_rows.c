@@ -1,0 +1,144 @@
+/* norm_rows.c: norms and softmax as rows, and how work-items share them; see norm_rows.h. */
+#include "algos/common/norm_rows.h"
+
+#include "algos/common/rows.h"
+
+bool norm_is_rows(const struct problem *p)
+{
+    const struct rows_norm_attrs *attrs = p->attrs;
+    return norm_by_groups(p) || attrs->dim > 0 || attrs->dims == 1;
+}
+
+/* The norm's dimensions as rows (n, m) of elements x_step apart. */
+static struct norm_vector_args dims_of(const struct problem *p)
+{
+    const struct rows_norm_attrs *attrs = p->attrs;
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    const int rank = x->shape.rank, dim = attrs->dim;
+    const int64_t batch = rank > 1 && dim > 0 ? x->shape.dim[0] : 1;
+    struct norm_vector_args a = {.inner = shape_count_from(&x->shape, dim + attrs->dims)};
+    const bool apart = dim == 0 && rank > 1; /* elements are those of items */
+    a.length = shape_count_from(&x->shape, dim) / a.inner;
+    a.x_step = apart ? x->batch_stride : a.inner;
+    a.y_step = apart ? y->batch_stride : a.inner;
+    a.middle = shape_count(&x->shape) / batch / a.length / a.inner;
+    a.middle_step = a.length * a.inner;
+    a.rows = batch * a.middle;
+    return a;
+}
+
+/* Groups of channels: a row each, in one piece. */
+static struct norm_vector_args groups_of(const struct problem *p)
+{
+    const struct rows_norm_attrs *attrs = p->attrs;
+    const struct clcnn_shape *x = &p->in[0].shape;
+    const int64_t groups = p->op == &op_instance_norm ? x->dim[1] : attrs->groups;
+    struct norm_vector_args a = {.inner = 1, .x_step = 1, .y_step = 1};
+    a.plane = shape_count_from(x, 2);
+    a.channels = x->dim[1] / groups;
+    a.middle = groups;
+    a.length = a.middle_step = a.channels * a.plane;
+    a.rows = x->dim[0] * groups;
+    return a;
+}
+
+struct norm_vector_args norm_rows_of(const struct problem *p)
+{
+    struct norm_vector_args a = norm_by_groups(p) ? groups_of(p) : dims_of(p);
+    a.eps = ((const struct rows_norm_attrs *)p->attrs)->eps;
+    a.x_n = p->in[0].batch_stride;
+    a.y_n = p->out[0].batch_stride;
+    a.weight = norm_operand(p, 1) != VIEW_NONE;
+    a.bias = norm_operand(p, 2) != VIEW_NONE;
+    a.p0 = p->p0;
+    a.p1 = p->p1;
+    return a;
+}
+
+struct softmax_args softmax_rows_of(const struct problem *p)
+{
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    const int rank = x->shape.rank, dim = ((const struct dim_attrs *)p->attrs)->dim;
+    struct softmax_args a = {.rows = 1, .inner = 1, .middle = 1, .x_step = 1, .y_step = 1, .length = 1};
+    int64_t xs[CLCNN_MAX_RANK], ys[CLCNN_MAX_RANK];
+    if (rank == 0) /* a single number */
+        return a;
+    operand_strides(x, xs);
+    operand_strides(y, ys);
+    a.length = x->shape.dim[dim];
+    a.inner = shape_count_from(&x->shape, dim + 1);
+    a.x_step = xs[dim];
+    a.y_step = ys[dim];
+    if (dim > 0) {
+        a.x_n = xs[0];
+        a.y_n = ys[0];
+        a.middle_step = a.length * a.inner;
+        for (int d = 1; d < dim; d++)
+            a.middle *= x->shape.dim[d];
+        a.rows = x->shape.dim[0] * a.middle;
+    }
+    return a;
+}
+
+/* ---- work-items that share rows ------------------------------------------------------------------------------- */
+
+enum { FEW_LANES = 32, FEW_KEPT = 8, MANY_KEPT = 32, COLUMNS_KEPT = 16, LEAST_TILE = 4, MOST_TILE = 32 };
+
+static struct lanes tiles_of(const struct problem *p, int tile, int64_t inner, int64_t length)
+{
+    struct lanes l = {.columns = true, .lanes = (int)any_group_size(p) / tile, .kept = COLUMNS_KEPT};
+    if (length > l.lanes * l.kept)
+        l.kept = MANY_KEPT;
+    l.loops = length > l.lanes * l.kept;
+    l.tiles = (int64_t)ceil_div((size_t)inner, (size_t)tile);
+    return l;
+}
+
+struct lanes lanes_wide(const struct problem *p, int64_t inner, int64_t length)
+{
+    return tiles_of(p, MOST_TILE, inner, length);
+}
+
+/* Narrow tiles give a column many work-items, with few elements each to wait for, and a map many groups; wide ones
+ * read more neighbours at once. */
+static struct lanes columns_of(const struct problem *p, int64_t middle, int64_t inner, int64_t length)
+{
+    const int wg = (int)any_group_size(p);
+    const size_t units = device_units(p->device);
+    int tile = MOST_TILE;
+    while (tile > LEAST_TILE && (length > (int64_t)wg / tile * COLUMNS_KEPT ||
+                                 (size_t)middle * ceil_div((size_t)inner, (size_t)tile) < units))
+        tile /= 2;
+    return tiles_of(p, tile, inner, length);
+}
+
+struct lanes lanes_of(const struct problem *p, bool columns, int64_t middle, int64_t inner, int64_t length)
+{
+    if (columns)
+        return columns_of(p, middle, inner, length);
+    struct lanes l = {.lanes = FEW_LANES, .kept = FEW_KEPT};
+    if (length > l.lanes * l.kept)
+        l.lanes = (int)any_group_size(p);
+    if (length > l.lanes * l.kept)
+        l.kept = MANY_KEPT;
+    l.loops = length > l.lanes * l.kept;
+    return l;
+}
+
+size_t lanes_groups(const struct problem *p, const struct lanes *l, int64_t rows)
+{
+    return l->columns ? (size_t)(rows * l->tiles) : ceil_div((size_t)rows, any_group_size(p) / (size_t)l->lanes);
+}
+
+struct step *lanes_emit(const struct problem *p, struct emit *e, const char *file, const char *entry, size_t groups,
+                        const struct lanes *l, int64_t length)
+{
+    const size_t wg = any_group_size(p);
+    struct step *s = emit_step(e, file, entry, groups, wg);
+    step_define(s, "COLUMNS", l->columns);
+    step_define(s, "LANES", l->lanes);
+    step_define(s, "KEPT", l->kept);
+    step_define(s, "LOOPS", l->loops);
+    step_define_id(s, "INDEX", groups * wg <= UINT32_MAX && length <= UINT32_MAX ? "uint" : "ulong");
+    return s;
+}

@@ -1,0 +1,134 @@
+/* reduction.c: reductions as walks; see reduction.h. */
+#include "algos/common/reduction.h"
+
+struct dims {
+    int n;
+    int64_t size[CLCNN_MAX_RANK], x[CLCNN_MAX_RANK], y[CLCNN_MAX_RANK];
+};
+
+bool reduce_drops(const struct reduce_attrs *attrs, int dim)
+{
+    for (int i = 0; i < attrs->axes.n; i++)
+        if (attrs->axes.v[i] == dim)
+            return true;
+    return attrs->axes.n == 0;
+}
+
+/* Adds a dimension, as a part of the one before it when both are one walk and `joins`. */
+static void add_dim(struct dims *d, int64_t size, int64_t x, int64_t y, bool joins)
+{
+    if (size == 1)
+        return;
+    const int last = d->n - 1;
+    const bool merge = joins && last >= 0 && d->x[last] == x * size && d->y[last] == y * size &&
+                       d->size[last] * size <= INT32_MAX;
+    const int to = merge ? last : d->n++;
+    d->size[to] = merge ? d->size[last] * size : size;
+    d->x[to] = x;
+    d->y[to] = y;
+}
+
+/* Puts the dimension that the inner loop is best at last: a contiguous one, else the longest. Order does
+ * not matter to a reduction. */
+static void choose_inner(struct dims *d)
+{
+    int best = d->n - 1;
+    for (int i = 0; i < d->n; i++)
+        if (d->x[best] != 1 && d->size[i] > d->size[best])
+            best = i;
+    const int last = d->n - 1;
+    const int64_t size = d->size[best], x = d->x[best];
+    d->size[best] = d->size[last];
+    d->x[best] = d->x[last];
+    d->size[last] = size;
+    d->x[last] = x;
+}
+
+static void sort_dims(const struct problem *p, struct dims *kept, struct dims *reduced)
+{
+    const struct reduce_attrs *attrs = p->attrs;
+    const struct operand *x = &p->in[0], *y = &p->out[0];
+    int64_t xs[CLCNN_MAX_RANK], ys[CLCNN_MAX_RANK];
+    operand_strides(x, xs);
+    operand_strides(y, ys);
+    bool before = false; /* whether the dimension before was reduced */
+    for (int d = 0, out = 0; d < x->shape.rank; d++) {
+        const bool drop = reduce_drops(attrs, d);
+        if (drop)
+            add_dim(reduced, x->shape.dim[d], xs[d], 0, d > 0 && before);
+        else
+            add_dim(kept, x->shape.dim[d], xs[d], ys[out], d > 0 && !before);
+        out += !drop || attrs->keepdims;
+        if (x->shape.dim[d] > 1)
+            before = drop;
+    }
+    if (reduced->n == 0)
+        *reduced = (struct dims){.n = 1, .size = {1}, .x = {1}};
+}
+
+struct reduction reduction_of(const struct problem *p)
+{
+    struct dims kept = {0}, reduced = {0};
+    sort_dims(p, &kept, &reduced);
+    choose_inner(&reduced);
+    struct reduction r = {.columns = kept.n > 0 && kept.x[kept.n - 1] == 1, .outputs = 1};
+    struct reduce_args *a = &r.args;
+    a->rank = kept.n + reduced.n;
+    a->kept = kept.n;
+    for (int d = 0; d < kept.n; d++) {
+        a->size[d] = (i32)kept.size[d];
+        a->x[d] = kept.x[d];
+        a->y[d] = kept.y[d];
+        r.outputs *= kept.size[d];
+    }
+    a->outer = 1;
+    for (int d = 0; d < reduced.n; d++) {
+        a->size[kept.n + d] = (i32)reduced.size[d];
+        a->x[kept.n + d] = reduced.x[d];
+        a->outer *= d == reduced.n - 1 ? 1 : reduced.size[d];
+    }
+    r.length = a->size[a->rank - 1];
+    a->parts = 1;
+    a->chunk = r.length;
+    a->divisor = 1.0f;
+    return r;
+}
+
+void reduction_cut(const struct problem *p, struct reduction *r, int64_t parts)
+{
+    if (parts < 2 || (size_t)(r->outputs * parts) * sizeof(float) > p->workspace_limit)
+        parts = 1;
+    r->args.chunk = (int64_t)ceil_div((size_t)r->length, (size_t)parts);
+    r->args.parts = (int64_t)ceil_div((size_t)r->length, (size_t)r->args.chunk);
+}
+
+size_t reduction_workspace(const struct reduction *r)
+{
+    return r->args.parts > 1 ? (size_t)(r->outputs * r->args.parts) * sizeof(float) : 0;
+}
+
+struct reduction reduction_second(struct reduction *first)
+{
+    const int64_t parts = first->args.parts;
+    struct reduction second = {.outputs = first->outputs,
+                               .length = parts,
+                               .args = {
+                                   .rank = first->args.kept + 1,
+                                   .kept = first->args.kept,
+                                   .outer = 1,
+                                   .parts = 1,
+                                   .chunk = parts,
+                                   .divisor = 1.0f,
+                               }};
+    const int last = second.args.kept;
+    int64_t step = parts; /* in the workspace each output has its parts in a row */
+    for (int d = last - 1; d >= 0; d--) {
+        second.args.size[d] = first->args.size[d];
+        second.args.y[d] = first->args.y[d];
+        first->args.y[d] = second.args.x[d] = step;
+        step *= first->args.size[d];
+    }
+    second.args.size[last] = (i32)parts;
+    second.args.x[last] = 1;
+    return second;
+}

@@ -1,0 +1,95 @@
+/* rows_norm_lanes: norms by several work-items a row, for GPUs; see kernels/norm_reduce/rows_norm_lanes.cl. */
+#include "algos/norm_reduce/rows_norm.h"
+
+enum { PART_KEPT = 16, MOST_PARTS = 1024 };
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, norm_is_rows(p), SEVERAL_ITEMS);
+    PREFER(why, !cpu_device(p->device), SHARED_ROWS);
+    return true;
+}
+
+static bool by_columns(const struct norm_vector_args *a)
+{
+    return !ROWS_ARE_CONTIGUOUS(a);
+}
+
+/* Parts that a row has which is longer than what a group keeps, each a chunk that one keeps; of very long rows several,
+ * as each part looks at the sums of all. They do not depend on the batch, since sums depend on them. */
+static int64_t parts_of(const struct problem *p, const struct norm_vector_args *a)
+{
+    const size_t chunk = any_group_size(p) * PART_KEPT, length = (size_t)a->length;
+    const struct lanes l = lanes_of(p, by_columns(a), a->middle, a->inner, a->length);
+    if (l.columns || !l.loops)
+        return 1;
+    const size_t chunks = ceil_div(length, chunk), run = ceil_div(chunks, MOST_PARTS);
+    return (int64_t)ceil_div(chunks, run);
+}
+
+static size_t workspace(const struct problem *p)
+{
+    const struct norm_vector_args a = norm_rows_of(p);
+    const int64_t parts = parts_of(p, &a);
+    return parts > 1 ? (size_t)(a.rows * parts) * 2 * sizeof(float) : 0;
+}
+
+static void finish(const struct problem *p, struct step *s, const struct norm_vector_args *a, int sums)
+{
+    step_define(s, "KIND", norm_kind(p));
+    step_define_id(s, "EPI_ACT", act_identifier(p->act));
+    step_read(s, p->in[0].view);
+    step_read(s, norm_operand(p, 1));
+    step_read(s, norm_operand(p, 2));
+    if (sums != VIEW_NONE)
+        step_read(s, sums);
+    step_write(s, p->out[0].view);
+    step_args(s, a, sizeof *a);
+    rows_cost(s, p, 2 * (double)shape_count(&p->in[0].shape));
+}
+
+static void emit_parts(const struct problem *p, struct emit *e, struct norm_vector_args *a)
+{
+    const struct lanes l = {.lanes = (int)any_group_size(p), .kept = PART_KEPT};
+    const size_t chunk = (size_t)(l.lanes * l.kept), groups = (size_t)(a->rows * a->parts);
+    a->part_length = (int64_t)round_up(ceil_div((size_t)a->length, (size_t)a->parts), chunk);
+    const int sums = emit_workspace(e, workspace(p));
+    struct step *s = lanes_emit(p, e, "rows_norm_lanes", "sums", groups, &l, a->length);
+    step_define(s, "KIND", norm_kind(p));
+    step_read(s, p->in[0].view);
+    step_write(s, sums);
+    step_args(s, a, sizeof *a);
+    step_cost(s, (double)shape_count(&p->in[0].shape), (double)shape_bytes(&p->in[0].shape));
+    finish(p, lanes_emit(p, e, "rows_norm_lanes", "apply", groups, &l, a->length), a, sums);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct norm_vector_args a = norm_rows_of(p);
+    a.parts = parts_of(p, &a);
+    if (a.parts > 1) {
+        emit_parts(p, e, &a);
+        return;
+    }
+    const struct lanes l = lanes_of(p, by_columns(&a), a.middle, a.inner, a.length);
+    if (l.columns)
+        a.parts = l.tiles;
+    finish(p, lanes_emit(p, e, "rows_norm_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.length), &a, VIEW_NONE);
+}
+
+#define LANES_ALGO(op)                                                              \
+    const struct algo_def algo_##op##_lanes = {                                     \
+        .name = "lanes",                                                            \
+        .doc = "several work-items a row, which is read once; long rows in parts",  \
+        .devices = DEVICES_GPU,                                                     \
+        .error = ERROR_STRICT,                                                      \
+        .deterministic = true,                                                      \
+        .applicable = applicable,                                                   \
+        .workspace = workspace,                                                     \
+        .emit = emit,                                                               \
+    }
+LANES_ALGO(instance_norm);
+LANES_ALGO(group_norm);
+LANES_ALGO(layer_norm);
+LANES_ALGO(rms_norm);
+LANES_ALGO(l2_norm);

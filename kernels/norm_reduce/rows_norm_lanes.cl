@@ -1,0 +1,233 @@
+/* rows_norm_lanes.cl: instance, group, layer, RMS and L2 norm by several work-items a row, for GPUs.
+ *
+ * main:   a row's elements are read once, all at once where registers hold them
+ * sums:   long rows in parts, first: mean of each part, and sum of squares of differences to it, to sums[row][part][2]
+ * apply:  then: the results of one part, from what all parts of the row have
+ * The mean is taken first, then differences to it, which also tell how far it is off. KIND says what a norm is
+ * (norm_vectors.clh); y = act(norm).
+ * Layouts: struct norm_vector_args.
+ * Index map: main: COLUMNS 0: group = WG / LANES rows; 1: group = row * tiles + tile, a tile is WG / LANES of the
+ * `inner` elements side by side. sums, apply: group = row * parts + part.
+ * Work-group: LANES work-items a row. Local memory: 2 * WG floats.
+ * Defines: KIND (0, 1, 2; default 0), EPI_ACT act_*, WG; COLUMNS, LANES, KEPT, LOOPS (lanes.clh; sums and apply: 0, WG,
+ * any, 0); INDEX, uint or ulong: that of groups. */
+#include "common/clcnn.clh"
+#include "norm_reduce/norm_reduce_args.h"
+#include "common/epilogue.clh"
+#include "norm_reduce/lanes.clh"
+#ifndef FN
+#define FN(x) rows_norm_lanes_##x
+#endif
+#include "norm_reduce/norm_vectors.clh"
+#ifndef INDEX
+#define INDEX ulong
+#endif
+#define SCRATCH ((WG + 1) / 2)
+
+LANES_SHARE(FN(share), float2, LANES_ADD)
+
+/* This work-item's elements of a block of a row that has n; zeros past it. */
+void FN(load)(SRC x, long step, int block, long n, float v[KEPT])
+{
+#pragma unroll
+    for (int e = 0; e < KEPT; e++) {
+        const int i = IN_BLOCK(block, e);
+        v[e] = i < n ? x[COLUMNS ? i * step : i] : 0.0f;
+    }
+}
+
+/* Sums of v - mean (.x) and of its square (.y) over those of the elements that the row has. */
+float2 FN(sums_of)(const float v[KEPT], int block, long n, float mean)
+{
+    float2 s[2] = {(float2)(0.0f), (float2)(0.0f)};
+#pragma unroll
+    for (int e = 0; e < KEPT; e++) {
+        const float d = IN_BLOCK(block, e) < n ? v[e] - mean : 0.0f;
+        s[e % 2] += (float2)(d, d * d);
+    }
+    return s[0] + s[1];
+}
+
+/* Which parameter element i of a row has, counted from the row's first, kept up to date as i grows. */
+struct FN(place) {
+    INDEX c;
+    uint rest;
+};
+
+struct FN(place) FN(place_of)(INDEX i, uint plane)
+{
+    struct FN(place) p = {i, 0};
+    if (plane) {
+        p.c = i / plane;
+        p.rest = (uint)(i - p.c * plane);
+    }
+    return p;
+}
+
+void FN(advance)(struct FN(place) *p, uint plane)
+{
+    if (plane == 0) {
+        p->c += LANES;
+        return;
+    }
+    p->rest += LANES;
+    const uint over = plane >= LANES ? p->rest >= plane : p->rest / plane;
+    p->c += over;
+    p->rest -= over * plane;
+}
+
+/* Results of a block; first: the number of its row's first element where rows are parts of others. weight, bias: at the
+ * row's first parameter. */
+void FN(write)(const float v[KEPT], SRC weight, SRC bias, DST y, long step, int block, long n, INDEX first, float mean,
+               float shift, float scale, const struct norm_vector_args *a)
+{
+    struct FN(place) p = FN(place_of)(first + IN_BLOCK(block, 0), (uint)a->plane);
+#pragma unroll
+    for (int e = 0; e < KEPT; e++) {
+        const int i = IN_BLOCK(block, e);
+        if (i < n) {
+            float r = ((v[e] - mean) - shift) * scale;
+            if (a->weight)
+                r *= weight[p.c];
+            if (a->bias)
+                r += bias[p.c];
+            y[COLUMNS ? i * step : i] = EPI_ACT(r, a->p0, a->p1);
+        }
+        FN(advance)(&p, (uint)a->plane);
+    }
+}
+
+void FN(body)(ulong group, SRC x, SRC weight, SRC bias, DST y, const struct norm_vector_args *a, local float4 *scratch)
+{
+    local float2 *buf = (local float2 *)scratch;
+#if COLUMNS
+    const INDEX row = (INDEX)group / (INDEX)a->parts, column = ((INDEX)group - row * (INDEX)a->parts) * ROWS + WHICH;
+    const long n = column < (INDEX)a->inner ? a->length : 0;
+#else
+    const INDEX row = (INDEX)group * ROWS + WHICH, column = 0;
+    const long n = row < (INDEX)a->rows ? a->length : 0;
+#endif
+    const INDEX item = row / (INDEX)a->middle, m = row - item * (INDEX)a->middle;
+    SRC xr = x + item * a->x_n + m * a->middle_step + column;
+    DST yr = y + item * a->y_n + m * a->middle_step + column;
+    const float count = (float)a->length;
+    float v[KEPT], mean = 0.0f, shift = 0.0f;
+    float2 sums = (float2)(0.0f);
+    if (!LOOPS)
+        FN(load)(xr, a->x_step, 0, n, v);
+    if (KIND == 0) {
+        FOR_BLOCKS(b, n)
+        {
+            if (LOOPS)
+                FN(load)(xr, a->x_step, b, n, v);
+            sums += FN(sums_of)(v, b, n, 0.0f);
+        }
+        mean = FN(share)(sums, buf).x / count;
+    }
+    sums = (float2)(0.0f);
+    FOR_BLOCKS(b, n)
+    {
+        if (LOOPS)
+            FN(load)(xr, a->x_step, b, n, v);
+        sums += FN(sums_of)(v, b, n, mean);
+    }
+    sums = FN(share)(sums, buf);
+    NORM_SCALE(float, sums.x, sums.y, count, a->eps, shift)
+    FOR_BLOCKS(b, n)
+    {
+        if (LOOPS)
+            FN(load)(xr, a->x_step, b, n, v);
+        FN(write)(v, weight + m * a->channels, bias + m * a->channels, yr, a->y_step, b, n, 0, mean, shift, scale, a);
+    }
+}
+
+/* Where a part of a row lies in x (.x) and y (.y), its first element (.z), how many they are (.w). */
+long4 FN(part)(INDEX row, INDEX part, const struct norm_vector_args *a)
+{
+    const INDEX item = row / (INDEX)a->middle, m = row - item * (INDEX)a->middle;
+    const long first = part * a->part_length, at = m * a->middle_step + first;
+    return (long4)(item * a->x_n + at, item * a->y_n + at, first, min((long)a->part_length, a->length - first));
+}
+
+/* Count, mean, and squares of differences to it, of two sets together. */
+float4 FN(join)(float4 a, float4 b)
+{
+    const float n = a.x + b.x, d = b.y - a.y, share = b.x / n;
+    return (float4)(n, fma(d, share, a.y), a.z + b.z + d * d * a.x * share, 0.0f);
+}
+
+void FN(sums_body)(ulong group, SRC x, DST sums, const struct norm_vector_args *a, local float4 *scratch)
+{
+    local float2 *buf = (local float2 *)scratch;
+    const INDEX row = (INDEX)group / (INDEX)a->parts;
+    const long4 part = FN(part)(row, (INDEX)group - row * (INDEX)a->parts, a);
+    float4 all = (float4)(0.0f);
+    for (long block = 0; block < part.w; block += LANES * KEPT) {
+        const long n = min((long)(LANES * KEPT), part.w - block);
+        const float count = (float)n;
+        float v[KEPT], mean = 0.0f;
+        FN(load)(x + part.x + block, 1, 0, n, v);
+        if (KIND == 0)
+            mean = FN(share)(FN(sums_of)(v, 0, n, 0.0f), buf).x / count;
+        const float2 s = FN(share)(FN(sums_of)(v, 0, n, mean), buf);
+        const float off = KIND == 0 ? s.x / count : 0.0f;
+        all = FN(join)(all, (float4)(count, mean + off, KIND == 0 ? fma(-off, s.x, s.y) : s.y, 0.0f));
+    }
+    if (LANE == 0) {
+        sums[2 * group] = all.y;
+        sums[2 * group + 1] = all.z;
+    }
+}
+
+void FN(apply_body)(ulong group, SRC x, SRC weight, SRC bias, SRC sums, DST y, const struct norm_vector_args *a,
+                    local float4 *scratch)
+{
+    local float2 *buf = (local float2 *)scratch;
+    const INDEX row = (INDEX)group / (INDEX)a->parts;
+    const long4 part = FN(part)(row, (INDEX)group - row * (INDEX)a->parts, a);
+    const long m = row % (INDEX)a->middle;
+    SRC of = sums + 2 * row * (INDEX)a->parts;
+    float v[KEPT], pivot = 0.0f, shift = 0.0f;
+    FN(load)(x + part.x, 1, 0, part.w, v); /* before what follows, which waits */
+    const int parts = (int)a->parts;
+    float2 s = (float2)(0.0f);
+    if (KIND == 0) {
+        for (int i = LANE; i < parts; i += WG)
+            s.x += of[2 * i];
+        pivot = FN(share)(s, buf).x / (float)parts;
+    }
+    s = (float2)(0.0f);
+    for (int i = LANE; i < parts; i += WG) {
+        const float n = (float)min((long)a->part_length, a->length - i * a->part_length), d = of[2 * i] - pivot;
+        s += (float2)(n * d, fma(n * d, d, of[2 * i + 1]));
+    }
+    s = FN(share)(s, buf);
+    const float count = (float)a->length;
+    NORM_SCALE(float, s.x, s.y, count, a->eps, shift)
+    for (long block = 0; block < part.w; block += LANES * KEPT) {
+        if (block)
+            FN(load)(x + part.x + block, 1, 0, part.w - block, v);
+        FN(write)(v, weight + m * a->channels, bias + m * a->channels, y + part.y + block, 1, 0, part.w - block,
+                  (INDEX)(part.z + block), pivot, shift, scale, a);
+    }
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, DST y, ulong y_off,
+                const struct norm_vector_args a)
+{
+    local float4 scratch[SCRATCH];
+    FN(body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, y + y_off, &a, scratch);
+}
+
+KERNEL FN(sums)(SRC x, ulong x_off, DST sums, ulong sums_off, const struct norm_vector_args a)
+{
+    local float4 scratch[SCRATCH];
+    FN(sums_body)(GROUP, x + x_off, sums + sums_off, &a, scratch);
+}
+
+KERNEL FN(apply)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC sums, ulong sums_off,
+                 DST y, ulong y_off, const struct norm_vector_args a)
+{
+    local float4 scratch[SCRATCH];
+    FN(apply_body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, sums + sums_off, y + y_off, &a, scratch);
+}
