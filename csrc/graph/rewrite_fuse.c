@@ -3,8 +3,8 @@
 
 static bool can_take(const struct node *producer, bool add)
 {
-    return producer && producer->op->fuses && producer->epi.act == ACT_none &&
-           (!add || producer->epi.add < 0);
+    return producer && (producer->op->fuses || (producer->op->acts && !add)) &&
+           producer->epi.act == ACT_none && (!add || producer->epi.add < 0);
 }
 
 /* y = producer(...) + other, in order act(x + bias + add): only while the producer has no activation yet. The other operand

@@ -178,6 +178,7 @@ const struct op_def op_instance_norm = {
     .inputs = "x weight? bias?",
     ATTRS(instance_table, rows_norm_attrs),
     .infer = infer_groups,
+    .acts = true,
 };
 
 const struct op_def op_group_norm = {
@@ -187,6 +188,7 @@ const struct op_def op_group_norm = {
     .inputs = "x weight? bias?",
     ATTRS(group_table, rows_norm_attrs),
     .infer = infer_groups,
+    .acts = true,
 };
 
 const struct op_def op_layer_norm = {
@@ -195,6 +197,7 @@ const struct op_def op_layer_norm = {
     .inputs = "x weight? bias?",
     ATTRS(layer_table, rows_norm_attrs),
     .infer = infer_layer,
+    .acts = true,
 };
 
 const struct op_def op_rms_norm = {
@@ -203,6 +206,7 @@ const struct op_def op_rms_norm = {
     .inputs = "x weight?",
     ATTRS(rms_table, rows_norm_attrs),
     .infer = infer_layer,
+    .acts = true,
 };
 
 const struct op_def op_l2_norm = {
@@ -211,4 +215,5 @@ const struct op_def op_l2_norm = {
     .inputs = "x",
     ATTRS(l2_table, rows_norm_attrs),
     .infer = infer_l2,
+    .acts = true,
 };

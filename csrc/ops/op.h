@@ -45,6 +45,7 @@ struct op_def {
     double (*macs)(const struct infer *in); /* multiply-adds; NULL: none to speak of */
     int code;   /* rows of a family (element-wise) share functions and differ here */
     bool fuses; /* its algorithms apply an epilogue (bias is the op's own input) */
+    bool acts;  /* of an epilogue, they apply the activation alone */
     bool alias; /* same bytes under another shape (reshape, identity ...): no step when the input is dense */
     /* an item (index of dimension 0) of the output comes of that item of the inputs that are no weights */
     bool by_item;

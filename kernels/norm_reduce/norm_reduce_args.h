@@ -29,7 +29,7 @@ struct batch_norm_blocked_args {
  * / run. */
 struct rows_norm_args {
     i64 rows, per_item, parts, length, step, x_n, y_n, x_part, y_part, row_step, run;
-    f32 eps;
+    f32 eps, p0, p1;  /* p0, p1: of the activation */
     i32 weight, bias; /* whether there are such operands */
     i32 unused;
 };
@@ -50,7 +50,7 @@ struct norm_vector_args {
 struct norm_blocked_args {
     i64 x_n, y_n, sums_n; /* batch strides */
     i32 c, pixels, run, parts, group, span;
-    f32 eps;
+    f32 eps, p0, p1;  /* p0, p1: of the activation */
     i32 weight, bias; /* whether there are such operands */
     i32 unused;
 };

@@ -6,13 +6,13 @@
  *            a part of a block's pixels
  * apply:     then: the results of a part of a block, from the sums of its groups, in their order
  * whole:     both for `span` blocks that no group goes beyond, one after the other
- * KIND says what a norm is (norm_vectors.clh).
+ * KIND says what a norm is (norm_vectors.clh); y = act(norm).
  * Layouts: x, y [ceil(C/V)][pixels][V] with batch strides; lanes of y past C are written as zeros. sums, for each item:
  * pivots [ceil(C/V)][V], then [ceil(C/V)][parts][2][V].
  * Index map: channels: group = n * parts + part; sums, apply: group = (n * blocks + block) * parts + part; whole: group
  * = n * (blocks / span) + number. A part is `run` pixels.
  * Work-group: WG = 1. Local memory: none.
- * Defines: KIND (0, 1, 2; default 0); V channels of a block, 16 or 8. */
+ * Defines: KIND (0, 1, 2; default 0); EPI_ACT act_*; V channels of a block, 16 or 8. */
 #ifndef WG
 #define WG 1
 #endif
@@ -21,10 +21,12 @@
 #endif
 #include "common/clcnn.clh"
 #include "norm_reduce/norm_reduce_args.h"
+#include "common/epilogue.clh"
 #include "common/vec.clh"
 #ifndef FN
 #define FN(x) rows_norm_blocked_##x
 #endif
+#include "common/activation_vec.clh"
 #include "norm_reduce/norm_vectors.clh"
 #include "norm_reduce/row_vectors.clh"
 #undef NOTHING
@@ -81,7 +83,8 @@ void FN(pixels)(SRC x, SRC weight, SRC bias, DST y, int first, int count, const 
         for (int t = 0; t < PIXELS; t++)
             if (t < count) {
                 const FV v = fma(LOADV(x, b * plane + at[t]) - pivot[t], (FV)scales[t], (FV)offsets[t]);
-                STOREV(select(NOTHING, fma(v, w, add), LIVE(b, a->c)), y, b * plane + at[t]);
+                const FV r = VECTOR_ACT(EPI_ACT)(fma(v, w, add), a->p0, a->p1);
+                STOREV(select(NOTHING, r, LIVE(b, a->c)), y, b * plane + at[t]);
             }
     }
 }
@@ -200,8 +203,11 @@ void FN(apply_to)(long n, int block, int part, SRC x, SRC weight, SRC bias, cons
     SRC xb = x + n * a->x_n + plane;
     DST yb = y + n * a->y_n + plane;
     const long past = min((part + 1) * a->run, a->pixels);
-    for (long i = (long)part * a->run; i < past; i++)
-        STOREV(select(NOTHING, fma(LOADV(xb, i * V) - pivot, scale, offset), live), yb, i * V);
+    const float p0 = a->p0, p1 = a->p1;
+    for (long i = (long)part * a->run; i < past; i++) {
+        const FV v = VECTOR_ACT(EPI_ACT)(fma(LOADV(xb, i * V) - pivot, scale, offset), p0, p1);
+        STOREV(select(NOTHING, v, live), yb, i * V);
+    }
 }
 
 void FN(sums_body)(ulong group, SRC x, DST sums, const struct norm_blocked_args *a)

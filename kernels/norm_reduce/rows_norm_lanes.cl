@@ -1,7 +1,7 @@
 /* rows_norm_lanes.cl: instance, group, layer, RMS and L2 norm by several work-items a row, for GPUs.
  *
  * main:   a row's elements are read once, all at once where registers hold them
- * sums:   long rows in parts, first: mean of each part, and sum of squares of differences to it, to sums[row][part][2]
+ * sums:   long rows in parts, first: of each part its mean, what that is off by, and the squares of differences, to sums[row][part][3]
  * apply:  then: the results of one part, from what all parts of the row have
  * The mean is taken first, then differences to it, which also tell how far it is off. KIND says what a norm is
  * (norm_vectors.clh); y = act(norm).
@@ -149,33 +149,27 @@ long4 FN(part)(INDEX row, INDEX part, const struct norm_vector_args *a)
     return (long4)(item * a->x_n + at, item * a->y_n + at, first, min((long)a->part_length, a->length - first));
 }
 
-/* Count, mean, and squares of differences to it, of two sets together. */
-float4 FN(join)(float4 a, float4 b)
-{
-    const float n = a.x + b.x, d = b.y - a.y, share = b.x / n;
-    return (float4)(n, fma(d, share, a.y), a.z + b.z + d * d * a.x * share, 0.0f);
-}
-
+/* Differences are to the mean of the part's first block, as it is rounded: what it lacks goes along beside it. */
 void FN(sums_body)(ulong group, SRC x, DST sums, const struct norm_vector_args *a, local float4 *scratch)
 {
     local float2 *buf = (local float2 *)scratch;
     const INDEX row = (INDEX)group / (INDEX)a->parts;
     const long4 part = FN(part)(row, (INDEX)group - row * (INDEX)a->parts, a);
-    float4 all = (float4)(0.0f);
-    for (long block = 0; block < part.w; block += LANES * KEPT) {
-        const long n = min((long)(LANES * KEPT), part.w - block);
-        const float count = (float)n;
-        float v[KEPT], mean = 0.0f;
-        FN(load)(x + part.x + block, 1, 0, n, v);
-        if (KIND == 0)
-            mean = FN(share)(FN(sums_of)(v, 0, n, 0.0f), buf).x / count;
-        const float2 s = FN(share)(FN(sums_of)(v, 0, n, mean), buf);
-        const float off = KIND == 0 ? s.x / count : 0.0f;
-        all = FN(join)(all, (float4)(count, mean + off, KIND == 0 ? fma(-off, s.x, s.y) : s.y, 0.0f));
+    float v[KEPT], mean = 0.0f;
+    FN(load)(x + part.x, 1, 0, part.w, v);
+    if (KIND == 0)
+        mean = FN(share)(FN(sums_of)(v, 0, part.w, 0.0f), buf).x / (float)min((long)(LANES * KEPT), part.w);
+    float2 s = FN(sums_of)(v, 0, part.w, mean);
+    for (long block = LANES * KEPT; block < part.w; block += LANES * KEPT) {
+        FN(load)(x + part.x + block, 1, 0, part.w - block, v);
+        s += FN(sums_of)(v, 0, part.w - block, mean);
     }
+    s = FN(share)(s, buf);
     if (LANE == 0) {
-        sums[2 * group] = all.y;
-        sums[2 * group + 1] = all.z;
+        const float off = KIND == 0 ? s.x / (float)part.w : 0.0f;
+        sums[3 * group] = mean;
+        sums[3 * group + 1] = off;
+        sums[3 * group + 2] = KIND == 0 ? fma(-off, s.x, s.y) : s.y;
     }
 }
 
@@ -186,20 +180,21 @@ void FN(apply_body)(ulong group, SRC x, SRC weight, SRC bias, SRC sums, DST y, c
     const INDEX row = (INDEX)group / (INDEX)a->parts;
     const long4 part = FN(part)(row, (INDEX)group - row * (INDEX)a->parts, a);
     const long m = row % (INDEX)a->middle;
-    SRC of = sums + 2 * row * (INDEX)a->parts;
+    SRC of = sums + 3 * row * (INDEX)a->parts;
     float v[KEPT], pivot = 0.0f, shift = 0.0f;
     FN(load)(x + part.x, 1, 0, part.w, v); /* before what follows, which waits */
     const int parts = (int)a->parts;
     float2 s = (float2)(0.0f);
     if (KIND == 0) {
         for (int i = LANE; i < parts; i += WG)
-            s.x += of[2 * i];
+            s.x += of[3 * i];
         pivot = FN(share)(s, buf).x / (float)parts;
     }
     s = (float2)(0.0f);
     for (int i = LANE; i < parts; i += WG) {
-        const float n = (float)min((long)a->part_length, a->length - i * a->part_length), d = of[2 * i] - pivot;
-        s += (float2)(n * d, fma(n * d, d, of[2 * i + 1]));
+        const float n = (float)min((long)a->part_length, a->length - i * a->part_length);
+        const float d = (of[3 * i] - pivot) + of[3 * i + 1];
+        s += (float2)(n * d, fma(n * d, d, of[3 * i + 2]));
     }
     s = FN(share)(s, buf);
     const float count = (float)a->length;

@@ -1,4 +1,5 @@
-/* rows_norm_ref.cl: rows of elements by their own statistics, then scaled: instance, group, layer, RMS and L2 norm.
+/* rows_norm_ref.cl: rows of elements by their own statistics, then scaled: instance, group, layer, RMS and L2 norm;
+ * then the activation.
  *
  *   KIND 0: y[i] = (x[i] - mean) / sqrt(variance + eps) * weight[k] + bias[k], mean and variance of the row that i is
  *   in KIND 1: y[i] = x[i] / sqrt(mean square + eps) * weight[k]
@@ -7,9 +8,10 @@
  * The mean is taken first, and the variance from the differences to it, which also tell how far the mean is off.
  * Layouts: struct rows_norm_args.
  * Work-group: LANES work-items a row, WG / LANES rows. Local memory: WG floats.
- * Defines: KIND (0, 1, 2; default 0), WG, LANES (reduce.clh). */
+ * Defines: KIND (0, 1, 2; default 0), EPI_ACT act_*, WG, LANES (reduce.clh). */
 #include "common/clcnn.clh"
 #include "norm_reduce/norm_reduce_args.h"
+#include "common/epilogue.clh"
 #ifndef LANES
 #define LANES WG
 #endif
@@ -82,7 +84,7 @@ void FN(body)(ulong group, SRC x, SRC weight, SRC bias, DST y, const struct rows
                 v *= weight[k];
             if (a->bias)
                 v += bias[k];
-            yr[part * a->y_part + i * a->step] = v;
+            yr[part * a->y_part + i * a->step] = EPI_ACT(v, a->p0, a->p1);
         }
 }
 

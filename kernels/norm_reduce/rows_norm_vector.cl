@@ -5,11 +5,11 @@
  * apply:    then: the results of one part, from all parts' sums in their order
  * columns:  elements lie x_step apart, and neighbours are in other rows; a work-item takes a tile of TILE vectors of
  *           them
- * KIND says what a norm is (norm_vectors.clh).
+ * KIND says what a norm is (norm_vectors.clh); y = act(norm).
  * Layouts: struct norm_vector_args. Where inner > 1 it is at least V.
  * Index map: rows: group = run; sums, apply: group = row * parts + part; columns: group = row * tiles + tile.
  * Work-group: WG = 1. Local memory: none.
- * Defines: KIND (0, 1, 2; default 0); V, 16 or 8. */
+ * Defines: KIND (0, 1, 2; default 0); EPI_ACT act_*; V, 16 or 8. */
 #ifndef WG
 #define WG 1
 #endif
@@ -18,10 +18,12 @@
 #endif
 #include "common/clcnn.clh"
 #include "norm_reduce/norm_reduce_args.h"
+#include "common/epilogue.clh"
 #include "common/vec.clh"
 #ifndef FN
 #define FN(x) rows_norm_vector_##x
 #endif
+#include "common/activation_vec.clh"
 #include "norm_reduce/norm_vectors.clh"
 #include "norm_reduce/row_vectors.clh"
 #undef TILE
@@ -90,7 +92,7 @@ float2 FN(sums_of)(SRC x, long n, float pivot)
 /* Writes (x - pivot) * scale + offset, with weight and bias of each element (weights is 0 and biases is 0 where there
  * are none). */
 void FN(write_elements)(SRC x, SRC weight, SRC bias, DST y, long n, float pivot, float scale, float offset, int weights,
-                        int biases)
+                        int biases, float p0, float p1)
 {
     for (long i = 0; i + V <= n; i += V) {
         FV v = fma(LOADV(x, i) - pivot, (FV)scale, (FV)offset);
@@ -98,7 +100,7 @@ void FN(write_elements)(SRC x, SRC weight, SRC bias, DST y, long n, float pivot,
             v *= LOADV(weight, i);
         if (biases)
             v += LOADV(bias, i);
-        STOREV(v, y, i);
+        STOREV(VECTOR_ACT(EPI_ACT)(v, p0, p1), y, i);
     }
     if (n % V) {
         FV v = fma(FN(load_last)(x, n, 0.0f) - pivot, (FV)scale, (FV)offset);
@@ -106,7 +108,7 @@ void FN(write_elements)(SRC x, SRC weight, SRC bias, DST y, long n, float pivot,
             v *= FN(load_last)(weight, n, 0.0f);
         if (biases)
             v += FN(load_last)(bias, n, 0.0f);
-        FN(store_last)(v, y, n);
+        FN(store_last)(VECTOR_ACT(EPI_ACT)(v, p0, p1), y, n);
     }
 }
 
@@ -117,12 +119,13 @@ void FN(write)(SRC x, SRC weight, SRC bias, DST y, long first, long past, float 
     const float offset = -shift * scale;
     if (a->plane == 0) {
         FN(write_elements)(x + first, weight + first, bias + first, y + first, past - first, pivot, scale, offset,
-                           a->weight, a->bias);
+                           a->weight, a->bias, a->p0, a->p1);
     } else {
         for (long at = first; at < past;) {
             const long c = at / a->plane, end = min(past, (c + 1) * a->plane);
             const float w = a->weight ? weight[channel + c] : 1.0f, b = a->bias ? bias[channel + c] : 0.0f;
-            FN(write_elements)(x + at, weight, bias, y + at, end - at, pivot, scale * w, fma(offset, w, b), 0, 0);
+            FN(write_elements)(x + at, weight, bias, y + at, end - at, pivot, scale * w, fma(offset, w, b), 0, 0,
+                               a->p0, a->p1);
             at = end;
         }
     }
@@ -235,7 +238,8 @@ void FN(tile)(SRC x, SRC weight, SRC bias, DST y, long first, int count, const s
             if (t < count) {
                 const FV d =
                     a->staged ? LOADV(stage, (l * TILE + t) * V) : LOADV(x, l * a->x_step + column[t]) - pivot[t];
-                STOREV(fma(fma(d, squares[t], sum[t]), (FV)w, (FV)b), y, l * a->y_step + column[t]);
+                const FV v = fma(fma(d, squares[t], sum[t]), (FV)w, (FV)b);
+                STOREV(VECTOR_ACT(EPI_ACT)(v, a->p0, a->p1), y, l * a->y_step + column[t]);
             }
     }
 }

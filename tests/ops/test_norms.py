@@ -42,7 +42,7 @@ BLOCKED = [
     if len(row[2]) == 4 and (row[1].get("dim", 1), row[1].get("dims", 1)) == (1, 1)
 ]
 BLOCKED = [row for row in BLOCKED if row[0] != "layer_norm" or "dims" in row[1]]
-EVERY = [*((*row, "") for row in [*NORMS, *SOFTMAX]), *BLOCKED]
+EVERY = [*((*row, algo) for algo in ("", "lanes") for row in [*NORMS, *SOFTMAX]), *BLOCKED]
 IDS = [f"{op}-{'x'.join(map(str, shape))}-{algo or i}" for i, (op, _, shape, algo) in enumerate(EVERY)]
 SOME = [row for row in EVERY if "softmax" not in row[0]]
 every = pytest.mark.parametrize(("op", "attrs", "shape", "algo"), EVERY, ids=IDS)
@@ -102,6 +102,27 @@ def test_an_item_has_the_same_bits_in_any_batch(device, op, attrs, shape, algo):
     x = RNG.standard_normal((7, *shape[1:])).astype(np.float32)
     whole = apply(device, op, attrs, x, algo)
     np.testing.assert_array_equal(whole[4:5], apply(device, op, attrs, x[4:5], algo))
+
+
+@pytest.mark.parametrize("name", ["relu", "gelu", "clip"])
+@pytest.mark.parametrize(("op", "attrs", "shape"), [row for row in NORMS if np.prod(row[2]) < 50_000])
+@pytest.mark.parametrize("algo", ["", "ref", "lanes", "blocked"])
+def test_an_activation_becomes_the_epilogue(device, op, attrs, shape, algo, name):
+    if algo == "blocked":
+        if (op, attrs, shape, algo) not in BLOCKED:
+            pytest.skip("not on channel blocks")
+        need_blocks(device, op, algo)
+    limits = {"min": -0.5, "max": 0.5} if name == "clip" else {}
+    x = RNG.standard_normal(shape).astype(np.float32)
+    graph = clcnn.Graph()
+    y = graph.apply(op, graph.input("x", x.shape), name="n", **attrs)
+    graph.output(graph.apply(name, y, name="a", **limits), "y")
+    with clcnn.compile(graph, device=device, algorithms={"n": algo} if algo else {}) as plan:
+        assert {row.layer for row in plan.profile(x).rows if row.op == op} == {"n"}
+        assert name not in {row.op for row in plan.profile(x).rows}
+        got = plan(x)
+    want = REFERENCE[name](REFERENCE[op](x.astype(np.float64), **attrs), **limits)
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=1e-5)
 
 
 NARROW = """

@@ -46,6 +46,8 @@ static struct norm_blocked_args args_of(const struct problem *p)
         .c = x->shape.dim[1],
         .pixels = (i32)shape_count_from(&x->shape, 2),
         .eps = attrs->eps,
+        .p0 = p->p0,
+        .p1 = p->p1,
         .weight = norm_operand(p, 1) != VIEW_NONE,
         .bias = norm_operand(p, 2) != VIEW_NONE,
     };
@@ -76,6 +78,7 @@ static struct step *start(const struct problem *p, struct emit *e, const char *e
 
 static void read_parameters(const struct problem *p, struct step *s)
 {
+    step_define_id(s, "EPI_ACT", act_identifier(p->act));
     step_read(s, norm_operand(p, 1));
     step_read(s, norm_operand(p, 2));
 }

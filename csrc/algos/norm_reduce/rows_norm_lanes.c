@@ -31,7 +31,7 @@ static size_t workspace(const struct problem *p)
 {
     const struct norm_vector_args a = norm_rows_of(p);
     const int64_t parts = parts_of(p, &a);
-    return parts > 1 ? (size_t)(a.rows * parts) * 2 * sizeof(float) : 0;
+    return parts > 1 ? (size_t)(a.rows * parts) * 3 * sizeof(float) : 0;
 }
 
 static void finish(const struct problem *p, struct step *s, const struct norm_vector_args *a, int sums)

@@ -6,11 +6,14 @@ static void emit_with(const struct problem *p, struct emit *e, struct rows_norm_
     const struct rows_norm_attrs *attrs = p->attrs;
     const bool neighbours = a->step > 1; /* work-items with a row each, that read side by side */
     a->eps = attrs->eps;
+    a->p0 = p->p0;
+    a->p1 = p->p1;
     a->weight = norm_operand(p, 1) != VIEW_NONE;
     a->bias = norm_operand(p, 2) != VIEW_NONE;
     struct step *s =
         lanes_step(e, p, "rows_norm_ref", "main", a->rows, neighbours ? 1 : a->parts * a->length);
     step_define(s, "KIND", norm_kind(p));
+    step_define_id(s, "EPI_ACT", act_identifier(p->act));
     step_read(s, p->in[0].view);
     step_read(s, norm_operand(p, 1));
     step_read(s, norm_operand(p, 2));

@@ -45,6 +45,7 @@ static struct step *start(const struct problem *p, struct emit *e, const char *e
 
 static void finish(const struct problem *p, struct step *s, const struct norm_vector_args *a, int sums)
 {
+    step_define_id(s, "EPI_ACT", act_identifier(p->act));
     step_read(s, norm_operand(p, 1));
     step_read(s, norm_operand(p, 2));
     if (sums != VIEW_NONE)
