@@ -83,6 +83,16 @@ struct reduce_args {
     i32 unused;
 };
 
+/* Reductions along one dimension of `length` elements, x_step apart: `kept` dimensions number the outputs, but for
+ * `inner` ones side by side in x and y_step apart in y. Parts are as above; pieces: tiles of the inner ones. */
+struct lanes_reduce_args {
+    i64 x[8], y[8];
+    i64 rows, pieces, inner, parts, chunk, length, x_step, y_step;
+    i32 size[8];
+    i32 kept;
+    f32 divisor;
+};
+
 /* Lines along one dimension: the walk over all others, and the steps along it in each operand. */
 struct line_args {
     struct strided_args walk;

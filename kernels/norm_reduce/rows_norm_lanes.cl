@@ -1,7 +1,8 @@
 /* rows_norm_lanes.cl: instance, group, layer, RMS and L2 norm by several work-items a row, for GPUs.
  *
  * main:   a row's elements are read once, all at once where registers hold them
- * sums:   long rows in parts, first: of each part its mean, what that is off by, and the squares of differences, to sums[row][part][3]
+ * sums:   long rows in parts, first: of each part its mean, what that is off by, and the squares of differences, to
+ *         sums[row][part][3]
  * apply:  then: the results of one part, from what all parts of the row have
  * The mean is taken first, then differences to it, which also tell how far it is off. KIND says what a norm is
  * (norm_vectors.clh); y = act(norm).
@@ -23,6 +24,8 @@
 #define INDEX ulong
 #endif
 #define SCRATCH ((WG + 1) / 2)
+#undef AT_ONCE
+#define AT_ONCE (KEPT < 8 ? KEPT : 8)
 
 LANES_SHARE(FN(share), float2, LANES_ADD)
 
@@ -76,24 +79,38 @@ void FN(advance)(struct FN(place) *p, uint plane)
     p->rest -= over * plane;
 }
 
-/* Results of a block; first: the number of its row's first element where rows are parts of others. weight, bias: at the
- * row's first parameter. */
+/* Results of a block, AT_ONCE at once: parameters are read before any is waited for. first: the number of its row's
+ * first element where rows are parts of others. weight, bias: at the row's first parameter. */
 void FN(write)(const float v[KEPT], SRC weight, SRC bias, DST y, long step, int block, long n, INDEX first, float mean,
                float shift, float scale, const struct norm_vector_args *a)
 {
     struct FN(place) p = FN(place_of)(first + IN_BLOCK(block, 0), (uint)a->plane);
 #pragma unroll
-    for (int e = 0; e < KEPT; e++) {
-        const int i = IN_BLOCK(block, e);
-        if (i < n) {
-            float r = ((v[e] - mean) - shift) * scale;
-            if (a->weight)
-                r *= weight[p.c];
-            if (a->bias)
-                r += bias[p.c];
-            y[COLUMNS ? i * step : i] = EPI_ACT(r, a->p0, a->p1);
+    for (int some = 0; some < KEPT; some += AT_ONCE) {
+        float w[AT_ONCE], b[AT_ONCE];
+        INDEX c[AT_ONCE];
+#pragma unroll
+        for (int e = 0; e < AT_ONCE; e++) {
+            c[e] = IN_BLOCK(block, some + e) < n ? p.c : 0;
+            FN(advance)(&p, (uint)a->plane);
+            w[e] = 1.0f;
+            b[e] = 0.0f;
         }
-        FN(advance)(&p, (uint)a->plane);
+        if (a->weight)
+#pragma unroll
+            for (int e = 0; e < AT_ONCE; e++)
+                w[e] = weight[c[e]];
+        if (a->bias)
+#pragma unroll
+            for (int e = 0; e < AT_ONCE; e++)
+                b[e] = bias[c[e]];
+#pragma unroll
+        for (int e = 0; e < AT_ONCE; e++) {
+            const int at = IN_BLOCK(block, some + e);
+            const float r = ((v[some + e] - mean) - shift) * scale * w[e] + b[e];
+            if (at < n)
+                y[COLUMNS ? at * step : at] = EPI_ACT(r, a->p0, a->p1);
+        }
     }
 }
 

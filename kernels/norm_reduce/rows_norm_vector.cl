@@ -124,8 +124,8 @@ void FN(write)(SRC x, SRC weight, SRC bias, DST y, long first, long past, float 
         for (long at = first; at < past;) {
             const long c = at / a->plane, end = min(past, (c + 1) * a->plane);
             const float w = a->weight ? weight[channel + c] : 1.0f, b = a->bias ? bias[channel + c] : 0.0f;
-            FN(write_elements)(x + at, weight, bias, y + at, end - at, pivot, scale * w, fma(offset, w, b), 0, 0,
-                               a->p0, a->p1);
+            FN(write_elements)(x + at, weight, bias, y + at, end - at, pivot, scale * w, fma(offset, w, b), 0, 0, a->p0,
+                               a->p1);
             at = end;
         }
     }

@@ -45,7 +45,7 @@ float FN(exponentials)(float v[KEPT], int block, long n, float top)
         if (IN_BLOCK(block, e) < n) {
             const float power = exp(v[e] - top);
             s[e % 2] += power;
-            if (!LOG && !LOOPS)
+            if ((LOG | LOOPS) == 0)
                 v[e] = power;
         }
     return s[0] + s[1];

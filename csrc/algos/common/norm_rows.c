@@ -82,7 +82,7 @@ struct softmax_args softmax_rows_of(const struct problem *p)
 
 /* ---- work-items that share rows ------------------------------------------------------------------------------- */
 
-enum { FEW_LANES = 32, FEW_KEPT = 8, MANY_KEPT = 32, COLUMNS_KEPT = 16, LEAST_TILE = 4, MOST_TILE = 32 };
+enum { FEW_LANES = 32, FEW_KEPT = 8, MANY_KEPT = 32, COLUMNS_KEPT = 16, LEAST_TILE = 4, WIDE_TILE = 32 };
 
 static struct lanes tiles_of(const struct problem *p, int tile, int64_t inner, int64_t length)
 {
@@ -96,7 +96,7 @@ static struct lanes tiles_of(const struct problem *p, int tile, int64_t inner, i
 
 struct lanes lanes_wide(const struct problem *p, int64_t inner, int64_t length)
 {
-    return tiles_of(p, MOST_TILE, inner, length);
+    return tiles_of(p, WIDE_TILE, inner, length);
 }
 
 /* Narrow tiles give a column many work-items, with few elements each to wait for, and a map many groups; wide ones
@@ -105,7 +105,7 @@ static struct lanes columns_of(const struct problem *p, int64_t middle, int64_t 
 {
     const int wg = (int)any_group_size(p);
     const size_t units = device_units(p->device);
-    int tile = MOST_TILE;
+    int tile = wg;
     while (tile > LEAST_TILE && (length > (int64_t)wg / tile * COLUMNS_KEPT ||
                                  (size_t)middle * ceil_div((size_t)inner, (size_t)tile) < units))
         tile /= 2;
@@ -127,11 +127,12 @@ struct lanes lanes_of(const struct problem *p, bool columns, int64_t middle, int
 
 size_t lanes_groups(const struct problem *p, const struct lanes *l, int64_t rows)
 {
-    return l->columns ? (size_t)(rows * l->tiles) : ceil_div((size_t)rows, any_group_size(p) / (size_t)l->lanes);
+    return l->columns ? (size_t)(rows * l->tiles)
+                      : ceil_div((size_t)rows, any_group_size(p) / (size_t)l->lanes);
 }
 
-struct step *lanes_emit(const struct problem *p, struct emit *e, const char *file, const char *entry, size_t groups,
-                        const struct lanes *l, int64_t length)
+struct step *lanes_emit(const struct problem *p, struct emit *e, const char *file, const char *entry,
+                        size_t groups, const struct lanes *l, int64_t length)
 {
     const size_t wg = any_group_size(p);
     struct step *s = emit_step(e, file, entry, groups, wg);

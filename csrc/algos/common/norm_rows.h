@@ -50,7 +50,7 @@ struct lanes lanes_wide(const struct problem *p, int64_t inner, int64_t length);
 /* Groups for `rows` rows; of columns, those that `inner` ones are not counted in. */
 size_t lanes_groups(const struct problem *p, const struct lanes *l, int64_t rows);
 /* A step with the defines of lanes.clh, and INDEX for groups and for `length`. */
-struct step *lanes_emit(const struct problem *p, struct emit *e, const char *file, const char *entry, size_t groups,
-                        const struct lanes *l, int64_t length);
+struct step *lanes_emit(const struct problem *p, struct emit *e, const char *file, const char *entry,
+                        size_t groups, const struct lanes *l, int64_t length);
 
 #endif

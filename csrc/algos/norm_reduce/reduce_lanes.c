@@ -48,10 +48,26 @@ static struct reduction cut_reduction(const struct problem *p)
 static void emit_pass(const struct problem *p, struct emit *e, const struct reduction *r, const char *red,
                       int from, int to)
 {
-    struct reduce_args a = r->args;
+    const struct reduce_args *cut = &r->args;
     const struct lanes l = shares_of(p, r);
-    a.rows = r->outputs * a.parts / (r->columns ? a.size[a.kept - 1] : 1);
-    a.pieces = l.tiles;
+    const int last = cut->rank - 1, inner = r->columns ? cut->kept - 1 : -1;
+    struct lanes_reduce_args a = {
+        .pieces = l.tiles,
+        .inner = inner >= 0 ? cut->size[inner] : 1,
+        .parts = cut->parts,
+        .chunk = cut->chunk,
+        .length = r->length,
+        .x_step = cut->x[last],
+        .y_step = inner >= 0 ? cut->y[inner] : 0,
+        .kept = cut->kept - r->columns,
+        .divisor = cut->divisor,
+    };
+    for (int d = 0; d < a.kept; d++) {
+        a.size[d] = cut->size[d];
+        a.x[d] = cut->x[d];
+        a.y[d] = cut->y[d];
+    }
+    a.rows = r->outputs * a.parts / a.inner;
     struct step *s = lanes_emit(p, e, "reduce_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.rows);
     step_define_id(s, "RED", red);
     step_read(s, from);
@@ -84,20 +100,20 @@ static void emit_reduce(const struct problem *p, struct emit *e, const char *red
 }
 
 /* One algorithm an operator: they differ in what combines two numbers. */
-#define REDUCE_ALGO(op, red, mean, class)                                             \
-    static void emit_##op(const struct problem *p, struct emit *e)                    \
-    {                                                                                 \
-        emit_reduce(p, e, red, mean);                                                 \
-    }                                                                                 \
-    const struct algo_def algo_##op##_lanes = {                                       \
-        .name = "lanes",                                                              \
+#define REDUCE_ALGO(op, red, mean, class)                                                    \
+    static void emit_##op(const struct problem *p, struct emit *e)                           \
+    {                                                                                        \
+        emit_reduce(p, e, red, mean);                                                        \
+    }                                                                                        \
+    const struct algo_def algo_##op##_lanes = {                                              \
+        .name = "lanes",                                                                     \
         .doc = "several work-items an output along one walk, in parts when outputs are few", \
-        .devices = DEVICES_GPU,                                                       \
-        .error = class,                                                               \
-        .deterministic = true,                                                        \
-        .applicable = applicable,                                                     \
-        .workspace = workspace,                                                       \
-        .emit = emit_##op,                                                            \
+        .devices = DEVICES_GPU,                                                              \
+        .error = class,                                                                      \
+        .deterministic = true,                                                               \
+        .applicable = applicable,                                                            \
+        .workspace = workspace,                                                              \
+        .emit = emit_##op,                                                                   \
     }
 REDUCE_ALGO(reduce_sum, "red_sum", false, ERROR_STRICT);
 REDUCE_ALGO(reduce_mean, "red_sum", true, ERROR_STRICT);

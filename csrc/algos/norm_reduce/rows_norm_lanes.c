@@ -74,19 +74,20 @@ static void emit(const struct problem *p, struct emit *e)
     const struct lanes l = lanes_of(p, by_columns(&a), a.middle, a.inner, a.length);
     if (l.columns)
         a.parts = l.tiles;
-    finish(p, lanes_emit(p, e, "rows_norm_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.length), &a, VIEW_NONE);
+    finish(p, lanes_emit(p, e, "rows_norm_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.length), &a,
+           VIEW_NONE);
 }
 
-#define LANES_ALGO(op)                                                              \
-    const struct algo_def algo_##op##_lanes = {                                     \
-        .name = "lanes",                                                            \
-        .doc = "several work-items a row, which is read once; long rows in parts",  \
-        .devices = DEVICES_GPU,                                                     \
-        .error = ERROR_STRICT,                                                      \
-        .deterministic = true,                                                      \
-        .applicable = applicable,                                                   \
-        .workspace = workspace,                                                     \
-        .emit = emit,                                                               \
+#define LANES_ALGO(op)                                                             \
+    const struct algo_def algo_##op##_lanes = {                                    \
+        .name = "lanes",                                                           \
+        .doc = "several work-items a row, which is read once; long rows in parts", \
+        .devices = DEVICES_GPU,                                                    \
+        .error = ERROR_STRICT,                                                     \
+        .deterministic = true,                                                     \
+        .applicable = applicable,                                                  \
+        .workspace = workspace,                                                    \
+        .emit = emit,                                                              \
     }
 LANES_ALGO(instance_norm);
 LANES_ALGO(group_norm);

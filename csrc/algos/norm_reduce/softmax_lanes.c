@@ -12,8 +12,7 @@ static void emit_softmax(const struct problem *p, struct emit *e, bool logarithm
     struct softmax_args a = softmax_rows_of(p);
     const struct lanes l = lanes_of(p, !ROWS_ARE_CONTIGUOUS(&a), a.middle, a.inner, a.length);
     a.pieces = l.tiles;
-    struct step *s =
-        lanes_emit(p, e, "softmax_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.length);
+    struct step *s = lanes_emit(p, e, "softmax_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.length);
     step_define(s, "LOG", logarithm);
     step_read(s, p->in[0].view);
     step_write(s, p->out[0].view);
