@@ -16,6 +16,17 @@ struct conv_blocked_args {
     struct blocked_epilogue epi;
 };
 
+/* Convolution from blocked layouts to row-major maps of few filters: conv_few. Index 0 = height, 1 = width. */
+struct conv_few_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i32 c_blocks, c_step;    /* blocks of input channels; those whose weights serve a work-item's tiles at once */
+    i32 in[2], out[2], ker[2];
+    i32 stride, pad[2], dil[2]; /* stride of height; that of width is a define */
+    i32 segments, per_item;     /* work-items of an output row, tiles of a work-item */
+    struct blocked_epilogue epi;
+    i32 unused;
+};
+
 /* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
 struct conv_winograd_args {
     i64 src_n, dst_n, add_n; /* batch strides */
