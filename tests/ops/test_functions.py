@@ -115,7 +115,7 @@ def test_special_values(device, name):
     np.testing.assert_array_equal(np.signbit(y[zeros]), np.signbit(true[zeros]))
 
 
-@pytest.mark.parametrize("exponent", [0.5, 2.0, 3.0, -0.5, -1.0, 0.0, 1.7, -2.3, 1e-3, 75.5])
+@pytest.mark.parametrize("exponent", [0.5, 2.0, 3.0, 4.0, 5.0, -0.5, -1.0, -2.0, 0.0, 1.7, -2.3, 1e-3, 75.5])
 def test_powers(device, exponent):
     """Each 4093rd float to a constant power; the signs of zeros and what negative numbers give, too."""
     x = np.arange(0, 2**32, 4093, dtype=np.int64).astype(np.uint32).view(np.float32)

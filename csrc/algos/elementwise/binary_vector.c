@@ -109,6 +109,8 @@ static void emit(const struct problem *p, struct emit *e)
     if (p->op != &op_prelu)
         eltwise_identifier(identifier, p->op, p->attrs, CLCNN_FLOAT32);
     struct step *s = vector_step(e, p, "binary_vector", groups, identifier);
+    if (p->op == &op_pow && a.step[1] == SAME_VALUE)
+        step_define(s, "POWER", 1);
     step_read(s, p->in[0].view);
     step_read(s, p->in[1].view);
     step_write(s, p->out[0].view);
