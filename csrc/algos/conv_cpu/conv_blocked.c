@@ -35,14 +35,14 @@ static struct conv_args blocked_args(const struct problem *p)
     return a;
 }
 
-/* Whether the kernel looks at the lanes of a group's channels and filters: groups are no whole blocks, or the only block of
- * channels is empty for the most part. */
+/* Whether the kernel looks at the lanes of a group's channels and filters: groups are no whole blocks, or so much of the
+ * last block of channels is empty that leaving it out pays. */
 static bool in_parts(const struct problem *p, const struct conv_args *a)
 {
     const int block = p->block, cg = a->c / a->groups, kg = a->k / a->groups;
     if (a->groups > 1)
         return cg % block != 0 || kg % block != 0;
-    return cg <= block / 2;
+    return (blocked_count(p, cg) * block - cg) * CONV_BLOCKED_LEAST_EMPTY >= cg;
 }
 
 struct chosen {

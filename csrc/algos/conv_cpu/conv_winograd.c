@@ -135,6 +135,15 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
            (steps - 1.0) * WINOGRAD_STEP_MACS * (double)device_units(p->device);
 }
 
+/* Of the direct kernel, which computes the lanes past the last filter, too. */
+static double direct_cost(const struct problem *p, const struct conv_args *a)
+{
+    struct conv_args whole = *a;
+    if (a->groups == 1)
+        whole.k = blocked_count(p, a->k) * p->block;
+    return blocked_direct_cost(&whole);
+}
+
 bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
@@ -151,7 +160,7 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
     const struct cut c = cut_of(p, &a, f);
     DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, f, &c) < WINOGRAD_WORTH_RATIO * blocked_direct_cost(&a),
+    PREFER(why, cost_of(p, &a, f, &c) < WINOGRAD_WORTH_RATIO * direct_cost(p, &a),
            "too few tiles or filters to pay for the transforms");
     return true;
 }
