@@ -42,7 +42,7 @@ static bool in_parts(const struct problem *p, const struct conv_args *a)
     const int block = p->block, cg = a->c / a->groups, kg = a->k / a->groups;
     if (a->groups > 1)
         return cg % block != 0 || kg % block != 0;
-    return (blocked_count(p, cg) * block - cg) * CONV_BLOCKED_LEAST_EMPTY >= cg;
+    return (blocked_count(p, cg) * block - cg) * CONV_BLOCKED_EMPTY_RATIO >= cg;
 }
 
 struct chosen {
