@@ -65,13 +65,13 @@ POWER_OF(inverse_2)
     const FV inverse = 1.0f / a;
     return inverse * inverse;
 }
-POWER_OF(half)
+POWER_OF(root)
 {
     return a == (FV)-INFINITY ? (FV)INFINITY : sqrt(a) + 0.0f; /* of -0 it is 0 */
 }
-POWER_OF(inverse_half)
+POWER_OF(inverse_root)
 {
-    return 1.0f / FN(power_half)(a, b);
+    return 1.0f / FN(power_root)(a, b);
 }
 #ifdef OWN_MATH
 /* b is finite and not whole: there are no signs to keep. */
@@ -103,11 +103,11 @@ FV FN(same)(SRC p, int step, int lanes, long channel_step)
         for (long i = first; i < whole; i++)                                                          \
             STOREV(select((FV)0.0f, f(OPERAND(a, a_step, a_same, i), OPERAND(b, b_step, b_same, i)),  \
                           LANES_V < (IV)lanes),                                                       \
-                   y, i *V);                                                                          \
+                   y, i * V);                                                                         \
         return;                                                                                       \
     }                                                                                                 \
     for (long i = first; i < whole; i++)                                                              \
-        STOREV(f(OPERAND(a, a_step, a_same, i), OPERAND(b, b_step, b_same, i)), y, i *V);             \
+        STOREV(f(OPERAND(a, a_step, a_same, i), OPERAND(b, b_step, b_same, i)), y, i * V);            \
     if (whole < past) { /* never with a value a pixel */                                              \
         const long at = whole * V;                                                                    \
         const FV av = a_step == VECTOR_STEP ? FN(load_some)(a + at, rest, 1) : a_same;                \
@@ -129,9 +129,9 @@ void FN(row)(SRC a, SRC b, DST y, long first, long past, int lanes, const struct
         ROW(FN(power_##name)) return; \
     }
     POWER_IS(2.0f, 2)
-    POWER_IS(0.5f, half)
+    POWER_IS(0.5f, root)
     POWER_IS(3.0f, 3)
-    POWER_IS(-0.5f, inverse_half)
+    POWER_IS(-0.5f, inverse_root)
     POWER_IS(-1.0f, inverse)
     POWER_IS(-2.0f, inverse_2)
     POWER_IS(4.0f, 4)
