@@ -16,7 +16,9 @@
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, at most 47 KiB.
  * GATHER says how pixels come (the GATHER_ names in conv_nvidia_args.h).
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
- * Defines: PRE, PRE_ACT (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16
+ * PHASES 1: a transposed convolution, whose phases are conv groups of their own (conv_mma_phases.clh); w packed by
+ * conv_transpose_mma_pack.cl.
+ * Defines: PRE, PRE_ACT, PHASES (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16
  * or 32, GATHER any GATHER_ name, SPLIT 0 to 2,
  * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last
  * six required by FN(main). */
@@ -240,7 +242,7 @@ void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(t
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
-    const long step = 8 * (APART ? t->pixels : (long)t->map);
+    const long step = 8 * FILTER_STEP(t);
 #pragma unroll
     for (int j = 0; j < NJ; j++)
 #pragma unroll
@@ -258,14 +260,14 @@ void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(t
         }
 }
 
-#if GATHER != GATHER_ROWS
+#if GATHER != GATHER_ROWS && !PHASES
 /* The same where four pixels that are neighbours in an image are so in memory, on a boundary of as many. */
 void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, ADD_SRC add,
                 Y_DST y, const struct conv_args *a)
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
-    const long step = 8 * (APART ? t->pixels : (long)t->map);
+    const long step = 8 * FILTER_STEP(t);
 #pragma unroll
     for (int j = 0; j < NJ; j += 2)
         if (ahead + PIXEL(j, 2 * c) < count) {
@@ -311,7 +313,7 @@ void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *
                 SRC bias, ADD_SRC add, Y_DST y, const struct conv_mma_args *ma)
 {
     const struct conv_args *a = &ma->conv;
-#if GATHER != GATHER_ROWS
+#if GATHER != GATHER_ROWS && !PHASES
     const ulong apart =
         APART ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
     if (apart % 4 == 0 && (ulong)y % (4 * Y_BYTES) == 0)
@@ -325,22 +327,29 @@ void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *
 }
 
 void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DST arrived, SRC bias, ADD_SRC add,
-              Y_DST y, const struct conv_mma_args *ma, local float4 *scratch)
+              Y_DST y, const MMA_ARGS *all, local float4 *scratch)
 {
-    const struct conv_args *a = &ma->conv;
+#if PHASES
+    struct conv_mma_args own;
+    const struct FN(tile) t = FN(phase_tile)(group, all, &own);
+    const struct conv_mma_args *ma = &own;
+#else
+    const struct conv_mma_args *ma = all;
     const struct FN(tile) t = FN(tile_of)(group, ma);
+#endif
+    const struct conv_args *a = &ma->conv;
     const int kg = a->k / a->groups, blocks16 = (kg + 15) / 16;
     local float *stage = (local float *)scratch;
     const uint to = LOCAL_ADDRESS(stage);
     struct FN(source) p = FN(source_of)(x, &t, ma);
     const int first16 = t.block * (BM / 16) + LANE / BLOCK_COPIES;
     const int missing_from = blocks16 - t.block * (BM / 16);
-    const global float *wp = w + ((long)t.g * blocks16 + min(first16, blocks16 - 1)) * ma->depth * BLOCK_FLOATS +
+    const global float *wp = w + ((long)PACKED_GROUP(&t) * blocks16 + min(first16, blocks16 - 1)) * ma->depth * BLOCK_FLOATS +
                              (long)t.chunk * (BK * BLOCK_FLOATS) + LANE % BLOCK_COPIES * 4;
     float sum[MI][NJ][4];
     FN(clear)(sum);
 
-#if EPI_ADD && BN >= 64 && !SPLIT
+#if EPI_ADD && BN >= 64 && !SPLIT && !PHASES
     FN(prefetch)(x, add, false, LANE, WG, &t, a);
 #endif
     uint odd = 0;
@@ -397,7 +406,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
 
 KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off,
                 DST partial, ulong partial_off, DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add,
-                ulong add_off, Y_DST y, ulong y_off, const struct conv_mma_args a)
+                ulong add_off, Y_DST y, ulong y_off, const MMA_ARGS a)
 {
     local float4 scratch[STAGES * STAGE / 4];
     FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, partial + partial_off,

@@ -3,6 +3,7 @@
 #define CLCNN_CONV_NVIDIA_ARGS_H
 
 #include "conv/conv_args.h"
+#include "conv/conv_phases_args.h"
 
 /* A convolution in tiles for tensor cores: conv_mma. Depths are numbered tap * padded + channel; `share` chunks of them
  * belong to each of the groups that share a sum. */
@@ -14,6 +15,14 @@ struct conv_mma_args {
     i32 share, at_once;      /* groups of the launch */
     i32 split_k, each;       /* groups that share a depth, and tiles of each */
     f32 pre_p0, pre_p1;      /* of the activation before it: PREPARED in conv_mma.clh */
+};
+
+/* A transposed convolution, each phase of which is a convolution at stride 1 with filters of its own: conv_mma with PHASES.
+ * `mma` counts the groups, channels and filters of all phases, phase by phase, and has the sizes of the largest one. */
+struct conv_phases_mma_args {
+    struct conv_mma_args mma;
+    struct conv_phases phases;
+    i32 groups, tiles; /* of a phase: conv groups; tiles of pixels, of the largest one */
 };
 
 /* How the pixels of a convolution come to local memory: GATHER of conv_gather.clh. */
@@ -31,6 +40,13 @@ struct conv_mma_args {
 struct conv_mma_pack_args {
     i64 w_k; /* elements between filters of the source */
     i32 groups, kg, c, taps, padded, depth;
+};
+/* The same for the phases of a transposed convolution: conv_transpose_mma_pack. */
+struct conv_phases_mma_pack_args {
+    i64 w_k; /* elements between channels of the source */
+    i32 groups, kg, c, padded, depth; /* groups of all phases */
+    i32 each;                         /* groups of a phase */
+    struct conv_phases phases;
 };
 #define PACK_SLABS 16 /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
 /* floats behind each slab, which ends on a line of 128 bytes: what pixels are multiplied by, whether any is not 1 */

@@ -56,6 +56,7 @@ SHARED_KERNELS = {
     "conv_mma_pack": "conv_mma_common.c",
     "conv_pack": "conv_common.c",
     "conv_sum_parts": "conv_common.c",
+    "conv_transpose_mma_pack": "conv_mma_common.c",
     "conv_transpose_pack": "conv_common.c",
     "conv_wgmma": "conv_mma_common.c",
     "conv_wgmma_pack": "conv_mma_common.c",

@@ -77,6 +77,7 @@ TENSOR_CORES = {
     "conv_mma_pack",
     "conv_stem_mma",
     "conv_sum_parts",
+    "conv_transpose_mma_pack",
     "conv_wgmma",
     "conv_wgmma_pack",
     "conv_wgmma_scaled",

@@ -1,6 +1,7 @@
 /* conv_mma_common.c: which tile, and between how many groups the depth is split, for kernels/conv_nvidia/conv_mma.cl
  * and its twin for Hopper, kernels/conv_nvidia/conv_wgmma.cl. */
 #include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/conv/conv_phases.h"
 #include "algos/cost/cost.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 
@@ -296,6 +297,42 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     return view;
 }
 
+/* The same for the phases of transposed convolution `of`, which are the groups of a. */
+static int emit_pack_phases(struct emit *e, const struct problem *p, const struct conv_args *a,
+                            const struct layout *l, const struct mma_choice *c, const struct conv_args *of)
+{
+    const enum mma_products products = c->form.products;
+    const struct conv_phases_mma_pack_args args = {
+        .w_k = of->w_k,
+        .groups = a->groups,
+        .kg = a->k / a->groups,
+        .c = a->c / a->groups,
+        .padded = l->padded,
+        .depth = l->depth,
+        .each = of->groups,
+        .phases = conv_phases_of(of),
+    };
+    const size_t bytes = packed_bytes(a, l, c->tile, products);
+    const struct conv_phases *f = &args.phases;
+    char name[160];
+    int used = snprintf(name, sizeof name, "conv_transpose_mma_pack g%d e%d k%d c%d p%d d%d n%d", args.groups,
+                        args.each, args.kg, args.c, args.padded, args.depth, (int)products);
+    for (int d = 0; d < 2; d++) /* what phases follow from: the outputs tell how many there are */
+        used += snprintf(name + used, sizeof name - (size_t)used, " r%d u%d p%d l%d f%d", f->ker[d],
+                         f->stride[d], f->pad[d], f->dil[d], f->count[d]);
+    struct step *setup;
+    const int view = emit_packed(e, &p->in[1], name, bytes, "conv_transpose_mma_pack", "main",
+                                 ceil_div(packed_count(a, l, c->tile), GROUP_SIZE), GROUP_SIZE, &setup);
+    if (setup) {
+        step_define(setup, "HALVES", products == MMA_HALF);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 2.0 * (double)bytes);
+    }
+    return view;
+}
+
 /* Every tile of mma takes the same packing. */
 static const struct mma_form ampere = {MMA_AMPERE, MMA_FLOAT32, 0};
 
@@ -311,8 +348,10 @@ struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, con
     return (struct mma_filters){emit_pack(e, p, a, &l, &tiles[0], ampere), l.depth};
 }
 
-struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
-                      const struct mma_choice *choice, const struct mma_prologue *pre)
+/* of: the transposed convolution whose phases are the groups of a, or NULL. */
+static struct step *emit_products(struct emit *e, const struct problem *p, const struct conv_args *a,
+                                  const struct mma_choice *choice, const struct mma_prologue *pre,
+                                  const struct conv_args *of)
 {
     const struct mma_choice c = *choice;
     const struct mma_form form = c.form;
@@ -335,7 +374,7 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     const bool split = c.split_k > 1, hopper = form.kernel == MMA_HOPPER;
     /* chains have cheap steps */
     const bool fixup = fixup_pays(a, c.tile, c.split_k) && (hopper || !p->chained);
-    const int packed = emit_pack(e, p, a, &l, c.tile, form);
+    const int packed = of ? emit_pack_phases(e, p, a, &l, &c, of) : emit_pack(e, p, a, &l, c.tile, form);
     const size_t partial_bytes =
         fixup ? split_k_bytes(a, c.tile, c.split_k) : conv_split_k_bytes(a, c.split_k);
     const int partial = split ? emit_workspace(e, partial_bytes) : VIEW_NONE;
@@ -359,7 +398,29 @@ struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv
     step_read(s, pre ? pre->shift : VIEW_NONE);
     step_write(s, fixup ? partial : VIEW_NONE);
     step_update(s, fixup ? emit_counters(e, tile_count(a, c.tile)) : VIEW_NONE);
-    emit_conv_split_k(e, s, p, a, fixup ? 1 : c.split_k, split && !fixup ? partial : p->out[0].view, &args,
-                      sizeof args);
+    const int parts = fixup ? 1 : c.split_k, out = split && !fixup ? partial : p->out[0].view;
+    if (of) {
+        const struct conv_phases_mma_args phases = {
+            .mma = args,
+            .phases = conv_phases_of(of),
+            .groups = of->groups,
+            .tiles = (int32_t)ceil_div(conv_pixels(a), (size_t)c.tile->pixels),
+        };
+        step_define(s, "PHASES", 1);
+        emit_conv_split_k(e, s, p, of, parts, out, &phases, sizeof phases);
+    } else
+        emit_conv_split_k(e, s, p, a, parts, out, &args, sizeof args);
     return s;
+}
+
+struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
+                      const struct mma_choice *c, const struct mma_prologue *pre)
+{
+    return emit_products(e, p, a, c, pre, NULL);
+}
+
+struct step *emit_mma_phases(struct emit *e, const struct problem *p, const struct conv_args *a,
+                             const struct mma_choice *c, const struct conv_args *of)
+{
+    return emit_products(e, p, a, c, NULL, of);
 }

@@ -56,6 +56,10 @@ struct mma_prologue {
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
                       const struct mma_choice *c, const struct mma_prologue *pre);
 
+/* The same for a transposed convolution `of`, whose phases are the conv groups of a, phase by phase. */
+struct step *emit_mma_phases(struct emit *e, const struct problem *p, const struct conv_args *a,
+                             const struct mma_choice *c, const struct conv_args *of);
+
 /* `workspace` and `emit` of an algorithm that differs from others by its form alone, as bytes_<name>() and emit_<name>():
  * the file has bytes_of(p, form) and emit_form(p, e, form). */
 #define MMA_FORM(name, ...)                                          \
