@@ -48,14 +48,14 @@
 #define CHUNK_WEIGHTS (SLICES * FR * FS * FK)
 #define WEIGHT_LOADS ((CHUNK_WEIGHTS + WG - 1) / WG)
 #define SCRATCH (SLICES * (PLANE_STEP + FR * WEIGHTS) / 4)
-#define TILE (32 * FP)          /* pixels */
-#define AT_ONCE (WG / TILE)     /* filters whose slices are added up at once */
+#define TILE (32 * FP)               /* pixels */
+#define AT_ONCE (WG / TILE)          /* filters whose slices are added up at once */
 #define DOWN (LANE % 32 / (32 / FP)) /* this work-item's row of the tile */
 #define ACROSS (LANE % (32 / FP) * FP)
 
 /* The channel of this slice, c, and the weights of its chunk on the way to registers. */
-void FN(fetch)(float v[PIXEL_LOADS], float f[WEIGHT_LOADS], X_POINTER x, const global float *w, const int at[PIXEL_LOADS],
-               int chunk, const struct conv_args *a)
+void FN(fetch)(float v[PIXEL_LOADS], float f[WEIGHT_LOADS], X_POINTER x, const global float *w,
+               const int at[PIXEL_LOADS], int chunk, const struct conv_args *a)
 {
     const int cg = a->c / a->groups, c = chunk * SLICES + LANE / 32, left = (cg - chunk * SLICES) * (FR * FS * FK);
     X_POINTER plane = x + (long)min(c, cg - 1) * a->in[1] * a->in[2];

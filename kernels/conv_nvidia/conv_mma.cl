@@ -18,8 +18,8 @@
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
  * PHASES 1: a transposed convolution, whose phases are conv groups of their own (conv_mma_phases.clh); w packed by
  * conv_transpose_mma_pack.cl.
- * Defines: PRE, PRE_ACT, PHASES (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters), BK 16
- * or 32, GATHER any GATHER_ name, SPLIT 0 to 2,
+ * Defines: PRE, PRE_ACT, PHASES (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters),
+ * BK 16 or 32, GATHER any GATHER_ name, SPLIT 0 to 2,
  * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last
  * six required by FN(main). */
 #include "common/clcnn.clh"
@@ -344,8 +344,9 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
     struct FN(source) p = FN(source_of)(x, &t, ma);
     const int first16 = t.block * (BM / 16) + LANE / BLOCK_COPIES;
     const int missing_from = blocks16 - t.block * (BM / 16);
-    const global float *wp = w + ((long)PACKED_GROUP(&t) * blocks16 + min(first16, blocks16 - 1)) * ma->depth * BLOCK_FLOATS +
-                             (long)t.chunk * (BK * BLOCK_FLOATS) + LANE % BLOCK_COPIES * 4;
+    const global float *wp =
+        w + ((long)PACKED_GROUP(&t) * blocks16 + min(first16, blocks16 - 1)) * ma->depth * BLOCK_FLOATS +
+        (long)t.chunk * (BK * BLOCK_FLOATS) + LANE % BLOCK_COPIES * 4;
     float sum[MI][NJ][4];
     FN(clear)(sum);
 

@@ -17,7 +17,8 @@ struct conv_mma_args {
     f32 pre_p0, pre_p1;      /* of the activation before it: PREPARED in conv_mma.clh */
 };
 
-/* A transposed convolution, each phase of which is a convolution at stride 1 with filters of its own: conv_mma with PHASES.
+/* A transposed convolution, each phase of which is a convolution at stride 1 with filters of its own: conv_mma with
+ * PHASES.
  * `mma` counts the groups, channels and filters of all phases, phase by phase, and has the sizes of the largest one. */
 struct conv_phases_mma_args {
     struct conv_mma_args mma;
@@ -43,7 +44,7 @@ struct conv_mma_pack_args {
 };
 /* The same for the phases of a transposed convolution: conv_transpose_mma_pack. */
 struct conv_phases_mma_pack_args {
-    i64 w_k; /* elements between channels of the source */
+    i64 w_k;                          /* elements between channels of the source */
     i32 groups, kg, c, padded, depth; /* groups of all phases */
     i32 each;                         /* groups of a phase */
     struct conv_phases phases;

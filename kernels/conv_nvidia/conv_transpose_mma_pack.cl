@@ -1,11 +1,11 @@
-/* conv_transpose_mma_pack.cl: filters of transposed convolutions as fragments of NVIDIA's tensor cores, phase by phase, for
- * conv_mma.cl with PHASES 1.
+/* conv_transpose_mma_pack.cl: filters of transposed convolutions as fragments of NVIDIA's tensor cores, phase by phase,
+ * for conv_mma.cl with PHASES 1.
  *
  *   dst[f][g][b][s][l][e] = w[g*C/g + c][16*b + l/4 + 8*(e%2)][tap(f, t)],  d = 8*s + l%4 + 4*(e/2) = t*padded + c
  *
  * for phases f (conv_phases.clh), blocks b of 16 filters, steps s of 8 of depth, lanes l < 32, elements e < 4, where
- * tap(f, t) is tap t of the phase in descending order. HALVES 1: as conv_mma_pack.cl has it. Zeros where there is no such
- * filter, channel or tap.
+ * tap(f, t) is tap t of the phase in descending order. HALVES 1: as conv_mma_pack.cl has it. Zeros where there is no
+ * such filter, channel or tap.
  * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), HALVES 0 (default) or 1. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
@@ -46,9 +46,9 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_phases_mma_pack_arg
         const int d = (int)(i % each / 128) * 8 + lane % 4 + 4 * (e / 2);
 #endif
         const int c = d % a->padded;
-        const float v = k < a->kg && c < a->c ? FN(weight_of)(w, g / a->each, k, (long)(g % a->each) * a->c + c,
-                                                              d / a->padded, a)
-                                              : 0.0f;
+        const float v = k < a->kg && c < a->c
+                            ? FN(weight_of)(w, g / a->each, k, (long)(g % a->each) * a->c + c, d / a->padded, a)
+                            : 0.0f;
         PACKED_STORE(v, i, dst);
     }
 }

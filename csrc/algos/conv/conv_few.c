@@ -63,7 +63,8 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.k / a.groups <= MOST_FILTERS, "the filters of a group must fit registers");
     REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
             "pixels that are neighbours must share taps that are neighbours");
-    REQUIRE(why, local_bytes(&a) <= p->device->local_mem_bytes, "a tile and its weights must fit local memory");
+    REQUIRE(why, local_bytes(&a) <= p->device->local_mem_bytes,
+            "a tile and its weights must fit local memory");
     const struct choice c = choose(p, &a);
     DECIDE(p, c);
     PREFER(why, a.c / a.groups >= SLICES, "fewer than 8 channels a group leave slices without work");
@@ -105,7 +106,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_few = {
     .name = "few",
-    .doc = "few filters at stride 1, all in registers: pixels through local memory, channels shared in a group",
+    .doc =
+        "few filters at stride 1, all in registers: pixels through local memory, channels shared in a group",
     .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,

@@ -46,7 +46,8 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
     REQUIRE(why, !mma_few_channels(&all), "few channels: rounded up to 16 they would cost a third more");
     const struct mma_choice c = mma_choose(p, &all, (struct mma_form){MMA_AMPERE, products, 0});
     DECIDE(p, c);
-    PREFER(why, a.c / a.groups >= LEAST_CHANNELS, "fewer than 8 channels a group leave most of a fragment empty");
+    PREFER(why, a.c / a.groups >= LEAST_CHANNELS,
+           "fewer than 8 channels a group leave most of a fragment empty");
     return true;
 }
 
