@@ -5,11 +5,13 @@
 
 /* The element-wise families share their algorithms; vectors are of floats. */
 #define UNARY(name, activation, attributes, count, types, doc) \
-    OP(name) FAMILY(name, unary, vector) FAMILY(name, unary, ref)
+    OP(name) FAMILY(name, unary, vector) FAMILY(name, unary, quads) FAMILY(name, unary, ref)
 #define BINARY(name, attributes, count, types, doc) \
-    OP(name) FAMILY(name, binary, vector) FAMILY(name, binary, ref)
-#define UNARY_BOOL(name, activation, attributes, count, types, doc) OP(name) FAMILY(name, unary, ref)
-#define BINARY_BOOL(name, attributes, count, types, doc) OP(name) FAMILY(name, binary, ref)
+    OP(name) FAMILY(name, binary, vector) FAMILY(name, binary, quads) FAMILY(name, binary, ref)
+#define UNARY_BOOL(name, activation, attributes, count, types, doc) \
+    OP(name) FAMILY(name, unary, quads) FAMILY(name, unary, ref)
+#define BINARY_BOOL(name, attributes, count, types, doc) \
+    OP(name) FAMILY(name, binary, quads) FAMILY(name, binary, ref)
 
 const struct op_def *const clcnn_ops[] = {
 #define OP(name) &op_##name,

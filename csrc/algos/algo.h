@@ -188,7 +188,8 @@ const struct algo_def *const *op_algos(const struct op_def *op);
 #undef OP
 #undef ALGO
 /* of all element-wise operators */
-extern const struct algo_def algo_unary_vector, algo_unary_ref, algo_binary_vector, algo_binary_ref;
+extern const struct algo_def algo_unary_vector, algo_unary_quads, algo_unary_ref;
+extern const struct algo_def algo_binary_vector, algo_binary_quads, algo_binary_ref;
 
 /* What the rules would choose for p: the first algorithm that applies within the limits and is not passed over;
  * NULL when every one is. For merged ops, which win only over what their parts would get. */

@@ -2,11 +2,16 @@
 #ifndef CLCNN_ELEMENTWISE_ARGS_H
 #define CLCNN_ELEMENTWISE_ARGS_H
 
-#include "common/args_base.h"
+#include "common/walk_args.h"
 
 /* Rows cut into pieces as rows.clh tells: unary_ref. */
 struct unary_args {
     i64 rows, inner, pieces, x_n, y_n;
+    f32 p0, p1;
+};
+
+struct unary_walk_args {
+    struct walk_args walk;
     f32 p0, p1;
 };
 

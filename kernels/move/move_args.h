@@ -23,11 +23,12 @@ struct pad_args {
     f32 value;
 };
 
-/* Transposes: dimensions 0 to rank - 1 number the tiles' planes, `x` is contiguous along `high`, y along `wide`. */
+/* Transposes by tiles: `x` is contiguous along `high`, y along `wide`. `tiles` counts tiles along high, along wide, and then
+ * planes by the dimensions of `x` and `y`; factor and shift divide by it, as in walk.clh. */
 struct transpose_args {
     i64 x[6], y[6];
-    i64 x_step, y_step, tiles_high, tiles_wide; /* x between neighbours along wide, y between neighbours along high */
-    i32 size[6];
+    i64 x_step, y_step; /* x between neighbours along wide, y between neighbours along high */
+    i32 tiles[8], factor[8], shift[8];
     i32 rank, high, wide;
     i32 unused;
 };

@@ -13,22 +13,27 @@
 #ifndef TILE
 #define TILE 32
 #endif
+#define TILE_DIVIDE(n, a, d) ((mul_hi((n), (uint)(a)->factor[d]) + (n)) >> (uint)(a)->shift[d])
 #define SCRATCH ((TILE * (TILE + 1) + 3) / 4)
 
 void FN(body)(ulong group, SRC x, DST y, const struct transpose_args *a, local float4 *scratch)
 {
     local float *tile = (local float *)scratch;
-    long rest = (long)group;
-    const long h0 = rest % a->tiles_high * TILE;
-    rest /= a->tiles_high;
-    const long w0 = rest % a->tiles_wide * TILE;
-    rest /= a->tiles_wide;
+    uint rest = (uint)group;
     long x0 = 0, y0 = 0;
-    for (int d = a->rank - 1; d >= 0; d--) {
-        const long digit = rest % a->size[d];
-        rest /= a->size[d];
+    /* tiles along high, tiles along wide, then planes; GPUs divide by multiplication */
+    uint upper = TILE_DIVIDE(rest, a, 0);
+    const int h0 = (int)(rest - upper * (uint)a->tiles[0]) * TILE;
+    rest = upper;
+    upper = TILE_DIVIDE(rest, a, 1);
+    const int w0 = (int)(rest - upper * (uint)a->tiles[1]) * TILE;
+    rest = upper;
+    for (int d = 0; d < a->rank; d++) {
+        upper = TILE_DIVIDE(rest, a, 2 + d);
+        const long digit = rest - upper * (uint)a->tiles[2 + d];
         x0 += digit * a->x[d];
         y0 += digit * a->y[d];
+        rest = upper;
     }
     const int column = LANE % TILE;
     for (int row = LANE / TILE; row < TILE; row += WG / TILE)

@@ -33,8 +33,7 @@ enum operand_part operand_part(const struct op_def *op, const struct clcnn_shape
     return pixels && size[1] == 1 && operand->rank == map->rank ? PART_PIXELS : PART_NONE;
 }
 
-/* Strides for reading o as if it had the shape of y; a list of slopes is one a channel. */
-static void strides_in(const struct problem *p, const struct operand *o, int64_t stride[CLCNN_MAX_RANK])
+void broadcast_strides(const struct problem *p, const struct operand *o, int64_t stride[CLCNN_MAX_RANK])
 {
     const struct clcnn_shape *y = &p->out[0].shape;
     operand_broadcast(o, y, stride);
@@ -53,7 +52,7 @@ static void block_strides(const struct problem *p, int i, struct binary_vector_a
                                             [PART_VALUE] = SAME_VALUE};
     const enum operand_part part = operand_part(p->op, &p->in[i].shape, &p->out[0].shape);
     int64_t stride[CLCNN_MAX_RANK];
-    strides_in(p, &p->in[i], stride);
+    broadcast_strides(p, &p->in[i], stride);
     a->step[i] = step[part];
     a->channel_step[i] = stride[1];
     a->stride[i].of[0] = stride[0];
@@ -83,7 +82,7 @@ static int64_t walk_rows(const struct problem *p, struct binary_vector_args *a)
 
     memcpy(s.size, y->shape.dim, sizeof s.size);
     for (int i = 0; i < 2; i++)
-        strides_in(p, &p->in[i], s.stride[i].of);
+        broadcast_strides(p, &p->in[i], s.stride[i].of);
     operand_strides(y, s.stride[2].of);
     strided_merge(&s, 3);
     const int last = s.rank - 1;

@@ -8,6 +8,9 @@
 /* `applicable` of the algorithms on vectors. */
 bool vector_applicable(const struct problem *p, struct why *why);
 
+/* Strides for reading o as if it had the shape of the result; a list of slopes is one a channel. */
+void broadcast_strides(const struct problem *p, const struct operand *o, int64_t stride[CLCNN_MAX_RANK]);
+
 /* Cuts `count` rows of `inner` elements into groups: sets what `rows` says of them, and returns how many groups there are. */
 size_t vector_groups(const struct problem *p, struct vector_rows *rows, int64_t count, int64_t inner);
 /* Rows of channel blocks: how many rows an item has, and how many channels the last one. */

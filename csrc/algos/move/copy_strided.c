@@ -1,109 +1,28 @@
 /* copy_strided: the operators that move elements without changing them, each as one or more strided
  * copies; see kernels/move/copy_strided.cl. */
-#include "algos/common/rows.h"
+#include "algos/move/copies.h"
 
-#include <string.h>
-
-/* Where one side of a copy lives. */
-struct end {
-    int view;
-    int64_t offset; /* elements from the view's first */
-};
-
-static void emit_copy(const struct problem *p, struct emit *e, struct end from, struct end to,
+static void emit_copy(const struct problem *p, void *e, struct end from, struct end to,
                       struct strided_args *a)
 {
     struct step *s = strided_step(e, p, "copy_strided", a, 2);
-    step_read_at(s, from.view, from.offset);
-    step_write_at(s, to.view, to.offset);
-    step_args(s, a, sizeof *a);
-    double elements = 1;
+    int64_t elements = 1;
     for (int d = 0; d < a->rank; d++)
         elements *= a->size[d];
-    if (p->in[0].fp16) /* the bytes alone count */
-        step_define_id(s, "T", "ushort");
-    else
-        step_define_type(s, "T", p->in[0].shape.dtype);
-    step_cost(s, 0, 2 * elements * (double)operand_elem(&p->in[0]));
+    copy_step(s, p, from, to, elements);
+    step_args(s, a, sizeof *a);
 }
 
-static void set_sizes(struct strided_args *a, const struct clcnn_shape *shape)
-{
-    a->rank = shape->rank;
-    memcpy(a->size, shape->dim, sizeof a->size);
-}
-
-static void emit_concat(const struct problem *p, struct emit *e)
-{
-    const struct dim_attrs *attrs = p->attrs;
-    int64_t at = 0, whole[CLCNN_MAX_RANK];
-    operand_strides(&p->out[0], whole);
-    for (int i = 0; i < p->n_in; i++) {
-        const struct operand *x = &p->in[i];
-        struct strided_args a = {0};
-        set_sizes(&a, &x->shape);
-        operand_strides(x, a.stride[0].of);
-        memcpy(a.stride[1].of, whole, sizeof a.stride[1].of);
-        if (!x->in_place)
-            emit_copy(p, e, (struct end){x->view, 0}, (struct end){p->out[0].view, at * whole[attrs->dim]},
-                      &a);
-        at += x->shape.dim[attrs->dim];
+#define EMIT_COPIES(op)                                            \
+    static void emit_##op(const struct problem *p, struct emit *e) \
+    {                                                              \
+        op##_copies(p, emit_copy, e);                              \
     }
-}
-
-static void emit_split(const struct problem *p, struct emit *e)
-{
-    const struct split_attrs *attrs = p->attrs;
-    int64_t at = 0, whole[CLCNN_MAX_RANK];
-    operand_strides(&p->in[0], whole);
-    for (int i = 0; i < p->n_out; i++) {
-        const struct operand *y = &p->out[i];
-        struct strided_args a = {0};
-        set_sizes(&a, &y->shape);
-        memcpy(a.stride[0].of, whole, sizeof a.stride[0].of);
-        operand_strides(y, a.stride[1].of);
-        emit_copy(p, e, (struct end){p->in[0].view, at * whole[attrs->dim]}, (struct end){y->view, 0}, &a);
-        at += y->shape.dim[attrs->dim];
-    }
-}
-
-static void emit_slice(const struct problem *p, struct emit *e)
-{
-    const struct slice_attrs *attrs = p->attrs;
-    const struct operand *x = &p->in[0], *y = &p->out[0];
-    struct strided_args a = {0};
-    set_sizes(&a, &y->shape);
-    operand_strides(x, a.stride[0].of);
-    operand_strides(y, a.stride[1].of);
-    int64_t offset = 0;
-    for (int d = 0; d < a.rank; d++) {
-        offset += attrs->starts.v[d] * a.stride[0].of[d];
-        a.stride[0].of[d] *= attrs->steps.v[d];
-    }
-    emit_copy(p, e, (struct end){x->view, offset}, (struct end){y->view, 0}, &a);
-}
-
-static void emit_transpose(const struct problem *p, struct emit *e)
-{
-    const struct axes_attrs *attrs = p->attrs;
-    int64_t from[CLCNN_MAX_RANK];
-    struct strided_args a = {0};
-    set_sizes(&a, &p->out[0].shape);
-    operand_strides(&p->in[0], from);
-    operand_strides(&p->out[0], a.stride[1].of);
-    for (int d = 0; d < a.rank; d++)
-        a.stride[0].of[d] = from[attrs->axes.v[d]];
-    emit_copy(p, e, (struct end){p->in[0].view, 0}, (struct end){p->out[0].view, 0}, &a);
-}
-
-static void emit_expand(const struct problem *p, struct emit *e)
-{
-    struct strided_args a = {0};
-    set_sizes(&a, &p->out[0].shape);
-    operand_broadcast(&p->in[0], &p->out[0].shape, a.stride[0].of);
-    operand_strides(&p->out[0], a.stride[1].of);
-    emit_copy(p, e, (struct end){p->in[0].view, 0}, (struct end){p->out[0].view, 0}, &a);
-}
+EMIT_COPIES(concat)
+EMIT_COPIES(split)
+EMIT_COPIES(slice)
+EMIT_COPIES(transpose)
+EMIT_COPIES(expand)
 
 /* Copies items of x to items of y, where one size divides the other. */
 static void emit_items(const struct problem *p, struct emit *e, int from, struct items x, int to,

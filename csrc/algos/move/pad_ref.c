@@ -1,6 +1,5 @@
 /* pad_ref: padding and cropping; see kernels/move/pad_ref.cl. */
-#include "algos/common/rows.h"
-#include "move/move_args.h"
+#include "algos/move/pads.h"
 
 /* Whether dimension d (of y) may join the one before it: nothing is padded or cropped inside, both operands are one
  * walk, and what is padded outside, if anything, is a value and no copy of single elements. */
@@ -14,8 +13,7 @@ static bool joins(const struct pad_args *a, int last, int64_t x_stride, int64_t 
            (int64_t)a->x_size[last] * x_size <= INT32_MAX;
 }
 
-/* Where the part of x begins that is not cropped. */
-static struct pad_args args_of(const struct problem *p, int64_t *offset)
+struct pad_args pad_args_of(const struct problem *p, int64_t *offset)
 {
     const struct pad_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
@@ -48,21 +46,26 @@ static struct pad_args args_of(const struct problem *p, int64_t *offset)
     return a;
 }
 
-static void emit(const struct problem *p, struct emit *e)
+void pad_step(struct step *s, const struct problem *p, int64_t offset)
 {
     static const char *const source[] = {NULL, "reflect", "edge", "wrap"};
     const struct pad_attrs *attrs = p->attrs;
-    int64_t offset;
-    struct pad_args a = args_of(p, &offset);
-    a.rows = shape_count(&p->out[0].shape) / a.y_size[a.rank - 1];
-    struct step *s = rows_step(e, p, "pad_ref", "main", a.rows, a.y_size[a.rank - 1], &a.pieces);
     step_define_type(s, "T", p->in[0].shape.dtype);
     if (source[attrs->mode])
         step_define_id(s, "SOURCE", source[attrs->mode]);
     step_read_at(s, p->in[0].view, offset);
     step_write(s, p->out[0].view);
-    step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    int64_t offset;
+    struct pad_args a = pad_args_of(p, &offset);
+    a.rows = shape_count(&p->out[0].shape) / a.y_size[a.rank - 1];
+    struct step *s = rows_step(e, p, "pad_ref", "main", a.rows, a.y_size[a.rank - 1], &a.pieces);
+    pad_step(s, p, offset);
+    step_args(s, &a, sizeof a);
 }
 
 const struct algo_def algo_pad_ref = {

@@ -1,5 +1,5 @@
 /* transpose_tiled: transposes that move the innermost dimension, by tiles; see kernels/move/transpose_tiled.cl. */
-#include "algos/common/rows.h"
+#include "algos/common/walk.h"
 #include "move/move_args.h"
 
 enum { TILE = 32, WORTH = 16 /* a shorter side leaves most of a tile empty */ };
@@ -49,17 +49,20 @@ static void emit(const struct problem *p, struct emit *e)
         .y_step = v.stride[1].of[high],
         .high = v.size[high],
         .wide = v.size[last],
-        .tiles_high = (i64)ceil_div(v.size[high], TILE),
-        .tiles_wide = (i64)ceil_div(v.size[last], TILE),
     };
-    size_t tiles = (size_t)(a.tiles_high * a.tiles_wide);
-    for (int d = 0; d < last; d++) {
+    size_t tiles = 1;
+    a.tiles[0] = (i32)ceil_div(v.size[high], TILE);
+    a.tiles[1] = (i32)ceil_div(v.size[last], TILE);
+    for (int d = last - 1; d >= 0; d--) {
         if (d == high)
             continue;
         a.x[a.rank] = v.stride[0].of[d];
         a.y[a.rank] = v.stride[1].of[d];
-        a.size[a.rank++] = v.size[d];
-        tiles *= (size_t)v.size[d];
+        a.tiles[2 + a.rank++] = v.size[d];
+    }
+    for (int d = 0; d < 2 + a.rank; d++) {
+        tiles *= (size_t)a.tiles[d];
+        walk_division(a.tiles[d], &a.factor[d], &a.shift[d]);
     }
     struct step *s = emit_step(e, "transpose_tiled", "main", tiles, GROUP_SIZE);
     step_define(s, "TILE", TILE);
