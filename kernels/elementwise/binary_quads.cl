@@ -20,7 +20,7 @@
 #define WALK_OPERANDS 3
 #include "common/walk.clh"
 
-void FN(one)(uint i, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct walk_args *s)
+__attribute__((always_inline)) void FN(one)(uint i, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct walk_args *s)
 {
     int at[3];
     if (i < (uint)s->count) {
@@ -29,7 +29,7 @@ void FN(one)(uint i, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct walk_ar
     }
 }
 
-void FN(body)(ulong group, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct walk_args *s)
+__attribute__((always_inline)) void FN(body)(ulong group, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct walk_args *s)
 {
     const bool whole = s->even[2] && WALK_ALIGNED(y, R4);
     const uint first = WALK_FOUR(group);

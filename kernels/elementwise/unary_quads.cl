@@ -20,7 +20,7 @@
 #define WALK_OPERANDS 2
 #include "common/walk.clh"
 
-void FN(one)(uint i, SRC_OF(T) x, DST_OF(R) y, const struct unary_walk_args *a)
+__attribute__((always_inline)) void FN(one)(uint i, SRC_OF(T) x, DST_OF(R) y, const struct unary_walk_args *a)
 {
     int at[2];
     if (i < (uint)a->walk.count) {
@@ -29,7 +29,7 @@ void FN(one)(uint i, SRC_OF(T) x, DST_OF(R) y, const struct unary_walk_args *a)
     }
 }
 
-void FN(body)(ulong group, SRC_OF(T) x, DST_OF(R) y, const struct unary_walk_args *a)
+__attribute__((always_inline)) void FN(body)(ulong group, SRC_OF(T) x, DST_OF(R) y, const struct unary_walk_args *a)
 {
     const float p0 = a->p0, p1 = a->p1;
     const bool whole = a->walk.even[1] && WALK_ALIGNED(y, R4);

@@ -48,7 +48,7 @@ int FN(reflect)(int i, int size)
 
 /* Where y has element `number`, and where x has its row; false for a row outside of x. `column`: its place in the row, from
  * x's first on. */
-bool FN(row)(uint number, int *x_row, int *y_at, int *column, const struct pad_walk_args *a)
+__attribute__((always_inline)) bool FN(row)(uint number, int *x_row, int *y_at, int *column, const struct pad_walk_args *a)
 {
     uint rest = number;
     bool inside = true;
@@ -70,14 +70,14 @@ bool FN(row)(uint number, int *x_row, int *y_at, int *column, const struct pad_w
     return inside;
 }
 
-T FN(element)(SRC_OF(T) x, int row, bool inside, int column, const struct pad_walk_args *a)
+__attribute__((always_inline)) T FN(element)(SRC_OF(T) x, int row, bool inside, int column, const struct pad_walk_args *a)
 {
     const int size = a->x_size[RANK - 1], from = PAD_FROM(column, size);
     inside = inside && from >= 0 && from < size;
     return inside ? x[row + from * a->walk.stride[0].of[RANK - 1]] : (T)a->value;
 }
 
-void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct pad_walk_args *a)
+__attribute__((always_inline)) void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct pad_walk_args *a)
 {
     const bool whole = a->walk.even[1] && WALK_ALIGNED(y, T4);
     const uint first = WALK_FOUR(group), count = (uint)a->walk.count;
