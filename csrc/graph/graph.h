@@ -90,6 +90,7 @@ struct rewrite_options {
     const struct clcnn_override *overrides;
     int override_count;
     int block; /* channels of a block of the device, 0: it has none */
+    bool gpu;
 };
 enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,
                                 struct notes *notes, struct clcnn_err *err);

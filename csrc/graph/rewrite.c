@@ -36,7 +36,8 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_norm_to_depthwise,
         rewrite_merge_separable, /* before the next, which takes what convolutions are left */
         rewrite_merge_conv_pool,
-        rewrite_mean_to_pool, /* last: means are parts of other patterns */
+        rewrite_mean_to_pool,     /* late: means are parts of other patterns */
+        rewrite_join_elementwise, /* last: what no other layer took */
     };
     for (int i = 0; i < COUNT_OF(passes); i++)
         TRY(run_pass(&r, passes[i]));

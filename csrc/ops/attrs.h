@@ -125,6 +125,17 @@ struct resize_attrs {
 struct dropout_attrs {
     float p;
 };
+#define ELEMENTWISE_PARTS 4
+struct op_def;
+/* Made by the rewriter: element-wise functions one after the other. */
+struct elementwise_attrs {
+    int32_t n;
+    struct elementwise_part {
+        const struct op_def *op;
+        struct eltwise_attrs attrs;
+        bool turned; /* of two arguments the other one comes first */
+    } part[ELEMENTWISE_PARTS];
+};
 struct separable_attrs { /* made by the rewriter: depthwise conv, its activation, then a 1x1 conv */
     struct conv_attrs dw;
     int32_t mid_act; /* enum act */

@@ -89,6 +89,7 @@ enum act act_as_clip(enum act act, float *p0, float *p1);
 void eltwise_identifier(char out[40], const struct op_def *op, const void *attrs, enum clcnn_dtype dtype);
 /* Whether it computes each element of one input by itself. */
 bool eltwise_is_unary(const struct op_def *op);
+bool eltwise_is_binary(const struct op_def *op);
 /* Whether a node of this operator can become another one's epilogue, and then as what. */
 bool act_of_op(const struct op_def *op, const void *attrs, enum act *act, float *p0, float *p1);
 

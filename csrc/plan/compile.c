@@ -106,7 +106,8 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
 {
     enum clcnn_status st = CLCNN_OK;
     const struct rewrite_options rewrites = {options->overrides, options->override_count,
-                                             device_traits(&bp->dev->info).channel_block};
+                                             device_traits(&bp->dev->info).channel_block,
+                                             !cpu_device(&bp->dev->info)};
     TRY(graph_check(graph, err));
     TRY(graph_copy(&bp->graph, graph, err));
     if (options->fuse)

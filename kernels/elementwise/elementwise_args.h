@@ -10,6 +10,12 @@ struct unary_args {
     f32 p0, p1;
 };
 
+/* Up to four functions one after the other, with their numbers. */
+struct elementwise_together_args {
+    struct walk_args walk;
+    f32 p0[4], p1[4];
+};
+
 struct unary_walk_args {
     struct walk_args walk;
     f32 p0, p1;

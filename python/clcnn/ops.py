@@ -19,7 +19,7 @@ from clcnn.graph import Graph, Value
 
 Operand = Value | NDArray[Any] | float
 MANY_OUTPUTS = ("split", "topk", "max_pool_indices", "nms")
-MADE_BY_REWRITES = ("separable", "conv_pool")
+MADE_BY_REWRITES = ("separable", "conv_pool", "elementwise")
 MADE_BY_LAYOUT = ("reorder",)  # steps of a plan, but no layers of anybody's graph
 _KINDS = {
     "int": "int",

@@ -137,36 +137,42 @@ struct channel_args channel_args_of(const struct problem *p, int channel_dim)
     return a;
 }
 
-static bool strided_joins(const struct strided_args *a, int operands, int outer, int inner)
+static bool dims_join(const int32_t *size, int64_t (*stride)[CLCNN_MAX_RANK], int operands, int outer,
+                      int inner)
 {
-    if ((int64_t)a->size[outer] * a->size[inner] > INT32_MAX)
+    if ((int64_t)size[outer] * size[inner] > INT32_MAX)
         return false;
     for (int i = 0; i < operands; i++)
-        if (a->stride[i].of[outer] != a->stride[i].of[inner] * a->size[inner])
+        if (stride[i][outer] != stride[i][inner] * size[inner])
             return false;
     return true;
 }
 
-void strided_merge(struct strided_args *a, int operands)
+int merge_dims(int rank, int32_t *size, int64_t (*stride)[CLCNN_MAX_RANK], int operands)
 {
     int last = -1; /* dimension that the next one may join */
-    for (int d = 0; d < a->rank; d++) {
-        if (a->size[d] == 1)
+    for (int d = 0; d < rank; d++) {
+        if (size[d] == 1)
             continue;
-        const bool joins = last >= 0 && strided_joins(a, operands, last, d);
+        const bool joins = last >= 0 && dims_join(size, stride, operands, last, d);
         if (!joins)
             last++;
-        a->size[last] = joins ? a->size[last] * a->size[d] : a->size[d];
+        size[last] = joins ? size[last] * size[d] : size[d];
         for (int i = 0; i < operands; i++)
-            a->stride[i].of[last] = a->stride[i].of[d];
+            stride[i][last] = stride[i][d];
     }
     if (last < 0) { /* a single element */
         last = 0;
-        a->size[0] = 1;
+        size[0] = 1;
         for (int i = 0; i < operands; i++)
-            a->stride[i].of[0] = 1;
+            stride[i][0] = 1;
     }
-    a->rank = last + 1;
+    return last + 1;
+}
+
+void strided_merge(struct strided_args *a, int operands)
+{
+    a->rank = merge_dims(a->rank, a->size, (int64_t(*)[CLCNN_MAX_RANK])a->stride, operands);
 }
 
 struct step *strided_step(struct emit *e, const struct problem *p, const char *file, struct strided_args *a,

@@ -33,6 +33,8 @@ struct items operand_items(const struct operand *o);
  * `channel_dim` (1, or the last one). */
 struct channel_args channel_args_of(const struct problem *p, int channel_dim);
 
+/* Merges neighbouring dimensions that are one walk for all operands; returns how many are left. */
+int merge_dims(int rank, int32_t *size, int64_t (*stride)[CLCNN_MAX_RANK], int operands);
 /* Sizes and the strides of `operands` operands, merged where neighbouring dimensions are one walk for all
  * of them. */
 void strided_merge(struct strided_args *a, int operands);

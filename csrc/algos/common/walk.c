@@ -2,6 +2,7 @@
 #include "algos/common/walk.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 /* n / d is (hi(n * factor) + n) >> shift for n below 2^31 (Granlund and Montgomery 1994, with a factor of 33 bits). */
 void walk_division(int32_t size, i32 *factor, i32 *shift)
@@ -14,52 +15,58 @@ void walk_division(int32_t size, i32 *factor, i32 *shift)
 }
 
 /* Whether four neighbours begin at a multiple of four elements, always. */
-static bool is_even(const struct strided_args *a, int operand)
+static bool is_even(const struct walk_sizes *s, int operand)
 {
-    const int last = a->rank - 1;
-    bool even = a->stride[operand].of[last] == 1;
+    const int last = s->rank - 1;
+    bool even = s->stride[operand][last] == 1;
     for (int d = 0; d < last; d++)
-        even = even && a->stride[operand].of[d] % 4 == 0;
-    return even && (last == 0 || a->size[last] % 4 == 0);
+        even = even && s->stride[operand][d] % 4 == 0;
+    return even && (last == 0 || s->size[last] % 4 == 0);
 }
 
 /* How far from its first element an operand is read. */
-static int64_t reach(const struct strided_args *a, int operand)
+static int64_t reach(const struct walk_sizes *s, int operand)
 {
     int64_t far = 0;
-    for (int d = 0; d < a->rank; d++)
-        far += (a->size[d] - 1) * llabs(a->stride[operand].of[d]);
+    for (int d = 0; d < s->rank; d++)
+        far += (s->size[d] - 1) * llabs(s->stride[operand][d]);
     return far;
 }
 
-bool walk_as_it_is(struct walk_args *w, const struct strided_args *a, int operands)
+struct walk_sizes walk_sizes_of(const struct operand *y, int operands)
 {
-    int64_t count = 1;
-    *w = (struct walk_args){0};
-    for (int d = 0; d < a->rank; d++)
-        count *= a->size[d];
-    if (a->rank > WALK_RANK || count > INT32_MAX)
-        return false;
-    w->count = (i32)count;
-    for (int d = 0; d < a->rank; d++) {
-        w->size[d] = a->size[d];
-        walk_division(a->size[d], &w->factor[d], &w->shift[d]);
-    }
-    for (int i = 0; i < operands; i++) {
-        if (reach(a, i) > INT32_MAX)
-            return false;
-        w->even[i] = is_even(a, i);
-        for (int d = 0; d < a->rank; d++)
-            w->stride[i].of[d] = (i32)a->stride[i].of[d];
-    }
-    w->rank = a->rank;
-    return true;
+    struct walk_sizes s = {.rank = y->shape.rank, .operands = operands};
+    memcpy(s.size, y->shape.dim, sizeof s.size);
+    operand_strides(y, s.stride[operands - 1]);
+    return s;
 }
 
-bool walk_of(struct walk_args *w, struct strided_args *a, int operands)
+void walk_merge(struct walk_sizes *s)
 {
-    strided_merge(a, operands);
-    return walk_as_it_is(w, a, operands);
+    s->rank = merge_dims(s->rank, s->size, s->stride, s->operands);
+}
+
+bool walk_of(struct walk_args *w, const struct walk_sizes *s)
+{
+    int64_t count = 1;
+    *w = (struct walk_args){.rank = s->rank};
+    for (int d = 0; d < s->rank; d++)
+        count *= s->size[d];
+    if (s->rank > WALK_RANK || count > INT32_MAX)
+        return false;
+    w->count = (i32)count;
+    for (int d = 0; d < s->rank; d++) {
+        w->size[d] = s->size[d];
+        walk_division(s->size[d], &w->factor[d], &w->shift[d]);
+    }
+    for (int i = 0; i < s->operands; i++) {
+        if (reach(s, i) > INT32_MAX)
+            return false;
+        w->even[i] = is_even(s, i);
+        for (int d = 0; d < s->rank; d++)
+            w->stride[i].of[d] = (i32)s->stride[i][d];
+    }
+    return true;
 }
 
 struct step *walk_step(struct emit *e, const struct problem *p, const char *file, const struct walk_args *w)

@@ -9,9 +9,18 @@
 #define WALK_TOO_LARGE "more dimensions or elements than its numbers can tell"
 #define WALK_FOR_GPUS "a CPU is faster with runs of elements"
 
-/* The walk over sizes and strides of `operands` operands, the result last; false when it is too large. Merges dimensions first. */
-bool walk_of(struct walk_args *w, struct strided_args *a, int operands);
-bool walk_as_it_is(struct walk_args *w, const struct strided_args *a, int operands);
+/* What is walked over; the last operand is the result. */
+struct walk_sizes {
+    int rank, operands;
+    int32_t size[CLCNN_MAX_RANK];
+    int64_t stride[WALK_MOST][CLCNN_MAX_RANK];
+};
+/* The sizes of y; the strides are to be filled. */
+struct walk_sizes walk_sizes_of(const struct operand *y, int operands);
+/* Makes dimensions that are one walk for all operands one. */
+void walk_merge(struct walk_sizes *s);
+/* False when they are too large. */
+bool walk_of(struct walk_args *w, const struct walk_sizes *s);
 /* What divides a number below 2^31 by a size. */
 void walk_division(int32_t size, i32 *factor, i32 *shift);
 /* A step with the defines of walk.clh. */

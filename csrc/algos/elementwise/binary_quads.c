@@ -3,17 +3,13 @@
 #include "algos/common/walk.h"
 #include "algos/elementwise/vector_rows.h"
 
-#include <string.h>
-
 static bool walk_operands(const struct problem *p, struct walk_args *w)
 {
-    const struct operand *y = &p->out[0];
-    struct strided_args a = {.rank = y->shape.rank};
-    memcpy(a.size, y->shape.dim, sizeof a.size);
+    struct walk_sizes s = walk_sizes_of(&p->out[0], 3);
     for (int i = 0; i < 2; i++)
-        broadcast_strides(p, &p->in[i], a.stride[i].of);
-    operand_strides(y, a.stride[2].of);
-    return walk_of(w, &a, 3);
+        broadcast_strides(p, &p->in[i], s.stride[i]);
+    walk_merge(&s);
+    return walk_of(w, &s);
 }
 
 static bool applicable(const struct problem *p, struct why *why)

@@ -2,16 +2,12 @@
 #include "algos/common/walk.h"
 #include "elementwise/elementwise_args.h"
 
-#include <string.h>
-
 static bool walk_operands(const struct problem *p, struct walk_args *w)
 {
-    const struct operand *y = &p->out[0];
-    struct strided_args a = {.rank = y->shape.rank};
-    memcpy(a.size, y->shape.dim, sizeof a.size);
-    operand_strides(&p->in[0], a.stride[0].of);
-    operand_strides(y, a.stride[1].of);
-    return walk_of(w, &a, 2);
+    struct walk_sizes s = walk_sizes_of(&p->out[0], 2);
+    operand_strides(&p->in[0], s.stride[0]);
+    walk_merge(&s);
+    return walk_of(w, &s);
 }
 
 static bool applicable(const struct problem *p, struct why *why)

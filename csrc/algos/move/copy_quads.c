@@ -2,12 +2,24 @@
 #include "algos/common/walk.h"
 #include "algos/move/copies.h"
 
+#include <string.h>
+
+static bool walk_copy(const struct strided_args *a, struct walk_args *w)
+{
+    struct walk_sizes s = {.rank = a->rank, .operands = 2};
+    memcpy(s.size, a->size, sizeof s.size);
+    for (int i = 0; i < 2; i++)
+        memcpy(s.stride[i], a->stride[i].of, sizeof s.stride[i]);
+    walk_merge(&s);
+    return walk_of(w, &s);
+}
+
 static void try_copy(const struct problem *p, void *fits, struct end from, struct end to,
                      struct strided_args *a)
 {
     struct walk_args w;
     (void)p, (void)from, (void)to;
-    if (!walk_of(&w, a, 2))
+    if (!walk_copy(a, &w))
         *(bool *)fits = false;
 }
 
@@ -15,7 +27,7 @@ static void emit_copy(const struct problem *p, void *e, struct end from, struct 
                       struct strided_args *a)
 {
     struct walk_args w;
-    walk_of(&w, a, 2);
+    walk_copy(a, &w);
     struct step *s = walk_step(e, p, "copy_quads", &w);
     copy_step(s, p, from, to, w.count);
     step_args(s, &w, sizeof w);

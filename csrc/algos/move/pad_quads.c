@@ -8,12 +8,12 @@
 static bool pad_walk_of(const struct problem *p, struct pad_walk_args *w, int64_t *offset)
 {
     const struct pad_args a = pad_args_of(p, offset);
-    struct strided_args sizes = {.rank = a.rank};
+    struct walk_sizes sizes = {.rank = a.rank, .operands = 2};
     memcpy(sizes.size, a.y_size, sizeof sizes.size);
-    memcpy(sizes.stride[0].of, a.x, sizeof a.x);
-    memcpy(sizes.stride[1].of, a.y, sizeof a.y);
+    memcpy(sizes.stride[0], a.x, sizeof a.x);
+    memcpy(sizes.stride[1], a.y, sizeof a.y);
     *w = (struct pad_walk_args){.value = a.value};
-    if (!walk_as_it_is(&w->walk, &sizes, 2))
+    if (!walk_of(&w->walk, &sizes))
         return false;
     memcpy(w->x_size, a.x_size, sizeof w->x_size);
     memcpy(w->begin, a.begin, sizeof w->begin);
