@@ -64,12 +64,21 @@ static struct line line_up_to(const struct rewriter *r, struct node *last)
     return line;
 }
 
+/* Parts are forced to algorithms of the joined layer alone. */
+static bool is_asked_for(const struct rewriter *r, const struct line *line)
+{
+    for (int k = 0; k < line->n; k++)
+        if (rewrite_is_overridden(r, line->node[k]))
+            return true;
+    return false;
+}
+
 static bool is_wanted(const struct rewriter *r, const struct line *line)
 {
     const struct node *last = line->node[0];
     const struct clcnn_shape *y = &r->g->values[last->out[0]].shape;
     return line->n > 1 && y->rank <= MOST_DIMS && shape_count(y) <= INT32_MAX &&
-           (r->options->gpu || rewrite_is_overridden(r, last));
+           (r->options->gpu || is_asked_for(r, line));
 }
 
 /* Attributes, inputs and name of the layer; false when memory is out. */

@@ -29,7 +29,7 @@ __attribute__((always_inline)) void FN(one)(uint i, SRC_OF(T) a, SRC_OF(T) b, DS
     }
 }
 
-__attribute__((always_inline)) void FN(body)(ulong group, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct walk_args *s)
+void FN(body)(ulong group, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct walk_args *s)
 {
     const bool whole = s->even[2] && WALK_ALIGNED(y, R4);
     const uint first = WALK_FOUR(group);

@@ -62,8 +62,8 @@ __attribute__((always_inline)) float FN(all)(float v, float e0, float e1, float 
     return v;
 }
 
-__attribute__((always_inline)) void FN(body)(ulong group, SRC x, SRC o0, SRC o1, SRC o2, SRC o3, DST y,
-                                             const struct elementwise_together_args *a)
+void FN(body)(ulong group, SRC x, SRC o0, SRC o1, SRC o2, SRC o3, DST y,
+              const struct elementwise_together_args *a)
 {
     const bool whole = a->walk.even[5] && WALK_ALIGNED(y, float4);
     const uint first = WALK_FOUR(group), count = (uint)a->walk.count;

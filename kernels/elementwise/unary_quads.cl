@@ -29,7 +29,7 @@ __attribute__((always_inline)) void FN(one)(uint i, SRC_OF(T) x, DST_OF(R) y, co
     }
 }
 
-__attribute__((always_inline)) void FN(body)(ulong group, SRC_OF(T) x, DST_OF(R) y, const struct unary_walk_args *a)
+void FN(body)(ulong group, SRC_OF(T) x, DST_OF(R) y, const struct unary_walk_args *a)
 {
     const float p0 = a->p0, p1 = a->p1;
     const bool whole = a->walk.even[1] && WALK_ALIGNED(y, R4);

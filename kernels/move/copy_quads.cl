@@ -22,7 +22,7 @@ __attribute__((always_inline)) void FN(one)(uint i, SRC_OF(T) x, DST_OF(T) y, co
     }
 }
 
-__attribute__((always_inline)) void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct walk_args *s)
+void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct walk_args *s)
 {
     const bool whole = s->even[1] && WALK_ALIGNED(y, T4);
     const uint first = WALK_FOUR(group);

@@ -77,7 +77,7 @@ __attribute__((always_inline)) T FN(element)(SRC_OF(T) x, int row, bool inside, 
     return inside ? x[row + from * a->walk.stride[0].of[RANK - 1]] : (T)a->value;
 }
 
-__attribute__((always_inline)) void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct pad_walk_args *a)
+void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct pad_walk_args *a)
 {
     const bool whole = a->walk.even[1] && WALK_ALIGNED(y, T4);
     const uint first = WALK_FOUR(group), count = (uint)a->walk.count;

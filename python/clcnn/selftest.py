@@ -65,6 +65,7 @@ def run(device: str | int | DeviceInfo | _core.Device | None = None, quick: bool
             yield from check_operator(target, op, spec.tried[:1] if quick else spec.tried)
     yield from check_merged(target, "separable", "dw+pw", separable_pair())
     yield from check_merged(target, "conv_pool", "conv+pool", pooled_convolution())
+    yield from check_merged(target, "elementwise", "scale", scaled_sum())
     yield from check_reorder(target)
     yield check_network(target)
 
@@ -234,6 +235,15 @@ def pooled_convolution() -> Graph:
     graph = Graph()
     middle = graph.apply("conv", graph.input("x", (2, 6, 13, 19)), w, bias, padding=1, name="conv")
     graph.output(graph.apply("max_pool", graph.apply("relu", middle, name="act"), kernel_size=2, name="pool"))
+    return graph
+
+
+def scaled_sum() -> Graph:
+    """Three element-wise functions, one of them with a number a channel."""
+    scale, other = whole_numbers((6, 1, 1), (2, 6, 13, 19))
+    graph = Graph()
+    scaled = graph.apply("mul", graph.input("x", other.shape), scale, name="scale")
+    graph.output(graph.apply("relu", graph.apply("add", scaled, other, name="add"), name="act"))
     return graph
 
 

@@ -15,7 +15,8 @@ each one number or one a dimension (``u2x1``; padding also begins then ends, ``p
 ``m:relu`` the one between the depthwise and the 1x1 convolution of ``separable``, and a label ``"net:layer"``
 in double quotes. ``conv_pool`` is written as ``conv``, with a pooling at the end of ``e:``; its graph is that
 of ``conv``, and the rewriter makes the one layer of it. ``reorder [2,5,7,9]`` is a map that goes into channel
-blocks and comes back.
+blocks and comes back. ``elementwise [2,3,4] mul[3,1] sub<[4] relu`` is functions one after the other, each with an input
+of its own or none, which with ``<`` is the first argument; the rewriter makes one layer of them.
 
 Every other operator is its input shapes and its attributes:
 
@@ -140,7 +141,7 @@ class Case:
 
     @property
     def op(self) -> str:
-        """Operator that the line names: that of the first node, or `conv_pool`."""
+        """Operator that the line names: that of the first node, or a merged one."""
         return self.text.split(maxsplit=1)[0]
 
     @property
@@ -177,6 +178,8 @@ class Case:
         return (*parts, *self.nodes[1:])
 
     def _classes(self) -> list[str]:
+        if self.op == "elementwise":  # each function rounds what the one before it rounded
+            return ["fp32"] * len(self.nodes)
         nearest = self.attrs.get("mode", "nearest") == "nearest"
         return ["exact" if n.op == "resize" and nearest else SPECS[n.op].error_class for n in self.nodes]
 
@@ -213,7 +216,8 @@ class Case:
 
     def check(self, got: Any, data: Sequence[np.ndarray], error_class: str | None = None) -> None:
         """`compare` the result for `data` with the definition; `error_class` defaults to the case's own."""
-        compare(got, self.reference(data), self.op, error_class or self.error_class, terms=self.terms)
+        op = self.nodes[0].op if self.op == "elementwise" else self.op
+        compare(got, self.reference(data), op, error_class or self.error_class, terms=self.terms)
 
     def shrunk(self, macs: int) -> Case:
         """A convolution like this one of at most `macs` multiply-adds, or as near as it gets: first the input
@@ -296,12 +300,14 @@ def parse_case(text: str) -> Case:
     know."""
     text = " ".join(text.split())
     op, *words = shlex.split(text)
-    if op != "conv_pool" and op not in SPECS:
+    if op not in ("conv_pool", "elementwise") and op not in SPECS:
         raise ValueError(f"unknown operator {op!r}; edit: python/clcnn/_reference/<family>.py (a row of SPECS)")
     label = re.findall(r'"([^"]*)"', text)
     words = [w for w in words if w not in label]
     if op == "conv_pool":
         return _parse_conv_pool(text, words, label[0] if label else "")
+    if op == "elementwise":
+        return _parse_elementwise(text, words, label[0] if label else "")
     parse = _parse_conv if op in _CONV_STYLE else _parse_general
     return parse(text, op, words, label[0] if label else "")
 
@@ -467,6 +473,22 @@ def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
     )
     node = Node(op, tuple(i.name for i in inputs), attrs, "y0")
     return Case(text, inputs, (node,), (), label, values, macs, terms)
+
+
+def _parse_elementwise(text: str, words: list[str], label: str) -> Case:
+    inputs: list[Input] = []
+    nodes: list[Node] = []
+    for word in words:
+        op, bracket, shape = word.rstrip("]").partition("[")
+        if bracket:
+            inputs.append(Input(f"x{len(inputs)}", tuple(int(v) for v in shape.split(","))))
+        if inputs and op.rstrip("<") in SPECS:
+            names = [nodes[-1].output if nodes else "x0", *[inputs[-1].name] * bool(bracket)]
+            names = names[::-1] if op.endswith("<") else names
+            nodes.append(Node(op.rstrip("<"), tuple(names), {}, f"y{len(nodes)}"))
+        elif op or nodes:
+            raise ValueError(f"unknown word {word!r}")
+    return Case(text, tuple(inputs), tuple(nodes), (), label)
 
 
 def _products(op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any]) -> tuple[int, int]:

@@ -76,7 +76,8 @@ def test_algorithms_end_with_one_that_always_applies(op):
     names = list(OPS[op]["algos"])
     silent = [algo for algo, facts in OPS[op]["algos"].items() if not facts["doc"]]
     none_missing(silent, f"the doc of csrc/algos/*/{op}_*.c", "make setup")
-    last = "split" if op in MADE_BY_REWRITES else "ref"
+    merged = {"elementwise": "together"}.get(op, "split")
+    last = merged if op in MADE_BY_REWRITES else "ref"
     assert names[-1:] == [last], f"{op} does not end with {last}\n    edit: its ALGO lines in csrc/ops.def"
 
 
