@@ -33,17 +33,24 @@ static bool is_part(const struct rewriter *r, const struct node *n)
     return is_floats(r, n->out[0]);
 }
 
-/* The argument of n that a part computes, for n alone and with n's shape: of two, the one computed later; -1: none. */
-static int part_before(const struct rewriter *r, const struct node *n)
+/* The argument of n that a part computes, for n alone and with n's shape: of two, the end of the longer line; -1: none. *length: of
+ * the line up to n, as far as `most` parts. */
+static int part_before(const struct rewriter *r, const struct node *n, int most, int *length)
 {
     const struct value *v = r->g->values;
-    int best = -1;
-    for (int k = 0; k < n->n_in; k++) {
+    int best = -1, longest = 0;
+    for (int k = 0; k < n->n_in && most > 1; k++) {
         const struct node *p = rewrite_sole_producer(r, n->in[k]);
-        if (is_part(r, p) && shape_equal(&v[n->in[k]].shape, &v[n->out[0]].shape) &&
-            (best < 0 || v[n->in[k]].producer > v[n->in[best]].producer))
+        int before = 0;
+        if (!is_part(r, p) || !shape_equal(&v[n->in[k]].shape, &v[n->out[0]].shape))
+            continue;
+        part_before(r, p, most - 1, &before);
+        if (before > longest) {
+            longest = before;
             best = k;
+        }
     }
+    *length = 1 + longest;
     return best;
 }
 
@@ -51,7 +58,8 @@ static struct line line_up_to(const struct rewriter *r, struct node *last)
 {
     struct line line = {0};
     for (struct node *n = last; n && line.n < ELEMENTWISE_PARTS;) {
-        const int k = part_before(r, n);
+        int length;
+        const int k = part_before(r, n, ELEMENTWISE_PARTS - line.n, &length);
         line.node[line.n] = n;
         line.at[line.n++] = k < 0 ? 0 : k;
         n = k < 0 ? NULL : &r->g->nodes[r->g->values[n->in[k]].producer];

@@ -37,16 +37,14 @@ void FN(body)(ulong group, SRC_OF(T) a, SRC_OF(T) b, DST_OF(R) y, const struct w
         int at[3];
         FN(places)(first, at, s);
         const T4 u = FN(four)(a, at[0], 0, s), v = FN(four)(b, at[1], 1, s);
-        *(global R4 *)(y + at[2]) =
-            (R4)((R)OP(u.x, v.x), (R)OP(u.y, v.y), (R)OP(u.z, v.z), (R)OP(u.w, v.w));
+        *(global R4 *)(y + at[2]) = (R4)((R)OP(u.x, v.x), (R)OP(u.y, v.y), (R)OP(u.z, v.z), (R)OP(u.w, v.w));
     } else {
         for (int k = 0; k < 4; k++)
             FN(one)(whole ? first + k : WALK_ONE(group, k), a, b, y, s);
     }
 }
 
-KERNEL FN(main)(SRC_OF(T) a, ulong a_off, SRC_OF(T) b, ulong b_off, DST_OF(R) y, ulong y_off,
-                const struct walk_args s)
+KERNEL FN(main)(SRC_OF(T) a, ulong a_off, SRC_OF(T) b, ulong b_off, DST_OF(R) y, ulong y_off, const struct walk_args s)
 {
     FN(body)(GROUP, a + a_off, b + b_off, y + y_off, ARGS(s));
 }

@@ -4,8 +4,8 @@
  *
  * Layouts: any strides, 0 along repeated dimensions; operands of the walk are x, o_0 to o_3, y, absent ones NULL.
  * Work-group: 4 * WG elements as in walk.clh. Local memory: none.
- * Defines: PART0 (required) to PART3: names from activation.clh, unary.clh or binary.clh; HOW0 to HOW3: 1 for a function
- * of v, 2 of v and o_k, 3 of o_k and v; RANK (walk.clh), WG. */
+ * Defines: PART0 (required) to PART3: names from activation.clh, unary.clh or binary.clh; HOW0 to HOW3: 1 for a
+ * function of v, 2 of v and o_k, 3 of o_k and v; RANK (walk.clh), WG. */
 #include "common/clcnn.clh"
 #include "elementwise/elementwise_args.h"
 #include "common/activation.clh"
@@ -62,8 +62,7 @@ __attribute__((always_inline)) float FN(all)(float v, float e0, float e1, float 
     return v;
 }
 
-void FN(body)(ulong group, SRC x, SRC o0, SRC o1, SRC o2, SRC o3, DST y,
-              const struct elementwise_together_args *a)
+void FN(body)(ulong group, SRC x, SRC o0, SRC o1, SRC o2, SRC o3, DST y, const struct elementwise_together_args *a)
 {
     const bool whole = a->walk.even[5] && WALK_ALIGNED(y, float4);
     const uint first = WALK_FOUR(group), count = (uint)a->walk.count;

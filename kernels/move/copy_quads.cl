@@ -1,5 +1,5 @@
-/* copy_quads.cl: y[i] = x[i] where both have the same sizes and each its own strides (0 repeats, negative reverses), four
- * elements a work-item, for GPUs: slice, concat, split, expand, and transposes that tiles do not suit.
+/* copy_quads.cl: y[i] = x[i] where both have the same sizes and each its own strides (0 repeats, negative reverses),
+ * four elements a work-item, for GPUs: slice, concat, split, expand, and transposes that tiles do not suit.
  *
  * Layouts: any strides, dimensions merged by the host.
  * Work-group: 4 * WG elements as in walk.clh. Local memory: none.

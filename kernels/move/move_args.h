@@ -23,8 +23,8 @@ struct pad_args {
     f32 value;
 };
 
-/* Transposes by tiles: `x` is contiguous along `high`, y along `wide`. `tiles` counts tiles along high, along wide, and then
- * planes by the dimensions of `x` and `y`; factor and shift divide by it, as in walk.clh. */
+/* Transposes by tiles: `x` is contiguous along `high`, y along `wide`. `tiles` counts tiles along high, along wide, and
+ * then planes by the dimensions of `x` and `y`; factor and shift divide by it, as in walk.clh. */
 struct transpose_args {
     i64 x[6], y[6];
     i64 x_step, y_step; /* x between neighbours along wide, y between neighbours along high */

@@ -1,4 +1,5 @@
-/* pad_quads.cl: padding of any dimension, four elements a work-item, for GPUs. What is cropped is no longer part of x here.
+/* pad_quads.cl: padding of any dimension, four elements a work-item, for GPUs. What is cropped is no longer part of x
+ * here.
  *
  *   y[i] = x[i - begin] where that lies inside of x, else value, or x[SOURCE(i - begin)]
  *
@@ -17,6 +18,7 @@
 #define WALK_OPERANDS 2
 #include "common/walk.clh"
 
+#undef PAD_FROM
 #ifdef SOURCE
 int FN(edge)(int i, int size)
 {
@@ -46,9 +48,10 @@ int FN(reflect)(int i, int size)
 #define PAD_FROM(i, size) (i)
 #endif
 
-/* Where y has element `number`, and where x has its row; false for a row outside of x. `column`: its place in the row, from
- * x's first on. */
-__attribute__((always_inline)) bool FN(row)(uint number, int *x_row, int *y_at, int *column, const struct pad_walk_args *a)
+/* Where y has element `number`, and where x has its row; false for a row outside of x. `column`: its place in the row,
+ * from x's first on. */
+__attribute__((always_inline)) bool FN(row)(uint number, int *x_row, int *y_at, int *column,
+                                            const struct pad_walk_args *a)
 {
     uint rest = number;
     bool inside = true;
@@ -70,7 +73,8 @@ __attribute__((always_inline)) bool FN(row)(uint number, int *x_row, int *y_at, 
     return inside;
 }
 
-__attribute__((always_inline)) T FN(element)(SRC_OF(T) x, int row, bool inside, int column, const struct pad_walk_args *a)
+__attribute__((always_inline)) T FN(element)(SRC_OF(T) x, int row, bool inside, int column,
+                                             const struct pad_walk_args *a)
 {
     const int size = a->x_size[RANK - 1], from = PAD_FROM(column, size);
     inside = inside && from >= 0 && from < size;

@@ -2,7 +2,24 @@
 #include "algos/common/walk.h"
 #include "move/move_args.h"
 
-enum { TILE = 32, WORTH = 16 /* a shorter side leaves most of a tile empty */ };
+enum {
+    TILE = 32,
+    WORTH = 16,      /* a shorter side leaves most of a tile empty */
+    MOST_SPAN = 4,   /* tiles of a group: what fits its registers and local memory eight times over */
+    LEAST_GROUPS = 4 /* of a compute unit, before groups take several tiles */
+};
+
+/* Tiles along high that a group takes: several hide more of the memory's latency, if there are enough for all units. */
+static int span_of(const struct problem *p, const struct strided_args *v, int high)
+{
+    const int64_t across = (int64_t)ceil_div((size_t)v->size[high], TILE);
+    const int64_t tiles = shape_count(&p->out[0].shape) / (TILE * TILE);
+    const int64_t wanted = LEAST_GROUPS * (int64_t)device_units(p->device);
+    int span = MOST_SPAN;
+    while (span > 1 && (tiles / span < wanted || (across % span != 0 && across < 4 * span)))
+        span /= 2;
+    return span;
+}
 
 /* The permuted view of x beside y, merged. */
 static struct strided_args view_of(const struct problem *p)
@@ -50,8 +67,9 @@ static void emit(const struct problem *p, struct emit *e)
         .high = v.size[high],
         .wide = v.size[last],
     };
+    const int span = span_of(p, &v, high);
     size_t tiles = 1;
-    a.tiles[0] = (i32)ceil_div(v.size[high], TILE);
+    a.tiles[0] = (i32)ceil_div((size_t)v.size[high], (size_t)span * TILE);
     a.tiles[1] = (i32)ceil_div(v.size[last], TILE);
     for (int d = last - 1; d >= 0; d--) {
         if (d == high)
@@ -66,6 +84,7 @@ static void emit(const struct problem *p, struct emit *e)
     }
     struct step *s = emit_step(e, "transpose_tiled", "main", tiles, GROUP_SIZE);
     step_define(s, "TILE", TILE);
+    step_define(s, "SPAN", span);
     step_read(s, p->in[0].view);
     step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
