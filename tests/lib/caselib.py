@@ -15,8 +15,8 @@ each one number or one a dimension (``u2x1``; padding also begins then ends, ``p
 ``m:relu`` the one between the depthwise and the 1x1 convolution of ``separable``, and a label ``"net:layer"``
 in double quotes. ``conv_pool`` is written as ``conv``, with a pooling at the end of ``e:``; its graph is that
 of ``conv``, and the rewriter makes the one layer of it. ``reorder [2,5,7,9]`` is a map that goes into channel
-blocks and comes back. ``elementwise [2,3,4] mul[3,1] sub<[4] relu`` is functions one after the other, each with an input
-of its own or none, which with ``<`` is the first argument; the rewriter makes one layer of them.
+blocks and comes back. ``elementwise [2,3,4] mul[3,1] sub<[4] relu`` is functions one after the other, each
+with an input of its own or none, which with ``<`` is the first argument; the rewriter makes one layer of them.
 
 Every other operator is its input shapes and its attributes:
 
