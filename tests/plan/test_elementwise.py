@@ -1,4 +1,4 @@
-"""Element-wise functions one after the other become one layer: on GPUs, and elsewhere where it is asked for."""
+"""Element-wise functions one after the other become one layer: on GPUs, and elsewhere where asked for."""
 
 from __future__ import annotations
 
