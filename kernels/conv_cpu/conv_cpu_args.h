@@ -16,8 +16,8 @@ struct conv_blocked_args {
     struct blocked_epilogue epi;
 };
 
-/* Convolution from blocked layouts to row-major maps of few filters: conv_few. Index 0 = height, 1 = width. */
-struct conv_few_args {
+/* Convolution from blocked layouts to row-major maps of few filters: conv_few_blocked. Index 0 = height, 1 = width. */
+struct conv_few_blocked_args {
     i64 src_n, dst_n, add_n; /* batch strides */
     i32 c_blocks, c_step;    /* blocks of input channels; those whose weights serve a work-item's tiles at once */
     i32 in[2], out[2], ker[2];

@@ -24,12 +24,10 @@ Every other operator is its input shapes and its attributes:
     linear [2,3,16] w[10,16] w[10]
 
 ``w[...]`` is a constant of the graph (a weight), ``[...]`` a graph input, ``[...]:int64`` one of another type
-than float32 (int64, int32, bool); ``values=`` picks another range of data (casedata.RANGES). A label may
-follow here too.
+than float32 (int64, int32, bool); ``values=`` picks another range of data (casedata.RANGES); a label may follow.
 
-A line that ends with ``@oclgrind`` is also one of `make oclgrind` (races, bounds, uninitialised reads): every
-operator and every portable kernel, at most 100 k multiply-adds a case, shapes that leave the last work-group
-partly empty.
+A line that ends with ``@oclgrind`` is also one of `make oclgrind` (races, bounds, uninitialised reads): all
+operators and portable kernels, at most 100 k multiply-adds, with a last work-group that is partly empty.
 """
 
 from __future__ import annotations
@@ -260,7 +258,7 @@ def large_cases(name: str) -> list[Case]:
 
 def layers_of_nets(name: str) -> list[Case]:
     """Those of the large cases that tests run, too."""
-    return [case for case in large_cases(name) if case.op in (*_CONV_STYLE, "conv_pool")]
+    return [case for case in large_cases(name) if case.op in _PARSERS]
 
 
 def cases_named(name: str) -> list[Case]:
@@ -296,25 +294,18 @@ def _lines(path: Path) -> list[tuple[Case, bool]]:
 
 
 def parse_case(text: str) -> Case:
-    """The case that one line of the language describes. Raises ValueError for a word that it does not
-    know."""
+    """The case that one line of the language describes. Raises ValueError for a word that it does not know."""
     text = " ".join(text.split())
     op, *words = shlex.split(text)
-    if op not in ("conv_pool", "elementwise") and op not in SPECS:
+    if op not in _PARSERS and op not in SPECS:
         raise ValueError(f"unknown operator {op!r}; edit: python/clcnn/_reference/<family>.py (a row of SPECS)")
     label = re.findall(r'"([^"]*)"', text)
     words = [w for w in words if w not in label]
-    if op == "conv_pool":
-        return _parse_conv_pool(text, words, label[0] if label else "")
-    if op == "elementwise":
-        return _parse_elementwise(text, words, label[0] if label else "")
-    parse = _parse_conv if op in _CONV_STYLE else _parse_general
-    return parse(text, op, words, label[0] if label else "")
+    return _PARSERS.get(op, _parse_general)(text, op, words, label[0] if label else "")
 
 
 # ---- convolutions ------------------------------------------------------------------------------------------
 
-_CONV_STYLE = ("conv", "conv_transpose", "separable")
 _TOKEN = re.compile(r"([ncdhwktrsuplogb])(\d+(?:x\d+)*)")
 _KERNEL = {"d": "t", "h": "r", "w": "s"}
 
@@ -408,7 +399,7 @@ def _parse_conv(text: str, op: str, words: list[str], label: str) -> Case:
     return Case(text, tuple(inputs), tuple(nodes), tuple(names["e"]), label, macs=macs, terms=terms)
 
 
-def _parse_conv_pool(text: str, words: list[str], label: str) -> Case:
+def _parse_conv_pool(text: str, op: str, words: list[str], label: str) -> Case:
     case = _parse_conv(text, "conv", words, label)
     if case.nodes[-1].op not in ("max_pool", "avg_pool"):
         raise ValueError("unknown use of conv_pool: its last operator must be a pooling")
@@ -475,7 +466,7 @@ def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
     return Case(text, inputs, (node,), (), label, values, macs, terms)
 
 
-def _parse_elementwise(text: str, words: list[str], label: str) -> Case:
+def _parse_elementwise(text: str, op: str, words: list[str], label: str) -> Case:
     inputs: list[Input] = []
     nodes: list[Node] = []
     for word in words:
@@ -483,9 +474,9 @@ def _parse_elementwise(text: str, words: list[str], label: str) -> Case:
         if bracket:
             inputs.append(Input(f"x{len(inputs)}", tuple(int(v) for v in shape.split(","))))
         if inputs and op.rstrip("<") in SPECS:
-            names = [nodes[-1].output if nodes else "x0", *[inputs[-1].name] * bool(bracket)]
-            names = names[::-1] if op.endswith("<") else names
-            nodes.append(Node(op.rstrip("<"), tuple(names), {}, f"y{len(nodes)}"))
+            names = (nodes[-1].output if nodes else "x0", *[inputs[-1].name] * bool(bracket))
+            names = names[:: -1 if op.endswith("<") else 1]
+            nodes.append(Node(op.rstrip("<"), names, {}, f"y{len(nodes)}"))
         elif op or nodes:
             raise ValueError(f"unknown word {word!r}")
     return Case(text, tuple(inputs), tuple(nodes), (), label)
@@ -498,10 +489,14 @@ def _products(op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any]) -> 
         return k[-1] + k[-2], math.prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
     if op not in ("linear", "matmul", "gemm"):
         return 1, 0
-    a, b = shapes[0], shapes[1]
+    a, b = shapes[:2]
     terms = a[0] if len(a) == 1 or attrs.get("trans_a") else a[-1]
     if op == "matmul" and len(b) > 1:
         batch = math.prod(np.broadcast_shapes(a[:-2], b[:-2]))
         return terms, batch * math.prod(a[-2:]) * b[-1]
     columns = {"linear": b[0], "matmul": 1, "gemm": b[0] if attrs.get("trans_b") else b[-1]}[op]
     return terms, math.prod(a) * columns
+
+
+_PARSERS = dict.fromkeys(("conv", "conv_transpose", "separable"), _parse_conv)
+_PARSERS |= {"conv_pool": _parse_conv_pool, "elementwise": _parse_elementwise}

@@ -85,7 +85,7 @@ static void emit(const struct problem *p, struct emit *e)
 static unsigned fp16(const struct problem *p)
 {
     const struct conv_args a = conv_transpose_args_of(p), all = phases_as_groups(&a);
-    return mma_fp16(&all, MMA_AMPERE);
+    return mma_fp16(&all);
 }
 
 const struct algo_def algo_conv_transpose_mma = {

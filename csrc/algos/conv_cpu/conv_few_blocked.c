@@ -1,4 +1,4 @@
-/* conv_few: few filters over maps with channels in blocks, whose lanes are channels; see kernels/conv_cpu/conv_few.cl. */
+/* conv_few_blocked: few filters over maps with channels in blocks, whose lanes are channels; see kernels/conv_cpu/conv_few_blocked.cl. */
 #include "algos/conv_cpu/conv_tiles.h"
 #include "algos/cost/cost.h"
 #include "conv_cpu/conv_cpu_args.h"
@@ -36,7 +36,7 @@ static bool pays(const struct problem *p, const struct conv_args *a)
 {
     const double depth = (double)a->ker[1] * a->ker[2] * blocked_count(p, a->c) * p->block;
     const double lanes = (double)a->ker[1] * a->ker[2] * a->c * p->block * blocked_count(p, a->k);
-    return a->k * (depth / CONV_FEW_PEAK_RATIO + CONV_FEW_SUM_MACS) < lanes / DIRECT_PEAK_RATIO;
+    return a->k * (depth / CONV_FEW_BLOCKED_PEAK_RATIO + CONV_FEW_BLOCKED_SUM_MACS) < lanes / DIRECT_PEAK_RATIO;
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -66,12 +66,12 @@ static void emit(const struct problem *p, struct emit *e)
     const size_t segments = ceil_div(conv_wanted_items(p), rows), fewest = ceil_div(tiles, TILES);
     const size_t per_item = ceil_div(tiles, segments > fewest ? segments : fewest);
     const size_t bytes = sizeof(float) * (size_t)(a.ker[1] * a.ker[2] * a.k * p->block);
-    const struct conv_few_args args = {
+    const struct conv_few_blocked_args args = {
         .src_n = a.src_n,
         .dst_n = a.dst_n,
         .add_n = a.add_n,
         .c_blocks = blocked_count(p, a.c),
-        .c_step = bytes < CONV_FEW_STEP_BYTES ? (i32)(CONV_FEW_STEP_BYTES / bytes) : 1,
+        .c_step = bytes < CONV_FEW_BLOCKED_STEP_BYTES ? (i32)(CONV_FEW_BLOCKED_STEP_BYTES / bytes) : 1,
         .in = {a.in[1], a.in[2]},
         .out = {a.out[1], a.out[2]},
         .ker = {a.ker[1], a.ker[2]},
@@ -82,7 +82,7 @@ static void emit(const struct problem *p, struct emit *e)
         .per_item = (i32)per_item,
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
-    struct step *s = emit_step(e, "conv_few", "main", rows * (size_t)args.segments, 1);
+    struct step *s = emit_step(e, "conv_few_blocked", "main", rows * (size_t)args.segments, 1);
     step_define(s, "V", p->block);
     step_define(s, "K", a.k);
     step_define(s, "T", t);
@@ -91,8 +91,8 @@ static void emit(const struct problem *p, struct emit *e)
     blocked_conv_step(s, p, packed, &args, sizeof args);
 }
 
-const struct algo_def algo_conv_few = {
-    .name = "few",
+const struct algo_def algo_conv_few_blocked = {
+    .name = "few_blocked",
     .doc = "few filters: lanes are channels, from channel blocks to row-major maps",
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,

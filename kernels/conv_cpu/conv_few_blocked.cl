@@ -1,4 +1,4 @@
-/* conv_few.cl: 2-D convolution from a map with channels in blocks to a row-major one of few filters, for CPU devices.
+/* conv_few_blocked.cl: 2-D convolution from a map with channels in blocks to a row-major one of few filters, for CPU devices.
  *
  *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s] + bias[k] + add )
  *
@@ -24,7 +24,7 @@
 #include "common/epilogue.clh"
 #include "common/vec.clh"
 #ifndef FN
-#define FN(x) conv_few_##x
+#define FN(x) conv_few_blocked_##x
 #endif
 #include "common/activation_vec.clh"
 #ifndef K
@@ -96,7 +96,7 @@ __attribute__((always_inline)) FV FN(lanes_sum)(FV v[T])
     return sum;
 }
 
-void FN(finish)(FV sum, int k, const struct FN(target) *to, const struct conv_few_args *a)
+void FN(finish)(FV sum, int k, const struct FN(target) *to, const struct conv_few_blocked_args *a)
 {
     const long at = ((long)k * a->out[0] + to->oh) * a->out[1] + to->ow;
     float lanes[V] __attribute__((aligned(64)));
@@ -116,7 +116,7 @@ void FN(finish)(FV sum, int k, const struct FN(target) *to, const struct conv_fe
 /* Adds to the sums of one tile (fresh: which are zero) what `blocks` channel blocks give, the first one at x and w; the
  * last time the results are stored instead. */
 void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int blocks, const struct FN(target) *to,
-              const struct conv_few_args *a)
+              const struct conv_few_blocked_args *a)
 {
     const int width = a->in[1], col = to->ow * SW - a->pad[1], top = to->oh * a->stride - a->pad[0];
     const long plane = (long)a->in[0] * width * V;
@@ -161,7 +161,7 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int blocks, cons
     }
 }
 
-void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_few_args *a)
+void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_few_blocked_args *a)
 {
     const int ow = (int)(group % a->segments) * a->per_item * T;
     const ulong rest = group / a->segments;
@@ -182,7 +182,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add, ulong add_off, DST y,
-                ulong y_off, const struct conv_few_args a)
+                ulong y_off, const struct conv_few_blocked_args a)
 {
     FN(body)(GROUP, x + x_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a);
 }
