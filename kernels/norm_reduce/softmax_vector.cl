@@ -24,7 +24,6 @@
 #ifndef LOG
 #define LOG 0
 #endif
-#include "common/activation_vec.clh"
 #include "norm_reduce/row_vectors.clh"
 #undef TILE
 #undef BLOCK
@@ -32,6 +31,41 @@
 #define TILE 4
 #define BLOCK 64 /* vectors added up before their sum is added to the sum of all */
 #define NOTHING ((FV)0.0f)
+
+/* exp(t) for t <= 0, within a unit in the last place, down to the smallest number below the normal ones; NaN stays. 2^n
+ * times a polynomial of what is left; n comes out of the low bits of a sum with 1.5 * 2^23, and goes in by halves,
+ * since 2^n may have no exponent. Functions of the library are computed one by one on some devices. */
+FV FN(softmax_exp)(FV t)
+{
+    t = t < (FV)-104.0f ? (FV)-104.0f : t;
+    const FV shifted = fma(t, (FV)1.44269504f, (FV)12582912.0f), n = shifted - 12582912.0f;
+    const FV r = fma(n, (FV)2.12194440e-4f, fma(n, (FV)-0.693359375f, t));
+    FV p = fma(r, (FV)1.9875691500e-4f, (FV)1.3981999507e-3f);
+    p = fma(p, r, (FV)8.3334519073e-3f);
+    p = fma(p, r, (FV)4.1665795894e-2f);
+    p = fma(p, r, (FV)1.6666665459e-1f);
+    p = fma(p, r, (FV)5.0000001201e-1f);
+    p = fma(p * r, r, r) + 1.0f;
+    const IV k = VEC_CAT(as_int, V)(shifted) - 0x4b400000, low = k >> 1;
+    return p * VEC_CAT(as_float, V)((low + 127) << 23) * VEC_CAT(as_float, V)((k - low + 127) << 23);
+}
+
+/* log(s) for s >= 1 (NaN stays): that of what is left of a power of two, between 0.7 and 1.4. */
+FV FN(softmax_log)(FV s)
+{
+    const IV bits = VEC_CAT(as_int, V)(s), e = (bits - 0x3f3504f3) >> 23;
+    const FV n = VEC_CAT(convert_float, V)(e), x = VEC_CAT(as_float, V)(bits - (e << 23)) - 1.0f, z = x * x;
+    FV p = fma(x, (FV)7.0376836292e-2f, (FV)-1.1514610310e-1f);
+    p = fma(p, x, (FV)1.1676998740e-1f);
+    p = fma(p, x, (FV)-1.2420140846e-1f);
+    p = fma(p, x, (FV)1.4249322787e-1f);
+    p = fma(p, x, (FV)-1.6668057665e-1f);
+    p = fma(p, x, (FV)2.0000714765e-1f);
+    p = fma(p, x, (FV)-2.4999993993e-1f);
+    p = fma(p, x, (FV)3.3333331174e-1f);
+    const FV y = fma(n, (FV)-2.12194440e-4f, p * z * x) - 0.5f * z;
+    return s == s ? fma(n, (FV)0.693359375f, x + y) : s;
+}
 
 /* Largest element, of those that are numbers. */
 float FN(top)(SRC x, long n)
@@ -62,7 +96,7 @@ float FN(exponentials)(SRC x, DST y, long n, float top)
     for (long block = 0; block < whole; block += BLOCK * V) {
         FV part = NOTHING;
         for (long i = block; i < min(whole, block + BLOCK * V); i += V) {
-            const FV e = MATH(exp)(LOADV(x, i) - top);
+            const FV e = FN(softmax_exp)(LOADV(x, i) - top);
             if (!LOG)
                 STOREV(e, y, i);
             part += e;
@@ -70,7 +104,7 @@ float FN(exponentials)(SRC x, DST y, long n, float top)
         all += part;
     }
     if (whole < n) {
-        const FV e = MATH(exp)(FN(load_last)(x, n, -INFINITY) - top);
+        const FV e = FN(softmax_exp)(FN(load_last)(x, n, -INFINITY) - top);
         if (!LOG)
             FN(store_last)(e, y, n);
         all += select(NOTHING, e, FN(mine)(n));
@@ -83,7 +117,7 @@ void FN(row)(SRC x, DST y, long n)
     const float top = FN(top)(x, n), sum = FN(exponentials)(x, y, n, top);
     if (LOG) {
         float logarithm[V];
-        KEEPV(MATH(log)((FV)sum), logarithm, 0);
+        KEEPV(FN(softmax_log)((FV)sum), logarithm, 0);
         for (long i = 0; i + V <= n; i += V)
             STOREV(LOADV(x, i) - top - logarithm[0], y, i);
         if (n % V)
@@ -131,7 +165,7 @@ void FN(tile)(SRC x, DST y, long first, int count, const struct softmax_args *a)
         for (long l = block; l < min((long)a->length, block + BLOCK); l++)
 #pragma unroll
             for (int t = 0; t < TILE; t++) {
-                const FV e = MATH(exp)(LOADV(x, l * a->x_step + column[t]) - top[t]);
+                const FV e = FN(softmax_exp)(LOADV(x, l * a->x_step + column[t]) - top[t]);
                 if (!LOG && t < count)
                     STOREV(e, y, l * a->y_step + column[t]);
                 part[t] += e;
@@ -140,7 +174,7 @@ void FN(tile)(SRC x, DST y, long first, int count, const struct softmax_args *a)
             sum[t] += part[t];
     }
     for (int t = 0; LOG && t < TILE; t++)
-        sum[t] = MATH(log)(sum[t]);
+        sum[t] = FN(softmax_log)(sum[t]);
     for (long l = 0; l < a->length; l++) {
         FV v[TILE];
 #pragma unroll

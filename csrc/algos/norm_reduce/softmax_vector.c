@@ -39,7 +39,7 @@ static void emit_log(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_softmax_vector = {
     .name = "vector",
-    .doc = "vectors; each exponential once",
+    .doc = "vectors, with exponentials of its own",
     .devices = DEVICES_CPU,
     .vectors = true,
     .error = ERROR_STRICT,
@@ -50,7 +50,7 @@ const struct algo_def algo_softmax_vector = {
 
 const struct algo_def algo_log_softmax_vector = {
     .name = "vector",
-    .doc = "vectors; each exponential once",
+    .doc = "vectors, with exponentials of its own",
     .devices = DEVICES_CPU,
     .vectors = true,
     .error = ERROR_STRICT,
