@@ -10,7 +10,8 @@
  * group `split` takes chunks split*share.. of SLICES channels, and y is partial[split][K][N*P*Q] for
  * conv_sum_parts.cl.
  * Index map: group = ((split * conv groups + conv group) * N + image) * tiles of an image + tile, row-major.
- * Work-group: WG. Local memory: a chunk of pixels and weights, SCRATCH float4; the next one is in registers meanwhile.
+ * Work-group: WG. Local memory: a chunk of pixels and weights, then sums, SCRATCH float4; the next one is in registers
+ * meanwhile.
  * Defines: WG 256, FR, FS (the window), FK (filters of a conv group), FP 4 or 8, SPLIT 0 or 1, EPI_BIAS, EPI_ADD,
  * EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh). */
 #include "common/clcnn.clh"
@@ -47,10 +48,11 @@
 #define WEIGHTS (FOURS(FS * FK) * 4) /* of a row of the window */
 #define CHUNK_WEIGHTS (SLICES * FR * FS * FK)
 #define WEIGHT_LOADS ((CHUNK_WEIGHTS + WG - 1) / WG)
-#define SCRATCH (SLICES * (PLANE_STEP + FR * WEIGHTS) / 4)
-#define TILE (32 * FP)               /* pixels */
-#define AT_ONCE (WG / TILE)          /* filters whose slices are added up at once */
-#define DOWN (LANE % 32 / (32 / FP)) /* this work-item's row of the tile */
+#define HELD (PLANE_STEP + FR * WEIGHTS)               /* floats of a slice */
+#define SCRATCH (SLICES * (HELD > WG ? HELD : WG) / 4) /* a slice's sums take WG of them in the end */
+#define TILE (32 * FP)                                 /* pixels */
+#define AT_ONCE (WG / TILE)                            /* filters whose slices are added up at once */
+#define DOWN (LANE % 32 / (32 / FP))                   /* this work-item's row of the tile */
 #define ACROSS (LANE % (32 / FP) * FP)
 
 /* The channel of this slice, c, and the weights of its chunk on the way to registers. */

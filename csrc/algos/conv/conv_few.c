@@ -21,13 +21,14 @@ static struct conv_packing packing_of(const struct conv_args *a)
     return (struct conv_packing){.block = a->k / a->groups};
 }
 
-/* Of a chunk: a tile with its halo and the weights of each channel, as the kernel has them. */
+/* Of a chunk: a tile with its halo and the weights of each channel, or a slice's sums, as the kernel has them. */
 static size_t local_bytes(const struct conv_args *a)
 {
     const size_t rows = (size_t)(pixels_of(a) + a->ker[1] - 1);
     const size_t pitch = (ceil_div((size_t)(WIDE - 1 + a->ker[2]), 4) | 1) * 4;
     const size_t weights = round_up((size_t)a->ker[2] * (size_t)(a->k / a->groups), 4);
-    return sizeof(float) * SLICES * (round_up(rows * pitch, WIDE) + (size_t)a->ker[1] * weights);
+    const size_t held = round_up(rows * pitch, WIDE) + (size_t)a->ker[1] * weights;
+    return sizeof(float) * SLICES * (held > GROUP_SIZE ? held : GROUP_SIZE);
 }
 
 static size_t tile_count(const struct conv_args *a)
