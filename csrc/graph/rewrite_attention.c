@@ -431,8 +431,6 @@ done:
 enum clcnn_status rewrite_merge_attention(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
-    if (r->options->block == 0) /* elsewhere the products may be faster, on tensor cores */
-        return CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
         struct attention a;
         if (find_parts(r, &r->g->nodes[i], &a) && find_sizes(r, &a) && !is_forced(r, &a) && find_views(r, &a))

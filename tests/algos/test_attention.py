@@ -14,7 +14,7 @@ from tolerance import compare
 
 Array = np.ndarray
 OP = "scaled_dot_product_attention"
-ALGOS = ("flash", "ref")
+ALGOS = ("flash", "tiled", "ref")
 SHAPE = (2, 3, 70, 20)  # rows of more than one block, of more than one work-item
 
 
