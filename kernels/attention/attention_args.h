@@ -13,4 +13,10 @@ struct attention_args {
     f32 scale;
 };
 
+/* attention_mma.cl: `split` warps share the rows of k and v, `share` rows each */
+struct attention_mma_args {
+    struct attention_args attention;
+    i32 split, share;
+};
+
 #endif

@@ -14,13 +14,15 @@ from tolerance import compare
 
 Array = np.ndarray
 OP = "scaled_dot_product_attention"
-ALGOS = ("flash", "tiled", "ref")
+ALGOS = ("flash", "mma", "tiled", "ref")
 SHAPE = (2, 3, 70, 20)  # rows of more than one block, of more than one work-item
 
 
 @pytest.fixture(params=ALGOS)
 def attend(request: pytest.FixtureRequest, device: _core.Device) -> Callable[..., Array]:
     """Attention of arrays by one algorithm."""
+    if request.param == "mma" and device.compute_capability < 80:
+        pytest.skip("tensor cores are needed")
 
     def run(*arrays: Array, **attrs: float) -> Array:
         graph = _core.Graph()

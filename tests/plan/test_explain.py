@@ -65,6 +65,7 @@ ON_NVIDIA = (
     "linear [1,3,33] w[65,33]",
     "matmul [2,40,33] [2,33,65]",
     "gemm [40,33] [65,33] trans_b=1",
+    "scaled_dot_product_attention [1,1,3,129] [1,1,3,129] [1,1,3,129]",
 )
 # The same for algorithms that looser precisions alone allow.
 LOOSELY = (
@@ -76,6 +77,7 @@ LOOSELY = (
 )
 SEPARABLE = "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu"  # the same, with "fused"
 TENSOR_CORES = {
+    "attention_mma",
     "conv_mma",
     "conv_mma_pack",
     "conv_stem_mma",

@@ -11,16 +11,9 @@ import pytest
 from test_rewrites import Both, Net
 
 from clcnn import _core
-from helpers import need_blocks
 
 OP = "scaled_dot_product_attention"
 N, H, L, S, D = 2, 3, 37, 70, 16
-
-
-@pytest.fixture(autouse=True)
-def blocks(device: _core.Device) -> None:
-    """Elsewhere the products stay, which may be faster on tensor cores."""
-    need_blocks(device, "conv", "blocked")
 
 
 class Heads(Net):

@@ -1,0 +1,78 @@
+/* attention_mma: attention on NVIDIA's tensor cores, float32 as sums of two tf32 values (mma) or rounded to tf32 (tf32); see
+ * kernels/attention/attention_mma.cl. */
+#include "algos/attention/attention.h"
+
+enum { WARPS = 4, WARP = 32, ROWS = 16, STEP = 8, MOST_COLUMNS = 128, BLOCK = 32, WARPS_A_UNIT = 8 };
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct attention_args a = attention_args_of(p);
+    REQUIRE(why, device_traits(p->device).tensor_cores,
+            "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    REQUIRE(why, a.d <= MOST_COLUMNS && a.e <= MOST_COLUMNS,
+            "rows of q or v have more than 128 elements: registers do not hold them");
+    return true;
+}
+
+/* Warps that share the rows of k and v of a tile: as many as there is room for beside the other tiles. */
+static int split_of(const struct problem *p, const struct attention_args *a, size_t tiles)
+{
+    int split = 1;
+    while (split < WARPS && tiles * (size_t)split < (size_t)p->device->compute_units * WARPS_A_UNIT &&
+           a->s > split * BLOCK)
+        split *= 2;
+    return split;
+}
+
+/* Steps of 8 columns; from four on multiples of two, whose vectors are longer. */
+static int steps_of(int columns)
+{
+    const int steps = (int)ceil_div((size_t)columns, STEP);
+    return steps > 5 ? (int)round_up((size_t)steps, 4) : steps < 1 ? 1 : steps;
+}
+
+static void emit_products(const struct problem *p, struct emit *e, int products)
+{
+    const struct attention_args a = attention_args_of(p);
+    const size_t tiles = (size_t)a.n * (size_t)a.heads * ceil_div((size_t)a.l, ROWS);
+    struct attention_mma_args ma = {.attention = a, .split = split_of(p, &a, tiles)};
+    ma.share = (int)round_up(ceil_div((size_t)a.s, (size_t)ma.split), STEP);
+    struct step *s = emit_step(e, "attention_mma", "main", ceil_div(tiles, (size_t)(WARPS / ma.split)),
+                               (size_t)WARPS * WARP);
+    step_define(s, "PRODUCTS", products);
+    step_define(s, "ND", steps_of(a.d));
+    step_define(s, "NE", steps_of(a.e));
+    attention_finish(s, p, &a);
+    step_args(s, &ma, sizeof ma);
+}
+
+static void emit_mma(const struct problem *p, struct emit *e)
+{
+    emit_products(p, e, 3);
+}
+
+static void emit_tf32(const struct problem *p, struct emit *e)
+{
+    emit_products(p, e, 1);
+}
+
+const struct algo_def algo_scaled_dot_product_attention_mma = {
+    .name = "mma",
+    .doc = "scores in registers of NVIDIA's tensor cores, three tf32 products for one of float32",
+    .devices = DEVICES_AMPERE,
+    .error = ERROR_HIGHEST,
+    .rounding = ROUNDING_TF32_PARTS,
+    .deterministic = true,
+    .applicable = applicable,
+    .emit = emit_mma,
+};
+
+const struct algo_def algo_scaled_dot_product_attention_tf32 = {
+    .name = "tf32",
+    .doc = "scores in registers of NVIDIA's tensor cores, operands rounded to tf32",
+    .devices = DEVICES_AMPERE,
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .applicable = applicable,
+    .emit = emit_tf32,
+};

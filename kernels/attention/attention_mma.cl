@@ -1,0 +1,486 @@
+/* attention_mma.cl: attention on NVIDIA's tensor cores: a warp (32 work-items) takes 16 rows of q of one head.
+ *
+ *   y[l][e] = sum_s p[l][s] v[s][e] / sum_s p[l][s],  p[l][s] = exp(scale * sum_d q[l][d] k[s][d] + mask[l][s] - max_s)
+ *
+ * Everything is in registers: rows of k and v come in blocks of 32, straight from where they lie; the fragment of scores
+ * that a product leaves is the one that the next product takes, with the rows of v in another order. The maximum, the
+ * sum and the result are those of the blocks so far. `split` warps share the rows of k and v of one tile, and put their
+ * results together through local memory. PRODUCTS 3 multiplies float32 as sums of two tf32 values (mma.clh), PRODUCTS 1
+ * rounds to tf32. What is not a number is computed again by its definition, since the split of an infinity is not one.
+ * Layouts: any strides, struct attention_args; reads vectors where columns lie side by side and aligned. D at most
+ * 8 * ND, E at most 8 * NE. With CAUSAL a row l sees the rows s up to l.
+ * Index map: group = block of WARPS / split tiles; tile = (n * heads + h) * ceil(L / 16) + rows of q.
+ * Work-group: WG. Local memory: the results of all warps.
+ * Defines: WG 128 or 256, PRODUCTS (1 or 3), ND, NE (1 to 16: steps of 8 columns), MASK (1: there is a mask), CAUSAL (0
+ * or 1); ND is required by FN(main). */
+#include "common/clcnn.clh"
+#include "attention/attention_args.h"
+#include "conv_nvidia/mma.clh"
+#ifndef FN
+#define FN(x) attention_mma_##x
+#endif
+#ifndef ND
+#error "ND is required, and so is a device with PTX"
+#else /* NVIDIA's compiler crashes on the errors that would follow */
+#ifndef MASK
+#define MASK 0
+#endif
+#ifndef CAUSAL
+#define CAUSAL 0
+#endif
+#define WARPS (WG / 32)
+#define ROWS 16                                   /* of q */
+#define TILES 4                                   /* of 8 rows of k and v */
+#define BLOCK (8 * TILES)                         /* rows of k and v that share one maximum */
+#define CUT 4                                     /* steps of 8 columns that a sum inside the tensor core runs over */
+#define DW (ND % 2 ? 2 : 4)                       /* columns of q and k that a work-item reads at once */
+#define EW (NE % 4 == 0 ? 4 : NE % 2 == 0 ? 2 : 1) /* of v */
+#define KEPT (4 * NE + 4)                         /* floats that a work-item hands to another warp */
+#define LOG2_E 0x1.715476p+0f
+#define CLEAR(v, count) /* count fragments */ \
+    _Pragma("unroll") for (int clear_j = 0; clear_j < (count); clear_j++) (v)[clear_j][0] = (v)[clear_j][1] = \
+        (v)[clear_j][2] = (v)[clear_j][3] = 0.0f
+#define EXP2(out, x) asm("ex2.approx.f32 %0, %1;" : "=f"(out) : "f"(x))
+
+/* A warp's tile: rows l0 and up, `there` of them; rows from..end-1 of k and v. */
+struct FN(tile) {
+    int g, t; /* row and column of this work-item in fragments, as mma.clh has them */
+    int there, l0, from, end;
+    bool wide_q, wide_k, wide_v, wide_y; /* vectors can be read */
+};
+
+struct FN(state) {
+    float result[NE][4], top[2], sum[2]; /* rows g and g + 8; each work-item has a part of the sum */
+};
+
+bool FN(wide)(ulong pointer, const i64 *stride, int columns, int width)
+{
+    return stride[3] == 1 && (stride[0] | stride[1] | stride[2] | columns) % width == 0 && pointer % (4 * width) == 0;
+}
+
+/* Columns of a row that this work-item has in steps first.. of 8 columns: v[2 i] and v[2 i + 1] in step first + i. Which
+ * columns make a step is free as long as q and k agree: vectors of neighbours. */
+void FN(read_columns)(float *v, SRC row, int first, int count, i64 step, int columns, bool wide, int t)
+{
+    const int c0 = first * 8 + t * DW;
+    if (wide) {
+#pragma unroll
+        for (int i = 0; i < 2 * CUT; i += DW) {
+            const int c = c0 + i * 4;
+            if (i >= 2 * count)
+                continue;
+#if ND % 2
+            vstore2(c < columns ? *(const global float2 *)(row + c) : (float2)0.0f, 0, v + i);
+#else
+            vstore4(c < columns ? *(const global float4 *)(row + c) : (float4)0.0f, 0, v + i);
+#endif
+        }
+    } else {
+#pragma unroll
+        for (int i = 0; i < 2 * CUT; i++) {
+            const int c = c0 + i / DW * (DW * 4) + i % DW;
+            if (i < 2 * count)
+                v[i] = c < columns ? row[c * step] : 0.0f;
+        }
+    }
+}
+
+/* The EW columns of a row of v that this work-item has from column e on. */
+void FN(read_values)(float *v, SRC row, int e, i64 step, int columns, bool wide)
+{
+    if (wide) {
+#if NE % 4 == 0
+        vstore4(e < columns ? *(const global float4 *)(row + e) : (float4)0.0f, 0, v);
+#elif NE % 2 == 0
+        vstore2(e < columns ? *(const global float2 *)(row + e) : (float2)0.0f, 0, v);
+#else
+        v[0] = e < columns ? row[e] : 0.0f;
+#endif
+    } else {
+#pragma unroll
+        for (int i = 0; i < EW; i++)
+            v[i] = e + i < columns ? row[(e + i) * step] : 0.0f;
+    }
+}
+
+/* Operands of the tensor core; those of one side are rounded, which leaves the missing products no bias. */
+void FN(divide)(float x, bool rounded, uint *high, uint *low)
+{
+#if PRODUCTS == 3
+    *high = rounded ? TF32_ROUNDED(x) : TF32_HIGH(x);
+    *low = TF32_LOW(x, *high);
+#else
+    TF32_NEAREST(*high, x);
+    *low = 0;
+#endif
+}
+
+/* sum[j] += a b[j] for `count` fragments, TILES at most */
+void FN(multiply)(float (*sum)[4], const float a[4], const float (*b)[2], int count)
+{
+    uint ah[4], al[4], bh[TILES][2], bl[TILES][2];
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        FN(divide)(a[i], true, &ah[i], &al[i]);
+#pragma unroll
+    for (int j = 0; j < TILES; j++)
+#pragma unroll
+        for (int i = 0; i < 2; i++)
+            if (j < count)
+                FN(divide)(b[j][i], false, &bh[j][i], &bl[j][i]);
+#if PRODUCTS == 3
+#pragma unroll
+    for (int j = 0; j < TILES; j++)
+        if (j < count)
+            MMA(sum[j], al, bh[j]);
+#pragma unroll
+    for (int j = 0; j < TILES; j++)
+        if (j < count)
+            MMA(sum[j], ah, bl[j]);
+#endif
+#pragma unroll
+    for (int j = 0; j < TILES; j++)
+        if (j < count)
+            MMA(sum[j], ah, bh[j]);
+}
+
+/* One score by its definition, for row `row` of the tile. */
+float FN(score)(SRC q, SRC k, SRC mask, int row, int s, const struct attention_args *a)
+{
+    float sum = 0.0f;
+    for (int d = 0; d < a->d; d++)
+        sum = fma(q[row * a->q[2] + d * a->q[3]], k[s * a->k[2] + d * a->k[3]], sum);
+    sum *= a->scale;
+#if MASK
+    sum += mask[row * a->mask[2] + s * a->mask[3]];
+#endif
+    return sum;
+}
+
+/* score[j]: rows g and g + 8 of the tile by rows s0 + 8 j + 2 t and the next one of k */
+void FN(products)(float score[TILES][4], const float qv[2][2 * ND], SRC k, int s0, const struct FN(tile) *t,
+                  const struct attention_args *a)
+{
+    CLEAR(score, TILES);
+#pragma unroll
+    for (int first = 0; first < ND; first += CUT) {
+        const int count = ND - first < CUT ? ND - first : CUT; /* steps */
+        float kv[TILES][2 * CUT], sum[TILES][4];
+#pragma unroll
+        for (int j = 0; j < TILES; j++)
+            FN(read_columns)(kv[j], k + min(s0 + 8 * j + t->g, a->s - 1) * a->k[2], first, count, a->k[3], a->d,
+                             t->wide_k, t->t);
+        CLEAR(sum, TILES);
+#pragma unroll
+        for (int i = 0; i < CUT; i++) {
+            if (i >= count)
+                continue;
+            const int at = 2 * (first + i);
+            const float rows[4] = {qv[0][at], qv[1][at], qv[0][at + 1], qv[1][at + 1]};
+            float columns[TILES][2];
+#pragma unroll
+            for (int j = 0; j < TILES; j++) {
+                columns[j][0] = kv[j][2 * i];
+                columns[j][1] = kv[j][2 * i + 1];
+            }
+            FN(multiply)(sum, rows, columns, TILES);
+        }
+#pragma unroll
+        for (int j = 0; j < TILES; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                score[j][i] += sum[j][i];
+    }
+}
+
+/* Adds the mask; -infinity stands for what a row does not see. */
+void FN(hide)(float score[TILES][4], SRC q, SRC k, SRC mask, int s0, const struct FN(tile) *t,
+              const struct attention_args *a)
+{
+    bool odd = false;
+#pragma unroll
+    for (int j = 0; j < TILES; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const int row = min(t->g + i / 2 * 8, t->there - 1), s = s0 + 8 * j + 2 * t->t + i % 2;
+            float v = score[j][i];
+            if (s >= t->end || (CAUSAL && s > t->l0 + row)) {
+                v = -INFINITY;
+            } else {
+#if MASK
+                v += mask[row * a->mask[2] + s * a->mask[3]];
+#endif
+                odd |= isnan(v);
+            }
+            score[j][i] = v;
+        }
+    if (!odd)
+        return;
+    for (int at = 0; at < 4 * TILES; at++) { /* not unrolled: each copy of the definition makes the kernel longer */
+        const int row = min(t->g + at / 2 % 2 * 8, t->there - 1), s = s0 + at / 4 * 8 + 2 * t->t + at % 2;
+        const float v = s < t->end ? FN(score)(q, k, mask, row, s, a) : 0.0f;
+#pragma unroll
+        for (int j = 0; j < TILES; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                score[j][i] = at == 4 * j + i && isnan(score[j][i]) ? v : score[j][i];
+    }
+}
+
+/* Scores become their exponentials; the maximum and the sum take them up. `scale` is what the results so far become. */
+void FN(weights)(float score[TILES][4], struct FN(state) *state, float scale[2])
+{
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        float top = state->top[r], other, sum = 0.0f;
+#pragma unroll
+        for (int j = 0; j < TILES; j++) /* fmax drops NaN, which the exponentials then show */
+            top = fmax(top, fmax(score[j][2 * r], score[j][2 * r + 1]));
+        FROM_LANE(other, top, 1);
+        top = fmax(top, other);
+        FROM_LANE(other, top, 2);
+        top = fmax(top, other);
+        const float base = top == -INFINITY ? 0.0f : top; /* nothing seen: all weights are 0 */
+#pragma unroll
+        for (int j = 0; j < TILES; j++)
+#pragma unroll
+            for (int i = 2 * r; i < 2 * r + 2; i++) {
+                EXP2(score[j][i], (score[j][i] - base) * LOG2_E);
+                sum += score[j][i];
+            }
+        EXP2(scale[r], (state->top[r] - base) * LOG2_E);
+        state->sum[r] = fma(state->sum[r], scale[r], sum);
+        state->top[r] = top;
+    }
+}
+
+/* The block's rows of v join the results so far: a step's rows 2 t and 2 t + 1 are what this work-item has of the scores.
+ * Fragment b * EW + i has columns 8 EW b + EW n + i. */
+void FN(add_rows)(struct FN(state) *state, const float weight[TILES][4], const float scale[2], SRC v, int s0,
+                  const struct FN(tile) *t, const struct attention_args *a)
+{
+#pragma unroll
+    for (int b = 0; b < NE / EW; b++) {
+        float vv[TILES][2][EW], sum[EW][4];
+#pragma unroll
+        for (int j = 0; j < TILES; j++)
+#pragma unroll
+            for (int i = 0; i < 2; i++)
+                FN(read_values)(vv[j][i], v + min(s0 + 8 * j + 2 * t->t + i, a->s - 1) * a->v[2],
+                                8 * EW * b + EW * t->g, a->v[3], a->e, t->wide_v);
+        CLEAR(sum, EW);
+#pragma unroll
+        for (int j = 0; j < TILES; j++) {
+            const float rows[4] = {weight[j][0], weight[j][2], weight[j][1], weight[j][3]};
+            float columns[EW][2];
+#pragma unroll
+            for (int i = 0; i < EW; i++) {
+                columns[i][0] = vv[j][0][i];
+                columns[i][1] = vv[j][1][i];
+            }
+            FN(multiply)(sum, rows, columns, EW);
+        }
+#pragma unroll
+        for (int i = 0; i < EW; i++)
+#pragma unroll
+            for (int x = 0; x < 4; x++)
+                state->result[b * EW + i][x] = fma(state->result[b * EW + i][x], scale[x / 2], sum[i][x]);
+    }
+}
+
+/* All rows of k and v that are this warp's. */
+void FN(rows)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, const struct FN(tile) *t,
+              const struct attention_args *a)
+{
+    float qv[2][2 * ND], score[TILES][4], scale[2], other;
+    CLEAR(state->result, NE);
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+#pragma unroll
+        for (int first = 0; first < ND; first += CUT)
+            FN(read_columns)(qv[r] + 2 * first, q + min(t->g + 8 * r, t->there - 1) * a->q[2], first,
+                             ND - first < CUT ? ND - first : CUT, a->q[3], a->d, t->wide_q, t->t);
+#pragma unroll
+        for (int i = 0; i < 2 * ND; i++)
+            qv[r][i] *= a->scale;
+        state->top[r] = -INFINITY;
+        state->sum[r] = 0.0f;
+    }
+    for (int s0 = t->from; s0 < t->end; s0 += BLOCK) {
+        FN(products)(score, qv, k, s0, t, a);
+        FN(hide)(score, q, k, mask, s0, t, a);
+        FN(weights)(score, state, scale);
+        FN(add_rows)(state, score, scale, v, s0, t, a);
+    }
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        FROM_LANE(other, state->sum[r], 1);
+        state->sum[r] += other;
+        FROM_LANE(other, state->sum[r], 2);
+        state->sum[r] += other;
+    }
+}
+
+/* What the other warps of the tile have kept joins this one's: parts of KEPT floats a work-item. */
+void FN(join)(struct FN(state) *state, const local float *parts, int split)
+{
+    for (int w = 1; w < split; w++) {
+        const local float *part = parts + w * (32 * KEPT);
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float theirs = part[(4 * NE + r) * 32], top = fmax(state->top[r], theirs);
+            const float base = top == -INFINITY ? 0.0f : top;
+            float mine, scale;
+            EXP2(mine, (state->top[r] - base) * LOG2_E);
+            EXP2(scale, (theirs - base) * LOG2_E);
+            state->top[r] = top;
+            state->sum[r] = fma(state->sum[r], mine, part[(4 * NE + 2 + r) * 32] * scale);
+#pragma unroll
+            for (int j = 0; j < NE; j++)
+#pragma unroll
+                for (int i = 2 * r; i < 2 * r + 2; i++)
+                    state->result[j][i] = fma(state->result[j][i], mine, part[(4 * j + i) * 32] * scale);
+        }
+    }
+}
+
+void FN(keep)(local float *part, const struct FN(state) *state)
+{
+#pragma unroll
+    for (int j = 0; j < NE; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            part[(4 * j + i) * 32] = state->result[j][i];
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        part[(4 * NE + r) * 32] = state->top[r];
+        part[(4 * NE + 2 + r) * 32] = state->sum[r];
+    }
+}
+
+/* One result by its definition, but for the maximum and the sum, which are numbers. */
+float FN(define)(SRC q, SRC k, SRC v, SRC mask, int row, int e, float top, float total, int l0,
+                 const struct attention_args *a)
+{
+    const int seen = CAUSAL ? min(a->s, l0 + row + 1) : a->s;
+    float sum = 0.0f;
+    for (int s = 0; s < seen; s++) {
+        float p;
+        EXP2(p, (FN(score)(q, k, mask, row, s, a) - top) * LOG2_E);
+        sum = fma(p, v[s * a->v[2] + e * a->v[3]], sum);
+    }
+    return sum / total;
+}
+
+/* Divides by the sums. */
+void FN(finish)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, const struct FN(tile) *t,
+                const struct attention_args *a)
+{
+    bool odd = false;
+#pragma unroll
+    for (int j = 0; j < NE; j++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            state->result[j][i] /= state->sum[i / 2];
+            odd |= !isfinite(state->result[j][i]) && state->sum[i / 2] > 0.0f && isfinite(state->sum[i / 2]);
+        }
+    if (!odd)
+        return;
+    for (int at = 0; at < 4 * NE; at++) {
+        const int r = at / 2 % 2, row = t->g + 8 * r;
+        const int e = at / (4 * EW) * (8 * EW) + EW * (2 * t->t + at % 2) + at / 4 % EW;
+        const float sum = r ? state->sum[1] : state->sum[0];
+        float y = NAN;
+        if (row < t->there && e < a->e && sum > 0.0f && isfinite(sum))
+            y = FN(define)(q, k, v, mask, row, e, r ? state->top[1] : state->top[0], sum, t->l0, a);
+#pragma unroll
+        for (int j = 0; j < NE; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                if (at == 4 * j + i && !isfinite(state->result[j][i]))
+                    state->result[j][i] = y;
+    }
+}
+
+void FN(store)(const struct FN(state) *state, DST y, const struct FN(tile) *t, const struct attention_args *a)
+{
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int row = t->g + 8 * r;
+#pragma unroll
+        for (int b = 0; b < NE / EW; b++)
+#pragma unroll
+            for (int x = 0; x < 2; x++) {
+                if (row >= t->there)
+                    continue;
+                const int e = 8 * EW * b + EW * (2 * t->t + x);
+                float out[EW];
+#pragma unroll
+                for (int i = 0; i < EW; i++) {
+                    out[i] = state->result[b * EW + i][2 * r + x];
+                }
+                DST to = y + row * a->y[2];
+#if NE % 4 == 0
+                if (t->wide_y && e < a->e)
+                    *(global float4 *)(to + e) = vload4(0, out);
+#elif NE % 2 == 0
+                if (t->wide_y && e < a->e)
+                    *(global float2 *)(to + e) = vload2(0, out);
+#endif
+#pragma unroll
+                for (int i = 0; i < EW; i++)
+                    if (!t->wide_y && e + i < a->e)
+                        to[(e + i) * a->y[3]] = out[i];
+            }
+    }
+}
+
+void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct attention_mma_args *ma,
+              local float4 *scratch)
+{
+    const struct attention_args *a = &ma->attention;
+    const int tiles = (a->l + ROWS - 1) / ROWS, split = ma->split, warp = LANE / 32, lane = LANE % 32;
+    const int part = warp % split;
+    const long tile = (long)group * (WARPS / split) + warp / split, head = tile / tiles;
+    const long n = head / a->heads, h = head % a->heads;
+    local float *kept = (local float *)scratch + warp * (32 * KEPT) + lane;
+    struct FN(tile) t;
+    struct FN(state) state;
+    t.g = lane / 4;
+    t.t = lane % 4;
+    t.l0 = (int)(tile % tiles) * ROWS;
+    t.there = min(ROWS, a->l - t.l0);
+    t.from = part * ma->share;
+    t.end = n < a->n ? min(t.from + ma->share, CAUSAL ? min(a->s, t.l0 + t.there) : a->s) : 0;
+    t.wide_q = FN(wide)((ulong)q, a->q, a->d, DW);
+    t.wide_k = FN(wide)((ulong)k, a->k, a->d, DW);
+    t.wide_v = FN(wide)((ulong)v, a->v, a->e, EW);
+    t.wide_y = EW > 1 && FN(wide)((ulong)y, a->y, a->e, EW);
+    if (n < a->n) {
+        q += n * a->q[0] + h * a->q[1] + t.l0 * a->q[2];
+        k += n * a->k[0] + h * a->k[1];
+        v += n * a->v[0] + h * a->v[1];
+        mask += n % a->period * a->mask[0] + h * a->mask[1] + t.l0 * a->mask[2];
+        y += n * a->y[0] + h * a->y[1] + t.l0 * a->y[2];
+        FN(rows)(&state, q, k, v, mask, &t, a);
+        if (part > 0)
+            FN(keep)(kept, &state);
+    }
+    if (split > 1)
+        barrier(CLK_LOCAL_MEM_FENCE);
+    if (n < a->n && part == 0) {
+        FN(join)(&state, kept, split);
+        FN(finish)(&state, q, k, v, mask, &t, a);
+        FN(store)(&state, y, &t, a);
+    }
+    if (split > 1)
+        barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+KERNEL FN(main)(SRC q, ulong q_off, SRC k, ulong k_off, SRC v, ulong v_off, SRC mask, ulong mask_off, DST y,
+                ulong y_off, const struct attention_mma_args a)
+{
+    local float4 scratch[WARPS * 32 * KEPT / 4];
+    FN(body)(GROUP, q + q_off, k + k_off, v + v_off, mask + mask_off, y + y_off, &a, scratch);
+}
+#endif
