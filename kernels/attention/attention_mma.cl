@@ -2,11 +2,12 @@
  *
  *   y[l][e] = sum_s p[l][s] v[s][e] / sum_s p[l][s],  p[l][s] = exp(scale * sum_d q[l][d] k[s][d] + mask[l][s] - max_s)
  *
- * Everything is in registers: rows of k and v come in blocks of 32, straight from where they lie; the fragment of scores
- * that a product leaves is the one that the next product takes, with the rows of v in another order. The maximum, the
- * sum and the result are those of the blocks so far. `split` warps share the rows of k and v of one tile, and put their
- * results together through local memory. PRODUCTS 3 multiplies float32 as sums of two tf32 values (mma.clh), PRODUCTS 1
- * rounds to tf32. What is not a number is computed again by its definition, since the split of an infinity is not one.
+ * Everything is in registers: rows of k and v come in blocks of 32, straight from where they lie; the fragment of
+ * scores that a product leaves is the one that the next product takes, with the rows of v in another order. The
+ * maximum, the sum and the result are those of the blocks so far. `split` warps share the rows of k and v of one tile,
+ * and put their results together through local memory. Products are of float32 as sums of two tf32 values (mma.clh);
+ * with PRODUCTS 1 the weights and v are tf32 in their product. What is not a number is computed again by its
+ * definition, since the split of an infinity is not one.
  * Layouts: any strides, struct attention_args; reads vectors where columns lie side by side and aligned. D at most
  * 8 * ND, E at most 8 * NE. With CAUSAL a row l sees the rows s up to l.
  * Index map: group = block of WARPS / split tiles; tile = (n * heads + h) * ceil(L / 16) + rows of q.
@@ -29,24 +30,25 @@
 #define CAUSAL 0
 #endif
 #define WARPS (WG / 32)
-#define ROWS 16                                   /* of q */
-#define TILES 4                                   /* of 8 rows of k and v */
-#define BLOCK (8 * TILES)                         /* rows of k and v that share one maximum */
-#define CUT 4                                     /* steps of 8 columns that a sum inside the tensor core runs over */
-#define DW (ND % 2 ? 2 : 4)                       /* columns of q and k that a work-item reads at once */
+#define ROWS 16                                    /* of q */
+#define TILES 4                                    /* of 8 rows of k and v */
+#define BLOCK (8 * TILES)                          /* rows of k and v that share one maximum */
+#define CUT 4                                      /* steps of 8 columns that a sum inside the tensor core runs over */
+#define DW (ND % 2 ? 2 : 4)                        /* columns of q and k that a work-item reads at once */
 #define EW (NE % 4 == 0 ? 4 : NE % 2 == 0 ? 2 : 1) /* of v */
-#define KEPT (4 * NE + 4)                         /* floats that a work-item hands to another warp */
+#define KEPT (4 * NE + 4)                          /* floats that a work-item hands to another warp */
+#define AHEAD(row, stride) ((long)(int)(row) * (int)(stride)) /* in one instruction */
 #define LOG2_E 0x1.715476p+0f
-#define CLEAR(v, count) /* count fragments */ \
-    _Pragma("unroll") for (int clear_j = 0; clear_j < (count); clear_j++) (v)[clear_j][0] = (v)[clear_j][1] = \
+#define CLEAR(v, count) /* count fragments */                                                                \
+    _Pragma("unroll") for (int clear_j = 0; clear_j < (count); clear_j++)(v)[clear_j][0] = (v)[clear_j][1] = \
         (v)[clear_j][2] = (v)[clear_j][3] = 0.0f
-#define EXP2(out, x) asm("ex2.approx.f32 %0, %1;" : "=f"(out) : "f"(x))
+#define EXP2(out, x) asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x))
 
 /* A warp's tile: rows l0 and up, `there` of them; rows from..end-1 of k and v. */
 struct FN(tile) {
     int g, t; /* row and column of this work-item in fragments, as mma.clh has them */
     int there, l0, from, end;
-    bool wide_q, wide_k, wide_v, wide_y; /* vectors can be read */
+    bool wide_y; /* vectors can be written */
 };
 
 struct FN(state) {
@@ -58,9 +60,10 @@ bool FN(wide)(ulong pointer, const i64 *stride, int columns, int width)
     return stride[3] == 1 && (stride[0] | stride[1] | stride[2] | columns) % width == 0 && pointer % (4 * width) == 0;
 }
 
-/* Columns of a row that this work-item has in steps first.. of 8 columns: v[2 i] and v[2 i + 1] in step first + i. Which
- * columns make a step is free as long as q and k agree: vectors of neighbours. */
-void FN(read_columns)(float *v, SRC row, int first, int count, i64 step, int columns, bool wide, int t)
+/* Columns of a row that this work-item has in steps first.. of 8 columns: v[2 i] and v[2 i + 1] in step first + i.
+ * Which columns make a step is free as long as q and k agree: vectors of neighbours. */
+__attribute__((always_inline)) void FN(read_columns)(float *v, SRC row, int first, int count, i64 step, int columns,
+                                                     bool wide, int t)
 {
     const int c0 = first * 8 + t * DW;
     if (wide) {
@@ -86,7 +89,7 @@ void FN(read_columns)(float *v, SRC row, int first, int count, i64 step, int col
 }
 
 /* The EW columns of a row of v that this work-item has from column e on. */
-void FN(read_values)(float *v, SRC row, int e, i64 step, int columns, bool wide)
+__attribute__((always_inline)) void FN(read_values)(float *v, SRC row, int e, i64 step, int columns, bool wide)
 {
     if (wide) {
 #if NE % 4 == 0
@@ -104,19 +107,15 @@ void FN(read_values)(float *v, SRC row, int e, i64 step, int columns, bool wide)
 }
 
 /* Operands of the tensor core; those of one side are rounded, which leaves the missing products no bias. */
-void FN(divide)(float x, bool rounded, uint *high, uint *low)
+__attribute__((always_inline)) void FN(divide)(float x, bool rounded, uint *high, uint *low)
 {
-#if PRODUCTS == 3
     *high = rounded ? TF32_ROUNDED(x) : TF32_HIGH(x);
     *low = TF32_LOW(x, *high);
-#else
-    TF32_NEAREST(*high, x);
-    *low = 0;
-#endif
 }
 
-/* sum[j] += a b[j] for `count` fragments, TILES at most */
-void FN(multiply)(float (*sum)[4], const float a[4], const float (*b)[2], int count)
+/* sum[j] += a b[j] for `count` fragments, TILES at most, by one product or three */
+__attribute__((always_inline)) void FN(multiply)(float (*sum)[4], const float a[4], const float (*b)[2], int count,
+                                                 int products)
 {
     uint ah[4], al[4], bh[TILES][2], bl[TILES][2];
 #pragma unroll
@@ -128,16 +127,14 @@ void FN(multiply)(float (*sum)[4], const float a[4], const float (*b)[2], int co
         for (int i = 0; i < 2; i++)
             if (j < count)
                 FN(divide)(b[j][i], false, &bh[j][i], &bl[j][i]);
-#if PRODUCTS == 3
 #pragma unroll
     for (int j = 0; j < TILES; j++)
-        if (j < count)
+        if (j < count && products == 3)
             MMA(sum[j], al, bh[j]);
 #pragma unroll
     for (int j = 0; j < TILES; j++)
-        if (j < count)
+        if (j < count && products == 3)
             MMA(sum[j], ah, bl[j]);
-#endif
 #pragma unroll
     for (int j = 0; j < TILES; j++)
         if (j < count)
@@ -148,6 +145,7 @@ void FN(multiply)(float (*sum)[4], const float a[4], const float (*b)[2], int co
 float FN(score)(SRC q, SRC k, SRC mask, int row, int s, const struct attention_args *a)
 {
     float sum = 0.0f;
+#pragma unroll 1
     for (int d = 0; d < a->d; d++)
         sum = fma(q[row * a->q[2] + d * a->q[3]], k[s * a->k[2] + d * a->k[3]], sum);
     sum *= a->scale;
@@ -158,8 +156,8 @@ float FN(score)(SRC q, SRC k, SRC mask, int row, int s, const struct attention_a
 }
 
 /* score[j]: rows g and g + 8 of the tile by rows s0 + 8 j + 2 t and the next one of k */
-void FN(products)(float score[TILES][4], const float qv[2][2 * ND], SRC k, int s0, const struct FN(tile) *t,
-                  const struct attention_args *a)
+__attribute__((always_inline)) void FN(products)(float score[TILES][4], const float qv[2][2 * ND], SRC k, int s0,
+                                                 bool wide, const struct FN(tile) *t, const struct attention_args *a)
 {
     CLEAR(score, TILES);
 #pragma unroll
@@ -168,8 +166,8 @@ void FN(products)(float score[TILES][4], const float qv[2][2 * ND], SRC k, int s
         float kv[TILES][2 * CUT], sum[TILES][4];
 #pragma unroll
         for (int j = 0; j < TILES; j++)
-            FN(read_columns)(kv[j], k + min(s0 + 8 * j + t->g, a->s - 1) * a->k[2], first, count, a->k[3], a->d,
-                             t->wide_k, t->t);
+            FN(read_columns)(kv[j], k + AHEAD(min(s0 + 8 * j + t->g, a->s - 1), a->k[2]), first, count, a->k[3], a->d,
+                             wide, t->t);
         CLEAR(sum, TILES);
 #pragma unroll
         for (int i = 0; i < CUT; i++) {
@@ -183,7 +181,7 @@ void FN(products)(float score[TILES][4], const float qv[2][2 * ND], SRC k, int s
                 columns[j][0] = kv[j][2 * i];
                 columns[j][1] = kv[j][2 * i + 1];
             }
-            FN(multiply)(sum, rows, columns, TILES);
+            FN(multiply)(sum, rows, columns, TILES, 3);
         }
 #pragma unroll
         for (int j = 0; j < TILES; j++)
@@ -194,29 +192,34 @@ void FN(products)(float score[TILES][4], const float qv[2][2 * ND], SRC k, int s
 }
 
 /* Adds the mask; -infinity stands for what a row does not see. */
-void FN(hide)(float score[TILES][4], SRC q, SRC k, SRC mask, int s0, const struct FN(tile) *t,
-              const struct attention_args *a)
+__attribute__((always_inline)) void FN(hide)(float score[TILES][4], SRC q, SRC k, SRC mask, int s0,
+                                             const struct FN(tile) *t, const struct attention_args *a)
 {
     bool odd = false;
 #pragma unroll
     for (int j = 0; j < TILES; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            const int row = min(t->g + i / 2 * 8, t->there - 1), s = s0 + 8 * j + 2 * t->t + i % 2;
-            float v = score[j][i];
-            if (s >= t->end || (CAUSAL && s > t->l0 + row)) {
-                v = -INFINITY;
-            } else {
+            const int s = s0 + 8 * j + 2 * t->t + i % 2;
 #if MASK
-                v += mask[row * a->mask[2] + s * a->mask[3]];
+            score[j][i] +=
+                mask[AHEAD(min(t->g + i / 2 * 8, t->there - 1), a->mask[2]) + AHEAD(min(s, a->s - 1), a->mask[3])];
 #endif
-                odd |= isnan(v);
-            }
-            score[j][i] = v;
+            odd |= isnan(score[j][i]);
         }
+    if (CAUSAL || s0 + BLOCK > t->end)
+#pragma unroll
+        for (int j = 0; j < TILES; j++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const int s = s0 + 8 * j + 2 * t->t + i % 2;
+                if (s >= t->end || (CAUSAL && s > t->l0 + t->g + i / 2 * 8))
+                    score[j][i] = -INFINITY;
+            }
     if (!odd)
         return;
-    for (int at = 0; at < 4 * TILES; at++) { /* not unrolled: each copy of the definition makes the kernel longer */
+#pragma unroll 1 /* each copy of the definition makes the kernel longer */
+    for (int at = 0; at < 4 * TILES; at++) {
         const int row = min(t->g + at / 2 % 2 * 8, t->there - 1), s = s0 + at / 4 * 8 + 2 * t->t + at % 2;
         const float v = s < t->end ? FN(score)(q, k, mask, row, s, a) : 0.0f;
 #pragma unroll
@@ -228,7 +231,7 @@ void FN(hide)(float score[TILES][4], SRC q, SRC k, SRC mask, int s0, const struc
 }
 
 /* Scores become their exponentials; the maximum and the sum take them up. `scale` is what the results so far become. */
-void FN(weights)(float score[TILES][4], struct FN(state) *state, float scale[2])
+__attribute__((always_inline)) void FN(weights)(float score[TILES][4], struct FN(state) *state, float scale[2])
 {
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -254,10 +257,12 @@ void FN(weights)(float score[TILES][4], struct FN(state) *state, float scale[2])
     }
 }
 
-/* The block's rows of v join the results so far: a step's rows 2 t and 2 t + 1 are what this work-item has of the scores.
+/* The block's rows of v join the results so far: a step's rows 2 t and 2 t + 1 are what this work-item has of the
+ * scores.
  * Fragment b * EW + i has columns 8 EW b + EW n + i. */
-void FN(add_rows)(struct FN(state) *state, const float weight[TILES][4], const float scale[2], SRC v, int s0,
-                  const struct FN(tile) *t, const struct attention_args *a)
+__attribute__((always_inline)) void FN(add_rows)(struct FN(state) *state, const float weight[TILES][4],
+                                                 const float scale[2], SRC v, int s0, bool wide,
+                                                 const struct FN(tile) *t, const struct attention_args *a)
 {
 #pragma unroll
     for (int b = 0; b < NE / EW; b++) {
@@ -266,8 +271,8 @@ void FN(add_rows)(struct FN(state) *state, const float weight[TILES][4], const f
         for (int j = 0; j < TILES; j++)
 #pragma unroll
             for (int i = 0; i < 2; i++)
-                FN(read_values)(vv[j][i], v + min(s0 + 8 * j + 2 * t->t + i, a->s - 1) * a->v[2],
-                                8 * EW * b + EW * t->g, a->v[3], a->e, t->wide_v);
+                FN(read_values)(vv[j][i], v + AHEAD(min(s0 + 8 * j + 2 * t->t + i, a->s - 1), a->v[2]),
+                                8 * EW * b + EW * t->g, a->v[3], a->e, wide);
         CLEAR(sum, EW);
 #pragma unroll
         for (int j = 0; j < TILES; j++) {
@@ -278,7 +283,7 @@ void FN(add_rows)(struct FN(state) *state, const float weight[TILES][4], const f
                 columns[i][0] = vv[j][0][i];
                 columns[i][1] = vv[j][1][i];
             }
-            FN(multiply)(sum, rows, columns, EW);
+            FN(multiply)(sum, rows, columns, EW, PRODUCTS);
         }
 #pragma unroll
         for (int i = 0; i < EW; i++)
@@ -289,8 +294,8 @@ void FN(add_rows)(struct FN(state) *state, const float weight[TILES][4], const f
 }
 
 /* All rows of k and v that are this warp's. */
-void FN(rows)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, const struct FN(tile) *t,
-              const struct attention_args *a)
+__attribute__((always_inline)) void FN(rows)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, bool wide,
+                                             const struct FN(tile) *t, const struct attention_args *a)
 {
     float qv[2][2 * ND], score[TILES][4], scale[2], other;
     CLEAR(state->result, NE);
@@ -299,7 +304,7 @@ void FN(rows)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, const stru
 #pragma unroll
         for (int first = 0; first < ND; first += CUT)
             FN(read_columns)(qv[r] + 2 * first, q + min(t->g + 8 * r, t->there - 1) * a->q[2], first,
-                             ND - first < CUT ? ND - first : CUT, a->q[3], a->d, t->wide_q, t->t);
+                             ND - first < CUT ? ND - first : CUT, a->q[3], a->d, wide, t->t);
 #pragma unroll
         for (int i = 0; i < 2 * ND; i++)
             qv[r][i] *= a->scale;
@@ -307,10 +312,10 @@ void FN(rows)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, const stru
         state->sum[r] = 0.0f;
     }
     for (int s0 = t->from; s0 < t->end; s0 += BLOCK) {
-        FN(products)(score, qv, k, s0, t, a);
+        FN(products)(score, qv, k, s0, wide, t, a);
         FN(hide)(score, q, k, mask, s0, t, a);
         FN(weights)(score, state, scale);
-        FN(add_rows)(state, score, scale, v, s0, t, a);
+        FN(add_rows)(state, score, scale, v, s0, wide, t, a);
     }
 #pragma unroll
     for (int r = 0; r < 2; r++) {
@@ -364,6 +369,7 @@ float FN(define)(SRC q, SRC k, SRC v, SRC mask, int row, int e, float top, float
 {
     const int seen = CAUSAL ? min(a->s, l0 + row + 1) : a->s;
     float sum = 0.0f;
+#pragma unroll 1
     for (int s = 0; s < seen; s++) {
         float p;
         EXP2(p, (FN(score)(q, k, mask, row, s, a) - top) * LOG2_E);
@@ -376,16 +382,18 @@ float FN(define)(SRC q, SRC k, SRC v, SRC mask, int row, int e, float top, float
 void FN(finish)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, const struct FN(tile) *t,
                 const struct attention_args *a)
 {
+    const float gain[2] = {1.0f / state->sum[0], 1.0f / state->sum[1]};
     bool odd = false;
 #pragma unroll
     for (int j = 0; j < NE; j++)
 #pragma unroll
         for (int i = 0; i < 4; i++) {
-            state->result[j][i] /= state->sum[i / 2];
+            state->result[j][i] *= gain[i / 2];
             odd |= !isfinite(state->result[j][i]) && state->sum[i / 2] > 0.0f && isfinite(state->sum[i / 2]);
         }
     if (!odd)
         return;
+#pragma unroll 1
     for (int at = 0; at < 4 * NE; at++) {
         const int r = at / 2 % 2, row = t->g + 8 * r;
         const int e = at / (4 * EW) * (8 * EW) + EW * (2 * t->t + at % 2) + at / 4 % EW;
@@ -452,9 +460,8 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct at
     t.there = min(ROWS, a->l - t.l0);
     t.from = part * ma->share;
     t.end = n < a->n ? min(t.from + ma->share, CAUSAL ? min(a->s, t.l0 + t.there) : a->s) : 0;
-    t.wide_q = FN(wide)((ulong)q, a->q, a->d, DW);
-    t.wide_k = FN(wide)((ulong)k, a->k, a->d, DW);
-    t.wide_v = FN(wide)((ulong)v, a->v, a->e, EW);
+    const bool wide =
+        FN(wide)((ulong)q, a->q, a->d, DW) && FN(wide)((ulong)k, a->k, a->d, DW) && FN(wide)((ulong)v, a->v, a->e, EW);
     t.wide_y = EW > 1 && FN(wide)((ulong)y, a->y, a->e, EW);
     if (n < a->n) {
         q += n * a->q[0] + h * a->q[1] + t.l0 * a->q[2];
@@ -462,7 +469,10 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct at
         v += n * a->v[0] + h * a->v[1];
         mask += n % a->period * a->mask[0] + h * a->mask[1] + t.l0 * a->mask[2];
         y += n * a->y[0] + h * a->y[1] + t.l0 * a->y[2];
-        FN(rows)(&state, q, k, v, mask, &t, a);
+        if (wide) /* two copies, since the one with vectors then fits the cache of instructions */
+            FN(rows)(&state, q, k, v, mask, true, &t, a);
+        else
+            FN(rows)(&state, q, k, v, mask, false, &t, a);
         if (part > 0)
             FN(keep)(kept, &state);
     }

@@ -2,8 +2,8 @@
  *
  *   y[l][e] = sum_s p[l][s] v[s][e] / sum_s p[l][s],  p[l][s] = exp(scale * sum_d q[l][d] k[s][d] + mask[l][s] - max_s)
  *
- * Rows of k and v come in blocks of 32, columns in parts of 32. Scores stay in local memory; the maximum, the sum and the
- * result are those of the blocks so far, and are scaled when a block brings a larger maximum.
+ * Rows of k and v come in blocks of 32, columns in parts of 32. Scores stay in local memory; the maximum, the sum and
+ * the result are those of the blocks so far, and are scaled when a block brings a larger maximum.
  * Layouts: any strides, struct attention_args (neighbouring work-items read along the dense one). With CAUSAL a row l
  * sees the rows s up to l.
  * Index map: group = (n * heads + h) * ceil(L / rows of a group) + tile of rows. Of a tile a work-item has RQ rows, and
@@ -39,7 +39,8 @@ struct FN(tile) {
     int row, pair;          /* of this work-item: its first row, its first score or column */
 };
 
-/* to[c][r] = factor * from[r * row + c * column] for c below BLOCK and r below `width`; zeros past `rows` and `columns`. */
+/* to[c][r] = factor * from[r * row + c * column] for c below BLOCK and r below `width`; zeros past `rows` and
+ * `columns`. */
 void FN(bring)(local float *to, int width, int apart, SRC from, long row, long column, int rows, int columns,
                float factor)
 {
@@ -106,11 +107,13 @@ void FN(keep_scores)(const struct FN(tile) *t, SRC mask, float score[RQ][PAIR], 
             if (s < a->s && t->row + i < there)
                 v += mask[(t->row + i) * a->mask[2] + s * a->mask[3]];
 #endif
-            t->p[(t->pair + j) * TALL + t->row + i] = s < (CAUSAL ? min(a->s, l0 + t->row + i + 1) : a->s) ? v : -INFINITY;
+            t->p[(t->pair + j) * TALL + t->row + i] =
+                s < (CAUSAL ? min(a->s, l0 + t->row + i + 1) : a->s) ? v : -INFINITY;
         }
 }
 
-/* The block's largest scores join `top`; `scale` is what the results so far become, `base` what scores are taken from. */
+/* The block's largest scores join `top`; `scale` is what the results so far become, `base` what scores are taken
+ * from. */
 void FN(raise)(const struct FN(tile) *t, float top[RQ], float scale[RQ], float base[RQ])
 {
     float largest[RQ], v[RQ];
@@ -186,7 +189,8 @@ void FN(rows)(SRC q, SRC k, SRC v, SRC mask, DST y, int l0, const struct FN(tile
         for (int part = 0; part < PARTS; part++)
             if (part * BLOCK < a->e) {
                 const int e = part * BLOCK;
-                FN(bring)(t->k, BLOCK, WIDE, v + s0 * a->v[2] + e * a->v[3], a->v[3], a->v[2], a->e - e, a->s - s0, 1.0f);
+                FN(bring)(t->k, BLOCK, WIDE, v + s0 * a->v[2] + e * a->v[3], a->v[3], a->v[2], a->e - e, a->s - s0,
+                          1.0f);
                 barrier(CLK_LOCAL_MEM_FENCE);
                 FN(add_rows)(t, result[part], total, scale);
                 barrier(CLK_LOCAL_MEM_FENCE);

@@ -57,7 +57,8 @@ def test_rows_without_any_score_are_nan(attend, arrays):
     got = attend(*arrays, mask)
     assert np.isnan(got[:, :, 3]).all()
     assert np.isnan(got).sum() == got.size // 70
-    np.testing.assert_array_equal(got[:, :, 7], arrays[2][:, :, 0])
+    # two tf32 values hold 22 bits of an element
+    np.testing.assert_allclose(got[:, :, 7], arrays[2][:, :, 0], rtol=2**-19)
     _check(got, *arrays, mask)
 
 

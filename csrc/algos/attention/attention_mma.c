@@ -1,16 +1,26 @@
-/* attention_mma: attention on NVIDIA's tensor cores, float32 as sums of two tf32 values (mma) or rounded to tf32 (tf32); see
+/* attention_mma: attention on NVIDIA's tensor cores, float32 as sums of two tf32 values (mma) or with weights and v rounded to tf32 (tf32); see
  * kernels/attention/attention_mma.cl. */
 #include "algos/attention/attention.h"
 
 enum { WARPS = 4, WARP = 32, ROWS = 16, STEP = 8, MOST_COLUMNS = 128, BLOCK = 32, WARPS_A_UNIT = 8 };
+
+/* Whether 32 bits hold the strides that the kernel multiplies by rows. */
+static bool near(const struct attention_args *a)
+{
+    const i64 strides[] = {a->k[2], a->v[2], a->mask[2], a->mask[3]};
+    for (int i = 0; i < COUNT_OF(strides); i++)
+        if (strides[i] > INT32_MAX)
+            return false;
+    return true;
+}
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct attention_args a = attention_args_of(p);
     REQUIRE(why, device_traits(p->device).tensor_cores,
             "an NVIDIA GPU of compute capability 8.0 or later is needed");
-    REQUIRE(why, a.d <= MOST_COLUMNS && a.e <= MOST_COLUMNS,
-            "rows of q or v have more than 128 elements: registers do not hold them");
+    REQUIRE(why, a.d <= MOST_COLUMNS && a.e <= MOST_COLUMNS && near(&a),
+            "rows of q or v have more than 128 elements, which registers do not hold, or lie 2^31 apart");
     return true;
 }
 
@@ -24,11 +34,14 @@ static int split_of(const struct problem *p, const struct attention_args *a, siz
     return split;
 }
 
-/* Steps of 8 columns; from four on multiples of two, whose vectors are longer. */
+/* Steps of 8 columns: rounded up to what is read in long vectors. */
 static int steps_of(int columns)
 {
     const int steps = (int)ceil_div((size_t)columns, STEP);
-    return steps > 5 ? (int)round_up((size_t)steps, 4) : steps < 1 ? 1 : steps;
+    return steps > 6   ? (int)round_up((size_t)steps, 4)
+           : steps > 2 ? (int)round_up((size_t)steps, 2)
+           : steps > 0 ? steps
+                       : 1;
 }
 
 static void emit_products(const struct problem *p, struct emit *e, int products)
@@ -69,7 +82,7 @@ const struct algo_def algo_scaled_dot_product_attention_mma = {
 
 const struct algo_def algo_scaled_dot_product_attention_tf32 = {
     .name = "tf32",
-    .doc = "scores in registers of NVIDIA's tensor cores, operands rounded to tf32",
+    .doc = "scores in registers of NVIDIA's tensor cores, weights and v rounded to tf32",
     .devices = DEVICES_AMPERE,
     .error = ERROR_HIGH,
     .deterministic = true,

@@ -22,8 +22,8 @@ static void emit(const struct problem *p, struct emit *e)
     const size_t wg = any_group_size(p), down = wg / ACROSS, units = p->device->compute_units;
     int rq = MOST_RQ, parts = 1;
     /* tall tiles read k and v less often, but there must be some for each unit, and rows for them */
-    while (rq > 1 && (groups_of(&a, down * (size_t)rq) < GROUPS_A_UNIT * units ||
-                      (size_t)a.l * 2 <= down * (size_t)rq))
+    while (rq > 1 &&
+           (groups_of(&a, down * (size_t)rq) < GROUPS_A_UNIT * units || (size_t)a.l * 2 <= down * (size_t)rq))
         rq /= 2;
     while (parts * BLOCK < a.e)
         parts *= 2;
