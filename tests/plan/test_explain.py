@@ -30,6 +30,7 @@ MORE = (
     "conv n1 c4097 h1 w2 k2 r1 s1",
     "matmul [65,2,3,4] [2,4,5]",
     "conv n1 c1 h64 w64 k16 r64 s64",
+    "scaled_dot_product_attention [1,1,3,4] [1,1,5,4] [1,1,5,257]",
     "separable n1 c2049 h1 w1 k2 r1 s1",
     "separable n1 c5376 h1 w42 k64 r1 s1",
     "separable n1 c512 h1 w1 k513 r1 s1",
