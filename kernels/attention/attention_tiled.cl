@@ -9,7 +9,8 @@
  * Index map: group = (n * heads + h) * ceil(L / rows of a group) + tile of rows. Of a tile a work-item has RQ rows, and
  * two of the 32 scores, or two of every 32 columns.
  * Work-group: WG, a multiple of 16. Local memory: scores, and a part of q, and of k or v.
- * Defines: RQ (1, 2 or 4), PARTS (parts of 32 columns that v may have), MASK (1: there is a mask), CAUSAL (0 or 1). */
+ * Defines: RQ (1, 2 or 4), PARTS (parts of 32 columns that v has, 1 to 8), MASK (1: there is a mask), CAUSAL (0 or
+ * 1). */
 #include "common/clcnn.clh"
 #include "attention/attention_args.h"
 #ifndef FN
@@ -186,15 +187,14 @@ void FN(rows)(SRC q, SRC k, SRC v, SRC mask, DST y, int l0, const struct FN(tile
         barrier(CLK_LOCAL_MEM_FENCE);
         FN(weigh)(t, base);
 #pragma unroll
-        for (int part = 0; part < PARTS; part++)
-            if (part * BLOCK < a->e) {
-                const int e = part * BLOCK;
-                FN(bring)(t->k, BLOCK, WIDE, v + s0 * a->v[2] + e * a->v[3], a->v[3], a->v[2], a->e - e, a->s - s0,
-                          1.0f);
-                barrier(CLK_LOCAL_MEM_FENCE);
-                FN(add_rows)(t, result[part], total, scale);
-                barrier(CLK_LOCAL_MEM_FENCE);
-            }
+        /* unconditionally: PoCL doubles what comes after a barrier in an if */
+        for (int part = 0; part < PARTS; part++) {
+            const int e = part * BLOCK;
+            FN(bring)(t->k, BLOCK, WIDE, v + s0 * a->v[2] + e * a->v[3], a->v[3], a->v[2], a->e - e, a->s - s0, 1.0f);
+            barrier(CLK_LOCAL_MEM_FENCE);
+            FN(add_rows)(t, result[part], total, scale);
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
 #pragma unroll
         for (int i = 0; i < RQ; i++)
             sum[i] = fma(sum[i], scale[i], total[i]);

@@ -20,13 +20,12 @@ static void emit(const struct problem *p, struct emit *e)
 {
     const struct attention_args a = attention_args_of(p);
     const size_t wg = any_group_size(p), down = wg / ACROSS, units = p->device->compute_units;
-    int rq = MOST_RQ, parts = 1;
+    const int parts = a.e > 0 ? (int)ceil_div((size_t)a.e, BLOCK) : 1;
+    int rq = MOST_RQ;
     /* tall tiles read k and v less often, but there must be some for each unit, and rows for them */
     while (rq > 1 &&
            (groups_of(&a, down * (size_t)rq) < GROUPS_A_UNIT * units || (size_t)a.l * 2 <= down * (size_t)rq))
         rq /= 2;
-    while (parts * BLOCK < a.e)
-        parts *= 2;
     struct step *s = emit_step(e, "attention_tiled", "main", groups_of(&a, down * (size_t)rq), wg);
     step_define(s, "RQ", rq);
     step_define(s, "PARTS", parts);
