@@ -405,12 +405,23 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off,
-                DST partial, ulong partial_off, DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add,
-                ulong add_off, Y_DST y, ulong y_off, const MMA_ARGS a)
+#if PHASES
+KERNEL FN(phases)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off,
+                  DST partial, ulong partial_off, DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add,
+                  ulong add_off, Y_DST y, ulong y_off, const struct conv_phases_mma_args a)
 {
     local float4 scratch[STAGES * STAGE / 4];
     FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, partial + partial_off,
              arrived + arrived_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
 }
+#else
+KERNEL FN(main)(X_SRC x, ulong x_off, SRC w, ulong w_off, SRC scale, ulong scale_off, SRC shift, ulong shift_off,
+                DST partial, ulong partial_off, DST arrived, ulong arrived_off, SRC bias, ulong bias_off, ADD_SRC add,
+                ulong add_off, Y_DST y, ulong y_off, const struct conv_mma_args a)
+{
+    local float4 scratch[STAGES * STAGE / 4];
+    FN(body)(GROUP, x + x_off, w + w_off, scale + scale_off, shift + shift_off, partial + partial_off,
+             arrived + arrived_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+}
+#endif
 #endif

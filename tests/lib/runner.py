@@ -31,6 +31,7 @@ def _with_fact(fact: str) -> frozenset[tuple[str, str]]:
     )
 
 
+ATTENTION = frozenset({"scaled_dot_product_attention"})  # products and exponentials
 # Algorithms that compute on channel blocks, which only CPU devices have.
 ON_BLOCKS = _with_fact("blocked")
 # Those that need a CPU device with such vectors: these, and those in vectors as wide on row-major operands.
@@ -114,7 +115,7 @@ def main_layer(plan: _core.Plan) -> dict[str, Any] | None:
 def checked_class(case: Case, plan: _core.Plan) -> str:
     """The error class of tolerance.py to hold a plan's output to: that of the algorithms chosen where sums of
     products decide, else the operators' own."""
-    products = [row["error_class"] for row in plan.layers() if row["op"] in PRODUCTS]
+    products = [row["error_class"] for row in plan.layers() if row["op"] in PRODUCTS | ATTENTION]
     for loose in ("medium", "high"):
         if loose in products:
             return loose

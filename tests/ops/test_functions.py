@@ -95,12 +95,17 @@ def error(name: str, x: Array, y: Array) -> Array:
         return np.abs(y[finite] - true[finite]) / (place * allowed + f.absolute)
 
 
+def most(device: _core.Device) -> float:
+    """How much of that: other devices divide and take roots within OpenCL's 2.5 and 3 units, CPUs exactly."""
+    return 1.0 if device.type == "cpu" else 2.0
+
+
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_floats_of_every_size(device, name):
     """Each 4093rd float, of a prime number's distance so that all bits vary."""
     bits = np.arange(0, 2**32, 4093, dtype=np.int64).astype(np.uint32)
     x = np.concatenate([bits.view(np.float32), np.linspace(-20, 20, 100_001, dtype=np.float32)])
-    assert error(name, x, computed(device, name, x)).max() <= 1.0
+    assert error(name, x, computed(device, name, x)).max() <= most(device)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -108,7 +113,7 @@ def test_special_values(device, name):
     """Signs of zeros too, in vectors and in what is left over after them."""
     x = np.resize(SPECIAL, 45)
     y = computed(device, name, x)
-    assert error(name, x, y).max() <= 1.0
+    assert error(name, x, y).max() <= most(device)
     with np.errstate(all="ignore"):
         true = FUNCTIONS[name].define(x.astype(np.float64))
     zeros = (x == 0.0) & (true == 0.0)
@@ -141,4 +146,4 @@ def test_every_float_of_a_binade(device, name, exponent):
     first = np.float32(2.0**exponent).view(np.uint32)
     size = (first + np.arange(2**23, dtype=np.uint32)).view(np.float32)
     for x in (size, -size):
-        assert error(name, x, computed(device, name, x)).max() <= 1.0
+        assert error(name, x, computed(device, name, x)).max() <= most(device)

@@ -303,4 +303,8 @@ def test_operators_read_and_write_ranges_of_a_batch(device, rng, op, attrs, shap
     with _core.Plan(device, graph, fuse=False) as plan:
         larger = np.concatenate([np.full((n, 3, *spatial), np.nan, np.float32), data[0]], axis=1)
         (got,) = plan.run([larger, *data[1:]])
-    np.testing.assert_array_equal(got, np.concatenate([-wanted, wanted], axis=dim))
+    expected = np.concatenate([-wanted, wanted], axis=dim)
+    if op == "linear" and device.type != "cpu":  # rows apart are not for tensor cores: sums in another order
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(got, expected)

@@ -378,8 +378,8 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
     const size_t partial_bytes =
         fixup ? split_k_bytes(a, c.tile, c.split_k) : conv_split_k_bytes(a, c.split_k);
     const int partial = split ? emit_workspace(e, partial_bytes) : VIEW_NONE;
-    struct step *s =
-        emit_step(e, hopper ? "conv_wgmma" : "conv_mma", "main", (size_t)args.at_once, (size_t)c.tile->size);
+    struct step *s = emit_step(e, hopper ? "conv_wgmma" : "conv_mma", of ? "phases" : "main",
+                               (size_t)args.at_once, (size_t)c.tile->size);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->pixels);
     step_define(s, "BK", c.tile->chunk);
