@@ -13,7 +13,7 @@ from functools import cache
 import pytest
 
 import device_face
-from caselib import Case, large_files, layers_of_nets, parse_case
+from caselib import LARGE_DIR, Case, case_files, layers_of_nets, parse_case
 from clcnn import _core
 from helpers import need_blocks, need_tensor_cores, none_missing
 from runner import adds_nothing, compile_case, merges, quick_cases, try_case
@@ -59,7 +59,7 @@ def test_algorithm(device, op, algo, request):
 def test_layers_of_networks_at_full_size(device, op, algo):
     need_blocks(device, op, algo)
     need_tensor_cores(device, op, algo)
-    cases = [case for name in large_files() for case in layers_of_nets(name) if case.op == op]
+    cases = [case for name in case_files(LARGE_DIR) for case in layers_of_nets(name) if case.op == op]
     _report(cases, device, algo)
 
 

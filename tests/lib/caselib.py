@@ -12,11 +12,12 @@ Convolutions (conv, conv_transpose, separable) are sequences of letter and numbe
 follows from which of d, h, w are there), ``u`` stride, ``p`` padding, ``l`` dilation, ``o`` output padding,
 each one number or one a dimension (``u2x1``; padding also begins then ends, ``p0x1x2x1``), ``g`` groups,
 ``b0`` without bias (default ``b1``), ``e:add+relu`` the operators that follow in the graph (see EPILOGUES),
-``m:relu`` the one between the depthwise and the 1x1 convolution of ``separable``, and a label ``"net:layer"``
-in double quotes. ``conv_pool`` is written as ``conv``, with a pooling at the end of ``e:``; its graph is that
-of ``conv``, and the rewriter makes the one layer of it. ``reorder [2,5,7,9]`` is a map that goes into channel
+``m:relu`` the one between the two convolutions of ``separable``, and a label ``"net:layer"`` in double
+quotes. ``conv_pool`` is written as ``conv``, with a pooling at the end of ``e:``; its graph is that of
+``conv``, and the rewriter makes the one layer of it. ``reorder [2,5,7,9]`` is a map that goes into channel
 blocks and comes back. ``elementwise [2,3,4] mul[3,1] sub<[4] relu`` is functions one after the other, each
-with an input of its own or none, which with ``<`` is the first argument; the rewriter makes one layer of them.
+with an input of its own or none, which with ``<`` is the first argument; the rewriter makes one layer of
+them.
 
 Every other operator is its input shapes and its attributes:
 
@@ -51,6 +52,7 @@ from tolerance import compare, errors, nonzero_share, tolerance
 __all__ = [
     "CASES_DIR",
     "EPILOGUES",
+    "LARGE_DIR",
     "Case",
     "Input",
     "Node",
@@ -59,7 +61,6 @@ __all__ = [
     "compare",
     "errors",
     "large_cases",
-    "large_files",
     "layers_of_nets",
     "load_cases",
     "marked_cases",
@@ -234,14 +235,9 @@ class Case:
         return case
 
 
-def case_files() -> list[str]:
-    """Names of the files of tests/cases/."""
-    return sorted(path.stem for path in CASES_DIR.glob("*.txt"))
-
-
-def large_files() -> list[str]:
-    """Names of the files of benchmarks/cases/."""
-    return sorted(path.stem for path in LARGE_DIR.glob("*.txt"))
+def case_files(folder: Path | None = None) -> list[str]:
+    """Names of the files of tests/cases/, or of LARGE_DIR: benchmarks/cases/."""
+    return sorted(path.stem for path in (folder or CASES_DIR).glob("*.txt"))
 
 
 def load_cases(name: str) -> list[Case]:
@@ -263,10 +259,11 @@ def layers_of_nets(name: str) -> list[Case]:
 
 def cases_named(name: str) -> list[Case]:
     """The cases of the files of this name, the small ones first. ValueError where there is no such file."""
-    if name not in (*case_files(), *large_files()):
-        raise ValueError(f"no file of cases {name!r}; known are {sorted({*case_files(), *large_files()})}")
+    known = {*case_files(), *case_files(LARGE_DIR)}
+    if name not in known:
+        raise ValueError(f"no file of cases {name!r}; known are {sorted(known)}")
     small = load_cases(name) if name in case_files() else []
-    return small + (large_cases(name) if name in large_files() else [])
+    return small + (large_cases(name) if name in case_files(LARGE_DIR) else [])
 
 
 def marked_cases() -> list[Case]:

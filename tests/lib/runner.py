@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from caselib import Case, case_files, large_files, layers_of_nets, load_cases, parse_case
+from caselib import LARGE_DIR, Case, case_files, layers_of_nets, load_cases, parse_case
 from clcnn import _core
 from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS
 
@@ -55,7 +55,7 @@ def quick_cases() -> tuple[Case, ...]:
     """Every case that an ordinary run tries, once each, in the order of the files; layers at full size come
     last, shrunk."""
     cases = [case for name in case_files() for case in load_cases(name)]
-    cases += [case.shrunk(NETS_MACS) for name in large_files() for case in layers_of_nets(name)]
+    cases += [case.shrunk(NETS_MACS) for name in case_files(LARGE_DIR) for case in layers_of_nets(name)]
     found: dict[str, Case] = {}
     for case in cases:
         found.setdefault(case.text.split(' "')[0], case)

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from caselib import (
+    LARGE_DIR,
     Case,
     case_files,
     compare,
     errors,
     large_cases,
-    large_files,
     layers_of_nets,
     load_cases,
     marked_cases,
@@ -173,7 +173,7 @@ def test_sizes():
     assert max(case.macs for name in QUICK for case in load_cases(name)) <= 5_000_000
 
 
-@pytest.mark.parametrize("name", large_files())
+@pytest.mark.parametrize("name", case_files(LARGE_DIR))
 def test_large_cases_are_labelled_and_shrink(name):
     cases = large_cases(name)
     assert len({case.label for case in cases}) == len(cases)

@@ -250,7 +250,7 @@ def test_bodies_can_be_chained(path):
     code = code_of(path)
     bodies = re.findall(r"^void FN\((\w*body)\)\(ulong group,", code, re.MULTILINE)
     entries = re.findall(r"^KERNEL FN\((\w+)\)\(", code, re.MULTILINE)
-    assert len(bodies) == len(entries)
+    assert len(bodies) == len(entries) - ("PHASES" in code)  # conv_mma: an entry each for two argument blocks
     for match in re.finditer(r"^(void FN\(\w*body\)\([^{]*\{.*?^\})", code, re.MULTILINE | re.DOTALL):
         body = match[1]
         assert not re.search(r"\breturn\b", body)

@@ -19,6 +19,7 @@ ALGOS = [algo for algo in _core.ops()["conv"]["algos"] if algo != "ref"]
 SHAPES = {
     "depthwise": ((2, 6, 7, 9), (6, 1, 3, 3), {"groups": 6}),
     "depthwise_blocked": ((2, 19, 7, 9), (19, 1, 3, 3), {"groups": 19}),
+    "few_blocked": ((2, 18, 7, 9), (3, 18, 3, 3), {}),
     "stem": ((2, 3, 7, 9), (18, 3, 3, 3), {}),
     "blocked": ((2, 32, 7, 9), (32, 16, 3, 3), {"groups": 2}),
     "strassen": ((2, 32, 7, 9), (64, 32, 1, 1), {}),

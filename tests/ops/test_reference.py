@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from caselib import Case, case_files, compare, large_files, layers_of_nets, load_cases
+from caselib import LARGE_DIR, Case, case_files, compare, layers_of_nets, load_cases
 from clcnn._reference import REFERENCE, REQUIRED, SPECS
 
 
@@ -22,7 +22,7 @@ def _shrunk(name: str) -> list[Case]:
 
 # One test a file: of tests/cases/, and of benchmarks/cases/ with what tests run of it.
 FILES = {name: partial(load_cases, name) for name in case_files()} | {
-    f"large-{name}": partial(_shrunk, name) for name in large_files() if layers_of_nets(name)
+    f"large-{name}": partial(_shrunk, name) for name in case_files(LARGE_DIR) if layers_of_nets(name)
 }
 
 

@@ -392,6 +392,7 @@ def test_which_algorithms_are_exact(device):
     loose = set()
     shapes = {
         "grouped": "c12 k12 r3 s3 p1 g3",
+        "few_blocked": "c17 k3 r3 s3 p1",
         "winograd5": "c17 k17 r5 s5 p2",
         "winograd_strided": "c17 k17 r3 s3 u2 p1",
         "strassen": "c64 k64 r1 s1",
@@ -463,7 +464,7 @@ def test_blocks_of_eight(tmp_path):
     on whole blocks."""
     parts = ("17", "k64", "g3", "g5", "g6")
     cases = [case.text for case in REMAINDERS if any(part in case.text for part in parts)]
-    cases += ["conv n2 c17 h7 w9 k17 r3 s3 p1 e:mul", "gelu [2,17,5,3]", "prelu [2,17,5,3] w[17]"]
+    cases += ["conv n2 c17 h7 w9 k17 r3 s3 p1 e:mul", "conv n2 c17 h7 w9 k3 r3 s3 p1", "gelu [2,17,5,3]", "prelu [2,17,5,3] w[17]"]
     followers = {("gelu", "vector"), ("prelu", "vector")}
     printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)
     ran, failures = json.loads(printed.splitlines()[-1])
