@@ -392,7 +392,10 @@ def compare(args: Namespace, orders: list[Record], about: Record) -> int:
 
 
 def in_turn(
-    orders: list[Record], files: list[Future[str]], workers: int, records: Callable[[Record], Iterator[Record]]
+    orders: list[Record],
+    files: list[Future[str]],
+    workers: int,
+    records: Callable[[Record], Iterator[Record]],
 ) -> Iterator[Record]:
     """The records of all orders, `workers` at a time; only one is being timed at any moment."""
     with tempfile.TemporaryDirectory() as folder:

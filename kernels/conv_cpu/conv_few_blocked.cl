@@ -1,4 +1,5 @@
-/* conv_few_blocked.cl: 2-D convolution from a map with channels in blocks to a row-major one of few filters, for CPU devices.
+/* conv_few_blocked.cl: 2-D convolution from a map with channels in blocks to a row-major one of few filters, for CPU
+ * devices.
  *
  *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][c][oh*sh - ph + r*dh][ow*sw - pw + s*dw] * w[k][c][r][s] + bias[k] + add )
  *
@@ -43,21 +44,21 @@
 #if V == 8
 #define ODDS_V(a, b) ((float8)((a).s1, (a).s3, (a).s5, (a).s7, (b).s1, (b).s3, (b).s5, (b).s7))
 #else
-#define ODDS_V(a, b)                                                                                                  \
+#define ODDS_V(a, b)                                                                                                   \
     ((float16)((a).s1, (a).s3, (a).s5, (a).s7, (a).s9, (a).sb, (a).sd, (a).sf, (b).s1, (b).s3, (b).s5, (b).s7, (b).s9, \
                (b).sb, (b).sd, (b).sf))
 #endif
 
 /* One tap of a channel block: row has the tile's columns, SW vectors apart. */
-#define TAP(row)                                                                                  \
-    {                                                                                             \
-        FV f[K];                                                                                  \
-        _Pragma("unroll") for (int k = 0; k < K; k++) f[k] = LOADV(wp, k * V);                    \
-        _Pragma("unroll") for (int t = 0; t < T; t++)                                             \
-        {                                                                                         \
-            const FV value = LOADV(row, t * SW * V);                                              \
+#define TAP(row)                                                                                   \
+    {                                                                                              \
+        FV f[K];                                                                                   \
+        _Pragma("unroll") for (int k = 0; k < K; k++) f[k] = LOADV(wp, k * V);                     \
+        _Pragma("unroll") for (int t = 0; t < T; t++)                                              \
+        {                                                                                          \
+            const FV value = LOADV(row, t * SW * V);                                               \
             _Pragma("unroll") for (int k = 0; k < K; k++) acc[k][t] = fma(value, f[k], acc[k][t]); \
-        }                                                                                         \
+        }                                                                                          \
     }
 
 /* Where a tile's results go: its row and first column, and how many of its pixels there are. */

@@ -98,21 +98,21 @@ FV FN(same)(SRC p, int step, int lanes, long channel_step)
     ((step) == VECTOR_STEP ? LOADV(p, (i) * V) : (step) == EACH_VALUE ? (FV)((p)[i]) : (same))
 
 /* The vectors of a row by f(a, b). */
-#define ROW(f)                                                                                        \
-    if (lanes < V) {                                                                                  \
-        for (long i = first; i < whole; i++)                                                          \
-            STOREV(select((FV)0.0f, f(OPERAND(a, a_step, a_same, i), OPERAND(b, b_step, b_same, i)),  \
-                          LANES_V < (IV)lanes),                                                       \
-                   y, i * V);                                                                         \
-        return;                                                                                       \
-    }                                                                                                 \
-    for (long i = first; i < whole; i++)                                                              \
-        STOREV(f(OPERAND(a, a_step, a_same, i), OPERAND(b, b_step, b_same, i)), y, i * V);            \
-    if (whole < past) { /* never with a value a pixel */                                              \
-        const long at = whole * V;                                                                    \
-        const FV av = a_step == VECTOR_STEP ? FN(load_some)(a + at, rest, 1) : a_same;                \
-        const FV bv = b_step == VECTOR_STEP ? FN(load_some)(b + at, rest, 1) : b_same;                \
-        FN(store_some)(f(av, bv), y, at, rest);                                                       \
+#define ROW(f)                                                                                       \
+    if (lanes < V) {                                                                                 \
+        for (long i = first; i < whole; i++)                                                         \
+            STOREV(select((FV)0.0f, f(OPERAND(a, a_step, a_same, i), OPERAND(b, b_step, b_same, i)), \
+                          LANES_V < (IV)lanes),                                                      \
+                   y, i *V);                                                                         \
+        return;                                                                                      \
+    }                                                                                                \
+    for (long i = first; i < whole; i++)                                                             \
+        STOREV(f(OPERAND(a, a_step, a_same, i), OPERAND(b, b_step, b_same, i)), y, i *V);            \
+    if (whole < past) { /* never with a value a pixel */                                             \
+        const long at = whole * V;                                                                   \
+        const FV av = a_step == VECTOR_STEP ? FN(load_some)(a + at, rest, 1) : a_same;               \
+        const FV bv = b_step == VECTOR_STEP ? FN(load_some)(b + at, rest, 1) : b_same;               \
+        FN(store_some)(f(av, bv), y, at, rest);                                                      \
     }
 
 void FN(row)(SRC a, SRC b, DST y, long first, long past, int lanes, const struct binary_vector_args *s)

@@ -3,10 +3,10 @@
  *
  *   y[n][to + k * to_step][p] = x[source][n][from + k * from_step][p]   for each run, k < count
  *
- * A run of neighbours is moved by vectors: lanes of a block of y lie in two blocks of x, each loaded from where its lanes
- * come out in place (what else is loaded is of another pixel and is left out). Other runs are moved lane by lane.
- * Layouts: maps [ceil(C/V)][pixels][V] with batch strides. Of the first block lanes before `first` are left as they are,
- * and of the last one those from `past` on become zeros.
+ * A run of neighbours is moved by vectors: lanes of a block of y lie in two blocks of x, each loaded from where its
+ * lanes come out in place (what else is loaded is of another pixel and is left out). Other runs are moved lane by lane.
+ * Layouts: maps [ceil(C/V)][pixels][V] with batch strides. Of the first block lanes before `first` are left as they
+ * are, and of the last one those from `past` on become zeros.
  * Index map: group = (n * blocks + block) * parts + part; a work-item moves `part` pixels of one block of y.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8. */
@@ -57,7 +57,7 @@ void FN(neighbours)(SRC x, DST y, int at, int low, int high, int blocks, long st
                     const struct channels_args *a)
 {
     const int block = (at + V) / V - 1, shift = at - block * V, turn = V - shift; /* at may be negative, above -V */
-    const bool near = low < turn, far = high > turn, part = low > 0 || high < V;
+    const bool near = low<turn, far = high> turn, part = low > 0 || high < V;
     const int lead = far && shift > 0 && block < 0 && start == 0;
     const int rest = near && shift > 0 && block == blocks - 1 && start + pixels == a->pixels;
     const int past = max(lead, pixels - rest);

@@ -1,9 +1,10 @@
 /* map_blocked.cl: padding, cropping and slices of pixels on channel blocks, for CPU devices.
  *
- *   y[c][i] = x[c][from + i * step] in each spatial dimension where that lies inside of x, else value, or what `mode` says
+ *   y[c][i] = x[c][from + i * step] in each spatial dimension where that lies inside of x, else value, or what `mode`
+ *   says
  *
- * Layouts: x, y [ceil(C/V)][D][H][W][V] with batch strides, x also with strides of blocks, planes and rows; lanes of y past C get
- * zeros where they are padded.
+ * Layouts: x, y [ceil(C/V)][D][H][W][V] with batch strides, x also with strides of blocks, planes and rows; lanes of y
+ * past C get zeros where they are padded.
  * Index map: group = (n * blocks + block) * parts + part; a work-item writes `run` rows of one block of channels.
  * Work-group: WG = 1. Local memory: none.
  * Of the argument block: mode, 0: value, 1: reflect, 2: edge, 3: wrap.
@@ -83,7 +84,8 @@ void FN(body)(ulong group, SRC x, DST y, const struct map_blocked_args *a)
     DST to = y + n * a->y_n + (long)block * rows * across;
     const FV value = select((FV)0.0f, (FV)a->value, LANES_V < (IV)(a->c - block * V));
     for (int row = first; row < past; row++)
-        FN(row)(from, to + row * across, FN(source)(row / a->out[1], 0, a), FN(source)(row % a->out[1], 1, a), value, a);
+        FN(row)(from, to + row * across, FN(source)(row / a->out[1], 0, a), FN(source)(row % a->out[1], 1, a), value,
+                a);
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, DST y, ulong y_off, const struct map_blocked_args a)

@@ -38,8 +38,8 @@ struct channel_run {
     i32 source, from, to, count, from_step, to_step;
 };
 
-/* Channels between maps on channel blocks (channels_blocked.cl): the channels first to past - 1 of y, and of the blocks in which
- * they lie what comes after them. */
+/* Channels between maps on channel blocks (channels_blocked.cl): the channels first to past - 1 of y, and of the blocks
+ * in which they lie what comes after them. */
 #define CHANNEL_SOURCES 8
 #define CHANNEL_RUNS 12
 struct channels_args {

@@ -268,7 +268,7 @@ def check_network(device: _core.Device) -> Check:
 def run_plain(graph: Graph, device: _core.Device, x: np.ndarray) -> np.ndarray:
     """The result without any rewriting, every layer by its `ref`."""
     layers: dict[str, str] = {}
-    for left_out in (MOVES, ()):  # row-major, as `ref` makes maps, a move may be a view, which has no algorithm
+    for left_out in (MOVES, ()):  # between row-major maps, as `ref` has them, moves may be views
         with compile(graph, None, device, algorithms=layers, fuse=False) as plan:
             rows = [row for row in plan.layers if row["op"] not in (*MADE_BY_LAYOUT, *left_out)]
         layers = {row["layer"]: "ref" for row in rows}

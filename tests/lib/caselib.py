@@ -25,7 +25,7 @@ Every other operator is its input shapes and its attributes:
     linear [2,3,16] w[10,16] w[10]
 
 ``w[...]`` is a constant of the graph (a weight), ``[...]`` a graph input, ``[...]:int64`` one of another type
-than float32 (int64, int32, bool); ``values=`` picks another range of data (casedata.RANGES); a label may follow.
+than float32 (int64, int32, bool); ``values=`` picks another range of data (casedata.RANGES). Labels as above.
 
 A line that ends with ``@oclgrind`` is also one of `make oclgrind` (races, bounds, uninitialised reads): all
 operators and portable kernels, at most 100 k multiply-adds, with a last work-group that is partly empty.
@@ -291,11 +291,11 @@ def _lines(path: Path) -> list[tuple[Case, bool]]:
 
 
 def parse_case(text: str) -> Case:
-    """The case that one line of the language describes. Raises ValueError for a word that it does not know."""
+    """The case that one line of the language describes. ValueError for a word that it does not know."""
     text = " ".join(text.split())
     op, *words = shlex.split(text)
     if op not in _PARSERS and op not in SPECS:
-        raise ValueError(f"unknown operator {op!r}; edit: python/clcnn/_reference/<family>.py (a row of SPECS)")
+        raise ValueError(f"unknown operator {op!r}; edit: SPECS in python/clcnn/_reference/<family>.py")
     label = re.findall(r'"([^"]*)"', text)
     words = [w for w in words if w not in label]
     return _PARSERS.get(op, _parse_general)(text, op, words, label[0] if label else "")

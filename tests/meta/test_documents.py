@@ -90,7 +90,9 @@ def test_no_link_is_dead(path):
 
 def test_a_dead_link_is_found(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text("# One page\n[a](page.md) [b](#one-page) [c](none.md) [d](page.md#two) [e](https://x.org)\n")
+    page.write_text(
+        "# One page\n[a](page.md) [b](#one-page) [c](none.md) [d](page.md#two) [e](https://x.org)\n"
+    )
     assert list(broken(page)) == ["none.md", "page.md#two"]
 
 

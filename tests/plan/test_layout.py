@@ -464,7 +464,12 @@ def test_blocks_of_eight(tmp_path):
     on whole blocks."""
     parts = ("17", "k64", "g3", "g5", "g6")
     cases = [case.text for case in REMAINDERS if any(part in case.text for part in parts)]
-    cases += ["conv n2 c17 h7 w9 k17 r3 s3 p1 e:mul", "conv n2 c17 h7 w9 k3 r3 s3 p1", "gelu [2,17,5,3]", "prelu [2,17,5,3] w[17]"]
+    cases += [
+        "conv n2 c17 h7 w9 k17 r3 s3 p1 e:mul",
+        "conv n2 c17 h7 w9 k3 r3 s3 p1",
+        "gelu [2,17,5,3]",
+        "prelu [2,17,5,3] w[17]",
+    ]
     followers = {("gelu", "vector"), ("prelu", "vector")}
     printed = device_face.run(tmp_path, NARROW, *cases, kind="CPU", width=8)
     ran, failures = json.loads(printed.splitlines()[-1])

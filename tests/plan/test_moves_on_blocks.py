@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from test_layout import Net, reorders
 
 from clcnn import _core
 from runner import has_blocks
-from test_layout import Net, reorders
 
 
 @pytest.fixture(autouse=True)

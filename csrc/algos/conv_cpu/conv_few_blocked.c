@@ -36,7 +36,8 @@ static bool pays(const struct problem *p, const struct conv_args *a)
 {
     const double depth = (double)a->ker[1] * a->ker[2] * blocked_count(p, a->c) * p->block;
     const double lanes = (double)a->ker[1] * a->ker[2] * a->c * p->block * blocked_count(p, a->k);
-    return a->k * (depth / CONV_FEW_BLOCKED_PEAK_RATIO + CONV_FEW_BLOCKED_SUM_MACS) < lanes / DIRECT_PEAK_RATIO;
+    return a->k * (depth / CONV_FEW_BLOCKED_PEAK_RATIO + CONV_FEW_BLOCKED_SUM_MACS) <
+           lanes / DIRECT_PEAK_RATIO;
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -47,7 +48,8 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.groups == 1, "grouped convolutions are left to blocked and rows");
     REQUIRE(why, tile_of(p, a.k) > 0, "so many filters leave no registers for a tile of pixels");
     PREFER(why, a.c * 2 > p->block, FEW_CHANNELS);
-    PREFER(why, a.out[2] * 2 >= p->block, "short rows are better read pixel by pixel"); /* and stay on blocks */
+    PREFER(why, a.out[2] * 2 >= p->block,
+           "short rows are better read pixel by pixel"); /* and stay on blocks */
     PREFER(why, pays(p, &a), "so many filters fill the lanes of a block better");
     return true;
 }
