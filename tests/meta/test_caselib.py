@@ -179,6 +179,7 @@ def test_large_cases_are_labelled_and_shrink(name):
     assert len({case.label for case in cases}) == len(cases)
     assert all(case.label for case in cases)
     for case in layers_of_nets(name):
+        assert ":" in case.label, case.text
         small = case.shrunk(2_000_000)
         assert small.macs <= 2_000_000, case.text
         assert (small.label, small.epilogue) == (case.label, case.epilogue)

@@ -95,9 +95,13 @@ def error(name: str, x: Array, y: Array) -> Array:
         return np.abs(y[finite] - true[finite]) / (place * allowed + f.absolute)
 
 
-def most(device: _core.Device) -> float:
-    """How much of that: other devices divide and take roots within OpenCL's 2.5 and 3 units, CPUs exactly."""
-    return 1.0 if device.type == "cpu" else 2.0
+# Of these a GPU's results are off by up to twice as much (exp 1.8 units, sqrt 0.93, as measured on an H200).
+LOOSER_ON_GPUS = frozenset({"exp", "sqrt", "tanh", "sigmoid", "softplus", "gelu"})
+
+
+def most(device: _core.Device, name: str) -> float:
+    """How much of that a device may be off."""
+    return 2.0 if device.type != "cpu" and name in LOOSER_ON_GPUS else 1.0
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -105,7 +109,7 @@ def test_floats_of_every_size(device, name):
     """Each 4093rd float, of a prime number's distance so that all bits vary."""
     bits = np.arange(0, 2**32, 4093, dtype=np.int64).astype(np.uint32)
     x = np.concatenate([bits.view(np.float32), np.linspace(-20, 20, 100_001, dtype=np.float32)])
-    assert error(name, x, computed(device, name, x)).max() <= most(device)
+    assert error(name, x, computed(device, name, x)).max() <= most(device, name)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -113,7 +117,7 @@ def test_special_values(device, name):
     """Signs of zeros too, in vectors and in what is left over after them."""
     x = np.resize(SPECIAL, 45)
     y = computed(device, name, x)
-    assert error(name, x, y).max() <= most(device)
+    assert error(name, x, y).max() <= most(device, name)
     with np.errstate(all="ignore"):
         true = FUNCTIONS[name].define(x.astype(np.float64))
     zeros = (x == 0.0) & (true == 0.0)
@@ -146,4 +150,4 @@ def test_every_float_of_a_binade(device, name, exponent):
     first = np.float32(2.0**exponent).view(np.uint32)
     size = (first + np.arange(2**23, dtype=np.uint32)).view(np.float32)
     for x in (size, -size):
-        assert error(name, x, computed(device, name, x)).max() <= most(device)
+        assert error(name, x, computed(device, name, x)).max() <= most(device, name)
