@@ -107,7 +107,8 @@ size_t reduction_workspace(const struct reduction *r)
     return r->args.parts > 1 ? (size_t)(r->outputs * r->args.parts) * sizeof(float) : 0;
 }
 
-struct reduction reduction_second(struct reduction *first)
+/* The pass over the results of parts, in scratch, where each output has them in a row; `first` will write them so. */
+static struct reduction second_pass(struct reduction *first)
 {
     const int64_t parts = first->args.parts;
     struct reduction second = {.outputs = first->outputs,
@@ -131,4 +132,21 @@ struct reduction reduction_second(struct reduction *first)
     second.args.size[last] = (i32)parts;
     second.args.x[last] = 1;
     return second;
+}
+
+void reduction_emit(const struct problem *p, struct emit *e, struct reduction first, const char *red,
+                    bool mean, reduction_pass *pass)
+{
+    const int x = p->in[0].view, y = p->out[0].view;
+    const float divisor = mean ? (float)((double)shape_count(&p->in[0].shape) / (double)first.outputs) : 1.0f;
+    if (first.args.parts == 1) {
+        first.args.divisor = divisor;
+        pass(p, e, &first, red, x, y);
+        return;
+    }
+    struct reduction second = second_pass(&first);
+    second.args.divisor = divisor;
+    const int middle = emit_workspace(e, reduction_workspace(&first));
+    pass(p, e, &first, red, x, middle);
+    pass(p, e, &second, red, middle, y);
 }

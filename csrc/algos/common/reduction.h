@@ -16,8 +16,13 @@ struct reduction {
 struct reduction reduction_of(const struct problem *p);
 /* Cuts the last reduced dimension into up to `parts` parts, as many as scratch for their results allows. */
 void reduction_cut(const struct problem *p, struct reduction *r, int64_t parts);
-/* The pass over the results of parts, in scratch, where each output has them in a row; `first` will write them so. */
-struct reduction reduction_second(struct reduction *first);
 size_t reduction_workspace(const struct reduction *r);
+
+/* Emits a pass over the view `from`, whose results go to `to`; red: what combines two numbers. */
+typedef void reduction_pass(const struct problem *p, struct emit *e, const struct reduction *r,
+                            const char *red, int from, int to);
+/* The pass `first`; where it has parts, another one over their results. mean: divided by how many elements an output has. */
+void reduction_emit(const struct problem *p, struct emit *e, struct reduction first, const char *red,
+                    bool mean, reduction_pass *pass);
 
 #endif

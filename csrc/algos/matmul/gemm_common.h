@@ -24,6 +24,26 @@ bool gemm_fills_tiles(const struct problem *p, const struct gemm_args *a);
 #define GEMM_EMPTY_TILES "tiles would be nearly empty: few rows or columns"
 void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a);
 
+/* <op>_fits and <op>_workspace from a file's own applicable() and workspace(), and a function for emit(), whose `call` knows
+ * p, e and the product g. */
+#define GEMM_LIMITS(op)                                             \
+    static bool op##_fits(const struct problem *p, struct why *why) \
+    {                                                               \
+        const struct gemm_problem g = op##_as_gemm(p);              \
+        return applicable(p, &g, why);                              \
+    }                                                               \
+    static size_t op##_workspace(const struct problem *p)           \
+    {                                                               \
+        const struct gemm_problem g = op##_as_gemm(p);              \
+        return workspace(p, &g);                                    \
+    }
+#define GEMM_EMIT(name, op, call)                             \
+    static void name(const struct problem *p, struct emit *e) \
+    {                                                         \
+        const struct gemm_problem g = op##_as_gemm(p);        \
+        call;                                                 \
+    }
+
 void emit_gemm_ref(struct emit *e, const struct problem *p, const struct gemm_problem *g);
 bool gemm_clblast_applicable(const struct problem *p, const struct gemm_problem *g, struct why *why);
 void emit_gemm_clblast(struct emit *e, const struct problem *p, const struct gemm_problem *g);

@@ -123,32 +123,11 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
 }
 
 /* The algorithms of an operator differ by the products alone. */
-#define MMA_FUNCTIONS(op)                                               \
-    static bool op##_fits(const struct problem *p, struct why *why)     \
-    {                                                                   \
-        const struct gemm_problem g = op##_as_gemm(p);                  \
-        return applicable(p, &g, why);                                  \
-    }                                                                   \
-    static size_t op##_workspace(const struct problem *p)               \
-    {                                                                   \
-        const struct gemm_problem g = op##_as_gemm(p);                  \
-        return workspace(p, &g);                                        \
-    }                                                                   \
-    static void op##_emit_mma(const struct problem *p, struct emit *e)  \
-    {                                                                   \
-        const struct gemm_problem g = op##_as_gemm(p);                  \
-        emit_product(e, p, &g, MMA_FLOAT32);                            \
-    }                                                                   \
-    static void op##_emit_tf32(const struct problem *p, struct emit *e) \
-    {                                                                   \
-        const struct gemm_problem g = op##_as_gemm(p);                  \
-        emit_product(e, p, &g, MMA_TF32);                               \
-    }                                                                   \
-    static void op##_emit_half(const struct problem *p, struct emit *e) \
-    {                                                                   \
-        const struct gemm_problem g = op##_as_gemm(p);                  \
-        emit_product(e, p, &g, MMA_HALF);                               \
-    }
+#define MMA_FUNCTIONS(op)                                             \
+    GEMM_LIMITS(op)                                                   \
+    GEMM_EMIT(op##_emit_mma, op, emit_product(e, p, &g, MMA_FLOAT32)) \
+    GEMM_EMIT(op##_emit_tf32, op, emit_product(e, p, &g, MMA_TF32))   \
+    GEMM_EMIT(op##_emit_half, op, emit_product(e, p, &g, MMA_HALF))
 MMA_FUNCTIONS(matmul)
 MMA_FUNCTIONS(gemm)
 

@@ -57,7 +57,7 @@ static struct panels panels_of(const struct problem *p, const struct gemm_proble
     return s;
 }
 
-static size_t panels_workspace(const struct problem *p, const struct gemm_problem *g)
+static size_t workspace(const struct problem *p, const struct gemm_problem *g)
 {
     const struct panels s = panels_of(p, g);
     return p->in[1].constant || s.in_place ? 0 : packed_bytes(&s);
@@ -116,7 +116,7 @@ static void share_out(const struct problem *p, const struct panels *s, struct ge
     args->tiles = (i32)ceil_div(s->tiles, (size_t)args->down);
 }
 
-static void emit_panels_step(struct emit *e, const struct problem *p, const struct gemm_problem *g)
+static void emit_product(struct emit *e, const struct problem *p, const struct gemm_problem *g)
 {
     struct problem clipped = *p; /* so that layers with and without relu share a kernel */
     clipped.act = act_as_clip(p->act, &clipped.p0, &clipped.p1);
@@ -158,21 +158,8 @@ static bool applicable(const struct problem *p, const struct gemm_problem *g, st
 }
 
 #define PANELS_ALGO(op)                                                                 \
-    static bool op##_fits(const struct problem *p, struct why *why)                     \
-    {                                                                                   \
-        const struct gemm_problem g = op##_as_gemm(p);                                  \
-        return applicable(p, &g, why);                                                  \
-    }                                                                                   \
-    static size_t op##_workspace(const struct problem *p)                               \
-    {                                                                                   \
-        const struct gemm_problem g = op##_as_gemm(p);                                  \
-        return panels_workspace(p, &g);                                                 \
-    }                                                                                   \
-    static void op##_emit(const struct problem *p, struct emit *e)                      \
-    {                                                                                   \
-        const struct gemm_problem g = op##_as_gemm(p);                                  \
-        emit_panels_step(e, p, &g);                                                     \
-    }                                                                                   \
+    GEMM_LIMITS(op)                                                                     \
+    GEMM_EMIT(op##_emit, op, emit_product(e, p, &g))                                    \
     const struct algo_def algo_##op##_panels = {                                        \
         .name = "panels",                                                               \
         .doc = "register tiles of rows by panels of columns, packed or where they lie", \

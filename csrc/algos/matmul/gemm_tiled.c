@@ -94,7 +94,7 @@ static void finish_step(struct step *s, const struct problem *p, const struct ge
     step_args(s, args, sizeof *args);
 }
 
-static void emit_tiled(struct emit *e, const struct problem *p, const struct gemm_problem *g)
+static void emit_product(struct emit *e, const struct problem *p, const struct gemm_problem *g)
 {
     struct tiled_choice c;
     DECIDED(p, c);
@@ -129,21 +129,8 @@ static void emit_tiled(struct emit *e, const struct problem *p, const struct gem
 }
 
 #define TILED(op)                                                                             \
-    static bool op##_fits(const struct problem *p, struct why *why)                           \
-    {                                                                                         \
-        const struct gemm_problem g = op##_as_gemm(p);                                        \
-        return applicable(p, &g, why);                                                        \
-    }                                                                                         \
-    static size_t op##_workspace(const struct problem *p)                                     \
-    {                                                                                         \
-        const struct gemm_problem g = op##_as_gemm(p);                                        \
-        return workspace(p, &g);                                                              \
-    }                                                                                         \
-    static void op##_emit(const struct problem *p, struct emit *e)                            \
-    {                                                                                         \
-        const struct gemm_problem g = op##_as_gemm(p);                                        \
-        emit_tiled(e, p, &g);                                                                 \
-    }                                                                                         \
+    GEMM_LIMITS(op)                                                                           \
+    GEMM_EMIT(op##_emit, op, emit_product(e, p, &g))                                          \
     const struct algo_def algo_##op##_tiled = {                                               \
         .name = "tiled",                                                                      \
         .doc = "tiles of both operands in local memory, the depth split where tiles are few", \

@@ -82,28 +82,11 @@ static size_t workspace(const struct problem *p)
     return reduction_workspace(&r);
 }
 
-static void emit_reduce(const struct problem *p, struct emit *e, const char *red, bool mean)
-{
-    struct reduction first = cut_reduction(p);
-    const int x = p->in[0].view, y = p->out[0].view;
-    const float divisor = mean ? (float)((double)shape_count(&p->in[0].shape) / (double)first.outputs) : 1.0f;
-    if (first.args.parts == 1) {
-        first.args.divisor = divisor;
-        emit_pass(p, e, &first, red, x, y);
-        return;
-    }
-    struct reduction second = reduction_second(&first);
-    second.args.divisor = divisor;
-    const int middle = emit_workspace(e, workspace(p));
-    emit_pass(p, e, &first, red, x, middle);
-    emit_pass(p, e, &second, red, middle, y);
-}
-
 /* One algorithm an operator: they differ in what combines two numbers. */
 #define REDUCE_ALGO(op, red, mean, class)                                                    \
     static void emit_##op(const struct problem *p, struct emit *e)                           \
     {                                                                                        \
-        emit_reduce(p, e, red, mean);                                                        \
+        reduction_emit(p, e, cut_reduction(p), red, mean, emit_pass);                        \
     }                                                                                        \
     const struct algo_def algo_##op##_lanes = {                                              \
         .name = "lanes",                                                                     \

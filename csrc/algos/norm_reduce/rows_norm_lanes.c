@@ -34,18 +34,14 @@ static size_t workspace(const struct problem *p)
     return parts > 1 ? (size_t)(a.rows * parts) * 3 * sizeof(float) : 0;
 }
 
-static void finish(const struct problem *p, struct step *s, const struct norm_vector_args *a, int sums)
+/* A step with lanes.clh's defines, which begins as all of them do. */
+static struct step *start(const struct problem *p, struct emit *e, const char *entry, size_t groups,
+                          const struct lanes *l, int64_t length)
 {
+    struct step *s = lanes_emit(p, e, "rows_norm_lanes", entry, groups, l, length);
     step_define(s, "KIND", norm_kind(p));
-    step_define_id(s, "EPI_ACT", act_identifier(p->act));
     step_read(s, p->in[0].view);
-    step_read(s, norm_operand(p, 1));
-    step_read(s, norm_operand(p, 2));
-    if (sums != VIEW_NONE)
-        step_read(s, sums);
-    step_write(s, p->out[0].view);
-    step_args(s, a, sizeof *a);
-    rows_cost(s, p, 2 * (double)shape_count(&p->in[0].shape));
+    return s;
 }
 
 static void emit_parts(const struct problem *p, struct emit *e, struct norm_vector_args *a)
@@ -54,13 +50,8 @@ static void emit_parts(const struct problem *p, struct emit *e, struct norm_vect
     const size_t chunk = (size_t)(l.lanes * l.kept), groups = (size_t)(a->rows * a->parts);
     a->part_length = (int64_t)round_up(ceil_div((size_t)a->length, (size_t)a->parts), chunk);
     const int sums = emit_workspace(e, workspace(p));
-    struct step *s = lanes_emit(p, e, "rows_norm_lanes", "sums", groups, &l, a->length);
-    step_define(s, "KIND", norm_kind(p));
-    step_read(s, p->in[0].view);
-    step_write(s, sums);
-    step_args(s, a, sizeof *a);
-    step_cost(s, (double)shape_count(&p->in[0].shape), (double)shape_bytes(&p->in[0].shape));
-    finish(p, lanes_emit(p, e, "rows_norm_lanes", "apply", groups, &l, a->length), a, sums);
+    norm_sums(p, start(p, e, "sums", groups, &l, a->length), a, sums);
+    norm_finish(p, start(p, e, "apply", groups, &l, a->length), a, sums);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -74,8 +65,7 @@ static void emit(const struct problem *p, struct emit *e)
     const struct lanes l = lanes_of(p, by_columns(&a), a.middle, a.inner, a.length);
     if (l.columns)
         a.parts = l.tiles;
-    finish(p, lanes_emit(p, e, "rows_norm_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.length), &a,
-           VIEW_NONE);
+    norm_finish(p, start(p, e, "main", lanes_groups(p, &l, a.rows), &l, a.length), &a, VIEW_NONE);
 }
 
 #define LANES_ALGO(op)                                                             \

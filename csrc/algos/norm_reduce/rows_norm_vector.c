@@ -43,28 +43,13 @@ static struct step *start(const struct problem *p, struct emit *e, const char *e
     return s;
 }
 
-static void finish(const struct problem *p, struct step *s, const struct norm_vector_args *a, int sums)
-{
-    step_define_id(s, "EPI_ACT", act_identifier(p->act));
-    step_read(s, norm_operand(p, 1));
-    step_read(s, norm_operand(p, 2));
-    if (sums != VIEW_NONE)
-        step_read(s, sums);
-    step_write(s, p->out[0].view);
-    step_args(s, a, sizeof *a);
-    rows_cost(s, p, 2 * (double)shape_count(&p->in[0].shape));
-}
-
 static void emit_parts(const struct problem *p, struct emit *e, struct norm_vector_args *a)
 {
     const int sums = emit_workspace(e, workspace(p));
     const size_t groups = (size_t)(a->rows * a->parts);
     a->part_length = (int64_t)round_up(ceil_div((size_t)a->length, (size_t)a->parts), (size_t)p->block);
-    struct step *s = start(p, e, "sums", groups);
-    step_write(s, sums);
-    step_args(s, a, sizeof *a);
-    step_cost(s, (double)shape_count(&p->in[0].shape), (double)shape_bytes(&p->in[0].shape));
-    finish(p, start(p, e, "apply", groups), a, sums);
+    norm_sums(p, start(p, e, "sums", groups), a, sums);
+    norm_finish(p, start(p, e, "apply", groups), a, sums);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -74,7 +59,7 @@ static void emit(const struct problem *p, struct emit *e)
     if (columns) {
         a.parts = (int64_t)ceil_div(ceil_div((size_t)a.inner, (size_t)p->block), TILE);
         a.staged = a.x_step % ALIAS == 0 && a.length * TILE * p->block <= STAGE;
-        finish(p, start(p, e, "columns", (size_t)(a.rows * a.parts)), &a, VIEW_NONE);
+        norm_finish(p, start(p, e, "columns", (size_t)(a.rows * a.parts)), &a, VIEW_NONE);
         return;
     }
     a.parts = parts_of(p, &a);
@@ -83,7 +68,7 @@ static void emit(const struct problem *p, struct emit *e)
         return;
     }
     a.run = rows_run(p, a.rows, a.length);
-    finish(p, start(p, e, "rows", ceil_div((size_t)a.rows, (size_t)a.run)), &a, VIEW_NONE);
+    norm_finish(p, start(p, e, "rows", ceil_div((size_t)a.rows, (size_t)a.run)), &a, VIEW_NONE);
 }
 
 #define VECTOR_ALGO(op)                                                  \

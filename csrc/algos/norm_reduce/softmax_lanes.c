@@ -13,39 +13,8 @@ static void emit_softmax(const struct problem *p, struct emit *e, bool logarithm
     const struct lanes l = lanes_of(p, !ROWS_ARE_CONTIGUOUS(&a), a.middle, a.inner, a.length);
     a.pieces = l.tiles;
     struct step *s = lanes_emit(p, e, "softmax_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.length);
-    step_define(s, "LOG", logarithm);
-    step_read(s, p->in[0].view);
-    step_write(s, p->out[0].view);
-    step_args(s, &a, sizeof a);
-    rows_cost(s, p, 0);
+    softmax_finish(p, s, &a, logarithm);
 }
 
-static void emit_plain(const struct problem *p, struct emit *e)
-{
-    emit_softmax(p, e, false);
-}
-
-static void emit_log(const struct problem *p, struct emit *e)
-{
-    emit_softmax(p, e, true);
-}
-
-const struct algo_def algo_softmax_lanes = {
-    .name = "lanes",
-    .doc = "several work-items a row, which is read once",
-    .devices = DEVICES_GPU,
-    .error = ERROR_STRICT,
-    .deterministic = true,
-    .applicable = applicable,
-    .emit = emit_plain,
-};
-
-const struct algo_def algo_log_softmax_lanes = {
-    .name = "lanes",
-    .doc = "several work-items a row, which is read once",
-    .devices = DEVICES_GPU,
-    .error = ERROR_STRICT,
-    .deterministic = true,
-    .applicable = applicable,
-    .emit = emit_log,
-};
+SOFTMAX_ALGOS(lanes, .doc = "several work-items a row, which is read once", .devices = DEVICES_GPU,
+              .applicable = applicable);

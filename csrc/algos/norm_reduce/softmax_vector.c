@@ -19,42 +19,9 @@ static void emit_softmax(const struct problem *p, struct emit *e, bool logarithm
     a.pieces = (int64_t)ceil_div(ceil_div((size_t)a.inner, (size_t)p->block), TILE);
     const size_t groups = rows ? ceil_div((size_t)a.rows, (size_t)a.run) : (size_t)(a.rows * a.pieces);
     struct step *s = emit_step(e, "softmax_vector", rows ? "rows" : "columns", groups, 1);
-    step_define(s, "LOG", logarithm);
+    softmax_finish(p, s, &a, logarithm);
     step_define(s, "V", p->block);
-    step_read(s, p->in[0].view);
-    step_write(s, p->out[0].view);
-    step_args(s, &a, sizeof a);
-    rows_cost(s, p, 0);
 }
 
-static void emit_plain(const struct problem *p, struct emit *e)
-{
-    emit_softmax(p, e, false);
-}
-
-static void emit_log(const struct problem *p, struct emit *e)
-{
-    emit_softmax(p, e, true);
-}
-
-const struct algo_def algo_softmax_vector = {
-    .name = "vector",
-    .doc = "vectors, with exponentials of its own",
-    .devices = DEVICES_CPU,
-    .vectors = true,
-    .error = ERROR_STRICT,
-    .deterministic = true,
-    .applicable = applicable,
-    .emit = emit_plain,
-};
-
-const struct algo_def algo_log_softmax_vector = {
-    .name = "vector",
-    .doc = "vectors, with exponentials of its own",
-    .devices = DEVICES_CPU,
-    .vectors = true,
-    .error = ERROR_STRICT,
-    .deterministic = true,
-    .applicable = applicable,
-    .emit = emit_log,
-};
+SOFTMAX_ALGOS(vector, .doc = "vectors, with exponentials of its own", .devices = DEVICES_CPU, .vectors = true,
+              .applicable = applicable);
