@@ -66,6 +66,18 @@
 #define FIRST(ow) (ow)
 #endif
 
+/* Vectors of 8 floats leave few instructions to a channel, and the loads' ports are busy: no loop, no prefetches. */
+#if V == 8
+#define SOON_NEAREST(p)
+#else
+#define SOON_NEAREST(p) PREFETCH_NEAREST((p) + SOON * KV * V)
+#endif
+#if V == 8 && !PARTS
+#define UNROLL_CHANNELS _Pragma("unroll 8")
+#else
+#define UNROLL_CHANNELS _Pragma("unroll 1")
+#endif
+
 #if PARTS
 #define LOW low
 #define HIGH high
@@ -76,13 +88,13 @@
 
 /* One tap on the channels LOW to HIGH - 1 of a block, for the tile's pixels from `left` up to `right` before its end;
  * row: the column under the first pixel. */
-#define TAP(row, left, right)                                                                       \
-    _Pragma("unroll 1") for (int c = LOW; c < HIGH; c++, wp += KV * V)                              \
+#define TAP(row, left, right, wp)                                                                   \
+    UNROLL_CHANNELS for (int c = LOW; c < HIGH; c++, wp += KV * V)                                  \
     {                                                                                               \
         FV f[KV];                                                                                   \
         _Pragma("unroll") for (int v = 0; v < KV; v++)                                              \
         {                                                                                           \
-            PREFETCH_NEAREST(wp + (SOON * KV + v) * V);                                             \
+            SOON_NEAREST(wp + v * V);                                                               \
             f[v] = LOADV(wp, v * V);                                                                \
         }                                                                                           \
         _Pragma("unroll") for (int t = left; t < T - (right); t++)                                  \
@@ -169,6 +181,20 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
         for (int v = 0; v < KV; v++)
             acc[t][v] = fresh ? (FV)0.0f : LOADV(sums, (v * T + t) * V);
     const int past = cb + c_blocks;
+#if V == 8 && EDGE >= 0 && !PARTS
+    if (a->ker[0] * a->ker[1] * a->ker[2] == 1 && a->pad[0] + a->pad[1] + a->pad[2] == 0) {
+        SRC src = x + (((long)front * a->in[1] + top) * width + col) * V;
+        for (; cb < past; cb++, src += plane) {
+            for (int j = 0; j < lines; j++, next += 16)
+                PREFETCH(next);
+            SRC later = src + (cb + AHEAD < past ? AHEAD * plane : (AHEAD - c_blocks) * plane + T * SW * V);
+#pragma unroll
+            for (int t = 0; t<T; t += SW> 1 ? 1 : 2)
+                PREFETCH(later + t * SW * V);
+            TAP(src, 0, 0, w)
+        }
+    }
+#endif
     for (; cb < past; cb++, x += plane) {
 #if PARTS
         const int low = max(to->from_c - cb * V, 0), high = min(to->past_c - cb * V, V);
@@ -194,7 +220,7 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
                 for (int s = 0, at = col; s < a->ker[2]; s++, at += a->dil[2], src += a->dil[2] * V) {
                     wp = w + (s * V + LOW) * (KV * V);
                     if (at >= 0 && at + (T - 1) * SW < width) {
-                        TAP(src, 0, 0)
+                        TAP(src, 0, 0, wp)
                     } else if (at + (T - 1) * SW >= 0 && at < width) {
 #pragma unroll 1
                         for (int t = 0, column = at; t < T; t++, column += SW) {
@@ -203,31 +229,31 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
                                 value = LOADV(src, t * SW * V);
                             KEEPV(value, copy, t * SW * V);
                         }
-                        TAP(copy, 0, 0)
+                        TAP(copy, 0, 0, wp)
                     }
                 }
 #elif EDGE == 0
                 for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
-                    TAP(src, 0, 0)
+                    TAP(src, 0, 0, wp)
 #else
                 for (int s = 0, at = col; s < a->ker[2];
                      s++, at += a->dil[2], src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
                     switch (STEPS(-at, SW) - STEPS(at + (T - 1) * SW - width + 1, SW)) {
                     case 0:
-                        TAP(src, 0, 0)
+                        TAP(src, 0, 0, wp)
                         break;
                     case 1:
-                        TAP(src, 1, 0)
+                        TAP(src, 1, 0, wp)
                         break;
                     case -1:
-                        TAP(src, 0, 1)
+                        TAP(src, 0, 1, wp)
                         break;
 #if EDGE == 2
                     case 2:
-                        TAP(src, 2, 0)
+                        TAP(src, 2, 0, wp)
                         break;
                     case -2:
-                        TAP(src, 0, 2)
+                        TAP(src, 0, 2, wp)
                         break;
 #endif
                     }

@@ -2,14 +2,16 @@
 #include "algos/conv_cpu/conv_tiles.h"
 #include "algos/cost/cost.h"
 
-/* What 32 registers of 16 floats hold, and 16 of 8. Two vectors of filters keep the loads behind the multiply-adds;
- * 7 columns suit maps of 7 x 7, and 8 those of powers of two. */
+/* What 32 registers of 16 floats hold, and 16 of 8. Two vectors of filters keep the loads behind the multiply-adds, one does
+ * not: without a broadcast in the instruction, each pixel is a load. 7 columns, or 4, suit maps of 7 x 7, and 8 those of
+ * powers of two. */
 static const struct conv_tile wide_tiles[] = {{14, 2, 1.0}, {8, 2, 1.04},  {7, 2, 1.05},
                                               {28, 1, 1.2}, {14, 1, 1.34}, {7, 1, 1.5}};
-static const struct conv_tile narrow_tiles[] = {{14, 1, 1.0}, {7, 1, 1.1}};
+static const struct conv_tile narrow_tiles[] = {{6, 2, 1.0},  {4, 3, 1.0},   {5, 2, 1.05},
+                                                {4, 2, 1.08}, {12, 1, 1.45}, {7, 1, 1.65}};
 
 enum {
-    LEAST_T = 7,         /* of both tables */
+    LEAST_T = 7,         /* of wide_tiles */
     ITEMS_PER_UNIT = 32, /* so that a core that is held up leaves its share to the others */
     /* of layers whose weights come from memory or far caches: each chunk of an image takes a block's weights anew */
     FAR_ITEMS_PER_UNIT = 8,

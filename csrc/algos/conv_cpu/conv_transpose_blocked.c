@@ -6,7 +6,7 @@
 
 /* Tiles of 8 divide the rows of most decoders, and so read the input where it lies more often than wider ones. */
 static const struct conv_tile wide_tiles[] = {{8, 2, 1.0}, {8, 1, 1.25}};
-static const struct conv_tile narrow_tiles[] = {{8, 1, 1.0}, {4, 2, 1.05}};
+static const struct conv_tile narrow_tiles[] = {{4, 3, 1.0}, {4, 2, 1.08}, {8, 1, 1.4}};
 
 static struct conv_tile best_tile(const struct problem *p, const struct conv_args *a)
 {

@@ -9,18 +9,19 @@
 static const struct tile {
     int t, dt, kv;
     double cost;
-} tiles[] = {{14, 7, 2, 1.0}, {7, 7, 4, 1.04}, {8, 8, 2, 1.1}}, narrow_tile = {6, 6, 2, 1.0};
+} wide_tiles[] = {{14, 7, 2, 1.0}, {7, 7, 4, 1.04}, {8, 8, 2, 1.1}},
+  narrow_tiles[] = {{6, 6, 2, 1.0}, {5, 5, 2, 1.05}, {4, 4, 3, 1.0}, {4, 4, 2, 1.1}};
 
 /* The tile that computes least beyond the edges of the output; the first of equals. */
 static struct tile tile_of(const struct problem *p)
 {
     const struct clcnn_shape *y = &p->out[0].shape;
     const size_t q = (size_t)y->dim[y->rank - 1], k = (size_t)y->dim[1];
-    if (p->block < 16)
-        return narrow_tile;
+    const bool wide = p->block == 16;
+    const struct tile *tiles = wide ? wide_tiles : narrow_tiles;
     struct tile best = tiles[0];
     double least = 0.0;
-    for (int i = 0; i < COUNT_OF(tiles); i++) {
+    for (int i = 0; i < (wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles)); i++) {
         const size_t t = (size_t)tiles[i].t, filters = (size_t)(tiles[i].kv * p->block);
         const double work = tiles[i].cost * (double)(ceil_div(q, t) * t * ceil_div(k, filters) * filters);
         if (i == 0 || work < least) {
