@@ -40,6 +40,7 @@
 #include "common/activation_vec.clh"
 #include "common/blocked_store.clh"
 #include "common/prefetch.clh"
+#include "common/block_channels.clh"
 #ifndef T
 #define T 14
 #endif
@@ -66,35 +67,25 @@
 #define FIRST(ow) (ow)
 #endif
 
-/* Vectors of 8 floats leave few instructions to a channel, and the loads' ports are busy: no loop, no prefetches. */
-#if V == 8
-#define SOON_NEAREST(p)
-#else
-#define SOON_NEAREST(p) PREFETCH_NEAREST((p) + SOON * KV * V)
-#endif
-#if V == 8 && !PARTS
-#define UNROLL_CHANNELS _Pragma("unroll 8")
-#else
-#define UNROLL_CHANNELS _Pragma("unroll 1")
-#endif
-
 #if PARTS
 #define LOW low
 #define HIGH high
+#define UNROLL_PART _Pragma("unroll 1")
 #else
 #define LOW 0
 #define HIGH V
+#define UNROLL_PART UNROLL_CHANNELS
 #endif
 
 /* One tap on the channels LOW to HIGH - 1 of a block, for the tile's pixels from `left` up to `right` before its end;
  * row: the column under the first pixel. */
 #define TAP(row, left, right, wp)                                                                   \
-    UNROLL_CHANNELS for (int c = LOW; c < HIGH; c++, wp += KV * V)                                  \
+    UNROLL_PART for (int c = LOW; c < HIGH; c++, wp += KV * V)                                      \
     {                                                                                               \
         FV f[KV];                                                                                   \
         _Pragma("unroll") for (int v = 0; v < KV; v++)                                              \
         {                                                                                           \
-            SOON_NEAREST(wp + v * V);                                                               \
+            PREFETCH_SOON(wp + (SOON * KV + v) * V);                                                \
             f[v] = LOADV(wp, v * V);                                                                \
         }                                                                                           \
         _Pragma("unroll") for (int t = left; t < T - (right); t++)                                  \
@@ -172,6 +163,9 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
 #if EDGE < 0
     float copy[((T - 1) * SW + 1) * V] __attribute__((aligned(64)));
 #endif
+#if V == 8 && EDGE > 0
+    const bool inside = col >= 0 && col + (T - 1) * SW + (a->ker[2] - 1) * a->dil[2] < width;
+#endif
     if (last)
         FN(approach)(to, a);
     FV acc[T][KV];
@@ -236,6 +230,13 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
                 for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
                     TAP(src, 0, 0, wp)
 #else
+#if V == 8
+                if (inside) {
+                    for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
+                        TAP(src, 0, 0, wp)
+                    continue;
+                }
+#endif
                 for (int s = 0, at = col; s < a->ker[2];
                      s++, at += a->dil[2], src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
                     switch (STEPS(-at, SW) - STEPS(at + (T - 1) * SW - width + 1, SW)) {

@@ -34,6 +34,7 @@
 #include "common/activation_vec.clh"
 #include "common/blocked_store.clh"
 #include "common/prefetch.clh"
+#include "common/block_channels.clh"
 #include "conv/conv_phases.clh"
 #ifndef T
 #define T 8
@@ -46,15 +47,6 @@
 #endif
 #define SOON 16 /* channels from the weights that are read to those on their way to the first cache */
 
-/* Vectors of 8 floats leave few instructions to a channel, and the loads' ports are busy: no loop, no prefetches. */
-#if V == 8
-#define SOON_NEAREST(p)
-#define UNROLL_CHANNELS _Pragma("unroll 8")
-#else
-#define SOON_NEAREST(p) PREFETCH_NEAREST((p) + SOON * KV * V)
-#define UNROLL_CHANNELS _Pragma("unroll 1")
-#endif
-
 /* One tap on a block of channels: pixel t of the tile is at row + t * V. */
 #define TAP(row)                                                                                    \
     UNROLL_CHANNELS for (int c = 0; c < V; c++, wp += KV * V)                                       \
@@ -62,7 +54,7 @@
         FV f[KV];                                                                                   \
         _Pragma("unroll") for (int v = 0; v < KV; v++)                                              \
         {                                                                                           \
-            SOON_NEAREST(wp + v * V);                                                               \
+            PREFETCH_SOON(wp + (SOON * KV + v) * V);                                                \
             f[v] = LOADV(wp, v * V);                                                                \
         }                                                                                           \
         _Pragma("unroll") for (int t = 0; t < T; t++)                                               \
