@@ -13,7 +13,7 @@ from tolerance import compare
 
 Array = np.ndarray
 CHANNELS, FILTERS = 512, 48
-X, W = (2, CHANNELS, 5, 7), (FILTERS, CHANNELS, 1, 1)
+X, W = (2, CHANNELS, 3, 28), (FILTERS, CHANNELS, 1, 1)
 
 # Pixels and weights of which sums of products of neighbours would be large, or small ones lost beside large.
 KINDS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
@@ -57,8 +57,8 @@ def test_sums_are_as_exact_as_direct_ones(convolve, pixels, weights):
 def test_pixels_of_other_sizes(convolve):
     """Each tile has its scale: small pixels keep their digits beside a tile of large ones."""
     rng = np.random.default_rng(4)
-    x, w = rng.standard_normal((1, CHANNELS, 3, 42)), rng.standard_normal(W)
-    x[..., :21] *= 2.0**20
+    x, w = rng.standard_normal((1, CHANNELS, 3, 56)), rng.standard_normal(W)
+    x[..., :28] *= 2.0**20  # tiles have 7 pixels, or 4
     y = convolve(x, w)
     compare(y[..., 28:], _exact(x, w)[..., 28:], "conv")
 

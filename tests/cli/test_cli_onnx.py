@@ -261,10 +261,14 @@ def test_verify_names_the_first_node_that_departs(against: str, model: Path, tmp
         pytest.importorskip("onnxruntime")
     kernels = tmp_path / "kernels"
     shutil.copytree(ROOT / "kernels", kernels)
-    wrong = kernels / "pool" / "adaptive_pool_global.cl"
-    text = wrong.read_text("utf-8")
-    assert "STORE_Y(v / a" in text
-    wrong.write_text(text.replace("STORE_Y(v / a", "STORE_Y(2.0f * v / a"), "utf-8")
+    for file, right, wrong in (
+        ("adaptive_pool_global.cl", "STORE_Y(v / a", "STORE_Y(2.0f * v / a"),
+        ("pool_blocked.cl", "(first, past, 1, past - first)", "(first, past, 1, 1)"),
+    ):
+        path = kernels / "pool" / file
+        text = path.read_text("utf-8")
+        assert right in text
+        path.write_text(text.replace(right, wrong), "utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "clcnn", "verify", model, "--shape", "x=2,3,8,8", "--device", DEVICE]
         + ["--against", against],

@@ -272,4 +272,6 @@ def test_kernel_files_compile_alone(compiler, path):
     if code != 0 and any(text in log for text in required):
         return
     assert code == 0, log
-    assert [line for line in log.splitlines() if "warning" in line and "not unrolled" not in line] == []
+    harmless = ("not unrolled", "changes the ABI")  # the latter where a default V is wider than the device's
+    found = [line for line in log.splitlines() if "warning" in line]
+    assert [line for line in found if not any(text in line for text in harmless)] == []

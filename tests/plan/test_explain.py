@@ -32,7 +32,8 @@ MORE = (
     "conv n1 c1 h64 w64 k16 r64 s64",
     "scaled_dot_product_attention [1,1,3,4] [1,1,5,4] [1,1,5,257]",
     "separable n1 c2049 h1 w1 k2 r1 s1",
-    "separable n1 c5376 h1 w42 k64 r1 s1",
+    "separable n1 c6656 h1 w42 k64 r1 s1",
+    "conv_pool n1 c1 h9 w1200 k8 r3 s3 p1 e:relu+maxpool3s2p1",
     "separable n1 c512 h1 w1 k513 r1 s1",
 )
 # As MORE, for devices that are GPUs and a machine without CLBlast.
@@ -224,10 +225,9 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
         options = json.dumps({"precision": precision})
         printed = device_face.run(tmp_path, CHILD, "ref", options, "gpu", *LOOSELY, FACE_CAPABILITY="90")
         given |= set(json.loads(printed.splitlines()[-1]))
-    printed = device_face.run(
-        tmp_path, CHILD, "", "{}", "cpu", "conv n1 c9 h9 w9 k19 r1 s1", kind="CPU", width=8
-    )
-    given |= set(json.loads(printed.splitlines()[-1]))
+    for width, case in ((8, "conv n1 c9 h9 w9 k19 r1 s1"), (16, "separable n1 c16 h8 w8 k16 r3 s3 p1")):
+        printed = device_face.run(tmp_path, CHILD, "", "{}", "cpu", case, kind="CPU", width=width)
+        given |= set(json.loads(printed.splitlines()[-1]))
     given |= set(json.loads(device_face.run(tmp_path, HALVES).splitlines()[-1]))
     given |= set(json.loads(device_face.run(tmp_path, APART, FACE_CAPABILITY="90").splitlines()[-1]))
     written = written_reasons()

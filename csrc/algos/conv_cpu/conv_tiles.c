@@ -7,8 +7,8 @@
  * powers of two. */
 static const struct conv_tile wide_tiles[] = {{14, 2, 1.0}, {8, 2, 1.04},  {7, 2, 1.05},
                                               {28, 1, 1.2}, {14, 1, 1.34}, {7, 1, 1.5}};
-static const struct conv_tile narrow_tiles[] = {{6, 2, 1.0},  {4, 3, 1.0},   {5, 2, 1.05},
-                                                {4, 2, 1.08}, {12, 1, 1.45}, {7, 1, 1.65}};
+static const struct conv_tile narrow_tiles[] = {
+    {6, 2, 1.0}, {4, 3, 1.0}, {5, 2, 1.05}, {12, 1, 1.45}, {7, 1, 1.65}};
 
 enum {
     LEAST_T = 7,         /* of wide_tiles */

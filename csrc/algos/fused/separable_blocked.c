@@ -10,7 +10,7 @@ static const struct tile {
     int t, dt, kv;
     double cost;
 } wide_tiles[] = {{14, 7, 2, 1.0}, {7, 7, 4, 1.04}, {8, 8, 2, 1.1}},
-  narrow_tiles[] = {{6, 6, 2, 1.0}, {5, 5, 2, 1.05}, {4, 4, 3, 1.0}, {4, 4, 2, 1.1}};
+  narrow_tiles[] = {{6, 6, 2, 1.0}, {4, 4, 3, 1.0}};
 
 /* The tile that computes least beyond the edges of the output; the first of equals. */
 static struct tile tile_of(const struct problem *p)
