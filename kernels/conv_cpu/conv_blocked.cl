@@ -60,6 +60,7 @@
 #define PARTS 0
 #endif
 #define SOON 16 /* channels from the weights that are read to those on their way to the first cache */
+#define LINE_PIXELS (SW > 1 ? 1 : 2) /* of 8 channels, in a cache line */
 #define AHEAD 3 /* channel blocks from what a tile reads to what is prefetched, at the end of the next tile's */
 #if EDGE >= 0
 #define FIRST(ow) min(ow, a->out[2] - T) /* the last tile of a row starts earlier */
@@ -79,20 +80,16 @@
 
 /* One tap on the channels LOW to HIGH - 1 of a block, for the tile's pixels from `left` up to `right` before its end;
  * row: the column under the first pixel. */
-#define TAP(row, left, right, wp)                                                                   \
-    UNROLL_PART for (int c = LOW; c < HIGH; c++, wp += KV * V)                                      \
-    {                                                                                               \
-        FV f[KV];                                                                                   \
-        _Pragma("unroll") for (int v = 0; v < KV; v++)                                              \
-        {                                                                                           \
-            PREFETCH_SOON(wp + (SOON * KV + v) * V);                                                \
-            f[v] = LOADV(wp, v * V);                                                                \
-        }                                                                                           \
-        _Pragma("unroll") for (int t = left; t < T - (right); t++)                                  \
-        {                                                                                           \
-            const FV value = row[t * SW * V + c];                                                   \
-            _Pragma("unroll") for (int v = 0; v < KV; v++) acc[t][v] = fma(value, f[v], acc[t][v]); \
-        }                                                                                           \
+#define SOON_OF(v) PREFETCH_SOON(wp + (SOON * KV + (v)) * V)
+#define TAP(row, left, right)                                  \
+    UNROLL_PART for (int c = LOW; c < HIGH; c++, wp += KV * V) \
+        MULTIPLY_CHANNEL(row, V *SW, c, wp, left, T - (right), SOON_OF)
+
+/* Brings near what a tile reads at src AHEAD blocks of channels later, every so many pixels. */
+#define PREFETCH_LATER(src, every)                                                                       \
+    {                                                                                                    \
+        SRC later = src + (cb + AHEAD < past ? AHEAD * plane : (AHEAD - c_blocks) * plane + T * SW * V); \
+        _Pragma("unroll") for (int t = 0; t < T; t += every) PREFETCH(later + t * SW * V);               \
     }
 
 /* Steps of `step` columns from `from` to 0, at least 0. */
@@ -178,14 +175,12 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
 #if V == 8 && EDGE >= 0 && !PARTS
     if (a->ker[0] * a->ker[1] * a->ker[2] == 1 && a->pad[0] + a->pad[1] + a->pad[2] == 0) {
         SRC src = x + (((long)front * a->in[1] + top) * width + col) * V;
+        SRC wp = w;
         for (; cb < past; cb++, src += plane) {
             for (int j = 0; j < lines; j++, next += 16)
                 PREFETCH(next);
-            SRC later = src + (cb + AHEAD < past ? AHEAD * plane : (AHEAD - c_blocks) * plane + T * SW * V);
-#pragma unroll
-            for (int t = 0; t<T; t += SW> 1 ? 1 : 2)
-                PREFETCH(later + t * SW * V);
-            TAP(src, 0, 0, w)
+            PREFETCH_LATER(src, LINE_PIXELS)
+            TAP(src, 0, 0)
         }
     }
 #endif
@@ -205,16 +200,13 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
                 SRC src = x + (((long)id * a->in[1] + ih) * width + col) * V;
                 SRC wp = w + LOW * (KV * V);
 #if EDGE >= 0
-                SRC later = src + (cb + AHEAD < past ? AHEAD * plane : (AHEAD - c_blocks) * plane + T * SW * V);
-#pragma unroll
-                for (int t = 0; t < T; t++) /* what lies between is half of the same pair of lines, if it is read */
-                    PREFETCH(later + t * SW * V);
+                PREFETCH_LATER(src, 1) /* what lies between is half of the same pair of lines, if it is read */
 #endif
 #if EDGE < 0
                 for (int s = 0, at = col; s < a->ker[2]; s++, at += a->dil[2], src += a->dil[2] * V) {
                     wp = w + (s * V + LOW) * (KV * V);
                     if (at >= 0 && at + (T - 1) * SW < width) {
-                        TAP(src, 0, 0, wp)
+                        TAP(src, 0, 0)
                     } else if (at + (T - 1) * SW >= 0 && at < width) {
 #pragma unroll 1
                         for (int t = 0, column = at; t < T; t++, column += SW) {
@@ -223,17 +215,17 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
                                 value = LOADV(src, t * SW * V);
                             KEEPV(value, copy, t * SW * V);
                         }
-                        TAP(copy, 0, 0, wp)
+                        TAP(copy, 0, 0)
                     }
                 }
 #elif EDGE == 0
                 for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
-                    TAP(src, 0, 0, wp)
+                    TAP(src, 0, 0)
 #else
 #if V == 8
                 if (inside) {
                     for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
-                        TAP(src, 0, 0, wp)
+                        TAP(src, 0, 0)
                     continue;
                 }
 #endif
@@ -241,20 +233,20 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
                      s++, at += a->dil[2], src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
                     switch (STEPS(-at, SW) - STEPS(at + (T - 1) * SW - width + 1, SW)) {
                     case 0:
-                        TAP(src, 0, 0, wp)
+                        TAP(src, 0, 0)
                         break;
                     case 1:
-                        TAP(src, 1, 0, wp)
+                        TAP(src, 1, 0)
                         break;
                     case -1:
-                        TAP(src, 0, 1, wp)
+                        TAP(src, 0, 1)
                         break;
 #if EDGE == 2
                     case 2:
-                        TAP(src, 2, 0, wp)
+                        TAP(src, 2, 0)
                         break;
                     case -2:
-                        TAP(src, 0, 2, wp)
+                        TAP(src, 0, 2)
                         break;
 #endif
                     }

@@ -48,21 +48,9 @@
 #define SOON 16 /* channels from the weights that are read to those on their way to the first cache */
 
 /* One tap on a block of channels: pixel t of the tile is at row + t * V. */
-#define TAP(row)                                                                                    \
-    UNROLL_CHANNELS for (int c = 0; c < V; c++, wp += KV * V)                                       \
-    {                                                                                               \
-        FV f[KV];                                                                                   \
-        _Pragma("unroll") for (int v = 0; v < KV; v++)                                              \
-        {                                                                                           \
-            PREFETCH_SOON(wp + (SOON * KV + v) * V);                                                \
-            f[v] = LOADV(wp, v * V);                                                                \
-        }                                                                                           \
-        _Pragma("unroll") for (int t = 0; t < T; t++)                                               \
-        {                                                                                           \
-            const FV value = (row)[t * V + c];                                                      \
-            _Pragma("unroll") for (int v = 0; v < KV; v++) acc[t][v] = fma(value, f[v], acc[t][v]); \
-        }                                                                                           \
-    }
+#define SOON_OF(v) PREFETCH_SOON(wp + (SOON * KV + (v)) * V)
+#define TAP(row) \
+    UNROLL_CHANNELS for (int c = 0; c < V; c++, wp += KV * V) MULTIPLY_CHANNEL(row, V, c, wp, 0, T, SOON_OF)
 
 /* The next pixel of a phase. */
 void FN(next)(struct FN(pixel) *p, const struct FN(phase) *rows, const struct FN(phase) *cols)

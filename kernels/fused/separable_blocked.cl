@@ -25,6 +25,7 @@
 #include "common/epilogue.clh"
 #include "common/vec.clh"
 #include "common/prefetch.clh"
+#include "common/block_channels.clh"
 #ifndef FN
 #define FN(x) separable_blocked_##x
 #endif
@@ -47,6 +48,8 @@
 #define DW_BIAS 0
 #endif
 #define AHEAD 64 /* channels, whose weights are on their way: the first tile of a core finds none in its cache */
+#define SOON_OF(v) PREFETCH(w + (AHEAD * KV + (v)) * V)
+#define NONE_SOON(v)
 #define SCRATCH (CHANNELS * T / 4)
 
 /* The middle of one tile. */
@@ -92,24 +95,6 @@ struct FN(coming) FN(coming_of)(int i, int across, int k, const struct separable
 #endif
 }
 
-/* Adds the products of channels from 0 on while `test` holds. Where vectors have 8 floats a channel is a few
- * instructions: no loop, and no prefetches, for the loads' ports are busy. */
-#define MULTIPLY(unroll, test, prefetch)                                                            \
-    _Pragma(unroll) for (int j = 0; test; j++, w += KV * V)                                         \
-    {                                                                                               \
-        FV f[KV];                                                                                   \
-        _Pragma("unroll") for (int v = 0; v < KV; v++)                                              \
-        {                                                                                           \
-            f[v] = LOADV(w, v * V);                                                                 \
-            prefetch;                                                                               \
-        }                                                                                           \
-        _Pragma("unroll") for (int t = 0; t < T; t++)                                               \
-        {                                                                                           \
-            const FV value = mid[t * V + j];                                                        \
-            _Pragma("unroll") for (int v = 0; v < KV; v++) acc[t][v] = fma(value, f[v], acc[t][v]); \
-        }                                                                                           \
-    }
-
 /* KV vectors of filters from k on; y, add: the image, at: element of the tile's first pixel in a block; x: the image's
  * input. */
 void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k, long at, int pixels, SRC x,
@@ -136,11 +121,17 @@ void FN(product)(const local float *mid, SRC w, SRC bias, SRC add, DST y, int k,
 #endif
 #if V == 8
         if (lanes == V) {
-            MULTIPLY("unroll 8", j < V, )
+            UNROLL_CHANNELS for (int j = 0; j < V; j++, w += KV * V)
+            {
+                MULTIPLY_CHANNEL(mid, V, j, w, 0, T, NONE_SOON);
+            }
             continue;
         }
 #endif
-        MULTIPLY("unroll 1", j < lanes, PREFETCH(w + (AHEAD * KV + v) * V))
+#pragma unroll 1
+        for (int j = 0; j < lanes; j++, w += KV * V) {
+            MULTIPLY_CHANNEL(mid, V, j, w, 0, T, SOON_OF);
+        }
     }
     const struct blocked_epilogue epi = b->epi; /* a copy: stores of y cannot change it */
     if (pixels == T && k + KV * V <= a->k) {    /* nearly all tiles: nothing to ask for each pixel */

@@ -57,7 +57,9 @@ void FN(neighbours)(SRC x, DST y, int at, int low, int high, int blocks, long st
                     const struct channels_args *a)
 {
     const int block = (at + V) / V - 1, shift = at - block * V, turn = V - shift; /* at may be negative, above -V */
-    const bool near = low<turn, far = high> turn, part = low > 0 || high < V;
+    const bool near = low < turn;
+    const bool far = high > turn;
+    const bool part = low > 0 || high < V;
     const int lead = far && shift > 0 && block < 0 && start == 0;
     const int rest = near && shift > 0 && block == blocks - 1 && start + pixels == a->pixels;
     const int past = max(lead, pixels - rest);

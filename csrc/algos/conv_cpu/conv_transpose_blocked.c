@@ -4,7 +4,7 @@
 #include "algos/conv_cpu/conv_tiles.h"
 #include "algos/cost/cost.h"
 
-/* Tiles of 8 divide the rows of most decoders, and so read the input where it lies more often than wider ones. */
+/* Tiles of 8, or 4, divide the rows of most decoders, and so read the input where it lies more often than wider ones. */
 static const struct conv_tile wide_tiles[] = {{8, 2, 1.0}, {8, 1, 1.25}};
 static const struct conv_tile narrow_tiles[] = {{4, 3, 1.0}, {4, 2, 1.08}, {8, 1, 1.4}};
 
