@@ -139,6 +139,25 @@ def test_outputs_known_without_running(device):
     refused(lambda: load(proto).graph(), clcnn.UnsupportedError, NotImplementedError, "nothing to run")
 
 
+def test_a_compiled_model_has_its_constant_outputs_too(device):
+    """What hangs on no input comes last; found by fuzzing, where it was missing."""
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Abs", ["w"], ["plain"]),
+        helper.make_node("Relu", ["x"], ["y"]),
+    ]
+    initial = {"w": np.float32([[-1, 2, -3]])}
+    outputs = [("shape", (2,), INT64), ("plain", (1, 3)), ("y", (2, 3))]
+    loaded = load(model(nodes, [("x", (2, 3))], outputs, initial))
+    x = normal(2, 3)
+    with clcnn.compile(loaded, device=device) as plan:
+        made = plan.run({"x": x})
+    assert list(made) == ["y", "shape", "plain"]
+    assert made["shape"].tolist() == [2, 3]
+    assert made["plain"].tolist() == [[1, 2, 3]]
+    np.testing.assert_array_equal(made["y"], np.maximum(x, 0))
+
+
 def test_half_precision_weights_are_widened(device):
     weights = normal(3).astype(np.float16)
     proto = model([helper.make_node("Add", ["x", "w"], ["y"])], initial={"w": weights})

@@ -10,10 +10,10 @@ import onnx
 from numpy.typing import NDArray
 
 from clcnn._log import logger
-from clcnn.errors import Error, ModelError, UnsupportedError
+from clcnn.errors import Error, ModelError, ShapeError, UnsupportedError
 from clcnn.graph import Graph, Value
 from clcnn.onnx import check, fold, functions, ops, tensors, wide
-from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, layer_name
+from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, held, layer_name
 from clcnn.onnx.program import Program
 
 if TYPE_CHECKING:
@@ -206,9 +206,14 @@ class Walk:
 
 
 def specialise(
-    model: Model, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, NDArray[Any]]
+    model: Model,
+    shapes: Mapping[str, tuple[int, ...]],
+    values: Mapping[str, NDArray[Any]],
+    *,
+    whole: bool = False,
 ) -> Program:
-    """Model.specialise() after its arguments were checked."""
+    """Model.specialise() after its arguments were checked. whole: outputs that are known now are outputs of
+    the graph too, where it has others."""
     walk = Walk(model)
     scope = Scope()
     scope.names.update({name: Operand(array) for name, array in model.arrays.items()})
@@ -229,7 +234,10 @@ def specialise(
     if walk.unsupported:
         raise UnsupportedError(unsupported_text(walk.unsupported))
     check_declared(model, scope)
-    return _finish(model, walk, scope, feeds)
+    program = _finish(model, walk, scope, feeds)
+    if whole and program.graph is not None:
+        _add_fixed(program, program.graph)
+    return program
 
 
 def unsupported_text(rows: list[str]) -> str:
@@ -307,6 +315,17 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Pr
     if len(fixed) == len(names):
         return Program(None, {}, names, fixed, cuts, casts, {})
     return Program(graph, feeds, names, fixed, cuts, casts, values)
+
+
+def _add_fixed(program: Program, graph: Graph) -> None:
+    """Constant outputs as copies of constants of the graph."""
+    for name, array in program.fixed.items():
+        if array.size == 0:
+            raise ShapeError(
+                f"output {name!r}: a tensor of shape {array.shape} has no element, which has no meaning here"
+            )
+        value = graph.constant(np.require(held(array, f"output {name!r}"), requirements="C"))
+        graph.output(graph.apply("identity", value, name=layer_name(name)), name)
 
 
 def element_type(info: ValueInfo) -> str:

@@ -115,8 +115,11 @@ class Model:
         shapes: Mapping[str, Sequence[int]] | None = None,
         values: Mapping[str, NDArray[Any]] | None = None,
     ) -> Graph:
-        """The graph of specialise(). Raises as it does, and UnsupportedError when nothing is left to run."""
-        graph = self.specialise(shapes, values).graph
+        """The graph of specialise(), in which outputs that hang on no input come last. Raises as it does, and
+        UnsupportedError when nothing is left to run."""
+        known = self._checked_values(values or {})
+        given = self._checked_shapes(shapes or {}, known)
+        graph = importer.specialise(self, given, known, whole=True).graph
         if graph is None:
             raise UnsupportedError("the model's outputs are all constant: there is nothing to run")
         return graph
