@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct step *blueprint_setup(const struct blueprint *bp, int packed)
 {
@@ -18,10 +19,11 @@ struct units {
     struct map known;
 };
 
-static struct hash128 hash_unit(const struct unit *u)
+/* Setup steps of one file and the same defines share a program: they run once, and loading each program takes longer. */
+static struct hash128 hash_unit(const struct unit *u, bool setup)
 {
     char text[128 + MAX_DEFINES * (sizeof u->define->name + sizeof u->define->text)];
-    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", u->file, u->entry);
+    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", u->file, setup ? "" : u->entry[0]);
     for (int i = 0; i < u->n_defines; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, " %s=%s", u->define[i].name, u->define[i].text);
     return hash128_bytes(text, at);
@@ -38,6 +40,18 @@ static bool chained(const struct blueprint *bp, int i)
     return bp->n_variants > 0 && i < bp->n_steps && bp->variant[i] >= 0;
 }
 
+/* Whether the unit has this kernel, which is added where there is room. */
+static bool has_entry(struct unit *unit, const char *entry)
+{
+    for (int i = 0; i < unit->n_entries; i++)
+        if (strcmp(unit->entry[i], entry) == 0)
+            return true;
+    if (unit->n_entries == MAX_ENTRIES)
+        return false;
+    unit->entry[unit->n_entries++] = entry;
+    return true;
+}
+
 static bool collect_units(const struct blueprint *bp, struct units *u, int total, bool of_chains)
 {
     if (bp->n_variants > 0 && !of_chains) /* the largest unit, so that others are built meanwhile */
@@ -47,11 +61,14 @@ static bool collect_units(const struct blueprint *bp, struct units *u, int total
         u->of[i] = -1;
         if (!s || !s->file || bp->programs[i] || chained(bp, i) != of_chains)
             continue;
-        const struct unit unit = {
-            .file = s->file, .entry = s->entry, .define = s->define, .n_defines = s->n_defines};
-        const struct hash128 key = hash_unit(&unit);
+        const struct unit unit = {.file = s->file,
+                                  .entry = {s->entry},
+                                  .n_entries = 1,
+                                  .define = s->define,
+                                  .n_defines = s->n_defines};
+        const struct hash128 key = hash_unit(&unit, i >= bp->n_steps);
         u->of[i] = map_get(&u->known, key);
-        if (u->of[i] >= 0)
+        if (u->of[i] >= 0 && has_entry(&u->unit[u->of[i]], s->entry))
             continue;
         if (!map_reserve(&u->known))
             return false;

@@ -44,7 +44,8 @@ struct chain {
 struct unit chain_unit(const struct step *const *variants, int n_variants)
 {
     return (struct unit){.file = "chain",
-                         .entry = "main",
+                         .entry = {"main"},
+                         .n_entries = 1,
                          .variants = variants,
                          .n_variants = n_variants,
                          .group_size = variants[0]->group_size};

@@ -193,6 +193,16 @@ static void scan_block(struct scan *scan, const char *line, const char *end)
         }
 }
 
+static bool is_wanted(const struct scan *scan, const char *name)
+{
+    bool wanted = false;
+    for (int i = 0; i < scan->n_entries && !wanted; i++) {
+        const size_t n = strlen(scan->entry[i]);
+        wanted = strncmp(name, scan->entry[i], n) == 0 && name[n] == ')';
+    }
+    return wanted;
+}
+
 /* Leaves out kernels, from "KERNEL FN(entry)" to "}", and learns from the wanted one which body it calls and what scratch
  * it declares. Tells whether the line belongs to a kernel. */
 static bool scan_kernel(struct scan *scan, const char *line, const char *end)
@@ -203,10 +213,9 @@ static bool scan_kernel(struct scan *scan, const char *line, const char *end)
     if (!scan->in_kernel) {
         if (n < (int)sizeof head || strncmp(line, head, sizeof head - 1) != 0)
             return false;
-        const size_t entry = strlen(scan->entry);
         line += sizeof head - 1;
         scan->in_kernel = true;
-        scan->wanted = strncmp(line, scan->entry, entry) == 0 && line[entry] == ')';
+        scan->wanted = is_wanted(scan, line);
         if (scan->wanted)
             scan_block(scan, line, end);
         return true;

@@ -118,9 +118,11 @@ enum clcnn_status buffer_hold(cl_mem *out, struct clcnn_buffer *buf, size_t byte
 
 /* ---- program.c, cache.c: kernels from source or disk ------------------------------------------------------------ */
 
+#define MAX_ENTRIES 4
 struct unit { /* one instance of a kernel file: its name without the ending, and defines (sorted by name) */
     const char *file;
-    const char *entry; /* the one kernel that is built: drivers take their time for each */
+    const char *entry[MAX_ENTRIES]; /* the kernels that are built: drivers take their time for each */
+    int n_entries;
     const struct define *define;
     int n_defines;
     /* a chain: one step of each variant; file is "chain", there are no defines */

@@ -64,12 +64,13 @@ void text_add(struct text *t, const char *s, size_t n);
 void text_print(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* What is learned of a kernel file that becomes an instance in a chain. */
 struct scan {
-    const char *entry;          /* the kernel whose body is wanted */
+    const char *const *entry; /* the kernels that are wanted, one where its body is */
+    int n_entries;
     char body[64], scratch[64]; /* the function that it calls, and how many float4 it declares ("": none) */
     char block[64];             /* type of its argument block */
     struct text undefs;         /* lines that undo the file's own macros */
     bool in_kernel, wanted;
-    bool keep; /* the wanted kernel stays */
+    bool keep; /* wanted kernels stay */
 };
 /* Adds a kernel file with its includes; with a scan, without its kernels. depth: 1 for the outermost file. */
 enum clcnn_status source_paste(struct text *out, const char *dir, const char *name, struct scan *scan,

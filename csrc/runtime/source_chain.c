@@ -39,7 +39,7 @@ static enum clcnn_status add_variant(struct text *t, struct text *run, const cha
                                      const struct step *variant, int index, bool alone, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct scan scan = {.entry = variant->entry};
+    struct scan scan = {.entry = &variant->entry, .n_entries = 1};
     char file[96];
 
     snprintf(file, sizeof file, "%.80s.cl", variant->file);
