@@ -90,7 +90,7 @@ struct gemm_problem matmul_as_gemm(const struct problem *p)
     const struct operand *l = &p->in[0], *r = &p->in[1];
     const int lr = l->shape.rank, rr = r->shape.rank;
     struct gemm_args a = common_args(p);
-    int64_t ls[CLCNN_MAX_RANK], rs[CLCNN_MAX_RANK];
+    int64_t ls[CLCNN_MAX_RANK] = {0}, rs[CLCNN_MAX_RANK] = {0};
     strides_of(l, ls);
     strides_of(r, rs);
     a.k = l->shape.dim[lr - 1];

@@ -2,6 +2,8 @@
  * copies; see kernels/move/copy_strided.cl. */
 #include "algos/move/copies.h"
 
+enum { SHORT_ROW = 16 };
+
 static void emit_copy(const struct problem *p, void *e, struct end from, struct end to,
                       struct strided_args *a)
 {
@@ -13,16 +15,42 @@ static void emit_copy(const struct problem *p, void *e, struct end from, struct 
     step_args(s, a, sizeof *a);
 }
 
-#define EMIT_COPIES(op)                                            \
+static void make_last(struct strided_args *a, int d)
+{
+    const struct strided_args was = *a;
+    const int last = a->rank - 1;
+    for (int at = d; at <= last; at++) {
+        const int from = at < last ? at + 1 : d;
+        a->size[at] = was.size[from];
+        for (int i = 0; i < 2; i++)
+            a->stride[i].of[at] = was.stride[i].of[from];
+    }
+}
+
+/* Where y's rows are short, as in a pixel shuffle, the loop of a row goes along x's, which touches each line of y for all
+ * of its elements one after the other: a row costs as much as several elements. */
+static void emit_turned(const struct problem *p, void *e, struct end from, struct end to,
+                        struct strided_args *a)
+{
+    const int last = a->rank - 1;
+    int d = last;
+    while (d > 0 && a->stride[0].of[d] != 1)
+        d--;
+    if (cpu_device(p->device) && a->size[last] < SHORT_ROW && a->size[d] > a->size[last])
+        make_last(a, d);
+    emit_copy(p, e, from, to, a);
+}
+
+#define EMIT_COPIES(op, copy)                                      \
     static void emit_##op(const struct problem *p, struct emit *e) \
     {                                                              \
-        op##_copies(p, emit_copy, e);                              \
+        op##_copies(p, copy, e);                                   \
     }
-EMIT_COPIES(concat)
-EMIT_COPIES(split)
-EMIT_COPIES(slice)
-EMIT_COPIES(transpose)
-EMIT_COPIES(expand)
+EMIT_COPIES(concat, emit_copy)
+EMIT_COPIES(split, emit_copy)
+EMIT_COPIES(slice, emit_copy)
+EMIT_COPIES(transpose, emit_turned)
+EMIT_COPIES(expand, emit_copy)
 
 /* Copies items of x to items of y, where one size divides the other. */
 static void emit_items(const struct problem *p, struct emit *e, int from, struct items x, int to,
