@@ -77,6 +77,7 @@ struct clcnn_device_info {
     uint64_t cache_bytes; /* of global memory, as the driver tells: on a CPU the last cache; 0: none */
     size_t max_group_size;
     bool host_unified, local_is_dedicated, has_fp64, has_fp16, available;
+    bool half_vectors; /* a CPU's vectors of float_width floats are computed in two halves */
 };
 
 struct clcnn_device_options {

@@ -7,6 +7,10 @@
 
 #include "runtime/runtime_private.h"
 
+#if defined(__x86_64__) || defined(__i386__)
+#include <cpuid.h>
+#endif
+
 /* Copies without white space at both ends; names longer than the field are cut. */
 static void copy_trimmed(char out[CLCNN_NAME_MAX], const char *text)
 {
@@ -95,6 +99,19 @@ static enum clcnn_device_type device_type(uint64_t bits)
     return CLCNN_DEVICE_OTHER;
 }
 
+/* Whether this machine's processor computes vectors of 512 bits as two halves, as AMD's before Zen 5 do. From CPUID's
+ * "performance optimization identifiers" (AMD's Processor Programming References, Fn8000_001A): bits 2 and 3 of EAX say
+ * that data paths have 256 or 512 bits. */
+static bool halves_vectors(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned a, b, c, d;
+    return __get_cpuid(0x8000001a, &a, &b, &c, &d) && (a & 4) != 0 && (a & 8) == 0;
+#else
+    return false;
+#endif
+}
+
 static void read_info(struct clcnn_device_info *info, const struct cl_api *api, cl_device_id id)
 {
     const struct {
@@ -118,6 +135,7 @@ static void read_info(struct clcnn_device_info *info, const struct cl_api *api, 
     info->compute_units = (uint32_t)device_number(api, id, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->max_clock_mhz = (uint32_t)device_number(api, id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     info->float_width = (uint32_t)device_number(api, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+    info->half_vectors = info->type == CLCNN_DEVICE_CPU && info->float_width >= 16 && halves_vectors();
     info->global_mem_bytes = device_number(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_number(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
     info->cache_bytes = device_number(api, id, CL_DEVICE_GLOBAL_MEM_CACHE_SIZE);

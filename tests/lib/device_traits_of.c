@@ -1,5 +1,6 @@
 /* device_traits_of.c: prints what csrc/base/device_traits.c makes of a device: type (CPU, GPU), vendor, floats of a vector, compute
- * capability, whether it works in the host's memory. Built with it by tests/runtime/test_traits.py. */
+ * capability, whether it works in the host's memory,
+ * whether it computes vectors in halves. Built with it by tests/runtime/test_traits.py. */
 #include "base/device_traits.h"
 
 #include <stdio.h>
@@ -11,13 +12,14 @@ int main(int count, char **argument)
     struct clcnn_device_info info = {.compute_units = 1, .local_mem_bytes = 48 << 10};
     struct device_traits t;
 
-    if (count != 6)
+    if (count != 7)
         return 2;
     info.type = strcmp(argument[1], "CPU") == 0 ? CLCNN_DEVICE_CPU : CLCNN_DEVICE_GPU;
     snprintf(info.vendor, sizeof info.vendor, "%s", argument[2]);
     info.float_width = (uint32_t)atoi(argument[3]);
     info.compute_capability = (uint32_t)atoi(argument[4]);
     info.host_unified = atoi(argument[5]) != 0;
+    info.half_vectors = atoi(argument[6]) != 0;
     t = device_traits(&info);
     printf("channel_block=%d separate_adders=%d integrated_gpu=%d tensor_cores=%d warpgroups=%d waiting_groups=%d "
            "null_operands=%d unit_local_bytes=%zu most_local_bytes=%zu\n",
