@@ -26,9 +26,9 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct fip_cut cut = fip_cut_of(&c.parts.pw, &c.pw);
     REQUIRE(why, cut.groups > 0, FIP_TOO_LARGE);
     DECIDE(p, cut);
-    PREFER(why, fip_pays(p), NO_ADDERS);
     PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
     PREFER(why, c.pw.k >= FIP_FEWEST_FILTERS, FEW_FILTERS);
+    PREFER(why, fip_pays(p), NO_ADDERS);
     return true;
 }
 
