@@ -34,7 +34,7 @@ struct device_traits device_traits(const struct clcnn_device_info *info)
     return (struct device_traits){
         .channel_block = block,
         /* AMD's processors with AVX-512 have two vector adders beside two multiply-adders; Intel's have none. Where vectors
-         * are computed in halves, adders get no operands in time (D-053). */
+         * are computed in halves they gain nothing (D-053). */
         .separate_adders = block == 16 && strstr(info->vendor, "AMD") != NULL && !info->half_vectors,
         .integrated_gpu = info->type == CLCNN_DEVICE_GPU && info->host_unified,
         .tensor_cores = capability >= AMPERE,   /* the first with mma.sync on tf32 and with cp.async */

@@ -40,8 +40,8 @@ static bool chained(const struct blueprint *bp, int i)
     return bp->n_variants > 0 && i < bp->n_steps && bp->variant[i] >= 0;
 }
 
-/* Whether the unit has this kernel, which is added where there is room. */
-static bool has_entry(struct unit *unit, const char *entry)
+/* Makes this kernel one of the unit's; false: it has no room. */
+static bool add_entry(struct unit *unit, const char *entry)
 {
     for (int i = 0; i < unit->n_entries; i++)
         if (strcmp(unit->entry[i], entry) == 0)
@@ -68,7 +68,7 @@ static bool collect_units(const struct blueprint *bp, struct units *u, int total
                                   .n_defines = s->n_defines};
         const struct hash128 key = hash_unit(&unit, i >= bp->n_steps);
         u->of[i] = map_get(&u->known, key);
-        if (u->of[i] >= 0 && has_entry(&u->unit[u->of[i]], s->entry))
+        if (u->of[i] >= 0 && add_entry(&u->unit[u->of[i]], s->entry))
             continue;
         if (!map_reserve(&u->known))
             return false;

@@ -25,7 +25,6 @@ KINDS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
     "heavy": lambda rng, shape: np.exp(1.5 * rng.standard_normal(shape)),
     "single": lambda rng, shape: np.where(rng.random(shape) < 0.01, 100.0, 0.01) * rng.standard_normal(shape),
 }
-UNEVEN = ("heavy", "single")  # two large pixels of a pair multiply: only the bound for any numbers holds
 
 
 @pytest.fixture
@@ -56,8 +55,11 @@ def test_sums_are_as_exact_as_direct_ones(convolve, pixels, weights):
     y, wanted = convolve(x, w), _exact(x, w)
     products = contract.Products(x, w, {})
     contract.check(y, wanted, contract.allowed(products, CHANNELS, "highest", "normwise"), "conv")
-    if not {pixels, weights} & set(UNEVEN):
-        compare(y, wanted, "conv")
+    # single large pixels that are a pair's two multiply: there only the bound for any numbers holds
+    pairs = np.abs(x).reshape(len(x), -1, 2, *X[2:]).min(2).max(1) > 1.0 if pixels == "single" else False
+    plain = np.broadcast_to(~np.asarray(pairs), (len(x), *X[2:]))
+    assert plain.mean() > 0.9
+    compare(y.swapaxes(0, 1)[:, plain], wanted.swapaxes(0, 1)[:, plain], "conv")
 
 
 def test_pixels_of_other_sizes(convolve):

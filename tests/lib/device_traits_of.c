@@ -1,6 +1,6 @@
 /* device_traits_of.c: prints what csrc/base/device_traits.c makes of a device: type (CPU, GPU), vendor, floats of a vector, compute
- * capability, whether it works in the host's memory,
- * whether it computes vectors in halves. Built with it by tests/runtime/test_traits.py. */
+ * capability, whether it works in the host's memory, whether it computes vectors in halves. Built with it by
+ * tests/runtime/test_traits.py. */
 #include "base/device_traits.h"
 
 #include <stdio.h>

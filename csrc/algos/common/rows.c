@@ -175,6 +175,14 @@ void strided_merge(struct strided_args *a, int operands)
     a->rank = merge_dims(a->rank, a->size, (int64_t(*)[CLCNN_MAX_RANK])a->stride, operands);
 }
 
+int strided_contiguous_dim(const struct strided_args *a)
+{
+    for (int d = 0; d < a->rank; d++)
+        if (a->stride[0].of[d] == 1)
+            return d;
+    return a->rank - 1;
+}
+
 struct step *strided_step(struct emit *e, const struct problem *p, const char *file, struct strided_args *a,
                           int operands)
 {

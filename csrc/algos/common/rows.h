@@ -38,6 +38,8 @@ int merge_dims(int rank, int32_t *size, int64_t (*stride)[CLCNN_MAX_RANK], int o
 /* Sizes and the strides of `operands` operands, merged where neighbouring dimensions are one walk for all
  * of them. */
 void strided_merge(struct strided_args *a, int operands);
+/* The dimension along which the first operand is contiguous; the last one when there is none. */
+int strided_contiguous_dim(const struct strided_args *a);
 /* Merges and emits; buffers and arguments are still to be added. Defines STEP<i>: the inner stride of
  * operand i when it is 0 or 1, else 2. */
 struct step *strided_step(struct emit *e, const struct problem *p, const char *file, struct strided_args *a,

@@ -2,7 +2,7 @@
  * copies; see kernels/move/copy_strided.cl. */
 #include "algos/move/copies.h"
 
-enum { SHORT_ROW = 16 };
+enum { SHORT_ROW = 16 }; /* elements: below, finding a row takes longer than copying it */
 
 static void emit_copy(const struct problem *p, void *e, struct end from, struct end to,
                       struct strided_args *a)
@@ -15,6 +15,7 @@ static void emit_copy(const struct problem *p, void *e, struct end from, struct 
     step_args(s, a, sizeof *a);
 }
 
+/* Moves dimension d behind all others. */
 static void make_last(struct strided_args *a, int d)
 {
     const struct strided_args was = *a;
@@ -27,15 +28,12 @@ static void make_last(struct strided_args *a, int d)
     }
 }
 
-/* Where y's rows are short, as in a pixel shuffle, the loop of a row goes along x's, which touches each line of y for all
- * of its elements one after the other: a row costs as much as several elements. */
+/* Where y's rows are short, as in a pixel shuffle, the loop of a row goes along x's instead. */
 static void emit_turned(const struct problem *p, void *e, struct end from, struct end to,
                         struct strided_args *a)
 {
-    const int last = a->rank - 1;
-    int d = last;
-    while (d > 0 && a->stride[0].of[d] != 1)
-        d--;
+    strided_merge(a, 2);
+    const int last = a->rank - 1, d = strided_contiguous_dim(a);
     if (cpu_device(p->device) && a->size[last] < SHORT_ROW && a->size[d] > a->size[last])
         make_last(a, d);
     emit_copy(p, e, from, to, a);

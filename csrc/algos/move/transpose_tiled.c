@@ -37,19 +37,10 @@ static struct strided_args view_of(const struct problem *p)
     return a;
 }
 
-/* The dimension along which x is contiguous; the last one when there is none. */
-static int contiguous_dim(const struct strided_args *a)
-{
-    for (int d = 0; d < a->rank; d++)
-        if (a->stride[0].of[d] == 1)
-            return d;
-    return a->rank - 1;
-}
-
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct strided_args a = view_of(p);
-    const int last = a.rank - 1, high = contiguous_dim(&a);
+    const int last = a.rank - 1, high = strided_contiguous_dim(&a);
     REQUIRE(why, high != last && a.stride[1].of[last] == 1, "the innermost dimension stays in place");
     REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "the elements are no floats");
     PREFER(why, !cpu_device(p->device), "a CPU's cache serves strided reads better");
@@ -60,7 +51,7 @@ static bool applicable(const struct problem *p, struct why *why)
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct strided_args v = view_of(p);
-    const int last = v.rank - 1, high = contiguous_dim(&v);
+    const int last = v.rank - 1, high = strided_contiguous_dim(&v);
     struct transpose_args a = {
         .x_step = v.stride[0].of[last],
         .y_step = v.stride[1].of[high],

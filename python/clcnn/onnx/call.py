@@ -177,16 +177,9 @@ class Call:
             return operand.value
         array = operand.array
         assert array is not None
-        if array.size == 0:
-            raise ShapeError(
-                f"{self.name}: a tensor of shape {array.shape} has no element, which has no meaning here"
-            )
         known = self._constants.get(id(array))
         if known is None:
-            array = held(array, self.name)
-            if not array.flags["C_CONTIGUOUS"]:
-                array = np.array(array, order="C")
-            known = self._constants[id(operand.array)] = self.graph.constant(array, self.name + ".constant")
+            known = self._constants[id(array)] = constant_value(self.graph, array, self.name)
         return known
 
     def emit(self, op: str, *inputs: Operand | None, **attrs: Any) -> Operand:
@@ -246,6 +239,15 @@ def layer_name(name: str) -> str:
     half = MAX_NAME // 2 - 8
     head, tail = whole[:half].decode(errors="ignore"), whole[-half:].decode(errors="ignore")
     return f"{head}...{tail}~{zlib.crc32(whole):08x}"
+
+
+def constant_value(graph: Graph, array: NDArray[Any], name: str) -> Value:
+    """The array as a constant of the graph for the node of this name. Raises ShapeError without elements, and
+    what held() raises."""
+    if array.size == 0:
+        raise ShapeError(f"{name}: a tensor of shape {array.shape} has no element, which has no meaning here")
+    # ascontiguousarray() would make an array of rank 0 one of rank 1
+    return graph.constant(np.require(held(array, name), requirements="C"), name + ".constant")
 
 
 def held(array: NDArray[Any], what: str) -> NDArray[Any]:

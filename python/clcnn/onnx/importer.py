@@ -10,10 +10,10 @@ import onnx
 from numpy.typing import NDArray
 
 from clcnn._log import logger
-from clcnn.errors import Error, ModelError, ShapeError, UnsupportedError
+from clcnn.errors import Error, ModelError, UnsupportedError
 from clcnn.graph import Graph, Value
 from clcnn.onnx import check, fold, functions, ops, tensors, wide
-from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, held, layer_name
+from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, constant_value, layer_name
 from clcnn.onnx.program import Program
 
 if TYPE_CHECKING:
@@ -320,11 +320,7 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Pr
 def _add_fixed(program: Program, graph: Graph) -> None:
     """Constant outputs as copies of constants of the graph."""
     for name, array in program.fixed.items():
-        if array.size == 0:
-            raise ShapeError(
-                f"output {name!r}: a tensor of shape {array.shape} has no element, which has no meaning here"
-            )
-        value = graph.constant(np.require(held(array, f"output {name!r}"), requirements="C"))
+        value = constant_value(graph, array, layer_name(name))
         graph.output(graph.apply("identity", value, name=layer_name(name)), name)
 
 

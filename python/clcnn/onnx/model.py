@@ -107,8 +107,7 @@ class Model:
         value missing), UnsupportedError that lists all nodes that are not supported, and ModelError (the
         model contradicts itself).
         """
-        known = self._checked_values(values or {})
-        return importer.specialise(self, self._checked_shapes(shapes or {}, known), known)
+        return self._specialised(shapes, values, whole=False)
 
     def graph(
         self,
@@ -117,12 +116,20 @@ class Model:
     ) -> Graph:
         """The graph of specialise(), in which outputs that hang on no input come last. Raises as it does, and
         UnsupportedError when nothing is left to run."""
-        known = self._checked_values(values or {})
-        given = self._checked_shapes(shapes or {}, known)
-        graph = importer.specialise(self, given, known, whole=True).graph
+        graph = self._specialised(shapes, values, whole=True).graph
         if graph is None:
             raise UnsupportedError("the model's outputs are all constant: there is nothing to run")
         return graph
+
+    def _specialised(
+        self,
+        shapes: Mapping[str, Sequence[int]] | None,
+        values: Mapping[str, NDArray[Any]] | None,
+        *,
+        whole: bool,
+    ) -> Program:
+        known = self._checked_values(values or {})
+        return importer.specialise(self, self._checked_shapes(shapes or {}, known), known, whole=whole)
 
     def _checked_values(self, values: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         missing = [name for name in self.value_inputs if name not in values]
