@@ -177,14 +177,14 @@ def cache(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-EVERY = [5, pytest.param(1, marks=pytest.mark.slow)]  # all of them take a minute
+EVERY = [5, pytest.param(1, marks=pytest.mark.slow)]  # all of them take three minutes
 
 
 @pytest.mark.parametrize("step", EVERY)
 def test_each_call_of_a_life_fails_in_turn(cache, step):
     """Until no call is left to fail. Queries that only inform may fail unnoticed (a GPU gets some more of
     them); much more must not."""
-    result = _child(FAULTS, cache, "*", -5, 2000, 100, step)
+    result = _child(FAULTS, cache, "*", -5, 2000, 100, step, timeout=1200 / step)
     assert result["last"] < 2000 - step
     assert result["failed"] * step > 100
     assert result["tolerated"] < result["failed"] / 2
@@ -234,7 +234,7 @@ def test_a_cache_that_cannot_be_read_is_built_anew(cache):
 
 @pytest.mark.parametrize("step", EVERY)
 def test_each_allocation_fails_in_turn(cache, step):
-    result = _child(ALLOCATIONS, cache, 5000, 60, step)
+    result = _child(ALLOCATIONS, cache, 5000, 60, step, timeout=1200 / step)
     assert result["last"] < 5000 - step
     assert result["failed"] * step > 200
     assert set(result["kinds"]) == {"MemoryError"}

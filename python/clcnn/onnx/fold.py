@@ -14,7 +14,7 @@ from clcnn.onnx import growth
 from clcnn.onnx.call import Refusal
 from clcnn.onnx.tensors import widened
 
-MAX_GROWTH = 1 << 26  # elements that computing one constant may make, or as many as its inputs have
+MAX_GROWTH = 1 << 27  # elements that computing one constant may make, or as many as its inputs have
 _LAST_BEFORE_MODES = 13  # opset of BatchNormalization without the attribute training_mode
 _WITH_MODES = 15
 

@@ -15,6 +15,7 @@ from clcnn.graph import Graph, Value
 from clcnn.onnx import check, fold, functions, ops, tensors, wide
 from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, constant_value, layer_name
 from clcnn.onnx.program import Program
+from clcnn.onnx.table import host_only
 
 if TYPE_CHECKING:
     from clcnn.onnx.model import Model, ValueInfo
@@ -122,7 +123,7 @@ class Walk:
             try:
                 return self._fold(node, inputs, opsets)
             except Refusal:
-                if row is None and not expandable:
+                if (row is None and not expandable) or (row is not None and row.build is host_only):
                     raise
         if row is not None:
             wide_type = wide.wide_of(inputs)

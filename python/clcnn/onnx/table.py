@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from clcnn.onnx.call import Call, Operand
+from clcnn.onnx.call import Call, Operand, Refusal
 
 NEWEST = 1 << 30
 Builder = Callable[[Call], Operand | Sequence[Operand | None]]
@@ -46,6 +46,14 @@ def add_row(
     if any(first <= r.last and r.first <= last for r in rows):
         raise ValueError(f"two rows for {op} overlap")
     rows.append(Row(op, first, last, build, values))
+
+
+def host_only(call: Call) -> Operand:
+    """Builds an operator the shape of whose result depends on its inputs' values: it is folded, or not
+    supported."""
+    for i in range(len(call.inputs)):
+        call.known(i)
+    raise Refusal("it could not be evaluated from its constant inputs")
 
 
 def find(domain: str, op: str, version: int) -> Row | None:

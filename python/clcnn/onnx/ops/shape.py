@@ -11,7 +11,7 @@ import onnx
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand, Refusal, wrap_all
 from clcnn.onnx.export_step import Emit, Step, plain
-from clcnn.onnx.table import add_row, row
+from clcnn.onnx.table import add_row, host_only, row
 
 # ---- known when shapes are ---------------------------------------------------------------------------------
 
@@ -32,18 +32,11 @@ def _size(call: Call) -> Operand:
     return call.constant(call.input().size, np.int64)
 
 
-def _host_only(call: Call) -> Operand:
-    """Its result's shape depends on its inputs' values: it is folded, or not supported."""
-    for i in range(len(call.inputs)):
-        call.known(i)
-    raise Refusal("it could not be evaluated from its constant inputs")
-
-
-add_row("ConstantOfShape", _host_only, 9, values=(0,))
-add_row("Range", _host_only, 11, values=(0, 1, 2))
-add_row("NonZero", _host_only, 9, values=(0,))
-add_row("Compress", _host_only, 9, values=(0, 1))
-add_row("Unique", _host_only, 11, values=(0,))
+add_row("ConstantOfShape", host_only, 9, values=(0,))
+add_row("Range", host_only, 11, values=(0, 1, 2))
+add_row("NonZero", host_only, 9, values=(0,))
+add_row("Compress", host_only, 9, values=(0, 1))
+add_row("Unique", host_only, 11, values=(0,))
 
 
 @row("EyeLike", 9)
