@@ -1,13 +1,13 @@
-/* conv_mma.cl: 2-D convolution as a matrix product on NVIDIA tensor cores, columns gathered by asynchronous
- * copies on the way to local memory.
+/* conv_mma.cl: convolution in up to three dimensions as a matrix product on NVIDIA tensor cores, columns gathered by
+ * asynchronous copies on the way to local memory.
  *
  *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][g*C/g + c(d)][oh*sh - ph + r(d)*dh][ow*sw - pw + s(d)*dw]
  *                          + bias[k] + add )
  *
- * with depth d = tap * padded + c, tap = r * S + s; `padded` >= C/groups, and what lies beyond the channels or
- * the window counts for nothing. PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi +
- * hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32,
- * PRODUCTS 0 pixels to halves, as which filters are stored.
+ * (and the same with a third dimension in front) with depth d = tap * padded + c, tap = r * S + s; `padded` >=
+ * C/groups, and what lies beyond the channels or the window counts for nothing. PRODUCTS 3 multiplies float32 as sums
+ * of two tf32 values (hi*lo + lo*hi + hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum.
+ * PRODUCTS 1 rounds operands to tf32, PRODUCTS 0 pixels to halves, as which filters are stored.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 and 2 group `split` of a
  * tile's `split_k` computes chunks split*share.. of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl,
  * or conv_join.clh puts them together.
@@ -18,8 +18,8 @@
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
  * PHASES 1: a transposed convolution, whose phases are conv groups of their own (conv_mma_phases.clh); w packed by
  * conv_transpose_mma_pack.cl.
- * Defines: PRE, PRE_ACT, PHASES (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along filters),
- * BK 16 or 32, GATHER any GATHER_ name, SPLIT 0 to 2,
+ * Defines: PRE, PRE_ACT, PHASES, VOLUME (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along
+ * filters), BK 16 or 32, GATHER any GATHER_ name, SPLIT 0 to 2,
  * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last
  * six required by FN(main). */
 #include "common/clcnn.clh"

@@ -9,12 +9,12 @@
  * belong to each of the groups that share a sum. */
 struct conv_mma_args {
     struct conv_args conv;
-    i64 by_padded, by_width; /* reciprocals of padded and conv.ker[2] for depths: see FN(quotient); 0: divide */
-    i64 tiles;               /* of all groups of conv_wgmma, which take every at_once-th one */
-    i32 padded, depth;       /* channels between taps; all of it, a multiple of the chunk */
-    i32 share, at_once;      /* groups of the launch */
-    i32 split_k, each;       /* groups that share a depth, and tiles of each */
-    f32 pre_p0, pre_p1;      /* of the activation before it: PREPARED in conv_mma.clh */
+    i64 by_padded, by_width, by_height; /* of padded, conv.ker[2] and [1], for depths: see FN(quotient); 0: divide */
+    i64 tiles;                          /* of all groups of conv_wgmma, which take every at_once-th one */
+    i32 padded, depth;                  /* channels between taps; all of it, a multiple of the chunk */
+    i32 share, at_once;                 /* groups of the launch */
+    i32 split_k, each;                  /* groups that share a depth, and tiles of each */
+    f32 pre_p0, pre_p1;                 /* of the activation before it: PREPARED in conv_mma.clh */
 };
 
 /* A transposed convolution, each phase of which is a convolution at stride 1 with filters of its own: conv_mma with

@@ -1,4 +1,4 @@
-/* conv_wgmma.cl: conv_mma.cl for Hopper's tensor cores (compute capability 9.0): 2-D convolution as a matrix
+/* conv_wgmma.cl: conv_mma.cl for Hopper's tensor cores (compute capability 9.0): convolution as a matrix
  * product whose filters come to local memory by bulk copies, and whose pixels come there as in conv_mma.cl and go on to
  * registers.
  *
@@ -20,8 +20,8 @@
  * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB, 228 with GATHER_WIDE or GATHER_ROWS, or
  * half of that for each of two groups (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER_TAPS, GATHER_WIDE or GATHER_ROWS for GATHER, SPLIT 0 to 2,
- * PRODUCTS 0, 1 or 3, PRE, PRE_ACT (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF
- * (maps.clh); all but the last six required. */
+ * PRODUCTS 0, 1 or 3, PRE, PRE_ACT, VOLUME (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF,
+ * Y_HALF (maps.clh); all but the last six required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"

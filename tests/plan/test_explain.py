@@ -60,6 +60,7 @@ ON_NVIDIA = (
     "conv n1 c512 h2 w2 k32 r3 s3 p1",
     "conv n1 c3 h9 w9 k4 r3 s3 p1 l2",
     "conv n1 c8 h40 w40 k32 r15 s15 u4",
+    "conv n1 c16 d3 h5 w5 k16 t3 r3 s3 p1",
     "conv_transpose n1 c4 h5 w6 k8 r2 s2 u2",
     "conv_transpose n1 c16 h5 w6 k8 r3 s3 u2",
     "linear [2,33] w[65,33] w[65]",

@@ -38,14 +38,19 @@ struct conv_args conv_args_of(const struct problem *p)
     return a;
 }
 
-static int64_t taps(const struct conv_args *a)
+int conv_taps(const struct conv_args *a)
 {
-    return (int64_t)a->ker[0] * a->ker[1] * a->ker[2];
+    return a->ker[0] * a->ker[1] * a->ker[2];
+}
+
+int64_t conv_map(const struct conv_args *a)
+{
+    return (int64_t)a->out[0] * a->out[1] * a->out[2];
 }
 
 size_t conv_pixels(const struct conv_args *a)
 {
-    return (size_t)a->n * (size_t)a->out[1] * (size_t)a->out[2];
+    return (size_t)a->n * (size_t)conv_map(a);
 }
 
 void conv_cost(struct step *s, const struct problem *p)
@@ -70,6 +75,11 @@ void conv_step(struct step *s, const struct problem *p, int packed, const void *
 bool conv_is_2d(const struct problem *p)
 {
     return p->in[0].shape.rank <= 4;
+}
+
+bool conv_is_volume(const struct conv_args *a)
+{
+    return a->in[0] > 1 || a->out[0] > 1 || a->ker[0] > 1;
 }
 
 bool conv_is_pointwise(const struct conv_args *a)
@@ -106,7 +116,7 @@ static struct conv_pack_args pack_args_of(const struct conv_args *a, struct conv
         .groups = a->groups,
         .kg = a->k / a->groups,
         .c = a->c / a->groups,
-        .taps = (int)taps(a),
+        .taps = conv_taps(a),
         .block = packing.block,
         .lanes = packing.lanes > 1 ? packing.lanes : 1,
     };
@@ -170,7 +180,7 @@ static void emit_reduce(struct emit *e, const struct problem *p, const struct co
     const struct conv_split_k_args args = {
         .dst_n = a->dst_n,
         .add_n = a->add_n,
-        .map = (int64_t)a->out[1] * a->out[2],
+        .map = conv_map(a),
         .n = a->n,
         .k = a->k,
         .split_k = split_k,

@@ -7,13 +7,17 @@
 
 /* The argument block of a conv or conv_transpose problem with 1 to 3 spatial dimensions. */
 struct conv_args conv_args_of(const struct problem *p);
-size_t conv_pixels(const struct conv_args *a); /* of the output, over the batch */
+int conv_taps(const struct conv_args *a);      /* of the window */
+int64_t conv_map(const struct conv_args *a);   /* pixels of the output of an image */
+size_t conv_pixels(const struct conv_args *a); /* the same over the batch */
 /* Multiply-adds of a conv, and bytes with every operand read or written once. */
 void conv_cost(struct step *s, const struct problem *p);
 /* A step that computes the whole layer: reads x and the packed filters, has the epilogue, writes y; and its cost. */
 void conv_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);
 /* 2-D view: 1-D and 2-D problems (kernels that index rows and columns only). */
 bool conv_is_2d(const struct problem *p);
+/* Whether the first of three dimensions counts for anything. */
+bool conv_is_volume(const struct conv_args *a);
 /* A 1x1 window at stride 1 without padding: pixels do not depend on their neighbours. */
 bool conv_is_pointwise(const struct conv_args *a);
 /* One input channel a group. */

@@ -7,7 +7,6 @@ static bool ampere(const struct problem *p, struct why *why, enum mma_products p
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     const struct mma_choice c = mma_choose(p, &a, (struct mma_form){MMA_AMPERE, products, 0});
     DECIDE(p, c);
     PREFER(why, a.k / a.groups >= 16, "fewer than 16 filters a group leave most of a fragment empty");
@@ -18,7 +17,6 @@ static bool hopper(const struct problem *p, struct why *why, enum mma_products p
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, !mma_few_channels(&a), "few channels: rounded up to 16 they would cost a third more");
     const struct mma_choice c = mma_choose(p, &a, (struct mma_form){MMA_HOPPER, products, 0});
     DECIDE(p, c);

@@ -61,13 +61,13 @@ static int whole_units(int channels)
 bool mma_few_channels(const struct conv_args *a)
 {
     const int cg = a->c / a->groups;
-    return 3 * whole_units(cg) > 4 * cg && a->ker[1] * a->ker[2] > 1;
+    return 3 * whole_units(cg) > 4 * cg && conv_taps(a) > 1;
 }
 
 static struct layout layout_of(const struct conv_args *a)
 {
-    const int cg = a->c / a->groups, padded = whole_units(cg), taps = a->ker[1] * a->ker[2];
-    const int64_t map = (int64_t)a->out[1] * a->out[2];
+    const int cg = a->c / a->groups, padded = whole_units(cg), taps = conv_taps(a);
+    const int64_t map = conv_map(a);
     if (mma_few_channels(a)) /* the padding would cost more than finding each position anew */
         return (struct layout){GATHER_POSITIONS, cg, whole_units(cg * taps)};
     const int gather = !conv_is_pointwise(a) ? GATHER_TAPS
@@ -80,6 +80,8 @@ static struct layout layout_of(const struct conv_args *a)
 unsigned mma_fp16(const struct conv_args *a)
 {
     const int gather = layout_of(a).gather;
+    if (conv_is_volume(a))
+        return FP16_DST | FP16_ADD;
     return gather == GATHER_TAPS || gather == GATHER_WIDE ? FP16_CONV : FP16_DST | FP16_ADD;
 }
 
@@ -264,7 +266,7 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         .groups = a->groups,
         .kg = a->k / a->groups,
         .c = a->c / a->groups,
-        .taps = a->ker[1] * a->ker[2],
+        .taps = conv_taps(a),
         .padded = l->padded,
         .depth = l->depth,
     };
@@ -361,6 +363,7 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
         .conv = *a,
         .by_padded = reciprocal(l.padded, l.depth),
         .by_width = reciprocal(a->ker[2], l.depth),
+        .by_height = reciprocal(a->ker[1], l.depth),
         .padded = l.padded,
         .depth = l.depth,
         .share = c.share,
@@ -388,6 +391,8 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
     step_define(s, "GATHER", l.gather);
     step_define(s, "SPLIT", split + fixup);
     step_define(s, "PRODUCTS", (int)form.products);
+    if (conv_is_volume(a))
+        step_define(s, "VOLUME", 1);
     if (pre) {
         step_define(s, "PRE", 1);
         step_define_id(s, "PRE_ACT", act_identifier(pre->act));

@@ -21,7 +21,7 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to mma, wgmma");
     REQUIRE(why, a.groups == 1 && mma_few_channels(&a),
             "one group of channels that are too few for mma's layout");
     REQUIRE(why, a.dil[1] == 1 && a.dil[2] == 1, "the taps of a window must be neighbours");

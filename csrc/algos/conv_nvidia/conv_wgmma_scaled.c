@@ -101,7 +101,7 @@ static bool may(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     const int side = a.ker[2];
     REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to mma, wgmma");
     REQUIRE(why, side == 1 || side == 3 || side == 5, "windows of 1x1, 3x3 or 5x5 are needed");
     for (int d = 1; d < 3; d++)
         REQUIRE(why,

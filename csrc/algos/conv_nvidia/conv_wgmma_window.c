@@ -60,7 +60,7 @@ static bool may(const struct problem *p, struct why *why, enum mma_products prod
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to mma, wgmma");
     for (int d = 1; d < 3; d++)
         REQUIRE(why,
                 a.ker[d] == 3 && a.stride[d] == 1 && a.dil[d] == 1 && a.pad[d] == 1 && a.out[d] == a.in[d],
