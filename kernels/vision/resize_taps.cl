@@ -5,10 +5,12 @@
  *
  * W is the triangle of linear, or the cubic of Keys with the slope `cubic` at 1. An index outside of the input is moved
  * to its edge, or left out with `exclude`. With CROP an `at` outside of the input gives the number `outside`.
- * Layouts: N,C,(D,)(H,)W with batch strides; struct resize_taps_args. A row is one (n, c, d, h) of the output.
+ * Layouts: N,C,(D,)(H,)W with batch strides; a row is one (n, d, h) of the output for BLOCK channels, which share
+ * what is worked out for its columns.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: KIND (0: nearest by `rounding`, 1: linear, 2: cubic, the default), CROP (0, the default, or 1), WG, LANES,
- * ELEMS, RUNS, INDEX (rows.clh). */
+ * Defines: KIND (0: nearest by `rounding`, 1: linear, 2: cubic, the default), SPAN taps that a kernel reaches at most,
+ * DIMS (spatial dimensions, 1 to 3; default 3), BLOCK (default 1), CROP (0, the default, or 1), COORD (int where every
+ * coordinate fits, else long, the default), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "common/clcnn.clh"
 #include "vision/vision_args.h"
 #include "common/rows.clh"
@@ -19,25 +21,33 @@
 #ifndef KIND
 #define KIND 2
 #endif
+#ifndef SPAN
+#define SPAN 4
+#endif
+#ifndef DIMS
+#define DIMS 3
+#endif
+#ifndef BLOCK
+#define BLOCK 1
+#endif
 #ifndef CROP
 #define CROP 0
 #endif
+#ifndef COORD
+#define COORD long
+#endif
 
-/* Taps first to past - 1 of one dimension; the coordinate is low + part. total: the sum of their weights. */
+/* The taps of one dimension, of which index[i] is read, and the sum of their weights. */
 struct FN(taps) {
-    long low;
-    int first, past;
-    float part, total;
+    int index[SPAN];
+    float weight[SPAN], total;
     bool outside;
 };
 
-float FN(weight)(struct FN(taps) t, long k, int d, const struct resize_taps_args *a)
+/* Of a tap at distance u. */
+float FN(weight)(float u, const struct resize_taps_args *a)
 {
-    const float u = fabs(((float)(k - t.low) - t.part) * a->scale[d]), c = a->cubic;
-    if (a->exclude && (k < 0 || k >= a->in[d]))
-        return 0.0f;
-    if (KIND == 0)
-        return 1.0f;
+    const float c = a->cubic;
     if (KIND == 1)
         return u < 1.0f ? 1.0f - u : 0.0f;
     return u <= 1.0f  ? ((c + 2.0f) * u - (c + 3.0f)) * u * u + 1.0f
@@ -46,62 +56,70 @@ float FN(weight)(struct FN(taps) t, long k, int d, const struct resize_taps_args
 }
 
 /* How a coordinate becomes an index: floor, round_prefer_floor, round_prefer_ceil, ceil. */
-int FN(rounded)(long rest, long div, int rounding)
+int FN(rounded)(COORD rest, COORD div, int rounding)
 {
     return rounding == 0 ? 0 : rounding == 1 ? 2 * rest > div : rounding == 2 ? 2 * rest >= div : rest > 0;
 }
 
 struct FN(taps) FN(taps_of)(long i, int d, const struct resize_taps_args *a)
 {
-    const long at = i * a->mul[d] + a->add[d], div = a->div[d];
+    const COORD at = (COORD)i * (COORD)a->mul[d] + (COORD)a->add[d], div = (COORD)a->div[d];
+    const COORD low = at / div - (at % div < 0), rest = at - low * div;
     struct FN(taps) t;
-    t.low = at / div - (at % div < 0);
-    const long rest = at - t.low * div;
-    t.part = (float)rest / (float)div;
-    t.outside = CROP && (at < 0 || at > (a->in[d] - 1) * div);
+    t.outside = CROP && (at < 0 || at > (COORD)(a->in[d] - 1) * div);
+#if KIND == 0
+    t.index[0] = (int)clamp(low + FN(rounded)(rest, div, a->rounding), (COORD)0, (COORD)(a->in[d] - 1));
+    t.weight[0] = 1.0f;
     t.total = 1.0f;
-    if (KIND == 0) {
-        t.first = (int)clamp(t.low + FN(rounded)(rest, div, a->rounding), 0L, (long)a->in[d] - 1);
-        t.past = t.first + 1;
-        return t;
-    }
-    const float reach = (float)KIND / a->scale[d];
-    t.first = (int)(t.low + (long)ceil(t.part - reach));
-    t.past = (int)(t.low + (long)floor(t.part + reach)) + 1;
+#else
+    const float part = (float)rest / (float)div;
+    const int before = (int)ceil(part - (float)KIND / a->scale[d]), first = (int)low + before;
     t.total = 0.0f;
-    for (int k = t.first; k < t.past; k++)
-        t.total += FN(weight)(t, k, d, a);
+    for (int m = 0; m < SPAN; m++) {
+        const int k = first + m;
+        const bool beyond = a->exclude && (k < 0 || k >= a->in[d]);
+        t.index[m] = clamp(k, 0, a->in[d] - 1);
+        t.weight[m] = beyond ? 0.0f : FN(weight)(fabs(((float)(before + m) - part) * a->scale[d]), a);
+        t.total += t.weight[m];
+    }
+#endif
     return t;
 }
 
-/* The blend of one row of the input. */
-float FN(row)(SRC x, struct FN(taps) t, const struct resize_taps_args *a)
+/* An infinite value with weight 0 counts for nothing. */
+#define TIMES(w, v) ((w) != 0.0f ? (w) * (v) : 0.0f)
+
+float FN(row)(SRC x, const struct FN(taps) *wide)
 {
     float sum = 0.0f;
-    for (int k = t.first; k < t.past; k++) {
-        const float w = FN(weight)(t, k, 2, a);
-        if (w != 0.0f)
-            sum += w * x[clamp(k, 0, a->in[2] - 1)];
-    }
-    return sum / t.total;
+    for (int m = 0; m < SPAN; m++)
+        sum += TIMES(wide->weight[m], x[wide->index[m]]);
+    return sum / wide->total;
 }
 
-float FN(blend)(SRC x, struct FN(taps) d, struct FN(taps) h, struct FN(taps) w, const struct resize_taps_args *a)
+float FN(plane)(SRC x, const struct FN(taps) *high, const struct FN(taps) *wide, const struct resize_taps_args *a)
 {
+#if DIMS > 1
     float sum = 0.0f;
-    for (int i = d.first; i < d.past; i++) {
-        const float wd = FN(weight)(d, i, 0, a);
-        float plane = 0.0f;
-        for (int j = h.first; j < h.past && wd != 0.0f; j++) {
-            const float wh = FN(weight)(h, j, 1, a);
-            const long at = (long)clamp(i, 0, a->in[0] - 1) * a->in[1] + clamp(j, 0, a->in[1] - 1);
-            if (wh != 0.0f)
-                plane += wh * FN(row)(x + at * a->in[2], w, a);
-        }
-        if (wd != 0.0f)
-            sum += wd * (plane / h.total);
-    }
-    return sum / d.total;
+    for (int m = 0; m < SPAN; m++)
+        sum += TIMES(high->weight[m], FN(row)(x + (long)high->index[m] * a->in[2], wide));
+    return sum / high->total;
+#else
+    return FN(row)(x, wide);
+#endif
+}
+
+float FN(blend)(SRC x, const struct FN(taps) *deep, const struct FN(taps) *high, const struct FN(taps) *wide,
+                const struct resize_taps_args *a)
+{
+#if DIMS > 2
+    float sum = 0.0f;
+    for (int m = 0; m < SPAN; m++)
+        sum += TIMES(deep->weight[m], FN(plane)(x + (long)deep->index[m] * a->in[1] * a->in[2], high, wide, a));
+    return sum / deep->total;
+#else
+    return FN(plane)(x, high, wide, a);
+#endif
 }
 
 void FN(body)(ulong group, SRC x, DST y, const struct resize_taps_args *a)
@@ -109,18 +127,21 @@ void FN(body)(ulong group, SRC x, DST y, const struct resize_taps_args *a)
     const INDEX row = ROW_OF(group, a->pieces);
     if (row < (INDEX)a->rows) {
         const long first = FIRST_COLUMN(group, a->pieces);
+        const int blocks = (a->c + BLOCK - 1) / BLOCK;
         INDEX rest = row;
         TAKE_DIGIT(oh, rest, a->out[1]);
         TAKE_DIGIT(od, rest, a->out[0]);
-        TAKE_DIGIT(c, rest, a->c);
-        const long n = rest;
-        const struct FN(taps) d = FN(taps_of)(od, 0, a), h = FN(taps_of)(oh, 1, a);
-        SRC xc = x + n * a->x_n + c * a->in[0] * a->in[1] * a->in[2];
-        DST yr = y + n * a->y_n + ((c * a->out[0] + od) * a->out[1] + oh) * a->out[2];
+        TAKE_DIGIT(block, rest, blocks);
+        const long n = rest, plane = (long)a->in[0] * a->in[1] * a->in[2];
+        const struct FN(taps) deep = FN(taps_of)(od, 0, a), high = FN(taps_of)(oh, 1, a);
+        const int past = min(a->c, ((int)block + 1) * BLOCK);
         FOR_COLUMNS(i, first, a->out[2])
         {
-            const struct FN(taps) w = FN(taps_of)(i, 2, a);
-            yr[i] = d.outside || h.outside || w.outside ? a->outside : FN(blend)(xc, d, h, w, a);
+            const struct FN(taps) wide = FN(taps_of)(i, 2, a);
+            const bool outside = deep.outside || high.outside || wide.outside;
+            for (int c = (int)block * BLOCK; c < past; c++)
+                y[n * a->y_n + (((long)c * a->out[0] + od) * a->out[1] + oh) * a->out[2] + i] =
+                    outside ? a->outside : FN(blend)(x + n * a->x_n + c * plane, &deep, &high, &wide, a);
         }
     }
 }

@@ -2,11 +2,36 @@
 #include "algos/vision/resize.h"
 #include "vision/vision_args.h"
 
+#include <math.h>
+#include <stdlib.h>
+
+enum { CPU_BLOCK = 4 }; /* channels that share a column's taps */
+
+/* Whether coordinates can be worked out in 32 bits, in which division is far faster. */
+static bool fits_int(const struct resize_taps_args *a)
+{
+    for (int d = 0; d < 3; d++)
+        if (2 * (llabs(a->mul[d]) * a->out[d] + llabs(a->add[d]) + a->div[d] * (a->in[d] + 1)) > INT32_MAX)
+            return false;
+    return true;
+}
+
+/* Whole numbers in an interval as long as the kernel, of any dimension. */
+static int span_of(const struct resize_taps_args *a, int kind)
+{
+    int most = 1;
+    for (int d = 0; d < 3 && kind > 0; d++) {
+        const int span = (int)ceilf(2.0f * (float)kind / a->scale[d]);
+        most = span > most ? span : most;
+    }
+    return most;
+}
+
 void emit_resize_taps(const struct problem *p, struct emit *e)
 {
     const struct resize_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
-    const int dims = x->shape.rank - 2;
+    const int dims = x->shape.rank - 2, block = cpu_device(p->device) ? CPU_BLOCK : 1;
     struct resize_taps_args a = {
         .x_n = x->batch_stride,
         .y_n = y->batch_stride,
@@ -32,9 +57,13 @@ void emit_resize_taps(const struct problem *p, struct emit *e)
         if (attrs->antialias && r.num > r.den)
             a.scale[d] = (float)((double)r.den / (double)r.num);
     }
-    a.rows = (int64_t)x->shape.dim[0] * a.c * a.out[0] * a.out[1];
+    a.rows = x->shape.dim[0] * (int64_t)ceil_div((size_t)a.c, (size_t)block) * a.out[0] * a.out[1];
     struct step *s = rows_step(e, p, "resize_taps", "main", a.rows, a.out[2], &a.pieces);
     step_define(s, "KIND", attrs->mode);
+    step_define(s, "SPAN", span_of(&a, attrs->mode));
+    step_define(s, "DIMS", dims);
+    step_define(s, "BLOCK", block);
+    step_define_id(s, "COORD", fits_int(&a) ? "int" : "long");
     step_define(s, "CROP", attrs->coordinates == RESIZE_TF_CROP_AND_RESIZE);
     step_read(s, x->view);
     step_write(s, y->view);
