@@ -25,10 +25,12 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_drop_identities,  /* again: moves that undo each other became such */
         rewrite_find_activations, /* before epilogues, which take them */
         rewrite_find_row_norms,
-        rewrite_products,           /* before epilogues: a bias is not a residual */
-        rewrite_cancel_transposes,  /* after norms and products, which may stand between them */
-        rewrite_take_scales,        /* after what takes them, and before additions become epilogues */
-        rewrite_fold_batch_norm,    /* before epilogues, which would take its place */
+        rewrite_products,          /* before epilogues: a bias is not a residual */
+        rewrite_cancel_transposes, /* after norms and products, which may stand between them */
+        rewrite_take_scales,       /* after what takes them, and before additions become epilogues */
+        rewrite_fold_batch_norm,   /* before epilogues, which would take its place */
+        rewrite_join_moves,        /* again: reshapes around a norm that became weights undo each other */
+        rewrite_drop_identities,
         rewrite_transposed_to_conv, /* before merges, which take convolutions */
         rewrite_fuse_epilogues,     /* before merges, which carry them */
         rewrite_channel_orders, /* after epilogues: what is between the moves is gone; before merges, too */

@@ -116,7 +116,7 @@ static bool foldable(const struct rewriter *r, const struct node *producer, cons
                transposed = rewrite_is(producer, &op_conv_transpose);
     if (!linear && !transposed && !rewrite_is(producer, &op_conv))
         return false;
-    if (linear && r->g->values[producer->out[0]].shape.rank != 2)
+    if (linear && r->g->values[bn->in[0]].shape.rank != 2)
         return false; /* its last dimension is not the channel */
     if (!rewrite_is_constant(r, producer->in[1]) ||
         (producer->in[2] >= 0 && !rewrite_is_constant(r, producer->in[2])))
@@ -151,6 +151,20 @@ static void fold_values(const struct clcnn_graph *g, const struct node *producer
     }
 }
 
+/* The reshape between bn and a linear layer whose rows it numbers anew, [.., C] to [rows, C], or NULL. */
+static struct node *rows_between(const struct rewriter *r, const struct node *bn)
+{
+    struct node *view = rewrite_sole_producer(r, bn->in[0]);
+    if (!view || !rewrite_is_reshape(view))
+        return NULL;
+    const struct node *linear = rewrite_sole_producer(r, view->in[0]);
+    if (!linear || !rewrite_is(linear, &op_linear))
+        return NULL;
+    const struct clcnn_shape *x = &r->g->values[view->in[0]].shape, *y = &r->g->values[view->out[0]].shape;
+    const bool same = x->rank > 0 && y->rank == 2 && y->dim[1] == x->dim[x->rank - 1];
+    return same ? view : NULL;
+}
+
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -158,7 +172,8 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
         struct node *bn = &r->g->nodes[i];
         if (bn->dead || !rewrite_is(bn, &op_batch_norm))
             continue;
-        struct node *producer = rewrite_sole_producer(r, bn->in[0]);
+        struct node *view = rows_between(r, bn);
+        struct node *producer = rewrite_sole_producer(r, view ? view->in[0] : bn->in[0]);
         struct fold f;
         if (!producer || !foldable(r, producer, bn, &f))
             continue;
@@ -175,7 +190,7 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
         producer->in[1] = w;
         producer->in[2] = b;
         TRY(rewrite_note(r, "fold batch_norm %s into %s %s", bn->name, producer->op->name, producer->name));
-        rewrite_move(r, producer, bn);
+        rewrite_move(r, view ? view : producer, bn);
     }
 done:
     return st;

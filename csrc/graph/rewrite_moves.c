@@ -137,11 +137,12 @@ static struct chain chain_up_to(const struct rewriter *r, struct node *last)
     return c;
 }
 
-/* What the first `n` nodes of the chain, counted from the last one, make of their input; false when it is no one move. */
-static bool follow(const struct rewriter *r, const struct chain *c, int n, struct moved *m)
+/* What the first `n` nodes of the chain, counted from the last one, make of their input; false when it is no one move.
+ * Reshapes alone move nothing, whatever they split. */
+static bool follow(const struct rewriter *r, const struct chain *c, int n, int transposes, struct moved *m)
 {
     begin(m, &r->g->values[c->node[n - 1]->in[0]].shape);
-    for (int i = n - 1; i >= 0; i--) {
+    for (int i = n - 1; i >= 0 && transposes > 0; i--) {
         if (rewrite_is(c->node[i], &op_transpose))
             transpose(m, c->node[i]->attrs);
         else if (!reshape(m, &r->g->values[c->node[i]->out[0]].shape))
@@ -218,14 +219,15 @@ done:
     return st;
 }
 
-/* Of a chain, the longest end that is one move, and at least two transposes, or one that moves nothing. */
+/* Of a chain, the longest end that is one move: of at least two transposes, or of two moves that move nothing. */
 static enum clcnn_status join(struct rewriter *r, const struct chain *c)
 {
     enum clcnn_status st = CLCNN_OK;
     struct moved m, simple;
     int transposes = c->transposes;
-    for (int n = c->n; n > 0 && transposes > 0; transposes -= rewrite_is(c->node[--n], &op_transpose)) {
-        if (!follow(r, c, n, &m))
+    for (int n = c->n; n > 1 || (n > 0 && transposes > 0);
+         transposes -= rewrite_is(c->node[--n], &op_transpose)) {
+        if (!follow(r, c, n, transposes, &m))
             continue;
         simple = m;
         simplify(&simple);

@@ -39,6 +39,36 @@ def test_batch_norm_after_linear_becomes_weights(device):
     assert Both(device, net).names == ["fc"]
 
 
+def test_batch_norm_of_the_rows_of_a_linear_layer_becomes_weights(device):
+    """As exporters write it: the rows are numbered by one dimension for the norm alone."""
+    net = Net()
+    x = net.input("x", 2, 3, 10)
+    y = net.layer("linear", "fc", x, net.weight(6, 10), net.weight(6))
+    y = net.batch_norm("bn", net.layer("reshape", "rows", y, shape=[6, 6]))
+    y = net.layer("relu", "relu", net.layer("reshape", "back", y, shape=[2, 3, 6]))
+    net.output(y)
+    both = Both(device, net)
+    assert both.names == ["fc"]
+    assert both.fused("fc") == "relu"
+
+
+@pytest.mark.parametrize("shape", [[12, 3], [2, 18], [1, 6, 6]])
+def test_batch_norm_of_what_is_no_row_of_a_linear_layer_stays(device, shape):
+    net = Net()
+    y = net.layer("linear", "fc", net.input("x", 2, 3, 10), net.weight(6, 10))
+    net.output(net.batch_norm("bn", net.layer("reshape", "view", y, shape=shape)))
+    assert "bn" in Both(device, net).names
+
+
+def test_reshapes_of_reshapes_are_one(device):
+    net = Net()
+    y = net.layer("relu", "a", net.input("x", 4, 6))
+    y = net.layer("reshape", "one", y, shape=[2, 12])
+    y = net.layer("reshape", "two", y, shape=[3, 8])
+    net.output(net.layer("neg", "b", y))
+    assert "turn 2 moves up to reshape two into a reshape" in Both(device, net).notes
+
+
 def test_batch_norm_stays_where_its_input_is_wanted(device):
     net = Net()
     x = net.input("x", 1, 4, 6, 6)

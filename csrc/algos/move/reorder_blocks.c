@@ -2,6 +2,11 @@
 #include "plan/emit.h"
 #include "move/move_args.h"
 
+enum {
+    SPAN = 4,    /* tiles of pixels that a work-item moves, */
+    ENOUGH = 16, /* where there are so many work-items for each core */
+};
+
 static bool always(const struct problem *p, struct why *why)
 {
     (void)p, (void)why;
@@ -19,9 +24,14 @@ static void emit(const struct problem *p, struct emit *e)
         .c = shape->dim[1],
         .pixels = (i32)shape_count_from(shape, 2),
     };
-    const size_t groups = (size_t)a.n * ceil_div((size_t)a.c, block) * ceil_div((size_t)a.pixels, block);
+    const size_t blocks = (size_t)a.n * ceil_div((size_t)a.c, block);
+    size_t span = SPAN;
+    while (span > 1 && blocks * ceil_div((size_t)a.pixels, span * block) < ENOUGH * device_units(p->device))
+        span /= 2;
+    const size_t groups = blocks * ceil_div((size_t)a.pixels, span * block);
     struct step *s = emit_step(e, "reorder_blocks", "main", groups, 1);
     step_define(s, "B", p->block);
+    step_define(s, "SPAN", (int)span);
     step_define(s, "TO_BLOCK", p->out[0].block > 0);
     step_read(s, p->in[0].view);
     step_write(s, p->out[0].view);

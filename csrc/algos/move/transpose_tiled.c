@@ -1,6 +1,5 @@
 /* transpose_tiled: transposes that move the innermost dimension, by tiles; see kernels/move/transpose_tiled.cl. */
-#include "algos/common/walk.h"
-#include "move/move_args.h"
+#include "algos/move/transposes.h"
 
 enum {
     TILE = 32,
@@ -21,65 +20,27 @@ static int span_of(const struct problem *p, const struct strided_args *v, int hi
     return span;
 }
 
-/* The permuted view of x beside y, merged. */
-static struct strided_args view_of(const struct problem *p)
-{
-    const struct axes_attrs *attrs = p->attrs;
-    int64_t from[CLCNN_MAX_RANK];
-    struct strided_args a = {.rank = p->out[0].shape.rank};
-    operand_strides(&p->in[0], from);
-    operand_strides(&p->out[0], a.stride[1].of);
-    for (int d = 0; d < a.rank; d++) {
-        a.size[d] = p->out[0].shape.dim[d];
-        a.stride[0].of[d] = from[attrs->axes.v[d]];
-    }
-    strided_merge(&a, 2);
-    return a;
-}
-
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const struct strided_args a = view_of(p);
-    const int last = a.rank - 1, high = strided_contiguous_dim(&a);
-    REQUIRE(why, high != last && a.stride[1].of[last] == 1, "the innermost dimension stays in place");
-    REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "the elements are no floats");
-    PREFER(why, !cpu_device(p->device), "a CPU's cache serves strided reads better");
-    PREFER(why, a.size[high] >= WORTH && a.size[last] >= WORTH, "a side is shorter than half a tile");
+    const struct strided_args a = transpose_view(p);
+    if (!transpose_fits(p, &a, why))
+        return false;
+    PREFER(why, !cpu_device(p->device), "a CPU's registers turn tiles faster than local memory");
+    PREFER(why, a.size[strided_contiguous_dim(&a)] >= WORTH && a.size[a.rank - 1] >= WORTH,
+           "a side is shorter than half a tile");
     return true;
 }
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct strided_args v = view_of(p);
-    const int last = v.rank - 1, high = strided_contiguous_dim(&v);
-    struct transpose_args a = {
-        .x_step = v.stride[0].of[last],
-        .y_step = v.stride[1].of[high],
-        .high = v.size[high],
-        .wide = v.size[last],
-    };
-    const int span = span_of(p, &v, high);
-    size_t tiles = 1;
-    a.tiles[0] = (i32)ceil_div((size_t)v.size[high], (size_t)span * TILE);
-    a.tiles[1] = (i32)ceil_div(v.size[last], TILE);
-    for (int d = last - 1; d >= 0; d--) {
-        if (d == high)
-            continue;
-        a.x[a.rank] = v.stride[0].of[d];
-        a.y[a.rank] = v.stride[1].of[d];
-        a.tiles[2 + a.rank++] = v.size[d];
-    }
-    for (int d = 0; d < 2 + a.rank; d++) {
-        tiles *= (size_t)a.tiles[d];
-        walk_division(a.tiles[d], &a.factor[d], &a.shift[d]);
-    }
+    const struct strided_args v = transpose_view(p);
+    const int span = span_of(p, &v, strided_contiguous_dim(&v));
+    size_t tiles;
+    const struct transpose_args a = transpose_args_of(&v, span * TILE, TILE, &tiles);
     struct step *s = emit_step(e, "transpose_tiled", "main", tiles, GROUP_SIZE);
     step_define(s, "TILE", TILE);
     step_define(s, "SPAN", span);
-    step_read(s, p->in[0].view);
-    step_write(s, p->out[0].view);
-    step_args(s, &a, sizeof a);
-    rows_cost(s, p, 0);
+    transpose_finish(s, p, &a);
 }
 
 const struct algo_def algo_transpose_tiled = {
