@@ -82,7 +82,8 @@ struct problem {
     bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
     int wisdom_count;
-    bool layouts_open;         /* the planner is still free to give the operands another layout */
+    bool layouts_open;         /* the planner is still free to give the operands another layout, */
+    bool wants_blocks;         /* and whatever reads the result has algorithms on channel blocks */
     struct decision *decision; /* of the algorithm that is asked; parts of a merged layer share it */
     bool *asked; /* algo_preferred() sets it: its answer depends on the layouts; NULL: no one wants to know */
     int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */

@@ -260,6 +260,61 @@ static bool undoes(const struct rewriter *r, const struct node *n, int *x)
     return true;
 }
 
+/* ---- tokens and maps ----------------------------------------------------------------------------------------- */
+
+/* Whether `map` is [N, C, pixels..] of more dimensions than `flat`, [N, C, all pixels]. */
+static bool is_map_of(const struct clcnn_shape *map, const struct clcnn_shape *flat)
+{
+    return map->rank > 3 && flat->rank == 3 && map->dim[0] == flat->dim[0] && map->dim[1] == flat->dim[1];
+}
+
+static bool swaps_last_two(const struct rewriter *r, const struct node *n)
+{
+    const struct ints *p = &((const struct axes_attrs *)n->attrs)->axes;
+    return rewrite_is(n, &op_transpose) && p->n == 3 && p->v[0] == 0 && p->v[1] == 2 &&
+           !rewrite_is_overridden(r, n);
+}
+
+/* Of what n reads: [N, pixels.., C] for the map [N, C, pixels..]. */
+static struct clcnn_shape channels_last(const struct clcnn_shape *map)
+{
+    struct clcnn_shape s = *map;
+    for (int d = 1; d < s.rank - 1; d++)
+        s.dim[d] = map->dim[d + 1];
+    s.dim[s.rank - 1] = map->dim[1];
+    return s;
+}
+
+/* reshape(transpose(tokens)) and transpose(reshape(map)), whose numbers of pixels are one dimension in between, become
+ * transposes of maps and reshapes of tokens, so that the transpose itself can read or write channel blocks. */
+enum clcnn_status rewrite_tokens_to_maps(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        struct node *n = &r->g->nodes[i];
+        struct node *before = n->dead || !is_move(n) ? NULL : rewrite_sole_producer(r, n->in[0]);
+        if (!before || !is_move(before) || rewrite_is_overridden(r, n))
+            continue;
+        const struct clcnn_shape x = r->g->values[before->in[0]].shape, y = r->g->values[n->out[0]].shape;
+        const struct clcnn_shape *between = &r->g->values[n->in[0]].shape;
+        const bool to_map = swaps_last_two(r, before) && rewrite_is_reshape(n) && is_map_of(&y, between);
+        const bool to_tokens = swaps_last_two(r, n) && rewrite_is_reshape(before) && is_map_of(&x, between);
+        if (!to_map && !to_tokens)
+            continue;
+        const struct clcnn_shape last = channels_last(to_map ? &y : &x);
+        int32_t perm[CLCNN_MAX_RANK];
+        for (int d = 0; d < last.rank; d++)
+            perm[d] = d == 0 ? 0 : to_map ? (d == 1 ? last.rank - 1 : d - 1) : d % (last.rank - 1) + 1;
+        r->g->values[n->in[0]].shape = last;
+        TRY(make(r, before, to_map ? &op_reshape : &op_transpose, before->in[0], to_map ? last.dim : perm,
+                 last.rank));
+        TRY(make(r, n, to_map ? &op_transpose : &op_reshape, n->in[0], to_map ? perm : y.dim,
+                 to_map ? last.rank : y.rank));
+    }
+done:
+    return st;
+}
+
 /* From the last node on, so that a chain is met at its end. */
 enum clcnn_status rewrite_join_moves(struct rewriter *r)
 {

@@ -12,7 +12,8 @@ struct layouter {
     struct clcnn_graph *g;
     const struct clcnn_plan_options *options;
     int *order, n_order; /* nodes in the order in which they will run */
-    int *twin;           /* per value of the original graph: the same value in the other layout, -1 */
+    bool *to_maps; /* per value of the original graph: its readers all have algorithms on channel blocks */
+    int *twin;     /* per value of the original graph: the same value in the other layout, -1 */
     int block;
     int items; /* of the node that is being laid out */
     struct clcnn_err *err;
@@ -158,6 +159,7 @@ static enum clcnn_status choose_layouts(struct layouter *l, struct node *n)
     }
     struct problem p = problem_of_node(l->bp, l->options, n, operands);
     p.layouts_open = true;
+    p.wants_blocks = l->to_maps[n->out[0]];
     if (n->epi.add >= 0)
         p.add = operand_of_value(&l->g->values[n->epi.add]);
     operand_take_items(&p.add, n->items);
@@ -189,6 +191,32 @@ done:
     return st;
 }
 
+static bool has_blocked(const struct op_def *op)
+{
+    for (const struct algo_def *const *a = op_algos(op); *a; a++)
+        if ((*a)->src == LAYOUT_BLOCKED)
+            return true;
+    return false;
+}
+
+static void find_maps(struct layouter *l)
+{
+    struct clcnn_graph *g = l->g;
+    for (int i = 0; i < g->n_nodes; i++) /* a value that nothing reads is not asked for */
+        for (int k = 0; !g->nodes[i].dead && k < g->nodes[i].n_out; k++)
+            l->to_maps[g->nodes[i].out[k]] = true;
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct node *n = &g->nodes[i];
+        for (int k = 0; !n->dead && k < n->n_in; k++)
+            if (n->in[k] >= 0 && (k > 0 || !has_blocked(n->op)))
+                l->to_maps[n->in[k]] = false;
+        if (!n->dead && n->epi.add >= 0)
+            l->to_maps[n->epi.add] = false;
+    }
+    for (int i = 0; i < g->n_outputs; i++)
+        l->to_maps[g->outputs[i].value] = false;
+}
+
 /* At most one reorder per input of a node, one for its epilogue, and one per output of the graph. */
 static size_t most_nodes(const struct clcnn_graph *g)
 {
@@ -214,12 +242,14 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
     const int values = g->n_values;
     l.order = clcnn_calloc(most_nodes(g) + 1, sizeof *l.order);
     l.twin = clcnn_calloc((size_t)values + 1, sizeof *l.twin);
-    if (!l.order || !l.twin) {
+    l.to_maps = clcnn_calloc((size_t)values + 1, sizeof *l.to_maps);
+    if (!l.order || !l.twin || !l.to_maps) {
         st = clcnn_fail_mem(err, most_nodes(g) * sizeof *l.order);
         goto done;
     }
     for (int i = 0; i < values; i++)
         l.twin[i] = -1;
+    find_maps(&l);
     for (int i = 0; i < nodes; i++) {
         if (g->nodes[i].dead)
             l.order[l.n_order++] = i;
@@ -233,5 +263,6 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
 done:
     free(l.order);
     free(l.twin);
+    free(l.to_maps);
     return st;
 }
