@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -44,8 +45,6 @@ def run(capsys: Text) -> Callable[..., Done]:
 
 def in_child(*args: object, **env: str) -> Done:
     """Runs a command as users do, in a process of its own."""
-    import os
-
     done = subprocess.run(
         [sys.executable, "-m", "clcnn", *map(str, args)],
         env={**os.environ, **env},
@@ -227,7 +226,9 @@ def test_selftest_finds_what_is_wrong_and_goes_on(tmp_path: Path) -> None:
     done = in_child("selftest", "--quick", "--device", DEVICE, CLCNN_KERNEL_DIR=str(kernels))
     failed = {line.split()[0]: line for line in done.out.splitlines() if " FAIL " in line}
     failed.pop("network", None)  # its two plans differ where another algorithm computes the softmax of one
-    assert done.status == 1 and set(failed) == {"softmax", "log_softmax", "pad"}
+    assert set(failed) == {"softmax", "log_softmax", "pad"}
+    if "LSAN_OPTIONS" not in os.environ:  # the leak checker ends processes with a status of its own
+        assert done.status == 1
     assert " instead of " in failed["softmax"] and "pad_ref" in failed["pad"]
 
 

@@ -59,6 +59,7 @@ assert slow.plan(slow.x).tobytes() == slow.y.tobytes()
 """
 
 
+@pytest.mark.leaks_on_purpose
 def test_a_fork_while_another_thread_runs() -> None:
     child(FORKED_RUN)
 
@@ -100,6 +101,7 @@ for thread in both:
 """
 
 
+@pytest.mark.leaks_on_purpose
 def test_a_fork_while_others_compile(tmp_path) -> None:
     pytest.importorskip("onnx")
     child(FORKED_COMPILE, POCL_CACHE_DIR=str(tmp_path), CLCNN_CACHE_DIR="0")
