@@ -37,17 +37,29 @@
 #define COORD long
 #endif
 
-/* The taps of one dimension, of which index[i] is read, and the sum of their weights. */
+#define MOST_HELD 32
+#define HELD (SPAN <= MOST_HELD) /* whether taps are kept: else there is no end to their memory */
+
+/* The taps of dimension d: index `first` and those after it, at a distance of `from` and more from the coordinate, and
+ * the sum of their weights. */
 struct FN(taps) {
-    int index[SPAN];
-    float weight[SPAN], total;
+    int d, first;
+    float from, total;
     bool outside;
+#if HELD
+    int index[SPAN];
+    float weight[SPAN];
+#endif
 };
 
-/* Of a tap at distance u. */
-float FN(weight)(float u, const struct resize_taps_args *a)
+/* Of tap m. */
+float FN(weight)(const struct FN(taps) *t, int m, const struct resize_taps_args *a)
 {
-    const float c = a->cubic;
+    const float u = fabs((t->from + (float)m) * a->scale[t->d]), c = a->cubic;
+    if (a->exclude && (t->first + m < 0 || t->first + m >= a->in[t->d]))
+        return 0.0f;
+    if (KIND == 0)
+        return 1.0f;
     if (KIND == 1)
         return u < 1.0f ? 1.0f - u : 0.0f;
     return u <= 1.0f  ? ((c + 2.0f) * u - (c + 3.0f)) * u * u + 1.0f
@@ -66,34 +78,48 @@ struct FN(taps) FN(taps_of)(long i, int d, const struct resize_taps_args *a)
     const COORD at = (COORD)i * (COORD)a->mul[d] + (COORD)a->add[d], div = (COORD)a->div[d];
     const COORD low = at / div - (at % div < 0), rest = at - low * div;
     struct FN(taps) t;
+    t.d = d;
     t.outside = CROP && (at < 0 || at > (COORD)(a->in[d] - 1) * div);
-#if KIND == 0
-    t.index[0] = (int)clamp(low + FN(rounded)(rest, div, a->rounding), (COORD)0, (COORD)(a->in[d] - 1));
-    t.weight[0] = 1.0f;
-    t.total = 1.0f;
-#else
-    const float part = (float)rest / (float)div;
-    const int before = (int)ceil(part - (float)KIND / a->scale[d]), first = (int)low + before;
+    if (KIND == 0) {
+        t.first = (int)clamp(low + FN(rounded)(rest, div, a->rounding), (COORD)0, (COORD)(a->in[d] - 1));
+        t.from = 0.0f;
+    } else {
+        const float part = (float)rest / (float)div;
+        const int before = (int)ceil(part - (float)KIND / a->scale[d]);
+        t.first = (int)low + before;
+        t.from = (float)before - part;
+    }
     t.total = 0.0f;
     for (int m = 0; m < SPAN; m++) {
-        const int k = first + m;
-        const bool beyond = a->exclude && (k < 0 || k >= a->in[d]);
-        t.index[m] = clamp(k, 0, a->in[d] - 1);
-        t.weight[m] = beyond ? 0.0f : FN(weight)(fabs(((float)(before + m) - part) * a->scale[d]), a);
-        t.total += t.weight[m];
-    }
+        const float w = FN(weight)(&t, m, a);
+#if HELD
+        t.index[m] = clamp(t.first + m, 0, a->in[d] - 1);
+        t.weight[m] = w;
 #endif
+        t.total += w;
+    }
     return t;
 }
 
-/* An infinite value with weight 0 counts for nothing. */
-#define TIMES(w, v) ((w) != 0.0f ? (w) * (v) : 0.0f)
+#if HELD
+#define WEIGHT(t, m) ((t)->weight[m])
+#define INDEX_OF(t, m) ((t)->index[m])
+#else
+#define WEIGHT(t, m) FN(weight)(t, m, a)
+#define INDEX_OF(t, m) clamp((t)->first + (m), 0, a->in[(t)->d] - 1)
+#endif
 
-float FN(row)(SRC x, const struct FN(taps) *wide)
+/* An infinite value with weight 0 counts for nothing. */
+float FN(times)(float w, float v)
+{
+    return w != 0.0f ? w * v : 0.0f;
+}
+
+float FN(row)(SRC x, const struct FN(taps) *wide, const struct resize_taps_args *a)
 {
     float sum = 0.0f;
     for (int m = 0; m < SPAN; m++)
-        sum += TIMES(wide->weight[m], x[wide->index[m]]);
+        sum += FN(times)(WEIGHT(wide, m), x[INDEX_OF(wide, m)]);
     return sum / wide->total;
 }
 
@@ -102,10 +128,10 @@ float FN(plane)(SRC x, const struct FN(taps) *high, const struct FN(taps) *wide,
 #if DIMS > 1
     float sum = 0.0f;
     for (int m = 0; m < SPAN; m++)
-        sum += TIMES(high->weight[m], FN(row)(x + (long)high->index[m] * a->in[2], wide));
+        sum += FN(times)(WEIGHT(high, m), FN(row)(x + (long)INDEX_OF(high, m) * a->in[2], wide, a));
     return sum / high->total;
 #else
-    return FN(row)(x, wide);
+    return FN(row)(x, wide, a);
 #endif
 }
 
@@ -115,7 +141,7 @@ float FN(blend)(SRC x, const struct FN(taps) *deep, const struct FN(taps) *high,
 #if DIMS > 2
     float sum = 0.0f;
     for (int m = 0; m < SPAN; m++)
-        sum += TIMES(deep->weight[m], FN(plane)(x + (long)deep->index[m] * a->in[1] * a->in[2], high, wide, a));
+        sum += FN(times)(WEIGHT(deep, m), FN(plane)(x + (long)INDEX_OF(deep, m) * a->in[1] * a->in[2], high, wide, a));
     return sum / deep->total;
 #else
     return FN(plane)(x, high, wide, a);
