@@ -336,6 +336,8 @@ REMAINDERS = (
             "rms_norm [2,{c},7,9] w[{c}] dim=1 dims=1",
             "l2_norm [2,{c},7,9] dim=1",
             "reorder [2,{c},7,9]",
+            "transpose [2,7,9,{c}] perm=0,3,1,2",
+            "transpose [2,{c},7,9] perm=0,2,3,1",
             "concat [2,{c},7,9] [2,3,7,9] [2,{c},7,9]",
             "split [2,{c},7,9] sizes=2,{rest},1",
             "slice [2,{c},7,9] starts=1 ends=-1 axes=1",
