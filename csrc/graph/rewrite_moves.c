@@ -275,7 +275,7 @@ static bool swaps_last_two(const struct rewriter *r, const struct node *n)
            !rewrite_is_overridden(r, n);
 }
 
-/* Of what n reads: [N, pixels.., C] for the map [N, C, pixels..]. */
+/* [N, pixels.., C] of the map [N, C, pixels..]. */
 static struct clcnn_shape channels_last(const struct clcnn_shape *map)
 {
     struct clcnn_shape s = *map;
@@ -302,14 +302,20 @@ enum clcnn_status rewrite_tokens_to_maps(struct rewriter *r)
         if (!to_map && !to_tokens)
             continue;
         const struct clcnn_shape last = channels_last(to_map ? &y : &x);
-        int32_t perm[CLCNN_MAX_RANK];
-        for (int d = 0; d < last.rank; d++)
-            perm[d] = d == 0 ? 0 : to_map ? (d == 1 ? last.rank - 1 : d - 1) : d % (last.rank - 1) + 1;
+        int32_t to_first[CLCNN_MAX_RANK] = {0, last.rank - 1}, to_last[CLCNN_MAX_RANK] = {0};
+        for (int d = 1; d < last.rank - 1; d++) {
+            to_first[d + 1] = d;
+            to_last[d] = d + 1;
+        }
+        to_last[last.rank - 1] = 1;
         r->g->values[n->in[0]].shape = last;
-        TRY(make(r, before, to_map ? &op_reshape : &op_transpose, before->in[0], to_map ? last.dim : perm,
-                 last.rank));
-        TRY(make(r, n, to_map ? &op_transpose : &op_reshape, n->in[0], to_map ? perm : y.dim,
-                 to_map ? last.rank : y.rank));
+        if (to_map) {
+            TRY(make_reshape(r, before, before->in[0]));
+            TRY(make(r, n, &op_transpose, n->in[0], to_first, last.rank));
+        } else {
+            TRY(make(r, before, &op_transpose, before->in[0], to_last, last.rank));
+            TRY(make_reshape(r, n, n->in[0]));
+        }
     }
 done:
     return st;

@@ -28,44 +28,6 @@
 #endif
 #include "common/vec_turn.clh"
 
-/* B pixels of the first `channels` channels of a block; from and to: the first of them. */
-void FN(tile)(SRC from, DST to, int channels, int pixels)
-{
-    FV rows[B];
-#if TO_BLOCK
-#pragma unroll
-    for (int c = 0; c < B; c++)
-        rows[c] = c < channels ? LOADV(from, (long)c * pixels) : (FV)0.0f;
-    FN(turn)(rows);
-#pragma unroll
-    for (int p = 0; p < B; p++)
-        STOREV(rows[p], to, p * B);
-#else
-#pragma unroll
-    for (int p = 0; p < B; p++)
-        rows[p] = LOADV(from, p * B);
-    FN(turn)(rows);
-#pragma unroll
-    for (int c = 0; c < B; c++)
-        if (c < channels)
-            STOREV(rows[c], to, (long)c * pixels);
-#endif
-}
-
-/* The same for fewer pixels: `count`. */
-void FN(some)(SRC from, DST to, int channels, int pixels, int count)
-{
-    for (int p = 0; p < count; p++)
-        for (int c = 0; c < B; c++) {
-#if TO_BLOCK
-            to[p * B + c] = c < channels ? from[(long)c * pixels + p] : 0.0f;
-#else
-            if (c < channels)
-                to[(long)c * pixels + p] = from[p * B + c];
-#endif
-        }
-}
-
 void FN(body)(ulong group, SRC x, DST y, const struct reorder_args *a)
 {
     const int blocks = (a->c + B - 1) / B, tiles = (a->pixels + SPAN * B - 1) / (SPAN * B);
@@ -76,10 +38,15 @@ void FN(body)(ulong group, SRC x, DST y, const struct reorder_args *a)
     for (int p = first; p < past; p += B) {
         SRC from = x + n * a->x_n + plane + (TO_BLOCK ? p : (long)p * B);
         DST to = y + n * a->y_n + plane + (TO_BLOCK ? (long)p * B : p);
-        if (p + B <= past)
-            FN(tile)(from, to, channels, a->pixels);
+        const int count = past - p;
+        if (TO_BLOCK && count >= B)
+            FN(turn_tile)(from, a->pixels, channels, to, B, B);
+        else if (TO_BLOCK)
+            FN(turn_part)(from, a->pixels, channels, to, B, count, B);
+        else if (count >= B)
+            FN(turn_tile)(from, B, B, to, a->pixels, channels);
         else
-            FN(some)(from, to, channels, a->pixels, past - p);
+            FN(turn_part)(from, B, B, to, a->pixels, channels, count);
     }
 }
 

@@ -24,14 +24,6 @@
 #endif
 #include "common/vec_turn.clh"
 
-/* Some rows and columns of a tile. */
-void FN(some)(SRC from, DST to, int high, int wide, const struct transpose_args *a)
-{
-    for (int h = 0; h < high; h++)
-        for (int w = 0; w < wide; w++)
-            to[h * a->y_step + w] = from[w * a->x_step + h];
-}
-
 void FN(body)(ulong group, SRC x, DST y, const struct transpose_args *a)
 {
     ulong rest = group / a->tiles[0];
@@ -46,18 +38,11 @@ void FN(body)(ulong group, SRC x, DST y, const struct transpose_args *a)
     }
     const int past = min(w0 + SPAN * V, a->wide);
     for (int w = w0; w < past; w += V) {
-        if (h0 + V <= a->high && w + V <= past) {
-            FV rows[V];
-#pragma unroll
-            for (int i = 0; i < V; i++)
-                rows[i] = LOADV(from, (w + i) * a->x_step);
-            FN(turn)(rows);
-#pragma unroll
-            for (int i = 0; i < V; i++)
-                STOREV(rows[i], to, i * a->y_step + w);
-        } else {
-            FN(some)(from + w * a->x_step, to + w, min(V, a->high - h0), min(V, past - w), a);
-        }
+        const int high = min(V, a->high - h0), wide = min(V, past - w);
+        if (high == V && wide == V)
+            FN(turn_tile)(from + w * a->x_step, a->x_step, V, to + w, a->y_step, V);
+        else
+            FN(turn_part)(from + w * a->x_step, a->x_step, V, to + w, a->y_step, high, wide);
     }
 }
 

@@ -1,6 +1,5 @@
 /* reorder_blocks: row-major maps to channel blocks and back; see kernels/move/reorder_blocks.cl. */
-#include "plan/emit.h"
-#include "move/move_args.h"
+#include "algos/move/reorders.h"
 
 enum {
     SPAN = 4,    /* tiles of pixels that a work-item moves, */
@@ -13,17 +12,22 @@ static bool always(const struct problem *p, struct why *why)
     return true;
 }
 
+struct reorder_args reorder_args_of(const struct problem *p, const struct clcnn_shape *map)
+{
+    return (struct reorder_args){
+        .x_n = p->in[0].batch_stride,
+        .y_n = p->out[0].batch_stride,
+        .n = map->dim[0],
+        .c = map->dim[1],
+        .pixels = (i32)shape_count_from(map, 2),
+    };
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct clcnn_shape *shape = &p->in[0].shape;
     const size_t block = (size_t)p->block;
-    const struct reorder_args a = {
-        .x_n = p->in[0].batch_stride,
-        .y_n = p->out[0].batch_stride,
-        .n = shape->dim[0],
-        .c = shape->dim[1],
-        .pixels = (i32)shape_count_from(shape, 2),
-    };
+    const struct reorder_args a = reorder_args_of(p, shape);
     const size_t blocks = (size_t)a.n * ceil_div((size_t)a.c, block);
     size_t span = SPAN;
     while (span > 1 && blocks * ceil_div((size_t)a.pixels, span * block) < ENOUGH * device_units(p->device))

@@ -1,7 +1,6 @@
 /* transpose_blocks: dimensions that go from last to channels, or back, where the map is on channel blocks; see
  * kernels/move/transpose_blocks.cl. */
-#include "algos/common/rows.h"
-#include "move/move_args.h"
+#include "algos/move/reorders.h"
 
 enum { RUN = 32 }; /* pixels of a work-item */
 
@@ -39,13 +38,7 @@ static bool may_unblock(const struct problem *p, struct why *why)
 
 static void emit_moved(const struct problem *p, struct emit *e, const struct clcnn_shape *map, bool to_block)
 {
-    const struct reorder_args a = {
-        .x_n = p->in[0].batch_stride,
-        .y_n = p->out[0].batch_stride,
-        .n = map->dim[0],
-        .c = map->dim[1],
-        .pixels = (i32)shape_count_from(map, 2),
-    };
+    const struct reorder_args a = reorder_args_of(p, map);
     const size_t blocks = (size_t)a.n * ceil_div((size_t)a.c, (size_t)p->block);
     struct step *s = emit_step(e, "transpose_blocks", "main", blocks * ceil_div((size_t)a.pixels, RUN), 1);
     step_define(s, "V", p->block);

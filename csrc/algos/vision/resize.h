@@ -17,6 +17,10 @@ struct ratio {
 struct resize_line resize_line_of(const struct resize_attrs *attrs, int i, int dims, int64_t in, int64_t out);
 struct ratio resize_in_per_out(const struct resize_attrs *attrs, int i, int64_t in, int64_t out);
 
+/* Whether coordinates of three dimensions can be worked out in 32 bits, twice as large as they are for rounding: there
+ * division is far faster. */
+bool resize_fits_int(const i64 *mul, const i64 *add, const i64 *div, const i32 *in, const i32 *out);
+
 /* Sizes of the spatial dimensions, the last one at index 2 and missing ones 1, and the lines of `nearest` and `linear`, of which the
  * former's floor is the index. */
 struct resize_map {

@@ -2,6 +2,7 @@
 #include "algos/vision/resize.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 /* The first convergent of the continued fraction that is `value` as a float: 0.6f means 3/5. Coordinates
  * in such exact numbers fall on whole and half pixels where they are meant to. */
@@ -116,4 +117,12 @@ bool resize_is_plain(const struct resize_attrs *attrs)
 {
     return attrs->mode != RESIZE_CUBIC && !(attrs->mode == RESIZE_LINEAR && attrs->antialias) &&
            attrs->coordinates != RESIZE_TF_CROP_AND_RESIZE;
+}
+
+bool resize_fits_int(const i64 *mul, const i64 *add, const i64 *div, const i32 *in, const i32 *out)
+{
+    for (int d = 0; d < 3; d++)
+        if (2 * (llabs(mul[d]) * out[d] + llabs(add[d]) + div[d] * (in[d] + 1)) > INT32_MAX)
+            return false;
+    return true;
 }

@@ -3,7 +3,6 @@
 #include "vision/vision_args.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum {
     CPU_BLOCK = 16,
@@ -28,15 +27,6 @@ static struct resize_args args_of(const struct problem *p)
     return a;
 }
 
-/* Whether coordinates can be worked out in 32 bits, in which division is far faster. */
-static bool fits_int(const struct resize_args *a)
-{
-    for (int d = 0; d < 3; d++)
-        if (a->mul[d] * a->out[d] + llabs(a->add[d]) + a->div[d] > INT32_MAX)
-            return false;
-    return true;
-}
-
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct resize_attrs *attrs = p->attrs;
@@ -48,7 +38,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = rows_step(e, p, "resize_ref", "main", a.rows, a.out[2], &a.pieces);
     step_define(s, "LINEAR", attrs->mode == RESIZE_LINEAR);
     step_define(s, "DIMS", p->in[0].shape.rank - 2);
-    step_define_id(s, "COORD", fits_int(&a) ? "int" : "long");
+    step_define_id(s, "COORD", resize_fits_int(a.mul, a.add, a.div, a.in, a.out) ? "int" : "long");
     s->alone = true; /* not measured in chains */
     step_read(s, p->in[0].view);
     step_write(s, p->out[0].view);

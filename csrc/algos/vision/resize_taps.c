@@ -3,18 +3,8 @@
 #include "vision/vision_args.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 enum { CPU_BLOCK = 4 }; /* channels that share a column's taps */
-
-/* Whether coordinates can be worked out in 32 bits, in which division is far faster. */
-static bool fits_int(const struct resize_taps_args *a)
-{
-    for (int d = 0; d < 3; d++)
-        if (2 * (llabs(a->mul[d]) * a->out[d] + llabs(a->add[d]) + a->div[d] * (a->in[d] + 1)) > INT32_MAX)
-            return false;
-    return true;
-}
 
 /* Whole numbers in an interval as long as the kernel, of any dimension. */
 static int span_of(const struct resize_taps_args *a, int kind)
@@ -63,7 +53,7 @@ void emit_resize_taps(const struct problem *p, struct emit *e)
     step_define(s, "SPAN", span_of(&a, attrs->mode));
     step_define(s, "DIMS", dims);
     step_define(s, "BLOCK", block);
-    step_define_id(s, "COORD", fits_int(&a) ? "int" : "long");
+    step_define_id(s, "COORD", resize_fits_int(a.mul, a.add, a.div, a.in, a.out) ? "int" : "long");
     step_define(s, "CROP", attrs->coordinates == RESIZE_TF_CROP_AND_RESIZE);
     step_read(s, x->view);
     step_write(s, y->view);
