@@ -81,6 +81,9 @@ NETS: dict[str, Entry] = {
     "seresnet50": _timm("seresnet50", "classifiers", "gates"),
     "resnest50": _timm("resnest50d", "classifiers", "grouped", "gates"),
     "nfnet_l0": _timm("eca_nfnet_l0", "classifiers", "grouped", "gates"),
+    # as they are trained: branches that are added
+    "repvgg_branches": _own("branches.repvgg", "branches", shape=(3, 224, 224)),
+    "mobileone_branches": _own("branches.mobileone", "branches", shape=(3, 224, 224)),
     # a value for each pixel, and boxes
     "fcn_resnet50": _torchvision("fcn_resnet50", "core", "segmentation", **NO_BACKBONE),
     "deeplabv3_resnet50": _torchvision("deeplabv3_resnet50", "segmentation", **NO_BACKBONE),

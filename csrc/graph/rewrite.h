@@ -45,6 +45,7 @@ enum clcnn_status rewrite_take_scales(struct rewriter *r);
 enum clcnn_status rewrite_join_moves(struct rewriter *r);
 enum clcnn_status rewrite_tokens_to_maps(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
+enum clcnn_status rewrite_merge_branches(struct rewriter *r);
 enum clcnn_status rewrite_products(struct rewriter *r);
 enum clcnn_status rewrite_transposed_to_conv(struct rewriter *r);
 enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);

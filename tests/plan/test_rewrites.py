@@ -116,7 +116,7 @@ def test_add_of_two_convolutions_joins_the_later(device, order):
     """Its result need not wait in memory for the other's."""
     net = Net()
     x = net.input("x", 2, 4, 7, 7)
-    pair = [net.conv("early", x, 6, 1), net.conv("late", x, 6, 3)]
+    pair = [net.conv("early", x, 6, 1, groups=2), net.conv("late", x, 6, 3)]
     net.output(net.layer("add", "add", *(pair if order == 0 else pair[::-1])))
     both = Both(device, net)
     assert both.names == ["early", "late"]
