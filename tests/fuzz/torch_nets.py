@@ -73,6 +73,20 @@ class Sum(nn.Module):
         return self.after(self.skip(x) + (made if self.scale == 1.0 else self.scale * made))
 
 
+class Branches(nn.Module):
+    """The branches' results, added one after the other."""
+
+    def __init__(self, *branches: nn.Module) -> None:
+        super().__init__()
+        self.branches = nn.ModuleList(branches)
+
+    def forward(self, x: Any) -> Any:
+        total = self.branches[0](x)
+        for branch in self.branches[1:]:
+            total = total + branch(x)
+        return total
+
+
 class Joined(nn.Module):
     """The branches' results, one after the other along the channels."""
 
@@ -172,6 +186,27 @@ def _residual(rng: random.Random, c: int, side: int) -> tuple[nn.Module, int]:
     same = made == c and stride == 1
     skip = nn.Identity() if same else nn.Sequential(nn.Conv2d(c, made, 1, stride), _norm(rng, made))
     return Sum(body, skip, _act(rng), rng.choice([1.0, 1.0, 0.2])), made
+
+
+@block
+def _branches(rng: random.Random, c: int, side: int) -> tuple[nn.Module, int]:
+    """As RepVGG is trained: filters of several sizes beside each other, a norm of the input, the input."""
+    groups = rng.choice([1, 1, c, _divisor(rng, c)])
+    made, stride = rng.choice([c, c, groups * rng.choice([1, 2, 8])]), rng.choice([1, 1, 1, 2])
+    dilation = rng.choice([1, 1, 1, 2])
+    branches: list[nn.Module] = []
+    for _ in range(rng.choice([1, 2, 2, 3])):
+        kernel = rng.choice([(1, 1), (1, 1), (3, 3), (3, 3), (1, 3), (3, 1), (5, 5)])
+        pad = (kernel[0] // 2 * dilation, kernel[1] // 2 * dilation)
+        how: dict[str, Any] = {"stride": stride, "dilation": dilation, "groups": groups}
+        conv = nn.Conv2d(c, made, kernel, padding=pad, bias=rng.random() < 0.5, **how)
+        branches.append(nn.Sequential(conv, _norm(rng, made)) if rng.random() < 0.6 else conv)
+    if made == c and stride == 1:
+        branches += rng.choice([[nn.BatchNorm2d(c)], [nn.Identity()], [nn.BatchNorm2d(c), nn.Identity()], []])
+    rng.shuffle(branches)
+    return nn.Sequential(
+        Branches(*branches), rng.choice([nn.Identity(), nn.BatchNorm2d(made)]), _act(rng)
+    ), made
 
 
 @block
