@@ -112,6 +112,13 @@ static void show_layout(struct operand *o, int block, bool whole_items)
         o->shape.dim[1] = (int32_t)ceil_div((size_t)o->shape.dim[1], (size_t)block) * block;
 }
 
+/* One item alone is dense, whatever it is a part of: so it was shown to algorithms when they were judged. */
+static void show_items(struct operand *o)
+{
+    if (o->present && o->shape.rank > 0 && o->shape.dim[0] <= 1)
+        o->batch_stride = operand_item(o);
+}
+
 /* The storage that a batch slice has instead of that of the first one; -1: out of memory. So storages live as long as in one slice, and the
  * arena gives those of all slices the same memory. */
 static int storage_of_slice(struct emit *e, int storage)
@@ -158,17 +165,20 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
         TRY(take_slice(e, &ops[i], node_input_items(n, i), slice));
         if ((i == 0 && !n->follows) || n->all_src)
             show_layout(&ops[i], n->src_block, n->whole_items);
+        show_items(&ops[i]);
     }
     for (int i = 0; i < n->n_out; i++) {
         ops[n->n_in + i] = views->operand[n->out[i]];
         TRY(take_slice(e, &ops[n->n_in + i], n->items, slice));
         show_layout(&ops[n->n_in + i], n->dst_block, n->whole_items);
+        show_items(&ops[n->n_in + i]);
     }
     *out = problem_of_node(e->bp, e->options, n, ops);
     if (n->epi.add >= 0) {
         out->add = views->operand[n->epi.add];
         TRY(take_slice(e, &out->add, n->items, slice));
         show_layout(&out->add, n->dst_block, false);
+        show_items(&out->add);
     }
 done:
     return st;

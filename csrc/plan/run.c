@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GUARD_PATTERN 0x7fc0deadu /* a quiet NaN that no kernel computes */
-
 struct extent { /* one value in device memory */
     cl_mem mem;
     size_t offset, stride, row, rows; /* bytes */
@@ -125,6 +123,13 @@ static void paint_input(unsigned char *image, const struct extent *x, const unsi
         memcpy(image + x->offset + i * x->stride, host + i * x->row, x->row);
 }
 
+/* The pattern of guard bands: a quiet NaN that no kernel computes, another one in each word. One that a kernel reads beside its
+ * operand goes through arithmetic as it is, and must not be what the kernel finds beside its result. */
+static uint32_t guard_word(size_t index)
+{
+    return 0x7fc00000u | (uint32_t)(index * 2654435761u) >> 10;
+}
+
 /* Guarded plans: the pattern everywhere, and the inputs that come from the host (NULL: none), in one write of the whole
  * arena. Oclgrind takes all of a buffer for uninitialised but what the last write or fill of it has covered. */
 enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *inputs,
@@ -136,7 +141,7 @@ enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const str
     if (!image)
         return clcnn_fail_mem(err, bp->arena_bytes);
     for (size_t i = 0; i < bp->arena_bytes / sizeof *image; i++)
-        image[i] = GUARD_PATTERN;
+        image[i] = guard_word(i);
     for (int i = 0; inputs && i < bp->n_inputs; i++) {
         const struct extent x = extent_of(plan, &bp->inputs[i]);
         if (inputs[i].host)
@@ -373,14 +378,13 @@ void clcnn_plan_free(struct clcnn_plan *plan)
 static enum clcnn_status check_storage(const struct storage *r, const unsigned char *arena, size_t guard,
                                        struct clcnn_err *err)
 {
-    const uint32_t pattern = GUARD_PATTERN;
-    const unsigned char *const want = (const unsigned char *)&pattern;
     const size_t start = r->offset - guard, end = start + r->bytes;
     for (size_t at = start; at < end; at++) {
         const size_t rel = (at - start - guard) / r->elem; /* far above all items for the band in front */
         const bool inside = at - start >= guard && rel / (size_t)r->stride < (size_t)r->items &&
                             rel % (size_t)r->stride < (size_t)r->item_elems;
-        if (!inside && arena[at] != want[at % sizeof pattern])
+        const uint32_t want = guard_word(at / sizeof want);
+        if (!inside && arena[at] != ((const unsigned char *)&want)[at % sizeof want])
             return clcnn_fail(err, CLCNN_E_INTERNAL,
                               "%s '%s': element %lld lies outside its memory and was overwritten",
                               r->scratch ? "workspace of" : "output of", r->name,
