@@ -119,20 +119,26 @@ static void split_places(const struct node *n, int value, struct placing *p)
         p->offset += a->sizes.v[i] * p->stride[a->dim];
 }
 
-/* One index, which is a constant: the dimension is gone, or has one element. */
-static bool gather_places(const struct clcnn_graph *g, const struct node *n, struct placing *p)
+bool view_gathers_one(const struct clcnn_graph *g, const struct node *n, int64_t *at)
 {
     const int dim = ((const struct dim_attrs *)n->attrs)->dim;
     const struct value *x = &g->values[n->in[0]], *index = &g->values[n->in[1]];
     if (index->kind != VALUE_CONSTANT || index->shape.rank > 1 || shape_count(&index->shape) != 1)
         return false;
-    int64_t at =
-        index->shape.dtype == CLCNN_INT64 ? *(const int64_t *)index->data : *(const int32_t *)index->data;
-    at += at < 0 ? x->shape.dim[dim] : 0;
-    if (at < 0 || at >= x->shape.dim[dim])
+    *at = index->shape.dtype == CLCNN_INT64 ? *(const int64_t *)index->data : *(const int32_t *)index->data;
+    *at += *at < 0 ? x->shape.dim[dim] : 0;
+    return *at >= 0 && *at < x->shape.dim[dim];
+}
+
+/* The dimension is gone, or has one element. */
+static bool gather_places(const struct clcnn_graph *g, const struct node *n, struct placing *p)
+{
+    const int dim = ((const struct dim_attrs *)n->attrs)->dim;
+    int64_t at;
+    if (!view_gathers_one(g, n, &at))
         return false;
     p->offset += at * p->stride[dim];
-    if (index->shape.rank == 0)
+    if (g->values[n->in[1]].shape.rank == 0)
         for (int i = dim; i < p->from.rank; i++)
             p->stride[i] = p->stride[i + 1];
     return true;

@@ -28,6 +28,8 @@ struct value_view view_of(int value, const int64_t size[VIEW_AXES], const int64_
  * the node does more than to move elements, or moves them so that the axes do not stay regular. */
 bool view_before(const struct rewriter *r, struct value_view *view);
 bool view_after(const struct rewriter *r, const struct node *n, struct value_view *view);
+/* Whether a gather takes one index, which is a constant: it, counted from the first. */
+bool view_gathers_one(const struct clcnn_graph *g, const struct node *n, int64_t *at);
 /* Whether each axis has one stride in the value's memory, whose items may lie apart; then what it is. */
 bool view_strides(const struct clcnn_graph *g, const struct value_view *view, struct attention_view *strides);
 

@@ -185,7 +185,8 @@ struct value_views {
     struct operand *operand; /* per value */
     bool *skip;              /* per node: nothing to do, its outputs are views */
 };
-enum clcnn_status find_value_views(struct value_views *out, struct blueprint *bp, struct clcnn_err *err);
+enum clcnn_status find_value_views(struct value_views *out, struct blueprint *bp,
+                                   const struct clcnn_plan_options *options, struct clcnn_err *err);
 void value_views_free(struct value_views *views);
 
 /* emit.c: the builder that algorithms write into. */

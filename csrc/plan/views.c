@@ -1,6 +1,8 @@
 /* views.c: where every value lives. A value is a view of a storage: a reshape is the view that its input is when the bytes are the
- * same, concat on the first two dimensions lets producers write into views of the parent, split reads views of its input.
+ * same, concat on the first two dimensions lets producers write into views of the parent, split reads views of its input, and so
+ * do slices and choices of one index whose elements lie side by side.
  * What cannot be a view of another value gets a storage of its own, and a copy step. */
+#include "graph/rewrite_views.h"
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -22,6 +24,7 @@ struct view_finder {
     struct value_views *views;
     struct parent *parent;
     struct use *use; /* of each value */
+    const struct clcnn_plan_options *options;
     struct clcnn_err *err;
 };
 
@@ -251,11 +254,77 @@ static bool try_split(struct view_finder *p, const struct node *n, bool *skip)
     return true;
 }
 
+/* ---- slices ----------------------------------------------------------------------------------------------------- */
+
+struct stretch { /* of a value: indices from `at` on along `dim` */
+    int dim;
+    int64_t at;
+};
+
+static bool is_slice_of_one_dim(const struct clcnn_graph *g, const struct node *n, struct stretch *s)
+{
+    const struct slice_attrs *a = n->attrs;
+    const struct clcnn_shape *x = &g->values[n->in[0]].shape, *y = &g->values[n->out[0]].shape;
+    int cut = 0;
+    for (int d = 0; d < x->rank; d++) {
+        if (x->dim[d] == y->dim[d] && a->steps.v[d] == 1)
+            continue;
+        *s = (struct stretch){d, a->starts.v[d]};
+        if (cut++ || a->steps.v[d] != 1)
+            return false;
+    }
+    return cut == 1;
+}
+
+static bool is_gather_of_one(const struct clcnn_graph *g, const struct node *n, struct stretch *s)
+{
+    s->dim = ((const struct dim_attrs *)n->attrs)->dim;
+    return view_gathers_one(g, n, &s->at);
+}
+
+/* Whether the stretch of each item is one piece of memory, and the items of the result are those of x or follow each other. */
+static bool is_one_piece(const struct clcnn_shape *x, const struct clcnn_shape *y, int dim)
+{
+    for (int d = 1; d < dim; d++)
+        if (x->dim[d] != 1)
+            return false;
+    return x->rank >= 2 && (y->rank >= 2 || items(x) == 1 || dim == 0);
+}
+
+static bool is_forced(const struct view_finder *p, const struct node *n)
+{
+    for (int i = 0; i < p->options->override_count; i++)
+        if (strcmp(p->options->overrides[i].layer, n->name) == 0)
+            return true;
+    return false;
+}
+
+static bool try_slice(struct view_finder *p, const struct node *n, bool *skip)
+{
+    const struct value *v = p->g->values;
+    struct stretch s;
+    if (!(n->op == &op_slice && is_slice_of_one_dim(p->g, n, &s)) &&
+        !(n->op == &op_gather && is_gather_of_one(p->g, n, &s)))
+        return true;
+    const struct clcnn_shape *x = &v[n->in[0]].shape, *y = &v[n->out[0]].shape;
+    const struct operand *in = &p->views->operand[n->in[0]];
+    struct operand *out = &p->views->operand[n->out[0]];
+    if (in->constant || in->of || v[n->in[0]].block || v[n->out[0]].block || n->items ||
+        p->parent[n->out[0]].value >= 0 || is_forced(p, n) || !is_one_piece(x, y, s.dim))
+        return true;
+    const bool whole_items = s.dim == 0 && y->rank < x->rank; /* one item, whose elements are dense */
+    const struct view w = p->bp->views[in->view];
+    const int64_t step = s.dim == 0 ? in->batch_stride : shape_count_from(x, s.dim + 1);
+    out->batch_stride = whole_items ? operand_item(out) : in->batch_stride;
+    *skip = true;
+    return new_view(p, out, w.storage, w.packed, w.offset + s.at * step);
+}
+
 static bool view_node(struct view_finder *p, int index)
 {
     const struct node *n = &p->g->nodes[index];
     bool *skip = &p->views->skip[index];
-    if (!try_alias(p, n, skip) || (!*skip && !try_split(p, n, skip)))
+    if (!try_alias(p, n, skip) || (!*skip && !try_split(p, n, skip)) || (!*skip && !try_slice(p, n, skip)))
         return false;
     if (!*skip && n->op->role != ROLE_CONCAT && moves_channels(p, n))
         try_ranges(p, n, skip);
@@ -291,10 +360,11 @@ static bool view_leaves(struct view_finder *p)
     return true;
 }
 
-enum clcnn_status find_value_views(struct value_views *views, struct blueprint *bp, struct clcnn_err *err)
+enum clcnn_status find_value_views(struct value_views *views, struct blueprint *bp,
+                                   const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     struct clcnn_graph *g = bp->graph;
-    struct view_finder p = {.bp = bp, .g = g, .views = views, .err = err};
+    struct view_finder p = {.bp = bp, .g = g, .views = views, .options = options, .err = err};
     views->operand = clcnn_calloc((size_t)g->n_values + 1, sizeof *views->operand);
     views->skip = clcnn_calloc((size_t)g->n_nodes + 1, sizeof *views->skip);
     p.parent = clcnn_calloc((size_t)g->n_values + 1, sizeof *p.parent);
