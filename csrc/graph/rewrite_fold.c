@@ -1,5 +1,5 @@
-/* rewrite_fold.c: identities disappear; batch normalisation after a convolution, transposed or not, or a linear layer becomes
- * part of its weights.
+/* rewrite_fold.c: identities disappear; batch normalisation after a convolution, transposed or not, or a linear layer, or after a
+ * concatenation of such, becomes part of their weights.
  *
  *   BN(conv(x)) = s * (w x + b - mean) + bias,  s = weight / sqrt(var + eps)   =>   w' = s w,  b' = s (b - mean) + bias
  */
@@ -87,9 +87,10 @@ done:
     return st;
 }
 
-struct
-    fold { /* one producer with filters, and where they lie in its weights: [groups][before][filters][inner] */
-    int64_t groups, before, filters, inner;
+/* One producer with filters, and where they lie in its weights: [groups][before][filters][inner]. The first of them makes the
+ * channel `first` of the normalisation. */
+struct fold {
+    int64_t groups, before, filters, inner, first;
 };
 
 bool rewrite_norm_is_constant(const struct rewriter *r, const struct node *bn)
@@ -140,14 +141,15 @@ static void fold_values(const struct clcnn_graph *g, const struct node *producer
     const float *b = producer->in[2] >= 0 ? g->values[producer->in[2]].data : NULL;
     float *to = w_new == producer->in[1] ? g->values[w_new].donated : g->values[w_new].owned;
     for (int64_t k = 0; k < f->groups * f->filters; k++) {
-        const double s = rewrite_norm_scale(g, bn, k);
+        const int64_t channel = f->first + k;
+        const double s = rewrite_norm_scale(g, bn, channel);
         const int64_t group = k / f->filters, first = group * f->before * f->filters + k % f->filters;
         for (int64_t c = 0; c < f->before; c++) {
             const int64_t at = (first + c * f->filters) * f->inner;
             for (int64_t i = at; i < at + f->inner; i++)
                 to[i] = (float)(s * w[i]);
         }
-        g->values[b_new].owned[k] = (float)(s * ((b ? b[k] : 0.0) - mean[k]) + beta[k]);
+        g->values[b_new].owned[k] = (float)(s * ((b ? b[k] : 0.0) - mean[channel]) + beta[channel]);
     }
 }
 
@@ -165,6 +167,58 @@ static struct node *rows_between(const struct rewriter *r, const struct node *bn
     return same ? view : NULL;
 }
 
+/* Folds channels of bn into what computes them. */
+static enum clcnn_status fold_into(struct rewriter *r, struct node *producer, const struct node *bn,
+                                   const struct fold *f)
+{
+    enum clcnn_status st = CLCNN_OK;
+    int w = -1, b = -1;
+    /* values may move when one is added */
+    const struct clcnn_shape w_shape = r->g->values[producer->in[1]].shape;
+    const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)(f->groups * f->filters)}};
+    if (r->g->values[producer->in[1]].donated && r->uses[producer->in[1]] == 1)
+        w = producer->in[1]; /* in place */
+    else
+        TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));
+    TRY(graph_owned_constant(r->g, &b_shape, &b, r->err));
+    fold_values(r->g, producer, bn, f, w, b);
+    producer->in[1] = w;
+    producer->in[2] = b;
+    TRY(rewrite_note(r, "fold batch_norm %s into %s %s", bn->name, producer->op->name, producer->name));
+done:
+    return st;
+}
+
+/* What computes the i-th part of a concatenation, if bn can become part of it. */
+static struct node *part_of(const struct rewriter *r, const struct node *concat, const struct node *bn, int i,
+                            struct fold *f)
+{
+    struct node *producer = rewrite_sole_producer(r, concat->in[i]);
+    return producer && foldable(r, producer, bn, f) ? producer : NULL;
+}
+
+/* Into all parts of a concatenation of channels, or into none. */
+static enum clcnn_status fold_into_parts(struct rewriter *r, struct node *bn, struct node *concat)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct fold f;
+    if (!rewrite_is(concat, &op_concat) || ((const struct dim_attrs *)concat->attrs)->dim != 1)
+        return CLCNN_OK;
+    for (int i = 0; i < concat->n_in; i++)
+        if (!part_of(r, concat, bn, i, &f))
+            return CLCNN_OK;
+    int64_t first = 0;
+    for (int i = 0; i < concat->n_in; i++) {
+        struct node *producer = part_of(r, concat, bn, i, &f);
+        f.first = first;
+        first += f.groups * f.filters;
+        TRY(fold_into(r, producer, bn, &f));
+    }
+    rewrite_move(r, concat, bn);
+done:
+    return st;
+}
+
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -175,22 +229,12 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r)
         struct node *view = rows_between(r, bn);
         struct node *producer = rewrite_sole_producer(r, view ? view->in[0] : bn->in[0]);
         struct fold f;
-        if (!producer || !foldable(r, producer, bn, &f))
-            continue;
-        int w = -1, b = -1;
-        /* values may move when one is added */
-        const struct clcnn_shape w_shape = r->g->values[producer->in[1]].shape;
-        const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)(f.groups * f.filters)}};
-        if (r->g->values[producer->in[1]].donated && r->uses[producer->in[1]] == 1)
-            w = producer->in[1]; /* in place */
-        else
-            TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));
-        TRY(graph_owned_constant(r->g, &b_shape, &b, r->err));
-        fold_values(r->g, producer, bn, &f, w, b);
-        producer->in[1] = w;
-        producer->in[2] = b;
-        TRY(rewrite_note(r, "fold batch_norm %s into %s %s", bn->name, producer->op->name, producer->name));
-        rewrite_move(r, view ? view : producer, bn);
+        if (producer && foldable(r, producer, bn, &f)) {
+            TRY(fold_into(r, producer, bn, &f));
+            rewrite_move(r, view ? view : producer, bn);
+        } else if (producer && !view) {
+            TRY(fold_into_parts(r, bn, producer));
+        }
     }
 done:
     return st;

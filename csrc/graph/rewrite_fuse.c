@@ -1,4 +1,5 @@
-/* rewrite_fuse.c: residual adds and activations move into the epilogue of what computes their operand. */
+/* rewrite_fuse.c: residual adds and activations move into the epilogue of what computes their operand, activations also into
+ * those of all parts of a concatenation. */
 #include "graph/rewrite.h"
 
 static bool can_take(const struct node *producer, bool add)
@@ -33,20 +34,41 @@ done:
     return st;
 }
 
+static bool parts_can_take(const struct rewriter *r, const struct node *concat)
+{
+    for (int i = 0; i < concat->n_in; i++)
+        if (!can_take(rewrite_sole_producer(r, concat->in[i]), false))
+            return false;
+    return true;
+}
+
+static enum clcnn_status give_activation(struct rewriter *r, struct node *p, const struct node *n,
+                                         const struct epilogue *act)
+{
+    enum clcnn_status st = CLCNN_OK;
+    TRY(rewrite_note(r, "fuse %s %s into %s %s", n->op->name, n->name, p->op->name, p->name));
+    p->epi.act = act->act;
+    p->epi.p0 = act->p0;
+    p->epi.p1 = act->p1;
+done:
+    return st;
+}
+
 static enum clcnn_status fuse_activation(struct rewriter *r, struct node *n)
 {
     enum clcnn_status st = CLCNN_OK;
-    enum act act = ACT_none;
-    float p0 = 0.0f, p1 = 0.0f;
-    if (!act_of_op(n->op, n->attrs, &act, &p0, &p1))
+    struct epilogue act = {.add = -1};
+    if (!act_of_op(n->op, n->attrs, &act.act, &act.p0, &act.p1))
         return CLCNN_OK;
     struct node *p = rewrite_sole_producer(r, n->in[0]);
-    if (!can_take(p, false))
+    if (p && rewrite_is(p, &op_concat) && parts_can_take(r, p)) {
+        for (int i = 0; i < p->n_in; i++)
+            TRY(give_activation(r, rewrite_sole_producer(r, p->in[i]), n, &act));
+    } else if (can_take(p, false)) {
+        TRY(give_activation(r, p, n, &act));
+    } else {
         return CLCNN_OK;
-    TRY(rewrite_note(r, "fuse %s %s into %s %s", n->op->name, n->name, p->op->name, p->name));
-    p->epi.act = act;
-    p->epi.p0 = p0;
-    p->epi.p1 = p1;
+    }
     rewrite_move(r, p, n);
 done:
     return st;

@@ -3,7 +3,8 @@
  *
  *   c (w x + b) + d   =>   w' = c w,  b' = c b + d
  *
- * Layers are convolutions, linear layers and normalisations; a transpose may stand between the two. Group normalisation is
+ * Layers are convolutions, linear layers and normalisations; a transpose may stand between the two, or what only looks at signs
+ * (relu), if c is positive. Group normalisation is
  * recognised here too, since exporters write it as one of instances, which is scaled afterwards. */
 #include "graph/match.h"
 
@@ -13,6 +14,7 @@
 /* The layer, and where its channels are in the output: dimensions first to last of what `via`, or the layer itself, gives. */
 struct scaled {
     struct node *layer, *via;
+    bool signs; /* via keeps factors that are positive */
     int first, last;
     int64_t channels, inner; /* inner: weights of a channel */
 };
@@ -53,15 +55,22 @@ static bool channels_of(const struct rewriter *r, struct node *n, struct scaled 
     return true;
 }
 
-/* Finds the layer that computes `value`, alone or by way of one transpose. */
+/* Finds the layer that computes `value`, alone or by way of one transpose or relu. */
 static bool find_layer(const struct rewriter *r, int value, struct scaled *s)
 {
     struct node *n = rewrite_sole_producer(r, value);
-    struct node *layer = n && rewrite_is(n, &op_transpose) ? rewrite_sole_producer(r, n->in[0]) : n;
+    const bool signs = n && (rewrite_is(n, &op_relu) || rewrite_is(n, &op_leaky_relu));
+    const bool between = signs || (n && rewrite_is(n, &op_transpose));
+    struct node *layer = between ? rewrite_sole_producer(r, n->in[0]) : n;
     if (!layer || !channels_of(r, layer, s))
         return false;
-    if (n == layer)
+    if (!between)
         return true;
+    s->signs = signs;
+    if (signs) {
+        s->via = n;
+        return true;
+    }
     const struct ints *perm = &((const struct axes_attrs *)n->attrs)->axes;
     const int was = s->first;
     s->via = n;
@@ -203,6 +212,14 @@ static int scaled_input(const struct rewriter *r, const struct node *n, struct s
     return -1;
 }
 
+static bool all_positive(const float *at, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!(at[i] > 0.0f))
+            return false;
+    return true;
+}
+
 static enum clcnn_status take_scale(struct rewriter *r, struct node *n)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -212,6 +229,8 @@ static enum clcnn_status take_scale(struct rewriter *r, struct node *n)
     if (k < 0 || rewrite_is_overridden(r, n) || (!factor && rewrite_is(s.layer, &op_rms_norm)))
         return CLCNN_OK;
     const struct value *v = &r->g->values[n->in[1 - k]];
+    if (s.signs && (!factor || !all_positive(v->data, shape_count(&v->shape))))
+        return CLCNN_OK;
     const struct numbers c = {v->data, shape_count(&v->shape) == 1, rewrite_is(n, &op_div)};
     TRY(rewrite_note(r, "take %s %s into the weights of %s %s", n->op->name, n->name, s.layer->op->name,
                      s.layer->name));

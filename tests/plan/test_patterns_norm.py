@@ -3,6 +3,8 @@ recognised, near misses are not, and results stay those of the definitions in fl
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -248,7 +250,22 @@ def test_a_layer_takes_a_factor_behind_a_transpose(device, layer):
     assert found(device, build, limit=LIMIT) == [layer, "transpose"]
 
 
+@pytest.mark.parametrize("act", ["relu", "leaky_relu"])
+@pytest.mark.parametrize("op", ["mul", "div"])
+@pytest.mark.parametrize("shape", [(), (4, 1, 1)])
+def test_a_layer_takes_a_positive_factor_behind_what_looks_at_signs(device, act, op, shape):
+    def build(net: Written, x: int) -> int:
+        factor = np.linspace(0.5, 2, math.prod(shape)).reshape(shape)
+        return net.do(op, net.do(act, net.conv(x, 4, 3)), net.array(factor))
+
+    assert found(device, build, limit=LIMIT) == ["conv"]
+
+
 NOT_TAKEN: dict[str, Build] = {
+    "negative behind relu": lambda n, x: n.do(
+        "mul", n.do("relu", n.conv(x, 4, 3)), n.array(np.reshape([1.0, 2.0, -1.0, 1.0], (4, 1, 1)))
+    ),
+    "zero behind relu": lambda n, x: n.do("mul", n.do("leaky_relu", n.conv(x, 4, 3)), n.array(0.0)),
     "other dimension": lambda n, x: n.do("mul", n.conv(x, 5, 3), n.weight(5)),
     "other dimension behind a transpose": lambda n, x: n.do(
         "mul", n.do("transpose", n.conv(x, 4, 3), perm=(0, 2, 1, 3)), n.weight(4, 1, 1)
