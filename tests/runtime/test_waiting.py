@@ -144,6 +144,7 @@ assert slow.plan(slow.x).tobytes() == slow.y.tobytes()
 """
 
 
+@pytest.mark.leaks_on_purpose
 def test_a_fork_in_a_handler_that_interrupts_a_run() -> None:
     child(FORKED_HANDLER)
 
