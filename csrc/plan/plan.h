@@ -224,6 +224,8 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
 
 /* select.c: a node's algorithms are judged once, when layouts are chosen or the maps that are stored as halves, and the
  * judgement is carried on to its layer. Only where the problem has changed since is it made anew. */
+/* Which override names the layer, or a part of a merged one; -1: none does. */
+int override_of_layer(const struct clcnn_plan_options *o, const char *layer);
 /* What the planner would take as far as things stand. */
 enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint *bp, struct node *n,
                                   const struct problem *p, const struct clcnn_plan_options *options,

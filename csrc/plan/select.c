@@ -24,16 +24,19 @@ static bool names_layer(const char *layer, const char *wanted)
     return false;
 }
 
+int override_of_layer(const struct clcnn_plan_options *o, const char *layer)
+{
+    for (int i = 0; i < o->override_count; i++)
+        if (names_layer(layer, o->overrides[i].layer))
+            return i;
+    return -1;
+}
+
 /* A reorder is no layer of the user's: it is called after the value that it reads, and what is said of the layer that makes
  * this value is not meant for it. */
 static int override_of(const struct clcnn_plan_options *o, const struct problem *p)
 {
-    if (p->op == &op_reorder)
-        return -1;
-    for (int i = 0; i < o->override_count; i++)
-        if (names_layer(p->layer, o->overrides[i].layer))
-            return i;
-    return -1;
+    return p->op == &op_reorder ? -1 : override_of_layer(o, p->layer);
 }
 
 static bool layout_fits(enum operand_layout layout, const struct operand *o)

@@ -183,13 +183,14 @@ static bool view_own_storage(struct view_finder *p, int value, const char *name)
     return true;
 }
 
-/* A view of another value along dim 0 or 1, `at` entries from its start. */
+/* A view of another value along `dim`, `at` entries from its start, whose dimensions between the first one and `dim` have one
+ * entry. */
 static bool view_range(struct view_finder *p, int value, int whole, int dim, int64_t at)
 {
     struct operand *o = &p->views->operand[value];
     const struct operand *w = &p->views->operand[whole];
     const struct view s = p->bp->views[w->view];
-    const int64_t offset = dim == 0 ? at * w->batch_stride : at * shape_count_from(&w->shape, 2);
+    const int64_t offset = dim == 0 ? at * w->batch_stride : at * shape_count_from(&w->shape, dim + 1);
     o->batch_stride = w->batch_stride;
     o->constant = w->constant;
     return new_view(p, o, s.storage, s.packed, s.offset + offset);
@@ -291,14 +292,6 @@ static bool is_one_piece(const struct clcnn_shape *x, const struct clcnn_shape *
     return x->rank >= 2 && (y->rank >= 2 || items(x) == 1 || dim == 0);
 }
 
-static bool is_forced(const struct view_finder *p, const struct node *n)
-{
-    for (int i = 0; i < p->options->override_count; i++)
-        if (strcmp(p->options->overrides[i].layer, n->name) == 0)
-            return true;
-    return false;
-}
-
 static bool try_slice(struct view_finder *p, const struct node *n, bool *skip)
 {
     const struct value *v = p->g->values;
@@ -310,14 +303,15 @@ static bool try_slice(struct view_finder *p, const struct node *n, bool *skip)
     const struct operand *in = &p->views->operand[n->in[0]];
     struct operand *out = &p->views->operand[n->out[0]];
     if (in->constant || in->of || v[n->in[0]].block || v[n->out[0]].block || n->items ||
-        p->parent[n->out[0]].value >= 0 || is_forced(p, n) || !is_one_piece(x, y, s.dim))
+        p->parent[n->out[0]].value >= 0 || override_of_layer(p->options, n->name) >= 0 ||
+        !is_one_piece(x, y, s.dim))
         return true;
-    const bool whole_items = s.dim == 0 && y->rank < x->rank; /* one item, whose elements are dense */
-    const struct view w = p->bp->views[in->view];
-    const int64_t step = s.dim == 0 ? in->batch_stride : shape_count_from(x, s.dim + 1);
-    out->batch_stride = whole_items ? operand_item(out) : in->batch_stride;
     *skip = true;
-    return new_view(p, out, w.storage, w.packed, w.offset + s.at * step);
+    if (!view_range(p, n->out[0], n->in[0], s.dim, s.at))
+        return false;
+    if (s.dim == 0 && y->rank < x->rank) /* one item, whose elements are dense */
+        out->batch_stride = operand_item(out);
+    return true;
 }
 
 static bool view_node(struct view_finder *p, int index)

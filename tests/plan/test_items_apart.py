@@ -47,9 +47,9 @@ def with_layer(graph: _core.Graph, x: int, layer: str, n: int) -> _core.Graph:
     return graph
 
 
-def of_a_column(layer: str, n: int, op: str, attrs: dict[str, Any]) -> _core.Graph:
+def of_a_column(layer: str, n: int) -> _core.Graph:
     graph = _core.Graph()
-    made = graph.node(op, "made", [graph.input("x", (n, 3))], attrs)[0]
+    made = graph.node("relu", "made", [graph.input("x", (n, 3))], {})[0]
     pieces = graph.node("split", "split", [made], {"dim": 1, "sizes": [1, 1, 1]})
     return with_layer(graph, pieces[1], layer, n)
 
@@ -69,7 +69,7 @@ def test_a_layer_of_a_column(device, layer, n):
     alone = _core.Graph()
     with _core.Plan(device, with_layer(alone, alone.input("x", (n, 1)), layer, n)) as plan:
         (wanted,) = plan.run([piece])
-    graph = of_a_column(layer, n, "relu", {})
+    graph = of_a_column(layer, n)
     with _core.Plan(device, graph) as plan:
         overrides = choices(plan)
     for forced in overrides:
