@@ -19,6 +19,8 @@ bool rewrite_is_reshape(const struct node *n);
 /* The live node that computes `value`, if nothing else uses the value; NULL otherwise. */
 struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 bool rewrite_is_constant(const struct rewriter *r, int value);
+/* Whether weights and bias, inputs 1 and 2, are constants where they are present. */
+bool rewrite_weights_are_constant(const struct rewriter *r, const struct node *n);
 /* A layer whose algorithm the user forces keeps its own node, unless the algorithm belongs to the merged op. */
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op);
 /* Whether the user forces an algorithm of this layer at all. */

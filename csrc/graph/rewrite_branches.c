@@ -25,8 +25,7 @@ static bool is_plain(const struct rewriter *r, const struct node *n)
 
 static bool is_conv_branch(const struct rewriter *r, const struct node *n)
 {
-    return n && rewrite_is(n, &op_conv) && is_plain(r, n) && rewrite_is_constant(r, n->in[1]) &&
-           (n->in[2] < 0 || rewrite_is_constant(r, n->in[2])) &&
+    return n && rewrite_is(n, &op_conv) && is_plain(r, n) && rewrite_weights_are_constant(r, n) &&
            r->g->values[n->in[1]].shape.dtype == CLCNN_FLOAT32;
 }
 
@@ -54,7 +53,7 @@ static struct branch channel_branch(const struct rewriter *r, struct node *n, in
     return b;
 }
 
-/* What `value` is besides convolution `conv`, whose input it shares or is; the caller looks at whether it does. */
+/* What `value` may be of a sum; whether both are of the same input is for the caller to look at. */
 static struct branch branch_of(const struct rewriter *r, int value)
 {
     struct node *n = rewrite_sole_producer(r, value);
@@ -198,13 +197,13 @@ static enum clcnn_status merge(struct rewriter *r, struct node *sum, const struc
     else
         add_channels(r, large, small, at, to);
     TRY(add_shifts(r, large, small));
-    if (small->node)
+    if (small->node) {
         TRY(rewrite_note(r, "add %s %s to the weights of conv %s", small->node->op->name, small->node->name,
                          large->node->name));
-    else
-        TRY(rewrite_note(r, "add its input to the weights of conv %s", large->node->name));
-    if (small->node)
         match_remove(r, small->node);
+    } else {
+        TRY(rewrite_note(r, "add its input to the weights of conv %s", large->node->name));
+    }
     rewrite_move(r, large->node, sum);
 done:
     return st;

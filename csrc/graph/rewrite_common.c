@@ -22,6 +22,14 @@ bool rewrite_is_constant(const struct rewriter *r, int value)
     return value >= 0 && r->g->values[value].kind == VALUE_CONSTANT;
 }
 
+bool rewrite_weights_are_constant(const struct rewriter *r, const struct node *n)
+{
+    for (int k = 1; k < 3; k++)
+        if (n->n_in > k && n->in[k] >= 0 && !rewrite_is_constant(r, n->in[k]))
+            return false;
+    return true;
+}
+
 struct node *rewrite_sole_producer(const struct rewriter *r, int value)
 {
     if (value < 0 || r->g->values[value].kind != VALUE_NODE || r->uses[value] != 1)

@@ -119,8 +119,7 @@ static bool foldable(const struct rewriter *r, const struct node *producer, cons
         return false;
     if (linear && r->g->values[bn->in[0]].shape.rank != 2)
         return false; /* its last dimension is not the channel */
-    if (!rewrite_is_constant(r, producer->in[1]) ||
-        (producer->in[2] >= 0 && !rewrite_is_constant(r, producer->in[2])))
+    if (!rewrite_weights_are_constant(r, producer))
         return false;
     const struct clcnn_shape *w = &r->g->values[producer->in[1]].shape;
     *f = (struct fold){.groups = 1, .before = 1, .filters = w->dim[0], .inner = shape_count_from(w, 1)};

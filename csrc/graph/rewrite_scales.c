@@ -44,9 +44,8 @@ static bool channels_of(const struct rewriter *r, struct node *n, struct scaled 
     } else if (!conv && !is_channel_norm(n)) {
         return false;
     }
-    for (int k = 1; k < 3; k++)
-        if (n->n_in > k && n->in[k] >= 0 && !rewrite_is_constant(r, n->in[k]))
-            return false;
+    if (!rewrite_weights_are_constant(r, n))
+        return false;
     if (conv || linear)
         s->inner = shape_count_from(&r->g->values[n->in[1]].shape, 1);
     s->channels = 1;
