@@ -235,6 +235,8 @@ enum clcnn_precision {
     CLCNN_PRECISION_MEDIUM
 };
 
+/* An algorithm for a layer; for CLCNN_EVERY_LAYER: for all that are not named, where it applies. */
+#define CLCNN_EVERY_LAYER "*"
 struct clcnn_override {
     const char *layer, *algo;
 };

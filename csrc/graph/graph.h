@@ -26,6 +26,7 @@ struct epilogue {
     float p0, p1;
 };
 
+struct merged;
 struct node {
     char *name;
     const struct op_def *op;
@@ -34,12 +35,19 @@ struct node {
     int *in, *out;
     struct epilogue epi;
     bool dead;                /* removed by a rewrite */
+    struct merged *merged;    /* what it was made of, where it can be taken apart again; NULL else */
     int src_block, dst_block; /* layouts in which it takes in[0] and gives its outputs; set by the planner */
     bool all_src;             /* every input comes as in[0] does */
     bool whole_items; /* it is shown items of the same bytes, with the channels rounded up to blocks */
     bool follows;     /* its maps are in channel blocks, as operand_part() tells of each input */
     int items;        /* of the batch that it computes at a time, 0: all; see plan/batch_slices.c */
     int choice;       /* of its algorithm: counted from 1 in the planner's list, 0: none yet */
+};
+
+/* A merged node's parts: node `first`, which is dead now, and the node itself as it was. */
+struct merged {
+    int first;
+    struct node last;
 };
 
 struct graph_output {
@@ -71,6 +79,8 @@ enum clcnn_status graph_unary(struct clcnn_graph *g, const struct op_def *op, co
 enum clcnn_status graph_append(struct clcnn_graph *g, const struct op_def *op, const char *name,
                                const void *attrs, const int *inputs, int n_in, int *value,
                                struct clcnn_err *err);
+/* Makes a merged node the two that it was made of again. */
+void graph_take_apart(struct clcnn_graph *g, struct node *merged);
 /* Puts all nodes into a new order: node order[i] becomes node i. */
 enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err);
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */
@@ -86,7 +96,7 @@ struct notes { /* rewrites applied, for people */
 enum clcnn_status notes_add(struct notes *notes, struct clcnn_err *err, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 struct rewrite_options {
-    /* a layer whose algorithm is forced is not merged into another op */
+    /* a layer whose algorithm is forced is not merged into an op that has no such one */
     const struct clcnn_override *overrides;
     int override_count;
     int block; /* channels of a block of the device, 0: it has none */

@@ -71,6 +71,12 @@ static void node_clear(struct node *n)
     free(n->attrs);
     free(n->in);
     free(n->out);
+    if (n->merged) {
+        free(n->merged->last.name);
+        free(n->merged->last.attrs);
+        free(n->merged->last.in);
+        free(n->merged);
+    }
 }
 
 static enum clcnn_status node_alloc(struct node *n, const struct op_def *op, const char *name, int n_in,

@@ -49,10 +49,15 @@ static bool op_has_algo(const struct op_def *op, const char *algo)
 
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op)
 {
-    for (int i = 0; i < r->options->override_count; i++)
-        if (strcmp(r->options->overrides[i].layer, n->name) == 0)
-            return !op_has_algo(merged_op, r->options->overrides[i].algo);
-    return false;
+    const struct clcnn_override *all = NULL;
+    for (int i = 0; i < r->options->override_count; i++) {
+        const struct clcnn_override *o = &r->options->overrides[i];
+        if (strcmp(o->layer, n->name) == 0)
+            return !op_has_algo(merged_op, o->algo);
+        if (strcmp(o->layer, CLCNN_EVERY_LAYER) == 0)
+            all = o;
+    }
+    return all && op_has_algo(n->op, all->algo) && !op_has_algo(merged_op, all->algo);
 }
 
 bool rewrite_is_overridden(const struct rewriter *r, const struct node *n)

@@ -14,17 +14,18 @@ static enum clcnn_status merge(struct rewriter *r, struct node *first, struct no
     char name[2 * CLCNN_NAME_MAX];
     snprintf(name, sizeof name, "%s+%s", first->name, last->name);
     int *in = clcnn_calloc((size_t)n_in, sizeof *in);
+    struct merged *parts = clcnn_calloc(1, sizeof *parts);
     char *copy = clcnn_strdup(name);
-    if (!attrs || !in || !copy) {
+    if (!attrs || !in || !copy || !parts) {
         free(attrs);
         free(in);
         free(copy);
+        free(parts);
         return clcnn_fail_mem(r->err, sizeof name);
     }
     memcpy(in, inputs, (size_t)n_in * sizeof *in);
-    free(last->in);
-    free(last->attrs);
-    free(last->name);
+    *parts = (struct merged){(int)(first - r->g->nodes), *last};
+    last->merged = parts;
     last->in = in;
     last->n_in = n_in;
     last->attrs = attrs;
@@ -32,6 +33,22 @@ static enum clcnn_status merge(struct rewriter *r, struct node *first, struct no
     last->op = op;
     first->dead = true;
     return CLCNN_OK;
+}
+
+void graph_take_apart(struct clcnn_graph *g, struct node *merged)
+{
+    struct merged *parts = merged->merged;
+    struct node *first = &g->nodes[parts->first];
+    /* as rewrites since then have left them: those of the first, then what else the last one reads */
+    memcpy(first->in, merged->in, (size_t)first->n_in * sizeof *first->in);
+    memcpy(parts->last.in + 1, merged->in + first->n_in,
+           (size_t)(merged->n_in - first->n_in) * sizeof *first->in);
+    free(merged->name);
+    free(merged->attrs);
+    free(merged->in);
+    *merged = parts->last;
+    first->dead = false;
+    free(parts);
 }
 
 static bool all_equal(const struct ints *list, int32_t wanted)
@@ -175,8 +192,10 @@ static enum clcnn_status merge_conv_pool(struct rewriter *r, struct node *conv, 
             .average = rewrite_is(pool, &op_avg_pool),
             .middle = {.n = 2, .v = {middle->dim[2], middle->dim[3]}},
         };
-    pool->epi = conv->epi;
-    return merge(r, conv, pool, &op_conv_pool, a, conv->in, conv->n_in);
+    const enum clcnn_status st = merge(r, conv, pool, &op_conv_pool, a, conv->in, conv->n_in);
+    if (st == CLCNN_OK)
+        pool->epi = conv->epi;
+    return st;
 }
 
 enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r)

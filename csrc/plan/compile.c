@@ -112,6 +112,8 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
     TRY(graph_copy(&bp->graph, graph, err));
     if (options->fuse)
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
+    blueprint_least_arena(bp);
+    TRY(blueprint_take_apart(bp, options, err));
     bp->n_rewrites = bp->notes.n;
 done:
     return st;

@@ -147,6 +147,9 @@ static enum clcnn_status check_overrides(const struct emit *e, const struct clcn
         const char *layer = e->options->overrides[i].layer;
         if (e->override_used[i])
             continue;
+        if (strcmp(layer, CLCNN_EVERY_LAYER) == 0)
+            return clcnn_fail(err, CLCNN_E_UNSUPPORTED, "algorithm '%s' cannot be used for any layer here",
+                              e->options->overrides[i].algo);
         for (int k = 0; k < original->n_nodes; k++)
             if (strcmp(original->nodes[k].name, layer) == 0)
                 return clcnn_fail(

@@ -149,21 +149,8 @@ static enum clcnn_status choose_layouts(struct layouter *l, struct node *n)
     struct operand *operands = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *operands);
     if (!operands)
         return clcnn_fail_mem(l->err, (size_t)(n->n_in + n->n_out) * sizeof *operands);
-    for (int i = 0; i < n->n_in + n->n_out; i++) {
-        const int value = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
-        operands[i] = (struct operand){.shape.rank = -1, .view = VIEW_NONE};
-        if (value >= 0)
-            operands[i] = operand_of_value(&l->g->values[value]);
-        operand_take_items(&operands[i], i < n->n_in ? node_input_items(n, i) : n->items);
-        operand_set_layout(&operands[i], operands[i].block);
-    }
-    struct problem p = problem_of_node(l->bp, l->options, n, operands);
-    p.layouts_open = true;
+    struct problem p = open_problem(operands, l->bp, l->options, n);
     p.wants_blocks = l->to_maps[n->out[0]];
-    if (n->epi.add >= 0)
-        p.add = operand_of_value(&l->g->values[n->epi.add]);
-    operand_take_items(&p.add, n->items);
-    operand_set_layout(&p.add, p.add.block);
     TRY(select_for_node(&algo, l->bp, n, &p, l->options, l->err));
     set_layouts(l, n, algo);
 done:

@@ -218,6 +218,9 @@ bool concat_input_in_place(const struct blueprint *bp, const struct value_views 
 void blueprint_least_arena(struct blueprint *bp);
 struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_plan_options *options,
                                const struct node *n, const struct operand *operands);
+/* What a node asks before it is settled in which layouts its operands lie; `ops` takes its inputs, then its outputs. */
+struct problem open_problem(struct operand *ops, const struct blueprint *bp,
+                            const struct clcnn_plan_options *options, const struct node *n);
 /* What an algorithm is shown of batch slice `slice` of a node (0 where there are none); `ops` takes its inputs, then its outputs. */
 enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
                                const struct value_views *views, const struct node *n, int slice);
@@ -226,6 +229,9 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
  * judgement is carried on to its layer. Only where the problem has changed since is it made anew. */
 /* Which override names the layer, or a part of a merged one; -1: none does. */
 int override_of_layer(const struct clcnn_plan_options *o, const char *layer);
+/* Makes merged layers their parts again, where the user asks for an algorithm that cannot compute what was merged. */
+enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_plan_options *options,
+                                       struct clcnn_err *err);
 /* What the planner would take as far as things stand. */
 enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint *bp, struct node *n,
                                   const struct problem *p, const struct clcnn_plan_options *options,

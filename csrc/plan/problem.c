@@ -87,6 +87,27 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
     };
 }
 
+struct problem open_problem(struct operand *ops, const struct blueprint *bp,
+                            const struct clcnn_plan_options *options, const struct node *n)
+{
+    const struct value *values = bp->graph->values;
+    for (int i = 0; i < n->n_in + n->n_out; i++) {
+        const int value = i < n->n_in ? n->in[i] : n->out[i - n->n_in];
+        ops[i] = (struct operand){.shape.rank = -1, .view = VIEW_NONE};
+        if (value >= 0)
+            ops[i] = operand_of_value(&values[value]);
+        operand_take_items(&ops[i], i < n->n_in ? node_input_items(n, i) : n->items);
+        operand_set_layout(&ops[i], ops[i].block);
+    }
+    struct problem p = problem_of_node(bp, options, n, ops);
+    p.layouts_open = true;
+    if (n->epi.add >= 0)
+        p.add = operand_of_value(&values[n->epi.add]);
+    operand_take_items(&p.add, n->items);
+    operand_set_layout(&p.add, p.add.block);
+    return p;
+}
+
 bool concat_input_in_place(const struct blueprint *bp, const struct value_views *views, const struct node *n,
                            int input)
 {

@@ -32,11 +32,30 @@ int override_of_layer(const struct clcnn_plan_options *o, const char *layer)
     return -1;
 }
 
+static bool is_for_all(const struct clcnn_override *o)
+{
+    return strcmp(o->layer, CLCNN_EVERY_LAYER) == 0;
+}
+
+static const struct algo_def *algo_named(const struct op_def *op, const char *name)
+{
+    for (const struct algo_def *const *a = op_algos(op); *a; a++)
+        if (strcmp((*a)->name, name) == 0)
+            return *a;
+    return NULL;
+}
+
 /* A reorder is no layer of the user's: it is called after the value that it reads, and what is said of the layer that makes
  * this value is not meant for it. */
 static int override_of(const struct clcnn_plan_options *o, const struct problem *p)
 {
-    return p->op == &op_reorder ? -1 : override_of_layer(o, p->layer);
+    const int named = override_of_layer(o, p->layer);
+    if (p->op == &op_reorder || named >= 0)
+        return p->op == &op_reorder ? -1 : named;
+    for (int i = 0; i < o->override_count; i++)
+        if (is_for_all(&o->overrides[i]) && algo_named(p->op, o->overrides[i].algo))
+            return i;
+    return -1;
 }
 
 static bool layout_fits(enum operand_layout layout, const struct operand *o)
@@ -173,13 +192,24 @@ static int measured(const char **note, const struct candidate *candidates, int n
     return -1;
 }
 
-/* Picks one of those that were judged; `wanted` names the one to take, NULL: what was measured or the rules decide. *how: what to say of it.
+/* Whether an algorithm that is asked for of all layers computes this one. */
+static bool used_here(const struct candidate *candidates, int n, const char *wanted)
+{
+    for (int i = 0; i < n; i++)
+        if (strcmp(candidates[i].algo->name, wanted) == 0)
+            return candidates[i].fits && !rejected(&candidates[i]);
+    return false;
+}
+
+/* Picks one of those that were judged; `asked` says which one to take, NULL: what was measured or the rules decide. *how: what to say of it.
  * Tells in `notes` (NULL: not) of a measured choice that cannot be followed. */
 static enum clcnn_status pick_algo(int *pick, enum candidate_verdict *how, const struct choice *c,
-                                   const struct problem *p, const char *wanted, struct notes *notes,
-                                   struct clcnn_err *err)
+                                   const struct problem *p, const struct clcnn_override *asked,
+                                   struct notes *notes, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
+    const bool follows = asked && (!is_for_all(asked) || used_here(c->candidates, c->n, asked->algo));
+    const char *wanted = follows ? asked->algo : NULL;
     const struct candidate *last = &c->candidates[c->n - 1];
     const char *known = wanted ? NULL : wisdom_find(p), *note;
     *how = wanted ? CANDIDATE_CHOSEN_BY_OVERRIDE : CANDIDATE_CHOSEN_BY_MEASUREMENT;
@@ -293,7 +323,7 @@ enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint 
     enum candidate_verdict how;
     int pick = -1;
     TRY(judge_node(&c, bp, n, p, err));
-    TRY(pick_algo(&pick, &how, c, p, override >= 0 ? options->overrides[override].algo : NULL, NULL, err));
+    TRY(pick_algo(&pick, &how, c, p, override >= 0 ? &options->overrides[override] : NULL, NULL, err));
     *out = c->candidates[pick].algo;
 done:
     return st;
@@ -318,11 +348,11 @@ enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct 
     struct choice part = {.candidates = NULL}, *c = &part;
     enum candidate_verdict how;
     int pick = -1;
-    if (override >= 0)
-        e->override_used[override] = true;
     TRY(n ? judge_node(&c, e->bp, n, p, err) : judge_part(c, p, err));
-    TRY(pick_algo(&pick, &how, c, p, override >= 0 ? e->options->overrides[override].algo : NULL,
-                  &e->bp->notes, err));
+    TRY(pick_algo(&pick, &how, c, p, override >= 0 ? &e->options->overrides[override] : NULL, &e->bp->notes,
+                  err));
+    if (how == CANDIDATE_CHOSEN_BY_OVERRIDE)
+        e->override_used[override] = true;
     c->candidates[pick].verdict = how;
     c->candidates[pick].reason = "";
     e->algo = l->algo = c->candidates[pick].algo;
@@ -332,5 +362,51 @@ enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct 
     c->candidates = NULL;
 done:
     choice_free(c);
+    return st;
+}
+
+/* ---- merged layers taken apart -------------------------------------------------------------------------------- */
+
+/* Whether the override is meant for this part of a merged layer, and can be. */
+static bool meant_for(const struct clcnn_override *o, const struct node *part)
+{
+    return (is_for_all(o) || strcmp(o->layer, part->name) == 0) && algo_named(part->op, o->algo);
+}
+
+/* Whether the user asks a part of n for an algorithm that cannot compute the whole. */
+static bool asks_for_part(const struct blueprint *bp, const struct clcnn_plan_options *o,
+                          const struct node *n, const struct problem *p)
+{
+    const int i = override_of(o, p);
+    struct decision unused;
+    if (i < 0 || !(meant_for(&o->overrides[i], &bp->graph->nodes[n->merged->first]) ||
+                   meant_for(&o->overrides[i], &n->merged->last)))
+        return false;
+    struct candidate c = {.algo = algo_named(p->op, o->overrides[i].algo)};
+    if (c.algo)
+        judge(&c, &unused, p);
+    return !c.algo || rejected(&c);
+}
+
+enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_plan_options *options,
+                                       struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < bp->graph->n_nodes; i++) {
+        struct node *n = &bp->graph->nodes[i];
+        if (n->dead || !n->merged)
+            continue;
+        struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
+        if (!ops)
+            return clcnn_fail_mem(err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
+        const struct problem p = open_problem(ops, bp, options, n);
+        const bool apart = asks_for_part(bp, options, n, &p);
+        free(ops);
+        if (apart)
+            TRY(notes_add(&bp->notes, err, "take %s apart: a part of it has another algorithm", n->name));
+        if (apart)
+            graph_take_apart(bp->graph, n);
+    }
+done:
     return st;
 }

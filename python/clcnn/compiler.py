@@ -17,6 +17,8 @@ from clcnn.graph import Graph, trace
 from clcnn.plan import Plan
 from clcnn.report import size
 
+EVERY_LAYER = "*"
+
 
 def compile(
     model: Any,
@@ -26,7 +28,7 @@ def compile(
     precision: str = "highest",
     workspace_limit: int | str = 64 << 20,
     memory_limit: int | str = 0,
-    algorithms: Mapping[str, str] | None = None,
+    algorithms: str | Mapping[str, str] | None = None,
     outputs: Iterable[str] = (),
     fuse: bool = True,
     chain: bool | None = None,
@@ -47,7 +49,10 @@ def compile(
     GPUs also what other layers need for their activations anyway). memory_limit: bytes that activations,
     workspace and weights may take, 0 for no limit; refused before anything is allocated. Both also as text
     ("512M").
-    algorithms: {layer: algorithm} to force (see Plan.explain()). outputs: names of layers whose results are
+    algorithms: {layer: algorithm} to force (see Plan.explain()); a layer that was merged with another one is
+    taken apart where the merged one cannot use it. "*" stands for every layer that is not named: each whose
+    operator has the algorithm and can use it does, the rules decide elsewhere. One name is short for {"*":
+    name}. outputs: names of layers whose results are
     wanted besides the model's own. fuse: False keeps every layer by itself. chain: run consecutive steps
     inside one kernel, which saves their launches (CPU devices; NVIDIA GPUs from Ampere on): None where a
     rule expects a gain, True wherever the device can, False nowhere; Plan.stats tells "chained_steps" and
@@ -65,7 +70,7 @@ def compile(
     graph = _graph_of(model, input_shape)
     main = tuple(graph.outputs)
     extra = _arguments.names(outputs, "outputs")
-    overrides = _arguments.mapping(algorithms, "algorithms", "{layer: algorithm}")
+    overrides = _overrides(algorithms)
     if extra and graph is model:
         graph = graph.copy()  # the extra outputs are this plan's, not the caller's graph's
     for name in extra:
@@ -98,6 +103,23 @@ def compile(
     for note in core.rewrites():
         logger.debug("rewrite: %s", note)
     return plan
+
+
+def _overrides(algorithms: str | Mapping[str, str] | None) -> dict[str, str]:
+    """{layer: algorithm}, with "*" for every layer."""
+    if isinstance(algorithms, str):
+        algorithms = {EVERY_LAYER: algorithms}
+    overrides = _arguments.mapping(
+        algorithms, "algorithms", 'an algorithm or {layer: algorithm}, "*" for all'
+    )
+    if EVERY_LAYER in overrides:
+        known = {name for op in _core.ops().values() for name in op["algos"]}
+        if overrides[EVERY_LAYER] not in known:
+            wrong = _arguments.shown(overrides[EVERY_LAYER])
+            raise ArgumentError(
+                f"algorithms: there is no algorithm {wrong}; there are {', '.join(sorted(known))}"
+            )
+    return overrides
 
 
 def _wisdom(graph: Graph, device: _core.Device, mode: str, precision: str, limit: int) -> wisdom.Wisdom:

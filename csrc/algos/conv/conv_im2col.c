@@ -29,9 +29,9 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->has_clblast, "CLBlast is not installed");
-    REQUIRE(why, a.groups <= MAX_GROUPS, "more than 64 groups would need as many products");
     const int chunk = chunk_of(p, &a);
     DECIDE(p, chunk);
+    PREFER(why, a.groups <= MAX_GROUPS, "more than 64 groups need as many products");
     return true;
 }
 
