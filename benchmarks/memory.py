@@ -4,6 +4,12 @@ The rule: weights + 1.2 x the largest set of activations alive at once + workspa
 for everything that a plan holds on the device. Resident sets are what a fresh process gained from its imports
 to the end of three runs, its own copy of the weights dropped where the library allows it. Weights and arena
 should be no more than the most that onnxruntime's process gained on its way there.
+
+    memory.py                                        # the zoo's nets at batch 1 and 8
+    memory.py --limit --nets resnet50 --batch 8      # what memory_limit= costs, from the least one on
+
+With --limit plans of several limits run in turn; a time is the least of the rounds, over that
+of the plan without a limit, beside what the planner expected.
 """
 
 from __future__ import annotations
@@ -12,9 +18,13 @@ import argparse
 import gc
 import importlib.util
 import json
+import re
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +152,74 @@ def rss(wanted: list[str], net: str, batch: int) -> dict[str, dict[str, float]]:
         return found
 
 
+# ---- memory_limit ----
+
+LIMITS = 6  # from the least on, and one more without
+SMALLEST = re.compile(r"the smallest plan needs ([\d.]+) KiB")
+EXPECTED = re.compile(r"memory_limit: .* at ([\d.]+) times the expected time")
+LIMIT_HEAD = ["net", "batch", "limit MiB", "peak MiB", "ms", "time", "expected", "compile s"]
+LIMIT_WIDTHS = [14, 5, 9, 8, 8, 6, 8, 9]
+
+
+def least_limit(graph: Any, device: clcnn.Device) -> int:
+    """Bytes of the smallest plan, which a refusal tells."""
+    try:
+        clcnn.compile(graph, device=device, memory_limit=1).close()
+    except clcnn.DeviceMemoryError as error:
+        found = SMALLEST.search(str(error))
+        if found:
+            return int(float(found[1]) * 1024) + 64  # the message is rounded to a tenth of a KiB
+        raise
+    return 1
+
+
+def limited(
+    net: str, batch: int, device: clcnn.Device, rounds: int, given: list[int]
+) -> Iterator[dict[str, Any]]:
+    """A result for each limit in MiB, or for LIMITS from the least one on; the first is without one."""
+    shape = (batch, *clcnn.zoo.find(net).input_shape)
+    graph = trace(clcnn.zoo.get(net), shape)
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    with ExitStack() as stack:
+        plans, seconds, times = [], [], []
+        free = stack.enter_context(clcnn.compile(graph, device=device))
+        steps = np.linspace(least_limit(graph, device), free.peak_bytes - 1, LIMITS)
+        for limit in [0, *([n << 20 for n in given] or [int(n) for n in steps])]:
+            start = time.perf_counter()
+            plans.append(stack.enter_context(clcnn.compile(graph, device=device, memory_limit=limit)))
+            seconds.append(time.perf_counter() - start)
+            plans[-1](x)
+            times.append((limit, float("inf")))
+        for _ in range(rounds):
+            for i, plan in enumerate(plans):
+                start = time.perf_counter()
+                plan(x)
+                times[i] = (times[i][0], min(times[i][1], 1e3 * (time.perf_counter() - start)))
+        for plan, (limit, ms), compiled in zip(plans, times, seconds):
+            noted = [m for m in map(EXPECTED.fullmatch, plan.rewrites) if m]
+            yield {
+                "case": net, "batch": batch, "precision": "highest", "peer": None, "limit_bytes": limit,
+                "peak_bytes": plan.peak_bytes, "clcnn_ms": ms, "time": ms / times[0][1],
+                "expected": float(noted[0][1]) if noted else 1.0, "compile_s": compiled,
+            }  # fmt: skip
+
+
+def limits(args: argparse.Namespace, device: clcnn.Device) -> int:
+    """The table of --limit; 1 where a plan takes more than its limit."""
+    results: list[dict[str, Any]] = []
+    print(common.table(LIMIT_HEAD, [], LIMIT_WIDTHS))
+    for net in args.nets:
+        for batch in args.batch:
+            for r in limited(net, batch, device, args.rounds, args.limits):
+                limit = f"{r['limit_bytes'] / 2**20:.1f}" if r["limit_bytes"] else "none"
+                cells = [net, batch, limit, f"{r['peak_bytes'] / 2**20:.1f}", f"{r['clcnn_ms']:.1f}"]
+                cells += [f"{r['time']:.3f}", f"{r['expected']:.2f}", f"{r['compile_s']:.2f}"]
+                print(common.table([], [cells], LIMIT_WIDTHS), flush=True)
+                results.append(r)
+    common.finish(results, args.json, device=device.name)
+    return int(any(0 < r["limit_bytes"] < r["peak_bytes"] for r in results))
+
+
 # ---- the table ----
 
 
@@ -220,12 +298,18 @@ def main() -> int:
         default=["openvino", "onnxruntime", "torch"],
         help='resident sets, or "none"',
     )
+    parser.add_argument("--limit", action="store_true", help="what memory_limit= costs")
+    parser.add_argument(
+        "--limits", type=common.ints, default=[], help="MiB, instead of six from the least on"
+    )
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--file", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.child:
         print(json.dumps(rss_child(args.child, args.nets[0], args.batch[0], args.file)))
         return 0
+    if args.limit:
+        return limits(args, clcnn.Device(args.device))
     if args.peers and not importlib.util.find_spec("torch"):
         print("peers: skipped, torch makes their models and is not installed (pip install clcnn[bench])")
         args.peers = []

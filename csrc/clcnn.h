@@ -253,6 +253,9 @@ struct clcnn_plan_options {
     /* bytes of scratch an algorithm may ask for; on GPUs also what other layers need anyway */
     size_t workspace_limit;
     uint64_t memory_limit; /* bytes of arena + weights, 0 = no limit; refused before anything is allocated */
+    /* filters are transformed in every run, which takes less memory, where that takes so many percent of a layer's products at
+     * most; beyond that where it is faster */
+    int fresh_filters;
     const struct clcnn_override *overrides;
     int override_count;
     /* in ascending order of keys (strcmp); one that cannot be followed is noted */

@@ -78,6 +78,8 @@ struct problem {
     size_t arena, spare;
     enum clcnn_precision precision;
     bool fp16_activations; /* maps between steps are stored as halves where they can be */
+    /* what is made of filters is made in every run, not kept, where that takes so many percent of the products' time at most */
+    int fresh_filters;
     bool has_clblast;
     bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
@@ -162,6 +164,8 @@ struct algo_def {
     enum error_bound bound;
     enum error_rounding rounding;
     bool deterministic;
+    /* what a multiply-add of the definition takes, in percent of one of the fastest kernel without transforms; 0: 100 */
+    int effort;
     enum operand_layout src, dst;
     unsigned fp16;                                /* FP16_ bits; */
     unsigned (*fp16_of)(const struct problem *p); /* where they depend on the problem, else NULL */

@@ -16,6 +16,20 @@ enum clcnn_status clcnn_graph_create(struct clcnn_graph **out, struct clcnn_err 
     return CLCNN_OK;
 }
 
+void node_clear(struct node *n)
+{
+    free(n->name);
+    free(n->attrs);
+    free(n->in);
+    free(n->out);
+    if (n->merged) {
+        free(n->merged->last.name);
+        free(n->merged->last.attrs);
+        free(n->merged->last.in);
+        free(n->merged);
+    }
+}
+
 void clcnn_graph_free(struct clcnn_graph *g)
 {
     if (!g)
@@ -24,12 +38,8 @@ void clcnn_graph_free(struct clcnn_graph *g)
         free(g->values[i].name);
         free(g->values[i].owned);
     }
-    for (int i = 0; i < g->n_nodes; i++) {
-        free(g->nodes[i].name);
-        free(g->nodes[i].attrs);
-        free(g->nodes[i].in);
-        free(g->nodes[i].out);
-    }
+    for (int i = 0; i < g->n_nodes; i++)
+        node_clear(&g->nodes[i]);
     for (int i = 0; i < g->n_outputs; i++)
         free(g->outputs[i].name);
     free(g->values);

@@ -67,7 +67,7 @@ struct clcnn_graph {
     struct map source_names, node_names, output_names;
 };
 
-/* A deep copy that may be rewritten; borrowed weights stay borrowed. */
+/* A copy that may be rewritten; the weights are src's. What merged nodes were made of is left behind. */
 enum clcnn_status graph_copy(struct clcnn_graph **out, const struct clcnn_graph *src, struct clcnn_err *err);
 /* A constant that the graph owns, filled by the caller (rewrites: folded weights). */
 enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn_shape *shape, int *value,

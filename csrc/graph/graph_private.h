@@ -7,6 +7,7 @@
 /* Room for more; false when out of memory (the graph is then unchanged). */
 bool graph_grow_values(struct clcnn_graph *g, int more);
 bool graph_grow_nodes(struct clcnn_graph *g);
+void node_clear(struct node *n);
 /* A name must be neither empty nor of `most` bytes or more; `what` is "input", "relu" ... */
 enum clcnn_status graph_name_check(const char *what, const char *name, size_t most, struct clcnn_err *err);
 

@@ -65,20 +65,6 @@ static enum clcnn_status run_rule(const struct clcnn_graph *g, const struct node
 
 /* ---- nodes --------------------------------------------------------------------------------------------- */
 
-static void node_clear(struct node *n)
-{
-    free(n->name);
-    free(n->attrs);
-    free(n->in);
-    free(n->out);
-    if (n->merged) {
-        free(n->merged->last.name);
-        free(n->merged->last.attrs);
-        free(n->merged->last.in);
-        free(n->merged);
-    }
-}
-
 static enum clcnn_status node_alloc(struct node *n, const struct op_def *op, const char *name, int n_in,
                                     struct clcnn_err *err)
 {
@@ -230,10 +216,8 @@ static bool copy_values(struct clcnn_graph *g, const struct clcnn_graph *src)
         struct value *to = &g->values[g->n_values++];
         *to = *from;
         to->name = from->name ? clcnn_strdup(from->name) : NULL;
-        to->owned = from->owned ? copy_bytes(from->owned, 1, shape_bytes(&from->shape)) : NULL;
-        if (to->owned)
-            to->data = to->owned;
-        if ((from->name && !to->name) || (from->owned && !to->owned))
+        to->owned = NULL;
+        if (from->name && !to->name)
             return false;
     }
     return true;
@@ -251,6 +235,7 @@ static bool copy_nodes(struct clcnn_graph *g, const struct clcnn_graph *src)
         to->attrs = copy_bytes(from->attrs, 1, from->op->attrs_size);
         to->in = copy_bytes(from->in, (size_t)from->n_in, sizeof *from->in);
         to->out = copy_bytes(from->out, (size_t)from->n_out, sizeof *from->out);
+        to->merged = NULL;
         if (!to->name || !to->attrs || !to->in || !to->out)
             return false;
     }

@@ -1,6 +1,8 @@
 /* compile.c: graph -> rewrite -> layouts -> views -> fp16 activations -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
 #include "plan/plan.h"
+#include "algos/cost/cost.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,19 +77,6 @@ done:
     return st;
 }
 
-static enum clcnn_status check_memory(const struct blueprint *bp, const struct clcnn_plan_options *options,
-                                      struct clcnn_err *err)
-{
-    const uint64_t need = bp->stats.arena_bytes + bp->stats.weights_bytes;
-    if (options->memory_limit && need > options->memory_limit)
-        return clcnn_fail(
-            err, CLCNN_E_DEVICE_MEM,
-            "the plan needs %.1f KiB (arena %.1f + weights %.1f), more than memory_limit %.1f KiB",
-            need / 1024.0, bp->stats.arena_bytes / 1024.0, bp->stats.weights_bytes / 1024.0,
-            options->memory_limit / 1024.0);
-    return CLCNN_OK;
-}
-
 /* Weights from which on the host memory that folding and packing have freed is given back to the system: glibc would keep
  * it, as much as all weights take. */
 #define TRIM_BYTES ((uint64_t)16 << 20)
@@ -114,24 +103,8 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
     blueprint_least_arena(bp);
     TRY(blueprint_take_apart(bp, options, err));
-    bp->n_rewrites = bp->notes.n;
 done:
     return st;
-}
-
-/* The rewritten graph of a blueprint that is given up: folding overwrites constants that a compile may overwrite, so it is done once.
- * Without channel blocks nothing that follows changes it. */
-static void take_rewritten(struct blueprint *bp, struct blueprint *from)
-{
-    while (from->notes.n > from->n_rewrites)
-        free(from->notes.line[--from->notes.n]);
-    for (int i = 0; i < from->graph->n_nodes; i++)
-        from->graph->nodes[i].choice = 0;
-    bp->graph = from->graph;
-    bp->notes = from->notes;
-    bp->n_rewrites = from->n_rewrites;
-    from->graph = NULL;
-    from->notes = (struct notes){NULL, 0, 0};
 }
 
 static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn_graph *graph,
@@ -155,7 +128,6 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(arena_plan(bp, err));
     blueprint_waits(bp);
     blueprint_zero_copy(bp);
-    TRY(check_memory(bp, options, err));
     TRY(blueprint_describe_steps(bp, err));
     bp->stats.step_count = bp->n_steps;
 done:
@@ -163,16 +135,13 @@ done:
     return st;
 }
 
-/* A blueprint whose algorithms expect chains of groups, or none. `instead`: of one that is given up, NULL: it is the first. */
-static enum clcnn_status new_blueprint(struct blueprint **out, struct clcnn_device *dev,
-                                       const struct clcnn_graph *graph,
-                                       const struct clcnn_plan_options *options, bool chained,
-                                       struct blueprint *instead, struct clcnn_err *err)
+/* One without a graph; `chained`: its algorithms expect chains of groups. */
+static struct blueprint *empty_blueprint(struct clcnn_device *dev, const struct clcnn_plan_options *options,
+                                         bool chained)
 {
-    enum clcnn_status st = CLCNN_OK;
     struct blueprint *bp = clcnn_calloc(1, sizeof *bp);
     if (!bp)
-        return clcnn_fail_mem(err, sizeof *bp);
+        return NULL;
     pthread_mutex_init(&bp->lock, NULL);
     atomic_init(&bp->refs, 1);
     atomic_init(&bp->open, 1);
@@ -180,15 +149,163 @@ static enum clcnn_status new_blueprint(struct blueprint **out, struct clcnn_devi
     bp->guard = options->guard;
     bp->chain = options->chain;
     bp->chained = chained;
-    if (instead)
-        take_rewritten(bp, instead);
-    else
-        TRY(rewrite(bp, graph, options, err));
-    TRY(make_blueprint(bp, graph, options, err));
+    return bp;
+}
+
+/* What is compiled, rewritten once: folding overwrites constants that a compile may overwrite. Blueprints copy the graph of
+ * `rewritten`, whose weights they read. */
+struct subject {
+    const struct clcnn_graph *original;
+    struct blueprint *rewritten;
+};
+
+static enum clcnn_status new_blueprint(struct blueprint **out, const struct subject *of,
+                                       const struct clcnn_plan_options *options, bool chained,
+                                       struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct blueprint *bp = empty_blueprint(of->rewritten->dev, options, chained);
+    if (!bp)
+        return clcnn_fail_mem(err, sizeof *bp);
+    TRY(graph_copy(&bp->graph, of->rewritten->graph, err));
+    for (int i = 0; i < of->rewritten->notes.n; i++)
+        TRY(notes_add(&bp->notes, err, "%s", of->rewritten->notes.line[i]));
+    TRY(make_blueprint(bp, of->original, options, err));
     *out = bp;
     bp = NULL;
 done:
     blueprint_release(bp);
+    return st;
+}
+
+/* With chains where the device has them and the rules take them. */
+static enum clcnn_status best_blueprint(struct blueprint **out, const struct subject *of,
+                                        const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const bool chained = of->rewritten->chained;
+    struct blueprint *bp = NULL;
+    TRY(new_blueprint(&bp, of, options, chained, err));
+    if (chained && bp->stats.chained_steps == 0) { /* for launches other forms of algorithms are better */
+        blueprint_release(bp);
+        bp = NULL;
+        TRY(new_blueprint(&bp, of, options, false, err));
+    }
+    *out = bp;
+done:
+    return st;
+}
+
+/* ---- memory_limit ---------------------------------------------------------------------------------------------- */
+
+#define LEAST_WORKSPACE ((size_t)64 << 10)           /* less saves nothing */
+static const int fresh_filters[] = {0, 20, INT_MAX}; /* percent, as in the options */
+#define MOST_SLICES 64                               /* of a batch: each has steps of its own */
+
+static uint64_t memory_of(const struct blueprint *bp)
+{
+    return bp->stats.arena_bytes + bp->stats.weights_bytes;
+}
+
+/* What a run is expected to take, as multiply-adds of a plain product. */
+static double effort_of(const struct blueprint *bp)
+{
+    double effort = 0.0;
+    for (int i = 0; i < bp->n_steps; i++) {
+        const struct step *s = bp->steps[i];
+        const double computing = s->macs * s->effort / 100, moving = s->bytes * PLAN_BYTE_MACS;
+        effort += PLAN_STEP_MACS + (computing > moving ? computing : moving);
+    }
+    return effort;
+}
+
+/* Takes `tried` for *kept where it is the better one, and lets go of the other. */
+static void keep(struct blueprint **kept, struct blueprint *tried, bool better)
+{
+    if (!*kept || better) {
+        blueprint_release(*kept);
+        *kept = tried;
+        blueprint_retain(tried);
+    }
+}
+
+/* The plan that is expected to be fastest among those that fit, and the smallest of those that were tried, at so many items at a time
+ * with the most scratch that fits, since the more an algorithm may have, the faster is what the rules choose. */
+static enum clcnn_status try_scratch(struct blueprint **fastest, struct blueprint **smallest,
+                                     const struct subject *of, struct clcnn_plan_options options,
+                                     struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (bool fits = false, last = false; !fits && !last;) {
+        struct blueprint *tried;
+        last = options.workspace_limit == 0;
+        st = best_blueprint(&tried, of, &options, err);
+        if (st == CLCNN_E_UNSUPPORTED && *smallest)
+            return CLCNN_OK; /* an algorithm that the caller asks for needs more */
+        TRY(st);
+        fits = memory_of(tried) <= options.memory_limit;
+        keep(smallest, tried, memory_of(tried) < memory_of(*smallest ? *smallest : tried));
+        if (fits)
+            keep(fastest, tried, effort_of(tried) < effort_of(*fastest ? *fastest : tried));
+        blueprint_release(tried);
+        options.workspace_limit = options.workspace_limit > LEAST_WORKSPACE ? options.workspace_limit / 4 : 0;
+    }
+done:
+    return st;
+}
+
+static enum clcnn_status too_large(const struct blueprint *smallest, uint64_t limit, struct clcnn_err *err)
+{
+    return clcnn_fail(
+        err, CLCNN_E_DEVICE_MEM,
+        "the smallest plan needs %.1f KiB (arena %.1f + weights %.1f), more than memory_limit %.1f KiB",
+        (double)memory_of(smallest) / 1024.0, (double)smallest->stats.arena_bytes / 1024.0,
+        (double)smallest->stats.weights_bytes / 1024.0, (double)limit / 1024.0);
+}
+
+/* The same with all items at a time, and with fewer where the caller leaves that open. */
+static enum clcnn_status try_items(struct blueprint **fastest, struct blueprint **smallest,
+                                   const struct subject *of, struct clcnn_plan_options options,
+                                   struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct clcnn_graph *g = of->original;
+    const struct clcnn_shape *x = g->n_inputs ? &g->values[g->inputs[0]].shape : NULL;
+    const int batch = options.batch_part == 0 && x && x->rank > 0 ? x->dim[0] : 1;
+    TRY(try_scratch(fastest, smallest, of, options, err));
+    for (int slices = 2; slices <= batch && slices <= MOST_SLICES; slices++)
+        if (batch % slices == 0) {
+            options.batch_part = batch / slices;
+            TRY(try_scratch(fastest, smallest, of, options, err));
+        }
+done:
+    return st;
+}
+
+/* Another plan instead of *bp, which needs more than memory_limit: with less scratch, fewer items of the batch at a time, filters
+ * that are not kept transformed. */
+static enum clcnn_status meet_memory_limit(struct blueprint **bp, const struct subject *of,
+                                           const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_plan_options own = *options;
+    struct blueprint *fastest = NULL, *smallest = NULL;
+    for (int i = 0; i < COUNT_OF(fresh_filters); i++) {
+        own.fresh_filters = fresh_filters[i];
+        TRY(try_items(&fastest, &smallest, of, own, err));
+    }
+    if (!fastest)
+        TRY(too_large(smallest, options->memory_limit, err));
+    TRY(notes_add(&fastest->notes, err,
+                  "memory_limit: %.1f instead of %.1f KiB, at %.2f times the expected time",
+                  (double)memory_of(fastest) / 1024.0, (double)memory_of(*bp) / 1024.0,
+                  effort_of(fastest) / effort_of(*bp)));
+    blueprint_release(*bp);
+    *bp = fastest;
+    fastest = NULL;
+done:
+    blueprint_release(fastest);
+    blueprint_release(smallest);
     return st;
 }
 
@@ -199,21 +316,24 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
 {
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_plan *plan = NULL;
-    struct blueprint *bp = NULL, *chains = NULL;
+    struct blueprint *bp = NULL;
+    struct subject of = {graph, NULL};
     TRY(device_enter(dev, err));
     const double start = clcnn_clock_ms();
     const bool chained = options->chain != CLCNN_CHAIN_OFF && device_chains_groups(&dev->info);
-    TRY(new_blueprint(&bp, dev, graph, options, chained, NULL, err));
-    if (chained && bp->stats.chained_steps == 0) { /* for launches other forms of algorithms are better */
-        chains = bp;
-        bp = NULL;
-        TRY(new_blueprint(&bp, dev, graph, options, false, chains, err));
-    }
+    of.rewritten = empty_blueprint(dev, options, chained);
+    if (!of.rewritten)
+        TRY(clcnn_fail_mem(err, sizeof *of.rewritten));
+    TRY(rewrite(of.rewritten, graph, options, err));
+    TRY(best_blueprint(&bp, &of, options, err));
+    if (options->memory_limit && memory_of(bp) > options->memory_limit)
+        TRY(meet_memory_limit(&bp, &of, options, err));
     const double selected = clcnn_clock_ms();
     TRY(blueprint_programs(bp, patience, err));
     const double built = clcnn_clock_ms();
     TRY(blueprint_weights(bp, patience, err));
     free_folded_weights(bp->graph);
+    free_folded_weights(of.rewritten->graph);
     if (bp->stats.weights_bytes >= TRIM_BYTES)
         alloc_trim();
     const double packed = clcnn_clock_ms();
@@ -227,7 +347,7 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     plan = NULL;
 done:
     clcnn_plan_free(plan);
-    blueprint_release(chains);
+    blueprint_release(of.rewritten);
     blueprint_close(bp); /* the plan holds its own share */
     blueprint_release(bp);
     return st;

@@ -100,7 +100,6 @@ struct blueprint {
     /* the rewritten copy: names live here; folded weights are freed after packing */
     struct clcnn_graph *graph;
     struct notes notes;
-    int n_rewrites; /* of the notes: the first ones */
     bool guard;
     bool fp16_activations; /* maps between steps are stored so where they can be */
     enum clcnn_chain chain;

@@ -47,8 +47,10 @@ def compile(
     too, where what exceeds 65504 becomes infinite; inputs, outputs and what `outputs` names stay float32, and
     Plan.explain() tells what is stored how). workspace_limit: bytes of scratch that one layer may use (on
     GPUs also what other layers need for their activations anyway). memory_limit: bytes that activations,
-    workspace and weights may take, 0 for no limit; refused before anything is allocated. Both also as text
-    ("512M").
+    workspace and weights may take, 0 for no limit. A plan that takes more gives way to the one that is
+    expected to be fastest among those with less scratch and, where batch_part is 0, fewer items of the batch
+    at a time; Plan.explain() tells. Refused, before anything is allocated, where the smallest takes more.
+    Both also as text ("512M").
     algorithms: {layer: algorithm} to force (see Plan.explain()); a layer that was merged with another one is
     taken apart where the merged one cannot use it. "*" stands for every layer that is not named: each whose
     operator has the algorithm and can use it does, the rules decide elsewhere. One name is short for {"*":

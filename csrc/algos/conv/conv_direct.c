@@ -1,4 +1,5 @@
 /* conv_direct: register tiles straight from global memory, on any device; see kernels/conv/conv_direct.cl. */
+#include "algos/cost/cost.h"
 #include "algos/conv/conv_direct.h"
 
 #define PER_ITEM 4 /* pixels of a work-item, which also computes 8 filters */
@@ -51,6 +52,7 @@ const struct algo_def algo_conv_direct = {
     .doc = "register tiles of pixels x filters from global memory",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = DIRECT_EFFORT_PERCENT,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

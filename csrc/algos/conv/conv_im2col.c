@@ -5,6 +5,7 @@
  * maps then fill the library's tiles, which one product an image would not. The price is a result in
  * [K][N*map] order; the pass that a library GEMM needs anyway for bias and activation brings it home, so that
  * no traffic is added. */
+#include "algos/cost/cost.h"
 #include "algos/conv/conv_common.h"
 
 #define MAX_GROUPS 64
@@ -114,6 +115,7 @@ const struct algo_def algo_conv_im2col = {
     .clblast = true,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = IM2COL_EFFORT_PERCENT,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

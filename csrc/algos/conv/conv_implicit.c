@@ -150,6 +150,7 @@ const struct algo_def algo_conv_implicit = {
     .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = IMPLICIT_EFFORT_PERCENT,
     .fp16 = FP16_CONV,
     .applicable = applicable,
     .workspace = workspace,

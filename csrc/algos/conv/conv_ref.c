@@ -1,4 +1,5 @@
 /* conv_ref: convolution by its definition, for every problem; see kernels/conv/conv_ref.cl. */
+#include "algos/cost/cost.h"
 #include "algos/conv/conv_common.h"
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -25,6 +26,7 @@ const struct algo_def algo_conv_ref = {
     .doc = "by the definition, one work-item an output",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = REF_EFFORT_PERCENT,
     .applicable = applicable,
     .emit = emit,
 };

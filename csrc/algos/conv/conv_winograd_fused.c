@@ -147,6 +147,7 @@ const struct algo_def algo_conv_winograd_fused = {
     .error = ERROR_STRICT,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = WINOGRAD_FUSED_EFFORT_PERCENT,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

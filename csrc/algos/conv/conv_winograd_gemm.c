@@ -303,6 +303,7 @@ const struct algo_def algo_conv_winograd_gemm = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = WINOGRAD_GEMM_EFFORT_PERCENT,
     .fp16 = FP16_CONV,
     .applicable = may_gemm,
     .workspace = gemm_bytes,

@@ -1,4 +1,5 @@
 /* conv_fip: 1x1 convolutions by the fast inner product, for CPU devices; see kernels/conv_cpu/conv_fip.cl. */
+#include "algos/cost/cost.h"
 #include "algos/conv_cpu/conv_fip.h"
 
 #include "algos/common/blocked.h"
@@ -178,6 +179,7 @@ const struct algo_def algo_conv_fip = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = FIP_EFFORT_PERCENT,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

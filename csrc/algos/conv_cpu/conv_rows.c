@@ -1,5 +1,6 @@
 /* conv_rows: a register tile of row pixels x filters per work-item, for CPU devices; see
  * kernels/conv_cpu/conv_rows.cl. */
+#include "algos/cost/cost.h"
 #include "algos/conv_cpu/conv_rows.h"
 
 /* Register tiles. KV * T = 28 accumulators fill 32 registers of 16 floats; narrower machines split each in
@@ -110,6 +111,7 @@ const struct algo_def algo_conv_rows = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = ROWS_EFFORT_PERCENT,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

@@ -31,7 +31,8 @@ struct cut {
     size_t part_bytes, filter_bytes;        /* of a block of tiles of a group; of all filters */
     size_t ranges;                          /* work-items a group when fused, else 0 */
     size_t slice;                           /* blocks of tiles a step when not fused */
-    bool fresh; /* the filters of a slice are transformed by the step that uses them */
+    bool fresh;   /* the filters of a slice are transformed by the step that uses them: */
+    double again; /* multiply-adds of that, over the products' */
 };
 
 /* Tiles and vectors of filters in a register tile, and the measured time of a multiply-add over that of the first. */
@@ -68,18 +69,20 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     const double uneven = (double)(round_up(blocks, units)) / (double)blocks;
     const bool far = c->filter_bytes > WINOGRAD_LARGE_FILTERS_BYTES && c->tile_blocks <= FRESH_BLOCKS &&
                      uneven < WINOGRAD_UNEVEN_RATIO;
-    if (!far && c->part_bytes <= WINOGRAD_FUSED_PART_BYTES &&
+    const size_t fresh_slices = ceil_div(c->tile_blocks, FRESH_BLOCKS);
+    const double transforms =
+        (double)fresh_slices * WINOGRAD_FILTER_VALUE_MACS * (double)c->filter_bytes / sizeof(float);
+    const bool saving = 100 * transforms <= p->fresh_filters * products;
+    if (!saving && !far && c->part_bytes <= WINOGRAD_FUSED_PART_BYTES &&
         ((c->tile_groups >= 3 * units && products >= from_memory) || (even && near))) {
         const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
         c->ranges = ceil_div(c->tile_blocks, ceil_div(c->tile_blocks, wanted));
         return;
     }
-    const size_t fresh_slices = ceil_div(c->tile_blocks, FRESH_BLOCKS);
-    const double transforms =
-        (double)fresh_slices * WINOGRAD_FILTER_VALUE_MACS * (double)c->filter_bytes / sizeof(float);
     const double stored = products > from_memory ? products : from_memory;
-    c->fresh = far || (products + transforms) * uneven < stored;
+    c->fresh = saving || far || (products + transforms) * uneven < stored;
     if (c->fresh) {
+        c->again = transforms / products;
         c->slice = ceil_div(c->tile_blocks, fresh_slices);
     } else {
         const size_t bytes =
@@ -243,6 +246,7 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
     step_write(s, buffers->y->view);
     step_args(s, args, sizeof *args);
     conv_cost(s, p);
+    s->effort += (int)(c->again * s->effort);
     s->bytes -= 4.0 * (double)(shape_count(&p->out[0].shape) - shape_count(&buffers->y->shape));
     return s;
 }
@@ -346,6 +350,7 @@ const struct algo_def algo_conv_winograd = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = WINOGRAD_EFFORT_PERCENT,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable4,
@@ -360,6 +365,7 @@ const struct algo_def algo_conv_winograd2 = {
     .error = ERROR_STRICT,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = WINOGRAD2_EFFORT_PERCENT,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable2,
@@ -374,6 +380,7 @@ const struct algo_def algo_conv_winograd5 = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = WINOGRAD5_EFFORT_PERCENT,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable5,

@@ -101,6 +101,7 @@ const struct algo_def algo_conv_winograd_strided = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = WINOGRAD_STRIDED_EFFORT_PERCENT,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

@@ -1,5 +1,6 @@
 /* conv_pool_direct: the register tiles of conv_direct, each the window of one pooled pixel; see
  * kernels/fused/conv_pool_direct.cl. */
+#include "algos/cost/cost.h"
 #include "algos/conv/conv_direct.h"
 #include "algos/fused/conv_pool_common.h"
 
@@ -43,6 +44,7 @@ const struct algo_def algo_conv_pool_direct = {
     .doc = "register tiles of a window x filters from global memory, pooled in registers",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = DIRECT_EFFORT_PERCENT,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

@@ -1,5 +1,6 @@
 /* conv_pool_rows: the register tiles of conv_rows, pooled before they are stored; see
  * kernels/fused/conv_pool_rows.cl. */
+#include "algos/cost/cost.h"
 #include "algos/fused/conv_pool_common.h"
 #include "algos/conv_cpu/conv_rows.h"
 
@@ -40,6 +41,7 @@ const struct algo_def algo_conv_pool_rows = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = ROWS_EFFORT_PERCENT,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,

@@ -1,4 +1,5 @@
 /* conv_pool_winograd: the tiles of conv_winograd, pooled as they are finished; see kernels/conv_cpu/conv_winograd.cl. */
+#include "algos/cost/cost.h"
 #include "algos/common/blocked.h"
 #include "algos/fused/conv_pool_common.h"
 #include "algos/conv_cpu/conv_winograd.h"
@@ -52,6 +53,7 @@ const struct algo_def algo_conv_pool_winograd = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = WINOGRAD_EFFORT_PERCENT,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable4,
@@ -66,6 +68,7 @@ const struct algo_def algo_conv_pool_winograd2 = {
     .error = ERROR_STRICT,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = WINOGRAD2_EFFORT_PERCENT,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable2,

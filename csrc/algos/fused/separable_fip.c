@@ -1,4 +1,5 @@
 /* separable_fip: depthwise, then 1x1 by the fast inner product, a few tiles at a time; see kernels/fused/separable_fip.cl. */
+#include "algos/cost/cost.h"
 #include "algos/common/blocked.h"
 #include "algos/conv_cpu/conv_fip.h"
 #include "algos/fused/separable_common.h"
@@ -73,6 +74,7 @@ const struct algo_def algo_separable_fip = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .effort = FIP_EFFORT_PERCENT,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

@@ -1,5 +1,6 @@
 /* separable_fused: a depthwise convolution on the way into the tiles of a matrix product; see
  * kernels/fused/separable_fused.cl. */
+#include "algos/cost/cost.h"
 #include "algos/fused/separable_common.h"
 
 #define PIXELS 64 /* of a tile */
@@ -51,6 +52,7 @@ const struct algo_def algo_separable_fused = {
     .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = DIRECT_EFFORT_PERCENT,
     .fp16 = FP16_CONV,
     .applicable = applicable,
     .workspace = workspace,

@@ -1,5 +1,6 @@
 /* separable_rows: the fused form for CPU devices: row tiles, one work-item each; see
  * kernels/fused/separable_rows.cl. */
+#include "algos/cost/cost.h"
 #include "algos/fused/separable_common.h"
 
 #define COLUMNS 16 /* of a middle row */
@@ -71,6 +72,7 @@ const struct algo_def algo_separable_rows = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = ROWS_EFFORT_PERCENT,
     .applicable = applicable,
     .workspace = workspace,
     .emit = emit,
