@@ -42,9 +42,10 @@ def main() -> int:
                 start = time.perf_counter()
                 graph = trace(module, (batch, *shape))
                 found = measure(graph, device, precision=precision, rounds=args.rounds)
-                table |= found
+                table |= found.choices
                 seconds = time.perf_counter() - start
-                print(f"{name} batch {batch} {precision}: {len(found)} choices, {seconds:.1f} s", flush=True)
+                choices = f"{len(found.choices)} choices"
+                print(f"{name} batch {batch} {precision}: {choices}, {seconds:.1f} s", flush=True)
                 if path:
                     wisdom.write(path, table, f"{device.name}, by benchmarks/tune.py: layer, algorithm")
     print(f"{len(table)} choices{f', wrote {path}' if path else ''}")

@@ -159,6 +159,7 @@ struct clcnn_algo_info {
     const char *error_class, *error_bound, *error_rounding; /* as in clcnn_layer_info */
     /* the compute capability of NVIDIA's GPUs that it needs, or a later one (90: this one); 0: none */
     uint32_t compute_capability;
+    int effort; /* what a multiply-add of the definition takes, in percent of one of the fastest kernel without transforms */
     bool clblast; /* it needs CLBlast */
     bool blocked; /* it takes or gives channel blocks */
     bool vectors; /* it needs a CPU device with vectors of 8 floats or more, as channel blocks do */

@@ -155,6 +155,7 @@ bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
         .error_bound = error_bound_name(a->bound),
         .error_rounding = error_rounding_name(a->rounding),
         .compute_capability = capability[a->devices],
+        .effort = a->effort ? a->effort : 100,
         .clblast = a->clblast,
         .blocked = blocked,
         .vectors = blocked || a->vectors,

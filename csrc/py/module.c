@@ -83,12 +83,12 @@ static PyObject *algo_row(int op, int algo)
     struct clcnn_algo_info info;
     if (!clcnn_op_algo_get(op, algo, &info))
         return NULL;
-    return Py_BuildValue("{s:s, s:s, s:s, s:s, s:s, s:I, s:O, s:O, s:O}", "doc", info.doc, "devices",
+    return Py_BuildValue("{s:s, s:s, s:s, s:s, s:s, s:I, s:i, s:O, s:O, s:O}", "doc", info.doc, "devices",
                          info.devices, "error_class", info.error_class, "error_bound", info.error_bound,
                          "error_rounding", info.error_rounding, "compute_capability",
-                         (unsigned)info.compute_capability, "clblast", info.clblast ? Py_True : Py_False,
-                         "blocked", info.blocked ? Py_True : Py_False, "vectors",
-                         info.vectors ? Py_True : Py_False);
+                         (unsigned)info.compute_capability, "effort", info.effort, "clblast",
+                         info.clblast ? Py_True : Py_False, "blocked", info.blocked ? Py_True : Py_False,
+                         "vectors", info.vectors ? Py_True : Py_False);
 }
 
 static PyObject *op_row(int op)
@@ -122,8 +122,9 @@ PyDoc_STRVAR(
     "The operator tables: {name: {\"doc\", \"inputs\", \"attrs\", \"algos\"}}.\n\n"
     "inputs: names in order, '?' marks an optional one, \"xs...\" one or more. attrs: dicts with name, kind\n"
     "(int, bool, float, ints, floats, enum), required, default, choices, doc. algos: {name: a\n"
-    "dict with doc, devices, error_class, error_bound, error_rounding, compute_capability, clblast,\n"
-    "blocked, vectors}, preferred first.");
+    "dict with doc, devices, error_class, error_bound, error_rounding, compute_capability, effort,\n"
+    "clblast, blocked, vectors}, preferred first. effort: what a multiply-add of the definition takes, in\n"
+    "percent of one of the fastest kernel without transforms.");
 
 static PyObject *ops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {

@@ -44,6 +44,7 @@ class _AlgoRow(TypedDict):
     error_bound: str
     error_rounding: str
     compute_capability: int
+    effort: int
     clblast: bool
     blocked: bool
     vectors: bool

@@ -131,9 +131,9 @@ def _wisdom(graph: Graph, device: _core.Device, mode: str, precision: str, limit
     if mode == "measure":
         from clcnn.wisdom.measure import measure
 
-        known |= measure(graph, device, precision=precision, workspace_limit=limit)
-        if path := wisdom.own_file(device):
-            wisdom.write(path, known, f"{device.name}, {device.driver}")
+        found = measure(graph, device, precision=precision, workspace_limit=limit)
+        known = found.into(known)
+        wisdom.remember(device, known, found.times)
     return known
 
 

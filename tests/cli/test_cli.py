@@ -399,3 +399,15 @@ def test_plots() -> None:
     with pytest.raises(clcnn.ShapeError, match=r"got \[2, 3\] and 16"):
         plot.feature_maps(np.zeros((2, 3)))
     pyplot.close("all")
+
+
+def test_tune_tells_what_it_measured_and_remembers_it(
+    run: Callable[..., Done], tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("CLCNN_CACHE_DIR", str(tmp_path))
+    done = run("tune", "lenet5", "--device", DEVICE, "--rounds", 1)
+    assert done.status == 0 and "kinds of layers are faster by another algorithm" in done.out
+    (path,) = (tmp_path / "wisdom").iterdir()
+    assert f"remembered in {path}" in done.out and "#= conv" in path.read_text()
+    found = json.loads(run("tune", "lenet5", "--device", DEVICE, "--rounds", 1, "--json").out)
+    assert set(found) == {"choices", "times_us", "rules"} and set(found["times_us"]) == set(found["rules"])

@@ -170,34 +170,166 @@ def test_measure_remembers(device, tmp_path, monkeypatch):
 # ---- measuring ----
 
 
-def times(device: _core.Device, monkeypatch: pytest.MonkeyPatch, **ns: float) -> wisdom.Wisdom:
-    """What measure() makes of made-up times of the one convolution."""
-    tried: list[str] = []
+class Clock:
+    """Made-up times instead of the device's: us of a step by its algorithm, and seconds of a run by the
+    algorithms of its layers, each with noise of so large a part."""
 
-    def pretend(found: dict[str, dict[str, float]], plan: _core.Plan, *_: Any) -> None:
-        for row in plan.layers():
-            tried.append(row["algo"])
-            found.setdefault(row["key"], {})[row["algo"]] = ns.get(row["algo"], 100.0)
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, noise: float = 0.0, **us: float) -> None:
+        self.us = {"block": 0.0, "unblock": 0.0} | us  # reorders that a choice brings cost nothing here
+        self.noise, self.rng = noise, np.random.default_rng(0)
+        self.tried: list[str] = []
+        monkeypatch.setattr(measuring, "_step_times", self.steps)
+        monkeypatch.setattr(measuring, "_seconds", self.seconds)
 
-    monkeypatch.setattr(measuring, "_add", pretend)
-    found = measuring.measure(trace(model(), (2, 6, 9, 9)), device, rounds=1)
-    assert len(tried) >= 3 and "ref" not in tried
-    return found
+    def _of(self, algorithm: str) -> float:
+        return self.us.get(algorithm, 100.0) * (1 + self.noise * self.rng.random())
+
+    def steps(self, plan: _core.Plan, inputs: Any) -> list[float]:
+        first = {row["layer"]: row["algo"] for row in reversed(plan.layers())}
+        self.tried += [row["algo"] for row in plan.layers() if row["op"] == "conv"]
+        layers = [step["layer"] for step in plan.steps()]
+        return [0.0 if layers.index(n) < i else self._of(first[n]) for i, n in enumerate(layers)]
+
+    def seconds(self, plan: _core.Plan, inputs: Any, results: Any = None) -> float:
+        return sum(self._of(row["algo"]) for row in plan.layers()) / 1e6
+
+
+def measured(device: _core.Device, **options: Any) -> measuring.Measured:
+    return measuring.measure(trace(model(), (2, 6, 9, 9)), device, rounds=3, **options)
+
+
+def rules_of(device: _core.Device) -> Any:
+    with clcnn.compile(model(), (2, 6, 9, 9), device, tune="off") as plan:
+        return next(row for row in plan.layers if row["op"] == "conv")
+
+
+def another(device: _core.Device, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A candidate that is tried and can be followed."""
+    clock = Clock(monkeypatch)
+    found = measured(device)
+    row = rules_of(device)
+    for name in clock.tried:
+        if name != row["algo"] and name in found.times[row["key"]]:
+            return name
+    pytest.skip("there is no other algorithm here")
 
 
 def test_measuring_takes_what_is_clearly_faster(device, monkeypatch):
-    with clcnn.compile(model(), (2, 6, 9, 9), device, tune="off") as plan:
-        row = next(row for row in plan.layers if row["op"] == "conv")
-    assert row["algo"] != "im2col"
-    monkeypatch.setattr(measuring, "_better", lambda *_: True)
-    assert times(device, monkeypatch, im2col=50.0) == {row["key"]: "im2col"}
-    assert times(device, monkeypatch, im2col=98.0) == {}
-    monkeypatch.setattr(measuring, "_better", lambda *_: False)
-    assert times(device, monkeypatch, im2col=50.0) == {}
+    row = rules_of(device)
+    fast = another(device, monkeypatch)
+    clock = Clock(monkeypatch, **{fast: 50.0})
+    found = measured(device)
+    assert found.choices == {row["key"]: fast} and "ref" not in clock.tried
+    assert found.times[row["key"]][fast] < found.times[row["key"]][row["algo"]]
+    assert found.rules[row["key"]] == row["algo"]
+    Clock(monkeypatch, **{fast: 98.0})
+    assert measured(device).choices == {}
+
+
+def test_noise_chooses_nothing(device, monkeypatch):
+    Clock(monkeypatch, noise=0.5)
+    assert measured(device).choices == {}
+
+
+def test_what_only_its_own_time_speaks_for_is_given_back(device, monkeypatch):
+    """The step is faster, the whole net is not."""
+    fast = another(device, monkeypatch)
+    clock = Clock(monkeypatch, **{fast: 50.0})
+    monkeypatch.setattr(measuring, "_seconds", lambda *_: 1e-3 * (1 + clock.rng.random()))
+    assert measured(device).choices == {}
+
+
+def test_one_bad_choice_does_not_drop_the_rest(device, monkeypatch):
+    """Of four choices the third makes the net slower."""
+    nets = measuring._Nets(trace(model(), (2, 6, 9, 9)), device)
+    monkeypatch.setattr(
+        measuring, "_better", lambda without, having, *_: "bad" not in having and len(having) > len(without)
+    )
+    monkeypatch.setattr(measuring._Nets, "plan", lambda self, table: Table(table))
+    choices: wisdom.Wisdom = {}
+    measuring._settle(choices, nets, {"a": "x", "b": "x", "bad": "x", "c": "x"}, 1e-3)
+    assert choices == {"a": "x", "b": "x", "c": "x"}
+
+
+class Table(dict[str, str]):
+    """Stands for the plan of a table."""
+
+    def __enter__(self) -> Table:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+
+def test_algorithms_without_a_chance_are_tried_on_request(device, monkeypatch):
+    clock = Clock(monkeypatch)
+    measured(device)
+    usual = set(clock.tried)
+    clock.tried.clear()
+    measured(device, every=True)
+    assert usual <= set(clock.tried) and "ref" not in clock.tried
+    row = rules_of(device)
+    if row["algo"] in ("winograd", "blocked", "rows", "mma", "wgmma"):
+        assert "implicit" in set(clock.tried) - usual
+
+
+def test_who_is_twice_as_slow_leaves(device, monkeypatch):
+    row = rules_of(device)
+    slow = another(device, monkeypatch)
+    clock = Clock(monkeypatch, **{slow: 250.0})
+    measuring.measure(trace(model(), (2, 6, 9, 9)), device, rounds=6)
+    assert clock.tried.count(slow) == 1 < clock.tried.count(row["algo"])
+
+
+def test_a_trial_that_fails_is_left_out(device, monkeypatch):
+    row = rules_of(device)
+    fast = another(device, monkeypatch)
+    clock = Clock(monkeypatch, **{fast: 50.0})
+
+    def failing(plan: _core.Plan, inputs: Any) -> list[float]:
+        if any(layer["algo"] == fast for layer in plan.layers()):
+            raise clcnn.DeviceMemoryError("no room for it")
+        return clock.steps(plan, inputs)
+
+    monkeypatch.setattr(measuring, "_step_times", failing)
+    found = measured(device)
+    assert found.choices == {} and fast not in found.times[row["key"]]
 
 
 def test_outputs_that_differ_are_not_better(device):
     other = parse_case("conv n2 c6 h9 w9 k8 r3 s3 p1 l1")
     x = [a for a, given in zip(CASE.data(), CASE.inputs) if not given.constant]
     with plan_of(device) as plan, plan_of(device, other) as without_relu:
-        assert not measuring._better(plan, without_relu, x, 1, 1e-3)
+        assert not measuring._better(plan, without_relu, x, 1e-3)
+
+
+def test_what_is_measured_overrules_what_was_known(device):
+    found = measuring.Measured({"a": "x"}, {}, {"a": "r", "b": "r", "c": "r"})
+    assert found.into({"a": "old", "b": "old", "d": "old"}) == {"a": "x", "b": "r", "d": "old"}
+
+
+def test_files_keep_times_beside_choices(tmp_path):
+    path = tmp_path / "w.txt"
+    times = {"conv a": {"slow": 20.0, "fast": 10.5}}
+    wisdom.write(path, {"conv a": "fast"}, "a device", times)
+    assert wisdom.read(path) == {"conv a": "fast"} and wisdom.read_times(path) == times
+    path.write_text(path.read_text() + "#= broken\tx=\n#= conv b\ty=1\n#=\n", encoding="utf-8")
+    assert wisdom.read_times(path) == times | {"conv b": {"y": 1.0}}
+    path.write_text("# of a former version\nconv a\tfast\n", encoding="utf-8")
+    assert wisdom.read(path) == {"conv a": "fast"} and wisdom.read_times(path) == {}
+
+
+def test_an_interrupt_leaves_the_file_as_it_was(device, tmp_path, monkeypatch):
+    monkeypatch.setenv("CLCNN_CACHE_DIR", str(tmp_path))
+    path = wisdom.own_file(device)
+    assert path is not None
+    wisdom.write(path, {"k": "x"}, "before")
+    before = path.read_bytes()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(measuring, "_step_times", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        clcnn.compile(model(), (2, 6, 9, 9), device, tune="measure")
+    assert path.read_bytes() == before and [p.name for p in path.parent.iterdir()] == [path.name]

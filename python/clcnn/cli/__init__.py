@@ -26,6 +26,7 @@ from clcnn.cli import (
     run,
     selftest,
     summary,
+    tune,
     verify,
 )
 from clcnn.errors import Error
@@ -41,6 +42,7 @@ COMMANDS: dict[str, ModuleType] = {
     "explain": explain,
     "run": run,
     "bench": bench,
+    "tune": tune,
     "verify": verify,
     "selftest": selftest,
     "cache": cache,

@@ -6,7 +6,8 @@ lie beside this file, written by benchmarks/tune.py; compile(tune="measure") add
 of the user's, beside the compiled kernels. A choice that cannot be followed is ignored, and noted in
 `plan.rewrites`.
 
-A file has one choice a line, the key, a tab and the name; lines that begin with # are for people.
+A file has one choice a line, the key, a tab and the name; lines that begin with # are for people, but for
+those that begin with #=, which keep the times of all candidates in us: the key, and name=time after tabs.
 """
 
 from __future__ import annotations
@@ -25,9 +26,11 @@ from clcnn.device import cache_folder
 from clcnn.errors import ArgumentError
 
 Wisdom = dict[str, str]
+Times = dict[str, dict[str, float]]  # us of each algorithm that was measured, by key
 Tune = Literal["off", "table", "measure"]
 MODES = ("off", "table", "measure")
 SHIPPED = Path(__file__).parent
+TIMES = "#= "
 
 
 def read(path: Path) -> Wisdom:
@@ -42,10 +45,27 @@ def read(path: Path) -> Wisdom:
     return table
 
 
-def write(path: Path, table: Mapping[str, str], about: str) -> None:
-    """Writes a table in the order of its keys, under a comment; readers see the old file or the new one."""
+def read_times(path: Path) -> Times:
+    """The times that a file keeps; a line that is damaged counts for nothing. Raises OSError."""
+    times: Times = {}
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        key, *cells = line.removeprefix(TIMES).split("\t")
+        pairs = [re.fullmatch(r"(\w+)=(\d+(?:\.\d+)?)", cell) for cell in cells]
+        if line.startswith(TIMES) and key and pairs and all(pairs):
+            times[key] = {pair[1]: float(pair[2]) for pair in pairs if pair}
+    return times
+
+
+def write(
+    path: Path, table: Mapping[str, str], about: str, times: Mapping[str, Mapping[str, float]] = {}
+) -> None:
+    """Writes a table in the order of its keys, under a comment, and the times of candidates; readers see the
+    old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [f"# {about}", *(f"{key}\t{table[key]}" for key in sorted(table))]
+    for key in sorted(times):
+        cells = (f"{name}={us:.1f}" for name, us in sorted(times[key].items(), key=lambda cell: cell[1]))
+        lines.append("\t".join([TIMES + key, *cells]))
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
@@ -77,6 +97,18 @@ def known(device: _core.Device) -> Wisdom:
         with contextlib.suppress(OSError, ArgumentError, UnicodeDecodeError):
             table |= read(path)
     return table
+
+
+def remember(device: _core.Device, table: Mapping[str, str], times: Times) -> Path | None:
+    """Keeps a table, and times beside those that are known, in the user's file of a device; None where the
+    cache is off."""
+    path = own_file(device)
+    if path:
+        before: Times = {}
+        with contextlib.suppress(OSError):
+            before = read_times(path)
+        write(path, table, f"{device.name}, {device.driver}", before | times)
+    return path
 
 
 def mode(tune: str | None) -> str:

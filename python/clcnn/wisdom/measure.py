@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import statistics
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,14 +16,60 @@ from clcnn import _core
 from clcnn._log import logger
 from clcnn.errors import Error
 from clcnn.graph import Graph
-from clcnn.wisdom import Wisdom
+from clcnn.wisdom import Times, Wisdom
 
 GAIN = 0.97  # of the time of the rules' choice: what is no faster than that is no reason to depart from it
+NET_GAIN = 0.99  # of the net's time without a choice: the same for what the choice does to the net
+AGAIN = 0.75  # of the pairs of runs in which it must be faster
+SLOW = 2.0  # times the best so far: who is so slow in a round takes no part in the next ones
+HOPELESS = 3.0  # times the effort of the least one that applies: not tried but on request
 AGREE = {"strict": 1e-3, "highest": 1e-3, "high": 0.2, "medium": 0.2}  # of the outputs' rms
-RUNS = 3  # of both plans for each round, when they are compared
+PAIRS = (9, 31)  # runs of two plans in turn, by how long they take:
+PAIRED_SECONDS = 1.0
 USABLE = ("chosen", "not needed", "passed over")
 
 Inputs = list[NDArray[Any]]
+
+
+@dataclass
+class Measured:
+    """What measure() found. `times` has the least of each candidate in us, `rules` what the rules choose."""
+
+    choices: Wisdom = field(default_factory=dict)
+    times: Times = field(default_factory=dict)
+    rules: Wisdom = field(default_factory=dict)
+
+    def into(self, table: Wisdom) -> Wisdom:
+        """A table with these choices; where it has others for these layers, the rules' were faster."""
+        again = {key: algorithm for key, algorithm in self.rules.items() if key in table}
+        return table | again | self.choices
+
+
+class _Nets:
+    """Plans of one graph."""
+
+    def __init__(self, graph: Graph, device: _core.Device, **options: Any) -> None:
+        self.graph, self.device, self.options = graph, device, options
+        rng = np.random.default_rng(0)
+        self.inputs: Inputs = [
+            rng.standard_normal(value.shape, np.float32).astype(value.dtype)
+            for value in graph.inputs.values()
+        ]
+
+    def plan(self, table: Mapping[str, str]) -> _core.Plan:
+        return _core.Plan(self.device, self.graph._core, wisdom=dict(table), **self.options)
+
+    @contextmanager
+    def alive(self, tables: Iterable[Mapping[str, str]]) -> Iterator[list[_core.Plan]]:
+        """Plans of tables, all at once; one that cannot be built or does not fit is left out."""
+        with ExitStack() as stack:
+            plans = []
+            for i, table in enumerate(tables):
+                try:
+                    plans.append(stack.enter_context(self.plan(table)))
+                except Error as error:
+                    logger.info("tuning: trial %d left out: %s", i, error)
+            yield plans
 
 
 def measure(
@@ -31,115 +79,160 @@ def measure(
     precision: str = "highest",
     workspace_limit: int = 64 << 20,
     rounds: int = 8,
-) -> Wisdom:
+    every: bool = False,
+) -> Measured:
     """The layers of a graph for which another algorithm than the rules' is faster, in place in the net.
 
-    Candidate i of every layer at once runs in one plan, `rounds` times by device events; the minimum counts,
-    with what a step costs besides (a launch) for each of the layer's.
-    The table is kept only if the whole net runs faster with it and its outputs agree; else it is empty. Parts
-    of merged layers are not tried by themselves, nor is `ref`.
+    Candidate i of every layer at once runs in one plan. These plans live together and run in turn, `rounds`
+    times, by device events, so that what changes on the machine meanwhile changes them alike; the least time
+    counts, with what a step costs besides (a launch) for each of the layer's. A candidate that is twice as
+    slow as the best so far leaves. `every`: also those whose arithmetic alone takes three times the least
+    one's. A choice stays if the whole net is faster with it in paired runs, and its outputs agree: all
+    choices together first, and halves of those that are not, down to single ones. Parts of merged layers are
+    not tried by themselves, nor is `ref`.
 
     Raises what compiling by the rules raises.
     """
-
-    def plan(table: Mapping[str, str]) -> _core.Plan:
-        return _core.Plan(
-            device,
-            graph._core,
-            precision=precision,
-            workspace_limit=workspace_limit,
-            wisdom=dict(table),
-        )
-
-    inputs = _inputs(graph)
-    times: dict[str, dict[str, float]] = {}
-    with plan({}) as rules:
+    nets = _Nets(graph, device, precision=precision, workspace_limit=workspace_limit)
+    found = Measured()
+    with nets.plan({}) as rules:
         layers = [row for row in rules.layers() if row["key"] and not row["part"]]
-        beside = _beside(rules, device, inputs, rounds)
-        _add(times, rules, inputs, rounds, beside)
-    candidates = {row["key"]: _others(row) for row in layers}
-    for i in range(max(map(len, candidates.values()), default=0)):
-        try:
-            with plan({key: names[i] for key, names in candidates.items() if i < len(names)}) as trial:
-                _add(times, trial, inputs, rounds, beside)
-        except Error as error:  # one that cannot be built or does not fit leaves its round out
-            logger.info("tuning: round %d left out: %s", i, error)
-    table: Wisdom = {}
-    for row in layers:
-        of_key = times[row["key"]]
+        found.rules = {row["key"]: row["algo"] for row in layers}
+        others = {row["key"]: _others(row, every) for row in layers}
+        _race(found.times, nets, rules, others, rounds)
+    found.times = {key: found.times[key] for key in found.rules}  # not of reorders that a trial needs
+    gains = {}
+    for key, algorithm in found.rules.items():
+        of_key = found.times[key]
         best = min(of_key, key=of_key.__getitem__)
-        if of_key[best] < GAIN * of_key[row["algo"]]:
-            table[row["key"]] = best
-    if not table:
-        return {}
-    with plan({}) as rules, plan(table) as tuned:
-        return table if _better(rules, tuned, inputs, rounds, AGREE[precision]) else {}
+        if of_key[best] < GAIN * of_key[algorithm]:
+            gains[key] = of_key[algorithm] - of_key[best], best
+    ranked = sorted(gains, key=lambda key: gains[key], reverse=True)
+    _settle(found.choices, nets, {key: gains[key][1] for key in ranked}, AGREE[precision])
+    return found
 
 
-def _inputs(graph: Graph) -> Inputs:
-    rng = np.random.default_rng(0)
-    return [
-        rng.standard_normal(value.shape, np.float32).astype(value.dtype) for value in graph.inputs.values()
-    ]
-
-
-def _others(row: Mapping[str, Any]) -> list[str]:
+def _others(row: Mapping[str, Any], every: bool) -> list[str]:
     """What may be tried instead of the rules' choice."""
-    usable = [c["algo"] for c in row["candidates"] if c["verdict"] in USABLE]
-    return [name for name in usable if name not in (row["algo"], "ref")]
+    efforts = {name: algo["effort"] for name, algo in _core.ops()[row["op"]]["algos"].items()}
+    usable = [c["algo"] for c in row["candidates"] if c["verdict"] in USABLE and c["algo"] != "ref"]
+    least = min((efforts[name] for name in usable), default=0)
+    tried = [name for name in usable if every or efforts[name] <= HOPELESS * least]
+    return [name for name in tried if name != row["algo"]]
 
 
-def _least(plan: _core.Plan, inputs: Inputs, rounds: int) -> list[float]:
-    """The least time of every step, in ns."""
-    runs = [[end - start for start, end in plan.profile(inputs)[1]] for _ in range(rounds + 1)]
-    return [float(min(step)) for step in zip(*runs, strict=True)]
+# ---- layers ----
 
 
-def _beside(plan: _core.Plan, device: _core.Device, inputs: Inputs, rounds: int) -> float:
-    """What a run takes for each step beside the step's own time, in ns, with all data on the device."""
-    spans = []
+def _race(times: Times, nets: _Nets, rules: _core.Plan, others: Mapping[str, list[str]], rounds: int) -> None:
+    """Fills `times` with the least time of each candidate, in us."""
+    beside = _beside(rules, nets, rounds)
+    most = max(map(len, others.values()), default=0)
+    tables = [{key: names[i] for key, names in others.items() if i < len(names)} for i in range(most)]
+    with nets.alive(tables) as trials:
+        running = [rules, *trials]
+        for _ in range(rounds):
+            running = [plan for plan in running if _ran(times, plan, nets.inputs, beside)]
+            running = [plan for plan in running if plan is rules or _may_win(times, plan, others)]
+
+
+def _ran(times: Times, plan: _core.Plan, inputs: Inputs, beside: float) -> bool:
+    """Takes one run into account; False where a trial cannot be run."""
+    try:
+        _add(times, plan, _step_times(plan, inputs), beside)
+    except Error as error:
+        logger.info("tuning: a trial left out: %s", error)
+        return False
+    return True
+
+
+def _step_times(plan: _core.Plan, inputs: Inputs) -> list[float]:
+    """The time of every step of one run, in us."""
+    return [(end - start) / 1e3 for start, end in plan.profile(inputs)[1]]
+
+
+def _seconds(plan: _core.Plan, inputs: Any, results: Any = None) -> float:
+    """The time of one run."""
+    start = time.perf_counter()
+    plan.run(inputs, results)
+    return time.perf_counter() - start
+
+
+def _beside(plan: _core.Plan, nets: _Nets, rounds: int) -> float:
+    """What a run takes for each step beside the step's own time, in us, with all data on the device."""
     with ExitStack() as stack:
         given, results = (
-            [stack.enter_context(_core.Tensor(device, a.shape, a.dtype.name)) for a in arrays]
-            for arrays in (inputs, plan.run(inputs))
+            [stack.enter_context(_core.Tensor(nets.device, a.shape, a.dtype.name)) for a in arrays]
+            for arrays in (nets.inputs, plan.run(nets.inputs))
         )
-        for tensor, array in zip(given, inputs, strict=True):
+        for tensor, array in zip(given, nets.inputs, strict=True):
             tensor.write(array)
-        for _ in range(RUNS * rounds):
-            start = time.perf_counter_ns()
-            plan.run(given, results)
-            spans.append(time.perf_counter_ns() - start)
-    return max(0.0, min(spans) - sum(_least(plan, inputs, rounds))) / max(1, len(plan.steps()))
+        whole = min(_seconds(plan, given, results) for _ in range(rounds))
+    steps = [min(step) for step in zip(*(_step_times(plan, nets.inputs) for _ in range(rounds)), strict=True)]
+    return float(max(0.0, 1e6 * whole - sum(steps)) / max(1, len(steps)))
 
 
-def _add(
-    times: dict[str, dict[str, float]], plan: _core.Plan, inputs: Inputs, rounds: int, beside: float
-) -> None:
-    """Adds {key: {algorithm: ns}} of a plan, the mean over layers of the same key."""
-    of_layer: dict[str, float] = {}
-    for step, ns in zip(plan.steps(), _least(plan, inputs, rounds), strict=True):
-        of_layer[step["layer"]] = of_layer.get(step["layer"], 0.0) + ns + beside
-    found: dict[tuple[str, str], list[float]] = {}
-    for row in plan.layers():
-        if row["key"] and not row["part"] and row["layer"] in of_layer:
-            found.setdefault((row["key"], row["algo"]), []).append(of_layer[row["layer"]])
-    for (key, algorithm), ns_of in found.items():
-        times.setdefault(key, {})[algorithm] = sum(ns_of) / len(ns_of)
+def _of_layers(plan: _core.Plan) -> Iterator[tuple[str, str, str]]:
+    """(layer, key, algorithm) of those that are measured."""
+    return (
+        (row["layer"], row["key"], row["algo"]) for row in plan.layers() if row["key"] and not row["part"]
+    )
 
 
-def _better(rules: _core.Plan, tuned: _core.Plan, inputs: Inputs, rounds: int, agree: float) -> bool:
-    """Whether the tuned plan computes the same, and is faster as users run it: times of steps leave
+def _add(times: Times, plan: _core.Plan, steps: list[float], beside: float) -> None:
+    """Takes a run of a plan into account: the mean over layers of the same key."""
+    spent: dict[str, float] = {}
+    for step, us in zip(plan.steps(), steps, strict=True):
+        spent[step["layer"]] = spent.get(step["layer"], 0.0) + us + beside
+    runs: dict[tuple[str, str], list[float]] = {}
+    for layer, key, algorithm in _of_layers(plan):
+        if layer in spent:
+            runs.setdefault((key, algorithm), []).append(spent[layer])
+    for (key, algorithm), of_run in runs.items():
+        mean, known = statistics.fmean(of_run), times.setdefault(key, {})
+        known[algorithm] = min(mean, known.get(algorithm, mean))
+
+
+def _may_win(times: Times, plan: _core.Plan, others: Mapping[str, list[str]]) -> bool:
+    """Whether a candidate that this trial has is still in the race."""
+    return any(
+        times[key][algorithm] <= SLOW * min(times[key].values())
+        for _, key, algorithm in _of_layers(plan)
+        if algorithm in others.get(key, ()) and algorithm in times.get(key, {})
+    )
+
+
+# ---- the net ----
+
+
+def _settle(choices: Wisdom, nets: _Nets, tried: Wisdom, agree: float) -> None:
+    """Takes those of `tried` into `choices` with which the net is faster than without."""
+    if not tried:
+        return
+    with nets.alive([choices, choices | tried]) as plans:
+        if len(plans) == 2 and _better(plans[0], plans[1], nets.inputs, agree):
+            choices |= tried
+            return
+    half = len(tried) // 2
+    if half:
+        keys = list(tried)
+        for part in (keys[:half], keys[half:]):
+            _settle(choices, nets, {key: tried[key] for key in part}, agree)
+
+
+def _better(without: _core.Plan, having: _core.Plan, inputs: Inputs, agree: float) -> bool:
+    """Whether a plan computes the same as another, and is faster as users run it: times of steps leave
     out what launches cost, and a choice may keep a step out of a chain."""
-    for want, got in zip(rules.run(inputs), tuned.run(inputs), strict=True):
+    for want, got in zip(without.run(inputs), having.run(inputs), strict=True):
         scale = float(np.sqrt(np.mean(np.square(want, dtype=np.float64)))) or 1.0
         if not float(np.abs(np.subtract(got, want, dtype=np.float64)).max(initial=0.0)) <= agree * scale:
-            logger.warning("tuning: outputs differ, so nothing of it is kept")
+            logger.warning("tuning: outputs differ, so it is not kept")
             return False
-    spans: dict[_core.Plan, float] = {}
-    for _ in range(RUNS * rounds):
-        for plan in (rules, tuned):
-            start = time.perf_counter()
-            plan.run(inputs)
-            seconds = time.perf_counter() - start
-            spans[plan] = min(seconds, spans.get(plan, seconds))
-    return spans[tuned] < spans[rules]
+    once = _seconds(without, inputs) + _seconds(having, inputs)
+    fewest, most = PAIRS
+    ratios = []
+    for i in range(max(fewest, min(most, int(PAIRED_SECONDS / max(once, 1e-6))))):
+        spent = {plan: _seconds(plan, inputs) for plan in ((without, having), (having, without))[i % 2]}
+        ratios.append(spent[having] / spent[without])
+    faster = sum(ratio < 1.0 for ratio in ratios)
+    return statistics.median(ratios) < NET_GAIN and faster >= AGAIN * len(ratios)
