@@ -181,25 +181,26 @@ def limited(
     graph = trace(clcnn.zoo.get(net), shape)
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
     with ExitStack() as stack:
-        plans, seconds, times = [], [], []
+        plans, seconds, least = [], [], []
         free = stack.enter_context(clcnn.compile(graph, device=device))
         steps = np.linspace(least_limit(graph, device), free.peak_bytes - 1, LIMITS)
-        for limit in [0, *([n << 20 for n in given] or [int(n) for n in steps])]:
+        limits = [0, *([n << 20 for n in given] or [int(n) for n in steps])]
+        for limit in limits:
             start = time.perf_counter()
             plans.append(stack.enter_context(clcnn.compile(graph, device=device, memory_limit=limit)))
             seconds.append(time.perf_counter() - start)
             plans[-1](x)
-            times.append((limit, float("inf")))
+            least.append(float("inf"))
         for _ in range(rounds):
             for i, plan in enumerate(plans):
                 start = time.perf_counter()
                 plan(x)
-                times[i] = (times[i][0], min(times[i][1], 1e3 * (time.perf_counter() - start)))
-        for plan, (limit, ms), compiled in zip(plans, times, seconds):
+                least[i] = min(least[i], 1e3 * (time.perf_counter() - start))
+        for plan, limit, ms, compiled in zip(plans, limits, least, seconds):
             noted = [m for m in map(EXPECTED.fullmatch, plan.rewrites) if m]
             yield {
                 "case": net, "batch": batch, "precision": "highest", "peer": None, "limit_bytes": limit,
-                "peak_bytes": plan.peak_bytes, "clcnn_ms": ms, "time": ms / times[0][1],
+                "peak_bytes": plan.peak_bytes, "clcnn_ms": ms, "time": ms / least[0],
                 "expected": float(noted[0][1]) if noted else 1.0, "compile_s": compiled,
             }  # fmt: skip
 

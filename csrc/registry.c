@@ -132,6 +132,11 @@ const char *error_rounding_name(enum error_rounding rounding)
     return names[rounding];
 }
 
+int algo_effort(const struct algo_def *a)
+{
+    return a->effort ? a->effort : 100;
+}
+
 bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
 {
     static const char *const devices[] = {
@@ -155,7 +160,7 @@ bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
         .error_bound = error_bound_name(a->bound),
         .error_rounding = error_rounding_name(a->rounding),
         .compute_capability = capability[a->devices],
-        .effort = a->effort ? a->effort : 100,
+        .effort = algo_effort(a),
         .clblast = a->clblast,
         .blocked = blocked,
         .vectors = blocked || a->vectors,

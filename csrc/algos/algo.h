@@ -178,6 +178,7 @@ struct algo_def {
     /* errors stick to e and are reported by the planner */
     void (*emit)(const struct problem *p, struct emit *e);
 };
+int algo_effort(const struct algo_def *a);
 /* Names of the classes, as people read them. */
 const char *error_class_name(enum error_class error);
 const char *error_bound_name(enum error_bound bound);

@@ -101,7 +101,6 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
     TRY(graph_copy(&bp->graph, graph, err));
     if (options->fuse)
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
-    blueprint_least_arena(bp);
     TRY(blueprint_take_apart(bp, options, err));
 done:
     return st;
@@ -219,14 +218,11 @@ static double effort_of(const struct blueprint *bp)
     return effort;
 }
 
-/* Takes `tried` for *kept where it is the better one, and lets go of the other. */
-static void keep(struct blueprint **kept, struct blueprint *tried, bool better)
+static void keep(struct blueprint **kept, struct blueprint *better)
 {
-    if (!*kept || better) {
-        blueprint_release(*kept);
-        *kept = tried;
-        blueprint_retain(tried);
-    }
+    blueprint_retain(better);
+    blueprint_release(*kept);
+    *kept = better;
 }
 
 /* The plan that is expected to be fastest among those that fit, and the smallest of those that were tried, at so many items at a time
@@ -244,9 +240,10 @@ static enum clcnn_status try_scratch(struct blueprint **fastest, struct blueprin
             return CLCNN_OK; /* an algorithm that the caller asks for needs more */
         TRY(st);
         fits = memory_of(tried) <= options.memory_limit;
-        keep(smallest, tried, memory_of(tried) < memory_of(*smallest ? *smallest : tried));
-        if (fits)
-            keep(fastest, tried, effort_of(tried) < effort_of(*fastest ? *fastest : tried));
+        if (!*smallest || memory_of(tried) < memory_of(*smallest))
+            keep(smallest, tried);
+        if (fits && (!*fastest || effort_of(tried) < effort_of(*fastest)))
+            keep(fastest, tried);
         blueprint_release(tried);
         options.workspace_limit = options.workspace_limit > LEAST_WORKSPACE ? options.workspace_limit / 4 : 0;
     }

@@ -34,7 +34,7 @@ static struct step *new_step(struct emit *e, const char *file, const char *entry
     s->layer = e->layer;
     s->op = e->op->name;
     s->algo = e->algo ? e->algo->name : "";
-    s->effort = e->algo && e->algo->effort ? e->algo->effort : 100;
+    s->effort = e->algo ? algo_effort(e->algo) : 100;
     s->file = file;
     s->entry = entry;
     s->groups = groups;

@@ -49,9 +49,11 @@ static const struct algo_def *algo_named(const struct op_def *op, const char *na
  * this value is not meant for it. */
 static int override_of(const struct clcnn_plan_options *o, const struct problem *p)
 {
+    if (p->op == &op_reorder)
+        return -1;
     const int named = override_of_layer(o, p->layer);
-    if (p->op == &op_reorder || named >= 0)
-        return p->op == &op_reorder ? -1 : named;
+    if (named >= 0)
+        return named;
     for (int i = 0; i < o->override_count; i++)
         if (is_for_all(&o->overrides[i]) && algo_named(p->op, o->overrides[i].algo))
             return i;
@@ -179,8 +181,8 @@ static int first_with(const struct candidate *candidates, int n, enum candidate_
     return -1;
 }
 
-/* The candidate that was measured to be fastest; -1 without one, and where it cannot be used: *note says why. */
-static int measured(const char **note, const struct candidate *candidates, int n, const char *wanted)
+/* The candidate of this name, NULL: none; -1 without one, and where it cannot be used: *note says why. */
+static int usable(const char **note, const struct candidate *candidates, int n, const char *wanted)
 {
     *note = wanted ? "there is no such algorithm" : NULL;
     for (int i = 0; wanted && i < n; i++)
@@ -192,15 +194,6 @@ static int measured(const char **note, const struct candidate *candidates, int n
     return -1;
 }
 
-/* Whether an algorithm that is asked for of all layers computes this one. */
-static bool used_here(const struct candidate *candidates, int n, const char *wanted)
-{
-    for (int i = 0; i < n; i++)
-        if (strcmp(candidates[i].algo->name, wanted) == 0)
-            return candidates[i].fits && !rejected(&candidates[i]);
-    return false;
-}
-
 /* Picks one of those that were judged; `asked` says which one to take, NULL: what was measured or the rules decide. *how: what to say of it.
  * Tells in `notes` (NULL: not) of a measured choice that cannot be followed. */
 static enum clcnn_status pick_algo(int *pick, enum candidate_verdict *how, const struct choice *c,
@@ -208,12 +201,14 @@ static enum clcnn_status pick_algo(int *pick, enum candidate_verdict *how, const
                                    struct notes *notes, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const bool follows = asked && (!is_for_all(asked) || used_here(c->candidates, c->n, asked->algo));
+    const char *note;
+    const bool follows =
+        asked && (!is_for_all(asked) || usable(&note, c->candidates, c->n, asked->algo) >= 0);
     const char *wanted = follows ? asked->algo : NULL;
     const struct candidate *last = &c->candidates[c->n - 1];
-    const char *known = wanted ? NULL : wisdom_find(p), *note;
+    const char *known = wanted ? NULL : wisdom_find(p);
     *how = wanted ? CANDIDATE_CHOSEN_BY_OVERRIDE : CANDIDATE_CHOSEN_BY_MEASUREMENT;
-    *pick = measured(&note, c->candidates, c->n, known);
+    *pick = usable(&note, c->candidates, c->n, known);
     if (note && notes)
         TRY(notes_add(notes, err, "measured choice '%s' of %s is not followed: %s", known, p->layer, note));
     if (wanted)
@@ -392,6 +387,9 @@ enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_
                                        struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
+    if (options->override_count == 0)
+        return CLCNN_OK;
+    blueprint_least_arena(bp);
     for (int i = 0; i < bp->graph->n_nodes; i++) {
         struct node *n = &bp->graph->nodes[i];
         if (n->dead || !n->merged)
@@ -402,10 +400,10 @@ enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_
         const struct problem p = open_problem(ops, bp, options, n);
         const bool apart = asks_for_part(bp, options, n, &p);
         free(ops);
-        if (apart)
-            TRY(notes_add(&bp->notes, err, "take %s apart: a part of it has another algorithm", n->name));
-        if (apart)
-            graph_take_apart(bp->graph, n);
+        if (!apart)
+            continue;
+        TRY(notes_add(&bp->notes, err, "take %s apart: a part of it has another algorithm", n->name));
+        graph_take_apart(bp->graph, n);
     }
 done:
     return st;
