@@ -166,6 +166,7 @@ assert slow.plan(slow.x).tobytes() == slow.y.tobytes()
 thread = behind(lambda: slow.plan(slow.x))
 name, seconds = raised(lambda: slow.plan(slow.x, timeout=1.3 * slow.seconds))
 assert name in ("", "RunTimeoutError") and seconds < 1.3 * slow.seconds + 1.0, (name, seconds, slow.seconds)
+thread.join()
 """
 
 
