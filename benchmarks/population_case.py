@@ -27,8 +27,9 @@ import common
 MARK = "@population "
 # Largest rms difference over the rms of the reference, which is float32 itself.
 FLOAT32_LIMIT = 1e-3
-# With operands of fewer bits: of what PyTorch's tf32 is off by, and where that is not known.
-TF32_LIMIT, TF32_LEAST, TF32_UNKNOWN = 3.0, 2e-3, 5e-2
+# With operands of fewer bits: of what PyTorch's tf32 is off by, and where that is not known. Some networks
+# with random weights make much of a rounding, PyTorch's own too: only what is off by TF32_PEER is left out.
+TF32_LIMIT, TF32_LEAST, TF32_UNKNOWN, TF32_PEER = 3.0, 2e-3, 5e-2, 0.3
 SLOW_S = 2.0  # a network that takes longer is warmed up once and runs SLOW_ROUNDS rounds
 SLOW_ROUNDS = 2
 SLOWEST_S = 20.0  # the first run of one that takes longer is its figure
@@ -156,7 +157,7 @@ class Case:
         return self.precision in ("strict", "highest")
 
     def _peer_limit(self) -> float:
-        return FLOAT32_LIMIT if self._exact() else TF32_UNKNOWN
+        return FLOAT32_LIMIT if self._exact() else TF32_PEER
 
     def _limit(self, facts: dict[str, Any]) -> float:
         """Largest rms error of ours."""

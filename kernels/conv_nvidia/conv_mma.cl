@@ -51,9 +51,10 @@ float FN(packed)(SRC w, int g, int k, int d, const struct conv_mma_args *a)
 #define APART (SPLIT == 1)
 #include "conv_nvidia/conv_mma.clh"
 #define WARPS (WG / 32)
-#define MI (BM / WM / 16)                     /* fragments of a warp: filters */
-#define NJ (BN / (WARPS / WM) / 8)            /* pixels */
-#define UNIT (PRODUCTS == 0 ? 16 : 8)         /* of depth that tensor cores multiply at once */
+#define MI (BM / WM / 16)             /* fragments of a warp: filters */
+#define NJ (BN / (WARPS / WM) / 8)    /* pixels */
+#define UNIT (PRODUCTS == 0 ? 16 : 8) /* of depth that tensor cores multiply at once */
+#define STEPS (BK / UNIT)
 #define BLOCK_FLOATS (PRODUCTS == 0 ? 8 : 16) /* of memory for 16 filters at one depth */
 #define BLOCK_COPIES (BK * BLOCK_FLOATS / 4)  /* of 16 bytes, of a chunk of 16 filters */
 #define A_FLOATS (BM / 16 * BK * BLOCK_FLOATS)
@@ -87,17 +88,28 @@ void FN(load_filters)(uint to, const global float *from, int missing_from, int d
     }
 }
 
-/* Column c of every fragment at one depth; bit j of `odd` belongs to fragment j (FN(odd) of conv_gather.clh). */
-void FN(read_pixels)(float v[NJ], const local PIXEL_T *row, int c, uint odd)
+/* Column c of every fragment at this work-item's depth of four from `at` on, and of the next four; bit j of `odd`
+ * belongs to fragment j (FN(odd) of conv_gather.clh). */
+void FN(read_pixels)(float v[2][NJ], const local PIXEL_T *bs, int at, uint odd)
 {
+    const int lane = LANE % 32, first = LANE / 32 / WM * NJ * 8;
 #if GATHER == GATHER_ROWS
+    const local PIXEL_T *row = bs + B_AT(at + lane / 8 % 2 * 4, first + lane / 16 * 8 + lane % 8);
 #pragma unroll
-    for (int j = 0; j < NJ; j++)
-        v[j] = row[PIXEL(j, c) * B_STEP];
+    for (int j = 0; j < NJ; j += 2) {
+        float four[4];
+        LOCAL_TILES(four, LOCAL_ADDRESS(row + B_AT(0, j * 8)));
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            v[i % 2][j + i / 2] = four[i];
+    }
 #else
 #pragma unroll
-    for (int j = 0; j < NJ; j += 2)
-        vstore2(FN(two_pixels)(row + PIXEL(j, c), odd >> j), 0, v + j);
+    for (int e = 0; e < 2; e++)
+#pragma unroll
+        for (int j = 0; j < NJ; j += 2)
+            vstore2(FN(two_pixels)(bs + B_AT(at + 4 * e + lane % 4, first + PIXEL(j, lane / 4)), odd >> j), 0,
+                    v[e] + j);
 #endif
 }
 
@@ -115,29 +127,36 @@ void FN(add_products)(float d[MI][NJ][4], uint a[MI][4], uint b[NJ][2])
 #endif
 }
 
-/* The fragments' pixels at depth `at` of the chunk, prepared. */
-void FN(prepare_pixels)(float v[NJ], const local PIXEL_T *bs, const local float *of, int at, uint odd,
+/* The same, prepared. */
+void FN(prepare_pixels)(float v[2][NJ], const local PIXEL_T *bs, const local float *of, int at, uint odd,
                         const struct conv_mma_args *ma)
 {
-    const int lane = LANE % 32, warp = LANE / 32;
-    FN(read_pixels)(v, bs + B_AT(at, warp / WM * NJ * 8), lane / 4, odd);
+    FN(read_pixels)(v, bs, at, odd);
 #if PRE
-    const float s = of[at], b = of[BK + at];
 #pragma unroll
-    for (int j = 0; j < NJ; j++)
-        v[j] = PREPARED(v[j], s, b, ma);
+    for (int e = 0; e < 2; e++) {
+        const int d = at + 4 * e + LANE % 4;
+        const float s = of[d], b = of[BK + d];
+#pragma unroll
+        for (int j = 0; j < NJ; j++)
+            v[e][j] = PREPARED(v[e][j], s, b, ma);
+    }
 #endif
 }
 
-#if PRODUCTS == 0
-/* d += filters by pixels of one step of depth; `mine`: this work-item's share of the filters. */
-void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of,
-                       int step, uint odd, const struct conv_mma_args *ma)
-{
+/* A work-item's share of a step of depth, as it lies in local memory; with PRODUCTS 0 as halves. */
+struct FN(fragments) {
     uint a[MI][4], b[NJ][2];
+};
+
+/* `mine`: this work-item's share of the filters. */
+void FN(read_step)(struct FN(fragments) *f, const local float *mine, const local PIXEL_T *bs, const local float *of,
+                   int step, uint odd, const struct conv_mma_args *ma)
+{
 #pragma unroll
     for (int i = 0; i < MI; i++)
-        vstore4(as_uint4(*(const local float4 *)(mine + (i * BK / UNIT + step) * 128)), 0, a[i]);
+        vstore4(as_uint4(*(const local float4 *)(mine + (i * BK / UNIT + step) * 128)), 0, f->a[i]);
+#if PRODUCTS == 0
 #pragma unroll
     for (int e = 0; e < 2; e++) {
 #if X_HALF && !PRE
@@ -146,63 +165,54 @@ void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local 
         for (int j = 0; j < NJ; j += 2) {
             const local PIXEL_T *at = first + PIXEL(j, LANE % 32 / 4);
             const uint2 two = FN(pair_pixels)(at, at + B_AT(4, 0), odd >> j);
-            b[j][e] = two.x;
-            b[j + 1][e] = two.y;
+            f->b[j][e] = two.x;
+            f->b[j + 1][e] = two.y;
         }
 #else
-        float low[NJ], high[NJ];
-        FN(prepare_pixels)(low, bs, of, step * UNIT + LANE % 4 + 8 * e, odd, ma);
-        FN(prepare_pixels)(high, bs, of, step * UNIT + LANE % 4 + 8 * e + 4, odd, ma);
+        float v[2][NJ];
+        FN(prepare_pixels)(v, bs, of, step * UNIT + 8 * e, odd, ma);
 #pragma unroll
         for (int j = 0; j < NJ; j++)
-            HALVES_OF(b[j][e], low[j], high[j]);
+            HALVES_OF(f->b[j][e], v[0][j], v[1][j]);
 #endif
     }
-    FN(add_products)(d, a, b);
-}
 #else
-void FN(multiply_step)(float d[MI][NJ][4], const local float *mine, const local PIXEL_T *bs, const local float *of,
-                       int step, uint odd, const struct conv_mma_args *ma)
+    float v[2][NJ];
+    FN(prepare_pixels)(v, bs, of, step * UNIT, odd, ma);
+#pragma unroll
+    for (int j = 0; j < NJ; j++)
+#pragma unroll
+        for (int e = 0; e < 2; e++)
+            f->b[j][e] = as_uint(v[e][j]);
+#endif
+}
+
+/* d += filters by pixels of one step. */
+void FN(multiply_step)(float d[MI][NJ][4], struct FN(fragments) *f)
 {
-    uint ah[MI][4], bh[NJ][2];
 #if PRODUCTS == 3
     uint al[MI][4], bl[NJ][2];
-#endif
 #pragma unroll
-    for (int i = 0; i < MI; i++) {
-        float v[4];
-        vstore4(*(const local float4 *)(mine + (i * BK / UNIT + step) * 128), 0, v);
-#pragma unroll
-        for (int e = 0; e < 4; e++) {
-#if PRODUCTS == 3
-            ah[i][e] = TF32_HIGH(v[e]);
-            al[i][e] = TF32_LOW(v[e], ah[i][e]);
-#else
-            TF32_NEAREST(ah[i][e], v[e]);
-#endif
-        }
+    for (int i = 0; i < MI * 4; i++) {
+        const float w = as_float(f->a[i / 4][i % 4]);
+        f->a[i / 4][i % 4] = TF32_HIGH(w);
+        al[i / 4][i % 4] = TF32_LOW(w, f->a[i / 4][i % 4]);
     }
 #pragma unroll
-    for (int e = 0; e < 2; e++) {
-        float v[NJ];
-        FN(prepare_pixels)(v, bs, of, step * UNIT + LANE % 4 + 4 * e, odd, ma);
-#pragma unroll
-        for (int j = 0; j < NJ; j++) {
-#if PRODUCTS == 3
-            bh[j][e] = TF32_ROUNDED(v[j]);
-            bl[j][e] = TF32_LOW(v[j], bh[j][e]);
-#else
-            TF32_NEAREST(bh[j][e], v[j]);
-#endif
-        }
+    for (int j = 0; j < NJ * 2; j++) {
+        const float v = as_float(f->b[j / 2][j % 2]);
+        f->b[j / 2][j % 2] = TF32_ROUNDED(v);
+        bl[j / 2][j % 2] = TF32_LOW(v, f->b[j / 2][j % 2]);
     }
-#if PRODUCTS == 3
-    FN(add_products)(d, al, bh);
-    FN(add_products)(d, ah, bl);
+    FN(add_products)(d, al, f->b);
+    FN(add_products)(d, f->a, bl);
+#elif PRODUCTS == 1 /* who packed the filters rounded them */
+#pragma unroll
+    for (int j = 0; j < NJ * 2; j++)
+        f->b[j / 2][j % 2] = TF32_NEAR(as_float(f->b[j / 2][j % 2]));
 #endif
-    FN(add_products)(d, ah, bh);
+    FN(add_products)(d, f->a, f->b);
 }
-#endif
 
 void FN(clear)(float d[MI][NJ][4])
 {
@@ -221,11 +231,21 @@ void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local fl
 {
     const int lane = LANE % 32, warp = LANE / 32;
     const local float *mine = as + (warp % WM) * MI * BK * BLOCK_FLOATS + lane * 4;
+#if PRODUCTS == 3
     float d[MI][NJ][4];
     FN(clear)(d);
+#else /* rounding operands loses more than cutting sums */
+    float(*d)[NJ][4] = sum;
+#endif
+    struct FN(fragments) f[2];
+    FN(read_step)(&f[0], mine, bs, of, 0, odd, ma);
 #pragma unroll
-    for (int step = 0; step < BK / UNIT; step++)
-        FN(multiply_step)(d, mine, bs, of, step, odd, ma);
+    for (int step = 0; step < STEPS; step++) {
+        if (step + 1 < STEPS)
+            FN(read_step)(&f[(step + 1) % 2], mine, bs, of, step + 1, odd, ma);
+        FN(multiply_step)(d, &f[step % 2]);
+    }
+#if PRODUCTS == 3
 #pragma unroll
     for (int i = 0; i < MI; i++)
 #pragma unroll
@@ -233,6 +253,7 @@ void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local fl
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 sum[i][j][e] += d[i][j][e];
+#endif
 }
 
 /* Results of a work-item for filters k0 + 8 * h, h < 2 * MI, of conv group t->g, and columns 2 * c and 2 * c + 1 of

@@ -4,16 +4,17 @@
  *   dst[f][g][b][s][l][e] = w[g*C/g + c][16*b + l/4 + 8*(e%2)][tap(f, t)],  d = 8*s + l%4 + 4*(e/2) = t*padded + c
  *
  * for phases f (conv_phases.clh), blocks b of 16 filters, steps s of 8 of depth, lanes l < 32, elements e < 4, where
- * tap(f, t) is tap t of the phase in descending order. HALVES 1: as conv_mma_pack.cl has it. Zeros where there is no
+ * tap(f, t) is tap t of the phase in descending order. PRODUCTS 0: as conv_mma_pack.cl has it. Zeros where there is no
  * such filter, channel or tap.
- * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), HALVES 0 (default) or 1. */
+ * Work-group: WG elements of dst. Local memory: none. Defines: WG (any), PRODUCTS 0, 1 or 3
+ * (packed_store.clh). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
 #define FN(x) conv_transpose_mma_pack_##x
 #endif
 #include "conv/conv_phases.clh"
-#include "common/half.clh"
+#include "conv_nvidia/packed_store.clh"
 
 /* Filter k of a group at channel c of all and tap t of the phase. */
 float FN(weight_of)(SRC w, int phase, int k, long c, int t, const struct conv_phases_mma_pack_args *a)
@@ -36,7 +37,7 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_phases_mma_pack_arg
     const long i = (long)group * WG + LANE, each = (long)a->depth * 16;
     if (i < each * blocks * a->groups) {
         const int b = (int)(i / each), g = b / blocks;
-#if HALVES
+#if PRODUCTS == 0
         const int e = (int)(i % 8), lane = (int)(i / 8 % 32);
         const int k = b % blocks * 16 + lane / 4 + 8 * (e / 2 % 2);
         const int d = (int)(i % each / 256) * 16 + lane % 4 + 8 * (e / 4) + 4 * (e % 2);

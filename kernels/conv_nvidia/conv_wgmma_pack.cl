@@ -3,8 +3,8 @@
  *
  *   dst[g][b][s][j][h][i][e] = w[g*kg + BM*b + 8*j + i][c][t],  d = 8*s + 4*h + e = t*padded + c
  *
- * for blocks b of BM filters and slabs s of 8 of depth, with PRODUCTS 1: the nearest tf32 (the tensor core would cut
- * it, and cut values add up to a sum that is too small). With PRODUCTS 0 dst has halves, slabs have 16 of depth, and
+ * for blocks b of BM filters and slabs s of 8 of depth, kept as packed_store.clh says. With PRODUCTS 0 dst has halves,
+ * slabs have 16 of depth, and
  *
  *   dst[g][b][s][j][h][i][e] = w[g*kg + BM*b + 8*j + i][c][t],  d = 16*s + 8*h + e/2 + 4*(e%2),  e < 8
  *
@@ -32,6 +32,7 @@
 #ifndef PRODUCTS
 #define PRODUCTS 1
 #endif
+#include "conv_nvidia/packed_store.clh"
 
 /* Filter k of block b of all at depth d. */
 float FN(filter)(SRC w, int b, int k, int d, const struct conv_mma_pack_args *a)
@@ -40,12 +41,6 @@ float FN(filter)(SRC w, int b, int k, int d, const struct conv_mma_pack_args *a)
     k += b % blocks * BM;
     return k < a->kg && c < a->c && t < a->taps ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k)
                                                 : 0.0f;
-}
-
-/* The nearest value of 11 bits, whose exponent is that of a float. */
-float FN(nearest)(float v)
-{
-    return isnan(v) ? v : as_float((as_uint(v) + 0x1000u) & 0xffffe000u);
 }
 
 /* Which filter of the block and depth of the slab element i of a slab of halves belongs to, and the weight. */
@@ -127,11 +122,12 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)
     if (i < each * blocks * a->groups) {
         const int b = (int)(i / each), at = (int)(i % each);
 #if PRODUCTS == 0
-        vstore_half_rte(FN(in_slab)(w, b, at / (BM * 16), at % (BM * 16), a), i, (global half *)dst);
+        PACKED_STORE(FN(in_slab)(w, b, at / (BM * 16), at % (BM * 16), a), i, dst);
 #else
         const int inside = at % (BM * 8);
-        dst[i] = FN(nearest)(FN(filter)(w, b, inside / 64 * 8 + inside / 4 % 8,
-                                        at / (BM * 8) * 8 + inside / 32 % 2 * 4 + inside % 4, a));
+        PACKED_STORE(
+            FN(filter)(w, b, inside / 64 * 8 + inside / 4 % 8, at / (BM * 8) * 8 + inside / 32 % 2 * 4 + inside % 4, a),
+            i, dst);
 #endif
     }
 }

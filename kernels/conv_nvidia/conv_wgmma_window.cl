@@ -136,7 +136,7 @@ void FN(split)(uint high[4], uint low[4], const local float *v, uint odd)
         high[i] = TF32_ROUNDED(x);
         low[i] = TF32_LOW(x, high[i]);
 #else
-        TF32_NEAREST(high[i], x);
+        high[i] = TF32_NEAR(x);
         low[i] = 0;
 #endif
     }

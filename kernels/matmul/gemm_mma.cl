@@ -155,8 +155,8 @@ void FN(multiply_step)(float d[MI][NJ][4], const local float *as, const local fl
         low[0] = TF32_LOW(v.x, high[0]);
         low[2] = TF32_LOW(v.y, high[2]);
 #else
-        TF32_NEAREST(high[0], v.x);
-        TF32_NEAREST(high[2], v.y);
+        high[0] = TF32_NEAR(v.x);
+        high[2] = TF32_NEAR(v.y);
 #endif
     }
 #pragma unroll
@@ -168,8 +168,8 @@ void FN(multiply_step)(float d[MI][NJ][4], const local float *as, const local fl
         bl[j][0] = TF32_LOW(v.x, bh[j][0]);
         bl[j][1] = TF32_LOW(v.y, bh[j][1]);
 #else
-        TF32_NEAREST(bh[j][0], v.x);
-        TF32_NEAREST(bh[j][1], v.y);
+        bh[j][0] = TF32_NEAR(v.x);
+        bh[j][1] = TF32_NEAR(v.y);
 #endif
     }
 #if PRODUCTS == 3
@@ -194,6 +194,7 @@ void FN(clear)(float d[MI][NJ][4])
 /* sum += a b of the chunk in local memory. */
 void FN(multiply)(float sum[MI][NJ][4], const local float *as, const local float *bs, int row, int column)
 {
+#if PRODUCTS == 3
     float d[MI][NJ][4];
     FN(clear)(d);
 #pragma unroll
@@ -206,6 +207,11 @@ void FN(multiply)(float sum[MI][NJ][4], const local float *as, const local float
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 sum[i][j][e] += d[i][j][e];
+#else /* rounding operands loses more than cutting sums */
+#pragma unroll
+    for (int step = 0; step < BK / (PRODUCTS == 0 ? 16 : 8); step++)
+        FN(multiply_step)(sum, as, bs, row, column, step);
+#endif
 }
 
 /* Row and column of the tile that sum i of a work-item belongs to, whose first are `row` and `column`. */

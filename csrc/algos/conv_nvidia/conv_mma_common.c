@@ -38,7 +38,7 @@ static const struct mma_tile tiles[] = {
 };
 /* Of the time of three products: moving the operands takes the rest. */
 static const float time_share[MMA_KERNELS][MMA_FLOAT32 + 1] = {
-    [MMA_AMPERE] = {[MMA_HALF] = 0.85f, [MMA_TF32] = 0.95f, [MMA_FLOAT32] = 1.0f},
+    [MMA_AMPERE] = {[MMA_HALF] = 0.6f, [MMA_TF32] = 0.65f, [MMA_FLOAT32] = 1.0f},
     [MMA_HOPPER] = {[MMA_HALF] = 0.64f, [MMA_TF32] = 0.77f, [MMA_FLOAT32] = 1.0f},
 };
 
@@ -282,13 +282,10 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
              args.taps, args.padded, args.depth, block, (int)form.products, form.points);
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, file, "main", groups, GROUP_SIZE, &setup);
-    if (setup && hopper) {
-        step_define(setup, "BM", block);
-        step_define(setup, "PRODUCTS", (int)form.products);
-    }
     if (setup) {
-        if (!hopper)
-            step_define(setup, "HALVES", form.products == MMA_HALF);
+        step_define(setup, "PRODUCTS", (int)form.products);
+        if (hopper)
+            step_define(setup, "BM", block);
         if (form.points)
             step_define(setup, "POINTS", form.points);
         step_read(setup, p->in[1].view);
@@ -326,7 +323,7 @@ static int emit_pack_phases(struct emit *e, const struct problem *p, const struc
     const int view = emit_packed(e, &p->in[1], name, bytes, "conv_transpose_mma_pack", "main",
                                  ceil_div(packed_count(a, l, c->tile), GROUP_SIZE), GROUP_SIZE, &setup);
     if (setup) {
-        step_define(setup, "HALVES", products == MMA_HALF);
+        step_define(setup, "PRODUCTS", (int)products);
         step_read(setup, p->in[1].view);
         step_write(setup, view);
         step_args(setup, &args, sizeof args);
