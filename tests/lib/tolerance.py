@@ -29,8 +29,8 @@ class Tolerance(NamedTuple):
     """Bounds on the error; a bound of infinity is not checked, all of zero asks for equality.
 
     `max_error` and `rms_error` are over the rms of the output; `relative` is over each value, plus `absolute`
-    (over the output's rms or over 1, whichever is smaller). `least`: of fewer values the rms says little, as one
-    of them may be a small sum of large products."""
+    (over the output's rms or over 1, whichever is smaller). `least`: of fewer values the rms says little,
+    as one of them may be a small sum of large products."""
 
     max_error: float = math.inf
     rms_error: float = math.inf

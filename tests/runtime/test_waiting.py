@@ -167,7 +167,7 @@ thread = behind(lambda: slow.plan(slow.x))
 name, seconds = raised(lambda: slow.plan(slow.x, timeout=1.3 * slow.seconds))
 assert name in ("", "RunTimeoutError") and seconds < 1.3 * slow.seconds + 1.0, (name, seconds, slow.seconds)
 thread.join()
-# and a run that began before its time was over goes on without its caller: the plan can be used once it has ended
+# a run that began before its time was over goes on without its caller; then the plan can be used again
 while raised(lambda: slow.plan(slow.x))[0] == "StateError":
     time.sleep(0.1)
 assert slow.plan(slow.x).tobytes() == slow.y.tobytes()
