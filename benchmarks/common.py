@@ -30,6 +30,10 @@ QUICK_S = 0.05  # below this a run is disturbed by what its predecessor leaves b
 SETTLE_S = 0.1  # by then the worker threads of the library before have stopped spinning for more work
 
 
+class Wrong(Exception):
+    """A result that does not agree with the reference."""
+
+
 def arguments(description: str) -> argparse.ArgumentParser:
     """The options that every script has."""
     parser = argparse.ArgumentParser(description=description.strip().splitlines()[0])
@@ -98,6 +102,17 @@ def errors(got: np.ndarray, want: np.ndarray) -> dict[str, float]:
         "max_error": float(np.abs(difference).max()) / scale,
         "rms_error": math.sqrt(float(np.mean(difference**2))) / scale,
     }
+
+
+def checked(got: np.ndarray, want: np.ndarray, limit: float) -> dict[str, float]:
+    """Errors of a result. Raises Wrong above the limit, an rms error over the rms of `want`, and for what is
+    not finite."""
+    if got.shape != want.shape:
+        raise Wrong(f"the result's shape is {got.shape}, not {want.shape}")
+    found = errors(got, want)
+    if not found["rms_error"] <= limit:
+        raise Wrong(f"the result is off by {found['rms_error']:.2g} of its rms, at most {limit:.2g} is right")
+    return found
 
 
 def geomeans(results: Iterable[dict[str, Any]]) -> dict[str, float]:

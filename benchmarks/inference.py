@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,6 +13,7 @@ import common
 import numpy as np
 import peers
 from nets import Net
+from sessions import Session, ours
 
 import clcnn
 
@@ -39,38 +39,9 @@ HEAD = [
 WIDTHS = [14, 5, 9, 9, 15, 9, 6, 9, 9, 9, 7, 8]
 
 
-class Wrong(Exception):
-    """Logits that do not agree with float64."""
-
-
 def limit_of(net: Net, precision: str) -> float:
     """Largest rms error of logits, over their rms."""
     return FLOAT32_LIMIT if precision in ("strict", "highest") else TF32_LIMIT * net.tf32_rms
-
-
-def checked(
-    run: Callable[[np.ndarray], np.ndarray], x: np.ndarray, want: np.ndarray, limit: float
-) -> dict[str, float]:
-    """Errors of run(x) against `want`. Raises Wrong above the limit, and for what is not finite."""
-    found = common.errors(run(x), want)
-    if not found["rms_error"] <= limit:
-        raise Wrong(f"logits are off by {found['rms_error']:.2g} of their rms, at most {limit:.2g} is right")
-    return found
-
-
-@contextmanager
-def ours(
-    graph: clcnn.Graph, x: np.ndarray, device: clcnn.Device, precision: str
-) -> Iterator[tuple[Any, peers.Session]]:
-    """A plan and its session. On a device with memory of its own, `resident` runs from and to device
-    tensors."""
-    with clcnn.compile(graph, device=device, precision=precision) as plan:
-        if device.host_unified:
-            y = np.empty(next(iter(plan.outputs.values())), np.float32)
-            yield plan, peers.Session(plan, lambda: plan(x, out=y))
-        else:
-            with clcnn.Tensor.from_numpy(x, device) as a, clcnn.Tensor(device, *plan.outputs.values()) as b:
-                yield plan, peers.Session(plan, lambda: plan(a, out=b))
 
 
 def measure(
@@ -81,19 +52,19 @@ def measure(
     wanted: dict[str, peers.Peer],
     args: argparse.Namespace,
 ) -> list[dict[str, Any]]:
-    """A result for each peer, or one without a peer when there is none. Raises Wrong and clcnn.Error for
-    our own plan; a peer that fails or is wrong is named and left out."""
+    """A result for each peer, or one without a peer when there is none. Raises common.Wrong and clcnn.Error
+    for our own plan; a peer that fails or is wrong is named and left out."""
     graph, x, want = net.graph(batch), net.inputs(batch), net.reference(batch)
     model = peers.Model(graph)
     with ours(graph, x, device, precision) as (plan, mine):
         sessions = {"clcnn": mine}
-        found = checked(mine.run, x, want, limit_of(net, precision))
+        found = common.checked(mine.run(x), want, limit_of(net, precision))
         facts: dict[str, dict[str, Any]] = {"clcnn": {**found, "peak_bytes": plan.peak_bytes}}
         for name, peer in wanted.items():
             try:
                 before = peers.cuda_bytes()
                 sessions[name] = peer.load(model, x)
-                facts[name] = checked(sessions[name].run, x, want, limit_of(net, precision))
+                facts[name] = common.checked(sessions[name].run(x), want, limit_of(net, precision))
                 if taken := peers.cuda_peak(sessions[name].resident) - before:
                     facts[name]["peak_bytes"] = taken
             except Exception as error:  # a peer may fail in any way, and the others still count
@@ -101,7 +72,7 @@ def measure(
                 print(f"{net.name} batch {batch}: {name} left out: {type(error).__name__}: {error}"[:300])
         forms = _forms(sessions, x, device)
         timed = {form: common.interleave(runs, args.rounds, args.seconds) for form, runs in forms.items()}
-        checked(mine.run, x, want, limit_of(net, precision))  # still, after all those runs
+        common.checked(mine.run(x), want, limit_of(net, precision))  # still, after all those runs
         rows = _rows({"case": net.name, "batch": batch, "precision": precision}, timed, facts)
     sessions.clear()
     gc.collect()  # sessions hold themselves through their closures, and with them gigabytes
@@ -109,7 +80,7 @@ def measure(
 
 
 def _forms(
-    sessions: dict[str, peers.Session], x: np.ndarray, device: clcnn.Device
+    sessions: dict[str, Session], x: np.ndarray, device: clcnn.Device
 ) -> dict[str, dict[str, Callable[[], Any]]]:
     """What is timed, by the prefix of its figures: data in place and, where that is not host memory, from
     host array to host array too."""
@@ -184,7 +155,7 @@ def run(args: argparse.Namespace, device: clcnn.Device, table: dict[str, peers.P
             for batch in args.batch:
                 try:
                     made = measure(net, batch, precision, device, wanted, args)
-                except (Wrong, clcnn.Error) as error:
+                except (common.Wrong, clcnn.Error) as error:
                     failed.append(f"{name} batch {batch} {precision}: {type(error).__name__}: {error}")
                     print(failed[-1], flush=True)
                     continue

@@ -20,6 +20,7 @@ from typing import Any
 import common
 import numpy as np
 import torch
+from sessions import Session
 
 import clcnn
 from torch_net import TorchNet, onnx_bytes
@@ -41,14 +42,6 @@ class Model:
         """The graph in ONNX, traced on its own input shapes."""
         with torch.inference_mode():
             return onnx_bytes(self.torch, *(torch.zeros(v.shape) for v in self.graph.inputs.values()))
-
-
-@dataclass
-class Session:
-    """A loaded net. run: host array to host array. resident: one inference on data already in place."""
-
-    run: Callable[[np.ndarray], np.ndarray]
-    resident: Callable[[], Any]
 
 
 @dataclass(frozen=True)

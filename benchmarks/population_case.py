@@ -37,10 +37,6 @@ PROFILES = 4
 LONGEST_MESSAGE = 600
 
 
-class Wrong(Exception):
-    """A result that does not agree with the reference."""
-
-
 def tell(**event: Any) -> None:
     """A line for the process that gave the order."""
     print(f"\n{MARK}{json.dumps(event)}", flush=True)
@@ -87,7 +83,7 @@ class Case:
                 self.enter("agreement")
                 limit = self._limit(facts)
                 start = time.perf_counter()
-                row |= _checked(mine.run(x), want, limit)
+                row |= common.checked(mine.run(x), want, limit)
                 first_s = time.perf_counter() - start
                 fcntl.flock(others, fcntl.LOCK_EX)  # nobody else uses the device now
                 self.enter("profile", **row)
@@ -96,7 +92,7 @@ class Case:
                 runs = {name: session.resident for name, session in sessions.items()}
                 timed = self._times(mine.resident, runs, first_s)
                 if first_s < SLOW_S:
-                    _checked(mine.run(x), want, limit)  # still, after all those runs
+                    common.checked(mine.run(x), want, limit)  # still, after all those runs
         row |= {"clcnn_ms": timed["clcnn"]["min"], "clcnn_median_ms": timed["clcnn"]["median"]}
         for name, fact in facts.items():
             if name in timed:
@@ -118,7 +114,7 @@ class Case:
     @contextmanager
     def _ours(self, path: Path, x: Any, device: Any) -> Iterator[tuple[Any, Any, dict[str, Any]]]:
         """A plan, its session, and how long it took to get there."""
-        import inference
+        from sessions import ours
 
         import clcnn
         import clcnn.onnx
@@ -128,7 +124,7 @@ class Case:
         graph = clcnn.onnx.load(path).specialise({"x0": x.shape}).graph
         imported = time.perf_counter()
         self.enter("compile")
-        with inference.ours(graph, x, device, self.precision) as (plan, mine):
+        with ours(graph, x, device, self.precision) as (plan, mine):
             compiled = time.perf_counter()
             row = {"import_s": imported - start, "compile_s": compiled - imported}
             yield plan, mine, row | {"peak_bytes": plan.peak_bytes, "kernels": plan.stats["program_count"]}
@@ -147,7 +143,7 @@ class Case:
                 continue
             try:
                 sessions[name] = load(net, x)
-                facts[name] = _checked(sessions[name].run(x), want, self._peer_limit())
+                facts[name] = common.checked(sessions[name].run(x), want, self._peer_limit())
             except Exception as error:  # a peer may fail in any way, and the others still count
                 sessions.pop(name, None)
                 facts[name] = {"left_out": message(error)}
@@ -222,16 +218,6 @@ def on_cuda(x: Any) -> tuple[dict[str, Any], Callable[..., Any]]:
     if last:
         table["torch-nhwc"] = partial(graph, memory_format=last)
     return table, reference
-
-
-def _checked(got: Any, want: Any, limit: float) -> dict[str, float]:
-    """Errors of a result. Raises Wrong above the limit, and for what is not finite."""
-    if got.shape != want.shape:
-        raise Wrong(f"the result's shape is {got.shape}, not {want.shape}")
-    found = common.errors(got, want)
-    if not found["rms_error"] <= limit:
-        raise Wrong(f"the result is off by {found['rms_error']:.2g} of its rms, at most {limit:.2g} is right")
-    return found
 
 
 def shares(plan: Any, x: Any, runs: int) -> dict[str, Any]:

@@ -287,6 +287,31 @@ def test_layers_script_times_every_layer(tmp_path: Path) -> None:
     assert all(row["gflops_share"] == pytest.approx(row["gflops"] / 100) for row in rows)
 
 
+def test_strategy_script_compares_rules_with_a_table_and_single_algorithms(tmp_path: Path) -> None:
+    nets = ["--nets", "lenet5", "--single", "lenet5", "--algorithms", "im2col,ref", "--busy", "1"]
+    options = [*nets, "--rounds", "1", "--device", DEVICE, "--json", str(tmp_path / "s.json")]
+    rows = script("strategy.py", *options)["results"]
+    assert [row["peer"] for row in rows] == ["table", "im2col", "ref"]
+    assert rows[0]["gain"] == pytest.approx(rows[0]["clcnn_ms"] / rows[0]["peer_ms"])
+    assert 0 <= rows[0]["reorders"] < 1 and rows[0]["tuning_s"] > 0 and rows[0]["choices"] >= 0
+
+
+def test_algorithms_script_tells_who_wins(tmp_path: Path) -> None:
+    options = ["--match", "k1 c64 f256*", "--rounds", "1", "--device", DEVICE]
+    (row,) = script("algorithms.py", *options, "--json", str(tmp_path / "a.json"))["results"]
+    found = row["algorithms"]
+    assert {row["chosen"], row["fastest"]} <= set(found) and len(found) >= 3
+    assert row["peer_ms"] == min(fact["ms"] for fact in found.values())
+    assert row["ratio"] == pytest.approx(row["peer_ms"] / found[row["chosen"]]["ms"])
+    assert all(fact["rms_error"] < 4e-6 for fact in found.values())
+
+
+def test_baselines_script_takes_nothing_together(tmp_path: Path) -> None:
+    options = ["--nets", "lenet5", "--rounds", "1", "--device", DEVICE, "--json", str(tmp_path / "b.json")]
+    (row,) = script("baselines.py", *options)["results"]
+    assert row["peer"] == "im2col" and row["ratio"] == pytest.approx(row["peer_ms"] / row["clcnn_ms"])
+
+
 def test_inference_script_compares_with_pytorch(torch: Any, tmp_path: Path) -> None:
     options = ["--nets", "lenet5", "--batch", "1", "--rounds", "1", "--peers", "torch", "--device", DEVICE]
     got = script("cpu_inference.py", *options, "--json", str(tmp_path / "c.json"))

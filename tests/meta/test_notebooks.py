@@ -12,6 +12,8 @@ import pytest
 from conftest import DEVICE, ROOT
 from nbclient import NotebookClient
 
+from tolerance import FP32
+
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TIMEOUT_S = 600  # of one cell: far more than it takes, so that a cell that hangs fails by itself
 CATS = ("tabby", "tiger cat", "egyptian cat")
@@ -98,5 +100,20 @@ def test_onnx(executed, detector, request, monkeypatch):
     assert "expected shape (N, 3, 32, 32), got (1, 1, 32, 32)" in printed(notebook, "export")
 
 
+def test_algorithms(executed):
+    notebook = executed(ROOT / "notebooks" / "03_algorithms.ipynb")
+    explained = printed(notebook, "explain")
+    assert re.search(r"\* \w+ +chosen", explained) and "rejected: " in explained
+    every = printed(notebook, "every").strip().splitlines()
+    assert len(every) >= 3 and sum(line.startswith("*") for line in every) == 1
+    assert all(float(line.split()[-1]) <= FP32.rms_error for line in every)
+    for figure in ("bars", "plot"):
+        assert "image/png" in shown(notebook, figure), figure
+    assert printed(notebook, "everywhere").count("times as long") == 3
+    assert re.search(r"\d us", printed(notebook, "measure"))
+    taken = [float(mib) for mib in re.findall(r"([\d.]+) MiB  ", printed(notebook, "curve"))]
+    assert len(taken) >= 2 and taken == sorted(taken, reverse=True)
+
+
 def test_every_notebook_has_a_test():
-    assert [path.stem for path in NOTEBOOKS] == ["01_quickstart", "02_onnx"]
+    assert [path.stem for path in NOTEBOOKS] == ["01_quickstart", "02_onnx", "03_algorithms"]
