@@ -247,8 +247,20 @@ def test_one_bad_choice_does_not_drop_the_rest(device, monkeypatch):
     )
     monkeypatch.setattr(measuring._Nets, "plan", lambda self, table: Table(table))
     choices: wisdom.Wisdom = {}
-    measuring._settle(choices, nets, {"a": "x", "b": "x", "bad": "x", "c": "x"}, 1e-3)
+    measuring._settle(
+        choices, nets, {key: measuring._Trial("x", 0.02) for key in ("a", "b", "bad", "c")}, 1e-3
+    )
     assert choices == {"a": "x", "b": "x", "c": "x"}
+
+
+def test_what_saves_too_little_is_not_tried(device, monkeypatch):
+    """The net must be faster by a hundredth: four choices of little more than half of that."""
+    nets = measuring._Nets(trace(model(), (2, 6, 9, 9)), device)
+    tried = []
+    monkeypatch.setattr(measuring, "_better", lambda without, having, *_: tried.append(len(having)))
+    monkeypatch.setattr(measuring._Nets, "plan", lambda self, table: Table(table))
+    measuring._settle({}, nets, {key: measuring._Trial("x", 0.006) for key in "abcd"}, 1e-3)
+    assert tried == [4, 2, 2]
 
 
 class Table(dict[str, str]):

@@ -44,8 +44,6 @@ def topk(x: np.ndarray, *, k: int, dim: int = -1, largest: int = 1, sorted: int 
 SPECS: dict[str, Spec] = {
     "argmax": Spec(argmax, EXACT, (Use(((4, 30),), {"dim": 1}),)),
     "argmin": Spec(argmin, EXACT, (Use(((4, 30),), {"keepdims": False}),)),
-    "cumsum": Spec(
-        cumsum, FP32, (Use(((4, 30),), {"dim": 1}),), whole=True, domain=lambda x, first: x + 0.5
-    ),
+    "cumsum": Spec(cumsum, FP32, (Use(((4, 30),), {"dim": 1}),), whole=True, domain=lambda x, first: x + 0.5),
     "topk": Spec(topk, EXACT, (Use(((4, 30),), {"k": 3}),)),
 }

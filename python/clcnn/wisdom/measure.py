@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +44,13 @@ class Measured:
         """A table with these choices; where it has others for these layers, the rules' were faster."""
         again = {key: algorithm for key, algorithm in self.rules.items() if key in table}
         return table | again | self.choices
+
+
+class _Trial(NamedTuple):
+    """A choice, and what part of the net's time it saves by the times of its layers."""
+
+    algorithm: str
+    saves: float
 
 
 class _Nets:
@@ -88,8 +96,8 @@ def measure(
     counts, with what a step costs besides (a launch) for each of the layer's. A candidate that is twice as
     slow as the best so far leaves. `every`: also those whose arithmetic alone takes three times the least
     one's. A choice stays if the whole net is faster with it in paired runs, and its outputs agree: all
-    choices together first, and halves of those that are not, down to single ones. Parts of merged layers are
-    not tried by themselves, nor is `ref`.
+    choices together first, and halves of those that are not, down to single ones, as long as what is tried
+    could make a difference. Parts of merged layers are not tried by themselves, nor is `ref`.
 
     Raises what compiling by the rules raises.
     """
@@ -101,15 +109,22 @@ def measure(
         others = {row["key"]: _others(row, every) for row in layers}
         _race(found.times, nets, rules, others, rounds)
     found.times = {key: found.times[key] for key in found.rules}  # not of reorders that a trial needs
-    gains = {}
-    for key, algorithm in found.rules.items():
+    often = Counter(row["key"] for row in layers)
+    _settle(found.choices, nets, _faster(found, often), AGREE[precision])
+    return found
+
+
+def _faster(found: Measured, often: Mapping[str, int]) -> dict[str, _Trial]:
+    """The choices that are clearly faster than the rules' by themselves, those first that save most. `often`:
+    layers of each key."""
+    whole = sum(found.times[key][rule] * often[key] for key, rule in found.rules.items())
+    faster = {}
+    for key, rule in found.rules.items():
         of_key = found.times[key]
         best = min(of_key, key=of_key.__getitem__)
-        if of_key[best] < GAIN * of_key[algorithm]:
-            gains[key] = of_key[algorithm] - of_key[best], best
-    ranked = sorted(gains, key=lambda key: gains[key], reverse=True)
-    _settle(found.choices, nets, {key: gains[key][1] for key in ranked}, AGREE[precision])
-    return found
+        if of_key[best] < GAIN * of_key[rule]:
+            faster[key] = _Trial(best, (of_key[rule] - of_key[best]) * often[key] / whole)
+    return dict(sorted(faster.items(), key=lambda item: item[1].saves, reverse=True))
 
 
 def _others(row: Mapping[str, Any], every: bool) -> list[str]:
@@ -205,13 +220,15 @@ def _may_win(times: Times, plan: _core.Plan, others: Mapping[str, list[str]]) ->
 # ---- the net ----
 
 
-def _settle(choices: Wisdom, nets: _Nets, tried: Wisdom, agree: float) -> None:
-    """Takes those of `tried` into `choices` with which the net is faster than without."""
-    if not tried:
+def _settle(choices: Wisdom, nets: _Nets, tried: Mapping[str, _Trial], agree: float) -> None:
+    """Takes those of `tried` into `choices` with which the net is faster than without. Those that together
+    save too little for that, by their own times, are not tried."""
+    if sum(trial.saves for trial in tried.values()) < 1.0 - NET_GAIN:
         return
-    with nets.alive([choices, choices | tried]) as plans:
+    more = {key: trial.algorithm for key, trial in tried.items()}
+    with nets.alive([choices, choices | more]) as plans:
         if len(plans) == 2 and _better(plans[0], plans[1], nets.inputs, agree):
-            choices |= tried
+            choices |= more
             return
     half = len(tried) // 2
     if half:
