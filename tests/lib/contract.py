@@ -34,6 +34,7 @@ SMALLEST = 2.0**-149 if DEVICE == "cpu" else 2.0**-126
 HALF_STEP = 2.0**-25  # rounding of halves near zero, where they are as far apart as fixed-point numbers
 CHUNK = 512  # weights of a row that `fixed` gives one format
 SPLIT_UNITS = 32.0  # of three tf32 products: the parts of operands are cut, and a product is left out
+TF32_STEPS = 1.31  # of half a step of tf32: what rounding by a multiplication and a cut is off by (mma.clh)
 SIGMAS = 8.0  # independent errors: so many times their standard deviation is not seen
 
 
@@ -79,8 +80,8 @@ def _exponent_bits(row: Array) -> int:
 
 def rounding(error_class: str, roundings: Collection[str], w: Array) -> Array:
     """How far off the products with each filter may be, as a part of each, as their operands were rounded."""
-    if error_class in ("high", "medium"):
-        return np.full(len(w), 2 * 2.0**-11)  # both operands, to 11 digits
+    if error_class in ("high", "medium"):  # both operands, to 11 digits
+        return np.full(len(w), 2 * 2.0**-11 * (TF32_STEPS if error_class == "high" else 1.0))
     if "24_bits" in roundings:  # of a weight, one of them the sign
         return np.array([2.0 ** (_exponent_bits(row.reshape(-1)) - 24) for row in w])
     return np.zeros(len(w))
