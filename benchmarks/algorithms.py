@@ -22,16 +22,18 @@ from typing import Any
 
 import common
 import numpy as np
+import sessions
 import strategy
 
 import clcnn
 from clcnn import ops, zoo
 from clcnn.graph import Graph, trace
+from clcnn.wisdom.measure import usable
 
-USABLE = ("chosen", "not needed", "passed over")
 SAMPLES = 64  # outputs of each filter that are computed in float64
 SLOW = 5.0  # times the best: who is so slow runs once
 HEAD = ["point", "algorithm", "", "ms", "GMAC/s", "scratch MiB", "weights MiB", "rms error"]
+NET_WIDTHS = [14, 5, 9, 9, 9]
 WIDTHS = [34, 18, 1, 9, 7, 11, 11, 9]
 
 
@@ -136,9 +138,8 @@ def measured(point: Point, device: clcnn.Device, args: argparse.Namespace) -> di
     with ExitStack() as stack:
         rules = stack.enter_context(clcnn.compile(graph, **given))
         (row,) = (row for row in rules.layers if row["layer"] == "conv")
-        usable = [c["algo"] for c in row["candidates"] if c["verdict"] in USABLE and c["algo"] != "ref"]
         plans = {}
-        for name in usable:
+        for name in usable(row):
             plan = stack.enter_context(clcnn.compile(graph, algorithms={"conv": name}, **given))
             error, (ms, macs), stats = rms_error(point, plan(x), x, w), _times(plan, x), plan.stats
             plans[name] = plan
@@ -150,8 +151,7 @@ def measured(point: Point, device: clcnn.Device, args: argparse.Namespace) -> di
                 if found[name]["ms"] <= SLOW * best:
                     found[name]["ms"] = min(found[name]["ms"], _times(plan, x)[0])
     fastest, chosen = min(found, key=lambda name: found[name]["ms"]), row["algo"]
-    times = {"clcnn_ms": found[chosen]["ms"], "peer": "fastest", "peer_ms": found[fastest]["ms"]}
-    times["ratio"] = times["peer_ms"] / times["clcnn_ms"]
+    times = strategy.beside(found[chosen]["ms"], "fastest", found[fastest]["ms"])
     case = {"case": point.name, "batch": point.batch, "precision": args.precision}
     return case | times | {"chosen": chosen, "fastest": fastest, "algorithms": found}
 
@@ -178,7 +178,7 @@ def show_winners(results: list[dict[str, Any]]) -> None:
 
 def networks(device: clcnn.Device, args: argparse.Namespace) -> list[dict[str, Any]]:
     """Forward times of whole nets beside the public ones."""
-    print(common.table(["net", "batch", "ms", "cuDNN R4", "clnn"], [], [14, 5, 9, 9, 9]))
+    print(common.table(["net", "batch", "ms", "cuDNN R4", "clnn"], [], NET_WIDTHS))
     results = []
     for name, batch, cudnn, clnn in PUBLIC:
         shape = (batch, *zoo.find(name).input_shape)
@@ -186,9 +186,9 @@ def networks(device: clcnn.Device, args: argparse.Namespace) -> list[dict[str, A
         with clcnn.compile(trace(zoo.get(name), shape), device=device, precision=args.precision) as plan:
             plan(x)
             ms = min(sum(step.ms for step in plan.profile(x).rows) for _ in range(args.rounds))
-        print(common.table([], [[name, batch, ms, cudnn, clnn]], [14, 5, 9, 9, 9]), flush=True)
-        case = {"case": name, "batch": batch, "precision": args.precision, "clcnn_ms": ms}
-        results.append(case | {"peer": "clnn, Titan X", "peer_ms": clnn, "ratio": clnn / ms})
+        print(common.table([], [[name, batch, ms, cudnn, clnn]], NET_WIDTHS), flush=True)
+        case = {"case": name, "batch": batch, "precision": args.precision}
+        results.append(case | strategy.beside(ms, "clnn, Titan X", clnn))
     return results
 
 
@@ -206,7 +206,7 @@ def main() -> int:
     parser.add_argument("--precision", default="highest")
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     args = parser.parse_args()
-    device = strategy.opened(args)
+    device = sessions.opened(args.device)
     if device is None:
         return 0
     results: list[dict[str, Any]] = []

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 import common
+import sessions
 import strategy
 
 NETS = ["mobilenet_v1", "resnet18"]
@@ -24,7 +25,7 @@ HEAD = ["net", "batch", "precision", "clcnn ms", "baseline", "its ms", "ratio"]
 
 def main() -> int:
     args = strategy.arguments(__doc__, NETS).parse_args()
-    device = strategy.opened(args)
+    device = sessions.opened(args.device)
     if device is None:
         return 0
     print(common.table(HEAD, [], strategy.SINGLE_WIDTHS))

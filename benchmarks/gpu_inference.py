@@ -32,14 +32,11 @@ def main() -> int:
         return 0
     import inference
     import peers
+    import sessions
     import torch
 
-    import clcnn
-
-    try:
-        device = clcnn.Device(args.device)
-    except clcnn.NoDeviceError as error:
-        print(f"skipped: {str(error).splitlines()[0]}")
+    device = sessions.opened(args.device)
+    if device is None:
         return 0
     if not torch.cuda.is_available():
         print("PyTorch sees no CUDA device: no figures of its own")

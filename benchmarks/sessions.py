@@ -41,3 +41,12 @@ def ours(
         of_plan(plan, x, device) as session,
     ):
         yield plan, session
+
+
+def opened(name: str) -> clcnn.Device | None:
+    """A device; None where there is no such one, which is told."""
+    try:
+        return clcnn.Device(name)
+    except clcnn.NoDeviceError as error:
+        print(f"skipped: {str(error).splitlines()[0]}")
+        return None

@@ -72,6 +72,11 @@ def alone(plan: Any, x: np.ndarray, device: clcnn.Device, args: argparse.Namespa
         return common.interleave({"plan": session.resident}, args.rounds, args.seconds)["plan"]["min"]
 
 
+def beside(ours: float, peer: str, theirs: float) -> dict[str, Any]:
+    """What a row says of two times in ms."""
+    return {"clcnn_ms": ours, "peer": peer, "peer_ms": theirs, "ratio": theirs / ours}
+
+
 def reorders(plan: Any, x: np.ndarray) -> float:
     """Their share of a plan's time."""
     profiles = [plan.profile(x).rows for _ in range(PROFILES)]
@@ -98,8 +103,7 @@ def tuned(
             core = _core.Plan(device, graph._core, precision=precision, wisdom=found.choices)
             with Plan(core, tuple(graph.outputs), graph.rows()) as table:
                 ours, theirs = in_turn(rules, table, x, device, AGREE[precision], args)
-    times = {"clcnn_ms": ours, "peer": "table", "peer_ms": theirs, "ratio": theirs / ours}
-    return case | times | {"gain": ours / theirs} | facts
+    return case | beside(ours, "table", theirs) | {"gain": ours / theirs} | facts
 
 
 def single(
@@ -119,7 +123,7 @@ def single(
         clcnn.compile(graph, algorithms=algorithm, **given, **options) as plan,
     ):
         ours, theirs = in_turn(rules, plan, x, device, AGREE[precision], args)
-    return case | {"clcnn_ms": ours, "peer": algorithm, "peer_ms": theirs, "ratio": theirs / ours}
+    return case | beside(ours, algorithm, theirs)
 
 
 def show(row: dict[str, Any]) -> None:
@@ -168,22 +172,13 @@ def arguments(description: str, nets: list[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def opened(args: argparse.Namespace) -> clcnn.Device | None:
-    """The device; None where there is no such one, which is told."""
-    try:
-        return clcnn.Device(args.device)
-    except clcnn.NoDeviceError as error:
-        print(f"skipped: {str(error).splitlines()[0]}")
-        return None
-
-
 def main() -> int:
     parser = arguments(__doc__, common.NETS)
     parser.add_argument("--single", type=common.names, default=["alexnet", "googlenet"], metavar="NETS")
     parser.add_argument("--algorithms", type=common.names, help=f"of --single (default {SINGLE})")
     parser.add_argument("--busy", type=int, default=0, help="processes that use cores during the tuning")
     args = parser.parse_args()
-    device = opened(args)
+    device = sessions.opened(args.device)
     if device is None:
         return 0
     algorithms = args.algorithms or SINGLE["cpu" if device.type == "cpu" else "gpu"].split(",")

@@ -13,8 +13,8 @@ import time
 from pathlib import Path
 
 import common
+import sessions
 
-import clcnn
 from clcnn import wisdom, zoo
 from clcnn.graph import trace
 from clcnn.wisdom.measure import measure
@@ -28,10 +28,8 @@ def main() -> int:
     parser.add_argument("--device", default="gpu", help="OpenCL device (default gpu)")
     parser.add_argument("--out", type=Path, help="file of the table (default: the user's own)")
     args = parser.parse_args()
-    try:
-        device = clcnn.Device(args.device)
-    except clcnn.NoDeviceError as error:
-        print(f"skipped: {str(error).splitlines()[0]}")
+    device = sessions.opened(args.device)
+    if device is None:
         return 0
     path = args.out or wisdom.own_file(device)
     table: wisdom.Wisdom = {}

@@ -237,13 +237,11 @@ void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local fl
 #else /* rounding operands loses more than cutting sums */
     float(*d)[NJ][4] = sum;
 #endif
-    struct FN(fragments) f[2];
-    FN(read_step)(&f[0], mine, bs, of, 0, odd, ma);
 #pragma unroll
     for (int step = 0; step < STEPS; step++) {
-        if (step + 1 < STEPS)
-            FN(read_step)(&f[(step + 1) % 2], mine, bs, of, step + 1, odd, ma);
-        FN(multiply_step)(d, &f[step % 2]);
+        struct FN(fragments) f;
+        FN(read_step)(&f, mine, bs, of, step, odd, ma);
+        FN(multiply_step)(d, &f);
     }
 #if PRODUCTS == 3
 #pragma unroll

@@ -197,9 +197,13 @@ void FN(multiply)(float sum[MI][NJ][4], const local float *as, const local float
 #if PRODUCTS == 3
     float d[MI][NJ][4];
     FN(clear)(d);
+#else /* rounding operands loses more than cutting sums */
+    float(*d)[NJ][4] = sum;
+#endif
 #pragma unroll
     for (int step = 0; step < BK / (PRODUCTS == 0 ? 16 : 8); step++)
         FN(multiply_step)(d, as, bs, row, column, step);
+#if PRODUCTS == 3
 #pragma unroll
     for (int i = 0; i < MI; i++)
 #pragma unroll
@@ -207,10 +211,6 @@ void FN(multiply)(float sum[MI][NJ][4], const local float *as, const local float
 #pragma unroll
             for (int e = 0; e < 4; e++)
                 sum[i][j][e] += d[i][j][e];
-#else /* rounding operands loses more than cutting sums */
-#pragma unroll
-    for (int step = 0; step < BK / (PRODUCTS == 0 ? 16 : 8); step++)
-        FN(multiply_step)(sum, as, bs, row, column, step);
 #endif
 }
 

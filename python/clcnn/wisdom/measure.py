@@ -127,12 +127,17 @@ def _faster(found: Measured, often: Mapping[str, int]) -> dict[str, _Trial]:
     return dict(sorted(faster.items(), key=lambda item: item[1].saves, reverse=True))
 
 
+def usable(row: Mapping[str, Any]) -> list[str]:
+    """The algorithms that may compute a layer, of its row of `Plan.layers`; not the reference."""
+    return [c["algo"] for c in row["candidates"] if c["verdict"] in USABLE and c["algo"] != "ref"]
+
+
 def _others(row: Mapping[str, Any], every: bool) -> list[str]:
     """What may be tried instead of the rules' choice."""
     efforts = {name: algo["effort"] for name, algo in _core.ops()[row["op"]]["algos"].items()}
-    usable = [c["algo"] for c in row["candidates"] if c["verdict"] in USABLE and c["algo"] != "ref"]
-    least = min((efforts[name] for name in usable), default=0)
-    tried = [name for name in usable if every or efforts[name] <= HOPELESS * least]
+    names = usable(row)
+    least = min((efforts[name] for name in names), default=0)
+    tried = [name for name in names if every or efforts[name] <= HOPELESS * least]
     return [name for name in tried if name != row["algo"]]
 
 
