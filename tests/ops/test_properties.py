@@ -18,6 +18,7 @@ ALGOS = [algo for algo in _core.ops()["conv"]["algos"] if algo != "ref"]
 # One shape that every algorithm of convolution can take, besides those that are told apart here.
 SHAPES = {
     "depthwise": ((2, 6, 7, 9), (6, 1, 3, 3), {"groups": 6}),
+    "depthwise_tile": ((2, 6, 7, 9), (6, 1, 3, 3), {"groups": 6}),
     "depthwise_blocked": ((2, 19, 7, 9), (19, 1, 3, 3), {"groups": 19}),
     "few_blocked": ((2, 18, 7, 9), (3, 18, 3, 3), {}),
     "stem": ((2, 3, 7, 9), (18, 3, 3, 3), {}),

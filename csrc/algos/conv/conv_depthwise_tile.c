@@ -1,0 +1,67 @@
+/* conv_depthwise_tile: tiles of outputs in registers, over which a window of known size slides; see
+ * kernels/conv/conv_depthwise_tile.cl. */
+#include "algos/conv/conv_common.h"
+
+enum { COLUMNS = 4, MOST_TAPS = 81, MOST_PIXELS = 24, ENOUGH = 512 };
+
+static size_t items_of(const struct conv_args *a, int rows)
+{
+    return (size_t)a->n * (size_t)a->k * ceil_div((size_t)a->out[1], (size_t)rows) *
+           ceil_div((size_t)a->out[2], COLUMNS);
+}
+
+/* Rows of a tile, which share what they read, if there are enough other tiles to hide the time that reading takes. Single pixels
+ * of many rows are spread over more memory at once than quads are. */
+static int rows_of(const struct problem *p, const struct conv_args *a)
+{
+    const int rows = a->in[2] % 4 == 0 && a->out[2] % 4 == 0 ? 4 : 2;
+    const bool enough = items_of(a, rows) >= ENOUGH * (size_t)device_units(p->device);
+    return enough && a->out[1] >= rows ? rows : 1;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, conv_is_depthwise(&a), "each group must have one input channel");
+    REQUIRE(why,
+            conv_taps(&a) <= MOST_TAPS &&
+                (COLUMNS - 1) * a.stride[2] + (a.ker[2] - 1) * a.dil[2] < MOST_PIXELS,
+            "the window and the pixels of a row under it must fit registers");
+    PREFER(why, a.k / a.c <= 4, "many filters share each channel: register tiles over filters reuse it");
+    PREFER(why, !cpu_device(p->device), "tiles that work-items compute by themselves are meant for GPUs");
+    return true;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p);
+    const int rows = rows_of(p, &a);
+    const size_t wg = any_group_size(p);
+    struct step *s = emit_step(e, "conv_depthwise_tile", "main", ceil_div(items_of(&a, rows), wg), wg);
+    step_define(s, "RY", rows);
+    step_define(s, "KH", a.ker[1]);
+    step_define(s, "KW", a.ker[2]);
+    step_define(s, "SH", a.stride[1]);
+    step_define(s, "SW", a.stride[2]);
+    step_define(s, "DH", a.dil[1]);
+    step_define(s, "DW", a.dil[2]);
+    step_define(s, "PAD_W", a.pad[2]);
+    step_read_map(s, &p->in[0]);
+    step_read(s, p->in[1].view);
+    step_epilogue(s, p, &p->in[2]);
+    step_write_map(s, &p->out[0]);
+    step_args(s, &a, sizeof a);
+    conv_cost(s, p);
+}
+
+const struct algo_def algo_conv_depthwise_tile = {
+    .name = "depthwise_tile",
+    .doc = "one input channel a group: a tile of outputs in registers under a sliding window, memory bound",
+    .devices = DEVICES_GPU,
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .fp16 = FP16_CONV,
+    .applicable = applicable,
+    .emit = emit,
+};
