@@ -262,6 +262,8 @@ struct clcnn_plan_options {
     /* in ascending order of keys (strcmp); one that cannot be followed is noted */
     const struct clcnn_choice *wisdom;
     int wisdom_count;
+    bool
+        skip; /* leave zeros of maps out, where algorithms can (same bits; false computes them all, for comparison) */
     bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
     enum clcnn_chain chain;
     int batch_part; /* items of a batch that layers compute at a time where they can, a divisor of it; 0: as was measured to

@@ -40,7 +40,8 @@ int blueprint_constant(struct blueprint *bp, int value, size_t bytes, const char
 {
     if (!clcnn_grow((void **)&bp->packed, &bp->cap_packed, bp->n_packed + 1, sizeof *bp->packed))
         return -1;
-    bp->packed[bp->n_packed] = (struct packed){.value = value, .bytes = bytes, .layer = layer, .next = -1};
+    bp->packed[bp->n_packed] =
+        (struct packed){.value = value, .bytes = bytes, .layer = layer, .next = -1, .largest = -1.0f};
     return bp->n_packed++;
 }
 

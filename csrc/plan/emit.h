@@ -43,6 +43,8 @@ void emit_middle(struct emit *e, struct operand *o);
  * this constant is packed already. It may read what was packed before, too. */
 int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,
                 const char *file, const char *entry, size_t groups, size_t group_size, struct step **setup);
+/* Whether `o` is a float32 constant without an element of larger size than `limit`, and none that is not finite. */
+bool emit_constant_within(struct emit *e, const struct operand *o, float limit);
 /* Runs another op's algorithms as part of this one (separable = depthwise + 1x1): selects and emits. */
 void emit_sub(struct emit *e, const struct problem *p);
 /* Defines and buffers of the usual epilogue: EPI_BIAS, EPI_ADD, EPI_ACT; reads bias and add (VIEW_NONE when absent).

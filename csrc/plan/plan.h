@@ -28,6 +28,8 @@ struct packed {
     size_t bytes;
     struct step *setup; /* fills it; NULL: upload as it is */
     bool used;          /* read by a step of the run (a raw constant may only feed setup steps) */
+    float
+        largest; /* size of the constant's elements, infinite when one is not finite; -1: not looked for yet */
     const char *layer;
     struct weight *weight;
     bool fresh; /* this blueprint is the one that fills it */

@@ -140,24 +140,28 @@ static int parse_chain(struct state *state, PyObject *given, enum clcnn_chain *o
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"device", "graph", "precision", "workspace_limit", "memory_limit", "overrides",
-                           "wisdom", "fuse",  "chain",     "batch_part",      "guard",        NULL};
+    static char *keys[] = {"device",    "graph",  "precision", "workspace_limit", "memory_limit",
+                           "overrides", "wisdom", "fuse",      "chain",           "batch_part",
+                           "skip",      "guard",  NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
     PyObject *given_overrides = NULL, *given_wisdom = NULL;
     struct pairs overrides = {0}, wisdom = {0};
-    PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *guard = NULL;
-    if (!state || !PyArg_ParseTupleAndKeywords(
-                      args, kwargs, "O!O!|$OOOO!O!OOOO:Plan", keys, state->device_type, &device,
-                      state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
-                      &given_overrides, &PyDict_Type, &given_wisdom, &fuse, &chain, &batch_part, &guard))
+    PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *skip = NULL,
+             *guard = NULL;
+    if (!state ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$OOOO!O!OOOOO:Plan", keys, state->device_type,
+                                     &device, state->graph_type, &graph, &precision, &workspace, &memory,
+                                     &PyDict_Type, &given_overrides, &PyDict_Type, &given_wisdom, &fuse,
+                                     &chain, &batch_part, &skip, &guard))
         return NULL;
     struct clcnn_plan_options options = {
-        .precision = CLCNN_PRECISION_HIGHEST, .workspace_limit = 64 << 20, .fuse = true};
+        .precision = CLCNN_PRECISION_HIGHEST, .workspace_limit = 64 << 20, .skip = true, .fuse = true};
     uint64_t limit = options.workspace_limit;
     if ((precision && parse_precision(state, precision, &options.precision) < 0) ||
         parse_chain(state, chain, &options.chain) < 0 ||
         (fuse && py_flag_parse(state, fuse, "fuse", &options.fuse) < 0) ||
+        (skip && py_flag_parse(state, skip, "skip", &options.skip) < 0) ||
         (guard && py_flag_parse(state, guard, "guard", &options.guard) < 0) ||
         (batch_part && py_int_parse(state, batch_part, "batch_part", 0, &options.batch_part) < 0) ||
         (workspace && py_bytes_parse(state, workspace, "workspace_limit", &limit) < 0) ||
@@ -262,7 +266,7 @@ PyDoc_STRVAR(
     plan_doc,
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
     "wisdom={}, "
-    "fuse=True, chain=None, batch_part=0,"
+    "fuse=True, chain=None, batch_part=0, skip=True,"
     " guard=False)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "

@@ -39,6 +39,8 @@ struct conv_winograd_args {
     i32 t, c_step;              /* of a work-item of `in`: tiles, as many as a register tile's T; blocks of channels */
     i32 t_step;                 /* tiles of a work-item of `main` that transforms them itself (blocks of T), else 0 */
     i32 pool; /* 0, or POOL_MAX or POOL_MEAN of windows of 2x2 side by side, which is what y then has */
+    i32 skip; /* channels that are zero under a register tile's tiles are left out */
+    i32 unused;
     struct blocked_epilogue epi;
 };
 #define POOL_MAX 1

@@ -8,7 +8,9 @@
  *   pack   u [blocks of KV*V filters][A*A][C/groups up to whole blocks][KV*V] = G w G^T, zeros for missing filters and
  *          channels. Group = (block * channels + c) of one channel of a block of filters.
  *   in     v [blocks of T tiles][groups][A*A][C/groups/V][T][V] = B^T x B, V floats between the A*A. Group = (block of
- *          tiles * groups + group) * pieces + piece of c_step channel blocks.
+ *          tiles * groups + group) * pieces + piece of c_step channel blocks. The gap behind each matrix holds LIVE
+ *          masks: a bit for each channel, which is 0 where the channel is zero under all T tiles. Products walk the bits
+ *          that are set. c_step is a multiple of 32 / V, so that a mask has one writer.
  *   main   the products and the inverse transform; a register tile holds T tiles by KV vectors of filters of one of the
  *          A*A products. Group = (block of filters * blocks of tiles + block of tiles); or, with a t_step, both: group
  *          = (group * ranges + range of t_step tiles). The v of T tiles then lies in a part of the work-item's own and
@@ -58,6 +60,7 @@
 #include "conv_cpu/winograd_pixels.clh"
 /* floats between what is read of u and what is prefetched: the filters of a network come from memory */
 #define AHEAD 1024
+#define LINES (R * R * KV * V / 16) /* of the cache, for the filters of a channel */
 #define CB (4 / KV)                 /* blocks of channels whose transformed filters stay in a core's cache */
 #define PITCH (CB * V * KV * V + V) /* floats; no power of two, which would put all A*A in one set of the cache */
 
@@ -112,10 +115,18 @@ long FN(part)(int t, const struct conv_winograd_args *a)
     return A * A * FN(v_step)(t, a);
 }
 
-/* x: the channel block; v: the tile's vector of the first of the A*A matrices, which lie `step` elements apart. */
-void FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_winograd_args *a)
+/* Where the mask of the channels from 32 * word on lies, of a part of v whose matrices lie v_step apart. */
+#define LIVE(v, v_step, word) ((v)[((word) / V + 1) * (v_step) - V + (word) % V])
+
+/* The first bit that is set. */
+#define FIRST(bits) ((int)popcount(((bits) & -(bits)) - 1))
+
+/* x: the channel block; v: the tile's vector of the first of the A*A matrices, which lie `step` elements apart. The bits
+ * that any pixel of a channel has. */
+IV FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_winograd_args *a)
 {
     float patch[A * A * V] __attribute__((aligned(64)));
+    IV any = 0;
     const bool inside = top >= 0 && top + A <= a->in[0] && left >= 0 && left + A <= a->in[1];
     for (int r = 0; r < A; r++) {
         const int h = top + r;
@@ -126,6 +137,7 @@ void FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv
             FV value = 0.0f;
             if (there)
                 value = LOADV(row, c * V);
+            any |= VEC_CAT(as_int, V)(value);
             KEEPV(value, patch, (r * A + c) * V);
         }
     }
@@ -150,90 +162,134 @@ void FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv
         for (int c = 0; c < A; c++)
             STOREV(out[c], v, (r * A + c) * step);
     }
+    return any;
 }
 
-/* The channel blocks [begin, end) of group g, of `count` tiles from `first` on, to their part of v. */
+/* A bit for each lane that is not 0 or -0, from the bits that its values have. */
+uint FN(lanes)(IV any)
+{
+    int lane[V];
+    VEC_CAT(vstore, V)(any, 0, lane);
+    uint bits = 0;
+    for (int j = 0; j < V; j++)
+        bits |= (uint)((lane[j] & INT_MAX) != 0) << j;
+    return bits;
+}
+
+/* The channel blocks [begin, end) of group g, of `count` tiles from `first` on, to their part of v, and their masks. */
 void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int count, const struct conv_winograd_args *a)
 {
     const int per_image = a->tiles_high * a->tiles_wide;
-    const long plane = (long)a->in[0] * a->in[1] * V;
-    for (int cb = begin; cb < end; cb++)
+    const long plane = (long)a->in[0] * a->in[1] * V, v_step = FN(v_step)(count, a);
+    uint live = 0;
+    for (int cb = begin; cb < end; cb++) {
+        IV any = a->skip ? 0 : INT_MAX;
         for (int t = 0; t < count; t++) {
             const int tile = a->first_tile + min(first + t, a->tiles - 1);
             const int n = tile / per_image, ty = tile % per_image / a->tiles_wide, tx = tile % a->tiles_wide;
-            FN(transform)(x + n * a->src_n + (g * a->c_blocks + cb) * plane, v + (cb * count + t) * V,
-                          FN(v_step)(count, a), ty * M - a->pad[0], tx * M - a->pad[1], a);
+            any |= FN(transform)(x + n * a->src_n + (g * a->c_blocks + cb) * plane, v + (cb * count + t) * V, v_step,
+                                 ty * M - a->pad[0], tx * M - a->pad[1], a);
         }
+        const int c = cb * V;
+        live |= FN(lanes)(any) << c % 32;
+        if (cb + 1 == end || (c + V) % 32 == 0) {
+            const int there = a->cg - c / 32 * 32; /* lanes past the last channel hold anything */
+            LIVE(v, v_step, c / 32) = as_float(there < 32 ? live & ((1u << there) - 1) : live);
+            live = 0;
+        }
+    }
 }
 
-/* m[T][KV] += sum over the channels of v[c][T] * u[c][KV], one of the A*A products; fresh: m is zero. */
-#define PRODUCT(v, u, m, fresh, c_blocks)                                                                        \
-    do {                                                                                                         \
-        FV acc[T][KV];                                                                                           \
-        _Pragma("unroll") for (int t = 0; t < T; t++) _Pragma("unroll") for (int k = 0; k < KV; k++) acc[t][k] = \
-            (fresh) ? (FV)0.0f : LOADV(m, (k * T + t) * V);                                                      \
-        for (int cb = 0; cb < (c_blocks); cb++, v += T * V)                                                      \
-            _Pragma("unroll 1") for (int c = 0; c < V; c++, u += KV * V)                                         \
-            {                                                                                                    \
-                NEXT_FILTERS(u);                                                                                 \
-                FV f[KV];                                                                                        \
-                _Pragma("unroll") for (int k = 0; k < KV; k++) f[k] = LOADV(u, k * V);                           \
-                _Pragma("unroll") for (int t = 0; t < T; t++)                                                    \
-                {                                                                                                \
-                    const FV value = v[t * V + c];                                                               \
-                    _Pragma("unroll") for (int k = 0; k < KV; k++) acc[t][k] = fma(value, f[k], acc[t][k]);      \
-                }                                                                                                \
-            }                                                                                                    \
-        _Pragma("unroll") for (int t = 0; t < T; t++) _Pragma("unroll") for (int k = 0; k < KV; k++)             \
-            KEEPV(acc[t][k], m, (k * T + t) * V);                                                                \
-    } while (0)
+/* acc[T][KV] += sum over the channels in `live`, from a channel block on, of v[c][T] * u[c][KV], one of the A*A
+ * products. */
+#define ADD_PRODUCTS(acc, v, u, live)                                                                            \
+    for (uint left = (live); left; left &= left - 1) {                                                           \
+        const int c = FIRST(left);                                                                               \
+        const global float *vc = (v) + (c / V * (T * V) + c % V);                                                \
+        FV f[KV];                                                                                                \
+        _Pragma("unroll") for (int k = 0; k < KV; k++) f[k] = LOADV((u) + c * (KV * V), k * V);                  \
+        NEXT_FILTERS((u) + c * (KV * V));                                                                        \
+        _Pragma("unroll") for (int t = 0; t < T; t++)                                                            \
+        {                                                                                                        \
+            const FV value = vc[t * V];                                                                          \
+            _Pragma("unroll") for (int k = 0; k < KV; k++) acc[t][k] = fma(value, f[k], acc[t][k]);              \
+        }                                                                                                        \
+    }
 
 /* With filters that were transformed before. */
-void FN(product)(SRC v, SRC u, float *m, int c_blocks)
+void FN(product)(SRC v, SRC u, float *m, SRC part, long v_step, int words)
 {
+    FV acc[T][KV];
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int k = 0; k < KV; k++)
+            acc[t][k] = 0.0f;
 #define NEXT_FILTERS(u) _Pragma("unroll") for (int k = 0; k < KV; k++) PREFETCH(u + AHEAD + k * V)
-    PRODUCT(v, u, m, true, c_blocks);
+    for (int word = 0; word < words; word++, v += 32 * T, u += 32 * KV * V)
+        ADD_PRODUCTS(acc, v, u, as_uint(LIVE(part, v_step, word)));
 #undef NEXT_FILTERS
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int k = 0; k < KV; k++)
+            KEEPV(acc[t][k], m, (k * T + t) * V);
 }
 
-/* With filters that this work-item has just transformed. */
-void FN(partial_product)(SRC v, const float *u, float *m, bool fresh, int c_blocks)
+/* With filters that this work-item has just transformed; fresh: m is zero. */
+void FN(partial_product)(SRC v, const float *u, float *m, bool fresh, uint live)
 {
+    FV acc[T][KV];
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int k = 0; k < KV; k++)
+            acc[t][k] = fresh ? (FV)0.0f : LOADV(m, (k * T + t) * V);
 #define NEXT_FILTERS(u)
-    PRODUCT(v, u, m, fresh, c_blocks);
+    ADD_PRODUCTS(acc, v, u, live);
 #undef NEXT_FILTERS
+#pragma unroll
+    for (int t = 0; t < T; t++)
+#pragma unroll
+        for (int k = 0; k < KV; k++)
+            KEEPV(acc[t][k], m, (k * T + t) * V);
 }
 
 /* Block `block` of filters of the tiles from `first` on, from their part of v. */
 void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
 {
     const long v_step = FN(v_step)(T, a), u_step = (long)a->c_blocks * V * (KV * V);
+    const int words = (a->cg + 31) / 32;
     SRC ub = u + (long)block * (A * A) * u_step;
     float m[A * A][KV * T * V] __attribute__((aligned(64)));
     for (int i = 0; i < A * A; i++)
-        FN(product)(v + i * v_step, ub + i * u_step, m[i], a->c_blocks);
+        FN(product)(v + i * v_step, ub + i * u_step, m[i], v, v_step, words);
     FN(pixels)(m[0], bias, add, y, block, first, a);
 }
 
-/* Transforms the filters of a block for the channels of `blocks` channel blocks, zeros past the group's. */
-void FN(filters)(SRC w, float *u, int channels, int blocks)
+/* Transforms the filters of a block for the channels in `live`. */
+void FN(filters)(SRC w, float *u, uint live)
 {
-    for (int c = 0; c < blocks * V; c++, w += R * R * KV * V, u += KV * V) {
+    for (uint left = live; left; left &= left - 1) {
+        const int c = FIRST(left);
+        SRC wc = w + c * (R * R * KV * V);
+        float *uc = u + c * (KV * V);
 #pragma unroll
         for (int v = 0; v < KV; v++) {
-#define TAP(i) LOADV(w, (((i) * R + s) * KV + v) * V)
-#define PUT(value, i) KEEPV(value, u, (i)*PITCH + v * V)
-            if (c < channels) {
-                FILTERS(TAP, PUT);
-            } else {
-#pragma unroll
-                for (int i = 0; i < A * A; i++)
-                    PUT((FV)0.0f, i);
-            }
+#define TAP(i) LOADV(wc, (((i) * R + s) * KV + v) * V)
+#define PUT(value, i) KEEPV(value, uc, (i)*PITCH + v * V)
+            FILTERS(TAP, PUT);
 #undef TAP
 #undef PUT
         }
     }
+}
+
+/* The channels of CB blocks from block cb on, at most 32, which are live in a part of v. */
+uint FN(live)(SRC part, long v_step, int cb)
+{
+    const uint word = as_uint(LIVE(part, v_step, cb * V / 32));
+    return CB * V == 32 ? word : word >> cb * V % 32 & ((1u << CB * V % 32) - 1);
 }
 
 void FN(in_body)(ulong group, SRC x, DST v, const struct conv_winograd_args *a)
@@ -264,24 +320,37 @@ void FN(body)(ulong group, SRC x, DST v, SRC u, SRC bias, SRC add, DST y, const 
 void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
 {
     const int block = (int)group, g = block / a->k_blocks, tile_blocks = (a->tiles + T - 1) / T;
-    const long v_step = FN(v_step)(T, a);
+    const long v_step = FN(v_step)(T, a), part_step = (long)a->groups * FN(part)(T, a);
     SRC wb = w + (long)block * a->cg * (R * R * KV * V);
     float u[A * A][PITCH] __attribute__((aligned(64)));
     float m[TILE_BLOCKS][A * A][KV * T * V] __attribute__((aligned(64)));
+    v += g * FN(part)(T, a);
     for (int cb = 0; cb < a->c_blocks; cb += CB) {
-        const int blocks = min(CB, a->c_blocks - cb), lines = blocks * (V * R * R * KV * V / 16);
-        const int each = (lines + tile_blocks * A * A - 1) / (tile_blocks * A * A);
+        const bool last = cb + CB >= a->c_blocks;
+        uint live[TILE_BLOCKS], any = 0, any_next = 0;
+        for (int t = 0; t < tile_blocks; t++) {
+            any |= live[t] = FN(live)(v + t * part_step, v_step, cb);
+            any_next |= FN(live)(v + t * part_step, v_step, last ? 0 : cb + CB);
+        }
         /* of this block of filters, or the first ones of the next */
         SRC next = wb + (long)(cb + CB) * (V * R * R * KV * V);
-        FN(filters)(wb + (long)cb * (V * R * R * KV * V), u[0], a->cg - cb * V, blocks);
+        const int lines = popcount(any_next) * LINES, each = (lines + tile_blocks * A * A - 1) / (tile_blocks * A * A);
+        int line = 0;
+        FN(filters)(wb + (long)cb * (V * R * R * KV * V), u[0], any);
         for (int t = 0; t < tile_blocks; t++) {
-            SRC part = v + (t * a->groups + g) * FN(part)(T, a) + cb * (T * V);
+            SRC part = v + t * part_step + cb * (T * V);
+            const int blocks = min(CB, a->c_blocks - cb);
             for (int i = 0; i < A * A; i++) {
-                for (int j = 0; j < each; j++, next += 16)
-                    PREFETCH(next);
+                for (int j = 0; j < each && any_next; j++) {
+                    PREFETCH(next + (FIRST(any_next) * LINES + line) * 16);
+                    if (++line == LINES) {
+                        line = 0;
+                        any_next &= any_next - 1;
+                    }
+                }
                 for (int j = 0; j < blocks * T; j++) /* pieces that are too short for hardware to see a pattern */
                     PREFETCH_NEAREST(part + (i + 1) * v_step + j * V);
-                FN(partial_product)(part + i * v_step, u[i], m[t][i], cb == 0, blocks);
+                FN(partial_product)(part + i * v_step, u[i], m[t][i], cb == 0, live[t]);
             }
         }
     }

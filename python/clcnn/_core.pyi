@@ -231,6 +231,7 @@ class Plan:
         fuse: bool = True,
         chain: bool | None = None,
         batch_part: int = 0,
+        skip: bool = True,
         guard: bool = False,
     ) -> Self: ...
     @property

@@ -149,7 +149,7 @@ def opened(**options: Any) -> None:
 
 
 COMPILE = ("device", "precision", "workspace_limit", "memory_limit", "algorithms", "outputs", "fuse", "chain",
-           "batch_part", "guard")  # fmt: skip
+           "batch_part", "skip", "guard")  # fmt: skip
 # Arguments of any kind: each gets all numbers and all texts.
 CALLS: dict[str, Callable[[Stage, Any], Any]] = {
     "compile model": lambda s, v: clcnn.compile(v, (1, 2), device=s.device),

@@ -10,6 +10,7 @@
 enum {
     FUSED_ITEMS_PER_UNIT = 8, /* few: each part of the workspace is used many times */
     FRESH_BLOCKS = 5,         /* blocks of tiles whose products stay in a core's cache */
+    MASKED = 32,              /* channels of a mask, one float of the gap behind a matrix of the workspace */
 };
 
 /* F(m x m, r x r), and what its transforms take for a tile, in multiply-adds at the peak: from measurements, 250 and 200
@@ -161,6 +162,8 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
             "groups must be whole channel blocks");
     REQUIRE(why, f->m < 4 || a.c / a.groups <= MOST_OF_F4, TOO_MANY_CHANNELS);
     const struct cut c = cut_of(p, &a, f);
+    REQUIRE(why, a.c / a.groups <= MASKED * c.points * p->block,
+            "more channels than the workspace has masks for");
     DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
     PREFER(why, cost_of(p, &a, f, &c) < WINOGRAD_WORTH_RATIO * direct_cost(p, &a),
@@ -171,6 +174,11 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
 static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
 {
     return c->part_bytes * (size_t)a->groups * (c->ranges ? c->ranges : c->slice);
+}
+
+bool winograd_skips(const struct problem *p, struct emit *e)
+{
+    return p->skip && emit_constant_within(e, &p->in[1], WINOGRAD_LARGEST_FILTER);
 }
 
 struct conv_packing winograd_raw_packing(const struct problem *p, int kv)
@@ -309,7 +317,8 @@ void emit_winograd(const struct problem *p, struct emit *e, const struct operand
     DECIDED(p, c);
     struct conv_winograd_args args = winograd_args_of(p, &a, c.m, c.t, c.kv);
     args.dst_n = y->batch_stride;
-    args.c_step = 2;
+    args.c_step = MASKED / p->block;
+    args.skip = winograd_skips(p, e);
     args.t_step = (i32)(c.ranges ? ceil_div(c.tile_blocks, c.ranges) * (size_t)c.t : 0);
     args.pool = pool;
     struct buffers buffers = {.cut = &c, .y = y};
