@@ -9,8 +9,8 @@
  *          channels. Group = (block * channels + c) of one channel of a block of filters.
  *   in     v [blocks of T tiles][groups][A*A][C/groups/V][T][V] = B^T x B, V floats between the A*A. Group = (block of
  *          tiles * groups + group) * pieces + piece of c_step channel blocks. The gap behind each matrix holds LIVE
- *          masks: a bit for each channel, which is 0 where the channel is zero under all T tiles. Products walk the bits
- *          that are set. c_step is a multiple of 32 / V, so that a mask has one writer.
+ *          masks: a bit for each channel, which is 0 where the channel is zero under all T tiles. Products walk the
+ *          bits that are set. c_step is a multiple of 32 / V, so that a mask has one writer.
  *   main   the products and the inverse transform; a register tile holds T tiles by KV vectors of filters of one of the
  *          A*A products. Group = (block of filters * blocks of tiles + block of tiles); or, with a t_step, both: group
  *          = (group * ranges + range of t_step tiles). The v of T tiles then lies in a part of the work-item's own and
@@ -60,7 +60,6 @@
 #include "conv_cpu/winograd_pixels.clh"
 /* floats between what is read of u and what is prefetched: the filters of a network come from memory */
 #define AHEAD 1024
-#define LINES (R * R * KV * V / 16) /* of the cache, for the filters of a channel */
 #define CB (4 / KV)                 /* blocks of channels whose transformed filters stay in a core's cache */
 #define PITCH (CB * V * KV * V + V) /* floats; no power of two, which would put all A*A in one set of the cache */
 
@@ -121,8 +120,8 @@ long FN(part)(int t, const struct conv_winograd_args *a)
 /* The first bit that is set. */
 #define FIRST(bits) ((int)popcount(((bits) & -(bits)) - 1))
 
-/* x: the channel block; v: the tile's vector of the first of the A*A matrices, which lie `step` elements apart. The bits
- * that any pixel of a channel has. */
+/* x: the channel block; v: the tile's vector of the first of the A*A matrices, which lie `step` elements apart. The
+ * bits that any pixel of a channel has. */
 IV FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_winograd_args *a)
 {
     float patch[A * A * V] __attribute__((aligned(64)));
@@ -202,18 +201,18 @@ void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int coun
 
 /* acc[T][KV] += sum over the channels in `live`, from a channel block on, of v[c][T] * u[c][KV], one of the A*A
  * products. */
-#define ADD_PRODUCTS(acc, v, u, live)                                                                            \
-    for (uint left = (live); left; left &= left - 1) {                                                           \
-        const int c = FIRST(left);                                                                               \
-        const global float *vc = (v) + (c / V * (T * V) + c % V);                                                \
-        FV f[KV];                                                                                                \
-        _Pragma("unroll") for (int k = 0; k < KV; k++) f[k] = LOADV((u) + c * (KV * V), k * V);                  \
-        NEXT_FILTERS((u) + c * (KV * V));                                                                        \
-        _Pragma("unroll") for (int t = 0; t < T; t++)                                                            \
-        {                                                                                                        \
-            const FV value = vc[t * V];                                                                          \
-            _Pragma("unroll") for (int k = 0; k < KV; k++) acc[t][k] = fma(value, f[k], acc[t][k]);              \
-        }                                                                                                        \
+#define ADD_PRODUCTS(acc, v, u, live)                                                               \
+    for (uint left = (live); left; left &= left - 1) {                                              \
+        const int c = FIRST(left);                                                                  \
+        const global float *vc = (v) + (c / V * (T * V) + c % V);                                   \
+        FV f[KV];                                                                                   \
+        _Pragma("unroll") for (int k = 0; k < KV; k++) f[k] = LOADV((u) + c * (KV * V), k * V);     \
+        NEXT_FILTERS((u) + c * (KV * V));                                                           \
+        _Pragma("unroll") for (int t = 0; t < T; t++)                                               \
+        {                                                                                           \
+            const FV value = vc[t * V];                                                             \
+            _Pragma("unroll") for (int k = 0; k < KV; k++) acc[t][k] = fma(value, f[k], acc[t][k]); \
+        }                                                                                           \
     }
 
 /* With filters that were transformed before. */
@@ -317,11 +316,20 @@ void FN(body)(ulong group, SRC x, DST v, SRC u, SRC bias, SRC add, DST y, const 
     }
 }
 
+/* Brings the filters of a channel near. */
+void FN(approach)(SRC w)
+{
+#pragma unroll
+    for (int i = 0; i < R * R * KV * V; i += 16)
+        PREFETCH(w + i);
+}
+
 void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)
 {
     const int block = (int)group, g = block / a->k_blocks, tile_blocks = (a->tiles + T - 1) / T;
     const long v_step = FN(v_step)(T, a), part_step = (long)a->groups * FN(part)(T, a);
     SRC wb = w + (long)block * a->cg * (R * R * KV * V);
+    const int products = tile_blocks * A * A;
     float u[A * A][PITCH] __attribute__((aligned(64)));
     float m[TILE_BLOCKS][A * A][KV * T * V] __attribute__((aligned(64)));
     v += g * FN(part)(T, a);
@@ -334,19 +342,18 @@ void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const s
         }
         /* of this block of filters, or the first ones of the next */
         SRC next = wb + (long)(cb + CB) * (V * R * R * KV * V);
-        const int lines = popcount(any_next) * LINES, each = (lines + tile_blocks * A * A - 1) / (tile_blocks * A * A);
-        int line = 0;
+        const int wanted = popcount(any_next);
+        int asked = 0;
         FN(filters)(wb + (long)cb * (V * R * R * KV * V), u[0], any);
         for (int t = 0; t < tile_blocks; t++) {
             SRC part = v + t * part_step + cb * (T * V);
             const int blocks = min(CB, a->c_blocks - cb);
             for (int i = 0; i < A * A; i++) {
-                for (int j = 0; j < each && any_next; j++) {
-                    PREFETCH(next + (FIRST(any_next) * LINES + line) * 16);
-                    if (++line == LINES) {
-                        line = 0;
-                        any_next &= any_next - 1;
-                    }
+                asked += wanted; /* spread over the products */
+                while (asked >= products) {
+                    asked -= products;
+                    FN(approach)(next + FIRST(any_next) * (R * R * KV * V));
+                    any_next &= any_next - 1;
                 }
                 for (int j = 0; j < blocks * T; j++) /* pieces that are too short for hardware to see a pattern */
                     PREFETCH_NEAREST(part + (i + 1) * v_step + j * V);
