@@ -124,7 +124,7 @@ def rms_error(point: Point, y: np.ndarray, x: np.ndarray, w: np.ndarray) -> floa
     return common.errors(y[images, :, rows, columns], want)["rms_error"]
 
 
-def _times(plan: clcnn.Plan, x: np.ndarray) -> tuple[float, float]:
+def layer_time(plan: clcnn.Plan, x: np.ndarray) -> tuple[float, float]:
     """Milliseconds of the layer in one run, and its multiply-adds."""
     steps = [step for step in plan.profile(x).rows if step.layer == "conv"]
     return sum(step.ms for step in steps), sum(step.macs for step in steps)
@@ -141,7 +141,7 @@ def measured(point: Point, device: clcnn.Device, args: argparse.Namespace) -> di
         plans = {}
         for name in usable(row):
             plan = stack.enter_context(clcnn.compile(graph, algorithms={"conv": name}, **given))
-            error, (ms, macs), stats = rms_error(point, plan(x), x, w), _times(plan, x), plan.stats
+            error, (ms, macs), stats = rms_error(point, plan(x), x, w), layer_time(plan, x), plan.stats
             plans[name] = plan
             found[name] = {"ms": ms, "macs": macs, "rms_error": error}
             found[name] |= {key: stats[key] for key in ("workspace_bytes", "weights_bytes")}
@@ -149,7 +149,7 @@ def measured(point: Point, device: clcnn.Device, args: argparse.Namespace) -> di
             best = min(fact["ms"] for fact in found.values())
             for name, plan in plans.items():
                 if found[name]["ms"] <= SLOW * best:
-                    found[name]["ms"] = min(found[name]["ms"], _times(plan, x)[0])
+                    found[name]["ms"] = min(found[name]["ms"], layer_time(plan, x)[0])
     fastest, chosen = min(found, key=lambda name: found[name]["ms"]), row["algo"]
     times = strategy.beside(found[chosen]["ms"], "fastest", found[fastest]["ms"])
     case = {"case": point.name, "batch": point.batch, "precision": args.precision}
