@@ -62,11 +62,11 @@ def compile(
     "launch_count". batch_part: items of a batch that layers compute at a time, one layer after the other for
     these before the next items follow, wherever it divides the batch; maps between such layers take memory
     for so many items only. 0: as is expected to be fastest (CPU devices, for maps that leave the cache); the
-    batch itself: every layer at once. explain() tells which layers do so. skip: False computes every zero of the
-    maps, for comparison; True leaves those out that lie together, where an algorithm can, with the same
-    results to the last bit. guard: test mode with guard bands around every buffer. tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says
-    otherwise) follows what was measured for the device, see clcnn.wisdom; "measure" measures this model first
-    and remembers it.
+    batch itself: every layer at once. explain() tells which layers do so. skip: False computes every zero of
+    the maps, for comparison; True leaves out those that lie together, where an algorithm can, with the same
+    results to the last bit (CPU devices, Winograd). guard: test mode with guard bands around every buffer.
+    tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows
+    what was measured for the device, see clcnn.wisdom; "measure" measures this model first and remembers it.
 
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.

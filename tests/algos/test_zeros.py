@@ -1,5 +1,5 @@
-"""Channels that are zero under all tiles of a register tile are left out of Winograd's products: the same bits
-as without, whatever the density, and nothing that is not finite is lost."""
+"""Channels that are zero under all tiles of a register tile are left out of Winograd's products: the same
+bits as without, whatever the density, and nothing that is not finite is lost."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def data(layer: Layer, density: float = 0.3, kind: Any = clustered) -> tuple[Arr
 
 @pytest.fixture
 def both(device: clcnn.Device) -> Callable[..., Array]:
-    """The layer with skipping, which must give the bits of the one without. `before`: a relu in front, so that
-    the map is one between layers, and chains have something to chain."""
+    """The layer with skipping, which must give the bits of the one without. `before`: a relu in front, so
+    that the map is one between layers, and chains have something to chain."""
 
     def run(layer: Layer, x: Array, w: Array, b: Array, before: bool = False, **options: Any) -> Array:
         need_blocks(device, "conv", layer.algorithm)
