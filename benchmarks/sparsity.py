@@ -25,6 +25,7 @@ from typing import Any
 import algorithms
 import common
 import numpy as np
+import sessions
 import strategy
 
 import clcnn
@@ -83,8 +84,8 @@ def measured(
         )
     case = {"case": name, "batch": point.batch, "precision": "highest", "algorithm": row["algo"]}
     case |= {"density": float(np.count_nonzero(x)) / x.size, "rms_error": error}
-    case |= {"clcnn_ms": on_map[True], "peer": "own:skip=False", "peer_ms": on_map[False]}
-    return case | {"ratio": on_map[False] / on_map[True], "dense_ratio": dense[False] / dense[True]}
+    case |= strategy.beside(on_map[True], "own:skip=False", on_map[False])
+    return case | {"dense_ratio": dense[False] / dense[True]}
 
 
 def show(row: dict[str, Any]) -> None:
@@ -127,7 +128,7 @@ def main() -> int:
     parser.add_argument("--match", default="vgg16_chelsea_*", help="maps by the names of their files")
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     args = parser.parse_args()
-    device = strategy.opened(args)
+    device = sessions.opened(args.device)
     if device is None:
         return 0
     results: list[dict[str, Any]] = []
