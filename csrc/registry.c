@@ -88,6 +88,17 @@ const struct algo_def *const *op_algos(const struct op_def *op)
     return algos_of[index];
 }
 
+int op_algo_find(const struct op_def *op, const char *name)
+{
+    const struct algo_def *const *algos = op_algos(op);
+
+    for (int i = 0; algos[i]; i++) {
+        if (strcmp(algos[i]->name, name) == 0)
+            return i;
+    }
+    return -1;
+}
+
 int clcnn_op_algo_count(int op)
 {
     int count = 0;

@@ -38,26 +38,17 @@ struct node *rewrite_sole_producer(const struct rewriter *r, int value)
     return n->dead || n->n_out != 1 ? NULL : n;
 }
 
-static bool op_has_algo(const struct op_def *op, const char *algo)
-{
-    const int index = clcnn_op_find(op->name);
-    for (int i = 0; index >= 0 && i < clcnn_op_algo_count(index); i++)
-        if (strcmp(clcnn_op_algo_name(index, i), algo) == 0)
-            return true;
-    return false;
-}
-
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op)
 {
     const struct clcnn_override *all = NULL;
     for (int i = 0; i < r->options->override_count; i++) {
         const struct clcnn_override *o = &r->options->overrides[i];
         if (strcmp(o->layer, n->name) == 0)
-            return !op_has_algo(merged_op, o->algo);
+            return op_algo_find(merged_op, o->algo) < 0;
         if (strcmp(o->layer, CLCNN_EVERY_LAYER) == 0)
             all = o;
     }
-    return all && op_has_algo(n->op, all->algo) && !op_has_algo(merged_op, all->algo);
+    return all && op_algo_find(n->op, all->algo) >= 0 && op_algo_find(merged_op, all->algo) < 0;
 }
 
 bool rewrite_is_overridden(const struct rewriter *r, const struct node *n)

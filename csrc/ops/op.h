@@ -54,6 +54,8 @@ struct op_def {
 };
 
 extern const struct op_def *const clcnn_ops[]; /* in the order of ops.def, NULL at the end */
+int op_algo_find(const struct op_def *op,
+                 const char *name); /* its place among the operator's algorithms; -1: it has none */
 
 /* Every operator by itself: op_conv, op_relu ... */
 #define OP(name) extern const struct op_def op_##name;

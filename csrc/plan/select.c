@@ -37,14 +37,6 @@ static bool is_for_all(const struct clcnn_override *o)
     return strcmp(o->layer, CLCNN_EVERY_LAYER) == 0;
 }
 
-static const struct algo_def *algo_named(const struct op_def *op, const char *name)
-{
-    for (const struct algo_def *const *a = op_algos(op); *a; a++)
-        if (strcmp((*a)->name, name) == 0)
-            return *a;
-    return NULL;
-}
-
 /* A reorder is no layer of the user's: it is called after the value that it reads, and what is said of the layer that makes
  * this value is not meant for it. */
 static int override_of(const struct clcnn_plan_options *o, const struct problem *p)
@@ -55,7 +47,7 @@ static int override_of(const struct clcnn_plan_options *o, const struct problem 
     if (named >= 0)
         return named;
     for (int i = 0; i < o->override_count; i++)
-        if (is_for_all(&o->overrides[i]) && algo_named(p->op, o->overrides[i].algo))
+        if (is_for_all(&o->overrides[i]) && op_algo_find(p->op, o->overrides[i].algo) >= 0)
             return i;
     return -1;
 }
@@ -365,7 +357,7 @@ done:
 /* Whether the override is meant for this part of a merged layer, and can be. */
 static bool meant_for(const struct clcnn_override *o, const struct node *part)
 {
-    return (is_for_all(o) || strcmp(o->layer, part->name) == 0) && algo_named(part->op, o->algo);
+    return (is_for_all(o) || strcmp(o->layer, part->name) == 0) && op_algo_find(part->op, o->algo) >= 0;
 }
 
 /* Whether the user asks a part of n for an algorithm that cannot compute the whole. */
@@ -377,10 +369,12 @@ static bool asks_for_part(const struct blueprint *bp, const struct clcnn_plan_op
     if (i < 0 || !(meant_for(&o->overrides[i], &bp->graph->nodes[n->merged->first]) ||
                    meant_for(&o->overrides[i], &n->merged->last)))
         return false;
-    struct candidate c = {.algo = algo_named(p->op, o->overrides[i].algo)};
-    if (c.algo)
-        judge(&c, &unused, p);
-    return !c.algo || rejected(&c);
+    const int whole = op_algo_find(p->op, o->overrides[i].algo);
+    if (whole < 0)
+        return true;
+    struct candidate c = {.algo = op_algos(p->op)[whole]};
+    judge(&c, &unused, p);
+    return rejected(&c);
 }
 
 enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_plan_options *options,
