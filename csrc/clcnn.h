@@ -66,6 +66,20 @@ struct clcnn_patience {
 
 enum clcnn_device_type { CLCNN_DEVICE_CPU, CLCNN_DEVICE_GPU, CLCNN_DEVICE_ACCELERATOR, CLCNN_DEVICE_OTHER };
 
+/* What a CPU device was measured to take for the layers of clcnn_profile_get(), over what the rules' constants say; 0: not known. One that
+ * is nearly 1 changes nothing. */
+#define CLCNN_PROFILE_MAX 16
+struct clcnn_profile {
+    double factor[CLCNN_PROFILE_MAX];
+};
+/* A square layer by itself: a convolution, or with size 1 a linear layer of one row, by an algorithm. */
+struct clcnn_profile_row {
+    const char *name, *op, *algo;
+    int kernel, channels, filters, size, stride;
+};
+int clcnn_profile_count(void);
+const struct clcnn_profile_row *clcnn_profile_get(int row); /* NULL when out of range */
+
 struct clcnn_device_info {
     int index; /* position over all platforms, as printed by `python -m clcnn devices` */
     enum clcnn_device_type type;
@@ -77,7 +91,8 @@ struct clcnn_device_info {
     uint64_t cache_bytes; /* of global memory, as the driver tells: on a CPU the last cache; 0: none */
     size_t max_group_size;
     bool host_unified, local_is_dedicated, has_fp64, has_fp16, available;
-    bool half_vectors; /* a CPU's vectors of float_width floats are computed in two halves */
+    bool half_vectors;            /* a CPU's vectors of float_width floats are computed in two halves */
+    struct clcnn_profile profile; /* a plan's; of a device itself: nothing is known */
 };
 
 struct clcnn_device_options {
@@ -262,6 +277,7 @@ struct clcnn_plan_options {
     /* in ascending order of keys (strcmp); one that cannot be followed is noted */
     const struct clcnn_choice *wisdom;
     int wisdom_count;
+    const struct clcnn_profile *profile; /* of the device; NULL: the rules' constants stand */
     bool
         skip; /* leave zeros of maps out, where algorithms can (same bits; false computes them all, for comparison) */
     bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
@@ -367,6 +383,8 @@ struct clcnn_candidate_info {
     const char *verdict;
     const char *reason; /* the rule, "" when chosen */
     size_t workspace_bytes;
+    double
+        effort; /* what it is expected to take, for comparison with the layer's other candidates; 0: not known */
 };
 int clcnn_plan_layer_count(const struct clcnn_plan *plan);
 enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer,

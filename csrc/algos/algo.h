@@ -167,6 +167,8 @@ struct algo_def {
     bool deterministic;
     /* what a multiply-add of the definition takes, in percent of one of the fastest kernel without transforms; 0: 100 */
     int effort;
+    /* the same for a problem to which it applies; NULL: `effort`, on CPU devices, where that was measured */
+    double (*effort_of)(const struct problem *p);
     enum operand_layout src, dst;
     unsigned fp16;                                /* FP16_ bits; */
     unsigned (*fp16_of)(const struct problem *p); /* where they depend on the problem, else NULL */

@@ -145,6 +145,9 @@ static struct blueprint *empty_blueprint(struct clcnn_device *dev, const struct 
     atomic_init(&bp->refs, 1);
     atomic_init(&bp->open, 1);
     bp->dev = dev;
+    bp->device = dev->info;
+    if (options->profile)
+        bp->device.profile = *options->profile;
     bp->guard = options->guard;
     bp->chain = options->chain;
     bp->chained = chained;

@@ -131,7 +131,8 @@ enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int l
     if (layer < 0 || layer >= bp->n_layers || candidate < 0 || candidate >= bp->layers[layer].n_candidates)
         return clcnn_fail(err, CLCNN_E_VALUE, "layer %d has no candidate %d", layer, candidate);
     const struct candidate *c = &bp->layers[layer].candidates[candidate];
-    *info = (struct clcnn_candidate_info){c->algo->name, verdict_text(c->verdict), c->reason, c->workspace};
+    *info = (struct clcnn_candidate_info){c->algo->name, verdict_text(c->verdict), c->reason, c->workspace,
+                                          c->effort};
     return CLCNN_OK;
 }
 

@@ -55,8 +55,9 @@ struct candidate {
     enum candidate_verdict verdict;
     const char *reason;
     size_t workspace;
-    bool fits;  /* the operands have the layouts that it takes and gives */
-    bool asked; /* algo_preferred() */
+    double effort; /* see clcnn_candidate_info */
+    bool fits;     /* the operands have the layouts that it takes and gives */
+    bool asked;    /* algo_preferred() */
 };
 /* The algorithms of a node, judged, and for which problem: a copy, whose inputs and outputs are in `ops`. */
 struct choice {
@@ -99,6 +100,7 @@ struct blueprint {
     atomic_int refs;
     atomic_int open; /* plans that are not closed: the last one to close gives the weights back */
     struct clcnn_device *dev;
+    struct clcnn_device_info device; /* with what was measured of it */
     /* the rewritten copy: names live here; folded weights are freed after packing */
     struct clcnn_graph *graph;
     struct notes notes;

@@ -73,7 +73,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .act = n->epi.act,
         .p0 = n->epi.p0,
         .p1 = n->epi.p1,
-        .device = &bp->dev->info,
+        .device = &bp->device,
         .workspace_limit = workspace_limit(bp, options, spare),
         .arena = bp->least_arena,
         .spare = spare,

@@ -95,6 +95,7 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
     if (!yes && !why.passed_over)
         return;
     c->workspace = a->workspace ? a->workspace(&p) : 0;
+    c->effort = a->effort_of ? a->effort_of(&p) : cpu_device(p.device) ? a->effort : 0.0;
     const char *refused = c->workspace > p.workspace_limit  ? TOO_MUCH_WORKSPACE
                           : a->error > LOOSEST[p.precision] ? OUTSIDE_PRECISION
                           : !takes_fp16(a, &p)              ? NO_HALVES

@@ -138,6 +138,26 @@ static PyObject *ops(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
     return dict;
 }
 
+PyDoc_STRVAR(profile_rows_doc,
+             "profile_rows()\n--\n\n"
+             "The layers by which a CPU device is measured: {name: dict with op, algo, kernel, channels,\n"
+             "filters, size, stride}.");
+
+static PyObject *profile_rows(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    PyObject *dict = PyDict_New();
+    for (int i = 0; dict && i < clcnn_profile_count(); i++) {
+        const struct clcnn_profile_row *r = clcnn_profile_get(i);
+        PyObject *row = Py_BuildValue("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "op", r->op, "algo", r->algo,
+                                      "kernel", r->kernel, "channels", r->channels, "filters", r->filters,
+                                      "size", r->size, "stride", r->stride);
+        if (!row || PyDict_SetItemString(dict, r->name, row) < 0)
+            Py_CLEAR(dict);
+        Py_XDECREF(row);
+    }
+    return dict;
+}
+
 PyDoc_STRVAR(version_doc, "version()\n--\n\n"
                           "Version of everything that a cached kernel binary depends on.");
 
@@ -202,6 +222,7 @@ static void module_free(void *module)
 static PyMethodDef module_methods[] = {
     {"devices", devices, METH_NOARGS, devices_doc},
     {"ops", ops, METH_NOARGS, ops_doc},
+    {"profile_rows", profile_rows, METH_NOARGS, profile_rows_doc},
     {"version", version, METH_NOARGS, version_doc},
     {NULL, NULL, 0, NULL},
 };

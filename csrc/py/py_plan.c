@@ -2,6 +2,7 @@
  * py_report.c. */
 #include "py.h"
 
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -138,27 +139,63 @@ static int parse_chain(struct state *state, PyObject *given, enum clcnn_chain *o
     return 0;
 }
 
+static double *factor_named(struct clcnn_profile *profile, PyObject *name)
+{
+    for (int i = 0; PyUnicode_Check(name) && i < clcnn_profile_count(); i++)
+        if (PyUnicode_CompareWithASCIIString(name, clcnn_profile_get(i)->name) == 0)
+            return &profile->factor[i];
+    return NULL;
+}
+
+/* {name of a row of clcnn_profile_get(): factor} */
+static int profile_parse(struct state *state, PyObject *dict, struct clcnn_profile *out)
+{
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    while (dict && PyDict_Next(dict, &at, &name, &value)) {
+        double *factor = factor_named(out, name);
+        if (!factor || !(PyFloat_Check(value) || PyLong_Check(value))) {
+            py_error_format(state, factor ? CLCNN_E_DTYPE : CLCNN_E_VALUE,
+                            factor ? "profile: %.200R must be a number, got %.200R"
+                                   : "profile: there is no %.200R (of clcnn._core.profile_rows())",
+                            name, value);
+            return -1;
+        }
+        *factor = PyFloat_AsDouble(value);
+        if (PyErr_Occurred())
+            return -1;
+        if (!(*factor > 0.0 && *factor <= DBL_MAX)) {
+            py_error_format(state, CLCNN_E_VALUE, "profile: %.200R must be above 0, got %.200R", name, value);
+            return -1;
+        }
+    }
+    return 0;
+}
+
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"device",    "graph",  "precision", "workspace_limit", "memory_limit",
-                           "overrides", "wisdom", "fuse",      "chain",           "batch_part",
-                           "skip",      "guard",  NULL};
+    static char *keys[] = {"device", "graph",   "precision", "workspace_limit", "memory_limit", "overrides",
+                           "wisdom", "profile", "fuse",      "chain",           "batch_part",   "skip",
+                           "guard",  NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
-    PyObject *given_overrides = NULL, *given_wisdom = NULL;
+    PyObject *given_overrides = NULL, *given_wisdom = NULL, *given_profile = NULL;
     struct pairs overrides = {0}, wisdom = {0};
     PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *skip = NULL,
              *guard = NULL;
     if (!state ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$OOOO!O!OOOOO:Plan", keys, state->device_type,
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$OOOO!O!O!OOOOO:Plan", keys, state->device_type,
                                      &device, state->graph_type, &graph, &precision, &workspace, &memory,
-                                     &PyDict_Type, &given_overrides, &PyDict_Type, &given_wisdom, &fuse,
-                                     &chain, &batch_part, &skip, &guard))
+                                     &PyDict_Type, &given_overrides, &PyDict_Type, &given_wisdom,
+                                     &PyDict_Type, &given_profile, &fuse, &chain, &batch_part, &skip, &guard))
         return NULL;
     struct clcnn_plan_options options = {
         .precision = CLCNN_PRECISION_HIGHEST, .workspace_limit = 64 << 20, .skip = true, .fuse = true};
     uint64_t limit = options.workspace_limit;
-    if ((precision && parse_precision(state, precision, &options.precision) < 0) ||
+    struct clcnn_profile profile = {0};
+    options.profile = &profile;
+    if (profile_parse(state, given_profile, &profile) < 0 ||
+        (precision && parse_precision(state, precision, &options.precision) < 0) ||
         parse_chain(state, chain, &options.chain) < 0 ||
         (fuse && py_flag_parse(state, fuse, "fuse", &options.fuse) < 0) ||
         (skip && py_flag_parse(state, skip, "skip", &options.skip) < 0) ||
@@ -265,10 +302,11 @@ static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
 PyDoc_STRVAR(
     plan_doc,
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
-    "wisdom={}, "
+    "wisdom={}, profile={}, "
     "fuse=True, chain=None, batch_part=0, skip=True,"
     " guard=False)\n--\n\n"
-    "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n\n"
+    "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n"
+    "profile: {row of profile_rows(): measured time over what the rules expect}.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "
     "StateError.");
 

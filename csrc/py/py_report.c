@@ -133,11 +133,11 @@ static PyObject *candidate_rows(struct plan_object *self, int layer, int count)
     for (int i = 0; list && i < count; i++) {
         struct clcnn_candidate_info c;
         struct clcnn_err err = {0};
-        PyObject *row =
-            clcnn_plan_candidate_info(self->handle, layer, i, &c, &err)
-                ? py_error_raise(self->state, &err)
-                : Py_BuildValue("{s:s, s:s, s:s, s:n}", "algo", c.algo, "verdict", c.verdict, "reason",
-                                c.reason, "workspace_bytes", (Py_ssize_t)c.workspace_bytes);
+        PyObject *row = clcnn_plan_candidate_info(self->handle, layer, i, &c, &err)
+                            ? py_error_raise(self->state, &err)
+                            : Py_BuildValue("{s:s, s:s, s:s, s:n, s:d}", "algo", c.algo, "verdict", c.verdict,
+                                            "reason", c.reason, "workspace_bytes",
+                                            (Py_ssize_t)c.workspace_bytes, "effort", c.effort);
         if (!row || PyList_Append(list, row) < 0)
             Py_CLEAR(list);
         Py_XDECREF(row);
@@ -172,7 +172,9 @@ const char py_plan_layers_doc[] =
     "before), layer, op, "
     "algo, fused, error_class, error_bound, error_rounding, input, output "
     "(shapes),\n"
-    "workspace_bytes, weight_bytes, macs, and candidates: dicts with algo, verdict, reason, workspace_bytes.";
+    "workspace_bytes, weight_bytes, macs, and candidates: dicts with algo, verdict, reason, workspace_bytes, "
+    "effort\n"
+    "(what it is expected to take, beside the layer's others; 0: not known).";
 
 PyObject *py_plan_layers(PyObject *op, PyObject *Py_UNUSED(unused))
 {

@@ -74,11 +74,21 @@ class _StepRow(TypedDict):
     macs: float
     bytes: float
 
+class _ProfileRow(TypedDict):
+    op: str
+    algo: str
+    kernel: int
+    channels: int
+    filters: int
+    size: int
+    stride: int
+
 class _CandidateRow(TypedDict):
     algo: str
     verdict: str
     reason: str
     workspace_bytes: int
+    effort: float
 
 class _LayerRow(TypedDict):
     key: str
@@ -115,6 +125,7 @@ class _PlanStats(TypedDict):
 
 def devices() -> list[dict[str, Any]]: ...
 def ops() -> dict[str, _OpRow]: ...
+def profile_rows() -> dict[str, _ProfileRow]: ...
 def version() -> str: ...
 
 @disjoint_base
@@ -228,6 +239,7 @@ class Plan:
         memory_limit: int = 0,
         overrides: dict[str, str] = {},
         wisdom: dict[str, str] = {},
+        profile: dict[str, float] = {},
         fuse: bool = True,
         chain: bool | None = None,
         batch_part: int = 0,

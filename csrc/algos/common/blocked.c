@@ -18,8 +18,20 @@ int blocked_count(const struct problem *p, int channels)
 
 double blocked_direct_cost(const struct conv_args *a)
 {
-    return (double)a->ker[1] * a->ker[2] * (a->c / a->groups) * a->k * a->n * a->out[1] * a->out[2] /
-           DIRECT_PEAK_RATIO;
+    return conv_macs(a) / DIRECT_PEAK_RATIO;
+}
+
+double blocked_whole_cost(const struct problem *p, const struct conv_args *a)
+{
+    struct conv_args whole = *a;
+    if (a->groups == 1)
+        whole.k = blocked_count(p, a->k) * p->block;
+    return blocked_direct_cost(&whole);
+}
+
+double blocked_effort(const struct conv_args *a, double cost)
+{
+    return BLOCKED_EFFORT_PERCENT * cost / blocked_direct_cost(a);
 }
 
 int blocked_run(const struct problem *p, size_t planes, size_t length, size_t least)

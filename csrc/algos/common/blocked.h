@@ -16,6 +16,10 @@ bool blocked_map(const struct problem *p);
 int blocked_count(const struct problem *p, int channels); /* blocks of so many channels */
 /* Time of a convolution by the direct kernel, in multiply-adds at the peak. */
 double blocked_direct_cost(const struct conv_args *a);
+/* The same with the lanes past the last filter, which it computes, too. */
+double blocked_whole_cost(const struct problem *p, const struct conv_args *a);
+/* Such a time as algo_def.effort_of() gives it. */
+double blocked_effort(const struct conv_args *a, double cost);
 
 /* How many of `length` rows (or pixels) a group takes, when there are `planes` times as many: enough groups for every core
  * to keep busy until the end, but none of fewer than `least` rows. */

@@ -53,6 +53,11 @@ size_t conv_pixels(const struct conv_args *a)
     return (size_t)a->n * (size_t)conv_map(a);
 }
 
+double conv_macs(const struct conv_args *a)
+{
+    return (double)conv_taps(a) * (a->c / a->groups) * a->k * (double)conv_pixels(a);
+}
+
 void conv_cost(struct step *s, const struct problem *p)
 {
     const double x = shape_count(&p->in[0].shape), w = shape_count(&p->in[1].shape);

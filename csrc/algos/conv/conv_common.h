@@ -10,6 +10,7 @@ struct conv_args conv_args_of(const struct problem *p);
 int conv_taps(const struct conv_args *a);      /* of the window */
 int64_t conv_map(const struct conv_args *a);   /* pixels of the output of an image */
 size_t conv_pixels(const struct conv_args *a); /* the same over the batch */
+double conv_macs(const struct conv_args *a);   /* multiply-adds of the definition */
 /* Multiply-adds of a conv, and bytes with every operand read or written once. */
 void conv_cost(struct step *s, const struct problem *p);
 /* A step that computes the whole layer: reads x and the packed filters, has the epilogue, writes y; and its cost. */

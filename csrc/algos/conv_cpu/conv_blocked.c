@@ -124,6 +124,12 @@ static size_t workspace(const struct problem *p)
     return conv_packing_workspace(p, &a, packing_of(p, &chosen));
 }
 
+static double effort_of(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return blocked_effort(&a, blocked_whole_cost(p, &a));
+}
+
 static void define_tile(struct step *s, const struct problem *p, const struct conv_args *a,
                         const struct chosen *c)
 {
@@ -182,6 +188,8 @@ const struct algo_def algo_conv_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort = BLOCKED_EFFORT_PERCENT,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

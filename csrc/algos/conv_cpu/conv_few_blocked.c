@@ -31,13 +31,18 @@ static struct conv_args filters_of(const struct conv_args *a)
     return filters;
 }
 
-/* Multiply-adds at the peak: of this kernel, and of one whose lanes are filters. */
-static bool pays(const struct problem *p, const struct conv_args *a)
+/* What lanes of channels take for a pixel, in multiply-adds at the peak. */
+static double pixel_cost(const struct problem *p, const struct conv_args *a)
 {
     const double depth = (double)a->ker[1] * a->ker[2] * blocked_count(p, a->c) * p->block;
+    return a->k * (depth / CONV_FEW_BLOCKED_PEAK_RATIO + CONV_FEW_BLOCKED_SUM_MACS);
+}
+
+/* Whether that is less than lanes of filters take. */
+static bool pays(const struct problem *p, const struct conv_args *a)
+{
     const double lanes = (double)a->ker[1] * a->ker[2] * a->c * p->block * blocked_count(p, a->k);
-    return a->k * (depth / CONV_FEW_BLOCKED_PEAK_RATIO + CONV_FEW_BLOCKED_SUM_MACS) <
-           lanes / DIRECT_PEAK_RATIO;
+    return pixel_cost(p, a) < lanes / DIRECT_PEAK_RATIO;
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -52,6 +57,12 @@ static bool applicable(const struct problem *p, struct why *why)
            "short rows are better read pixel by pixel"); /* and stay on blocks */
     PREFER(why, pays(p, &a), "so many filters fill the lanes of a block better");
     return true;
+}
+
+static double effort_of(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return blocked_effort(&a, (double)conv_pixels(&a) * pixel_cost(p, &a));
 }
 
 static size_t workspace(const struct problem *p)
@@ -99,6 +110,7 @@ const struct algo_def algo_conv_few_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_ROW_MAJOR,
     .applicable = applicable,

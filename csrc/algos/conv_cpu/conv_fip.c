@@ -3,14 +3,21 @@
 #include "algos/conv_cpu/conv_fip.h"
 
 #include "algos/common/blocked.h"
+#include "algos/cost/profile.h"
 
 enum {
     MOST_CHANNELS = 4096,
 };
 
-bool fip_pays(const struct problem *p)
+double fip_ratio(const struct problem *p, const struct conv_args *a)
 {
-    return device_traits(p->device).separate_adders;
+    const double ratio = device_traits(p->device).separate_adders ? FIP_BESIDE_RATIO : FIP_SHARED_RATIO;
+    return ratio * profile_factor(p->device, PROFILE_fip_small, conv_macs(a));
+}
+
+bool fip_pays(const struct problem *p, const struct conv_args *a)
+{
+    return fip_ratio(p, a) < FIP_WORTH_RATIO;
 }
 
 static size_t tile_bytes(const struct problem *p, const struct fip_cut *c)
@@ -140,10 +147,16 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct fip_cut c = fip_cut_of(p, &a);
     REQUIRE(why, c.groups > 0, FIP_TOO_LARGE);
     DECIDE(p, c);
-    PREFER(why, fip_pays(p), NO_ADDERS);
+    PREFER(why, fip_pays(p, &whole), NO_ADDERS);
     PREFER(why, a.c >= p->block, FEW_CHANNELS);
     PREFER(why, a.k >= FIP_FEWEST_FILTERS, FEW_FILTERS);
     return true;
+}
+
+static double effort_of(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    return BLOCKED_EFFORT_PERCENT * fip_ratio(p, &a);
 }
 
 static size_t workspace(const struct problem *p)
@@ -180,6 +193,7 @@ const struct algo_def algo_conv_fip = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = FIP_EFFORT_PERCENT,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

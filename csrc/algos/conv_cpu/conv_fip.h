@@ -8,9 +8,12 @@
 
 /* For REQUIRE. */
 #define FIP_TOO_LARGE "a tile of up to 4096 channels must fit local memory"
-/* For PREFER: adders work beside the multiply-adders, which vectors of 16 floats keep busy. */
-#define NO_ADDERS "additions take the multiply-adders' time (but on AMD's processors with AVX-512)"
-bool fip_pays(const struct problem *p);
+/* Its time over that of register tiles: less than theirs where adders work beside the multiply-adders. `a`: the 1x1 convolution. */
+double fip_ratio(const struct problem *p, const struct conv_args *a);
+/* For PREFER. */
+#define NO_ADDERS \
+    "additions take the multiply-adders' time (but on AMD's processors with AVX-512, computed whole)"
+bool fip_pays(const struct problem *p, const struct conv_args *a);
 #define FEW_FILTERS "few filters: scaling pixels takes what the products save"
 
 /* How y, maps of a.out[1] rows of a.out[2] pixels, and the filters are cut. */

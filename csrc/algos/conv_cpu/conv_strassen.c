@@ -3,6 +3,7 @@
 
 #include "algos/common/blocked.h"
 #include "algos/cost/cost.h"
+#include "algos/cost/profile.h"
 
 enum {
     PRODUCTS = 7,
@@ -89,6 +90,14 @@ static struct scheme scheme_of(const struct problem *p, const struct conv_args *
     return s;
 }
 
+static double cost_of(const struct problem *p, const struct conv_args *a, const struct strassen_cut *c)
+{
+    const double all = strassen_cost(c, a, STRASSEN_SUM_MACS) +
+                       strassen_factors(c, a, c->all) * STRASSEN_SPREAD_MACS +
+                       STRASSEN_STEP_MACS * (double)device_units(p->device);
+    return all * profile_factor(p->device, PROFILE_strassen_small, conv_macs(a));
+}
+
 static i32 parts_of(const struct problem *p, const struct strassen_cut *c, size_t pairs)
 {
     const size_t parts = ceil_div(SPREADS_PER_UNIT * device_units(p->device), pairs);
@@ -103,13 +112,9 @@ static bool applicable(const struct problem *p, struct why *why)
             "Strassen's products are for one group of 1x1 filters at stride 1");
     REQUIRE(why, strassen_halves(p, &a, tile_of(p)), NO_HALVES);
     const struct scheme s = scheme_of(p, &a);
-    const struct strassen_cut c = s.cut;
     DECIDE(p, s);
-    const double spread = strassen_factors(&c, &a, c.all) * STRASSEN_SPREAD_MACS;
     PREFER(why,
-           s.slice == c.all && strassen_cost(&c, &a, STRASSEN_SUM_MACS) + spread +
-                                       STRASSEN_STEP_MACS * (double)device_units(p->device) <
-                                   STRASSEN_WORTH_RATIO * blocked_direct_cost(&a),
+           s.slice == s.cut.all && cost_of(p, &a, &s.cut) < STRASSEN_WORTH_RATIO * blocked_direct_cost(&a),
            "sums cost as much as an eighth of the products, or would leave the caches");
     return true;
 }
@@ -118,6 +123,14 @@ size_t strassen_filter_workspace(const struct problem *p, const struct conv_args
                                  const struct strassen_cut *c)
 {
     return scaled_filter_workspace(p, a, filter_bytes(p, c));
+}
+
+static double effort_of(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    struct scheme s;
+    DECIDED(p, s);
+    return blocked_effort(&a, cost_of(p, &a, &s.cut));
 }
 
 static size_t workspace(const struct problem *p)
@@ -217,6 +230,7 @@ const struct algo_def algo_conv_strassen = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = STRASSEN_EFFORT_PERCENT,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

@@ -4,6 +4,7 @@
 
 #include "algos/conv_cpu/conv_tiles.h"
 #include "algos/cost/cost.h"
+#include "algos/cost/profile.h"
 
 #include <stdio.h>
 
@@ -57,13 +58,18 @@ static struct conv_tile best_tile(const struct problem *p, const struct conv_arg
     return best;
 }
 
+static double memory_macs(const struct problem *p)
+{
+    return MEMORY_BYTE_MACS * profile_memory(p->device);
+}
+
 /* Both transforms in one step, or the filters' with the products, or the input's in a step of its own for every slice of
  * tiles. Stored filters of layers that are `far` come from memory, and from the shared cache again for every block of tiles. */
 static void choose_form(struct cut *c, const struct problem *p, const struct conv_args *a)
 {
     const size_t units = device_units(p->device), blocks = c->k_blocks * (size_t)a->groups;
     const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
-    const double from_memory = WINOGRAD_FILTER_BYTE_MACS * (double)c->filter_bytes;
+    const double from_memory = memory_macs(p) * (double)c->filter_bytes;
     /* cores wait a quarter at most */
     const bool even = ceil_div(c->tile_groups, units) * units * 3 <= c->tile_groups * 4;
     const bool near = c->filter_bytes <= WINOGRAD_NEAR_FILTERS_BYTES;
@@ -122,30 +128,22 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
 }
 
 /* Time in multiply-adds at the peak, from measurements: products, or as fast as the filters come from memory,
- * and the transforms. */
+ * and the transforms; all of it corrected by what was measured of the processor. */
 static double cost_of(const struct problem *p, const struct conv_args *a, const struct filtering *f,
                       const struct cut *cut)
 {
     const struct cut c = *cut;
     const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
     const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
-    double products = tiles * filters / sizeof(float), memory = WINOGRAD_FILTER_BYTE_MACS * filters;
+    double products = tiles * filters / sizeof(float), memory = memory_macs(p) * filters;
     if (c.fresh) {
         products += steps / 2.0 * WINOGRAD_FILTER_VALUE_MACS * filters / sizeof(float);
         memory *= (double)(c.r * c.r) / c.points;
     }
     products /= WINOGRAD_PEAK_RATIO;
-    return (products > memory ? products : memory) + tiles * (f->in * a->c + f->out * a->k) +
-           (steps - 1.0) * WINOGRAD_STEP_MACS * (double)device_units(p->device);
-}
-
-/* Of the direct kernel, which computes the lanes past the last filter, too. */
-static double direct_cost(const struct problem *p, const struct conv_args *a)
-{
-    struct conv_args whole = *a;
-    if (a->groups == 1)
-        whole.k = blocked_count(p, a->k) * p->block;
-    return blocked_direct_cost(&whole);
+    const double all = (products > memory ? products : memory) + tiles * (f->in * a->c + f->out * a->k) +
+                       (steps - 1.0) * WINOGRAD_STEP_MACS * (double)device_units(p->device);
+    return all * profile_factor(p->device, PROFILE_winograd_small, conv_macs(a));
 }
 
 bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
@@ -166,9 +164,32 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
             "more channels than the workspace has masks for");
     DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, f, &c) < WINOGRAD_WORTH_RATIO * direct_cost(p, &a),
+    PREFER(why, cost_of(p, &a, f, &c) < WINOGRAD_WORTH_RATIO * blocked_whole_cost(p, &a),
            "too few tiles or filters to pay for the transforms");
     return true;
+}
+
+static double effort_of(const struct problem *p, const struct filtering *f)
+{
+    const struct conv_args a = conv_args_of(p);
+    struct cut c;
+    DECIDED(p, c);
+    return blocked_effort(&a, cost_of(p, &a, f, &c));
+}
+
+double winograd_effort(const struct problem *p)
+{
+    return effort_of(p, &winograd_f4x3);
+}
+
+double winograd2_effort(const struct problem *p)
+{
+    return effort_of(p, &winograd_f2x3);
+}
+
+static double effort5(const struct problem *p)
+{
+    return effort_of(p, &f2x5);
 }
 
 static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
@@ -360,6 +381,7 @@ const struct algo_def algo_conv_winograd = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = WINOGRAD_EFFORT_PERCENT,
+    .effort_of = winograd_effort,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable4,
@@ -375,6 +397,7 @@ const struct algo_def algo_conv_winograd2 = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = WINOGRAD2_EFFORT_PERCENT,
+    .effort_of = winograd2_effort,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable2,
@@ -390,6 +413,7 @@ const struct algo_def algo_conv_winograd5 = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = WINOGRAD5_EFFORT_PERCENT,
+    .effort_of = effort5,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable5,

@@ -11,8 +11,10 @@ struct filtering;
 extern const struct filtering winograd_f4x3, winograd_f2x3;
 
 bool winograd_applicable(const struct problem *conv, struct why *why, const struct filtering *f);
-/* This and emit_winograd() take up what winograd_applicable() has decided. */
+/* These and emit_winograd() take up what winograd_applicable() has decided. */
 size_t winograd_workspace(const struct problem *conv);
+double winograd_effort(const struct problem *conv),
+    winograd2_effort(const struct problem *conv);        /* F(4x4, 3x3), F(2x2, 3x3) */
 size_t winograd_tiles(const struct conv_args *a, int m); /* of m x m pixels, in the batch */
 /* Arguments for tiles of m x m pixels, t of them by kv vectors of filters; c_step, t_step and pool are 0. */
 struct conv_winograd_args winograd_args_of(const struct problem *conv, const struct conv_args *a, int m,

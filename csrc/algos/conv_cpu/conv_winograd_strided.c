@@ -3,6 +3,7 @@
 #include "algos/conv_cpu/conv_tiles.h"
 #include "algos/conv_cpu/conv_winograd.h"
 #include "algos/cost/cost.h"
+#include "algos/cost/profile.h"
 
 enum {
     M = 4,              /* pixels of a tile in one dimension */
@@ -33,11 +34,10 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a)
     return c;
 }
 
-/* Whether it is faster than the direct kernel, in multiply-adds at the peak. */
-static bool worthwhile(const struct problem *p, const struct conv_args *a, const struct cut *cut)
+/* Time in multiply-adds at the peak. */
+static double cost_of(const struct problem *p, const struct conv_args *a, const struct cut *cut)
 {
     const struct cut c = *cut;
-    const size_t items = c.ranges * c.chunks * (size_t)a->groups;
     const double channels = (double)(c.c_blocks * (size_t)p->block);
     const double filters =
         (double)((size_t)a->groups * c.k_blocks * (size_t)(c.tile.kv * p->block)) * channels;
@@ -46,8 +46,15 @@ static bool worthwhile(const struct problem *p, const struct conv_args *a, const
     const double transforms = (double)c.ranges * WINOGRAD_STRIDED_FILTER_MACS * filters +
                               (double)c.tiles * (WINOGRAD_STRIDED_IN_MACS * (double)c.chunks * a->c +
                                                  WINOGRAD_STRIDED_OUT_MACS * a->k);
+    return (products + transforms) * profile_factor(p->device, PROFILE_winograd_strided_small, conv_macs(a));
+}
+
+/* Whether it is faster than the direct kernel. */
+static bool worthwhile(const struct problem *p, const struct conv_args *a, const struct cut *c)
+{
+    const size_t items = c->ranges * c->chunks * (size_t)a->groups;
     return items >= ITEMS_PER_UNIT * device_units(p->device) &&
-           products + transforms < WINOGRAD_STRIDED_WORTH_RATIO * blocked_direct_cost(a);
+           cost_of(p, a, c) < WINOGRAD_STRIDED_WORTH_RATIO * blocked_direct_cost(a);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -66,6 +73,14 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
     PREFER(why, worthwhile(p, &a, &c), "too few tiles or filters to pay for the transforms");
     return true;
+}
+
+static double effort_of(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    struct cut c;
+    DECIDED(p, c);
+    return blocked_effort(&a, cost_of(p, &a, &c));
 }
 
 static size_t workspace(const struct problem *p)
@@ -102,6 +117,7 @@ const struct algo_def algo_conv_winograd_strided = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = WINOGRAD_STRIDED_EFFORT_PERCENT,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

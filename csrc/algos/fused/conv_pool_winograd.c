@@ -28,6 +28,20 @@ static size_t workspace(const struct problem *p)
     return winograd_workspace(&parts.conv);
 }
 
+static double effort4(const struct problem *p)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    return winograd_effort(&parts.conv);
+}
+
+static double effort2(const struct problem *p)
+{
+    struct conv_pool parts;
+    conv_pool_parts(p, &parts);
+    return winograd2_effort(&parts.conv);
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     struct conv_pool parts;
@@ -54,6 +68,7 @@ const struct algo_def algo_conv_pool_winograd = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = WINOGRAD_EFFORT_PERCENT,
+    .effort_of = effort4,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable4,
@@ -69,6 +84,7 @@ const struct algo_def algo_conv_pool_winograd2 = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = WINOGRAD2_EFFORT_PERCENT,
+    .effort_of = effort2,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable2,

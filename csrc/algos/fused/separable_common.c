@@ -3,6 +3,7 @@
 #include "algos/fused/separable_common.h"
 
 #include "algos/common/blocked.h"
+#include "algos/cost/cost.h"
 
 void separable_parts(const struct problem *p, struct separable *out)
 {
@@ -112,6 +113,12 @@ void blocked_middle(struct step *s, const struct separable *parts, int packed, s
     step_read(s, parts->dw_in[0].view);
     step_read(s, packed);
     step_read(s, bias->present ? bias->view : VIEW_NONE);
+}
+
+double separable_effort(const struct conv_args *dw, const struct conv_args *pw, double cost)
+{
+    const double depthwise = blocked_direct_cost(dw);
+    return BLOCKED_EFFORT_PERCENT * (depthwise + cost) / (depthwise + blocked_direct_cost(pw));
 }
 
 size_t separable_packing_workspace(const struct problem *p, struct conv_packing packing)

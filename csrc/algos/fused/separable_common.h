@@ -23,6 +23,8 @@ struct step *emit_separable(struct emit *e, const struct problem *p, const char 
 void blocked_middle(struct step *s, const struct separable *parts, int packed, struct separable_args *a);
 /* Multiply-adds, and bytes with every operand but the middle read or written once. */
 void separable_cost(struct step *s, const struct problem *p, const struct separable_args *a);
+/* algo_def.effort_of() of one whose 1x1 convolution takes so many multiply-adds at the peak. */
+double separable_effort(const struct conv_args *dw, const struct conv_args *pw, double cost);
 size_t separable_packing_workspace(const struct problem *p, struct conv_packing packing);
 
 #endif

@@ -29,8 +29,15 @@ static bool applicable(const struct problem *p, struct why *why)
     DECIDE(p, cut);
     PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
     PREFER(why, c.pw.k >= FIP_FEWEST_FILTERS, FEW_FILTERS);
-    PREFER(why, fip_pays(p), NO_ADDERS);
+    PREFER(why, fip_pays(p, &c.pw), NO_ADDERS);
     return true;
+}
+
+static double effort_of(const struct problem *p)
+{
+    struct convs c;
+    convs_of(p, &c);
+    return separable_effort(&c.dw, &c.pw, fip_ratio(p, &c.pw) * blocked_direct_cost(&c.pw));
 }
 
 static size_t workspace(const struct problem *p)
@@ -75,6 +82,7 @@ const struct algo_def algo_separable_fip = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = FIP_EFFORT_PERCENT,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

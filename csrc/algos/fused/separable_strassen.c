@@ -3,6 +3,7 @@
 #include "algos/common/blocked.h"
 #include "algos/conv_cpu/conv_strassen.h"
 #include "algos/cost/cost.h"
+#include "algos/cost/profile.h"
 #include "algos/fused/separable_common.h"
 #include "fused/separable_products_args.h"
 
@@ -54,14 +55,15 @@ static struct scheme scheme_of(const struct problem *p, const struct convs *c)
 }
 
 /* The time of the products and of all that is done for them alone. */
-static double cost_of(const struct scheme *s, const struct conv_args *pw)
+static double cost_of(const struct problem *p, const struct scheme *s, const struct conv_args *pw)
 {
     /* pairs whose factors several groups make */
     const size_t again = s->groups * blocked_most_items(s->cut.all, s->cut.k_blocks, s->groups) - s->cut.all;
-    return strassen_cost(&s->cut, pw, SEPARABLE_STRASSEN_SUM_MACS) +
-           strassen_factors(&s->cut, pw, again) * SEPARABLE_STRASSEN_SPREAD_MACS +
-           (double)conv_pixels(pw) *
-               (SEPARABLE_STRASSEN_PIXEL_MACS + SEPARABLE_STRASSEN_CHANNEL_MACS * pw->c);
+    const double all =
+        strassen_cost(&s->cut, pw, SEPARABLE_STRASSEN_SUM_MACS) +
+        strassen_factors(&s->cut, pw, again) * SEPARABLE_STRASSEN_SPREAD_MACS +
+        (double)conv_pixels(pw) * (SEPARABLE_STRASSEN_PIXEL_MACS + SEPARABLE_STRASSEN_CHANNEL_MACS * pw->c);
+    return all * profile_factor(p->device, PROFILE_strassen_small, conv_macs(pw));
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -78,9 +80,18 @@ static bool applicable(const struct problem *p, struct why *why)
     DECIDE(p, s);
     PREFER(why, 2 * s.cut.all * (size_t)s.cut.tile.t >= SEPARABLE_STRASSEN_FEWEST_PIXELS * s.groups,
            "few pixels: each core would read all sums of the weights for them");
-    PREFER(why, cost_of(&s, &c.pw) < SEPARABLE_STRASSEN_WORTH_RATIO * blocked_direct_cost(&c.pw),
+    PREFER(why, cost_of(p, &s, &c.pw) < SEPARABLE_STRASSEN_WORTH_RATIO * blocked_direct_cost(&c.pw),
            "sums cost as much as an eighth of the products");
     return true;
+}
+
+static double effort_of(const struct problem *p)
+{
+    struct convs c;
+    struct scheme s;
+    convs_of(p, &c);
+    DECIDED(p, s);
+    return separable_effort(&c.dw, &c.pw, cost_of(p, &s, &c.pw));
 }
 
 static size_t workspace(const struct problem *p)
@@ -128,6 +139,7 @@ const struct algo_def algo_separable_strassen = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = STRASSEN_EFFORT_PERCENT,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

@@ -1,6 +1,9 @@
 /* gemm_common.c: linear, matmul and gemm as one problem, and the kernels that solve it. */
 #include "algos/matmul/gemm_common.h"
 
+#include "algos/cost/cost.h"
+#include "algos/cost/profile.h"
+
 enum { SMALL_TILE = 64, LEAST_FILLED = 16 }; /* rows and columns; a sixteenth of a tile */
 
 /* Elements between neighbours along each dimension: dense, but items may lie further apart. */
@@ -164,6 +167,11 @@ void gemm_merge_items(struct gemm_args *a, bool c, bool add)
         a->batch[d] = 1;
     a->m *= (int32_t)items;
     a->y_m = a->add_m = a->n;
+}
+
+double gemm_stream_effort(const struct problem *p, double bytes)
+{
+    return BLOCKED_EFFORT_PERCENT * bytes * MEMORY_BYTE_MACS * profile_memory(p->device) * DIRECT_PEAK_RATIO;
 }
 
 void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a)

@@ -22,6 +22,8 @@ void gemm_merge_items(struct gemm_args *a, bool c, bool add);
 /* Whether tiles are worth their products: those of a row, a column or a few of them are nearly empty. */
 bool gemm_fills_tiles(const struct problem *p, const struct gemm_args *a);
 #define GEMM_EMPTY_TILES "tiles would be nearly empty: few rows or columns"
+/* algo_def.effort_of() of one that waits for so many bytes of weights from memory for each multiply-add. */
+double gemm_stream_effort(const struct problem *p, double bytes);
 void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a);
 
 /* <op>_fits and <op>_workspace from a file's own applicable() and workspace(), and a function for emit(), whose `call` knows

@@ -1,6 +1,8 @@
 /* linear_gemv: dot products that stream the weights, as they are (gemv) or as halves (gemv_half); see kernels/matmul/linear_gemv.cl. */
+#include <math.h>
 #include <stdio.h>
 
+#include "algos/cost/cost.h"
 #include "algos/matmul/gemm_common.h"
 
 #define OUTPUTS 4     /* of a work-item on CPU devices, of a group elsewhere */
@@ -14,6 +16,14 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, cpu_device(p->device) || gemm_items(&g.args) * (size_t)g.args.m <= 32,
            "more than 32 rows: tiles reuse the weights better");
     return true;
+}
+
+/* Of weights that come from memory, once for four rows. */
+static double effort_of(const struct problem *p)
+{
+    const struct gemm_problem g = linear_as_gemm(p);
+    const double rows = (double)(gemm_items(&g.args) * (size_t)g.args.m);
+    return cpu_device(p->device) ? gemm_stream_effort(p, ceil(rows / 4.0) * sizeof(float) / rows) : 0.0;
 }
 
 static int vector_of(const struct problem *p)
@@ -99,6 +109,7 @@ const struct algo_def algo_linear_gemv = {
     .doc = "dot products that stream the weights once per four rows",
     .error = ERROR_STRICT,
     .deterministic = true,
+    .effort_of = effort_of,
     .applicable = applicable,
     .emit = emit,
 };

@@ -59,17 +59,25 @@ def read_times(path: Path) -> Times:
 def write(
     path: Path, table: Mapping[str, str], about: str, times: Mapping[str, Mapping[str, float]] = {}
 ) -> None:
-    """Writes a table in the order of its keys, under a comment, and the times of candidates; readers see the
-    old file or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Writes a table in the order of its keys, under a comment, and the times of candidates."""
     lines = [f"# {about}", *(f"{key}\t{table[key]}" for key in sorted(table))]
     for key in sorted(times):
         cells = (f"{name}={us:.1f}" for name, us in sorted(times[key].items(), key=lambda cell: cell[1]))
         lines.append("\t".join([TIMES + key, *cells]))
+    replace(path, "\n".join(lines) + "\n")
+
+
+def replace(path: Path, text: str) -> None:
+    """Writes a file; readers see the old one or the new one, and of two writers one wins."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
-    os.replace(name, path)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 def file_name(*names: str) -> str:

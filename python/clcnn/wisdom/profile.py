@@ -1,0 +1,200 @@
+"""What the rules know of a CPU device: how far their constants are off on this processor.
+
+The rules compare algorithms by constants that were measured on a few processors. A profile has a factor for
+each layer of `clcnn._core.profile_rows()`: the time of its algorithm over that of `blocked` (register tiles),
+beside what the constants say of both. The rules multiply what they expect by it, where it is more than 5 %
+off; else a constant stands, so that noise changes no choice. measure() takes a profile in about two seconds,
+remember() keeps it beside the user's table of choices, and every compile() for the device reads it there. It
+counts for one device, driver, number of compute units and version of clcnn; a file of others, or one that is
+damaged, is as if it were not there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import math
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from clcnn import _core, ops
+from clcnn._log import logger
+from clcnn._version import __version__
+from clcnn.device import cache_folder
+from clcnn.errors import Error
+from clcnn.graph import Graph
+from clcnn.wisdom import file_name, replace
+
+Profile = dict[str, float]
+REFERENCE = "blocked"
+ROUNDS = (4, 40)  # of each pair, even numbers
+SECONDS = 1.2  # for the rounds of all rows together
+AGREE = 1.05  # of the factors of two halves of the rounds: else too much happens on the machine
+SLOWEST = 20.0  # a factor beyond this, or its inverse, is no measurement
+
+
+class Machine(NamedTuple):
+    """What a profile belongs to."""
+
+    device: str
+    driver: str
+    units: int
+    version: str = __version__
+
+
+def machine_of(device: _core.Device) -> Machine:
+    return Machine(device.name, device.driver, device.compute_units)
+
+
+# ---- measuring ----
+
+
+class _Timed(NamedTuple):
+    """A layer by itself: its plan, an input, and its multiply-adds and expected effort for each."""
+
+    plan: _core.Plan
+    inputs: list[np.ndarray[Any, Any]]
+    macs: float
+    effort: float
+
+
+def _graph_of(row: Mapping[str, Any]) -> tuple[Graph, np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(0)
+    channels, filters, kernel, size = (row[key] for key in ("channels", "filters", "kernel", "size"))
+    graph = Graph()
+    if row["op"] == "linear":
+        x = rng.standard_normal((1, channels), np.float32)
+        w = np.full((filters, channels), 1 / channels, np.float32)
+        y = ops.linear(graph.input("x", x.shape), w, name="layer")
+    else:
+        x = rng.standard_normal((1, channels, size, size), np.float32)
+        w = rng.standard_normal((filters, channels, kernel, kernel), np.float32)
+        w *= np.float32(1 / math.sqrt(w[0].size))
+        y = ops.conv(
+            graph.input("x", x.shape), w, stride=row["stride"], padding=kernel // 2, name="layer"
+        )
+    graph.output(y, "y")
+    return graph, x
+
+
+def _timed(stack: ExitStack, device: _core.Device, row: Mapping[str, Any], algorithm: str) -> _Timed:
+    graph, x = _graph_of(row)
+    plan = stack.enter_context(_core.Plan(device, graph._core, overrides={"layer": algorithm}))
+    layer = next(layer for layer in plan.layers() if layer["layer"] == "layer")
+    effort = next(c["effort"] for c in layer["candidates"] if c["algo"] == algorithm)
+    return _Timed(plan, [x], layer["macs"], effort)
+
+
+def _step_times(plan: _core.Plan, inputs: list[np.ndarray[Any, Any]]) -> list[float]:
+    """The time of every step of one run, in us."""
+    return [(end - start) / 1e3 for start, end in plan.profile(inputs)[1]]
+
+
+def _off(timed: _Timed) -> float:
+    """The time of the layer in one run, over what is expected of it, in a unit that both of a pair share."""
+    steps = zip(timed.plan.steps(), _step_times(timed.plan, timed.inputs), strict=True)
+    return sum(us for step, us in steps if step["layer"] == "layer") / (timed.macs * timed.effort)
+
+
+def measure(device: _core.Device) -> Profile:
+    """A profile of a CPU device; empty where it has no channel blocks, and for other devices.
+
+    Each algorithm and `blocked` run in turn, by device events; the least time of each counts. A row is left
+    out where two halves of the rounds do not agree, and one whose layer cannot be computed so.
+    """
+    factors: Profile = {}
+    rows = _core.profile_rows()
+    last: Mapping[str, Any] = {}
+    for name, row in rows.items():
+        with ExitStack() as stack:
+            try:
+                pair = [_timed(stack, device, row, row["algo"])]
+                last = row if row["op"] == "conv" else last
+                pair.append(_timed(stack, device, last, REFERENCE))
+                if factor := _factor(pair, SECONDS / len(rows)):
+                    factors[name] = factor
+                else:
+                    logger.info("profile: %s left out: its times do not agree", name)
+            except Error as error:
+                logger.info("profile: %s left out: %s", name, error)
+    return factors
+
+
+def _factor(pair: list[_Timed], seconds: float) -> float | None:
+    """The time of the first over that of the second, beside what is expected of both; None where it is not
+    sure."""
+    halves: list[list[list[float]]] = [[[], []], [[], []]]
+    for timed in pair:
+        _off(timed)
+    end = time.perf_counter() + seconds
+    for i in range(ROUNDS[1]):
+        for timed, seen in zip(pair, halves[i % 2], strict=True):
+            seen.append(_off(timed))
+        if i + 1 >= ROUNDS[0] and i % 2 and time.perf_counter() > end:
+            break
+    even, odd = (min(ours) / min(theirs) for ours, theirs in halves)
+    factor = min(*halves[0][0], *halves[1][0]) / min(*halves[0][1], *halves[1][1])
+    sure = max(even, odd) <= AGREE * min(even, odd) and 1 / SLOWEST < factor < SLOWEST
+    return factor if sure else None
+
+
+# ---- files ----
+
+
+def own_file(machine: Machine) -> Path | None:
+    """Where the user's profile of a device and its driver is kept; None when the cache is off."""
+    folder = cache_folder()
+    return folder / "wisdom" / file_name("profile", machine.device, machine.driver) if folder else None
+
+
+def _text(machine: Machine, factors: Mapping[str, float]) -> str:
+    """The lines of a file, the last one a sum of those before."""
+    lines = [f"{key}\t{value}" for key, value in machine._asdict().items()]
+    lines += [f"{name}\t{factor:.4f}" for name, factor in factors.items()]
+    body = "\n".join(lines) + "\n"
+    return f"{body}sum\t{hashlib.sha256(body.encode()).hexdigest()}\n"
+
+
+def read(path: Path, machine: Machine) -> Profile | None:
+    """The profile in a file; None where it is damaged, not of this machine, or not there."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        cells = [line.split("\t") for line in text.splitlines()[len(machine) : -1]]
+        factors = {name: float(factor) for name, factor in cells}
+    except (OSError, ValueError):
+        return None
+    known = factors.keys() <= _core.profile_rows().keys()
+    sane = all(1 / SLOWEST < factor < SLOWEST for factor in factors.values())
+    return factors if known and sane and _text(machine, factors) == text else None
+
+
+def known(machine: Machine) -> Profile:
+    """What is known of a device, {} where nothing is."""
+    path = own_file(machine)
+    return (read(path, machine) if path else None) or {}
+
+
+def remember(machine: Machine, factors: Mapping[str, float]) -> Path | None:
+    """Keeps a profile in the user's file of a device; None where the cache is off."""
+    path = own_file(machine)
+    if path:
+        replace(path, _text(machine, factors))
+    return path
+
+
+def of(device: _core.Device, *, measured: bool) -> Profile:
+    """What is known of a device. `measured`: a CPU device of which nothing is known is measured first, unless
+    the cache is off, and that is remembered."""
+    machine = machine_of(device)
+    path = own_file(machine)
+    found = read(path, machine) if path else None
+    if found is None and path and measured and device.type == "cpu":
+        found = measure(device)
+        with contextlib.suppress(OSError):
+            remember(machine, found)
+    return found or {}
