@@ -32,6 +32,7 @@ import clcnn
 from clcnn import _core, zoo
 from clcnn.graph import trace
 from clcnn.plan import Plan
+from clcnn.wisdom import profile
 from clcnn.wisdom.measure import AGREE, measure
 
 SINGLE = {"cpu": "blocked,rows,direct,implicit,im2col", "gpu": "implicit,im2col,direct,winograd_gemm"}
@@ -88,11 +89,11 @@ def tuned(
     case: dict[str, Any], graph: clcnn.Graph, x: np.ndarray, device: clcnn.Device, args: argparse.Namespace
 ) -> dict[str, Any]:
     """The rules beside a table that was measured for this graph."""
-    precision = case["precision"]
+    precision, known = case["precision"], profile.of(device, measured=False)
     with busy(args.busy):
-        measure(graph, device, precision=precision)
+        measure(graph, device, precision=precision, profile=known)
         start = time.perf_counter()
-        found = measure(graph, device, precision=precision)
+        found = measure(graph, device, precision=precision, profile=known)
         seconds = time.perf_counter() - start
     given = {"device": device, "precision": precision, "tune": "off"}
     with clcnn.compile(graph, **given) as rules:
@@ -100,7 +101,7 @@ def tuned(
         if not found.choices:  # the same plan
             ours = theirs = alone(rules, x, device, args)
         else:
-            core = _core.Plan(device, graph._core, precision=precision, wisdom=found.choices)
+            core = _core.Plan(device, graph._core, precision=precision, wisdom=found.choices, profile=known)
             with Plan(core, tuple(graph.outputs), graph.rows()) as table:
                 ours, theirs = in_turn(rules, table, x, device, AGREE[precision], args)
     return case | beside(ours, "table", theirs) | {"gain": ours / theirs} | facts

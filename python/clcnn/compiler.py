@@ -16,6 +16,7 @@ from clcnn.errors import ArgumentError, ShapeError
 from clcnn.graph import Graph, trace
 from clcnn.plan import Plan
 from clcnn.report import size
+from clcnn.wisdom import profile
 
 EVERY_LAYER = "*"
 
@@ -67,6 +68,8 @@ def compile(
     results to the last bit (CPU devices, Winograd). guard: test mode with guard bands around every buffer.
     tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows
     what was measured for the device, see clcnn.wisdom; "measure" measures this model first and remembers it.
+    The rules know a CPU device's profile once it was measured, which only "measure" does
+    (clcnn.wisdom.profile).
 
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
@@ -82,6 +85,8 @@ def compile(
     target = devices.get(device)
     start = time.perf_counter()
     limit = parse_bytes(workspace_limit, "workspace_limit")
+    mode = wisdom.mode(tune)
+    known = profile.of(target, measured=mode == "measure")
     core = _core.Plan(
         target,
         graph._core,
@@ -89,7 +94,8 @@ def compile(
         workspace_limit=limit,
         memory_limit=parse_bytes(memory_limit, "memory_limit"),
         overrides=overrides,
-        wisdom=_wisdom(graph, target, wisdom.mode(tune), precision, limit),
+        wisdom=_wisdom(graph, target, mode, precision, known, limit),
+        profile=known,
         fuse=fuse,
         chain=chain,
         batch_part=batch_part,
@@ -127,14 +133,21 @@ def _overrides(algorithms: str | Mapping[str, str] | None) -> dict[str, str]:
     return overrides
 
 
-def _wisdom(graph: Graph, device: _core.Device, mode: str, precision: str, limit: int) -> wisdom.Wisdom:
+def _wisdom(
+    graph: Graph,
+    device: _core.Device,
+    mode: str,
+    precision: str,
+    known_of_device: profile.Profile,
+    limit: int,
+) -> wisdom.Wisdom:
     if mode == "off":
         return {}
     known = wisdom.known(device)
     if mode == "measure":
         from clcnn.wisdom.measure import measure
 
-        found = measure(graph, device, precision=precision, workspace_limit=limit)
+        found = measure(graph, device, precision=precision, workspace_limit=limit, profile=known_of_device)
         known = found.into(known)
         wisdom.remember(device, known, found.times)
     return known

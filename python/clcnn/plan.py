@@ -244,8 +244,8 @@ class Plan:
         return self._core.rewrites()
 
     def explain(self) -> str:
-        """For every layer each candidate algorithm: its verdict, why, and its workspace; then the
-        rewrites."""
+        """For every layer each candidate algorithm: its verdict, why, its workspace, and the time that the
+        rules expect over the least of the candidates'; then the rewrites."""
         return explain_text(self._core.layers(), self._core.rewrites())
 
     def summary(self) -> str:

@@ -100,7 +100,8 @@ ROUNDING = {"none": "", "tf32_parts": " + 2^-19", "24_bits": " + 2^-20 to 2^-16"
 
 
 def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
-    """What was decided for each layer of a plan, and why."""
+    """What was decided for each layer of a plan, and why. Expected: the time over the least of the layer's
+    candidates, where the rules have one for several."""
     lines = []
     for layer in layers:
         fused = f", fused {layer['fused']}" if layer["fused"] else ""
@@ -108,11 +109,15 @@ def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
             f"{layer['layer']}: {layer['op']} {_cell(layer['input'])} -> {_cell(layer['output'])}{fused},"
             f" error class {layer['error_class']}, {layer['error_bound']}{ROUNDING[layer['error_rounding']]}"
         )
+        efforts = [c["effort"] for c in layer["candidates"] if c["effort"]]
         for c in layer["candidates"]:
             mark = "*" if c["algo"] == layer["algo"] else " "
             reason = f": {c['reason']}" if c["reason"] else ""
-            workspace = f" (workspace {size(c['workspace_bytes'])})" if c["workspace_bytes"] else ""
-            lines.append(f"  {mark} {c['algo']:<10} {c['verdict']}{reason}{workspace}")
+            facts = [f"workspace {size(c['workspace_bytes'])}"] if c["workspace_bytes"] else []
+            if c["effort"] and len(efforts) > 1:
+                facts.append(f"expected {c['effort'] / min(efforts):.2f}")
+            told = f" ({', '.join(facts)})" if facts else ""
+            lines.append(f"  {mark} {c['algo']:<10} {c['verdict']}{reason}{told}")
     if rewrites:
         lines += ["rewrites:", *(f"  {note}" for note in rewrites)]
     return "\n".join(lines)

@@ -18,6 +18,7 @@ from conftest import DEVICE, ROOT
 import clcnn
 from clcnn import cli, zoo
 from clcnn.cli import info
+from clcnn.wisdom import profile
 from helpers import none_missing
 
 Text = pytest.CaptureFixture[str]
@@ -244,9 +245,21 @@ def test_info(run: Callable[..., Done]) -> None:
     assert "CLCNN_CACHE_DIR" in report["environment"]
     assert report["cache"]["folder"] == report["environment"]["CLCNN_CACHE_DIR"]
     text = run("info").out
+    assert report["profiles"].keys() == {d.name for d in clcnn.devices() if d.type == "cpu"}
     for title in ("versions", "libraries", "ICD files", "devices", "environment", "kernel cache"):
         assert f"\n{title}\n" in f"\n{text}"
     assert clcnn.devices()[0].name in text
+
+
+def test_info_prints_profiles(run: Callable[..., Done], tmp_path, monkeypatch) -> None:
+    device = clcnn.Device(DEVICE)
+    if device.type != "cpu":
+        pytest.skip("of CPU devices alone")
+    monkeypatch.setenv("CLCNN_CACHE_DIR", str(tmp_path))
+    assert f"  {device.name}: none: the rules' constants stand\n" in run("info").out
+    profile.remember(profile.machine_of(device), {"fip_small": 1.25, "memory": 0.5})
+    assert f"  {device.name}: fip_small 1.25, memory 0.50\n" in run("info").out
+    assert json.loads(run("info", "--json").out)["profiles"][device.name]["memory"] == 0.5
 
 
 @pytest.fixture
@@ -407,7 +420,9 @@ def test_tune_tells_what_it_measured_and_remembers_it(
     monkeypatch.setenv("CLCNN_CACHE_DIR", str(tmp_path))
     done = run("tune", "lenet5", "--device", DEVICE, "--rounds", 1)
     assert done.status == 0 and "kinds of layers are faster by another algorithm" in done.out
-    (path,) = (tmp_path / "wisdom").iterdir()
+    paths = list((tmp_path / "wisdom").iterdir())
+    (path,) = (path for path in paths if not path.name.startswith("profile"))
+    assert len(paths) == 1 + (clcnn.Device(DEVICE).type == "cpu")
     assert f"remembered in {path}" in done.out and "#= conv" in path.read_text()
     found = json.loads(run("tune", "lenet5", "--device", DEVICE, "--rounds", 1, "--json").out)
     assert set(found) == {"choices", "times_us", "rules"} and set(found["times_us"]) == set(found["rules"])

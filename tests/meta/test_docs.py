@@ -40,6 +40,7 @@ PUBLIC_MODULES = (
     "clcnn.weights",
     "clcnn.wisdom",
     "clcnn.wisdom.measure",
+    "clcnn.wisdom.profile",
     "clcnn.zoo",
 )
 

@@ -12,6 +12,7 @@ from caselib import parse_case
 from clcnn import _core, nn, wisdom
 from clcnn.graph import trace
 from clcnn.wisdom import measure as measuring
+from clcnn.wisdom import profile as profiles
 from runner import MAIN, build_graph
 
 CASE = parse_case("conv n2 c6 h9 w9 k8 r3 s3 p1 e:relu")
@@ -342,6 +343,7 @@ def test_an_interrupt_leaves_the_file_as_it_was(device, tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(measuring, "_step_times", interrupted)
+    monkeypatch.setattr(profiles, "measure", interrupted)
     with pytest.raises(KeyboardInterrupt):
         clcnn.compile(model(), (2, 6, 9, 9), device, tune="measure")
     assert path.read_bytes() == before and [p.name for p in path.parent.iterdir()] == [path.name]

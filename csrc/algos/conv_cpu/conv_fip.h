@@ -11,8 +11,7 @@
 /* Its time over that of register tiles: less than theirs where adders work beside the multiply-adders. `a`: the 1x1 convolution. */
 double fip_ratio(const struct problem *p, const struct conv_args *a);
 /* For PREFER. */
-#define NO_ADDERS \
-    "additions take the multiply-adders' time (but on AMD's processors with AVX-512, computed whole)"
+#define NO_ADDERS "additions take the multiply-adders' time (but on AMD's processors with AVX-512)"
 bool fip_pays(const struct problem *p, const struct conv_args *a);
 #define FEW_FILTERS "few filters: scaling pixels takes what the products save"
 

@@ -23,6 +23,7 @@ from clcnn._version import __version__
 from clcnn.cli import cache, options
 from clcnn.device import cache_folder
 from clcnn.report import size
+from clcnn.wisdom import profile
 
 HELP = "print what a bug report needs: versions, drivers, devices, environment, cache"
 PACKAGES = (
@@ -121,6 +122,11 @@ def gather() -> dict[str, Any]:
     alone = {str(icd): probe_alone(icd) for icd in icds} if "error" in opencl and len(icds) > 1 else {}
     folder = cache_folder()
     files = cache.entries(folder) if folder else []
+    machines = {
+        row["name"]: profile.Machine(row["name"], row["driver"], row["compute_units"])
+        for row in opencl.get("devices", ())
+        if row["type"] == "cpu"
+    }
     return {
         "versions": versions(),
         "opencl": opencl,
@@ -129,6 +135,7 @@ def gather() -> dict[str, Any]:
         "environment": {
             name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)
         },
+        "profiles": {name: profile.known(machine) for name, machine in machines.items()},
         "cache": {"folder": str(folder or "off"), "entries": len(files), "bytes": sum(b for _, b in files)},
     }
 
@@ -138,6 +145,11 @@ def device_text(row: Mapping[str, Any]) -> str:
     extent = f"{row['compute_units']} units, {size(row['global_mem'])}"
     fault = f"; cannot be opened: {row['error']}" if row["error"] else ""
     return f"{row['index']}: {row['type']} {row['name']} ({origin}), {extent}{fault}"
+
+
+def profile_text(factors: Mapping[str, float]) -> str:
+    cells = (f"{name} {factor:.2f}" for name, factor in factors.items())
+    return ", ".join(cells) or "none: the rules' constants stand"
 
 
 def driver_text(found: Mapping[str, Any]) -> str:
@@ -158,6 +170,9 @@ def text(report: Mapping[str, Any]) -> str:
             name: driver_text(found) for name, found in report["drivers_alone"].items()
         },
         "environment": report["environment"],
+        "profiles (measured over expected)": {
+            name: profile_text(found) for name, found in report["profiles"].items()
+        },
         "kernel cache": {
             "folder": kernels["folder"],
             "content": f"{kernels['entries']} entries, {size(kernels['bytes'])}",

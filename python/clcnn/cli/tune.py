@@ -9,6 +9,7 @@ import clcnn
 from clcnn import wisdom
 from clcnn.cli import options
 from clcnn.report import text_table
+from clcnn.wisdom import profile
 
 HELP = "measure which algorithm is the fastest for each layer of a model on a device, and remember it"
 
@@ -32,7 +33,10 @@ def run(args: argparse.Namespace) -> int:
     from clcnn.wisdom.measure import measure
 
     graph, device = options.find_graph(args), clcnn.Device(args.device)
-    found = measure(graph, device, precision=args.precision, rounds=args.rounds, every=args.every)
+    known = profile.of(device, measured=True)
+    found = measure(
+        graph, device, precision=args.precision, profile=known, rounds=args.rounds, every=args.every
+    )
     path = wisdom.remember(device, found.into(wisdom.known(device)), found.times)
     if args.json:
         print(json.dumps({"choices": found.choices, "times_us": found.times, "rules": found.rules}))

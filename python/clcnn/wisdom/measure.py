@@ -86,6 +86,7 @@ def measure(
     *,
     precision: str = "highest",
     workspace_limit: int = 64 << 20,
+    profile: Mapping[str, float] = {},
     rounds: int = 8,
     every: bool = False,
 ) -> Measured:
@@ -97,11 +98,14 @@ def measure(
     slow as the best so far leaves. `every`: also those whose arithmetic alone takes three times the least
     one's. A choice stays if the whole net is faster with it in paired runs, and its outputs agree: all
     choices together first, and halves of those that are not, down to single ones, as long as what is tried
-    could make a difference. Parts of merged layers are not tried by themselves, nor is `ref`.
+    could make a difference. Parts of merged layers are not tried by themselves, nor is `ref`. `profile`: what
+    the rules know of the device.
 
     Raises what compiling by the rules raises.
     """
-    nets = _Nets(graph, device, precision=precision, workspace_limit=workspace_limit)
+    nets = _Nets(
+        graph, device, precision=precision, workspace_limit=workspace_limit, profile=dict(profile)
+    )
     found = Measured()
     with nets.plan({}) as rules:
         layers = [row for row in rules.layers() if row["key"] and not row["part"]]

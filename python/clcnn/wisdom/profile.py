@@ -15,8 +15,9 @@ import contextlib
 import hashlib
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,8 +33,9 @@ from clcnn.wisdom import file_name, replace
 
 Profile = dict[str, float]
 REFERENCE = "blocked"
-ROUNDS = (4, 40)  # of each pair, even numbers
-SECONDS = 1.2  # for the rounds of all rows together
+ROUNDS = (8, 40)  # even numbers
+REPEATS = 3  # of a pair in a round: the first one finds the caches full of other layers
+SECONDS = 1.5  # from which on there are no more
 AGREE = 1.05  # of the factors of two halves of the rounds: else too much happens on the machine
 SLOWEST = 20.0  # a factor beyond this, or its inverse, is no measurement
 
@@ -54,7 +56,8 @@ def machine_of(device: _core.Device) -> Machine:
 # ---- measuring ----
 
 
-class _Timed(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Timed:
     """A layer by itself: its plan, an input, and its multiply-adds and expected effort for each."""
 
     plan: _core.Plan
@@ -75,9 +78,7 @@ def _graph_of(row: Mapping[str, Any]) -> tuple[Graph, np.ndarray[Any, Any]]:
         x = rng.standard_normal((1, channels, size, size), np.float32)
         w = rng.standard_normal((filters, channels, kernel, kernel), np.float32)
         w *= np.float32(1 / math.sqrt(w[0].size))
-        y = ops.conv(
-            graph.input("x", x.shape), w, stride=row["stride"], padding=kernel // 2, name="layer"
-        )
+        y = ops.conv(graph.input("x", x.shape), w, stride=row["stride"], padding=kernel // 2, name="layer")
     graph.output(y, "y")
     return graph, x
 
@@ -90,56 +91,68 @@ def _timed(stack: ExitStack, device: _core.Device, row: Mapping[str, Any], algor
     return _Timed(plan, [x], layer["macs"], effort)
 
 
+_clock = time.perf_counter
+
+
 def _step_times(plan: _core.Plan, inputs: list[np.ndarray[Any, Any]]) -> list[float]:
     """The time of every step of one run, in us."""
     return [(end - start) / 1e3 for start, end in plan.profile(inputs)[1]]
 
 
 def _off(timed: _Timed) -> float:
-    """The time of the layer in one run, over what is expected of it, in a unit that both of a pair share."""
+    """The time of the layer in one run, over what is expected of it, in a unit that all share."""
     steps = zip(timed.plan.steps(), _step_times(timed.plan, timed.inputs), strict=True)
     return sum(us for step, us in steps if step["layer"] == "layer") / (timed.macs * timed.effort)
 
 
 def measure(device: _core.Device) -> Profile:
-    """A profile of a CPU device; empty where it has no channel blocks, and for other devices.
+    """A profile of a CPU device; empty for other devices and where there are no channel blocks.
 
-    Each algorithm and `blocked` run in turn, by device events; the least time of each counts. A row is left
-    out where two halves of the rounds do not agree, and one whose layer cannot be computed so.
+    Each algorithm and `blocked` run in turn, all pairs in every round, by device events; the least time of
+    each counts. A row is left out where two halves of the rounds do not agree, and one whose layer cannot be
+    computed so.
     """
-    factors: Profile = {}
-    rows = _core.profile_rows()
-    last: Mapping[str, Any] = {}
-    for name, row in rows.items():
-        with ExitStack() as stack:
+    with ExitStack() as stack:
+        timed: dict[str, tuple[_Timed, _Timed]] = {}
+        for name, row in _core.profile_rows().items() if device.type == "cpu" else ():
             try:
-                pair = [_timed(stack, device, row, row["algo"])]
-                last = row if row["op"] == "conv" else last
-                pair.append(_timed(stack, device, last, REFERENCE))
-                if factor := _factor(pair, SECONDS / len(rows)):
-                    factors[name] = factor
-                else:
-                    logger.info("profile: %s left out: its times do not agree", name)
+                ours = _timed(stack, device, row, row["algo"])
+                last = list(timed.values())[-1:]
+                same = row["op"] == "conv" or not last
+                timed[name] = ours, _timed(stack, device, row, REFERENCE) if same else last[0][1]
             except Error as error:
                 logger.info("profile: %s left out: %s", name, error)
+        factors = _factors(timed)
+        for name in timed.keys() - factors.keys():
+            logger.info("profile: %s left out: its times do not agree", name)
+        return factors
+
+
+def _factors(timed: Mapping[str, tuple[_Timed, _Timed]]) -> Profile:
+    """The time of the first of each over that of the second, beside what is expected of both, where that is
+    sure: there are more rounds, for a while, until all are."""
+    halves: tuple[dict[_Timed, float], dict[_Timed, float]] = {}, {}
+    factors: Profile = {}
+    end = _clock() + SECONDS
+    for i in range(ROUNDS[1]):
+        half = halves[i % 2]
+        for pair in timed.values():
+            for one in pair * REPEATS:
+                half[one] = min(_off(one), half.get(one, math.inf))
+        if i + 1 >= ROUNDS[0] and i % 2:
+            known = {name: _factor(pair, halves) for name, pair in timed.items()}
+            factors = {name: factor for name, factor in known.items() if factor}
+            if factors.keys() == timed.keys() or _clock() > end:
+                break
     return factors
 
 
-def _factor(pair: list[_Timed], seconds: float) -> float | None:
-    """The time of the first over that of the second, beside what is expected of both; None where it is not
-    sure."""
-    halves: list[list[list[float]]] = [[[], []], [[], []]]
-    for timed in pair:
-        _off(timed)
-    end = time.perf_counter() + seconds
-    for i in range(ROUNDS[1]):
-        for timed, seen in zip(pair, halves[i % 2], strict=True):
-            seen.append(_off(timed))
-        if i + 1 >= ROUNDS[0] and i % 2 and time.perf_counter() > end:
-            break
-    even, odd = (min(ours) / min(theirs) for ours, theirs in halves)
-    factor = min(*halves[0][0], *halves[1][0]) / min(*halves[0][1], *halves[1][1])
-    sure = max(even, odd) <= AGREE * min(even, odd) and 1 / SLOWEST < factor < SLOWEST
+def _factor(pair: tuple[_Timed, _Timed], halves: Iterable[Mapping[_Timed, float]]) -> float | None:
+    """By the least times of all rounds; None where its halves do not agree."""
+    ours, theirs = ([half[one] for half in halves] for one in pair)
+    first, second = (mine / other for mine, other in zip(ours, theirs, strict=True))
+    factor = min(ours) / min(theirs)
+    sure = max(first, second) <= AGREE * min(first, second) and 1 / SLOWEST < factor < SLOWEST
     return factor if sure else None
 
 
