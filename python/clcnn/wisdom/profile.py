@@ -50,6 +50,7 @@ class Machine(NamedTuple):
 
 
 def machine_of(device: _core.Device) -> Machine:
+    """What a profile of this device belongs to."""
     return Machine(device.name, device.driver, device.compute_units)
 
 
