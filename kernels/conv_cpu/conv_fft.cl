@@ -3,8 +3,8 @@
  *   y = act( F^-1 [ sum_c conj(F w[k][c]) * F x[c] ] + bias[k] + add ),  a T x T tile of x for the
  *   (T - KH + 1) x (T - KW + 1) pixels of y that its edges do not reach
  *
- * x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups and K/groups are multiples of V when there are groups; lanes
- * of y past K are written as zeros. Spectra have the POINTS of fft.clh.
+ * x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups and K/groups are multiples of V when there are groups;
+ * lanes of y past K are written as zeros. Spectra have the POINTS of fft.clh.
  *   pack   u [blocks of V filters][POINTS][C/groups][2][V] = F w / (2T)^2, real and imaginary parts, zeros for missing
  *          filters. Group = (block * channels of a group + c).
  *   in     v [blocks of TT tiles][groups][POINTS][C/groups/V][TT][2][V] = 2 F x, V floats between the points. Group =
@@ -124,8 +124,8 @@ void FN(in_body)(ulong group, SRC x, DST v, const struct conv_fft_args *a)
         for (int t = 0; t < a->t; t++) { /* those past the last repeat it */
             const struct FN(spot) at = FN(spot_of)(a->first_tile + min(first + t, a->tiles - 1), a);
             FN(transform)(x + at.n * a->src_n + (g * a->c_blocks + cb) * plane,
-                          v + part * FN(part)(a) + (cb * a->t + t) * (2 * V), at.row - a->pad[0],
-                          at.column - a->pad[1], a);
+                          v + part * FN(part)(a) + (cb * a->t + t) * (2 * V), at.row - a->pad[0], at.column - a->pad[1],
+                          a);
         }
 }
 

@@ -1,4 +1,5 @@
-/* fft_args.h: argument block of convolutions by Fourier transforms for CPU devices; the rules are those of args_base.h. */
+/* fft_args.h: argument block of convolutions by Fourier transforms for CPU devices; the rules are those of
+ * args_base.h. */
 #ifndef CLCNN_FFT_ARGS_H
 #define CLCNN_FFT_ARGS_H
 

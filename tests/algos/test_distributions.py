@@ -162,7 +162,7 @@ QUICK = {
     "1x1": "fip strassen wgmma wgmma_scaled",
     "3x3": "winograd winograd2 winograd_fused winograd_mma wgmma_window blocked implicit",
     "3x3 strided": "winograd_strided",
-    "5x5": "winograd5",
+    "5x5": "winograd5 fft",
     "separable": "fip strassen affine_mma",
     "linear": "fixed gemv gemv_half half tf32 mma wgmma",
     "matmul": "tiled mma",

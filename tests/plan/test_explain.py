@@ -27,6 +27,7 @@ MORE = (
     "conv n1 c1 h1 w200 k1 r1 s2 l130",
     "conv n1 c65 h4 w4 k65 r3 s3 p1 g65",
     "conv n1 c769 h4 w4 k16 r3 s3 p1",
+    "conv n4 c48 h10 w10 k48 r5 s5 p2",
     "conv n1 c4097 h1 w2 k2 r1 s1",
     "matmul [65,2,3,4] [2,4,5]",
     "conv n1 c1 h64 w64 k16 r64 s64",
@@ -183,10 +184,11 @@ def seen(device) -> Seen:
             _core.Plan(device, graph, overrides={MAIN: algo}) as plan,
         ):
             seen.take(plan)
-    big = parse_case("conv n1 c16 h9 w9 k16 r3 s3 p1")
-    for options in ({"workspace_limit": 0}, {"precision": "strict"}):
-        with compile_case(device, big, big.data(), **options) as plan:
-            seen.take(plan)
+    for size in ("r3 s3 p1", "r5 s5 p2"):
+        big = parse_case(f"conv n1 c16 h9 w9 k16 {size}")
+        for options in ({"workspace_limit": 0}, {"precision": "strict"}):
+            with compile_case(device, big, big.data(), **options) as plan:
+                seen.take(plan)
     return seen
 
 

@@ -389,13 +389,14 @@ def test_channels_that_fill_no_block(device, op, algo):
 
 
 def test_which_algorithms_are_exact(device):
-    """Only Winograd's larger tiles transform whole numbers into others; Strassen's sums may be rounded, and
-    those of the fast inner product."""
+    """Winograd's larger tiles and Fourier's transform whole numbers into others; Strassen's sums may be
+    rounded, and those of the fast inner product."""
     loose = set()
     shapes = {
         "grouped": "c12 k12 r3 s3 p1 g3",
         "few_blocked": "c17 k3 r3 s3 p1",
         "winograd5": "c17 k17 r5 s5 p2",
+        "fft": "c17 k17 r5 s5 p2",
         "winograd_strided": "c17 k17 r3 s3 u2 p1",
         "strassen": "c64 k64 r1 s1",
         "fip": "c17 k17 r1 s1",
@@ -405,7 +406,7 @@ def test_which_algorithms_are_exact(device):
         with compile_case(device, case, case.data("integer"), algo) as plan:
             if not exact_on_integers(case, plan):
                 loose.add(algo)
-    assert loose == {"winograd", "winograd5", "winograd_strided", "strassen", "fip"}
+    assert loose == {"winograd", "winograd5", "winograd_strided", "fft", "strassen", "fip"}
 
 
 def test_pairs_of_tiles_in_slices(device):

@@ -1,12 +1,14 @@
 /* conv_fft: convolution by Fourier transforms of overlapping tiles over channel blocks, for CPU devices; see
  * kernels/conv_cpu/conv_fft.cl. */
+#include "algos/conv_cpu/conv_winograd.h"
+
 #include "algos/common/blocked.h"
 #include "algos/cost/cost.h"
 #include "conv_cpu/fft_args.h"
 
 #include <stdio.h>
 
-enum { LEAST_TAPS = 25, C_STEP = 1 };
+enum { LEAST_TAPS = 25 };
 
 /* A size of tiles, and what its transforms take, in multiply-adds at the peak: of a channel of an input tile, and of a filter of an
  * output tile. */
@@ -14,30 +16,27 @@ struct transform {
     int size;
     double in, out;
 };
-static const struct transform transforms[] = {{16, 4000.0, 4000.0}, {32, 20000.0, 20000.0}};
+static const struct transform transforms[] = {{16, 10000.0, 3500.0}, {32, 55000.0, 34000.0}};
 
 /* Tiles of a register tile, and the time of a multiply-add over that of the first. */
 struct register_tile {
     int t;
     double cost;
 };
-static const struct register_tile wide_tiles[] = {{14, 1.0}, {8, 1.05}, {4, 1.3}},
-                                  narrow_tiles[] = {{6, 1.0}, {4, 1.1}};
-/* A work-item's sums of products at all points: no more than stacks of threads hold. */
-#define MOST_SUM_BYTES (1 << 20)
+static const struct register_tile wide_tiles[] = {{8, 1.0}, {4, 1.05}}, narrow_tiles[] = {{6, 1.0}, {4, 1.1}};
 
 /* How a problem is cut. */
 struct cut {
     int size, t;
-    int step[2];                   /* output pixels of a tile */
-    size_t points;                 /* of a spectrum */
-    size_t high, wide;             /* tiles of an image */
-    size_t tiles, tile_blocks;     /* of the batch; blocks of t tiles */
-    size_t slice;                  /* blocks of tiles a step */
-    size_t c_blocks, k_blocks;     /* of a group */
-    size_t part_bytes;             /* of the spectra of a block of tiles of a group */
-    size_t filter_bytes;           /* of all filters' spectra */
-    double time;                   /* expected, in multiply-adds at the peak */
+    int step[2];               /* output pixels of a tile */
+    size_t points;             /* of a spectrum */
+    size_t high, wide;         /* tiles of an image */
+    size_t tiles, tile_blocks; /* of the batch; blocks of t tiles */
+    size_t slice;              /* blocks of tiles a step */
+    size_t c_blocks, k_blocks; /* of a group */
+    size_t part_bytes;         /* of the spectra of a block of tiles of a group */
+    size_t filter_bytes;       /* of all filters' spectra */
+    double time;               /* expected, in multiply-adds at the peak */
 };
 
 static struct cut cut_by(const struct problem *p, const struct conv_args *a, const struct transform *f,
@@ -58,16 +57,20 @@ static struct cut cut_by(const struct problem *p, const struct conv_args *a, con
     c.tile_blocks = ceil_div(c.tiles, t);
     c.part_bytes = sizeof(float) * c.points * (c.c_blocks * t * 2 + 1) * block;
     c.filter_bytes = sizeof(float) * 2 * c.points * (size_t)a->groups * c.k_blocks * block * cg;
-    const size_t all = c.tile_blocks * (size_t)a->groups * c.part_bytes, slices = ceil_div(all, FFT_SLICE_BYTES);
-    c.slice = ceil_div(c.tile_blocks, slices < c.tile_blocks ? slices : c.tile_blocks);
+    const size_t made = p->in[1].constant ? 0 : c.filter_bytes;
+    const size_t spare = p->workspace_limit > made ? p->workspace_limit - made : 0;
+    const size_t most =
+        (spare < FFT_SLICE_BYTES ? spare : FFT_SLICE_BYTES) / ((size_t)a->groups * c.part_bytes);
+    c.slice = most ? ceil_div(c.tile_blocks, ceil_div(c.tile_blocks, most)) : 1;
 
     const double tiles = (double)(c.tile_blocks * t), filters = (double)c.filter_bytes;
-    const double products = tile->cost * tiles * filters / 2.0 * (2.0 / FFT_PEAK_RATIO) / sizeof(float) * 2.0;
-    const double memory = FFT_FILTER_BYTE_MACS * filters;
-    const double maps = (double)a->groups * (double)block *
-                        ((double)c.c_blocks * f->in + (double)c.k_blocks * f->out);
-    c.time = (products > memory ? products : memory) + tiles * maps +
-             (2.0 * (double)ceil_div(c.tile_blocks, c.slice) - 1.0) * FFT_STEP_MACS * (double)device_units(p->device);
+    const double steps = (double)ceil_div(c.tile_blocks, c.slice);
+    /* a complex product is four */
+    const double products = tile->cost * tiles * filters / (2 * sizeof(float)) * 4.0 / FFT_PEAK_RATIO;
+    const double ends = (double)c.c_blocks * f->in + (double)c.k_blocks * f->out;
+    c.time = products + tiles * (double)a->groups * (double)block * ends +
+             steps * FFT_FILTER_BYTE_MACS * filters +
+             (2.0 * steps - 1.0) * FFT_STEP_MACS * (double)device_units(p->device);
     return c;
 }
 
@@ -83,8 +86,7 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a)
             continue;
         for (int j = 0; j < count; j++) {
             const struct cut c = cut_by(p, a, f, &tiles[j]);
-            const size_t sums = sizeof(float) * 2 * c.points * (size_t)(c.t * p->block);
-            if (sums <= MOST_SUM_BYTES && c.filter_bytes <= p->workspace_limit &&
+            if (c.filter_bytes / FFT_KEPT_RATIO <= p->workspace_limit &&
                 (best.points == 0 || c.time < best.time))
                 best = c;
         }
@@ -99,15 +101,18 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, conv_is_2d(p), "transforms of tiles are for one and two dimensions");
     REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
             "transforms of tiles are for stride 1 and dilation 1");
-    REQUIRE(why, a.ker[1] * a.ker[2] >= LEAST_TAPS, "transforms of tiles are for filters of 25 taps or more, as 5x5");
+    REQUIRE(why, a.ker[1] * a.ker[2] >= LEAST_TAPS,
+            "transforms of tiles are for filters of 25 taps or more, as 5x5");
     REQUIRE(why, a.ker[1] <= 32 && a.ker[2] <= 32, "the filters exceed a tile of 32x32");
     REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
             "groups must be whole channel blocks");
     const struct cut c = cut_of(p, &a);
-    REQUIRE(why, c.points > 0, "the spectra of its filters exceed workspace_limit");
+    REQUIRE(why, c.points > 0, "the spectra of its filters exceed four times workspace_limit");
     DECIDE(p, c);
     PREFER(why, c.time < FFT_WORTH_RATIO * blocked_direct_cost(&a),
            "too few taps, tiles or filters to pay for the transforms");
+    PREFER(why, a.ker[1] != 5 || a.ker[2] != 5 || c.time < winograd5_cost(p, &a),
+           "F(2x2, 5x5) is expected to be faster");
     return true;
 }
 
@@ -144,7 +149,7 @@ static struct conv_fft_args args_of(const struct problem *p, const struct conv_a
         .tiles_high = (i32)c->high,
         .tiles_wide = (i32)c->wide,
         .t = c->t,
-        .c_step = C_STEP,
+        .c_step = 1,
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
 }
@@ -159,8 +164,8 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
                         const struct conv_fft_args *args)
 {
     char name[96];
-    snprintf(name, sizeof name, "conv_fft t%d g%d k%d c%d r%d s%d v%d", c->size, args->groups, args->kg, args->cg,
-             args->ker[0], args->ker[1], p->block);
+    snprintf(name, sizeof name, "conv_fft t%d g%d k%d c%d r%d s%d v%d", c->size, args->groups, args->kg,
+             args->cg, args->ker[0], args->ker[1], p->block);
     struct step *setup;
     const size_t groups = (size_t)args->groups * c->k_blocks * (size_t)args->cg;
     const int view = emit_packed(e, &p->in[1], name, c->filter_bytes, "conv_fft", "pack", groups, 1, &setup);
@@ -175,15 +180,15 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
 }
 
 /* The blocks of tiles from first_block on: their spectra, and what becomes of them. */
-static void emit_slice(struct emit *e, const struct problem *p, const struct cut *c, struct conv_fft_args *args,
-                       int spectra, int filters, size_t first_block)
+static void emit_slice(struct emit *e, const struct problem *p, const struct cut *c,
+                       struct conv_fft_args *args, int spectra, int filters, size_t first_block)
 {
     const size_t left = c->tile_blocks - first_block, blocks = left < c->slice ? left : c->slice;
     const size_t first = first_block * (size_t)c->t, count = blocks * (size_t)c->t;
     args->first_tile = (i32)first;
     args->tiles = (i32)(first + count < c->tiles ? count : c->tiles - first);
     const double share = (double)args->tiles / (double)c->tiles;
-    const size_t pieces = ceil_div(c->c_blocks, C_STEP), parts = blocks * (size_t)args->groups;
+    const size_t pieces = ceil_div(c->c_blocks, (size_t)args->c_step), parts = blocks * (size_t)args->groups;
 
     struct step *s = emit_step(e, "conv_fft", "in", parts * pieces, 1);
     define_tiles(s, p, c);

@@ -146,6 +146,12 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
     return all * profile_factor(p->device, PROFILE_winograd_small, conv_macs(a));
 }
 
+double winograd5_cost(const struct problem *p, const struct conv_args *a)
+{
+    const struct cut c = cut_of(p, a, &f2x5);
+    return cost_of(p, a, &f2x5, &c);
+}
+
 bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
