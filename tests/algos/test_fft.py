@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import clcnn
 from caselib import parse_case
-from clcnn import _core
+from clcnn import _core, nn
 from helpers import need_blocks
 from runner import MAIN, compile_case, main_layer, run_case
 
@@ -102,4 +103,19 @@ def test_the_bits_do_not_depend_on_slices(device):
     for limit in (1 << 26, 1 << 19):
         with compile_case(device, case, data, "fft", workspace_limit=limit) as plan:
             results.add(run_case(plan, case, data).tobytes())
+    assert len(results) == 1
+
+
+def test_chains_and_parts_of_a_batch_give_the_same_bits(device):
+    net = nn.Sequential(*[nn.Conv2d(16, 16, 7, padding=3) for _ in range(5)])
+    shape = (4, 16, 20, 20)
+    x = np.random.default_rng(3).standard_normal(shape, np.float32)
+    forced = {str(i): "fft" for i in range(5)}
+    results, chained = set(), []
+    for items, chain in ((4, False), (4, None), (2, False), (1, None)):
+        with clcnn.compile(net, shape, device, algorithms=forced, batch_part=items, chain=chain) as plan:
+            assert {row["algo"] for row in plan.layers if row["op"] == "conv"} == {"fft"}
+            chained.append(plan.stats["chained_steps"])
+            results.add(plan(x).tobytes())
+    assert chained[0] == 0 < chained[1]
     assert len(results) == 1

@@ -4,6 +4,7 @@
 
 #include "algos/common/blocked.h"
 #include "algos/cost/cost.h"
+#include "algos/cost/profile.h"
 #include "conv_cpu/fft_args.h"
 
 #include <stdio.h>
@@ -69,7 +70,7 @@ static struct cut cut_by(const struct problem *p, const struct conv_args *a, con
     const double products = tile->cost * tiles * filters / (2 * sizeof(float)) * 4.0 / FFT_PEAK_RATIO;
     const double ends = (double)c.c_blocks * f->in + (double)c.k_blocks * f->out;
     c.time = products + tiles * (double)a->groups * (double)block * ends +
-             steps * FFT_FILTER_BYTE_MACS * filters +
+             steps * FFT_FILTER_BYTE_MACS * profile_memory(p->device) * filters +
              (2.0 * steps - 1.0) * FFT_STEP_MACS * (double)device_units(p->device);
     return c;
 }
@@ -114,6 +115,14 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, a.ker[1] != 5 || a.ker[2] != 5 || c.time < winograd5_cost(p, &a),
            "F(2x2, 5x5) is expected to be faster");
     return true;
+}
+
+static double effort_of(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    struct cut c;
+    DECIDED(p, c);
+    return blocked_effort(&a, c.time);
 }
 
 static size_t spectra_bytes(const struct cut *c, const struct conv_args *a)
@@ -229,6 +238,7 @@ const struct algo_def algo_conv_fft = {
     .bound = BOUND_NORMWISE,
     .deterministic = true,
     .effort = FFT_EFFORT_PERCENT,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,
