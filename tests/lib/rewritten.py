@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from clcnn import _core
-from runner import layers_of_graph
+from runner import functions_of_graph, layers_of_graph
 from tolerance import errors
 
 
@@ -82,8 +82,8 @@ class Both:
 
     @property
     def names(self) -> list[str]:
-        """Layers in the order of their steps, each once."""
-        return list(dict.fromkeys(row["layer"] for row in self.steps))
+        """Layers in the order of their steps, each once, and apart if only GPUs join them."""
+        return list(dict.fromkeys(row["layer"] for row in functions_of_graph(self.all_steps)))
 
     def fused(self, layer: str) -> str:
         (row,) = (row for row in self.layers if row["layer"] == layer)

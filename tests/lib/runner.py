@@ -146,6 +146,18 @@ def layers_of_graph(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if row["op"] not in MADE_BY_LAYOUT]
 
 
+def functions_of_graph(steps: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of `plan.steps()` as `layers_of_graph` gives them, with a row for each of the element-wise functions
+    that GPUs compute in one step."""
+    rows = []
+    for row in layers_of_graph(steps):
+        joined = re.findall(r"PART\d=[a-z]+_(\w+)", row["defines"]) if row["op"] == "elementwise" else []
+        names = row["layer"].split("+") if joined else [row["layer"]]
+        for name, op in zip(names, joined or [row["op"]], strict=True):
+            rows.append(row | {"layer": name, "op": op})
+    return rows
+
+
 @dataclass
 class Outcome:
     """What trying one case with one algorithm gave: the rule that forbids it, or what went wrong, or

@@ -10,7 +10,7 @@ import numpy as np
 
 from clcnn import _core
 from clcnn._reference import REFERENCE
-from runner import layers_of_graph
+from runner import functions_of_graph
 from tolerance import errors
 
 
@@ -80,7 +80,7 @@ def run(
         plan.check_guards()
         assert got.shape == net.exact[result].shape
         assert max(errors(got, net.exact[result])) < limit
-        return [row["op"] for row in layers_of_graph(plan.steps())], plan.rewrites()
+        return [row["op"] for row in functions_of_graph(plan.steps())], plan.rewrites()
 
 
 def found(device: _core.Device, build: Build, **options: Any) -> list[str]:

@@ -13,6 +13,7 @@ from clcnn.graph import Graph
 from runner import layers_of_graph
 
 BATCH = 8
+ROUNDED = 64  # bytes that a message may be off by, being rounded to a tenth of a KiB
 NOTE = re.compile(r"memory_limit: ([\d.]+) instead of ([\d.]+) KiB, at ([\d.]+) times the expected time")
 SMALLEST = re.compile(r"the smallest plan needs ([\d.]+) KiB")
 
@@ -51,7 +52,7 @@ def least(device: clcnn.Device, graph: Graph, **options: int) -> int:
         clcnn.compile(graph, device=device, memory_limit=512, **options)
     found = SMALLEST.search(str(refusal.value))
     assert found and "arena" in str(refusal.value) and "weights" in str(refusal.value)
-    return int(float(found[1]) * 1024) + 64  # the message is rounded to a tenth of a KiB
+    return int(float(found[1]) * 1024) + ROUNDED
 
 
 def test_every_limit_from_the_least_is_met(device: clcnn.Device) -> None:
@@ -95,7 +96,7 @@ def test_items_that_the_caller_sets_stay(device: clcnn.Device) -> None:
     with clcnn.compile(graph, device=device, batch_part=BATCH) as plan:
         most = plan.peak_bytes
     whole = least(device, graph, batch_part=BATCH)
-    assert least(device, graph) < whole <= most
+    assert least(device, graph) < whole <= most + 2 * ROUNDED
     with clcnn.compile(graph, device=device, batch_part=BATCH, memory_limit=whole) as plan:
         assert "items at a time" not in plan.explain()
 

@@ -228,7 +228,7 @@ def test_layers_that_do_nothing_disappear(device, form):
     op, attrs = NOTHING[form]
     ops, notes = run(device, lambda n, x: n.do("abs", n.do(op, n.do("neg", x), **attrs)))
     assert ops == ["neg", "abs"]
-    assert notes == [f"drop {op} {op}2"]
+    assert [note for note in notes if "join" not in note] == [f"drop {op} {op}2"]
 
 
 SOMETHING: dict[str, tuple[str, dict[str, Any]]] = {

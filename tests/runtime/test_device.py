@@ -150,7 +150,7 @@ def test_an_argument_block_of_one_family_leaves_the_kernels_of_others_alone(
 
     assert counts() == (2, 0)
     assert counts() == (0, 2)
-    header = kernels / "move" / "move_args.h"
+    header = kernels / "norm_reduce" / "norm_reduce_args.h"
     block = "struct added_args {\n    i64 rows;\n};\n\n#endif\n"
     header.write_text(header.read_text().removesuffix("#endif\n") + block)
     assert counts() == (1, 1)
