@@ -254,6 +254,14 @@ void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local fl
 #endif
 }
 
+/* Biases of filters first + 8 * h, of which there are `left` from the first on: they arrive together, ahead of stores. */
+void FN(read_biases)(float biases[2 * MI], SRC bias, int first, int left)
+{
+#pragma unroll
+    for (int h = 0; h < 2 * MI; h++)
+        biases[h] = EPI_BIAS && 8 * h < left ? bias[first + 8 * h] : 0.0f;
+}
+
 /* Results of a work-item for filters k0 + 8 * h, h < 2 * MI, of conv group t->g, and columns 2 * c and 2 * c + 1 of
  * the fragments, of which `ahead` is the first pixel. */
 void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(tile) *t, SRC bias, ADD_SRC add, Y_DST y,
@@ -262,6 +270,8 @@ void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(t
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
     const long step = 8 * FILTER_STEP(t);
+    float biases[2 * MI];
+    FN(read_biases)(biases, bias, first, kg - k0);
 #pragma unroll
     for (int j = 0; j < NJ; j++)
 #pragma unroll
@@ -269,12 +279,17 @@ void FN(store)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(t
             const int pixel = ahead + PIXEL(j, 2 * c + e);
             if (pixel < count) {
                 const struct FN(offsets) at = FN(offsets_of)(first, pixel, t, a);
+                float other[2 * MI]; /* what is read arrives together */
+#if EPI_ADD
 #pragma unroll
                 for (int h = 0; h < 2 * MI; h++)
                     if (k0 + 8 * h < kg)
-                        STORE_Y(EPILOGUE_OF(sum[h / 2][j][h % 2 * 2 + e], bias, first + 8 * h,
-                                            LOAD_ADD(add, at.add + h * step), a),
-                                y, at.y + h * step);
+                        other[h] = LOAD_ADD(add, at.add + h * step);
+#endif
+#pragma unroll
+                for (int h = 0; h < 2 * MI; h++)
+                    if (k0 + 8 * h < kg)
+                        STORE_Y(EPILOGUE(sum[h / 2][j][h % 2 * 2 + e], biases, h, other, h, a), y, at.y + h * step);
             }
         }
 }
@@ -287,11 +302,13 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const int count = (int)min((long)BN, t->pixels - t->first);
     const long step = 8 * FILTER_STEP(t);
+    float biases[2 * MI];
+    FN(read_biases)(biases, bias, first, kg - k0);
 #pragma unroll
     for (int j = 0; j < NJ; j += 2)
         if (ahead + PIXEL(j, 2 * c) < count) {
             const struct FN(offsets) at = FN(offsets_of)(first, ahead + PIXEL(j, 2 * c), t, a);
-            float4 other[2 * MI]; /* what is read arrives together */
+            float4 other[2 * MI];
 #if EPI_ADD
 #pragma unroll
             for (int h = 0; h < 2 * MI; h++)
@@ -301,12 +318,12 @@ void FN(store4)(float sum[MI][NJ][4], int k0, int ahead, int c, const struct FN(
 #pragma unroll
             for (int h = 0; h < 2 * MI; h++)
                 if (k0 + 8 * h < kg) {
-                    const int k = first + 8 * h, e = h % 2 * 2;
+                    const int e = h % 2 * 2;
                     const float four[4] = {other[h].x, other[h].y, other[h].z, other[h].w};
-                    const float4 result = (float4)(EPILOGUE(sum[h / 2][j][e], bias, k, four, 0, a),
-                                                   EPILOGUE(sum[h / 2][j + 1][e], bias, k, four, 1, a),
-                                                   EPILOGUE(sum[h / 2][j][e + 1], bias, k, four, 2, a),
-                                                   EPILOGUE(sum[h / 2][j + 1][e + 1], bias, k, four, 3, a));
+                    const float4 result = (float4)(EPILOGUE(sum[h / 2][j][e], biases, h, four, 0, a),
+                                                   EPILOGUE(sum[h / 2][j + 1][e], biases, h, four, 1, a),
+                                                   EPILOGUE(sum[h / 2][j][e + 1], biases, h, four, 2, a),
+                                                   EPILOGUE(sum[h / 2][j + 1][e + 1], biases, h, four, 3, a));
                     STORE_Y4(result, y + at.y + h * step);
                 }
         }

@@ -244,6 +244,10 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
 {
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     const long step = APART ? t->pixels : 1;
+    float biases[BM / 4];
+#pragma unroll
+    for (int i = 0; i < BM / 4; i++) /* they arrive together, ahead of stores */
+        biases[i] = EPI_BIAS && k0 + i / 2 * 8 + i % 2 < kg ? bias[first + i / 2 * 8 + i % 2] : 0.0f;
 #pragma unroll
     for (int h = 0; h < 2; h++)
         if (t->first + ahead + h * SECOND_PIXEL < t->pixels) {
@@ -255,9 +259,9 @@ void FN(store)(const float sum[RESULTS], int k0, int ahead, const struct FN(tile
                 const float *two = sum + k / 2 + 2 * h;
                 float low = 0.0f, high = 0.0f;
                 if (present)
-                    low = STORED(two[0], bias, first + k, LOAD_ADD(add, at.add + k * step), a);
+                    low = STORED(two[0], biases, k / 4, LOAD_ADD(add, at.add + k * step), a);
                 if (both)
-                    high = STORED(two[1], bias, first + k + 1, LOAD_ADD(add, at.add + (k + 1) * step), a);
+                    high = STORED(two[1], biases, k / 4 + 1, LOAD_ADD(add, at.add + (k + 1) * step), a);
                 if (both && pairs) {
                     STORE_Y2(low, high, y + at.y + k);
                 } else {
