@@ -254,7 +254,8 @@ void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local fl
 #endif
 }
 
-/* Biases of filters first + 8 * h, of which there are `left` from the first on: they arrive together, ahead of stores. */
+/* Biases of filters first + 8 * h, of which there are `left` from the first on: they arrive together, ahead of
+ * stores. */
 void FN(read_biases)(float biases[2 * MI], SRC bias, int first, int left)
 {
 #pragma unroll
