@@ -261,6 +261,17 @@ struct clcnn_override {
 struct clcnn_choice {
     const char *key, *algo;
 };
+/* What is known of the zeros in the input of a layer with weights, as shares from 0 to 1: of its elements; of the channels of an
+ * image that are zero everywhere; of the blocks of 16 channels of a pixel; of the elements of the windows that filters meet; of the
+ * channels under a register tile of Winograd's. */
+struct clcnn_zeros {
+    bool known;
+    float element, channel, block, window, tile;
+};
+struct clcnn_layer_zeros {
+    const char *layer;
+    struct clcnn_zeros zeros;
+};
 /* Whether consecutive steps run inside one kernel, which saves their launches: where it was measured to be faster, never, or
  * wherever the device can. */
 enum clcnn_chain { CLCNN_CHAIN_AUTO, CLCNN_CHAIN_OFF, CLCNN_CHAIN_ON };
@@ -277,7 +288,9 @@ struct clcnn_plan_options {
     /* in ascending order of keys (strcmp); one that cannot be followed is noted */
     const struct clcnn_choice *wisdom;
     int wisdom_count;
-    const struct clcnn_profile *profile; /* of the device; NULL: the rules' constants stand */
+    const struct clcnn_profile *profile;   /* of the device; NULL: the rules' constants stand */
+    const struct clcnn_layer_zeros *zeros; /* for choices only: results are right whatever the data */
+    int zeros_count;
     bool
         skip; /* leave zeros of maps out, where algorithms can (same bits; false computes them all, for comparison) */
     bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
@@ -371,7 +384,8 @@ struct clcnn_layer_info {
     const char *error_class;               /* "exact", "strict", "highest", "high", "medium" */
     const char *error_bound;               /* "componentwise", "normwise" */
     const char *error_rounding;            /* what adds to it: "none", "tf32_parts", "24_bits" */
-    bool part; /* chosen inside the layer before it (separable: its two convolutions) */
+    bool part;                /* chosen inside the layer before it (separable: its two convolutions) */
+    struct clcnn_zeros zeros; /* of its input, as far as the caller has told */
     struct clcnn_shape input, output;
     size_t workspace_bytes, weight_bytes;
     double macs;

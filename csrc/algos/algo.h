@@ -80,6 +80,8 @@ struct problem {
     bool fp16_activations; /* maps between steps are stored as halves where they can be */
     /* what is made of filters is made in every run, not kept, where that takes so many percent of the products' time at most */
     int fresh_filters;
+    struct clcnn_zeros
+        zeros; /* of in[0], where they are known; what pays only where they are many needs that */
     bool skip; /* zeros of maps may be left out where results are the same to the last bit */
     bool has_clblast;
     bool chained;                      /* a step costs a barrier of a chain, not a launch */

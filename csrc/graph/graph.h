@@ -42,6 +42,7 @@ struct node {
     bool follows;     /* its maps are in channel blocks, as operand_part() tells of each input */
     int items;        /* of the batch that it computes at a time, 0: all; see plan/batch_slices.c */
     int choice;       /* of its algorithm: counted from 1 in the planner's list, 0: none yet */
+    struct clcnn_zeros zeros; /* of in[0]: rewrites that give it other contents forget them */
 };
 
 /* A merged node's parts: node `first`, which is dead now, and the node itself as it was. */
@@ -79,6 +80,9 @@ enum clcnn_status graph_unary(struct clcnn_graph *g, const struct op_def *op, co
 enum clcnn_status graph_append(struct clcnn_graph *g, const struct op_def *op, const char *name,
                                const void *attrs, const int *inputs, int n_in, int *value,
                                struct clcnn_err *err);
+/* Notes on the nodes of a graph, a copy of `named`, what is known of their zeros. */
+enum clcnn_status graph_set_zeros(struct clcnn_graph *g, const struct clcnn_graph *named,
+                                  const struct clcnn_layer_zeros *zeros, int count, struct clcnn_err *err);
 /* Makes a merged node the two that it was made of again. */
 void graph_take_apart(struct clcnn_graph *g, struct node *merged);
 /* Puts all nodes into a new order: node order[i] becomes node i. */

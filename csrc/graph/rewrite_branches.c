@@ -197,6 +197,8 @@ static enum clcnn_status merge(struct rewriter *r, struct node *sum, const struc
     else
         add_channels(r, large, small, at, to);
     TRY(add_shifts(r, large, small));
+    if (!large->node->zeros.known && small->node)
+        large->node->zeros = small->node->zeros; /* both read the same input */
     if (small->node) {
         TRY(rewrite_note(r, "add %s %s to the weights of conv %s", small->node->op->name, small->node->name,
                          large->node->name));

@@ -31,6 +31,7 @@ static enum clcnn_status merge(struct rewriter *r, struct node *first, struct no
     last->attrs = attrs;
     last->name = copy;
     last->op = op;
+    last->zeros = first->zeros;
     first->dead = true;
     return CLCNN_OK;
 }
@@ -172,6 +173,7 @@ enum clcnn_status rewrite_pool_before_pointwise(struct rewriter *r)
         exchange(conv, pool); /* conv is the pooling now, and the earlier one */
         conv->in[0] = x;
         pool->in[0] = between;
+        pool->zeros = (struct clcnn_zeros){0}; /* means are zero more seldom */
         const int32_t channels = g->values[x].shape.dim[1];
         g->values[between].shape = g->values[pool->out[0]].shape;
         g->values[between].shape.dim[1] = channels;

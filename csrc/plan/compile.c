@@ -99,6 +99,7 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
                                              !cpu_device(&bp->dev->info)};
     TRY(graph_check(graph, err));
     TRY(graph_copy(&bp->graph, graph, err));
+    TRY(graph_set_zeros(bp->graph, graph, options->zeros, options->zeros_count, err));
     if (options->fuse)
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
     TRY(blueprint_take_apart(bp, options, err));

@@ -103,6 +103,7 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
         .part = l->sub,
         .input = l->input,
         .output = l->output,
+        .zeros = l->zeros,
         .workspace_bytes = l->workspace,
         .weight_bytes = l->weight_bytes,
         .macs = l->macs,

@@ -23,6 +23,7 @@ static struct layer *new_layer(struct emit *e, int node, const struct problem *p
                         .op = p->op,
                         .input = p->in[0].shape,
                         .output = p->out[0].shape,
+                        .zeros = p->zeros,
                         .fp16 = p->in[0].fp16 || p->out[0].fp16};
     problem_key(l->key, p);
     e->layer_index = bp->n_layers++;

@@ -80,6 +80,7 @@ struct layer {
     bool fp16; /* reads or writes maps that are stored as halves */
     const struct op_def *op;
     struct clcnn_shape input, output;
+    struct clcnn_zeros zeros;
     double macs;
 };
 

@@ -80,6 +80,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .precision = options->precision,
         .fp16_activations = bp->fp16_activations,
         .fresh_filters = options->fresh_filters,
+        .zeros = n->zeros,
         .skip = options->skip,
         .has_clblast = device_has_clblast(bp->dev),
         .chained = bp->chained,

@@ -1,5 +1,6 @@
 /* wisdom.c: measured choices. A problem is known by its key, which says what its time depends on and nothing else: not
  * where it stands in a net, not what it is called. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -73,6 +74,9 @@ void problem_key(char out[CLCNN_KEY_MAX], const struct problem *p)
         add_operand(&k, &p->out[i]);
     for (int i = 0; i < p->op->attr_count; i++)
         add_attribute(&k, &p->op->attrs[i], p->attrs);
+    const double tenths = p->zeros.known ? round(10.0 * (double)p->zeros.element) : 0.0;
+    if (tenths > 0.0) /* else it is as good as dense */
+        add(&k, " zeros=%.1f", tenths / 10.0);
     add(&k, "%s %s %s", p->add.present ? " add" : "", act_identifier(p->act), precision[p->precision]);
     if (k.used >= CLCNN_KEY_MAX)
         out[0] = '\0';
@@ -83,13 +87,21 @@ static int by_key(const void *key, const void *choice)
     return strcmp(key, ((const struct clcnn_choice *)choice)->key);
 }
 
-const char *wisdom_find(const struct problem *p)
+static const char *found_for(const struct problem *p)
 {
     char key[CLCNN_KEY_MAX];
-    if (p->wisdom_count == 0)
-        return NULL;
     problem_key(key, p);
     const struct clcnn_choice *found =
         bsearch(key, p->wisdom, (size_t)p->wisdom_count, sizeof *p->wisdom, by_key);
     return found ? found->algo : NULL;
+}
+
+const char *wisdom_find(const struct problem *p)
+{
+    if (p->wisdom_count == 0)
+        return NULL;
+    struct problem dense = *p;
+    dense.zeros.known = false;
+    const char *found = found_for(p);
+    return found || !p->zeros.known ? found : found_for(&dense);
 }

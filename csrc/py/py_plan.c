@@ -172,22 +172,65 @@ static int profile_parse(struct state *state, PyObject *dict, struct clcnn_profi
     return 0;
 }
 
+/* {layer: (element, channel, block, window, tile)} */
+struct layer_zeros {
+    PyObject *copy; /* of the dict: owns the names */
+    struct clcnn_layer_zeros *row;
+    int count;
+};
+
+static int zeros_parse(struct layer_zeros *out, struct state *state, PyObject *dict)
+{
+    PyObject *name, *value;
+    Py_ssize_t at = 0;
+    out->copy = dict ? PyDict_Copy(dict) : PyDict_New();
+    out->row = out->copy ? PyMem_Calloc((size_t)PyDict_Size(out->copy) + 1, sizeof *out->row) : NULL;
+    if (!out->row) {
+        if (out->copy)
+            PyErr_NoMemory();
+        return -1;
+    }
+    while (PyDict_Next(out->copy, &at, &name, &value)) {
+        struct clcnn_layer_zeros *l = &out->row[out->count];
+        struct clcnn_zeros *z = &l->zeros;
+        if (py_text_parse(state, name, "zeros: layer", &l->layer) < 0)
+            return -1;
+        if (!PyTuple_Check(value) ||
+            !PyArg_ParseTuple(value, "fffff", &z->element, &z->channel, &z->block, &z->window, &z->tile)) {
+            PyErr_Clear();
+            py_error_format(state, CLCNN_E_DTYPE, "zeros: layer %.200R: expected five numbers, got %.200R",
+                            name, value);
+            return -1;
+        }
+        z->known = true;
+        out->count++;
+    }
+    return 0;
+}
+
+static void zeros_free(struct layer_zeros *z)
+{
+    PyMem_Free(z->row);
+    Py_XDECREF(z->copy);
+}
+
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"device", "graph",   "precision", "workspace_limit", "memory_limit", "overrides",
-                           "wisdom", "profile", "fuse",      "chain",           "batch_part",   "skip",
-                           "guard",  NULL};
+    static char *keys[] = {"device",    "graph",      "precision", "workspace_limit", "memory_limit",
+                           "overrides", "wisdom",     "profile",   "zeros",           "fuse",
+                           "chain",     "batch_part", "skip",      "guard",           NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
-    PyObject *given_overrides = NULL, *given_wisdom = NULL, *given_profile = NULL;
+    PyObject *given_overrides = NULL, *given_wisdom = NULL, *given_profile = NULL, *given_zeros = NULL;
     struct pairs overrides = {0}, wisdom = {0};
+    struct layer_zeros zeros = {0};
     PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *skip = NULL,
              *guard = NULL;
-    if (!state ||
-        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$OOOO!O!O!OOOOO:Plan", keys, state->device_type,
-                                     &device, state->graph_type, &graph, &precision, &workspace, &memory,
-                                     &PyDict_Type, &given_overrides, &PyDict_Type, &given_wisdom,
-                                     &PyDict_Type, &given_profile, &fuse, &chain, &batch_part, &skip, &guard))
+    if (!state || !PyArg_ParseTupleAndKeywords(
+                      args, kwargs, "O!O!|$OOOO!O!O!O!OOOOO:Plan", keys, state->device_type, &device,
+                      state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
+                      &given_overrides, &PyDict_Type, &given_wisdom, &PyDict_Type, &given_profile,
+                      &PyDict_Type, &given_zeros, &fuse, &chain, &batch_part, &skip, &guard))
         return NULL;
     struct clcnn_plan_options options = {
         .precision = CLCNN_PRECISION_HIGHEST, .workspace_limit = 64 << 20, .skip = true, .fuse = true};
@@ -207,12 +250,17 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     options.workspace_limit = (size_t)limit;
     if (pairs_parse(&overrides, state, given_overrides, "overrides: expected {layer: algorithm}") == 0 &&
         pairs_parse(&wisdom, state, given_wisdom, "wisdom: expected {key: algorithm}") == 0 &&
-        options_from_pairs(&options, &overrides, &wisdom) == 0)
+        options_from_pairs(&options, &overrides, &wisdom) == 0 &&
+        zeros_parse(&zeros, state, given_zeros) == 0) {
+        options.zeros = zeros.row;
+        options.zeros_count = zeros.count;
         made = compile(type, state, (struct device_object *)device, (struct graph_object *)graph, &options);
+    }
     PyMem_Free((void *)options.overrides);
     PyMem_Free((void *)options.wisdom);
     pairs_free(&overrides);
     pairs_free(&wisdom);
+    zeros_free(&zeros);
     return made;
 }
 
@@ -302,11 +350,12 @@ static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
 PyDoc_STRVAR(
     plan_doc,
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
-    "wisdom={}, profile={}, "
+    "wisdom={}, profile={}, zeros={}, "
     "fuse=True, chain=None, batch_part=0, skip=True,"
     " guard=False)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n"
-    "profile: {row of profile_rows(): measured time over what the rules expect}.\n\n"
+    "profile: {row of profile_rows(): measured time over what the rules expect}.\n"
+    "zeros: {layer: shares of zeros (element, channel, block, window, tile) in its input}.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "
     "StateError.");
 

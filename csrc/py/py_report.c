@@ -145,6 +145,13 @@ static PyObject *candidate_rows(struct plan_object *self, int layer, int count)
     return list;
 }
 
+/* A tuple of shares, None where they are not known. */
+static PyObject *zeros_tuple(const struct clcnn_zeros *z)
+{
+    return z->known ? Py_BuildValue("(fffff)", z->element, z->channel, z->block, z->window, z->tile)
+                    : Py_NewRef(Py_None);
+}
+
 static PyObject *layer_row(struct plan_object *self, int i)
 {
     struct clcnn_layer_info l;
@@ -152,17 +159,20 @@ static PyObject *layer_row(struct plan_object *self, int i)
     if (clcnn_plan_layer_info(self->handle, i, &l, &err))
         return py_error_raise(self->state, &err);
     PyObject *candidates = candidate_rows(self, i, l.candidate_count);
-    PyObject *input = py_shape_tuple(&l.input), *output = py_shape_tuple(&l.output);
-    if (candidates && input && output)
-        return Py_BuildValue("{s:s, s:O, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:N, s:N, s:n, s:n, s:d, s:N}",
-                             "key", l.key, "part", l.part ? Py_True : Py_False, "layer", l.layer, "op", l.op,
-                             "algo", l.algo, "fused", l.fused, "error_class", l.error_class, "error_bound",
-                             l.error_bound, "error_rounding", l.error_rounding, "input", input, "output",
-                             output, "workspace_bytes", (Py_ssize_t)l.workspace_bytes, "weight_bytes",
-                             (Py_ssize_t)l.weight_bytes, "macs", l.macs, "candidates", candidates);
+    PyObject *input = py_shape_tuple(&l.input), *output = py_shape_tuple(&l.output),
+             *zeros = zeros_tuple(&l.zeros);
+    if (candidates && input && output && zeros)
+        return Py_BuildValue(
+            "{s:s, s:O, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:N, s:N, s:N, s:n, s:n, s:d, s:N}", "key", l.key,
+            "part", l.part ? Py_True : Py_False, "layer", l.layer, "op", l.op, "algo", l.algo, "fused",
+            l.fused, "error_class", l.error_class, "error_bound", l.error_bound, "error_rounding",
+            l.error_rounding, "input", input, "output", output, "zeros", zeros, "workspace_bytes",
+            (Py_ssize_t)l.workspace_bytes, "weight_bytes", (Py_ssize_t)l.weight_bytes, "macs", l.macs,
+            "candidates", candidates);
     Py_XDECREF(candidates);
     Py_XDECREF(input);
     Py_XDECREF(output);
+    Py_XDECREF(zeros);
     return NULL;
 }
 
@@ -171,7 +181,7 @@ const char py_plan_layers_doc[] =
     "The layers of the rewritten graph, as dicts: key (what its time depends on), part (of the layer "
     "before), layer, op, "
     "algo, fused, error_class, error_bound, error_rounding, input, output "
-    "(shapes),\n"
+    "(shapes), zeros (shares in its input, or None),\n"
     "workspace_bytes, weight_bytes, macs, and candidates: dicts with algo, verdict, reason, workspace_bytes, "
     "effort\n"
     "(what it is expected to take, beside the layer's others; 0: not known).";

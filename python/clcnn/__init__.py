@@ -20,6 +20,7 @@ from clcnn._version import __version__
 
 if TYPE_CHECKING:
     from clcnn import errors, image, nn, onnx, ops, weights, zoo
+    from clcnn.calibration import calibrate
     from clcnn.compiler import compile
     from clcnn.device import Device, DeviceInfo, devices
     from clcnn.errors import (
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         set_default_logger_severity,
     )
     from clcnn.tensor import Tensor
+    from clcnn.zeros import LayerZeros, Zeros
 
 __all__ = [
     "ArgumentError",
@@ -66,6 +68,7 @@ __all__ = [
     "Graph",
     "GraphOptimizationLevel",
     "InferenceSession",
+    "LayerZeros",
     "ModelError",
     "NoDeviceError",
     "Plan",
@@ -78,7 +81,9 @@ __all__ = [
     "Tensor",
     "UnsupportedError",
     "Value",
+    "Zeros",
     "__version__",
+    "calibrate",
     "compile",
     "devices",
     "errors",
@@ -98,6 +103,7 @@ __all__ = [
 
 _MODULES = {"errors", "image", "nn", "onnx", "ops", "weights", "zoo"}
 _HOMES = {
+    "calibrate": "calibration",
     "compile": "compiler",
     "Device": "device",
     "DeviceInfo": "device",
@@ -118,6 +124,8 @@ _HOMES = {
     "get_device": "session_options",
     "set_default_logger_severity": "session_options",
     "Tensor": "tensor",
+    "LayerZeros": "zeros",
+    "Zeros": "zeros",
 }
 
 # Names of onnxruntime's module that a program may look for here, and what to use instead.

@@ -102,6 +102,7 @@ class _LayerRow(TypedDict):
     error_rounding: str
     input: tuple[int, ...]
     output: tuple[int, ...]
+    zeros: tuple[float, float, float, float, float] | None
     workspace_bytes: int
     weight_bytes: int
     macs: float
@@ -240,6 +241,7 @@ class Plan:
         overrides: dict[str, str] = {},
         wisdom: dict[str, str] = {},
         profile: dict[str, float] = {},
+        zeros: dict[str, tuple[float, float, float, float, float]] = {},
         fuse: bool = True,
         chain: bool | None = None,
         batch_part: int = 0,

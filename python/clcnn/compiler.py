@@ -10,6 +10,7 @@ import numpy as np
 
 from clcnn import _arguments, _core, wisdom
 from clcnn import device as devices
+from clcnn import zeros as known_zeros
 from clcnn._log import logger
 from clcnn.device import DeviceInfo, parse_bytes
 from clcnn.errors import ArgumentError, ShapeError
@@ -35,6 +36,7 @@ def compile(
     chain: bool | None = None,
     batch_part: int = 0,
     skip: bool = True,
+    zeros: known_zeros.Given = None,
     guard: bool = False,
     tune: wisdom.Tune | None = None,
 ) -> Plan:
@@ -65,7 +67,10 @@ def compile(
     for so many items only. 0: as is expected to be fastest (CPU devices, for maps that leave the cache); the
     batch itself: every layer at once. explain() tells which layers do so. skip: False computes every zero of
     the maps, for comparison; True leaves out those that lie together, where an algorithm can, with the same
-    results to the last bit (CPU devices, Winograd). guard: test mode with guard bands around every buffer.
+    results to the last bit (CPU devices, Winograd). zeros: what is known of the zeros in the inputs of layers,
+    for choices: what clcnn.calibrate() gave, a file of it, {layer: share of zero elements}, or one share for
+    all. None: what the model was saved with, if anything; {}: nothing. guard: test mode with guard bands
+    around every buffer.
     tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows
     what was measured for the device, see clcnn.wisdom; "measure" measures this model first and remembers it.
     The rules know a CPU device's profile once it was measured, which only "measure" does
@@ -74,7 +79,8 @@ def compile(
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
     """
-    graph = _graph_of(model, input_shape)
+    graph = graph_of(model, input_shape)
+    sparse = dict(known_zeros.of_graph(known_zeros.of_model(model) if zeros is None else zeros, graph))
     main = tuple(graph.outputs)
     extra = _arguments.names(outputs, "outputs")
     overrides = _overrides(algorithms)
@@ -94,8 +100,9 @@ def compile(
         workspace_limit=limit,
         memory_limit=parse_bytes(memory_limit, "memory_limit"),
         overrides=overrides,
-        wisdom=_wisdom(graph, target, mode, precision, known, limit),
+        wisdom=_wisdom(graph, target, mode, precision, known, limit, sparse),
         profile=known,
+        zeros={**sparse},
         fuse=fuse,
         chain=chain,
         batch_part=batch_part,
@@ -140,6 +147,7 @@ def _wisdom(
     precision: str,
     known_of_device: profile.Profile,
     limit: int,
+    zeros: dict[str, known_zeros.LayerZeros],
 ) -> wisdom.Wisdom:
     if mode == "off":
         return {}
@@ -147,13 +155,15 @@ def _wisdom(
     if mode == "measure":
         from clcnn.wisdom.measure import measure
 
-        found = measure(graph, device, precision=precision, workspace_limit=limit, profile=known_of_device)
+        found = measure(
+            graph, device, precision=precision, workspace_limit=limit, profile=known_of_device, zeros=zeros
+        )
         known = found.into(known)
         wisdom.remember(device, known, found.times)
     return known
 
 
-def _graph_of(model: Any, input_shape: Any) -> Graph:
+def graph_of(model: Any, input_shape: Any) -> Graph:
     if hasattr(model, "specialise"):  # clcnn.onnx.Model, without importing onnx here
         return _specialised(model, input_shape)
     if not isinstance(model, Graph):

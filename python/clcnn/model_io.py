@@ -8,6 +8,8 @@ under the key "clcnn", so that every safetensors reader finds the weights and an
     nodes    [{"name": "conv1", "op": "conv", "inputs": ["input", "conv1.weight", null], "outputs": ["conv1"],
                "attrs": {"stride": [2, 2]}}, ...] in an order in which every value is made before it is used
     outputs  [{"name": "output", "value": "conv1"}, ...]
+    zeros    {"conv1": {"element": 0.5, ...}, ...} as clcnn.Zeros.rows() gives them; not there where none
+             are known
 
 Values are strings: an input's name, a tensor's name, or one of a node's outputs. Floats that JSON lacks are
 the strings "Infinity", "-Infinity" and "NaN". A file is data from strangers: nothing in it is executed, and
@@ -31,6 +33,7 @@ from clcnn.graph import Graph, Record, Value, trace
 from clcnn.nn import init
 from clcnn.nn.module import Module, Parameter
 from clcnn.weights.errors import shown
+from clcnn.zeros import Given, Zeros, of_graph, of_model
 
 KEY = "clcnn"  # of the metadata; a single one, since safetensors writes several in random order
 VERSION = 1
@@ -49,11 +52,12 @@ class ModelFileError(Error, ValueError):
 # ---- saving ----
 
 
-def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None) -> None:
+def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None, *, zeros: Given = None) -> None:
     """Writes graph and weights to one file, which appears complete or not at all.
 
     model: a Graph, a model that load() gave, or an nn.Module (or anything with build()), which needs the
-    input_shape that compile() would take. Other batch sizes can be used after loading.
+    input_shape that compile() would take. Other batch sizes can be used after loading. zeros: as compile()
+    takes them, which then finds them in the file; None: those that a model out of a file came with.
     Raises ArgumentError, ShapeError, OSError.
     """
     if isinstance(model, Graph):
@@ -64,6 +68,9 @@ def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None) -> N
             raise ArgumentError("input_shape is needed to save a model that is no graph")
         graph = trace(model, shape)
     document, tensors = describe(graph)
+    known = of_graph(of_model(model) if zeros is None else zeros, graph)
+    if known:
+        document["zeros"] = known.rows()
     weights.save_safetensors(path, tensors, {KEY: json.dumps(document, allow_nan=False)})
 
 
@@ -153,6 +160,7 @@ class GraphModel(Module):
     def __init__(self, document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> None:
         super().__init__()
         self._document = document
+        self._zeros = Zeros.from_rows(document["zeros"]) if "zeros" in document else None
         self._constants = {name: array for name, array in tensors.items() if array.dtype != np.float32}
         for name, array in tensors.items():
             if name in self._constants:
@@ -170,6 +178,11 @@ class GraphModel(Module):
     def input_dtypes(self) -> dict[str, str]:
         """The types of the inputs, in their order, by name."""
         return {row["name"]: row.get("dtype", DTYPES[0]) for row in self._document["inputs"]}
+
+    @property
+    def zeros(self) -> Zeros | None:
+        """What save() was told of the zeros in the inputs of its layers, which compile() takes."""
+        return self._zeros
 
     def forward(self, *inputs: Value) -> Any:
         rows = self._document["inputs"]
@@ -216,7 +229,7 @@ def load(path: str | os.PathLike[str]) -> GraphModel:
         document = checked_document(read_graph(file))
         tensors = weights.load(file, strip_prefix="")
         model = GraphModel(decoded(document, tensors), tensors)
-        trace(model, model.input_shapes)
+        of_graph(model.zeros, trace(model, model.input_shapes))
     except ModelFileError as error:
         raise ModelFileError(f"{file}: {error}") from error
     except weights.WeightsError as error:  # names the file itself
@@ -328,7 +341,8 @@ def checked_document(document: Any) -> dict[str, Any]:
     for what, rows in (("inputs", inputs), ("nodes", nodes), ("outputs", outputs)):
         twice = repeated(row["name"] for row in rows)
         require(twice is None, f"two {what} are called {shown(twice)}")
-    return {"inputs": inputs, "nodes": nodes, "outputs": outputs}
+    others = {key: document[key] for key in ("zeros",) if key in document}
+    return {"inputs": inputs, "nodes": nodes, "outputs": outputs, **others}
 
 
 def repeated(names: Iterable[str]) -> str | None:

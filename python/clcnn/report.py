@@ -99,16 +99,26 @@ def summary_text(rows: list[LayerRow], layers: Sequence[Any] | None = None) -> s
 ROUNDING = {"none": "", "tf32_parts": " + 2^-19", "24_bits": " + 2^-20 to 2^-16"}
 
 
+def _zeros(shares: Sequence[float] | None) -> str:
+    """What is known of the zeros in a layer's input (clcnn.LayerZeros)."""
+    if shares is None:
+        return ""
+    element, *others = (f"{100 * share:.0f}" for share in shares)
+    names = ("channels", "blocks", "windows", "tiles")
+    return f", {element} % zeros ({', '.join(f'{n} {o}' for n, o in zip(names, others, strict=True))})"
+
+
 def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
     """What was decided for each layer of a plan, and why. Expected: the time over the least of the layer's
     candidates, where the rules have one for several."""
     lines = []
     for layer in layers:
         fused = f", fused {layer['fused']}" if layer["fused"] else ""
-        lines.append(
-            f"{layer['layer']}: {layer['op']} {_cell(layer['input'])} -> {_cell(layer['output'])}{fused},"
-            f" error class {layer['error_class']}, {layer['error_bound']}{ROUNDING[layer['error_rounding']]}"
-        )
+        shapes = f"{_cell(layer['input'])} -> {_cell(layer['output'])}"
+        error = f"error class {layer['error_class']}, {layer['error_bound']}"
+        rounding = ROUNDING[layer["error_rounding"]]
+        about = f"{shapes}{fused}{_zeros(layer['zeros'])}, {error}{rounding}"
+        lines.append(f"{layer['layer']}: {layer['op']} {about}")
         efforts = [c["effort"] for c in layer["candidates"] if c["effort"]]
         for c in layer["candidates"]:
             mark = "*" if c["algo"] == layer["algo"] else " "

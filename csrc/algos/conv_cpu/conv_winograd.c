@@ -127,6 +127,12 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
     return c;
 }
 
+/* What is left of the products without those of channels that are known to be zero under a register tile. */
+static double computed_share(const struct problem *p)
+{
+    return p->skip && p->zeros.known && p->in[1].constant ? 1.0 - (double)p->zeros.tile : 1.0;
+}
+
 /* Time in multiply-adds at the peak, from measurements: products, or as fast as the filters come from memory,
  * and the transforms; all of it corrected by what was measured of the processor. */
 static double cost_of(const struct problem *p, const struct conv_args *a, const struct filtering *f,
@@ -135,7 +141,7 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
     const struct cut c = *cut;
     const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
     const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
-    double products = tiles * filters / sizeof(float), memory = memory_macs(p) * filters;
+    double products = tiles * filters / sizeof(float) * computed_share(p), memory = memory_macs(p) * filters;
     if (c.fresh) {
         products += steps / 2.0 * WINOGRAD_FILTER_VALUE_MACS * filters / sizeof(float);
         memory *= (double)(c.r * c.r) / c.points;

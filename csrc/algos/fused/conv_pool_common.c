@@ -23,6 +23,7 @@ void conv_pool_parts(const struct problem *p, struct conv_pool *out)
     out->pool.n_in = 1;
     out->pool.add = (struct operand){.view = VIEW_NONE};
     out->pool.act = ACT_none;
+    out->pool.zeros = (struct clcnn_zeros){0};
 }
 
 struct conv_pool_args conv_pool_args_of(const struct problem *p)

@@ -39,6 +39,7 @@ void separable_parts(const struct problem *p, struct separable *out)
     out->dw.p1 = at->mid_p1;
     out->pw.attrs = &out->pw_attrs;
     out->pw.in = out->pw_in;
+    out->pw.zeros = (struct clcnn_zeros){0};
 }
 
 struct separable_args separable_args_of(const struct problem *p)

@@ -142,7 +142,7 @@ def distinct(wanted: str, taken: set[str], mark: str = "#") -> str:
 def to_model(model: Any, input_shape: Any = None, *, dynamic_batch: bool = False) -> onnx.ModelProto:
     """What save() writes, as an onnx.ModelProto that onnx.checker has accepted. Arguments and errors are
     those of save()."""
-    graph = _graph_of(model, input_shape)
+    graph = graph_of(model, input_shape)
     writer = Writer(graph, dynamic_batch)
     batches = _batches(graph, model, writer) if dynamic_batch else set()
     size = sum(array.nbytes for array in writer.initialisers.values())
@@ -189,7 +189,7 @@ def save(
         stream.write(made.SerializeToString())
 
 
-def _graph_of(model: Any, input_shape: Any) -> Graph:
+def graph_of(model: Any, input_shape: Any) -> Graph:
     if isinstance(model, Graph):
         if not any(r.kind == "node" for r in model.records):
             raise ArgumentError("the graph is empty: it has no node")
@@ -227,7 +227,7 @@ def _batches(graph: Graph, model: Any, writer: Writer) -> set[str]:
         )
     twice = {name: (2 * shape[0], *shape[1:]) for name, shape in shapes.items()}
     try:
-        other = _resized(graph, twice) if isinstance(model, Graph) else _graph_of(model, twice)
+        other = _resized(graph, twice) if isinstance(model, Graph) else graph_of(model, twice)
     except (ArgumentError, ValueError) as error:
         raise ArgumentError(f"dynamic_batch: the model does not fit another batch size: {error}") from error
     second = Writer(other, True)

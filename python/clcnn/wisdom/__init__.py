@@ -1,7 +1,9 @@
 """Measured choices of algorithms: which one was fastest for a layer of these shapes on this device.
 
 A table maps the key of a layer (`plan.layers[i]["key"]`: operator, shapes, attributes, epilogue, precision)
-to the name of an algorithm, where that is another one than the rules would choose. Tables of known devices
+to the name of an algorithm, where that is another one than the rules would choose. The key of a layer of
+which zeros are known has their share in tenths; what was measured without counts where there is none with
+it. Tables of known devices
 lie beside this file, written by benchmarks/tune.py; compile(tune="measure") adds what it measures to a table
 of the user's, beside the compiled kernels. A choice that cannot be followed is ignored, and noted in
 `plan.rewrites`.
@@ -31,6 +33,11 @@ Tune = Literal["off", "table", "measure"]
 MODES = ("off", "table", "measure")
 SHIPPED = Path(__file__).parent
 TIMES = "#= "
+
+
+def without_zeros(key: str) -> str:
+    """The key of the same layer of which no zeros are known."""
+    return re.sub(r" zeros=[\d.]+", "", key)
 
 
 def read(path: Path) -> Wisdom:

@@ -17,7 +17,8 @@ from clcnn import _core
 from clcnn._log import logger
 from clcnn.errors import Error
 from clcnn.graph import Graph
-from clcnn.wisdom import Times, Wisdom
+from clcnn.wisdom import Times, Wisdom, density, without_zeros
+from clcnn.zeros import LayerZeros
 
 GAIN = 0.97  # of the time of the rules' choice: what is no faster than that is no reason to depart from it
 NET_GAIN = 0.99  # of the net's time without a choice: the same for what the choice does to the net
@@ -42,7 +43,11 @@ class Measured:
 
     def into(self, table: Wisdom) -> Wisdom:
         """A table with these choices; where it has others for these layers, the rules' were faster."""
-        again = {key: algorithm for key, algorithm in self.rules.items() if key in table}
+        again = {
+            key: algorithm
+            for key, algorithm in self.rules.items()
+            if key in table or without_zeros(key) in table
+        }
         return table | again | self.choices
 
 
@@ -56,12 +61,26 @@ class _Trial(NamedTuple):
 class _Nets:
     """Plans of one graph."""
 
-    def __init__(self, graph: Graph, device: _core.Device, **options: Any) -> None:
-        self.graph, self.device, self.options = graph, device, options
+    def __init__(
+        self, graph: Graph, device: _core.Device, zeros: Mapping[str, LayerZeros] = {}, **options: Any
+    ) -> None:
+        self.graph, self.device = graph, device
+        self.options = {**options, "zeros": dict(zeros)}
+        self.keys: set[str] | None = None  # of the graph's own layers; None: all
         rng = np.random.default_rng(0)
-        self.inputs: Inputs = [
-            rng.standard_normal(value.shape, np.float32).astype(value.dtype)
-            for value in graph.inputs.values()
+        if zeros:
+            with self.plan({}) as plan:
+                rows = plan.layers()
+            self.keys = {row["key"] for row in rows}
+            self.graph = density.masked(rng, graph, density.known_layers(rows, zeros))
+        self.inputs: Inputs = density.inputs_of(rng, graph, zeros)
+
+    def layers(self, plan: _core.Plan) -> list[Any]:
+        """Rows of the layers that are measured."""
+        return [
+            row
+            for row in plan.layers()
+            if row["key"] and not row["part"] and (self.keys is None or row["key"] in self.keys)
         ]
 
     def plan(self, table: Mapping[str, str]) -> _core.Plan:
@@ -87,6 +106,7 @@ def measure(
     precision: str = "highest",
     workspace_limit: int = 64 << 20,
     profile: Mapping[str, float] = {},
+    zeros: Mapping[str, LayerZeros] = {},
     rounds: int = 8,
     every: bool = False,
 ) -> Measured:
@@ -99,16 +119,16 @@ def measure(
     one's. A choice stays if the whole net is faster with it in paired runs, and its outputs agree: all
     choices together first, and halves of those that are not, down to single ones, as long as what is tried
     could make a difference. Parts of merged layers are not tried by themselves, nor is `ref`. `profile`: what
-    the rules know of the device.
+    the rules know of the device. `zeros`: of layers, whose inputs then have about so many.
 
     Raises what compiling by the rules raises.
     """
     nets = _Nets(
-        graph, device, precision=precision, workspace_limit=workspace_limit, profile=dict(profile)
+        graph, device, zeros, precision=precision, workspace_limit=workspace_limit, profile=dict(profile)
     )
     found = Measured()
     with nets.plan({}) as rules:
-        layers = [row for row in rules.layers() if row["key"] and not row["part"]]
+        layers = nets.layers(rules)
         found.rules = {row["key"]: row["algo"] for row in layers}
         others = {row["key"]: _others(row, every) for row in layers}
         _race(found.times, nets, rules, others, rounds)
