@@ -134,8 +134,9 @@ class Zeros(Mapping[str, LayerZeros]):
                 )
             layers[name] = LayerZeros(**fields)
             if shape is not None:
-                items = _arguments.items(shape, f"layer {_arguments.shown(name)}: weights", "a shape")
-                weights[name] = tuple(_arguments.whole(n, "weights", 1) for n in items)
+                what = f"layer {_arguments.shown(name)}: weights"
+                items = _arguments.items(shape, what, "a shape")
+                weights[name] = tuple(_arguments.whole(n, what, 1) for n in items)
         return cls(layers, weights)
 
 

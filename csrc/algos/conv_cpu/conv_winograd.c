@@ -127,10 +127,11 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
     return c;
 }
 
-/* What is left of the products without those of channels that are known to be zero under a register tile. */
+/* What the products and the filters that they read take without channels that are known to be zero under a register tile. */
 static double computed_share(const struct problem *p)
 {
-    return p->skip && p->zeros.known && p->in[1].constant ? 1.0 - (double)p->zeros.tile : 1.0;
+    const bool skips = p->skip && p->zeros.known && p->in[1].constant;
+    return skips ? 1.0 - WINOGRAD_SKIPPED_RATIO * (double)p->zeros.tile : 1.0;
 }
 
 /* Time in multiply-adds at the peak, from measurements: products, or as fast as the filters come from memory,
@@ -141,13 +142,14 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
     const struct cut c = *cut;
     const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
     const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
-    double products = tiles * filters / sizeof(float) * computed_share(p), memory = memory_macs(p) * filters;
+    double products = tiles * filters / sizeof(float), memory = memory_macs(p) * filters;
     if (c.fresh) {
         products += steps / 2.0 * WINOGRAD_FILTER_VALUE_MACS * filters / sizeof(float);
         memory *= (double)(c.r * c.r) / c.points;
     }
     products /= WINOGRAD_PEAK_RATIO;
-    const double all = (products > memory ? products : memory) + tiles * (f->in * a->c + f->out * a->k) +
+    const double all = computed_share(p) * (products > memory ? products : memory) +
+                       tiles * (f->in * a->c + f->out * a->k) +
                        (steps - 1.0) * WINOGRAD_STEP_MACS * (double)device_units(p->device);
     return all * profile_factor(p->device, PROFILE_winograd_small, conv_macs(a));
 }
