@@ -313,6 +313,14 @@ def test_sparsity_script_compares_equal_bits(data_dir: Path, tmp_path: Path) -> 
     assert row["density"] == pytest.approx(0.12, abs=0.01) and row["rms_error"] < 4e-6
 
 
+def test_sparsity_script_calibrates(data_dir: Path, tmp_path: Path) -> None:
+    options = ["--calibrated", "--match", "vgg16_chelsea_conv5_2", "--rounds", "1", "--device", DEVICE]
+    (row,) = script("sparsity.py", *options, "--json", str(tmp_path / "z.json"))["results"]
+    assert row["ratio"] == pytest.approx(row["peer_ms"] / row["clcnn_ms"])
+    assert row["element"] == pytest.approx(0.885, abs=0.001) and row["tile"] == pytest.approx(0.54, abs=0.01)
+    assert row["expected"] >= 1.0 and row["rms_error"] < 4e-6
+
+
 def test_baselines_script_takes_nothing_together(tmp_path: Path) -> None:
     options = ["--nets", "lenet5", "--rounds", "1", "--device", DEVICE, "--json", str(tmp_path / "b.json")]
     (row,) = script("baselines.py", *options)["results"]
