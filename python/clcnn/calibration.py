@@ -35,8 +35,8 @@ def calibrate(
 
     model: as compile() takes it. images: an array N,C,spatial..., or several of one size; for a model of
     several inputs dicts of arrays by name. They should be prepared as those that the plan will see. One image
-    is computed at a time, a Graph's or a file's own batch where it has one. Negative zero counts as zero; NaN
-    and infinity do not.
+    is computed at a time; where the batch size is fixed, as that of a Graph, so many. Negative zero counts as
+    zero; NaN and infinity do not.
 
     Returns Zeros, for compile(zeros=...) and save(zeros=...). Raises ArgumentError (no images, no layer with
     weights), ShapeError and DtypeError naming the image, and what compile() raises.
@@ -69,16 +69,28 @@ def _batches(images: Any) -> Iterator[Batch]:
         yield named
 
 
-def _own_batch(model: Any) -> int:
-    """The batch size that a model has by itself, or 1."""
+def _sizes(model: Any) -> list[int]:
+    """Batch sizes at which a model may be compiled: its own where that is fixed, else one image."""
     if isinstance(model, Graph):
         shapes: list[Any] = [value.shape for value in model.inputs.values()]
     elif hasattr(model, "specialise"):  # of clcnn.onnx
         shapes = [info.shape for info in model.inputs]
     else:
-        shapes = list(getattr(model, "input_shapes", {}).values())
+        return [1, *(shape[0] for shape in getattr(model, "input_shapes", {}).values() if shape[:1] > (1,))]
     first = next(iter(shapes), None) or (1,)
-    return first[0] if isinstance(first[0], int) else 1
+    return [first[0] if isinstance(first[0], int) else 1]
+
+
+def _graph_for(model: Any, batch: Batch) -> tuple[Graph, int]:
+    """The graph of a model for such images, and its batch size."""
+    for size in _sizes(model):
+        shapes = {name: (size, *array.shape[1:]) for name, array in batch.items()}
+        try:
+            return graph_of(model, None if isinstance(model, Graph) else shapes.get("", shapes)), size
+        except (ShapeError, ArgumentError) as error:
+            given = ", ".join(str(array.shape) for array in batch.values())
+            refused = ShapeError(f"images[0]: shape {given} does not fit the model: {error}")
+    raise refused
 
 
 class _Probe:
@@ -87,17 +99,11 @@ class _Probe:
     def __init__(
         self, model: Any, batch: Batch, device: str | int | DeviceInfo | _core.Device | None
     ) -> None:
-        size = _own_batch(model)
-        shapes = {name: (size, *array.shape[1:]) for name, array in batch.items()}
-        try:
-            graph = graph_of(model, None if isinstance(model, Graph) else shapes.get("", shapes))
-        except (ShapeError, ArgumentError) as error:
-            given = ", ".join(str(array.shape) for array in batch.values())
-            raise ShapeError(f"images[0]: shape {given} does not fit the model: {error}") from error
+        graph, self.size = _graph_for(model, batch)
         self.graph, self.layers = graph, layers_of(graph)
         if not self.layers:
             raise ArgumentError("calibrate: the model has no convolution and no linear layer")
-        self.size, self.count = size, 0
+        self.count = 0
         self.inputs = {name: value.shape for name, value in graph.inputs.items()}
         self.sums = {name: np.zeros(len(LayerZeros._fields)) for name in self.layers}
         self.sources = {value.id: name for name, value in graph.inputs.items()}

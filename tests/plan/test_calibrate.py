@@ -187,6 +187,36 @@ def test_a_graph_has_its_own_batch(device):
     assert list(graph.outputs) == ["output"]
 
 
+def test_models_out_of_files(device, tmp_path):
+    """One image at a time, whatever they were saved at, but where that cannot be."""
+    net, x = Net(), images(3)
+    clcnn.save(net, tmp_path / "net.clcnn", (8, 3, 24, 20))
+    found = clcnn.calibrate(clcnn.load(tmp_path / "net.clcnn"), x, device)
+    assert found["side"] == pytest.approx(clcnn.calibrate(net, x, device)["side"])
+    graph = Graph()
+    y = graph.apply("reshape", graph.input("x", (2, 6)), shape=(3, 4))
+    graph.output(graph.apply("linear", y, np.ones((2, 4), np.float32), name="l"), "y")
+    clcnn.save(graph, tmp_path / "fixed.clcnn")
+    zeros = clcnn.calibrate(clcnn.load(tmp_path / "fixed.clcnn"), np.eye(4, 6, dtype=np.float32), device)
+    assert zeros["l"].element == pytest.approx(1 - 4 / 24)
+
+
+def test_the_batch_of_an_onnx_file_may_be_fixed(device, tmp_path):
+    onnx = pytest.importorskip("clcnn.onnx")
+    x = images(4)
+    want = clcnn.calibrate(Net(), x, device)
+    for dynamic in (False, True):
+        onnx.save(Net(), tmp_path / "net.onnx", (2, 3, 24, 20), dynamic_batch=dynamic)
+        model = onnx.load(tmp_path / "net.onnx")
+        found = clcnn.calibrate(model, x, device)
+        assert len(found) == len(want) == 4
+        with clcnn.compile(model, (2, 3, 24, 20), device, zeros=found) as plan:
+            assert any(row["zeros"] for row in plan.layers)
+        if not dynamic:
+            with pytest.raises(clcnn.ShapeError, match="N a multiple of 2"):
+                clcnn.calibrate(model, images(3), device)
+
+
 def two_inputs() -> Graph:
     graph = Graph()
     a, b = graph.input("a", (1, 4)), graph.input("b", (1, 4))

@@ -1,5 +1,5 @@
 """Data of a given density for measuring: where a net's own maps would have other zeros than those that the
-user's data leave, their zeros are set on the way."""
+user's data leave, their zeros are set on the way. That takes as much memory as these maps."""
 
 from __future__ import annotations
 
