@@ -2,18 +2,23 @@
  * row-major maps, for GPUs; the products are those of a 1x1 convolution with a group for each of the 36 points.
  *
  *   in    v[point][c][t] = (B^T x[c] B)[point]               for the 6 x 6 patch of x under tile t, zeros outside of x
- *   out   y[k] = act( A^T m[point][k] A + bias[k] + add )    for the 4 x 4 pixels of tile t
+ *   out   y[k] = act( A^T m[point][k] A + bias[k] + add )    for the 4 x 4 pixels of tile t, or with POOLED their
+ *         2 x 2 windows, of which y has those inside the map
  *
  * (Lavin and Gray 2016; the matrices are in winograd.clh.) Tiles are numbered over images, rows and columns; a step
  * treats `tiles` of them from first_tile on. Rows of v and m have `pitch` >= tiles elements; v is zero past the tiles.
  * Layouts: x, y, add NCHW with batch strides; v dense [36][C][pitch], m dense [36][K][pitch].
  * Index map: item = channel (filter) * pitch + tile.
  * Work-group: WG items. Local memory: none. Defines: WG (any), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh; of `out`),
- * X_HALF (of `in`), ADD_HALF, Y_HALF (maps.clh; of `out`). */
+ * X_HALF (of `in`), ADD_HALF, Y_HALF (maps.clh; of `out`), POOLED 0 or 1 and AVG (conv_pool.clh; of `out`). */
 #include "common/clcnn.clh"
 #include "conv/conv_tile_args.h"
 #include "common/epilogue.clh"
 #include "common/maps.clh"
+#include "fused/conv_pool.clh"
+#ifndef POOLED
+#define POOLED 0
+#endif
 #ifndef FN
 #define FN(x) conv_winograd_gemm_##x
 #endif
@@ -110,6 +115,19 @@ void FN(store)(const float row[M], int count, bool wide, int k, SRC bias, ADD_SR
     }
 }
 
+#if POOLED
+/* Two windows of rows `above` and `row` of a tile, both with the epilogue behind them, `count` of which y has. */
+void FN(store_windows)(const float above[M], const float row[M], int count, Y_DST y)
+{
+#pragma unroll
+    for (int i = 0; i < M / 2; i++)
+        if (i < count)
+            STORE_Y(POOL_END(
+                        POOL(POOL(POOL(POOL(POOL_START, above[2 * i]), above[2 * i + 1]), row[2 * i]), row[2 * i + 1])),
+                    y, i);
+}
+#endif
+
 void FN(out_body)(ulong group, SRC m, SRC bias, ADD_SRC add, Y_DST y, const struct conv_winograd_gemm_args *a)
 {
     const long item = (long)group * WG + LANE, all = (long)a->k * a->pitch;
@@ -130,6 +148,32 @@ void FN(out_body)(ulong group, SRC m, SRC bias, ADD_SRC add, Y_DST y, const stru
         }
         const struct FN(spot) at = FN(spot_of)(t, a);
         const long p = ((long)k * a->out[0] + at.row) * a->out[1] + at.column;
+#if POOLED
+        const int high = a->out[0] / 2, wide = a->out[1] / 2;
+        float above[M];
+#pragma unroll
+        for (int r = 0; r < M; r++) {
+            float row[M];
+#define IN(j) half_way[r][j]
+#define OUT(j) row[j]
+            A_T(OUT, IN);
+#undef IN
+#undef OUT
+            if (at.row + r < 2 * high) {
+#pragma unroll
+                for (int i = 0; i < M; i++)
+                    if (at.column + i < 2 * wide)
+                        row[i] = EPILOGUE_OF(row[i], bias, k,
+                                             LOAD_ADD(add, at.n * a->add_n + p + (long)r * a->out[1] + i), a);
+                if (r % 2 == 1)
+                    FN(store_windows)(above, row, wide - at.column / 2,
+                                      y + at.n * a->dst_n + ((long)k * high + (at.row + r) / 2) * wide + at.column / 2);
+            }
+#pragma unroll
+            for (int i = 0; i < M; i++)
+                above[i] = row[i];
+        }
+#else
         const ulong apart = (ulong)a->out[1] | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
         const bool wide = apart % 4 == 0 && (ulong)y / Y_BYTES % 4 == 0; /* whole rows, on boundaries of four */
 #pragma unroll
@@ -144,6 +188,7 @@ void FN(out_body)(ulong group, SRC m, SRC bias, ADD_SRC add, Y_DST y, const stru
                 FN(store)(row, a->out[1] - at.column, wide, k, bias, add + at.n * a->add_n + p + (long)r * a->out[1],
                           y + at.n * a->dst_n + p + (long)r * a->out[1], a);
         }
+#endif
     }
 }
 

@@ -18,8 +18,8 @@
  * A sum that is not a number is computed again by its definition, since the split of an infinity is not one.
  * PHASES 1: a transposed convolution, whose phases are conv groups of their own (conv_mma_phases.clh); w packed by
  * conv_transpose_mma_pack.cl.
- * Defines: PRE, PRE_ACT, PHASES, VOLUME (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps along
- * filters), BK 16 or 32, GATHER any GATHER_ name, SPLIT 0 to 2,
+ * Defines: PRE, PRE_ACT, PHASES, POOLED, VOLUME (conv_mma.clh), WG 128, 256 or 512, BM, BN (multiples of 32), WM (warps
+ * along filters), BK 16 or 32, GATHER any GATHER_ name, SPLIT 0 to 2,
  * PRODUCTS 0, 1 or 3, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF, Y_HALF (maps.clh); all but the last
  * six required by FN(main). */
 #include "common/clcnn.clh"
@@ -344,12 +344,24 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
 #define SUMS (MI * NJ * 4)
 #define FIXUP_BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #include "conv_nvidia/conv_join.clh"
+#if POOLED
+#define WINDOW_BEGINS(i) ((i) % 8 < 4 && (i) % 2 == 0)
+#define WINDOW_SUMS \
+    {               \
+        0, 4, 1, 5  \
+    }
+#define WINDOW_PIXELS 4
+#include "conv_nvidia/conv_mma_pool.clh"
+#endif
 
 /* The end of a tile whose sums are complete. */
 void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *t, X_SRC x, SRC w, SRC scale, SRC shift,
                 SRC bias, ADD_SRC add, Y_DST y, const struct conv_mma_args *ma)
 {
     const struct conv_args *a = &ma->conv;
+#if POOLED
+    FN(store_windows)(&sum[0][0][0], k0, ahead, t, x, w, scale, shift, bias, y, ma);
+#else
 #if GATHER != GATHER_ROWS && !PHASES
     const ulong apart =
         APART ? t->pixels : (ulong)t->map | a->dst_n | (EPI_ADD ? a->add_n | (ulong)add / ADD_BYTES : 0);
@@ -360,6 +372,7 @@ void FN(finish)(float sum[MI][NJ][4], int k0, int ahead, const struct FN(tile) *
         FN(store)(sum, k0, ahead, LANE % 4, t, bias, add, y, a);
 #if MENDS
     FN(mend)(&sum[0][0][0], k0, ahead, t, x, w, scale, shift, bias, add, y, ma);
+#endif
 #endif
 }
 

@@ -20,8 +20,8 @@
  * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB, 228 with GATHER_WIDE or GATHER_ROWS, or
  * half of that for each of two groups (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, BM 128 or 64, BN 128, BK 16, GATHER_TAPS, GATHER_WIDE or GATHER_ROWS for GATHER, SPLIT 0 to 2,
- * PRODUCTS 0, 1 or 3, PRE, PRE_ACT, VOLUME (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF, ADD_HALF,
- * Y_HALF (maps.clh); all but the last six required. */
+ * PRODUCTS 0, 1 or 3, PRE, PRE_ACT, POOLED, VOLUME (conv_mma.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), X_HALF,
+ * ADD_HALF, Y_HALF (maps.clh); all but the last six required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -232,6 +232,15 @@ bool FN(whose)(int i, int k0, int ahead, const struct FN(tile) *t, const struct 
 #define SUMS RESULTS
 #define FIXUP_BARRIER WARPGROUPS_TOGETHER
 #include "conv_nvidia/conv_join.clh"
+#if POOLED
+#define WINDOW_BEGINS(i) ((i) % 4 < 2)
+#define WINDOW_SUMS \
+    {               \
+        0, 2        \
+    }
+#define WINDOW_PIXELS 2
+#include "conv_nvidia/conv_mma_pool.clh"
+#endif
 
 /* Whether biases are read before the results that need them are stored, and not one by one: where tf32 windows are
  * gathered that costs 3 %. */
@@ -395,7 +404,11 @@ else
                   (global uint *)arrived + of, (uint)ma->split_k - 1, ma,
                   (local uint *)scratch + STAGES * (STAGE + 16) / 4))
 #endif
-        FN(store)(sum, k0, ahead, &t, bias, add, y, a);
+#if POOLED
+        FN(store_windows)(sum, k0, ahead, &t, x, w, scale, shift, bias, y, ma);
+#else
+    FN(store)(sum, k0, ahead, &t, bias, add, y, a);
+#endif
 #if MENDS
     FN(mend)(sum, k0, ahead, &t, x, w, scale, shift, bias, add, y, ma);
 #endif

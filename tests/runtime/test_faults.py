@@ -79,7 +79,7 @@ with _core.Device(SELECTOR, cache_dir=CACHE) as device:
     wanted = use(device)
 
 def facts(device):
-    return device.float_width, device.compute_capability
+    return device.info()
 
 TOLD = facts(device)
 

@@ -1,5 +1,7 @@
 /* conv_winograd_gemm: F(4x4, 3x3) on row-major maps for GPUs: transforms of their own (kernels/conv/conv_winograd_gemm.cl) around
  * a 1x1 convolution with 36 times the groups, on NVIDIA's tensor cores (winograd_mma) or anywhere (winograd_gemm). */
+#include "algos/conv/conv_winograd_gemm.h"
+
 #include "algos/conv/conv_implicit.h"
 #include "algos/conv_nvidia/conv_mma_common.h"
 #include "algos/cost/cost.h"
@@ -200,7 +202,12 @@ static size_t products_bytes(const struct problem *p, const struct cut *c, size_
                         : implicit_workspace(&q, &products, POINTS, &chosen->implicit);
 }
 
-static size_t workspace(const struct problem *p, bool tensor_cores)
+bool winograd_gemm_applicable(const struct problem *p, struct why *why, bool tensor_cores)
+{
+    return tensor_cores ? may_mma(p, why) : may_gemm(p, why);
+}
+
+size_t winograd_gemm_workspace(const struct problem *p, bool tensor_cores)
 {
     struct scheme s;
     DECIDED(p, s);
@@ -222,8 +229,15 @@ static struct step *emit_transform(struct emit *e, const struct problem *p,
     return s;
 }
 
+/* Where results go, and what of them: those of windows of 2x2 where `pool` is POOL_MAX or POOL_MEAN. */
+struct results {
+    const struct operand *y;
+    int pool;
+};
+
 static void emit_slice(struct emit *e, const struct problem *p, const struct cut *c, struct problem *q,
-                       struct conv_winograd_gemm_args *args, const union products *chosen, bool tensor_cores)
+                       struct results to, struct conv_winograd_gemm_args *args, const union products *chosen,
+                       bool tensor_cores)
 {
     const struct conv_args products = products_of(c, (size_t)args->tiles);
     args->pitch = products.in[2];
@@ -237,13 +251,18 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct cut
     conv_cost(s, p);
     step_cost(s, share * s->macs, (double)tile_bytes(&c->conv) * args->tiles);
 
-    s = emit_transform(e, p, args, "out", c->conv.k, operand_elem(&p->out[0]));
+    s = emit_transform(e, p, args, "out", c->conv.k, operand_elem(to.y) / (to.pool ? 4 : 1));
+    if (to.pool) {
+        step_define(s, "POOLED", 1);
+        step_define(s, "AVG", to.pool == POOL_MEAN);
+    }
     step_read(s, q->out[0].view);
     step_epilogue(s, p, &p->in[2]);
-    step_write_map(s, &p->out[0]);
+    step_write_map(s, to.y);
 }
 
-static void emit(const struct problem *p, struct emit *e, bool tensor_cores)
+void emit_winograd_gemm(const struct problem *p, struct emit *e, const struct operand *y, int pool,
+                        bool tensor_cores)
 {
     struct scheme s;
     DECIDED(p, s);
@@ -251,7 +270,7 @@ static void emit(const struct problem *p, struct emit *e, bool tensor_cores)
     const struct conv_args *a = &c.conv;
     struct conv_winograd_gemm_args args = {
         .src_n = a->src_n,
-        .dst_n = a->dst_n,
+        .dst_n = y->batch_stride,
         .add_n = a->add_n,
         .c = a->c,
         .k = a->k,
@@ -272,28 +291,28 @@ static void emit(const struct problem *p, struct emit *e, bool tensor_cores)
         args.first_tile = (i32)first;
         const bool last = c.tiles - first <= c.slice;
         args.tiles = (i32)(last ? c.tiles - first : c.slice);
-        emit_slice(e, p, &c, &q, &args, last ? &s.last : &s.each, tensor_cores);
+        emit_slice(e, p, &c, &q, (struct results){y, pool}, &args, last ? &s.last : &s.each, tensor_cores);
     }
 }
 
 static size_t gemm_bytes(const struct problem *p)
 {
-    return workspace(p, false);
+    return winograd_gemm_workspace(p, false);
 }
 
 static size_t mma_bytes(const struct problem *p)
 {
-    return workspace(p, true);
+    return winograd_gemm_workspace(p, true);
 }
 
 static void emit_gemm_form(const struct problem *p, struct emit *e)
 {
-    emit(p, e, false);
+    emit_winograd_gemm(p, e, &p->out[0], 0, false);
 }
 
 static void emit_mma_form(const struct problem *p, struct emit *e)
 {
-    emit(p, e, true);
+    emit_winograd_gemm(p, e, &p->out[0], 0, true);
 }
 
 const struct algo_def algo_conv_winograd_gemm = {

@@ -3,6 +3,7 @@
 #include "algos/conv_nvidia/conv_mma_common.h"
 #include "algos/conv/conv_phases.h"
 #include "algos/cost/cost.h"
+#include "conv_cpu/conv_cpu_args.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 
 #include <stdio.h>
@@ -347,10 +348,10 @@ struct mma_filters emit_mma_filters(struct emit *e, const struct problem *p, con
     return (struct mma_filters){emit_pack(e, p, a, &l, &tiles[0], ampere), l.depth};
 }
 
-/* of: the transposed convolution whose phases are the groups of a, or NULL. */
+/* of: the transposed convolution whose phases are the groups of a, or NULL; pool: as emit_mma_pooled() takes it, or 0. */
 static struct step *emit_products(struct emit *e, const struct problem *p, const struct conv_args *a,
                                   const struct mma_choice *choice, const struct mma_prologue *pre,
-                                  const struct conv_args *of)
+                                  const struct conv_args *of, int pool)
 {
     const struct mma_choice c = *choice;
     const struct mma_form form = c.form;
@@ -390,6 +391,10 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
     step_define(s, "PRODUCTS", (int)form.products);
     if (conv_is_volume(a))
         step_define(s, "VOLUME", 1);
+    if (pool) {
+        step_define(s, "POOLED", 1);
+        step_define(s, "AVG", pool == POOL_MEAN);
+    }
     if (pre) {
         step_define(s, "PRE", 1);
         step_define_id(s, "PRE_ACT", act_identifier(pre->act));
@@ -418,11 +423,17 @@ static struct step *emit_products(struct emit *e, const struct problem *p, const
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
                       const struct mma_choice *c, const struct mma_prologue *pre)
 {
-    return emit_products(e, p, a, c, pre, NULL);
+    return emit_products(e, p, a, c, pre, NULL, 0);
+}
+
+struct step *emit_mma_pooled(struct emit *e, const struct problem *p, const struct conv_args *a,
+                             const struct mma_choice *c, int pool)
+{
+    return emit_products(e, p, a, c, NULL, NULL, pool);
 }
 
 struct step *emit_mma_phases(struct emit *e, const struct problem *p, const struct conv_args *a,
                              const struct mma_choice *c, const struct conv_args *of)
 {
-    return emit_products(e, p, a, c, NULL, of);
+    return emit_products(e, p, a, c, NULL, of, 0);
 }

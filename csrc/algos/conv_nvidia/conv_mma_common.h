@@ -56,6 +56,11 @@ struct mma_prologue {
 struct step *emit_mma(struct emit *e, const struct problem *p, const struct conv_args *a,
                       const struct mma_choice *c, const struct mma_prologue *pre);
 
+/* The same where p->out[0] and a->dst_n are those of the windows of 2x2 (POOL_MAX, POOL_MEAN) of a map of even sides. The
+ * windows of `a` are no 1x1 ones, nothing is added, and no depth is split. */
+struct step *emit_mma_pooled(struct emit *e, const struct problem *p, const struct conv_args *a,
+                             const struct mma_choice *c, int pool);
+
 /* The same for a transposed convolution `of`, whose phases are the conv groups of a, phase by phase. */
 struct step *emit_mma_phases(struct emit *e, const struct problem *p, const struct conv_args *a,
                              const struct mma_choice *c, const struct conv_args *of);
