@@ -124,9 +124,9 @@ def rms_error(point: Point, y: np.ndarray, x: np.ndarray, w: np.ndarray) -> floa
     return common.errors(y[images, :, rows, columns], want)["rms_error"]
 
 
-def layer_time(plan: clcnn.Plan, x: np.ndarray) -> tuple[float, float]:
-    """Milliseconds of the layer in one run, and its multiply-adds."""
-    steps = [step for step in plan.profile(x).rows if step.layer == "conv"]
+def layer_time(plan: clcnn.Plan, x: np.ndarray, layer: str = "conv") -> tuple[float, float]:
+    """Milliseconds of a layer in one run, and its multiply-adds."""
+    steps = [step for step in plan.profile(x).rows if step.layer == layer]
     return sum(step.ms for step in steps), sum(step.macs for step in steps)
 
 

@@ -3,13 +3,18 @@
     sparsity.py --maps                           # ten layers of VGG-16, a photo of a cat
     sparsity.py --maps --match 'vgg16_china_*'   # by the names of the files
     sparsity.py --calibrated                     # what the planner takes that knows the maps' zeros
+    sparsity.py --linear                         # linear layers of one row at four densities
+    sparsity.py --nets                           # AlexNet with linear inputs of 35 % density
+    sparsity.py --pool --device nvidia           # VGG-19 with layers that pool at the end of their tiles
 
 Maps are those of `sparse_maps` in the folder of test data (CLCNN_TEST_DATA); filters are random. Both plans
-are held against float64 before they are timed, and against each other: their bits must be the same. A figure
-is the least sum of a layer's own steps, transforms of inputs and masks included; plans run in turn. The ratio
-is the time without skipping over that with it. `dense` is the same on a map without a zero. With calibration
-the ratio is the time of the plan without over that of the plan with it; `expected` is the same by the costs
-of the rules, for the algorithm that was taken.
+are held against float64 before they are timed, and against each other: their bits must be the same, but for
+linear layers, which sum in another order. A figure is the least sum of a layer's own steps, transforms of
+inputs, masks and lists included; plans run in turn. The ratio is the time without skipping over that with it.
+`dense` is the same on a map without a zero. With calibration the ratio is the time of the plan without over
+that of the plan with it; `expected` is the same by the costs of the rules, for the algorithm that was taken.
+Inputs of linear layers have their zeros at random places. A net is timed whole, beside a plan whose linear
+layers alone skip nothing, or whose convolutions do not pool.
 """
 
 from __future__ import annotations
@@ -32,12 +37,20 @@ import sessions
 import strategy
 
 import clcnn
+from clcnn import nn, ops, zoo
+from clcnn.graph import Graph, trace
 
 ERROR_LIMIT = 4e-6  # of the rms, as the tests hold normal distributions to it
 HEAD = ["map", "algorithm", "density", "rms error", "skip ms", "all ms", "ratio", "dense"]
 WIDTHS = [24, 10, 7, 9, 8, 8, 6, 6]
 CALIBRATED_HEAD = ["map", "without", "with", "zeros", "tiles", "with ms", "w/o ms", "ratio", "expected"]
 CALIBRATED_WIDTHS = [24, 12, 12, 6, 6, 8, 8, 6, 8]
+LINEAR_HEAD = ["layer", "algorithm", "density", "rms error", "skip ms", "all ms", "ratio"]
+LINEAR_WIDTHS = [14, 10, 7, 9, 8, 8, 6]
+LINEAR_INPUTS, LINEAR_OUTPUTS = (9216, 4096, 25088), 4096
+DENSITIES = (1.0, 0.5, 0.35, 0.2)
+NET_DENSITY = 0.35
+POOL_BATCH = 32
 CONSUMER = re.compile(r"Conv (\d+)x(\d+) 3x3 stride 1 pad 1,")
 
 
@@ -58,13 +71,15 @@ def layers(match: str) -> Iterator[tuple[str, np.ndarray, algorithms.Point]]:
             yield name, x, algorithms.Point(3, channels, filters, x.shape[2], x.shape[0])
 
 
-def paired(plans: dict[bool, clcnn.Plan], x: np.ndarray, rounds: int) -> dict[bool, float]:
-    """Least milliseconds of the layer with skipping and without, in turn."""
+def paired(
+    plans: dict[bool, clcnn.Plan], x: np.ndarray, rounds: int, layer: str = "conv"
+) -> dict[bool, float]:
+    """Least milliseconds of a layer with skipping and without, in turn."""
     times: dict[bool, list[float]] = {skip: [] for skip in plans}
     for _ in range(rounds):
         for skip, plan in plans.items():
             plan(x)  # what the other plan left in the caches is gone
-            times[skip].append(algorithms.layer_time(plan, x)[0])
+            times[skip].append(algorithms.layer_time(plan, x, layer)[0])
     return {skip: min(t) for skip, t in times.items()}
 
 
@@ -172,17 +187,118 @@ def calibrated(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dic
     return each_layer(args, device, calibrated_layer, show_calibrated)
 
 
+# ---- linear layers ----
+
+
+def row_of(inputs: int, density: float) -> np.ndarray:
+    """Positive numbers, and zeros at random places."""
+    rng = np.random.default_rng(1)
+    x = np.abs(rng.standard_normal((1, inputs), np.float32)) + np.float32(0.1)
+    x[0, rng.permutation(inputs)[round(density * inputs) :]] = 0.0
+    return x
+
+
+def linear(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
+    """Linear layers behind a relu, as the rules choose them with skipping and without."""
+    print(common.table(LINEAR_HEAD, [], LINEAR_WIDTHS))
+    results: list[dict[str, Any]] = []
+    for inputs in LINEAR_INPUTS:
+        w = np.random.default_rng(0).standard_normal((LINEAR_OUTPUTS, inputs), np.float32)
+        graph = Graph()
+        graph.output(ops.linear(ops.relu(graph.input("x", (1, inputs))), w, name="linear"), "y")
+        with ExitStack() as stack:
+            plans = {
+                skip: stack.enter_context(clcnn.compile(graph, device=device, skip=skip, tune="off"))
+                for skip in (True, False)
+            }
+            (row,) = (row for row in plans[True].layers if row["layer"] == "linear")
+            for density in DENSITIES:
+                x = row_of(inputs, density)
+                wanted = x.astype(np.float64) @ w.astype(np.float64).T
+                found = [common.checked(plan(x), wanted, ERROR_LIMIT) for plan in plans.values()]
+                times = paired(plans, x, args.rounds, "linear")
+                case = {"case": f"{inputs} to {LINEAR_OUTPUTS}", "batch": 1, "precision": "highest"}
+                case |= {"algorithm": row["algo"], "density": density} | found[0]
+                results.append(case | strategy.beside(times[True], "own:skip=False", times[False]))
+                show_linear(results[-1])
+    return results, 0
+
+
+def show_linear(row: dict[str, Any]) -> None:
+    cells = [row["case"], row["algorithm"], f"{row['density']:.2f}", f"{row['rms_error']:.0e}"]
+    cells += [f"{row['clcnn_ms']:.3f}", f"{row['peer_ms']:.3f}", f"{row['ratio']:.3f}"]
+    print(common.table([], [cells], LINEAR_WIDTHS), flush=True)
+
+
+def thin_out(net: Any, x: np.ndarray, density: float, device: clcnn.Device) -> None:
+    """Moves the biases of AlexNet's layers before linear ones, so that this share of their results is above 0
+    for x."""
+    front = [*net.features[:11], net.features[12], net.avgpool, net.flatten]
+    first, second = net.classifier[1], net.classifier[4]
+    for layer, more in ((net.features[10], []), (first, [nn.ReLU(), first]), (second, [nn.ReLU(), second])):
+        front += more
+        with clcnn.compile(nn.Sequential(*front), x.shape, device=device, tune="off") as plan:
+            layer.bias.data = layer.bias.data - np.quantile(plan(x), 1.0 - density).astype(np.float32)
+
+
+def nets(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
+    """AlexNet beside itself with linear layers that skip nothing."""
+    x = np.random.default_rng(0).standard_normal((1, *zoo.find("alexnet").input_shape)).astype(np.float32)
+    net = zoo.get("alexnet")
+    thin_out(net, x, NET_DENSITY, device)
+    graph, given = trace(net, x.shape), {"device": device, "tune": "off"}
+    with clcnn.compile(graph, skip=False, **given) as plan:
+        dense = {row["layer"]: row["algo"] for row in plan.layers if row["op"] == "linear"}
+    with clcnn.compile(graph, **given) as plan, clcnn.compile(graph, algorithms=dense, **given) as peer:
+        ours, theirs = strategy.in_turn(plan, peer, x, device, ERROR_LIMIT, args)
+    row = {"case": "alexnet", "batch": 1, "precision": "highest", "density": NET_DENSITY}
+    row |= strategy.beside(ours, "own:dense linear", theirs)
+    print(f"alexnet, linear inputs {NET_DENSITY:.0%} dense: {ours:.3f} ms, {theirs:.3f} where linear")
+    print(f"layers skip nothing: {row['ratio']:.3f} times as fast")
+    return [row], 0
+
+
+# ---- pooling at the end of tiles ----
+
+
+def pool(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
+    """VGG-19 at batch 32 beside itself with each conv_pool split."""
+    shape = (POOL_BATCH, *zoo.find("vgg19").input_shape)
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    graph, given = trace(zoo.get("vgg19"), shape), {"device": device, "tune": "off"}
+    with clcnn.compile(graph, **given) as plan:
+        pools = [row for row in plan.layers if row["op"] == "conv_pool"]
+        split = {row["layer"].split("+")[0]: "split" for row in pools}
+        with clcnn.compile(graph, algorithms=split, **given) as peer:
+            common.checked(plan(x), peer(x), ERROR_LIMIT)
+            times: dict[clcnn.Plan, list[float]] = {plan: [], peer: []}
+            for _ in range(args.rounds):
+                for each, found in times.items():
+                    found.append(sum(row.ms for row in each.profile(x).rows))
+            ours, theirs = min(times[plan]), min(times[peer])
+    row = {"case": "vgg19", "batch": POOL_BATCH, "precision": "highest"}
+    row |= {"algorithms": [row["algo"] for row in pools]} | strategy.beside(ours, "own:split", theirs)
+    print(
+        f"vgg19, batch {POOL_BATCH}, conv_pool by {', '.join(row['algorithms'])}: {ours:.3f} ms of kernels,"
+    )
+    print(f"{theirs:.3f} where they are split: {row['ratio']:.3f} times as fast")
+    return [row], 0
+
+
 Mode = Callable[[clcnn.Device, argparse.Namespace], tuple[list[dict[str, Any]], int]]
 MODES: dict[str, tuple[Mode, str]] = {
-    "maps": (maps, "layers on real maps, with skipping and without"),
-    "calibrated": (calibrated, "the same layers, with calibration and without"),
+    "--maps": (maps, "layers on real maps, with skipping and without"),
+    "--calibrated": (calibrated, "the same layers, with calibration and without"),
+    "--linear": (linear, "linear layers of one row, with skipping and without"),
+    "--nets": (nets, "whole nets, with linear layers that skip and that do not"),
+    "--pool": (pool, "VGG-19 with convolutions that pool and that do not"),
 }
 
 
 def main() -> int:
     parser = common.arguments(__doc__)
     for name, (_, text) in MODES.items():
-        parser.add_argument(f"--{name}", action="append_const", dest="modes", const=name, help=text)
+        parser.add_argument(name, action="append_const", dest="modes", const=name, help=text)
     parser.add_argument("--match", default="vgg16_chelsea_*", help="maps by the names of their files")
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     args = parser.parse_args()

@@ -291,8 +291,7 @@ struct clcnn_plan_options {
     const struct clcnn_profile *profile;   /* of the device; NULL: the rules' constants stand */
     const struct clcnn_layer_zeros *zeros; /* for choices only: results are right whatever the data */
     int zeros_count;
-    bool
-        skip; /* leave zeros of maps out, where algorithms can (same bits; false computes them all, for comparison) */
+    bool skip; /* leave zeros out, where algorithms can; false computes them all, for comparison */
     bool fuse; /* run the rewrites (true in use; false to test one operator by itself) */
     enum clcnn_chain chain;
     int batch_part; /* items of a batch that layers compute at a time where they can, a divisor of it; 0: as was measured to

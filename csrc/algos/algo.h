@@ -82,7 +82,9 @@ struct problem {
     int fresh_filters;
     struct clcnn_zeros
         zeros; /* of in[0], where they are known; what pays only where they are many needs that */
-    bool skip; /* zeros of maps may be left out where results are the same to the last bit */
+    bool
+        rectified; /* in[0] comes out of a ReLU, as far as the graph tells: it has zeros that are worth looking for */
+    bool skip; /* zeros of operands may be left out */
     bool has_clblast;
     bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */

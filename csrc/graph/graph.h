@@ -15,6 +15,7 @@ struct value {
     void *donated;    /* `data` where a compile may overwrite it, see clcnn_graph_donate(); else NULL */
     int producer;     /* node, -1 otherwise */
     int block;        /* layout, see struct operand; set by the planner */
+    bool rectified;   /* see graph_note_rectified() */
     int items;        /* its memory holds so many at a time, 0: all; see plan/batch_slices.c */
 };
 
@@ -85,6 +86,10 @@ enum clcnn_status graph_set_zeros(struct clcnn_graph *g, const struct clcnn_grap
                                   const struct clcnn_layer_zeros *zeros, int count, struct clcnn_err *err);
 /* Makes a merged node the two that it was made of again. */
 void graph_take_apart(struct clcnn_graph *g, struct node *merged);
+/* Notes which values come out of a ReLU, perhaps through steps that keep zeros: moves, the largest of windows. */
+void graph_note_rectified(struct clcnn_graph *g);
+/* Whether this was noted of a value, or of what the planner's reorders made it of. */
+bool graph_is_rectified(const struct clcnn_graph *g, int value);
 /* Puts all nodes into a new order: node order[i] becomes node i. */
 enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err);
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */

@@ -103,6 +103,7 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
     if (options->fuse)
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
     TRY(blueprint_take_apart(bp, options, err));
+    graph_note_rectified(bp->graph);
 done:
     return st;
 }

@@ -41,6 +41,14 @@ struct gemm_panels_args {
     i32 unused;
 };
 
+/* Linear layers of one row that leave out zeros of it: linear_fixed_skip. */
+struct linear_skip_args {
+    struct gemm_args gemm;
+    i64 w_n, pitch;  /* elements between rows of the weights' source; floats of a packed block */
+    i32 quads, head; /* of outputs in a block; floats of its formats for a chunk of inputs */
+    i32 list, skip;  /* where the list begins, in elements; whether zeros are left out */
+};
+
 /* Packing of linear's weights: in 24 bits, linear_fixed, or as halves, linear_gemv_pack. */
 struct linear_pack_args {
     i64 w_n, pitch; /* elements between rows of the source; floats of a packed block of rows, or halves of a row */

@@ -4,12 +4,8 @@
  *   y[b][m][n] = act( sum_k x[b][m][k] * w[n][k] + c[n] + add[b][m][n] )  (gemm_operands.clh; alpha and beta are 1)
  *   w[n][k] = scale[n][k / CHUNK] * q[n][k]
  *
- * q is a float of 24 bits: a sign, e bits of an exponent, 23 - e digits. Each chunk of a row has the smallest e that
- * holds its weights, from the largest to the smallest that is not 0, so that every weight is off by 2^-(24 - e) of
- * itself at most, whatever the others are: e is 4 where they are within 2^15 of each other, 5 within 2^31. Zeros stay
- * zeros. `scale` is the power of two of the largest weight.
- * Where MOST_BITS are too few for e, and in chunks that are not all finite, q is w without its lowest 8 bits (e is 8),
- * and the scale 1.
+ * q is a float of 24 bits (linear_fixed.clh), of which each chunk of a row has a format of its own, whatever the others
+ * are; `scale` is the power of two of the largest weight.
  *   pack   blocks of TO rows, `b_n` floats each: for every chunk a line with, of TO rows each, the scales and the e
  *          (integers), then for every QUAD of rows and every STEP elements of k three times STEP numbers of 32 bits:
  *          the upper 24 are the q of one row, the lowest 8 those of the fourth; zeros beyond k, any number beyond n.
@@ -45,86 +41,13 @@
 #define LINE 16    /* floats of a cache line */
 #define FLOATS 48  /* that QUAD rows of STEP elements take */
 #define AHEAD 1024 /* floats between what is read and what is prefetched */
-/* of an exponent: with more, products would fall below the smallest normal number that those of floats do not, */
-#define MOST_BITS 6
-#define WHOLE 8 /* so that all bits of the exponent are kept */
-#define MAX_INT 0x7fffffff
-#define INFINITE 0x7f800000 /* the bits of an infinity */
-#define AS_INT VEC_CAT(as_int, V)
-#define AS_FLOAT VEC_CAT(as_float, V)
-#define LOAD_PART VEC_CAT(vload, V)
-#define STORE_PART VEC_CAT(vstore, V)
-
-/* V elements of a row, zeros past the first `there`. */
-FV FN(elements)(SRC row, int i, int there)
-{
-    if (i + V <= there)
-        return LOADV(row, i);
-    float e[V];
-    for (int j = 0; j < V; j++)
-        e[j] = i + j < there ? row[i + j] : 0.0f;
-    return LOADV(e, 0);
-}
-
-/* How the weights of a chunk are kept: a power of two that leaves none below the normal numbers, the scale, bits of the
- * exponent, and what these count from. */
-struct FN(format) {
-    float grown, scale;
-    int bits, from;
-};
-
-/* The bits, without the sign, of the largest and of the smallest element that is not 0. An infinity's exceed those of
- * all numbers. */
-void FN(range_of)(SRC row, int there, int *high, int *low)
-{
-    IV most = 0, least = MAX_INT;
-    for (int i = 0; i < there; i += V) {
-        const IV bits = AS_INT(FN(elements)(row, i, there)) & MAX_INT;
-        most = max(most, bits);
-        least = min(least, (bits - 1) & MAX_INT);
-    }
-    int mosts[V], leasts[V];
-    STORE_PART(most, 0, mosts);
-    STORE_PART(least, 0, leasts);
-    *high = 0, *low = MAX_INT;
-    for (int j = 0; j < V; j++) {
-        *high = max(*high, mosts[j]);
-        *low = min(*low, leasts[j]);
-    }
-    *low += *low < MAX_INT;
-}
+#include "matmul/linear_fixed.clh"
 
 struct FN(format) FN(format_of)(SRC row, int there)
 {
-    struct FN(format) f = {.grown = 1.0f, .scale = 1.0f, .bits = WHOLE, .from = 0};
     int high, low;
     FN(range_of)(row, there, &high, &low);
-    if (high == 0 || high >= INFINITE)
-        return f;
-    const float grown = as_float(high) < 1.0f ? 0x1p100f : 1.0f;
-    high = as_int(as_float(high) * grown) >> 23;
-    low = as_int(as_float(low) * grown) >> 23;
-    for (int bits = 1; bits <= MOST_BITS; bits++)
-        if (high - low < (1 << bits) - 1) {
-            f.grown = grown;
-            f.scale = as_float(high << 23) / grown;
-            f.bits = bits;
-            f.from = high + 1 - (1 << bits);
-            break;
-        }
-    return f;
-}
-
-/* The 24 bits of numbers, with the sign as that of an int: rounded to the nearest, but to none larger than all. */
-IV FN(encoded)(FV value, const struct FN(format) *f)
-{
-    const IV bits = AS_INT(value * f->grown), size = bits & MAX_INT;
-    const IV rest = (1 << (f->bits - 1)) - 1 + (size >> f->bits & 1);
-    const IV digits =
-        min((size - (f->from << 23) + rest) >> f->bits, (IV)(f->bits == WHOLE ? (INFINITE >> 8) - 1 : 0x7fffff));
-    const IV none = size >> 8 | select((IV)0, (IV)0x4000, size > INFINITE); /* a NaN stays one */
-    const IV q = select(select(digits, none, size >= INFINITE), (IV)0, size == 0);
-    return q | (bits >> 31 & ~0x7fffff);
+    return FN(format_with)(high, FN(bits_for)(high, low));
 }
 
 /* V elements of QUAD rows, zeros past `there`, side by side in three numbers each. */
@@ -160,12 +83,10 @@ void FN(pack_body)(ulong group, SRC w, DST dst, const struct linear_pack_args *a
     }
 }
 
-/* acc[o][t] += x[t] * what `bits_` hold for row o: a float's exponent and digits, shifted to where float32 has them;
- * the copies of the sign above, and what is not the row's below, are taken out. `unit` makes 1 of the largest
- * exponent. */
+/* acc[o][t] += x[t] * what `bits_` hold for row o. */
 #define PRODUCT(o, bits_)                                                                         \
     {                                                                                             \
-        const FV weight = AS_FLOAT((bits_) >> shift[o] & mask[o]) * unit[o];                      \
+        const FV weight = FN(decoded)(bits_, code + o);                                           \
         _Pragma("unroll") for (int t = 0; t < TB; t++) acc[o][t] = fma(weight, xv[t], acc[o][t]); \
     }
 /* The products of STEP elements; X(t, i) is V elements of row t of x from the i-th on. */
@@ -179,7 +100,7 @@ void FN(pack_body)(ulong group, SRC w, DST dst, const struct linear_pack_args *a
         PRODUCT(0, q0)                                                                                        \
         PRODUCT(1, q1)                                                                                        \
         PRODUCT(2, q2)                                                                                        \
-        PRODUCT(3, q0 << 24 | (q1 << 16 & 0xff0000) | (q2 << 8 & 0xff00))                                     \
+        PRODUCT(3, FN(fourth)(q0, q1, q2))                                                                    \
     }
 #define FROM_MEMORY(t, i) LOADV(xr[t], k + (i))
 #define FROM_TAIL(t, i) LOADV(tail[t], i)
@@ -189,14 +110,10 @@ void FN(pack_body)(ulong group, SRC w, DST dst, const struct linear_pack_args *a
 void FN(quad)(FV (*total)[TB], SRC *xr, SRC w, SRC scales, const global int *formats, int k, int count)
 {
     FV acc[QUAD][TB];
-    int shift[QUAD], mask[QUAD];
-    float unit[QUAD];
+    struct FN(code) code[QUAD];
 #pragma unroll
     for (int o = 0; o < QUAD; o++) {
-        const int bits = formats[o];
-        shift[o] = 8 - bits;
-        mask[o] = (int)(0x80000000u | ((1u << (23 + bits)) - (1u << bits)));
-        unit[o] = as_float((bits == WHOLE ? 127 : 255 - (1 << bits)) << 23);
+        code[o] = FN(code_of)(formats[o]);
 #pragma unroll
         for (int t = 0; t < TB; t++)
             acc[o][t] = 0.0f;

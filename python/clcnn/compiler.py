@@ -65,12 +65,12 @@ def compile(
     "launch_count". batch_part: items of a batch that layers compute at a time, one layer after the other for
     these before the next items follow, wherever it divides the batch; maps between such layers take memory
     for so many items only. 0: as is expected to be fastest (CPU devices, for maps that leave the cache); the
-    batch itself: every layer at once. explain() tells which layers do so. skip: False computes every zero of
-    the maps, for comparison; True leaves out those that lie together, where an algorithm can, with the same
-    results to the last bit (CPU devices, Winograd). zeros: what is known of the zeros in the inputs of
-    layers, for choices: what clcnn.calibrate() gave, a file of it, {layer: share of zero elements}, or one
-    share for all. None: what the model was saved with, if anything; {}: nothing. guard: test mode with guard
-    bands around every buffer.
+    batch itself: every layer at once. explain() tells which layers do so. skip: False computes every zero,
+    for comparison; True leaves out zeros that lie together in maps, with the same results to the last bit
+    (Winograd), and those of a linear layer's one row that comes out of a relu (CPU devices). zeros: what is
+    known of the zeros in the inputs of layers, for choices: what clcnn.calibrate() gave, a file of it,
+    {layer: share of zero elements}, or one share for all. None: what the model was saved with, if anything;
+    {}: nothing. guard: test mode with guard bands around every buffer.
     tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows
     what was measured for the device, see clcnn.wisdom; "measure" measures this model first and remembers it.
     The rules know a CPU device's profile once it was measured, which only "measure" does

@@ -38,6 +38,7 @@ FORMS = {
     "depthwise": Form("conv", ((3, 48, 14, 18), (48, 1, 3, 3)), {"padding": (1,), "groups": 48}),
     "separable": Form("separable", ((3, 192, 7, 14), (192, 1, 3, 3), (128, 192, 1, 1)), {"padding": (1,)}),
     "linear": Form("linear", ((3, 1536), (80, 1536)), {}),
+    "linear row": Form("linear", ((1, 1536), (80, 1536)), {}),
     "matmul": Form("matmul", ((3, 1536), (1536, 80)), {}),
 }
 
@@ -165,6 +166,7 @@ QUICK = {
     "5x5": "winograd5 fft",
     "separable": "fip strassen affine_mma",
     "linear": "fixed gemv gemv_half half tf32 mma wgmma",
+    "linear row": "fixed_skip",
     "matmul": "tiled mma",
 }
 PAIRS = [

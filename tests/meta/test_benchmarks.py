@@ -321,6 +321,15 @@ def test_sparsity_script_calibrates(data_dir: Path, tmp_path: Path) -> None:
     assert row["expected"] >= 1.0 and row["rms_error"] < 4e-6
 
 
+@pytest.mark.slow
+def test_sparsity_script_times_linear_layers_and_nets(tmp_path: Path) -> None:
+    options = ["--linear", "--nets", "--rounds", "1", "--device", DEVICE, "--json", str(tmp_path / "l.json")]
+    *rows, net = script("sparsity.py", *options)["results"]
+    assert [row["density"] for row in rows] == 3 * [1.0, 0.5, 0.35, 0.2]
+    assert all(row["rms_error"] < 4e-6 for row in rows)
+    assert net["case"] == "alexnet" and net["ratio"] == pytest.approx(net["peer_ms"] / net["clcnn_ms"])
+
+
 def test_baselines_script_takes_nothing_together(tmp_path: Path) -> None:
     options = ["--nets", "lenet5", "--rounds", "1", "--device", DEVICE, "--json", str(tmp_path / "b.json")]
     (row,) = script("baselines.py", *options)["results"]

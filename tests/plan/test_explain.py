@@ -177,6 +177,9 @@ def seen(device) -> Seen:
     graph.output(graph.node("linear", MAIN, [graph.input("x", (1, 9)), graph.input("w", (5, 9))], {})[0], "y")
     with _core.Plan(device, graph, overrides={MAIN: "gemv_half"}, precision="medium") as plan:
         seen.take(plan)
+    row = parse_case("linear [1,130] w[70,130] w[70]")
+    with compile_case(device, row, row.data(), skip=False) as plan:
+        seen.take(plan)
     for algo in ("mma", "wgmma"):
         graph = _graph_with_computed_weights(16)
         with (
