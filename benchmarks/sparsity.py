@@ -307,7 +307,7 @@ def main() -> int:
         return 0
     results: list[dict[str, Any]] = []
     failed = 0
-    for name in args.modes or MODES:
+    for name in args.modes or ["--maps"]:
         found, wrong = MODES[name][0](device, args)
         results += found
         failed += wrong
