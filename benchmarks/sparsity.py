@@ -3,6 +3,8 @@
     sparsity.py --maps                           # ten layers of VGG-16, a photo of a cat
     sparsity.py --maps --match 'vgg16_china_*'   # by the names of the files
     sparsity.py --calibrated                     # what the planner takes that knows the maps' zeros
+    sparsity.py --sweep                          # formats that leave out single zeros, over density
+    sparsity.py --elements                       # the same on the real maps
     sparsity.py --linear                         # linear layers of one row at four densities
     sparsity.py --nets                           # AlexNet with linear inputs of 35 % density
     sparsity.py --pool --device nvidia           # VGG-19 with layers that pool at the end of their tiles
@@ -13,6 +15,8 @@ linear layers, which sum in another order. A figure is the least sum of a layer'
 inputs, masks and lists included; plans run in turn. The ratio is the time without skipping over that with it.
 `dense` is the same on a map without a zero. With calibration the ratio is the time of the plan without over
 that of the plan with it; `expected` is the same by the costs of the rules, for the algorithm that was taken.
+A format (--sweep, --elements) stands beside a dense algorithm and beside what the rules choose, on maps with
+zeros at random places and on real ones; the steps that find the zeros count.
 Inputs of linear layers have their zeros at random places. A net is timed whole, beside a plan whose linear
 layers alone skip nothing, or whose convolutions do not pool.
 """
@@ -28,7 +32,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import algorithms
 import common
@@ -51,7 +55,25 @@ LINEAR_INPUTS, LINEAR_OUTPUTS = (9216, 4096, 25088), 4096
 DENSITIES = (1.0, 0.5, 0.35, 0.2)
 NET_DENSITY = 0.35
 POOL_BATCH = 32
+SWEPT_DENSITIES = (1.0, 0.5, 0.2, 0.1)
+SWEPT = [
+    algorithms.Point(3, 256, 256, 56),
+    algorithms.Point(3, 512, 512, 28),
+    algorithms.Point(3, 512, 512, 14),
+    algorithms.Point(1, 512, 512, 28),
+]
+SPARSE = {"CPU": ("sparse_mask", "blocked"), "GPU": ("ecr", "implicit")}  # and the dense one beside it
+FORMAT_HEAD = ["layer", "algorithm", "density", "rms error", "ms", "beside", "ms", "ratio"]
+FORMAT_HEAD += ["rules", "ms", "ratio"]
+FORMAT_WIDTHS = [24, 12, 7, 9, 8, 9, 8, 6, 13, 8, 6]
+Key = TypeVar("Key")
+Layer = tuple[str, algorithms.Point, Iterator[np.ndarray]]  # its name, its maps
 CONSUMER = re.compile(r"Conv (\d+)x(\d+) 3x3 stride 1 pad 1,")
+
+
+def floats(text: str) -> list[float]:
+    """Argument type: "1,0.5"."""
+    return [float(part) for part in text.split(",")]
 
 
 def map_folder() -> Path:
@@ -71,16 +93,14 @@ def layers(match: str) -> Iterator[tuple[str, np.ndarray, algorithms.Point]]:
             yield name, x, algorithms.Point(3, channels, filters, x.shape[2], x.shape[0])
 
 
-def paired(
-    plans: dict[bool, clcnn.Plan], x: np.ndarray, rounds: int, layer: str = "conv"
-) -> dict[bool, float]:
-    """Least milliseconds of a layer with skipping and without, in turn."""
-    times: dict[bool, list[float]] = {skip: [] for skip in plans}
+def paired(plans: dict[Key, clcnn.Plan], x: np.ndarray, rounds: int, layer: str = "conv") -> dict[Key, float]:
+    """Least milliseconds of a layer by each plan, in turn."""
+    times: dict[Key, list[float]] = {key: [] for key in plans}
     for _ in range(rounds):
-        for skip, plan in plans.items():
+        for key, plan in plans.items():
             plan(x)  # what the other plan left in the caches is gone
-            times[skip].append(algorithms.layer_time(plan, x, layer)[0])
-    return {skip: min(t) for skip, t in times.items()}
+            times[key].append(algorithms.layer_time(plan, x, layer)[0])
+    return {key: min(t) for key, t in times.items()}
 
 
 def measured(
@@ -187,6 +207,90 @@ def calibrated(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dic
     return each_layer(args, device, calibrated_layer, show_calibrated)
 
 
+# ---- formats ----
+
+
+def random_maps(args: argparse.Namespace) -> Iterator[Layer]:
+    """Layers with more and more zeros, at random places."""
+    rng = np.random.default_rng(2)
+    for point in SWEPT:
+        full = np.abs(algorithms.graph_of(point)[1]) + np.float32(0.1)
+        thinned = (np.where(rng.random(full.shape) < d, full, np.float32(0)) for d in args.densities)
+        yield point.name, point, thinned
+
+
+def real_maps(args: argparse.Namespace) -> Iterator[Layer]:
+    for name, x, point in layers(args.match):
+        yield name, point, iter([x])
+
+
+def beside_dense(layer: Layer, device: clcnn.Device, args: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """A layer by the algorithm that leaves out zeros, a dense one and the rules' choice, on each map. Raises
+    Wrong where a result is off."""
+    name, point, inputs = layer
+    graph, _, w = algorithms.graph_of(point)
+    sparse, dense = SPARSE[device.type.upper()]
+    names = {"sparse": args.algorithm or sparse, "dense": dense, "rules": ""}
+    with ExitStack() as stack:
+        plans = {}
+        for key, algorithm in names.items():
+            forced = {"conv": algorithm} if algorithm else {}
+            plan = clcnn.compile(graph, device=device, algorithms=forced, tune="off")
+            plans[key] = stack.enter_context(plan)
+        (row,) = (row for row in plans["rules"].layers if row["layer"] == "conv")
+        names["rules"] = row["algo"]
+        for x in inputs:
+            errors = {key: algorithms.rms_error(point, plan(x), x, w) for key, plan in plans.items()}
+            for key, error in errors.items():
+                if not error <= ERROR_LIMIT:
+                    raise common.Wrong(f"{names[key]} is off by {error:.2g} of the rms")
+            times = paired(plans, x, args.rounds)
+            case = {"case": name, "batch": point.batch, "precision": "highest"}
+            case |= {"algorithm": names["sparse"], "density": float(np.count_nonzero(x)) / x.size}
+            case |= {"rms_error": errors["sparse"]}
+            case |= strategy.beside(times["sparse"], f"own:{names['dense']}", times["dense"])
+            case |= {"dense": names["dense"], "rules": names["rules"], "rules_ms": times["rules"]}
+            yield case
+
+
+def formats(
+    given: Iterator[Layer], device: clcnn.Device, args: argparse.Namespace
+) -> tuple[list[dict[str, Any]], int]:
+    print(common.table(FORMAT_HEAD, [], FORMAT_WIDTHS))
+    results: list[dict[str, Any]] = []
+    failed = 0
+    for layer in given:
+        try:
+            for row in beside_dense(layer, device, args):
+                results.append(row)
+                cells = [row["case"], row["algorithm"], f"{row['density']:.2f}", f"{row['rms_error']:.0e}"]
+                cells += [
+                    f"{row['clcnn_ms']:.3f}",
+                    row["dense"],
+                    f"{row['peer_ms']:.3f}",
+                    f"{row['ratio']:.2f}",
+                ]
+                cells += [row["rules"], f"{row['rules_ms']:.3f}", f"{row['rules_ms'] / row['clcnn_ms']:.2f}"]
+                print(common.table([], [cells], FORMAT_WIDTHS), flush=True)
+        except (clcnn.Error, common.Wrong) as error:
+            print(f"{layer[0]}: {type(error).__name__}: {error}"[:300])
+            failed += 1
+    return results, failed
+
+
+def sweep(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
+    """Formats over density."""
+    return formats(random_maps(args), device, args)
+
+
+def elements(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
+    """Formats on real maps."""
+    if map_folder().is_dir():
+        return formats(real_maps(args), device, args)
+    print(f"skipped: no maps in {map_folder()} (CLCNN_TEST_DATA names the folder of test data)")
+    return [], 0
+
+
 # ---- linear layers ----
 
 
@@ -289,6 +393,8 @@ Mode = Callable[[clcnn.Device, argparse.Namespace], tuple[list[dict[str, Any]], 
 MODES: dict[str, tuple[Mode, str]] = {
     "--maps": (maps, "layers on real maps, with skipping and without"),
     "--calibrated": (calibrated, "the same layers, with calibration and without"),
+    "--sweep": (sweep, "formats that leave out single zeros, over density"),
+    "--elements": (elements, "the same on real maps"),
     "--linear": (linear, "linear layers of one row, with skipping and without"),
     "--nets": (nets, "whole nets, with linear layers that skip and that do not"),
     "--pool": (pool, "VGG-19 with convolutions that pool and that do not"),
@@ -300,6 +406,10 @@ def main() -> int:
     for name, (_, text) in MODES.items():
         parser.add_argument(name, action="append_const", dest="modes", const=name, help=text)
     parser.add_argument("--match", default="vgg16_chelsea_*", help="maps by the names of their files")
+    parser.add_argument("--algorithm", help="of --sweep and --elements, instead of the device's own")
+    parser.add_argument(
+        "--densities", type=floats, default=SWEPT_DENSITIES, help="of --sweep (default 1,0.5,0.2,0.1)"
+    )
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     args = parser.parse_args()
     device = sessions.opened(args.device)

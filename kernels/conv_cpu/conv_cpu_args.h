@@ -46,6 +46,20 @@ struct conv_winograd_args {
 #define POOL_MAX 1
 #define POOL_MEAN 2
 
+/* Convolution that leaves out zeros: conv_sparse_mask. Index 0 = height, 1 = width. */
+struct conv_sparse_args {
+    i64 src_n, dst_n, add_n;  /* batch strides */
+    i32 n, k, cg, kg, groups; /* batch, filters, channels and filters of a group, groups */
+    i32 c_blocks, k_blocks;   /* of a group: blocks of V channels, blocks of KV * V filters */
+    i32 in[2], out[2], ker;   /* height of the window; its width is a define */
+    i32 stride, pad[2], dil;  /* stride and dilation of height */
+    i32 rows, columns;        /* of a work-item's tile */
+    i32 run;                  /* pixels of a work-item of `masks` */
+    i32 skip;                 /* zeros are left out */
+    struct blocked_epilogue epi;
+};
+#define SPARSE_MASK_PIXELS 256 /* whose sums a work-item keeps */
+
 /* Depthwise convolution of channel blocks: conv_depthwise_blocked. Index 0 = height, 1 = width. */
 struct depthwise_args {
     i64 src_n, dst_n, add_n; /* batch strides */

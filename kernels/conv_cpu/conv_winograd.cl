@@ -45,6 +45,7 @@
 #define FN(x) conv_winograd_##x
 #endif
 #include "common/activation_vec.clh"
+#include "common/bits.clh"
 #include "common/blocked_store.clh"
 #include "common/prefetch.clh"
 #include "conv/winograd.clh"
@@ -117,9 +118,6 @@ long FN(part)(int t, const struct conv_winograd_args *a)
 /* Where the mask of the channels from 32 * word on lies, of a part of v whose matrices lie v_step apart. */
 #define LIVE(v, v_step, word) ((v)[((word) / V + 1) * (v_step) - V + (word) % V])
 
-/* The first bit that is set. */
-#define FIRST(bits) ((int)popcount(((bits) & -(bits)) - 1))
-
 /* x: the channel block; v: the tile's vector of the first of the A*A matrices, which lie `step` elements apart. The
  * bits that any pixel of a channel has. */
 IV FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_winograd_args *a)
@@ -164,17 +162,6 @@ IV FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_w
     return any;
 }
 
-/* A bit for each lane that is not 0 or -0, from the bits that its values have. */
-uint FN(lanes)(IV any)
-{
-    int lane[V];
-    VEC_CAT(vstore, V)(any, 0, lane);
-    uint bits = 0;
-    for (int j = 0; j < V; j++)
-        bits |= (uint)((lane[j] & INT_MAX) != 0) << j;
-    return bits;
-}
-
 /* The channel blocks [begin, end) of group g, of `count` tiles from `first` on, to their part of v, and their masks. */
 void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int count, const struct conv_winograd_args *a)
 {
@@ -190,7 +177,7 @@ void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int coun
                                  ty * M - a->pad[0], tx * M - a->pad[1], a);
         }
         const int c = cb * V;
-        live |= FN(lanes)(any) << c % 32;
+        live |= FN(live_lanes)(any) << c % 32;
         if (cb + 1 == end || (c + V) % 32 == 0) {
             const int there = a->cg - c / 32 * 32; /* lanes past the last channel hold anything */
             LIVE(v, v_step, c / 32) = as_float(there < 32 ? live & ((1u << there) - 1) : live);
@@ -203,7 +190,7 @@ void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int coun
  * products. */
 #define ADD_PRODUCTS(acc, v, u, live)                                                               \
     for (uint left = (live); left; left &= left - 1) {                                              \
-        const int c = FIRST(left);                                                                  \
+        const int c = FIRST_BIT(left);                                                              \
         const global float *vc = (v) + (c / V * (T * V) + c % V);                                   \
         FV f[KV];                                                                                   \
         _Pragma("unroll") for (int k = 0; k < KV; k++) f[k] = LOADV((u) + c * (KV * V), k * V);     \
@@ -270,7 +257,7 @@ void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, c
 void FN(filters)(SRC w, float *u, uint live)
 {
     for (uint left = live; left; left &= left - 1) {
-        const int c = FIRST(left);
+        const int c = FIRST_BIT(left);
         SRC wc = w + c * (R * R * KV * V);
         float *uc = u + c * (KV * V);
 #pragma unroll
@@ -352,7 +339,7 @@ void FN(fresh_body)(ulong group, SRC v, SRC w, SRC bias, SRC add, DST y, const s
                 asked += wanted; /* spread over the products */
                 while (asked >= products) {
                     asked -= products;
-                    FN(approach)(next + FIRST(any_next) * (R * R * KV * V));
+                    FN(approach)(next + FIRST_BIT(any_next) * (R * R * KV * V));
                     any_next &= any_next - 1;
                 }
                 for (int j = 0; j < blocks * T; j++) /* pieces that are too short for hardware to see a pattern */

@@ -1,4 +1,4 @@
-"""Other ranges of input data than the usual one, which a case asks for by `values=`."""
+"""Other ranges of input data than the usual one, which a case asks for by `values=`, and places of zeros."""
 
 from __future__ import annotations
 
@@ -67,3 +67,23 @@ def ranged(name: str) -> Callable[[np.random.Generator, Input], np.ndarray | Non
         return rng.integers(limits.min, limits.max, given.shape, endpoint=True)
 
     return values
+
+
+def _clustered(rng: np.random.Generator, shape: tuple[int, ...], density: float) -> np.ndarray:
+    """Whole channels of images, and the upper halves of others."""
+    of_channels = (*shape[:2], *[1] * (len(shape) - 2))
+    rows = (np.arange(shape[2]) * 2 < shape[2]).reshape(-1, *[1] * (len(shape) - 3))
+    whole, half = (rng.random(of_channels) < density for _ in range(2))
+    return whole & (half | rows) | np.zeros(shape, bool)
+
+
+# Where a map is not zero: at random places, or in whole channels and halves of them.
+PLACES: dict[str, Callable[[np.random.Generator, tuple[int, ...], float], np.ndarray]] = {
+    "density": lambda rng, shape, density: rng.random(shape) < density,
+    "clustered": _clustered,
+}
+
+
+def thinned(x: np.ndarray, name: str, density: str) -> np.ndarray:
+    """A map that is not zero at such places only; zeros have either sign."""
+    return x * PLACES[name](np.random.default_rng(11), x.shape, float(density))

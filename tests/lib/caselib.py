@@ -1,8 +1,8 @@
 """The case language: one case a line of a file, `#` begins a comment.
 
-There are two folders of such files. tests/cases/ has cases that tests run as they are: small ones.
-benchmarks/cases/ has layers at full size, which benchmarks/layers.py times; tests run the convolutions among
-them, shrunk (`Case.shrunk`), or at full size with --run-slow. A file may have the same name in both.
+tests/cases/ has small cases, which tests run as they are. benchmarks/cases/ has layers at full size, which
+benchmarks/layers.py times; tests run the convolutions among them, shrunk (`Case.shrunk`), or at full size
+with --run-slow. A file may have the same name in both.
 
 Convolutions (conv, conv_transpose, separable) are sequences of letter and number:
 
@@ -12,12 +12,12 @@ Convolutions (conv, conv_transpose, separable) are sequences of letter and numbe
 follows from which of d, h, w are there), ``u`` stride, ``p`` padding, ``l`` dilation, ``o`` output padding,
 each one number or one a dimension (``u2x1``; padding also begins then ends, ``p0x1x2x1``), ``g`` groups,
 ``b0`` without bias (default ``b1``), ``e:add+relu`` the operators that follow in the graph (see EPILOGUES),
-``m:relu`` the one between the two convolutions of ``separable``, and a label ``"net:layer"`` in double
-quotes. ``conv_pool`` is written as ``conv``, with a pooling at the end of ``e:``; its graph is that of
-``conv``, and the rewriter makes the one layer of it. ``reorder [2,5,7,9]`` is a map that goes into channel
-blocks and comes back. ``elementwise [2,3,4] mul[3,1] sub<[4] relu`` is functions one after the other, each
-with an input of its own or none, which with ``<`` is the first argument; the rewriter makes one layer of
-them.
+``m:relu`` the one between the two convolutions of ``separable``, ``density=0.1`` or ``clustered=0.1`` what
+share of the map is not zero (casedata.PLACES), and a label ``"net:layer"`` in double quotes. ``conv_pool`` is
+written as ``conv``, with a pooling at the end of ``e:``; its graph is that of ``conv``, and the rewriter
+makes the one layer of it. ``reorder [2,5,7,9]`` is a map that goes into channel blocks and comes back.
+``elementwise [2,3,4] mul[3,1] sub<[4] relu`` is functions one after the other, each with an input of its own
+or none, which with ``<`` is the first argument; the rewriter makes one layer of them.
 
 Every other operator is its input shapes and its attributes:
 
@@ -27,8 +27,8 @@ Every other operator is its input shapes and its attributes:
 ``w[...]`` is a constant of the graph (a weight), ``[...]`` a graph input, ``[...]:int64`` one of another type
 than float32 (int64, int32, bool); ``values=`` picks another range of data (casedata.RANGES). Labels as above.
 
-A line that ends with ``@oclgrind`` is also one of `make oclgrind` (races, bounds, uninitialised reads): all
-operators and portable kernels, at most 100 k multiply-adds, with a last work-group that is partly empty.
+A line that ends with ``@oclgrind`` is one of `make oclgrind` too: all operators and portable kernels, at most
+100 k multiply-adds, with a last work-group that is partly empty.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from typing import Any
 
 import numpy as np
 
-from casedata import RANGES, ranged
+from casedata import PLACES, RANGES, ranged, thinned
 from clcnn._reference import REFERENCE, SPECS
 from clcnn._reference.conv import conv_output_shape, conv_transpose_output_shape
 from clcnn._reference.data import Input, draw
@@ -137,6 +137,7 @@ class Case:
     values: str = "normal"
     macs: int = 0
     terms: int = 1
+    zeros: tuple[str, ...] = ()
 
     @property
     def op(self) -> str:
@@ -203,7 +204,8 @@ class Case:
         kind: "normal", "integer" or "integer4", as `clcnn._reference.data.draw` says.
         """
         values = None if self.values == "normal" else ranged(self.values)
-        return draw(kind, self.nodes[0].op, self.inputs, self.text, self.attrs, values)
+        drawn = draw(kind, self.nodes[0].op, self.inputs, self.text, self.attrs, values)
+        return [thinned(drawn[0], *self.zeros), *drawn[1:]] if self.zeros else drawn
 
     def reference(self, data: Sequence[np.ndarray]) -> np.ndarray | list[np.ndarray]:
         """Output in float64 (a list of outputs for split) for arrays as `data` gives them."""
@@ -327,15 +329,17 @@ def _halved(fields: dict[str, str]) -> dict[str, str] | None:
 
 
 def _conv_words(words: list[str]) -> tuple[dict[str, tuple[int, ...]], dict[str, list[str]]]:
-    """Numbers by letter, and the names after e: and m:."""
+    """Numbers by letter, the names after e: and m:, and where zeros are."""
     fields: dict[str, tuple[int, ...]] = {}
-    names: dict[str, list[str]] = {"e": [], "m": []}
+    names: dict[str, list[str]] = {"e": [], "m": [], "zeros": []}
     for word in words:
         token = _TOKEN.fullmatch(word)
         if token:
             fields[token[1]] = tuple(map(int, token[2].split("x")))
         elif word[:2] in ("e:", "m:"):
             names[word[0]] = word[2:].split("+")
+        elif word.partition("=")[0] in PLACES:
+            names["zeros"] = word.split("=")
         else:
             raise ValueError(f"unknown word {word!r}")
     return fields, names
@@ -393,7 +397,8 @@ def _parse_conv(text: str, op: str, words: list[str], label: str) -> Case:
     nodes = [Node(op, tuple(names_in), attrs, "y0")]
     for name in names["e"]:
         _follow(name, shape, inputs, nodes)
-    return Case(text, tuple(inputs), tuple(nodes), tuple(names["e"]), label, macs=macs, terms=terms)
+    after, zeros = map(tuple, (names["e"], names["zeros"]))
+    return Case(text, tuple(inputs), tuple(nodes), after, label, "normal", macs, terms, zeros)
 
 
 def _parse_conv_pool(text: str, op: str, words: list[str], label: str) -> Case:
@@ -410,13 +415,9 @@ def _follow(name: str, shape: tuple[int, ...], inputs: list[Input], nodes: list[
     op, attrs, roles = EPILOGUES[name]
     names = [nodes[-1].output]
     for role in roles:
-        given = (
-            Input(f"e{len(inputs)}", shape)
-            if role == "x"
-            else Input(f"e{len(inputs)}", shape[1:2], True, role)
-        )
-        inputs.append(given)
-        names.append(given.name)
+        name = f"e{len(inputs)}"
+        inputs.append(Input(name, shape) if role == "x" else Input(name, shape[1:2], True, role))
+        names.append(name)
     nodes.append(Node(op, tuple(names), attrs, f"y{len(nodes)}"))
 
 

@@ -34,6 +34,17 @@ def _operators(cases: list[Case]) -> set[str]:
     return {node.op for case in cases for node in case.nodes}
 
 
+@pytest.mark.parametrize("word", ["density=0.25", "clustered=0.25", "density=0", "density=1"])
+def test_zeros_of_a_map(word):
+    """Of the map alone, of either sign, and whole numbers stay whole."""
+    x, *others = parse_case(f"conv n2 c40 h9 w9 k8 r3 s3 {word}").data("integer")
+    _, *same = parse_case(f"conv n2 c40 h9 w9 k8 r3 s3 {word}").data("integer")
+    there, wanted = np.count_nonzero(x) / x.size, float(word.partition("=")[2])
+    assert abs(there - wanted) <= 0.17  # clusters are few, and some whole numbers are zero anyway
+    assert np.signbit(x[x == 0]).any() or wanted == 1
+    assert all(np.any(a) and a.tobytes() == b.tobytes() for a, b in zip(others, same))
+
+
 def test_conv_words():
     case = parse_case('conv  n2 c6 h9 w8 k4 r3 s2 u2x1 p0x1x2x1 l1 g2 b0 e:add+relu "net:layer"')
     assert case.op == "conv"

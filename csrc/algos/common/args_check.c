@@ -11,6 +11,7 @@
 #include "conv/conv_args.h"
 #include "conv/conv_phases_args.h"
 #include "conv/conv_tile_args.h"
+#include "conv/ecr_args.h"
 #include "conv_cpu/conv_cpu_args.h"
 #include "conv_cpu/fft_args.h"
 #include "conv_cpu/fip_args.h"

@@ -174,6 +174,11 @@ size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a
     return p->in[1].constant ? 0 : conv_packed_bytes(a, packing);
 }
 
+bool conv_skips_zeros(const struct problem *p, struct emit *e, float largest)
+{
+    return p->skip && emit_constant_within(e, &p->in[1], largest);
+}
+
 size_t conv_split_k_bytes(const struct conv_args *a, int split_k)
 {
     return split_k == 1 ? 0 : sizeof(float) * (size_t)split_k * (size_t)a->k * conv_pixels(a);

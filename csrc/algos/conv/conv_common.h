@@ -47,6 +47,11 @@ int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_
 size_t conv_packing_workspace(const struct problem *p, const struct conv_args *a,
                               struct conv_packing packing);
 
+/* Whether zeros of the map may be left out: no filter has an element larger than this, so that zero times it is zero. */
+bool conv_skips_zeros(const struct problem *p, struct emit *e, float largest);
+/* For PREFER. */
+#define ZEROS_UNKNOWN "nothing tells that the map has zeros enough"
+
 /* A sum over the depth that `split_k` groups share: their partial sums, dense [split_k][K][N*P*Q] in a view, are added
  * up in ascending order by kernels/conv/conv_sum_parts.cl, which applies the epilogue. */
 size_t conv_split_k_bytes(const struct conv_args *a,

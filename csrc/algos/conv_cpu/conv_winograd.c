@@ -8,6 +8,9 @@
 
 #include <stdio.h>
 
+/* Transforms make at most 31 * 31 times as much of it. */
+#define LARGEST_FILTER 0x1p117f
+
 enum {
     FUSED_ITEMS_PER_UNIT = 8, /* few: each part of the workspace is used many times */
     FRESH_BLOCKS = 5,         /* blocks of tiles whose products stay in a core's cache */
@@ -211,11 +214,6 @@ static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
     return c->part_bytes * (size_t)a->groups * (c->ranges ? c->ranges : c->slice);
 }
 
-bool winograd_skips(const struct problem *p, struct emit *e)
-{
-    return p->skip && emit_constant_within(e, &p->in[1], WINOGRAD_LARGEST_FILTER);
-}
-
 struct conv_packing winograd_raw_packing(const struct problem *p, int kv)
 {
     return (struct conv_packing){.block = kv * p->block, .c_block = 1};
@@ -353,7 +351,7 @@ void emit_winograd(const struct problem *p, struct emit *e, const struct operand
     struct conv_winograd_args args = winograd_args_of(p, &a, c.m, c.t, c.kv);
     args.dst_n = y->batch_stride;
     args.c_step = MASKED / p->block;
-    args.skip = winograd_skips(p, e);
+    args.skip = conv_skips_zeros(p, e, LARGEST_FILTER);
     args.t_step = (i32)(c.ranges ? ceil_div(c.tile_blocks, c.ranges) * (size_t)c.t : 0);
     args.pool = pool;
     struct buffers buffers = {.cut = &c, .y = y};

@@ -21,9 +21,6 @@ size_t winograd_tiles(const struct conv_args *a, int m); /* of m x m pixels, in 
 /* Arguments for tiles of m x m pixels, t of them by kv vectors of filters; c_step, t_step and pool are 0. */
 struct conv_winograd_args winograd_args_of(const struct problem *conv, const struct conv_args *a, int m,
                                            int t, int kv);
-/* Whether zeros may be left out: no value of a transformed filter exceeds float32, so that zero times it is zero. */
-bool winograd_skips(const struct problem *conv, struct emit *e);
-#define WINOGRAD_LARGEST_FILTER 0x1p117f /* transforms make at most 31 * 31 times as much of it */
 /* Filters to be transformed where they are used: [groups][blocks of filters][C/groups][R*R][filters of a block]. */
 struct conv_packing winograd_raw_packing(const struct problem *conv, int kv);
 /* y is the convolution's output with pool 0, else what POOL_MAX or POOL_MEAN (kernels/common/args_base.h) makes of its windows of 2x2. */

@@ -71,6 +71,12 @@ struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char 
     const struct conv_pool_args a = conv_pool_args_of(p);
     const int packed = emit_conv_packed(e, p, &a.conv, packing);
     struct step *s = emit_step(e, file, "main", groups, group_size);
+    conv_pool_step(s, p, packed, &a, sizeof a);
+    return s;
+}
+
+void conv_pool_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes)
+{
     const int height = conv_pool_window(p, 0), width = conv_pool_window(p, 1);
     step_define(s, "PH", height);
     step_define(s, "PW", width);
@@ -79,9 +85,8 @@ struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char 
     step_read(s, packed);
     step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].view);
-    step_args(s, &a, sizeof a);
+    step_args(s, args, bytes);
     conv_pool_cost(s, p);
-    return s;
 }
 
 size_t conv_pool_packing_workspace(const struct problem *p, struct conv_packing packing)

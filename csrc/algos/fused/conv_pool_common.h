@@ -22,7 +22,9 @@ bool conv_pool_same_conv(const struct problem *p, const struct algo_def *algo);
 #define NOT_SIDE_BY_SIDE "windows must lie side by side inside the map"
 bool conv_pool_side_by_side(const struct problem *p);
 void conv_pool_cost(struct step *s, const struct problem *p); /* of a step that does both */
-/* Appends such a step, of windows side by side: defines, x, packed weights, epilogue, y. */
+/* Of windows side by side: defines, x, packed weights, epilogue, y, arguments, cost. */
+void conv_pool_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);
+/* Appends such a step, with conv_pool_args. */
 struct step *emit_conv_pool(struct emit *e, const struct problem *p, const char *file, size_t groups,
                             size_t group_size, struct conv_packing packing);
 size_t conv_pool_packing_workspace(const struct problem *p, struct conv_packing packing);
