@@ -207,6 +207,9 @@ extern const struct algo_def algo_binary_vector, algo_binary_quads, algo_binary_
 /* What the rules would choose for p: the first algorithm that applies within the limits and is not passed over;
  * NULL when every one is. For merged ops, which win only over what their parts would get. */
 const struct algo_def *algo_preferred(const struct problem *p);
+/* The effort, on p, of the algorithm that would be preferred if nothing were known of zeros; not for algorithms that
+ * themselves are preferred then. */
+double algo_effort_if_unknown(const struct problem *p);
 unsigned algo_fp16(const struct algo_def *algo, const struct problem *p);
 unsigned preferred_fp16(const struct problem *p); /* of what the rules would choose */
 

@@ -141,6 +141,17 @@ const struct algo_def *algo_preferred(const struct problem *p)
     return first;
 }
 
+double algo_effort_if_unknown(const struct problem *p)
+{
+    struct problem dense = *p;
+    struct decision unused;
+    dense.zeros.known = false;
+    struct candidate c = {.algo = algo_preferred(&dense)};
+    if (c.algo)
+        judge(&c, &unused, p);
+    return c.effort;
+}
+
 unsigned preferred_fp16(const struct problem *p)
 {
     const struct algo_def *algo = algo_preferred(p);

@@ -52,6 +52,16 @@ ON_GPUS = (
     "softmax [3,40]",
     "transpose [3,40] perm=1,0",
 )
+# The same with pooling; they run with "direct".
+POOLED = (
+    "conv_pool n1 c32 h16 w16 k32 r3 s3 p1 e:relu+maxpool2",
+    "conv_pool n1 c32 h12 w12 k32 r3 s3 p1 e:relu+avgpool3",
+    "conv_pool n1 c32 h9 w9 k32 r3 s3 p1 e:relu+maxpool2",
+    "conv_pool n1 c32 h8 w8 k32 r1 s1 e:relu+avgpool2",
+    "conv_pool n1 c16 h8 w8 k16 r3 s3 p1 e:add+relu+maxpool2",
+    "conv_pool n1 c3 h8 w8 k16 r3 s3 p1 e:relu+maxpool2",
+    "conv_pool n1 c512 h4 w4 k16 r3 s3 p1 e:relu+maxpool2",
+)
 # As MORE, for NVIDIA GPUs with tensor cores; they run with "ref", for there are none.
 ON_NVIDIA = (
     "conv n1 c3 h9 w9 k4 r3 s3 p1",
@@ -180,6 +190,11 @@ def seen(device) -> Seen:
     row = parse_case("linear [1,130] w[70,130] w[70]")
     with compile_case(device, row, row.data(), skip=False) as plan:
         seen.take(plan)
+    little = {MAIN: (0.01, 0.0, 0.0, 0.0, 0.0)}
+    for text in ("conv n1 c16 h9 w9 k16 r3 s3 p1", "linear [1,1100] w[300,1100] w[300]"):
+        case = parse_case(text)
+        with compile_case(device, case, case.data(), zeros=little) as plan:
+            seen.take(plan)
     for algo in ("mma", "wgmma"):
         graph = _graph_with_computed_weights(16)
         with (
@@ -226,6 +241,8 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     printed = device_face.run(tmp_path, CHILD, "ref", "{}", "gpu", *ON_NVIDIA, FACE_CAPABILITY="90")
     given |= set(json.loads(printed.splitlines()[-1]))
     printed = device_face.run(tmp_path, CHILD, "fused", "{}", "gpu", SEPARABLE, FACE_CAPABILITY="90")
+    given |= set(json.loads(printed.splitlines()[-1]))
+    printed = device_face.run(tmp_path, CHILD, "direct", "{}", "gpu", *POOLED, FACE_CAPABILITY="90")
     given |= set(json.loads(printed.splitlines()[-1]))
     for precision in ("high", "medium"):
         options = json.dumps({"precision": precision})

@@ -60,6 +60,15 @@ static size_t masks_bytes(const struct problem *p, const struct conv_args *a)
            (size_t)a->in[2];
 }
 
+/* Of the direct kernel's time: what is there in any case, and what is not zero. */
+static double effort_of(const struct problem *p)
+{
+    const struct conv_args a = conv_args_of(p);
+    const double fixed = a.ker[2] == 1 ? SPARSE_MASK_POINTWISE_RATIO : SPARSE_MASK_FIXED_RATIO;
+    const double there = p->zeros.known && p->skip ? 1.0 - (double)p->zeros.element : 1.0;
+    return blocked_effort(&a, blocked_direct_cost(&a) * (fixed + SPARSE_MASK_VALUES_RATIO * there));
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
@@ -72,7 +81,8 @@ static bool applicable(const struct problem *p, struct why *why)
             "sums move on pixel by pixel: windows of several columns need stride 1 and dilation 1");
     const struct cut c = cut_of(p, &a);
     DECIDE(p, c);
-    PREFER(why, false, ZEROS_UNKNOWN);
+    PREFER(why, p->zeros.known && p->skip, ZEROS_UNKNOWN);
+    PREFER(why, effort_of(p) < algo_effort_if_unknown(p), "too few zeros, as far as they are known");
     return true;
 }
 
@@ -152,7 +162,7 @@ const struct algo_def algo_conv_sparse_mask = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .effort = SPARSE_MASK_EFFORT_PERCENT,
+    .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

@@ -21,6 +21,8 @@ bool conv_pool_same_conv(const struct problem *p, const struct algo_def *algo);
 /* For REQUIRE: windows of equal size that do not overlap, inside the convolution's output. */
 #define NOT_SIDE_BY_SIDE "windows must lie side by side inside the map"
 bool conv_pool_side_by_side(const struct problem *p);
+#define NOT_TWO_BY_TWO "tiles hold windows of 2x2"
+#define CONVOLVED_FASTER "another algorithm is expected to do the convolution faster"
 void conv_pool_cost(struct step *s, const struct problem *p); /* of a step that does both */
 /* Of windows side by side: defines, x, packed weights, epilogue, y, arguments, cost. */
 void conv_pool_step(struct step *s, const struct problem *p, int packed, const void *args, size_t bytes);

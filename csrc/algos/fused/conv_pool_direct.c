@@ -16,8 +16,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
     const int side = direct_pixels(&a.conv);
     DECIDE(p, side);
-    PREFER(why, conv_pool_same_conv(p, &algo_conv_direct),
-           "another algorithm is expected to do the convolution faster");
+    PREFER(why, conv_pool_same_conv(p, &algo_conv_direct), CONVOLVED_FASTER);
     PREFER(why, groups_of(&a, side) >= p->device->compute_units, "too few windows for the compute units");
     return true;
 }

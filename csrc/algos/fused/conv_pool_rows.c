@@ -12,8 +12,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct row_tile tile = row_tile_best(p, &a.conv, conv_pool_window(p, 1));
     DECIDE(p, tile);
     PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
-    PREFER(why, conv_pool_same_conv(p, &algo_conv_rows),
-           "another algorithm is expected to do the convolution faster");
+    PREFER(why, conv_pool_same_conv(p, &algo_conv_rows), CONVOLVED_FASTER);
     return true;
 }
 

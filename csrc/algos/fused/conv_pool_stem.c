@@ -43,8 +43,7 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, sizeof(float) * (size_t)shape_count(&parts.mid.shape) > CONV_POOL_STEM_NEAR_BYTES,
            "the map between the two stays in the caches");
     operand_set_layout(&parts.mid, p->block);
-    PREFER(why, algo_preferred(&parts.conv) == &algo_conv_stem,
-           "another algorithm is expected to do the convolution faster");
+    PREFER(why, algo_preferred(&parts.conv) == &algo_conv_stem, CONVOLVED_FASTER);
     return true;
 }
 

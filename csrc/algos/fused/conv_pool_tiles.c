@@ -5,9 +5,6 @@
 #include "algos/cost/cost.h"
 #include "algos/fused/conv_pool_common.h"
 
-#define WINDOWS "windows of 2x2 are pooled in tiles"
-#define SLOWER "another algorithm is expected to do the convolution faster"
-
 static int pool_of(const struct problem *p)
 {
     return ((const struct conv_pool_attrs *)p->attrs)->average ? POOL_MEAN : POOL_MAX;
@@ -16,7 +13,7 @@ static int pool_of(const struct problem *p)
 static bool windows_fit(const struct problem *p, struct why *why)
 {
     REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
-    REQUIRE(why, conv_pool_window(p, 0) == 2 && conv_pool_window(p, 1) == 2, WINDOWS);
+    REQUIRE(why, conv_pool_window(p, 0) == 2 && conv_pool_window(p, 1) == 2, NOT_TWO_BY_TWO);
     return true;
 }
 
@@ -29,7 +26,7 @@ static bool may_winograd(const struct problem *p, struct why *why, bool tensor_c
     conv_pool_parts(p, &parts);
     if (!windows_fit(p, why) || !winograd_gemm_applicable(&parts.conv, why, tensor_cores))
         return false;
-    PREFER(why, algo_preferred(&parts.conv) == alone, SLOWER);
+    PREFER(why, algo_preferred(&parts.conv) == alone, CONVOLVED_FASTER);
     return true;
 }
 
@@ -91,9 +88,9 @@ static bool may_products(const struct problem *p, struct why *why, struct mma_fo
     const struct mma_choice c = mma_choose(&parts.conv, &a, form);
     REQUIRE(why, c.split_k == 1, "the depth is shared by groups, whose sums are added up later");
     DECIDE(p, c);
+    PREFER(why, algo_preferred(&parts.conv) == alone, CONVOLVED_FASTER);
     PREFER(why, 4 * shape_count(&parts.mid.shape) >= MMA_POOLED_LEAST_BYTES,
            "the map between would stay in the cache");
-    PREFER(why, algo_preferred(&parts.conv) == alone, SLOWER);
     return true;
 }
 

@@ -11,13 +11,11 @@ static bool applicable(const struct problem *p, struct why *why, const struct fi
     conv_pool_parts(p, &parts);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
-    REQUIRE(why, conv_pool_window(p, 0) == 2 && conv_pool_window(p, 1) == 2,
-            "tiles of minimal filtering hold windows of 2x2");
+    REQUIRE(why, conv_pool_window(p, 0) == 2 && conv_pool_window(p, 1) == 2, NOT_TWO_BY_TWO);
     operand_set_layout(&parts.mid, p->block);
     if (!winograd_applicable(&parts.conv, why, f))
         return false;
-    PREFER(why, algo_preferred(&parts.conv) == alone,
-           "another algorithm is expected to do the convolution faster");
+    PREFER(why, algo_preferred(&parts.conv) == alone, CONVOLVED_FASTER);
     return true;
 }
 
