@@ -169,6 +169,20 @@ enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn
     return CLCNN_OK;
 }
 
+enum clcnn_status graph_constant_rows(struct clcnn_graph *g, int whole, int32_t first, int32_t count,
+                                      int *value, struct clcnn_err *err)
+{
+    if (!graph_grow_values(g, 1))
+        return clcnn_fail_mem(err, sizeof *g->values);
+    struct clcnn_shape row = g->values[whole].shape, rows = row;
+    row.dim[0] = 1;
+    rows.dim[0] = count;
+    const char *data = (const char *)g->values[whole].data + first * shape_bytes(&row);
+    *value = g->n_values++;
+    g->values[*value] = (struct value){.kind = VALUE_CONSTANT, .shape = rows, .data = data, .producer = -1};
+    return CLCNN_OK;
+}
+
 static enum clcnn_status check_value(const struct clcnn_graph *g, int value, struct clcnn_err *err)
 {
     if (value >= 0 && value < g->n_values)

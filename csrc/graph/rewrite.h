@@ -16,6 +16,8 @@ struct rewriter {
 bool rewrite_is(const struct node *n, const struct op_def *op);
 /* Gives its input another shape: a reshape, flatten, squeeze or unsqueeze. */
 bool rewrite_is_reshape(const struct node *n);
+/* A reshape or a transpose. */
+bool rewrite_is_move(const struct node *n);
 /* The live node that computes `value`, if nothing else uses the value; NULL otherwise. */
 struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 bool rewrite_is_constant(const struct rewriter *r, int value);
@@ -49,6 +51,7 @@ enum clcnn_status rewrite_tokens_to_maps(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_merge_branches(struct rewriter *r);
 enum clcnn_status rewrite_products(struct rewriter *r);
+enum clcnn_status rewrite_split_products(struct rewriter *r);
 enum clcnn_status rewrite_transposed_to_conv(struct rewriter *r);
 enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);
 enum clcnn_status rewrite_channel_orders(struct rewriter *r);

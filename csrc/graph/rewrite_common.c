@@ -17,6 +17,11 @@ bool rewrite_is_reshape(const struct node *n)
            rewrite_is(n, &op_unsqueeze);
 }
 
+bool rewrite_is_move(const struct node *n)
+{
+    return rewrite_is_reshape(n) || rewrite_is(n, &op_transpose);
+}
+
 bool rewrite_is_constant(const struct rewriter *r, int value)
 {
     return value >= 0 && r->g->values[value].kind == VALUE_CONSTANT;

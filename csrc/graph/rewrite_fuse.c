@@ -54,6 +54,15 @@ done:
     return st;
 }
 
+/* What computes a value before it is moved: a function of elements does not care where they lie. */
+static struct node *producer_before_moves(const struct rewriter *r, int value)
+{
+    struct node *p = rewrite_sole_producer(r, value);
+    while (p && rewrite_is_move(p))
+        p = rewrite_sole_producer(r, p->in[0]);
+    return p;
+}
+
 static enum clcnn_status fuse_activation(struct rewriter *r, struct node *n)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -64,8 +73,8 @@ static enum clcnn_status fuse_activation(struct rewriter *r, struct node *n)
     if (p && rewrite_is(p, &op_concat) && parts_can_take(r, p)) {
         for (int i = 0; i < p->n_in; i++)
             TRY(give_activation(r, rewrite_sole_producer(r, p->in[i]), n, &act));
-    } else if (can_take(p, false)) {
-        TRY(give_activation(r, p, n, &act));
+    } else if (can_take(producer_before_moves(r, n->in[0]), false)) {
+        TRY(give_activation(r, producer_before_moves(r, n->in[0]), n, &act));
     } else {
         return CLCNN_OK;
     }

@@ -21,11 +21,6 @@ struct moved {
     int rank, n;
 };
 
-static bool is_move(const struct node *n)
-{
-    return rewrite_is_reshape(n) || rewrite_is(n, &op_transpose);
-}
-
 static void begin(struct moved *m, const struct clcnn_shape *x)
 {
     *m = (struct moved){.rank = x->rank, .n = x->rank};
@@ -129,7 +124,8 @@ struct chain {
 static struct chain chain_up_to(const struct rewriter *r, struct node *last)
 {
     struct chain c = {0};
-    for (struct node *n = last; n && is_move(n) && c.n < COUNT_OF(c.node) && !rewrite_is_overridden(r, n);
+    for (struct node *n = last;
+         n && rewrite_is_move(n) && c.n < COUNT_OF(c.node) && !rewrite_is_overridden(r, n);
          n = rewrite_sole_producer(r, n->in[0])) {
         c.node[c.n++] = n;
         c.transposes += rewrite_is(n, &op_transpose);
@@ -292,8 +288,8 @@ enum clcnn_status rewrite_tokens_to_maps(struct rewriter *r)
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
         struct node *n = &r->g->nodes[i];
-        struct node *before = n->dead || !is_move(n) ? NULL : rewrite_sole_producer(r, n->in[0]);
-        if (!before || !is_move(before) || rewrite_is_overridden(r, n))
+        struct node *before = n->dead || !rewrite_is_move(n) ? NULL : rewrite_sole_producer(r, n->in[0]);
+        if (!before || !rewrite_is_move(before) || rewrite_is_overridden(r, n))
             continue;
         const struct clcnn_shape x = r->g->values[before->in[0]].shape, y = r->g->values[n->out[0]].shape;
         const struct clcnn_shape *between = &r->g->values[n->in[0]].shape;
@@ -328,7 +324,7 @@ enum clcnn_status rewrite_join_moves(struct rewriter *r)
     for (int i = r->g->n_nodes - 1; i >= 0; i--) {
         struct node *n = &r->g->nodes[i];
         int x = -1;
-        if (n->dead || !is_move(n))
+        if (n->dead || !rewrite_is_move(n))
             continue;
         const struct chain c = chain_up_to(r, n);
         TRY(join(r, &c));
