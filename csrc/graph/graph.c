@@ -174,12 +174,19 @@ enum clcnn_status graph_constant_rows(struct clcnn_graph *g, int whole, int32_t 
 {
     if (!graph_grow_values(g, 1))
         return clcnn_fail_mem(err, sizeof *g->values);
-    struct clcnn_shape row = g->values[whole].shape, rows = row;
+    const struct value *from = &g->values[whole];
+    struct clcnn_shape row = from->shape, rows = row;
     row.dim[0] = 1;
     rows.dim[0] = count;
-    const char *data = (const char *)g->values[whole].data + first * shape_bytes(&row);
+    char *data = (char *)(uintptr_t)from->data + first * shape_bytes(&row);
     *value = g->n_values++;
-    g->values[*value] = (struct value){.kind = VALUE_CONSTANT, .shape = rows, .data = data, .producer = -1};
+    g->values[*value] = (struct value){
+        .kind = VALUE_CONSTANT,
+        .shape = rows,
+        .data = data,
+        .donated = from->owned || from->donated ? data : NULL,
+        .producer = -1,
+    };
     return CLCNN_OK;
 }
 

@@ -74,7 +74,7 @@ enum clcnn_status graph_copy(struct clcnn_graph **out, const struct clcnn_graph 
 /* A constant that the graph owns, filled by the caller (rewrites: folded weights). */
 enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn_shape *shape, int *value,
                                        struct clcnn_err *err);
-/* Rows [first, first + count) of a constant, which share its memory. */
+/* Rows [first, first + count) of a constant, which take over its memory: nothing else may use it. */
 enum clcnn_status graph_constant_rows(struct clcnn_graph *g, int whole, int32_t first, int32_t count,
                                       int *value, struct clcnn_err *err);
 /* Appends a node of one input and one output (the planner's reorders). */

@@ -10,7 +10,17 @@
 
 enum { MOST_PADDING = 8 }; /* columns of zeros that parts may bring: one in so many */
 
-/* The linear layer that `split` takes apart column by column; NULL where it stays whole. */
+/* Whether weights and bias are constants that no other layer uses: the parts take over their memory. */
+static bool owns_weights(const struct rewriter *r, const struct node *n)
+{
+    for (int k = 1; k < n->n_in; k++)
+        if (n->in[k] >= 0 && r->uses[n->in[k]] > 1)
+            return false;
+    return rewrite_weights_are_constant(r, n);
+}
+
+/* The linear layer that `split` takes apart column by column; NULL where it stays whole. Parts of a single row lie side by side:
+ * they are views. */
 static const struct node *layer_of(const struct rewriter *r, const struct node *split)
 {
     const struct split_attrs *a = split->attrs;
@@ -18,14 +28,16 @@ static const struct node *layer_of(const struct rewriter *r, const struct node *
         return NULL;
     const struct node *n = rewrite_sole_producer(r, split->in[0]);
     if (!n || !rewrite_is(n, &op_linear) || n->epi.add >= 0 || rewrite_is_overridden(r, n) ||
-        !rewrite_weights_are_constant(r, n))
+        !owns_weights(r, n))
         return NULL;
     const struct clcnn_shape *y = &r->g->values[split->in[0]].shape;
     const int32_t columns = y->dim[y->rank - 1], block = r->options->block;
     int64_t computed = 0;
     for (int i = 0; i < a->sizes.n; i++)
         computed += (a->sizes.v[i] + block - 1) / block * block;
-    return a->dim == y->rank - 1 && computed <= columns + columns / MOST_PADDING ? n : NULL;
+    return a->dim == y->rank - 1 && shape_count(y) > columns && computed <= columns + columns / MOST_PADDING
+               ? n
+               : NULL;
 }
 
 /* Appends the layer of columns [first, first + count), which computes output `part` of node `split`. */

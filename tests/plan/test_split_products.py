@@ -105,10 +105,26 @@ def test_computed_weights_stay_together(blocks):
     assert stays(blocks, net)
 
 
-def test_a_forced_layer_stays(blocks):
+def test_weights_of_two_layers_stay_together(blocks):
+    """Their memory is given back as soon as the last of the two is packed."""
     net = Net()
-    net.output(*split(net, fc(net, net.input("x", 4, 8), 32), 16, 16))
-    assert "fc" in Both(blocks, net, {"fc": "panels"}).names
+    x, w = net.input("x", 4, 8), net.weight(32, 8)
+    parts = split(net, net.layer("linear", "fc", x, w), 16, 16)
+    net.output(*parts, net.layer("linear", "other", net.layer("neg", "neg", x), w))
+    assert stays(blocks, net)
+
+
+def test_one_row_stays_whole(blocks):
+    net = Net()
+    net.output(*split(net, fc(net, net.input("x", 1, 8), 32), 16, 16))
+    assert stays(blocks, net)
+
+
+@pytest.mark.parametrize("forced", [{"fc": "panels"}, {"split": "ref"}])
+def test_what_is_chosen_by_the_user_stays(blocks, forced):
+    net = Net()
+    net.output(*split(net, fc(net, net.input("x", 1, 4, 8), 32), 16, 16))
+    assert "fc" in Both(blocks, net, forced).names
 
 
 # ---- activations behind moves ---------------------------------------------------------------------------
