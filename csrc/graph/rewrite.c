@@ -27,6 +27,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_find_row_norms,
         rewrite_products,          /* before epilogues: a bias is not a residual */
         rewrite_cancel_transposes, /* after norms and products, which may stand between them */
+        rewrite_join_gates,        /* before additions of constants are taken by what is near */
         rewrite_take_scales,       /* after what takes them, and before additions become epilogues */
         rewrite_fold_batch_norm,   /* before epilogues, which would take its place */
         rewrite_merge_branches,    /* after norms became weights, and before additions become epilogues */

@@ -45,6 +45,7 @@ enum clcnn_status rewrite_merge_attention(struct rewriter *r);
 enum clcnn_status rewrite_find_activations(struct rewriter *r);
 enum clcnn_status rewrite_find_row_norms(struct rewriter *r);
 enum clcnn_status rewrite_cancel_transposes(struct rewriter *r);
+enum clcnn_status rewrite_join_gates(struct rewriter *r);
 enum clcnn_status rewrite_take_scales(struct rewriter *r);
 enum clcnn_status rewrite_join_moves(struct rewriter *r);
 enum clcnn_status rewrite_tokens_to_maps(struct rewriter *r);

@@ -2,6 +2,7 @@
  * all, goes into the layer's weights and bias.
  *
  *   c (w x + b) + d   =>   w' = c w,  b' = c b + d
+ *   w (x + d) + b     =>   b' = b + w d              1x1 convolutions
  *
  * Layers are convolutions, linear layers and normalisations; a transpose may stand between the two, or what only looks at signs
  * (relu), if c is positive. Group normalisation is
@@ -242,6 +243,39 @@ done:
     return st;
 }
 
+/* What is added to what a 1x1 convolution reads. */
+static enum clcnn_status take_shift(struct rewriter *r, struct node *conv)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct node *n = rewrite_sole_producer(r, conv->in[0]);
+    struct scaled s;
+    const struct scaled channels = {.via = n, .first = 1, .last = 1};
+    const float *old;
+    float *to;
+    if (!n || !rewrite_is(n, &op_add) || rewrite_is_overridden(r, n) || rewrite_is_overridden(r, conv) ||
+        !rewrite_is_pointwise(r, conv) || !channels_of(r, conv, &s))
+        return CLCNN_OK;
+    const int k = rewrite_is_constant(r, n->in[0]), x = n->in[k], shift = n->in[1 - k];
+    if (!is_for_channels(r, shift, &channels) ||
+        !shape_equal(&r->g->values[x].shape, &r->g->values[n->out[0]].shape))
+        return CLCNN_OK;
+    TRY(rewrite_note(r, "take add %s into the bias of conv %s", n->name, conv->name));
+    TRY(own_input(r, &s, 2, &old, &to));
+    const struct value *v = &r->g->values[shift];
+    const struct numbers c = {v->data, shape_count(&v->shape) == 1, false};
+    const float *w = r->g->values[conv->in[1]].data;
+    for (int64_t f = 0; f < s.channels; f++) {
+        double sum = old ? old[f] : 0.0;
+        for (int64_t i = 0; i < s.inner; i++)
+            sum += (double)w[f * s.inner + i] * number(&c, i);
+        to[f] = (float)sum;
+    }
+    TRY(set_input(r, conv, 0, x));
+    match_remove(r, n);
+done:
+    return st;
+}
+
 static bool is_all(const struct rewriter *r, int value, float wanted)
 {
     if (value < 0)
@@ -297,6 +331,8 @@ enum clcnn_status rewrite_take_scales(struct rewriter *r)
             TRY(match_group_norm(r, n));
         else if (is_scaling(n))
             TRY(take_scale(r, n));
+        else if (rewrite_is(n, &op_conv)) /* after what computes its input had the chance */
+            TRY(take_shift(r, n));
     }
 done:
     return st;
