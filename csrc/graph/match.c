@@ -178,6 +178,20 @@ struct match_affine match_affine(const struct rewriter *r, int value, struct mat
     return a;
 }
 
+int match_square(const struct rewriter *r, int value, struct match *m, int *other)
+{
+    struct node *n = match_producer(r, value);
+    double power;
+    if (!n || n->n_in != 2)
+        return -1;
+    *other = n->in[rewrite_is(n, &op_mul)];
+    if (!rewrite_is(n, &op_mul) &&
+        !(rewrite_is(n, &op_pow) && match_scalar(r, n->in[1], &power) && power == 2.0))
+        return -1;
+    match_add(m, n);
+    return n->in[0];
+}
+
 /* ---- quotients -------------------------------------------------------------------------------------------- */
 
 static void add_factor(struct match_quotient *q, int value, bool below)

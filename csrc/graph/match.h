@@ -39,6 +39,9 @@ int match_scalar_operand(const struct rewriter *r, const struct node *n, double 
 /* Whether a constant that an exporter wrote is this one: it was rounded to float32, and may be a product of two such. */
 bool match_close(double got, double exact);
 
+/* The value whose square this is, as a product or a power; -1 when it is none. `other`: the second factor, often the same. */
+int match_square(const struct rewriter *r, int value, struct match *m, int *other);
+
 /* scale * value + shift. */
 struct match_affine {
     int value;

@@ -1,17 +1,59 @@
-/* rewrite_mean.c: the mean of each channel of a map, which exporters write as a reduction, becomes an adaptive pooling to one pixel:
- * that one has algorithms for every layout. */
-#include "graph/rewrite.h"
+/* rewrite_mean.c: the mean of each channel of a map, which exporters write as a reduction, becomes an adaptive pooling to one pixel,
+ * and the root of its sum of squares one window of lp_pool: these have algorithms for channel blocks. */
+#include "graph/match.h"
 
 #include <stdlib.h>
 
 /* All dimensions from 2 on, which stay as ones. */
-static bool is_mean_of_channels(const struct rewriter *r, const struct node *n)
+static bool is_of_channels(const struct rewriter *r, const struct node *n)
 {
-    if (n->dead || !rewrite_is(n, &op_reduce_mean))
-        return false;
     const struct reduce_attrs *a = n->attrs;
     const int rank = r->g->values[n->in[0]].shape.rank;
     return a->keepdims && rank >= 3 && rank <= 5 && a->axes.n == rank - 2 && a->axes.v[0] == 2;
+}
+
+static enum clcnn_status match_mean(struct rewriter *r, struct node *n)
+{
+    if (!is_of_channels(r, n) || rewrite_is_forced(r, n, &op_adaptive_avg_pool))
+        return CLCNN_OK;
+    struct adaptive_attrs *a = clcnn_calloc(1, sizeof *a);
+    if (!a)
+        return clcnn_fail_mem(r->err, sizeof *a);
+    a->output_size.n = r->g->values[n->in[0]].shape.rank - 2;
+    for (int d = 0; d < a->output_size.n; d++)
+        a->output_size.v[d] = 1;
+    free(n->attrs);
+    n->attrs = a;
+    n->op = &op_adaptive_avg_pool;
+    return rewrite_note(r, "turn reduce_mean %s over pixels into adaptive_avg_pool", n->name);
+}
+
+/* CPU devices: elsewhere lp_pool would leave each sum to one work-item. */
+static enum clcnn_status match_norm(struct rewriter *r, struct node *root)
+{
+    struct match m = {0};
+    int other = -1;
+    struct node *sum = match_op(r, root->in[0], &op_reduce_sum);
+    if (!r->options->block || r->options->gpu || !sum || !is_of_channels(r, sum))
+        return CLCNN_OK;
+    match_add(&m, sum);
+    const int x = match_square(r, sum->in[0], &m, &other);
+    if (x < 0 || other != x || !match_closed(r, &m, root, &op_lp_pool))
+        return CLCNN_OK;
+    const struct clcnn_shape *s = &r->g->values[x].shape;
+    int64_t all[CLCNN_MAX_RANK];
+    for (int d = 2; d < s->rank; d++)
+        all[d - 2] = s->dim[d];
+    if (s->rank > 4 || 2 * s->dim[1] < r->options->block)
+        return CLCNN_OK;
+    const struct match_result result = {
+        .op = &op_lp_pool,
+        .n_in = 1,
+        .in = {x},
+        .n_attrs = 1,
+        .attrs = {{.name = "kernel_size", .kind = CLCNN_ATTR_INTS, .n = s->rank - 2, .ints = all}},
+    };
+    return match_replace(r, &m, root, &result);
 }
 
 enum clcnn_status rewrite_mean_to_pool(struct rewriter *r)
@@ -19,18 +61,10 @@ enum clcnn_status rewrite_mean_to_pool(struct rewriter *r)
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
         struct node *n = &r->g->nodes[i];
-        if (!is_mean_of_channels(r, n) || rewrite_is_forced(r, n, &op_adaptive_avg_pool))
-            continue;
-        struct adaptive_attrs *a = clcnn_calloc(1, sizeof *a);
-        if (!a)
-            return clcnn_fail_mem(r->err, sizeof *a);
-        a->output_size.n = r->g->values[n->in[0]].shape.rank - 2;
-        for (int d = 0; d < a->output_size.n; d++)
-            a->output_size.v[d] = 1;
-        free(n->attrs);
-        n->attrs = a;
-        n->op = &op_adaptive_avg_pool;
-        TRY(rewrite_note(r, "turn reduce_mean %s over pixels into adaptive_avg_pool", n->name));
+        if (!n->dead && rewrite_is(n, &op_reduce_mean))
+            TRY(match_mean(r, n));
+        else if (!n->dead && rewrite_is(n, &op_sqrt))
+            TRY(match_norm(r, n));
     }
 done:
     return st;

@@ -75,21 +75,6 @@ static bool same_axes(const struct node *a, const struct node *b)
     return p->n == q->n && memcmp(p->v, q->v, (size_t)p->n * sizeof *p->v) == 0;
 }
 
-/* The value whose square this is, as a product or a power; -1 when it is none. `other`: the second factor, often the same. */
-static int squared(const struct rewriter *r, int value, struct match *m, int *other)
-{
-    struct node *n = match_producer(r, value);
-    double power;
-    if (!n || n->n_in != 2)
-        return -1;
-    *other = n->in[rewrite_is(n, &op_mul)];
-    if (!rewrite_is(n, &op_mul) &&
-        !(rewrite_is(n, &op_pow) && match_scalar(r, n->in[1], &power) && power == 2.0))
-        return -1;
-    match_add(m, n);
-    return n->in[0];
-}
-
 /* What x - mean(x) is computed of: x, and the node of the mean. */
 static int centred(const struct rewriter *r, int value, struct match *m, const struct node **mean)
 {
@@ -174,7 +159,7 @@ static int of_layer_norm(const struct rewriter *r, int top, const struct node *s
 {
     const struct node *mean = NULL, *again = NULL, *once_more = NULL;
     int other = -1;
-    const int x = centred(r, top, m, &mean), root = squared(r, square->in[0], m, &other);
+    const int x = centred(r, top, m, &mean), root = match_square(r, square->in[0], m, &other);
     if (x < 0 || root < 0 || centred(r, root, m, &again) != x || centred(r, other, m, &once_more) != x)
         return -1;
     return same_axes(mean, again) && same_axes(mean, once_more) && same_axes(mean, square) ? x : -1;
@@ -195,7 +180,7 @@ static enum clcnn_status match_by_mean(struct rewriter *r, struct node *last, bo
     struct match rms = m;
     const struct op_def *op = &op_layer_norm;
     int x = of_layer_norm(r, by.x, square, &m);
-    if (x < 0 && squared(r, square->in[0], &rms, &other) == by.x && other == by.x) {
+    if (x < 0 && match_square(r, square->in[0], &rms, &other) == by.x && other == by.x) {
         x = by.x;
         op = &op_rms_norm;
         m = rms;
@@ -243,7 +228,7 @@ static enum clcnn_status match_by_norm(struct rewriter *r, struct node *last)
     if (!sum || ((const struct reduce_attrs *)sum->attrs)->axes.n != 1)
         return CLCNN_OK;
     match_add(&m, sum);
-    if (squared(r, sum->in[0], &m, &other) != x || other != x ||
+    if (match_square(r, sum->in[0], &m, &other) != x || other != x ||
         !shape_equal(&r->g->values[x].shape, &r->g->values[last->out[0]].shape) ||
         !match_closed(r, &m, last, &op_l2_norm))
         return CLCNN_OK;

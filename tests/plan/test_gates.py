@@ -1,5 +1,6 @@
-"""A map beside its own gated copy is multiplied once, and what is added before a 1x1 convolution goes into its
-bias; each against the same graph compiled with fuse=False."""
+"""What response normalisation (ConvNeXtV2) is made of: the norm of each channel in one step, a map beside
+its own gated copy multiplied once, and what is added before a 1x1 convolution in its bias; each against the
+same graph compiled with fuse=False."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import pytest
 
 from clcnn import _core
 from rewritten import Both, Net
+from runner import has_blocks
 
 SHAPE = (2, 6, 5, 4)
 
@@ -197,3 +199,79 @@ def test_a_shift_stays_where_an_algorithm_is_chosen(device, layer):
     net = Net()
     net.output(shifted(net, 6, 1, 1))
     assert not taken(Both(device, net, {layer: "ref"}))
+
+
+# ---- norms of channels ----------------------------------------------------------------------------------
+
+
+def norm(net: Net, *shape: int, power: bool = False, **attrs: object) -> list[int]:
+    """The root of a sum of squares, each value on the way."""
+    x = net.input("x", *shape)
+    two = net.graph.constant("two", np.array(2.0, np.float32))
+    square = net.layer("pow", "square", x, two) if power else net.layer("mul", "square", x, x)
+    total = net.layer("reduce_sum", "sum", square, **attrs)
+    return [square, total, net.layer("sqrt", "norm", total)]
+
+
+def ops_of(both: Both) -> list[str]:
+    return [row["op"] for row in both.layers]
+
+
+@pytest.mark.parametrize("power", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axes"), [((2, 19, 5, 7), (2, 3)), ((1, 8, 1, 1), (2, 3)), ((2, 16, 33), (2,))]
+)
+def test_the_norm_of_pixels_becomes_a_pooling(device, shape, axes, power):
+    net = Net()
+    net.output(norm(net, *shape, power=power, axes=axes)[-1])
+    ops = ops_of(Both(device, net))
+    assert ops == (["lp_pool"] if has_blocks(device) else ["pow" if power else "mul", "reduce_sum", "sqrt"])
+
+
+@pytest.mark.parametrize(
+    "attrs", [{"axes": (2,)}, {"axes": (1, 2)}, {"axes": (1, 2, 3)}, {"axes": (2, 3), "keepdims": 0}]
+)
+def test_norms_of_others_than_pixels_stay(device, attrs):
+    net = Net()
+    net.output(norm(net, 2, 19, 5, 7, **attrs)[-1])
+    assert ops_of(Both(device, net)) == ["mul", "reduce_sum", "sqrt"]
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5, 7), (1, 19, 3, 4, 5)])
+def test_norms_of_few_channels_and_of_volumes_stay(device, shape):
+    net = Net()
+    net.output(norm(net, *shape, axes=tuple(range(2, len(shape))))[-1])
+    assert "lp_pool" not in ops_of(Both(device, net))
+
+
+@pytest.mark.parametrize("wanted", [0, 1])
+def test_squares_and_sums_that_are_wanted_stay(device, wanted):
+    net = Net()
+    values = norm(net, 2, 19, 5, 7, axes=(2, 3))
+    net.output(values[-1], values[wanted])
+    assert "lp_pool" not in ops_of(Both(device, net))
+
+
+def test_a_product_of_two_maps_is_no_square(device):
+    net = Net()
+    x, y = net.input("x", 2, 19, 5, 7), net.input("y", 2, 19, 5, 7)
+    absolute = net.layer("abs", "abs", net.layer("mul", "product", x, y))
+    other = net.layer("mul", "other", absolute, net.layer("abs", "positive", y))
+    net.output(net.layer("sqrt", "norm", net.layer("reduce_sum", "sum", other, axes=(2, 3))))
+    assert "lp_pool" not in ops_of(Both(device, net))
+
+
+def test_another_power_stays(device):
+    net = Net()
+    four = net.layer(
+        "pow", "power", net.input("x", 2, 19, 5, 7), net.graph.constant("p", np.array(4.0, np.float32))
+    )
+    net.output(net.layer("sqrt", "norm", net.layer("reduce_sum", "sum", four, axes=(2, 3))))
+    assert "lp_pool" not in ops_of(Both(device, net))
+
+
+@pytest.mark.parametrize(("layer", "algo"), [("square", "ref"), ("sum", "ref"), ("norm", "vector")])
+def test_a_norm_stays_where_an_algorithm_is_chosen(device, layer, algo):
+    net = Net()
+    net.output(norm(net, 2, 19, 5, 7, axes=(2, 3))[-1])
+    assert ops_of(Both(device, net, {layer: algo})) == ["mul", "reduce_sum", "sqrt"]

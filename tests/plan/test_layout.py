@@ -328,6 +328,7 @@ REMAINDERS = (
             "max_pool [2,{c},7,9] kernel_size=3 stride=2 padding=1",
             "avg_pool [2,{c},7,9] kernel_size=2",
             "adaptive_max_pool [2,{c},7,9] output_size=3",
+            "lp_pool [2,{c},7,9] kernel_size=3,2 stride=2 padding=1,0,0,1 dilation=1,2",
             "adaptive_avg_pool [2,{c},7,9] output_size=1",
             "batch_norm [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
             "instance_norm [2,{c},7,9] w[{c}] w[{c}]",
