@@ -2,12 +2,36 @@
  * copies; see kernels/move/copy_strided.cl. */
 #include "algos/move/copies.h"
 
-enum { SHORT_ROW = 16 }; /* elements: below, finding a row takes longer than copying it */
+enum {
+    SHORT_ROW = 16,      /* elements: below, finding a row takes longer than copying it */
+    SHORT_RUN = 64,      /* elements side by side: up to here rows are found from the ones before them */
+    MOST_RUNS = 128,     /* of a work-item */
+    ITEMS_PER_UNIT = 16, /* at least, where there are enough runs */
+};
+
+/* Whether a CPU device copies short runs of elements that lie side by side on both sides. */
+static bool has_short_runs(const struct problem *p, const struct strided_args *a)
+{
+    const int last = a->rank - 1;
+    return cpu_device(p->device) && last > 0 && a->size[last] <= SHORT_RUN && a->stride[0].of[last] == 1 &&
+           a->stride[1].of[last] == 1;
+}
+
+static struct step *runs_step(const struct problem *p, struct emit *e, struct strided_args *a)
+{
+    a->rows = 1;
+    for (int d = 0; d < a->rank - 1; d++)
+        a->rows *= a->size[d];
+    const size_t share = ceil_div((size_t)a->rows, ITEMS_PER_UNIT * device_units(p->device));
+    a->pieces = (int64_t)(share < MOST_RUNS ? share : MOST_RUNS);
+    return emit_step(e, "copy_strided", "runs", ceil_div((size_t)a->rows, (size_t)a->pieces), 1);
+}
 
 static void emit_copy(const struct problem *p, void *e, struct end from, struct end to,
                       struct strided_args *a)
 {
-    struct step *s = strided_step(e, p, "copy_strided", a, 2);
+    strided_merge(a, 2);
+    struct step *s = has_short_runs(p, a) ? runs_step(p, e, a) : strided_step(e, p, "copy_strided", a, 2);
     int64_t elements = 1;
     for (int d = 0; d < a->rank; d++)
         elements *= a->size[d];
