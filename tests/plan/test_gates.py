@@ -7,9 +7,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from caselib import parse_case
 from clcnn import _core
 from rewritten import Both, Net
-from runner import has_blocks
+from runner import has_blocks, try_case
 
 SHAPE = (2, 6, 5, 4)
 
@@ -226,6 +227,12 @@ def test_the_norm_of_pixels_becomes_a_pooling(device, shape, axes, power):
     net.output(norm(net, *shape, power=power, axes=axes)[-1])
     ops = ops_of(Both(device, net))
     assert ops == (["lp_pool"] if has_blocks(device) else ["pow" if power else "mul", "reduce_sum", "sqrt"])
+
+
+def test_nan_goes_through_a_norm(device):
+    """No case of tests/cases/: onnx's own definition of LpPool loses it."""
+    outcome = try_case(device, parse_case("lp_pool [2,8,6,6] kernel_size=6 values=nan"), "blocked")
+    assert outcome.rejected or outcome.failures == []
 
 
 @pytest.mark.parametrize(
