@@ -55,6 +55,7 @@ static enum clcnn_status append_part(struct rewriter *r, int layer, int split, i
     TRY(graph_append(r->g, &op_linear, name, "", in, n->n_in, &made, r->err));
     struct node *appended = &r->g->nodes[r->g->n_nodes - 1], *from = &r->g->nodes[split];
     appended->epi = r->g->nodes[layer].epi;
+    appended->zeros = r->g->nodes[layer].zeros;
     appended->out[0] = from->out[part];
     from->out[part] = made;
 done:

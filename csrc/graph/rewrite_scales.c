@@ -271,6 +271,7 @@ static enum clcnn_status take_shift(struct rewriter *r, struct node *conv)
         to[f] = (float)sum;
     }
     TRY(set_input(r, conv, 0, x));
+    conv->zeros = (struct clcnn_zeros){0}; /* others come through without the shift */
     match_remove(r, n);
 done:
     return st;
