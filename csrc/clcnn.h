@@ -99,7 +99,7 @@ struct clcnn_device_options {
     const char *cache_dir;  /* kernel cache folder (created when missing), NULL = no disk cache */
     const char *kernel_dir; /* read kernel files here instead of the embedded ones; NULL = embedded */
     uint64_t memory_limit;  /* bytes of device memory all buffers together may take, 0 = no limit */
-    int build_threads;      /* programs built at once, 0 = number of host cores */
+    int build_threads;      /* programs built at once, 0 = number of host cores; by PoCL one */
 };
 
 struct clcnn_device;

@@ -54,6 +54,12 @@ bool driver_keeps_kernels(const struct clcnn_device *dev)
     return is_platform(dev, "Portable Computing Language") && (cache == NULL || strcmp(cache, "0") != 0);
 }
 
+/* PoCL's compiler has one lock: threads would wait for it in any order, and the one that may be asked to stop the longest. */
+bool driver_builds_singly(const struct clcnn_device *dev)
+{
+    return is_platform(dev, "Portable Computing Language");
+}
+
 /* PoCL's CPU devices know no other memory than the host's: a map does nothing, and takes two commands, of which each wakes a
  * thread. Together 15 us. */
 bool driver_works_in_place(const struct clcnn_device *dev)

@@ -227,7 +227,8 @@ static enum clcnn_status work_patiently(struct work *w, struct clcnn_err *err)
 static enum clcnn_status make_all(struct work *w, int missing, struct clcnn_err *err)
 {
     enum clcnn_status st;
-    const int helpers = (missing < w->dev->build_threads ? missing : w->dev->build_threads) - 1;
+    const int most = driver_builds_singly(w->dev) ? 1 : w->dev->build_threads;
+    const int helpers = (missing < most ? missing : most) - 1;
     pthread_t *threads = helpers > 0 ? clcnn_calloc((size_t)helpers, sizeof *threads) : NULL;
     pthread_attr_t attr;
     int started = 0;

@@ -67,7 +67,8 @@ class Device(_core.Device):
     kernel cache folder, None for CLCNN_CACHE_DIR or the user's cache folder, False for none; PoCL keeps its
     kernels itself (POCL_CACHE_DIR), unless POCL_KERNEL_CACHE is "0". kernel_dir:
     kernel files to use instead of the embedded ones. memory_limit: bytes that all buffers together may take
-    (int, or text such as "2G"). build_threads: programs built at once, 0 for one a host core.
+    (int, or text such as "2G"). build_threads: programs built at once, 0 for one a host core
+    (PoCL builds one after the other).
 
     Raises NoDeviceError, DeviceError, ArgumentError.
     """
