@@ -4,7 +4,8 @@ The rules compare algorithms by constants that were measured on a few processors
 each layer of `clcnn._core.profile_rows()`: the time of its algorithm over that of `blocked` (register tiles),
 beside what the constants say of both. The rules multiply what they expect by it, where it is more than 5 %
 off; else a constant stands, so that noise changes no choice. measure() takes a profile in about two seconds,
-remember() keeps it beside the user's table of choices, and every compile() for the device reads it there. It
+remember() keeps it beside the user's table of choices, and every compile() for the device reads it there. One
+taken while much else happens on the machine is not kept, and taken again by the next that measures. A profile
 counts for one device, driver, number of compute units and version of clcnn; a file of others, or one that is
 damaged, is as if it were not there.
 """
@@ -106,12 +107,13 @@ def _off(timed: _Timed) -> float:
     return sum(us for step, us in steps if step["layer"] == "layer") / (timed.macs * timed.effort)
 
 
-def measure(device: _core.Device) -> Profile:
-    """A profile of a CPU device; empty for other devices and where there are no channel blocks.
+def measure(device: _core.Device) -> tuple[Profile, list[str]]:
+    """A profile of a CPU device, and the rows that are not in it as their times are not sure; both are empty
+    for other devices.
 
     Each algorithm and `blocked` run in turn, all pairs in every round, by device events; the least time of
-    each counts. A row is left out where two halves of the rounds do not agree, and one whose layer cannot be
-    computed so.
+    each counts. A row is not sure where two halves of the rounds do not agree. One whose layer cannot be
+    computed so is left out, and nothing is wrong with that.
     """
     with ExitStack() as stack:
         timed: dict[str, tuple[_Timed, _Timed]] = {}
@@ -124,9 +126,7 @@ def measure(device: _core.Device) -> Profile:
             except Error as error:
                 logger.info("profile: %s left out: %s", name, error)
         factors = _factors(timed)
-        for name in timed.keys() - factors.keys():
-            logger.info("profile: %s left out: its times do not agree", name)
-        return factors
+        return factors, [name for name in timed if name not in factors]
 
 
 def _factors(timed: Mapping[str, tuple[_Timed, _Timed]]) -> Profile:
@@ -203,12 +203,15 @@ def remember(machine: Machine, factors: Mapping[str, float]) -> Path | None:
 
 def of(device: _core.Device, *, measured: bool) -> Profile:
     """What is known of a device. `measured`: a CPU device of which nothing is known is measured first, unless
-    the cache is off, and that is remembered."""
+    the cache is off, and that is remembered where all of it is sure."""
     machine = machine_of(device)
     path = own_file(machine)
     found = read(path, machine) if path else None
     if found is None and path and measured and device.type == "cpu":
-        found = measure(device)
+        found, unsure = measure(device)
+        if unsure:
+            logger.warning("profile: not kept, as the times of %s do not agree: is the machine busy?", unsure)
+            return found
         with contextlib.suppress(OSError):
             remember(machine, found)
     return found or {}
