@@ -230,6 +230,11 @@ static void keep(struct blueprint **kept, struct blueprint *better)
     *kept = better;
 }
 
+static size_t less_scratch(size_t limit)
+{
+    return limit > LEAST_WORKSPACE ? limit / 4 : 0;
+}
+
 /* The plan that is expected to be fastest among those that fit, and the smallest of those that were tried, at so many items at a time
  * with the most scratch that fits, since the more an algorithm may have, the faster is what the rules choose. */
 static enum clcnn_status try_scratch(struct blueprint **fastest, struct blueprint **smallest,
@@ -241,16 +246,16 @@ static enum clcnn_status try_scratch(struct blueprint **fastest, struct blueprin
         struct blueprint *tried;
         last = options.workspace_limit == 0;
         st = best_blueprint(&tried, of, &options, err);
-        if (st == CLCNN_E_UNSUPPORTED && *smallest)
+        if (st == CLCNN_E_UNSUPPORTED)
             return CLCNN_OK; /* an algorithm that the caller asks for needs more */
         TRY(st);
         fits = memory_of(tried) <= options.memory_limit;
-        if (!*smallest || memory_of(tried) < memory_of(*smallest))
+        if (memory_of(tried) < memory_of(*smallest))
             keep(smallest, tried);
         if (fits && (!*fastest || effort_of(tried) < effort_of(*fastest)))
             keep(fastest, tried);
         blueprint_release(tried);
-        options.workspace_limit = options.workspace_limit > LEAST_WORKSPACE ? options.workspace_limit / 4 : 0;
+        options.workspace_limit = less_scratch(options.workspace_limit);
     }
 done:
     return st;
@@ -265,16 +270,21 @@ static enum clcnn_status too_large(const struct blueprint *smallest, uint64_t li
         (double)smallest->stats.weights_bytes / 1024.0, (double)limit / 1024.0);
 }
 
-/* The same with all items at a time, and with fewer where the caller leaves that open. */
+/* The same with all items at a time, and with fewer where the caller leaves that open. `known`: what all items take with all scratch
+ * was tried before, and is *smallest. */
 static enum clcnn_status try_items(struct blueprint **fastest, struct blueprint **smallest,
-                                   const struct subject *of, struct clcnn_plan_options options,
+                                   const struct subject *of, struct clcnn_plan_options options, bool known,
                                    struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
+    struct clcnn_plan_options whole = options;
     const struct clcnn_graph *g = of->original;
     const struct clcnn_shape *x = g->n_inputs ? &g->values[g->inputs[0]].shape : NULL;
     const int batch = options.batch_part == 0 && x && x->rank > 0 ? x->dim[0] : 1;
-    TRY(try_scratch(fastest, smallest, of, options, err));
+    if (known)
+        whole.workspace_limit = less_scratch(options.workspace_limit);
+    if (!known || options.workspace_limit > 0)
+        TRY(try_scratch(fastest, smallest, of, whole, err));
     for (int slices = 2; slices <= batch && slices <= MOST_SLICES; slices++)
         if (batch % slices == 0) {
             options.batch_part = batch / slices;
@@ -292,9 +302,10 @@ static enum clcnn_status meet_memory_limit(struct blueprint **bp, const struct s
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_plan_options own = *options;
     struct blueprint *fastest = NULL, *smallest = NULL;
+    keep(&smallest, *bp);
     for (int i = 0; i < COUNT_OF(fresh_filters); i++) {
         own.fresh_filters = fresh_filters[i];
-        TRY(try_items(&fastest, &smallest, of, own, err));
+        TRY(try_items(&fastest, &smallest, of, own, i == 0, err));
     }
     if (!fastest)
         TRY(too_large(smallest, options->memory_limit, err));
