@@ -110,8 +110,7 @@ size_t driver_resident(const struct clcnn_device *dev, size_t group_size, uint64
 bool driver_works_in_place(const struct clcnn_device *dev); /* so that nobody need map what it has written */
 bool driver_wakes_late(const struct clcnn_device *dev);     /* whoever waits for a kernel */
 bool driver_waits_for_maps(const struct clcnn_device *dev);
-bool driver_builds_singly(
-    const struct clcnn_device *dev); /* one program after the other, whatever the threads */
+bool driver_builds_singly(const struct clcnn_device *dev); /* whatever the threads */
 bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one process to the next */
 
 /* ---- launch.c -------------------------------------------------------------------------------------------------- */

@@ -100,6 +100,15 @@ bool conv_is_depthwise(const struct conv_args *a)
     return a->c == a->groups;
 }
 
+bool conv_depthwise_applicable(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
+    REQUIRE(why, conv_is_depthwise(&a), "each group must have one input channel");
+    PREFER(why, a.k / a.c <= 4, "many filters share each channel: register tiles over filters reuse it");
+    return true;
+}
+
 int conv_blocks(const struct conv_args *a, int block)
 {
     return a->groups * (int)ceil_div((size_t)(a->k / a->groups), (size_t)block);

@@ -23,6 +23,8 @@ bool conv_is_volume(const struct conv_args *a);
 bool conv_is_pointwise(const struct conv_args *a);
 /* One input channel a group. */
 bool conv_is_depthwise(const struct conv_args *a);
+/* What all algorithms for depthwise convolutions with dense channels have in common. */
+bool conv_depthwise_applicable(const struct problem *p, struct why *why);
 /* Channels of a group over which F(4x4, 3x3) may add up: whole numbers over 1024 were off by up to 6.5e-5 of the output's rms, where
  * precision "highest" allows 5e-5, and over 768 by 3.9e-5. */
 #define MOST_OF_F4 768

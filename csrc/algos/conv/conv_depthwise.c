@@ -5,15 +5,6 @@
 /* Output rows of a work-item: they share input rows; GPUs share these through their caches. */
 #define CPU_ROWS 4
 
-static bool applicable(const struct problem *p, struct why *why)
-{
-    const struct conv_args a = conv_args_of(p);
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
-    REQUIRE(why, conv_is_depthwise(&a), "each group must have one input channel");
-    PREFER(why, a.k / a.c <= 4, "many filters share each channel: register tiles over filters reuse it");
-    return true;
-}
-
 /* Taps are unrolled for the sizes that nets use; others are read from the argument block. */
 static int unrolled(const struct conv_args *a)
 {
@@ -50,6 +41,6 @@ const struct algo_def algo_conv_depthwise = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .fp16 = FP16_CONV,
-    .applicable = applicable,
+    .applicable = conv_depthwise_applicable,
     .emit = emit,
 };

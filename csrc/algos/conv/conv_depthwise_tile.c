@@ -22,13 +22,12 @@ static int rows_of(const struct problem *p, const struct conv_args *a)
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
-    REQUIRE(why, conv_is_depthwise(&a), "each group must have one input channel");
+    if (!conv_depthwise_applicable(p, why))
+        return false;
     REQUIRE(why,
             conv_taps(&a) <= MOST_TAPS &&
                 (COLUMNS - 1) * a.stride[2] + (a.ker[2] - 1) * a.dil[2] < MOST_PIXELS,
             "the window and the pixels of a row under it must fit registers");
-    PREFER(why, a.k / a.c <= 4, "many filters share each channel: register tiles over filters reuse it");
     PREFER(why, !cpu_device(p->device), "tiles that work-items compute by themselves are meant for GPUs");
     return true;
 }
