@@ -160,6 +160,13 @@ def _graph_with_computed_weights(channels: int = 4, op: str = "conv") -> _core.G
     return graph
 
 
+# Where Strassen's products are chosen, unless memory is short.
+STRASSEN = ("conv n1 c128 h9 w9 k128 r1 s1", "separable n1 c128 h7 w56 k64 r3 s3 p1")
+FAST_SUMS = {
+    "strassen_small": 0.3, "strassen_large": 0.3, "fip_small": 9.0, "fip_large": 9.0
+}  # fmt: skip
+
+
 @pytest.fixture(scope="module")
 def seen(device) -> Seen:
     """Every case as it is chosen by rule, and for each algorithm one on which it is forced, with as many
@@ -207,6 +214,11 @@ def seen(device) -> Seen:
         for options in ({"workspace_limit": 0}, {"precision": "strict"}):
             with compile_case(device, big, big.data(), **options) as plan:
                 seen.take(plan)
+    for case in map(parse_case, STRASSEN):
+        with compile_case(device, case, case.data(), "blocked") as plan:
+            most = plan.stats()["arena_bytes"] + plan.stats()["weights_bytes"]
+        with compile_case(device, case, case.data(), profile=FAST_SUMS, memory_limit=most) as plan:
+            seen.take(plan)
     return seen
 
 

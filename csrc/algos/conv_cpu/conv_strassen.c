@@ -5,6 +5,8 @@
 #include "algos/cost/cost.h"
 #include "algos/cost/profile.h"
 
+#include <limits.h>
+
 enum {
     PRODUCTS = 7,
     HALF_PRODUCTS = 4,    /* of a pair without a second tile */
@@ -113,6 +115,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, strassen_halves(p, &a, tile_of(p)), NO_HALVES);
     const struct scheme s = scheme_of(p, &a);
     DECIDE(p, s);
+    PREFER(why, p->fresh_filters < INT_MAX, SUMS_OF_FILTERS);
     PREFER(why,
            s.slice == s.cut.all && cost_of(p, &a, &s.cut) < STRASSEN_WORTH_RATIO * blocked_direct_cost(&a),
            "sums cost as much as an eighth of the products, or would leave the caches");
