@@ -10,10 +10,20 @@ import pytest
 import clcnn
 from clcnn import _core, ops
 from clcnn.graph import Graph
-from helpers import need_blocks
+from helpers import need_blocks, need_tensor_cores
 from runner import layers_of_graph
 
 ALGORITHMS = tuple(_core.ops()["conv_pool"]["algos"])
+TILES = ("winograd", "winograd_gemm", "winograd_mma")  # whose results are no whole numbers
+EVEN = ("mma", "tf32", "wgmma", "wgmma_tf32")  # which take maps of even sides, and more channels
+
+
+def need_algorithm(device: clcnn.Device, algo: str) -> None:
+    """Skips where the device, or the map of these tests, is not for it."""
+    need_blocks(device, "conv_pool", algo)
+    need_tensor_cores(device, "conv_pool", algo)
+    if algo in EVEN:
+        pytest.skip(f"{algo} pools maps of even sides")
 
 
 def whole(*shape: int, seed: int = 0) -> np.ndarray:
@@ -34,10 +44,11 @@ def pooled(
 
 def alike(algo: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """Options for the merged layer and for its parts, so that both compute the same: algorithms that leave
-    whole numbers whole, or the one that does not."""
+    whole numbers whole, or those that do not."""
     merged = {"algorithms": {"conv+pool": algo}, "guard": True}
-    if algo == "winograd":
-        return merged, {"algorithms": {"conv": algo, "pool": "blocked"}, "fuse": False}
+    if algo in TILES:
+        pool = "blocked" if algo == "winograd" else "ref"
+        return merged, {"algorithms": {"conv": algo, "pool": pool}, "fuse": False}
     return merged | {"precision": "strict"}, {"precision": "strict", "fuse": False}
 
 
@@ -70,7 +81,7 @@ def test_the_merged_layer_has_both_names_and_explains_itself(device: clcnn.Devic
     [(pool, a) for pool in ("max_pool", "avg_pool") for a in ALGORITHMS if (pool, a) != ("avg_pool", "stem")],
 )
 def test_merging_changes_no_bit_of_whole_numbers(device: clcnn.Device, pool: str, algo: str) -> None:
-    need_blocks(device, "conv_pool", algo)
+    need_algorithm(device, algo)
     graph, x = pooled(pool), whole(2, 3, 11, 14)
     together, apart = alike(algo)
     with (
@@ -84,7 +95,7 @@ def test_merging_changes_no_bit_of_whole_numbers(device: clcnn.Device, pool: str
 
 @pytest.mark.parametrize("algo", ALGORITHMS)
 def test_nan_wins_the_maximum(device: clcnn.Device, algo: str) -> None:
-    need_blocks(device, "conv_pool", algo)
+    need_algorithm(device, algo)
     x = whole(2, 3, 11, 14)
     x[1, 2, 4, 5] = np.nan
     together, apart = alike(algo)
@@ -96,7 +107,7 @@ def test_nan_wins_the_maximum(device: clcnn.Device, algo: str) -> None:
         np.testing.assert_array_equal(got, plain(x))
         assert np.isnan(got[1, :, 1:3, 2:4]).all()
         # The upper of two tiles of 4x4 that see it uses its last row for its last row of pixels alone.
-        windows = 3 * 2 if algo == "winograd" else 2 * 2
+        windows = 3 * 2 if algo in TILES else 2 * 2
         assert np.isnan(got).sum() == 20 * windows
 
 
@@ -176,7 +187,7 @@ def test_algorithms_of_the_parts_keep_them_apart(device: clcnn.Device, forced: d
 def test_algorithms_of_the_merged_layer_go_by_any_of_its_names(
     device: clcnn.Device, layer: str, algo: str
 ) -> None:
-    need_blocks(device, "conv_pool", algo)
+    need_algorithm(device, algo)
     with clcnn.compile(pooled(), device=device, algorithms={layer: algo}) as plan:
         assert chosen(plan) == {"conv+pool": algo}
 

@@ -26,7 +26,7 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, cpu, "weights of 24 bits are for CPU devices with vectors of 8 floats or more");
     PREFER(why, p->skip, "no zero is left out (skip=False)");
     PREFER(why, p->zeros.known || p->rectified, "the input comes out of no relu, as far as the graph tells");
-    PREFER(why, !p->zeros.known || p->zeros.element >= LINEAR_SKIP_LEAST_ZEROS,
+    PREFER(why, !p->zeros.known || p->zeros.element >= LINEAR_SKIP_LEAST_ZEROS_SHARE,
            "too few zeros, as far as they are known");
     PREFER(why, sizeof(float) * (size_t)shape_count(&p->in[1].shape) > LINEAR_FIXED_NEAR_BYTES,
            "weights of 1 MiB at most stay in a core's cache");
