@@ -1,6 +1,7 @@
 /* conv_pool_common.c: a conv_pool problem as the convolution and the pooling that it stands for, and what the
  * fused kernels share. */
 #include "algos/fused/conv_pool_common.h"
+#include "conv_cpu/conv_cpu_args.h"
 
 void conv_pool_parts(const struct problem *p, struct conv_pool *out)
 {
@@ -53,6 +54,18 @@ bool conv_pool_side_by_side(const struct problem *p)
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
     return pool_side_by_side(parts.pool.attrs, &parts.mid.shape, &p->out[0].shape);
+}
+
+bool conv_pool_two_by_two(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
+    REQUIRE(why, conv_pool_window(p, 0) == 2 && conv_pool_window(p, 1) == 2, "tiles hold windows of 2x2");
+    return true;
+}
+
+int conv_pool_kind(const struct problem *p)
+{
+    return ((const struct conv_pool_attrs *)p->attrs)->average ? POOL_MEAN : POOL_MAX;
 }
 
 void conv_pool_cost(struct step *s, const struct problem *p)

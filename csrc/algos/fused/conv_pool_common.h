@@ -21,7 +21,9 @@ bool conv_pool_same_conv(const struct problem *p, const struct algo_def *algo);
 /* For REQUIRE: windows of equal size that do not overlap, inside the convolution's output. */
 #define NOT_SIDE_BY_SIDE "windows must lie side by side inside the map"
 bool conv_pool_side_by_side(const struct problem *p);
-#define NOT_TWO_BY_TWO "tiles hold windows of 2x2"
+/* The same of windows of 2x2, which tiles hold. */
+bool conv_pool_two_by_two(const struct problem *p, struct why *why);
+int conv_pool_kind(const struct problem *p); /* POOL_MAX or POOL_MEAN (kernels/conv_cpu/conv_cpu_args.h) */
 #define CONVOLVED_FASTER "another algorithm is expected to do the convolution faster"
 void conv_pool_cost(struct step *s, const struct problem *p); /* of a step that does both */
 /* Of windows side by side: defines, x, packed weights, epilogue, y, arguments, cost. */

@@ -5,18 +5,6 @@
 #include "algos/cost/cost.h"
 #include "algos/fused/conv_pool_common.h"
 
-static int pool_of(const struct problem *p)
-{
-    return ((const struct conv_pool_attrs *)p->attrs)->average ? POOL_MEAN : POOL_MAX;
-}
-
-static bool windows_fit(const struct problem *p, struct why *why)
-{
-    REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
-    REQUIRE(why, conv_pool_window(p, 0) == 2 && conv_pool_window(p, 1) == 2, NOT_TWO_BY_TWO);
-    return true;
-}
-
 /* ---- Winograd's ---- */
 
 static bool may_winograd(const struct problem *p, struct why *why, bool tensor_cores,
@@ -24,7 +12,7 @@ static bool may_winograd(const struct problem *p, struct why *why, bool tensor_c
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
-    if (!windows_fit(p, why) || !winograd_gemm_applicable(&parts.conv, why, tensor_cores))
+    if (!conv_pool_two_by_two(p, why) || !winograd_gemm_applicable(&parts.conv, why, tensor_cores))
         return false;
     PREFER(why, algo_preferred(&parts.conv) == alone, CONVOLVED_FASTER);
     return true;
@@ -58,14 +46,14 @@ static void emit_winograd_gemm_form(const struct problem *p, struct emit *e)
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
-    emit_winograd_gemm(&parts.conv, e, &p->out[0], pool_of(p), false);
+    emit_winograd_gemm(&parts.conv, e, &p->out[0], conv_pool_kind(p), false);
 }
 
 static void emit_winograd_mma_form(const struct problem *p, struct emit *e)
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
-    emit_winograd_gemm(&parts.conv, e, &p->out[0], pool_of(p), true);
+    emit_winograd_gemm(&parts.conv, e, &p->out[0], conv_pool_kind(p), true);
 }
 
 /* ---- products on tensor cores ---- */
@@ -76,7 +64,7 @@ static bool may_products(const struct problem *p, struct why *why, struct mma_fo
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
     const struct conv_args a = conv_args_of(&parts.conv);
-    if (!windows_fit(p, why))
+    if (!conv_pool_two_by_two(p, why))
         return false;
     REQUIRE(why, mma_on_device(p, form.kernel), "the device has no such tensor cores");
     REQUIRE(why, a.out[1] % 2 == 0 && a.out[2] % 2 == 0, "maps of even sides are needed");
@@ -113,7 +101,7 @@ static void emit_mma_form(const struct problem *p, struct emit *e)
     DECIDED(p, c);
     parts.conv.out = &p->out[0];
     a.dst_n = p->out[0].batch_stride;
-    conv_pool_cost(emit_mma_pooled(e, &parts.conv, &a, &c, pool_of(p)), p);
+    conv_pool_cost(emit_mma_pooled(e, &parts.conv, &a, &c, conv_pool_kind(p)), p);
 }
 
 #define MAY(name, kernel, products)                                                             \

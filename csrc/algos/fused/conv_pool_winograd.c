@@ -10,10 +10,8 @@ static bool applicable(const struct problem *p, struct why *why, const struct fi
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, conv_pool_side_by_side(p), NOT_SIDE_BY_SIDE);
-    REQUIRE(why, conv_pool_window(p, 0) == 2 && conv_pool_window(p, 1) == 2, NOT_TWO_BY_TWO);
     operand_set_layout(&parts.mid, p->block);
-    if (!winograd_applicable(&parts.conv, why, f))
+    if (!conv_pool_two_by_two(p, why) || !winograd_applicable(&parts.conv, why, f))
         return false;
     PREFER(why, algo_preferred(&parts.conv) == alone, CONVOLVED_FASTER);
     return true;
@@ -44,8 +42,7 @@ static void emit(const struct problem *p, struct emit *e)
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
-    const bool average = ((const struct conv_pool_attrs *)p->attrs)->average;
-    emit_winograd(&parts.conv, e, &p->out[0], average ? POOL_MEAN : POOL_MAX);
+    emit_winograd(&parts.conv, e, &p->out[0], conv_pool_kind(p));
 }
 
 static bool applicable4(const struct problem *p, struct why *why)
