@@ -34,6 +34,7 @@ static void find_lives(struct blueprint *bp)
         const struct step *s = bp->steps[i];
         for (int b = 0; b < s->n_buffers; b++)
             touch(bp, s->buffer[b].view, i);
+        touch(bp, s->only_if.view, i);
         touch(bp, bp->gemm_scratch[i], i);
     }
     for (int i = 0; i < bp->n_outputs; i++)

@@ -26,9 +26,13 @@ static bool same_variant(const struct step *a, const struct step *b)
     return a->n_buffers == b->n_buffers;
 }
 
+/* A step that hangs on what another one finds takes the last operand of a row (chain.c); chains of groups have no way to
+ * leave it out. */
 static bool chainable(const struct step *s)
 {
-    return s->file && !s->alone && s->groups <= INT32_MAX / 2;
+    const bool asks = s->only_if.view != VIEW_NONE;
+    return s->file && !s->alone && s->groups <= INT32_MAX / 2 &&
+           !(asks && (s->group_size > 1 || s->n_buffers == MAX_STEP_BUFFERS));
 }
 
 static int variant_of(struct blueprint *bp, const struct step *s, size_t group_size)

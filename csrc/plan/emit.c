@@ -41,6 +41,7 @@ static struct step *new_step(struct emit *e, const char *file, const char *entry
     s->entry = entry;
     s->groups = groups;
     s->group_size = group_size;
+    s->only_if.view = VIEW_NONE;
     if (file)
         step_define(s, "WG", (int)group_size);
     return s;
@@ -64,7 +65,16 @@ struct step *emit_step(struct emit *e, const char *file, const char *entry, size
         memset(&e->sink, 0, sizeof e->sink);
         return &e->sink;
     }
-    return append_step(e, new_step(e, file, entry, groups, group_size));
+    struct step *s = append_step(e, new_step(e, file, entry, groups, group_size));
+    s->only_if.view = e->only_if_view;
+    s->only_if.offset = e->only_if_offset;
+    return s;
+}
+
+void emit_only_if(struct emit *e, int view, int64_t offset)
+{
+    e->only_if_view = view;
+    e->only_if_offset = offset;
 }
 
 /* Keeps the defines sorted by name, so that equal variants have equal text. */
@@ -185,6 +195,8 @@ void step_epilogue(struct step *s, const struct problem *p, const struct operand
 
 struct step *emit_gemm(struct emit *e, const struct gemm_call *call, int a, int b, int c)
 {
+    if (e->only_if_view != VIEW_NONE)
+        emit_fail(e, CLCNN_E_INTERNAL, "a library call cannot hang on what a step finds");
     struct step *s = emit_step(e, NULL, "gemm", 1, 1);
     s->gemm = *call;
     step_read(s, a);

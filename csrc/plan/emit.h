@@ -33,6 +33,9 @@ int emit_workspace(struct emit *e, size_t bytes);
 int emit_workspace_of(struct emit *e, enum clcnn_dtype dtype, int64_t count);
 /* Counters (uint) that steps leave as they found them: zeros before every run. One that it updates belongs to one step. */
 int emit_counters(struct emit *e, size_t count);
+/* Steps from here on, those of parts too, run where the uint at this place is not 0, which a step before writes; VIEW_NONE:
+ * always. They are kernels, no library calls. */
+void emit_only_if(struct emit *e, int view, int64_t offset);
 /* Memory for what one part of a merged op hands to the next: gives o, whose shape is set, a view and a batch
  * stride. This is an activation as it would be without the merge, so it is no workspace and workspace_limit does
  * not count it. */

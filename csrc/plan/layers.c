@@ -169,7 +169,7 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *vi
                               struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct emit e = {.bp = bp, .options = options, .err = err};
+    struct emit e = {.bp = bp, .options = options, .only_if_view = VIEW_NONE, .err = err};
     int *first_layer = clcnn_calloc((size_t)bp->graph->n_nodes + 1, sizeof *first_layer);
     e.override_used = clcnn_calloc((size_t)options->override_count + 1, sizeof *e.override_used);
     e.slice_storage = clcnn_calloc((size_t)bp->n_storages + 1, sizeof *e.slice_storage);

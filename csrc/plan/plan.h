@@ -204,6 +204,8 @@ struct emit {
     /* per storage that values have: the one of the batch slice that is being emitted, -1: none yet */
     int *slice_storage;
     int again; /* the next layer of a node that was emitted before, for other items; -1: they are new */
+    int only_if_view; /* emit_only_if() */
+    int64_t only_if_offset;
     enum clcnn_status status; /* first error, kept until the planner looks */
     struct clcnn_err *err;
     struct step sink;    /* what emit functions hand out after an error */

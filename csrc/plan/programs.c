@@ -23,7 +23,8 @@ struct units {
 static struct hash128 hash_unit(const struct unit *u, bool setup)
 {
     char text[128 + MAX_DEFINES * (sizeof u->define->name + sizeof u->define->text)];
-    size_t at = (size_t)snprintf(text, sizeof text, "%s %s", u->file, setup ? "" : u->entry[0]);
+    size_t at = (size_t)snprintf(text, sizeof text, "%s %s%s", u->file, setup ? "" : u->entry[0],
+                                 u->only_if ? "?" : "");
     for (int i = 0; i < u->n_defines; i++)
         at += (size_t)snprintf(text + at, sizeof text - at, " %s=%s", u->define[i].name, u->define[i].text);
     return hash128_bytes(text, at);
@@ -54,8 +55,12 @@ static bool add_entry(struct unit *unit, const char *entry)
 
 static bool collect_units(const struct blueprint *bp, struct units *u, int total, bool of_chains)
 {
-    if (bp->n_variants > 0 && !of_chains) /* the largest unit, so that others are built meanwhile */
-        u->unit[u->n++] = chain_unit(bp->variants, bp->n_variants);
+    if (bp->n_variants > 0 && !of_chains) { /* the largest unit, so that others are built meanwhile */
+        u->unit[u->n] = chain_unit(bp->variants, bp->n_variants);
+        for (int i = 0; i < bp->n_steps; i++)
+            u->unit[u->n].only_if |= chained(bp, i) && bp->steps[i]->only_if.view != VIEW_NONE;
+        u->n++;
+    }
     for (int i = 0; i < total; i++) {
         const struct step *s = step_or_setup(bp, i);
         u->of[i] = -1;
@@ -65,7 +70,8 @@ static bool collect_units(const struct blueprint *bp, struct units *u, int total
                                   .entry = {s->entry},
                                   .n_entries = 1,
                                   .define = s->define,
-                                  .n_defines = s->n_defines};
+                                  .n_defines = s->n_defines,
+                                  .only_if = s->only_if.view != VIEW_NONE};
         const struct hash128 key = hash_unit(&unit, i >= bp->n_steps);
         u->of[i] = map_get(&u->known, key);
         if (u->of[i] >= 0 && add_entry(&u->unit[u->of[i]], s->entry))

@@ -39,6 +39,12 @@ struct step {
         int64_t offset; /* elements, added to the view's offset */
     } buffer[MAX_STEP_BUFFERS];
     int n_buffers;
+    /* A uint, where a step before leaves 0 if this one has nothing to do; view VIEW_NONE: it always runs. The device looks
+     * (paste.c, source_chain.c), so that the host need not wait. */
+    struct {
+        int view;
+        int64_t offset;
+    } only_if;
     unsigned char args[MAX_STEP_ARGS]; /* argument block, passed by value after the buffers; 0 bytes: none */
     size_t args_bytes;
     size_t groups, group_size;

@@ -17,6 +17,7 @@
 /* Of a chain, which takes them as addresses. */
 #define MOST_MEMORIES 4096
 #define CACHE_LINE 128
+#define NOWHERE INT32_MAX /* in the place of memory: an address of 0 */
 /* A look takes 10 ns at the very least, since the counter lies in a cache that all multiprocessors share. */
 #define MOST_LOOKS (1 << 22)
 #define LOOK_MS 1e-5
@@ -103,22 +104,33 @@ static bool use(i32 *index, struct chain *c, const struct binding *at)
     return true;
 }
 
+/* Operand k of a row; with VIEW_NONE memory that nobody reads. */
+static bool add_operand(struct chain *c, struct chain_step *row, struct clcnn_device *dev, int k, int view,
+                        int64_t offset, const struct binding *bindings)
+{
+    const struct binding none = {.mem = dev->dummy}, *at = view == VIEW_NONE ? &none : &bindings[view];
+
+    row->offset[k] = (at->offset + offset) * (i64)at->elem;
+    return use(&row->buffer[k], c, at);
+}
+
 static bool add_step(struct chain *c, struct chain_step *row, struct clcnn_device *dev,
                      const struct chain_plan *of, int step, int wait, const struct binding *bindings)
 {
     const struct step *s = of->steps[step];
     const int used = c->n_used, moving = c->n_moving;
+    bool room = true;
 
     memset(row, 0, sizeof *row);
-    for (int i = 0; i < s->n_buffers; i++) {
-        const int view = s->buffer[i].view;
-        const struct binding none = {.mem = dev->dummy}, *at = view == VIEW_NONE ? &none : &bindings[view];
-        row->offset[i] = (at->offset + s->buffer[i].offset) * (i64)at->elem;
-        if (!use(&row->buffer[i], c, at)) {
-            c->n_used = used;
-            c->n_moving = moving;
-            return false;
-        }
+    row->buffer[CHAIN_ONLY_IF] = NOWHERE;
+    for (int i = 0; room && i < s->n_buffers; i++)
+        room = add_operand(c, row, dev, i, s->buffer[i].view, s->buffer[i].offset, bindings);
+    if (room && s->only_if.view != VIEW_NONE)
+        room = add_operand(c, row, dev, CHAIN_ONLY_IF, s->only_if.view, s->only_if.offset, bindings);
+    if (!room) {
+        c->n_used = used;
+        c->n_moving = moving;
+        return false;
     }
     memcpy(&row->args, s->args, s->args_bytes);
     row->variant = of->variant[step];
@@ -182,7 +194,7 @@ static enum clcnn_status resolve(struct chain *c, struct chain_step *rows, struc
     for (int i = 0; i < c->count; i++)
         for (int k = 0; k < CHAIN_STEP_BUFFERS; k++) {
             const int index = rows[i].buffer[k];
-            rows[i].offset[k] += index < 0 ? 0 : (i64)address[index];
+            rows[i].offset[k] += index < 0 || index == NOWHERE ? 0 : (i64)address[index];
             rows[i].buffer[k] = index < 0 ? -index : 0;
         }
 done:

@@ -12,15 +12,18 @@ static int transpose_of(bool yes)
     return yes ? TRANSPOSE_YES : TRANSPOSE_NO;
 }
 
+static struct binding binding_at(const struct clcnn_device *dev, int view, int64_t offset,
+                                 const struct binding *bindings)
+{
+    if (view == VIEW_NONE)
+        return (struct binding){.mem = dev->dummy, .offset = 0};
+    return (struct binding){.mem = bindings[view].mem, .offset = bindings[view].offset + offset};
+}
+
 static struct binding binding_of(const struct clcnn_device *dev, const struct step *step, int i,
                                  const struct binding *bindings)
 {
-    const int view = step->buffer[i].view;
-
-    if (view == VIEW_NONE)
-        return (struct binding){.mem = dev->dummy, .offset = 0};
-    return (struct binding){.mem = bindings[view].mem,
-                            .offset = bindings[view].offset + step->buffer[i].offset};
+    return binding_at(dev, step->buffer[i].view, step->buffer[i].offset, bindings);
 }
 
 /* What the compiler made of the kernel may need more registers or local memory than a group of this size can have.
@@ -58,6 +61,18 @@ static bool absent(const struct clcnn_device *dev, const struct step *step, int 
     return device_traits(&dev->info).null_operands && step->buffer[i].view == VIEW_NONE;
 }
 
+static enum clcnn_status set_operand(const struct launch *l, struct clcnn_device *dev, cl_uint n,
+                                     const struct binding *at, bool present, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const cl_ulong offset = (cl_ulong)at->offset;
+
+    CL_TRY(dev->api, clSetKernelArg, l->kernel, n, sizeof at->mem, present ? &at->mem : NULL);
+    CL_TRY(dev->api, clSetKernelArg, l->kernel, n + 1, sizeof offset, &offset);
+done:
+    return st;
+}
+
 static enum clcnn_status set_arguments(const struct launch *l, struct clcnn_device *dev,
                                        const struct step *step, const struct binding *bindings,
                                        struct clcnn_err *err)
@@ -65,12 +80,14 @@ static enum clcnn_status set_arguments(const struct launch *l, struct clcnn_devi
     enum clcnn_status st = CLCNN_OK;
     cl_uint n = 0;
 
-    for (int i = 0; i < step->n_buffers; i++) {
+    if (l->only_if) {
+        const struct binding at = binding_at(dev, step->only_if.view, step->only_if.offset, bindings);
+        TRY(set_operand(l, dev, n, &at, true, err));
+        n += 2;
+    }
+    for (int i = 0; i < step->n_buffers; i++, n += 2) {
         const struct binding at = binding_of(dev, step, i, bindings);
-        const cl_ulong offset = (cl_ulong)at.offset;
-        CL_TRY(dev->api, clSetKernelArg, l->kernel, n++, sizeof at.mem,
-               absent(dev, step, i) ? NULL : &at.mem);
-        CL_TRY(dev->api, clSetKernelArg, l->kernel, n++, sizeof offset, &offset);
+        TRY(set_operand(l, dev, n, &at, !absent(dev, step, i), err));
     }
     if (step->args_bytes > 0)
         CL_TRY(dev->api, clSetKernelArg, l->kernel, n, step->args_bytes, step->args);
@@ -103,7 +120,7 @@ enum clcnn_status launch_set_memory(const struct launch *l, struct clcnn_device 
     enum clcnn_status st = CLCNN_OK;
 
     if (l->kernel != NULL)
-        CL_TRY(dev->api, clSetKernelArg, l->kernel, 2 * (cl_uint)buffer, sizeof mem, &mem);
+        CL_TRY(dev->api, clSetKernelArg, l->kernel, 2 * (cl_uint)(buffer + l->only_if), sizeof mem, &mem);
 done:
     return st;
 }
@@ -131,6 +148,7 @@ enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, stru
         .group_size = step->group_size,
         .cost = step->macs + step->bytes,
         .layer = step->layer,
+        .only_if = step->only_if.view != VIEW_NONE,
     };
 
     if (step->file != NULL && program != NULL)

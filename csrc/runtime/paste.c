@@ -236,6 +236,23 @@ static bool scan_kernel(struct scan *scan, const char *line, const char *end)
     return true;
 }
 
+/* A line of a kernel that stays: its head gets an operand more in front, and its first line looks at it. */
+static void paste_only_if(struct text *out, const char *line, const char *end)
+{
+    static const char head[] = "KERNEL FN(";
+    const bool first = (size_t)(end - line) > sizeof head && strncmp(line, head, sizeof head - 1) == 0;
+
+    if (first) {
+        const char *operands = strchr(line + sizeof head - 1, '(') + 1;
+        text_add(out, line, (size_t)(operands - line));
+        text_print(out, "const global uint *only_if, ulong only_if_off, ");
+        line = operands;
+    }
+    text_add(out, line, (size_t)(end - line));
+    if (!first && *line == '{')
+        text_print(out, " if (only_if[only_if_off] == 0) return;");
+}
+
 enum clcnn_status source_paste(struct text *out, const char *dir, const char *name, struct scan *scan,
                                int depth, struct clcnn_err *err)
 {
@@ -258,7 +275,11 @@ enum clcnn_status source_paste(struct text *out, const char *dir, const char *na
         const char *end = newline != NULL ? newline : stop;
         if (scan != NULL)
             scan_directive(scan, &guard, line, end);
-        if (scan != NULL && scan_kernel(scan, line, end) && !(scan->keep && scan->wanted)) {
+        const bool in_kernel = scan != NULL && scan_kernel(scan, line, end);
+        if (in_kernel && !(scan->keep && scan->wanted)) {
+            text_add(out, "\n", 1);
+        } else if (in_kernel && scan->only_if) {
+            paste_only_if(out, line, end);
             text_add(out, "\n", 1);
         } else if (quoted_include(include, line, end)) {
             TRY(source_paste(out, dir, include, scan, depth + 1, err));

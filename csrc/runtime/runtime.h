@@ -125,6 +125,7 @@ struct unit { /* one instance of a kernel file: its name without the ending, and
     int n_entries;
     const struct define *define;
     int n_defines;
+    bool only_if; /* its kernel, or some steps of the chain, hang on a word of memory: struct step */
     /* a chain: one step of each variant; file is "chain", there are no defines */
     const struct step *const *variants;
     int n_variants;
@@ -166,6 +167,7 @@ struct queue;
 struct launch {       /* one step, bound: nothing is left to decide */
     cl_kernel kernel; /* NULL: CLBlast, or a step that a chain runs and that has no kernel of its own yet */
     bool library;     /* CLBlast */
+    bool only_if;     /* the kernel's first operand is the word that it hangs on */
     size_t groups, group_size;
     double cost; /* work units (multiply-adds + bytes), to cut and bound what is enqueued */
     struct gemm_call gemm;

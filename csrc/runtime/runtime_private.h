@@ -70,11 +70,14 @@ struct scan {
     char block[64];             /* type of its argument block */
     struct text undefs;         /* lines that undo the file's own macros */
     bool in_kernel, wanted;
-    bool keep; /* wanted kernels stay */
+    bool keep; /* wanted kernels stay, */
+    bool only_if; /* and do nothing where a word of memory is 0, their first operand */
 };
 /* Adds a kernel file with its includes; with a scan, without its kernels. depth: 1 for the outermost file. */
 enum clcnn_status source_paste(struct text *out, const char *dir, const char *name, struct scan *scan,
                                int depth, struct clcnn_err *err);
+/* The operand of a chain's steps that is the address of the word on which a step hangs; 0: on none. */
+#define CHAIN_ONLY_IF (MAX_STEP_BUFFERS - 1)
 /* source_chain.c: the text of a unit of a chain. */
 enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct unit *unit,
                                struct clcnn_err *err);

@@ -89,8 +89,10 @@ static void add_tail(struct text *t, const struct unit *unit, const struct text 
 {
     add_list(t, "CHAIN_PARAMETERS", "global float *");
     add_list(t, "CHAIN_ADDRESSES", "(ulong)");
-    text_print(t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN switch (%s) {", unit->n_variants,
-               unit->group_size == 1 ? "*variant" : "row->variant");
+    text_print(t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN ", unit->n_variants);
+    if (unit->only_if)
+        text_print(t, "if (p[%d] == 0 || *(const global uint *)p[%d] != 0) ", CHAIN_ONLY_IF, CHAIN_ONLY_IF);
+    text_print(t, "switch (%s) {", unit->group_size == 1 ? "*variant" : "row->variant");
     text_add(t, run->at != NULL ? run->at : "", run->used);
     text_print(t, " }\n");
 }

@@ -49,6 +49,7 @@ struct conv_winograd_args {
 /* Convolution that leaves out zeros: conv_sparse_mask. Index 0 = height, 1 = width. */
 struct conv_sparse_args {
     i64 src_n, dst_n, add_n;  /* batch strides */
+    i64 most;                 /* values that are not zero, up to which this form computes the layer; -1: always */
     i32 n, k, cg, kg, groups; /* batch, filters, channels and filters of a group, groups */
     i32 c_blocks, k_blocks;   /* of a group: blocks of V channels, blocks of KV * V filters */
     i32 in[2], out[2], ker;   /* height of the window; its width is a define */

@@ -45,7 +45,19 @@
 #define EXTRA (2 * (S - 1)) /* pixels beside a row of a tile, on both sides, whose sums are of no use */
 #define WIDTH (KV * V)      /* filters of a block */
 
-void FN(masks_body)(ulong group, SRC x, DST masks, const struct conv_sparse_args *a)
+/* Adds to what is counted; the last of the groups says which form computes the layer, and leaves zeros. */
+void FN(judge)(volatile global uint *counts, global uint *verdict, uint found, uint groups, long most)
+{
+    atomic_add(counts, found);
+    mem_fence(CLK_GLOBAL_MEM_FENCE);
+    if (atomic_inc(counts + 1) == groups - 1) {
+        verdict[0] = atomic_xchg(counts, 0) <= most;
+        verdict[1] = !verdict[0];
+        counts[1] = 0;
+    }
+}
+
+void FN(masks_body)(ulong group, SRC x, DST masks, DST counts, DST verdict, const struct conv_sparse_args *a)
 {
     const int pixels = a->in[0] * a->in[1], runs = (pixels + a->run - 1) / a->run;
     const int blocks = a->c_blocks * a->groups, begin = (int)(group % runs) * a->run;
@@ -55,8 +67,13 @@ void FN(masks_body)(ulong group, SRC x, DST masks, const struct conv_sparse_args
     const uint there = left < V ? (1u << left) - 1 : (1u << V) - 1;
     SRC xb = x + n * a->src_n + (long)cb * pixels * V;
     global ushort *m = (global ushort *)masks + map * pixels;
-    for (int i = begin; i < end; i++)
+    uint found = 0;
+    for (int i = begin; i < end; i++) {
         m[i] = (ushort)(there & (a->skip ? FN(live_lanes)(VEC_CAT(as_int, V)(LOADV(xb, i * V))) : ~0u));
+        found += popcount((uint)m[i]);
+    }
+    if (a->most >= 0)
+        FN(judge)((global uint *)counts, (global uint *)verdict, found, (uint)(a->n * blocks * runs), a->most);
 }
 
 /* Adds to the sums of a row of a tile what a row of x gives by a row of taps, w; `from` up to `past`: steps of SW
@@ -143,9 +160,10 @@ void FN(body)(ulong group, SRC x, SRC masks, SRC w, SRC bias, SRC add, DST y, co
     }
 }
 
-KERNEL FN(masks)(SRC x, ulong x_off, DST masks, ulong masks_off, const struct conv_sparse_args a)
+KERNEL FN(masks)(SRC x, ulong x_off, DST masks, ulong masks_off, DST counts, ulong counts_off, DST verdict,
+                 ulong verdict_off, const struct conv_sparse_args a)
 {
-    FN(masks_body)(GROUP, x + x_off, masks + masks_off, &a);
+    FN(masks_body)(GROUP, x + x_off, masks + masks_off, counts + counts_off, verdict + verdict_off, &a);
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, SRC masks, ulong masks_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add,

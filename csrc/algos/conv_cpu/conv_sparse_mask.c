@@ -7,7 +7,8 @@
 
 enum {
     MOST_TAPS = 7,      /* of a row of the window: more leave no registers for filters */
-    FEWEST_VECTORS = 12 /* of sums that a value adds to: fewer do not pay for finding it */
+    FEWEST_VECTORS = 12, /* of sums that a value adds to: fewer do not pay for finding it */
+    VERDICT_BYTES = 2 * sizeof(uint32_t) /* whether this form computes, whether the dense one does */
 };
 
 /* How a problem is cut. */
@@ -60,13 +61,33 @@ static size_t masks_bytes(const struct problem *p, const struct conv_args *a)
            (size_t)a->in[2];
 }
 
-/* Of the direct kernel's time: what is there in any case, and what is not zero. */
-static double effort_of(const struct problem *p)
+/* Of the direct kernel's time: what is there in any case, and the share that is not zero. */
+static double effort_at(const struct problem *p, double there)
 {
     const struct conv_args a = conv_args_of(p);
     const double fixed = a.ker[2] == 1 ? SPARSE_MASK_POINTWISE_RATIO : SPARSE_MASK_FIXED_RATIO;
-    const double there = p->zeros.known && p->skip ? 1.0 - (double)p->zeros.element : 1.0;
     return blocked_effort(&a, blocked_direct_cost(&a) * (fixed + SPARSE_MASK_VALUES_RATIO * there));
+}
+
+static double known_share(const struct problem *p)
+{
+    return p->zeros.known && p->skip ? 1.0 - (double)p->zeros.element : 1.0;
+}
+
+static double effort_of(const struct problem *p)
+{
+    return effort_at(p, known_share(p));
+}
+
+/* Values of a run that are not zero, beyond which a dense form computes the layer; -1: none ever does. By the rules, but
+ * well above what was calibrated, where measuring knew better than they. */
+static int64_t most_values(const struct problem *p)
+{
+    const double none = effort_at(p, 0.0), all = effort_at(p, 1.0), least = SPARSE_MASK_SLACK_RATIO * known_share(p);
+    if (!p->zeros.known || !p->skip || least >= 1.0)
+        return -1;
+    const double even = (algo_effort_if_unknown(p) - none) / (all - none), share = even > least ? even : least;
+    return share < 1.0 ? (int64_t)(share * (double)shape_count(&p->in[0].shape)) : -1;
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -91,12 +112,12 @@ static size_t workspace(const struct problem *p)
     const struct conv_args a = conv_args_of(p);
     struct cut c;
     DECIDED(p, c);
-    return masks_bytes(p, &a) + conv_packing_workspace(p, &a, packing_of(p, &c));
+    return masks_bytes(p, &a) + VERDICT_BYTES + conv_packing_workspace(p, &a, packing_of(p, &c));
 }
 
-/* The step that makes the masks, of its output. */
+/* The step that makes the masks, of its output. `verdict`: what it writes to say which form is to compute; VIEW_NONE: none. */
 static int emit_masks(const struct problem *p, struct emit *e, const struct conv_args *a,
-                      const struct conv_sparse_args *args)
+                      const struct conv_sparse_args *args, int verdict)
 {
     const size_t maps = (size_t)a->n * (size_t)blocked_count(p, a->c);
     const size_t pixels = (size_t)a->in[1] * (size_t)a->in[2];
@@ -105,9 +126,19 @@ static int emit_masks(const struct problem *p, struct emit *e, const struct conv
     step_define(s, "V", p->block);
     step_read(s, p->in[0].view);
     step_write(s, view);
+    step_update(s, verdict == VIEW_NONE ? VIEW_NONE : emit_counters(e, 2));
+    step_write(s, verdict);
     step_args(s, args, sizeof *args);
     step_cost(s, 0.0, 4.0 * (double)shape_count(&p->in[0].shape) + (double)masks_bytes(p, a));
     return view;
+}
+
+/* What the rules choose where nothing is known of zeros; of the algorithms that take and give channel blocks, as this one. */
+static void emit_dense(const struct problem *p, struct emit *e)
+{
+    struct problem dense = *p;
+    dense.zeros = (struct clcnn_zeros){0};
+    emit_sub(e, &dense);
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -121,6 +152,7 @@ static void emit(const struct problem *p, struct emit *e)
         .src_n = a.src_n,
         .dst_n = a.dst_n,
         .add_n = a.add_n,
+        .most = most_values(p),
         .n = a.n,
         .k = a.k,
         .cg = a.c / a.groups,
@@ -140,7 +172,9 @@ static void emit(const struct problem *p, struct emit *e)
         .skip = conv_skips_zeros(p, e, FLT_MAX),
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
-    const int masks = emit_masks(p, e, &a, &args);
+    const int verdict = args.most < 0 ? VIEW_NONE : emit_workspace(e, VERDICT_BYTES);
+    const int masks = emit_masks(p, e, &a, &args, verdict);
+    emit_only_if(e, verdict, 0);
     const size_t groups = (size_t)a.groups * (size_t)c.k_blocks * (size_t)a.n * c.tiles;
     struct step *s = emit_step(e, "conv_sparse_mask", "main", groups, 1);
     step_define(s, "V", p->block);
@@ -154,6 +188,11 @@ static void emit(const struct problem *p, struct emit *e)
     step_write(s, p->out[0].view);
     step_args(s, &args, sizeof args);
     conv_cost(s, p);
+    if (verdict != VIEW_NONE) {
+        emit_only_if(e, verdict, 1);
+        emit_dense(p, e);
+    }
+    emit_only_if(e, VIEW_NONE, 0);
 }
 
 const struct algo_def algo_conv_sparse_mask = {
