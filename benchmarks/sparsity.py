@@ -3,6 +3,7 @@
     sparsity.py --maps                           # ten layers of VGG-16, a photo of a cat
     sparsity.py --maps --match 'vgg16_china_*'   # by the names of the files
     sparsity.py --calibrated                     # what the planner takes that knows the maps' zeros
+    sparsity.py --guard                          # dense maps where the planner counts on zeros
     sparsity.py --sweep                          # formats that leave out single zeros, over density
     sparsity.py --elements                       # the same on the real maps
     sparsity.py --linear                         # linear layers of one row at four densities
@@ -15,6 +16,8 @@ linear layers, which sum in another order. A figure is the least sum of a layer'
 inputs, masks and lists included; plans run in turn. The ratio is the time without skipping over that with it.
 `dense` is the same on a map without a zero. With calibration the ratio is the time of the plan without over
 that of the plan with it; `expected` is the same by the costs of the rules, for the algorithm that was taken.
+With --guard layers that the planner gives two forms have what they were calibrated on, beside the first
+form alone, and a map without a zero, beside a plan without calibration; their bits must be the same.
 A format (--sweep, --elements) stands beside a dense algorithm and beside what the rules choose, on maps with
 zeros at random places and on real ones; the steps that find the zeros count.
 Inputs of linear layers have their zeros at random places. A net is timed whole, beside a plan whose linear
@@ -49,6 +52,9 @@ HEAD = ["map", "algorithm", "density", "rms error", "skip ms", "all ms", "ratio"
 WIDTHS = [24, 10, 7, 9, 8, 8, 6, 6]
 CALIBRATED_HEAD = ["map", "without", "with", "zeros", "tiles", "with ms", "w/o ms", "ratio", "expected"]
 CALIBRATED_WIDTHS = [24, 12, 12, 6, 6, 8, 8, 6, 8]
+GUARD_HEAD = ["map", "form", "zeros", "ms", "alone", "ratio", "dense form", "ms", "alone", "ratio"]
+GUARD_WIDTHS = [24, 11, 6, 8, 8, 6, 11, 8, 8, 6]
+GUARD_DENSITY = 0.1
 LINEAR_HEAD = ["layer", "algorithm", "density", "rms error", "skip ms", "all ms", "ratio"]
 LINEAR_WIDTHS = [14, 10, 7, 9, 8, 8, 6]
 LINEAR_INPUTS, LINEAR_OUTPUTS = (9216, 4096, 25088), 4096
@@ -130,7 +136,7 @@ def measured(
 
 def effort(plan: clcnn.Plan, algorithm: str) -> float:
     """What the rules expect of an algorithm for the layer."""
-    (row,) = (row for row in plan.layers if row["layer"] == "conv")
+    row = next(row for row in plan.layers if row["layer"] == "conv")  # its second form comes after it
     return float(next(c["effort"] for c in row["candidates"] if c["algo"] == algorithm))
 
 
@@ -291,6 +297,63 @@ def elements(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[
     return [], 0
 
 
+# ---- what is denser than was calibrated ----
+
+
+def guarded(
+    name: str, x: np.ndarray, point: algorithms.Point, device: clcnn.Device, args: argparse.Namespace
+) -> dict[str, Any] | None:
+    """A layer calibrated on x beside each of its forms alone, on x and on a dense map; None: it has one form.
+    Raises Wrong where a result is off, or has other bits than the form alone."""
+    graph, full, w = algorithms.graph_of(point)
+    given = {"device": device, "tune": "off"}
+    data = {"map": x, "dense": np.abs(full) + np.float32(0.1)}
+    with ExitStack() as stack:
+        plan = stack.enter_context(clcnn.compile(graph, zeros=clcnn.calibrate(graph, x, device), **given))
+        forms = [row["algo"] for row in plan.layers if row["layer"] == "conv"]
+        if len(forms) == 1:
+            return None
+        alone = clcnn.compile(graph, algorithms={"conv": forms[0]}, **given), clcnn.compile(graph, **given)
+        found = {}
+        for (key, values), other in zip(data.items(), map(stack.enter_context, alone), strict=True):
+            result = plan(values)
+            error = algorithms.rms_error(point, result, values, w)
+            if not error <= ERROR_LIMIT or result.tobytes() != other(values).tobytes():
+                raise common.Wrong(f"{key}: off by {error:.2g} of the rms, or not the bits of the form alone")
+            found[key] = paired({"ours": plan, "alone": other}, values, args.rounds)
+    case = {"case": name, "batch": point.batch, "precision": "highest", "algorithm": forms[0]}
+    case |= {"dense": forms[1], "density": float(np.count_nonzero(x)) / x.size}
+    case |= strategy.beside(found["map"]["ours"], f"own:{forms[0]}", found["map"]["alone"])
+    return case | {"dense_ms": found["dense"]["ours"], "dense_alone_ms": found["dense"]["alone"]}
+
+
+def guard(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
+    """Layers of two forms: real maps, and random places."""
+    print(common.table(GUARD_HEAD, [], GUARD_WIDTHS))
+    args.densities = [GUARD_DENSITY]
+    given = [(name, x, point) for name, x, point in layers(args.match)] if map_folder().is_dir() else []
+    given += [(name, x, point) for name, point, inputs in random_maps(args) for x in inputs]
+    results: list[dict[str, Any]] = []
+    failed = 0
+    for name, x, point in given:
+        try:
+            row = guarded(name, x, point, device, args)
+        except (clcnn.Error, common.Wrong) as error:
+            print(f"{name}: {type(error).__name__}: {error}"[:300])
+            failed += 1
+            continue
+        if row is None:
+            print(f"{name}: one form")
+            continue
+        results.append(row)
+        cells = [name, row["algorithm"], f"{1 - row['density']:.2f}"]
+        for key, ours, beside in (("", "clcnn_ms", "peer_ms"), ("dense", "dense_ms", "dense_alone_ms")):
+            cells += [row[key]] if key else []
+            cells += [f"{row[ours]:.3f}", f"{row[beside]:.3f}", f"{row[ours] / row[beside]:.3f}"]
+        print(common.table([], [cells], GUARD_WIDTHS), flush=True)
+    return results, failed
+
+
 # ---- linear layers ----
 
 
@@ -393,6 +456,7 @@ Mode = Callable[[clcnn.Device, argparse.Namespace], tuple[list[dict[str, Any]], 
 MODES: dict[str, tuple[Mode, str]] = {
     "--maps": (maps, "layers on real maps, with skipping and without"),
     "--calibrated": (calibrated, "the same layers, with calibration and without"),
+    "--guard": (guard, "the same layers, where data are denser than calibrated"),
     "--sweep": (sweep, "formats that leave out single zeros, over density"),
     "--elements": (elements, "the same on real maps"),
     "--linear": (linear, "linear layers of one row, with skipping and without"),

@@ -21,6 +21,18 @@ void emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...)
     e->status = clcnn_fail(e->err, status, "%s %s: %s", e->op->name, e->layer, text);
 }
 
+void emit_note(struct emit *e, const char *fmt, ...)
+{
+    if (e->status != CLCNN_OK || e->again >= 0) /* said for the first items of the batch */
+        return;
+    char text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    e->status = notes_add(&e->bp->notes, e->err, "%s", text);
+}
+
 static void out_of_memory(struct emit *e)
 {
     if (e->status == CLCNN_OK)

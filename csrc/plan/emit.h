@@ -53,6 +53,8 @@ void emit_sub(struct emit *e, const struct problem *p);
 /* Defines and buffers of the usual epilogue: EPI_BIAS, EPI_ADD, EPI_ACT; reads bias and add (VIEW_NONE when absent).
  * See kernels/common/epilogue.clh for the kernel's side. */
 void step_epilogue(struct step *s, const struct problem *p, const struct operand *bias);
+/* A line for people, which explain() prints. */
+void emit_note(struct emit *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void emit_fail(struct emit *e, enum clcnn_status status, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 

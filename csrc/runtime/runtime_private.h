@@ -70,7 +70,7 @@ struct scan {
     char block[64];             /* type of its argument block */
     struct text undefs;         /* lines that undo the file's own macros */
     bool in_kernel, wanted;
-    bool keep; /* wanted kernels stay, */
+    bool keep;    /* wanted kernels stay, */
     bool only_if; /* and do nothing where a word of memory is 0, their first operand */
 };
 /* Adds a kernel file with its includes; with a scan, without its kernels. depth: 1 for the outermost file. */

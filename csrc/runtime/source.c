@@ -37,7 +37,8 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
     enum clcnn_status st = CLCNN_OK;
     const struct define *sorted[MAX_DEFINES];
     struct text t = {.at = NULL};
-    struct scan scan = {.entry = unit->entry, .n_entries = unit->n_entries, .keep = true, .only_if = unit->only_if};
+    struct scan scan = {
+        .entry = unit->entry, .n_entries = unit->n_entries, .keep = true, .only_if = unit->only_if};
     char file[96];
 
     if (unit->n_variants > 0)

@@ -6,9 +6,9 @@
 #include <float.h>
 
 enum {
-    MOST_TAPS = 7,      /* of a row of the window: more leave no registers for filters */
+    MOST_TAPS = 7,       /* of a row of the window: more leave no registers for filters */
     FEWEST_VECTORS = 12, /* of sums that a value adds to: fewer do not pay for finding it */
-    VERDICT_BYTES = 2 * sizeof(uint32_t) /* whether this form computes, whether the dense one does */
+    VERDICTS = 2         /* words: whether this form computes the layer, whether the dense one does */
 };
 
 /* How a problem is cut. */
@@ -83,10 +83,12 @@ static double effort_of(const struct problem *p)
  * well above what was calibrated, where measuring knew better than they. */
 static int64_t most_values(const struct problem *p)
 {
-    const double none = effort_at(p, 0.0), all = effort_at(p, 1.0), least = SPARSE_MASK_SLACK_RATIO * known_share(p);
+    const double none = effort_at(p, 0.0), all = effort_at(p, 1.0),
+                 least = SPARSE_MASK_SLACK_RATIO * known_share(p);
     if (!p->zeros.known || !p->skip || least >= 1.0)
         return -1;
-    const double even = (algo_effort_if_unknown(p) - none) / (all - none), share = even > least ? even : least;
+    const double even = (algo_effort_if_unknown(p) - none) / (all - none),
+                 share = even > least ? even : least;
     return share < 1.0 ? (int64_t)(share * (double)shape_count(&p->in[0].shape)) : -1;
 }
 
@@ -112,7 +114,8 @@ static size_t workspace(const struct problem *p)
     const struct conv_args a = conv_args_of(p);
     struct cut c;
     DECIDED(p, c);
-    return masks_bytes(p, &a) + VERDICT_BYTES + conv_packing_workspace(p, &a, packing_of(p, &c));
+    return masks_bytes(p, &a) + VERDICTS * sizeof(uint32_t) +
+           conv_packing_workspace(p, &a, packing_of(p, &c));
 }
 
 /* The step that makes the masks, of its output. `verdict`: what it writes to say which form is to compute; VIEW_NONE: none. */
@@ -134,11 +137,13 @@ static int emit_masks(const struct problem *p, struct emit *e, const struct conv
 }
 
 /* What the rules choose where nothing is known of zeros; of the algorithms that take and give channel blocks, as this one. */
-static void emit_dense(const struct problem *p, struct emit *e)
+static void emit_dense(const struct problem *p, struct emit *e, int64_t most)
 {
     struct problem dense = *p;
     dense.zeros = (struct clcnn_zeros){0};
     emit_sub(e, &dense);
+    emit_note(e, "%s has a second form, for runs with less than %.0f %% zeros", p->layer,
+              100.0 - 100.0 * (double)most / (double)shape_count(&p->in[0].shape));
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -172,7 +177,7 @@ static void emit(const struct problem *p, struct emit *e)
         .skip = conv_skips_zeros(p, e, FLT_MAX),
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
-    const int verdict = args.most < 0 ? VIEW_NONE : emit_workspace(e, VERDICT_BYTES);
+    const int verdict = args.most < 0 ? VIEW_NONE : emit_workspace(e, VERDICTS * sizeof(uint32_t));
     const int masks = emit_masks(p, e, &a, &args, verdict);
     emit_only_if(e, verdict, 0);
     const size_t groups = (size_t)a.groups * (size_t)c.k_blocks * (size_t)a.n * c.tiles;
@@ -188,10 +193,9 @@ static void emit(const struct problem *p, struct emit *e)
     step_write(s, p->out[0].view);
     step_args(s, &args, sizeof args);
     conv_cost(s, p);
-    if (verdict != VIEW_NONE) {
-        emit_only_if(e, verdict, 1);
-        emit_dense(p, e);
-    }
+    emit_only_if(e, verdict, 1);
+    if (verdict != VIEW_NONE)
+        emit_dense(p, e, args.most);
     emit_only_if(e, VIEW_NONE, 0);
 }
 
