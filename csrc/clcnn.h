@@ -383,7 +383,7 @@ struct clcnn_layer_info {
     const char *error_class;               /* "exact", "strict", "highest", "high", "medium" */
     const char *error_bound;               /* "componentwise", "normwise" */
     const char *error_rounding;            /* what adds to it: "none", "tf32_parts", "24_bits" */
-    bool part;                /* chosen inside the layer before it (separable: its two convolutions) */
+    bool part; /* chosen inside the layer before it (separable: its two convolutions; a second form) */
     struct clcnn_zeros zeros; /* of its input, as far as the caller has told */
     struct clcnn_shape input, output;
     size_t workspace_bytes, weight_bytes;
@@ -404,8 +404,8 @@ enum clcnn_status clcnn_plan_layer_info(const struct clcnn_plan *plan, int layer
                                         struct clcnn_layer_info *info, struct clcnn_err *err);
 enum clcnn_status clcnn_plan_candidate_info(const struct clcnn_plan *plan, int layer, int candidate,
                                             struct clcnn_candidate_info *info, struct clcnn_err *err);
-/* Rewrites that were applied, one line each ("fold batch_norm bn1 into conv conv1"), and measured choices that could not be
- * followed. NULL past the end. */
+/* Rewrites that were applied, one line each ("fold batch_norm bn1 into conv conv1"), layers of two forms, and measured choices
+ * that could not be followed. NULL past the end. */
 const char *clcnn_plan_rewrite_note(const struct clcnn_plan *plan, int i);
 /* Only for plans compiled with guard: OK, or INTERNAL naming the storage that was overrun. */
 enum clcnn_status clcnn_plan_check_guards(struct clcnn_plan *plan, const struct clcnn_patience *patience,

@@ -134,6 +134,7 @@ def test_both_are_named_and_their_weights_count(device):
     with told(graph, device) as plan:
         sparse, dense = forms(plan)
         rows = [row for row in plan.layers if row["layer"] == "conv"]
+        assert "conv has a second form, for runs with less than" in plan.explain()
         chosen = [line.split()[1] for line in plan.explain().splitlines() if line.startswith("  * ")]
         with alone(graph, device, sparse) as first, alone(graph, device, dense) as second:
             weights = [p.stats["weights_bytes"] for p in (plan, first, second)]
@@ -160,6 +161,18 @@ def test_what_skips_nothing_has_one_form(device):
         graph_of(layer, *constants(layer)), device, skip=False, algorithms={"conv": "sparse_mask"}
     ) as plan:
         assert forms(plan) == ["sparse_mask"]
+
+
+def test_the_least_memory_has_no_room_for_two(device):
+    layer = LAYERS["3x3"]
+    graph = graph_of(layer, *constants(layer))
+    with told(graph, device) as plan, alone(graph, device, "sparse_mask") as one:
+        most, least = (p.stats["arena_bytes"] + p.stats["weights_bytes"] for p in (plan, one))
+    with told(graph, device, memory_limit=most) as plan:
+        assert len(forms(plan)) == 2
+    with told(graph, device, memory_limit=least) as plan:
+        assert len(forms(plan)) == 1
+        np.testing.assert_array_equal(plan(np.zeros(layer.x, np.float32))[0, :, 0, 0], constants(layer)[1])
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -321,6 +321,13 @@ def test_sparsity_script_calibrates(data_dir: Path, tmp_path: Path) -> None:
     assert row["expected"] >= 1.0 and row["rms_error"] < 4e-6
 
 
+def test_sparsity_script_turns_to_the_dense_form(data_dir: Path, tmp_path: Path) -> None:
+    options = ["--guard", "--match", "vgg16_chelsea_conv5_3", "--rounds", "1", "--device", DEVICE]
+    rows = script("sparsity.py", *options, "--json", str(tmp_path / "z.json"))["results"]
+    assert all(row["dense"] != row["algorithm"] for row in rows)
+    assert all(row["density"] < 0.15 and row["dense_ms"] > 0.0 < row["dense_alone_ms"] for row in rows)
+
+
 @pytest.mark.slow
 def test_sparsity_script_times_linear_layers_and_nets(tmp_path: Path) -> None:
     options = ["--linear", "--nets", "--rounds", "1", "--device", DEVICE, "--json", str(tmp_path / "l.json")]

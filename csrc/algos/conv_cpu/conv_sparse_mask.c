@@ -4,6 +4,7 @@
 #include "algos/cost/cost.h"
 
 #include <float.h>
+#include <limits.h>
 
 enum {
     MOST_TAPS = 7,       /* of a row of the window: more leave no registers for filters */
@@ -79,13 +80,13 @@ static double effort_of(const struct problem *p)
     return effort_at(p, known_share(p));
 }
 
-/* Values of a run that are not zero, beyond which a dense form computes the layer; -1: none ever does. By the rules, but
- * well above what was calibrated, where measuring knew better than they. */
+/* Values of a run that are not zero, beyond which a dense form computes the layer; -1: none ever does, as where memory_limit
+ * asks for the smallest filters. By the rules, but well above what was calibrated, where measuring knew better than they. */
 static int64_t most_values(const struct problem *p)
 {
     const double none = effort_at(p, 0.0), all = effort_at(p, 1.0),
                  least = SPARSE_MASK_SLACK_RATIO * known_share(p);
-    if (!p->zeros.known || !p->skip || least >= 1.0)
+    if (!p->zeros.known || !p->skip || least >= 1.0 || p->fresh_filters == INT_MAX)
         return -1;
     const double even = (algo_effort_if_unknown(p) - none) / (all - none),
                  share = even > least ? even : least;
