@@ -53,7 +53,7 @@ void FN(judge)(volatile global uint *counts, global uint *verdict, uint found, u
     if (atomic_inc(counts + 1) == groups - 1) {
         verdict[0] = atomic_xchg(counts, 0) <= most;
         verdict[1] = !verdict[0];
-        counts[1] = 0;
+        atomic_xchg(counts + 1, 0);
     }
 }
 

@@ -143,8 +143,8 @@ static void emit_dense(const struct problem *p, struct emit *e, int64_t most)
     struct problem dense = *p;
     dense.zeros = (struct clcnn_zeros){0};
     emit_sub(e, &dense);
-    emit_note(e, "%s has a second form, for runs with less than %.0f %% zeros", p->layer,
-              100.0 - 100.0 * (double)most / (double)shape_count(&p->in[0].shape));
+    emit_note(e, "%s has a second form, where more than %.2f of its input is not zero", p->layer,
+              (double)most / (double)shape_count(&p->in[0].shape));
 }
 
 static void emit(const struct problem *p, struct emit *e)
