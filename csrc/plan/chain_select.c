@@ -26,18 +26,30 @@ static bool same_variant(const struct step *a, const struct step *b)
     return a->n_buffers == b->n_buffers;
 }
 
-/* A step that hangs on what another one finds takes the last operand of a row (chain.c); chains of groups have no way to
- * leave it out. */
-static bool chainable(const struct step *s)
+static bool asks(const struct step *s)
 {
-    const bool asks = s->only_if.view != VIEW_NONE;
-    return s->file && !s->alone && s->groups <= INT32_MAX / 2 &&
-           !(asks && (s->group_size > 1 || s->n_buffers == MAX_STEP_BUFFERS));
+    return s->only_if.view != VIEW_NONE;
 }
 
-static int variant_of(struct blueprint *bp, const struct step *s, size_t group_size)
+/* Operands that a chain's steps may have: where one hangs on what another one finds, the last is for that (chain.c). */
+static int most_operands(const struct blueprint *bp)
 {
-    if (!chainable(s) || s->group_size != group_size)
+    bool any = false;
+    for (int i = 0; i < bp->n_steps && !any; i++)
+        any = asks(bp->steps[i]);
+    return MAX_STEP_BUFFERS - any;
+}
+
+/* Chains of groups have no way to leave a step out. */
+static bool chainable(const struct step *s, int operands)
+{
+    return s->file && !s->alone && s->groups <= INT32_MAX / 2 && s->n_buffers <= operands &&
+           !(asks(s) && s->group_size > 1);
+}
+
+static int variant_of(struct blueprint *bp, const struct step *s, size_t group_size, int operands)
+{
+    if (!chainable(s, operands) || s->group_size != group_size)
         return -1;
     for (int i = 0; i < bp->n_variants; i++)
         if (same_variant(bp->variants[i], s))
@@ -55,7 +67,8 @@ static size_t common_size(const struct blueprint *bp)
     for (int i = 0; i < bp->n_steps; i++) {
         const struct step *s = bp->steps[i];
         const size_t size = s->group_size;
-        if (chainable(s) && size >= LEAST_GROUP && size <= LARGEST_GROUP && size % LEAST_GROUP == 0)
+        if (chainable(s, MAX_STEP_BUFFERS) && size >= LEAST_GROUP && size <= LARGEST_GROUP &&
+            size % LEAST_GROUP == 0)
             many[size / LEAST_GROUP]++;
     }
     for (int i = 1; i < COUNT_OF(many); i++)
@@ -159,6 +172,7 @@ done:
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err)
 {
     const size_t size = size_of_groups(bp);
+    const int operands = most_operands(bp);
     int chained = 0;
     if (size == 0)
         return CLCNN_OK;
@@ -169,7 +183,7 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
     if (!bp->variants || !bp->variant || !bp->wait || !bp->weights)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *bp->variant);
     for (int i = 0; i < bp->n_steps; i++) {
-        bp->variant[i] = variant_of(bp, bp->steps[i], size);
+        bp->variant[i] = variant_of(bp, bp->steps[i], size, operands);
         bp->wait[i] = i;
         bp->weights[i] = weights_of(bp, bp->steps[i]);
     }
