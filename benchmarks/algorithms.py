@@ -48,10 +48,13 @@ class Point:
     batch: int = 1
     stride: int = 1
     padded: bool = True
+    groups: int = 1
 
     @property
     def name(self) -> str:
-        return f"k{self.kernel} c{self.channels} f{self.filters} m{self.size} b{self.batch} s{self.stride}"
+        groups = f" g{self.groups}" if self.groups > 1 else ""
+        layer = f"k{self.kernel} c{self.channels} f{self.filters} m{self.size} b{self.batch} s{self.stride}"
+        return layer + groups
 
     @property
     def padding(self) -> int:
@@ -100,18 +103,19 @@ def graph_of(point: Point) -> tuple[Graph, np.ndarray, np.ndarray]:
     """The layer "conv", its input and its weights."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((point.batch, point.channels, point.size, point.size), np.float32)
-    w = rng.standard_normal((point.filters, point.channels, point.kernel, point.kernel), np.float32)
+    each = point.channels // point.groups
+    w = rng.standard_normal((point.filters, each, point.kernel, point.kernel), np.float32)
     w *= np.float32(1 / np.sqrt(w[0].size))
     graph = Graph()
-    y = ops.conv(graph.input("x", x.shape), w, stride=point.stride, padding=point.padding, name="conv")
-    graph.output(y, "y")
+    given = {"stride": point.stride, "padding": point.padding, "groups": point.groups}
+    graph.output(ops.conv(graph.input("x", x.shape), w, **given, name="conv"), "y")
     return graph, x, w
 
 
 def rms_error(point: Point, y: np.ndarray, x: np.ndarray, w: np.ndarray) -> float:
     """Over the rms of the definition in float64, at some places of the output."""
     rng, pad = np.random.default_rng(1), point.padding
-    padded = np.pad(x.astype(np.float64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
+    padded = np.pad(x, ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     images, rows, columns = (rng.integers(0, n, SAMPLES) for n in (y.shape[0], *y.shape[2:]))
     size, step = point.kernel, point.stride
     windows = np.stack(
@@ -120,7 +124,9 @@ def rms_error(point: Point, y: np.ndarray, x: np.ndarray, w: np.ndarray) -> floa
             for n, i, j in zip(images, rows, columns)
         ]
     )
-    want = np.einsum("pcrs,kcrs->pk", windows, w.astype(np.float64), optimize=True)
+    parts = windows.reshape(SAMPLES, point.groups, -1).astype(np.float64)
+    filters = w.reshape(point.groups, -1, parts.shape[2]).astype(np.float64)
+    want = np.einsum("pgi,gki->pgk", parts, filters, optimize=True).reshape(SAMPLES, -1)
     return common.errors(y[images, :, rows, columns], want)["rms_error"]
 
 

@@ -9,6 +9,7 @@
     sparsity.py --linear                         # linear layers of one row at four densities
     sparsity.py --nets                           # AlexNet with linear inputs of 35 % density
     sparsity.py --pool --device nvidia           # VGG-19 with layers that pool at the end of their tiles
+    sparsity.py --cusparse --device nvidia       # lists of what is not zero beside cuSPARSE (unfolded.py)
 
 Maps are those of `sparse_maps` in the folder of test data (CLCNN_TEST_DATA); filters are random. Both plans
 are held against float64 before they are timed, and against each other: their bits must be the same, but for
@@ -21,7 +22,7 @@ form alone, and a map without a zero, beside a plan without calibration; their b
 A format (--sweep, --elements) stands beside a dense algorithm and beside what the rules choose, on maps with
 zeros at random places and on real ones; the steps that find the zeros count.
 Inputs of linear layers have their zeros at random places. A net is timed whole, beside a plan whose linear
-layers alone skip nothing, or whose convolutions do not pool.
+layers alone skip nothing, or whose convolutions do not pool; of the latter also by `pecr`, layer by layer.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ import common
 import numpy as np
 import sessions
 import strategy
+import unfolded
 
 import clcnn
 from clcnn import nn, ops, zoo
@@ -429,27 +431,44 @@ def nets(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str,
 
 
 def pool(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
-    """VGG-19 at batch 32 beside itself with each conv_pool split."""
+    """VGG-19 at batch 32 beside itself with each conv_pool split, and by pecr."""
     shape = (POOL_BATCH, *zoo.find("vgg19").input_shape)
     x = np.random.default_rng(0).standard_normal(shape, np.float32)
     graph, given = trace(zoo.get("vgg19"), shape), {"device": device, "tune": "off"}
-    with clcnn.compile(graph, **given) as plan:
-        pools = [row for row in plan.layers if row["op"] == "conv_pool"]
-        split = {row["layer"].split("+")[0]: "split" for row in pools}
-        with clcnn.compile(graph, algorithms=split, **given) as peer:
-            common.checked(plan(x), peer(x), ERROR_LIMIT)
-            times: dict[clcnn.Plan, list[float]] = {plan: [], peer: []}
-            for _ in range(args.rounds):
-                for each, found in times.items():
-                    found.append(sum(row.ms for row in each.profile(x).rows))
-            ours, theirs = min(times[plan]), min(times[peer])
+    with ExitStack() as stack:
+        plans = {"rules": stack.enter_context(clcnn.compile(graph, **given))}
+        pools = [row for row in plans["rules"].layers if row["op"] == "conv_pool"]
+        for name in ("split", "pecr"):
+            forced = {row["layer"].split("+")[0]: name for row in pools}
+            plans[name] = stack.enter_context(clcnn.compile(graph, algorithms=forced, **given))
+            common.checked(plans[name](x), plans["rules"](x), ERROR_LIMIT)
+        times: dict[str, list[dict[str, float]]] = {name: [] for name in plans}
+        for _ in range(args.rounds):
+            for name, plan in plans.items():
+                times[name].append(by_layer(plan, x))
+    whole = {name: min(sum(each.values()) for each in found) for name, found in times.items()}
     row = {"case": "vgg19", "batch": POOL_BATCH, "precision": "highest"}
-    row |= {"algorithms": [row["algo"] for row in pools]} | strategy.beside(ours, "own:split", theirs)
-    print(
-        f"vgg19, batch {POOL_BATCH}, conv_pool by {', '.join(row['algorithms'])}: {ours:.3f} ms of kernels,"
+    row |= {"algorithms": [row["algo"] for row in pools]} | strategy.beside(
+        whole["rules"], "own:split", whole["split"]
     )
-    print(f"{theirs:.3f} where they are split: {row['ratio']:.3f} times as fast")
+    row["layers"] = {
+        pool["layer"]: {name: min(each[pool["layer"]] for each in found) for name, found in times.items()}
+        for pool in pools
+    }
+    chosen = ", ".join(row["algorithms"])
+    print(f"vgg19, batch {POOL_BATCH}, conv_pool by {chosen}: {whole['rules']:.3f} ms of kernels,")
+    print(f"{whole['split']:.3f} where they are split: {row['ratio']:.3f} times as fast")
+    for layer, found in row["layers"].items():
+        print(f"{layer}: " + ", ".join(f"{ms:.3f} ms by {name}" for name, ms in found.items()))
     return [row], 0
+
+
+def by_layer(plan: clcnn.Plan, x: np.ndarray) -> dict[str, float]:
+    """Milliseconds of each layer's kernels in one run."""
+    found: dict[str, float] = {}
+    for row in plan.profile(x).rows:
+        found[row.layer] = found.get(row.layer, 0.0) + row.ms
+    return found
 
 
 Mode = Callable[[clcnn.Device, argparse.Namespace], tuple[list[dict[str, Any]], int]]
@@ -461,6 +480,7 @@ MODES: dict[str, tuple[Mode, str]] = {
     "--elements": (elements, "the same on real maps"),
     "--linear": (linear, "linear layers of one row, with skipping and without"),
     "--nets": (nets, "whole nets, with linear layers that skip and that do not"),
+    "--cusparse": (unfolded.cusparse, "convolutions of four nets by ecr, cuSPARSE and the rules"),
     "--pool": (pool, "VGG-19 with convolutions that pool and that do not"),
 }
 

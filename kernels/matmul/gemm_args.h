@@ -41,8 +41,16 @@ struct gemm_panels_args {
     i32 unused;
 };
 
-/* Linear layers of one row that leave out zeros of it: linear_fixed_skip. */
+/* Linear layers of one row that leave out zeros of it: linear_skip. */
 struct linear_skip_args {
+    struct gemm_args gemm;
+    i64 w_n;          /* elements between rows of the weights' source */
+    i32 share, parts; /* inputs of each group, and how many groups share a sum */
+    i32 skip, unused; /* whether zeros are left out */
+};
+
+/* The same with weights of 24 bits: linear_fixed_skip. */
+struct linear_fixed_skip_args {
     struct gemm_args gemm;
     i64 w_n, pitch;  /* elements between rows of the weights' source; floats of a packed block */
     i32 quads, head; /* of outputs in a block; floats of its formats for a chunk of inputs */

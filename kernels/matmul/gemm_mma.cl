@@ -237,25 +237,55 @@ float FN(define)(int row, int column, const struct FN(tile) *t, const struct gem
     return sum;
 }
 
+/* What is added to a row's sums of a work-item, times `factor`: columns 8 * j + e, e < 2, of which there are `left`.
+ * They arrive together, ahead of stores. */
+void FN(read_row)(float row[2 * NJ], SRC from, long apart, int left, float factor)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * NJ; i++) {
+        const int n = i / 2 * 8 + i % 2;
+        row[i] = n < left ? factor * from[n * apart] : 0.0f;
+    }
+}
+
 /* Results of a work-item, pairs of columns where they lie on a boundary. */
 void FN(store)(const float sum[SUMS], int row, int column, const struct FN(tile) *t, SRC mc, SRC add, DST y,
                const struct gemm_args *a)
 {
     const bool pairs = ((ulong)y & 7) == 0 && a->y_m % 2 == 0;
+    const int first = t->col + column, left = a->n - first;
+    float c[2 * NJ], other[2 * NJ];
 #pragma unroll
-    for (int i = 0; i < SUMS; i += 2) {
-        const int r = t->row + SUM_ROW(i, row), n = t->col + SUM_COLUMN(i, column);
-        if (r < a->m && n < a->n) {
-            const float first = GEMM_RESULT(a->alpha * sum[i], mc, add, r, n, a);
-            if (n + 1 < a->n) {
-                const float second = GEMM_RESULT(a->alpha * sum[i + 1], mc, add, r, n + 1, a);
-                if (pairs)
-                    *(global float2 *)(y + r * a->y_m + n) = (float2)(first, second);
+    for (int i = 0; i < 2 * NJ; i++)
+        c[i] = other[i] = 0.0f;
+#pragma unroll
+    for (int h = 0; h < 2 * MI; h++) {
+        const int r = t->row + row + 8 * h;
+        if (r < a->m) {
+#if EPI_BIAS
+            if (h == 0 || a->c_m != 0)
+                FN(read_row)(c, mc + r * a->c_m + first * a->c_n, a->c_n, left, a->beta);
+#endif
+#if EPI_ADD
+            FN(read_row)(other, add + r * a->add_m + first, 1, left, 1.0f);
+#endif
+            DST to = y + r * a->y_m + first;
+#pragma unroll
+            for (int j = 0; j < NJ; j++) {
+                float two[2];
+#pragma unroll
+                for (int e = 0; e < 2; e++)
+                    two[e] = EPI_ACT(a->alpha * sum[((h / 2 * NJ + j) * 2 + h % 2) * 2 + e] + c[2 * j + e] +
+                                         other[2 * j + e],
+                                     a->p0, a->p1);
+                if (pairs && 8 * j + 1 < left)
+                    *(global float2 *)(to + 8 * j) = (float2)(two[0], two[1]);
                 else
-                    y[r * a->y_m + n + 1] = second;
+#pragma unroll
+                    for (int e = 0; e < 2; e++)
+                        if (8 * j + e < left)
+                            to[8 * j + e] = two[e];
             }
-            if (!pairs || n + 1 == a->n)
-                y[r * a->y_m + n] = first;
         }
     }
 }

@@ -48,7 +48,7 @@
 
 /* ---- what is not zero ------------------------------------------------------------------------------------------ */
 
-void FN(list_body)(ulong group, SRC x, DST dst, const struct linear_skip_args *a)
+void FN(list_body)(ulong group, SRC x, DST dst, const struct linear_fixed_skip_args *a)
 {
     global int *starts = (global int *)dst, *list = starts + a->list;
     const bool all = !a->skip;
@@ -99,14 +99,14 @@ void FN(pack_quad)(SRC *rows, int lanes, int there, DST head, global int *dst, l
 }
 
 /* Lanes of a quad that begins at output n. */
-int FN(lanes_at)(int n, const struct linear_skip_args *a)
+int FN(lanes_at)(int n, const struct linear_fixed_skip_args *a)
 {
     return min(LANES, (a->gemm.n - n + QUAD - 1) / QUAD);
 }
 
 /* Quads of a block, and the floats of its rows; *last: lanes of the last quad, where they are fewer than LANES, or
  * 0. */
-int FN(quads_of)(int block, int *last, long *width, const struct linear_skip_args *a)
+int FN(quads_of)(int block, int *last, long *width, const struct linear_fixed_skip_args *a)
 {
     const int first = block * a->quads, all = (a->gemm.n + WIDE - 1) / WIDE, quads = min(a->quads, all - first);
     const int lanes = FN(lanes_at)((first + quads - 1) * WIDE, a);
@@ -115,7 +115,7 @@ int FN(quads_of)(int block, int *last, long *width, const struct linear_skip_arg
     return quads;
 }
 
-void FN(pack_body)(ulong group, SRC w, DST dst, const struct linear_skip_args *a)
+void FN(pack_body)(ulong group, SRC w, DST dst, const struct linear_fixed_skip_args *a)
 {
     const int chunks = (a->gemm.k + CHUNK - 1) / CHUNK;
     const int block = (int)(group / chunks), chunk = (int)(group % chunks),
@@ -195,7 +195,7 @@ void FN(chunk)(float *total, const struct FN(block) *b, SRC head, int first, int
         }
 }
 
-void FN(body)(ulong group, SRC x, SRC list, SRC w, SRC mc, SRC add, DST y, const struct linear_skip_args *a)
+void FN(body)(ulong group, SRC x, SRC list, SRC w, SRC mc, SRC add, DST y, const struct linear_fixed_skip_args *a)
 {
     const int block = (int)group;
     const global int *starts = (const global int *)list;
@@ -214,18 +214,18 @@ void FN(body)(ulong group, SRC x, SRC list, SRC w, SRC mc, SRC add, DST y, const
     }
 }
 
-KERNEL FN(list)(SRC x, ulong x_off, DST dst, ulong dst_off, const struct linear_skip_args a)
+KERNEL FN(list)(SRC x, ulong x_off, DST dst, ulong dst_off, const struct linear_fixed_skip_args a)
 {
     FN(list_body)(GROUP, x + x_off, dst + dst_off, &a);
 }
 
-KERNEL FN(pack)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct linear_skip_args a)
+KERNEL FN(pack)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct linear_fixed_skip_args a)
 {
     FN(pack_body)(GROUP, w + w_off, dst + dst_off, &a);
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, SRC list, ulong list_off, SRC w, ulong w_off, SRC mc, ulong c_off, SRC add,
-                ulong add_off, DST y, ulong y_off, const struct linear_skip_args a)
+                ulong add_off, DST y, ulong y_off, const struct linear_fixed_skip_args a)
 {
     FN(body)(GROUP, x + x_off, list + list_off, w + w_off, mc + c_off, add + add_off, y + y_off, &a);
 }

@@ -166,7 +166,7 @@ QUICK = {
     "5x5": "winograd5 fft",
     "separable": "fip strassen affine_mma",
     "linear": "fixed gemv gemv_half half tf32 mma wgmma",
-    "linear row": "fixed_skip",
+    "linear row": "fixed_skip skip",
     "matmul": "tiled mma",
 }
 PAIRS = [

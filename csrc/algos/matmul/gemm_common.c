@@ -169,6 +169,23 @@ void gemm_merge_items(struct gemm_args *a, bool c, bool add)
     a->y_m = a->add_m = a->n;
 }
 
+bool linear_can_skip(const struct problem *p, struct why *why)
+{
+    const struct gemm_args a = linear_as_gemm(p).args;
+    REQUIRE(why, gemm_items(&a) * (size_t)a.m == 1, "several rows have their zeros in different places");
+    REQUIRE(why, p->in[1].constant, "computed weights may not be finite: no product with zero is left out");
+    return true;
+}
+
+bool linear_may_skip(const struct problem *p, float least_share, struct why *why)
+{
+    PREFER(why, p->skip, "no zero is left out (skip=False)");
+    PREFER(why, p->zeros.known || p->rectified, "the input comes out of no relu, as far as the graph tells");
+    PREFER(why, !p->zeros.known || p->zeros.element >= least_share,
+           "too few zeros, as far as they are known");
+    return true;
+}
+
 double gemm_stream_effort(const struct problem *p, double bytes)
 {
     return BLOCKED_EFFORT_PERCENT * bytes * MEMORY_BYTE_MACS * profile_memory(p->device) * DIRECT_PEAK_RATIO;

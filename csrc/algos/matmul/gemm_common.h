@@ -24,6 +24,10 @@ bool gemm_fills_tiles(const struct problem *p, const struct gemm_args *a);
 #define GEMM_EMPTY_TILES "tiles would be nearly empty: few rows or columns"
 /* algo_def.effort_of() of one that waits for so many bytes of weights from memory for each multiply-add. */
 double gemm_stream_effort(const struct problem *p, double bytes);
+/* applicable() of linear layers that read no weights for zeros of x: what they REQUIRE, and whether so many zeros are
+ * expected. */
+bool linear_can_skip(const struct problem *p, struct why *why);
+bool linear_may_skip(const struct problem *p, float least_share, struct why *why);
 void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a);
 
 /* <op>_fits and <op>_workspace from a file's own applicable() and workspace(), and a function for emit(), whose `call` knows

@@ -18,27 +18,23 @@ enum {
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const struct gemm_problem g = linear_as_gemm(p);
     const bool cpu = cpu_device(p->device) && p->device->float_width >= 8;
-    REQUIRE(why, gemm_items(&g.args) * (size_t)g.args.m == 1,
-            "several rows have their zeros in different places");
-    REQUIRE(why, p->in[1].constant, "computed weights may not be finite: no product with zero is left out");
+    if (!linear_can_skip(p, why))
+        return false;
     PREFER(why, cpu, "weights of 24 bits are for CPU devices with vectors of 8 floats or more");
-    PREFER(why, p->skip, "no zero is left out (skip=False)");
-    PREFER(why, p->zeros.known || p->rectified, "the input comes out of no relu, as far as the graph tells");
-    PREFER(why, !p->zeros.known || p->zeros.element >= LINEAR_SKIP_LEAST_ZEROS_SHARE,
-           "too few zeros, as far as they are known");
+    if (!linear_may_skip(p, LINEAR_SKIP_LEAST_ZEROS_SHARE, why))
+        return false;
     PREFER(why, sizeof(float) * (size_t)shape_count(&p->in[1].shape) > LINEAR_FIXED_NEAR_BYTES,
            "weights of 1 MiB at most stay in a core's cache");
     return true;
 }
 
-static size_t chunks_of(const struct linear_skip_args *a)
+static size_t chunks_of(const struct linear_fixed_skip_args *a)
 {
     return ceil_div((size_t)a->gemm.k, CHUNK);
 }
 
-static size_t blocks_of(const struct linear_skip_args *a)
+static size_t blocks_of(const struct linear_fixed_skip_args *a)
 {
     return ceil_div((size_t)a->gemm.n, WIDE * (size_t)a->quads);
 }
@@ -52,9 +48,9 @@ static int quads_of(const struct problem *p, int outputs)
     return (int)(quads > least ? quads : least);
 }
 
-static struct linear_skip_args args_of(const struct problem *p)
+static struct linear_fixed_skip_args args_of(const struct problem *p)
 {
-    struct linear_skip_args a = {.gemm = linear_as_gemm(p).args, .skip = p->skip};
+    struct linear_fixed_skip_args a = {.gemm = linear_as_gemm(p).args, .skip = p->skip};
     a.w_n = a.gemm.b_n;
     a.quads = quads_of(p, a.gemm.n);
     a.head = (i32)round_up((size_t)a.quads * HEAD, LINE);
@@ -64,21 +60,21 @@ static struct linear_skip_args args_of(const struct problem *p)
 }
 
 /* The last block has only the rows and lanes that it needs, and vectors are read a little past them. */
-static size_t packed_bytes(const struct linear_skip_args *a)
+static size_t packed_bytes(const struct linear_fixed_skip_args *a)
 {
     const size_t before = blocks_of(a) - 1, outputs = (size_t)a->gemm.n - before * (size_t)a->quads * WIDE;
     const size_t last = chunks_of(a) * (size_t)a->head + (size_t)a->gemm.k * 3 * ceil_div(outputs, QUAD);
     return sizeof(float) * (before * (size_t)a->pitch + last + LANES);
 }
 
-static size_t list_count(const struct linear_skip_args *a)
+static size_t list_count(const struct linear_fixed_skip_args *a)
 {
     return (size_t)a->list + (size_t)a->gemm.k + AHEAD;
 }
 
 static size_t workspace(const struct problem *p)
 {
-    const struct linear_skip_args a = args_of(p);
+    const struct linear_fixed_skip_args a = args_of(p);
     return sizeof(int32_t) * list_count(&a);
 }
 
@@ -87,7 +83,7 @@ static void define_vectors(struct step *s, const struct problem *p)
     step_define(s, "V", p->device->float_width >= 16 ? 16 : p->device->float_width >= 8 ? 8 : 4);
 }
 
-static int emit_weights(struct emit *e, const struct problem *p, const struct linear_skip_args *a)
+static int emit_weights(struct emit *e, const struct problem *p, const struct linear_fixed_skip_args *a)
 {
     char name[80];
     snprintf(name, sizeof name, "linear_fixed_skip n%d k%d q%d", a->gemm.n, a->gemm.k, a->quads);
@@ -104,7 +100,7 @@ static int emit_weights(struct emit *e, const struct problem *p, const struct li
     return view;
 }
 
-static int emit_list(struct emit *e, const struct problem *p, const struct linear_skip_args *a)
+static int emit_list(struct emit *e, const struct problem *p, const struct linear_fixed_skip_args *a)
 {
     const int list = emit_workspace_of(e, CLCNN_INT32, (int64_t)list_count(a));
     struct step *s = emit_step(e, "linear_fixed_skip", "list", 1, 1);
@@ -121,7 +117,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct problem clipped = *p; /* so that layers with and without relu share a kernel */
     clipped.act = act_as_clip(p->act, &clipped.p0, &clipped.p1);
     const struct gemm_problem g = linear_as_gemm(&clipped);
-    struct linear_skip_args a = args_of(&clipped);
+    struct linear_fixed_skip_args a = args_of(&clipped);
     a.skip = p->skip && emit_constant_within(e, &p->in[1], FLT_MAX);
     const int weights = emit_weights(e, p, &a), list = emit_list(e, p, &a);
     struct step *s = emit_step(e, "linear_fixed_skip", "main", blocks_of(&a), 1);
