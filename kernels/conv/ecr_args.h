@@ -4,8 +4,6 @@
 
 #include "conv/conv_args.h"
 
-#define ECR_CAP 8 /* places of a window that a work-item lists at once */
-
 /* conv_ecr, and conv_pool_pecr, whose y has `pooled` pixels (height, width). */
 struct conv_ecr_args {
     struct conv_args conv; /* conv.dst_n belongs to y */

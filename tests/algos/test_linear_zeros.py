@@ -161,7 +161,8 @@ def reason(device: clcnn.Device, net: Callable[[Graph], Any], inputs: int, **opt
         pytest.skip("the reasons of CPU devices with wider vectors")
     algorithm = "fixed_skip" if device.type == "cpu" else "skip"
     graph = Graph()
-    w = np.ones((8000, inputs), np.float32)
+    outputs = 2000 if device.type == "cpu" else -(-(8 << 20) // inputs)
+    w = np.ones((outputs, inputs), np.float32)
     graph.output(ops.linear(net(graph), w, name="fc"), "y")
     with clcnn.compile(graph, device=device, tune="off", **options) as plan:
         (layer,) = (layer for layer in plan.layers if layer["layer"] == "fc")
@@ -227,7 +228,7 @@ def test_zeros_are_computed_on_request(device):
 def test_plans_hold_no_more_memory(device):
     """The packed weights replace the others, also where outputs fill no block; on GPUs their number is a multiple
     of 4."""
-    for inputs, outputs in ((4096, 1000), (1100, 4110)):
+    for inputs, outputs in ((4096, 1000), (1100, 4110), (1100, 8001)):
         found = []
         for skip in (True, False):
             graph = Graph()

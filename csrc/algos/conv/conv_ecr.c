@@ -4,20 +4,20 @@
 
 #include <float.h>
 
-enum { LANES_MOST = 64, LANES_LEAST = 8 };
+enum { LANES_MOST = 64, LANES_ENOUGH = 16, LANES_LEAST = 8 };
 
-/* As few filters past the last one as possible, then as many pixels as leave a register tile of 16 to 32 sums. */
+/* Few filters at a time, so that those of the places of one piece stay near while many pixels meet them, and as few as
+ * possible past the last one. A window that is pooled belongs to one work-item. */
 struct ecr_cut ecr_cut_of(const struct problem *p, const struct conv_args *a, int pixels)
 {
     const int filters = a->k / a->groups;
-    struct ecr_cut c = {.wg = (int)any_group_size(p), .lanes = LANES_LEAST, .vectors = 1, .pixels = pixels};
-    while (c.lanes < LANES_MOST && (4 * c.lanes < filters || c.lanes < pixels))
+    struct ecr_cut c = {
+        .wg = (int)any_group_size(p), .lanes = LANES_LEAST, .vectors = 1, .pixels = pixels ? pixels : 1};
+    while ((c.lanes < LANES_ENOUGH && 4 * c.lanes < filters) || (c.lanes < LANES_MOST && c.lanes < pixels))
         c.lanes *= 2;
     const size_t wide = (size_t)(8 * c.lanes), narrow = wide / 2;
     if (4 * c.lanes < filters && round_up((size_t)filters, wide) == round_up((size_t)filters, narrow))
         c.vectors = 2;
-    if (!pixels)
-        c.pixels = c.lanes < 32 ? 1 : c.lanes / 16;
     return c;
 }
 
