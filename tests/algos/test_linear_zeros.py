@@ -226,8 +226,7 @@ def test_zeros_are_computed_on_request(device):
 
 
 def test_plans_hold_no_more_memory(device):
-    """The packed weights replace the others, also where outputs fill no block; on GPUs their number is a multiple
-    of 4."""
+    """The packed weights replace the others, also where outputs fill no block; on GPUs these are fours."""
     for inputs, outputs in ((4096, 1000), (1100, 4110), (1100, 8001)):
         found = []
         for skip in (True, False):

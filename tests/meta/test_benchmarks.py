@@ -337,6 +337,31 @@ def test_sparsity_script_times_linear_layers_and_nets(tmp_path: Path) -> None:
     assert net["case"] == "alexnet" and net["ratio"] == pytest.approx(net["peer_ms"] / net["clcnn_ms"])
 
 
+def test_unfolded_maps_are_the_same_convolution(torch: Any) -> None:
+    """On PyTorch's own device; the script takes a GPU."""
+    import algorithms
+    import unfolded
+
+    import clcnn
+
+    for point in (algorithms.Point(3, 8, 12, 9, 2, 2, True, 4), algorithms.Point(1, 6, 10, 5, 2)):
+        graph, x, w = algorithms.graph_of(point)
+        x = np.maximum(x, 0)
+        with clcnn.compile(graph, device=DEVICE, tune="off") as plan:
+            y = plan(x)
+        csr = unfolded.Csr(torch, point, x, w, "cpu")
+        assert sum(m.values().numel() for m in csr.matrices) < 0.6 * sum(m.numel() for m in csr.matrices)
+        for found in (y, csr.result(y.shape)):
+            assert algorithms.rms_error(point, found, x, w) < 1e-6
+
+
+def test_convolutions_beside_cusparse_are_those_of_the_nets() -> None:
+    import unfolded
+
+    counts = {net: sum(unfolded.points_of(net).values()) for net in unfolded.NETS}
+    assert counts == {"vgg19": 15, "resnet50": 52, "densenet121": 119, "regnet_x_16gf": 70}
+
+
 def test_baselines_script_takes_nothing_together(tmp_path: Path) -> None:
     options = ["--nets", "lenet5", "--rounds", "1", "--device", DEVICE, "--json", str(tmp_path / "b.json")]
     (row,) = script("baselines.py", *options)["results"]
