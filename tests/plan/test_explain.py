@@ -244,6 +244,19 @@ with _core.Device("gpu") as device, _core.Plan(device, graph, precision="medium"
     print(json.dumps(sorted({c["reason"] for row in plan.layers() for c in row["candidates"]})))
 """
 
+# Reasons of a linear layer behind a relu.
+RECTIFIED = """
+import json
+import numpy as np
+from clcnn import _core
+graph = _core.Graph()
+(value,) = graph.node("relu", "x", [graph.input("in", (1, 8))], {})
+(value,) = graph.node("linear", "y", [value, graph.constant("w", np.ones((4, 8), np.float32))], {})
+graph.output(value, "y")
+with _core.Device("gpu") as device, _core.Plan(device, graph) as plan:
+    print(json.dumps(sorted({c["reason"] for row in plan.layers() for c in row["candidates"]})))
+"""
+
 
 def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     if device.type != "cpu":
@@ -263,7 +276,8 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     for width, case in ((8, "conv n1 c9 h9 w9 k19 r1 s1"), (16, "separable n1 c16 h8 w8 k16 r3 s3 p1")):
         printed = device_face.run(tmp_path, CHILD, "", "{}", "cpu", case, kind="CPU", width=width)
         given |= set(json.loads(printed.splitlines()[-1]))
-    given |= set(json.loads(device_face.run(tmp_path, HALVES).splitlines()[-1]))
+    for script in (HALVES, RECTIFIED):
+        given |= set(json.loads(device_face.run(tmp_path, script).splitlines()[-1]))
     given |= set(json.loads(device_face.run(tmp_path, APART, FACE_CAPABILITY="90").splitlines()[-1]))
     written = written_reasons()
     assert len(written) > 20
