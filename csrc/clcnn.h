@@ -1,11 +1,11 @@
 /* clcnn.h: the public C interface of clcnn, and the only header that the Python binding sees.
  *
  * Lifecycle: open a device -> build a graph -> compile it into a plan -> run the plan.
- * Ownership: device > {buffer, plan}. A child must be freed before its device is freed; *_close() may come in any
+ * Ownership: device > {buffer, state > plan, plan}. A child must be freed before its device is freed; *_close() may come in any
  *   order, is idempotent, and leaves the handle valid for *_free() and for calls that then fail with CLCNN_E_STATE.
  * Errors: every fallible function returns a status and fills the trailing `err`, which lives on the caller's stack;
  *   call clcnn_err_clear() after use (it frees a build log). Output handles are written only on success.
- * Threads: all functions may be called from any thread. Devices and plans lock themselves; a graph does not (build it
+ * Threads: all functions may be called from any thread. Devices, states and plans lock themselves; a graph does not (build it
  *   in one thread; afterwards it is read only and may be shared).
  */
 #ifndef CLCNN_H
@@ -16,8 +16,9 @@
 #include <stdint.h>
 
 #define CLCNN_MAX_RANK 8
-#define CLCNN_NAME_MAX 256      /* longest layer, device or algorithm name kept, with its terminating zero */
-#define CLCNN_IO_NAME_MAX 65536 /* longest name of an input, output or constant: model files decide them */
+#define CLCNN_NAME_MAX 256 /* longest layer, device or algorithm name kept, with its terminating zero */
+#define CLCNN_IO_NAME_MAX \
+    65536 /* longest name of an input, output, constant or state: model files decide them */
 
 enum clcnn_status {
     CLCNN_OK = 0,
@@ -211,13 +212,20 @@ struct clcnn_shape {
 struct clcnn_graph;
 enum clcnn_status clcnn_graph_create(struct clcnn_graph **out, struct clcnn_err *err);
 void clcnn_graph_free(struct clcnn_graph *graph);
-/* Values are small integers. Names must be unique among inputs and constants, and among nodes. */
+/* Values are small integers. Names must be unique among inputs, constants and states, and among nodes. */
 enum clcnn_status clcnn_graph_input(struct clcnn_graph *graph, const char *name,
                                     const struct clcnn_shape *shape, int *value, struct clcnn_err *err);
 /* data: C-contiguous elements of shape->dtype, borrowed: it must stay alive and unchanged as long as the graph. */
 enum clcnn_status clcnn_graph_constant(struct clcnn_graph *graph, const char *name,
                                        const struct clcnn_shape *shape, const void *data, int *value,
                                        struct clcnn_err *err);
+/* An array that outlives runs: of the clcnn_state that a plan is compiled with, by this name. */
+enum clcnn_status clcnn_graph_state(struct clcnn_graph *graph, const char *name,
+                                    const struct clcnn_shape *shape, int *value, struct clcnn_err *err);
+/* A run that commits leaves `value` in the state, which every step and output of that run still finds as it was. At most one each. */
+enum clcnn_status clcnn_graph_assign(struct clcnn_graph *graph, int state, int value, struct clcnn_err *err);
+/* One bool: a run that finds it false commits nothing. At most one. */
+enum clcnn_status clcnn_graph_commit_when(struct clcnn_graph *graph, int value, struct clcnn_err *err);
 /* Of a constant: its data, which must be writable and in no other use, may be overwritten by the next compile of the graph,
  * which then needs no copy of it: weights are folded in place, and their pages go back to the system as soon as
  * the device has them. */
@@ -241,6 +249,31 @@ struct clcnn_node_info {
 int clcnn_graph_node_count(const struct clcnn_graph *graph);
 enum clcnn_status clcnn_graph_node_info(const struct clcnn_graph *graph, int node,
                                         struct clcnn_node_info *info, struct clcnn_err *err);
+
+/* ---- states: arrays that runs read and change ------------------------------------------------------------------ */
+
+struct clcnn_state;
+struct clcnn_state_array {
+    const char *name;
+    struct clcnn_shape shape;
+};
+/* Arrays of device memory that several plans may read and change; runs on one state take turns. Not initialised. */
+enum clcnn_status clcnn_state_create(struct clcnn_state **out, struct clcnn_device *dev,
+                                     const struct clcnn_state_array *arrays, int count,
+                                     struct clcnn_err *err);
+int clcnn_state_count(const struct clcnn_state *state);
+const struct clcnn_state_array *clcnn_state_get(const struct clcnn_state *state,
+                                                int i);                  /* NULL: out of range */
+int clcnn_state_find(const struct clcnn_state *state, const char *name); /* -1: not there */
+/* All of array i. They wait for a run in another thread, and block. */
+enum clcnn_status clcnn_state_write(struct clcnn_state *state, int i, const void *src,
+                                    const struct clcnn_patience *patience, struct clcnn_err *err);
+enum clcnn_status clcnn_state_read(struct clcnn_state *state, int i, void *dst,
+                                   const struct clcnn_patience *patience, struct clcnn_err *err);
+/* Gives the memory back; plans that were compiled with it refuse to run from then on. Waits for a run in another thread. */
+enum clcnn_status clcnn_state_close(struct clcnn_state *state, const struct clcnn_patience *patience,
+                                    struct clcnn_err *err);
+void clcnn_state_free(struct clcnn_state *state); /* after its plans */
 
 /* ---- plans ---------------------------------------------------------------------------------------------------- */
 
@@ -296,6 +329,7 @@ struct clcnn_plan_options {
     enum clcnn_chain chain;
     int batch_part; /* items of a batch that layers compute at a time where they can, a divisor of it; 0: as was measured to
                        be faster */
+    struct clcnn_state *state; /* has the arrays of the graph's states; NULL: the graph has none */
     bool
         guard; /* test mode: no memory is shared, every storage lies between guard bands, all is NaN before a run, and
                     batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */
@@ -307,7 +341,8 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
                                      const struct clcnn_graph *graph,
                                      const struct clcnn_plan_options *options,
                                      const struct clcnn_patience *patience, struct clcnn_err *err);
-/* Shares programs and weights with its origin; has its own arena, kernels and queue. Waits for no run. */
+/* Shares programs and weights with its origin; has its own arena, kernels and queue. Waits for no run. UNSUPPORTED for plans that
+ * assign states: their runs take turns anyway. */
 enum clcnn_status clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *plan, struct clcnn_err *err);
 /* Waits for a run in another thread; the plan stays open where the patience ends. */
 enum clcnn_status clcnn_plan_close(struct clcnn_plan *plan, const struct clcnn_patience *patience,
@@ -337,9 +372,11 @@ struct clcnn_io {
  * Outputs share no memory with inputs or with each other.
  * begin waits for a run in another thread; the patience given to it and to advance is the same, and its clock covers both.
  * borrow: the device may work in the memory of inputs and outputs itself, where it can reach it, until the run is over; such
- * a run must not have a deadline, since after a time-out it would still do so. */
+ * a run must not have a deadline, since after a time-out it would still do so.
+ * commit: once all outputs are there, what the graph assigns goes into the states, unless its condition is false; from the first
+ * of these steps on nothing stops the others, so that a step is whole or not at all. */
 enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs,
-                                   const struct clcnn_io *outputs, bool borrow,
+                                   const struct clcnn_io *outputs, bool borrow, bool commit,
                                    const struct clcnn_patience *patience, struct clcnn_err *err);
 /* With a time-out: polls instead of blocking; TIMEOUT when what is enqueued has not finished by then. After TIMEOUT the
  * plan refuses further runs with STATE until the device is done, which may read the inputs until then; closing it then
@@ -370,7 +407,7 @@ struct clcnn_step_info {
 };
 enum clcnn_status clcnn_plan_step_info(const struct clcnn_plan *plan, int step, struct clcnn_step_info *info,
                                        struct clcnn_err *err);
-/* One whole run with events; start_ns and end_ns (clcnn_plan_stats.step_count of each) count from the first start. */
+/* One whole run with events, which commits nothing; start_ns and end_ns (clcnn_plan_stats.step_count of each) count from the first start. */
 enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn_io *inputs,
                                      const struct clcnn_io *outputs, uint64_t *start_ns, uint64_t *end_ns,
                                      const struct clcnn_patience *patience, struct clcnn_err *err);

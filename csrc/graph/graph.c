@@ -63,7 +63,7 @@ static bool grow_inputs(struct clcnn_graph *g)
     return ok;
 }
 
-static bool grow_outputs(struct clcnn_graph *g)
+bool graph_grow_outputs(struct clcnn_graph *g)
 {
     void *items = g->outputs;
     bool ok = clcnn_grow(&items, &g->cap_outputs, g->n_outputs + 1, sizeof *g->outputs);
@@ -103,12 +103,14 @@ enum clcnn_status graph_name_check(const char *what, const char *name, size_t mo
     return CLCNN_OK;
 }
 
-/* Inputs and constants: a named value without a producer. */
-static enum clcnn_status add_source(struct clcnn_graph *g, enum value_kind kind, const char *name,
-                                    const struct clcnn_shape *shape, const void *data, int *value,
-                                    struct clcnn_err *err)
+/* Inputs, constants and states: a named value without a producer. */
+enum clcnn_status graph_source(struct clcnn_graph *g, enum value_kind kind, const char *name,
+                               const struct clcnn_shape *shape, const void *data, int *value,
+                               struct clcnn_err *err)
 {
-    const char *word = kind == VALUE_INPUT ? "input" : "constant";
+    static const char *const words[] = {
+        [VALUE_INPUT] = "input", [VALUE_CONSTANT] = "constant", [VALUE_STATE] = "state"};
+    const char *word = words[kind];
     char what[CLCNN_NAME_MAX + 16];
     enum clcnn_status st = graph_name_check(word, name, CLCNN_IO_NAME_MAX, err);
 
@@ -117,7 +119,8 @@ static enum clcnn_status add_source(struct clcnn_graph *g, enum value_kind kind,
     snprintf(what, sizeof what, "%s %s", word, name);
     const struct hash128 key = hash128_text(name);
     if (map_get(&g->source_names, key) >= 0)
-        return clcnn_fail(err, CLCNN_E_VALUE, "%s: an input or constant of this name exists already", what);
+        return clcnn_fail(err, CLCNN_E_VALUE, "%s: an input, constant or state of this name exists already",
+                          what);
     st = shape_check(shape, what, err);
     if (st != CLCNN_OK)
         return st;
@@ -139,7 +142,7 @@ static enum clcnn_status add_source(struct clcnn_graph *g, enum value_kind kind,
 enum clcnn_status clcnn_graph_input(struct clcnn_graph *g, const char *name, const struct clcnn_shape *shape,
                                     int *value, struct clcnn_err *err)
 {
-    return add_source(g, VALUE_INPUT, name, shape, NULL, value, err);
+    return graph_source(g, VALUE_INPUT, name, shape, NULL, value, err);
 }
 
 enum clcnn_status clcnn_graph_constant(struct clcnn_graph *g, const char *name,
@@ -148,7 +151,7 @@ enum clcnn_status clcnn_graph_constant(struct clcnn_graph *g, const char *name,
 {
     if (!data)
         return clcnn_fail(err, CLCNN_E_VALUE, "constant %s has no data", name ? name : "");
-    return add_source(g, VALUE_CONSTANT, name, shape, data, value, err);
+    return graph_source(g, VALUE_CONSTANT, name, shape, data, value, err);
 }
 
 enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn_shape *shape, int *value,
@@ -190,7 +193,7 @@ enum clcnn_status graph_constant_rows(struct clcnn_graph *g, int whole, int32_t 
     return CLCNN_OK;
 }
 
-static enum clcnn_status check_value(const struct clcnn_graph *g, int value, struct clcnn_err *err)
+enum clcnn_status graph_value_check(const struct clcnn_graph *g, int value, struct clcnn_err *err)
 {
     if (value >= 0 && value < g->n_values)
         return CLCNN_OK;
@@ -199,7 +202,7 @@ static enum clcnn_status check_value(const struct clcnn_graph *g, int value, str
 
 enum clcnn_status clcnn_graph_donate(struct clcnn_graph *g, int value, struct clcnn_err *err)
 {
-    enum clcnn_status st = check_value(g, value, err);
+    enum clcnn_status st = graph_value_check(g, value, err);
 
     if (st != CLCNN_OK)
         return st;
@@ -217,7 +220,7 @@ enum clcnn_status clcnn_graph_output(struct clcnn_graph *g, int value, const cha
     enum clcnn_status st = graph_name_check("output", name, CLCNN_IO_NAME_MAX, err);
 
     if (st == CLCNN_OK)
-        st = check_value(g, value, err);
+        st = graph_value_check(g, value, err);
     if (st != CLCNN_OK)
         return st;
     const struct hash128 key = hash128_text(name);
@@ -227,7 +230,7 @@ enum clcnn_status clcnn_graph_output(struct clcnn_graph *g, int value, const cha
     bool unnamed = !v->name;
     copy = clcnn_strdup(name);
     value_name = unnamed ? clcnn_strdup(name) : NULL;
-    if (!copy || (unnamed && !value_name) || !grow_outputs(g) || !map_reserve(&g->output_names)) {
+    if (!copy || (unnamed && !value_name) || !graph_grow_outputs(g) || !map_reserve(&g->output_names)) {
         free(copy);
         free(value_name);
         return clcnn_fail_mem(err, sizeof *g->outputs);
@@ -244,7 +247,7 @@ enum clcnn_status clcnn_graph_output(struct clcnn_graph *g, int value, const cha
 enum clcnn_status clcnn_graph_value_shape(const struct clcnn_graph *g, int value, struct clcnn_shape *shape,
                                           struct clcnn_err *err)
 {
-    enum clcnn_status st = check_value(g, value, err);
+    enum clcnn_status st = graph_value_check(g, value, err);
 
     if (st == CLCNN_OK)
         *shape = g->values[value].shape;
@@ -318,8 +321,11 @@ static enum clcnn_status check_use(const struct clcnn_graph *g, int value, const
 enum clcnn_status graph_check(const struct clcnn_graph *g, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
+    int results = 0;
 
-    if (g->n_outputs == 0)
+    for (int i = 0; i < g->n_outputs; i++)
+        results += g->outputs[i].use == OUTPUT_RESULT;
+    if (results == 0)
         return clcnn_fail(err, CLCNN_E_VALUE, "graph has no output");
     for (int i = 0; i < g->n_outputs; i++)
         TRY(check_use(g, g->outputs[i].value, g->outputs[i].name, err));

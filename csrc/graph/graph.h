@@ -4,10 +4,10 @@
 
 #include "ops/op.h"
 
-enum value_kind { VALUE_INPUT, VALUE_CONSTANT, VALUE_NODE };
+enum value_kind { VALUE_INPUT, VALUE_CONSTANT, VALUE_STATE, VALUE_NODE };
 
 struct value {
-    char *name; /* inputs, constants, and outputs of nodes that are graph outputs; else NULL */
+    char *name; /* inputs, constants, states, and outputs of nodes that are graph outputs; else NULL */
     enum value_kind kind;
     struct clcnn_shape shape;
     const void *data; /* constants: borrowed, or `owned` */
@@ -52,9 +52,13 @@ struct merged {
     struct node last;
 };
 
+/* Who takes an output: the caller; a state, once all steps are done; the commit, which asks it whether to change states. */
+enum output_use { OUTPUT_RESULT, OUTPUT_ASSIGN, OUTPUT_COMMIT_WHEN };
 struct graph_output {
     int value;
     char *name;
+    enum output_use use;
+    int state; /* OUTPUT_ASSIGN: the value that is assigned to */
 };
 
 struct clcnn_graph {
@@ -64,7 +68,7 @@ struct clcnn_graph {
     struct graph_output *outputs;
     int n_values, n_nodes, n_inputs, n_outputs;
     int cap_values, cap_nodes, cap_inputs, cap_outputs;
-    /* Names in use, which must be unique among inputs and constants, among nodes and among outputs; empty in copies, whose
+    /* Names in use, which must be unique among inputs, constants and states, among nodes and among outputs; empty in copies, whose
      * names no one adds to. */
     struct map source_names, node_names, output_names;
 };
@@ -98,6 +102,8 @@ enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int cou
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */
 enum clcnn_status graph_infer(const struct clcnn_graph *g, const struct node *n, struct infer *in,
                               struct clcnn_err *err);
+/* Whether a run of it changes states. */
+bool graph_assigns(const struct clcnn_graph *g);
 /* outputs set, no dangling */
 enum clcnn_status graph_check(const struct clcnn_graph *g, struct clcnn_err *err);
 

@@ -252,7 +252,7 @@ static bool copy_io(struct clcnn_graph *g, const struct clcnn_graph *src)
     g->cap_outputs = src->n_outputs;
     for (; g->n_outputs < src->n_outputs; g->n_outputs++) {
         struct graph_output *to = &g->outputs[g->n_outputs];
-        to->value = src->outputs[g->n_outputs].value;
+        *to = src->outputs[g->n_outputs];
         to->name = clcnn_strdup(src->outputs[g->n_outputs].name);
         if (!to->name)
             return false;

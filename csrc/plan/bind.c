@@ -184,6 +184,8 @@ static enum clcnn_status find_bindings(struct binding **out, struct clcnn_plan *
                 .mem = plan->arena.mem,
                 .offset = (int64_t)(bp->storages[s->storage].offset / bp->storages[s->storage].elem),
             };
+        else if (s->state >= 0)
+            bindings[i] = (struct binding){.mem = bp->state->array[s->state].memory.mem};
         else if (s->packed < 0)
             bindings[i] = (struct binding){.mem = plan->arena.mem,
                                            .offset = (int64_t)(bp->arena_bytes / sizeof(float))};

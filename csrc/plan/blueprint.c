@@ -10,9 +10,15 @@
 
 int blueprint_view(struct blueprint *bp, int storage, int packed, int64_t offset)
 {
+    return blueprint_view_as(
+        bp, (struct view){.storage = storage, .packed = packed, .state = -1, .offset = offset});
+}
+
+int blueprint_view_as(struct blueprint *bp, struct view of)
+{
     if (!clcnn_grow((void **)&bp->views, &bp->cap_views, bp->n_views + 1, sizeof *bp->views))
         return -1;
-    bp->views[bp->n_views] = (struct view){.storage = storage, .packed = packed, .offset = offset};
+    bp->views[bp->n_views] = of;
     return bp->n_views++;
 }
 

@@ -27,7 +27,7 @@ static bool meet(const struct blueprint *bp, int view_a, enum access a, int view
         return false;
     const struct view *x = &bp->views[view_a], *y = &bp->views[view_b];
     if (x->storage < 0 || y->storage < 0)
-        return x->packed >= 0 && x->packed == y->packed;
+        return (x->packed >= 0 && x->packed == y->packed) || (x->state >= 0 && x->state == y->state);
     if (x->storage == y->storage)
         return a != ACCESS_WRITE || b != ACCESS_WRITE || x->offset == y->offset;
     if (!placed)

@@ -1,4 +1,4 @@
-/* compile.c: graph -> rewrite -> layouts -> views -> fp16 activations -> select and emit -> arena -> programs -> weights -> warm. Data goes one way. */
+/* compile.c: graph -> rewrite -> layouts -> views -> fp16 activations -> select and emit -> commits -> arena -> programs -> weights -> warm. Data goes one way. */
 #include "plan/plan.h"
 #include "algos/cost/cost.h"
 
@@ -20,10 +20,11 @@ static enum clcnn_status bind_io(struct blueprint *bp, const struct value_views 
     }
     for (int i = 0; i < g->n_outputs; i++) {
         const struct operand *o = &views->operand[g->outputs[i].value];
-        bp->outputs[i] = (struct io_view){{g->outputs[i].name, o->shape}, o->view, o->batch_stride};
+        if (g->outputs[i].use == OUTPUT_RESULT)
+            bp->outputs[bp->n_outputs++] =
+                (struct io_view){{g->outputs[i].name, o->shape}, o->view, o->batch_stride};
     }
     bp->n_inputs = g->n_inputs;
-    bp->n_outputs = g->n_outputs;
     return CLCNN_OK;
 }
 
@@ -113,6 +114,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
 {
     enum clcnn_status st = CLCNN_OK;
     struct value_views views = {0};
+    TRY(blueprint_states(bp, options, err));
     blueprint_least_arena(bp);
     TRY(blueprint_batch_slices(bp, options->batch_part, err));
     TRY(layout_values(bp, options, err));
@@ -120,6 +122,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(find_value_views(&views, bp, options, err));
     TRY(choose_fp16_activations(bp, &views, options, err));
     TRY(emit_layers(bp, &views, options, graph, err));
+    TRY(emit_commits(bp, &views, options, err));
     TRY(bind_io(bp, &views, err));
     mark_used(bp);
     TRY(add_gemm_scratch(bp, err));
@@ -331,9 +334,12 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     struct clcnn_plan *plan = NULL;
     struct blueprint *bp = NULL;
     struct subject of = {graph, NULL};
+    struct clcnn_state *entered = NULL;
     TRY(device_enter(dev, err));
     const double start = clcnn_clock_ms();
-    const bool chained = options->chain != CLCNN_CHAIN_OFF && device_chains_groups(&dev->info);
+    /* a run that commits is not repeated */
+    const bool chained =
+        options->chain != CLCNN_CHAIN_OFF && device_chains_groups(&dev->info) && !graph_assigns(graph);
     of.rewritten = empty_blueprint(dev, options, chained);
     if (!of.rewritten)
         TRY(clcnn_fail_mem(err, sizeof *of.rewritten));
@@ -350,6 +356,9 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     if (bp->stats.weights_bytes >= TRIM_BYTES)
         alloc_trim();
     const double packed = clcnn_clock_ms();
+    if (bp->state) /* warming reads it */
+        TRY(state_enter(bp->state, false, patience, err));
+    entered = bp->state;
     TRY(plan_instantiate(&plan, bp, err));
     TRY(plan_warm(plan, patience, err));
     bp->stats.select_ms = selected - start;
@@ -360,6 +369,8 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     plan = NULL;
 done:
     clcnn_plan_free(plan);
+    if (entered)
+        state_leave(entered);
     blueprint_release(of.rewritten);
     blueprint_close(bp); /* the plan holds its own share */
     blueprint_release(bp);

@@ -81,6 +81,12 @@ enum clcnn_status clcnn_plan_clone(struct clcnn_plan **out, struct clcnn_plan *p
     TRY(device_enter(plan->bp->dev, err));
     if (atomic_load(&plan->closed))
         return clcnn_fail(err, CLCNN_E_STATE, "the plan is closed");
+    if (plan->bp->n_commits > 0)
+        return clcnn_fail(err, CLCNN_E_UNSUPPORTED,
+                          "a plan that assigns states has no clones, since its runs take turns: compile the "
+                          "graph again for another plan");
+    if (plan->bp->state && atomic_load(&plan->bp->state->closed))
+        return clcnn_fail(err, CLCNN_E_STATE, "the state is closed");
     TRY(plan_instantiate(out, plan->bp, err));
 done:
     return st;

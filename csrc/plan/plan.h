@@ -35,10 +35,10 @@ struct packed {
     bool fresh; /* this blueprint is the one that fills it */
 };
 
-/* What steps refer to: memory from an offset on, of a storage or of a packed constant. */
+/* What steps refer to: memory from an offset on, of a storage, a packed constant or an array of the state. */
 struct view {
-    int storage, packed; /* one of them is -1, or both: counters */
-    int64_t offset;      /* elements into the storage's first item; counters before these */
+    int storage, packed, state; /* all but one of them are -1, or all: counters */
+    int64_t offset;             /* elements into the storage's first item; counters before these */
 };
 
 /* What became of an algorithm that a layer could have. Words for them: describe.c. */
@@ -113,10 +113,12 @@ struct blueprint {
     struct storage *storages;
     struct packed *packed;
     struct view *views;
-    struct step **steps;
+    struct step **steps; /* those that commit last */
     struct layer *layers;
     struct choice *choices; /* of nodes, until they are layers */
     int n_storages, n_packed, n_views, n_steps, n_layers, n_choices;
+    int n_commits;             /* of the steps */
+    struct clcnn_state *state; /* that the graph's states are in; NULL: it has none */
     int cap_storages, cap_packed, cap_views, cap_steps, cap_layers, cap_choices;
 
     struct io_view *inputs, *outputs;
@@ -165,12 +167,15 @@ struct clcnn_plan {
     struct queue *queue;
     struct clcnn_io *io_copy; /* outputs of the run in flight, then its inputs */
     bool fetched;             /* outputs have been asked for */
+    bool commit, committing;  /* the run in flight is to commit; it does */
+    bool in_state;            /* it is the run's turn on the state */
     double started_ms;        /* when it began */
     struct zero_copy zero_copy[MAX_ZERO_COPY];
 };
 
 /* blueprint.c: its lists grow while it is compiled. */
 int blueprint_view(struct blueprint *bp, int storage, int packed, int64_t offset); /* -1: out of memory */
+int blueprint_view_as(struct blueprint *bp, struct view of);                       /* likewise */
 int blueprint_storage(struct blueprint *bp, const char *name, int64_t items, int64_t item_elems,
                       bool pad_items, bool scratch);
 /* as it is, for packed[] */
@@ -270,6 +275,14 @@ int sliced_span_end(const struct clcnn_graph *g, int first, int *slices);
 enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *views,
                               const struct clcnn_plan_options *options, const struct clcnn_graph *original,
                               struct clcnn_err *err);
+
+/* commit.c: states, and the steps that change them. */
+enum clcnn_status blueprint_states(struct blueprint *bp, const struct clcnn_plan_options *options,
+                                   struct clcnn_err *err);
+enum clcnn_status emit_commits(struct blueprint *bp, const struct value_views *views,
+                               const struct clcnn_plan_options *options, struct clcnn_err *err);
+/* Whether the steps that commit do so from now on, or keep states as they are. */
+enum clcnn_status plan_set_commit(struct clcnn_plan *plan, bool commit, struct clcnn_err *err);
 
 /* arena.c */
 size_t storage_guard(const struct blueprint *bp, const struct storage *r);

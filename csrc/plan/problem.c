@@ -171,7 +171,7 @@ static enum clcnn_status take_slice(struct emit *e, struct operand *o, int items
         s.storage = storage_of_slice(e, s.storage);
     else
         s.offset += (int64_t)slice * items * o->batch_stride;
-    o->view = s.storage < 0 && s.packed < 0 ? -1 : blueprint_view(e->bp, s.storage, s.packed, s.offset);
+    o->view = s.storage < 0 && s.packed < 0 && s.state < 0 ? -1 : blueprint_view_as(e->bp, s);
     operand_take_items(o, items);
     return o->view < 0 ? clcnn_fail_mem(e->err, sizeof s) : CLCNN_OK;
 }

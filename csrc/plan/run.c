@@ -1,4 +1,5 @@
-/* run.c: runs of a plan, and its end. A run is begin, advance ..., and done; nothing is allocated in between. */
+/* run.c: runs of a plan, and its end. A run is begin, advance ..., and done; nothing is allocated in between. One that commits walks
+ * twice: over the steps up to the outputs, and once those are there and nothing is to be repeated, over the steps that commit. */
 #include "plan/plan.h"
 
 #include <stdlib.h>
@@ -9,6 +10,14 @@ struct extent { /* one value in device memory */
     size_t offset, stride, row, rows; /* bytes */
 };
 
+static cl_mem memory_of_view(const struct clcnn_plan *plan, const struct view *s)
+{
+    const struct blueprint *bp = plan->bp;
+    if (s->storage >= 0)
+        return plan->arena.mem;
+    return s->state >= 0 ? bp->state->array[s->state].memory.mem : bp->packed[s->packed].weight->memory.mem;
+}
+
 static struct extent extent_of(const struct clcnn_plan *plan, const struct io_view *io)
 {
     const struct blueprint *bp = plan->bp;
@@ -17,7 +26,7 @@ static struct extent extent_of(const struct clcnn_plan *plan, const struct io_vi
     const bool many = shape->rank >= 2 && shape->dim[0] > 1;
     const size_t elem = clcnn_dtype_bytes(shape->dtype);
     struct extent x = {
-        .mem = s->storage >= 0 ? plan->arena.mem : bp->packed[s->packed].weight->memory.mem,
+        .mem = memory_of_view(plan, s),
         .offset = (s->storage >= 0 ? bp->storages[s->storage].offset : 0) + (size_t)s->offset * elem,
         .row = shape_bytes(shape),
         .rows = 1,
@@ -99,6 +108,32 @@ done:
 static void leave(struct clcnn_plan *plan)
 {
     gate_leave(&plan->gate);
+}
+
+/* The same for a run: its turn on the state, too. */
+static enum clcnn_status enter_run(struct clcnn_plan *plan, const struct clcnn_patience *patience,
+                                   struct clcnn_err *err)
+{
+    enum clcnn_status st = enter(plan, patience, err);
+    if (st != CLCNN_OK || !plan->bp->state || atomic_load(&plan->closed))
+        return st;
+    st = state_enter(plan->bp->state, true, patience, err);
+    if (st != CLCNN_OK)
+        leave(plan);
+    plan->in_state = st == CLCNN_OK;
+    return st;
+}
+
+static void leave_run(struct clcnn_plan *plan)
+{
+    if (plan->in_state) {
+        state_late(plan->bp->state, plan->queue);
+        if (queue_broke(plan->queue))
+            state_torn(plan->bp->state);
+        plan->in_state = false;
+        state_leave(plan->bp->state);
+    }
+    leave(plan);
 }
 
 /* Once it is the plan's turn. */
@@ -195,27 +230,47 @@ static enum clcnn_status fetch_last(void *plan_of_run, struct clcnn_err *err)
 static void end_run(struct clcnn_plan *plan)
 {
     zero_copy_return(plan);
-    leave(plan);
+    leave_run(plan);
+}
+
+static void begin_steps(struct clcnn_plan *plan)
+{
+    plan->fetched = plan->committing = false;
+    queue_start(plan->queue, plan->launches, plan->bp->n_steps - plan->bp->n_commits);
+    queue_then(plan->queue, fetch_last, plan);
+}
+
+static enum clcnn_status begin_commit(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct blueprint *bp = plan->bp;
+    TRY(plan_set_commit(plan, true, err));
+    plan->committing = true;
+    queue_start(plan->queue, plan->launches + bp->n_steps - bp->n_commits, bp->n_commits);
+    queue_keep_whole(plan->queue);
+done:
+    return st;
 }
 
 enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_io *inputs,
-                                   const struct clcnn_io *outputs, bool borrow,
+                                   const struct clcnn_io *outputs, bool borrow, bool commit,
                                    const struct clcnn_patience *patience, struct clcnn_err *err)
 {
-    enum clcnn_status st = enter(plan, patience, err);
+    enum clcnn_status st = enter_run(plan, patience, err);
     bool sent = false;
     if (st != CLCNN_OK)
         return st;
     TRY(check_run(plan, inputs, outputs, err));
+    if (commit && !plan->bp->n_commits)
+        TRY(clcnn_fail(err, CLCNN_E_VALUE, "the plan's graph assigns no state: there is nothing to commit"));
+    plan->commit = commit;
     memcpy(plan->io_copy, outputs, (size_t)plan->bp->n_outputs * sizeof *outputs);
     memcpy(plan->io_copy + plan->bp->n_outputs, inputs, (size_t)plan->bp->n_inputs * sizeof *inputs);
     plan->started_ms = clcnn_clock_ms();
-    plan->fetched = false;
     TRY(zero_copy_set(plan, borrow ? inputs : NULL, borrow ? outputs : NULL, err));
     sent = true;
     TRY(send_all(plan, plan->queue, inputs, err));
-    queue_start(plan->queue, plan->launches, plan->bp->n_steps);
-    queue_then(plan->queue, fetch_last, plan);
+    begin_steps(plan);
     return CLCNN_OK;
 done:
     if (sent)
@@ -251,9 +306,7 @@ static enum clcnn_status repeat(bool *again, struct clcnn_plan *plan, struct clc
     if (!*again)
         return CLCNN_OK;
     TRY(send_all(plan, plan->queue, plan->io_copy + plan->bp->n_outputs, err));
-    queue_start(plan->queue, plan->launches, plan->bp->n_steps);
-    queue_then(plan->queue, fetch_last, plan);
-    plan->fetched = false;
+    begin_steps(plan);
 done:
     return st;
 }
@@ -268,13 +321,17 @@ enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms,
     if (st == CLCNN_PENDING)
         return st;
     bool again = false;
-    if (st == CLCNN_OK)
+    if (st == CLCNN_OK && !plan->committing)
         TRY(repeat(&again, plan, err));
     if (again)
         return CLCNN_PENDING;
     if (st == CLCNN_OK && !plan->fetched) {
         TRY(fetch_last(plan, err));
         TRY(queue_finish(plan->queue, err));
+    }
+    if (st == CLCNN_OK && plan->commit && !plan->committing) {
+        TRY(begin_commit(plan, err));
+        return CLCNN_PENDING;
     }
 done:
     end_run(plan);
@@ -293,7 +350,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
                                      const struct clcnn_io *outputs, uint64_t *start_ns, uint64_t *end_ns,
                                      const struct clcnn_patience *patience, struct clcnn_err *err)
 {
-    enum clcnn_status st = enter(plan, patience, err);
+    enum clcnn_status st = enter_run(plan, patience, err);
     struct queue *q = NULL;
     bool fresh = false;
     if (st != CLCNN_OK)
@@ -302,6 +359,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
     TRY(zero_copy_set(plan, NULL, NULL, err));
     TRY(plan_queue(&q, plan, true, err));
     TRY(plan_bind_launches(plan, &fresh, err));
+    TRY(plan_set_commit(plan, false, err));
     TRY(send_all(plan, q, inputs, err));
     if (fresh) { /* some drivers generate code at the first launch */
         TRY(queue_profile(q, plan->launches, plan->bp->n_steps, start_ns, end_ns, err));
@@ -313,7 +371,7 @@ enum clcnn_status clcnn_plan_profile(struct clcnn_plan *plan, const struct clcnn
     TRY(queue_finish(q, err));
 done:
     queue_free(q);
-    leave(plan);
+    leave_run(plan);
     return st;
 }
 

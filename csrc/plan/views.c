@@ -166,9 +166,9 @@ static void choose_parents(struct view_finder *p)
     }
 }
 
-static bool new_view(struct view_finder *p, struct operand *o, int storage, int packed, int64_t offset)
+static bool new_view(struct view_finder *p, struct operand *o, struct view of)
 {
-    o->view = blueprint_view(p->bp, storage, packed, offset);
+    o->view = blueprint_view_as(p->bp, of);
     return o->view >= 0;
 }
 
@@ -176,7 +176,7 @@ static bool view_own_storage(struct view_finder *p, int value, const char *name)
 {
     struct operand *o = &p->views->operand[value];
     const int storage = blueprint_storage(p->bp, name, items(&o->shape), operand_item(o), true, false);
-    if (storage < 0 || !new_view(p, o, storage, -1, 0))
+    if (storage < 0 || !new_view(p, o, (struct view){storage, -1, -1, 0}))
         return false;
     p->bp->storages[storage].elem = clcnn_dtype_bytes(o->shape.dtype);
     o->batch_stride = p->bp->storages[storage].stride;
@@ -189,11 +189,12 @@ static bool view_range(struct view_finder *p, int value, int whole, int dim, int
 {
     struct operand *o = &p->views->operand[value];
     const struct operand *w = &p->views->operand[whole];
-    const struct view s = p->bp->views[w->view];
-    const int64_t offset = dim == 0 ? at * w->batch_stride : at * shape_count_from(&w->shape, dim + 1);
+    struct view s = p->bp->views[w->view];
+    const bool by_item = dim == 0 && w->shape.rank > 1; /* else elements are dense */
+    s.offset += by_item ? at * w->batch_stride : at * shape_count_from(&w->shape, dim + 1);
     o->batch_stride = w->batch_stride;
     o->constant = w->constant;
-    return new_view(p, o, s.storage, s.packed, s.offset + offset);
+    return new_view(p, o, s);
 }
 
 static bool view_output(struct view_finder *p, int value);
@@ -231,7 +232,7 @@ static bool try_alias(struct view_finder *p, const struct node *n, bool *skip)
     out->constant = in->constant;
     out->batch_stride = same_items ? in->batch_stride : operand_item(out);
     *skip = true;
-    return new_view(p, out, s.storage, s.packed, s.offset);
+    return new_view(p, out, s);
 }
 
 static bool try_split(struct view_finder *p, const struct node *n, bool *skip)
@@ -289,7 +290,7 @@ static bool is_one_piece(const struct clcnn_shape *x, const struct clcnn_shape *
     for (int d = 1; d < dim; d++)
         if (x->dim[d] != 1)
             return false;
-    return x->rank >= 2 && (y->rank >= 2 || items(x) == 1 || dim == 0);
+    return x->rank == 1 || (y->rank >= 2 || items(x) == 1 || dim == 0);
 }
 
 static bool try_slice(struct view_finder *p, const struct node *n, bool *skip)
@@ -309,7 +310,7 @@ static bool try_slice(struct view_finder *p, const struct node *n, bool *skip)
     *skip = true;
     if (!view_range(p, n->out[0], n->in[0], s.dim, s.at))
         return false;
-    if (s.dim == 0 && y->rank < x->rank) /* one item, whose elements are dense */
+    if (x->rank < 2 || (s.dim == 0 && y->rank < x->rank)) /* one item, whose elements are dense */
         out->batch_stride = operand_item(out);
     return true;
 }
@@ -345,7 +346,10 @@ static bool view_leaves(struct view_finder *p)
         o->batch_stride = operand_item(o);
         if (v->kind == VALUE_CONSTANT) {
             const int packed = blueprint_constant(p->bp, i, shape_bytes(&v->shape), v->name ? v->name : "");
-            if (packed < 0 || !new_view(p, o, -1, packed, 0))
+            if (packed < 0 || !new_view(p, o, (struct view){-1, packed, -1, 0}))
+                return false;
+        } else if (v->kind == VALUE_STATE) {
+            if (!new_view(p, o, (struct view){-1, -1, clcnn_state_find(p->bp->state, v->name), 0}))
                 return false;
         } else if (v->kind == VALUE_INPUT && !view_own_storage(p, i, v->name)) {
             return false;

@@ -183,6 +183,7 @@ static int module_exec(PyObject *module)
     if (add_type(module, &py_device_spec, &state->device_type) < 0 ||
         add_type(module, &py_tensor_spec, &state->tensor_type) < 0 ||
         add_type(module, &py_graph_spec, &state->graph_type) < 0 ||
+        add_type(module, &py_states_spec, &state->states_type) < 0 ||
         add_type(module, &py_plan_spec, &state->plan_type) < 0)
         return -1;
     return 0;
@@ -194,6 +195,7 @@ static int module_traverse(PyObject *module, visitproc visit, void *arg)
     Py_VISIT(state->device_type);
     Py_VISIT(state->tensor_type);
     Py_VISIT(state->graph_type);
+    Py_VISIT(state->states_type);
     Py_VISIT(state->plan_type);
     Py_VISIT(state->error);
     for (int i = 0; i <= CLCNN_PENDING; i++)
@@ -207,6 +209,7 @@ static int module_clear(PyObject *module)
     Py_CLEAR(state->device_type);
     Py_CLEAR(state->tensor_type);
     Py_CLEAR(state->graph_type);
+    Py_CLEAR(state->states_type);
     Py_CLEAR(state->plan_type);
     Py_CLEAR(state->error);
     for (int i = 0; i <= CLCNN_PENDING; i++)

@@ -15,7 +15,7 @@
 
 /* Per-module state; objects keep a pointer to it, and their types keep the module alive. */
 struct state {
-    PyTypeObject *device_type, *tensor_type, *graph_type, *plan_type;
+    PyTypeObject *device_type, *tensor_type, *graph_type, *states_type, *plan_type;
     PyObject *error;                        /* clcnn.Error, base of all */
     PyObject *exception[CLCNN_PENDING + 1]; /* by status */
 };
@@ -45,9 +45,19 @@ struct graph_object {
     PyObject *kept;          /* list of the arrays that constants borrow */
 };
 
+/* _core.State; `state` is the module's in every object. */
+struct states_object {
+    PyObject_HEAD struct state *state;
+    struct device_object *device; /* strong */
+    struct clcnn_state *handle;
+    atomic_ulong runner; /* thread whose run has its turn on it, 0 for none */
+    atomic_bool closed;
+};
+
 struct plan_object {
     PyObject_HEAD struct state *state;
     struct device_object *device; /* strong */
+    struct states_object *kept;   /* strong; NULL: it was compiled without a state */
     struct clcnn_plan *handle;
     PyObject *late;           /* inputs that the device may still read after a time-out */
     atomic_ulong runner;      /* thread inside run(), 0 for none */
@@ -115,7 +125,7 @@ int py_attrs_parse(struct state *state, const char *op, const char *name, PyObje
 void py_attrs_free(struct attr_list *list);
 
 /* ---- one type a file ---- */
-extern PyType_Spec py_device_spec, py_tensor_spec, py_graph_spec, py_plan_spec;
+extern PyType_Spec py_device_spec, py_tensor_spec, py_graph_spec, py_states_spec, py_plan_spec;
 PyObject *py_device_info_dict(const struct clcnn_device_info *info);
 /* Waits in slices, in between for signal handlers; -1 with an exception: of a handler, or StateError in a forked child, where
  * the thread that has the lock may not exist, and in a handler that interrupted this thread's use of the graph. */
@@ -129,6 +139,10 @@ void py_graph_unlock(struct graph_object *graph);
         WITHOUT_GIL(call);            \
         py_graph_unlock(graph);       \
     } while (0)
+
+/* ---- py_state.c ---- */
+/* As py_plan_enter(): a run of this thread has its turn on the state. */
+int py_states_enter(struct states_object *states);
 
 /* ---- py_io.c ---- */
 struct py_io {

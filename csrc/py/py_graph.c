@@ -109,17 +109,21 @@ PyDoc_STRVAR(input_doc, "input($self, /, name, shape, dtype=\"float32\")\n--\n\n
                         "Adds an input and returns its value. Names are unique among inputs and constants. "
                         "dtype: float32, int64, int32 or bool.");
 
-static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
+typedef enum clcnn_status add_leaf(struct clcnn_graph *graph, const char *name,
+                                   const struct clcnn_shape *shape, int *value, struct clcnn_err *err);
+
+/* An input or a state, as `word` says. */
+static PyObject *graph_leaf(struct graph_object *self, PyObject *args, PyObject *kwargs, const char *word,
+                            add_leaf *add)
 {
     static char *keys[] = {"name", "shape", "dtype", NULL};
-    struct graph_object *self = (struct graph_object *)op;
     const char *name;
     PyObject *name_object, *shape_object, *dtype = NULL;
     struct clcnn_shape shape;
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O:input", keys, &name_object, &shape_object, &dtype) ||
-        py_text_parse(self->state, name_object, "input: name", &name) < 0)
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|O", keys, &name_object, &shape_object, &dtype) ||
+        py_text_parse(self->state, name_object, word, &name) < 0)
         return NULL;
-    PyObject *what = PyUnicode_FromFormat("input %s", name);
+    PyObject *what = PyUnicode_FromFormat("%s %s", word, name);
     const char *what_text = what ? PyUnicode_AsUTF8AndSize(what, NULL) : NULL;
     int rc = what_text ? py_shape_parse(self->state, shape_object, what_text, &shape) : -1;
     if (rc == 0 && dtype)
@@ -130,8 +134,18 @@ static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
     struct clcnn_err err = {0};
     enum clcnn_status status;
     int value = -1;
-    WITH_GRAPH(self, status = clcnn_graph_input(self->handle, name, &shape, &value, &err));
+    WITH_GRAPH(self, status = add(self->handle, name, &shape, &value, &err));
     return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
+}
+
+static PyObject *graph_input(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return graph_leaf((struct graph_object *)op, args, kwargs, "input", clcnn_graph_input);
+}
+
+static PyObject *graph_state(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    return graph_leaf((struct graph_object *)op, args, kwargs, "state", clcnn_graph_state);
 }
 
 PyDoc_STRVAR(constant_doc,
@@ -161,6 +175,45 @@ static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
     int value = -1;
     WITH_GRAPH(self, status = clcnn_graph_constant(self->handle, name, &host.shape, host.data, &value, &err));
     return status ? py_error_raise(self->state, &err) : PyLong_FromLong(value);
+}
+
+PyDoc_STRVAR(state_doc, "state($self, /, name, shape, dtype=\"float32\")\n--\n\n"
+                        "Adds a state, which a plan finds under this name in the State that it is compiled "
+                        "with, and returns its value.");
+PyDoc_STRVAR(assign_doc, "assign($self, /, state, value)\n--\n\n"
+                         "A run that commits leaves this value in the state.");
+PyDoc_STRVAR(commit_when_doc, "commit_when($self, /, value)\n--\n\n"
+                              "One bool: a run that finds it false commits nothing.");
+
+static PyObject *graph_assign(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"state", "value", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    int to, from;
+    PyObject *given_to, *given_from;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:assign", keys, &given_to, &given_from) ||
+        py_int_parse(self->state, given_to, "assign: state", 0, &to) < 0 ||
+        py_int_parse(self->state, given_from, "assign: value", 0, &from) < 0)
+        return NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    WITH_GRAPH(self, status = clcnn_graph_assign(self->handle, to, from, &err));
+    return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
+}
+
+static PyObject *graph_commit_when(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"value", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    int value;
+    PyObject *given;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O:commit_when", keys, &given) ||
+        py_int_parse(self->state, given, "commit_when: value", 0, &value) < 0)
+        return NULL;
+    struct clcnn_err err = {0};
+    enum clcnn_status status;
+    WITH_GRAPH(self, status = clcnn_graph_commit_when(self->handle, value, &err));
+    return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
 PyDoc_STRVAR(donate_doc, "donate($self, /, value)\n--\n\n"
@@ -363,6 +416,9 @@ PyDoc_STRVAR(graph_doc,
 static PyMethodDef graph_methods[] = {
     {"input", KEYWORDS(graph_input), input_doc},
     {"constant", KEYWORDS(graph_constant), constant_doc},
+    {"state", KEYWORDS(graph_state), state_doc},
+    {"assign", KEYWORDS(graph_assign), assign_doc},
+    {"commit_when", KEYWORDS(graph_commit_when), commit_when_doc},
     {"donate", KEYWORDS(graph_donate), donate_doc},
     {"node", KEYWORDS(graph_node), node_doc},
     {"output", KEYWORDS(graph_output), output_doc},

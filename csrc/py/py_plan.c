@@ -100,7 +100,7 @@ static int options_from_pairs(struct clcnn_plan_options *options, const struct p
 
 /* Takes ownership of the handle, also on failure. */
 static PyObject *wrap(PyTypeObject *type, struct state *state, struct device_object *device,
-                      struct clcnn_plan *handle)
+                      struct states_object *kept, struct clcnn_plan *handle)
 {
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
     struct plan_object *self = (struct plan_object *)alloc(type, 0);
@@ -110,6 +110,7 @@ static PyObject *wrap(PyTypeObject *type, struct state *state, struct device_obj
     }
     self->state = state;
     self->device = (struct device_object *)Py_NewRef((PyObject *)device);
+    self->kept = (struct states_object *)Py_XNewRef((PyObject *)kept);
     self->handle = handle;
     atomic_init(&self->runner, 0);
     atomic_init(&self->stopped, false);
@@ -119,15 +120,19 @@ static PyObject *wrap(PyTypeObject *type, struct state *state, struct device_obj
 }
 
 static PyObject *compile(PyTypeObject *type, struct state *state, struct device_object *device,
-                         struct graph_object *graph, const struct clcnn_plan_options *options)
+                         struct graph_object *graph, struct states_object *kept,
+                         struct clcnn_plan_options *options)
 {
     struct clcnn_plan *handle = NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
     const struct clcnn_patience patience = {.stop = py_stop};
+    if (kept && py_states_enter(kept) < 0)
+        return NULL;
+    options->state = kept ? kept->handle : NULL;
     WITH_GRAPH(graph,
                status = clcnn_plan_compile(&handle, device->handle, graph->handle, options, &patience, &err));
-    return status ? py_error_raise(state, &err) : wrap(type, state, device, handle);
+    return status ? py_error_raise(state, &err) : wrap(type, state, device, kept, handle);
 }
 
 static int parse_chain(struct state *state, PyObject *given, enum clcnn_chain *out)
@@ -216,22 +221,25 @@ static void zeros_free(struct layer_zeros *z)
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"device",    "graph",      "precision", "workspace_limit", "memory_limit",
-                           "overrides", "wisdom",     "profile",   "zeros",           "fuse",
-                           "chain",     "batch_part", "skip",      "guard",           NULL};
+    static char *keys[] = {
+        "device", "graph", "precision", "workspace_limit", "memory_limit", "overrides", "wisdom", "profile",
+        "zeros",  "fuse",  "chain",     "batch_part",      "skip",         "guard",     "state",  NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
     PyObject *given_overrides = NULL, *given_wisdom = NULL, *given_profile = NULL, *given_zeros = NULL;
     struct pairs overrides = {0}, wisdom = {0};
     struct layer_zeros zeros = {0};
     PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *skip = NULL,
-             *guard = NULL;
+             *guard = NULL, *kept = Py_None;
     if (!state || !PyArg_ParseTupleAndKeywords(
-                      args, kwargs, "O!O!|$OOOO!O!O!O!OOOOO:Plan", keys, state->device_type, &device,
+                      args, kwargs, "O!O!|$OOOO!O!O!O!OOOOOO:Plan", keys, state->device_type, &device,
                       state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
                       &given_overrides, &PyDict_Type, &given_wisdom, &PyDict_Type, &given_profile,
-                      &PyDict_Type, &given_zeros, &fuse, &chain, &batch_part, &skip, &guard))
+                      &PyDict_Type, &given_zeros, &fuse, &chain, &batch_part, &skip, &guard, &kept))
         return NULL;
+    if (kept != Py_None && !PyObject_TypeCheck(kept, state->states_type))
+        return py_error_format(state, CLCNN_E_DTYPE, "state: expected a clcnn.State or None, got %.200R",
+                               kept);
     struct clcnn_plan_options options = {
         .precision = CLCNN_PRECISION_HIGHEST, .workspace_limit = 64 << 20, .skip = true, .fuse = true};
     uint64_t limit = options.workspace_limit;
@@ -254,7 +262,8 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         zeros_parse(&zeros, state, given_zeros) == 0) {
         options.zeros = zeros.row;
         options.zeros_count = zeros.count;
-        made = compile(type, state, (struct device_object *)device, (struct graph_object *)graph, &options);
+        made = compile(type, state, (struct device_object *)device, (struct graph_object *)graph,
+                       kept == Py_None ? NULL : (struct states_object *)kept, &options);
     }
     PyMem_Free((void *)options.overrides);
     PyMem_Free((void *)options.wisdom);
@@ -275,6 +284,7 @@ static void plan_dealloc(PyObject *op)
     });
     if (!busy)
         Py_XDECREF(self->late);
+    Py_XDECREF((PyObject *)self->kept);
     Py_XDECREF(self->device);
     py_free(op);
 }
@@ -292,7 +302,8 @@ static PyObject *plan_clone(PyObject *op, PyObject *Py_UNUSED(unused))
     if (py_plan_enter(self) < 0)
         return NULL;
     WITHOUT_GIL(status = clcnn_plan_clone(&handle, self->handle, &err));
-    return status ? py_error_raise(self->state, &err) : wrap(Py_TYPE(op), self->state, self->device, handle);
+    return status ? py_error_raise(self->state, &err)
+                  : wrap(Py_TYPE(op), self->state, self->device, self->kept, handle);
 }
 
 PyDoc_STRVAR(
@@ -352,7 +363,7 @@ PyDoc_STRVAR(
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
     "wisdom={}, profile={}, zeros={}, "
     "fuse=True, chain=None, batch_part=0, skip=True,"
-    " guard=False)\n--\n\n"
+    " guard=False, state=None)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n"
     "profile: {row of profile_rows(): measured time over what the rules expect}.\n"
     "zeros: {layer: shares of zeros (element, channel, block, window, tile) in its input}.\n\n"

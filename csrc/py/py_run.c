@@ -11,6 +11,8 @@ struct clcnn_patience py_patience(struct plan_object *self)
 
 int py_plan_enter(struct plan_object *self)
 {
+    if (self->kept && py_states_enter(self->kept) < 0)
+        return -1;
     if (atomic_load(&self->runner) != PyThread_get_thread_ident())
         return 0;
     py_error_format(self->state, CLCNN_E_STATE,
@@ -32,15 +34,27 @@ PyObject *py_plan_stop(PyObject *op, PyObject *Py_UNUSED(unused))
 
 /* ---- run ---- */
 
+/* Another thread's run on the state may have begun. */
+static void leave(struct plan_object *self)
+{
+    unsigned long own = PyThread_get_thread_ident();
+    atomic_store(&self->runner, 0);
+    if (self->kept)
+        atomic_compare_exchange_strong(&self->kept->runner, &own, 0);
+}
+
 /* Begins a run, which is this thread's then, and its first slice. Without the GIL. */
-static enum clcnn_status first_slice(struct plan_object *self, const struct py_io *io,
+static enum clcnn_status first_slice(struct plan_object *self, const struct py_io *io, bool commit,
                                      const struct clcnn_patience *patience, bool *begun,
                                      struct clcnn_err *err)
 {
     const bool borrow = patience->timeout_ms <= 0;
-    const enum clcnn_status st = clcnn_plan_begin(self->handle, io->in, io->out, borrow, patience, err);
+    const enum clcnn_status st =
+        clcnn_plan_begin(self->handle, io->in, io->out, borrow, commit, patience, err);
     if (st)
         return st;
+    if (self->kept)
+        atomic_store(&self->kept->runner, PyThread_get_thread_ident());
     atomic_store(&self->runner, PyThread_get_thread_ident());
     *begun = true;
     return clcnn_plan_advance(self->handle, SLICE_MS, patience, err);
@@ -59,18 +73,18 @@ static bool interrupted(struct plan_object *self)
 
 /* Runs in slices; between them Python's signal handlers get their turn. -1 with an exception set by one of
  * them. */
-static int run_slices(struct plan_object *self, const struct py_io *io, const struct clcnn_patience *patience,
-                      enum clcnn_status *status, struct clcnn_err *err)
+static int run_slices(struct plan_object *self, const struct py_io *io, bool commit,
+                      const struct clcnn_patience *patience, enum clcnn_status *status, struct clcnn_err *err)
 {
     int rc = 0;
     bool begun = false;
-    WITHOUT_GIL(*status = first_slice(self, io, patience, &begun, err));
+    WITHOUT_GIL(*status = first_slice(self, io, commit, patience, &begun, err));
     while (*status == CLCNN_PENDING && (rc = interrupted(self) ? -1 : 0) == 0)
         WITHOUT_GIL(*status = clcnn_plan_advance(self->handle, SLICE_MS, patience, err));
     if (rc < 0)
         WITHOUT_GIL(clcnn_plan_cancel(self->handle));
     if (begun)
-        atomic_store(&self->runner, 0);
+        leave(self);
     if (begun &&
         *status ==
             CLCNN_E_TIMEOUT) /* only a run that began can find the inputs of an earlier one done with */
@@ -125,29 +139,32 @@ static int tell_of_chains(struct plan_object *self)
 }
 
 const char py_plan_run_doc[] =
-    "run($self, /, inputs, outputs=None, timeout=None)\n--\n\n"
+    "run($self, /, inputs, outputs=None, timeout=None, commit=False)\n--\n\n"
     "One inference. inputs: a NumPy array or Tensor for each of `inputs`; outputs: for "
     "each of `outputs` None (a new\n"
-    "array), an array or a Tensor. Returns the list of outputs. timeout: seconds.\n\n"
+    "array), an array or a Tensor. Returns the list of outputs. timeout: seconds. commit: change the\n"
+    "states that the graph assigns, once all outputs are there.\n\n"
     "Raises ShapeError, DtypeError, ArgumentError, DeviceError, StateError, "
     "RunTimeoutError, and what a signal handler\n"
     "raises (KeyboardInterrupt); after that the plan can be used again.";
 
 PyObject *py_plan_run(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"inputs", "outputs", "timeout", NULL};
+    static char *keys[] = {"inputs", "outputs", "timeout", "commit", NULL};
     struct plan_object *self = (struct plan_object *)op;
-    PyObject *inputs, *outputs = Py_None, *timeout = Py_None, *result = NULL;
+    PyObject *inputs, *outputs = Py_None, *timeout = Py_None, *given = NULL, *result = NULL;
+    bool commit = false;
     struct py_io io = {0};
     struct clcnn_patience patience = py_patience(self);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO:run", keys, &inputs, &outputs, &timeout))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOO:run", keys, &inputs, &outputs, &timeout, &given))
         return NULL;
-    if (parse_timeout(self, timeout, &patience.timeout_ms) < 0 || py_plan_enter(self) < 0)
+    if ((given && py_flag_parse(self->state, given, "commit", &commit) < 0) ||
+        parse_timeout(self, timeout, &patience.timeout_ms) < 0 || py_plan_enter(self) < 0)
         return NULL;
     if (py_io_parse(self, inputs, outputs, &io) == 0) {
         struct clcnn_err err = {0};
         enum clcnn_status status = CLCNN_OK;
-        if (run_slices(self, &io, &patience, &status, &err) < 0)
+        if (run_slices(self, &io, commit, &patience, &status, &err) < 0)
             clcnn_err_clear(&err);
         else if (status != CLCNN_OK)
             py_error_raise(self->state, &err);

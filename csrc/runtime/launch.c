@@ -125,6 +125,16 @@ done:
     return st;
 }
 
+enum clcnn_status launch_set_args(const struct launch *l, struct clcnn_device *dev, const struct step *step,
+                                  const void *args, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    CL_TRY(dev->api, clSetKernelArg, l->kernel, 2 * (cl_uint)step->n_buffers, step->args_bytes, args);
+done:
+    return st;
+}
+
 static void bind_gemm(struct launch *l, struct clcnn_device *dev, const struct step *step,
                       const struct binding *bindings)
 {

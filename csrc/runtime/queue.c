@@ -137,6 +137,17 @@ void queue_start(struct queue *q, const struct launch *launches, int count)
     q->then = NULL;
     q->chain = NULL;
     q->last_done = 0.0;
+    q->whole = q->broke = false;
+}
+
+void queue_keep_whole(struct queue *q)
+{
+    q->whole = true;
+}
+
+bool queue_broke(const struct queue *q)
+{
+    return q->broke;
 }
 
 void queue_then(struct queue *q, queue_fn *then, void *with)
@@ -145,12 +156,27 @@ void queue_then(struct queue *q, queue_fn *then, void *with)
     q->then_with = with;
 }
 
+/* Before a walk that must be whole ends early: enqueues the rest, if it has begun. */
+static void complete(struct queue *q)
+{
+    const bool begun = q->next > 0 || q->group > 0;
+
+    for (; q->whole && begun && q->next < q->count && !q->broke; q->next++) {
+        const struct launch *l = &q->launches[q->next];
+        q->broke = launch_enqueue(l, q->dev, q->cl, q->group, l->groups - q->group, NULL, NULL) != CLCNN_OK;
+        q->group = 0;
+    }
+}
+
 void queue_cancel(struct queue *q)
 {
     if (device_forked(q->dev))
         return;
+    const bool begun = q->next > 0 || q->group > 0;
+    complete(q);
     q->next = q->count;
-    q->dev->api->clFinish(q->cl);
+    if (q->dev->api->clFinish(q->cl) != CL_SUCCESS)
+        q->broke |= q->whole && begun;
     drop_chunks(q);
     queue_is_idle(q);
 }
@@ -363,6 +389,22 @@ done:
     return st;
 }
 
+/* After a time-out: what is enqueued may take as long as it does; the last event tells its end. */
+static void give_up(struct queue *q)
+{
+    const int next = q->next;
+
+    complete(q);
+    if (q->next > next) {
+        if (q->chunks == COUNT_OF(q->chunk))
+            drop_event(q, q->chunk[--q->chunks].done);
+        if (close_chunk(q, 0.0, clcnn_clock_ms(), NULL) != CLCNN_OK)
+            q->broke = true;
+    }
+    q->next = q->count;
+    q->stuck = q->chunks > 0;
+}
+
 enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct clcnn_patience *patience,
                                 struct clcnn_err *err)
 {
@@ -379,8 +421,7 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct c
             st = wait_or_enqueue(q, poll, until_ms, err);
     }
     if (st == CLCNN_PENDING && !slice_first) {
-        q->next = q->count;
-        q->stuck = q->chunks > 0;
+        give_up(q);
         return clcnn_fail(err, CLCNN_E_TIMEOUT, "the device did not finish within %.4g ms",
                           patience->timeout_ms);
     }

@@ -5,6 +5,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "base/device_traits.h"
@@ -116,6 +117,31 @@ struct clcnn_buffer {
 /* The buffer's memory, which stays until memory_return(), whatever other threads close meanwhile. */
 enum clcnn_status buffer_hold(cl_mem *out, struct clcnn_buffer *buf, size_t bytes, struct clcnn_err *err);
 
+/* ---- state.c: arrays that plans read and change ------------------------------------------------------------------ */
+
+struct state_array {
+    struct clcnn_state_array info; /* owns its name */
+    struct memory memory;
+    bool torn; /* a commit broke off: until it is written anew */
+};
+struct clcnn_state {
+    struct clcnn_device *dev;
+    struct gate gate;   /* held over a run; order: the plan's, then this one */
+    atomic_bool closed; /* written inside the gate */
+    cl_event late;      /* after a time-out: the end of what the device may still do with it; NULL: nothing */
+    int count;
+    struct state_array *array;
+};
+/* The caller's turn, which state_leave() ends. Refused when closed, when the device is still at work on it or, for a run, when a
+ * commit broke off. */
+enum clcnn_status state_enter(struct clcnn_state *state, bool run, const struct clcnn_patience *patience,
+                              struct clcnn_err *err);
+void state_leave(struct clcnn_state *state);
+/* Inside its turn: after a time-out on this queue; after a commit that broke off. */
+struct queue;
+void state_late(struct clcnn_state *state, const struct queue *q);
+void state_torn(struct clcnn_state *state);
+
 /* ---- program.c, cache.c: kernels from source or disk ------------------------------------------------------------ */
 
 #define MAX_ENTRIES 4
@@ -209,6 +235,9 @@ enum clcnn_status launch_set_memory(const struct launch *l, struct clcnn_device 
 /* Without a program the launch gets no kernel: a chain is to run the step. */
 enum clcnn_status launch_bind(struct launch *out, struct clcnn_device *dev, struct program *program,
                               const struct step *step, const struct binding *bindings, struct clcnn_err *err);
+/* Another argument block from the next enqueueing on, for step `step`. */
+enum clcnn_status launch_set_args(const struct launch *l, struct clcnn_device *dev, const struct step *step,
+                                  const void *args, struct clcnn_err *err);
 /* Gives it its kernel later. */
 enum clcnn_status launch_bind_kernel(struct launch *l, struct clcnn_device *dev, struct program *program,
                                      const struct step *step, const struct binding *bindings,
@@ -240,7 +269,11 @@ void queue_then(struct queue *q, queue_fn *then, void *with);
  * clcnn_plan_advance. An error ends the walk. */
 enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct clcnn_patience *patience,
                                 struct clcnn_err *err);
-void queue_cancel(struct queue *q);      /* waits for what is enqueued, then forgets the rest */
+void queue_cancel(struct queue *q); /* waits for what is enqueued, then forgets the rest */
+/* The walk that was started, of launches without chains, is whole or not at all: once it has begun, whatever ends it enqueues
+ * the rest first. */
+void queue_keep_whole(struct queue *q);
+bool queue_broke(const struct queue *q); /* that failed */
 bool queue_stuck(const struct queue *q); /* after TIMEOUT, until the device has finished */
 /* Blocking run of all launches, which need kernels, with one event each (profiling queue); ns from the first start. */
 enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, int count, uint64_t *start_ns,

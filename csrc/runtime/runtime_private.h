@@ -162,11 +162,12 @@ struct queue {
     const struct chain *chain; /* that was begun last in this walk */
     struct chunk chunk[2];     /* outstanding, oldest first */
     int chunks;
-    cl_event last;    /* of the walk's last kernel, where the host watches for it; NULL: elsewhere */
-    double rate;      /* cost units per ms */
-    double last_done; /* when the previous chunk had finished */
-    bool stuck;       /* timed out; chunk[chunks - 1] tells when it is over */
-    cl_mem counters;  /* that launches leave as zeros, when all of a walk have run; NULL: none */
+    cl_event last;     /* of the walk's last kernel, where the host watches for it; NULL: elsewhere */
+    double rate;       /* cost units per ms */
+    double last_done;  /* when the previous chunk had finished */
+    bool stuck;        /* timed out; chunk[chunks - 1] tells when it is over */
+    bool whole, broke; /* see queue_keep_whole() */
+    cl_mem counters;   /* that launches leave as zeros, when all of a walk have run; NULL: none */
     size_t counters_at, counters_bytes;
     bool uncounted; /* they may hold something else */
 };

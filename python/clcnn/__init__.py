@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         get_device,
         set_default_logger_severity,
     )
+    from clcnn.state import State
     from clcnn.tensor import Tensor
     from clcnn.zeros import LayerZeros, Zeros
 
@@ -77,6 +78,7 @@ __all__ = [
     "RunTimeoutError",
     "SessionOptions",
     "ShapeError",
+    "State",
     "StateError",
     "Tensor",
     "UnsupportedError",
@@ -123,6 +125,7 @@ _HOMES = {
     "get_available_providers": "session_options",
     "get_device": "session_options",
     "set_default_logger_severity": "session_options",
+    "State": "state",
     "Tensor": "tensor",
     "LayerZeros": "zeros",
     "Zeros": "zeros",

@@ -17,6 +17,7 @@ from clcnn.errors import ArgumentError, ShapeError
 from clcnn.graph import Graph, trace
 from clcnn.plan import Plan
 from clcnn.report import size
+from clcnn.state import State
 from clcnn.wisdom import profile
 
 EVERY_LAYER = "*"
@@ -39,6 +40,7 @@ def compile(
     zeros: known_zeros.Given = None,
     guard: bool = False,
     tune: wisdom.Tune | None = None,
+    state: State | None = None,
 ) -> Plan:
     """Chooses algorithms, builds kernels, packs weights and plans memory; returns a Plan that is ready to
     run.
@@ -74,7 +76,8 @@ def compile(
     tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows
     what was measured for the device, see clcnn.wisdom; "measure" measures this model first and remembers it.
     The rules know a CPU device's profile once it was measured, which only "measure" does
-    (clcnn.wisdom.profile).
+    (clcnn.wisdom.profile). state: the clcnn.State, on the same device, that has the arrays of the graph's
+    states; plans of other batches may share it.
 
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
@@ -108,6 +111,7 @@ def compile(
         batch_part=batch_part,
         skip=skip,
         guard=guard,
+        state=state,
     )
     plan = Plan(core, main, graph.rows())
     stats = core.stats()

@@ -34,11 +34,12 @@ class Record(NamedTuple):
     """One step of building a graph, enough to repeat it: Graph.from_records() does.
 
     kind "input": name, shape, dtype. "constant": name, array. "node": name, op, inputs (value ids, None where
-    absent), attrs. "output": name and the one id in inputs. values: the ids that the step made; ids count up
+    absent), attrs. "output": name and the one id in inputs. "state": as an input. "assign": the state's name,
+    its id and the value's in inputs. "commit_when": the one id in inputs. values: the ids that the step made; ids count up
     from 0 over all steps.
     """
 
-    kind: Literal["input", "constant", "node", "output"]
+    kind: Literal["input", "constant", "state", "node", "output", "assign", "commit_when"]
     name: str
     values: tuple[int, ...] = ()
     op: str = ""
@@ -106,7 +107,7 @@ class Value:
 
 
 class Graph:
-    """A network as values and nodes. Names are unique among inputs and constants, and among nodes; one that
+    """A network as values and nodes. Names are unique among inputs, constants and states, and among nodes; one that
     is taken gets a number ("relu", "relu_2")."""
 
     def __init__(self) -> None:
@@ -160,6 +161,33 @@ class Graph:
             known = (parameter, self.constant(parameter.data, name))
             self._parameters[id(parameter)] = known
         return known[1]
+
+    def state(self, name: str, shape: Sequence[int], dtype: str = "float32") -> Value:
+        """An array that outlives runs: that of this name in the clcnn.State which a plan is compiled with.
+
+        Every step finds it as it was when the run began; assign() says what is in it afterwards. Raises
+        ShapeError, ArgumentError (name taken), DtypeError.
+        """
+        self._core.state(name, shape, dtype)
+        self._value_names[name] += 1
+        value = self._new_value()
+        self._records.append(Record("state", name, (value.id,), shape=value.shape, dtype=dtype))
+        return value
+
+    def assign(self, state: Value, value: Any) -> None:
+        """What a run that commits, Plan.step(), leaves in a state; once for each. Other runs leave it as it
+        is. Raises ArgumentError, ShapeError, DtypeError."""
+        to, new = self.value(state), self.value(value)
+        self._core.assign(to.id, new.id)
+        name = next(r.name for r in self._records if to.id in r.values)
+        self._records.append(Record("assign", name, (), inputs=(to.id, new.id)))
+
+    def commit_when(self, value: Value) -> None:
+        """The condition of all that is assigned, one bool: a step that finds it false leaves every state as
+        it is. Raises ArgumentError (there is one), ShapeError, DtypeError."""
+        at = self.value(value).id
+        self._core.commit_when(at)
+        self._records.append(Record("commit_when", "commit_when", (), inputs=(at,)))
 
     def node(
         self, op: str, inputs: Iterable[Any], attrs: Mapping[str, Any] | None = None, name: str | None = None
@@ -224,6 +252,11 @@ class Graph:
     def inputs(self) -> dict[str, Value]:
         """The inputs by name, in the order they were made."""
         return {r.name: self._values[r.values[0]] for r in self._records if r.kind == "input"}
+
+    @property
+    def states(self) -> dict[str, Value]:
+        """The states by name, in the order they were made."""
+        return {r.name: self._values[r.values[0]] for r in self._records if r.kind == "state"}
 
     @property
     def outputs(self) -> dict[str, Value]:
@@ -301,6 +334,12 @@ class Graph:
         for r in records:
             if r.kind == "input":
                 graph.input(r.name, r.shape, r.dtype)
+            elif r.kind == "state":
+                graph.state(r.name, r.shape, r.dtype)
+            elif r.kind == "assign":
+                graph.assign(*(graph._known(i, r.name) for i in r.inputs))
+            elif r.kind == "commit_when":
+                graph.commit_when(graph._known(r.inputs[0], r.name))
             elif r.kind == "constant":
                 if r.array is None:
                     raise ArgumentError(f"constant {r.name!r} has no array")

@@ -51,9 +51,24 @@ class Plan:
         """
         if len(self._names) == 1:  # nearly every net; what a call does beyond the run waits for cold caches
             return self._core.run(inputs, (out,), timeout)[0]  # type: ignore[arg-type] # no sequence here
-        extra = [None] * (len(self._names) - len(self._main))
-        results = self._core.run(inputs, [*self._given(out), *extra], timeout)[: len(self._main)]
+        results = self._core.run(inputs, self._all(out), timeout)[: len(self._main)]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def step(
+        self, *inputs: Array, out: Array | Sequence[Array | None] | None = None, timeout: float | None = None
+    ) -> Any:
+        """One run that commits: as calling the plan, and then the states that the graph assigns have their
+        new values, unless its condition was false.
+
+        The outputs, and everything else in the run, see the states as they were before. The states change
+        together or not at all, whatever ends the run: after Ctrl-C or an error they are those before the step
+        or those after it. Raises what calling the plan raises; ArgumentError if the graph assigns no state.
+        """
+        results = self._core.run(inputs, self._all(out), timeout, True)[: len(self._main)]
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _all(self, out: Any) -> list[Any]:
+        return [*self._given(out), *[None] * (len(self._names) - len(self._main))]
 
     def _given(self, out: Any) -> list[Any]:
         count = len(self._main)
@@ -165,7 +180,8 @@ class Plan:
     # ---- life ----
 
     def clone(self) -> Plan:
-        """A plan for another thread: shares weights and programs, has its own activations and queue."""
+        """A plan for another thread: shares weights and programs, has its own activations and queue. Raises
+        UnsupportedError where the graph assigns states, whose runs take turns anyway."""
         return Plan(self._core.clone(), self._main, self.rows)
 
     def close(self) -> None:

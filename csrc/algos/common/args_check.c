@@ -27,4 +27,5 @@
 #include "move/pad_walk_args.h"
 #include "norm_reduce/norm_reduce_args.h"
 #include "pool/pool_args.h"
+#include "update/update_args.h"
 #include "vision/vision_args.h"
