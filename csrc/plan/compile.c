@@ -370,7 +370,7 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
 done:
     clcnn_plan_free(plan);
     if (entered)
-        state_leave(entered);
+        state_leave(entered, NULL);
     blueprint_release(of.rewritten);
     blueprint_close(bp); /* the plan holds its own share */
     blueprint_release(bp);

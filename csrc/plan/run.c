@@ -127,11 +127,8 @@ static enum clcnn_status enter_run(struct clcnn_plan *plan, const struct clcnn_p
 static void leave_run(struct clcnn_plan *plan)
 {
     if (plan->in_state) {
-        state_late(plan->bp->state, plan->queue);
-        if (queue_broke(plan->queue))
-            state_torn(plan->bp->state);
         plan->in_state = false;
-        state_leave(plan->bp->state);
+        state_leave(plan->bp->state, plan->queue);
     }
     leave(plan);
 }

@@ -1,5 +1,5 @@
 /* fault.c: makes OpenCL and CLBlast calls fail, for tests. CLCNN_FAULT="name:nth:code" makes the nth call of that
- * function ("*" counts all functions) return `code`, counted from the last time a device was listed or opened. This is
+ * function ("*" counts all functions) return `code`, and "name:-nth:code" all from the nth on, counted from the last time a device was listed or opened. This is
  * the only mutable state of the runtime that belongs to no handle; without the variable a call costs one load. */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -34,8 +34,11 @@ cl_int cl_fault(const char *name)
     if (!atomic_load_explicit(&armed, memory_order_relaxed))
         return CL_SUCCESS;
     pthread_mutex_lock(&lock);
-    if ((strcmp(fault.name, "*") == 0 || strcmp(fault.name, name) == 0) && ++fault.calls == fault.nth)
-        code = fault.code;
+    if (strcmp(fault.name, "*") == 0 || strcmp(fault.name, name) == 0) {
+        fault.calls++;
+        if (fault.calls == fault.nth || (fault.nth < 0 && fault.calls >= -fault.nth))
+            code = fault.code;
+    }
     pthread_mutex_unlock(&lock);
     return code;
 }

@@ -1,10 +1,9 @@
 /* queue.c: runs launches on an in-order command queue, with a bounded amount of work outstanding.
  *
- * Launches are enqueued in chunks that should take about CHUNK_MS; a longer launch is cut by groups, with a global
- * offset. At most two chunks are outstanding: one that runs and one that waits, so the device never idles and the host
- * can stop soon. How long a chunk will take follows from the launches' cost and a rate that is learned from the chunks
- * before. A run that fits one chunk, which is the usual case, is enqueued and then finished; it has no event but that of
- * its last kernel, where threads that sleep wake late. */
+ * Launches are enqueued in chunks that should take about CHUNK_MS; a longer launch is cut by groups, with a global offset. At
+ * most two chunks are outstanding: one that runs and one that waits, so the device never idles and the host can stop soon. How long a
+ * chunk will take follows from the launches' cost and a rate that is learned from the chunks before. A run that fits one chunk, which is
+ * the usual case, is enqueued and then finished; it has no event but that of its last kernel, where threads that sleep wake late. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,8 +82,8 @@ void queue_free(struct queue *q)
 {
     if (q == NULL)
         return;
-    /* A stuck queue is left to the driver: releasing it, or what its kernels use, can block until the device answers,
-     * which it may never do. In a forked child the driver's threads do not exist. */
+    /* A stuck queue is left to the driver: releasing it, or what its kernels use, can block until the device answers, which it may
+     * never do. In a forked child the driver's threads do not exist. */
     if (!device_forked(q->dev) && !queue_stuck(q)) {
         q->dev->api->clFinish(q->cl);
         drop_chunks(q);
@@ -145,23 +144,22 @@ void queue_keep_whole(struct queue *q)
     q->whole = true;
 }
 
-bool queue_broke(const struct queue *q)
-{
-    return q->broke;
-}
-
 void queue_then(struct queue *q, queue_fn *then, void *with)
 {
     q->then = then;
     q->then_with = with;
 }
 
-/* Before a walk that must be whole ends early: enqueues the rest, if it has begun. */
+/* Whether this walk must be whole and has begun. */
+static bool must_go_on(const struct queue *q)
+{
+    return q->whole && (q->next > 0 || q->group > 0);
+}
+
+/* Enqueues the rest of a walk that is to end early, if it must be whole. */
 static void complete(struct queue *q)
 {
-    const bool begun = q->next > 0 || q->group > 0;
-
-    for (; q->whole && begun && q->next < q->count && !q->broke; q->next++) {
+    for (const bool rest = must_go_on(q); rest && q->next < q->count && !q->broke; q->next++) {
         const struct launch *l = &q->launches[q->next];
         q->broke = launch_enqueue(l, q->dev, q->cl, q->group, l->groups - q->group, NULL, NULL) != CLCNN_OK;
         q->group = 0;
@@ -172,11 +170,11 @@ void queue_cancel(struct queue *q)
 {
     if (device_forked(q->dev))
         return;
-    const bool begun = q->next > 0 || q->group > 0;
+    const bool whole = must_go_on(q);
     complete(q);
     q->next = q->count;
     if (q->dev->api->clFinish(q->cl) != CL_SUCCESS)
-        q->broke |= q->whole && begun;
+        q->broke |= whole;
     drop_chunks(q);
     queue_is_idle(q);
 }
@@ -392,14 +390,11 @@ done:
 /* After a time-out: what is enqueued may take as long as it does; the last event tells its end. */
 static void give_up(struct queue *q)
 {
-    const int next = q->next;
-
-    complete(q);
-    if (q->next > next) {
+    if (must_go_on(q)) {
+        complete(q);
         if (q->chunks == COUNT_OF(q->chunk))
             drop_event(q, q->chunk[--q->chunks].done);
-        if (close_chunk(q, 0.0, clcnn_clock_ms(), NULL) != CLCNN_OK)
-            q->broke = true;
+        q->broke |= close_chunk(q, 0.0, clcnn_clock_ms(), NULL) != CLCNN_OK;
     }
     q->next = q->count;
     q->stuck = q->chunks > 0;

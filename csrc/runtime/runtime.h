@@ -136,11 +136,9 @@ struct clcnn_state {
  * commit broke off. */
 enum clcnn_status state_enter(struct clcnn_state *state, bool run, const struct clcnn_patience *patience,
                               struct clcnn_err *err);
-void state_leave(struct clcnn_state *state);
-/* Inside its turn: after a time-out on this queue; after a commit that broke off. */
+/* q: of the run, which may have timed out, or have broken off while it committed; NULL: nothing has. */
 struct queue;
-void state_late(struct clcnn_state *state, const struct queue *q);
-void state_torn(struct clcnn_state *state);
+void state_leave(struct clcnn_state *state, const struct queue *q);
 
 /* ---- program.c, cache.c: kernels from source or disk ------------------------------------------------------------ */
 
@@ -273,7 +271,6 @@ void queue_cancel(struct queue *q); /* waits for what is enqueued, then forgets 
 /* The walk that was started, of launches without chains, is whole or not at all: once it has begun, whatever ends it enqueues
  * the rest first. */
 void queue_keep_whole(struct queue *q);
-bool queue_broke(const struct queue *q); /* that failed */
 bool queue_stuck(const struct queue *q); /* after TIMEOUT, until the device has finished */
 /* Blocking run of all launches, which need kernels, with one event each (profiling queue); ns from the first start. */
 enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, int count, uint64_t *start_ns,

@@ -143,25 +143,16 @@ done:
     return st;
 }
 
-void state_leave(struct clcnn_state *s)
+void state_leave(struct clcnn_state *s, const struct queue *q)
 {
-    gate_leave(&s->gate);
-}
-
-void state_late(struct clcnn_state *s, const struct queue *q)
-{
-    if (!queue_stuck(q))
-        return;
-    forget_late(s);
-    s->late = q->chunk[q->chunks - 1].done;
-    s->dev->api->clRetainEvent(s->late);
-    device_count(s->dev, +1);
-}
-
-void state_torn(struct clcnn_state *s)
-{
-    for (int i = 0; i < s->count; i++)
+    for (int i = 0; q != NULL && q->broke && i < s->count; i++)
         s->array[i].torn = true;
+    if (q != NULL && queue_stuck(q)) {
+        s->late = q->chunk[q->chunks - 1].done;
+        s->dev->api->clRetainEvent(s->late);
+        device_count(s->dev, +1);
+    }
+    gate_leave(&s->gate);
 }
 
 /* ---- the host's side ------------------------------------------------------------------------------------------- */
@@ -175,14 +166,14 @@ static enum clcnn_status transfer_begin(struct clcnn_state *s, const struct clcn
         return st;
     st = device_pin(s->dev, err);
     if (st != CLCNN_OK)
-        state_leave(s);
+        state_leave(s, NULL);
     return st;
 }
 
 static void transfer_end(struct clcnn_state *s)
 {
     device_unpin(s->dev);
-    state_leave(s);
+    state_leave(s, NULL);
 }
 
 enum clcnn_status clcnn_state_write(struct clcnn_state *s, int i, const void *src,
