@@ -56,6 +56,14 @@ struct rows_norm_attrs {       /* instance_norm, group_norm, layer_norm, rms_nor
     int32_t groups, dim, dims; /* canonical: dims >= 1 where the operator has a dim */
     float eps;
 };
+struct sgd_attrs {
+    float momentum, weight_decay;
+    int32_t nesterov;
+};
+struct adamw_attrs {
+    float beta1, beta2, epsilon, weight_decay;
+    int32_t decoupled;
+};
 struct lrn_attrs {
     int32_t size;
     float alpha, beta, k;

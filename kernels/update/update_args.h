@@ -4,6 +4,21 @@
 
 #include "common/args_base.h"
 
+/* Flat arrays of `count` elements, of whose vectors a group takes `run`. */
+struct sgd_args {
+    i64 count, run;
+    f32 momentum, weight_decay;
+    i32 nesterov, unused;
+};
+
+/* log: natural logarithms of the two betas; rest: 1 less them. */
+struct adamw_args {
+    i64 count, run;
+    f32 beta[2], log[2], rest[2];
+    f32 epsilon, weight_decay;
+    i32 decoupled, unused;
+};
+
 /* Rows cut into pieces as rows.clh tells; those of the value are value_n apart. */
 struct commit_args {
     i64 rows, inner, pieces, value_n;

@@ -18,7 +18,7 @@ from clcnn.errors import ArgumentError
 from clcnn.graph import Graph, Value
 
 Operand = Value | NDArray[Any] | float
-MANY_OUTPUTS = ("split", "topk", "max_pool_indices", "nms")
+MANY_OUTPUTS = ("split", "topk", "max_pool_indices", "nms", "sgd_update", "adamw_update")
 MADE_BY_REWRITES = ("separable", "conv_pool", "elementwise")
 MADE_BY_LAYOUT = ("reorder",)  # steps of a plan, but no layers of anybody's graph
 _KINDS = {

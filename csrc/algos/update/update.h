@@ -1,0 +1,11 @@
+/* update.h: what optimisers' passes over flat arrays share (the host's side of kernels/update/update.clh). */
+#ifndef CLCNN_ALGOS_UPDATE_H
+#define CLCNN_ALGOS_UPDATE_H
+
+#include "algos/common/rows.h"
+#include "update/update_args.h"
+
+/* A step that reads all inputs and writes all outputs, without its arguments; *run belongs to them. */
+struct step *update_step(struct emit *e, const struct problem *p, const char *file, i64 *run);
+
+#endif
