@@ -118,14 +118,16 @@ bool concat_input_in_place(const struct blueprint *bp, const struct value_views 
     const int dim = ((const struct dim_attrs *)n->attrs)->dim;
     const struct operand *whole = &views->operand[n->out[0]], *part = &views->operand[n->in[input]];
     const struct view w = bp->views[whole->view], s = bp->views[part->view];
+    const bool flat = whole->shape.rank < 2;
     if (dim > 1 || part->of || w.storage < 0 || s.storage != w.storage ||
-        part->batch_stride != whole->batch_stride)
+        (!flat && part->batch_stride != whole->batch_stride))
         return false;
     int64_t at = 0;
     for (int i = 0; i < input; i++)
         at += bp->graph->values[n->in[i]].shape.dim[dim];
-    return s.offset ==
-           w.offset + (dim == 0 ? at * whole->batch_stride : at * shape_count_from(&whole->shape, 2));
+    return s.offset == w.offset + (flat       ? at
+                                   : dim == 0 ? at * whole->batch_stride
+                                              : at * shape_count_from(&whole->shape, 2));
 }
 
 /* The layout in which a node sees an operand. Work on whole items is shown row-major shapes of the same bytes: channels

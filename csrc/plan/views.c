@@ -1,6 +1,6 @@
 /* views.c: where every value lives. A value is a view of a storage: a reshape is the view that its input is when the bytes are the
- * same, concat on the first two dimensions lets producers write into views of the parent, split reads views of its input, and so
- * do slices and choices of one index whose elements lie side by side.
+ * same, concat on the first two dimensions lets producers write into views of the parent (a flat one those of values of any shape),
+ * split reads views of its input, and so do slices and choices of one index whose elements lie side by side.
  * What cannot be a view of another value gets a storage of its own, and a copy step. */
 #include "graph/rewrite_views.h"
 #include "plan/plan.h"
@@ -143,6 +143,17 @@ static bool consecutive(const struct view_finder *p, const struct node *n, int d
     return whole_blocks(&p->g->values[n->out[0]]);
 }
 
+/* What a value is another shape of, if that lies densely in row-major order: its memory can be a piece of a flat array. */
+static int flat_origin(const struct view_finder *p, int value)
+{
+    const struct value *v = &p->g->values[value];
+    while (v->kind == VALUE_NODE && !v->block && p->g->nodes[v->producer].op->alias) {
+        value = p->g->nodes[v->producer].in[0];
+        v = &p->g->values[value];
+    }
+    return v->block || v->items ? -1 : value;
+}
+
 /* Last concat first: it is the largest one of a dense block, and the outer one of nested ones. */
 static void choose_parents(struct view_finder *p)
 {
@@ -151,7 +162,8 @@ static void choose_parents(struct view_finder *p)
         if (n->dead || n->op->role != ROLE_CONCAT)
             continue;
         const int dim = ((const struct dim_attrs *)n->attrs)->dim;
-        if (dim > 1 || p->g->values[n->out[0]].shape.rank < 2)
+        const bool flat = p->g->values[n->out[0]].shape.rank < 2;
+        if (dim > 1)
             continue;
         if (consecutive(p, n, dim)) {
             p->parent[n->out[0]] = p->parent[n->in[0]];
@@ -159,8 +171,9 @@ static void choose_parents(struct view_finder *p)
         }
         int64_t at = 0;
         for (int k = 0; k < n->n_in; k++) {
-            if (movable(p, n->in[k]) && fits_parent(p, i, k, at))
-                p->parent[n->in[k]] = (struct parent){.value = n->out[0], .offset = at};
+            const int part = flat ? flat_origin(p, n->in[k]) : n->in[k];
+            if (part >= 0 && movable(p, part) && fits_parent(p, i, k, at))
+                p->parent[part] = (struct parent){.value = n->out[0], .offset = at};
             at += p->g->values[n->in[k]].shape.dim[dim];
         }
     }
@@ -205,8 +218,12 @@ static bool view_in_parent(struct view_finder *p, int value)
     if (p->views->operand[whole].view == VIEW_NONE && !view_output(p, whole))
         return false;
     const struct node *owner = &p->g->nodes[p->g->values[whole].producer];
-    return view_range(p, value, whole, ((const struct dim_attrs *)owner->attrs)->dim,
-                      p->parent[value].offset);
+    if (!view_range(p, value, whole, ((const struct dim_attrs *)owner->attrs)->dim, p->parent[value].offset))
+        return false;
+    struct operand *o = &p->views->operand[value];
+    if (p->g->values[whole].shape.rank < 2)
+        o->batch_stride = operand_item(o);
+    return true;
 }
 
 static bool view_output(struct view_finder *p, int value)
