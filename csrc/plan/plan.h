@@ -276,7 +276,7 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *vi
                               const struct clcnn_plan_options *options, const struct clcnn_graph *original,
                               struct clcnn_err *err);
 
-/* commit.c: states, and the steps that change them. */
+/* commits.c: states, and the steps that change them. */
 enum clcnn_status blueprint_states(struct blueprint *bp, const struct clcnn_plan_options *options,
                                    struct clcnn_err *err);
 enum clcnn_status emit_commits(struct blueprint *bp, const struct value_views *views,

@@ -331,7 +331,8 @@ enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms,
         return CLCNN_PENDING;
     }
 done:
-    if (st != CLCNN_OK && st != CLCNN_E_TIMEOUT) /* outputs may be on their way to memory that the caller frees */
+    if (st != CLCNN_OK &&
+        st != CLCNN_E_TIMEOUT) /* outputs may be on their way to memory that the caller frees */
         queue_cancel(plan->queue);
     end_run(plan);
     return st;

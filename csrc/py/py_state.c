@@ -215,7 +215,7 @@ static PyObject *states_names(PyObject *op, PyObject *Py_UNUSED(unused))
     return list;
 }
 
-PyDoc_STRVAR(shape_doc, "shape($self, /, name)\n--\n\nShape of an array, a tuple of int.");
+PyDoc_STRVAR(shape_doc, "shape($self, name, /)\n--\n\nShape of an array, a tuple of int.");
 
 static PyObject *states_shape(PyObject *op, PyObject *name)
 {

@@ -35,8 +35,8 @@ class Record(NamedTuple):
 
     kind "input": name, shape, dtype. "constant": name, array. "node": name, op, inputs (value ids, None where
     absent), attrs. "output": name and the one id in inputs. "state": as an input. "assign": the state's name,
-    its id and the value's in inputs. "commit_when": the one id in inputs. values: the ids that the step made; ids count up
-    from 0 over all steps.
+    its id and the value's in inputs. "commit_when": the one id in inputs. values: the ids that the step made;
+    ids count up from 0 over all steps.
     """
 
     kind: Literal["input", "constant", "state", "node", "output", "assign", "commit_when"]
@@ -107,8 +107,8 @@ class Value:
 
 
 class Graph:
-    """A network as values and nodes. Names are unique among inputs, constants and states, and among nodes; one that
-    is taken gets a number ("relu", "relu_2")."""
+    """A network as values and nodes. Names are unique among inputs, constants and states, and among nodes;
+    one that is taken gets a number ("relu", "relu_2")."""
 
     def __init__(self) -> None:
         self._core = _core.Graph()

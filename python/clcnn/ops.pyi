@@ -16,6 +16,7 @@ __all__ = [
     "abs",
     "acos",
     "acosh",
+    "adamw_update",
     "adaptive_avg_pool",
     "adaptive_max_pool",
     "add",
@@ -106,6 +107,7 @@ __all__ = [
     "round",
     "scaled_dot_product_attention",
     "selu",
+    "sgd_update",
     "shrink",
     "sigmoid",
     "sign",
@@ -144,6 +146,20 @@ def acosh(
     *,
     name: str | None = None,
 ) -> Value: ...
+def adamw_update(
+    p: Operand,
+    g: Operand,
+    m: Operand,
+    v: Operand,
+    hyper: Operand,
+    *,
+    beta1: float = 0.9,
+    beta2: float = 0.999,
+    epsilon: float = 1e-08,
+    weight_decay: float = 0.01,
+    decoupled: bool = True,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def adaptive_avg_pool(
     x: Operand,
     *,
@@ -776,6 +792,17 @@ def selu(
     gamma: float = 1.0507009873554805,
     name: str | None = None,
 ) -> Value: ...
+def sgd_update(
+    p: Operand,
+    g: Operand,
+    m: Operand,
+    hyper: Operand,
+    *,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    nesterov: bool = False,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def shrink(
     x: Operand,
     *,

@@ -37,6 +37,7 @@ PUBLIC_MODULES = (
     "clcnn.report",
     "clcnn.session",
     "clcnn.session_options",
+    "clcnn.state",
     "clcnn.weights",
     "clcnn.wisdom",
     "clcnn.wisdom.measure",

@@ -27,7 +27,7 @@ def device() -> Iterator[_core.Device]:
 
 
 def counter(batch: int = 3, below: float = 1e6) -> clcnn.Graph:
-    """Adds the sum of its input to "a", and puts what "a" was into "b"; unless that sum is not below a limit."""
+    """Adds the sum of its input to "a" and puts what "a" was into "b", if that sum is below a limit."""
     g = clcnn.Graph()
     x = g.input("x", (batch, 2))
     a, b = g.state("a", (SIZE,)), g.state("b", (SIZE,))
@@ -101,12 +101,14 @@ def test_states_that_swap(device):
     g.assign(b, a)
     one, two = numbers(size=15).reshape(5, 3), -numbers(size=15).reshape(5, 3)
     for guard in (False, True):
-        with clcnn.State({"a": one, "b": two}, device) as state:
-            with clcnn.compile(g, device=device, state=state, guard=guard) as plan:
-                plan.step(np.ones(1, np.float32))
-                assert np.array_equal(state["a"], two) and np.array_equal(state["b"], one)
-                if guard:
-                    plan.check_guards()
+        with (
+            clcnn.State({"a": one, "b": two}, device) as state,
+            clcnn.compile(g, device=device, state=state, guard=guard) as plan,
+        ):
+            plan.step(np.ones(1, np.float32))
+            assert np.array_equal(state["a"], two) and np.array_equal(state["b"], one)
+            if guard:
+                plan.check_guards()
 
 
 def test_other_types(device):
@@ -139,14 +141,16 @@ def test_slices_of_a_state_are_views(device, guard):
     data = rng.normal(size=(2, 3, 9, 9)).astype(np.float32)
     h = clcnn.Graph()
     h.output(ops.relu(ops.conv(h.input("x", data.shape), w, b, padding=1)), "y")
-    with clcnn.State({"params": flat}, device) as state:
-        with clcnn.compile(g, device=device, state=state, guard=guard) as plan:
-            assert not {"slice", "reshape"} & {step["op"] for step in plan.steps}
-            got = plan.step(data)
-            assert np.array_equal(state["params"], 2 * flat)
-            again = plan(data)
-            if guard:
-                plan.check_guards()
+    with (
+        clcnn.State({"params": flat}, device) as state,
+        clcnn.compile(g, device=device, state=state, guard=guard) as plan,
+    ):
+        assert not {"slice", "reshape"} & {step["op"] for step in plan.steps}
+        got = plan.step(data)
+        assert np.array_equal(state["params"], 2 * flat)
+        again = plan(data)
+        if guard:
+            plan.check_guards()
     with clcnn.compile(h, device=device) as plan:
         wanted = plan(data)
     assert np.allclose(got, wanted, rtol=1e-5, atol=1e-5)
@@ -154,14 +158,14 @@ def test_slices_of_a_state_are_views(device, guard):
 
 
 def test_plans_of_two_batches_share_a_state(device):
-    with fresh(device) as state:
-        with (
-            clcnn.compile(counter(3), device=device, state=state) as one,
-            clcnn.compile(counter(5), device=device, state=state) as two,
-        ):
-            one.step(ones(3))
-            two.step(ones(5))
-            one.step(ones(3))
+    with (
+        fresh(device) as state,
+        clcnn.compile(counter(3), device=device, state=state) as one,
+        clcnn.compile(counter(5), device=device, state=state) as two,
+    ):
+        one.step(ones(3))
+        two.step(ones(5))
+        one.step(ones(3))
         assert np.array_equal(state["a"], numbers() + 22.0)
         assert np.array_equal(state["b"], numbers() + 16.0)
 
@@ -303,7 +307,8 @@ def test_what_a_graph_refuses():
     g.commit_when(g.input("when", (1,), "bool"))
     with pytest.raises(clcnn.ArgumentError, match="has a condition already"):
         g.commit_when(g.input("then", (1,), "bool"))
-    assert list(g.copy().states) == ["a"] and [r.kind for r in g.copy().records] == [r.kind for r in g.records]
+    copy = g.copy()
+    assert list(copy.states) == ["a"] and [r.kind for r in copy.records] == [r.kind for r in g.records]
 
 
 # ---- a step is whole or not at all ----
@@ -330,7 +335,7 @@ def test_a_call_that_fails_leaves_a_whole_step(device, monkeypatch, call, timeou
             a, b = state["a"], state["b"]
             committed = a[0] == before + 6.0
             assert committed or (error is not None and a[0] == before), error
-            assert np.array_equal(np.diff(a), np.ones(SIZE - 1)) and np.array_equal(np.diff(b), np.ones(SIZE - 1))
+            assert all(np.array_equal(np.diff(array), np.ones(SIZE - 1)) for array in (a, b))
             if committed:
                 assert b[0] == before
             failed += error is not None

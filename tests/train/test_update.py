@@ -80,13 +80,15 @@ def test_twenty_steps(case, first):
     if first > 1:
         m = kept["b" if op == "sgd_update" else "m"]
         arrays |= {"m": m.astype(np.float32), "v": kept["v"].astype(np.float32)}
-    with clcnn.State(arrays, DEVICE) as state:
-        with clcnn.compile(step_graph(op, attrs), device=state.device, state=state) as plan:
-            for t in range(first, first + 20):
-                lr = 0.1 / (1 + t - first)
-                plan.step(np.array([lr, t], np.float32), target)
-                wanted = step(wanted, wanted - target, kept, t, float(np.float32(lr)))
-            assert np.allclose(state["p"], wanted, rtol=2e-6, atol=2e-6)
+    with (
+        clcnn.State(arrays, DEVICE) as state,
+        clcnn.compile(step_graph(op, attrs), device=state.device, state=state) as plan,
+    ):
+        for t in range(first, first + 20):
+            lr = 0.1 / (1 + t - first)
+            plan.step(np.array([lr, t], np.float32), target)
+            wanted = step(wanted, wanted - target, kept, t, float(np.float32(lr)))
+        assert np.allclose(state["p"], wanted, rtol=2e-6, atol=2e-6)
 
 
 @pytest.mark.parametrize("t", [1, 2, 10, 1000, 10**5, 10**6])
@@ -100,7 +102,8 @@ def test_bias_corrections_are_right_at_any_step(t):
         with clcnn.compile(graph, device=state.device, state=state) as plan:
             plan.step(np.array([1e-2, t], np.float32), target)
             moved = state["p"].astype(np.float64) - p
-        wanted = adam(0.9, 0.999, 1e-8, 0.0, True)(p, p.astype(np.float64) - target, {}, t, float(np.float32(1e-2))) - p
+        step = adam(0.9, 0.999, 1e-8, 0.0, True)
+        wanted = step(p, p.astype(np.float64) - target, {}, t, float(np.float32(1e-2))) - p
         assert np.allclose(moved, wanted, rtol=3e-6, atol=3e-7)
 
 

@@ -1,4 +1,4 @@
-/* commit.c: the arrays of the state that a graph reads, and the last steps of a plan, which change them. */
+/* commits.c: the arrays of the state that a graph reads, and the last steps of a plan, which change them. */
 #include "algos/update/commit.h"
 #include "plan/plan.h"
 
