@@ -103,7 +103,7 @@ def compile(
         workspace_limit=limit,
         memory_limit=parse_bytes(memory_limit, "memory_limit"),
         overrides=overrides,
-        wisdom=_wisdom(graph, target, mode, precision, known, limit, sparse),
+        wisdom=_wisdom(graph, target, mode, precision, known, limit, sparse, state),
         profile=known,
         zeros={**sparse},
         fuse=fuse,
@@ -152,6 +152,7 @@ def _wisdom(
     known_of_device: profile.Profile,
     limit: int,
     zeros: dict[str, known_zeros.LayerZeros],
+    state: State | None,
 ) -> wisdom.Wisdom:
     if mode == "off":
         return {}
@@ -160,7 +161,13 @@ def _wisdom(
         from clcnn.wisdom.measure import measure
 
         found = measure(
-            graph, device, precision=precision, workspace_limit=limit, profile=known_of_device, zeros=zeros
+            graph,
+            device,
+            precision=precision,
+            workspace_limit=limit,
+            profile=known_of_device,
+            zeros=zeros,
+            state=state,
         )
         known = found.into(known)
         wisdom.remember(device, known, found.times)

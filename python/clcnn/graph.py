@@ -268,6 +268,13 @@ class Graph:
         """The arrays of all constants by name."""
         return {r.name: r.array for r in self._records if r.array is not None}
 
+    def check_no_states(self, what: str) -> None:
+        """For `what`, which has no place for states. Raises ArgumentError that names one."""
+        for name in self.states:
+            raise ArgumentError(
+                f"{what}: state {name}: a file has no states; build the graph with its arrays as constants"
+            )
+
     def shape(self, id: int) -> tuple[int, ...]:
         """Shape of the value with this id, as records hold it. Raises ArgumentError, DtypeError."""
         return self._core.shape(id)
@@ -337,7 +344,8 @@ class Graph:
             elif r.kind == "state":
                 graph.state(r.name, r.shape, r.dtype)
             elif r.kind == "assign":
-                graph.assign(*(graph._known(i, r.name) for i in r.inputs))
+                to, value = r.inputs
+                graph.assign(graph._known(to, r.name), graph._known(value, r.name))
             elif r.kind == "commit_when":
                 graph.commit_when(graph._known(r.inputs[0], r.name))
             elif r.kind == "constant":

@@ -85,6 +85,15 @@ def test_nothing_but_a_step_changes_a_bit(device):
             assert np.array_equal(state[name].view(np.uint32), values.view(np.uint32))
 
 
+def test_tuning_commits_nothing(device, monkeypatch, tmp_path):
+    monkeypatch.setenv("CLCNN_CACHE_DIR", str(tmp_path))
+    with fresh(device) as state:
+        with clcnn.compile(counter(), device=device, state=state, tune="measure") as plan:
+            assert np.array_equal(state["a"], numbers()) and np.array_equal(state["b"], numbers(100.0))
+            plan.step(ones())
+        assert np.array_equal(state["a"], numbers() + 6.0)
+
+
 def test_profile_after_a_step_commits_nothing(device):
     with fresh(device) as state, clcnn.compile(counter(), device=device, state=state) as plan:
         plan.step(ones())
@@ -240,6 +249,14 @@ def test_a_state_that_does_not_fit(device):
         refused(clcnn.ArgumentError, "state a: it is on another device than the plan", device, state)
     with pytest.raises(clcnn.DtypeError, match="state: expected a clcnn.State or None, got 3"):
         clcnn.compile(counter(), device=device, state=3)  # type: ignore[arg-type]
+
+
+def test_files_have_no_states(tmp_path):
+    with pytest.raises(clcnn.ArgumentError, match="save: state a: a file has no states"):
+        clcnn.save(counter(), tmp_path / "a.clcnn")
+    onnx = pytest.importorskip("clcnn.onnx")
+    with pytest.raises(clcnn.ArgumentError, match="ONNX: state a: a file has no states"):
+        onnx.save(counter(), tmp_path / "a.onnx")
 
 
 def test_a_closed_state(device):

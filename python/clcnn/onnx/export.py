@@ -35,6 +35,7 @@ class Writer:
     their node."""
 
     def __init__(self, graph: Graph, batch_free: bool) -> None:
+        graph.check_no_states("ONNX")
         self.nodes: list[onnx.NodeProto] = []
         self.initialisers: dict[str, NDArray[Any]] = {}
         self._taken: set[str] = {""}

@@ -73,6 +73,12 @@ def masked(rng: np.random.Generator, graph: Graph, zeros: Mapping[str, LayerZero
             if r.name in zeros and zeros[r.name].element >= LEAST and r.inputs[0] not in given:
                 inputs[0] = input_of(r)
             values.update(zip(r.values, made.node(r.op, inputs, r.attrs, r.name)))
+        elif r.kind == "state":
+            values[r.values[0]] = made.state(r.name, r.shape, r.dtype)
+        elif r.kind == "assign":
+            made.assign(*(values[i] for i in r.inputs if i is not None))
+        elif r.kind == "commit_when":
+            made.commit_when(values[r.inputs[0] or 0])
         elif r.kind == "output":
             made.output(values[r.inputs[0] or 0], r.name)
     return made

@@ -107,6 +107,7 @@ def measure(
     workspace_limit: int = 64 << 20,
     profile: Mapping[str, float] = {},
     zeros: Mapping[str, LayerZeros] = {},
+    state: _core.State | None = None,
     rounds: int = 8,
     every: bool = False,
 ) -> Measured:
@@ -119,12 +120,19 @@ def measure(
     one's. A choice stays if the whole net is faster with it in paired runs, and its outputs agree: all
     choices together first, and halves of those that are not, down to single ones, as long as what is tried
     could make a difference. Parts of merged layers are not tried by themselves, nor is `ref`. `profile`: what
-    the rules know of the device. `zeros`: of layers, whose inputs then have about so many.
+    the rules know of the device. `zeros`: of layers, whose inputs then have about so many. `state`: what the
+    plan is compiled with, which stays as it is.
 
     Raises what compiling by the rules raises.
     """
     nets = _Nets(
-        graph, device, zeros, precision=precision, workspace_limit=workspace_limit, profile=dict(profile)
+        graph,
+        device,
+        zeros,
+        precision=precision,
+        workspace_limit=workspace_limit,
+        profile=dict(profile),
+        state=state,
     )
     found = Measured()
     with nets.plan({}) as rules:
