@@ -151,7 +151,8 @@ def test_a_forked_child_gets_a_clear_error() -> None:
         device = clcnn.Device(); state = clcnn.State({"s": x}, device)
         pid = os.fork()
         if pid == 0:
-            for use in (lambda: state["s"], lambda: state.write("s", x), lambda: clcnn.State({"s": x}, device)):
+            new = lambda: clcnn.State({"s": x}, device)
+            for use in (lambda: state["s"], lambda: state.write("s", x), new):
                 try:
                     use()
                     os._exit(1)
