@@ -102,11 +102,13 @@ static void forget_late(struct clcnn_state *s)
 
 static bool busy(struct clcnn_state *s)
 {
-    cl_int state = CL_COMPLETE;
+    cl_int state = CL_COMPLETE, code;
 
-    if (s->late != NULL)
-        s->dev->api->clGetEventInfo(s->late, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
-    return state > CL_COMPLETE;
+    if (s->late == NULL)
+        return false;
+    CL_CODE(code, s->dev->api, clGetEventInfo, s->late, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
+            &state, NULL);
+    return code == CL_SUCCESS && state > CL_COMPLETE;
 }
 
 /* Once it is the caller's turn. */
