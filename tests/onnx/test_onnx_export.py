@@ -116,7 +116,7 @@ def case_graph(case: Case, data: list[np.ndarray]) -> Graph:
 
 
 def written_cases() -> list[Case]:
-    """Every case but those of the operators that only rewrites make."""
+    """Every case but those of operators that only rewrites make, or training."""
     return [case for case in quick_cases() if case.op in WRITE]
 
 
@@ -134,9 +134,12 @@ def close(got: list[np.ndarray], expected: Any) -> None:
 
 def test_every_operator_has_a_row() -> None:
     run = "python -m pytest -q -n0 tests/onnx/test_onnx_export.py"
-    none_missing(set(ops.__all__) - set(WRITE), "python/clcnn/onnx/ops/<family>.py (a row of WRITE)", run)
+    of_training = {"sgd_update", "adamw_update"}  # a model has none, and the export says so
+    assert not of_training & set(WRITE)
+    wanted = set(ops.__all__) - of_training
+    none_missing(wanted - set(WRITE), "python/clcnn/onnx/ops/<family>.py (a row of WRITE)", run)
     tried = {case.op for case in written_cases()}
-    none_missing(set(ops.__all__) - tried, "tests/cases/<family>.txt (a line for it)", run)
+    none_missing(wanted - tried, "tests/cases/<family>.txt (a line for it)", run)
 
 
 @pytest.mark.parametrize("reader", READERS)
