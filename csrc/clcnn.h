@@ -238,8 +238,14 @@ enum clcnn_status clcnn_graph_node(struct clcnn_graph *graph, const char *op, co
                                    struct clcnn_err *err);
 enum clcnn_status clcnn_graph_output(struct clcnn_graph *graph, int value, const char *name,
                                      struct clcnn_err *err);
+int clcnn_graph_value_count(const struct clcnn_graph *graph);
 enum clcnn_status clcnn_graph_value_shape(const struct clcnn_graph *graph, int value,
                                           struct clcnn_shape *shape, struct clcnn_err *err);
+/* Appends nodes that compute the gradients of `loss`, float32 of one element, with respect to each of `wrt`, float32 values of any
+ * kind: grads[i] has the shape of wrt[i]; -1 where the loss does not depend on it. Nodes are named after those whose gradients
+ * they are part of ("conv1:dx"). UNSUPPORTED names an operator on the way that has no gradient; the graph is then unchanged. */
+enum clcnn_status clcnn_graph_gradients(struct clcnn_graph *graph, int loss, const int *wrt, int count,
+                                        int *grads, struct clcnn_err *err);
 struct clcnn_node_info {
     const char *name, *op;
     int input_count, output_count;

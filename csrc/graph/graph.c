@@ -244,6 +244,11 @@ enum clcnn_status clcnn_graph_output(struct clcnn_graph *g, int value, const cha
 
 /* ---- looking ------------------------------------------------------------------------------------------- */
 
+int clcnn_graph_value_count(const struct clcnn_graph *g)
+{
+    return g->n_values;
+}
+
 enum clcnn_status clcnn_graph_value_shape(const struct clcnn_graph *g, int value, struct clcnn_shape *shape,
                                           struct clcnn_err *err)
 {

@@ -88,6 +88,10 @@ enum clcnn_status graph_unary(struct clcnn_graph *g, const struct op_def *op, co
 enum clcnn_status graph_append(struct clcnn_graph *g, const struct op_def *op, const char *name,
                                const void *attrs, const int *inputs, int n_in, int *value,
                                struct clcnn_err *err);
+/* Of nodes from `first` on, which were appended: their names are taken from now on. */
+enum clcnn_status graph_keep_names(struct clcnn_graph *g, int first, struct clcnn_err *err);
+/* Removes what was appended since there were so many nodes and values, and no one else knows. */
+void graph_take_back(struct clcnn_graph *g, int n_nodes, int n_values);
 /* Notes on the nodes of a graph, a copy of `named`, what is known of their zeros. */
 enum clcnn_status graph_set_zeros(struct clcnn_graph *g, const struct clcnn_graph *named,
                                   const struct clcnn_layer_zeros *zeros, int count, struct clcnn_err *err);

@@ -179,6 +179,27 @@ done:
     return st;
 }
 
+enum clcnn_status graph_keep_names(struct clcnn_graph *g, int first, struct clcnn_err *err)
+{
+    for (int i = first; i < g->n_nodes; i++) {
+        if (!map_reserve(&g->node_names))
+            return clcnn_fail_mem(err, sizeof(struct hash128));
+        map_put(&g->node_names, hash128_text(g->nodes[i].name), i);
+    }
+    return CLCNN_OK;
+}
+
+void graph_take_back(struct clcnn_graph *g, int n_nodes, int n_values)
+{
+    while (g->n_nodes > n_nodes)
+        node_clear(&g->nodes[--g->n_nodes]);
+    while (g->n_values > n_values) {
+        const struct value *v = &g->values[--g->n_values];
+        free(v->name);
+        free(v->owned);
+    }
+}
+
 enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err)
 {
     struct node *sorted = clcnn_calloc((size_t)count + 1, sizeof *sorted);

@@ -18,6 +18,10 @@ struct conv_attrs {
     struct ints stride, padding, dilation, output_padding;
     int32_t groups;
 };
+struct filter_attrs { /* conv_filter_grad */
+    struct conv_attrs conv;
+    struct ints kernel_size;
+};
 struct deform_attrs {
     struct conv_attrs conv;
     int32_t offset_groups;
@@ -49,7 +53,11 @@ struct max_indices_attrs {
 struct adaptive_attrs {
     struct ints output_size;
 };
-struct norm_attrs { /* batch_norm */
+struct loss_attrs { /* cross_entropy */
+    int32_t reduction; /* mean, none */
+    float label_smoothing;
+};
+struct norm_attrs { /* batch_norm, batch_norm_train */
     float eps;
 };
 struct rows_norm_attrs {       /* instance_norm, group_norm, layer_norm, rms_norm, l2_norm */

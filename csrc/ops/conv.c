@@ -156,6 +156,44 @@ static double macs_conv_transpose(const struct infer *in)
     return (double)shape_count(&in->in[0]) * (double)shape_count_from(&in->in[1], 1);
 }
 
+/* ---- the gradient of filters ---------------------------------------------------------------------------- */
+
+/* dy is a result of the convolution, or the beginning of one: the gradient of conv_transpose's filters, whose output padding
+ * may make room for more windows. */
+static enum clcnn_status infer_filter_grad(struct infer *in, struct clcnn_err *err)
+{
+    struct filter_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0], *dy = &in->in[1];
+    struct clcnn_shape *w = &in->out[0], whole;
+    enum clcnn_status st;
+
+    TRY(rule_spatial(in, x, err));
+    TRY(rule_spread(in, "kernel_size", &a->kernel_size, x->rank - 2, 1, err));
+    if (dy->rank != x->rank || dy->dim[0] != x->dim[0])
+        return shape_fail(in, err, "dy %s is no result of a convolution of %s", SHAPE(dy), SHAPE(x));
+    if (a->conv.groups < 1 || x->dim[1] % a->conv.groups) {
+        return value_fail(in, err, "groups=%d does not divide the %d input channels", (int)a->conv.groups,
+                          (int)x->dim[1]);
+    }
+    *w = (struct clcnn_shape){.rank = 2, .dim = {dy->dim[1], x->dim[1] / a->conv.groups}};
+    for (int i = 0; i < x->rank - 2; i++)
+        TRY(rule_push(in, w, a->kernel_size.v[i], err));
+    TRY(rule_conv(in, &a->conv, x, w, &whole, err));
+    for (int i = 2; i < x->rank; i++) {
+        if (dy->dim[i] > whole.dim[i])
+            return shape_fail(in, err, "dy has shape %s, but the convolution of %s gives %s", SHAPE(dy),
+                              SHAPE(x), SHAPE(&whole));
+    }
+    in->n_out = 1;
+done:
+    return st;
+}
+
+static double macs_filter_grad(const struct infer *in)
+{
+    return conv_macs_of(&in->out[0], &in->in[1]);
+}
+
 /* ---- deformable ---------------------------------------------------------------------------------------- */
 
 /* An input [N, channels, output height, output width]. */
@@ -213,7 +251,13 @@ static const struct clcnn_attr_info conv_transpose_table[] = {
     GROUPS_ATTR,
 };
 
-/* The first member is a conv_attrs, whose offsets are therefore these. */
+/* The first member of these is a conv_attrs, whose offsets are therefore theirs. */
+static const struct clcnn_attr_info filter_grad_table[] = {
+    ATTR_REQUIRED(INTS, filter_attrs, kernel_size,
+                  "size of the filters, for all or for each spatial dimension"),
+    COMMON_ATTRS,
+    GROUPS_ATTR,
+};
 static const struct clcnn_attr_info deform_table[] = {
     COMMON_ATTRS,
     GROUPS_ATTR,
@@ -242,6 +286,17 @@ const struct op_def op_conv_transpose = {
     .macs = macs_conv_transpose,
     .fuses = true,
     .by_item = true,
+};
+
+const struct op_def op_conv_filter_grad = {
+    .name = "conv_filter_grad",
+    .doc = "gradient of conv's weights w[K,C/groups,*kernel] from x[N,C,*spatial] and the gradient "
+           "dy[N,K,*out] of "
+           "its result",
+    .inputs = "x dy",
+    ATTRS(filter_grad_table, filter_attrs),
+    .infer = infer_filter_grad,
+    .macs = macs_filter_grad,
 };
 
 const struct op_def op_deform_conv = {

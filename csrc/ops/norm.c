@@ -20,6 +20,55 @@ done:
     return st;
 }
 
+/* What the batch's own statistics take: x, and more than one value a channel, or the variance says nothing. */
+static enum clcnn_status check_train(const struct infer *in, const struct clcnn_shape *x,
+                                     struct clcnn_err *err)
+{
+    const struct norm_attrs *a = in->attrs;
+
+    if (x->rank < 2)
+        return shape_fail(in, err, "input %s has no channel dimension (expected [N, C, ...])", SHAPE(x));
+    if (!(a->eps >= 0.0f))
+        return value_fail(in, err, "eps=%g must not be negative", (double)a->eps);
+    if (shape_count(x) == x->dim[1])
+        return shape_fail(in, err, "input %s has one value a channel, of which there are no statistics",
+                          SHAPE(x));
+    return CLCNN_OK;
+}
+
+static enum clcnn_status infer_batch_norm_train(struct infer *in, struct clcnn_err *err)
+{
+    const struct clcnn_shape *x = &in->in[0];
+    enum clcnn_status st;
+
+    TRY(check_train(in, x, err));
+    TRY(rule_vector(in, 1, "weight", x->dim[1], err));
+    TRY(rule_vector(in, 2, "bias", x->dim[1], err));
+    in->n_out = 3;
+    in->out[0] = *x;
+    in->out[1] = in->out[2] = (struct clcnn_shape){.rank = 1, .dim = {x->dim[1]}};
+done:
+    return st;
+}
+
+static enum clcnn_status infer_batch_norm_train_grad(struct infer *in, struct clcnn_err *err)
+{
+    static const char *const names[] = {"dy", "x", "weight", "mean", "var"};
+    const struct clcnn_shape *dy = &in->in[0], *x = &in->in[1];
+    enum clcnn_status st;
+
+    TRY(check_train(in, x, err));
+    if (!shape_equal(dy, x))
+        return shape_fail(in, err, "dy has shape %s, expected that of input %s", SHAPE(dy), SHAPE(x));
+    for (int i = 2; i < COUNT_OF(names); i++)
+        TRY(rule_vector(in, i, names[i], x->dim[1], err));
+    in->n_out = 3;
+    in->out[0] = *x;
+    in->out[1] = in->out[2] = (struct clcnn_shape){.rank = 1, .dim = {x->dim[1]}};
+done:
+    return st;
+}
+
 static enum clcnn_status infer_lrn(struct infer *in, struct clcnn_err *err)
 {
     const struct lrn_attrs *a = in->attrs;
@@ -64,6 +113,24 @@ const struct op_def op_batch_norm = {
     .infer = infer_batch_norm,
     .fuses = true,
     .by_item = true,
+};
+
+const struct op_def op_batch_norm_train = {
+    .name = "batch_norm_train",
+    .doc = "batch_norm by the mean and biased variance of x[N,C,...] itself, which are results too: y, "
+           "mean[C], var[C]",
+    .inputs = "x weight bias",
+    ATTRS(batch_norm_table, norm_attrs),
+    .infer = infer_batch_norm_train,
+};
+
+const struct op_def op_batch_norm_train_grad = {
+    .name = "batch_norm_train_grad",
+    .doc = "gradients of batch_norm_train's x, weight and bias from that of its y, with the mean and "
+           "variance it gave",
+    .inputs = "dy x weight mean var",
+    ATTRS(batch_norm_table, norm_attrs),
+    .infer = infer_batch_norm_train_grad,
 };
 
 const struct op_def op_local_response_norm = {

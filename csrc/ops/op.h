@@ -23,8 +23,6 @@ struct infer {
 /* What the planner does by itself for an operator: the memory of what is joined or split is shared where it can be. */
 enum op_role { ROLE_NONE, ROLE_CONCAT, ROLE_SPLIT };
 
-struct grad; /* the gradient builder that training adds; vjp is NULL until then */
-
 struct op_def {
     union {
         struct {
@@ -41,7 +39,6 @@ struct op_def {
      * it. An output "?" is left to `infer`. NULL: float32 everywhere. */
     const char *types;
     enum clcnn_status (*infer)(struct infer *in, struct clcnn_err *err);
-    enum clcnn_status (*vjp)(struct grad *g);
     double (*macs)(const struct infer *in); /* multiply-adds; NULL: none to speak of */
     int code;   /* rows of a family (element-wise) share functions and differ here */
     bool fuses; /* its algorithms apply an epilogue (bias is the op's own input) */

@@ -131,6 +131,20 @@ static enum clcnn_status infer_max_indices(struct infer *in, struct clcnn_err *e
     return st;
 }
 
+static enum clcnn_status infer_max_pool_grad(struct infer *in, struct clcnn_err *err)
+{
+    const struct clcnn_shape *x = &in->in[0], *dy = &in->in[1];
+    struct clcnn_shape y;
+    enum clcnn_status st = rule_pool(in, in->attrs, x, &y, err);
+
+    if (st == CLCNN_OK && !shape_equal(dy, &y))
+        return shape_fail(in, err, "dy has shape %s, but the pooling of %s gives %s", SHAPE(dy), SHAPE(x),
+                          SHAPE(&y));
+    in->n_out = 1;
+    in->out[0] = *x;
+    return st;
+}
+
 static enum clcnn_status infer_unpool(struct infer *in, struct clcnn_err *err)
 {
     const struct clcnn_shape *x = &in->in[0], *indices = &in->in[1];
@@ -179,6 +193,16 @@ const struct op_def op_max_pool = {
     .inputs = "x",
     ATTRS(max_pool_table, pool_attrs),
     .infer = infer_pool,
+    .by_item = true,
+};
+
+const struct op_def op_max_pool_grad = {
+    .name = "max_pool_grad",
+    .doc = "gradient of max_pool's x from the gradient dy of its result: each window's goes to its first "
+           "maximum",
+    .inputs = "x dy",
+    ATTRS(max_pool_table, pool_attrs),
+    .infer = infer_max_pool_grad,
     .by_item = true,
 };
 

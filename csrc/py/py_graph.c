@@ -309,6 +309,53 @@ static PyObject *graph_node(PyObject *op, PyObject *args, PyObject *kwargs)
     return result;
 }
 
+/* Value ids of gradients, None where the core says -1. */
+static PyObject *tuple_of_gradients(const int *values, int count)
+{
+    PyObject *tuple = PyTuple_New(count);
+    for (int i = 0; tuple && i < count; i++) {
+        PyObject *value = values[i] < 0 ? Py_NewRef(Py_None) : PyLong_FromLong(values[i]);
+        if (!value || PyTuple_SetItem(tuple, i, value) < 0)
+            Py_CLEAR(tuple);
+    }
+    return tuple;
+}
+
+PyDoc_STRVAR(
+    gradients_doc,
+    "gradients($self, /, loss, wrt)\n--\n\n"
+    "Appends nodes that compute the gradients of a value of one element with respect to others. "
+    "Returns a tuple of\n"
+    "values, None where the loss does not depend on one, and the number of values that there are now. "
+    "Raises\n"
+    "ArgumentError, ShapeError, DtypeError, UnsupportedError with the operator that has no gradient.");
+
+static PyObject *graph_gradients(PyObject *op, PyObject *args, PyObject *kwargs)
+{
+    static char *keys[] = {"loss", "wrt", NULL};
+    struct graph_object *self = (struct graph_object *)op;
+    int loss, count = 0, total = 0;
+    PyObject *given, *sequence, *result = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO:gradients", keys, &given, &sequence) ||
+        py_int_parse(self->state, given, "gradients: loss", 0, &loss) < 0)
+        return NULL;
+    int *wrt = parse_values(self->state, "gradients", "wrt", sequence, &count);
+    int *grads = wrt ? PyMem_Calloc((size_t)count + 1, sizeof *grads) : NULL;
+    if (wrt && !grads)
+        PyErr_NoMemory();
+    if (grads) {
+        struct clcnn_err err = {0};
+        enum clcnn_status status;
+        WITH_GRAPH(self, status = clcnn_graph_gradients(self->handle, loss, wrt, count, grads, &err);
+                   total = clcnn_graph_value_count(self->handle));
+        PyObject *tuple = status ? py_error_raise(self->state, &err) : tuple_of_gradients(grads, count);
+        result = tuple ? Py_BuildValue("(Ni)", tuple, total) : NULL;
+    }
+    PyMem_Free(wrt);
+    PyMem_Free(grads);
+    return result;
+}
+
 PyDoc_STRVAR(output_doc,
              "output($self, /, value, name)\n--\n\nMakes a value an output of the graph, under this name.");
 
@@ -421,6 +468,7 @@ static PyMethodDef graph_methods[] = {
     {"commit_when", KEYWORDS(graph_commit_when), commit_when_doc},
     {"donate", KEYWORDS(graph_donate), donate_doc},
     {"node", KEYWORDS(graph_node), node_doc},
+    {"gradients", KEYWORDS(graph_gradients), gradients_doc},
     {"output", KEYWORDS(graph_output), output_doc},
     {"shape", KEYWORDS(graph_shape), shape_doc},
     {"dtype", KEYWORDS(graph_dtype), dtype_doc},

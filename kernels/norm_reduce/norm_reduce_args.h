@@ -15,6 +15,21 @@ struct channel_args {
     i32 unused;
 };
 
+/* Cross-entropy of `rows` samples of `length` classes: x_n, dx_n: their strides. smoothing: share of all classes. */
+struct cross_entropy_args {
+    i64 rows, length, x_n, dx_n;
+    f32 smoothing, unused;
+};
+
+/* Batch norm by the batch's own statistics, and its gradient: n items of c channels of `length` elements. y_n: of y, or
+ * of dx. */
+struct batch_norm_train_args {
+    i64 x_n, dy_n, y_n, length;
+    i32 n, c;
+    f32 eps;
+    i32 unused;
+};
+
 /* batch_norm of channel blocks. */
 struct batch_norm_blocked_args {
     i64 x_n, y_n, add_n; /* batch strides */

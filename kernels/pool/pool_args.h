@@ -20,6 +20,12 @@ struct lp_pool_args {
     i32 unused;
 };
 
+/* The gradient of maxima: a row is one (n, c, depth, height) of x; y is dy; dx_n: batch stride of dx. */
+struct max_pool_grad_args {
+    struct pool_args pool;
+    i64 dx_n;
+};
+
 /* Maxima and where they are: step[d] is what a step along dimension d of the input adds to an index. */
 struct max_indices_args {
     struct pool_args pool;

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         StateError,
         UnsupportedError,
     )
+    from clcnn.gradients import grad
     from clcnn.graph import Graph, Value
     from clcnn.model_io import load, save
     from clcnn.plan import Plan
@@ -92,6 +93,7 @@ __all__ = [
     "get_all_providers",
     "get_available_providers",
     "get_device",
+    "grad",
     "image",
     "load",
     "nn",
@@ -110,6 +112,7 @@ _HOMES = {
     "Device": "device",
     "DeviceInfo": "device",
     "devices": "device",
+    "grad": "gradients",
     "Graph": "graph",
     "Value": "graph",
     "load": "model_io",

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clcnn import _arguments, _core
-from clcnn.errors import ArgumentError
+from clcnn.errors import ArgumentError, UnsupportedError
 from clcnn.report import LayerRow, html_table, summary_cells, summary_text
 
 # Inputs at the end of an operator's list that are statistics, not parameters that training would change.
@@ -34,12 +34,11 @@ class Record(NamedTuple):
     """One step of building a graph, enough to repeat it: Graph.from_records() does.
 
     kind "input": name, shape, dtype. "constant": name, array. "node": name, op, inputs (value ids, None where
-    absent), attrs. "output": name and the one id in inputs. "state": as an input. "assign": the state's name,
-    its id and the value's in inputs. "commit_when": the one id in inputs. values: the ids that the step made;
-    ids count up from 0 over all steps.
+    absent), attrs. "output": name and the one id in inputs. "gradients": those of inputs[0] with respect to
+    the others. values: the ids that the step made; ids count up from 0 over all steps.
     """
 
-    kind: Literal["input", "constant", "state", "node", "output", "assign", "commit_when"]
+    kind: Literal["input", "constant", "node", "output", "gradients"]
     name: str
     values: tuple[int, ...] = ()
     op: str = ""
@@ -216,6 +215,17 @@ class Graph:
         """node() for operators with one output."""
         return self.node(op, inputs, attrs, name)[0]
 
+    def gradients(self, loss: Value, wrt: Iterable[Value]) -> list[Value | None]:
+        """Gradients of a value of one element with respect to others, None where it does not depend on one:
+        what clcnn.grad() gives, which says more."""
+        ids = [self.value(x).id for x in (loss, *wrt)]
+        known = {row["name"] for row in self._core.nodes()}
+        found, count = self._core.gradients(ids[0], ids[1:])
+        made = tuple(self._new_value().id for _ in range(len(self._values), count))
+        self._node_names.update(row["name"] for row in self._core.nodes() if row["name"] not in known)
+        self._records.append(Record("gradients", "gradients", made, inputs=tuple(ids)))
+        return [None if i is None else self._values[i] for i in found]
+
     def output(self, value: Value, name: str = "output") -> None:
         """Makes a value an output of the graph."""
         at = self.value(value).id
@@ -281,7 +291,7 @@ class Graph:
 
     def layer(self, name: str) -> Value:
         """The first output of the node of this name. Raises ArgumentError that lists similar names."""
-        nodes = {r.name: r.values[0] for r in self._records if r.kind == "node"}
+        nodes = {row["name"]: row["outputs"][0] for row in self._core.nodes()}
         name = _arguments.text(name, "layer")
         if name in nodes:
             return self._values[nodes[name]]
@@ -295,12 +305,12 @@ class Graph:
         """A row for each node: name, op, output shape, parameters (a shared one counts where it comes first),
         MACs."""
         arrays = {r.values[0]: r.array for r in self._records if r.array is not None and not r.literal}
-        macs = {row["name"]: row["macs"] for row in self._core.nodes()}
         rows = []
-        for r in (r for r in self._records if r.kind == "node"):
-            own = r.inputs[: len(r.inputs) - STATISTICS.get(r.op, 0)]
+        for r in self._core.nodes():
+            own = r["inputs"][: len(r["inputs"]) - STATISTICS.get(r["op"], 0)]
             parameters = sum(math.prod(arrays.pop(i).shape) for i in own if i in arrays)
-            rows.append(LayerRow(r.name, r.op, self._values[r.values[0]].shape, parameters, macs[r.name]))
+            shape = self._values[r["outputs"][0]].shape
+            rows.append(LayerRow(r["name"], r["op"], shape, parameters, r["macs"]))
         return rows
 
     def summary(self) -> str:
@@ -356,6 +366,9 @@ class Graph:
             elif r.kind == "node":
                 inputs = [None if i is None else graph._known(i, r.name) for i in r.inputs]
                 graph.node(r.op, inputs, r.attrs, r.name)
+            elif r.kind == "gradients":
+                loss, *wrt = (graph._known(i, r.name) for i in r.inputs)
+                graph.gradients(loss, wrt)
             else:
                 graph.output(graph._known(r.inputs[0], r.name), r.name)
         return graph
@@ -365,8 +378,13 @@ class Graph:
             raise ArgumentError(f"{user!r} uses value {id}, which no earlier record makes")
         return self._values[id]
 
+    def _refuse_gradients(self, what: str) -> None:
+        """Raises UnsupportedError for a graph with gradients, of which `what` keeps no nodes."""
+        if any(r.kind == "gradients" for r in self._records):
+            raise UnsupportedError(f"a graph with gradients cannot be {what}; do so with the network itself")
+
     def __repr__(self) -> str:
-        nodes = sum(r.kind == "node" for r in self._records)
+        nodes = len(self._core.nodes())
         return f"<clcnn.Graph: {nodes} nodes, inputs {list(self.inputs)}, outputs {list(self.outputs)}>"
 
     def _repr_html_(self) -> str:

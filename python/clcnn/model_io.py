@@ -75,9 +75,8 @@ def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None, *, z
 
 
 def describe(graph: Graph) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The graph as a JSON document, and its constants by name. Raises ArgumentError for a graph that is empty
-    or has states."""
-    graph.check_no_states("save")
+    """The graph as a JSON document, and its constants by name. Raises ArgumentError for an empty graph."""
+    graph._refuse_gradients("saved")
     names: dict[int, str] = {}
     document: dict[str, Any] = {"version": VERSION, "inputs": [], "nodes": [], "outputs": []}
     used = {i for record in graph.records for i in record.inputs}

@@ -18,9 +18,26 @@ from clcnn.errors import ArgumentError
 from clcnn.graph import Graph, Value
 
 Operand = Value | NDArray[Any] | float
-MANY_OUTPUTS = ("split", "topk", "max_pool_indices", "nms", "sgd_update", "adamw_update")
+MANY_OUTPUTS = (
+    "split",
+    "topk",
+    "max_pool_indices",
+    "nms",
+    "batch_norm_train",
+    "batch_norm_train_grad",
+)
 MADE_BY_REWRITES = ("separable", "conv_pool", "elementwise")
 MADE_BY_LAYOUT = ("reorder",)  # steps of a plan, but no layers of anybody's graph
+# What training alone needs: ONNX has nothing like these, which are no layers of a network.
+TRAINING = (
+    "batch_norm_train",
+    "batch_norm_train_grad",
+    "conv_filter_grad",
+    "cross_entropy",
+    "cross_entropy_grad",
+    "max_pool_grad",
+    "relu_grad",
+)
 _KINDS = {
     "int": "int",
     "bool": "bool",

@@ -14,24 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from clcnn._reference import (
-    attention,
-    conv,
-    elementwise,
-    gemm,
-    line,
-    pool,
-    reduce,
-    resize,
-    shape,
-    update,
-    vision,
-)
+from clcnn._reference import attention, conv, elementwise, gemm, line, loss, pool, reduce, resize, shape, vision
 from clcnn._reference.spec import REQUIRED, Array, Attribute, Spec, Use
 
 __all__ = ["REFERENCE", "REQUIRED", "SPECS", "Attribute", "Spec", "Use", "fill"]
 
-_FAMILIES = (attention, conv, gemm, pool, reduce, elementwise, line, shape, resize, vision, update)
+_FAMILIES = (attention, conv, gemm, pool, reduce, elementwise, line, loss, shape, resize, vision)
 SPECS: dict[str, Spec] = {op: spec for family in _FAMILIES for op, spec in family.SPECS.items()}
 
 

@@ -131,6 +131,29 @@ def conv_transpose(
     return out if b is None else out + b.reshape(-1, *[1] * n)
 
 
+def conv_filter_grad(
+    x: np.ndarray,
+    dy: np.ndarray,
+    *,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    groups: int = 1,
+) -> np.ndarray:
+    """The gradient of conv's weights: one matrix product for every kernel tap."""
+    n = x.ndim - 2
+    kernel = per_dim(kernel_size, n, "kernel_size")
+    filters, channels = dy.shape[1] // groups, x.shape[1] // groups
+    slopes = dy.reshape(len(dy), groups, filters, -1)
+    out = np.zeros((groups, filters, channels, *kernel))
+    steps = per_dim(stride, n, "stride"), per_dim(dilation, n, "dilation")
+    for tap, part in taps(padded(x, *begins_ends(padding, n), 0.0), kernel, dy.shape[2:], *steps):
+        at: Any = (..., *tap)
+        out[at] = np.einsum("ngko,ngco->gkc", slopes, part.reshape(len(x), groups, channels, -1))
+    return out.reshape(dy.shape[1], channels, *kernel)
+
+
 def separable(
     x: np.ndarray,
     dw_w: np.ndarray,
@@ -187,6 +210,15 @@ SPECS: dict[str, Spec] = {
         whole=True,
         roles=("x", "weight", "bias"),
         domain=_rectified,
+    ),
+    "conv_filter_grad": Spec(
+        conv_filter_grad,
+        FP32,
+        (
+            Use(((2, 8, 9, 11), (2, 12, 9, 11)), {"kernel_size": 3, "padding": 1}, fed=2),
+            Use(((3, 6, 9), (3, 4, 5)), {"kernel_size": 3, "padding": 1, "stride": 2, "groups": 2}, fed=2),
+        ),
+        whole=True,
     ),
     # The self-test tries it as the graph that the rewriter makes it of.
     "separable": Spec(

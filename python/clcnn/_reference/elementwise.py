@@ -129,6 +129,10 @@ def pow_(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.where(b < 0, negative, np.power(a, np.maximum(b, 0))).astype(a.dtype)
 
 
+def relu_grad(a: Array, b: Array) -> Array:
+    return np.where(b > 0.0, a, 0.0)
+
+
 def mod(a: np.ndarray, b: np.ndarray, *, sign: str = "divisor") -> np.ndarray:
     return np.fmod(a, b) if sign == "dividend" else np.mod(a, b)
 
@@ -220,6 +224,7 @@ SPECS: dict[str, Spec] = {
     "div": Spec(div, Bound(2.5), BROADCAST, domain=lambda x, first: x if first else _away_from_zero(x)),
     "pow": Spec(pow_, Bound(16.0), BROADCAST, domain=lambda x, first: np.abs(x) + 0.1 if first else x),
     "mod": Spec(mod, Bound(1.0), TWO, domain=lambda x, first: 3.0 * x if first else _away_from_zero(x)),
+    "relu_grad": Spec(relu_grad, EXACT, BROADCAST, zeros=True),
     "minimum": Spec(np.minimum, EXACT, BROADCAST),
     "maximum": Spec(np.maximum, EXACT, BROADCAST),
 }

@@ -164,6 +164,28 @@ def max_pool_indices(
     return [np.take_along_axis(values, best, 0)[0], np.take_along_axis(found, best, 0)[0]]
 
 
+def max_pool_grad(
+    x: np.ndarray,
+    dy: np.ndarray,
+    *,
+    kernel_size: Sequence[int],
+    stride: Sequence[int] = (),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+    ceil_mode: int = 0,
+) -> np.ndarray:
+    """Each window's element of dy goes to where max_pool_indices finds its maximum."""
+    _, places = max_pool_indices(
+        x,
+        kernel_size=kernel_size,
+        stride=stride,
+        padding=padding,
+        dilation=dilation,
+        ceil_mode=ceil_mode,
+    )
+    return np.bincount(places.reshape(-1), dy.reshape(-1), x.size).reshape(x.shape)
+
+
 def max_unpool(x: np.ndarray, indices: np.ndarray, *, output_size: Sequence[int]) -> np.ndarray:
     """Zeros, with x at the places that indices give in the whole output."""
     out = np.zeros((*x.shape[:2], *per_dim(output_size, x.ndim - 2, "output_size")))
@@ -199,6 +221,16 @@ SPECS: dict[str, Spec] = {
     ),
     "lp_pool": Spec(lp_pool, FP32, (Use(((2, 3, 4, 8),), _TILES),)),
     "max_pool_indices": Spec(max_pool_indices, EXACT, (Use(((2, 3, 4, 8),), _TILES),)),
+    "max_pool_grad": Spec(
+        max_pool_grad,
+        FP32,
+        (
+            Use(((2, 5, 6, 8), (2, 5, 3, 4)), _TILES, fed=2),
+            Use(((1, 3, 9, 8), (1, 3, 5, 4)), {"kernel_size": 3, "stride": 2, "padding": 1}, fed=2),
+        ),
+        whole=True,
+        zeros=True,
+    ),
     "max_unpool": Spec(
         max_unpool,
         EXACT,

@@ -38,6 +38,7 @@ class Writer:
         graph.check_no_states("ONNX")
         self.nodes: list[onnx.NodeProto] = []
         self.initialisers: dict[str, NDArray[Any]] = {}
+        graph._refuse_gradients("written as ONNX")
         self._taken: set[str] = {""}
         self._node_names: set[str] = set()
         self._names: dict[int, str] = {}
