@@ -157,25 +157,51 @@ done:
 
 /* ---- what did not come back --------------------------------------------------------------------------------- */
 
-/* Where the loss depends on a value, but no gradient came back to it: the first operator that lets none through. */
-static enum clcnn_status check_reached(struct walk *w, const int *wrt)
+/* Notes by dy which values the loss depends on: 0, or -1. */
+static void mark_loss(struct walk *w)
 {
-    if (w->dy[*wrt] >= 0)
-        return CLCNN_OK;
-    mark(w, wrt, 1);
+    for (int i = 0; i < w->n_values; i++)
+        w->dy[i] = i == w->loss ? 0 : -1;
+    for (int k = w->n_nodes - 1; k >= 0; k--) {
+        const struct node *n = &w->graph->nodes[k];
+        bool leads = false;
+        for (int i = 0; i < n->n_out; i++)
+            leads |= !n->dead && w->dy[n->out[i]] >= 0;
+        for (int i = 0; leads && i < n->n_in; i++) {
+            if (n->in[i] >= 0)
+                w->dy[n->in[i]] = 0;
+        }
+    }
+}
+
+/* Whether the node lets no gradient through, and the loss depends on it. */
+static bool stops(const struct walk *w, const struct node *n)
+{
+    const int row = row_of(n->op);
+    bool leads = false;
+
+    for (int i = 0; i < n->n_out; i++)
+        leads |= w->dy[n->out[i]] >= 0;
+    return leads && (row == COUNT_OF(table) || !table[row].rule ||
+                     w->graph->values[n->out[0]].shape.dtype != CLCNN_FLOAT32);
+}
+
+/* Where the loss depends on a value, but no gradient came back to it: the first operator that lets none through. This ends
+ * the walk: gradients have been taken out of it. */
+static enum clcnn_status check_reached(struct walk *w, int wrt)
+{
+    mark(w, &wrt, 1);
     if (!w->reached[w->loss])
         return CLCNN_OK;
+    mark_loss(w);
     for (int k = 0; k < w->n_nodes; k++) {
         const struct node *n = &w->graph->nodes[k];
-        const int row = row_of(n->op);
-        if (n->dead || !any_reached(w, n) ||
-            (row < COUNT_OF(table) && table[row].rule &&
-             w->graph->values[n->out[0]].shape.dtype == CLCNN_FLOAT32))
+        if (n->dead || !any_reached(w, n) || !stops(w, n))
             continue;
         return clcnn_fail(
             w->err, CLCNN_E_UNSUPPORTED,
             "%s %s: this operator has no gradient, and the loss depends on value %d by way of it alone",
-            n->op->name, n->name, *wrt);
+            n->op->name, n->name, wrt);
     }
     return CLCNN_OK;
 }
@@ -226,10 +252,12 @@ enum clcnn_status clcnn_graph_gradients(struct clcnn_graph *graph, int loss, con
     mark(&w, wrt, count);
     TRY(walk_back(&w));
     for (int i = 0; i < count; i++)
-        TRY(check_reached(&w, &wrt[i]));
-    TRY(graph_keep_names(graph, w.n_nodes, err));
-    for (int i = 0; i < count; i++)
         grads[i] = w.dy[wrt[i]];
+    for (int i = 0; i < count; i++) {
+        if (grads[i] < 0)
+            TRY(check_reached(&w, wrt[i]));
+    }
+    TRY(graph_keep_names(graph, w.n_nodes, err));
 done:
     if (st != CLCNN_OK)
         graph_take_back(graph, w.n_nodes, w.n_values);

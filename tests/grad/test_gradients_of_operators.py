@@ -75,7 +75,10 @@ CONVS: list[tuple[Sequence[Shape], Mapping[str, Any]]] = [
 ]
 TRANSPOSED: list[tuple[Sequence[Shape], Mapping[str, Any]]] = [
     (((2, 4, 4, 5), (4, 3, 3, 3), (3,)), {"stride": 2, "padding": 1, "output_padding": 1}),
-    (((1, 4, 4, 3), (4, 2, 3, 2), (4,)), {"groups": 2, "stride": (1, 2), "dilation": (2, 1), "padding": (1, 0, 0, 1)}),
+    (
+        ((1, 4, 4, 3), (4, 2, 3, 2), (4,)),
+        {"groups": 2, "stride": (1, 2), "dilation": (2, 1), "padding": (1, 0, 0, 1)},
+    ),
     (((1, 2, 4), (2, 3, 2), (3,)), {"dilation": 3, "output_padding": 2}),
 ]
 NORMS = [lambda x: 2.0 * x, _positive, lambda x: x]
@@ -123,7 +126,10 @@ TRIES: dict[str, list[Try]] = {
         Try([MAP, (5, 3), (5, 3)], {"dim": 2}, NORMS),
         Try([MAP, (4,), (4,)], {"dim": 1, "dims": 1}, NORMS),
     ],
-    "rms_norm": [Try([(3, 6), (6,)], {"eps": 0.1}, NORMS[:2]), Try([MAP, (4, 5)], {"dim": 1, "dims": 2}, NORMS[:2])],
+    "rms_norm": [
+        Try([(3, 6), (6,)], {"eps": 0.1}, NORMS[:2]),
+        Try([MAP, (4, 5)], {"dim": 1, "dims": 2}, NORMS[:2]),
+    ],
     "l2_norm": [Try([(3, 6)]), Try([MAP], {"dim": 1}), Try([(3, 4)], {"eps": 100.0})],
     "batch_norm": [Try([MAP, (4,), (4,), (4,), (4,)], {"eps": 0.01}, [*NORMS, None, None])],
     "batch_norm_train": [Try([MAP, (4,), (4,)], {}, NORMS), Try([(6, 4), (4,), (4,)], {"eps": 0.1}, NORMS)],
@@ -140,7 +146,10 @@ TRIES: dict[str, list[Try]] = {
     ],
     "reduce_sum": [Try([(2, 3, 4)]), Try([(2, 3, 4)], {"axes": (0, 2), "keepdims": False})],
     "reduce_mean": [Try([(2, 3, 4)]), Try([(2, 3, 4)], {"axes": 1, "keepdims": False})],
-    "reduce_max": [Try([(2, 3, 4)], {"axes": 1}, _apart), Try([(2, 3, 4)], {"axes": (0, 2), "keepdims": False}, _apart)],
+    "reduce_max": [
+        Try([(2, 3, 4)], {"axes": 1}, _apart),
+        Try([(2, 3, 4)], {"axes": (0, 2), "keepdims": False}, _apart),
+    ],
     "reduce_min": [Try([(2, 3, 4)], {"axes": 1}, _apart)],
     "cumsum": [
         Try([(3, 5)], {"dim": 1}),
@@ -166,7 +175,11 @@ TRIES: dict[str, list[Try]] = {
     "dropout": [Try([(2, 4)])],
     "identity": [Try([(2, 4)])],
     "cast": [],  # its definition rounds to float32, too coarse for differences; see test_gradients.py
-    "prelu": [Try([(2, 3, 4), (3,)], {}, _apart), Try([(2, 3), (1,)], {}, _apart), Try([(2, 3, 4), (3, 1)], {}, _apart)],
+    "prelu": [
+        Try([(2, 3, 4), (3,)], {}, _apart),
+        Try([(2, 3), (1,)], {}, _apart),
+        Try([(2, 3, 4), (3, 1)], {}, _apart),
+    ],
     "leaky_relu": [*ONE, Try([(3, 7)], {"negative_slope": -0.5}, _apart)],
     "gelu": [*ONE, Try([(3, 7)], {"approximate": "tanh"})],
     "clip": [*ONE, Try([(3, 7)], {"min": -0.5, "max": 1.0}, _apart), Try([(3, 7)], {"max": 0.3}, _apart)],
@@ -206,7 +219,9 @@ def test_every_operator_has_a_row() -> None:
 
 
 def test_every_try_is_of_an_operator_with_a_rule() -> None:
-    none_missing(set(TRIES) - {op for kind, op in ROWS if kind == "GRAD"}, "TRIES", "python -m pytest tests/grad")
+    none_missing(
+        set(TRIES) - {op for kind, op in ROWS if kind == "GRAD"}, "TRIES", "python -m pytest tests/grad"
+    )
 
 
 def _data(t: Try) -> list[np.ndarray | None]:
@@ -220,7 +235,9 @@ def _data(t: Try) -> list[np.ndarray | None]:
 
 def _wanted(t: Try, arrays: Sequence[np.ndarray | None]) -> list[int]:
     draws = t.data if isinstance(t.data, (list, tuple)) else [t.data] * len(t.shapes)
-    return [i for i, (x, draw) in enumerate(zip(arrays, draws)) if x is not None and draw and x.dtype.kind == "f"]
+    return [
+        i for i, (x, draw) in enumerate(zip(arrays, draws)) if x is not None and draw and x.dtype.kind == "f"
+    ]
 
 
 def differences(value: Callable[[], float], x: np.ndarray) -> np.ndarray:
@@ -266,4 +283,6 @@ def test_gradients_are_those_of_the_definition(device: clcnn.Device, op: str, t:
         assert x is not None
         x[...] = x.astype(np.float32)
         want = differences(loss, x)
-        np.testing.assert_allclose(got, want, rtol=2e-4, atol=2e-5 * max(1.0, np.abs(want).max()), err_msg=f"d{i}")
+        np.testing.assert_allclose(
+            got, want, rtol=2e-4, atol=2e-5 * max(1.0, np.abs(want).max()), err_msg=f"d{i}"
+        )

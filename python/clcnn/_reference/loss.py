@@ -50,13 +50,19 @@ SPECS: dict[str, Spec] = {
     "cross_entropy": Spec(
         cross_entropy,
         FP32,
-        (Use(((9, 7), (9,)), fed=2, dtypes=_TYPES[:2]), Use(((9, 7), (9,)), _SMOOTH, fed=2, dtypes=_TYPES[:2])),
+        (
+            Use(((9, 7), (9,)), fed=2, dtypes=_TYPES[:2]),
+            Use(((9, 7), (9,)), _SMOOTH, fed=2, dtypes=_TYPES[:2]),
+        ),
         inputs={1: _labels},
     ),
     "cross_entropy_grad": Spec(
         cross_entropy_grad,
         FP32,
-        (Use(((9, 7), (9,), ()), fed=3, dtypes=_TYPES), Use(((9, 7), (9,), (9,)), _SMOOTH, fed=3, dtypes=_TYPES)),
+        (
+            Use(((9, 7), (9,), ()), fed=3, dtypes=_TYPES),
+            Use(((9, 7), (9,), (9,)), _SMOOTH, fed=3, dtypes=_TYPES),
+        ),
         inputs={1: _labels},
     ),
 }

@@ -1,0 +1,369 @@
+"""The way back through graphs: sums of uses, frozen parts, names, fusing, errors, and gradients of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import clcnn
+from clcnn import Graph, Value, ops
+from clcnn._reference import REFERENCE
+from helpers import refused
+
+SAMPLES = 3
+
+
+def evaluated(graph: Graph, feed: dict[str, np.ndarray], wanted: Value) -> float:
+    """A value of one element, by the definitions in float64."""
+    known: dict[int | None, np.ndarray] = {None: None}  # type: ignore[dict-item]
+    for r in graph.records:
+        if r.kind == "node":
+            made = REFERENCE[r.op](*(known[i] for i in r.inputs), **r.attrs)
+            known.update(zip(r.values, made if isinstance(made, list) else [made]))
+        elif r.kind in ("input", "constant"):
+            known[r.values[0]] = feed[r.name] if r.kind == "input" else r.array
+        if wanted.id in r.values:
+            break
+    return float(np.asarray(known[wanted.id]).reshape(-1)[0])
+
+
+def run(
+    device: clcnn.Device, graph: Graph, feed: dict[str, np.ndarray], **options: object
+) -> dict[str, np.ndarray]:
+    with clcnn.compile(graph, device=device, tune="off", **options) as plan:  # type: ignore[arg-type]
+        given = [x.astype(np.float32) if x.dtype.kind == "f" else x for x in feed.values()]
+        results = plan(*given)
+    return dict(zip(graph.outputs, results if isinstance(results, tuple) else [results]))
+
+
+def small_net() -> tuple[Graph, Value, list[Value], dict[str, np.ndarray]]:
+    """Two convolutions around a batch norm, a residual addition, two branches that are joined, and a loss; all
+    parameters are inputs."""
+    g, rng = Graph(), np.random.default_rng(3)
+    feed: dict[str, np.ndarray] = {}
+
+    def take(name: str, *shape: int, scale: float = 0.5) -> Value:
+        feed[name] = (scale * rng.standard_normal(shape)).astype(np.float32).astype(np.float64)
+        return g.input(name, shape)
+
+    x = take("x", SAMPLES, 2, 8, 8, scale=1.0)
+    h = ops.relu(ops.conv(x, take("w1", 4, 2, 3, 3), take("b1", 4), padding=1, name="conv1"), name="relu1")
+    n, _, _ = ops.batch_norm_train(
+        ops.conv(h, take("w2", 4, 4, 3, 3), padding=1, name="conv2"),
+        take("gamma", 4),
+        take("beta", 4),
+        name="bn2",
+    )
+    h = ops.relu(ops.add(n, h, name="add2"), name="relu2")
+    pooled = ops.max_pool(h, kernel_size=2, name="pool")
+    strided = ops.conv(h, take("w3", 3, 4, 3, 3), stride=2, padding=1, name="conv3")
+    both = ops.concat(pooled, ops.tanh(strided, name="tanh3"), name="both")
+    flat = ops.flatten(ops.adaptive_avg_pool(both, output_size=(2, 1), name="mean"), name="flat")
+    logits = ops.linear(flat, take("fc", 5, 14), take("fc_b", 5), name="fc1")
+    labels = g.input("labels", (SAMPLES,), "int64")
+    feed["labels"] = np.array([1, 4, 0])
+    loss = ops.cross_entropy(logits, labels, label_smoothing=0.1, name="loss")
+    return g, loss, [v for name, v in g.inputs.items() if name != "labels"], feed
+
+
+@pytest.mark.parametrize("fuse", [True, False])
+def test_a_small_net(device: clcnn.Device, fuse: bool) -> None:
+    """All its gradients, along random directions; with rewrites and without. ReLU and maxima have corners, so
+    that the step must be small, and directions few."""
+    g, loss, wrt, feed = small_net()
+    g.output(loss, "loss")
+    for value, gradient in zip(wrt, clcnn.grad(loss, wrt)):
+        assert gradient.shape == value.shape
+        g.output(gradient, f"d{value.id}")
+    results = run(device, g, feed, fuse=fuse)
+    assert abs(float(results["loss"]) - evaluated(g, feed, loss)) < 1e-5
+    rng = np.random.default_rng(5)
+    for name, value in ((n, v) for n, v in g.inputs.items() if n != "labels"):
+        own, way = feed[name], rng.standard_normal(value.shape)
+        feed[name] = own + 1e-6 * way
+        above = evaluated(g, feed, loss)
+        feed[name] = own - 1e-6 * way
+        slope = (above - evaluated(g, feed, loss)) / 2e-6
+        feed[name] = own
+        got = float((results[f"d{value.id}"].astype(np.float64) * way).sum())
+        assert abs(got - slope) < 1e-4 * max(1.0, abs(slope)), name
+
+
+def test_nodes_are_named_after_layers() -> None:
+    g, loss, wrt, _ = small_net()
+    before = {row.name for row in g.rows()}
+    clcnn.grad(loss, wrt)
+    made = {row.name for row in g.rows()} - before
+    assert {"conv1:dx", "conv1:dw", "conv1:db", "fc1:dw", "bn2:dx", "relu1:dy"} <= made
+    assert "conv3:db" not in made
+    again = clcnn.grad(loss, wrt[1])
+    assert g.layer("conv1:dw_2").id == again.id
+    assert ops.relu(again, name="conv1:dw").shape == again.shape  # a taken name gets a number
+    assert {row.op for row in g.rows() if row.name == "conv1:dw_3"} == {"relu"}
+
+
+def test_uses_add_up(device: clcnn.Device) -> None:
+    """A value that is used twice, by one operator and by two."""
+    g = Graph()
+    x = g.input("x", (4,))
+    loss = ops.reduce_sum(ops.add(ops.mul(x, x), ops.mul(x, 3.0)), keepdims=False)
+    g.output(clcnn.grad(loss, x), "dx")
+    got = run(device, g, {"x": np.arange(4.0)})["dx"]
+    np.testing.assert_array_equal(got, 2.0 * np.arange(4) + 3.0)
+
+
+def test_inner_values_and_the_loss_itself(device: clcnn.Device) -> None:
+    g = Graph()
+    x = g.input("x", (3,))
+    y = ops.exp(x, name="y")
+    loss = ops.reduce_sum(ops.mul(y, y), keepdims=False)
+    dy, dl = clcnn.grad(loss, [y, loss])
+    g.output(dy, "dy")
+    g.output(dl, "dl")
+    got = run(device, g, {"x": np.zeros(3)})
+    np.testing.assert_allclose(got["dy"], 2.0, rtol=1e-6)
+    assert got["dl"].shape == () and got["dl"] == 1.0
+
+
+def test_frozen_parts_cost_nothing() -> None:
+    """No gradient goes behind what none is wanted of, and none of a layer's other inputs is computed."""
+    g, loss, _, _ = small_net()
+    before = {row.name for row in g.rows()}
+    clcnn.grad(loss, [g.inputs["fc"]])
+    assert {row.name for row in g.rows()} - before == {"loss:dx", "fc1:dw"}
+
+
+def test_values_that_the_loss_does_not_depend_on(device: clcnn.Device) -> None:
+    g = Graph()
+    x, y = g.input("x", (2,)), g.input("y", (2, 3))
+    loss = ops.reduce_sum(x, keepdims=False)
+    ops.exp(y)
+    assert g.gradients(loss, [y]) == [None]
+    g.output(clcnn.grad(loss, y), "dy")
+    got = run(device, g, {"x": np.ones(2), "y": np.ones((2, 3))})["dy"]
+    np.testing.assert_array_equal(got, np.zeros((2, 3)))
+
+
+def test_branches_without_gradient_are_constants(device: clcnn.Device) -> None:
+    """x * floor(x), and x where a comparison of it says so: by the way that has a gradient."""
+    g = Graph()
+    x = g.input("x", (4,))
+    steps = ops.mul(x, ops.floor(x))
+    chosen = ops.mul(x, ops.cast(ops.greater(x, 1.0), to="float32"))
+    g.output(clcnn.grad(ops.reduce_sum(ops.add(steps, chosen), keepdims=False), x), "dx")
+    got = run(device, g, {"x": np.array([0.5, 1.5, 2.5, -0.5])})["dx"]
+    np.testing.assert_array_equal(got, [0.0, 2.0, 3.0, -1.0])
+
+
+def test_cast_between_floats(device: clcnn.Device) -> None:
+    g = Graph()
+    x = g.input("x", (4,))
+    g.output(clcnn.grad(ops.reduce_sum(ops.mul(ops.cast(x, to="float32"), x), keepdims=False), x), "dx")
+    np.testing.assert_array_equal(run(device, g, {"x": np.arange(4.0)})["dx"], 2.0 * np.arange(4))
+
+
+# ---- convolutions by weights that are no constants -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("computed", [False, True])
+@pytest.mark.parametrize(
+    ("op", "x", "w", "attrs"),
+    [
+        ("conv", (2, 16, 14, 14), (32, 16, 3, 3), {"padding": 1}),
+        ("conv", (2, 16, 14, 14), (32, 16, 3, 3), {"padding": 1, "stride": 2}),
+        ("conv", (2, 32, 14, 14), (32, 1, 3, 3), {"padding": 1, "groups": 32}),
+        ("conv", (2, 32, 14, 14), (16, 32, 1, 1), {}),
+        ("conv", (2, 3, 30, 30), (16, 3, 7, 7), {"padding": 3, "stride": 2}),
+        ("conv", (2, 32, 14, 14), (32, 8, 3, 3), {"padding": 1, "groups": 4}),
+        ("conv_transpose", (2, 32, 7, 7), (32, 16, 3, 3), {"padding": 1, "stride": 2, "output_padding": 1}),
+        ("conv_transpose", (2, 32, 14, 14), (32, 16, 3, 3), {"padding": 1}),
+        ("conv_transpose", (2, 32, 7, 7), (32, 1, 3, 3), {"padding": 1, "groups": 32}),
+        ("conv_transpose", (2, 32, 7, 7), (32, 16, 1, 1), {}),
+    ],
+)
+def test_weights_that_runs_bring(
+    device: clcnn.Device,
+    op: str,
+    x: Sequence[int],
+    w: Sequence[int],
+    attrs: dict[str, object],
+    computed: bool,
+) -> None:
+    """The rules' choice with weights that are an input, or the result of a layer, followed by a ReLU."""
+    g, rng = Graph(), np.random.default_rng(0)
+    feed = {"x": rng.standard_normal(x), "w": rng.standard_normal(w)}
+    values = {name: g.input(name, array.shape) for name, array in feed.items()}
+    weights = ops.mul(values["w"], 2.0) if computed else values["w"]
+    g.output(ops.relu(g.apply(op, values["x"], weights, **attrs)), "y")
+    want = np.maximum(REFERENCE[op](feed["x"], feed["w"] * (2.0 if computed else 1.0), **attrs), 0.0)
+    for _ in range(2):
+        got = run(device, g, feed)["y"]
+        assert np.abs(got - want).max() < 5e-5 * np.sqrt((want * want).mean()) * 3
+
+
+@pytest.mark.parametrize("groups", [1, 4])
+def test_adjoints_of_real_layers(device: clcnn.Device, groups: int) -> None:
+    """<dy, conv(x, w)> is <dx, x> and <dw, w>, at a size where other algorithms than the definition work."""
+    g, rng = Graph(), np.random.default_rng(1)
+    feed = {
+        "x": rng.standard_normal((2, 32, 28, 28)),
+        "w": rng.standard_normal((48, 32 // groups, 3, 3)),
+        "dy": rng.standard_normal((2, 48, 14, 14)),
+    }
+    x, w, dy = (g.input(name, array.shape) for name, array in feed.items())
+    y = ops.conv(x, w, stride=2, padding=1, groups=groups)
+    dx, dw = clcnn.grad(ops.reduce_sum(ops.mul(y, dy), keepdims=False), [x, w])
+    g.output(dx, "dx")
+    g.output(dw, "dw")
+    got = run(device, g, feed)
+    want = (feed["dy"] * REFERENCE["conv"](feed["x"], feed["w"], stride=2, padding=1, groups=groups)).sum()
+    scale = np.sqrt((feed["dy"] ** 2).sum() * (feed["x"] ** 2).sum())
+    for name, other in (("dx", "x"), ("dw", "w")):
+        assert abs((got[name].astype(np.float64) * feed[other]).sum() - want) < 1e-5 * scale
+
+
+# ---- gradients of gradients ---------------------------------------------------------------------------------
+
+
+def test_second_derivatives(device: clcnn.Device) -> None:
+    """Of a convolution under tanh: the gradient of the squared norm of a gradient, by differences of the first."""
+    rng = np.random.default_rng(2)
+    feed = {"x": rng.standard_normal((1, 2, 5, 5)), "w": 0.4 * rng.standard_normal((3, 2, 3, 3))}
+
+    def graph(second: bool) -> Graph:
+        g = Graph()
+        x, w = (g.input(name, array.shape) for name, array in feed.items())
+        y = ops.tanh(ops.conv(x, w, stride=2, padding=1))
+        dx = clcnn.grad(ops.reduce_sum(y, keepdims=False), x)
+        norm = ops.reduce_sum(ops.mul(dx, dx), keepdims=False)
+        for name, value in {"w": w, "x": x}.items() if second else ():
+            g.output(clcnn.grad(norm, value), name)
+        if not second:
+            g.output(dx, "dx")
+        return g
+
+    got = run(device, graph(True), feed)
+    with clcnn.compile(graph(False), device=device, tune="off") as plan:
+
+        def norm_at(name: str, way: np.ndarray, step: float) -> float:
+            moved = feed | {name: feed[name] + step * way}
+            return float(
+                (np.asarray(plan(*(a.astype(np.float32) for a in moved.values())), np.float64) ** 2).sum()
+            )
+
+        for name in feed:
+            way = rng.standard_normal(feed[name].shape)
+            slope = (norm_at(name, way, 1e-2) - norm_at(name, way, -1e-2)) / 2e-2
+            assert abs((got[name] * way).sum() - slope) < 5e-3 * max(1.0, abs(slope)), name
+
+
+# ---- errors -------------------------------------------------------------------------------------------------
+
+
+def test_operators_without_gradient_are_named() -> None:
+    g = Graph()
+    x = g.input("x", (2, 5))
+    best = ops.cast(ops.argmax(x, dim=1, name="best"), to="float32")
+    loss = ops.reduce_sum(best, keepdims=False)
+    nodes = len(g.rows())
+    refused(lambda: clcnn.grad(loss, x), clcnn.UnsupportedError, RuntimeError, "argmax best", "no gradient")
+    steps = ops.reduce_sum(ops.floor(ops.exp(x), name="steps"), keepdims=False)
+    refused(lambda: clcnn.grad(steps, x), clcnn.UnsupportedError, RuntimeError, "floor steps")
+    large = ops.reduce_sum(
+        ops.resize(ops.reshape(x, shape=(1, 1, 2, 5)), size=(4, 10), name="large"), keepdims=False
+    )
+    refused(
+        lambda: clcnn.grad(large, x), clcnn.UnsupportedError, RuntimeError, "resize large", "not offered yet"
+    )
+    mirrored = ops.reduce_sum(ops.pad(x, pads=(0, 1, 0, 1), mode="reflect", name="mirror"), keepdims=False)
+    refused(lambda: clcnn.grad(mirrored, x), clcnn.UnsupportedError, RuntimeError, "pad mirror", "constant")
+    assert len(g.rows()) == nodes + 9, "a refused gradient leaves nothing behind"
+    assert clcnn.grad(ops.reduce_sum(x, keepdims=False), x).shape == (2, 5)
+
+
+def test_bad_arguments() -> None:
+    g = Graph()
+    x, labels = g.input("x", (2, 5)), g.input("labels", (2,), "int64")
+    loss = ops.reduce_sum(x, keepdims=False)
+    refused(lambda: clcnn.grad(x, x), clcnn.ShapeError, ValueError, "one element", "[2, 5]")
+    refused(lambda: clcnn.grad(loss, labels), clcnn.DtypeError, TypeError, "float32", "int64")
+    refused(lambda: clcnn.grad(3.0, x), clcnn.ArgumentError, ValueError, "Value")  # type: ignore[call-overload]
+    other = Graph().input("x", (2, 5))
+    refused(lambda: clcnn.grad(loss, other), clcnn.ArgumentError, ValueError, "another graph")
+
+
+@pytest.mark.parametrize(
+    ("call", "parts"),
+    [
+        (lambda x, n: ops.cross_entropy(x, n, label_smoothing=1.5), ("label_smoothing=1.5", "0 to 1")),
+        (lambda x, n: ops.cross_entropy(ops.reshape(x, shape=(4, 1, 3)), n), ("[samples, classes]",)),
+        (lambda x, n: ops.cross_entropy(ops.slice(x, starts=(0,), ends=(2,)), n), ("labels", "expected [2]")),
+        (
+            lambda x, n: ops.batch_norm_train(
+                ops.slice(x, starts=(0,), ends=(1,)), np.ones(3, "f"), np.ones(3, "f")
+            ),
+            ("one value a channel",),
+        ),
+        (
+            lambda x, n: ops.max_pool_grad(
+                ops.reshape(x, shape=(1, 4, 3)), ops.reshape(x, shape=(1, 4, 3)), kernel_size=2
+            ),
+            ("dy has shape [1, 4, 3]", "gives [1, 4, 1]"),
+        ),
+        (
+            lambda x, n: ops.conv_filter_grad(
+                ops.reshape(x, shape=(1, 4, 3)), ops.reshape(x, shape=(1, 4, 3)), kernel_size=2
+            ),
+            ("dy has shape [1, 4, 3]", "gives [1, 4, 2]"),
+        ),
+        (
+            lambda x, n: ops.conv_filter_grad(
+                ops.reshape(x, shape=(1, 4, 3)), ops.reshape(x, shape=(2, 2, 3)), kernel_size=2
+            ),
+            ("no result of a convolution",),
+        ),
+        (lambda x, n: ops.cross_entropy_grad(x, n, n), ("float32",)),
+    ],
+)
+def test_bad_nodes(call: object, parts: tuple[str, ...]) -> None:
+    g = Graph()
+    x, n = g.input("x", (4, 3)), g.input("n", (4,), "int64")
+    with pytest.raises(clcnn.Error) as caught:
+        call(x, n)  # type: ignore[operator]
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_labels_that_are_no_class(device: clcnn.Device) -> None:
+    """No memory is read for them: NaN tells."""
+    g = Graph()
+    x, n = g.input("x", (3, 4)), g.input("n", (3,), "int64")
+    g.output(ops.cross_entropy(x, n, reduction="none"), "y")
+    got = run(device, g, {"x": np.zeros((3, 4)), "n": np.array([0, 4, -1])})["y"]
+    np.testing.assert_allclose(got, [np.log(4.0), np.nan, np.nan], rtol=1e-6)
+
+
+# ---- graphs with gradients ----------------------------------------------------------------------------------
+
+
+def test_copies_repeat_gradients(device: clcnn.Device) -> None:
+    g, loss, wrt, feed = small_net()
+    g.output(clcnn.grad(loss, wrt[1]), "dw")
+    copy = g.copy()
+    assert [row.name for row in copy.rows()] == [row.name for row in g.rows()]
+    np.testing.assert_array_equal(run(device, copy, feed)["dw"], run(device, g, feed)["dw"])
+
+
+def test_they_are_not_saved(tmp_path: Path) -> None:
+    g, loss, wrt, _ = small_net()
+    g.output(clcnn.grad(loss, wrt[1]), "dw")
+    refused(
+        lambda: clcnn.save(g, tmp_path / "g.clcnn"),
+        clcnn.UnsupportedError,
+        RuntimeError,
+        "gradients",
+        "network",
+    )
