@@ -267,6 +267,17 @@ void emit_middle(struct emit *e, struct operand *o)
     o->batch_stride = e->bp->storages[storage].stride;
 }
 
+int emit_view_from(struct emit *e, int view, int64_t offset)
+{
+    if (e->status != CLCNN_OK)
+        return VIEW_NONE;
+    const struct view whole = e->bp->views[view];
+    const int part = blueprint_view(e->bp, whole.storage, whole.packed, whole.offset + offset);
+    if (part < 0)
+        out_of_memory(e);
+    return part;
+}
+
 int emit_packed(struct emit *e, const struct operand *constant, const char *packing, size_t bytes,
                 const char *file, const char *entry, size_t groups, size_t group_size, struct step **setup)
 {

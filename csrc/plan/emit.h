@@ -40,6 +40,8 @@ void emit_only_if(struct emit *e, int view, int64_t offset);
  * stride. This is an activation as it would be without the merge, so it is no workspace and workspace_limit does
  * not count it. */
 void emit_middle(struct emit *e, struct operand *o);
+/* The same memory from `offset` elements on, for operands of emit_sub(). */
+int emit_view_from(struct emit *e, int view, int64_t offset);
 /* A constant in a layout of its own: a view of `bytes` in the device's weight store, made once by a setup step and shared
  * by every plan of the device with the same contents and the same `packing` (name with all its parameters). Returns the
  * view; *setup is the step to fill (it writes the view: call step_read(constant), then step_write(view)), or NULL when

@@ -5,18 +5,32 @@
  * Sums are taken row by row and item by item, so that errors grow with these and not with all terms.
  * Layouts: x, dy NC(D)HW with batch strides; dw [K][C/groups][D][H][W]. Up to three spatial dimensions.
  * Work-group: WG weights in row-major order. Local memory: none.
- * Defines: WG (any). */
+ * Defines: VECTOR (1: sums of 16 columns side by side, what a CPU likes; default 0), WG (any). */
 #include "common/clcnn.clh"
 #include "conv/conv_args.h"
+#include "common/reduce.clh"
 #ifndef FN
 #define FN(x) conv_filter_grad_ref_##x
 #endif
+
+#ifndef VECTOR
+#define VECTOR 0
+#endif
+
+RED_FOLD(FN(fold), red_sum)
 
 /* Sum over a row of outputs, of which [first, past) have input. */
 float FN(row)(SRC x, SRC dy, int first, int past, int stride)
 {
     float sum = 0.0f;
-    for (int o = first; o < past; o++)
+    int o = first;
+#if VECTOR
+    float16 wide = (float16)(0.0f);
+    for (; stride == 1 && o + 16 <= past; o += 16)
+        wide = fma(vload16(0, dy + o), vload16(0, x + o), wide);
+    sum = FN(fold)(wide);
+#endif
+    for (; o < past; o++)
         sum = fma(dy[o], x[o * stride], sum);
     return sum;
 }

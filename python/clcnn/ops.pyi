@@ -28,15 +28,20 @@ __all__ = [
     "atanh",
     "avg_pool",
     "batch_norm",
+    "batch_norm_train",
+    "batch_norm_train_grad",
     "cast",
     "ceil",
     "celu",
     "clip",
     "concat",
     "conv",
+    "conv_filter_grad",
     "conv_transpose",
     "cos",
     "cosh",
+    "cross_entropy",
+    "cross_entropy_grad",
     "cumsum",
     "deform_conv",
     "div",
@@ -79,6 +84,7 @@ __all__ = [
     "lp_pool",
     "matmul",
     "max_pool",
+    "max_pool_grad",
     "max_pool_indices",
     "max_roi_pool",
     "max_unpool",
@@ -100,6 +106,7 @@ __all__ = [
     "reduce_sum",
     "relu",
     "relu6",
+    "relu_grad",
     "reshape",
     "resize",
     "rms_norm",
@@ -235,6 +242,24 @@ def batch_norm(
     eps: float = 1e-05,
     name: str | None = None,
 ) -> Value: ...
+def batch_norm_train(
+    x: Operand,
+    weight: Operand,
+    bias: Operand,
+    *,
+    eps: float = 1e-05,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
+def batch_norm_train_grad(
+    dy: Operand,
+    x: Operand,
+    weight: Operand,
+    mean: Operand,
+    var: Operand,
+    *,
+    eps: float = 1e-05,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def cast(
     x: Operand,
     *,
@@ -275,6 +300,17 @@ def conv(
     groups: int = 1,
     name: str | None = None,
 ) -> Value: ...
+def conv_filter_grad(
+    x: Operand,
+    dy: Operand,
+    *,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+    name: str | None = None,
+) -> Value: ...
 def conv_transpose(
     x: Operand,
     w: Operand,
@@ -295,6 +331,23 @@ def cos(
 def cosh(
     x: Operand,
     *,
+    name: str | None = None,
+) -> Value: ...
+def cross_entropy(
+    x: Operand,
+    labels: Operand,
+    *,
+    reduction: Literal["mean", "none"] = "mean",
+    label_smoothing: float = 0.0,
+    name: str | None = None,
+) -> Value: ...
+def cross_entropy_grad(
+    x: Operand,
+    labels: Operand,
+    dy: Operand,
+    *,
+    reduction: Literal["mean", "none"] = "mean",
+    label_smoothing: float = 0.0,
     name: str | None = None,
 ) -> Value: ...
 def cumsum(
@@ -587,6 +640,17 @@ def max_pool(
     ceil_mode: bool = False,
     name: str | None = None,
 ) -> Value: ...
+def max_pool_grad(
+    x: Operand,
+    dy: Operand,
+    *,
+    kernel_size: int | Sequence[int],
+    stride: int | Sequence[int] = ...,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+    name: str | None = None,
+) -> Value: ...
 def max_pool_indices(
     x: Operand,
     *,
@@ -725,6 +789,12 @@ def relu(
 ) -> Value: ...
 def relu6(
     x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def relu_grad(
+    a: Operand,
+    b: Operand,
     *,
     name: str | None = None,
 ) -> Value: ...

@@ -115,7 +115,7 @@ def _activation(o: dict[str, Any], x: Value) -> Value:
 
 def _reduce(o: dict[str, Any], x: Value) -> Value:
     y = {"sumsq": lambda: ops.mul(x, x), "abssum": lambda: ops.abs(x)}.get(o["method"], lambda: x)()
-    axes = o.get("dims", tuple(range(o.get("start_axis", 0), x.ndim)))
+    axes = o.get("dims", tuple(range(o.get("start_axis", 0) % x.ndim, x.ndim)))
     y = (ops.reduce_mean if o["method"] == "mean" else ops.reduce_sum)(y, axes=axes, keepdims=o["keep_dim"])
     return ops.mul(y, o.get("output_scale", 1.0))
 

@@ -30,6 +30,7 @@ MAY_INCLUDE = {
     "base": ("clcnn.h",),
     "ops": ("base/", "ops.def"),
     "graph": ("base/", "ops/"),
+    "grad": ("base/", "ops/", "graph/"),
     "algos": ("base/", "ops/", "ops.def", "plan/step.h", "plan/emit.h", *BLOCKS),
     "runtime": ("base/", "plan/step.h", "chain/"),
     "plan": ("base/", "ops/", "graph/", "algos/", "runtime/"),

@@ -1,16 +1,13 @@
 /* conv_filter_grad_ref: the gradient of filters by its definition; see kernels/conv/conv_filter_grad_ref.cl. */
-#include "algos/conv/conv_common.h"
 #include "algos/common/rows.h"
+#include "algos/conv/conv_filter_grad.h"
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct operand operands[] = {p->in[0], p->out[0]};
-    struct problem conv = *p; /* the convolution that it belongs to */
-    conv.in = operands;
-    conv.out = &p->in[1];
-    const struct conv_args a = conv_args_of(&conv);
+    const struct conv_args a = conv_filter_grad_args(p);
     const size_t weights = (size_t)shape_count(&p->out[0].shape);
     struct step *s = emit_step(e, "conv_filter_grad_ref", "main", ceil_div(weights, GROUP_SIZE), GROUP_SIZE);
+    step_define(s, "VECTOR", cpu_device(p->device));
     step_read(s, p->in[0].view);
     step_read(s, p->in[1].view);
     step_write(s, p->out[0].view);
