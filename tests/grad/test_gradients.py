@@ -1,4 +1,4 @@
-"""The way back through graphs: sums of uses, frozen parts, names, fusing, errors, and gradients of gradients."""
+"""The way back through graphs: sums of uses, frozen parts, names, fusing, errors, second derivatives."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def run(
 
 
 def small_net() -> tuple[Graph, Value, list[Value], dict[str, np.ndarray]]:
-    """Two convolutions around a batch norm, a residual addition, two branches that are joined, and a loss; all
-    parameters are inputs."""
+    """Two convolutions around a batch norm, a residual addition, two branches that are joined, and a loss;
+    all parameters are inputs."""
     g, rng = Graph(), np.random.default_rng(3)
     feed: dict[str, np.ndarray] = {}
 
@@ -165,7 +165,7 @@ def test_cast_between_floats(device: clcnn.Device) -> None:
     np.testing.assert_array_equal(run(device, g, {"x": np.arange(4.0)})["dx"], 2.0 * np.arange(4))
 
 
-# ---- convolutions by weights that are no constants -----------------------------------------------------------
+# ---- convolutions by weights that are no constants ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("computed", [False, True])
@@ -225,11 +225,27 @@ def test_adjoints_of_real_layers(device: clcnn.Device, groups: int) -> None:
         assert abs((got[name].astype(np.float64) * feed[other]).sum() - want) < 1e-5 * scale
 
 
-# ---- gradients of gradients ---------------------------------------------------------------------------------
+@pytest.mark.parametrize("limit", [1 << 16, 1 << 17, 1 << 26])
+def test_filters_from_chunks_of_the_batch(device: clcnn.Device, limit: int) -> None:
+    """Whatever of the batch fits into the workspace at a time: one image, some with a rest, all."""
+    g, rng = Graph(), np.random.default_rng(4)
+    feed = {"x": rng.integers(-3, 4, (5, 4, 12, 14)), "dy": rng.integers(-3, 4, (5, 20, 12, 14))}
+    x, dy = (g.input(name, array.shape) for name, array in feed.items())
+    g.output(ops.conv_filter_grad(x, dy, kernel_size=3, padding=1, name="dw"), "dw")
+    given = [array.astype(np.float32) for array in feed.values()]
+    algorithms = {"dw": "im2col"}
+    with clcnn.compile(g, device=device, workspace_limit=limit, algorithms=algorithms, tune="off") as plan:
+        columns = [row for row in plan.profile(*given).rows if "im2col" in row.kernel]
+        got = plan(*given)
+    assert len(columns) == {1 << 16: 5, 1 << 17: 2, 1 << 26: 1}[limit]
+    np.testing.assert_array_equal(got, REFERENCE["conv_filter_grad"](*given, kernel_size=3, padding=1))
+
+
+# ---- gradients of gradients --------------------------------------------------------------------------------
 
 
 def test_second_derivatives(device: clcnn.Device) -> None:
-    """Of a convolution under tanh: the gradient of the squared norm of a gradient, by differences of the first."""
+    """Of a convolution under tanh: the gradient of the squared norm of a gradient, by its differences."""
     rng = np.random.default_rng(2)
     feed = {"x": rng.standard_normal((1, 2, 5, 5)), "w": 0.4 * rng.standard_normal((3, 2, 3, 3))}
 
@@ -260,7 +276,7 @@ def test_second_derivatives(device: clcnn.Device) -> None:
             assert abs((got[name] * way).sum() - slope) < 5e-3 * max(1.0, abs(slope)), name
 
 
-# ---- errors -------------------------------------------------------------------------------------------------
+# ---- errors ------------------------------------------------------------------------------------------------
 
 
 def test_operators_without_gradient_are_named() -> None:
@@ -346,7 +362,7 @@ def test_labels_that_are_no_class(device: clcnn.Device) -> None:
     np.testing.assert_allclose(got, [np.log(4.0), np.nan, np.nan], rtol=1e-6)
 
 
-# ---- graphs with gradients ----------------------------------------------------------------------------------
+# ---- graphs with gradients ---------------------------------------------------------------------------------
 
 
 def test_copies_repeat_gradients(device: clcnn.Device) -> None:

@@ -78,7 +78,7 @@ def test_batch_norm_of_torch(device: clcnn.Device, folder: Path, number: int) ->
         of = {key.partition("_")[2]: arrays[key] for key in arrays.files if key.startswith(f"bn{number}_")}
     want = {"y": of["y"], "x": of["dx"], "gamma": of["dgamma"], "beta": of["dbeta"]}
     inputs = {name: of[name] for name in ("x", "gamma", "beta")}
-    # Of two values a channel all but rounding errors cancel in dx, by as much as the root of eps lets through.
+    # Of two values a channel all cancels in dx but what the root of eps lets through.
     tolerance = 1e-4 if of["x"].size > 2 * of["x"].shape[1] else 5e-2
     check(
         device,
@@ -90,7 +90,7 @@ def test_batch_norm_of_torch(device: clcnn.Device, folder: Path, number: int) ->
     )
 
 
-# ---- dlprimitives -------------------------------------------------------------------------------------------
+# ---- dlprimitives ------------------------------------------------------------------------------------------
 
 
 def _pool(o: dict[str, Any], x: Value) -> Value:

@@ -14,7 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from clcnn._reference import attention, conv, elementwise, gemm, line, loss, pool, reduce, resize, shape, vision
+from clcnn._reference import (
+    attention,
+    conv,
+    elementwise,
+    gemm,
+    line,
+    loss,
+    pool,
+    reduce,
+    resize,
+    shape,
+    vision,
+)
 from clcnn._reference.spec import REQUIRED, Array, Attribute, Spec, Use
 
 __all__ = ["REFERENCE", "REQUIRED", "SPECS", "Attribute", "Spec", "Use", "fill"]
