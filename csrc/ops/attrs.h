@@ -53,7 +53,7 @@ struct max_indices_attrs {
 struct adaptive_attrs {
     struct ints output_size;
 };
-struct loss_attrs { /* cross_entropy */
+struct loss_attrs {    /* cross_entropy */
     int32_t reduction; /* mean, none */
     float label_smoothing;
 };

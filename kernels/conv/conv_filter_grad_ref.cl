@@ -57,9 +57,9 @@ void FN(body)(ulong group, SRC x, SRC dy, DST dw, const struct conv_args *a)
                 for (int oh = 0; oh < a->out[1]; oh++) {
                     const int ih = oh * a->stride[1] + at_h;
                     if (id >= 0 && id < a->in[0] && ih >= 0 && ih < a->in[1])
-                        item += FN(row)(xc + n * a->src_n + ((long)id * a->in[1] + ih) * a->in[2] + at_w,
-                                        yk + n * a->dst_n + ((long)od * a->out[1] + oh) * a->out[2], first, past,
-                                        stride);
+                        item +=
+                            FN(row)(xc + n * a->src_n + ((long)id * a->in[1] + ih) * a->in[2] + at_w,
+                                    yk + n * a->dst_n + ((long)od * a->out[1] + oh) * a->out[2], first, past, stride);
                 }
             }
             sum += item;

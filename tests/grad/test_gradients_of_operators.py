@@ -24,8 +24,8 @@ Draw = Callable[[np.ndarray], np.ndarray]
 
 
 class Try(NamedTuple):
-    """Shapes of inputs (None: absent), attributes, and what makes the data of normal numbers: one for all, or one an
-    input (None: no gradient is wanted of it)."""
+    """Shapes of inputs (None: absent), attributes, and what makes the data of normal numbers: one for all, or
+    one an input (None: no gradient is wanted of it)."""
 
     shapes: Sequence[Shape | None]
     attrs: Mapping[str, Any] = {}
