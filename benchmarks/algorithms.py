@@ -18,7 +18,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import common
 import numpy as np
@@ -35,6 +35,8 @@ SLOW = 5.0  # times the best: who is so slow runs once
 HEAD = ["point", "algorithm", "", "ms", "GMAC/s", "scratch MiB", "weights MiB", "rms error"]
 NET_WIDTHS = [14, 5, 9, 9, 9]
 WIDTHS = [34, 18, 1, 9, 7, 11, 11, 9]
+
+Key = TypeVar("Key")
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,16 @@ def layer_time(plan: clcnn.Plan, x: np.ndarray, layer: str = "conv") -> tuple[fl
     """Milliseconds of a layer in one run, and its multiply-adds."""
     steps = [step for step in plan.profile(x).rows if step.layer == layer]
     return sum(step.ms for step in steps), sum(step.macs for step in steps)
+
+
+def paired(plans: dict[Key, clcnn.Plan], x: np.ndarray, rounds: int, layer: str = "conv") -> dict[Key, float]:
+    """Least milliseconds of a layer by each plan, in turn."""
+    times: dict[Key, list[float]] = {key: [] for key in plans}
+    for _ in range(rounds):
+        for key, plan in plans.items():
+            plan(x)  # what the other plan left in the caches is gone
+            times[key].append(layer_time(plan, x, layer)[0])
+    return {key: min(t) for key, t in times.items()}
 
 
 def measured(point: Point, device: clcnn.Device, args: argparse.Namespace) -> dict[str, Any]:

@@ -36,18 +36,19 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import algorithms
 import common
+import linear_rows
 import numpy as np
 import sessions
 import strategy
 import unfolded
 
 import clcnn
-from clcnn import nn, ops, zoo
-from clcnn.graph import Graph, trace
+from clcnn import nn, zoo
+from clcnn.graph import trace
 
 ERROR_LIMIT = 4e-6  # of the rms, as the tests hold normal distributions to it
 HEAD = ["map", "algorithm", "density", "rms error", "skip ms", "all ms", "ratio", "dense"]
@@ -57,10 +58,6 @@ CALIBRATED_WIDTHS = [24, 12, 12, 6, 6, 8, 8, 6, 8]
 GUARD_HEAD = ["map", "form", "zeros", "ms", "alone", "ratio", "dense form", "ms", "alone", "ratio"]
 GUARD_WIDTHS = [24, 11, 6, 8, 8, 6, 11, 8, 8, 6]
 GUARD_DENSITY = 0.1
-LINEAR_HEAD = ["layer", "algorithm", "density", "rms error", "skip ms", "all ms", "ratio"]
-LINEAR_WIDTHS = [14, 10, 7, 9, 8, 8, 6]
-LINEAR_INPUTS, LINEAR_OUTPUTS = (9216, 4096, 25088), 4096
-DENSITIES = (1.0, 0.5, 0.35, 0.2)
 NET_DENSITY = 0.35
 POOL_BATCH = 32
 SWEPT_DENSITIES = (1.0, 0.5, 0.2, 0.1)
@@ -74,7 +71,6 @@ SPARSE = {"CPU": ("sparse_mask", "blocked"), "GPU": ("ecr", "implicit")}  # and 
 FORMAT_HEAD = ["layer", "algorithm", "density", "rms error", "ms", "beside", "ms", "ratio"]
 FORMAT_HEAD += ["rules", "ms", "ratio"]
 FORMAT_WIDTHS = [24, 12, 7, 9, 8, 9, 8, 6, 13, 8, 6]
-Key = TypeVar("Key")
 Layer = tuple[str, algorithms.Point, Iterator[np.ndarray]]  # its name, its maps
 CONSUMER = re.compile(r"Conv (\d+)x(\d+) 3x3 stride 1 pad 1,")
 
@@ -101,16 +97,6 @@ def layers(match: str) -> Iterator[tuple[str, np.ndarray, algorithms.Point]]:
             yield name, x, algorithms.Point(3, channels, filters, x.shape[2], x.shape[0])
 
 
-def paired(plans: dict[Key, clcnn.Plan], x: np.ndarray, rounds: int, layer: str = "conv") -> dict[Key, float]:
-    """Least milliseconds of a layer by each plan, in turn."""
-    times: dict[Key, list[float]] = {key: [] for key in plans}
-    for _ in range(rounds):
-        for key, plan in plans.items():
-            plan(x)  # what the other plan left in the caches is gone
-            times[key].append(algorithms.layer_time(plan, x, layer)[0])
-    return {key: min(t) for key, t in times.items()}
-
-
 def measured(
     name: str, x: np.ndarray, point: algorithms.Point, device: clcnn.Device, args: argparse.Namespace
 ) -> dict[str, Any]:
@@ -127,8 +113,8 @@ def measured(
             raise common.Wrong("skipping changes the result")
         (row,) = (row for row in plans[True].layers if row["layer"] == "conv")
         on_map, dense = (
-            paired(plans, x, args.rounds),
-            paired(plans, np.abs(full) + np.float32(0.1), args.rounds),
+            algorithms.paired(plans, x, args.rounds),
+            algorithms.paired(plans, np.abs(full) + np.float32(0.1), args.rounds),
         )
     case = {"case": name, "batch": point.batch, "precision": "highest", "algorithm": row["algo"]}
     case |= {"density": float(np.count_nonzero(x)) / x.size, "rms_error": error}
@@ -161,7 +147,7 @@ def calibrated_layer(
             knows: next(row["algo"] for row in plan.layers if row["layer"] == "conv")
             for knows, plan in plans.items()
         }
-        times = paired(plans, x, args.rounds)
+        times = algorithms.paired(plans, x, args.rounds)
         expected = effort(plans[False], taken[True]) / effort(plans[True], taken[True])
     case = {"case": name, "batch": point.batch, "precision": "highest", "algorithm": taken[True]}
     case |= {"without": taken[False], "rms_error": error, "expected": expected}
@@ -252,7 +238,7 @@ def beside_dense(layer: Layer, device: clcnn.Device, args: argparse.Namespace) -
             for key, error in errors.items():
                 if not error <= ERROR_LIMIT:
                     raise common.Wrong(f"{names[key]} is off by {error:.2g} of the rms")
-            times = paired(plans, x, args.rounds)
+            times = algorithms.paired(plans, x, args.rounds)
             case = {"case": name, "batch": point.batch, "precision": "highest"}
             case |= {"algorithm": names["sparse"], "density": float(np.count_nonzero(x)) / x.size}
             case |= {"rms_error": errors["sparse"]}
@@ -322,7 +308,7 @@ def guarded(
             error = algorithms.rms_error(point, result, values, w)
             if not error <= ERROR_LIMIT or result.tobytes() != other(values).tobytes():
                 raise common.Wrong(f"{key}: off by {error:.2g} of the rms, or not the bits of the form alone")
-            found[key] = paired({"ours": plan, "alone": other}, values, args.rounds)
+            found[key] = algorithms.paired({"ours": plan, "alone": other}, values, args.rounds)
     case = {"case": name, "batch": point.batch, "precision": "highest", "algorithm": forms[0]}
     case |= {"dense": forms[1], "density": float(np.count_nonzero(x)) / x.size}
     case |= strategy.beside(found["map"]["ours"], f"own:{forms[0]}", found["map"]["alone"])
@@ -354,49 +340,6 @@ def guard(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str
             cells += [f"{row[ours]:.3f}", f"{row[beside]:.3f}", f"{row[ours] / row[beside]:.3f}"]
         print(common.table([], [cells], GUARD_WIDTHS), flush=True)
     return results, failed
-
-
-# ---- linear layers ----
-
-
-def row_of(inputs: int, density: float) -> np.ndarray:
-    """Positive numbers, and zeros at random places."""
-    rng = np.random.default_rng(1)
-    x = np.abs(rng.standard_normal((1, inputs), np.float32)) + np.float32(0.1)
-    x[0, rng.permutation(inputs)[round(density * inputs) :]] = 0.0
-    return x
-
-
-def linear(device: clcnn.Device, args: argparse.Namespace) -> tuple[list[dict[str, Any]], int]:
-    """Linear layers behind a relu, as the rules choose them with skipping and without."""
-    print(common.table(LINEAR_HEAD, [], LINEAR_WIDTHS))
-    results: list[dict[str, Any]] = []
-    for inputs in LINEAR_INPUTS:
-        w = np.random.default_rng(0).standard_normal((LINEAR_OUTPUTS, inputs), np.float32)
-        graph = Graph()
-        graph.output(ops.linear(ops.relu(graph.input("x", (1, inputs))), w, name="linear"), "y")
-        with ExitStack() as stack:
-            plans = {
-                skip: stack.enter_context(clcnn.compile(graph, device=device, skip=skip, tune="off"))
-                for skip in (True, False)
-            }
-            (row,) = (row for row in plans[True].layers if row["layer"] == "linear")
-            for density in DENSITIES:
-                x = row_of(inputs, density)
-                wanted = x.astype(np.float64) @ w.astype(np.float64).T
-                found = [common.checked(plan(x), wanted, ERROR_LIMIT) for plan in plans.values()]
-                times = paired(plans, x, args.rounds, "linear")
-                case = {"case": f"{inputs} to {LINEAR_OUTPUTS}", "batch": 1, "precision": "highest"}
-                case |= {"algorithm": row["algo"], "density": density} | found[0]
-                results.append(case | strategy.beside(times[True], "own:skip=False", times[False]))
-                show_linear(results[-1])
-    return results, 0
-
-
-def show_linear(row: dict[str, Any]) -> None:
-    cells = [row["case"], row["algorithm"], f"{row['density']:.2f}", f"{row['rms_error']:.0e}"]
-    cells += [f"{row['clcnn_ms']:.3f}", f"{row['peer_ms']:.3f}", f"{row['ratio']:.3f}"]
-    print(common.table([], [cells], LINEAR_WIDTHS), flush=True)
 
 
 def thin_out(net: Any, x: np.ndarray, density: float, device: clcnn.Device) -> None:
@@ -478,7 +421,7 @@ MODES: dict[str, tuple[Mode, str]] = {
     "--guard": (guard, "the same layers, where data are denser than calibrated"),
     "--sweep": (sweep, "formats that leave out single zeros, over density"),
     "--elements": (elements, "the same on real maps"),
-    "--linear": (linear, "linear layers of one row, with skipping and without"),
+    "--linear": (linear_rows.linear, "linear layers of one row, with skipping and without"),
     "--nets": (nets, "whole nets, with linear layers that skip and that do not"),
     "--cusparse": (unfolded.cusparse, "convolutions of four nets by ecr, cuSPARSE and the rules"),
     "--pool": (pool, "VGG-19 with convolutions that pool and that do not"),

@@ -100,3 +100,11 @@ void grad_where(struct grad *g)
     if (grad_wants(g, 2))
         give(g, 2, grad_node(g, &op_where, NULL, (const int[]){cond, grad_number(g, 0.0), DY}, 3));
 }
+
+/* The same key and layer give the same mask. */
+void grad_dropout_train(struct grad *g)
+{
+    if (grad_wants(g, 0))
+        grad_give(g, 0,
+                  grad_node(g, &op_dropout_train, g->node.attrs, (const int[]){g->dy[0], g->node.in[1]}, 2));
+}

@@ -140,6 +140,7 @@ struct resize_attrs {
 };
 struct dropout_attrs {
     float p;
+    int32_t layer;
 };
 #define ELEMENTWISE_PARTS 4
 struct op_def;

@@ -164,6 +164,15 @@ static enum clcnn_status infer_dropout(struct infer *in, struct clcnn_err *err)
     return infer_same(in, err);
 }
 
+static enum clcnn_status infer_dropout_train(struct infer *in, struct clcnn_err *err)
+{
+    const struct clcnn_shape *key = &in->in[1];
+
+    if (key->rank != 1 || key->dim[0] != 2)
+        return shape_fail(in, err, "key %s must be [2]: seed and step", SHAPE(key));
+    return infer_dropout(in, err);
+}
+
 /* ---- transpose, expand --------------------------------------------------------------------------------- */
 
 static enum clcnn_status infer_transpose(struct infer *in, struct clcnn_err *err)
@@ -230,6 +239,10 @@ static const struct clcnn_attr_info unsqueeze_table[] = {
 static const struct clcnn_attr_info dropout_table[] = {
     ATTR(FLOAT, dropout_attrs, p, 0.5, "probability to drop in training; inference drops nothing"),
 };
+static const struct clcnn_attr_info dropout_train_table[] = {
+    ATTR(FLOAT, dropout_attrs, p, 0.5, "probability to drop"),
+    ATTR(INT, dropout_attrs, layer, 0, "number of the layer: layers of other numbers draw by themselves"),
+};
 static const struct clcnn_attr_info transpose_table[] = {
     {.name = "perm",
      .doc = "the input's dimension for each of the output's",
@@ -290,6 +303,17 @@ const struct op_def op_dropout = {
     .types = "Tflib > T",
     .infer = infer_dropout,
     .alias = true,
+};
+
+const struct op_def op_dropout_train = {
+    .name = "dropout_train",
+    .doc = "x / (1 - p), and 0 where the number drawn for an element is below p: Philox4x32-10 (Salmon et "
+           "al. 2011) with "
+           "the seed as key and element, layer and step as counter, so that the same key gives the same mask",
+    .inputs = "x key",
+    ATTRS(dropout_train_table, dropout_attrs),
+    .types = "f l > f",
+    .infer = infer_dropout_train,
 };
 
 const struct op_def op_identity = {

@@ -77,7 +77,7 @@ enum clcnn_status emit_commits(struct blueprint *bp, const struct value_views *v
                                const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     struct clcnn_graph *g = bp->graph;
-    struct emit e = {.bp = bp, .options = options, .err = err, .op = &op_commit};
+    struct emit e = {.bp = bp, .options = options, .err = err, .op = &op_commit, .only_if_view = VIEW_NONE};
     const struct operand *when = NULL;
     if (!graph_assigns(g))
         return CLCNN_OK;

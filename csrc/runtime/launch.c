@@ -130,7 +130,8 @@ enum clcnn_status launch_set_args(const struct launch *l, struct clcnn_device *d
 {
     enum clcnn_status st = CLCNN_OK;
 
-    CL_TRY(dev->api, clSetKernelArg, l->kernel, 2 * (cl_uint)step->n_buffers, step->args_bytes, args);
+    CL_TRY(dev->api, clSetKernelArg, l->kernel, 2 * (cl_uint)(step->n_buffers + l->only_if), step->args_bytes,
+           args);
 done:
     return st;
 }

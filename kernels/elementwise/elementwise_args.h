@@ -10,6 +10,13 @@ struct unary_args {
     f32 p0, p1;
 };
 
+struct dropout_args {
+    i64 rows, inner, pieces, x_n, y_n;
+    i64 least; /* of the numbers from 0 to 2^32 - 1, the first that keeps its element */
+    f32 scale;
+    i32 layer;
+};
+
 /* Up to four functions one after the other, with their numbers. */
 struct elementwise_together_args {
     struct walk_args walk;

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 __all__ = [
     "ArgumentError",
     "BuildError",
+    "CheckpointError",
     "Device",
     "DeviceError",
     "DeviceInfo",
@@ -73,6 +74,7 @@ __all__ = [
     "LayerZeros",
     "ModelError",
     "NoDeviceError",
+    "NonFiniteError",
     "Plan",
     "Profile",
     "RunOptions",
@@ -99,13 +101,15 @@ __all__ = [
     "nn",
     "onnx",
     "ops",
+    "optim",
     "save",
     "set_default_logger_severity",
+    "train",
     "weights",
     "zoo",
 ]
 
-_MODULES = {"errors", "image", "nn", "onnx", "ops", "weights", "zoo"}
+_MODULES = {"errors", "image", "nn", "onnx", "ops", "optim", "train", "weights", "zoo"}
 _HOMES = {
     "calibrate": "calibration",
     "compile": "compiler",

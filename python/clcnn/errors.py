@@ -26,15 +26,25 @@ class ModelError(Error, ValueError):
     rule."""
 
 
+class CheckpointError(Error, ValueError):
+    """A checkpoint is damaged, or of another net or optimiser: the message lists all differences."""
+
+
+class NonFiniteError(Error, ArithmeticError):
+    """A training step gave a loss or a gradient that is infinite or no number, and changed nothing."""
+
+
 __all__ = [
     "ArgumentError",
     "BuildError",
+    "CheckpointError",
     "DeviceError",
     "DeviceMemoryError",
     "DtypeError",
     "Error",
     "ModelError",
     "NoDeviceError",
+    "NonFiniteError",
     "RunTimeoutError",
     "ShapeError",
     "StateError",

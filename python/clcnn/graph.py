@@ -34,11 +34,12 @@ class Record(NamedTuple):
     """One step of building a graph, enough to repeat it: Graph.from_records() does.
 
     kind "input": name, shape, dtype. "constant": name, array. "node": name, op, inputs (value ids, None where
-    absent), attrs. "output": name and the one id in inputs. "gradients": those of inputs[0] with respect to
-    the others. values: the ids that the step made; ids count up from 0 over all steps.
+    absent), attrs. "output": name and the one id in inputs. "state": as an input. "assign": the state's name,
+    its id and the value's in inputs. "commit_when": the one id in inputs. "gradients": those of inputs[0]
+    with respect to the others. values: the ids that the step made; ids count up from 0 over all steps.
     """
 
-    kind: Literal["input", "constant", "node", "output", "gradients"]
+    kind: Literal["input", "constant", "state", "node", "output", "assign", "commit_when", "gradients"]
     name: str
     values: tuple[int, ...] = ()
     op: str = ""
@@ -107,7 +108,12 @@ class Value:
 
 class Graph:
     """A network as values and nodes. Names are unique among inputs, constants and states, and among nodes;
-    one that is taken gets a number ("relu", "relu_2")."""
+    one that is taken gets a number ("relu", "relu_2").
+
+    training: whether modules in training mode compute as in a training step (clcnn.train).
+    """
+
+    training = False
 
     def __init__(self) -> None:
         self._core = _core.Graph()

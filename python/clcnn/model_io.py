@@ -75,7 +75,9 @@ def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None, *, z
 
 
 def describe(graph: Graph) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
-    """The graph as a JSON document, and its constants by name. Raises ArgumentError for an empty graph."""
+    """The graph as a JSON document, and its constants by name. Raises ArgumentError for an empty graph, or
+    one with states or gradients."""
+    graph.check_no_states("save")
     graph._refuse_gradients("saved")
     names: dict[int, str] = {}
     document: dict[str, Any] = {"version": VERSION, "inputs": [], "nodes": [], "outputs": []}

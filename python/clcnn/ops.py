@@ -23,6 +23,8 @@ MANY_OUTPUTS = (
     "topk",
     "max_pool_indices",
     "nms",
+    "sgd_update",
+    "adamw_update",
     "batch_norm_train",
     "batch_norm_train_grad",
 )
@@ -30,13 +32,16 @@ MADE_BY_REWRITES = ("separable", "conv_pool", "elementwise")
 MADE_BY_LAYOUT = ("reorder",)  # steps of a plan, but no layers of anybody's graph
 # What training alone needs: ONNX has nothing like these, which are no layers of a network.
 TRAINING = (
+    "adamw_update",
     "batch_norm_train",
     "batch_norm_train_grad",
     "conv_filter_grad",
     "cross_entropy",
     "cross_entropy_grad",
+    "dropout_train",
     "max_pool_grad",
     "relu_grad",
+    "sgd_update",
 )
 _KINDS = {
     "int": "int",

@@ -46,6 +46,7 @@ __all__ = [
     "deform_conv",
     "div",
     "dropout",
+    "dropout_train",
     "elu",
     "equal",
     "erf",
@@ -382,6 +383,14 @@ def dropout(
     x: Operand,
     *,
     p: float = 0.5,
+    name: str | None = None,
+) -> Value: ...
+def dropout_train(
+    x: Operand,
+    key: Operand,
+    *,
+    p: float = 0.5,
+    layer: int = 0,
     name: str | None = None,
 ) -> Value: ...
 def elu(

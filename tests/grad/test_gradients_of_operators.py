@@ -24,8 +24,8 @@ Draw = Callable[[np.ndarray], np.ndarray]
 
 
 class Try(NamedTuple):
-    """Shapes of inputs (None: absent), attributes, and what makes the data of normal numbers: one for all, or
-    one an input (None: no gradient is wanted of it)."""
+    """Shapes of inputs (None: absent), attributes, and what makes the data of normal numbers: one for
+    all, or one an input (None: no gradient is wanted of it)."""
 
     shapes: Sequence[Shape | None]
     attrs: Mapping[str, Any] = {}
@@ -173,6 +173,7 @@ TRIES: dict[str, list[Try]] = {
     "unsqueeze": [Try([(2, 4)], {"axes": (0, 2)})],
     "expand": [Try([(3, 1)], {"shape": (2, 3, 4)})],
     "dropout": [Try([(2, 4)])],
+    "dropout_train": [Try([(2, 4), (2,)], {"layer": 3}, [lambda x: x, _labels])],
     "identity": [Try([(2, 4)])],
     "cast": [],  # its definition rounds to float32, too coarse for differences; see test_gradients.py
     "prelu": [

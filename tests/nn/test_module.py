@@ -42,7 +42,7 @@ def test_state_and_walks() -> None:
     assert [name for name, _ in block.named_modules()] == ["", "left", "right", "right.0", "right.1", "act"]
     assert [name for name, _ in block.named_children()] == ["left", "right", "act"]
     assert block.right[0].bias is None
-    assert not block.training and block.train().right[1].training and not block.eval().right[1].training
+    assert block.training and not block.eval().right[1].training and block.train().right[1].training
 
 
 def test_replacing_a_child_replaces_its_state() -> None:

@@ -116,7 +116,7 @@ def case_graph(case: Case, data: list[np.ndarray]) -> Graph:
 
 
 def written_cases() -> list[Case]:
-    """Every case but those of operators that only rewrites make, or training."""
+    """Every case but those of the operators that only rewrites make."""
     return [case for case in quick_cases() if case.op in WRITE]
 
 

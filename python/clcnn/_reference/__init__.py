@@ -25,13 +25,14 @@ from clcnn._reference import (
     reduce,
     resize,
     shape,
+    update,
     vision,
 )
 from clcnn._reference.spec import REQUIRED, Array, Attribute, Spec, Use
 
 __all__ = ["REFERENCE", "REQUIRED", "SPECS", "Attribute", "Spec", "Use", "fill"]
 
-_FAMILIES = (attention, conv, gemm, pool, reduce, elementwise, line, loss, shape, resize, vision)
+_FAMILIES = (attention, conv, gemm, pool, reduce, elementwise, line, loss, shape, resize, vision, update)
 SPECS: dict[str, Spec] = {op: spec for family in _FAMILIES for op, spec in family.SPECS.items()}
 
 

@@ -143,6 +143,41 @@ def dropout(x: np.ndarray, *, p: float = 0.5) -> np.ndarray:
     return x.copy()
 
 
+def dropout_train(x: np.ndarray, key: np.ndarray, *, p: float = 0.5, layer: int = 0) -> np.ndarray:
+    """Four elements a counter: (number / 4, layer, step)."""
+    number = np.arange(x.size, dtype=np.uint64)
+    quad = number >> np.uint64(2)
+    seed, step = (int(k) & 0xFFFFFFFFFFFFFFFF for k in key)
+    low = quad & np.uint64(MASK)
+    counter = [low, quad >> np.uint64(32), *(np.full_like(low, c & MASK) for c in (layer, step))]
+    drawn = np.stack(philox4x32(counter, [seed & MASK, seed >> 32]))[number % np.uint64(4), number]
+    kept = (drawn >= int(np.float32(p) * 2.0**32)).reshape(x.shape)
+    return np.where(kept, x / (1.0 - np.float64(np.float32(p))) if p < 1 else 0.0, 0.0)
+
+
+MASK = 0xFFFFFFFF
+
+
+def philox4x32(counter: list[np.ndarray], key: list[int]) -> list[np.ndarray]:
+    """Ten rounds of Philox on four 32-bit words, held in uint64 (Salmon et al. 2011, section 3.3)."""
+    a, b, c, d = counter
+    for _ in range(10):
+        left, right = a * np.uint64(0xD2511F53), c * np.uint64(0xCD9E8D57)
+        low = np.uint64(MASK)
+        a, b, c, d = (
+            (right >> np.uint64(32)) ^ b ^ np.uint64(key[0]),
+            right & low,
+            (left >> np.uint64(32)) ^ d ^ np.uint64(key[1]),
+            left & low,
+        )
+        key = [(key[0] + 0x9E3779B9) & MASK, (key[1] + 0xBB67AE85) & MASK]
+    return [a, b, c, d]
+
+
+def _seed_and_step(rng: np.random.Generator, shape: Shape, x: Shape, attrs: Mapping[str, Any]) -> Array:
+    return np.asarray(rng.integers(0, 1 << 40, shape))
+
+
 def _away_from_zero(x: Array) -> Array:
     return np.asarray(np.sign(x) * (np.abs(x) + 0.25))
 
@@ -181,6 +216,13 @@ SPECS: dict[str, Spec] = {
     "clip": Spec(clip, EXACT, ONE),
     "identity": Spec(np.copy, EXACT, ONE),
     "dropout": Spec(dropout, EXACT, ONE),
+    "dropout_train": Spec(
+        dropout_train,
+        Bound(1.1),
+        (Use((MAP, (2,)), fed=2, dtypes=("float32", "int64"), whole=True),),
+        inputs={1: _seed_and_step},
+        zeros=True,
+    ),
     # functions
     "exp": Spec(np.exp, Bound(3.0), ONE),
     "log": Spec(np.log, Bound(3.0), ONE, domain=lambda x, first: np.abs(x) * 3.0 + 0.01),

@@ -26,6 +26,7 @@ from clcnn.cli import (
     run,
     selftest,
     summary,
+    train,
     tune,
     verify,
 )
@@ -42,6 +43,7 @@ COMMANDS: dict[str, ModuleType] = {
     "explain": explain,
     "run": run,
     "bench": bench,
+    "train": train,
     "tune": tune,
     "verify": verify,
     "selftest": selftest,

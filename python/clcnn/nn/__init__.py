@@ -33,6 +33,7 @@ from clcnn.nn.conv import (
     ConvTranspose3d,
     Linear,
 )
+from clcnn.nn.loss import CrossEntropyLoss
 from clcnn.nn.module import Module, Parameter
 from clcnn.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, LocalResponseNorm
 from clcnn.nn.pool import (
@@ -90,6 +91,7 @@ __all__ = [
     "ConvTranspose1d",
     "ConvTranspose2d",
     "ConvTranspose3d",
+    "CrossEntropyLoss",
     "Dropout",
     "Dropout1d",
     "Dropout2d",

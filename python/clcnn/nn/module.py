@@ -10,18 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clcnn import _arguments
-from clcnn.errors import ArgumentError, DtypeError, ShapeError
+from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError
 from clcnn.nn import init
 
 if TYPE_CHECKING:
     from clcnn.graph import Graph, Value
+    from clcnn.train.home import Home
 
 
 MOST_ELEMENTS = 1 << 40  # of any value
 
 
 class Parameter:
-    """A float32 array of fixed shape that a module owns; filled by `initializer` when first read."""
+    """A float32 array of fixed shape that a module owns; filled by `initializer` when first read. While a
+    trainer changes it on a device, reading it fetches the device's values."""
 
     def __init__(self, shape: tuple[int, ...], initializer: init.Initializer) -> None:
         self.shape = tuple(int(n) for n in shape)
@@ -34,6 +36,7 @@ class Parameter:
         self._initializer = initializer
         self._rng = init.generator()
         self._data: np.ndarray | None = None
+        self._home: Home | None = None
 
     @property
     def size(self) -> int:
@@ -43,6 +46,8 @@ class Parameter:
     @property
     def data(self) -> np.ndarray:
         """The array itself, C-contiguous float32."""
+        if self._home is not None:
+            self._home.refresh()
         if self._data is None:
             self._data = np.require(self._initializer(self.shape, self._rng), np.float32, "C")
         return self._data
@@ -52,7 +57,20 @@ class Parameter:
         array = _array(value)
         if array.shape != self.shape:
             raise ShapeError(f"parameter has shape {list(self.shape)}, the new value {list(array.shape)}")
+        if self._home is not None:
+            self._home.push(self, array)
         self._data = array
+
+    def take(self, array: np.ndarray) -> None:
+        """Becomes an array of the right shape and type, which its home has fetched."""
+        self._data = array
+
+    def settle(self, home: Home | None) -> None:
+        """Lives on a device from now on, or no longer (None). Raises StateError where another trainer has
+        it."""
+        if home is not None and self._home is not None:
+            raise StateError(f"{self!r} belongs to a trainer already: close() that one first")
+        self._home = home
 
     def numpy(self) -> np.ndarray:
         """The array itself, as `data`."""
@@ -96,7 +114,7 @@ class Module:
         object.__setattr__(self, "_modules", {})
         object.__setattr__(self, "_parameters", {})
         object.__setattr__(self, "_buffers", {})
-        object.__setattr__(self, "training", False)
+        object.__setattr__(self, "training", True)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_modules" not in self.__dict__:
@@ -206,13 +224,14 @@ class Module:
         return self
 
     def train(self, mode: bool = True) -> Module:
-        """Sets `training` here and below. Plans compute inference in either mode. Returns self."""
+        """Sets `training` here and below, which decides what a trainer's step computes: plans of
+        clcnn.compile() are for inference in either mode. Returns self."""
         for module in self.modules():
             object.__setattr__(module, "training", bool(mode))
         return self
 
     def eval(self) -> Module:
-        """train(False), the state that a new module has."""
+        """train(False): running statistics stay as they are."""
         return self.train(False)
 
     # ---- tracing ----

@@ -1,7 +1,8 @@
-"""Normalisation, as it computes at inference."""
+"""Normalisation."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ from clcnn.nn.module import Module, Parameter
 
 class _BatchNorm(Module):
     """(x - running_mean) / sqrt(running_var + eps) * weight + bias per channel (dim 1); folded into a
-    convolution before it when a plan is compiled. Source: Ioffe and Szegedy 2015."""
+    convolution before it when a plan is compiled. In a training step, unless eval() was called: mean and
+    variance are those of the batch, and the running ones move towards them by `momentum` (the variance with
+    n - 1, as PyTorch's). Source: Ioffe and Szegedy 2015."""
 
     _ranks: tuple[int, ...]
 
@@ -55,7 +58,24 @@ class _BatchNorm(Module):
         else:
             weight = x.graph.constant(np.ones(self.num_features, np.float32))
             bias = x.graph.constant(np.zeros(self.num_features, np.float32))
+        if self.training and x.graph.training:
+            return self._train(x, weight, bias, mean, var)
         return ops.batch_norm(x, weight, bias, mean, var, eps=self.eps, name=self.layer_name)
+
+    def _train(self, x: Any, weight: Any, bias: Any, mean: Any, var: Any) -> Any:
+        name = f"{type(self).__name__} {self.layer_name or ''}".rstrip()
+        n = math.prod(x.shape) // x.shape[1]
+        if n == 1:
+            raise ShapeError(f"{name}: input {list(x.shape)} has one value a channel, which has no variance")
+        if self.momentum is None:
+            raise UnsupportedError(
+                f"{name}: momentum=None, an average over all steps, is not offered for training"
+            )
+        m = float(self.momentum)
+        y, batch_mean, batch_var = ops.batch_norm_train(x, weight, bias, eps=self.eps, name=self.layer_name)
+        x.graph.update(self.running_mean, mean * (1 - m) + batch_mean * m)
+        x.graph.update(self.running_var, var * (1 - m) + batch_var * (m * n / (n - 1)))
+        return y
 
     def extra_repr(self) -> str:
         return f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}"

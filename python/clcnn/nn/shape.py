@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from clcnn import _arguments, ops
 from clcnn.errors import ArgumentError, ShapeError
 from clcnn.nn._args import Ints, ntuple
@@ -22,7 +24,8 @@ class Identity(Module):
 
 
 class Dropout(Module):
-    """Passes its input on at inference."""
+    """Passes its input on at inference. In a training step, unless eval() was called, each element becomes
+    0 with probability p, and the others are divided by 1 - p. Source: Srivastava et al. 2014, section 10."""
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -31,22 +34,33 @@ class Dropout(Module):
         self.p = float(p)
 
     def forward(self, x: Any) -> Any:
+        if self.training and x.graph.training:
+            return self._train(x)
         return ops.dropout(x, p=self.p, name=self.layer_name)
+
+    def _train(self, x: Any) -> Any:
+        return x.graph.dropout(x, self.p, self.layer_name)
 
     def extra_repr(self) -> str:
         return f"p={self.p}"
 
 
-class Dropout1d(Dropout):
-    """Drops whole channels when training."""
+class _ChannelDropout(Dropout):
+    def _train(self, x: Any) -> Any:
+        channels = x.graph.constant(np.ones((*x.shape[:2], *(1 for _ in x.shape[2:])), np.float32))
+        return x * x.graph.dropout(channels, self.p, self.layer_name)
 
 
-class Dropout2d(Dropout):
-    """Drops whole channels when training."""
+class Dropout1d(_ChannelDropout):
+    """Drops whole channels of x [N, C, W] in a training step."""
 
 
-class Dropout3d(Dropout):
-    """Drops whole channels when training."""
+class Dropout2d(_ChannelDropout):
+    """Drops whole channels of x [N, C, H, W] in a training step."""
+
+
+class Dropout3d(_ChannelDropout):
+    """Drops whole channels of x [N, C, D, H, W] in a training step."""
 
 
 class Flatten(Module):

@@ -1,0 +1,97 @@
+"""Optimizer: groups of parameters, each with its own learning rate and other settings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from clcnn.errors import ArgumentError
+from clcnn.nn.module import Parameter
+
+if TYPE_CHECKING:
+    from clcnn.graph import Value
+
+
+class Optimizer:
+    """Base of all optimisers: what torch.optim.Optimizer keeps, and the node that updates a group.
+
+    params: parameters, or dicts of a group each: {"params": parameters, "lr": 1e-4, ...}; what a group leaves
+    out is what the optimiser was given.
+
+    Attributes
+    ----------
+    param_groups : list of dict
+        "params" and the settings of each group; "lr" may be changed between steps, as schedules do.
+
+    Raises ArgumentError: no parameters, one that is given twice, something that is no Parameter, a setting
+    that is unknown or outside its range.
+    """
+
+    moments: ClassVar[tuple[str, ...]] = ()  # flat arrays that it keeps beside the parameters of a group
+
+    def __init__(self, params: Iterable[Parameter] | Iterable[Mapping[str, Any]], **defaults: Any) -> None:
+        name = type(self).__name__
+        given: list[Any] = list(params)
+        if not given:
+            raise ArgumentError(f"{name}: there are no parameters")
+        groups = given if isinstance(given[0], Mapping) else [{"params": given}]
+        self.defaults = defaults
+        self.param_groups: list[dict[str, Any]] = []
+        seen: set[int] = set()
+        for group in groups:
+            if not isinstance(group, Mapping) or "params" not in group:
+                raise ArgumentError(
+                    f"{name}: a group must be a dict with 'params', got {type(group).__name__}"
+                )
+            unknown = sorted(set(group) - {"params", *defaults})
+            if unknown:
+                raise ArgumentError(f"{name}: unknown settings {unknown}; there are {sorted(defaults)}")
+            settings = {**defaults, **group, "params": list(group["params"])}
+            _check_parameters(name, settings["params"], seen)
+            self._check(settings)
+            self.param_groups.append(settings)
+
+    def _check(self, group: Mapping[str, Any]) -> None:
+        """Raises ArgumentError where a setting is outside its range."""
+        for key in ("lr", "weight_decay", "eps"):
+            self._require(key, group.get(key, 0.0), lambda x: x >= 0, "0 or more")
+
+    def _require(self, key: str, value: Any, rule: Any, text: str) -> None:
+        good = isinstance(value, (int, float)) and math.isfinite(value) and rule(value)
+        if not good:
+            raise ArgumentError(f"{type(self).__name__}: {key} must be {text}, got {value!r}")
+
+    def update(
+        self, group: Mapping[str, Any], p: Value, g: Value, moments: list[Value], hyper: Value
+    ) -> tuple[Value, ...]:
+        """Adds the node of a group's step to the graph: the new parameters, then the new moments.
+
+        p, g and the moments are flat; hyper holds what hyper() gives.
+        """
+        raise NotImplementedError
+
+    def hyper(self, group: Mapping[str, Any], step: int) -> tuple[float, ...]:
+        """What differs from step to step: the learning rate, and the number of the step from 1 on."""
+        return float(group["lr"]), float(step)
+
+    def describe(self) -> dict[str, Any]:
+        """What a checkpoint must agree with: the rule and its settings other than the learning rate."""
+        fixed = [{k: v for k, v in group.items() if k not in ("params", "lr")} for group in self.param_groups]
+        return {"rule": type(self).__name__, "groups": fixed}
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{key}={value!r}" for key, value in self.defaults.items())
+        count = sum(len(group["params"]) for group in self.param_groups)
+        return f"{type(self).__name__}({count} parameters, {shown})"
+
+
+def _check_parameters(name: str, parameters: list[Any], seen: set[int]) -> None:
+    if not parameters:
+        raise ArgumentError(f"{name}: a group has no parameters")
+    for parameter in parameters:
+        if not isinstance(parameter, Parameter):
+            raise ArgumentError(f"{name}: expected parameters, got {type(parameter).__name__}")
+        if id(parameter) in seen:
+            raise ArgumentError(f"{name}: {parameter!r} is given twice")
+        seen.add(id(parameter))

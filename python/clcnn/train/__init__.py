@@ -1,0 +1,18 @@
+"""Training on any OpenCL device: a trainer compiles forward, backward and update of a net into one plan.
+
+data = train.digits()
+net = clcnn.zoo.lenet5()
+trainer = train.Trainer(net, nn.CrossEntropyLoss(), optim.AdamW(net.parameters(), lr=2e-3))
+for x, y in data.train.batches(32, augment=data.augment):
+    loss = trainer.step(x, y)
+print(trainer.evaluate(data.test)["accuracy"])
+"""
+
+from __future__ import annotations
+
+from clcnn.train.augment import RandomAffine
+from clcnn.train.data import Arrays, Split
+from clcnn.train.digits import digits
+from clcnn.train.trainer import Trainer
+
+__all__ = ["Arrays", "RandomAffine", "Split", "Trainer", "digits"]

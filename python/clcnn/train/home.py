@@ -1,0 +1,66 @@
+"""Home: the device's copy of what a trainer changes, and the way back into the net's parameters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+import clcnn
+from clcnn import _core
+from clcnn.optim import Optimizer
+from clcnn.train.layout import Layout
+from clcnn.train.step import moment_state
+
+if TYPE_CHECKING:
+    from clcnn.nn.module import Module, Parameter
+
+
+class Home:
+    """The states of a layout on a device. Parameters read from it where the device is newer, and write to
+    it."""
+
+    def __init__(
+        self, net: Module, optimizer: Optimizer, device: _core.Device, input_shape: tuple[int, ...]
+    ) -> None:
+        self.input_shape = input_shape
+        layout = self.layout = Layout(net, optimizer, input_shape)
+        arrays = {name: layout.gather(name) for name in layout.sizes}
+        for number, _ in enumerate(optimizer.param_groups):
+            flat = arrays.get(layout.group_state(number))
+            for moment in optimizer.moments if flat is not None else ():
+                arrays[moment_state(number, moment)] = np.zeros_like(flat)
+        self.state = clcnn.State(arrays, device=device)
+        self._stale = False
+        for slot in layout.slots.values():
+            slot.parameter.settle(self)
+
+    def changed(self) -> None:
+        """The device has new values."""
+        self._stale = True
+
+    def refresh(self) -> None:
+        """Fetches what the device has, if that is newer."""
+        if not self._stale:
+            return
+        self._stale = False  # before the parameters are set, which asks again
+        for name in self.layout.sizes:
+            flat = self.state[name]
+            for slot in self.layout.of_state(name):
+                slot.parameter.take(flat[slot.offset : slot.end].reshape(slot.parameter.shape))
+
+    def push(self, parameter: Parameter, array: NDArray[np.float32]) -> None:
+        """Sends a parameter's new value to the device; what the device has of the others is fetched first."""
+        slot = self.layout.slots[id(parameter)]
+        self.refresh()
+        flat = self.state[slot.state]
+        flat[slot.offset : slot.end] = array.ravel()
+        self.state[slot.state] = flat
+
+    def close(self) -> None:
+        """Lets the parameters go, with their last values."""
+        self.refresh()
+        for slot in self.layout.slots.values():
+            slot.parameter.settle(None)
+        self.state.close()
