@@ -115,5 +115,36 @@ def test_algorithms(executed):
     assert len(taken) >= 2 and taken == sorted(taken, reverse=True)
 
 
+def test_sparsity(executed):
+    notebook = executed(ROOT / "notebooks" / "04_sparsity.ipynb")
+    assert "_conv_head" in printed(notebook, "calibrate")
+    zeros = [int(share) for share in re.findall(r": (\d+)% of", printed(notebook, "maps"))]
+    assert len(zeros) == 3 and all(5 < share < 95 for share in zeros)
+    formats = printed(notebook, "formats").strip().splitlines()
+    assert len(formats) >= 2 and any(line.startswith("ecr") for line in formats)
+    saved = printed(notebook, "saved")
+    assert "classifier.4" in saved and float(re.search(r"results: (\S+) of", saved)[1]) < 1e-5
+    for figure in ("maps", "formats-plot", "saved-plot"):
+        assert "image/png" in shown(notebook, figure), figure
+
+
+def test_training(executed):
+    pytest.importorskip("sklearn")
+    notebook = executed(ROOT / "notebooks" / "04_training.ipynb")
+    accuracies = [float(a) for a in re.findall(r"accuracy ([\d.]+)", printed(notebook, "train"))]
+    assert len(accuracies) == 8 and accuracies[-1] > 0.95
+    assert re.search(r"\d+ of 359 right", printed(notebook, "confusion"))
+    kept = printed(notebook, "keep")
+    assert kept.count(f"{accuracies[-1]:.4f}") == 2, kept
+    for figure in ("data", "loss", "confusion", "filters", "mistakes"):
+        assert "image/png" in shown(notebook, figure), figure
+
+
 def test_every_notebook_has_a_test():
-    assert [path.stem for path in NOTEBOOKS] == ["01_quickstart", "02_onnx", "03_algorithms"]
+    assert [path.stem for path in NOTEBOOKS] == [
+        "01_quickstart",
+        "02_onnx",
+        "03_algorithms",
+        "04_sparsity",
+        "04_training",
+    ]
