@@ -61,6 +61,11 @@ int grad_sum_to(struct grad *g, int x, const struct clcnn_shape *shape);
 int grad_channels(struct grad *g, int vector, int rank);
 /* The sum over all dimensions but that of the channels: a vector. */
 int grad_sum_channels(struct grad *g, int x);
+/* The product of a matrix with what lies along dimension dim of x. */
+int grad_along(struct grad *g, int x, int dim, int matrix);
+
+/* Part of the rule of pad: other modes than constant. */
+void grad_pad_line(struct grad *g);
 
 /* ---- the rules --------------------------------------------------------------------------------------------- */
 

@@ -261,3 +261,15 @@ int grad_sum_channels(struct grad *g, int x)
 {
     return grad_reduce(g, &op_reduce_sum, x, ~2u, false);
 }
+
+int grad_along(struct grad *g, int x, int dim, int matrix)
+{
+    struct clcnn_shape s = grad_shape(g, x), flat = {.rank = 3, .dim = {1, 1, 1}};
+
+    if (g->st != CLCNN_OK)
+        return -1;
+    for (int i = 0; i < s.rank; i++)
+        flat.dim[i < dim ? 0 : i == dim ? 1 : 2] *= s.dim[i];
+    s.dim[dim] = grad_shape(g, matrix).dim[0];
+    return grad_reshape(g, grad_of_two(g, &op_matmul, matrix, grad_reshape(g, x, &flat)), &s);
+}

@@ -69,6 +69,17 @@ void grad_pow(struct grad *g)
         give(g, 1, grad_masked(g, grad_mul(g, DY, grad_mul(g, Y, grad_of(g, &op_log, A))), A));
 }
 
+/* a - b * n with a whole n, which is what it is next to a and b. */
+void grad_mod(struct grad *g)
+{
+    if (grad_wants(g, 0))
+        give(g, 0, DY);
+    if (grad_wants(g, 1)) {
+        const int whole = grad_of(g, &op_round, grad_div(g, grad_sub(g, A, Y), B));
+        give(g, 1, grad_of(g, &op_neg, grad_mul(g, DY, whole)));
+    }
+}
+
 void grad_relu_grad(struct grad *g)
 {
     if (grad_wants(g, 0))

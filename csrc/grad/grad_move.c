@@ -126,8 +126,10 @@ void grad_pad(struct grad *g)
 
     if (!grad_wants(g, 0))
         return;
-    if (a->mode != 0)
-        grad_unsupported(g, "for other modes than constant");
+    if (a->mode != 0) {
+        grad_pad_line(g);
+        return;
+    }
     for (int i = 0; i < rank; i++)
         dx = pad(g, dx, i, -a->pads.v[i], -a->pads.v[i + rank]);
     grad_give(g, 0, dx);

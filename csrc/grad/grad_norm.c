@@ -1,4 +1,4 @@
-/* grad_norm.c: normalisations and softmax. */
+/* grad_norm.c: softmax, and normalisations by statistics of their own. */
 #include "grad/grad.h"
 
 #define DY (g->dy[0])
@@ -25,46 +25,6 @@ void grad_log_softmax(struct grad *g)
         return;
     const int sum = grad_reduce(g, &op_reduce_sum, DY, along(g), true);
     grad_give(g, 0, grad_sub(g, DY, grad_mul(g, grad_of(g, &op_exp, Y), sum)));
-}
-
-/* ---- batch norm ---- */
-
-/* By statistics that are given: a scale and a shift a channel. */
-void grad_batch_norm(struct grad *g)
-{
-    const int *in = g->node.in, rank = grad_shape(g, DY).rank;
-    const double eps = ((const struct norm_attrs *)g->node.attrs)->eps;
-
-    if (grad_wants(g, 0)) {
-        const int root = grad_of(g, &op_sqrt, grad_plus(g, in[4], eps));
-        grad_give(g, 0, grad_mul(g, DY, grad_channels(g, grad_div(g, in[1], root), rank)));
-    }
-    if (grad_wants(g, 1)) {
-        const int root = grad_of(g, &op_sqrt, grad_plus(g, in[4], eps));
-        const int centred = grad_sub(g, in[0], grad_channels(g, in[3], rank));
-        grad_give(g, 1, grad_div(g, grad_sum_channels(g, grad_mul(g, DY, centred)), root));
-    }
-    if (grad_wants(g, 2))
-        grad_give(g, 2, grad_sum_channels(g, DY));
-    if (grad_wants(g, 3) || grad_wants(g, 4))
-        grad_unsupported(g, "for running statistics");
-}
-
-/* One operator gives all three. */
-void grad_batch_norm_train(struct grad *g)
-{
-    const int *in = g->node.in, *y = g->node.out;
-    int out[MAX_OUTPUTS] = {-1, -1, -1};
-
-    if (g->dy[1] >= 0 || g->dy[2] >= 0) {
-        grad_unsupported(g, "by way of the batch's mean and variance");
-        return;
-    }
-    grad_wants(g, 0);
-    grad_outputs(g, &op_batch_norm_train_grad, g->node.attrs, (const int[]){DY, in[0], in[1], y[1], y[2]}, 5,
-                 out);
-    for (int i = 0; i < 3; i++)
-        grad_give(g, i, out[i]);
 }
 
 /* ---- rows by their own statistics ---- */

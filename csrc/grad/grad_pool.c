@@ -118,23 +118,18 @@ void grad_avg_pool(struct grad *g)
         grad_give(g, 0, spread(g, divided(g, g->dy[0], a, &x), a, &x));
 }
 
-/* Bins of any size along one dimension: a product with the matrix of their shares. */
-static int along(struct grad *g, int dy, int dim, int32_t in)
+/* Shares of the bins of one dimension, of any size: [in, out]. */
+static int shares_of(struct grad *g, int32_t in, int32_t out)
 {
-    struct clcnn_shape s = grad_shape(g, dy), flat = {.rank = 3, .dim = {1, 0, 1}};
-    const int32_t out = s.dim[dim];
     int shares;
-
-    for (int i = 0; i < s.rank; i++)
-        flat.dim[i < dim ? 0 : i == dim ? 1 : 2] = i == dim ? out : flat.dim[i < dim ? 0 : 2] * s.dim[i];
     float *share = grad_constant(g, &(struct clcnn_shape){.rank = 2, .dim = {in, out}}, &shares);
+
     for (int64_t o = 0; share && o < out; o++) {
         const int64_t first = o * in / out, end = ((o + 1) * in + out - 1) / out;
         for (int64_t i = first; i < end; i++)
             share[i * out + o] = 1.0f / (float)(end - first);
     }
-    s.dim[dim] = in;
-    return grad_reshape(g, grad_of_two(g, &op_matmul, shares, grad_reshape(g, dy, &flat)), &s);
+    return shares;
 }
 
 void grad_adaptive_avg_pool(struct grad *g)
@@ -147,6 +142,69 @@ void grad_adaptive_avg_pool(struct grad *g)
     if (shape_count_from(&y, 2) == 1)
         dx = grad_expand(g, grad_scale(g, dx, 1.0 / (double)shape_count_from(&x, 2)), &x);
     for (int i = x.rank - 1; i > 1 && shape_count_from(&y, 2) > 1; i--)
-        dx = along(g, dx, i, x.dim[i]);
+        dx = grad_along(g, dx, i, shares_of(g, x.dim[i], y.dim[i]));
     grad_give(g, 0, dx);
+}
+
+/* ---- p-norms ------------------------------------------------------------------------------------------------ */
+
+/* x^(p - 1) with the sign of x. */
+static int power(struct grad *g, int x, int32_t p)
+{
+    const int sign = grad_of(g, &op_sign, x);
+
+    if (p == 1)
+        return sign;
+    if (p == 2)
+        return x;
+    const int size = grad_of_two(g, &op_pow, grad_of(g, &op_abs, x), grad_number(g, p - 1));
+    return grad_mul(g, size, sign);
+}
+
+/* y^(1 - p) * dy goes to the window; nothing where all of it is 0. */
+void grad_lp_pool(struct grad *g)
+{
+    const struct lp_pool_attrs *a = g->node.attrs;
+    const int x = g->node.in[0], y = g->node.out[0];
+    const struct clcnn_shape shape = grad_shape(g, x);
+
+    if (!grad_wants(g, 0))
+        return;
+    const int factor = grad_of_two(g, &op_pow, y, grad_number(g, 1 - a->p));
+    const int dy = grad_masked(g, grad_mul(g, g->dy[0], factor), y);
+    grad_give(g, 0, grad_mul(g, spread(g, dy, &a->pool, &shape), power(g, x, a->p)));
+}
+
+/* ---- places of maxima ---------------------------------------------------------------------------------------- */
+
+/* Of x, the elements at `indices` in all of it. */
+static int taken(struct grad *g, int x, int indices)
+{
+    const struct clcnn_shape sx = grad_shape(g, x), si = grad_shape(g, indices);
+    const int flat[] = {
+        grad_reshape(g, x, &(struct clcnn_shape){.rank = 1, .dim = {(int32_t)shape_count(&sx)}}),
+        grad_reshape(
+            g, indices,
+            &(struct clcnn_shape){.rank = 1, .dim = {(int32_t)shape_count(&si)}, .dtype = si.dtype})};
+
+    return grad_reshape(g, grad_node(g, &op_gather_elements, &(struct dim_attrs){0}, flat, 2), &si);
+}
+
+void grad_max_unpool(struct grad *g)
+{
+    if (grad_wants(g, 0))
+        grad_give(g, 0, taken(g, g->dy[0], g->node.in[1]));
+}
+
+/* Linear in dy, whose elements come back from where they went; it does not change with x but at ties. */
+void grad_max_pool_grad(struct grad *g)
+{
+    const struct max_indices_attrs a = {.pool = *(const struct pool_attrs *)g->node.attrs};
+    int out[MAX_OUTPUTS];
+
+    if (!grad_wants(g, 1))
+        return;
+    grad_outputs(g, &op_max_pool_indices, &a, g->node.in, 1, out);
+    if (out[0] >= 0)
+        grad_give(g, 1, taken(g, g->dy[0], out[1]));
 }

@@ -47,6 +47,27 @@ void grad_reduce_extreme(struct grad *g)
     grad_give(g, 0, grad_mul(g, found, share));
 }
 
+/* The product of the others: all of them over x; where one is 0, that one alone gets something. */
+void grad_reduce_prod(struct grad *g)
+{
+    const struct ints *axes = &((const struct reduce_attrs *)g->node.attrs)->axes;
+    const int x = g->node.in[0], zero = grad_number(g, 0.0);
+    unsigned dims = 0;
+
+    if (!grad_wants(g, 0))
+        return;
+    for (int i = 0; i < axes->n; i++)
+        dims |= 1u << axes->v[i];
+    const int is_zero = grad_of_two(g, &op_equal, x, zero);
+    const int safe = grad_node(g, &op_where, NULL, (const int[]){is_zero, grad_number(g, 1.0), x}, 3);
+    const int zeros = grad_reduce(g, &op_reduce_sum, grad_of(g, &op_cast, is_zero), dims, true);
+    const int others = grad_sub(g, zeros, grad_of(g, &op_cast, is_zero)); /* zeros among them */
+    const int rest = grad_div(g, grad_reduce(g, &op_reduce_prod, safe, dims, true), safe);
+    const int hidden = grad_of_two(g, &op_greater, others, zero);
+    const int factor = grad_node(g, &op_where, NULL, (const int[]){hidden, zero, rest}, 3);
+    grad_give(g, 0, grad_mul(g, kept(g, DY), factor));
+}
+
 void grad_cumsum(struct grad *g)
 {
     struct line_attrs a = *(const struct line_attrs *)g->node.attrs;

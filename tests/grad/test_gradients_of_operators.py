@@ -165,12 +165,59 @@ TRIES: dict[str, list[Try]] = {
         Try([(6, 2)], {"starts": (0,), "ends": (6,), "axes": (0,), "steps": (2,)}),
     ],
     "where": [Try([(2, 3), (2, 3), (1, 3)], {}, [_bools, lambda x: x, lambda x: x])],
-    "pad": [Try([(3, 4)], {"pads": (1, 0, 2, 3), "value": 2.0}), Try([(4, 5)], {"pads": (-1, 2, 0, -2)})],
+    "pad": [Try([(3, 4)], {"pads": (1, 0, 2, 3), "value": 2.0}), Try([(4, 5)], {"pads": (-1, 2, 0, -2)})]
+    + [Try([(3, 4)], {"pads": (1, 2, 2, 3), "mode": mode}) for mode in ("reflect", "edge", "wrap")],
     "reshape": [Try([(2, 6)], {"shape": (3, 4)})],
     "flatten": [Try([(2, 3, 4)])],
     "transpose": [Try([(2, 3, 4)], {"perm": (2, 0, 1)})],
     "squeeze": [Try([(2, 1, 4)])],
     "unsqueeze": [Try([(2, 4)], {"axes": (0, 2)})],
+    "scaled_dot_product_attention": [
+        Try([(2, 2, 3, 4), (2, 2, 5, 4), (2, 2, 5, 3)]),
+        Try([(2, 4, 3), (2, 4, 3), (2, 4, 3)], {"is_causal": True, "scale": 0.7}),
+        Try([(2, 3, 4), (2, 5, 4), (2, 5, 4), (3, 5)]),
+        Try([(3, 4), (5, 4), (5, 2), (1, 5)], {"is_causal": True}),
+    ],
+    "resize": [
+        Try([(2, 2, 3, 4)], {"scales": (2.0,)}),
+        Try([(1, 2, 4, 5)], {"size": (7, 3), "mode": "linear"}),
+        Try([(1, 2, 4, 5)], {"size": (7, 9), "mode": "linear", "coordinates": "align_corners"}),
+        Try([(1, 1, 5, 4)], {"scales": (0.6, 1.7), "mode": "cubic", "coordinates": "asymmetric"}),
+        Try([(1, 2, 8)], {"size": 3, "mode": "linear", "antialias": True}),
+        Try([(1, 1, 2, 3, 2)], {"scales": (2.0,), "mode": "linear"}),
+        Try(
+            [(1, 1, 4, 5)],
+            {
+                "size": (3, 6),
+                "mode": "linear",
+                "coordinates": "tf_crop_and_resize",
+                "roi": (0.2, -0.3, 0.9, 0.8),
+                "extrapolation_value": 2.0,
+            },
+        ),
+    ],
+    "lp_pool": [Try([(1, 2, 6, 7)], {"kernel_size": 2, "p": p, "stride": 2}, _apart) for p in (1, 2, 3)],
+    "max_unpool": [
+        Try(
+            [(1, 2, 3), (1, 2, 3)],
+            {"output_size": 6},
+            [lambda x: x, lambda x: np.arange(x.size).reshape(x.shape) * 5 % 12],
+        )
+    ],
+    "reduce_prod": [
+        Try([(2, 3, 4)], {"axes": 1}),
+        Try([(2, 5)], {"axes": 1, "keepdims": False}, lambda x: x * (np.arange(10).reshape(2, 5) != 3)),
+        Try([(2, 5)], {"axes": 1}, lambda x: x * (np.arange(10).reshape(2, 5) % 3 != 1)),
+    ],
+    "max_pool_grad": [
+        Try([(2, 3, 6, 7), (2, 3, 3, 3)], {"kernel_size": 2}, [None, lambda x: x]),
+        Try([(1, 2, 6, 7), (1, 2, 3, 4)], {"kernel_size": 3, "stride": 2, "padding": 1}, [None, lambda x: x]),
+    ],
+    "cross_entropy_grad": [
+        Try([(6, 5), (6,), ()], {"label_smoothing": 0.2}, [lambda x: x, _labels, lambda x: x]),
+        Try([(6, 5), (6,), (6,)], {"reduction": "none"}, [lambda x: x, _labels, lambda x: x]),
+    ],
+    "batch_norm_train_grad": [],  # its statistics are no arguments of their own; see test_gradients.py
     "expand": [Try([(3, 1)], {"shape": (2, 3, 4)})],
     "dropout": [Try([(2, 4)])],
     "dropout_train": [Try([(2, 4), (2,)], {"layer": 3}, [lambda x: x, _labels])],
@@ -202,6 +249,10 @@ TRIES: dict[str, list[Try]] = {
     "div": [Try(t.shapes, {}, [lambda x: x, _positive]) for t in TWO],
     "pow": [Try(t.shapes, {}, [_positive, lambda x: x]) for t in TWO],
     **{op: [Try([(3, 4), (3, 4)], {}, [_apart, lambda x: x])] for op in ("minimum", "maximum")},
+    "mod": [
+        Try([(3, 4), (1, 4)], {"sign": sign}, [lambda x: 5.0 * _apart(x), lambda x: 1.3 + 0.4 * _apart(x)])
+        for sign in ("divisor", "dividend")
+    ],
     "relu_grad": [Try([(2, 3, 4), (3, 1)], {}, [lambda x: x, None])],
 }
 
@@ -258,7 +309,9 @@ def differences(value: Callable[[], float], x: np.ndarray) -> np.ndarray:
 def test_gradients_are_those_of_the_definition(device: clcnn.Device, op: str, t: Try) -> None:
     arrays, g = _data(t), clcnn.Graph()
     values = [
-        None if x is None else g.input(f"x{i}", x.shape, "float32" if x.dtype.kind == "f" else str(x.dtype))
+        None
+        if x is None
+        else g.input(f"x{i}", np.shape(x), "float32" if x.dtype.kind == "f" else str(x.dtype))
         for i, x in enumerate(arrays)
     ]
     made = [y for y in g.node(op, values, t.attrs) if y.dtype == "float32"]
