@@ -4,6 +4,7 @@
     layers.py --cases nets_conv --match vgg19 --algorithms     # the algorithm chosen beside every other one
     layers.py --cases functions                                # functions of 16 M elements beside relu
     layers.py --cases groups --inner                           # without reorders at the ends, as inside a net
+    layers.py --cases nets_conv --batch 8 --pass filter        # gradients of weights, or of maps (data)
 
 Each figure is the minimum over rounds of the sum of a layer's steps. Bytes are those that must be read and
 written. The ceilings of a CPU device are measured (ceilings.py; multiply-adds with pyopencl); --gflops and
@@ -19,6 +20,7 @@ from typing import Any
 
 import ceilings
 import common
+import layer_passes
 import numpy as np
 
 import clcnn
@@ -143,6 +145,18 @@ def case_results(
                 yield show(result | against, mine["ms"])
 
 
+def pass_results(
+    args: argparse.Namespace, device: clcnn.Device, show: Callable[..., None]
+) -> Iterator[dict[str, Any]]:
+    """The gradient that --pass names, for each convolution of the cases, without reorders at the ends."""
+
+    def figure(plan: clcnn.Plan, inputs: list[np.ndarray], rounds: int) -> dict[str, Any]:
+        layers = layer_times(plan, inputs, rounds)
+        return figures({"algorithm": layers["layer"]["algorithm"]} | _sum(layers, inner=True), args.ceilings)
+
+    return layer_passes.results(args, device, figure, show)
+
+
 # Name, operator, attributes, exponent: what `--cases functions` times, relu first.
 FUNCTIONS: list[tuple[str, str, dict[str, Any], float | None]] = [
     *((name, name, {}, None) for name in ("relu", "exp", "log", "erf", "tanh", "sigmoid", "silu", "gelu")),
@@ -202,6 +216,12 @@ def main() -> int:
     parser.add_argument(
         "--inner", action="store_true", help="with --cases: without reorders, which the middle of a net lacks"
     )
+    parser.add_argument(
+        "--pass",
+        dest="which",
+        choices=["data", "filter"],
+        help="with --cases: gradients of the convolutions, beside their own forward pass and PyTorch",
+    )
     parser.add_argument("--batch", type=common.ints, help="batch sizes (default 1, or a case's own)")
     parser.add_argument("--precision", default="highest", help="clcnn.compile's word (default highest)")
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
@@ -217,6 +237,8 @@ def main() -> int:
     print(f"{device.name}; ceilings: {known or 'none given'}")
     print(common.table(HEAD, [], WIDTHS))
     chosen = {None: net_results, "functions": function_results}.get(args.cases, case_results)
+    if args.which and args.cases:
+        chosen = pass_results
     results = list(chosen(args, device, show))
     common.finish(results, args.json, device=device.name, ceilings=args.ceilings)
     return 0

@@ -162,7 +162,8 @@ bool clcnn_op_algo_get(int op, int algo, struct clcnn_algo_info *info)
     if (algo < 0 || algo >= clcnn_op_algo_count(op))
         return false;
     const struct algo_def *a = algos_of[op][algo];
-    const bool blocked = a->src == LAYOUT_BLOCKED || a->dst == LAYOUT_BLOCKED || a->src == LAYOUT_FOLLOWS;
+    const bool blocked = a->src == LAYOUT_BLOCKED || a->second == LAYOUT_BLOCKED ||
+                         a->dst == LAYOUT_BLOCKED || a->src == LAYOUT_FOLLOWS;
     *info = (struct clcnn_algo_info){
         .name = a->name,
         .doc = a->doc,

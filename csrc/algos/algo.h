@@ -132,8 +132,8 @@ enum error_bound { BOUND_COMPONENTWISE, BOUND_NORMWISE };
  * of whose products three are taken; weights rounded to 24 bits. */
 enum error_rounding { ROUNDING_NONE, ROUNDING_TF32_PARTS, ROUNDING_24_BITS };
 
-/* The layout in which an algorithm takes in[0] (src), and in which it gives its outputs and takes the epilogue's add (dst).
- * Other inputs are always row-major. The planner inserts reorders where layouts do not meet. */
+/* The layout in which an algorithm takes in[0] (src) and in[1] (second: row-major or blocked), and in which it gives its outputs
+ * and takes the epilogue's add (dst). Other inputs are always row-major. The planner inserts reorders where layouts do not meet. */
 enum operand_layout {
     LAYOUT_ROW_MAJOR,
     LAYOUT_BLOCKED, /* problem.block channels innermost; rank 3 and 4 */
@@ -173,7 +173,7 @@ struct algo_def {
     int effort;
     /* the same for a problem to which it applies; NULL: `effort`, on CPU devices, where that was measured */
     double (*effort_of)(const struct problem *p);
-    enum operand_layout src, dst;
+    enum operand_layout src, second, dst;
     unsigned fp16;                                /* FP16_ bits; */
     unsigned (*fp16_of)(const struct problem *p); /* where they depend on the problem, else NULL */
     /* It and workspace() are asked once, before it is known where operands lie and in which layout: they do not look at

@@ -38,6 +38,7 @@ struct node {
     bool dead;                /* removed by a rewrite */
     struct merged *merged;    /* what it was made of, where it can be taken apart again; NULL else */
     int src_block, dst_block; /* layouts in which it takes in[0] and gives its outputs; set by the planner */
+    int second_block;         /* the layout in which it takes in[1], unless all_src */
     bool all_src;             /* every input comes as in[0] does */
     bool whole_items; /* it is shown items of the same bytes, with the channels rounded up to blocks */
     bool follows;     /* its maps are in channel blocks, as operand_part() tells of each input */

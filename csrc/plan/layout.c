@@ -121,7 +121,7 @@ static int input_block(const struct layouter *l, const struct node *n, int input
 {
     const struct value *v = &l->g->values[n->in[input]];
     if (!n->follows)
-        return input == 0 || n->all_src ? n->src_block : 0;
+        return input == 0 || n->all_src ? n->src_block : input == 1 ? n->second_block : 0;
     switch (operand_part(n->op, &v->shape, &l->g->values[n->out[0]].shape)) {
     case PART_MAP:
         return n->src_block;
@@ -139,6 +139,7 @@ static void set_layouts(const struct layouter *l, struct node *n, const struct a
     n->follows = algo->src == LAYOUT_FOLLOWS && maps_blocked(l, n);
     n->src_block = n->whole_items || n->follows || (maps && algo->src == LAYOUT_BLOCKED) ? l->block : 0;
     n->dst_block = n->whole_items || n->follows || (maps && algo->dst == LAYOUT_BLOCKED) ? l->block : 0;
+    n->second_block = maps && algo->second == LAYOUT_BLOCKED ? l->block : 0;
     n->all_src = n->whole_items || (n->op->role == ROLE_CONCAT && n->src_block);
 }
 
@@ -178,11 +179,11 @@ done:
     return st;
 }
 
-/* A transpose reads channel blocks only where it happens to find them. */
-static bool has_blocked(const struct op_def *op)
+/* Whether some algorithm takes this input on channel blocks. A transpose reads them only where it happens to find them. */
+static bool has_blocked(const struct op_def *op, int input)
 {
-    for (const struct algo_def *const *a = op_algos(op); *a; a++)
-        if ((*a)->src == LAYOUT_BLOCKED && op != &op_transpose)
+    for (const struct algo_def *const *a = op_algos(op); *a && input < 2 && op != &op_transpose; a++)
+        if ((input == 0 ? (*a)->src : (*a)->second) == LAYOUT_BLOCKED)
             return true;
     return false;
 }
@@ -196,7 +197,7 @@ static void find_maps(struct layouter *l)
     for (int i = 0; i < g->n_nodes; i++) {
         const struct node *n = &g->nodes[i];
         for (int k = 0; !n->dead && k < n->n_in; k++)
-            if (n->in[k] >= 0 && (k > 0 || !has_blocked(n->op)))
+            if (n->in[k] >= 0 && !has_blocked(n->op, k))
                 l->to_maps[n->in[k]] = false;
         if (!n->dead && n->epi.add >= 0)
             l->to_maps[n->epi.add] = false;

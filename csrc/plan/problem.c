@@ -192,6 +192,8 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
         TRY(take_slice(e, &ops[i], node_input_items(n, i), slice));
         if ((i == 0 && !n->follows) || n->all_src)
             show_layout(&ops[i], n->src_block, n->whole_items);
+        else if (i == 1 && n->second_block)
+            show_layout(&ops[i], n->second_block, false);
         show_items(&ops[i]);
     }
     for (int i = 0; i < n->n_out; i++) {

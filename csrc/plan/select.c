@@ -109,8 +109,9 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
 /* What the layouts say, once they are settled. */
 static void judge_layouts(struct candidate *c, const struct problem *p)
 {
-    c->fits =
-        p->layouts_open || (layout_fits(c->algo->src, &p->in[0]) && layout_fits(c->algo->dst, &p->out[0]));
+    const struct algo_def *a = c->algo;
+    c->fits = p->layouts_open || (layout_fits(a->src, &p->in[0]) && layout_fits(a->dst, &p->out[0]) &&
+                                  (a->second != LAYOUT_BLOCKED || p->in[1].block > 0));
     if (!c->fits && c->verdict == CANDIDATE_APPLIES) {
         c->verdict = CANDIDATE_PASSED_OVER;
         c->reason = OTHER_LAYOUT;

@@ -1,0 +1,19 @@
+/* filter_grad_args.h: argument blocks of the gradients of filters on channel blocks; the rules are those of
+ * args_base.h. */
+#ifndef CLCNN_FILTER_GRAD_ARGS_H
+#define CLCNN_FILTER_GRAD_ARGS_H
+
+#include "common/args_base.h"
+
+/* conv_filter_grad_blocked. Index 0 = depth, 1 = height, 2 = width. A line is a row of an image of dy. */
+struct filter_grad_args {
+    i64 src_n, dst_n, w_k;                  /* batch strides of x and dy, elements between filters of dw */
+    i32 n, c, k, cg, kg;                    /* images; channels and filters, in all and of a group */
+    i32 in[3], out[3], ker[3];              /* sizes of x, dy and the window */
+    i32 stride[3], pad[3], dil[3];          /* of the convolution */
+    i32 bands, band_k, band_tiles, c_tiles; /* see the kernel */
+    i32 parts, shares;                      /* of the lines; of the tiles of filters */
+    i32 span, rows, unused;                 /* lines that stay in a core's second and first cache */
+};
+
+#endif
