@@ -20,6 +20,9 @@ struct operand {
     /* On channel blocks: it is the channels from `first` on of a map of `of` channels; of 0: it is a map. Only algorithms called
      * `channels` see such operands, and only as inputs. */
     int first, of;
+    /* Weights of a transposed convolution at stride 1, [C][K/groups][taps], to be read as those of the convolution that computes
+     * the same: channels and filters exchanged, taps from the last to the first. For algorithms that say `turned`. */
+    bool turned;
     bool fp16; /* elements are halves, see FP16_SRC; float32 by shape.dtype all the same */
     int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
                       lanes past C hold anything finite, producers write them, consumers must not let them count */
@@ -169,6 +172,7 @@ struct algo_def {
     enum error_bound bound;
     enum error_rounding rounding;
     bool deterministic;
+    bool turned; /* it takes weights that are turned (struct operand) */
     /* what a multiply-add of the definition takes, in percent of one of the fastest kernel without transforms; 0: 100 */
     int effort;
     /* the same for a problem to which it applies; NULL: `effort`, on CPU devices, where that was measured */

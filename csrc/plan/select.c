@@ -7,6 +7,7 @@
 #include <string.h>
 
 static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
+static const char TURNED[] = "it does not read weights of a transposed convolution";
 static const char OUTSIDE_PRECISION[] = "error class outside the precision";
 static const char OTHER_LAYOUT[] = "the operands have another layout here";
 static const char NO_HALVES[] = "maps are stored as halves here, which it does not take";
@@ -82,6 +83,11 @@ static bool takes_fp16(const struct algo_def *a, const struct problem *p)
     return (taken & FP16_SAME) || (wanted & ~taken) == 0;
 }
 
+static bool takes_turned(const struct algo_def *a, const struct problem *p)
+{
+    return a->turned || p->n_in < 2 || !p->in[1].present || !p->in[1].turned;
+}
+
 static void judge(struct candidate *c, struct decision *decision, const struct problem *of)
 {
     struct why why = {NULL, false};
@@ -99,6 +105,7 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
     const char *refused = c->workspace > p.workspace_limit  ? TOO_MUCH_WORKSPACE
                           : a->error > LOOSEST[p.precision] ? OUTSIDE_PRECISION
                           : !takes_fp16(a, &p)              ? NO_HALVES
+                          : !takes_turned(a, &p)            ? TURNED
                                                             : NULL;
     if (refused) {
         c->verdict = CANDIDATE_REJECTED;

@@ -5,7 +5,8 @@
  *
  * with k_blocks blocks in a group, b = g*k_blocks + i, and zeros for filters and channels outside of the group. c_block
  * 1 puts the taps of a channel side by side, c_block = c the channels of a tap. lanes is 1, or that of the channel
- * blocks whose lanes the filters and channels of a group keep.
+ * blocks whose lanes the filters and channels of a group keep. With `turned`, w [C][K/groups][taps] is that of a
+ * transposed convolution at stride 1: its channels and filters are exchanged, and taps come from the last to the first.
  * Work-group: WG rows of `block` elements of dst, so that divisions are a row's. Local memory: none. Defines: WG (any),
  * POINTS (conv_weight.clh). */
 #include "common/clcnn.clh"
@@ -26,9 +27,24 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_pack_args *a)
         const int first = b % a->k_blocks * a->block - g * a->kg % a->lanes;
         const int left = c >= 0 && c < a->c ? a->kg - first : 0;
         DST out = dst + row * (uint)a->block;
-        for (int j = 0; j < a->block; j++)
-            out[j] = j < left && first + j >= 0 ? FN(weight)(w, g, first + j, c, t, a->kg, a->taps, a->groups, a->w_k)
-                                                : 0.0f;
+        if (a->turned) {
+            int j = 0, end = min(a->block, left);
+            for (; j < -first; j++)
+                out[j] = 0.0f;
+            while (j < end) { /* filters of one group of w */
+                const int k = g * a->kg + first + j, own = k % a->turned, past = min(end, j + a->turned - own);
+                SRC from = w + ((long)(k / a->turned) * a->c + c) * a->w_k + (long)own * a->taps + (a->taps - 1 - t);
+                for (; j < past; j++, from += a->taps)
+                    out[j] = *from;
+            }
+            for (; j < a->block; j++)
+                out[j] = 0.0f;
+        } else {
+            for (int j = 0; j < a->block; j++)
+                out[j] = j < left && first + j >= 0
+                             ? FN(weight)(w, g, first + j, c, t, a->kg, a->taps, a->groups, a->w_k)
+                             : 0.0f;
+        }
     }
 }
 

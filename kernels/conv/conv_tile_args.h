@@ -37,7 +37,8 @@ struct conv_pack_args {
     i32 groups, kg, c, taps; /* kg filters and c channels a group, taps = product of kernel sizes */
     i32 block, c_block;      /* filters and channels side by side */
     i32 k_blocks, c_blocks;  /* of a group: blocks of them */
-    i32 lanes, unused;       /* > 1: a group's filters and channels keep their lanes in blocks of so many */
+    i32 lanes;               /* > 1: a group's filters and channels keep their lanes in blocks of so many */
+    i32 turned;              /* 0, or the filters of a group of a transposed convolution whose weights these are */
 };
 
 /* Sums of a convolution that several groups share (split-k), added up: conv_sum_parts. */

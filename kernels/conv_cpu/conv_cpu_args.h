@@ -38,9 +38,9 @@ struct conv_winograd_args {
     i32 first_tile, tiles;      /* of this step */
     i32 t, c_step;              /* of a work-item of `in`: tiles, as many as a register tile's T; blocks of channels */
     i32 t_step;                 /* tiles of a work-item of `main` that transforms them itself (blocks of T), else 0 */
-    i32 pool; /* 0, or POOL_MAX or POOL_MEAN of windows of 2x2 side by side, which is what y then has */
-    i32 skip; /* channels that are zero under a register tile's tiles are left out */
-    i32 unused;
+    i32 pool;   /* 0, or POOL_MAX or POOL_MEAN of windows of 2x2 side by side, which is what y then has */
+    i32 skip;   /* channels that are zero under a register tile's tiles are left out */
+    i32 turned; /* w [C][K/groups][R][R] is that of a transposed convolution, taps from the last to the first */
     struct blocked_epilogue epi;
 };
 #define POOL_MAX 1

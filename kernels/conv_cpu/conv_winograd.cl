@@ -7,6 +7,7 @@
  * and K/groups are multiples of V when there are groups; lanes of y past K are written as zeros.
  *   pack   u [blocks of KV*V filters][A*A][C/groups up to whole blocks][KV*V] = G w G^T, zeros for missing filters and
  *          channels. Group = (block * channels + c) of one channel of a block of filters.
+ *          `turned` weights are those of a transposed convolution at stride 1.
  *   in     v [blocks of T tiles][groups][A*A][C/groups/V][T][V] = B^T x B, V floats between the A*A. Group = (block of
  *          tiles * groups + group) * pieces + piece of c_step channel blocks. The gap behind each matrix holds LIVE
  *          masks: a bit for each channel, which is 0 where the channel is zero under all T tiles. Products walk the
@@ -92,8 +93,10 @@ void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_winograd_args *a
         for (int j = 0; j < V; j++) {
             const int k = k0 + v * V + j;
             const bool there = k < a->kg && c < a->cg;
+            SRC from =
+                a->turned ? w + (g * a->cg + c) * a->w_k + k * (R * R) : w + (g * a->kg + k) * a->w_k + c * (R * R);
             for (int i = 0; i < R * R; i++)
-                taps[i][j] = there ? w[(g * a->kg + k) * a->w_k + c * (R * R) + i] : 0.0f;
+                taps[i][j] = there ? from[a->turned ? R * R - 1 - i : i] : 0.0f;
         }
 #define TAP(i) LOADV(taps[(i) * R + s], 0)
 #define PUT(value, i) STOREV(value, u, (((long)block * (A * A) + (i)) * channels + c) * (KV * V) + v * V)

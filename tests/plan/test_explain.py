@@ -152,10 +152,10 @@ class Seen:
         self.reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
 
 
-def _graph_with_computed_weights(channels: int = 4, op: str = "conv") -> _core.Graph:
+def _graph_with_computed_weights(channels: int = 4, op: str = "conv", stride: int = 1) -> _core.Graph:
     graph = _core.Graph()
     x, w = graph.input("x", (1, channels, 6, 6)), graph.input("w", (8, channels, 3, 3))
-    (y,) = graph.node(op, MAIN, [x, w], {})
+    (y,) = graph.node(op, MAIN, [x, w], {"stride": (stride, stride)})
     graph.output(y, "y")
     return graph
 
@@ -187,7 +187,7 @@ def seen(device) -> Seen:
                     break
                 except (_core.UnsupportedError, _core.ArgumentError):
                     continue
-    for graph in (_graph_with_computed_weights(), _graph_with_computed_weights(8, "conv_transpose")):
+    for graph in (_graph_with_computed_weights(), _graph_with_computed_weights(8, "conv_transpose", 2)):
         with _core.Plan(device, graph) as plan:
             seen.take(plan)
     graph = _core.Graph()

@@ -133,6 +133,7 @@ static struct conv_pack_args pack_args_of(const struct conv_args *a, struct conv
         .taps = conv_taps(a),
         .block = packing.block,
         .lanes = packing.lanes > 1 ? packing.lanes : 1,
+        .turned = packing.turned,
     };
     args.c_block = packing.c_block ? packing.c_block : packing.tap_major ? args.c : 1;
     const int filters = conv_lane_span(args.groups, args.kg, args.lanes),
@@ -154,16 +155,22 @@ size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing)
     return packed_bytes(&args);
 }
 
+int conv_turned(const struct problem *p)
+{
+    return p->in[1].turned ? p->in[1].shape.dim[1] : 0;
+}
+
 int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
                      struct conv_packing packing)
 {
+    packing.turned = conv_turned(p);
     const struct conv_pack_args args = pack_args_of(a, packing);
     const size_t bytes = packed_bytes(&args);
     const size_t rows = bytes / sizeof(float) / (size_t)packing.block;
     char name[96];
     const char *file = packing.transposed ? "conv_transpose_pack" : "conv_pack";
-    snprintf(name, sizeof name, "%s g%d k%d c%d t%d b%d c%d l%d w%d", file, args.groups, args.kg, args.c,
-             args.taps, args.block, args.c_block, args.lanes, packing.points);
+    snprintf(name, sizeof name, "%s g%d k%d c%d t%d b%d c%d l%d w%d u%d", file, args.groups, args.kg, args.c,
+             args.taps, args.block, args.c_block, args.lanes, packing.points, args.turned);
     struct step *setup;
     const int view =
         emit_packed(e, &p->in[1], name, bytes, file, "main", ceil_div(rows, GROUP_SIZE), GROUP_SIZE, &setup);

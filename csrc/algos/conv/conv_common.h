@@ -37,8 +37,11 @@ struct conv_packing {
     bool tap_major;
     int lanes; /* > 1: a group's filters and channels keep their lanes in channel blocks of so many */
     int points; /* of Winograd's transform, for which there are groups then (kernels/conv/conv_weight.clh); 0: raw weights */
+    int turned;      /* filters of a group of weights that are turned (struct operand); 0: they are not */
     bool transposed; /* weights [C][K/groups]... (kernels/conv/conv_transpose_pack.cl); tap_major */
 };
+/* That of a problem's weights. */
+int conv_turned(const struct problem *p);
 int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */
 /* Lanes from the beginning of a channel block of `lanes` to the end of a group of `each` channels that has most of them. */
 int conv_lane_span(int groups, int each, int lanes);

@@ -188,6 +188,7 @@ const struct algo_def algo_conv_blocked = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .turned = true,
     .effort = BLOCKED_EFFORT_PERCENT,
     .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,

@@ -53,6 +53,7 @@ const struct algo_def algo_conv_grouped = {
     .devices = DEVICES_CPU,
     .error = ERROR_STRICT,
     .deterministic = true,
+    .turned = true,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
     .applicable = applicable,

@@ -241,8 +241,8 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
                         const struct conv_winograd_args *args)
 {
     char name[96];
-    snprintf(name, sizeof name, "conv_winograd m%d r%d g%d k%d c%d b%d x %d", c->m, c->r, args->groups,
-             args->kg, args->cg, c->kv, p->block);
+    snprintf(name, sizeof name, "conv_winograd m%d r%d g%d k%d c%d b%d x %d%s", c->m, c->r, args->groups,
+             args->kg, args->cg, c->kv, p->block, args->turned ? " turned" : "");
     struct step *setup;
     const size_t groups = (size_t)args->groups * c->k_blocks * c->c_blocks * (size_t)p->block;
     const int view =
@@ -339,6 +339,7 @@ struct conv_winograd_args winograd_args_of(const struct problem *p, const struct
         .tiles_wide = (i32)ceil_div((size_t)a->out[2], (size_t)m),
         .tiles = (i32)winograd_tiles(a, m),
         .t = t,
+        .turned = p->in[1].turned,
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
 }
@@ -392,6 +393,7 @@ const struct algo_def algo_conv_winograd = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .turned = true,
     .effort = WINOGRAD_EFFORT_PERCENT,
     .effort_of = winograd_effort,
     .src = LAYOUT_BLOCKED,
@@ -408,6 +410,7 @@ const struct algo_def algo_conv_winograd2 = {
     .error = ERROR_STRICT,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .turned = true,
     .effort = WINOGRAD2_EFFORT_PERCENT,
     .effort_of = winograd2_effort,
     .src = LAYOUT_BLOCKED,
@@ -424,6 +427,7 @@ const struct algo_def algo_conv_winograd5 = {
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
     .deterministic = true,
+    .turned = true,
     .effort = WINOGRAD5_EFFORT_PERCENT,
     .effort_of = effort5,
     .src = LAYOUT_BLOCKED,

@@ -1,0 +1,72 @@
+/* conv_transpose_turned: at stride 1 the same as a convolution whose filters are turned: channels and filters exchanged, taps from
+ * the last to the first, and what it crops taken from the padding that lets every tap meet every pixel. Of constant weights a
+ * rewrite does that (csrc/graph/rewrite_transposed.c); computed ones are turned when they are packed. */
+#include "algos/common/blocked.h"
+
+/* The convolution, its operands and attributes. */
+struct turned {
+    struct problem conv;
+    struct operand in[3];
+    struct conv_attrs attrs;
+};
+
+static void turn(struct turned *t, const struct problem *p)
+{
+    const struct conv_attrs *from = p->attrs;
+    t->conv = *p;
+    t->attrs = *from;
+    for (int i = 0; i < p->n_in; i++)
+        t->in[i] = p->in[i];
+    t->in[1].turned = true;
+    for (int i = 0; i < 2 * from->stride.n; i++) {
+        const int d = i % from->stride.n, extra = i < from->stride.n ? 0 : from->output_padding.v[d];
+        t->attrs.padding.v[i] =
+            from->dilation.v[d] * (p->in[1].shape.dim[d + 2] - 1) - from->padding.v[i] + extra;
+    }
+    t->conv.op = &op_conv;
+    t->conv.attrs = &t->attrs;
+    t->conv.in = t->in;
+}
+
+static bool is_convolution(const struct turned *t)
+{
+    for (int d = 0; d < t->attrs.stride.n; d++)
+        if (t->attrs.stride.v[d] != 1 || t->attrs.padding.v[d] < 0 ||
+            t->attrs.padding.v[d + t->attrs.stride.n] < 0)
+            return false;
+    return true;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    struct turned t;
+    REQUIRE(why, p->block > 0, NO_BLOCKS);
+    turn(&t, p);
+    REQUIRE(why, is_convolution(&t),
+            "only at stride 1, cropped by less than the window, is it a convolution");
+    const struct algo_def *conv = algo_preferred(&t.conv);
+    REQUIRE(why, conv && conv->src == LAYOUT_BLOCKED && conv->dst == LAYOUT_BLOCKED,
+            "the convolution with turned filters is not for channel blocks");
+    PREFER(why, shape_count_from(&p->in[0].shape, 2) > 1, "outputs of a single pixel meet one tap each");
+    return true;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct turned t;
+    turn(&t, p);
+    emit_sub(e, &t.conv);
+}
+
+const struct algo_def algo_conv_transpose_turned = {
+    .name = "turned",
+    .doc = "at stride 1: a convolution by the best algorithm on channel blocks, with its filters turned",
+    .devices = DEVICES_CPU,
+    .error = ERROR_HIGHEST,
+    .bound = BOUND_NORMWISE,
+    .deterministic = true,
+    .src = LAYOUT_BLOCKED,
+    .dst = LAYOUT_BLOCKED,
+    .applicable = applicable,
+    .emit = emit,
+};
