@@ -15,7 +15,7 @@
  * Index map: main: group = part * shares + share; a work-item computes one of `shares` shares of the tiles of filters.
  * join: group = (tile of filters * KV + vector) * c_tiles + tile of channels.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; CT a divisor of V; KV (CT * KV + KV + 1 vector registers). */
+ * Defines: V channels of a block, 16 or 8; CT a divisor of V, or C or more; KV (CT * KV + KV + 1 vector registers). */
 #ifndef WG
 #define WG 1
 #endif

@@ -1,17 +1,18 @@
 /* conv_filter_grad_blocked: the gradient of filters, channels x vectors of filters in registers, over maps with channels in
  * blocks, for CPU devices; see kernels/conv_cpu/conv_filter_grad_blocked.cl. */
 #include "algos/common/blocked.h"
-#include "algos/conv/conv_filter_grad.h"
+#include "algos/conv_cpu/conv_filter_grad_parts.h"
 #include "algos/cost/cost.h"
-#include "conv_cpu/filter_grad_args.h"
 
 /* ct channels by kv vectors of filters. `cost`: the measured time of a multiply-add over that of the fastest tile. */
 struct filter_tile {
     int ct, kv;
     double cost;
 };
-static const struct filter_tile wide_tiles[] = {{8, 3, 1.0}, {8, 2, 1.03}, {16, 1, 1.15}, {8, 1, 1.4}};
-static const struct filter_tile narrow_tiles[] = {{4, 3, 1.0}, {4, 2, 1.1}, {8, 1, 1.2}};
+static const struct filter_tile wide_tiles[] = {{8, 3, 1.0}, {8, 2, 1.03}, {16, 1, 1.15}, {8, 1, 1.4},
+                                                {3, 6, 1.1}, {3, 4, 1.2},  {3, 2, 1.6}};
+static const struct filter_tile narrow_tiles[] = {
+    {4, 3, 1.0}, {4, 2, 1.1}, {8, 1, 1.2}, {3, 3, 1.1}, {3, 2, 1.4}};
 
 /* How a problem is cut; the words are the kernel's. */
 struct cut {
@@ -19,8 +20,6 @@ struct cut {
     struct filter_grad_args args;
     size_t parts_bytes; /* all sums */
 };
-
-enum { ITEMS_PER_UNIT = 16 }; /* so that a core that is held up leaves its share to the others */
 
 /* A pointwise problem's rows do not matter: longer ones suit small maps. */
 static struct conv_args args_of(const struct problem *p)
@@ -61,24 +60,7 @@ static int band_channels(struct filter_grad_args *f, const struct problem *p, co
 static struct filter_grad_args tiles_of(const struct problem *p, const struct conv_args *a,
                                         const struct filter_tile *tile)
 {
-    struct filter_grad_args f = {
-        .src_n = a->src_n,
-        .dst_n = a->dst_n,
-        .w_k = a->w_k,
-        .n = a->n,
-        .c = a->c,
-        .k = a->k,
-        .cg = a->c / a->groups,
-        .kg = a->k / a->groups,
-    };
-    for (int d = 0; d < 3; d++) {
-        f.in[d] = a->in[d];
-        f.out[d] = a->out[d];
-        f.ker[d] = a->ker[d];
-        f.stride[d] = a->stride[d];
-        f.pad[d] = a->pad[d];
-        f.dil[d] = a->dil[d];
-    }
+    struct filter_grad_args f = filter_grad_args_of(a);
     f.c_tiles = (int)ceil_div((size_t)band_channels(&f, p, a, tile), (size_t)tile->ct);
     return f;
 }
@@ -91,11 +73,6 @@ static size_t sums_of(const struct problem *p, const struct filter_grad_args *f,
            (size_t)f->c_tiles * (size_t)(tile->ct * tile->kv * p->block);
 }
 
-static size_t lines_of(const struct filter_grad_args *f)
-{
-    return (size_t)f->n * (size_t)f->out[0] * (size_t)f->out[1];
-}
-
 static size_t least(size_t a, size_t b)
 {
     return a < b ? a : b;
@@ -106,7 +83,7 @@ static size_t least(size_t a, size_t b)
 static void share_out(struct cut *c, const struct problem *p)
 {
     struct filter_grad_args *f = &c->args;
-    const size_t wanted = ITEMS_PER_UNIT * device_units(p->device), lines = lines_of(f),
+    const size_t wanted = filter_grad_items(p), lines = filter_grad_lines(f),
                  tiles = (size_t)(f->bands * f->band_tiles);
     const double sums = sizeof(float) * (double)sums_of(p, f, &c->tile),
                  x = sizeof(float) * (double)f->n * (double)operand_item(&p->in[0]);
@@ -142,6 +119,8 @@ static struct cut choose(const struct problem *p)
     struct cut best = {.tile = tiles[0]};
     double least_work = 0.0;
     for (int i = 0; i < count; i++) {
+        if (p->block % tiles[i].ct != 0 && a.c > tiles[i].ct)
+            continue; /* it would cross the end of a channel block */
         const struct filter_grad_args f = tiles_of(p, &a, &tiles[i]);
         const double work = tiles[i].cost * (double)sums_of(p, &f, &tiles[i]);
         if (i == 0 || work < least_work) {
@@ -155,8 +134,6 @@ static struct cut choose(const struct problem *p)
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    const struct conv_args a = args_of(p);
-    PREFER(why, a.c >= 8, FEW_CHANNELS);
     return true;
 }
 
@@ -174,31 +151,16 @@ static size_t workspace(const struct problem *p)
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct conv_args a = conv_filter_grad_args(p);
     const struct cut c = cut_of(p);
     const struct filter_grad_args *f = &c.args;
-    const int sums = emit_workspace(e, c.parts_bytes);
-    struct step *s =
-        emit_step(e, "conv_filter_grad_blocked", "main", (size_t)f->parts * (size_t)f->shares, 1);
-    step_define(s, "V", p->block);
-    step_define(s, "CT", c.tile.ct);
-    step_define(s, "KV", c.tile.kv);
-    step_read(s, p->in[0].view);
-    step_read(s, p->in[1].view);
-    step_write(s, sums);
-    step_args(s, f, sizeof *f);
-    step_cost(s, conv_macs(&a),
-              4.0 * (double)(shape_count(&p->in[0].shape) + shape_count(&p->in[1].shape)) +
-                  (double)c.parts_bytes);
-    s = emit_step(e, "conv_filter_grad_blocked", "join",
-                  (size_t)(f->bands * f->band_tiles) * (size_t)f->c_tiles * (size_t)c.tile.kv, 1);
-    step_define(s, "V", p->block);
-    step_define(s, "CT", c.tile.ct);
-    step_define(s, "KV", c.tile.kv);
-    step_read(s, sums);
-    step_write(s, p->out[0].view);
-    step_args(s, f, sizeof *f);
-    step_cost(s, 0.0, (double)c.parts_bytes + 4.0 * (double)shape_count(&p->out[0].shape));
+    struct filter_grad_steps steps = {
+        .file = "conv_filter_grad_blocked",
+        .items = (size_t)f->parts * (size_t)f->shares,
+        .joins = (size_t)(f->bands * f->band_tiles) * (size_t)f->c_tiles * (size_t)c.tile.kv,
+        .sums_bytes = c.parts_bytes,
+        .define = {{"CT", c.tile.ct}, {"KV", c.tile.kv}},
+    };
+    emit_filter_grad(e, p, f, &steps);
 }
 
 const struct algo_def algo_conv_filter_grad_blocked = {
