@@ -16,4 +16,16 @@ struct filter_grad_args {
     i32 span, rows, unused;                 /* lines that stay in a core's second and first cache */
 };
 
+/* conv_filter_grad_winograd. Index 0 = height, 1 = width. */
+struct filter_grad_winograd_args {
+    i64 src_n, dst_n, w_k;      /* batch strides of x and dy, elements between filters of dw */
+    i32 c, k;                   /* channels, filters */
+    i32 c_blocks, k_blocks;     /* of V channels, of V filters */
+    i32 c_tiles, k_tiles;       /* of CT channels, of KV * V filters */
+    i32 in[2], out[2], pad[2];  /* sizes of x and dy, padding of the convolution */
+    i32 tiles_high, tiles_wide; /* of an image of dy */
+    i32 first_tile, tiles;      /* of this slice */
+    i32 shares, begins;         /* of the tiles of filters; whether this slice is the first one */
+};
+
 #endif

@@ -4,16 +4,6 @@
 #include "algos/conv_cpu/conv_filter_grad_parts.h"
 #include "algos/cost/cost.h"
 
-/* ct channels by kv vectors of filters. `cost`: the measured time of a multiply-add over that of the fastest tile. */
-struct filter_tile {
-    int ct, kv;
-    double cost;
-};
-static const struct filter_tile wide_tiles[] = {{8, 3, 1.0}, {8, 2, 1.03}, {16, 1, 1.15}, {8, 1, 1.4},
-                                                {3, 6, 1.1}, {3, 4, 1.2},  {3, 2, 1.6}};
-static const struct filter_tile narrow_tiles[] = {
-    {4, 3, 1.0}, {4, 2, 1.1}, {8, 1, 1.2}, {3, 3, 1.1}, {3, 2, 1.4}};
-
 /* How a problem is cut; the words are the kernel's. */
 struct cut {
     struct filter_tile tile;
@@ -113,9 +103,8 @@ static void share_out(struct cut *c, const struct problem *p)
 static struct cut choose(const struct problem *p)
 {
     const struct conv_args a = args_of(p);
-    const bool wide = p->block == 16;
-    const struct filter_tile *tiles = wide ? wide_tiles : narrow_tiles;
-    const int count = wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles);
+    int count;
+    const struct filter_tile *tiles = filter_tiles(p, &count);
     struct cut best = {.tile = tiles[0]};
     double least_work = 0.0;
     for (int i = 0; i < count; i++) {

@@ -1,6 +1,18 @@
 /* conv_filter_grad_parts.c: gradients of filters as partial sums; see conv_filter_grad_parts.h. */
 #include "algos/conv_cpu/conv_filter_grad_parts.h"
 
+static const struct filter_tile wide_tiles[] = {{8, 3, 1.0}, {8, 2, 1.03}, {16, 1, 1.15}, {8, 1, 1.4},
+                                                {3, 6, 1.1}, {3, 4, 1.2},  {3, 2, 1.6}};
+static const struct filter_tile narrow_tiles[] = {
+    {4, 3, 1.0}, {4, 2, 1.1}, {8, 1, 1.2}, {3, 3, 1.1}, {3, 2, 1.4}};
+
+const struct filter_tile *filter_tiles(const struct problem *p, int *count)
+{
+    const bool wide = p->block == 16;
+    *count = wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles);
+    return wide ? wide_tiles : narrow_tiles;
+}
+
 enum { ITEMS_PER_UNIT = 16 }; /* so that a core that is held up leaves its share to the others */
 
 struct filter_grad_args filter_grad_args_of(const struct conv_args *a)

@@ -6,6 +6,12 @@
 #include "algos/conv/conv_filter_grad.h"
 #include "conv_cpu/filter_grad_args.h"
 
+/* A register tile: ct channels by kv vectors of filters. `cost`: the measured time of a multiply-add over that of the fastest. */
+struct filter_tile {
+    int ct, kv;
+    double cost;
+};
+const struct filter_tile *filter_tiles(const struct problem *p, int *count);
 /* What a convolution says; how it is cut is left 0. */
 struct filter_grad_args filter_grad_args_of(const struct conv_args *a);
 /* Rows of dy, over the batch. */
