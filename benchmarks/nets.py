@@ -30,7 +30,7 @@ class Net:
         self._images = np.random.default_rng(seed).standard_normal(
             (IMAGES, *zoo.find(name).input_shape), np.float32
         )
-        self.module.load_state_dict(_weights(self.graph(1), np.random.default_rng(seed + 1)))
+        self.module.load_state_dict(draw_weights(self.graph(1), np.random.default_rng(seed + 1)))
         self.module.load_state_dict(_statistics(self.graph(IMAGES), self._images), strict=False)
 
     def graph(self, batch: int) -> clcnn.Graph:
@@ -81,7 +81,7 @@ def _tf32(x: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(cut.view(np.float32)).to(x.dtype)
 
 
-def _weights(graph: clcnn.Graph, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def draw_weights(graph: clcnn.Graph, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """New values for every constant, by the input of the operator that it is."""
     state: dict[str, np.ndarray] = {}
     constants = {r.values[0]: r for r in graph.records if r.kind == "constant"}

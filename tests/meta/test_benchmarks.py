@@ -211,15 +211,13 @@ def test_json_has_the_agreed_shape(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "against torch: 3.000" in capsys.readouterr().out
 
 
-def test_wrong_logits_are_never_timed(torch: Any) -> None:
-    from inference import Wrong, checked
-
+def test_wrong_logits_are_never_timed() -> None:
     want = np.ones((1, 4))
-    assert checked(lambda x: x, want.astype(np.float32), want, 1e-4)["max_error"] == 0
-    with pytest.raises(Wrong, match="off by 1 "):
-        checked(lambda x: 2 * x, want, want, 1e-4)
-    with pytest.raises(Wrong, match="off by nan"):
-        checked(lambda x: x * np.nan, want, want, 1e-4)
+    assert common.checked(want.astype(np.float32), want, 1e-4)["max_error"] == 0
+    with pytest.raises(common.Wrong, match="off by 1 "):
+        common.checked(2 * want, want, 1e-4)
+    with pytest.raises(common.Wrong, match="off by nan"):
+        common.checked(want * np.nan, want, 1e-4)
 
 
 def test_tf32_is_measured_by_what_rounding_operands_does(torch: Any) -> None:
@@ -375,3 +373,41 @@ def test_inference_script_compares_with_pytorch(torch: Any, tmp_path: Path) -> N
     assert row["ratio"] == pytest.approx(row["peer_ms"] / row["clcnn_ms"])
     assert row["max_error"] < 1e-5
     assert got["geomean"] == pytest.approx({"torch": row["ratio"]})
+
+
+# ---- training ----
+
+
+def test_training_script_compares_a_step_and_tells_its_passes(torch: Any, tmp_path: Path) -> None:
+    options = ["--nets", "lenet5:4", "--rounds", "1", "--seconds", "0", "--device", DEVICE]
+    rows = script("cpu_training.py", *options, "--json", str(tmp_path / "t.json"))["results"]
+    assert [row["peer"] for row in rows] == ["contiguous", "channels_last"]
+    assert rows[0]["ratio"] == pytest.approx(rows[0]["peer_ms"] / rows[0]["clcnn_ms"])
+    assert rows[0]["loss_error"] < 1e-5 and rows[0]["rms_error"] < 1e-4
+    assert all(rows[0]["passes"][name] > 0 for name in ("forward", "data", "filter", "update"))
+    assert sum(rows[0]["operations"].values()) == pytest.approx(sum(rows[0]["passes"].values()))
+
+
+def test_a_wrong_step_is_never_timed(torch: Any) -> None:
+    import training
+    from training_nets import Case
+
+    import clcnn
+
+    case = Case("lenet5", 2)
+    with case.trainer(clcnn.Device(DEVICE), "highest", dropout=False) as trainer:
+        trainer.optimizer.param_groups[0]["lr"] *= 1.01
+        with pytest.raises(common.Wrong, match="off by 0.01"):
+            training.checked(case, trainer)
+
+
+def test_steps_of_a_plan_belong_to_passes() -> None:
+    pytest.importorskip("torch")
+    from training import pass_of
+
+    forward = {"conv1", "relu"}
+    assert pass_of("conv1+relu", "conv", forward) == "forward"
+    assert pass_of("conv1:dx", "conv_transpose", forward) == "data"
+    assert pass_of("conv1:dx_2", "relu_grad", forward) == "data"
+    assert pass_of("conv1:dweight", "conv_filter_grad", forward) == "filter"
+    assert pass_of("update", "sgd_update", forward) == "update"
