@@ -172,8 +172,10 @@ static enum clcnn_status lay_out(struct layouter *l, int index)
     if (add >= 0)
         TRY(in_layout(l, &add, n.dst_block));
     l->g->nodes[index].epi.add = add;
-    for (int i = 0; i < n.n_out; i++)
-        l->g->values[n.out[i]].block = n.dst_block;
+    for (int i = 0; i < n.n_out; i++) { /* statistics beside a map are no maps */
+        struct value *v = &l->g->values[n.out[i]];
+        v->block = can_block(&v->shape) ? n.dst_block : 0;
+    }
     l->order[l->n_order++] = index;
 done:
     return st;

@@ -199,7 +199,7 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
     for (int i = 0; i < n->n_out; i++) {
         ops[n->n_in + i] = views->operand[n->out[i]];
         TRY(take_slice(e, &ops[n->n_in + i], n->items, slice));
-        show_layout(&ops[n->n_in + i], n->dst_block, n->whole_items);
+        show_layout(&ops[n->n_in + i], e->bp->graph->values[n->out[i]].block, n->whole_items);
         show_items(&ops[n->n_in + i]);
     }
     *out = problem_of_node(e->bp, e->options, n, ops);

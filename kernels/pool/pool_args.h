@@ -64,4 +64,10 @@ struct pool_blocked_args {
     i32 average, unused;
 };
 
+/* The gradient of maxima on channel blocks: rows of a work-item are those of x; y is dy; dx_n: batch stride of dx. */
+struct max_pool_grad_blocked_args {
+    struct pool_blocked_args pool;
+    i64 dx_n;
+};
+
 #endif

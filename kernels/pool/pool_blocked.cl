@@ -25,6 +25,7 @@
 #ifndef FN
 #define FN(x) pool_blocked_##x
 #endif
+#include "pool/pool_taps.clh"
 
 /* NaN wins a max wherever it comes; comparisons alone would forget it. Its bits without the sign exceed infinity's:
  * keeping the largest costs less than a comparison and a mask each time. */
@@ -32,14 +33,6 @@
 #define AS_UV VEC_CAT(as_uint, V)
 #define NOTE_NAN(v) worst = avg ? worst : max(worst, AS_UV(v) & 0x7fffffffu)
 #define WITH_NAN(all) (worst > 0x7f800000u ? (FV)NAN : (all))
-
-/* Taps of a window that starts at `from` which lie in [low, high): the first one, and one past the last. */
-int2 FN(taps)(int from, int dil, int ker, int low, int high)
-{
-    const int first = from >= low ? 0 : (low - from + dil - 1) / dil;
-    const int past = from + (ker - 1) * dil < high ? ker : high > from ? (high - from + dil - 1) / dil : 0;
-    return (int2)(first, max(first, past));
-}
 
 /* What output o sees along dimension d: first position, one past the last, step, and what the mean divides by. */
 int4 FN(range)(int o, int d, const struct pool_blocked_args *a)

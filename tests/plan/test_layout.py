@@ -326,6 +326,7 @@ REMAINDERS = (
             "conv_pool n2 c{c} h7 w9 k{c} r3 s3 p1 e:relu+maxpool2",
             "conv_pool n2 c3 h20 w22 k{c} r7 s7 u2 p3 e:relu+maxpool3s2p1",
             "max_pool [2,{c},7,9] kernel_size=3 stride=2 padding=1",
+            "max_pool_grad [2,{c},7,9] [2,{c},4,5] kernel_size=3 stride=2 padding=1",
             "avg_pool [2,{c},7,9] kernel_size=2",
             "adaptive_max_pool [2,{c},7,9] output_size=3",
             "lp_pool [2,{c},7,9] kernel_size=3,2 stride=2 padding=1,0,0,1 dilation=1,2",

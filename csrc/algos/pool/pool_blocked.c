@@ -1,12 +1,11 @@
 /* pool_blocked: windows and adaptive bins over channel blocks; see kernels/pool/pool_blocked.cl. */
 #include "algos/common/blocked.h"
-#include "algos/common/rows.h"
-#include "pool/pool_args.h"
+#include "algos/pool/pool.h"
 
 enum bin { WINDOWS, BINS };
 enum kind { MAX, AVG };
 
-static bool applicable(const struct problem *p, struct why *why)
+bool pool_blocked_applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
@@ -14,8 +13,7 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-/* The map as a 2-D one: rank 3 is a single row. */
-static struct pool_blocked_args sizes_of(const struct problem *p)
+struct pool_blocked_args pool_blocked_sizes(const struct problem *p)
 {
     const struct operand *x = &p->in[0], *y = &p->out[0];
     const int dims = x->shape.rank - 2;
@@ -36,10 +34,15 @@ static struct pool_blocked_args sizes_of(const struct problem *p)
     return a;
 }
 
-static void add_windows(struct pool_blocked_args *a, const struct problem *p)
+/* Square windows of the sizes that nets use are unrolled. */
+static int unrolled(const struct pool_blocked_args *a)
 {
-    const struct pool_attrs *attrs = p->attrs;
-    const int dims = p->in[0].shape.rank - 2;
+    const bool known = a->ker[0] == a->ker[1] && (a->ker[0] == 2 || a->ker[0] == 3);
+    return known && a->dil[0] == 1 && a->dil[1] == 1 ? a->ker[0] : 0;
+}
+
+void pool_blocked_windows(struct pool_blocked_args *a, const struct pool_attrs *attrs, int dims)
+{
     for (int i = 0; i < dims; i++) {
         const int d = 2 - dims + i;
         a->ker[d] = attrs->kernel_size.v[i];
@@ -49,26 +52,20 @@ static void add_windows(struct pool_blocked_args *a, const struct problem *p)
         a->dil[d] = attrs->dilation.v[i];
     }
     a->include_pad = attrs->count_include_pad;
-}
-
-/* Square windows of the sizes that nets use are unrolled. */
-static int unrolled(const struct pool_blocked_args *a)
-{
-    const bool known = a->ker[0] == a->ker[1] && (a->ker[0] == 2 || a->ker[0] == 3);
-    return known && a->dil[0] == 1 && a->dil[1] == 1 ? a->ker[0] : 0;
+    a->kind = unrolled(a);
 }
 
 static void emit(const struct problem *p, struct emit *e, enum bin bin, enum kind kind)
 {
-    struct pool_blocked_args a = sizes_of(p);
+    struct pool_blocked_args a = pool_blocked_sizes(p);
     double macs = (double)shape_count(&p->in[0].shape);
+    a.kind = POOL_BINS;
     if (bin == WINDOWS) {
-        add_windows(&a, p);
+        pool_blocked_windows(&a, p->attrs, p->in[0].shape.rank - 2);
         macs = (double)shape_count(&p->out[0].shape) * a.ker[0] * a.ker[1];
     }
     const size_t planes = (size_t)p->in[0].shape.dim[0] * (size_t)blocked_count(p, a.c),
                  rows = (size_t)a.out[0];
-    a.kind = bin == BINS ? POOL_BINS : unrolled(&a);
     a.average = kind == AVG;
     a.rows = blocked_run(p, planes, rows, 1);
     struct step *s = emit_step(e, "pool_blocked", "main", planes * ceil_div(rows, (size_t)a.rows), 1);
@@ -107,7 +104,7 @@ const struct algo_def algo_max_pool_blocked = {
     .deterministic = true,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
-    .applicable = applicable,
+    .applicable = pool_blocked_applicable,
     .emit = emit_max,
 };
 
@@ -119,7 +116,7 @@ const struct algo_def algo_avg_pool_blocked = {
     .deterministic = true,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
-    .applicable = applicable,
+    .applicable = pool_blocked_applicable,
     .emit = emit_avg,
 };
 
@@ -131,7 +128,7 @@ const struct algo_def algo_adaptive_max_pool_blocked = {
     .deterministic = true,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
-    .applicable = applicable,
+    .applicable = pool_blocked_applicable,
     .emit = emit_adaptive_max,
 };
 
@@ -143,6 +140,6 @@ const struct algo_def algo_adaptive_avg_pool_blocked = {
     .deterministic = true,
     .src = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
-    .applicable = applicable,
+    .applicable = pool_blocked_applicable,
     .emit = emit_adaptive_avg,
 };
