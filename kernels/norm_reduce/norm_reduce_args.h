@@ -30,6 +30,14 @@ struct batch_norm_train_args {
     i32 unused;
 };
 
+/* The same on channel blocks, whose pixels are numbered item by item and cut into `parts` parts of `run`. */
+struct channel_parts_args {
+    i64 x_n, dy_n, y_n, run;
+    i32 n, c, pixels, parts;
+    f32 eps;
+    i32 unused;
+};
+
 /* batch_norm of channel blocks. */
 struct batch_norm_blocked_args {
     i64 x_n, y_n, add_n; /* batch strides */
