@@ -20,7 +20,7 @@ def main() -> int:
     parser.add_argument(
         "--peers", type=common.names, default=["contiguous", "channels_last"], help='or "none"'
     )
-    parser.add_argument("--precision", default="highest", help="the trainer's word")
+    parser.add_argument("--precision", type=common.names, default=["highest"], help="the trainer's words")
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     parser.add_argument("--short", action="store_true", help="only the table, not where time goes")
     args = parser.parse_args()

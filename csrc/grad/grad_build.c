@@ -259,7 +259,10 @@ int grad_channels(struct grad *g, int vector, int rank)
 
 int grad_sum_channels(struct grad *g, int x)
 {
-    return grad_reduce(g, &op_reduce_sum, x, ~2u, false);
+    const int planes =
+        grad_reduce(g, &op_reduce_sum, x, ~3u, false); /* each is one walk, which all devices are good at */
+
+    return grad_reduce(g, &op_reduce_sum, planes, 1u, false);
 }
 
 int grad_along(struct grad *g, int x, int dim, int matrix)

@@ -142,7 +142,7 @@ void grad_adaptive_avg_pool(struct grad *g)
     if (shape_count_from(&y, 2) == 1)
         dx = grad_expand(g, grad_scale(g, dx, 1.0 / (double)shape_count_from(&x, 2)), &x);
     for (int i = x.rank - 1; i > 1 && shape_count_from(&y, 2) > 1; i--)
-        dx = grad_along(g, dx, i, shares_of(g, x.dim[i], y.dim[i]));
+        dx = x.dim[i] == y.dim[i] ? dx : grad_along(g, dx, i, shares_of(g, x.dim[i], y.dim[i]));
     grad_give(g, 0, dx);
 }
 

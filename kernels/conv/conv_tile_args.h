@@ -41,6 +41,13 @@ struct conv_pack_args {
     i32 turned;              /* 0, or the filters of a group of a transposed convolution whose weights these are */
 };
 
+/* The gradient of a convolution's filters in parts: outputs of a part, and how many parts there are. */
+struct filter_grad_parts_args {
+    struct conv_args conv;
+    i64 chunk;
+    i32 parts, unused;
+};
+
 /* Sums of a convolution that several groups share (split-k), added up: conv_sum_parts. */
 struct conv_split_k_args {
     i64 dst_n, add_n; /* batch strides */

@@ -26,6 +26,14 @@ struct conv_phases_mma_args {
     i32 groups, tiles; /* of a phase: conv groups; tiles of pixels, of the largest one */
 };
 
+/* The gradient of a convolution's filters: `conv` is that convolution. depth: pixels of dy, `map` of an image, of which
+ * each group takes `share` chunks; step_n, step_p: images and pixels that a chunk goes on. */
+struct filter_grad_mma_args {
+    struct conv_args conv;
+    i64 depth;
+    i32 map, share, step_n, step_p;
+};
+
 /* How the pixels of a convolution come to local memory: GATHER of conv_gather.clh. */
 #define GATHER_TAPS 0      /* tap by tap, 4 bytes each */
 #define GATHER_POSITIONS 1 /* window positions from the depth alone: few channels */
@@ -49,7 +57,8 @@ struct conv_phases_mma_pack_args {
     i32 each;                         /* groups of a phase */
     struct conv_phases phases;
 };
-#define PACK_SLABS 16 /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
+#define PACK_SLABS 4   /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
+#define FILTER_TEAM 32 /* work-items that find the largest weight of a filter together */
 /* floats behind each slab, which ends on a line of 128 bytes: what pixels are multiplied by, whether any is not 1 */
 #define DEPTH_GAINS 32
 
@@ -91,6 +100,7 @@ struct conv_scaled_args {
     i32 at_once, tiles_each; /* groups; tiles of positions */
     i32 positions, chunks;   /* of all images with their zeros; of a conv group's channels */
 };
+/* Also how conv_filter_sizes and conv_wgmma_pack find filters' largest weights. */
 struct conv_scaled_pack_args {
     i64 w_k; /* elements between filters of the source */
     i32 groups, kg, c, taps;

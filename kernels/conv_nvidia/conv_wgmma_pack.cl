@@ -16,9 +16,9 @@
  * as if the largest weight were between 1 and 2.
  * Zeros where there is no such filter, channel or tap.
  * Work-group: WG elements of dst; with PRODUCTS 3 PACK_SLABS slabs of a block, the largest weights of whose filters
- * each group finds.
- * Local memory: none; with PRODUCTS 3 WG + BM + PACK_SLABS * 17 floats.
- * Defines: WG (any; with PRODUCTS 3 a multiple of 32), BM (a multiple of 8, default 128), PRODUCTS 0, 1 (default) or 3,
+ * are `sizes` (conv_filter_sizes.cl).
+ * Local memory: none; with PRODUCTS 3 BM + PACK_SLABS * 17 floats.
+ * Defines: WG (any), BM (a multiple of 8, default 128), PRODUCTS 0, 1 (default) or 3,
  * POINTS (conv_weight.clh). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
@@ -64,27 +64,28 @@ float FN(in_slab)(SRC w, int b, int slab, int i, const struct conv_mma_pack_args
 #include "conv_nvidia/conv_scales.clh"
 #define SLAB_FLOATS (BM * 16 + DEPTH_GAINS) /* both parts of its filters, and what pixels take */
 
-/* largest[i]: that of the block's scaled filters at depth d0 + i, for i < count. `of`: as FN(largest_of_filters) finds
- * it. */
+/* largest[i]: that of the block's scaled filters at depth d0 + i, for i < count. `of`: those of filters. */
 void FN(largest_of_depths)(local float *largest, const local float *of, SRC w, int b, int d0, int count,
                            const struct conv_mma_pack_args *a)
 {
-    for (int i = LANE; i < count; i += WG) {
-        float most = 0.0f;
-        for (int k = 0; k < BM; k++)
-            most = fmax(most, FN(finite)(FN(filter)(w, b, k, d0 + i, a) * FN(scale_of)(of[k]).x));
-        largest[i] = most;
+    volatile local uint *bits = (volatile local uint *)largest; /* ordered as the numbers are */
+    for (int i = LANE; i < count; i += WG)
+        bits[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int i = LANE; i < count * BM; i += WG) {
+        const int k = i / count, d = i - k * count;
+        atomic_max(bits + d, as_uint(FN(finite)(FN(filter)(w, b, k, d0 + d, a) * FN(scale_of)(of[k]).x)));
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a, local float *scratch)
+void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_mma_pack_args *a, local float *scratch)
 {
-    local float *of_filter = scratch + WG, *of_depth = of_filter + BM, *differ = of_depth + PACK_SLABS * 16;
+    local float *of_filter = scratch, *of_depth = of_filter + BM, *differ = of_depth + PACK_SLABS * 16;
     const int slabs = a->depth / 16, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS;
     const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS,
               count = min(PACK_SLABS, slabs - first);
-    FN(largest_of_filters)(of_filter, w, b, a->kg, a->c, a->taps, a->groups, a->w_k, scratch);
+    FN(take_sizes)(of_filter, sizes, b, a->kg);
     FN(largest_of_depths)(of_depth, of_filter, w, b, first * 16, count * 16, a);
     FN(compare)(differ, of_depth, count, 16);
     DST to = dst + ((long)b * slabs + first) * SLAB_FLOATS;
@@ -109,10 +110,11 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a, l
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct conv_mma_pack_args a)
+KERNEL FN(main)(SRC w, ulong w_off, SRC sizes, ulong sizes_off, DST dst, ulong dst_off,
+                const struct conv_mma_pack_args a)
 {
-    local float scratch[WG + BM + PACK_SLABS * 17];
-    FN(body)(GROUP, w + w_off, dst + dst_off, &a, scratch);
+    local float scratch[BM + PACK_SLABS * 17];
+    FN(body)(GROUP, w + w_off, sizes + sizes_off, dst + dst_off, &a, scratch);
 }
 #else
 void FN(body)(ulong group, SRC w, DST dst, const struct conv_mma_pack_args *a)

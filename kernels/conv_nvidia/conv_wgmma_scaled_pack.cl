@@ -10,8 +10,9 @@
  * Behind all of them lie, as floats, for each g, b and chunk of SCALED_CHANNELS channels their gains, 1 if one of them
  * is not 1, and three zeros; and behind those unscale[k] = 1 / scale[k], BM for each block. Zeros where there is no
  * such filter.
- * Work-group: WG; PACK_SLABS taps of 16 channels of a block, the largest weights of whose filters each group finds.
- * Local memory: WG + BM + PACK_SLABS * 17 floats. Defines: WG (a multiple of 32), BM (a multiple of 8, default 128). */
+ * Work-group: WG; PACK_SLABS taps of 16 channels of a block, the largest weights of whose filters are `sizes`
+ * (conv_filter_sizes.cl).
+ * Local memory: BM + PACK_SLABS * 17 + 32 floats. Defines: WG (any), BM (a multiple of 8, default 128). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -31,8 +32,8 @@ float FN(filter)(SRC w, int b, int k, int c, int t, const struct conv_scaled_pac
     return k < a->kg ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k) : 0.0f;
 }
 
-/* largest[i]: that of the block's scaled filters, of channel c0 + i, for i < count. `of`: as FN(largest_of_filters)
- * finds it. */
+/* largest[i]: that of the block's scaled filters, of channel c0 + i, for i < count. `of`: those of
+ * filters. */
 void FN(largest_of_channels)(local float *largest, const local float *of, SRC w, int b, int c0, int count,
                              const struct conv_scaled_pack_args *a)
 {
@@ -50,15 +51,15 @@ void FN(largest_of_channels)(local float *largest, const local float *of, SRC w,
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-void FN(body)(ulong group, SRC w, DST dst, const struct conv_scaled_pack_args *a, local float *scratch)
+void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_pack_args *a, local float *scratch)
 {
-    local float *of_filter = scratch + WG, *of_channel = of_filter + BM, *differ = of_channel + PACK_SLABS * 16;
+    local float *of_filter = scratch, *of_channel = of_filter + BM, *differ = of_channel + PACK_SLABS * 16;
     const int slabs = a->c / 16 * a->taps, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS,
               each = SCALED_CHANNELS(a->taps);
     const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, end = min(first + PACK_SLABS, slabs);
     const int c0 = first / a->taps * 16, count = ((end - 1) / a->taps + 1) * 16 - c0;
     const long blocks = (long)a->groups * ((a->kg + BM - 1) / BM);
-    FN(largest_of_filters)(of_filter, w, b, a->kg, a->c, a->taps, a->groups, a->w_k, scratch);
+    FN(take_sizes)(of_filter, sizes, b, a->kg);
     FN(largest_of_channels)(of_channel, of_filter, w, b, c0, count, a);
     FN(compare)(differ, of_channel, count / each, each);
     global half *to = (global half *)dst + (long)b * slabs * (BM * 16);
@@ -83,8 +84,9 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_scaled_pack_args *a
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC w, ulong w_off, DST dst, ulong dst_off, const struct conv_scaled_pack_args a)
+KERNEL FN(main)(SRC w, ulong w_off, SRC sizes, ulong sizes_off, DST dst, ulong dst_off,
+                const struct conv_scaled_pack_args a)
 {
-    local float scratch[WG + BM + PACK_SLABS * 17];
-    FN(body)(GROUP, w + w_off, dst + dst_off, &a, scratch);
+    local float scratch[BM + PACK_SLABS * 17 + 32];
+    FN(body)(GROUP, w + w_off, sizes + sizes_off, dst + dst_off, &a, scratch);
 }

@@ -26,14 +26,8 @@
 #error "PRODUCTS is required, and so is a device with PTX"
 #else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "matmul/gemm_operands.clh"
-#define WARPS (WG / 32)
-#define MI (BM / WM / 16)          /* fragments of a warp: rows */
-#define NJ (BN / (WARPS / WM) / 8) /* columns */
-#define SUMS (MI * NJ * 4)         /* of a work-item */
-#define PARTIALS (WG * SUMS / 4)   /* of a group, in fours */
-#define SWIZZLE(side) (BK == 16 ? (side) / 2 % 2 * 8 : (side) % 4 * 8)
-#define PLACE(deep, size, side, d) ((deep) ? (side)*BK + ((d) ^ SWIZZLE(side)) : (d) * ((size) + 4) + (side))
-#define FLOATS(deep, size) ((deep) ? (size)*BK : BK * ((size) + 4))
+#include "conv_nvidia/mma_tile.clh"
+#define PARTIALS (WG * SUMS / 4) /* of a group, in fours */
 #define STAGE (FLOATS(A_DEEP, BM) + FLOATS(B_DEEP, BN))
 #define FITTING (12032 / STAGE)
 #define STAGES (FITTING > 4 ? 4 : FITTING)
@@ -91,141 +85,6 @@ void FN(load)(uint to, struct FN(walk) *w, bool deep, int size)
     w->from += deep ? BK : BK * w->apart;
     w->along -= deep ? BK : 0;
     w->lines -= deep ? 0 : BK;
-}
-
-/* This work-item's two depths of step `step` (8 of depth) for a row or column of the tile. */
-float2 FN(two_depths)(const local float *m, bool deep, int size, int side, int step)
-{
-    const int d = step * 8 + LANE % 4 * 2;
-    if (deep)
-        return *(const local float2 *)(m + PLACE(true, size, side, d));
-    return (float2)(m[PLACE(false, size, side, d)], m[PLACE(false, size, side, d + 1)]);
-}
-
-/* d += a b for every pair of fragments. */
-void FN(add_products)(float d[MI][NJ][4], uint a[MI][4], uint b[NJ][2])
-{
-#pragma unroll
-    for (int i = 0; i < MI; i++)
-#pragma unroll
-        for (int j = 0; j < NJ; j++)
-#if PRODUCTS == 0
-            MMA_HALF(d[i][j], a[i], b[j]);
-#else
-            MMA(d[i][j], a[i], b[j]);
-#endif
-}
-
-#if PRODUCTS == 0
-/* d += a b of 16 of depth; `row`, `column`: of this work-item's first fragments. */
-void FN(multiply_step)(float d[MI][NJ][4], const local float *as, const local float *bs, int row, int column, int step)
-{
-    uint a[MI][4], b[NJ][2];
-#pragma unroll
-    for (int e = 0; e < 2; e++) {
-#pragma unroll
-        for (int i = 0; i < 2 * MI; i++) {
-            const float2 v = FN(two_depths)(as, A_DEEP, BM, row + i * 8, 2 * step + e);
-            HALVES_OF(a[i / 2][2 * e + i % 2], v.x, v.y);
-        }
-#pragma unroll
-        for (int j = 0; j < NJ; j++) {
-            const float2 v = FN(two_depths)(bs, B_DEEP, BN, column + j * 8, 2 * step + e);
-            HALVES_OF(b[j][e], v.x, v.y);
-        }
-    }
-    FN(add_products)(d, a, b);
-}
-#else
-/* The same of 8 of depth. */
-void FN(multiply_step)(float d[MI][NJ][4], const local float *as, const local float *bs, int row, int column, int step)
-{
-    uint ah[MI][4], bh[NJ][2];
-#if PRODUCTS == 3
-    uint al[MI][4], bl[NJ][2];
-#endif
-#pragma unroll
-    for (int i = 0; i < 2 * MI; i++) {
-        const float2 v = FN(two_depths)(as, A_DEEP, BM, row + i * 8, step);
-        uint *high = ah[i / 2] + i % 2;
-#if PRODUCTS == 3
-        uint *low = al[i / 2] + i % 2;
-        high[0] = TF32_HIGH(v.x);
-        high[2] = TF32_HIGH(v.y);
-        low[0] = TF32_LOW(v.x, high[0]);
-        low[2] = TF32_LOW(v.y, high[2]);
-#else
-        high[0] = TF32_NEAR(v.x);
-        high[2] = TF32_NEAR(v.y);
-#endif
-    }
-#pragma unroll
-    for (int j = 0; j < NJ; j++) {
-        const float2 v = FN(two_depths)(bs, B_DEEP, BN, column + j * 8, step);
-#if PRODUCTS == 3
-        bh[j][0] = TF32_ROUNDED(v.x);
-        bh[j][1] = TF32_ROUNDED(v.y);
-        bl[j][0] = TF32_LOW(v.x, bh[j][0]);
-        bl[j][1] = TF32_LOW(v.y, bh[j][1]);
-#else
-        bh[j][0] = TF32_NEAR(v.x);
-        bh[j][1] = TF32_NEAR(v.y);
-#endif
-    }
-#if PRODUCTS == 3
-    FN(add_products)(d, al, bh);
-    FN(add_products)(d, ah, bl);
-#endif
-    FN(add_products)(d, ah, bh);
-}
-#endif
-
-void FN(clear)(float d[MI][NJ][4])
-{
-#pragma unroll
-    for (int i = 0; i < MI; i++)
-#pragma unroll
-        for (int j = 0; j < NJ; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                d[i][j][e] = 0.0f;
-}
-
-/* sum += a b of the chunk in local memory. */
-void FN(multiply)(float sum[MI][NJ][4], const local float *as, const local float *bs, int row, int column)
-{
-#if PRODUCTS == 3
-    float d[MI][NJ][4];
-    FN(clear)(d);
-#else /* rounding operands loses more than cutting sums */
-    float(*d)[NJ][4] = sum;
-#endif
-#pragma unroll
-    for (int step = 0; step < BK / (PRODUCTS == 0 ? 16 : 8); step++)
-        FN(multiply_step)(d, as, bs, row, column, step);
-#if PRODUCTS == 3
-#pragma unroll
-    for (int i = 0; i < MI; i++)
-#pragma unroll
-        for (int j = 0; j < NJ; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                sum[i][j][e] += d[i][j][e];
-#endif
-}
-
-/* Row and column of the tile that sum i of a work-item belongs to, whose first are `row` and `column`. */
-#define SUM_ROW(i, row) ((row) + (i) / 4 / NJ * 16 + (i) / 2 % 2 * 8)
-#define SUM_COLUMN(i, column) ((column) + (i) / 4 % NJ * 8 + (i) % 2)
-
-/* Which sums of this work-item are no finite numbers. */
-ulong FN(lost)(const float sum[SUMS])
-{
-    ulong lost = 0;
-#pragma unroll
-    for (int i = 0; i < SUMS; i++)
-        lost |= (ulong) !(fabs(sum[i]) < INFINITY) << i;
-    return lost;
 }
 
 /* A sum of the tile by its definition. */
@@ -372,7 +231,7 @@ void FN(body)(ulong group, SRC ma, SRC mb, DST partial, DST arrived, SRC mc, SRC
     const uint to = LOCAL_ADDRESS(stages);
     struct FN(walk) wa = FN(walk_of)(t.a, A_DEEP, BM, a->a_m, a->a_k, a->m - t.row, t.chunk * BK, a->k);
     struct FN(walk) wb = FN(walk_of)(t.b, B_DEEP, BN, a->b_n, a->b_k, a->n - t.col, t.chunk * BK, a->k);
-    const int warp = LANE / 32, row = warp % WM * MI * 16 + LANE % 32 / 4, first = warp / WM * NJ * 8;
+    const int row = MMA_ROW, first = MMA_FIRST_COLUMN;
     float sum[MI][NJ][4];
     FN(clear)(sum);
 
@@ -398,7 +257,7 @@ void FN(body)(ulong group, SRC ma, SRC mb, DST partial, DST arrived, SRC mc, SRC
         COPIES_CLOSE;
         fill = fill + 1 == STAGES ? 0 : fill + 1;
         const local float *as = stages + slot * STAGE;
-        FN(multiply)(sum, as, as + FLOATS(A_DEEP, BM), row, first + LANE % 32 / 4);
+        FN(multiply)(sum, as, as + FLOATS(A_DEEP, BM), row, MMA_COLUMN);
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
 

@@ -38,6 +38,15 @@ struct channel_parts_args {
     i32 unused;
 };
 
+/* The same in chunks of `chunk` elements, `parts` a channel (channel_chunks.clh). step_n, step_i: items and elements
+ * that lie between a work-item's elements and its next ones. */
+struct channel_chunks_args {
+    i64 x_n, dy_n, y_n, length, step_i;
+    i32 n, c, chunk, parts;
+    i32 step_n;
+    f32 eps;
+};
+
 /* batch_norm of channel blocks. */
 struct batch_norm_blocked_args {
     i64 x_n, y_n, add_n; /* batch strides */

@@ -21,7 +21,9 @@ from clcnn import _core
 from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS
 
 MAIN = "y0"  # name of the layer that computes a case's first operator
-PRODUCTS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "linear", "matmul", "gemm"})
+PRODUCTS = frozenset(
+    {"conv", "conv_transpose", "conv_filter_grad", "separable", "conv_pool", "linear", "matmul", "gemm"}
+)
 
 
 def _with_fact(fact: str) -> frozenset[tuple[str, str]]:

@@ -238,3 +238,23 @@ void emit_conv_split_k(struct emit *e, struct step *s, const struct problem *p, 
     if (split_k > 1)
         emit_reduce(e, p, a, split_k, view);
 }
+
+void emit_filter_grad_sum(struct emit *e, const struct problem *p, const struct conv_args *a, int split_k,
+                          int parts)
+{
+    const struct problem plain = {.act = ACT_none};
+    const int positions = a->c / a->groups * conv_taps(a);
+    const struct conv_split_k_args args = {/* filters as images of one map */
+                                           .dst_n = a->w_k,
+                                           .map = positions,
+                                           .n = a->k,
+                                           .k = 1,
+                                           .split_k = split_k};
+    const size_t results = (size_t)a->k * (size_t)positions, wg = any_group_size(p);
+    struct step *s = emit_step(e, "conv_sum_parts", "main", ceil_div(results, wg), wg);
+    step_read(s, parts);
+    step_epilogue(s, &plain, NULL);
+    step_write(s, p->out[0].view);
+    step_args(s, &args, sizeof args);
+    step_cost(s, 0.0, 4.0 * (double)results * (split_k + 1));
+}

@@ -64,5 +64,8 @@ size_t conv_split_k_bytes(const struct conv_args *a,
 /* The end of such a step: epilogue, results in `view` (of y for one group), arguments; and the step that adds partial sums up. */
 void emit_conv_split_k(struct emit *e, struct step *s, const struct problem *p, const struct conv_args *a,
                        int split_k, int view, const void *args, size_t bytes);
+/* The same for the gradient of filters: p->out[0] as the sum of dense partial ones [split_k][K][C/groups*taps]. */
+void emit_filter_grad_sum(struct emit *e, const struct problem *p, const struct conv_args *a, int split_k,
+                          int parts);
 
 #endif

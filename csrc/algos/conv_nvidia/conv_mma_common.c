@@ -245,10 +245,15 @@ float mma_shortest(const struct problem *p, const struct conv_args *a, enum mma_
     return wgmma < mma ? wgmma : mma;
 }
 
+size_t filter_sizes_bytes(const struct conv_args *a)
+{
+    return sizeof(float) * (size_t)a->k;
+}
+
 size_t mma_workspace(const struct problem *p, const struct conv_args *a, const struct mma_choice *c)
 {
     const struct layout l = layout_of(a);
-    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c->tile, c->form.products)) +
+    return (p->in[1].constant ? 0 : packed_bytes(a, &l, c->tile, c->form.products) + filter_sizes_bytes(a)) +
            split_k_bytes(a, c->tile, c->split_k);
 }
 
@@ -257,6 +262,32 @@ static int64_t reciprocal(int n, int largest)
 {
     const int64_t one = (int64_t)1 << 32;
     return (int64_t)n * largest < one ? one / n + 1 : 0;
+}
+
+int emit_filter_sizes(struct emit *e, const struct problem *p, const struct conv_args *a, int points)
+{
+    const struct conv_scaled_pack_args args = {
+        .w_k = a->w_k,
+        .groups = a->groups,
+        .kg = a->k / a->groups,
+        .c = a->c / a->groups,
+        .taps = conv_taps(a),
+    };
+    char name[96];
+    snprintf(name, sizeof name, "conv_filter_sizes g%d k%d c%d t%d w%d", args.groups, args.kg, args.c,
+             args.taps, points);
+    struct step *setup;
+    const int view = emit_packed(e, &p->in[1], name, filter_sizes_bytes(a), "conv_filter_sizes", "main",
+                                 ceil_div((size_t)a->k, GROUP_SIZE / FILTER_TEAM), GROUP_SIZE, &setup);
+    if (setup) {
+        if (points)
+            step_define(setup, "POINTS", points);
+        step_read(setup, p->in[1].view);
+        step_write(setup, view);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 4.0 * (double)a->k * args.c * args.taps);
+    }
+    return view;
 }
 
 static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a,
@@ -281,6 +312,8 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     char name[96];
     snprintf(name, sizeof name, "%s g%d k%d c%d t%d p%d d%d b%d n%d w%d", file, args.groups, args.kg, args.c,
              args.taps, args.padded, args.depth, block, (int)form.products, form.points);
+    const bool scaled = split_into_halves(t, form.products);
+    const int sizes = scaled ? emit_filter_sizes(e, p, a, form.points) : VIEW_NONE;
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, file, "main", groups, GROUP_SIZE, &setup);
     if (setup) {
@@ -290,6 +323,8 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         if (form.points)
             step_define(setup, "POINTS", form.points);
         step_read(setup, p->in[1].view);
+        if (scaled)
+            step_read(setup, sizes);
         step_write(setup, view);
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 2.0 * (double)bytes);

@@ -77,6 +77,10 @@ struct step *emit_mma_phases(struct emit *e, const struct problem *p, const stru
         emit_form(p, e, (struct mma_form)__VA_ARGS__);               \
     }
 
+/* The largest finite weight of each filter, of its transform where there are points: packed beside what is scaled by it. */
+size_t filter_sizes_bytes(const struct conv_args *a);
+int emit_filter_sizes(struct emit *e, const struct problem *p, const struct conv_args *a, int points);
+
 /* For few channels: the filters packed for kernels/conv_nvidia/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
 struct mma_filters {
     int view, depth;

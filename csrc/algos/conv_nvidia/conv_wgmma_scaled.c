@@ -139,7 +139,7 @@ static size_t workspace(const struct problem *p)
     const struct conv_args a = conv_args_of(p);
     struct choice c;
     DECIDED(p, c);
-    return p->in[1].constant ? 0 : packed_bytes(&a, c.tile);
+    return p->in[1].constant ? 0 : packed_bytes(&a, c.tile) + filter_sizes_bytes(&a);
 }
 
 static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a, const struct tile *t)
@@ -156,12 +156,14 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     char name[96];
     snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d b%d", args.groups, args.kg, args.c,
              args.taps, t->filters);
+    const int sizes = emit_filter_sizes(e, p, a, 0);
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
                                  (size_t)conv_blocks(a, t->filters) * parts, GROUP_SIZE, &setup);
     if (setup) {
         step_define(setup, "BM", t->filters);
         step_read(setup, p->in[1].view);
+        step_read(setup, sizes);
         step_write(setup, view);
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 2.0 * (double)bytes);

@@ -1,23 +1,10 @@
 /* gemm_mma: matrix products of two operands that lie anyhow, on NVIDIA's tensor cores; see kernels/matmul/gemm_mma.cl. */
 #include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/conv_nvidia/mma_tiles.h"
 #include "algos/cost/cost.h"
 #include "algos/matmul/gemm_common.h"
 
-#define UNIT 16 /* of depth, that times are counted in */
 #define MAX_SPLIT_K 16
-
-/* What a group of `size` work-items computes, `wm` warps side by side along rows, `chunk` of depth between two barriers.
- * Times as those of the tiles in conv_mma_common.c. */
-struct gemm_mma_tile {
-    short rows, columns, size, wm, chunk, resident;
-    float busy, alone, start;
-};
-static const struct gemm_mma_tile tiles[] = {
-    {128, 128, 256, 2, 16, 1, 1220.0f, 1220.0f, 2800.0f}, {128, 64, 128, 2, 16, 2, 675.0f, 675.0f, 1400.0f},
-    {64, 128, 128, 1, 16, 2, 675.0f, 675.0f, 1400.0f},    {64, 64, 128, 2, 16, 3, 413.0f, 661.0f, 700.0f},
-    {32, 64, 128, 1, 32, 5, 198.0f, 257.0f, 350.0f},      {64, 32, 128, 2, 32, 5, 198.0f, 257.0f, 350.0f},
-    {32, 32, 128, 2, 32, 7, 121.0f, 193.0f, 175.0f},
-};
 
 /* What is chosen for a product: its tile, and between how many groups the depth is split. */
 struct gemm_mma_choice {
@@ -32,32 +19,30 @@ static struct gemm_args product_of(const struct problem *p, const struct gemm_pr
     return a;
 }
 
-static size_t tile_count(const struct gemm_args *a, const struct gemm_mma_tile *t)
+static size_t tile_count(const struct gemm_args *a, const struct mma_tile_shape *t)
 {
     return gemm_items(a) * ceil_div((size_t)a->m, (size_t)t->rows) *
            ceil_div((size_t)a->n, (size_t)t->columns);
 }
 
-static size_t split_k_bytes(const struct gemm_args *a, const struct gemm_mma_tile *t, int split_k)
+static size_t split_k_bytes(const struct gemm_args *a, const struct mma_tile_shape *t, int split_k)
 {
     return split_k == 1 ? 0 : sizeof(float) * (size_t)(t->rows * t->columns * split_k) * tile_count(a, t);
 }
 
-static float time_of(const struct problem *p, const struct gemm_args *a, const struct gemm_mma_tile *t,
+static float time_of(const struct problem *p, const struct gemm_args *a, const struct mma_tile_shape *t,
                      int split_k, int share)
 {
-    const size_t each = ceil_div(tile_count(a, t) * (size_t)split_k, p->device->compute_units);
-    const float busy = (float)each * t->busy, alone = (float)ceil_div(each, (size_t)t->resident) * t->alone;
     const float joined = sizeof(float) * (float)(t->rows * t->columns * split_k);
-    return (float)(share * t->chunk / UNIT) * (busy > alone ? busy : alone) + MMA_START_NS +
-           t->start * (float)each + (split_k > 1 ? MMA_FIXUP_NS + joined / MMA_FIXUP_BYTES_PER_NS : 0.0f);
+    return mma_tiles_time(p, t, tile_count(a, t) * (size_t)split_k, share) +
+           (split_k > 1 ? MMA_FIXUP_NS + joined / MMA_FIXUP_BYTES_PER_NS : 0.0f);
 }
 
 static struct gemm_mma_choice choose(const struct problem *p, const struct gemm_args *a)
 {
     struct gemm_mma_choice best = {-1, 1, 0, 0.0f};
-    for (int i = 0; i < COUNT_OF(tiles); i++) {
-        const struct gemm_mma_tile *t = &tiles[i];
+    for (int i = 0; i < MMA_TILE_SHAPES; i++) {
+        const struct mma_tile_shape *t = &mma_tile_shapes[i];
         const int chunks = (int)ceil_div((size_t)a->k, (size_t)t->chunk);
         for (int split_k = 1; split_k <= MAX_SPLIT_K; split_k++) {
             const int share = (int)ceil_div((size_t)chunks, (size_t)split_k);
@@ -88,7 +73,7 @@ static size_t workspace(const struct problem *p, const struct gemm_problem *g)
     const struct gemm_args a = product_of(p, g);
     struct gemm_mma_choice c;
     DECIDED(p, c);
-    return split_k_bytes(&a, &tiles[c.tile], c.split_k);
+    return split_k_bytes(&a, &mma_tile_shapes[c.tile], c.split_k);
 }
 
 static void emit_product(struct emit *e, const struct problem *p, const struct gemm_problem *g,
@@ -97,17 +82,14 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
     const struct gemm_args a = product_of(p, g);
     struct gemm_mma_choice c;
     DECIDED(p, c);
-    const struct gemm_mma_tile *t = &tiles[c.tile];
+    const struct mma_tile_shape *t = &mma_tile_shapes[c.tile];
     const size_t each = tile_count(&a, t), groups = each * (size_t)c.split_k;
     const struct gemm_mma_args args = {
         .gemm = a, .share = c.share, .split_k = c.split_k, .each = (int32_t)each};
     const bool split = c.split_k > 1;
     const int partial = split ? emit_workspace(e, split_k_bytes(&a, t, c.split_k)) : VIEW_NONE;
     struct step *s = emit_step(e, "gemm_mma", "main", groups, (size_t)t->size);
-    step_define(s, "BM", t->rows);
-    step_define(s, "BN", t->columns);
-    step_define(s, "BK", t->chunk);
-    step_define(s, "WM", t->wm);
+    mma_tile_defines(s, t);
     step_define(s, "A_DEEP", a.a_k == 1);
     step_define(s, "B_DEEP", a.b_k == 1);
     step_define(s, "SPLIT", split);

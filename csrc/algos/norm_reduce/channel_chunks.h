@@ -1,0 +1,19 @@
+/* channel_chunks.h: the elements of channels in chunks, a group's each: the host's side of
+ * kernels/norm_reduce/channel_chunks.clh. */
+#ifndef CLCNN_ALGOS_CHANNEL_CHUNKS_H
+#define CLCNN_ALGOS_CHANNEL_CHUNKS_H
+
+#include "algos/common/rows.h"
+
+#define CHUNKS_FOR_GPUS "chunks that groups share are meant for GPUs"
+
+/* How x, and dy where that is not NULL, are cut: for groups of any_group_size(). y_n and eps are left to the caller. */
+struct channel_chunks_args channel_chunks_of(const struct problem *p, const struct operand *x,
+                                             const struct operand *dy);
+/* Bytes of two sums for each chunk. */
+size_t channel_chunks_bytes(const struct channel_chunks_args *a);
+/* A step with a group for each chunk. */
+struct step *channel_chunks_step(struct emit *e, const struct problem *p, const char *file, const char *entry,
+                                 const struct channel_chunks_args *a);
+
+#endif

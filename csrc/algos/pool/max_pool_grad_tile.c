@@ -1,0 +1,79 @@
+/* max_pool_grad_tile: the gradient of maxima by tiles on GPUs; see kernels/pool/max_pool_grad_tile.cl. */
+#include "algos/pool/pool.h"
+
+enum { WIDEST = 32, HIGHEST = 16, MOST_WINDOWS = 2048 };
+
+struct tile {
+    struct max_pool_grad_args args;
+    int high, wide; /* of dx */
+};
+
+/* The least power of two from 4 on that holds n, at most `most`. */
+static int side(int n, int most)
+{
+    int power = 4;
+    while (power < n && power < most)
+        power *= 2;
+    return power;
+}
+
+static struct tile tile_of(const struct problem *p)
+{
+    struct problem pool = *p; /* the pooling that it belongs to */
+    pool.out = &p->in[1];
+    struct tile t = {.args = {.pool = pool_args_of(&pool, p->attrs), .dx_n = p->out[0].batch_stride}};
+    t.high = side(t.args.pool.in[1], HIGHEST);
+    t.wide = side(t.args.pool.in[2], WIDEST);
+    return t;
+}
+
+/* Windows that can meet so many elements in a row. */
+static int windows(int elements, int ker, int stride)
+{
+    return (elements + ker - 2) / stride + 1;
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    const struct tile t = tile_of(p);
+    const struct pool_args *a = &t.args.pool;
+    REQUIRE(why, p->in[0].shape.rank <= 4, "windows with a depth are left to ref");
+    REQUIRE(why, a->dil[1] == 1 && a->dil[2] == 1, "dilated windows are left to ref");
+    REQUIRE(why,
+            windows(t.high, a->ker[1], a->stride[1]) * windows(t.wide, a->ker[2], a->stride[2]) <=
+                MOST_WINDOWS,
+            "the windows that meet a tile must fit local memory");
+    PREFER(why, !cpu_device(p->device), "tiles that groups share are meant for GPUs");
+    return true;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct tile t = tile_of(p);
+    const struct pool_args *a = &t.args.pool;
+    const size_t tiles =
+        ceil_div((size_t)a->in[1], (size_t)t.high) * ceil_div((size_t)a->in[2], (size_t)t.wide);
+    const size_t planes = (size_t)p->in[0].shape.dim[0] * (size_t)a->c;
+    struct step *s = emit_step(e, "max_pool_grad_tile", "main", planes * tiles, any_group_size(p));
+    step_define(s, "TH", t.high);
+    step_define(s, "TW", t.wide);
+    step_define(s, "KH", a->ker[1]);
+    step_define(s, "KW", a->ker[2]);
+    step_define(s, "SH", a->stride[1]);
+    step_define(s, "SW", a->stride[2]);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
+    step_write(s, p->out[0].view);
+    step_args(s, &t.args, sizeof t.args);
+    rows_cost(s, p, (double)shape_count(&p->in[1].shape) * a->ker[1] * a->ker[2]);
+}
+
+const struct algo_def algo_max_pool_grad_tile = {
+    .name = "tile",
+    .doc = "where windows have their maxima, in local memory; each element of a tile asks them",
+    .devices = DEVICES_GPU,
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = applicable,
+    .emit = emit,
+};
