@@ -378,13 +378,6 @@ def test_nothing_to_evaluate():
         trainer.evaluate([])
 
 
-def test_losses_are_checked():
-    with pytest.raises(ArgumentError, match="reduction"):
-        nn.CrossEntropyLoss(reduction="none")
-    with pytest.raises(ArgumentError, match="label_smoothing"):
-        nn.CrossEntropyLoss(label_smoothing=2)
-
-
 def test_digits_are_learned_quickly():
     pytest.importorskip("sklearn")
     data = train.digits()

@@ -33,7 +33,16 @@ from clcnn.nn.conv import (
     ConvTranspose3d,
     Linear,
 )
-from clcnn.nn.loss import CrossEntropyLoss
+from clcnn.nn.loss import (
+    BCELoss,
+    BCEWithLogitsLoss,
+    CrossEntropyLoss,
+    HuberLoss,
+    L1Loss,
+    MSELoss,
+    NLLLoss,
+    SmoothL1Loss,
+)
 from clcnn.nn.module import Module, Parameter
 from clcnn.nn.norm import BatchNorm1d, BatchNorm2d, BatchNorm3d, LocalResponseNorm
 from clcnn.nn.pool import (
@@ -79,6 +88,8 @@ __all__ = [
     "AvgPool1d",
     "AvgPool2d",
     "AvgPool3d",
+    "BCELoss",
+    "BCEWithLogitsLoss",
     "BatchNorm1d",
     "BatchNorm2d",
     "BatchNorm3d",
@@ -102,16 +113,20 @@ __all__ = [
     "Hardsigmoid",
     "Hardswish",
     "Hardtanh",
+    "HuberLoss",
     "Identity",
+    "L1Loss",
     "LeakyReLU",
     "Linear",
     "LocalResponseNorm",
     "LogSoftmax",
+    "MSELoss",
     "MaxPool1d",
     "MaxPool2d",
     "MaxPool3d",
     "Module",
     "ModuleList",
+    "NLLLoss",
     "PReLU",
     "Parameter",
     "ReLU",
@@ -119,6 +134,7 @@ __all__ = [
     "Sequential",
     "SiLU",
     "Sigmoid",
+    "SmoothL1Loss",
     "Softmax",
     "Tanh",
     "Unflatten",

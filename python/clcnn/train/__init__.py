@@ -13,6 +13,16 @@ from __future__ import annotations
 from clcnn.train.augment import RandomAffine
 from clcnn.train.data import Arrays, Split
 from clcnn.train.digits import digits
+from clcnn.train.metrics import Accuracy, ConfusionMatrix, Metric
 from clcnn.train.trainer import Trainer
 
-__all__ = ["Arrays", "RandomAffine", "Split", "Trainer", "digits"]
+__all__ = [
+    "Accuracy",
+    "Arrays",
+    "ConfusionMatrix",
+    "Metric",
+    "RandomAffine",
+    "Split",
+    "Trainer",
+    "digits",
+]

@@ -13,14 +13,15 @@ from numpy.typing import ArrayLike, NDArray
 import clcnn
 from clcnn import _arguments, _core
 from clcnn.device import DeviceInfo
-from clcnn.errors import ArgumentError, DtypeError, NonFiniteError, ShapeError, UnsupportedError
+from clcnn.errors import ArgumentError, NonFiniteError, UnsupportedError
 from clcnn.nn.module import Module
 from clcnn.optim import Optimizer
 from clcnn.optim.lr_scheduler import LRScheduler
 from clcnn.plan import Plan
-from clcnn.train import checkpoint
+from clcnn.train import batches, checkpoint
 from clcnn.train.data import Arrays
 from clcnn.train.home import Home
+from clcnn.train.metrics import Accuracy, Metric
 from clcnn.train.step import evaluation_graph, first_bad_layer, training_graph
 
 PRECISIONS = ("strict", "highest", "high")
@@ -118,35 +119,45 @@ class Trainer:
 
     def predict(self, x: ArrayLike) -> NDArray[np.float32]:
         """The net's result for a batch, computed as at inference."""
-        x = self._images(x)
+        x = batches.images(x)
         result: NDArray[np.float32] = self._plan("predict", [x])(x)
         return result
 
     def evaluate(
-        self, data: Arrays | Iterable[tuple[ArrayLike, ArrayLike]], batch: int = 256
-    ) -> dict[str, float]:
-        """Mean over a data set, computed as at inference: {"loss": ..., "accuracy": ...}; accuracy is the
-        share of samples whose largest result is that of the label, and is left out for other targets.
+        self,
+        data: Arrays | Iterable[tuple[ArrayLike, ArrayLike]],
+        batch: int = 256,
+        metrics: Iterable[Metric] | None = None,
+    ) -> dict[str, Any]:
+        """What the net does with a data set, computed as at inference: {"loss": ...} and a value for each
+        metric, by its name.
 
-        data: clcnn.train.Arrays, which is walked in batches of `batch`, or batches (x, y). Raises as step()
-        does, and ArgumentError where there is nothing to evaluate.
+        data: clcnn.train.Arrays, or what else has batches(); it is walked in batches of `batch`. Or batches
+        (x, y). metrics: of clcnn.train, such as Accuracy(top=5); None: Accuracy() where targets are labels.
+        "loss" is the mean over all samples, also of a loss that sums them up. Raises as step() does, and
+        ArgumentError where there is nothing to evaluate.
         """
-        batches = data.batches(batch, shuffle=False) if isinstance(data, Arrays) else data
-        loss = right = count = 0.0
-        labelled = True
-        for x, y in batches:
+        labelled = self._target_dtype == "int64"
+        if metrics is None:
+            metrics = [Accuracy()] if labelled else []
+        metrics = list(metrics)
+        for metric in metrics:
+            metric.reset()
+        total = count = 0.0
+        for x, y in batches.walk(data, batch):
             inputs = self._batch(x, y)
-            result, each = self._plan("evaluate", inputs)(*inputs)
-            n = len(inputs[0])
+            result, loss = self._plan("evaluate", inputs)(*inputs)
+            n = batches.counted(self.loss, inputs[1])
             count += n
-            loss += float(each.ravel()[0]) * n
-            labelled = labelled and inputs[1].ndim == 1 and inputs[1].dtype == np.int64
-            if labelled:
-                right += float(np.count_nonzero(result.argmax(axis=1) == inputs[1]))
+            total += float(loss.ravel()[0]) * (1 if getattr(self.loss, "reduction", None) == "sum" else n)
+            target = inputs[1]
+            if labelled and metrics:
+                result, target = batches.by_sample(result, target, self._ignored)
+            for metric in metrics:
+                metric.add(result, target)
         if not count:
             raise ArgumentError("evaluate(): there is no batch")
-        found = {"loss": loss / count}
-        return {**found, "accuracy": right / count} if labelled else found
+        return {"loss": total / count, **{metric.name: metric.value() for metric in metrics}}
 
     # ---- files ----
 
@@ -217,38 +228,25 @@ class Trainer:
         """What this step draws its random numbers with."""
         return np.array([self.seed, self.steps], np.int64)
 
-    def _images(self, x: ArrayLike) -> NDArray[np.float32]:
-        images = np.asarray(x)
-        if images.dtype.kind not in "fiub":
-            raise DtypeError(f"x: expected an array of real numbers, got {images.dtype}")
-        if images.ndim < 2 or not images.size:
-            raise ShapeError(f"x {list(images.shape)}: expected a batch (N, C, spatial...) that is not empty")
-        return np.require(images, np.float32, "C")
-
-    def _batch(self, x: ArrayLike, y: ArrayLike) -> list[NDArray[Any]]:
-        images, target = self._images(x), np.asarray(y)
-        wanted = getattr(self.loss, "target_dtype", "float32")
-        if target.ndim < 1 or len(target) != len(images):
-            raise ShapeError(f"y {list(target.shape)}: expected one for each of the {len(images)} samples")
-        if wanted == "int64" and target.dtype.kind not in "iu":
-            raise DtypeError(f"y: labels must be integers, got {target.dtype}")
-        target = np.require(target, wanted, "C")
-        if wanted == "int64":
-            self._check_labels(target, images.shape)
-        return [images, target]
-
-    def _check_labels(self, labels: NDArray[np.int64], shape: tuple[int, ...]) -> None:
-        classes = self._classes(shape)
-        bad = np.flatnonzero((labels < 0) | (labels >= classes))
-        if bad.size:
-            at = int(bad[0])
-            raise ArgumentError(
-                f"y: sample {at} has label {labels[at]}; there are {classes} classes, from 0 on"
-            )
-
     def _classes(self, shape: tuple[int, ...]) -> int:
         """Of the net's result: dimension 1."""
         if not hasattr(self, "_class_count"):
             graph = clcnn.graph.trace(self.net, (1, *shape[1:]))
             self._class_count = next(iter(graph.outputs.values())).shape[1]
         return self._class_count
+
+    @property
+    def _target_dtype(self) -> str:
+        return str(getattr(self.loss, "target_dtype", "float32"))
+
+    @property
+    def _ignored(self) -> int | None:
+        """The label that counts for nothing."""
+        return getattr(self.loss, "ignore_index", None)
+
+    def _batch(self, x: ArrayLike, y: ArrayLike) -> list[NDArray[Any]]:
+        images = batches.images(x)
+        target = batches.target(y, len(images), self._target_dtype)
+        if self._target_dtype == "int64":
+            batches.check_labels(target, self._classes(images.shape), self._ignored)
+        return [images, target]
