@@ -1,7 +1,8 @@
 /* update.c: what an optimiser does to its parameters, as torch.optim defines it: flat arrays in one pass. */
 #include "ops/rules.h"
 
-/* Inputs 0 to `arrays` - 1 have one shape, one dimension; the last one is (lr, step). The gradient has no new value. */
+/* Inputs 0 to `arrays` - 1 have one shape, one dimension; the last one is (lr, step), or that and a momentum. The
+ * gradient has no new value. */
 static enum clcnn_status infer_update(struct infer *in, int arrays, struct clcnn_err *err)
 {
     static const char *const names[] = {"p", "g", "m", "v"};
@@ -12,7 +13,9 @@ static enum clcnn_status infer_update(struct infer *in, int arrays, struct clcnn
         return shape_fail(in, err, "input p %s must have one dimension (reshape it)", SHAPE(p));
     for (int i = 1; i < arrays; i++)
         TRY(rule_vector(in, i, names[i], p->dim[0], err));
-    TRY(rule_vector(in, arrays, "hyper", 2, err));
+    const struct clcnn_shape *hyper = &in->in[arrays];
+    if (hyper->rank != 1 || hyper->dim[0] < 2 || hyper->dim[0] > 3)
+        return shape_fail(in, err, "input hyper %s must be [2] or [3]", SHAPE(hyper));
     in->n_out = arrays - 1;
     for (int i = 0; i < in->n_out; i++)
         in->out[i] = *p;
@@ -74,7 +77,7 @@ static const struct clcnn_attr_info adamw_table[] = {
 const struct op_def op_sgd_update = {
     .name = "sgd_update",
     .doc = "new p and m of torch.optim.SGD, for m of zeros at first: m = momentum * m + g, p = p - lr * m; "
-           "hyper is (lr, step)",
+           "hyper is (lr, step), or (lr, step, momentum) with a momentum in the place of the attribute",
     .inputs = "p g m hyper",
     ATTRS(sgd_table, sgd_attrs),
     .infer = infer_sgd,
@@ -83,8 +86,7 @@ const struct op_def op_sgd_update = {
 const struct op_def op_adamw_update = {
     .name = "adamw_update",
     .doc = "new p, m and v of torch.optim.AdamW, or Adam, for m and v of zeros at first; hyper is (lr, "
-           "step), the "
-           "first step is 1",
+           "step), or (lr, step, beta1) with a beta1 in the place of the attribute; the first step is 1",
     .inputs = "p g m v hyper",
     ATTRS(adamw_table, adamw_attrs),
     .infer = infer_adamw,

@@ -1,4 +1,5 @@
-/* adamw_update_ref.cl: a step of AdamW or Adam, with lr = hyper[0] and step = hyper[1], which is 1 at first.
+/* adamw_update_ref.cl: a step of AdamW or Adam, with lr = hyper[0] and step = hyper[1], which is 1 at first;
+ * beta1 is hyper[2] where that is fed.
  *
  *   decoupled: q = p - lr * weight_decay * p, d = g;  else: q = p, d = g + weight_decay * p
  *   new_m = beta1 * m + (1 - beta1) * d,  new_v = beta2 * v + (1 - beta2) * d^2
@@ -21,7 +22,8 @@ void FN(body)(ulong group, SRC p, SRC g, SRC m, SRC v, SRC hyper, DST new_p, DST
               const struct adamw_args *a)
 {
     const float lr = hyper[0], step = hyper[1];
-    const float rate = lr / -expm1(step * a->log[0]);
+    const float beta1 = a->fed ? hyper[2] : a->beta[0], rest1 = a->fed ? 1.0f - beta1 : a->rest[0];
+    const float rate = lr / -expm1(step * (a->fed ? log(beta1) : a->log[0]));
     const float scale = rsqrt(-expm1(step * a->log[1]));
     const float kept = a->decoupled ? 1.0f - lr * a->weight_decay : 1.0f;
     const float added = a->decoupled ? 0.0f : a->weight_decay;
@@ -29,7 +31,7 @@ void FN(body)(ulong group, SRC p, SRC g, SRC m, SRC v, SRC hyper, DST new_p, DST
     {
         const FV old = LOAD_PART(p, i, a);
         const FV d = LOAD_PART(g, i, a) + added * old;
-        const FV mean = a->beta[0] * LOAD_PART(m, i, a) + a->rest[0] * d;
+        const FV mean = beta1 * LOAD_PART(m, i, a) + rest1 * d;
         const FV square = a->beta[1] * LOAD_PART(v, i, a) + a->rest[1] * d * d;
         STORE_PART(mean, new_m, i, a);
         STORE_PART(square, new_v, i, a);

@@ -1,4 +1,4 @@
-/* sgd_update_ref.cl: a step of stochastic gradient descent, with lr = hyper[0].
+/* sgd_update_ref.cl: a step of stochastic gradient descent, with lr = hyper[0]; momentum is hyper[2] where that is fed.
  *
  *   d = g + weight_decay * p,  new_m = momentum * m + d,  new_p = p - lr * (nesterov ? d + momentum * new_m : new_m)
  *
@@ -16,7 +16,7 @@
 
 void FN(body)(ulong group, SRC p, SRC g, SRC m, SRC hyper, DST new_p, DST new_m, const struct sgd_args *a)
 {
-    const float lr = hyper[0], momentum = a->momentum;
+    const float lr = hyper[0], momentum = a->fed ? hyper[2] : a->momentum;
     FOR_VECTORS(i, group, a)
     {
         const FV old = LOAD_PART(p, i, a);

@@ -8,15 +8,15 @@
 struct sgd_args {
     i64 count, run;
     f32 momentum, weight_decay;
-    i32 nesterov, unused;
+    i32 nesterov, fed; /* fed: the momentum is hyper[2] */
 };
 
-/* log: natural logarithms of the two betas; rest: 1 less them. */
+/* fed: beta[0] is hyper[2]. log: natural logarithms of the two betas; rest: 1 less them. */
 struct adamw_args {
     i64 count, run;
     f32 beta[2], log[2], rest[2];
     f32 epsilon, weight_decay;
-    i32 decoupled, unused;
+    i32 decoupled, fed;
 };
 
 /* Rows cut into pieces as rows.clh tells; those of the value are value_n apart. */

@@ -323,7 +323,7 @@ def test_a_step_that_is_not_finite_changes_nothing():
         before = weights(net)
         x, y = batch(8)
         x[0, 0, 0, 0] = np.inf
-        with pytest.raises(NonFiniteError, match=r"step 2: .*layer '0'"):
+        with pytest.raises(NonFiniteError, match=r"step 2: .*layer '0' is the first"):
             trainer.step(x, y)
         assert trainer.steps == 1
         assert_same(weights(net), before)

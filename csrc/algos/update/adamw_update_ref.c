@@ -20,7 +20,8 @@ static void emit(const struct problem *p, struct emit *e)
     struct adamw_args a = {.count = shape_count(&p->out[0].shape),
                            .epsilon = attrs->epsilon,
                            .weight_decay = attrs->weight_decay,
-                           .decoupled = attrs->decoupled};
+                           .decoupled = attrs->decoupled,
+                           .fed = momentum_is_fed(p)};
     for (int i = 0; i < 2; i++) {
         const double beta = meant_by(betas[i]);
         a.beta[i] = (float)beta;

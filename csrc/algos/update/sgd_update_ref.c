@@ -20,13 +20,19 @@ struct step *update_step(struct emit *e, const struct problem *p, const char *fi
     return s;
 }
 
+bool momentum_is_fed(const struct problem *p)
+{
+    return p->in[p->n_in - 1].shape.dim[0] == 3;
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct sgd_attrs *attrs = p->attrs;
     struct sgd_args a = {.count = shape_count(&p->out[0].shape),
                          .momentum = attrs->momentum,
                          .weight_decay = attrs->weight_decay,
-                         .nesterov = attrs->nesterov};
+                         .nesterov = attrs->nesterov,
+                         .fed = momentum_is_fed(p)};
     struct step *s = update_step(e, p, "sgd_update_ref", &a.run);
     step_args(s, &a, sizeof a);
 }

@@ -8,4 +8,7 @@
 /* A step that reads all inputs and writes all outputs, without its arguments; *run belongs to them. */
 struct step *update_step(struct emit *e, const struct problem *p, const char *file, i64 *run);
 
+/* Whether the last input holds a momentum, in the place of the attribute. */
+bool momentum_is_fed(const struct problem *p);
+
 #endif

@@ -20,6 +20,7 @@ def sgd_update(
     weight_decay: float = 0.0,
     nesterov: int = 0,
 ) -> list[Array]:
+    momentum = _fed(hyper, momentum)
     d = g + weight_decay * p
     m = momentum * m + d
     return [p - hyper[0] * (d + momentum * m if nesterov else m), m]
@@ -38,7 +39,8 @@ def adamw_update(
     weight_decay: float = 0.01,
     decoupled: int = 1,
 ) -> list[Array]:
-    lr, step = hyper
+    lr, step = hyper[:2]
+    beta1 = _fed(hyper, beta1)
     if decoupled:
         p = p - lr * weight_decay * p
     else:
@@ -49,9 +51,15 @@ def adamw_update(
     return [p - lr * mean / (np.sqrt(square) + epsilon), m, v]
 
 
+def _fed(hyper: Array, attribute: float) -> float:
+    """A momentum: the third number, or else the attribute."""
+    return float(hyper[2]) if len(hyper) > 2 else attribute
+
+
 def _hyper(rng: np.random.Generator, shape: Shape, first: Shape, attrs: Mapping[str, Any]) -> Array:
-    """(lr, step)"""
-    return np.array([rng.uniform(0.01, 0.1), rng.integers(1, 1000)], np.float32)
+    """(lr, step) or (lr, step, momentum)"""
+    numbers = (rng.uniform(0.01, 0.1), rng.integers(1, 1000), rng.uniform(0.5, 0.9))
+    return np.array(numbers, np.float32)[: shape[0]]
 
 
 def _squares(rng: np.random.Generator, shape: Shape, first: Shape, attrs: Mapping[str, Any]) -> Array:
@@ -63,7 +71,10 @@ SPECS: dict[str, Spec] = {
     "sgd_update": Spec(
         sgd_update,
         Bound(4.0, 1e-6),
-        (Use((FLAT, FLAT, FLAT, (2,)), {"momentum": 0.9, "weight_decay": 0.1}, fed=4),),
+        (
+            Use((FLAT, FLAT, FLAT, (2,)), {"momentum": 0.9, "weight_decay": 0.1}, fed=4),
+            Use((FLAT, FLAT, FLAT, (3,)), {"nesterov": True, "momentum": 0.5}, fed=4),
+        ),
         inputs={3: _hyper},
     ),
     "adamw_update": Spec(

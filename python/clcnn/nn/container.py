@@ -31,6 +31,10 @@ class ModuleList(Module):
     def __getitem__(self, index: int) -> Module:
         return list(self._modules.values())[index]
 
+    def __setitem__(self, index: int, module: Module) -> None:
+        """Puts a module in the place of another."""
+        self.add_module(list(self._modules)[index], module)
+
 
 class Sequential(Module):
     """Modules one after the other: Sequential(a, b, c), or Sequential({"name": module, ...})."""
@@ -60,6 +64,10 @@ class Sequential(Module):
         if isinstance(index, slice):
             return Sequential(dict(items[index]))
         return items[index][1]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        """Puts a module in the place of another, such as a new head of a net with pretrained weights."""
+        self.add_module(list(self._modules)[index], module)
 
     def forward(self, *inputs: Any) -> Any:
         if not self._modules:

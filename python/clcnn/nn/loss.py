@@ -256,7 +256,7 @@ class _LabelLoss(_Loss):
             everywhere = ops.reduce_sum(logs, axes=[1], keepdims=False)
             losses = losses * (1.0 - smoothing) - everywhere * (smoothing / classes)
         if self.ignore_index is not None:
-            counts = ops.logical_not(ops.equal(labels, np.int64(self.ignore_index)))
+            counts = ops.logical_not(ops.equal(labels, np.array(self.ignore_index, np.int64)))
             losses = ops.where(counts, losses, 0.0)
             at_label = ops.logical_and(at_label, ops.unsqueeze(counts, axes=[1]))
         return self._reduced(losses, self._divisor(at_label, along))

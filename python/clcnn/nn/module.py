@@ -37,6 +37,19 @@ class Parameter:
         self._rng = init.generator()
         self._data: np.ndarray | None = None
         self._home: Home | None = None
+        self._requires_grad = True
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether optimisers that are given it train it; false: it is a constant of a trainer's plans. To be
+        set before the first batch of a trainer, or StateError is raised."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        if self._home is not None and bool(value) != self._requires_grad:
+            raise StateError(f"{self!r} belongs to a trainer: close() that one before freezing parameters")
+        self._requires_grad = bool(value)
 
     @property
     def size(self) -> int:
@@ -106,6 +119,7 @@ class Module:
     """
 
     training: bool
+    frozen: bool
     _modules: dict[str, Module]
     _parameters: dict[str, Parameter]
     _buffers: dict[str, Parameter]
@@ -115,6 +129,7 @@ class Module:
         object.__setattr__(self, "_parameters", {})
         object.__setattr__(self, "_buffers", {})
         object.__setattr__(self, "training", True)
+        object.__setattr__(self, "frozen", False)
 
     def __setattr__(self, name: str, value: Any) -> None:
         if "_modules" not in self.__dict__:
@@ -233,6 +248,36 @@ class Module:
     def eval(self) -> Module:
         """train(False): running statistics stay as they are."""
         return self.train(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Module:
+        """Sets `requires_grad` of all parameters here and below. Returns self."""
+        for parameter in self.parameters():
+            parameter.requires_grad = requires_grad
+        return self
+
+    def freeze(self) -> Module:
+        """Keeps parameters and running statistics here and below as they are: a trainer's plans have them as
+        constants, which are folded and packed once. Returns self. Raises StateError where a trainer trains
+        them already."""
+        return self._freeze(True)
+
+    def unfreeze(self) -> Module:
+        """Undoes freeze(), for trainers that begin from here on. Returns self."""
+        return self._freeze(False)
+
+    def _freeze(self, frozen: bool) -> Module:
+        self.requires_grad_(not frozen)
+        for module in self.modules():
+            object.__setattr__(module, "frozen", frozen)
+        return self
+
+    def apply(self, function: Callable[[Module], Any]) -> Module:
+        """Calls a function on all modules below and on this one, such as one that sets initial values.
+        Returns self."""
+        for child in self._modules.values():
+            child.apply(function)
+        function(self)
+        return self
 
     # ---- tracing ----
 

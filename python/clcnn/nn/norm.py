@@ -58,7 +58,7 @@ class _BatchNorm(Module):
         else:
             weight = x.graph.constant(np.ones(self.num_features, np.float32))
             bias = x.graph.constant(np.zeros(self.num_features, np.float32))
-        if self.training and x.graph.training:
+        if self.training and not self.frozen and x.graph.training:
             return self._train(x, weight, bias, mean, var)
         return ops.batch_norm(x, weight, bias, mean, var, eps=self.eps, name=self.layer_name)
 

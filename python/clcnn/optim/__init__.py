@@ -8,6 +8,6 @@ from __future__ import annotations
 
 from clcnn.optim import lr_scheduler
 from clcnn.optim.optimizer import Optimizer
-from clcnn.optim.rules import SGD, Adam, AdamW
+from clcnn.optim.rules import SGD, Adam, AdamW, RMSprop
 
-__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "lr_scheduler"]
+__all__ = ["SGD", "Adam", "AdamW", "Optimizer", "RMSprop", "lr_scheduler"]

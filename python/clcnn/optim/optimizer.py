@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from clcnn.errors import ArgumentError
 from clcnn.nn.module import Parameter
@@ -28,8 +28,6 @@ class Optimizer:
     that is unknown or outside its range.
     """
 
-    moments: ClassVar[tuple[str, ...]] = ()  # flat arrays that it keeps beside the parameters of a group
-
     def __init__(self, params: Iterable[Parameter] | Iterable[Mapping[str, Any]], **defaults: Any) -> None:
         name = type(self).__name__
         given: list[Any] = list(params)
@@ -37,6 +35,7 @@ class Optimizer:
             raise ArgumentError(f"{name}: there are no parameters")
         groups = given if isinstance(given[0], Mapping) else [{"params": given}]
         self.defaults = defaults
+        self.varied = {"lr", "initial_lr"}  # settings of a group that schedules change, and their beginnings
         self.param_groups: list[dict[str, Any]] = []
         seen: set[int] = set()
         for group in groups:
@@ -57,6 +56,10 @@ class Optimizer:
         for key in ("lr", "weight_decay", "eps"):
             self._require(key, group.get(key, 0.0), lambda x: x >= 0, "0 or more")
 
+    def moments(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        """Names of the flat arrays that it keeps beside the parameters of a group."""
+        raise NotImplementedError
+
     def _require(self, key: str, value: Any, rule: Any, text: str) -> None:
         good = isinstance(value, (int, float)) and math.isfinite(value) and rule(value)
         if not good:
@@ -72,12 +75,26 @@ class Optimizer:
         raise NotImplementedError
 
     def hyper(self, group: Mapping[str, Any], step: int) -> tuple[float, ...]:
-        """What differs from step to step: the learning rate, and the number of the step from 1 on."""
-        return float(group["lr"]), float(step)
+        """What differs from step to step: the learning rate, the number of the step from 1 on, the
+        momentum."""
+        return float(group["lr"]), float(step), self.momentum(group)
+
+    def momentum(self, group: Mapping[str, Any]) -> float:
+        """Of a group: its "momentum", or the first of its "betas"."""
+        return float(group["momentum"] if "momentum" in group else group["betas"][0])
+
+    def set_momentum(self, group: dict[str, Any], value: float) -> None:
+        """Changes a group's momentum, as schedules do."""
+        if "momentum" in group:
+            group["momentum"] = value
+        else:
+            group["betas"] = (value, *group["betas"][1:])
 
     def describe(self) -> dict[str, Any]:
-        """What a checkpoint must agree with: the rule and its settings other than the learning rate."""
-        fixed = [{k: v for k, v in group.items() if k not in ("params", "lr")} for group in self.param_groups]
+        """What a checkpoint must agree with: the rule and its settings other than those that schedules
+        change."""
+        left_out = {"params", *self.varied}
+        fixed = [{k: v for k, v in group.items() if k not in left_out} for group in self.param_groups]
         return {"rule": type(self).__name__, "groups": fixed}
 
     def __repr__(self) -> str:

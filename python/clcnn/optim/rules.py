@@ -1,4 +1,4 @@
-"""SGD, Adam and AdamW."""
+"""SGD, Adam, AdamW and RMSprop."""
 
 from __future__ import annotations
 
@@ -6,22 +6,28 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from clcnn import ops
-from clcnn.errors import ArgumentError, UnsupportedError
+from clcnn.errors import ArgumentError
 from clcnn.nn.module import Parameter
 from clcnn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:
     from clcnn.graph import Value
 
+HYPER = 3  # numbers that every rule gets: learning rate, step, momentum
+
+
+def _signed(group: Mapping[str, Any], g: Value) -> Value:
+    """The gradient of what becomes smaller."""
+    return -g if group["maximize"] else g
+
 
 class SGD(Optimizer):
     """Stochastic gradient descent with momentum, as torch.optim.SGD.
 
-    With g + weight_decay * p for g: m = momentum * m + g, p = p - lr * m, or with nesterov
-    p = p - lr * (g + momentum * m). Source: Sutskever et al. 2013, in PyTorch's form.
+    With d = g + weight_decay * p: m = momentum * m + (1 - dampening) * d, where the first step leaves
+    dampening out, and p = p - lr * m; with nesterov, p = p - lr * (d + momentum * m). maximize: g is taken
+    with the other sign. Source: Sutskever et al. 2013, in PyTorch's form.
     """
-
-    moments = ("momentum",)
 
     def __init__(
         self,
@@ -31,38 +37,60 @@ class SGD(Optimizer):
         dampening: float = 0.0,
         weight_decay: float = 0.0,
         nesterov: bool = False,
+        *,
+        maximize: bool = False,
     ) -> None:
-        if dampening:
-            raise UnsupportedError("SGD: dampening is not offered")
-        super().__init__(params, lr=lr, momentum=momentum, weight_decay=weight_decay, nesterov=bool(nesterov))
+        super().__init__(
+            params,
+            lr=lr,
+            momentum=momentum,
+            dampening=dampening,
+            weight_decay=weight_decay,
+            nesterov=bool(nesterov),
+            maximize=bool(maximize),
+        )
 
     def _check(self, group: Mapping[str, Any]) -> None:
         super()._check(group)
         self._require("momentum", group["momentum"], lambda x: x >= 0, "0 or more")
-        if group["nesterov"] and not group["momentum"]:
-            raise ArgumentError("SGD: nesterov needs a momentum above 0")
+        self._require("dampening", group["dampening"], lambda x: True, "a number")
+        if group["nesterov"] and (not group["momentum"] or group["dampening"]):
+            raise ArgumentError("SGD: nesterov needs a momentum above 0 and no dampening")
+
+    def moments(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return ("momentum",)
+
+    def hyper(self, group: Mapping[str, Any], step: int) -> tuple[float, ...]:
+        common = super().hyper(group, step)
+        if not group["dampening"]:
+            return common
+        damped = step > 1 and group["momentum"]
+        return *common, 1.0 - group["dampening"] if damped else 1.0
 
     def update(
         self, group: Mapping[str, Any], p: Value, g: Value, moments: list[Value], hyper: Value
     ) -> tuple[Value, ...]:
         (m,) = moments
+        d, decay = _signed(group, g), group["weight_decay"]
+        if group["dampening"]:
+            d = (d + p * decay if decay else d) * _number(hyper, HYPER)
+            hyper, decay = ops.slice(hyper, starts=[0], ends=[HYPER], axes=[0]), 0.0
         return ops.sgd_update(
             p,
-            g,
+            d,
             m,
             hyper,
             momentum=group["momentum"],
             nesterov=group["nesterov"],
-            weight_decay=group["weight_decay"],
+            weight_decay=decay,
             name="update",
         )
 
 
 class Adam(Optimizer):
-    """Adam, as torch.optim.Adam: weight decay is added to the gradient. Source: Kingma and Ba 2015,
-    algorithm 1."""
+    """Adam, as torch.optim.Adam: weight decay is added to the gradient. maximize: the gradient is taken with
+    the other sign. Source: Kingma and Ba 2015, algorithm 1."""
 
-    moments = ("exp_avg", "exp_avg_sq")
     _decoupled = False
 
     def __init__(
@@ -72,8 +100,12 @@ class Adam(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        *,
+        maximize: bool = False,
     ) -> None:
-        super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
+        super().__init__(
+            params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, maximize=bool(maximize)
+        )
 
     def _check(self, group: Mapping[str, Any]) -> None:
         super()._check(group)
@@ -82,13 +114,16 @@ class Adam(Optimizer):
         for i, beta in enumerate(group["betas"]):
             self._require(f"betas[{i}]", beta, lambda x: 0 <= x < 1, "from 0 to below 1")
 
+    def moments(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        return "exp_avg", "exp_avg_sq"
+
     def update(
         self, group: Mapping[str, Any], p: Value, g: Value, moments: list[Value], hyper: Value
     ) -> tuple[Value, ...]:
         m, v = moments
         return ops.adamw_update(
             p,
-            g,
+            _signed(group, g),
             m,
             v,
             hyper,
@@ -114,5 +149,71 @@ class AdamW(Adam):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
+        *,
+        maximize: bool = False,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay)
+        super().__init__(params, lr, betas, eps, weight_decay, maximize=maximize)
+
+
+class RMSprop(Optimizer):
+    """The gradient over the root of its mean square, as torch.optim.RMSprop.
+
+    With d = g + weight_decay * p: v = alpha * v + (1 - alpha) * d^2, r = d / (sqrt(v) + eps), and
+    p = p - lr * r; with a momentum, b = momentum * b + r and p = p - lr * b. centered: v less the square of
+    the mean of d. maximize: g is taken with the other sign. Source: Tieleman and Hinton 2012, lecture 6.5;
+    centered: Graves 2013, section 4.2.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Parameter] | Iterable[Mapping[str, Any]],
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            lr=lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=bool(centered),
+            maximize=bool(maximize),
+        )
+
+    def _check(self, group: Mapping[str, Any]) -> None:
+        super()._check(group)
+        self._require("alpha", group["alpha"], lambda x: 0 <= x <= 1, "from 0 to 1")
+        self._require("momentum", group["momentum"], lambda x: x >= 0, "0 or more")
+
+    def moments(self, group: Mapping[str, Any]) -> tuple[str, ...]:
+        mean = ("grad_avg",) if group["centered"] else ()
+        moving = ("momentum",) if group["momentum"] or "momentum" in self.varied else ()
+        return ("square_avg", *mean, *moving)
+
+    def update(
+        self, group: Mapping[str, Any], p: Value, g: Value, moments: list[Value], hyper: Value
+    ) -> tuple[Value, ...]:
+        old = dict(zip(self.moments(group), moments, strict=True))
+        alpha, decay, d = group["alpha"], group["weight_decay"], _signed(group, g)
+        d = d + p * decay if decay else d
+        new = {"square_avg": old["square_avg"] * alpha + d * d * (1.0 - alpha)}
+        square = new["square_avg"]
+        if group["centered"]:
+            mean = new["grad_avg"] = old["grad_avg"] * alpha + d * (1.0 - alpha)
+            square = ops.maximum(square - mean * mean, 0.0)
+        move = d / (ops.sqrt(square) + group["eps"])
+        if "momentum" in old:
+            move = new["momentum"] = old["momentum"] * _number(hyper, 2) + move
+        return p - move * _number(hyper, 0), *(new[name] for name in old)
+
+
+def _number(hyper: Value, at: int) -> Value:
+    """One of the numbers of a step."""
+    return ops.slice(hyper, starts=[at], ends=[at + 1], axes=[0])

@@ -31,6 +31,7 @@ def _describe(trainer: Trainer) -> dict[str, Any]:
     return {
         "version": VERSION,
         "parameters": places,
+        "accumulate": trainer.rules.accumulate,
         "optimizer": json.loads(json.dumps(trainer.optimizer.describe())),
         "schedule": type(trainer.schedule).__name__ if trainer.schedule else None,
     }
@@ -45,6 +46,8 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
         **_describe(trainer),
         "input_shape": list(trainer._bound.input_shape),
         "steps": trainer.steps,
+        "epochs": trainer.epochs,
+        "history": trainer.history,
         "lr": [group["lr"] for group in trainer.optimizer.param_groups],
         "schedule_state": trainer.schedule.state_dict() if trainer.schedule else None,
     }
@@ -64,7 +67,7 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
 
 
 def load(trainer: Trainer, path: str | os.PathLike[str]) -> None:
-    """Puts a trainer that has not begun where the checkpoint was written."""
+    """Puts a trainer where the checkpoint was written."""
     file = _arguments.path(path, "resume(): path")
     meta, arrays = _read(file)
     trainer._begin(tuple(meta["input_shape"]))
@@ -72,11 +75,14 @@ def load(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     for name, array in arrays.items():
         trainer._bound.state[name] = array
     trainer._bound.changed()
-    trainer.steps = int(meta["steps"])
+    trainer.epochs, trainer.history = int(meta["epochs"]), list(meta["history"])
     for group, rate in zip(trainer.optimizer.param_groups, meta["lr"], strict=True):
         group["lr"] = rate
     if trainer.schedule is not None:
         trainer.schedule.load_state_dict(meta["schedule_state"])
+        updates = int(meta["steps"]) // trainer.rules.accumulate
+        trainer._schedule_start = trainer.schedule.last_epoch - updates
+    trainer._advance_to(int(meta["steps"]))
 
 
 def _read(file: str) -> tuple[dict[str, Any], dict[str, NDArray[np.float32]]]:
@@ -96,7 +102,7 @@ def _compare(
 ) -> None:
     """Raises CheckpointError with all differences."""
     mine, state = _describe(trainer), trainer._bound.state
-    wrong = []
+    wrong: list[str] = []
     theirs = meta["parameters"]
     for name in sorted({*theirs, *mine["parameters"]}):
         if name not in theirs:
@@ -105,9 +111,9 @@ def _compare(
             wrong.append(f"parameter {name!r} is not in the net")
         elif theirs[name] != mine["parameters"][name]:
             wrong.append(f"parameter {name!r} is {theirs[name]} in the file, {mine['parameters'][name]} here")
-    for key in ("optimizer", "schedule"):
-        if meta[key] != mine[key]:
-            wrong.append(f"{key} is {meta[key]} in the file, {mine[key]} here")
+    for key in ("accumulate", "optimizer", "schedule"):
+        if meta.get(key) != mine[key]:
+            wrong.append(f"{key} is {meta.get(key)} in the file, {mine[key]} here")
     for name in sorted({*arrays, *state.names()}):
         if name not in arrays or name not in state.names() or arrays[name].shape != state[name].shape:
             wrong.append(f"array {name!r} differs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ import clcnn
 from clcnn import _core
 from clcnn.optim import Optimizer
 from clcnn.train.layout import Layout
-from clcnn.train.step import moment_state
+from clcnn.train.step import PROGRESS, GradientRules, gathered_state, moment_state
 
 if TYPE_CHECKING:
     from clcnn.nn.module import Module, Parameter
@@ -22,23 +22,38 @@ class Home:
     it."""
 
     def __init__(
-        self, net: Module, optimizer: Optimizer, device: _core.Device, input_shape: tuple[int, ...]
+        self,
+        net: Module,
+        optimizer: Optimizer,
+        rules: GradientRules,
+        device: _core.Device,
+        input_shape: tuple[int, ...],
     ) -> None:
         self.input_shape = input_shape
         layout = self.layout = Layout(net, optimizer, input_shape)
-        arrays = {name: layout.gather(name) for name in layout.sizes}
-        for number, _ in enumerate(optimizer.param_groups):
+        arrays: dict[str, NDArray[Any]] = {name: layout.gather(name) for name in layout.sizes}
+        for number, group in enumerate(optimizer.param_groups):
             flat = arrays.get(layout.group_state(number))
-            for moment in optimizer.moments if flat is not None else ():
+            if flat is None:
+                continue
+            for moment in optimizer.moments(group):
                 arrays[moment_state(number, moment)] = np.zeros_like(flat)
+            if rules.accumulate > 1:
+                arrays[gathered_state(number)] = np.zeros_like(flat)
+        arrays[PROGRESS] = np.zeros(1, np.int64)
         self.state = clcnn.State(arrays, device=device)
         self._stale = False
         for slot in layout.slots.values():
             slot.parameter.settle(self)
 
     def changed(self) -> None:
-        """The device has new values."""
+        """The device has new values, or may have them soon."""
         self._stale = True
+
+    @property
+    def progress(self) -> int:
+        """How many steps were committed, which the device counts."""
+        return int(self.state[PROGRESS][0])
 
     def refresh(self) -> None:
         """Fetches what the device has, if that is newer."""

@@ -46,14 +46,22 @@ class Layout:
         self.slots: dict[int, Slot] = {}
         self.sizes: dict[str, int] = {}
         self.unused: list[str] = []
+        self.frozen: list[Parameter] = []
         for number, group in enumerate(optimizer.param_groups):
             strange = [p for p in group["params"] if id(p) not in names]
             if strange:
                 raise ArgumentError(f"the optimiser has {strange[0]!r}, which is no parameter of the net")
-            self.unused += [names[id(p)] for p in group["params"] if id(p) not in order]
-            reached = sorted((p for p in group["params"] if id(p) in order), key=lambda p: order[id(p)])
+            self.frozen += [p for p in group["params"] if not p.requires_grad]
+            trained = [p for p in group["params"] if p.requires_grad]
+            self.unused += [names[id(p)] for p in trained if id(p) not in order]
+            reached = sorted((p for p in trained if id(p) in order), key=lambda p: order[id(p)])
             self._place(self.group_state(number), reached, names)
-        buffers = [p for module in net.modules() for p in module._buffers.values() if id(p) in order]
+        if not self.slots:
+            raise ArgumentError(
+                "there is nothing to train: the net uses no parameter of the optimiser, or all are frozen"
+            )
+        changing = (module for module in net.modules() if not module.frozen)
+        buffers = [p for module in changing for p in module._buffers.values() if id(p) in order]
         self._place(STATISTICS, buffers, names)
 
     @staticmethod

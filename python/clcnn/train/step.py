@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,53 +17,117 @@ from clcnn.nn.module import Module
 from clcnn.optim import Optimizer
 from clcnn.train.layout import STATISTICS, BoundGraph, Layout
 
+PROGRESS = "progress"  # state that counts the steps that were committed
+LEAST_NORM = 1e-6  # what clip_norm adds to the norm that it divides by, as PyTorch does
+
 
 def moment_state(group: int, moment: str) -> str:
     """Name of the state that holds a moment of a group's parameters."""
     return f"{moment}_{group}"
 
 
+def gathered_state(group: int) -> str:
+    """Name of the state that holds what several steps add up of a group's gradients."""
+    return f"gathered_{group}"
+
+
+@dataclass(frozen=True)
+class GradientRules:
+    """What becomes of gradients before an optimiser gets them: the mean over `accumulate` steps, every
+    element at most clip_value, then the norm of all at most clip_norm, as torch.nn.utils.clip_grad_norm_ has
+    it."""
+
+    clip_norm: float | None = None
+    clip_value: float | None = None
+    accumulate: int = 1
+
+
 def training_graph(
-    net: Module, loss: Module, optimizer: Optimizer, layout: Layout, shapes: tuple[tuple[int, ...], ...]
+    net: Module,
+    loss: Module,
+    optimizer: Optimizer,
+    layout: Layout,
+    shapes: tuple[tuple[int, ...], ...],
+    rules: GradientRules,
+    update: bool,
 ) -> Graph:
-    """A step on inputs "x" and "y" and one of settings for each group; outputs the loss, and whether the step
-    was committed: loss and gradients were finite."""
+    """A step on inputs "x" and "y"; outputs the loss, and whether the step was committed: loss and gradients
+    were finite.
+
+    update: changes the parameters, with an input of settings for each group; else the step only adds its
+    gradients to those of the steps before, or begins with them (input "kept" of 1 or 0).
+    """
     graph = BoundGraph(layout, training=True)
     value = _loss(graph, net, loss, shapes)[1]
     graph.output(value, "loss")
+    flats = _gradients(graph, optimizer, value)
     finite = _finite(value)
-    updates = []
-    for number, group in enumerate(optimizer.param_groups):
-        state = layout.group_state(number)
-        slots = layout.of_state(state)
-        if not slots:
-            continue
-        wanted = [graph.parameter(slot.parameter, slot.name) for slot in slots]
-        found = clcnn.grad(value, wanted)
-        flat = graph.flatten(state, {id(slot.parameter): g for slot, g in zip(slots, found, strict=True)})
-        finite = ops.logical_and(
-            finite, _finite(ops.reduce_sum(ops.abs(flat), axes=(0,), name=f"{state}:norm"))
-        )
-        updates.append((number, group, state, flat))
-    for number, group, state, flat in updates:
-        _update(graph, optimizer, number, group, state, flat)
+    for number, flat in flats.items():
+        size = ops.reduce_sum(ops.abs(flat), axes=(0,), name=f"{layout.group_state(number)}:norm")
+        finite = ops.logical_and(finite, _finite(size))
+    if rules.accumulate > 1:
+        flats = _gather(graph, flats, rules.accumulate, update)
+    if update:
+        flats, finite = _clip(flats, finite, rules)
+        for number, flat in flats.items():
+            _update(graph, optimizer, number, flat)
     if graph.updates:
         graph.assign(graph.states[STATISTICS], graph.flatten(STATISTICS, graph.updates))
+    progress = graph.state(PROGRESS, (1,), "int64")
+    graph.assign(progress, progress + 1)
     graph.commit_when(finite)
     graph.output(finite, "finite")
     return graph
 
 
-def _update(
-    graph: BoundGraph, optimizer: Optimizer, number: int, group: dict[str, Any], state: str, flat: Value
-) -> None:
+def _gradients(graph: BoundGraph, optimizer: Optimizer, loss: Value) -> dict[int, Value]:
+    """The flat gradient of each group that has parameters to train."""
+    flats = {}
+    for number, _ in enumerate(optimizer.param_groups):
+        state = graph.layout.group_state(number)
+        slots = graph.layout.of_state(state)
+        if slots:
+            found = clcnn.grad(loss, [graph.parameter(slot.parameter, slot.name) for slot in slots])
+            given = {id(slot.parameter): g for slot, g in zip(slots, found, strict=True)}
+            flats[number] = graph.flatten(state, given)
+    return flats
+
+
+def _gather(graph: BoundGraph, flats: dict[int, Value], count: int, update: bool) -> dict[int, Value]:
+    """Gradients with those of the steps before, each with its share in the mean of `count`."""
+    kept = None if update else graph.input("kept", (1,))
+    sums = {}
+    for number, flat in flats.items():
+        before = graph.state(gathered_state(number), flat.shape)
+        sums[number] = (before if kept is None else before * kept) + flat * (1.0 / count)
+        if kept is not None:
+            graph.assign(before, sums[number])
+    return sums
+
+
+def _clip(flats: dict[int, Value], finite: Value, rules: GradientRules) -> tuple[dict[int, Value], Value]:
+    if rules.clip_value is not None:
+        limit = rules.clip_value
+        flats = {number: ops.clip(flat, min=-limit, max=limit) for number, flat in flats.items()}
+    if rules.clip_norm is not None:
+        squares = [ops.reduce_sum(flat * flat, axes=(0,)) for flat in flats.values()]
+        norm = ops.sqrt(functools.reduce(lambda a, b: a + b, squares), name="gradients:norm")
+        finite = ops.logical_and(finite, _finite(norm))  # squares overflow where absolute values do not
+        factor = ops.minimum(rules.clip_norm / (norm + LEAST_NORM), 1.0)
+        flats = {number: flat * factor for number, flat in flats.items()}
+    return flats, finite
+
+
+def _update(graph: BoundGraph, optimizer: Optimizer, number: int, flat: Value) -> None:
+    group = optimizer.param_groups[number]
+    parameters = graph.states[graph.layout.group_state(number)]
     moments = [
-        graph.state(moment_state(number, moment), graph.states[state].shape) for moment in optimizer.moments
+        graph.state(moment_state(number, moment), parameters.shape) for moment in optimizer.moments(group)
     ]
     settings = len(optimizer.hyper(group, 1))
     hyper = graph.input(f"hyper_{number}", (settings,))
-    new = optimizer.update(group, graph.states[state], flat, moments, hyper)
-    for target, value in zip([graph.states[state], *moments], new, strict=True):
+    new = optimizer.update(group, parameters, flat, moments, hyper)
+    for target, value in zip([parameters, *moments], new, strict=True):
         graph.assign(target, value)
 
 
@@ -97,22 +163,37 @@ def _finite(x: Value) -> Value:
     return ops.logical_not(ops.logical_or(ops.is_nan(flat), ops.is_inf(flat)))
 
 
-def first_bad_layer(
+def first_not_finite(
     net: Module,
+    loss: Module,
     layout: Layout,
+    given: dict[str, NDArray[Any]],
     state: clcnn.State,
-    x: NDArray[np.float32],
-    key: NDArray[np.int64],
-    device: Any,
-) -> str | None:
-    """The first layer, in the order of the net, whose result for a batch is not finite, computed as in
-    training; None when all are."""
+) -> str:
+    """What is not finite in a step, first in the order in which it is computed: the result of a layer, the
+    loss, the gradient of a parameter."""
     graph = BoundGraph(layout, training=True)
-    net.build(graph, graph.input("x", x.shape))
+    net.build(graph, graph.input("x", given["x"].shape))
     names = [r.name for r in graph.records if r.kind == "node"]
-    floats = [name for name in names if graph.layer(name).dtype == "float32"]
-    for name in floats:
-        graph.output(graph.layer(name), name)
-    with clcnn.compile(graph, device=device, state=state) as plan:
-        results = plan.run({name: x if name == "x" else key for name in plan.inputs})
-    return next((name for name in floats if not np.isfinite(results[name]).all()), None)
+    for name in (name for name in names if graph.layer(name).dtype == "float32"):
+        graph.output(graph.layer(name), f"layer {name!r}")
+    bad = _first_bad(graph, given, state)
+    if bad is None:
+        graph = BoundGraph(layout, training=True)
+        value = _loss(graph, net, loss, (given["x"].shape, given["y"].shape))[1]
+        graph.output(value, "the loss")
+        trained = [slot for slot in layout.slots.values() if slot.state != STATISTICS]
+        wanted = [graph.parameter(slot.parameter, slot.name) for slot in trained]
+        for slot, found in zip(trained, clcnn.grad(value, wanted), strict=True):
+            graph.output(found, f"the gradient of {slot.name!r}")
+        bad = _first_bad(graph, given, state)
+    if bad is None:
+        return "every gradient is finite, the sum of their absolute values or squares is not"
+    return f"{bad} is the first result that is not finite"
+
+
+def _first_bad(graph: Graph, given: dict[str, NDArray[Any]], state: clcnn.State) -> str | None:
+    """The first output that is not finite."""
+    with clcnn.compile(graph, device=state.device, state=state) as plan:
+        results = plan.run({name: given[name] for name in plan.inputs})
+    return next((name for name in graph.outputs if not np.isfinite(results[name]).all()), None)

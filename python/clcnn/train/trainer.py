@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 import clcnn
 from clcnn import _arguments, _core
 from clcnn.device import DeviceInfo
-from clcnn.errors import ArgumentError, NonFiniteError, UnsupportedError
+from clcnn.errors import ArgumentError, NonFiniteError, RunTimeoutError, StateError, UnsupportedError
 from clcnn.nn.module import Module
 from clcnn.optim import Optimizer
 from clcnn.optim.lr_scheduler import LRScheduler
@@ -22,7 +23,7 @@ from clcnn.train import batches, checkpoint
 from clcnn.train.data import Arrays
 from clcnn.train.home import Home
 from clcnn.train.metrics import Accuracy, Metric
-from clcnn.train.step import evaluation_graph, first_bad_layer, training_graph
+from clcnn.train.step import GradientRules, evaluation_graph, first_not_finite, training_graph
 
 PRECISIONS = ("strict", "highest", "high")
 
@@ -36,8 +37,20 @@ class Trainer:
     net: an nn.Module; what train() and eval() say of its parts holds: parts in eval mode keep their running
     statistics. loss: a module of (net's result, target) whose result has one element, such as
     nn.CrossEntropyLoss(). optimizer: of clcnn.optim, over parameters of the net; others stay as they are.
-    device: as clcnn.compile() takes it. schedule: of clcnn.optim.lr_scheduler; goes on after each step. seed:
-    of what is drawn while training. precision: "strict", "highest" or "high" (see clcnn.compile).
+    device: as clcnn.compile() takes it. schedule: of clcnn.optim.lr_scheduler; goes on after each update.
+    seed: of what is drawn while training. precision: "strict", "highest" or "high" (see clcnn.compile).
+    clip_value: the most that an element of a gradient may be; clip_norm: the most that the norm of all
+    gradients may be, taken after clip_value. accumulate: an update is made of the mean gradient of so many
+    steps.
+
+    Attributes
+    ----------
+    steps : int
+        How many steps were done.
+    epochs : int
+        How many epochs fit() has done.
+    history : list of dict
+        What fit() noted of each.
 
     Raises ArgumentError, UnsupportedError, NoDeviceError; where the net is compiled, at its first batch, also
     ShapeError, DeviceMemoryError and BuildError.
@@ -53,6 +66,9 @@ class Trainer:
         schedule: LRScheduler | None = None,
         seed: int = 0,
         precision: str = "highest",
+        clip_norm: float | None = None,
+        clip_value: float | None = None,
+        accumulate: int = 1,
     ) -> None:
         for name, given, kind in (
             ("net", net, Module),
@@ -74,51 +90,85 @@ class Trainer:
         self.net, self.loss, self.optimizer, self.schedule = net, loss, optimizer, schedule
         self.seed, self.precision = int(seed), precision
         self.device = device if isinstance(device, _core.Device) else clcnn.Device(device)
-        self.steps = 0
+        self.rules = _rules(clip_norm, clip_value, accumulate)
+        self.steps = self.epochs = 0
+        self.history: list[dict[str, Any]] = []
+        self._schedule_start = schedule.last_epoch if schedule is not None else 0
+        self._unsure = self._timed_out = False
         self._home: Home | None = None
         self._plans: dict[Any, Plan] = {}
 
     # ---- training ----
 
-    def step(self, x: ArrayLike, y: ArrayLike) -> float:
+    def step(self, x: ArrayLike, y: ArrayLike, *, timeout: float | None = None) -> float:
         """One step on a batch: forward, backward, update. Returns the loss before the update.
 
-        x: float32 (N, C, spatial...). y: the target, for nn.CrossEntropyLoss integers (N,). Raises before
-        anything is sent: ShapeError, DtypeError, ArgumentError (a label outside the classes: it names sample,
-        label and classes). Raises NonFiniteError where the loss or a gradient is not finite; parameters stay
-        as they were then.
+        x: float32 (N, C, spatial...). y: the target, for nn.CrossEntropyLoss integers (N,). timeout: seconds;
+        after RunTimeoutError the trainer refuses all work until restore(). After Ctrl-C the step was done as
+        a whole or not at all, which the next call finds out.
+
+        Raises before anything is sent: ShapeError, DtypeError, ArgumentError (a label outside the classes: it
+        names sample, label and classes). Raises NonFiniteError where the loss or a gradient is not finite;
+        parameters stay as they were then.
         """
+        self._check_usable()
         inputs = self._batch(x, y)
-        plan = self._plan("step", inputs)
-        given = {"x": inputs[0], "y": inputs[1], "key": self._key()}
-        for number, group in enumerate(self.optimizer.param_groups):
-            given[f"hyper_{number}"] = np.array(self.optimizer.hyper(group, self.steps + 1), np.float32)
-        loss, finite = plan.step(*(given[name] for name in plan.inputs))
-        if not finite.all():
-            self._tell_not_finite(float(loss.ravel()[0]), inputs)
-        self.steps += 1
+        every = self.rules.accumulate
+        plan = self._plan("step" if (self.steps + 1) % every == 0 else "gather", inputs)
+        given = self._given(inputs)
+        self._unsure = True  # until the new number of steps is noted: exceptions may come anywhere
         self._bound.changed()
-        if self.schedule is not None:
-            self.schedule.step()
+        try:
+            loss, finite = plan.step(*(given[name] for name in plan.inputs), timeout=timeout)
+        except RunTimeoutError:
+            self._timed_out = True
+            raise
+        if not finite.all():
+            self._unsure = False
+            self._tell_not_finite(float(loss.ravel()[0]), given)
+        self._advance_to(self.steps + 1)
         return float(loss.ravel()[0])
 
-    def _tell_not_finite(self, loss: float, inputs: list[NDArray[Any]]) -> None:
-        layer = first_bad_layer(
-            self.net, self._bound.layout, self._bound.state, inputs[0], self._key(), self.device
-        )
-        where = (
-            f"layer {layer!r} is the first with results that are not finite"
-            if layer
-            else ("the results of all layers are finite, a gradient is not")
-        )
+    def _given(self, inputs: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """What a step may take, by name."""
+        begun = self.steps % self.rules.accumulate > 0
+        given = {
+            "x": inputs[0],
+            "y": inputs[1],
+            "key": np.array([self.seed, self.steps], np.int64),
+            "kept": np.array([begun], np.float32),
+        }
+        for number, group in enumerate(self.optimizer.param_groups):
+            settings = self.optimizer.hyper(group, self.steps // self.rules.accumulate + 1)
+            given[f"hyper_{number}"] = np.array(settings, np.float32)
+        return given
+
+    def _advance_to(self, steps: int) -> None:
+        """Notes that so many steps were committed, and does with the schedule what belongs to it."""
+        self.steps = steps
+        updates = self._schedule_start + steps // self.rules.accumulate
+        if self.schedule is not None and self.schedule.last_epoch != updates:
+            self.schedule.load_state_dict({**self.schedule.state_dict(), "last_epoch": updates})
+        self._unsure = False
+
+    def _check_usable(self) -> None:
+        """Finds out whether a step that was interrupted was committed. Raises StateError after a time-out."""
+        if self._timed_out:
+            raise StateError("the last step timed out: restore() a checkpoint before anything else")
+        if self._unsure:
+            self._advance_to(self._bound.progress)
+
+    def _tell_not_finite(self, loss: float, given: dict[str, NDArray[Any]]) -> None:
+        what = first_not_finite(self.net, self.loss, self._bound.layout, given, self._bound.state)
         raise NonFiniteError(
-            f"step {self.steps + 1}: the loss is {loss:g}; {where}. Parameters are those of step {self.steps}"
+            f"step {self.steps + 1}: the loss is {loss:g}; {what}. Parameters are those of step {self.steps}"
         )
 
     # ---- evaluating ----
 
     def predict(self, x: ArrayLike) -> NDArray[np.float32]:
         """The net's result for a batch, computed as at inference."""
+        self._check_usable()
         x = batches.images(x)
         result: NDArray[np.float32] = self._plan("predict", [x])(x)
         return result
@@ -137,6 +187,7 @@ class Trainer:
         "loss" is the mean over all samples, also of a loss that sums them up. Raises as step() does, and
         ArgumentError where there is nothing to evaluate.
         """
+        self._check_usable()
         labelled = self._target_dtype == "int64"
         if metrics is None:
             metrics = [Accuracy()] if labelled else []
@@ -164,7 +215,14 @@ class Trainer:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a checkpoint: parameters, statistics, moments, the step, the schedule. A file of that name
         is replaced at once, when the new one is whole. Raises OSError, StateError before the first batch."""
+        self._check_usable()
         checkpoint.save(self, path)
+
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Goes back (or on) to where a checkpoint of this trainer, or of one like it, was written. Raises as
+        resume(), and StateError while the device is busy with a step that timed out."""
+        checkpoint.load(self, path)
+        self._unsure = self._timed_out = False
 
     @classmethod
     def resume(
@@ -207,26 +265,27 @@ class Trainer:
     def _begin(self, input_shape: tuple[int, ...]) -> None:
         """Moves parameters to the device, once."""
         if self._home is None:
-            self._home = Home(self.net, self.optimizer, self.device, input_shape)
+            self._home = Home(self.net, self.optimizer, self.rules, self.device, input_shape)
             for name in self._home.layout.unused:
                 warnings.warn(f"the net's result does not depend on parameter {name!r}", stacklevel=4)
 
     def _plan(self, kind: str, inputs: list[NDArray[Any]]) -> Plan:
         shapes = tuple(x.shape for x in inputs)
         key = (kind, shapes)
+        self._begin(shapes[0])
+        if any(p.requires_grad for p in self._bound.layout.frozen):
+            raise StateError("a parameter was unfrozen after the first batch: close() this trainer first")
         if key not in self._plans:
-            self._begin(shapes[0])
             layout, state = self._bound.layout, self._bound.state
-            if kind == "step":
-                graph = training_graph(self.net, self.loss, self.optimizer, layout, shapes)
+            if kind in ("step", "gather"):
+                update = kind == "step"
+                graph = training_graph(
+                    self.net, self.loss, self.optimizer, layout, shapes, self.rules, update
+                )
             else:
                 graph = evaluation_graph(self.net, self.loss if kind == "evaluate" else None, layout, shapes)
             self._plans[key] = clcnn.compile(graph, device=self.device, precision=self.precision, state=state)
         return self._plans[key]
-
-    def _key(self) -> NDArray[np.int64]:
-        """What this step draws its random numbers with."""
-        return np.array([self.seed, self.steps], np.int64)
 
     def _classes(self, shape: tuple[int, ...]) -> int:
         """Of the net's result: dimension 1."""
@@ -250,3 +309,10 @@ class Trainer:
         if self._target_dtype == "int64":
             batches.check_labels(target, self._classes(images.shape), self._ignored)
         return [images, target]
+
+
+def _rules(clip_norm: float | None, clip_value: float | None, accumulate: int) -> GradientRules:
+    for name, limit in (("clip_norm", clip_norm), ("clip_value", clip_value)):
+        if limit is not None and not (isinstance(limit, (int, float)) and 0 < limit < math.inf):
+            raise ArgumentError(f"Trainer: {name} must be a number above 0, got {_arguments.shown(limit)}")
+    return GradientRules(clip_norm, clip_value, _arguments.whole(accumulate, "Trainer: accumulate", 1))
