@@ -13,6 +13,8 @@ from __future__ import annotations
 from clcnn.train.augment import RandomAffine
 from clcnn.train.data import Arrays, Split
 from clcnn.train.digits import digits
+from clcnn.train.fit import EarlyStopping
+from clcnn.train.folder import ImageFolder
 from clcnn.train.metrics import Accuracy, ConfusionMatrix, Metric
 from clcnn.train.trainer import Trainer
 
@@ -20,6 +22,8 @@ __all__ = [
     "Accuracy",
     "Arrays",
     "ConfusionMatrix",
+    "EarlyStopping",
+    "ImageFolder",
     "Metric",
     "RandomAffine",
     "Split",

@@ -37,6 +37,11 @@ def _describe(trainer: Trainer) -> dict[str, Any]:
     }
 
 
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    """An epoch of the history as JSON has it."""
+    return {key: value.tolist() if hasattr(value, "tolist") else value for key, value in record.items()}
+
+
 def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     """Writes a file beside `path`, and puts it in its place when it is whole and on the disk."""
     target = Path(_arguments.path(path, "save(): path"))
@@ -47,7 +52,7 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
         "input_shape": list(trainer._bound.input_shape),
         "steps": trainer.steps,
         "epochs": trainer.epochs,
-        "history": trainer.history,
+        "history": [_plain(record) for record in trainer.history],
         "lr": [group["lr"] for group in trainer.optimizer.param_groups],
         "schedule_state": trainer.schedule.state_dict() if trainer.schedule else None,
     }

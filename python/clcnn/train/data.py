@@ -44,35 +44,44 @@ class Arrays:
 
         shuffle: in an order that `seed` and `epoch` give; counts the epoch. augment: changes each batch.
         """
-        size = _arguments.whole(size, "batches(): size", 1)
-        rng = np.random.default_rng((self.seed, self.epoch))
-        order = rng.permutation(len(self)) if shuffle else np.arange(len(self))
-        self.epoch += shuffle
-        return self._walk(order, size, rng, augment, drop_last)
-
-    def _walk(
-        self,
-        order: NDArray[Any],
-        size: int,
-        rng: np.random.Generator,
-        augment: Augment | None,
-        drop_last: bool,
-    ) -> Iterator[tuple[NDArray[np.float32], NDArray[Any]]]:
-        for first in range(0, len(order), size):
-            at = order[first : first + size]
-            if drop_last and len(at) < size:
-                return
-            x = self.x[at]
-            yield (augment(x, rng) if augment else x), self.y[at]
+        return ordered_batches(self, self.x, size, shuffle, augment, drop_last)
 
     def __repr__(self) -> str:
         return f"<clcnn.train.Arrays: {len(self)} samples of {list(self.x.shape[1:])}>"
+
+
+def ordered_batches(
+    data: Any, x: Any, size: int, shuffle: bool, augment: Augment | None, drop_last: bool
+) -> Iterator[tuple[NDArray[np.float32], NDArray[Any]]]:
+    """The batches of a data set with `y`, `seed` and `epoch`; x gives the samples of an array of numbers."""
+    size = _arguments.whole(size, "batches(): size", 1)
+    rng = np.random.default_rng((data.seed, data.epoch))
+    order = rng.permutation(len(data.y)) if shuffle else np.arange(len(data.y))
+    data.epoch += bool(shuffle)
+    return _walk(x, data.y, order, size, rng, augment, drop_last)
+
+
+def _walk(
+    x: Any,
+    y: NDArray[Any],
+    order: NDArray[Any],
+    size: int,
+    rng: np.random.Generator,
+    augment: Augment | None,
+    drop_last: bool,
+) -> Iterator[tuple[NDArray[np.float32], NDArray[Any]]]:
+    for first in range(0, len(order), size):
+        at = order[first : first + size]
+        if drop_last and len(at) < size:
+            return
+        samples = x[at]
+        yield (augment(samples, rng) if augment else samples), y[at]
 
 
 @dataclass(frozen=True)
 class Split:
     """A data set in two parts, and how its training samples are varied."""
 
-    train: Arrays
-    test: Arrays
+    train: Any  # Arrays, ImageFolder
+    test: Any
     augment: Augment | None = None

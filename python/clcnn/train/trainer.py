@@ -20,7 +20,8 @@ from clcnn.optim import Optimizer
 from clcnn.optim.lr_scheduler import LRScheduler
 from clcnn.plan import Plan
 from clcnn.train import batches, checkpoint
-from clcnn.train.data import Arrays
+from clcnn.train.data import Arrays, Augment
+from clcnn.train.fit import Callback, fit
 from clcnn.train.home import Home
 from clcnn.train.metrics import Accuracy, Metric
 from clcnn.train.step import GradientRules, evaluation_graph, first_not_finite, training_graph
@@ -162,6 +163,47 @@ class Trainer:
         what = first_not_finite(self.net, self.loss, self._bound.layout, given, self._bound.state)
         raise NonFiniteError(
             f"step {self.steps + 1}: the loss is {loss:g}; {what}. Parameters are those of step {self.steps}"
+        )
+
+    def fit(
+        self,
+        data: Any,
+        epochs: int,
+        *,
+        batch: int = 32,
+        validation: Any = None,
+        augment: Augment | None = None,
+        metrics: Iterable[Metric] | None = None,
+        callbacks: Iterable[Callback] = (),
+        checkpoint: str | os.PathLike[str] | None = None,
+        monitor: str | None = None,
+        progress: bool = True,
+    ) -> list[dict[str, Any]]:
+        """Trains until `epochs` epochs are done, those of a checkpoint that was resumed included. Returns the
+        history, a dict for each: "epoch", "loss" (the mean over its steps), "lr", "seconds", and what
+        evaluate() says of the validation data, as "val_loss" and so on.
+
+        data: Arrays, ImageFolder, or batches (x, y) that can be walked again and again; or a Split, which has
+        the validation data and the augmentation too. metrics: of the validation. callbacks: functions of
+        (trainer, the epoch's dict), called in the end of each; one that returns true ends the training, such
+        as EarlyStopping(). checkpoint: a folder, in which "last.ckpt" is written after each epoch, and
+        "best.ckpt" after one that is the best by `monitor` ("val_loss", or "loss" without validation data;
+        less is better for losses, more for others). progress: prints a line for each epoch.
+
+        Raises what step() and evaluate() raise; ArgumentError also where there is no batch.
+        """
+        return fit(
+            self,
+            data,
+            epochs,
+            batch=batch,
+            validation=validation,
+            augment=augment,
+            metrics=metrics,
+            callbacks=callbacks,
+            checkpoint=checkpoint,
+            monitor=monitor,
+            progress=progress,
         )
 
     # ---- evaluating ----

@@ -1,0 +1,139 @@
+"""The loop over epochs: progress, history, validation, callbacks and checkpoints."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clcnn import _arguments
+from clcnn.errors import ArgumentError
+from clcnn.train import batches
+from clcnn.train.data import Augment, Split
+from clcnn.train.metrics import Metric
+
+if TYPE_CHECKING:
+    from clcnn.train.trainer import Trainer
+
+# (trainer, what was noted of the epoch) -> whether to stop
+Callback = Callable[["Trainer", Mapping[str, Any]], bool | None]
+LAST, BEST = "last.ckpt", "best.ckpt"
+
+
+class EarlyStopping:
+    """A callback that stops where the best epoch is `patience` epochs ago.
+
+    monitor: what to go by, a number of the history. min_delta: less of an improvement is none. mode: "min"
+    where less is better, "max" where more is; None: "min" for losses, else "max". It reads the trainer's
+    history alone, so that a resumed run stops where one without a break would. Raises ArgumentError.
+    """
+
+    def __init__(
+        self,
+        monitor: str = "val_loss",
+        patience: int = 5,
+        min_delta: float = 0.0,
+        mode: str | None = None,
+    ) -> None:
+        self.monitor, self.mode = monitor, direction(monitor, mode)
+        self.patience = _arguments.whole(patience, "EarlyStopping: patience", 1)
+        self.min_delta = float(min_delta)
+
+    def __call__(self, trainer: Trainer, record: Mapping[str, Any]) -> bool:
+        best = best_epoch(trainer.history, self.monitor, self.mode, self.min_delta)
+        return len(trainer.history) - 1 - best >= self.patience
+
+
+def direction(monitor: str, mode: str | None) -> str:
+    """Whether less ("min") or more ("max") of a number is better."""
+    if mode not in (None, "min", "max"):
+        raise ArgumentError(f"mode {mode!r} is neither 'min' nor 'max'")
+    return mode or ("min" if "loss" in monitor else "max")
+
+
+def best_epoch(history: list[dict[str, Any]], monitor: str, mode: str, min_delta: float = 0.0) -> int:
+    """The index of the last epoch that improved on all before by more than min_delta."""
+    best, found = -math.inf, 0
+    for index, record in enumerate(history):
+        if monitor not in record:
+            raise ArgumentError(f"there is no {monitor!r} in the history; there are {sorted(record)}")
+        value = record[monitor] if mode == "max" else -record[monitor]
+        if value > best + (min_delta if best > -math.inf else 0.0):
+            best, found = value, index
+    return found
+
+
+def fit(
+    trainer: Trainer,
+    data: Any,
+    epochs: int,
+    *,
+    batch: int,
+    validation: Any,
+    augment: Augment | None,
+    metrics: Iterable[Metric] | None,
+    callbacks: Iterable[Callback],
+    checkpoint: Any,
+    monitor: str | None,
+    progress: bool,
+) -> list[dict[str, Any]]:
+    """See Trainer.fit()."""
+    if isinstance(data, Split):
+        validation = data.test if validation is None else validation
+        augment = data.augment if augment is None else augment
+        data = data.train
+    if monitor is None:
+        monitor = "loss" if validation is None else "val_loss"
+    metrics = None if metrics is None else list(metrics)
+    epochs = _arguments.whole(epochs, "fit(): epochs", 1)
+    folder = None if checkpoint is None else Path(_arguments.path(checkpoint, "fit(): checkpoint"))
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    callbacks = list(callbacks)
+    while trainer.epochs < epochs:
+        record = _epoch(trainer, data, batch, augment)
+        if validation is not None:
+            found = trainer.evaluate(validation, batch=batch, metrics=metrics)
+            record |= {f"val_{name}": value for name, value in found.items()}
+        trainer.epochs += 1
+        trainer.history.append(record)
+        if progress:
+            print(line(record, epochs), flush=True)
+        if folder is not None:
+            trainer.save(folder / LAST)
+            if best_epoch(trainer.history, monitor, direction(monitor, None)) == len(trainer.history) - 1:
+                trainer.save(folder / BEST)
+        if any([callback(trainer, record) for callback in callbacks]):  # all are called
+            break
+    return trainer.history
+
+
+def _epoch(trainer: Trainer, data: Any, batch: int, augment: Augment | None) -> dict[str, Any]:
+    """Trains on all samples once, in the order that belongs to this epoch."""
+    if hasattr(data, "epoch"):
+        data.epoch = trainer.epochs  # so that a resumed run takes the order of one without a break
+    walk = data.batches(batch, augment=augment) if hasattr(data, "batches") else data
+    start, total, count = time.perf_counter(), 0.0, 0.0
+    for x, y in walk:
+        rate = float(trainer.optimizer.param_groups[0]["lr"])
+        loss = trainer.step(x, y)
+        n = batches.counted(trainer.loss, y)
+        count += n
+        total += loss * (1 if getattr(trainer.loss, "reduction", None) == "sum" else n)
+    if not count:
+        raise ArgumentError("fit(): there is no batch; data that can be walked once only serve one epoch")
+    return {
+        "epoch": trainer.epochs + 1,
+        "loss": total / count,
+        "lr": rate,
+        "seconds": round(time.perf_counter() - start, 3),
+    }
+
+
+def line(record: Mapping[str, Any], epochs: int) -> str:
+    """What is printed of an epoch."""
+    known = ("epoch", "lr", "seconds")
+    numbers = [f"{k} {v:.4f}" for k, v in record.items() if k not in known and isinstance(v, float)]
+    return f"epoch {record['epoch']:3}/{epochs}  " + "  ".join([*numbers, f"{record['seconds']:6.1f} s"])
