@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -59,16 +58,27 @@ def save(trainer: Trainer, path: str | os.PathLike[str]) -> None:
     state = trainer._bound.state
     arrays: dict[str, Any] = {name: state[name] for name in state.names()}
     arrays[META] = np.array(json.dumps(meta))
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=target.name)
+    part = target.with_name(target.name + ".part")  # what a killed process leaves, the next one writes over
     try:
-        with os.fdopen(handle, "wb") as file:
+        with part.open("wb") as file:
             np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, target)
+        part.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
+    _sync_folder(target.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Makes a new name last through a power failure, where the system can."""
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def load(trainer: Trainer, path: str | os.PathLike[str]) -> None:

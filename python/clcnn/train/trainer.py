@@ -46,8 +46,6 @@ class Trainer:
 
     Attributes
     ----------
-    steps : int
-        How many steps were done.
     epochs : int
         How many epochs fit() has done.
     history : list of dict
@@ -92,12 +90,19 @@ class Trainer:
         self.seed, self.precision = int(seed), precision
         self.device = device if isinstance(device, _core.Device) else clcnn.Device(device)
         self.rules = _rules(clip_norm, clip_value, accumulate)
-        self.steps = self.epochs = 0
+        self._steps = self.epochs = 0
         self.history: list[dict[str, Any]] = []
         self._schedule_start = schedule.last_epoch if schedule is not None else 0
         self._unsure = self._timed_out = False
         self._home: Home | None = None
         self._plans: dict[Any, Plan] = {}
+
+    @property
+    def steps(self) -> int:
+        """How many steps were done."""
+        if self._unsure and not self._timed_out:
+            self._advance_to(self._bound.progress)
+        return self._steps
 
     # ---- training ----
 
@@ -106,7 +111,7 @@ class Trainer:
 
         x: float32 (N, C, spatial...). y: the target, for nn.CrossEntropyLoss integers (N,). timeout: seconds;
         after RunTimeoutError the trainer refuses all work until restore(). After Ctrl-C the step was done as
-        a whole or not at all, which the next call finds out.
+        a whole or not at all, and `steps` tells which.
 
         Raises before anything is sent: ShapeError, DtypeError, ArgumentError (a label outside the classes: it
         names sample, label and classes). Raises NonFiniteError where the loss or a gradient is not finite;
@@ -127,7 +132,7 @@ class Trainer:
         if not finite.all():
             self._unsure = False
             self._tell_not_finite(float(loss.ravel()[0]), given)
-        self._advance_to(self.steps + 1)
+        self._advance_to(self._steps + 1)
         return float(loss.ravel()[0])
 
     def _given(self, inputs: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
@@ -146,7 +151,7 @@ class Trainer:
 
     def _advance_to(self, steps: int) -> None:
         """Notes that so many steps were committed, and does with the schedule what belongs to it."""
-        self.steps = steps
+        self._steps = steps
         updates = self._schedule_start + steps // self.rules.accumulate
         if self.schedule is not None and self.schedule.last_epoch != updates:
             self.schedule.load_state_dict({**self.schedule.state_dict(), "last_epoch": updates})
