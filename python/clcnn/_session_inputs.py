@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clcnn import _arguments
+from clcnn import _arrays
 from clcnn.errors import DtypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -59,15 +59,8 @@ def dtype_of(info: ValueInfo) -> np.dtype[Any]:
 def fitting(info: ValueInfo, given: Any) -> NDArray[Any]:
     """The array for an input; lists of numbers take the input's type. Raises DtypeError, ShapeError that say
     what was expected and what came."""
-    try:
-        array = np.asarray(_arguments.plain(given, f"input {info.name!r}"))
-    except ValueError as error:  # lists of different lengths
-        raise ShapeError(
-            f"input {info.name!r}: expected an array, got {type(given).__name__}: {error}"
-        ) from error
     wanted = dtype_of(info)
-    if isinstance(given, (list, tuple, int, float)) and np.can_cast(array.dtype, wanted, "same_kind"):
-        array = array.astype(wanted)
+    array = _arrays.typed(given, wanted, f"input {info.name!r}")
     if array.dtype != wanted:
         raise DtypeError(
             f"input {info.name!r}: expected {info.type}, an array of {wanted}, got {array.dtype}; "

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clcnn import _arguments, _core
+from clcnn import _arguments, _arrays, _core
 from clcnn.errors import ArgumentError, UnsupportedError
 from clcnn.report import LayerRow, html_table, summary_cells, summary_text
 
@@ -247,6 +247,8 @@ class Graph:
             return x
         if isinstance(x, np.ndarray):
             return self.constant(x)
+        if _arrays.speaks(x) and not isinstance(x, np.generic):
+            return self.constant(np.ascontiguousarray(_arrays.host_array(x, "constant")))
         if isinstance(x, (int, float, np.floating, np.integer, np.bool_)):
             return self.constant(_number(x, dtype))
         raise ArgumentError(f"expected a Value, an array or a number, got {type(x).__name__}")

@@ -8,21 +8,23 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from clcnn import _arguments, _core
-from clcnn.errors import ArgumentError, StateError
+from clcnn import _arguments, _arrays, _core
+from clcnn.errors import ArgumentError, DtypeError, Error, StateError
 from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, summary_cells, summary_text
 
-Array = NDArray[Any] | _core.Tensor
+Array = ArrayLike | _core.Tensor  # of an input
+Target = NDArray[Any] | _core.Tensor  # of an output
 
 
 class Plan:
     """What clcnn.compile() returns: `y = plan(x)`.
 
-    Inputs are C-contiguous arrays, or clcnn.Tensor on the plan's device, of exactly the compiled shapes and
-    types (float32, unless the graph's input says otherwise). One plan runs one inference at a time (other
+    Inputs are arrays, torch tensors, nested lists or whatever else NumPy or DLPack makes an array of, or
+    clcnn.Tensor on the plan's device, of exactly the compiled shapes and types (float32, unless the graph's
+    input says otherwise). What is not contiguous, or has its bytes in the other order, is copied first, which
+    the log tells at level debug; lists take the input's type. One plan runs one inference at a time (other
     threads wait); clone() is cheap and runs beside it. Use it in `with`, or close() it, to give device memory
     back early.
     """
@@ -38,7 +40,10 @@ class Plan:
     # ---- running ----
 
     def __call__(
-        self, *inputs: Array, out: Array | Sequence[Array | None] | None = None, timeout: float | None = None
+        self,
+        *inputs: Array,
+        out: Target | Sequence[Target | None] | None = None,
+        timeout: float | None = None,
     ) -> Any:
         """One inference: the model's output as an array, or a tuple of arrays if the model has several.
 
@@ -49,13 +54,20 @@ class Plan:
         Raises ShapeError, DtypeError, ArgumentError, StateError, DeviceError, RunTimeoutError. Ctrl-C stops a
         run within about 100 ms; the plan can be used again.
         """
-        if len(self._names) == 1:  # nearly every net; what a call does beyond the run waits for cold caches
-            return self._core.run(inputs, (out,), timeout)[0]  # type: ignore[arg-type] # no sequence here
-        results = self._core.run(inputs, self._all(out), timeout)[: len(self._main)]
-        return results[0] if len(results) == 1 else tuple(results)
+        if len(self._names) > 1:
+            results = self._run(inputs, self._all(out), timeout)[: len(self._main)]
+            return results[0] if len(results) == 1 else tuple(results)
+        try:  # nearly every net; what a call does beyond the run waits for cold caches
+            return self._core.run(inputs, (out,), timeout)[0]  # type: ignore[arg-type] # as run() checks
+        except (ArgumentError, DtypeError) as error:
+            refusal = error
+        return self._core.run(self._plain(inputs, refusal), self._all(out), timeout)[0]
 
     def step(
-        self, *inputs: Array, out: Array | Sequence[Array | None] | None = None, timeout: float | None = None
+        self,
+        *inputs: Array,
+        out: Target | Sequence[Target | None] | None = None,
+        timeout: float | None = None,
     ) -> Any:
         """One run that commits: as calling the plan, and then the states that the graph assigns have their
         new values, unless its condition was false.
@@ -64,8 +76,26 @@ class Plan:
         together or not at all, whatever ends the run: after Ctrl-C or an error they are those before the step
         or those after it. Raises what calling the plan raises; ArgumentError if the graph assigns no state.
         """
-        results = self._core.run(inputs, self._all(out), timeout, True)[: len(self._main)]
+        results = self._run(inputs, self._all(out), timeout, True)[: len(self._main)]
         return results[0] if len(results) == 1 else tuple(results)
+
+    def _run(
+        self, inputs: Sequence[Any], out: list[Any], timeout: float | None, commit: bool = False
+    ) -> list[Any]:
+        """The core takes plain arrays, for which nothing is done here; others are made plain once it refuses
+        them, before anything ran."""
+        try:
+            return self._core.run(inputs, out, timeout, commit)
+        except (ArgumentError, DtypeError) as error:
+            refusal = error
+        return self._core.run(self._plain(inputs, refusal), out, timeout, commit)
+
+    def _plain(self, inputs: Sequence[Any], refusal: Error) -> list[Any]:
+        """The inputs as plain arrays. Raises what the core said where they are that already."""
+        plain = _arrays.plan_inputs(inputs, self._core)
+        if plain is None:
+            raise refusal
+        return plain
 
     def _all(self, out: Any) -> list[Any]:
         return [*self._given(out), *[None] * (len(self._names) - len(self._main))]
@@ -83,7 +113,7 @@ class Plan:
     def run(
         self,
         inputs: Mapping[str, Array] | Sequence[Array] | Array,
-        outputs: Mapping[str, Array] | None = None,
+        outputs: Mapping[str, Target] | None = None,
         timeout: float | None = None,
     ) -> dict[str, Any]:
         """One inference by name: every output, those of compile(outputs=...) too, as {name: array}.
@@ -99,13 +129,11 @@ class Plan:
                 f"outputs: {_arguments.shown(unknown)} are no outputs of this plan, which has {names}"
             )
         given = [to.get(name) for name in names]
-        return dict(zip(names, self._core.run(self._ordered(inputs), given, timeout), strict=True))
+        return dict(zip(names, self._run(self._ordered(inputs), given, timeout), strict=True))
 
-    def _ordered(self, inputs: Mapping[str, Array] | Sequence[Array] | Array) -> Sequence[Array]:
-        if isinstance(inputs, (np.ndarray, _core.Tensor)):
-            return [inputs]
+    def _ordered(self, inputs: Mapping[str, Array] | Sequence[Array] | Array) -> Sequence[Any]:
         if not isinstance(inputs, Mapping):
-            return _arguments.items(inputs, "inputs", "arrays")
+            return _listed(inputs, "inputs")
         names = [name for name, _ in self._core.inputs]
         if set(inputs) != set(names):
             raise ArgumentError(f"inputs: expected the names {names}, got {_arguments.shown(list(inputs))}")
@@ -158,17 +186,16 @@ class Plan:
         timeout: float | None,
         pending: deque[tuple[Future[Any], Plan]],
     ) -> None:
-        args = (
-            [batch]
-            if isinstance(batch, (np.ndarray, _core.Tensor))
-            else _arguments.items(batch, "batch", "arrays")
-        )
+        args = _listed(batch, "batch")
         pending.append((pool.submit(worker, *args, timeout=timeout), worker))
 
     def profile(self, *inputs: Array) -> Profile:
         """One inference with device events: time, GFLOP/s and GB/s of every step."""
         steps = self._core.steps()
-        _, times = self._core.profile(inputs)
+        try:
+            times = self._core.profile(inputs)[1]  # type: ignore[arg-type] # as there
+        except (ArgumentError, DtypeError) as error:
+            times = self._core.profile(self._plain(inputs, error))[1]
         rows = [
             StepTime(
                 s["layer"], s["op"], s["algo"], s["kernel"], s["entry"], start, end, s["macs"], s["bytes"]
@@ -274,3 +301,10 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return html_table(*summary_cells(self.rows, self._core.layers()))
+
+
+def _listed(given: Any, what: str) -> list[Any]:
+    """The arrays in a sequence; one array counts as one."""
+    if isinstance(given, _core.Tensor) or _arrays.speaks(given):
+        return [given]
+    return _arguments.items(given, what, "arrays")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from clcnn import _core
+from clcnn import _arrays, _core
 from clcnn.device import DeviceInfo, get
 from clcnn.errors import DtypeError
 from clcnn.report import size
@@ -50,6 +50,14 @@ class Tensor(_core.Tensor):
             made.close()
             raise
         return made
+
+    @classmethod
+    def from_dlpack(cls, x: Any, device: str | int | DeviceInfo | _core.Device | None = None) -> Tensor:
+        """A tensor with a copy of the values of another library's tensor in host memory, taken through DLPack
+        or `__array__`. Raises what from_numpy() raises, and ArgumentError for a tensor on another device, a
+        sparse one, and one that needs gradients."""
+        array = _arrays.host_array(x, "Tensor.from_dlpack")
+        return cls.from_numpy(np.require(array, array.dtype.newbyteorder("="), ("C", "A")), device)
 
     def numpy(self) -> NDArray[Any]:
         """The values as a new NumPy array."""

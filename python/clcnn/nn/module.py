@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clcnn import _arguments
+from clcnn import _arguments, _arrays
 from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError
 from clcnn.nn import init
 
@@ -103,11 +103,11 @@ class Parameter:
 def _array(value: Any) -> np.ndarray:
     """The new value of a parameter. Raises DtypeError."""
     try:
-        array = np.asarray(_arguments.plain(value, "parameter"))
+        array = _arrays.host_array(value, "parameter")
         if array.dtype.kind in "biuf":
             return np.require(array, np.float32, "C")  # ascontiguousarray() would make rank 0 rank 1
-    except ValueError:  # lists of different lengths
-        pass
+    except (ShapeError, DtypeError) as error:
+        raise DtypeError(f"parameter: expected an array of real numbers: {error}") from error
     raise DtypeError(f"parameter: expected an array of real numbers, got {_arguments.shown(value)}")
 
 

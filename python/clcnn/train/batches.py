@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from clcnn import _arrays
 from clcnn.errors import ArgumentError, DtypeError, ShapeError
 from clcnn.nn.module import Module
 
@@ -16,7 +17,7 @@ Batches = Iterable[tuple[ArrayLike, ArrayLike]]
 
 def images(x: ArrayLike) -> NDArray[np.float32]:
     """A batch as the net takes it. Raises DtypeError, ShapeError."""
-    array = np.asarray(x)
+    array = _arrays.host_array(x, "x")
     if array.dtype.kind not in "fiub":
         raise DtypeError(f"x: expected an array of real numbers, got {array.dtype}")
     if array.ndim < 2 or not array.size:
@@ -26,7 +27,7 @@ def images(x: ArrayLike) -> NDArray[np.float32]:
 
 def target(y: ArrayLike, count: int, dtype: str) -> NDArray[Any]:
     """The targets of `count` samples as the loss takes them. Raises DtypeError, ShapeError."""
-    array = np.asarray(y)
+    array = _arrays.host_array(y, "y")
     if array.ndim < 1 or len(array) != count:
         raise ShapeError(f"y {list(array.shape)}: expected one for each of the {count} samples")
     if dtype == "int64" and array.dtype.kind not in "iu":
