@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         UnsupportedError,
     )
     from clcnn.gradients import grad
-    from clcnn.graph import Graph, Value
+    from clcnn.graph import Graph
     from clcnn.model_io import load, save
     from clcnn.plan import Plan
     from clcnn.report import Profile
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from clcnn.state import State
     from clcnn.tensor import Tensor
+    from clcnn.value import Value
     from clcnn.zeros import LayerZeros, Zeros
 
 __all__ = [
@@ -118,7 +119,7 @@ _HOMES = {
     "devices": "device",
     "grad": "gradients",
     "Graph": "graph",
-    "Value": "graph",
+    "Value": "value",
     "load": "model_io",
     "save": "model_io",
     "Plan": "plan",

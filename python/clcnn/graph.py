@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +23,9 @@ from numpy.typing import NDArray
 from clcnn import _arguments, _arrays, _core
 from clcnn.errors import ArgumentError, UnsupportedError
 from clcnn.report import LayerRow, html_table, summary_cells, summary_text
+from clcnn.value import Value
+
+__all__ = ["Graph", "Record", "Value", "trace"]
 
 # Inputs at the end of an operator's list that are statistics, not parameters that training would change.
 STATISTICS = {"batch_norm": 2}
@@ -49,61 +51,6 @@ class Record(NamedTuple):
     array: NDArray[Any] | None = None
     literal: bool = False  # a constant that is part of the expression (x + 2.0), not a parameter
     dtype: str = "float32"
-
-
-@dataclass(frozen=True, slots=True)
-class Value:
-    """A symbolic array of a graph: what operators take and give. + - * / ** @ and - make nodes."""
-
-    graph: Graph
-    id: int
-    shape: tuple[int, ...]
-    dtype: str = "float32"
-
-    # NumPy arrays leave `array + value` to __radd__ below.
-    __array_ufunc__ = None
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return len(self.shape)
-
-    def __repr__(self) -> str:
-        dtype = "" if self.dtype == "float32" else f" {self.dtype}"
-        return f"<clcnn.Value {self.id}: {'x'.join(map(str, self.shape)) or 'scalar'}{dtype}>"
-
-    def __add__(self, other: Any) -> Value:
-        return self.graph.apply("add", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return self.graph.apply("add", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return self.graph.apply("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self.graph.apply("sub", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return self.graph.apply("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return self.graph.apply("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self.graph.apply("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self.graph.apply("div", other, self)
-
-    def __pow__(self, other: Any) -> Value:
-        return self.graph.apply("pow", self, other)
-
-    def __matmul__(self, other: Any) -> Value:
-        return self.graph.apply("matmul", self, other)
-
-    def __neg__(self) -> Value:
-        return self.graph.apply("neg", self)
 
 
 class Graph:
@@ -248,7 +195,7 @@ class Graph:
         if isinstance(x, np.ndarray):
             return self.constant(x)
         if _arrays.speaks(x) and not isinstance(x, np.generic):
-            return self.constant(np.ascontiguousarray(_arrays.host_array(x, "constant")))
+            return self.constant(np.require(_arrays.host_array(x, "constant"), requirements="C"))
         if isinstance(x, (int, float, np.floating, np.integer, np.bool_)):
             return self.constant(_number(x, dtype))
         raise ArgumentError(f"expected a Value, an array or a number, got {type(x).__name__}")

@@ -210,7 +210,7 @@ def test_trace_refuses_a_model_that_returns_no_value(result: object, message: st
 def test_layer_names_similar_layers() -> None:
     g, x = small()
     y = ops.relu(x, name="features.0")
-    assert g.layer("features.0") == y
+    assert g.layer("features.0") is y
     with pytest.raises(
         clcnn.ArgumentError, match=r"there is no layer 'feature.0'; did you mean 'features.0'\?"
     ):
