@@ -194,6 +194,9 @@ class Graph:
             return x
         if isinstance(x, np.ndarray):
             return self.constant(x)
+        if hasattr(x, "as_value"):  # an nn.Parameter
+            made: Value = x.as_value(self)
+            return made
         if _arrays.speaks(x) and not isinstance(x, np.generic):
             return self.constant(np.require(_arrays.host_array(x, "constant"), requirements="C"))
         if isinstance(x, (int, float, np.floating, np.integer, np.bool_)):

@@ -96,7 +96,10 @@ def _make(op: str, row: Any) -> Callable[..., Any]:
     many = op in MANY_OUTPUTS
 
     def function(*args: Any, **kwargs: Any) -> Any:
-        given = signature.bind(*args, **kwargs).arguments
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{op}(): {error}") from None
         attrs = {name: given.pop(name) for name in attr_names if name in given}
         name = given.pop("name", None)
         inputs: list[Any] = []

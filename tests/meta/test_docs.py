@@ -28,6 +28,7 @@ PUBLIC_MODULES = (
     "clcnn.image",
     "clcnn.model_io",
     "clcnn.nn",
+    "clcnn.nn.functional",
     "clcnn.nn.init",
     "clcnn.onnx",
     "clcnn.onnx.backend",

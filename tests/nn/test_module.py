@@ -135,3 +135,98 @@ def test_initial_weights_have_pytorchs_range() -> None:
     bound = 1 / np.sqrt(16 * 9)
     assert np.abs(weight).max() <= bound and np.abs(weight).max() > 0.99 * bound
     assert abs(weight.mean()) < 0.02 * bound and np.isclose(weight.std(), bound / np.sqrt(3), rtol=0.02)
+
+
+# ---- containers, and parameters as people write them ----
+
+
+class Branches(nn.Module):
+    """What PyTorch's programs do with containers and parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.branches = nn.ModuleDict({"a": nn.Conv2d(3, 4, 1), "b": nn.Conv2d(3, 4, 3, padding=1)})
+        self.blocks = nn.ModuleList(nn.Conv2d(4, 4, 1) for _ in range(2))
+        self.blocks.append(nn.ReLU())
+        self.scale = nn.Parameter(np.linspace(0.5, 2, 4, dtype=np.float32).reshape(4, 1, 1))
+        self.shift = nn.Parameter((4, 1, 1))
+        self.register_buffer("mean", np.array([0.5], np.float32))
+
+    def forward(self, x: Any, skip: Any = None, gain: float = 1.0) -> Any:
+        outs = [branch(x - self.mean) for branch in self.branches.values()]
+        y = self.scale * sum(outs) + self.shift
+        for block in self.blocks:
+            y = block(y)
+        return y * gain if skip is None else y * gain + skip
+
+
+def test_containers_and_parameters_as_in_torch(device: clcnn.Device) -> None:
+    net = Branches()
+    assert list(net.state_dict()) == [
+        "scale", "shift", "mean", "branches.a.weight", "branches.a.bias", "branches.b.weight",
+        "branches.b.bias", "blocks.0.weight", "blocks.0.bias", "blocks.1.weight", "blocks.1.bias",
+    ]  # fmt: skip
+    graph = trace(net, (2, 3, 5, 5))
+    assert {"scale", "shift", "mean", "blocks.0.weight"} <= set(graph.constants)
+    assert {"branches.a", "blocks.1", "blocks.2"} <= {row.name for row in graph.rows()}
+    state = net.state_dict()
+    x = np.random.default_rng(1).standard_normal((2, 3, 5, 5)).astype(np.float32)
+    a, b = (
+        R["conv"](
+            x.astype(np.float64) - 0.5,
+            state[f"branches.{n}.weight"],
+            state[f"branches.{n}.bias"],
+            padding=[p, p],
+        )
+        for n, p in (("a", 0), ("b", 1))
+    )  # fmt: skip
+    wanted = (a + b) * state["scale"] + state["shift"]
+    for i in range(2):
+        wanted = R["conv"](wanted, state[f"blocks.{i}.weight"], state[f"blocks.{i}.bias"])
+    with clcnn.compile(net, x.shape, device) as plan:
+        compare(plan(x), np.maximum(wanted, 0), "conv", trust=False)
+
+
+def test_forward_takes_more_than_values(device: clcnn.Device) -> None:
+    class Twice(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.part = Branches()
+
+        def forward(self, x: Any) -> Any:
+            return self.part(x, skip=self.part(x), gain=0.0)
+
+    x = np.ones((1, 3, 4, 4), np.float32)
+    net = Twice()
+    with clcnn.compile(net, x.shape, device) as plan, clcnn.compile(net.part, x.shape, device) as once:
+        np.testing.assert_allclose(plan(x), once(x), atol=1e-6)
+    with pytest.raises(TypeError, match="called on ndarray"):
+        net.part(clcnn.Graph().input("x", x.shape), skip=x)
+
+
+def test_lists_and_dictionaries_of_modules() -> None:
+    row = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+    row.extend([nn.SiLU()]).insert(1, nn.ELU())
+    assert [type(m).__name__ for m in row] == ["ReLU", "ELU", "Tanh", "SiLU"]
+    assert isinstance(row[-1], nn.SiLU) and [type(m).__name__ for m in row[1:3]] == ["ELU", "Tanh"]
+    row[0] = nn.GELU()
+    assert list(dict(row.named_children())) == ["0", "1", "2", "3"] and isinstance(row[0], nn.GELU)
+    chain = nn.Sequential(nn.ReLU(), nn.Tanh())
+    chain.insert(0, nn.ELU())
+    chain[2] = nn.SiLU()
+    assert [type(m).__name__ for m in chain] == ["ELU", "ReLU", "SiLU"] and len(chain[:2]) == 2
+    named = nn.ModuleDict([("a", nn.ReLU())])
+    named.update({"b": nn.Tanh()})
+    assert "a" in named and list(named) == ["a", "b"] and len(named) == 2
+    assert isinstance(named.pop("a"), nn.ReLU) and list(named.keys()) == ["b"]
+    del named["b"]
+    named["c"] = nn.ELU()
+    assert isinstance(named["c"], nn.ELU) and [n for n, _ in named.items()] == ["c"]
+    named.clear()
+    assert not list(named.values())
+
+
+def test_modules_show_themselves_in_notebooks() -> None:
+    text = Branches()._repr_html_()
+    assert "branches.b" in text and "Conv2d" in text and "176 parameters" in text
+    assert "ReLU" in nn.ReLU()._repr_html_()

@@ -1,45 +1,123 @@
-"""Sequential and ModuleList."""
+"""Modules that hold others: Sequential, ModuleList, ModuleDict."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from clcnn.errors import ArgumentError
-from clcnn.nn.module import Module
+from clcnn.nn.module import Layer, Module
 
 
-class ModuleList(Module):
-    """A list of modules that are found by name ("0", "1", ...); forward() is the owner's business."""
+class _Numbered(Module):
+    """Modules in a row, found by name ("0", "1", ...)."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        super().__init__()
-        for module in modules:
-            self.append(module)
-
-    def append(self, module: Module) -> ModuleList:
+    def append(self, module: Module) -> Any:
         """Adds a module under the next number. Returns self."""
         self.add_module(str(len(self._modules)), module)
         return self
 
+    def extend(self, modules: Iterable[Module]) -> Any:
+        """Adds modules under the next numbers. Returns self."""
+        for module in modules:
+            self.append(module)
+        return self
+
+    def insert(self, index: int, module: Module) -> None:
+        """Adds a module before the one at `index`; those after it go up by one number."""
+        rows = list(self._modules.values())
+        rows.insert(index, module)
+        self._modules.clear()
+        self.extend(rows)
+
+    def _key(self, index: int) -> str:
+        keys = list(self._modules)
+        if not -len(keys) <= index < len(keys):
+            raise IndexError(f"{type(self).__name__}: {index} is outside, it has {len(keys)} modules")
+        return keys[index]
+
+    def __setitem__(self, index: int, module: Module) -> None:
+        self.add_module(self._key(index), module)
+
     def __len__(self) -> int:
         return len(self._modules)
 
-    def __iter__(self) -> Iterator[Module]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(list(self._modules.values()))
 
-    def __getitem__(self, index: int) -> Module:
-        return list(self._modules.values())[index]
+
+class ModuleList(_Numbered):
+    """A list of modules that are found by name ("0", "1", ...); forward() is the owner's business."""
+
+    def __init__(self, modules: Iterable[Module] = ()) -> None:
+        super().__init__()
+        self.extend(modules)
+
+    def __getitem__(self, index: int | slice) -> Any:
+        if isinstance(index, slice):
+            return ModuleList(list(self)[index])
+        return self._modules[self._key(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
         """Puts a module in the place of another."""
         self.add_module(list(self._modules)[index], module)
 
 
-class Sequential(Module):
+class ModuleDict(Module):
+    """Modules by name; forward() is the owner's business."""
+
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
+        super().__init__()
+        self.update(modules)
+
+    def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
+        """Adds modules, in the place of those of the same names."""
+        for name, module in dict(modules).items():
+            self[name] = module
+
+    def keys(self) -> Iterable[str]:
+        """The names, in order."""
+        return self._modules.keys()
+
+    def values(self) -> Iterable[Any]:
+        """The modules, in order."""
+        return self._modules.values()
+
+    def items(self) -> Iterable[tuple[str, Any]]:
+        """Names and modules, in order."""
+        return self._modules.items()
+
+    def pop(self, name: str) -> Any:
+        """Takes a module out and returns it."""
+        return self._modules.pop(name)
+
+    def clear(self) -> None:
+        """Takes all modules out."""
+        self._modules.clear()
+
+    def __setitem__(self, name: str, module: Module) -> None:
+        self.add_module(name, module)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._modules[name]
+
+    def __delitem__(self, name: str) -> None:
+        del self._modules[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._modules
+
+    def __len__(self) -> int:
+        return len(self._modules)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(list(self._modules))
+
+
+class Sequential(_Numbered, Layer):
     """Modules one after the other: Sequential(a, b, c), or Sequential({"name": module, ...})."""
 
-    def __init__(self, *modules: Module | dict[str, Module]) -> None:
+    def __init__(self, *modules: Module | dict[str, Any]) -> None:
         super().__init__()
         if len(modules) == 1 and isinstance(modules[0], dict):
             entries: list[tuple[str, Any]] = list(modules[0].items())
@@ -48,22 +126,10 @@ class Sequential(Module):
         for name, module in entries:
             self.add_module(name, module)
 
-    def append(self, module: Module) -> Sequential:
-        """Adds a module under the next number. Returns self."""
-        self.add_module(str(len(self._modules)), module)
-        return self
-
-    def __len__(self) -> int:
-        return len(self._modules)
-
-    def __iter__(self) -> Iterator[Module]:
-        return iter(list(self._modules.values()))
-
-    def __getitem__(self, index: int | slice) -> Module:
-        items = list(self._modules.items())
+    def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return Sequential(dict(items[index]))
-        return items[index][1]
+            return Sequential(dict(list(self._modules.items())[index]))
+        return self._modules[self._key(index)]
 
     def __setitem__(self, index: int, module: Module) -> None:
         """Puts a module in the place of another, such as a new head of a net with pretrained weights."""

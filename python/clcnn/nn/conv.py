@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from clcnn import ops
-from clcnn.errors import ArgumentError, UnsupportedError
+from clcnn.errors import ArgumentError
 from clcnn.nn import init
 from clcnn.nn._args import Ints, ntuple, positive
-from clcnn.nn.module import Module, Parameter
+from clcnn.nn.module import Layer, Parameter
+
+PadMode = Literal["constant", "reflect", "edge", "wrap"]
 
 
-class _ConvNd(Module):
+class _ConvNd(Layer):
     """What convolutions of every rank share. x [N, in_channels, *spatial] float32."""
 
     _rank: int
+    _padding_modes: dict[str, PadMode] = {"zeros": "constant"}  # torch's word: that of ops.pad()
 
     def __init__(
         self,
@@ -36,8 +39,10 @@ class _ConvNd(Module):
         for what, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
             if channels % groups:
                 raise ArgumentError(f"{owner}: {what}={channels} is not divisible by groups={groups}")
-        if padding_mode != "zeros":
-            raise UnsupportedError(f"{owner}: padding_mode={padding_mode!r}; only 'zeros' is offered")
+        if padding_mode not in self._padding_modes:
+            offered = ", ".join(map(repr, self._padding_modes))
+            raise ArgumentError(f"{owner}: padding_mode={padding_mode!r} is none of {offered}")
+        self.padding_mode = padding_mode
         self.kernel_size = ntuple(owner, "kernel_size", kernel_size, n, 1)
         self.stride = ntuple(owner, "stride", stride, n, 1)
         self.dilation = ntuple(owner, "dilation", dilation, n, 1)
@@ -57,7 +62,12 @@ class _ConvNd(Module):
         text = (
             f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
         )
-        defaults = {"padding": (0,) * self._rank, "dilation": (1,) * self._rank, "groups": 1}
+        defaults = {
+            "padding": (0,) * self._rank,
+            "dilation": (1,) * self._rank,
+            "groups": 1,
+            "padding_mode": "zeros",
+        }
         for name, default in defaults.items():
             if getattr(self, name) != default:
                 text += f", {name}={getattr(self, name)!r}"
@@ -68,9 +78,11 @@ class _Conv(_ConvNd):
     """Convolution (cross-correlation): weight [out, in/groups, *kernel_size], bias [out].
 
     padding: int, one per dimension, "valid", or "same" (stride 1 only; an odd surplus goes to the end, as in
-    PyTorch). Raises ArgumentError or UnsupportedError for arguments, ShapeError when called on a shape that
-    does not fit.
+    PyTorch). padding_mode: "zeros", "reflect", "replicate" or "circular". Raises ArgumentError for arguments,
+    ShapeError when called on a shape that does not fit.
     """
+
+    _padding_modes = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 
     def __init__(
         self,
@@ -102,12 +114,18 @@ class _Conv(_ConvNd):
         return list(self.padding)
 
     def forward(self, x: Any) -> Any:
+        padding = self._explicit_padding()
+        if self.padding_mode != "zeros" and any(padding):
+            both = padding if len(padding) == 2 * self._rank else padding * 2
+            pads = [0, 0, *both[: self._rank], 0, 0, *both[self._rank :]]
+            x = ops.pad(x, pads=pads, mode=self._padding_modes[self.padding_mode])
+            padding = [0] * self._rank
         return ops.conv(
             x,
             self.constant(x.graph, "weight"),
             self.constant(x.graph, "bias"),
             stride=self.stride,
-            padding=self._explicit_padding(),
+            padding=padding,
             dilation=self.dilation,
             groups=self.groups,
             name=self.layer_name,
@@ -192,7 +210,7 @@ class ConvTranspose3d(_ConvTranspose):
     _rank = 3
 
 
-class Linear(Module):
+class Linear(Layer):
     """y = x W^T + b: x [..., in_features] -> [..., out_features]; weight [out, in], bias [out]."""
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from clcnn import ops
 from clcnn.errors import ArgumentError, DtypeError, ShapeError
-from clcnn.nn.module import Module
+from clcnn.nn.module import Layer
 
 Reduction = Literal["mean", "sum", "none"]
 LEAST_LOG = -100.0  # what nn.BCELoss takes for the logarithm of 0, as PyTorch's
 LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 
 
-class _Loss(Module):
+class _Loss(Layer):
     """Base of all losses: takes the mean or the sum of what a subclass computes for each element or sample,
     or none of them."""
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,21 +14,46 @@ import numpy as np
 from clcnn import _arguments, _arrays
 from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError
 from clcnn.nn import init
+from clcnn.report import html_table
 
 if TYPE_CHECKING:
-    from clcnn.graph import Graph, Value
+    from clcnn.graph import Graph
     from clcnn.train.home import Home
+    from clcnn.value import Value
 
 
 MOST_ELEMENTS = 1 << 40  # of any value
 
 
 class Parameter:
-    """A float32 array of fixed shape that a module owns; filled by `initializer` when first read. While a
-    trainer changes it on a device, reading it fetches the device's values."""
+    """A float32 array of fixed shape that a module owns.
 
-    def __init__(self, shape: tuple[int, ...], initializer: init.Initializer) -> None:
-        self.shape = tuple(int(n) for n in shape)
+    In forward() it may stand in arithmetic beside values: `x * self.scale`. While a trainer changes it on a
+    device, reading it fetches the device's values.
+
+    Parameters
+    ----------
+    shape : tuple of int, or array
+        The shape; an array, or a torch tensor, gives its values too, as `torch.nn.Parameter` takes them.
+    initializer : function of clcnn.nn.init, optional
+        Fills it when it is first read; zeros without one.
+
+    Raises
+    ------
+    ArgumentError, DtypeError
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> nn.Parameter((2, 3), nn.init.ones).data.sum().item()
+    6.0
+    """
+
+    __array_ufunc__ = None  # NumPy's operators leave `array * parameter` alone
+
+    def __init__(self, shape: Any, initializer: init.Initializer = init.zeros) -> None:
+        values = _array(shape) if _arrays.speaks(shape) else None
+        self.shape = tuple(int(n) for n in (shape if values is None else values.shape))
         if any(not 1 <= n < 1 << 31 for n in self.shape):
             raise ArgumentError(
                 f"parameter shape {list(self.shape)}: every dimension must be from 1 to 2147483647"
@@ -35,7 +62,8 @@ class Parameter:
             raise ArgumentError(f"parameter shape {list(self.shape)}: there must be fewer than 2^40 elements")
         self._initializer = initializer
         self._rng = init.generator()
-        self._data: np.ndarray | None = None
+        self._data: np.ndarray | None = values
+        self._path = ""  # while its module is traced
         self._home: Home | None = None
         self._requires_grad = True
 
@@ -73,6 +101,10 @@ class Parameter:
         if self._home is not None:
             self._home.push(self, array)
         self._data = array
+
+    def as_value(self, graph: Graph) -> Value:
+        """The parameter in a graph, under its dotted path."""
+        return graph.parameter(self, self._path or "parameter")
 
     def take(self, array: np.ndarray) -> None:
         """Becomes an array of the right shape and type, which its home has fetched."""
@@ -116,6 +148,24 @@ class Module:
 
     Attributes that are modules, parameters or buffers (Parameters given to register_buffer) are found by
     name, as in PyTorch. forward() receives and returns symbolic `clcnn.Value`s.
+
+    Parameters
+    ----------
+    No arguments: subclasses have their own, and call super().__init__() first.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> class Net(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.conv = nn.Conv2d(3, 8, 3, padding=1)
+    ...         self.fc = nn.Linear(8, 10)
+    ...     def forward(self, x):
+    ...         return self.fc(self.conv(x).relu().mean((2, 3)))
+    >>> print(Net().summary((1, 3, 32, 32)).splitlines()[-1])
+    5 layers, 314 parameters, 221,264 multiply-adds
     """
 
     training: bool
@@ -123,6 +173,20 @@ class Module:
     _modules: dict[str, Module]
     _parameters: dict[str, Parameter]
     _buffers: dict[str, Parameter]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Python's words on wrong arguments name the class: "Conv2d() missing ...", not _Conv.__init__()."""
+        super().__init_subclass__(**options)
+        theirs = cls.__init__
+        if isinstance(theirs, FunctionType):
+            own = FunctionType(
+                theirs.__code__, theirs.__globals__, theirs.__name__, theirs.__defaults__, theirs.__closure__
+            )
+            functools.update_wrapper(own, theirs)
+            own.__dict__.pop("__wrapped__")
+            own.__kwdefaults__ = theirs.__kwdefaults__
+            own.__qualname__ = cls.__name__
+            cls.__init__ = own  # type: ignore[method-assign]
 
     def __init__(self) -> None:
         object.__setattr__(self, "_modules", {})
@@ -158,9 +222,9 @@ class Module:
             raise ArgumentError(f"module name '{name}': must not be empty or contain '.'")
         self._modules[name] = module
 
-    def register_buffer(self, name: str, buffer: Parameter) -> None:
-        """A parameter that is not trained (running statistics)."""
-        self._buffers[name] = buffer
+    def register_buffer(self, name: str, buffer: Any) -> None:
+        """A parameter, or an array that becomes one, that is not trained (running statistics)."""
+        self._buffers[name] = buffer if isinstance(buffer, Parameter) else Parameter(np.asarray(buffer))
 
     def register_parameter(self, name: str, parameter: Parameter | None) -> None:
         """`None` keeps the attribute without a parameter (bias=False)."""
@@ -289,17 +353,15 @@ class Module:
     # A method called forward would bind subclasses to its parameters; each has its own.
     forward: Callable[..., Any] = _no_forward
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Adds this module's operators to the graph of its inputs and returns the symbolic result(s)."""
-        from clcnn.graph import Value
-
-        for x in inputs:
-            if not isinstance(x, Value):
+        for x in (*inputs, *named.values()):
+            if _arrays.speaks(x) and not isinstance(x, Parameter):
                 raise TypeError(
                     f"{type(self).__name__}: called on {type(x).__name__}; modules take symbolic values. "
                     "Use plan = clcnn.compile(model, input_shape), then plan(array)"
                 )
-        return self.forward(*inputs)
+        return self.forward(*inputs, **named)
 
     def build(self, graph: Graph, *inputs: Value) -> Any:
         """Traces the module into `graph`; layers are named by their dotted paths."""
@@ -308,14 +370,18 @@ class Module:
 
     @contextlib.contextmanager
     def _named_paths(self) -> Iterator[None]:
-        modules = list(self.named_modules())
+        modules, parameters = list(self.named_modules()), list(self._named_state())
         try:
             for path, module in modules:
                 object.__setattr__(module, "_path", path)
+            for path, parameter in parameters:
+                parameter._path = path
             yield
         finally:
             for _, module in modules:
                 module.__dict__.pop("_path", None)
+            for _, parameter in parameters:
+                parameter._path = ""
 
     @property
     def layer_name(self) -> str | None:
@@ -345,9 +411,37 @@ class Module:
             return f"{head}({extra})"
         return f"{head}({extra}\n" + "\n".join(lines) + "\n)"
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                path,
+                type(module).__name__,
+                module.extra_repr(),
+                sum(p.size for p in module._parameters.values()),
+            )
+            for path, module in self.named_modules()
+            if path and (not module._modules or module._parameters)
+        ]
+        total = sum(parameter.size for parameter in self.parameters())
+        head = ["module", "type", "arguments", "parameters"]
+        table = html_table(head, rows or [("", type(self).__name__, self.extra_repr(), total)])
+        return f"<code>{type(self).__name__}</code>, {total:,} parameters{table}"
+
     def summary(self, *input_shapes: tuple[int, ...]) -> Any:
         """Table of layers: output shape, parameters, multiply-adds. Needs no device; plan.summary() adds
         algorithms."""
         from clcnn.graph import trace
 
         return trace(self, input_shapes).summary()
+
+
+class Layer(Module):
+    """A module with one result, which type checkers know by this class."""
+
+    def misfit(self, x: Value, rule: str) -> ShapeError:
+        """The error for an input whose shape breaks a rule."""
+        return ShapeError(f"{type(self).__name__} {self.layer_name or ''}: input {list(x.shape)} {rule}")
+
+    if TYPE_CHECKING:
+
+        def __call__(self, *inputs: Any, **named: Any) -> Value: ...

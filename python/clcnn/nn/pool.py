@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from clcnn import ops
-from clcnn.errors import ArgumentError, ShapeError, UnsupportedError
-from clcnn.nn._args import Ints, ntuple
-from clcnn.nn.module import Module
+from clcnn.errors import ArgumentError, UnsupportedError
+from clcnn.nn._args import Ints, ntuple, positive
+from clcnn.nn.module import Layer
 
 
-class _Pool(Module):
+class _Pool(Layer):
     """Windows of kernel_size, `stride` apart (default: kernel_size), over the spatial dimensions of x [N, C,
     *spatial]."""
 
@@ -93,7 +93,7 @@ class _AvgPool(_Pool):
         )
 
 
-class _AdaptivePool(Module):
+class _AdaptivePool(Layer):
     """Windows chosen so that the output has `output_size`; None keeps a dimension."""
 
     _rank: int
@@ -108,10 +108,7 @@ class _AdaptivePool(Module):
     def forward(self, x: Any) -> Any:
         spatial = tuple(x.shape)[2:]
         if len(spatial) != self._rank:
-            raise ShapeError(
-                f"{type(self).__name__} {self.layer_name or ''}: input {list(x.shape)} must have rank "
-                f"{self._rank + 2}"
-            )
+            raise self.misfit(x, f"must have rank {self._rank + 2}")
         size = [have if want is None else want for want, have in zip(self.output_size, spatial)]
         return getattr(ops, self._op)(x, output_size=size, name=self.layer_name)
 
@@ -189,3 +186,45 @@ class AdaptiveMaxPool3d(_AdaptivePool):
     """x [N, C, D, H, W]."""
 
     _rank, _op = 3, "adaptive_max_pool"
+
+
+class _LPPool(_Pool):
+    """The p-th root of the sum of |x|^p over each window, p = norm_type; PyTorch adds up x^p, which
+    is another sum where p is odd and x negative."""
+
+    def __init__(
+        self, norm_type: int, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
+    ) -> None:
+        super().__init__(kernel_size, stride, 0, ceil_mode)
+        self.norm_type = positive(type(self).__name__, "norm_type", norm_type)
+
+    def forward(self, x: Any) -> Any:
+        return ops.lp_pool(
+            x,
+            kernel_size=self.kernel_size,
+            stride=self.stride,
+            ceil_mode=self.ceil_mode,
+            p=self.norm_type,
+            name=self.layer_name,
+        )
+
+    def extra_repr(self) -> str:
+        return f"norm_type={self.norm_type}, {super().extra_repr()}"
+
+
+class LPPool1d(_LPPool):
+    """x [N, C, W]."""
+
+    _rank = 1
+
+
+class LPPool2d(_LPPool):
+    """x [N, C, H, W]."""
+
+    _rank = 2
+
+
+class LPPool3d(_LPPool):
+    """x [N, C, D, H, W]."""
+
+    _rank = 3

@@ -1,4 +1,4 @@
-"""Layers that move or keep data: flatten, padding, resizing, dropout."""
+"""Layers that move or keep data: flatten, shuffles, resizing, dropout."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import numpy as np
 
 from clcnn import _arguments, ops
 from clcnn.errors import ArgumentError, ShapeError
-from clcnn.nn._args import Ints, ntuple
-from clcnn.nn.module import Module
+from clcnn.nn._args import Ints, ntuple, positive
+from clcnn.nn.module import Layer
 
 
-class Identity(Module):
+class Identity(Layer):
     """y = x; any arguments are accepted, as in PyTorch."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -23,7 +23,7 @@ class Identity(Module):
         return ops.identity(x, name=self.layer_name)
 
 
-class Dropout(Module):
+class Dropout(Layer):
     """Passes its input on at inference. In a training step, unless eval() was called, each element becomes
     0 with probability p, and the others are divided by 1 - p. Source: Srivastava et al. 2014, section 10."""
 
@@ -63,7 +63,7 @@ class Dropout3d(_ChannelDropout):
     """Drops whole channels of x [N, C, D, H, W] in a training step."""
 
 
-class Flatten(Module):
+class Flatten(Layer):
     """Merges dimensions start_dim..end_dim into one."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
@@ -78,7 +78,7 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-class Unflatten(Module):
+class Unflatten(Layer):
     """Splits dimension `dim` into `unflattened_size`."""
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
@@ -98,78 +98,83 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class _ConstantPad(Module):
-    """Pads the last dimensions: (left, right[, top, bottom[, front, back]]), or one int for all. Negative
-    values crop."""
+class PixelShuffle(Layer):
+    """x [N, C * r^2, H, W] -> [N, C, H * r, W * r], r = upscale_factor: blocks of channels become blocks of
+    pixels. Source: Shi et al. 2016."""
 
-    _rank: int
-
-    def __init__(self, padding: Ints, value: float = 0.0) -> None:
+    def __init__(self, upscale_factor: int) -> None:
         super().__init__()
-        limit = -(2**31)
-        self.padding = ntuple(type(self).__name__, "padding", padding, 2 * self._rank, limit)
-        self.value = float(value)
+        self.upscale_factor = positive("PixelShuffle", "upscale_factor", upscale_factor)
 
     def forward(self, x: Any) -> Any:
-        keep = len(x.shape) - self._rank
-        if keep < 0:
-            raise ShapeError(
-                f"{type(self).__name__} {self.layer_name or ''}: input {list(x.shape)} has too few dimensions"
-            )
-        begins = [0] * keep + list(self.padding[0::2])[::-1]
-        ends = [0] * keep + list(self.padding[1::2])[::-1]
-        return ops.pad(x, pads=begins + ends, value=self.value, name=self.layer_name)
+        r = self.upscale_factor
+        if x.ndim != 4 or x.shape[1] % r**2:
+            raise self.misfit(x, f"must be [N, C * {r}^2, H, W]")
+        n, c, h, w = x.shape
+        apart = x.reshape(n, c // r**2, r, r, h, w).permute(0, 1, 4, 2, 5, 3)
+        return ops.reshape(apart, shape=(n, c // r**2, h * r, w * r), name=self.layer_name)
 
     def extra_repr(self) -> str:
-        return f"padding={self.padding}, value={self.value}"
+        return f"upscale_factor={self.upscale_factor}"
 
 
-class ConstantPad1d(_ConstantPad):
-    """Pads the last dimension."""
+class PixelUnshuffle(Layer):
+    """x [N, C, H * r, W * r] -> [N, C * r^2, H, W], r = downscale_factor: undoes PixelShuffle."""
 
-    _rank = 1
+    def __init__(self, downscale_factor: int) -> None:
+        super().__init__()
+        self.downscale_factor = positive("PixelUnshuffle", "downscale_factor", downscale_factor)
 
+    def forward(self, x: Any) -> Any:
+        r = self.downscale_factor
+        if x.ndim != 4 or x.shape[2] % r or x.shape[3] % r:
+            raise self.misfit(x, f"must be [N, C, H * {r}, W * {r}]")
+        n, c, h, w = x.shape
+        apart = x.reshape(n, c, h // r, r, w // r, r).permute(0, 1, 3, 5, 2, 4)
+        return ops.reshape(apart, shape=(n, c * r**2, h // r, w // r), name=self.layer_name)
 
-class ConstantPad2d(_ConstantPad):
-    """Pads the last two dimensions."""
-
-    _rank = 2
-
-
-class ConstantPad3d(_ConstantPad):
-    """Pads the last three dimensions."""
-
-    _rank = 3
-
-
-class ZeroPad1d(ConstantPad1d):
-    """ConstantPad1d with 0."""
-
-    def __init__(self, padding: Ints) -> None:
-        super().__init__(padding, 0.0)
+    def extra_repr(self) -> str:
+        return f"downscale_factor={self.downscale_factor}"
 
 
-class ZeroPad2d(ConstantPad2d):
-    """ConstantPad2d with 0."""
+class ChannelShuffle(Layer):
+    """The channels of x [N, C, ...] as a matrix of `groups` rows, transposed. Source: Zhang et al. 2018."""
 
-    def __init__(self, padding: Ints) -> None:
-        super().__init__(padding, 0.0)
+    def __init__(self, groups: int) -> None:
+        super().__init__()
+        self.groups = positive("ChannelShuffle", "groups", groups)
+
+    def forward(self, x: Any) -> Any:
+        if x.ndim < 3 or x.shape[1] % self.groups:
+            raise self.misfit(x, f"must be [N, C, ...] with C divisible by groups={self.groups}")
+        n, c, *spatial = x.shape
+        apart = x.reshape(n, self.groups, c // self.groups, *spatial).transpose(1, 2)
+        return ops.reshape(apart, shape=x.shape, name=self.layer_name)
+
+    def extra_repr(self) -> str:
+        return f"groups={self.groups}"
 
 
-class ZeroPad3d(ConstantPad3d):
-    """ConstantPad3d with 0."""
+# How torch's modes are said to ops.resize().
+_UPSAMPLE_MODES: dict[str, dict[str, Any]] = {
+    "nearest": {"mode": "nearest", "coordinates": "asymmetric", "nearest_rounding": "floor"},
+    "nearest-exact": {
+        "mode": "nearest",
+        "coordinates": "half_pixel",
+        "nearest_rounding": "round_prefer_ceil",
+    },
+    "linear": {"mode": "linear"},
+    "bilinear": {"mode": "linear"},
+    "trilinear": {"mode": "linear"},
+    "bicubic": {"mode": "cubic", "cubic_coeff_a": -0.75},
+}
 
-    def __init__(self, padding: Ints) -> None:
-        super().__init__(padding, 0.0)
 
-
-_UPSAMPLE_MODES = {"nearest": "nearest", "linear": "linear", "bilinear": "linear", "trilinear": "linear"}
-
-
-class Upsample(Module):
+class Upsample(Layer):
     """Resizes the spatial dimensions of x [N, C, *spatial] to `size`, or by `scale_factor`.
 
-    mode "nearest", or "linear" / "bilinear" / "trilinear" with PyTorch's align_corners.
+    mode: "nearest", "nearest-exact", or "linear" / "bilinear" / "trilinear" / "bicubic", which take
+    align_corners. recompute_scale_factor: True takes coordinates from the sizes, not from scale_factor.
     """
 
     def __init__(
@@ -178,27 +183,31 @@ class Upsample(Module):
         scale_factor: float | Sequence[float] | None = None,
         mode: str = "nearest",
         align_corners: bool | None = None,
+        recompute_scale_factor: bool | None = None,
     ) -> None:
         super().__init__()
         if (size is None) == (scale_factor is None):
             raise ArgumentError("Upsample: give either size or scale_factor")
         if mode not in _UPSAMPLE_MODES:
             raise ArgumentError(f"Upsample: mode={mode!r} must be one of {sorted(_UPSAMPLE_MODES)}")
-        if mode == "nearest" and align_corners is not None:
-            raise ArgumentError("Upsample: align_corners is only for linear modes")
+        if mode.startswith("nearest") and align_corners is not None:
+            raise ArgumentError("Upsample: align_corners is only for linear modes and bicubic")
+        self.recompute_scale_factor = bool(recompute_scale_factor)
         self.size, self.scale_factor, self.mode, self.align_corners = size, scale_factor, mode, align_corners
 
     def forward(self, x: Any) -> Any:
         n = len(x.shape) - 2
-        attrs: dict[str, Any] = {"mode": _UPSAMPLE_MODES[self.mode]}
+        attrs = dict(_UPSAMPLE_MODES[self.mode])
         if self.size is not None:
             attrs["size"] = ntuple("Upsample", "size", self.size, n, 1)
         else:
             factor: Any = self.scale_factor
-            attrs["scales"] = [float(f) for f in (factor if isinstance(factor, Sequence) else [factor] * n)]
-        if self.mode == "nearest":  # PyTorch's "nearest" is floor(i / scale)
-            attrs.update(coordinates="asymmetric", nearest_rounding="floor")
-        else:
+            scales = [float(f) for f in (factor if isinstance(factor, Sequence) else [factor] * n)]
+            if self.recompute_scale_factor:
+                attrs["size"] = [int(size * scale) for size, scale in zip(x.shape[2:], scales)]
+            else:
+                attrs["scales"] = scales
+        if "coordinates" not in attrs:
             attrs["coordinates"] = "align_corners" if self.align_corners else "half_pixel"
         return ops.resize(x, name=self.layer_name, **attrs)
 
