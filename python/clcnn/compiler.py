@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from clcnn import _arguments, _core, wisdom
+from clcnn import _arguments, _core, sources, wisdom
 from clcnn import device as devices
 from clcnn import zeros as known_zeros
 from clcnn._log import logger
@@ -82,6 +82,7 @@ def compile(
     Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
     DeviceError.
     """
+    model, input_shape = sources.opened(model, input_shape)
     graph = graph_of(model, input_shape)
     sparse = dict(known_zeros.of_graph(known_zeros.of_model(model) if zeros is None else zeros, graph))
     main = tuple(graph.outputs)
