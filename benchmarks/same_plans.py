@@ -53,7 +53,7 @@ def record(net: str, batch: int, precision: str, device: clcnn.Device) -> Record
         return {
             "bits": hashlib.sha256(np.ascontiguousarray(y).tobytes()).hexdigest(),
             "finite": bool(np.isfinite(y).all()),
-            "explain": plan.explain().splitlines(),
+            "explain": plan.explain(verbose=True).splitlines(),
             "steps": [" ".join(f"{key}={value}" for key, value in step.items()) for step in plan.steps],
             "memory": {key: plan.stats[key] for key in (*MEMORY, *COUNTS)},
         }

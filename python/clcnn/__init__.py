@@ -19,19 +19,22 @@ from typing import TYPE_CHECKING, Any
 from clcnn._version import __version__
 
 if TYPE_CHECKING:
-    from clcnn import errors, image, nn, onnx, ops, weights, zoo
+    from clcnn._arguments import Precision
+    from clcnn import capi, classify, errors, image, nn, onnx, ops, optim, train, weights, zoo
     from clcnn.calibration import calibrate
     from clcnn.compiler import compile
     from clcnn.device import Device, DeviceInfo, devices
     from clcnn.errors import (
         ArgumentError,
         BuildError,
+        CheckpointError,
         DeviceError,
         DeviceMemoryError,
         DtypeError,
         Error,
         ModelError,
         NoDeviceError,
+        NonFiniteError,
         RunTimeoutError,
         ShapeError,
         StateError,
@@ -40,18 +43,26 @@ if TYPE_CHECKING:
     from clcnn.gradients import grad
     from clcnn.graph import Graph
     from clcnn.model_io import load, save
+    from clcnn.ort_values import IOBinding, OrtDevice, OrtValue
     from clcnn.plan import Plan
     from clcnn.report import Profile
-    from clcnn.session import InferenceSession
+    from clcnn.session import InferenceSession, ModelMetadata, NodeArg
     from clcnn.session_options import (
         ExecutionMode,
         GraphOptimizationLevel,
         RunOptions,
         SessionOptions,
+        disable_telemetry_events,
+        enable_telemetry_events,
         get_all_providers,
         get_available_providers,
+        get_build_info,
         get_device,
+        get_version_string,
+        preload_dlls,
         set_default_logger_severity,
+        set_default_logger_verbosity,
+        set_seed,
     )
     from clcnn.state import State
     from clcnn.tensor import Tensor
@@ -71,12 +82,18 @@ __all__ = [
     "ExecutionMode",
     "Graph",
     "GraphOptimizationLevel",
+    "IOBinding",
     "InferenceSession",
     "LayerZeros",
     "ModelError",
+    "ModelMetadata",
     "NoDeviceError",
+    "NodeArg",
     "NonFiniteError",
+    "OrtDevice",
+    "OrtValue",
     "Plan",
+    "Precision",
     "Profile",
     "RunOptions",
     "RunTimeoutError",
@@ -90,12 +107,18 @@ __all__ = [
     "Zeros",
     "__version__",
     "calibrate",
+    "capi",
+    "classify",
     "compile",
     "devices",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
     "errors",
     "get_all_providers",
     "get_available_providers",
+    "get_build_info",
     "get_device",
+    "get_version_string",
     "grad",
     "image",
     "load",
@@ -103,14 +126,17 @@ __all__ = [
     "onnx",
     "ops",
     "optim",
+    "preload_dlls",
     "save",
     "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
     "train",
     "weights",
     "zoo",
 ]
 
-_MODULES = {"errors", "image", "nn", "onnx", "ops", "optim", "train", "weights", "zoo"}
+_MODULES = {"capi", "classify", "errors", "image", "nn", "onnx", "ops", "optim", "train", "weights", "zoo"}
 _HOMES = {
     "calibrate": "calibration",
     "compile": "compiler",
@@ -123,8 +149,14 @@ _HOMES = {
     "load": "model_io",
     "save": "model_io",
     "Plan": "plan",
+    "Precision": "_arguments",
     "Profile": "report",
+    "IOBinding": "ort_values",
+    "OrtDevice": "ort_values",
+    "OrtValue": "ort_values",
     "InferenceSession": "session",
+    "ModelMetadata": "session",
+    "NodeArg": "session",
     "ExecutionMode": "session_options",
     "GraphOptimizationLevel": "session_options",
     "RunOptions": "session_options",
@@ -132,7 +164,14 @@ _HOMES = {
     "get_all_providers": "session_options",
     "get_available_providers": "session_options",
     "get_device": "session_options",
+    "disable_telemetry_events": "session_options",
+    "enable_telemetry_events": "session_options",
+    "get_build_info": "session_options",
+    "get_version_string": "session_options",
+    "preload_dlls": "session_options",
     "set_default_logger_severity": "session_options",
+    "set_default_logger_verbosity": "session_options",
+    "set_seed": "session_options",
     "State": "state",
     "Tensor": "tensor",
     "LayerZeros": "zeros",
@@ -141,11 +180,8 @@ _HOMES = {
 
 # Names of onnxruntime's module that a program may look for here, and what to use instead.
 _NOT_OFFERED = {
-    "IOBinding": "InferenceSession.run() takes and gives arrays, Plan.run() tensors too",
-    "OrtDevice": "use clcnn.Device",
-    "OrtValue": "use NumPy arrays, or clcnn.Tensor with Plan.run()",
     "SparseTensor": "tensors are dense",
-    "capi": "exceptions are in clcnn.errors",
+    "set_global_thread_pool_sizes": "OpenCL's driver has the threads",
 }
 
 if os.environ.get("CLCNN_LOG"):

@@ -7,11 +7,13 @@ import operator
 import os
 import reprlib
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from clcnn.errors import ArgumentError, DtypeError
+
+Precision = Literal["strict", "highest", "high", "medium"]  # what compile() says of each
 
 
 def shown(value: object, limit: int = 80) -> str:

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clcnn import _arrays
+from clcnn import _arrays, _core
 from clcnn.errors import DtypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -56,19 +55,22 @@ def dtype_of(info: ValueInfo) -> np.dtype[Any]:
     return np.dtype(ELEMENTS.get(word, word))
 
 
-def fitting(info: ValueInfo, given: Any) -> NDArray[Any]:
-    """The array for an input; lists of numbers take the input's type. Raises DtypeError, ShapeError that say
-    what was expected and what came."""
+def fitting(info: ValueInfo, given: Any) -> Any:
+    """The array for an input, or the clcnn.Tensor that was given; lists of numbers take the input's type.
+    Raises DtypeError, ShapeError that say what was expected and what came."""
     wanted = dtype_of(info)
-    array = _arrays.typed(given, wanted, f"input {info.name!r}")
-    if array.dtype != wanted:
+    array: Any = (
+        given if isinstance(given, _core.Tensor) else _arrays.typed(given, wanted, f"input {info.name!r}")
+    )
+    if np.dtype(array.dtype) != wanted:
         raise DtypeError(
             f"input {info.name!r}: expected {info.type}, an array of {wanted}, got {array.dtype}; "
             f"convert it with .astype(np.{wanted})"
         )
     shape = info.shape
     if shape is not None and (
-        len(shape) != array.ndim or any(isinstance(n, int) and n != m for n, m in zip(shape, array.shape))
+        len(shape) != len(array.shape)
+        or any(isinstance(n, int) and n != m for n, m in zip(shape, array.shape))
     ):
         words = ", ".join("?" if n is None else str(n) for n in shape)
         raise ShapeError(f"input {info.name!r}: expected shape ({words}), got {array.shape}")

@@ -24,7 +24,7 @@ from clcnn import _core, zoo
 from clcnn.compiler import compile
 from clcnn.device import DeviceInfo
 from clcnn.errors import ArgumentError, Error
-from clcnn.image import PRESETS, ImageError, Preset
+from clcnn.image import PRESETS, ImageError, Preset, each_image
 
 DEFAULT_MODEL = "efficientnet_lite0"
 DIGITS = "digits"  # the preset of nets whose classes are the digits
@@ -107,12 +107,40 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 class Classifier:
     """A net of the zoo with its weights, compiled for a device.
 
-    model: a name in clcnn.zoo.NETS. weights: a safetensors, npz or .pth file; by default what a package
-    carries for the model. device: see clcnn.Device. batch: images in one run. `load_s` and `compile_s` are
-    the seconds that building the net with its weights and compiling it took; `plan` is the compiled net,
-    `preset` what its images go through.
+    Parameters
+    ----------
+    model : str
+        A name in clcnn.zoo.NETS.
+    weights : path, optional
+        A safetensors, npz or .pth file; by default what a package carries for the model.
+    device : Device or selector, optional
+        See clcnn.Device.
+    batch : int
+        Images in one run.
 
-    Raises ArgumentError (model), WeightsError, MissingExtraError, and what clcnn.compile() raises.
+    Attributes
+    ----------
+    plan : Plan
+        The compiled net.
+    preset : clcnn.image.Preset
+        What its images go through.
+    load_s, compile_s : float
+        Seconds that building the net with its weights, and compiling it, took.
+
+    Raises
+    ------
+    ArgumentError
+        There is no such model.
+    WeightsError, MissingExtraError
+        And what clcnn.compile() raises.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> with clcnn.classify.Classifier() as classifier:  # doctest: +SKIP
+    ...     (result,) = classifier("cat.jpg")
+    ...     print(result.predictions[0].name)
+    tabby, tabby cat
     """
 
     def __init__(
@@ -135,10 +163,40 @@ class Classifier:
         self.compile_s = time.perf_counter() - loaded
         self.batch = batch
 
-    def __call__(self, images: Iterable[Any], top: int = 5) -> Iterator[Result]:
+    def __call__(self, images: Any, top: int = 5) -> list[Result]:
+        """Classifies one image or several.
+
+        Parameters
+        ----------
+        images : image, or iterable of images
+            Each is what clcnn.image.load() takes: a path, bytes, a PIL image, a uint8 array [H, W, 3]. An
+            array [N, H, W, 3] is N images.
+        top : int
+            Classes in a result.
+
+        Returns
+        -------
+        list of Result
+            One for each image, in order.
+
+        Raises
+        ------
+        ImageError, OSError, DtypeError
+            The first image that cannot be read; stream() goes on with the others.
+        ArgumentError
+            top below 1. And what running a plan raises.
+        """
+        results = []
+        for result in self.stream(each_image(images), top):
+            if result.error is not None:
+                raise result.error
+            results.append(result)
+        return results
+
+    def stream(self, images: Iterable[Any], top: int = 5) -> Iterator[Result]:
         """A Result for each image, in order, as soon as its batch is full.
 
-        images: what clcnn.image.load takes, one by one. An image that cannot be read gives a Result with
+        images: as for calling the classifier, one by one. An image that cannot be read gives a Result with
         `error`; the others go on. top: classes in a result. Raises what running a plan raises.
         """
         if top < 1:

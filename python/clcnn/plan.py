@@ -286,10 +286,22 @@ class Plan:
         """What was folded, fused and removed, one line each."""
         return self._core.rewrites()
 
-    def explain(self) -> str:
-        """For every layer each candidate algorithm: its verdict, why, its workspace, and the time that the
-        rules expect over the least of the candidates'; then the rewrites."""
-        return explain_text(self._core.layers(), self._core.rewrites())
+    def explain(self, verbose: bool = False) -> str:
+        """Why each layer is computed as it is.
+
+        Parameters
+        ----------
+        verbose : bool
+            Tell of every candidate algorithm; else of the one chosen, the one that would be taken next, and
+            those expected to take at most twice the least time.
+
+        Returns
+        -------
+        str
+            For every layer its candidates with verdict, reason, workspace, and the time that the rules expect
+            over the least of the candidates'; then the rewrites.
+        """
+        return explain_text(self._core.layers(), self._core.rewrites(), verbose)
 
     def summary(self) -> str:
         """A table of the model's layers: shape, parameters, multiply-adds, algorithm and workspace."""

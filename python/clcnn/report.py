@@ -108,10 +108,24 @@ def _zeros(shares: Sequence[float] | None) -> str:
     return f", {element} % zeros ({', '.join(f'{n} {o}' for n, o in zip(names, others, strict=True))})"
 
 
-def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
-    """What was decided for each layer of a plan, and why. Expected: the time over the least of the layer's
-    candidates, where the rules have one for several."""
+NEAR = 2.0  # times the least time expected: what took no more might have been chosen
+
+
+def _near_misses(layer: Any) -> list[Any]:
+    """The candidate chosen, the one that would be taken next, and those expected to be nearly as fast."""
+    least = min((c["effort"] for c in layer["candidates"] if c["effort"]), default=0)
+    usable = [c for c in layer["candidates"] if c["verdict"] != "rejected"]
+    following = [c["algo"] for c in usable if c["verdict"] == "not needed"][:1]
+    wanted = {layer["algo"], *following, *(c["algo"] for c in usable if 0 < c["effort"] <= NEAR * least)}
+    return [c for c in usable if c["algo"] in wanted]
+
+
+def explain_text(layers: Sequence[Any], rewrites: Sequence[str], verbose: bool = True) -> str:
+    """What was decided for each layer of a plan, and why; without `verbose` only near misses beside what was
+    chosen. Expected: the time over the least of the layer's candidates, where the rules have one for
+    several."""
     lines = []
+    left_out = 0
     for layer in layers:
         fused = f", fused {layer['fused']}" if layer["fused"] else ""
         shapes = f"{_cell(layer['input'])} -> {_cell(layer['output'])}"
@@ -120,7 +134,9 @@ def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
         about = f"{shapes}{fused}{_zeros(layer['zeros'])}, {error}{rounding}"
         lines.append(f"{layer['layer']}: {layer['op']} {about}")
         efforts = [c["effort"] for c in layer["candidates"] if c["effort"]]
-        for c in layer["candidates"]:
+        shown = layer["candidates"] if verbose else _near_misses(layer)
+        left_out += len(layer["candidates"]) - len(shown)
+        for c in shown:
             mark = "*" if c["algo"] == layer["algo"] else " "
             reason = f": {c['reason']}" if c["reason"] else ""
             facts = [f"workspace {size(c['workspace_bytes'])}"] if c["workspace_bytes"] else []
@@ -130,6 +146,8 @@ def explain_text(layers: Sequence[Any], rewrites: Sequence[str]) -> str:
             lines.append(f"  {mark} {c['algo']:<10} {c['verdict']}{reason}{told}")
     if rewrites:
         lines += ["rewrites:", *(f"  {note}" for note in rewrites)]
+    if left_out:
+        lines.append(f"{left_out} candidates further off are left out: explain(verbose=True)")
     return "\n".join(lines)
 
 

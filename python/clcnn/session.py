@@ -12,6 +12,7 @@ A plan is compiled for each combination of input shapes when it is first seen, a
 
 from __future__ import annotations
 
+import html
 import os
 import threading
 import time
@@ -22,6 +23,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from clcnn import _arguments, compiler, session_options
@@ -29,13 +31,14 @@ from clcnn import device as devices
 from clcnn._log import logger
 from clcnn._session_inputs import NodeArg, fitting, is_fixed, node_arg, overridden, shape_of
 from clcnn.errors import ArgumentError, DtypeError, RunTimeoutError, StateError, UnsupportedError
-from clcnn.report import Profile
+from clcnn.report import Profile, html_table
 from clcnn.session_options import SessionOptions
 
 if TYPE_CHECKING:
     from clcnn import _core
     from clcnn.device import DeviceInfo
     from clcnn.onnx import Model, Program
+    from clcnn.ort_values import IOBinding, OrtValue
     from clcnn.plan import Plan
 
 MAX_PLANS = 8
@@ -123,7 +126,7 @@ class InferenceSession:
         provider_options: Sequence[dict[str, Any]] | None = None,
         device: str | int | DeviceInfo | _core.Device | None = None,
         *,
-        precision: str = "highest",
+        precision: _arguments.Precision = "highest",
         workspace_limit: int | str = 64 << 20,
         memory_limit: int | str = 0,
         max_plans: int = MAX_PLANS,
@@ -225,10 +228,43 @@ class InferenceSession:
             raise UnsupportedError("the model's outputs are all constant: there is nothing to run")
         return found.plan
 
+    def run_with_iobinding(
+        self, iobinding: IOBinding, run_options: Any = None, *, timeout: float | None = None
+    ) -> None:
+        """One inference from what is bound to what is bound: see io_binding(). Raises as run() does."""
+        session_options.check_run_options(run_options)
+        iobinding.run(timeout)
+
+    def run_with_ort_values(
+        self,
+        output_names: Sequence[str] | None,
+        input_dict_ort_values: Mapping[str, Any],
+        run_options: Any = None,
+    ) -> list[OrtValue]:
+        """One inference from OrtValues to OrtValues in host memory. Raises as run() does."""
+        from clcnn.ort_values import OrtValue
+
+        feed = {name: getattr(x, "data", x) for name, x in input_dict_ort_values.items()}
+        return [OrtValue(x) for x in self.run(output_names, feed, run_options)]
+
+    def io_binding(self) -> IOBinding:
+        """Binds inputs and outputs to arrays, and to tensors that stay on the device:
+        clcnn.ort_values.IOBinding."""
+        from clcnn.ort_values import IOBinding
+
+        return IOBinding(self)
+
+    def prepared(
+        self, input_feed: Mapping[str, Any], timeout: float | None
+    ) -> tuple[_Compiled, dict[str, Any], float | None]:
+        """For clcnn.ort_values: what runs these inputs, what its plan takes, the seconds left."""
+        clock = _Clock(timeout)
+        return *self._prepared(input_feed, clock), clock.left
+
     def _prepared(self, input_feed: Mapping[str, Any], clock: _Clock) -> tuple[_Compiled, dict[str, Any]]:
         """What runs these inputs, and what its plan takes."""
         arrays = self._checked(input_feed)
-        values = {name: arrays[name] for name in self._value_inputs}
+        values = {name: np.asarray(arrays[name]) for name in self._value_inputs}
         found = self._ready({name: array.shape for name, array in arrays.items()}, values, clock)
         program = found.program
         assert program is not None
@@ -383,6 +419,14 @@ class InferenceSession:
             f"<clcnn.InferenceSession on {self._device.name}: {words(self.get_inputs())} -> "
             f"{words(self.get_outputs())}, {state}>"
         )
+
+    def _repr_html_(self) -> str:
+        rows = [("input", i.name, str(i.shape), i.type) for i in self.get_inputs()]
+        rows += [("output", o.name, str(o.shape), o.type) for o in self.get_outputs()]
+        state = "closed" if self._closed else f"{len(self._compiled)} plans"
+        name = html.escape(self._device.name)
+        table = html_table(["", "name", "shape", "type"], rows)
+        return f"<code>clcnn.InferenceSession</code> on {name}, {state}{table}"
 
 
 def _restore(data: bytes, arguments: dict[str, Any]) -> InferenceSession:

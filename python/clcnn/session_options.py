@@ -8,16 +8,18 @@ onnxruntime's own objects are accepted wherever these are: only their attributes
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Literal
 
-from clcnn import _core
+from clcnn import _arguments, _core
 from clcnn import device as devices
 from clcnn._log import logger
+from clcnn._version import __version__
 from clcnn.device import DeviceInfo
-from clcnn.errors import ArgumentError, NoDeviceError, UnsupportedError
+from clcnn.errors import ArgumentError, Error, NoDeviceError, UnsupportedError
 
 
 class GraphOptimizationLevel(IntEnum):
@@ -82,7 +84,6 @@ IDLE_CONFIG = (
     "session.force_spinning_stop",
 )
 # What onnxruntime has and clcnn has nothing for, and what to use instead: refused by name when it is called.
-BINDING = "run() takes and gives arrays; clcnn.Tensor and Plan.run() keep data on the device"
 DEVICE = "use providers= or device= of InferenceSession"
 OPTION_METHODS = {
     "add_external_initializers": "weights are part of the model",
@@ -99,21 +100,18 @@ OPTION_METHODS = {
     "set_provider_selection_policy_delegate": DEVICE,
 }
 SESSION_METHODS = {
-    "create_ortvalue_from_shape_and_type": BINDING,
+    "create_ortvalue_from_shape_and_type": "use clcnn.OrtValue.ortvalue_from_shape_and_type()",
     "enable_fallback": "nothing ever falls back to another device",
     "end_profiling": "use session.profile(input_feed)",
     "get_input_epdevices": "see session.device",
-    "get_input_memory_infos": BINDING,
-    "get_output_memory_infos": BINDING,
+    "get_input_memory_infos": DEVICE,
+    "get_output_memory_infos": DEVICE,
     "get_provider_graph_assignment_info": "all nodes run on session.device",
     "get_profiling_start_time_ns": "use session.profile(input_feed)",
     "get_tuning_results": "see session.plan().explain() for the algorithms chosen",
-    "io_binding": BINDING,
     "release_captured_graph": "nothing is captured",
     "run_async": "call run() from a thread of your own: it does not hold the interpreter's lock",
-    "run_with_iobinding": BINDING,
-    "run_with_ort_values": BINDING,
-    "run_with_ortvaluevector": BINDING,
+    "run_with_ortvaluevector": "use run_with_ort_values()",
     "set_ep_dynamic_options": DEVICE,
     "set_providers": "make a session for the other device",
     "set_tuning_results": "use algorithms= of clcnn.compile()",
@@ -295,6 +293,16 @@ PROVIDERS: dict[str, Provider] = {
 }
 # Options of a provider: the keyword of InferenceSession that each is, None for the number of the device.
 PROVIDER_OPTIONS = {"device_id": None, "gpu_mem_limit": "memory_limit"}
+# Options of theirs on how memory grows and which of their own algorithms they try: accepted, without effect.
+IDLE_PROVIDER_OPTIONS = (
+    "arena_extend_strategy",
+    "cudnn_conv_algo_search",
+    "cudnn_conv_use_max_workspace",
+    "cudnn_conv1d_pad_to_nc1d",
+    "do_copy_in_default_stream",
+    "tunable_op_enable",
+    "tunable_op_tuning_enable",
+)
 
 
 @dataclass(frozen=True)
@@ -309,19 +317,22 @@ class Choice:
 def choose(providers: Any, provider_options: Any) -> Choice:
     """The first of the providers that stands for a device of this machine, as onnxruntime prefers them.
 
-    providers: names, or pairs (name, options). Raises UnsupportedError (a provider or an option that clcnn
-    does not know), ArgumentError (not names), NoDeviceError (none of them has a device).
+    providers: names, or pairs (name, options). Those that clcnn does not know are skipped with a warning.
+    Raises UnsupportedError (an option that clcnn does not know), ArgumentError (not names), NoDeviceError
+    (none of them has a device: no other one steps in).
     """
-    wanted = _pairs(providers, provider_options)
-    if not wanted:
+    given = _pairs(providers, provider_options)
+    if not given:
         return Choice(OPENCL, None, {})
+    wanted = [(name, options) for name, options in given if name in PROVIDERS]
+    for name in (name for name, _ in given if name not in PROVIDERS):
+        warnings.warn(
+            f"Specified provider {name!r} is not in available provider names. "
+            f"clcnn maps {', '.join(PROVIDERS)}",
+            stacklevel=4,
+        )
     for name, options in wanted:
-        if name not in PROVIDERS:
-            raise UnsupportedError(
-                f"provider {name!r} is not offered; clcnn maps {', '.join(PROVIDERS)}; "
-                "device= takes any OpenCL device"
-            )
-        unknown = set(options) - set(PROVIDER_OPTIONS)
+        unknown = set(options) - {*PROVIDER_OPTIONS, *IDLE_PROVIDER_OPTIONS}
         if unknown:
             raise UnsupportedError(
                 f"{name}: the options {sorted(unknown)} are not offered; "
@@ -334,7 +345,7 @@ def choose(providers: Any, provider_options: Any) -> Choice:
             keywords = {key: options[old] for old, key in PROVIDER_OPTIONS.items() if key and old in options}
             return Choice(name, made.device, keywords)
     raise NoDeviceError(
-        f"providers {[name for name, _ in wanted]}: no OpenCL device stands for any of them; there are "
+        f"providers {[name for name, _ in given]}: no OpenCL device stands for any of them; there are "
         f"{[d.name for d in present]}"
     )
 
@@ -373,11 +384,13 @@ def _pairs(providers: Any, provider_options: Any) -> list[tuple[str, dict[str, A
 
 
 def get_available_providers() -> list[str]:
-    """Names of onnxruntime's providers that stand for a device of this machine; the first takes any.
-
-    Raises NoDeviceError where there is no device at all.
-    """
-    present = devices.devices()
+    """Names of onnxruntime's providers that stand for a device of this machine; the first takes any. No name
+    where there is no device, and then the log says why."""
+    try:
+        present = devices.devices()
+    except Error as error:
+        logger.warning("get_available_providers(): %s", error)
+        return []
     return [name for name, provider in PROVIDERS.items() if any(provider.fits(d) for d in present)]
 
 
@@ -394,9 +407,45 @@ def set_default_logger_severity(severity: int) -> None:
     logger.setLevel(10 * (int(severity) + 1))  # the levels of Python's logging
 
 
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Nothing: clcnn's debug lines have one level. Raises DtypeError for what is no number."""
+    _arguments.whole(verbosity, "verbosity")
+
+
+def set_seed(seed: int) -> None:
+    """Nothing: inference draws no random numbers; clcnn.train.Trainer has a seed of its own."""
+    _arguments.whole(seed, "seed")
+
+
+def get_version_string() -> str:
+    """clcnn's version."""
+    return __version__
+
+
+def get_build_info() -> str:
+    """What this is, in a line."""
+    return f"clcnn {__version__}: OpenCL"
+
+
+def enable_telemetry_events() -> None:
+    """Nothing: nothing is ever sent anywhere."""
+
+
+disable_telemetry_events = enable_telemetry_events
+
+
+def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: Any = None) -> None:
+    """Nothing: OpenCL's loader finds the drivers."""
+
+
 def get_device() -> str:
-    """The type of the device that is taken where none is named, in onnxruntime's spelling: "CPU", "GPU"."""
-    return str(devices.get().type).upper()
+    """The type of the device that is taken where none is named, in onnxruntime's spelling: "CPU", "GPU".
+    "CPU" where there is none, and then the log says why."""
+    try:
+        return str(devices.get().type).upper()
+    except Error as error:
+        logger.warning("get_device(): %s", error)
+        return "CPU"
 
 
 def device_selector(device: Any) -> str | int | None:

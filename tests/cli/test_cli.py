@@ -185,7 +185,8 @@ def test_summary_and_explain_of_a_file(run: Callable[..., Done], tmp_path: Path)
     assert "2x6x28x28" in run("summary", path).out
     done = run("explain", path, "--device", DEVICE)
     assert done.status == 0 and "features.0+features.2: conv_pool 2x1x28x28 -> 2x6x14x14" in done.out
-    assert "* " in done.out and "passed over" in done.out
+    assert "* " in done.out and "rejected" not in done.out and "left out" in done.out
+    assert "rejected" in run("explain", path, "--device", DEVICE, "--all").out
 
 
 @pytest.mark.parametrize(
@@ -319,6 +320,7 @@ def test_endings_are_told_in_words() -> None:
 def test_cache(run: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CLCNN_CACHE_DIR", str(tmp_path))
     monkeypatch.setenv("POCL_KERNEL_CACHE", "0")  # else PoCL keeps its kernels elsewhere
+    monkeypatch.setenv("POCL_CACHE_DIR", str(tmp_path / "pocl"))
     assert run("cache").out == f"{tmp_path}\n0 entries, 0 B\n"
     with clcnn.Device(DEVICE) as device, clcnn.compile(zoo.lenet5(), (1, 1, 28, 28), device):
         built = device.stats()["programs_built"]
@@ -330,6 +332,11 @@ def test_cache(run: Callable[..., Done], tmp_path: Path, monkeypatch: pytest.Mon
     assert run("cache").out.endswith("\n0 entries, 0 B\n") and other.exists()
     monkeypatch.setenv("CLCNN_CACHE_DIR", "0")
     assert run("cache").out == "the cache is off (CLCNN_CACHE_DIR=0)\n"
+    (tmp_path / "pocl" / "AB").mkdir(parents=True)
+    (tmp_path / "pocl" / "AB" / "program.bc").write_bytes(bytes(2048))
+    assert run("cache").out.endswith(
+        f"{tmp_path / 'pocl'}\n1 files, 2.0 KiB: PoCL's own, which --clear leaves alone\n"
+    )
 
 
 # ---- the command line itself ----

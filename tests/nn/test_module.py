@@ -230,3 +230,30 @@ def test_modules_show_themselves_in_notebooks() -> None:
     text = Branches()._repr_html_()
     assert "branches.b" in text and "Conv2d" in text and "176 parameters" in text
     assert "ReLU" in nn.ReLU()._repr_html_()
+
+
+def test_parameters_stand_for_their_values_in_forward_alone(device: clcnn.Device) -> None:
+    class Tokens(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.token = nn.Parameter(np.arange(6, dtype=np.float32).reshape(1, 2, 3))
+            self.gain = nn.Parameter(np.full(1, 2, np.float32))
+
+        def forward(self, x: Any) -> Any:
+            both = (self.gain * self.token)[:, :1].expand(x.size(0), -1, -1) - (1 - self.gain)
+            return ops.concat(x, both * -self.gain, dim=1)
+
+    net = Tokens()
+    with clcnn.compile(net, (2, 1, 3), device) as plan:
+        y = plan(np.zeros((2, 1, 3), np.float32))
+    np.testing.assert_array_equal(y[:, 1], np.tile(-2 * (2 * np.arange(3) + 1), (2, 1)))
+    for use in (
+        lambda: net.token[0],
+        lambda: net.token.expand(2, -1, -1),
+        lambda: -net.gain,
+        lambda: net.gain + 1,
+    ):
+        with pytest.raises(clcnn.StateError, match="only while its module is compiled"):
+            use()
+    with pytest.raises(AttributeError, match="'Parameter' has no attribute 'nothing'"):
+        _ = net.token.nothing

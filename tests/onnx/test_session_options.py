@@ -169,7 +169,6 @@ def test_provider_options_are_mapped(device: clcnn.Device) -> None:
 @pytest.mark.parametrize(
     ("providers", "options", "kind", "message"),
     [
-        (["TensorrtExecutionProvider"], None, clcnn.UnsupportedError, "'TensorrtExecutionProvider'"),
         (["CPUExecutionProvider"], [{"arena": 1}], clcnn.UnsupportedError, "['arena']"),
         (["CPUExecutionProvider"], [{}, {}], clcnn.ArgumentError, "2 for 1 providers"),
         ([7], None, clcnn.ArgumentError, "got 7"),
@@ -181,6 +180,30 @@ def test_providers_that_are_refused(
     providers: Any, options: Any, kind: type[clcnn.Error], message: str
 ) -> None:
     refused(lambda: InferenceSession(convolution(), None, providers, options), kind, Exception, message)
+
+
+def test_unknown_providers_are_skipped_with_a_warning() -> None:
+    wanted = ["TensorrtExecutionProvider", session_options.OPENCL]
+    with pytest.warns(UserWarning, match="provider 'TensorrtExecutionProvider' is not in available"):
+        choice = session_options.choose(wanted, None)
+    assert choice.name == session_options.OPENCL
+    with pytest.warns(UserWarning, match="'Tensorrt"), pytest.raises(clcnn.NoDeviceError, match="Tensorrt"):
+        InferenceSession(convolution(), providers=wanted[:1])
+
+
+def test_options_of_providers_without_a_meaning_here() -> None:
+    idle = dict.fromkeys(session_options.IDLE_PROVIDER_OPTIONS, "x")
+    assert session_options.choose([(session_options.OPENCL, idle)], None).keywords == {}
+
+
+def test_asking_for_providers_never_raises(monkeypatch: pytest.MonkeyPatch, caplog: Any) -> None:
+    def nothing(*args: Any) -> Any:
+        raise clcnn.NoDeviceError("no OpenCL device")
+
+    monkeypatch.setattr(session_options.devices, "devices", nothing)
+    monkeypatch.setattr(session_options.devices, "get", nothing)
+    assert clcnn.get_available_providers() == [] and clcnn.get_device() == "CPU"
+    assert [r.getMessage() for r in caplog.records if "no OpenCL device" in r.getMessage()] != []
 
 
 def test_device_or_providers() -> None:
@@ -214,8 +237,8 @@ def test_methods_that_are_refused_by_name(device: clcnn.Device) -> None:
         session.disable_fallback()
         for owner in (session, options, clcnn):
             assert not hasattr(owner, "no_such_thing")
-    with pytest.raises(AttributeError, match="OrtValue.*clcnn.Tensor"):
-        _ = clcnn.OrtValue
+    with pytest.raises(AttributeError, match="SparseTensor.*dense"):
+        _ = clcnn.SparseTensor
 
 
 def test_every_public_name_of_onnxruntimes_session_has_an_answer(device: clcnn.Device) -> None:
@@ -258,4 +281,10 @@ def test_module_functions() -> None:
             assert session_options.logger.level == wanted
     finally:
         session_options.logger.setLevel(level)
+    clcnn.set_default_logger_verbosity(3)
+    refused(lambda: clcnn.set_default_logger_verbosity("x"), clcnn.DtypeError, TypeError, "verbosity")
+    clcnn.set_seed(1)
+    clcnn.disable_telemetry_events()
+    clcnn.preload_dlls(cuda=False)
+    assert clcnn.__version__ == clcnn.get_version_string() and "OpenCL" in clcnn.get_build_info()
     refused(lambda: clcnn.set_default_logger_severity(5), clcnn.ArgumentError, ValueError, "severity", "5")

@@ -64,7 +64,7 @@ def test_the_merged_layer_has_both_names_and_explains_itself(device: clcnn.Devic
     with clcnn.compile(pooled(), device=device) as plan:
         assert list(chosen(plan)) == ["conv+pool"]
         assert "merge conv conv and max_pool pool" in plan.rewrites
-        text = plan.explain()
+        text = plan.explain(verbose=True)
         assert "conv+pool: conv_pool 2x3x11x14 -> 2x20x5x7, fused relu" in text
         assert all(name in text for name in ALGORITHMS)
         algo = chosen(plan)["conv+pool"]

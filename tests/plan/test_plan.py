@@ -175,13 +175,25 @@ def test_map_takes_tuples_for_several_inputs(pair: clcnn.Plan) -> None:
 
 
 def test_explain_has_every_candidate_with_a_verdict(plan: clcnn.Plan) -> None:
-    text = plan.explain()
+    text = plan.explain(verbose=True)
     for layer in plan.layers:
         assert f"{layer['layer']}: {layer['op']} " in text
         chosen = [c for c in layer["candidates"] if c["verdict"].startswith("chosen")]
         assert [c["algo"] for c in chosen] == [layer["algo"]]
         assert all(c["reason"] for c in layer["candidates"] if c["verdict"] == "rejected")
+        assert all(f" {c['algo']:<10} {c['verdict']}" in text for c in layer["candidates"])
     assert "rewrites:" in text and all(note in text for note in plan.rewrites)
+
+
+def test_explain_tells_of_near_misses_alone(plan: clcnn.Plan) -> None:
+    text = plan.explain()
+    assert "rejected" not in text and "rewrites:" in text
+    assert f"{len(plan.explain(True).splitlines()) - len(text.splitlines()) + 1} candidates" in text
+    for layer in plan.layers:
+        assert f"{layer['layer']}: {layer['op']} " in text and f"  * {layer['algo']}" in text
+    for line in text.splitlines():
+        if line.startswith("    ") and "expected" in line:
+            assert float(line.partition("expected ")[2].rstrip(")")) <= 2.0
 
 
 def test_an_algorithm_can_be_forced(device: clcnn.Device, plan: clcnn.Plan) -> None:

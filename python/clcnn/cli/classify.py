@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     with Classifier(args.model, args.weights, args.device, args.batch) as classifier:
         with progress(len(args.images)) as advance:
             results = []
-            for result in classifier(args.images, args.top):
+            for result in classifier.stream(args.images, args.top):
                 results.append(result)
                 advance()
         failed = [result for result in results if result.error is not None]

@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> int:
     with Classifier(DEFAULT_MODEL, device=args.device) as classifier:
         print(describe(classifier))
         times = []
-        for photo, result in zip(photos, classifier(photos, args.top), strict=True):
+        for photo, result in zip(photos, classifier.stream(photos, args.top), strict=True):
             if result.error is not None:
                 raise result.error
             times.append(result.ms)

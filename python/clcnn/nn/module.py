@@ -15,11 +15,11 @@ from clcnn import _arguments, _arrays
 from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError
 from clcnn.nn import init
 from clcnn.report import html_table
+from clcnn.value import Value
 
 if TYPE_CHECKING:
     from clcnn.graph import Graph
     from clcnn.train.home import Home
-    from clcnn.value import Value
 
 
 MOST_ELEMENTS = 1 << 40  # of any value
@@ -28,8 +28,9 @@ MOST_ELEMENTS = 1 << 40  # of any value
 class Parameter:
     """A float32 array of fixed shape that a module owns.
 
-    In forward() it may stand in arithmetic beside values: `x * self.scale`. While a trainer changes it on a
-    device, reading it fetches the device's values.
+    In forward() it stands for its value in the graph: `x * self.scale`, `self.position[:, :n]`,
+    `self.token.expand(n, -1, -1)`. While a trainer changes it on a device, reading it fetches the device's
+    values.
 
     Parameters
     ----------
@@ -63,7 +64,8 @@ class Parameter:
         self._initializer = initializer
         self._rng = init.generator()
         self._data: np.ndarray | None = values
-        self._path = ""  # while its module is traced
+        self._path = ""  # this and the next one while its module is traced
+        self._graph: Graph | None = None
         self._home: Home | None = None
         self._requires_grad = True
 
@@ -106,6 +108,21 @@ class Parameter:
         """The parameter in a graph, under its dotted path."""
         return graph.parameter(self, self._path or "parameter")
 
+    def _value(self) -> Value:
+        if self._graph is None:
+            raise StateError(
+                f"{self!r} has a value only while its module is compiled, in forward(); see .data"
+            )
+        return self.as_value(self._graph)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(Value, name):
+            raise AttributeError(f"'Parameter' has no attribute '{name}'")
+        return getattr(self._value(), name)
+
+    def __getitem__(self, key: Any) -> Value:
+        return self._value()[key]
+
     def take(self, array: np.ndarray) -> None:
         """Becomes an array of the right shape and type, which its home has fetched."""
         self._data = array
@@ -130,6 +147,24 @@ class Parameter:
 
     def __repr__(self) -> str:
         return f"Parameter(shape={list(self.shape)})"
+
+
+def _as_value(name: str) -> Callable[..., Value]:
+    """An operator of Value, for Parameter."""
+
+    def operator(self: Parameter, *others: Any) -> Value:
+        made: Value = getattr(self._value(), name)(*others)
+        return made
+
+    return operator
+
+
+for _word in ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"):
+    for _name in (f"__{_word}__", f"__r{_word}__"):
+        if hasattr(Value, _name):
+            setattr(Parameter, _name, _as_value(_name))
+for _word in ("neg", "pos", "abs", "lt", "le", "gt", "ge"):
+    setattr(Parameter, f"__{_word}__", _as_value(f"__{_word}__"))
 
 
 def _array(value: Any) -> np.ndarray:
@@ -365,23 +400,23 @@ class Module:
 
     def build(self, graph: Graph, *inputs: Value) -> Any:
         """Traces the module into `graph`; layers are named by their dotted paths."""
-        with self._named_paths():
+        with self._named_paths(graph):
             return self(*inputs)
 
     @contextlib.contextmanager
-    def _named_paths(self) -> Iterator[None]:
+    def _named_paths(self, graph: Graph) -> Iterator[None]:
         modules, parameters = list(self.named_modules()), list(self._named_state())
         try:
             for path, module in modules:
                 object.__setattr__(module, "_path", path)
             for path, parameter in parameters:
-                parameter._path = path
+                parameter._path, parameter._graph = path, graph
             yield
         finally:
             for _, module in modules:
                 module.__dict__.pop("_path", None)
             for _, parameter in parameters:
-                parameter._path = ""
+                parameter._path, parameter._graph = "", None
 
     @property
     def layer_name(self) -> str | None:

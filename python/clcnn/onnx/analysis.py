@@ -97,9 +97,7 @@ def refuse_unsupported(model: Model) -> None:
         )
         if not possible:
             words = ", ".join(a.name for a in node.attribute)
-            rows.append(
-                f"{check.label(node)[:-1]}, {domain or 'opset'} {version}): the operator is not supported"
-                + (f" (attributes {words})" if words else "")
-            )
+            reason = "the operator is not supported" + (f" (attributes {words})" if words else "")
+            rows.append(importer.Unsupported.of(node, model.opsets, reason))
     if rows:
         raise UnsupportedError(importer.unsupported_text(rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -16,6 +16,7 @@ from clcnn.onnx import check, fold, functions, ops, tensors, wide
 from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, constant_value, layer_name
 from clcnn.onnx.program import Program
 from clcnn.onnx.table import host_only
+from clcnn.weights.errors import shown
 
 if TYPE_CHECKING:
     from clcnn.onnx.model import Model, ValueInfo
@@ -56,7 +57,7 @@ class Walk:
         self.model = model
         self.graph = Graph()
         self.constants: dict[int, Value] = {}
-        self.unsupported: list[str] = []
+        self.unsupported: list[Unsupported] = []
         self.count = 0
         self.folded = 0
         self.most = MAX_FOLDED + PASSES * sum(array.nbytes for array in model.arrays.values())
@@ -80,9 +81,7 @@ class Walk:
             except Unknown:
                 pass
             except (Refusal, UnsupportedError) as refusal:
-                domain = check.default_domain(node.domain)
-                version = f"{domain or 'opset'} {opsets.get(domain, 1)}"
-                self.unsupported.append(f"{check.label(node)[:-1]}, {version}): {refusal}")
+                self.unsupported.append(Unsupported.of(node, opsets, refusal))
             except ModelError as error:
                 raise _located(error, node) from error
             except Error:
@@ -241,10 +240,39 @@ def specialise(
     return program
 
 
-def unsupported_text(rows: list[str]) -> str:
-    """All nodes that are not supported, in one message."""
+MOST_KINDS = 30  # of nodes that a message lists
+
+
+class Unsupported(NamedTuple):
+    """A node that cannot be computed: its type and version, why, and what messages call it."""
+
+    kind: str
+    version: str
+    reason: str
+    label: str
+
+    @classmethod
+    def of(cls, node: onnx.NodeProto, opsets: Mapping[str, int], reason: object) -> Unsupported:
+        domain = check.default_domain(node.domain)
+        version = f"{domain or 'opset'} {opsets.get(domain, 1)}"
+        return cls(shown(node.op_type)[1:-1], version, str(reason), check.label(node)[:-1])
+
+
+def unsupported_text(rows: list[Unsupported]) -> str:
+    """All nodes that are not supported, in one message that counts those of one type and reason."""
     nodes = "a node that is" if len(rows) == 1 else f"{len(rows)} nodes that are"
-    return f"the model has {nodes} not supported:\n  " + "\n  ".join(rows)
+    kinds: dict[tuple[str, ...], list[Unsupported]] = {}
+    for row in rows:
+        kinds.setdefault(row[:3], []).append(row)
+    lines = [
+        f"{found[0].label}, {version}): {reason}"
+        if len(found) == 1
+        else f"{kind} x{len(found)} ({version}), the first is {found[0].label}): {reason}"
+        for (kind, version, reason), found in kinds.items()
+    ]
+    if len(lines) > MOST_KINDS:
+        lines[MOST_KINDS:] = [f"and {len(lines) - MOST_KINDS} more kinds"]
+    return f"the model has {nodes} not supported:\n  " + "\n  ".join(lines)
 
 
 def check_declared(model: Model, scope: Scope) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import io
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -19,6 +21,7 @@ from clcnn import _arguments
 from clcnn.errors import ArgumentError, Error, ModelError, ShapeError, UnsupportedError
 from clcnn.onnx import analysis, check, importer, parse, tensors
 from clcnn.onnx.program import Program
+from clcnn.report import html_table
 from clcnn.weights.errors import shown
 
 if TYPE_CHECKING:
@@ -167,6 +170,18 @@ class Model:
     def __repr__(self) -> str:
         rows = [f"{i.name}{'?' if i.shape is None else list(i.shape)}" for i in self.inputs]
         return f"<clcnn.onnx.Model: {len(self.nodes)} nodes, opset {self.opset}, inputs {', '.join(rows)}>"
+
+    def _repr_html_(self) -> str:
+        counts = Counter(node.op_type for node in self.nodes)
+        rows = [
+            ("input", i.name, "?" if i.shape is None else str(list(i.shape)), i.type) for i in self.inputs
+        ]
+        rows += [
+            ("output", o.name, "?" if o.shape is None else str(list(o.shape)), o.type) for o in self.outputs
+        ]
+        nodes = html.escape(", ".join(f"{name} x{n}" for name, n in counts.most_common()))
+        table = html_table(["", "name", "shape", "type"], rows)
+        return f"<code>clcnn.onnx.Model</code>, opset {self.opset}, {len(self.nodes)} nodes: {nodes}{table}"
 
 
 def load(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Model:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clcnn import _arguments
+from clcnn import _arguments, _core
 from clcnn.errors import DtypeError
 from clcnn.graph import Graph, Value
 from clcnn.onnx.call import held
@@ -40,12 +40,19 @@ class Program:
         that devices have. Raises DtypeError, and ArgumentError for unsigned numbers beyond int64."""
         fed = {}
         for name, dtype in self.feeds.items():
+            if isinstance(inputs[name], _core.Tensor):
+                fed[name] = inputs[name]
+                continue
             array = np.asarray(_arguments.plain(inputs[name], f"input {name!r}"))
             if array.dtype.name != dtype:
                 raise DtypeError(f"input {name!r}: expected {dtype}, got {array.dtype.name}")
             # ascontiguousarray() would make an array of rank 0 one of rank 1
             fed[name] = np.require(held(array, f"input {name!r}"), requirements="C")
         return fed
+
+    def is_direct(self, name: str) -> bool:
+        """Whether an output of the model is an output of the plan as it is."""
+        return not any(name in rows for rows in (self.fixed, self.cuts, self.casts))
 
     def collect(self, results: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The model's outputs by name, from what Plan.run() gave (an empty dict when there is no graph)."""

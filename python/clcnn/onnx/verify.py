@@ -24,6 +24,7 @@ from onnx import helper
 
 from clcnn import compiler
 from clcnn import device as devices
+from clcnn._arguments import Precision
 from clcnn._reference import REFERENCE
 from clcnn.graph import Graph, Value
 from clcnn.onnx.model import Model, load
@@ -67,7 +68,7 @@ def verify(
     inputs: Arrays,
     device: Any = None,
     *,
-    precision: str = "highest",
+    precision: Precision = "highest",
     against: Sequence[str] = ("reference", "onnxruntime", LAST),
 ) -> list[NodeCheck]:
     """A check of every node in order, and one of each output of the model as it normally runs.
@@ -116,7 +117,7 @@ def _label(value: Value) -> str:
 
 
 def _every_value(
-    graph: Any, kept: Mapping[str, Value], feed: Arrays, device: Any, precision: str
+    graph: Any, kept: Mapping[str, Value], feed: Arrays, device: Any, precision: Precision
 ) -> dict[str, NDArray[Any]]:
     """The arrays of these values of a graph, by their labels."""
     whole = graph.copy()

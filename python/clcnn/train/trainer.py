@@ -64,7 +64,7 @@ class Trainer:
         device: str | int | DeviceInfo | _core.Device | None = None,
         schedule: LRScheduler | None = None,
         seed: int = 0,
-        precision: str = "highest",
+        precision: _arguments.Precision = "highest",
         clip_norm: float | None = None,
         clip_value: float | None = None,
         accumulate: int = 1,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clcnn import _core
+from clcnn._arguments import Precision
 from clcnn._log import logger
 from clcnn.errors import Error
 from clcnn.graph import Graph
@@ -103,7 +104,7 @@ def measure(
     graph: Graph,
     device: _core.Device,
     *,
-    precision: str = "highest",
+    precision: Precision = "highest",
     workspace_limit: int = 64 << 20,
     profile: Mapping[str, float] = {},
     zeros: Mapping[str, LayerZeros] = {},

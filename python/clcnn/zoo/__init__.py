@@ -57,4 +57,22 @@ def get(name: str, **kwargs: Any) -> nn.Module:
     return find(name).build(**kwargs)
 
 
-__all__ = ["NETS", "Net", "find", "get", *NETS]
+__all__ = [
+    "NETS",
+    "Net",
+    "alexnet",
+    "densenet121",
+    "efficientnet_lite0",
+    "find",
+    "get",
+    "googlenet",
+    "lenet5",
+    "mobilenet_v1",
+    "overfeat",
+    "regnet_x_16gf",
+    "resnet18",
+    "resnet50",
+    "vgg16",
+    "vgg19",
+    "vgg_a",
+]
