@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from clcnn._version import __version__
 
 if TYPE_CHECKING:
-    from clcnn._arguments import Precision
     from clcnn import capi, classify, errors, image, nn, onnx, ops, optim, train, weights, zoo
+    from clcnn._arguments import Precision
     from clcnn.calibration import calibrate
     from clcnn.compiler import compile
     from clcnn.device import Device, DeviceInfo, devices

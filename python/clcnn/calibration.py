@@ -33,13 +33,35 @@ def calibrate(
 ) -> Zeros:
     """Runs images through a model and counts the zeros in the input of each convolution and linear layer.
 
-    model: as compile() takes it. images: an array N,C,spatial..., or several of one size; for a model of
-    several inputs dicts of arrays by name. They should be prepared as those that the plan will see. One image
-    is computed at a time; where the batch size is fixed, as that of a Graph, so many. Negative zero counts as
-    zero; NaN and infinity do not.
+    Parameters
+    ----------
+    model
+        As compile() takes it.
+    images : array N,C,spatial..., or several of one size
+        For a model of several inputs dicts of arrays by name. They should be prepared as those that the
+        plan will see. One image is computed at a time; where the batch size is fixed, as that of a Graph,
+        so many. Negative zero counts as zero; NaN and infinity do not.
+    device : Device or selector, optional
 
-    Returns Zeros, for compile(zeros=...) and save(zeros=...). Raises ArgumentError (no images, no layer with
-    weights), ShapeError and DtypeError naming the image, and what compile() raises.
+    Returns
+    -------
+    Zeros
+        For compile(zeros=...) and save(zeros=...).
+
+    Raises
+    ------
+    ArgumentError
+        No images, no layer with weights.
+    ShapeError, DtypeError
+        Naming the image. And what compile() raises.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> zeros = clcnn.calibrate(clcnn.zoo.lenet5(), np.zeros((1, 1, 28, 28), np.float32))
+    >>> zeros["features.0"].element
+    1.0
     """
     batches = _batches(images)
     first = next(batches, None)

@@ -45,42 +45,85 @@ def compile(
     """Chooses algorithms, builds kernels, packs weights and plans memory; returns a Plan that is ready to
     run.
 
-    model: an nn.Module, any object with build(graph, *inputs), a clcnn.onnx.Model, or a Graph. input_shape:
-    a shape, a sequence of shapes or a dict of them by input name, N,C,spatial...; not needed for a Graph, nor
-    for an ONNX model whose inputs have no unknown dimension. device: a Device or a selector (see
-    clcnn.Device). precision: "highest" (float32 as PyTorch means it), "strict" (no transformed sums), "high"
-    (operands rounded to tf32) or "medium" (weights stored as halves, and on GPUs large maps between steps,
-    too, where what exceeds 65504 becomes infinite; inputs, outputs and what `outputs` names stay float32, and
-    Plan.explain() tells what is stored how). workspace_limit: bytes of scratch that one layer may use (on
-    GPUs also what other layers need for their activations anyway). memory_limit: bytes that activations,
-    workspace and weights may take, 0 for no limit. A plan that takes more gives way to the one that is
-    expected to be fastest among those with less scratch and, where batch_part is 0, fewer items of the batch
-    at a time; Plan.explain() tells. Refused, before anything is allocated, where the smallest takes more.
-    Both also as text ("512M").
-    algorithms: {layer: algorithm} to force (see Plan.explain()); a layer that was merged with another one is
-    taken apart where the merged one cannot use it. "*" stands for every layer that is not named: each whose
-    operator has the algorithm and can use it does, the rules decide elsewhere. One name is short for {"*":
-    name}. outputs: names of layers whose results are
-    wanted besides the model's own. fuse: False keeps every layer by itself. chain: run consecutive steps
-    inside one kernel, which saves their launches (CPU devices; NVIDIA GPUs from Ampere on): None where a
-    rule expects a gain, True wherever the device can, False nowhere; Plan.stats tells "chained_steps" and
-    "launch_count". batch_part: items of a batch that layers compute at a time, one layer after the other for
-    these before the next items follow, wherever it divides the batch; maps between such layers take memory
-    for so many items only. 0: as is expected to be fastest (CPU devices, for maps that leave the cache); the
-    batch itself: every layer at once. explain() tells which layers do so. skip: False computes every zero,
-    for comparison; True leaves out zeros that lie together in maps, with the same results to the last bit
-    (Winograd), and those of a linear layer's one row that comes out of a relu (CPU devices). zeros: what is
-    known of the zeros in the inputs of layers, for choices: what clcnn.calibrate() gave, a file of it,
-    {layer: share of zero elements}, or one share for all. None: what the model was saved with, if anything;
-    {}: nothing. guard: test mode with guard bands around every buffer.
-    tune: "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows
-    what was measured for the device, see clcnn.wisdom; "measure" measures this model first and remembers it.
-    The rules know a CPU device's profile once it was measured, which only "measure" does
-    (clcnn.wisdom.profile). state: the clcnn.State, on the same device, that has the arrays of the graph's
-    states; plans of other batches may share it.
+    Parameters
+    ----------
+    model : nn.Module, Graph, clcnn.onnx.Model, path, bytes, torch.nn.Module, or any object with build()
+        A path names an ONNX file (.onnx) or one that clcnn.save() wrote, bytes are an ONNX file. A module
+        of PyTorch goes through torch's exporter to ONNX, in eval mode.
+    input_shape : shape, sequence of shapes, or dict of shapes by input name
+        N,C,spatial...; not needed for a Graph, a saved model, nor an ONNX model whose inputs have no
+        unknown dimension. For a module of PyTorch example inputs, a tensor or a tuple of them, or shapes.
+    device : Device or selector, optional
+        See clcnn.Device.
+    precision : {"highest", "strict", "high", "medium"}
+        "highest": float32 as PyTorch means it. "strict": no transformed sums. "high": operands rounded to
+        tf32. "medium": weights stored as halves, and on GPUs large maps between steps, too, where what
+        exceeds 65504 becomes infinite; inputs, outputs and what `outputs` names stay float32, and
+        Plan.explain() tells what is stored how.
+    workspace_limit : int or str
+        Bytes of scratch that one layer may use, also as text ("512M"); on GPUs also what other layers need
+        for their activations anyway.
+    memory_limit : int or str
+        Bytes that activations, workspace and weights may take, 0 for no limit. A plan that takes more gives
+        way to the one that is expected to be fastest among those with less scratch and, where batch_part is
+        0, fewer items of the batch at a time; Plan.explain() tells. Refused, before anything is allocated,
+        where the smallest takes more.
+    algorithms : str or {layer: algorithm}, optional
+        Algorithms to force (see Plan.explain()); a layer that was merged with another one is taken apart
+        where the merged one cannot use it. "*" stands for every layer that is not named: each whose
+        operator has the algorithm and can use it does, the rules decide elsewhere. One name is short for
+        {"*": name}.
+    outputs : iterable of str
+        Names of layers whose results are wanted besides the model's own.
+    fuse : bool
+        False keeps every layer by itself.
+    chain : bool, optional
+        Run consecutive steps inside one kernel, which saves their launches (CPU devices; NVIDIA GPUs from
+        Ampere on): None where a rule expects a gain, True wherever the device can, False nowhere;
+        Plan.stats tells "chained_steps" and "launch_count".
+    batch_part : int
+        Items of a batch that layers compute at a time, one layer after the other for these before the next
+        items follow, wherever it divides the batch; maps between such layers take memory for so many items
+        only. 0: as is expected to be fastest (CPU devices, for maps that leave the cache); the batch
+        itself: every layer at once. explain() tells which layers do so.
+    skip : bool
+        False computes every zero, for comparison; True leaves out zeros that lie together in maps, with the
+        same results to the last bit (Winograd), and those of a linear layer's one row that comes out of a
+        relu (CPU devices).
+    zeros : Zeros, path, {layer: share}, or float, optional
+        What is known of the zeros in the inputs of layers, for choices: what clcnn.calibrate() gave, a file
+        of it, shares of zero elements, or one share for all. None: what the model was saved with, if
+        anything; {}: nothing.
+    guard : bool
+        Test mode with guard bands around every buffer.
+    tune : {"off", "table", "measure"}, optional
+        "off" chooses by the rules alone; "table" (the default, unless CLCNN_TUNE says otherwise) follows
+        what was measured for the device, see clcnn.wisdom; "measure" measures this model first and
+        remembers it. The rules know a CPU device's profile once it was measured, which only "measure" does
+        (clcnn.wisdom.profile).
+    state : State, optional
+        On the same device, has the arrays of the graph's states; plans of other batches may share it.
 
-    Raises ArgumentError, ShapeError, UnsupportedError, DeviceMemoryError, BuildError, NoDeviceError,
-    DeviceError.
+    Returns
+    -------
+    Plan
+
+    Raises
+    ------
+    ArgumentError, ShapeError, UnsupportedError
+        What is wrong with the model or an argument.
+    DeviceMemoryError, BuildError, NoDeviceError, DeviceError
+        What the device refused.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> net = clcnn.nn.Sequential(clcnn.nn.Conv2d(3, 8, 3, padding=1), clcnn.nn.ReLU())
+    >>> with clcnn.compile(net, (1, 3, 32, 32)) as plan:
+    ...     y = plan(np.zeros((1, 3, 32, 32), np.float32))
+    >>> y.shape
+    (1, 8, 32, 32)
     """
     model, input_shape = sources.opened(model, input_shape)
     graph = graph_of(model, input_shape)

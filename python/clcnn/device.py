@@ -62,15 +62,31 @@ def cache_folder(chosen: str | os.PathLike[str] | Literal[False] | None = None) 
 class Device(_core.Device):
     """An opened OpenCL device.
 
-    selector: None (CLCNN_DEVICE, else first GPU, first CPU, first device), "cpu", "gpu", "accelerator", an
-    index, part of a device or platform name, "platform:part", or a row of `clcnn.devices()`. cache_dir:
-    kernel cache folder, None for CLCNN_CACHE_DIR or the user's cache folder, False for none; PoCL keeps its
-    kernels itself (POCL_CACHE_DIR), unless POCL_KERNEL_CACHE is "0". kernel_dir:
-    kernel files to use instead of the embedded ones. memory_limit: bytes that all buffers together may take
-    (int, or text such as "2G"). build_threads: programs built at once, 0 for one a host core
-    (PoCL builds one after the other).
+    Parameters
+    ----------
+    selector : str, int or DeviceInfo, optional
+        None (CLCNN_DEVICE, else first GPU, first CPU, first device), "cpu", "gpu", "accelerator", an index,
+        part of a device or platform name, "platform:part", or a row of `clcnn.devices()`.
+    cache_dir : path or False, optional
+        Kernel cache folder, None for CLCNN_CACHE_DIR or the user's cache folder, False for none; PoCL keeps
+        its kernels itself (POCL_CACHE_DIR), unless POCL_KERNEL_CACHE is "0".
+    kernel_dir : path, optional
+        Kernel files to use instead of the embedded ones.
+    memory_limit : int or str
+        Bytes that all buffers together may take, also as text such as "2G".
+    build_threads : int
+        Programs built at once, 0 for one a host core (PoCL builds one after the other).
 
-    Raises NoDeviceError, DeviceError, ArgumentError.
+    Raises
+    ------
+    NoDeviceError, DeviceError, ArgumentError
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> with clcnn.Device() as device:
+    ...     device.type in ("cpu", "gpu", "accelerator")
+    True
     """
 
     __slots__ = ()
@@ -145,7 +161,20 @@ class DeviceList(list[DeviceInfo]):
 def devices() -> DeviceList:
     """Every OpenCL device of every platform, in index order; opens none.
 
-    Raises NoDeviceError, which says which loader and drivers were looked for and what to install.
+    Returns
+    -------
+    list of DeviceInfo
+
+    Raises
+    ------
+    NoDeviceError
+        Says which loader and drivers were looked for and what to install.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> [device.index for device in clcnn.devices()][:1]
+    [0]
     """
     known = {field.name for field in fields(DeviceInfo)}
     return DeviceList(DeviceInfo(**{k: v for k, v in row.items() if k in known}) for row in _core.devices())

@@ -18,21 +18,39 @@ def grad(loss: Value, wrt: Sequence[Value]) -> list[Value]: ...
 def grad(loss: Value, wrt: Value | Sequence[Value]) -> Value | list[Value]:
     """Gradients of `loss` with respect to `wrt`, as values of the same graph, each of the shape of its own.
 
-        g = clcnn.Graph()
-        x, labels = g.input("x", (32, 1, 28, 28)), g.input("labels", (32,), "int64")
-        w = g.input("w", (8, 1, 3, 3))
-        logits = ops.linear(ops.flatten(ops.relu(ops.conv(x, w, padding=1))), fc)
-        loss = ops.cross_entropy(logits, labels)
-        g.output(clcnn.grad(loss, w), "dw")
+    Nodes are named after the layers whose gradients they compute ("conv_1:dw"). Where the loss does not
+    depend on a value its gradient is zeros; Graph.gradients() gives None there. The results can be
+    differentiated again, where the operators that they are made of have gradients themselves.
 
-    loss: float32 of one element. wrt: a value, which gives a value, or a sequence of them, which gives a
-    list: inputs, constants or results of layers, of float32. Nodes are named after the layers whose gradients
-    they compute ("conv_1:dw"). Where the loss does not depend on a value its gradient is zeros;
-    Graph.gradients() gives None there. The results can be differentiated again, where the operators that they
-    are made of have gradients themselves.
+    Parameters
+    ----------
+    loss : Value
+        float32 of one element.
+    wrt : Value, or sequence of Values
+        Inputs, constants or results of layers, of float32.
 
-    Raises UnsupportedError, with operator and layer, where an operator on the way has no gradient, and
-    ArgumentError, ShapeError (a loss of several elements), DtypeError.
+    Returns
+    -------
+    Value, or list of Values
+        As wrt was given.
+
+    Raises
+    ------
+    UnsupportedError
+        An operator on the way has no gradient; names operator and layer.
+    ArgumentError, ShapeError, DtypeError
+        A loss of several elements, say.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> g = clcnn.Graph()
+    >>> x = g.input("x", (3,))
+    >>> g.output(clcnn.grad((x * x).sum(), x), "dx")
+    >>> with clcnn.compile(g) as plan:
+    ...     plan([1.0, 2.0, 3.0]).tolist()
+    [2.0, 4.0, 6.0]
     """
     if not isinstance(loss, Value):
         raise ArgumentError(f"grad: expected a Value as loss, got {type(loss).__name__}")

@@ -57,7 +57,20 @@ class Graph:
     """A network as values and nodes. Names are unique among inputs, constants and states, and among nodes;
     one that is taken gets a number ("relu", "relu_2").
 
-    training: whether modules in training mode compute as in a training step (clcnn.train).
+    Attributes
+    ----------
+    training : bool
+        Whether modules in training mode compute as in a training step (clcnn.train).
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import ops
+    >>> g = clcnn.Graph()
+    >>> x = g.input("x", (1, 3, 8, 8))
+    >>> g.output(ops.max_pool(1 - x, kernel_size=2), "y")
+    >>> g.outputs["y"].shape
+    (1, 3, 4, 4)
     """
 
     training = False

@@ -262,10 +262,37 @@ def preprocess(
 ) -> np.ndarray:
     """Images of any size to network input, float32 [N, 3, height, width].
 
-    images: one of what `load` takes, an iterable of them, or an array [N, H, W, 3].
-    size: of the centre crop. resize: the shorter side before it, (height, width), or None for none.
-    normalize: False leaves values in 0..1 and ignores mean and std.
-    Raises ImageError (naming the file), ArgumentError for the arguments.
+    Parameters
+    ----------
+    images : image, iterable of images, or array [N, H, W, 3]
+        Each is what load() takes.
+    size : int or (height, width)
+        Of the centre crop.
+    resize : int, (height, width), or None
+        The shorter side before it; None for none.
+    interpolation : {"bilinear", "bicubic", "nearest"}
+    mean, std : sequences of float
+        A value a channel, on pixels of 0..1.
+    normalize : bool
+        False leaves values in 0..1 and ignores mean and std.
+
+    Returns
+    -------
+    array
+
+    Raises
+    ------
+    ImageError
+        Naming the file.
+    ArgumentError
+        For the arguments.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.image.preprocess(np.zeros((300, 400, 3), np.uint8)).shape
+    (1, 3, 224, 224)
     """
     preset = Preset(resize, size, interpolation, mean if normalize else None, std if normalize else None)
     return preset.apply(images)

@@ -55,10 +55,29 @@ class ModelFileError(Error, ValueError):
 def save(model: Any, path: str | os.PathLike[str], input_shape: Any = None, *, zeros: Given = None) -> None:
     """Writes graph and weights to one file, which appears complete or not at all.
 
-    model: a Graph, a model that load() gave, or an nn.Module (or anything with build()), which needs the
-    input_shape that compile() would take. Other batch sizes can be used after loading. zeros: as compile()
-    takes them, which then finds them in the file; None: those that a model out of a file came with.
-    Raises ArgumentError, ShapeError, OSError.
+    Parameters
+    ----------
+    model : Graph, nn.Module, or what load() gave
+        An nn.Module (or anything with build()) needs input_shape.
+    path : path
+    input_shape
+        As compile() takes it. Other batch sizes can be used after loading.
+    zeros
+        As compile() takes them, which then finds them in the file; None: those that a model out of a file
+        came with.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, OSError
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import clcnn
+    >>> path = os.path.join(tempfile.mkdtemp(), "lenet5.clcnn")
+    >>> clcnn.save(clcnn.zoo.lenet5(), path, (1, 1, 28, 28))
+    >>> clcnn.load(path).input_shapes
+    {'input': (1, 1, 28, 28)}
     """
     if isinstance(model, Graph):
         graph = model
@@ -225,7 +244,27 @@ def load(path: str | os.PathLike[str]) -> GraphModel:
     """Reads a model that save() wrote, as an nn.Module for clcnn.compile().
 
     Every rule is checked here, by building the graph once at its saved shapes; that needs no device.
-    Raises ModelFileError (not a model file, or one that breaks a rule), OSError.
+
+    Parameters
+    ----------
+    path : path
+
+    Returns
+    -------
+    GraphModel
+        Its `input_shapes` are those it was saved with.
+
+    Raises
+    ------
+    ModelFileError
+        Not a model file, or one that breaks a rule.
+    OSError
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.load("net.clcnn")  # doctest: +SKIP
+    >>> plan = clcnn.compile(net, net.input_shapes)  # doctest: +SKIP
     """
     file = Path(_arguments.path(path, "load"))
     try:

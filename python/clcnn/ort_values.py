@@ -159,7 +159,22 @@ class OrtValue:
 
 
 class IOBinding:
-    """Where a session's run finds its inputs and leaves its outputs; session.io_binding() makes one."""
+    """Where a session's run finds its inputs and leaves its outputs.
+
+    Parameters
+    ----------
+    session : InferenceSession
+        session.io_binding() makes a binding for it.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> session = clcnn.InferenceSession("net.onnx")  # doctest: +SKIP
+    >>> binding = session.io_binding()  # doctest: +SKIP
+    >>> binding.bind_cpu_input("x", x)  # doctest: +SKIP
+    >>> binding.bind_output("y", "opencl")  # doctest: +SKIP
+    >>> session.run_with_iobinding(binding)  # doctest: +SKIP
+    """
 
     def __init__(self, session: InferenceSession) -> None:
         self._session = session

@@ -23,10 +23,21 @@ class Plan:
 
     Inputs are arrays, torch tensors, nested lists or whatever else NumPy or DLPack makes an array of, or
     clcnn.Tensor on the plan's device, of exactly the compiled shapes and types (float32, unless the graph's
-    input says otherwise). What is not contiguous, or has its bytes in the other order, is copied first, which
-    the log tells at level debug; lists take the input's type. One plan runs one inference at a time (other
-    threads wait); clone() is cheap and runs beside it. Use it in `with`, or close() it, to give device memory
-    back early.
+    input says otherwise). What is not contiguous, or has its bytes in the other order, is copied first,
+    which the log tells at level debug; lists take the input's type. One plan runs one inference at a time
+    (other threads wait); clone() is cheap and runs beside it. Use it in `with`, or close() it, to give
+    device memory back early.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> plan = clcnn.compile(clcnn.zoo.lenet5(), (2, 1, 28, 28))
+    >>> plan(np.zeros((2, 1, 28, 28), np.float32)).shape
+    (2, 10)
+    >>> plan.inputs, plan.outputs
+    ({'input': (2, 1, 28, 28)}, {'output': (2, 10)})
+    >>> plan.close()
     """
 
     __slots__ = ("_core", "_main", "_names", "rows")
@@ -45,14 +56,30 @@ class Plan:
         out: Target | Sequence[Target | None] | None = None,
         timeout: float | None = None,
     ) -> Any:
-        """One inference: the model's output as an array, or a tuple of arrays if the model has several.
+        """One inference. Layers asked for by compile(outputs=...) are computed too, but returned by run()
+        only.
 
-        out: array or tensor (a sequence for several outputs) to write to instead of a new array; it is
-        returned and must not share memory with the inputs. timeout: seconds. Layers asked for by
-        compile(outputs=...) are computed too, but returned by run() only.
+        Parameters
+        ----------
+        *inputs : array or Tensor
+            Of the compiled shapes, N,C,spatial..., and types.
+        out : array or Tensor, or a sequence of them
+            Written to instead of a new array, and returned; must not share memory with the inputs.
+        timeout : float, optional
+            Seconds.
 
-        Raises ShapeError, DtypeError, ArgumentError, StateError, DeviceError, RunTimeoutError. Ctrl-C stops a
-        run within about 100 ms; the plan can be used again.
+        Returns
+        -------
+        array, or tuple of arrays
+            The model's output, a tuple if the model has several.
+
+        Raises
+        ------
+        ShapeError, DtypeError, ArgumentError
+            An input or output that does not fit, by its name.
+        StateError, DeviceError, RunTimeoutError
+            The plan is closed; the device failed, or took too long. Ctrl-C stops a run within about 100 ms;
+            the plan can be used again.
         """
         if len(self._names) > 1:
             results = self._run(inputs, self._all(out), timeout)[: len(self._main)]

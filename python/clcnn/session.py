@@ -103,19 +103,45 @@ class _Clock:
 class InferenceSession:
     """A model of an ONNX file, ready to run.
 
-    path_or_bytes: a path, the bytes of a file, or what clcnn.onnx.load() gave. sess_options: SessionOptions,
-    clcnn's or onnxruntime's own (clcnn.session_options.OPTIONS says what each option means here). providers,
-    provider_options: onnxruntime's names; the first that stands for a device of this machine is taken
-    (clcnn.session_options.PROVIDERS), which says the same as device. device: see clcnn.Device. precision,
-    workspace_limit, memory_limit: see clcnn.compile(). max_plans: combinations of input shapes that stay
-    compiled; the least recently used goes.
-
     Threads may share a session: results are the same bits, runs of one combination of shapes wait for each
     other. A session pickles as its model and options. In a forked child it raises StateError.
 
-    Raises ModelError, UnsupportedError (all nodes that cannot be computed; an option, a provider),
-    ArgumentError, NoDeviceError, MissingExtraError, OSError; and where the inputs' shapes are fixed, what
-    clcnn.compile() raises.
+    Parameters
+    ----------
+    path_or_bytes : path, bytes or clcnn.onnx.Model
+        The file, its content, or what clcnn.onnx.load() gave.
+    sess_options : SessionOptions, optional
+        clcnn's or onnxruntime's own (clcnn.session_options.OPTIONS says what each option means here).
+    providers, provider_options : lists, optional
+        onnxruntime's names; the first that stands for a device of this machine is taken
+        (clcnn.session_options.PROVIDERS), which says the same as device. Unknown ones are skipped with a
+        warning.
+    device : Device or selector, optional
+        See clcnn.Device.
+    precision, workspace_limit, memory_limit
+        See clcnn.compile().
+    max_plans : int
+        Combinations of input shapes that stay compiled; the least recently used goes.
+
+    Raises
+    ------
+    ModelError, UnsupportedError
+        The file is damaged; nodes that cannot be computed, counted by type; an option.
+    ArgumentError, NoDeviceError, MissingExtraError, OSError
+        And where the inputs' shapes are fixed, what clcnn.compile() raises.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import clcnn as ort
+    >>> path = os.path.join(tempfile.mkdtemp(), "net.onnx")
+    >>> ort.onnx.save(ort.zoo.lenet5(), path, (1, 1, 28, 28))
+    >>> session = ort.InferenceSession(path)
+    >>> (y,) = session.run(None, {session.get_inputs()[0].name: np.zeros((1, 1, 28, 28), np.float32)})
+    >>> y.shape
+    (1, 10)
+    >>> session.close()
     """
 
     def __init__(

@@ -128,10 +128,24 @@ def refusing(name: str, instead: str) -> Callable[..., Any]:
 
 
 class SessionOptions:
-    """onnxruntime's SessionOptions: the same attributes and defaults (see OPTIONS for what each means here).
+    """onnxruntime's SessionOptions: the same attributes and defaults (see OPTIONS for what each means
+    here).
 
-    Raises ArgumentError for an unknown attribute, when a session is made UnsupportedError for one that is
-    refused.
+    Raises
+    ------
+    ArgumentError
+        An unknown attribute.
+    UnsupportedError
+        When a session is made, for an attribute that is refused.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> options = clcnn.SessionOptions()
+    >>> options.graph_optimization_level = clcnn.GraphOptimizationLevel.ORT_DISABLE_ALL
+    >>> options.add_free_dimension_override_by_name("batch", 4)
+    >>> options
+    SessionOptions(graph_optimization_level=<GraphOptimizationLevel.ORT_DISABLE_ALL: 0>, batch=4)
     """
 
     _overrides: dict[str, int]

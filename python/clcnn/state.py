@@ -15,11 +15,6 @@ from clcnn.report import size
 class State(_core.State):
     """Named arrays in device memory: those of the states of graphs that are compiled with it.
 
-        state = clcnn.State({"params": params}, device="cpu")
-        plan = clcnn.compile(graph, state=state, device=state.device)
-        loss = plan.step(x, y)  # commits what the graph assigns
-        params = state["params"]
-
     Plans of any batch may share one; their runs, and reading and writing here, take turns. The memory counts
     in the device's memory_limit until close(), after which those plans raise StateError.
 
@@ -36,6 +31,20 @@ class State(_core.State):
         What is wrong with an array, by its name.
     DeviceMemoryError, StateError
         The memory is not there; the device is closed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> g = clcnn.Graph()
+    >>> total = g.state("total", (2,))
+    >>> g.assign(total, total + g.input("x", (2,)))
+    >>> g.output(total, "before")
+    >>> with clcnn.State({"total": np.zeros(2, np.float32)}) as state:
+    ...     plan = clcnn.compile(g, state=state, device=state.device)
+    ...     before = plan.step([1.0, 2.0])  # commits what the graph assigns
+    ...     state["total"].tolist()
+    [1.0, 2.0]
     """
 
     __slots__ = ()

@@ -18,11 +18,29 @@ CPU = (1, 0)  # DLPack's kDLCPU, device 0
 
 
 class Tensor(_core.Tensor):
-    """Values in device memory, in C order, not initialised.
+    """Values in device memory, in C order, not initialised. Plans take tensors as inputs and as `out=`.
 
-    device: a Device or a selector. shape: every dimension at least 1. dtype: "float32", "int64", "int32" or
-    "bool". Plans take tensors as inputs and as `out=`. Raises ShapeError, DtypeError, DeviceMemoryError,
-    StateError (device closed).
+    Parameters
+    ----------
+    device : Device or selector
+        See clcnn.Device.
+    shape : sequence of int
+        Every dimension at least 1.
+    dtype : {"float32", "int64", "int32", "bool"}
+
+    Raises
+    ------
+    ShapeError, DtypeError, DeviceMemoryError
+    StateError
+        The device is closed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> with clcnn.Tensor.from_numpy(np.ones((2, 3), np.float32)) as tensor:
+    ...     tensor.numpy().sum().item()
+    6.0
     """
 
     __slots__ = ()

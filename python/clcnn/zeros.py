@@ -50,8 +50,24 @@ Given = Union["Zeros", str, os.PathLike[str], Mapping[str, float | LayerZeros], 
 class Zeros(Mapping[str, LayerZeros]):
     """LayerZeros by the name of the layer: what clcnn.calibrate() returns. Prints as a table.
 
-    weights: shapes of the layers' weights, where they are known, by which a compile tells another model.
-    Raises ArgumentError for a share that is not from 0 to 1, DtypeError for what is no number.
+    Parameters
+    ----------
+    layers : {layer: LayerZeros or share of zero elements}
+    weights : {layer: shape}, optional
+        Shapes of the layers' weights, where they are known, by which a compile tells another model.
+
+    Raises
+    ------
+    ArgumentError
+        A share that is not from 0 to 1.
+    DtypeError
+        What is no number.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.Zeros({"conv1": clcnn.LayerZeros(0.5)})["conv1"].element
+    0.5
     """
 
     def __init__(

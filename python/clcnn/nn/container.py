@@ -115,7 +115,20 @@ class ModuleDict(Module):
 
 
 class Sequential(_Numbered, Layer):
-    """Modules one after the other: Sequential(a, b, c), or Sequential({"name": module, ...})."""
+    """Modules one after the other.
+
+    Parameters
+    ----------
+    *modules : Module
+        Named "0", "1" ...; or one dict of modules by name.
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
+    >>> list(net.state_dict())
+    ['0.weight', '0.bias']
+    """
 
     def __init__(self, *modules: Module | dict[str, Any]) -> None:
         super().__init__()

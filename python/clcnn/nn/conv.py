@@ -75,11 +75,30 @@ class _ConvNd(Layer):
 
 
 class _Conv(_ConvNd):
-    """Convolution (cross-correlation): weight [out, in/groups, *kernel_size], bias [out].
+    """Convolution (cross-correlation): weight [out, in/groups, *kernel_size], bias [out]; see torch.nn.
 
-    padding: int, one per dimension, "valid", or "same" (stride 1 only; an odd surplus goes to the end, as in
-    PyTorch). padding_mode: "zeros", "reflect", "replicate" or "circular". Raises ArgumentError for arguments,
-    ShapeError when called on a shape that does not fit.
+    Parameters
+    ----------
+    in_channels, out_channels : int
+    kernel_size, stride, dilation : int, or one for each dimension
+    padding : int, one for each dimension, "valid" or "same"
+        "same" for stride 1 only; an odd surplus goes to the end, as in PyTorch.
+    groups : int
+    bias : bool
+    padding_mode : {"zeros", "reflect", "replicate", "circular"}
+
+    Raises
+    ------
+    ArgumentError
+        For arguments.
+    ShapeError
+        When called on a shape that does not fit.
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> nn.Conv2d(3, 8, 3, padding="same").weight.shape
+    (8, 3, 3, 3)
     """
 
     _padding_modes = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
@@ -200,7 +201,7 @@ class Module:
     ...     def forward(self, x):
     ...         return self.fc(self.conv(x).relu().mean((2, 3)))
     >>> print(Net().summary((1, 3, 32, 32)).splitlines()[-1])
-    5 layers, 314 parameters, 221,264 multiply-adds
+    4 layers, 314 parameters, 221,264 multiply-adds
     """
 
     training: bool
@@ -210,8 +211,12 @@ class Module:
     _buffers: dict[str, Parameter]
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Python's words on wrong arguments name the class: "Conv2d() missing ...", not _Conv.__init__()."""
+        """Python's words on wrong arguments name the class: "Conv2d() missing ...", not _Conv.__init__(); and
+        its docstring goes on with that of a private base."""
         super().__init_subclass__(**options)
+        for base in cls.__bases__:
+            if base.__name__.startswith("_") and base.__doc__ and cls.__dict__.get("__doc__"):
+                cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{inspect.cleandoc(base.__doc__)}"
         theirs = cls.__init__
         if isinstance(theirs, FunctionType):
             own = FunctionType(

@@ -185,11 +185,34 @@ class Model:
 
 
 def load(source: str | os.PathLike[str] | bytes | bytearray | memoryview) -> Model:
-    """Reads and checks an ONNX model: a path, or the bytes of a file.
+    """Reads and checks an ONNX model.
 
     External data must lie inside the folder of the file. Half-precision weights are widened to float32.
-    Raises ModelError (not ONNX, damaged, breaks a rule of the format), UnsupportedError (lists all nodes that
-    cannot be computed), OSError (the file cannot be read).
+
+    Parameters
+    ----------
+    source : path, or bytes
+        A file or its content.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    ModelError
+        Not ONNX, damaged, breaks a rule of the format.
+    UnsupportedError
+        Counts all nodes that cannot be computed.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> data = clcnn.onnx.to_model(clcnn.zoo.lenet5(), (1, 1, 28, 28)).SerializeToString()
+    >>> [info.shape for info in clcnn.onnx.load(data).inputs]
+    [(1, 1, 28, 28)]
     """
     folder = None
     if isinstance(source, (bytes, bytearray, memoryview)):

@@ -32,17 +32,30 @@ PRECISIONS = ("strict", "highest", "high")
 class Trainer:
     """Trains a net on one device.
 
-    Parameters, moments and running statistics live on the device; net.state_dict() fetches them when they are
-    newer there. The first batch of each shape compiles a plan.
+    Parameters, moments and running statistics live on the device; net.state_dict() fetches them when they
+    are newer there. The first batch of each shape compiles a plan.
 
-    net: an nn.Module; what train() and eval() say of its parts holds: parts in eval mode keep their running
-    statistics. loss: a module of (net's result, target) whose result has one element, such as
-    nn.CrossEntropyLoss(). optimizer: of clcnn.optim, over parameters of the net; others stay as they are.
-    device: as clcnn.compile() takes it. schedule: of clcnn.optim.lr_scheduler; goes on after each update.
-    seed: of what is drawn while training. precision: "strict", "highest" or "high" (see clcnn.compile).
-    clip_value: the most that an element of a gradient may be; clip_norm: the most that the norm of all
-    gradients may be, taken after clip_value. accumulate: an update is made of the mean gradient of so many
-    steps.
+    Parameters
+    ----------
+    net : nn.Module
+        What train() and eval() say of its parts holds: parts in eval mode keep their running statistics.
+    loss : nn.Module
+        Of (net's result, target), with a result of one element, such as nn.CrossEntropyLoss().
+    optimizer : clcnn.optim.Optimizer
+        Over parameters of the net; others stay as they are.
+    device : Device or selector, optional
+    schedule : clcnn.optim.lr_scheduler.LRScheduler, optional
+        Goes on after each update.
+    seed : int
+        Of what is drawn while training.
+    precision : {"strict", "highest", "high"}
+        See clcnn.compile().
+    clip_norm : float, optional
+        The most that the norm of all gradients may be, taken after clip_value.
+    clip_value : float, optional
+        The most that an element of a gradient may be.
+    accumulate : int
+        An update is made of the mean gradient of so many steps.
 
     Attributes
     ----------
@@ -51,8 +64,22 @@ class Trainer:
     history : list of dict
         What fit() noted of each.
 
-    Raises ArgumentError, UnsupportedError, NoDeviceError; where the net is compiled, at its first batch, also
-    ShapeError, DeviceMemoryError and BuildError.
+    Raises
+    ------
+    ArgumentError, UnsupportedError, NoDeviceError
+    ShapeError, DeviceMemoryError, BuildError
+        Where the net is compiled, at its first batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clcnn import nn, optim, train
+    >>> net = nn.Sequential(nn.Flatten(), nn.Linear(4, 2))
+    >>> x, y = np.eye(4, dtype=np.float32).reshape(4, 1, 2, 2), [0, 0, 1, 1]
+    >>> with train.Trainer(net, nn.CrossEntropyLoss(), optim.SGD(net.parameters(), 1.0)) as trainer:
+    ...     losses = [trainer.step(x, y) for _ in range(20)]
+    >>> losses[-1] < 0.5 * losses[0]
+    True
     """
 
     def __init__(

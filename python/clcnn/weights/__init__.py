@@ -37,17 +37,40 @@ COUNTER = (
 def load(
     source: PathLike | bytes | bytearray | memoryview | BinaryIO, *, strip_prefix: str = "module."
 ) -> dict[str, np.ndarray]:
-    """Read a state dict: name -> C-contiguous array in native byte order, in the file's order.
+    """Reads a state dict: name -> C-contiguous array in native byte order, in the file's order.
 
-    source: path, content, or binary file object (read to its end).
-    strip_prefix: removed from the names when all have it, as after `DataParallel`; "" removes nothing.
-
-    Formats: safetensors; `.npz`; PyTorch's `.pth`/`.pt` state dicts, both the zip and the older stream, also
-    nested under "state_dict", "model_state_dict" or "model". Dtypes stay as in the file, but bfloat16,
+    Formats: safetensors; `.npz`; PyTorch's `.pth`/`.pt` state dicts, both the zip and the older stream,
+    also nested under "state_dict", "model_state_dict" or "model". Dtypes stay as in the file, but bfloat16,
     which NumPy lacks, is widened to float32. Tensors that share a storage in a `.pth` share memory here.
 
-    Raises WeightsError (file, tensor and rule in the message), OSError when the file cannot be opened,
-    ImportError when the `safetensors` package is needed and missing.
+    Parameters
+    ----------
+    source : path, bytes, or binary file object
+        A file object is read to its end.
+    strip_prefix : str
+        Removed from the names when all have it, as after `DataParallel`; "" removes nothing.
+
+    Returns
+    -------
+    dict of arrays by name
+
+    Raises
+    ------
+    WeightsError
+        File, tensor and rule in the message.
+    OSError
+        The file cannot be opened.
+    ImportError
+        The `safetensors` package is needed and missing.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import clcnn
+    >>> path = os.path.join(tempfile.mkdtemp(), "lenet5.npz")
+    >>> clcnn.weights.save_npz(path, clcnn.zoo.lenet5().state_dict())
+    >>> list(clcnn.weights.load(path))[:2]
+    ['features.0.weight', 'features.0.bias']
     """
     with open_source(source) as opened:
         try:

@@ -53,7 +53,31 @@ def find(name: str) -> Net:
 
 
 def get(name: str, **kwargs: Any) -> nn.Module:
-    """Builds the net called `name` (random weights; `.load(file)` brings trained ones)."""
+    """Builds a net of the zoo, with random weights; `.load(file)` brings trained ones.
+
+    Parameters
+    ----------
+    name : str
+        A name in NETS.
+    **kwargs
+        Passed to the net's function, such as num_classes.
+
+    Returns
+    -------
+    nn.Module
+
+    Raises
+    ------
+    ArgumentError
+        There is no such net; lists the names.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.get("resnet18", num_classes=10)
+    >>> net.fc.weight.shape
+    (10, 512)
+    """
     return find(name).build(**kwargs)
 
 

@@ -1,0 +1,98 @@
+"""Docstrings of what is public: examples run, and the most used names have numpydoc's sections."""
+
+from __future__ import annotations
+
+import doctest
+import enum
+import importlib
+import inspect
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from conftest import DEVICE
+from test_docs import PUBLIC_MODULES, is_exception, public_names
+
+import clcnn
+from helpers import none_missing
+
+# Beyond clcnn.__all__: what programs call first.
+ALSO = {
+    "clcnn.classify": ["Classifier"],
+    "clcnn.image": ["preprocess"],
+    "clcnn.nn": ["Conv2d", "Module", "Parameter", "Sequential"],
+    "clcnn.onnx": ["load"],
+    "clcnn.train": ["Trainer"],
+    "clcnn.weights": ["load"],
+    "clcnn.zoo": ["get"],
+}
+# Rows of facts, and functions that onnxruntime's programs call and that do nothing or take nothing.
+PLAIN = {"DeviceInfo", "LayerZeros", "ModelMetadata", "NodeArg", "OrtDevice", "Profile", "RunOptions"}
+PLAIN |= {name for name in clcnn.__all__ if re.match(r"(get|set|enable|disable|preload)_", name)}
+
+
+def described() -> Iterator[tuple[str, Any]]:
+    """What has to have an example, and a section for its arguments."""
+    for name in clcnn.__all__:
+        thing = getattr(clcnn, name)
+        kind = inspect.isclass(thing) or inspect.isfunction(thing)
+        if not kind or name in PLAIN or is_exception(thing):
+            continue
+        if not (inspect.isclass(thing) and issubclass(thing, enum.Enum)):
+            yield f"clcnn.{name}", thing
+    for module, names in ALSO.items():
+        for name in names:
+            yield f"{module}.{name}", getattr(importlib.import_module(module), name)
+
+
+def test_what_is_used_most_has_sections() -> None:
+    missing = []
+    for name, thing in described():
+        text = inspect.getdoc(thing) or ""
+        for title in re.findall(r"^(\w[\w ]*)\n-{3,}$", text, re.MULTILINE):
+            rule = text.partition(f"{title}\n")[2].splitlines()[0]
+            assert len(rule) == len(title), f"{name}: the rule below {title}"
+        takes = [p for p in inspect.signature(thing).parameters if p not in ("self", "args", "kwargs")]
+        inner = name in ("clcnn.Plan", "clcnn.Value", "clcnn.Graph")  # made by compile() and graphs
+        if takes and not inner and "Parameters\n----------" not in text:
+            missing.append(f"{name}: Parameters")
+        if "Examples\n--------" not in text or ">>> " not in text:
+            missing.append(f"{name}: Examples")
+    none_missing(missing, "the docstring", "python -m pytest tests/meta/test_docstrings.py")
+
+
+def examples() -> Iterator[doctest.DocTest]:
+    """The examples of everything public, and of their methods, each once."""
+    finder, seen = doctest.DocTestFinder(exclude_empty=True), set()
+    for name in PUBLIC_MODULES:
+        module = importlib.import_module(name)
+        things: list[tuple[str, Any]] = [(name, module)]
+        things += [(f"{name}.{path}", thing) for path, thing in public_names(module)]
+        for path, thing in things:
+            if inspect.ismodule(thing) and path != name:
+                continue
+            home = importlib.import_module(getattr(thing, "__module__", name)) if path != name else module
+            for test in (
+                finder.find(thing, path, home) if path != name else finder.find(thing.__doc__ or "", path)
+            ):
+                text = test.docstring or ""
+                if test.examples and text not in seen:
+                    seen.add(text)
+                    yield test
+
+
+@pytest.mark.parametrize("test", [pytest.param(test, id=test.name) for test in examples()])
+def test_examples_run(test: doctest.DocTest, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CLCNN_DEVICE", DEVICE)
+    if "onnx" in test.docstring:
+        pytest.importorskip("onnx")
+    test.globs = {"__name__": "example"}
+    told: list[str] = []
+    done = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test, out=told.append)
+    assert not done.failed, "".join(told)
+
+
+def test_there_are_examples() -> None:
+    assert len(list(examples())) >= 20
