@@ -61,6 +61,8 @@ struct clcnn_patience {
     /* asked about every 50 ms by the thread that waits; true: STOPPED. NULL: nobody */
     bool (*stop)(void *with);
     void *with;
+    /* of compiles: told what comes next, or that a program is there, `done` of `wanted`. NULL: nobody */
+    void (*tell)(void *with, const char *what, int done, int wanted);
 };
 
 /* ---- devices -------------------------------------------------------------------------------------------------- */

@@ -37,6 +37,12 @@ enum clcnn_status patience_look(const struct clcnn_patience *p, const char *what
     return CLCNN_OK;
 }
 
+void patience_tell(const struct clcnn_patience *p, const char *what, int done, int wanted)
+{
+    if (p != NULL && p->tell != NULL)
+        p->tell(p->with, what, done, wanted);
+}
+
 void gate_init(struct gate *g)
 {
     pthread_mutex_init(&g->mutex, NULL);

@@ -24,6 +24,8 @@ void gate_leave(struct gate *g);
 /* OK to go on, STOPPED, TIMEOUT, or STATE where whoever was asked has forked and this is the child: then nothing of the
  * parent's may be touched any more. p may be NULL. */
 enum clcnn_status patience_look(const struct clcnn_patience *p, const char *what, struct clcnn_err *err);
+/* What comes next, or what is done; p may be NULL. */
+void patience_tell(const struct clcnn_patience *p, const char *what, int done, int wanted);
 /* The clock's end, 0 without one. */
 double patience_end_ms(const struct clcnn_patience *p);
 

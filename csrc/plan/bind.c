@@ -148,12 +148,14 @@ enum clcnn_status blueprint_weights(struct blueprint *bp, const struct clcnn_pat
         free(last);
         return st;
     }
+    patience_tell(patience, "weights", 0, 0);
     TRY(queue_create(&q, bp->dev, false, err));
     for (int i = 0; i < bp->n_packed; i++) {
         if (!bp->packed[i].used)
             continue;
         TRY(fill_weight(bp, i, q, bindings, &staging, err));
         TRY(drop_pages(bp, i, last, q, err));
+        TRY(patience_look(patience, "the weights", err));
     }
     TRY(queue_finish(q, err));
 done:

@@ -59,6 +59,7 @@ enum clcnn_status plan_warm(struct clcnn_plan *plan, const struct clcnn_patience
             return st;
     }
     bool again;
+    patience_tell(patience, "first run", 0, 0);
     plan->started_ms = clcnn_clock_ms();
     do {
         again = false;

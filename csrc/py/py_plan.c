@@ -119,19 +119,47 @@ static PyObject *wrap(PyTypeObject *type, struct state *state, struct device_obj
     return (PyObject *)self;
 }
 
+/* Calls the object `watch` of a compile: with nothing, to ask whether to go on; with what is done, to tell. What it raises ends the
+ * compile. */
+static bool watch_stop(void *with)
+{
+    PyObject *result = NULL;
+    bool raised = py_stop(NULL);
+    if (raised || with == NULL)
+        return raised;
+    PyGILState_STATE gil = PyGILState_Ensure();
+    raised = PyErr_Occurred() || !(result = PyObject_CallNoArgs(with));
+    Py_XDECREF(result);
+    PyGILState_Release(gil);
+    return raised;
+}
+
+static void watch_tell(void *with, const char *what, int done, int wanted)
+{
+    PyGILState_STATE gil = PyGILState_Ensure();
+    if (!PyErr_Occurred())
+        Py_XDECREF(PyObject_CallFunction(with, "sii", what, done, wanted));
+    PyGILState_Release(gil);
+}
+
 static PyObject *compile(PyTypeObject *type, struct state *state, struct device_object *device,
-                         struct graph_object *graph, struct states_object *kept,
+                         struct graph_object *graph, struct states_object *kept, PyObject *watch,
                          struct clcnn_plan_options *options)
 {
     struct clcnn_plan *handle = NULL;
     struct clcnn_err err = {0};
     enum clcnn_status status;
-    const struct clcnn_patience patience = {.stop = py_stop};
+    const struct clcnn_patience patience = {
+        .stop = watch_stop, .with = watch, .tell = watch ? watch_tell : NULL};
     if (kept && py_states_enter(kept) < 0)
         return NULL;
     options->state = kept ? kept->handle : NULL;
     WITH_GRAPH(graph,
                status = clcnn_plan_compile(&handle, device->handle, graph->handle, options, &patience, &err));
+    if (!status && PyErr_Occurred()) { /* told too late to end it */
+        clcnn_plan_free(handle);
+        return NULL;
+    }
     return status ? py_error_raise(state, &err) : wrap(type, state, device, kept, handle);
 }
 
@@ -221,21 +249,22 @@ static void zeros_free(struct layer_zeros *z)
 
 static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {
-        "device", "graph", "precision", "workspace_limit", "memory_limit", "overrides", "wisdom", "profile",
-        "zeros",  "fuse",  "chain",     "batch_part",      "skip",         "guard",     "state",  NULL};
+    static char *keys[] = {"device",    "graph",      "precision", "workspace_limit", "memory_limit",
+                           "overrides", "wisdom",     "profile",   "zeros",           "fuse",
+                           "chain",     "batch_part", "skip",      "guard",           "state",
+                           "watch",     NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
     PyObject *given_overrides = NULL, *given_wisdom = NULL, *given_profile = NULL, *given_zeros = NULL;
     struct pairs overrides = {0}, wisdom = {0};
     struct layer_zeros zeros = {0};
     PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *skip = NULL,
-             *guard = NULL, *kept = Py_None;
+             *guard = NULL, *kept = Py_None, *watch = Py_None;
     if (!state || !PyArg_ParseTupleAndKeywords(
-                      args, kwargs, "O!O!|$OOOO!O!O!O!OOOOOO:Plan", keys, state->device_type, &device,
+                      args, kwargs, "O!O!|$OOOO!O!O!O!OOOOOOO:Plan", keys, state->device_type, &device,
                       state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
                       &given_overrides, &PyDict_Type, &given_wisdom, &PyDict_Type, &given_profile,
-                      &PyDict_Type, &given_zeros, &fuse, &chain, &batch_part, &skip, &guard, &kept))
+                      &PyDict_Type, &given_zeros, &fuse, &chain, &batch_part, &skip, &guard, &kept, &watch))
         return NULL;
     if (kept != Py_None && !PyObject_TypeCheck(kept, state->states_type))
         return py_error_format(state, CLCNN_E_DTYPE, "state: expected a clcnn.State or None, got %.200R",
@@ -263,7 +292,8 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         options.zeros = zeros.row;
         options.zeros_count = zeros.count;
         made = compile(type, state, (struct device_object *)device, (struct graph_object *)graph,
-                       kept == Py_None ? NULL : (struct states_object *)kept, &options);
+                       kept == Py_None ? NULL : (struct states_object *)kept, watch == Py_None ? NULL : watch,
+                       &options);
     }
     PyMem_Free((void *)options.overrides);
     PyMem_Free((void *)options.wisdom);
@@ -363,10 +393,13 @@ PyDoc_STRVAR(
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
     "wisdom={}, profile={}, zeros={}, "
     "fuse=True, chain=None, batch_part=0, skip=True,"
-    " guard=False, state=None)\n--\n\n"
+    " guard=False, state=None, watch=None)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n"
     "profile: {row of profile_rows(): measured time over what the rules expect}.\n"
-    "zeros: {layer: shares of zeros (element, channel, block, window, tile) in its input}.\n\n"
+    "zeros: {layer: shares of zeros (element, channel, block, window, tile) in its input}.\n"
+    "watch: called as watch(what, done, wanted) when a program is there or something else begins, and as "
+    "watch()\n"
+    "in between; what it raises ends the compile.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "
     "StateError.");
 

@@ -173,13 +173,14 @@ struct order { /* one unit that programs_acquire was asked for */
 struct work {
     struct clcnn_device *dev;
     struct order *orders;
-    int count;
-    atomic_int next; /* the orders are taken by several threads */
+    int count, missing;
+    atomic_int next, made; /* the orders are taken by several threads */
     const struct clcnn_patience *patience;
 };
 
-static void make(struct clcnn_device *dev, struct order *o)
+static void make(struct work *w, struct order *o)
 {
+    struct clcnn_device *dev = w->dev;
     struct program *p = clcnn_calloc(1, sizeof *p);
 
     if (p == NULL) {
@@ -195,6 +196,7 @@ static void make(struct clcnn_device *dev, struct order *o)
         o->program = p;
     else
         destroy(dev, p);
+    atomic_fetch_add(&w->made, 1);
 }
 
 static void *worker(void *arg)
@@ -204,7 +206,7 @@ static void *worker(void *arg)
 
     while ((i = atomic_fetch_add(&w->next, 1)) < w->count)
         if (w->orders[i].same < 0 && w->orders[i].program == NULL)
-            make(w->dev, &w->orders[i]);
+            make(w, &w->orders[i]);
     return NULL;
 }
 
@@ -216,7 +218,8 @@ static enum clcnn_status work_patiently(struct work *w, struct clcnn_err *err)
 
     while (st == CLCNN_OK && (i = atomic_fetch_add(&w->next, 1)) < w->count)
         if (w->orders[i].same < 0 && w->orders[i].program == NULL) {
-            make(w->dev, &w->orders[i]);
+            make(w, &w->orders[i]);
+            patience_tell(w->patience, w->orders[i].unit->file, atomic_load(&w->made), w->missing);
             st = patience_look(w->patience, "the compiler", err);
         }
     atomic_store(&w->next, w->count);
@@ -224,11 +227,11 @@ static enum clcnn_status work_patiently(struct work *w, struct clcnn_err *err)
 }
 
 /* The caller works too, so a thread that cannot be started costs time only. */
-static enum clcnn_status make_all(struct work *w, int missing, struct clcnn_err *err)
+static enum clcnn_status make_all(struct work *w, struct clcnn_err *err)
 {
     enum clcnn_status st;
     const int most = driver_builds_singly(w->dev) ? 1 : w->dev->build_threads;
-    const int helpers = (missing < most ? missing : most) - 1;
+    const int helpers = (w->missing < most ? w->missing : most) - 1;
     pthread_t *threads = helpers > 0 ? clcnn_calloc((size_t)helpers, sizeof *threads) : NULL;
     pthread_attr_t attr;
     int started = 0;
@@ -255,12 +258,10 @@ static struct program *find(struct clcnn_device *dev, const char *key)
 }
 
 /* Sources and keys; orders whose program is there already are done after this. Returns how many are to be made. */
-static enum clcnn_status prepare(struct work *w, const struct unit *units, int *missing,
-                                 struct clcnn_err *err)
+static enum clcnn_status prepare(struct work *w, const struct unit *units, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
 
-    *missing = 0;
     for (int i = 0; i < w->count; i++) {
         struct order *o = &w->orders[i];
         o->unit = &units[i];
@@ -277,7 +278,7 @@ static enum clcnn_status prepare(struct work *w, const struct unit *units, int *
         if (o->program != NULL)
             o->program->refs++;
         pthread_mutex_unlock(&w->dev->lock);
-        *missing += o->program == NULL;
+        w->missing += o->program == NULL;
     }
 done:
     return st;
@@ -341,7 +342,6 @@ enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *
 {
     enum clcnn_status st = device_pin(dev, err), stopped = CLCNN_OK;
     struct work w = {.dev = dev, .count = count, .patience = patience};
-    int missing = 0;
 
     if (st != CLCNN_OK)
         return st;
@@ -350,9 +350,10 @@ enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *
         st = clcnn_fail_mem(err, (size_t)count * sizeof *w.orders);
         goto done;
     }
-    TRY(prepare(&w, units, &missing, err));
-    if (missing > 0)
-        stopped = make_all(&w, missing, err);
+    TRY(prepare(&w, units, err));
+    patience_tell(patience, "programs", 0, w.missing);
+    if (w.missing > 0)
+        stopped = make_all(&w, err);
     if (device_forked(dev)) { /* by whoever was asked: this is the child, and all of it is the parent's */
         device_enter(dev, err);
         return CLCNN_E_STATE;

@@ -1,5 +1,5 @@
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self, TypedDict, final
 
 import numpy as np
@@ -271,6 +271,7 @@ class Plan:
         skip: bool = True,
         guard: bool = False,
         state: State | None = None,
+        watch: Callable[..., object] | None = None,
     ) -> Self: ...
     @property
     def inputs(self) -> list[tuple[str, tuple[int, ...]]]: ...

@@ -11,6 +11,7 @@ import numpy as np
 from clcnn import _arguments, _core, sources, wisdom
 from clcnn import device as devices
 from clcnn import zeros as known_zeros
+from clcnn._building import patiently
 from clcnn._log import logger
 from clcnn.device import DeviceInfo, parse_bytes
 from clcnn.errors import ArgumentError, ShapeError
@@ -140,9 +141,7 @@ def compile(
     limit = parse_bytes(workspace_limit, "workspace_limit")
     mode = wisdom.mode(tune)
     known = profile.of(target, measured=mode == "measure")
-    core = _core.Plan(
-        target,
-        graph._core,
+    options: dict[str, Any] = dict(
         precision=precision,
         workspace_limit=limit,
         memory_limit=parse_bytes(memory_limit, "memory_limit"),
@@ -157,6 +156,7 @@ def compile(
         guard=guard,
         state=state,
     )
+    core = patiently(lambda watch: _core.Plan(target, graph._core, watch=watch, **options))
     plan = Plan(core, main, graph.rows())
     stats = core.stats()
     logger.info(

@@ -1,0 +1,161 @@
+"""Compiles in a thread of their own: drivers build for seconds without looking up, and meanwhile this thread
+takes Ctrl-C and tells how far it is.
+
+A compile that is stopped goes on in its thread until the program that the driver is building is there, and
+then ends; nothing waits for it but the end of the process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TextIO, TypeVar
+
+from clcnn._log import logger
+from clcnn.errors import StateError
+
+T = TypeVar("T")
+
+LOOK_S = 0.05  # between looks at how far the compile is
+QUIET_S = 1.0  # compiles that take less say nothing
+COMPILER_STACK = 8 << 20  # bytes; drivers compile with deep recursion
+# What the core tells, in words.
+WORDS = {"programs": "building programs", "weights": "packing weights", "first run": "first run"}
+
+
+class Stopped(Exception):
+    """In the compile's thread: nobody wants its plan any more."""
+
+
+class Watch:
+    """What the core calls while it compiles: with what is done, or with nothing to ask whether to go on."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self.text = "choosing algorithms"
+        self._last = time.perf_counter()
+
+    def __call__(self, what: str = "", done: int = 0, wanted: int = 0) -> None:
+        if self.stopped:
+            raise Stopped
+        if not what:
+            return
+        now = time.perf_counter()
+        if done:
+            logger.debug(
+                "built %s in %.0f ms, %d of %d programs", what, 1e3 * (now - self._last), done, wanted
+            )
+        else:
+            logger.debug("%s%s", WORDS[what], f": {wanted} are not in memory" if wanted else "")
+        self._last = now
+        if done or wanted:
+            self.text = f"{WORDS['programs']}, {done} of {wanted}"
+        elif what != "programs":
+            self.text = WORDS[what]
+
+
+class Line:
+    """A line about a compile that takes long, which is gone when it is done: in terminals and notebooks."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = _stream() if stream is None else stream
+        self._start = time.perf_counter()
+        self._shown = ""
+
+    def show(self, text: str) -> None:
+        seconds = time.perf_counter() - self._start
+        if self._stream is not None and seconds >= QUIET_S:
+            self._write(f"clcnn: {text}, {seconds:.0f} s")
+
+    def close(self) -> None:
+        if self._shown:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        if text != self._shown and self._stream is not None:
+            self._stream.write("\r" + text.ljust(len(self._shown)) + ("" if text else "\r"))
+            self._stream.flush()
+            self._shown = text
+
+
+def _stream() -> TextIO | None:
+    """Where people see it; None: nowhere."""
+    if "ipykernel" in sys.modules:
+        return sys.stdout
+    return sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None
+
+
+class Job(Generic[T]):
+    """work(watch) in a thread of its own."""
+
+    def __init__(self, work: Callable[[Watch], T]) -> None:
+        self.watch = Watch()
+        self._work: Callable[[Watch], T] | None = work
+        self._done = threading.Event()
+        self._results: list[T] = []
+        self._errors: list[BaseException] = []
+        self._pid = os.getpid()
+        _start(self._run)
+
+    def _run(self) -> None:
+        try:
+            assert self._work is not None
+            self._results.append(self._work(self.watch))
+        except BaseException as error:  # result() raises it in the thread that waits
+            self._errors.append(error)
+        if self.watch.stopped:
+            self._results.clear()
+            self._errors.clear()
+        self._work = None
+        self._done.set()
+
+    @property
+    def done(self) -> bool:
+        return self._done.is_set()
+
+    def stop(self) -> None:
+        """Ends it before the next program; does not wait."""
+        self.watch.stopped = True
+
+    def result(self) -> T:
+        """What work() gave or raised; once. Ctrl-C ends waiting and the work."""
+        line = Line()
+        try:
+            while not self._done.wait(LOOK_S):
+                if os.getpid() != self._pid:
+                    raise StateError(
+                        "the process was forked in the middle of a compile, which cannot go on in the child"
+                    )
+                line.show(self.watch.text)
+        except BaseException:
+            self.stop()
+            raise
+        finally:
+            line.close()
+        if self._errors:
+            try:
+                raise self._errors.pop()
+            finally:
+                self._errors.clear()
+        return self._results.pop()
+
+
+def _start(run: Callable[[], None]) -> None:
+    before = threading.stack_size(COMPILER_STACK)
+    try:
+        threading.Thread(target=run, name="clcnn compile").start()
+    finally:
+        threading.stack_size(before)
+
+
+def patiently(work: Callable[[Watch], T]) -> T:
+    """work(watch). Signals are the main thread's, so that there it runs in another one."""
+    if threading.current_thread() is not threading.main_thread():
+        return work(Watch())
+    return Job(work).result()
+
+
+__all__ = ["Job", "Line", "Watch", "patiently"]
