@@ -316,6 +316,7 @@ struct clcnn_layer_zeros {
 /* Whether consecutive steps run inside one kernel, which saves their launches: where it was measured to be faster, never, or
  * wherever the device can. */
 enum clcnn_chain { CLCNN_CHAIN_AUTO, CLCNN_CHAIN_OFF, CLCNN_CHAIN_ON };
+struct clcnn_plan;
 struct clcnn_plan_options {
     enum clcnn_precision precision;
     /* bytes of scratch an algorithm may ask for; on GPUs also what other layers need anyway */
@@ -338,11 +339,13 @@ struct clcnn_plan_options {
     int batch_part; /* items of a batch that layers compute at a time where they can, a divisor of it; 0: as was measured to
                        be faster */
     struct clcnn_state *state; /* has the arrays of the graph's states; NULL: the graph has none */
+    /* of the same net at another size, on a CPU device: its algorithms and kernels are taken where they serve, so that none has to
+     * be built; NULL: there is none */
+    const struct clcnn_plan *like;
     bool
         guard; /* test mode: no memory is shared, every storage lies between guard bands, all is NaN before a run, and
                     batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */
 };
-struct clcnn_plan;
 
 /* The patience's clock is not looked at, but `stop` is: between programs, and while another thread packs weights. */
 enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_device *dev,

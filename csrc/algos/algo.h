@@ -92,12 +92,22 @@ struct problem {
     bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
     int wisdom_count;
-    bool layouts_open;         /* the planner is still free to give the operands another layout, */
-    bool wants_blocks;         /* and whatever reads the result has algorithms on channel blocks */
-    struct decision *decision; /* of the algorithm that is asked; parts of a merged layer share it */
+    const struct blueprint *like; /* of a plan whose kernels serve this one too, where they can; NULL: none */
+    bool layouts_open;            /* the planner is still free to give the operands another layout, */
+    bool wants_blocks;            /* and whatever reads the result has algorithms on channel blocks */
+    struct decision *decision;    /* of the algorithm that is asked; parts of a merged layer share it */
     bool *asked; /* algo_preferred() sets it: its answer depends on the layouts; NULL: no one wants to know */
     int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };
+
+/* A define that a kernel must have to serve; where kernels with larger values serve too, at least this one. */
+struct kernel_define {
+    const char *name;
+    int value;
+};
+/* plan/like.c: whether the plan that this one is to be like has such a kernel; true where it is to be like none. */
+bool kernel_known(const struct problem *p, const char *file, const char *entry,
+                  const struct kernel_define *wanted, int n);
 
 /* Why an algorithm was not taken. REQUIRE: it cannot; PREFER: it could (an override may force it), but another one is
  * expected to be faster. Both texts are static strings, listed by explain() and counted by a test. */

@@ -121,6 +121,7 @@ void blueprint_release(struct blueprint *bp)
         return;
     release_programs(bp);
     release_weights(bp);
+    blueprint_release(bp->like);
     for (int i = 0; i < bp->n_packed; i++)
         free(bp->packed[i].setup);
     for (int i = 0; i < bp->n_steps; i++) {

@@ -31,30 +31,31 @@ static bool asks(const struct step *s)
     return s->only_if.view != VIEW_NONE;
 }
 
-/* Operands that a chain's steps may have: where one hangs on what another one finds, the last is for that (chain.c). */
-static int most_operands(const struct blueprint *bp)
+static bool any_asks(const struct blueprint *bp)
 {
-    bool any = false;
-    for (int i = 0; i < bp->n_steps && !any; i++)
-        any = asks(bp->steps[i]);
-    return MAX_STEP_BUFFERS - any;
+    for (int i = 0; i < bp->n_steps; i++)
+        if (asks(bp->steps[i]))
+            return true;
+    return false;
 }
 
-/* Chains of groups have no way to leave a step out. */
-static bool chainable(const struct step *s, int operands)
+/* Chains of groups have no way to leave a step out. Where one hangs on what another one finds, the last operand is for that
+ * (chain.c). */
+static bool chainable(const struct step *s, bool may_ask)
 {
-    return s->file && !s->alone && s->groups <= INT32_MAX / 2 && s->n_buffers <= operands &&
-           !(asks(s) && s->group_size > 1);
+    return s->file && !s->alone && s->groups <= INT32_MAX / 2 && s->n_buffers <= MAX_STEP_BUFFERS - may_ask &&
+           !(asks(s) && (s->group_size > 1 || !may_ask));
 }
 
-static int variant_of(struct blueprint *bp, const struct step *s, size_t group_size, int operands)
+/* The variants of a plan that this one is to be like are one program, which stays as it is. */
+static int variant_of(struct blueprint *bp, const struct step *s, size_t group_size)
 {
-    if (!chainable(s, operands) || s->group_size != group_size)
+    if (!chainable(s, bp->chain_asks) || s->group_size != group_size)
         return -1;
     for (int i = 0; i < bp->n_variants; i++)
         if (same_variant(bp->variants[i], s))
             return i;
-    if (bp->n_variants == MAX_VARIANTS)
+    if (bp->n_variants == MAX_VARIANTS || (bp->like && bp->like->n_variants > 0))
         return -1;
     bp->variants[bp->n_variants] = s;
     return bp->n_variants++;
@@ -67,8 +68,7 @@ static size_t common_size(const struct blueprint *bp)
     for (int i = 0; i < bp->n_steps; i++) {
         const struct step *s = bp->steps[i];
         const size_t size = s->group_size;
-        if (chainable(s, MAX_STEP_BUFFERS) && size >= LEAST_GROUP && size <= LARGEST_GROUP &&
-            size % LEAST_GROUP == 0)
+        if (chainable(s, asks(s)) && size >= LEAST_GROUP && size <= LARGEST_GROUP && size % LEAST_GROUP == 0)
             many[size / LEAST_GROUP]++;
     }
     for (int i = 1; i < COUNT_OF(many); i++)
@@ -138,6 +138,21 @@ static void raise_defines(struct step *to, const struct step *from)
             memcpy(to->define[i].text, from->define[i].text, sizeof to->define[i].text);
 }
 
+/* Kernels of the plan that this one is to be like serve smaller values. */
+static void raise_to_like(struct blueprint *bp)
+{
+    for (int k = 0; bp->like && k < bp->like->n_variants; k++) {
+        const struct hash128 key = hash_family(bp->like->variants[k]);
+        for (int i = 0; i < bp->n_steps; i++) {
+            if (!bp->steps[i]->file || strcmp(bp->steps[i]->file, bp->like->variants[k]->file) != 0)
+                continue;
+            const struct hash128 own = hash_family(bp->steps[i]);
+            if (own.a == key.a && own.b == key.b)
+                raise_defines(bp->steps[i], bp->like->variants[k]);
+        }
+    }
+}
+
 enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -163,6 +178,7 @@ enum clcnn_status blueprint_share_variants(struct blueprint *bp, struct clcnn_er
     }
     for (int i = 0; i < bp->n_steps; i++)
         raise_defines(bp->steps[i], bp->steps[family[i]]);
+    raise_to_like(bp);
 done:
     map_free(&first);
     free(family);
@@ -172,7 +188,6 @@ done:
 enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err)
 {
     const size_t size = size_of_groups(bp);
-    const int operands = most_operands(bp);
     int chained = 0;
     if (size == 0)
         return CLCNN_OK;
@@ -182,8 +197,10 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
     bp->weights = clcnn_calloc((size_t)bp->n_steps, sizeof *bp->weights);
     if (!bp->variants || !bp->variant || !bp->wait || !bp->weights)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *bp->variant);
+    bp->chain_asks = any_asks(bp);
+    like_variants(bp);
     for (int i = 0; i < bp->n_steps; i++) {
-        bp->variant[i] = variant_of(bp, bp->steps[i], size, operands);
+        bp->variant[i] = variant_of(bp, bp->steps[i], size);
         bp->wait[i] = i;
         bp->weights[i] = weights_of(bp, bp->steps[i]);
     }

@@ -141,7 +141,7 @@ done:
 
 /* One without a graph; `chained`: its algorithms expect chains of groups. */
 static struct blueprint *empty_blueprint(struct clcnn_device *dev, const struct clcnn_plan_options *options,
-                                         bool chained)
+                                         struct blueprint *like, bool chained)
 {
     struct blueprint *bp = clcnn_calloc(1, sizeof *bp);
     if (!bp)
@@ -156,6 +156,9 @@ static struct blueprint *empty_blueprint(struct clcnn_device *dev, const struct 
     bp->guard = options->guard;
     bp->chain = options->chain;
     bp->chained = chained;
+    bp->like = like;
+    if (like)
+        blueprint_retain(like);
     return bp;
 }
 
@@ -171,7 +174,7 @@ static enum clcnn_status new_blueprint(struct blueprint **out, const struct subj
                                        struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct blueprint *bp = empty_blueprint(of->rewritten->dev, options, chained);
+    struct blueprint *bp = empty_blueprint(of->rewritten->dev, options, of->rewritten->like, chained);
     if (!bp)
         return clcnn_fail_mem(err, sizeof *bp);
     TRY(graph_copy(&bp->graph, of->rewritten->graph, err));
@@ -340,7 +343,7 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
     /* a run that commits is not repeated */
     const bool chained =
         options->chain != CLCNN_CHAIN_OFF && device_chains_groups(&dev->info) && !graph_assigns(graph);
-    of.rewritten = empty_blueprint(dev, options, chained);
+    of.rewritten = empty_blueprint(dev, options, like_of(dev, options->like), chained);
     if (!of.rewritten)
         TRY(clcnn_fail_mem(err, sizeof *of.rewritten));
     TRY(rewrite(of.rewritten, graph, options, err));
@@ -360,7 +363,10 @@ enum clcnn_status clcnn_plan_compile(struct clcnn_plan **out, struct clcnn_devic
         TRY(state_enter(bp->state, false, patience, err));
     entered = bp->state;
     TRY(plan_instantiate(&plan, bp, err));
-    TRY(plan_warm(plan, patience, err));
+    if (bp->like && !bp->new_programs && bp->like->rate > 0)
+        queue_expect(plan->queue, bp->rate = bp->like->rate);
+    else
+        TRY(plan_warm(plan, patience, err));
     bp->stats.select_ms = selected - start;
     bp->stats.build_ms = built - selected;
     bp->stats.weights_ms = packed - built;

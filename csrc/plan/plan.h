@@ -49,6 +49,7 @@ enum candidate_verdict {
     CANDIDATE_CHOSEN,
     CANDIDATE_CHOSEN_BY_OVERRIDE,
     CANDIDATE_CHOSEN_BY_MEASUREMENT,
+    CANDIDATE_CHOSEN_AS_LIKE,
 };
 struct candidate {
     const struct algo_def *algo;
@@ -134,6 +135,9 @@ struct blueprint {
     int *variant, n_variants;      /* per step: index of its variant, -1: always a launch of its own */
     int *wait;                     /* per step: so many of the first steps are done before it begins */
     struct chain_weights *weights; /* per step, for chains */
+    bool chain_asks;               /* some steps of the chain hang on a word of memory */
+    struct blueprint *like;        /* whose kernels serve here too, where they can; NULL: none */
+    bool new_programs; /* some were not in memory: drivers may generate their code at the first launch */
     struct program *chain_program;
     int *gemm_scratch;   /* view per step, VIEW_NONE without one */
     char **defines_text; /* per step, for step_info */
@@ -254,6 +258,12 @@ enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct 
 /* wisdom.c */
 void problem_key(char out[CLCNN_KEY_MAX], const struct problem *p); /* "" where it would be too long */
 const char *wisdom_find(const struct problem *p); /* name of the algorithm measured to be fastest, or NULL */
+
+/* like.c */
+/* The blueprint that a compile is to be like when it is to be like this plan, NULL: none; so that all are like the first one. */
+struct blueprint *like_of(const struct clcnn_device *dev, const struct clcnn_plan *plan);
+const char *like_find(const struct problem *p); /* the algorithm of the same layer there, or NULL */
+void like_variants(struct blueprint *bp);       /* takes over the variants of its chain */
 
 /* layout.c */
 enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_options *options,

@@ -87,6 +87,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .chained = bp->chained,
         .wisdom = options->wisdom,
         .wisdom_count = options->wisdom_count,
+        .like = bp->like,
         .block = device_traits(&bp->dev->info).channel_block,
     };
 }

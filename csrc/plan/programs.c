@@ -57,9 +57,7 @@ static bool collect_units(const struct blueprint *bp, struct units *u, int total
 {
     if (bp->n_variants > 0 && !of_chains) { /* the largest unit, so that others are built meanwhile */
         u->unit[u->n] = chain_unit(bp->variants, bp->n_variants);
-        for (int i = 0; i < bp->n_steps; i++)
-            u->unit[u->n].only_if |= chained(bp, i) && bp->steps[i]->only_if.view != VIEW_NONE;
-        u->n++;
+        u->unit[u->n++].only_if = bp->chain_asks;
     }
     for (int i = 0; i < total; i++) {
         const struct step *s = step_or_setup(bp, i);
@@ -116,6 +114,7 @@ static enum clcnn_status acquire(struct blueprint *bp, bool of_chains, const str
 {
     enum clcnn_status st = CLCNN_OK;
     const int total = bp->n_steps + bp->n_packed;
+    int missing = 0;
     struct units u = {
         .unit = clcnn_calloc((size_t)total + 2, sizeof *u.unit),
         .of = clcnn_calloc((size_t)total + 1, sizeof *u.of),
@@ -127,7 +126,8 @@ static enum clcnn_status acquire(struct blueprint *bp, bool of_chains, const str
         goto done;
     }
     if (u.n > 0)
-        TRY(programs_acquire(bp->dev, u.unit, u.n, got, patience, err));
+        TRY(programs_acquire(bp->dev, u.unit, u.n, got, &missing, patience, err));
+    bp->new_programs |= missing > 0;
     if (u.n > 0 && u.unit[0].n_variants > 0)
         bp->chain_program = got[0];
     if (!of_chains)

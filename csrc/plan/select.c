@@ -132,7 +132,7 @@ static bool rejected(const struct candidate *c)
 
 const struct algo_def *algo_preferred(const struct problem *p)
 {
-    const char *measured = wisdom_find(p);
+    const char *like = like_find(p), *measured = like ? like : wisdom_find(p);
     const struct algo_def *first = NULL;
     if (p->asked)
         *p->asked = true;
@@ -218,9 +218,14 @@ static enum clcnn_status pick_algo(int *pick, enum candidate_verdict *how, const
         asked && (!is_for_all(asked) || usable(&note, c->candidates, c->n, asked->algo) >= 0);
     const char *wanted = follows ? asked->algo : NULL;
     const struct candidate *last = &c->candidates[c->n - 1];
-    const char *known = wanted ? NULL : wisdom_find(p);
-    *how = wanted ? CANDIDATE_CHOSEN_BY_OVERRIDE : CANDIDATE_CHOSEN_BY_MEASUREMENT;
-    *pick = usable(&note, c->candidates, c->n, known);
+    const char *like = wanted ? NULL : like_find(p), *known = wanted ? NULL : wisdom_find(p);
+    *how = wanted ? CANDIDATE_CHOSEN_BY_OVERRIDE : CANDIDATE_CHOSEN_AS_LIKE;
+    *pick = usable(&note, c->candidates, c->n, like);
+    note = NULL;
+    if (*pick < 0 && known) {
+        *how = CANDIDATE_CHOSEN_BY_MEASUREMENT;
+        *pick = usable(&note, c->candidates, c->n, known);
+    }
     if (note && notes)
         TRY(notes_add(notes, err, "measured choice '%s' of %s is not followed: %s", known, p->layer, note));
     if (wanted)

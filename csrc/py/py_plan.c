@@ -252,23 +252,26 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     static char *keys[] = {"device",    "graph",      "precision", "workspace_limit", "memory_limit",
                            "overrides", "wisdom",     "profile",   "zeros",           "fuse",
                            "chain",     "batch_part", "skip",      "guard",           "state",
-                           "watch",     NULL};
+                           "watch",     "like",       NULL};
     struct state *state = py_state_of_type(type);
     PyObject *device, *graph, *workspace = NULL, *memory = NULL, *made = NULL;
     PyObject *given_overrides = NULL, *given_wisdom = NULL, *given_profile = NULL, *given_zeros = NULL;
     struct pairs overrides = {0}, wisdom = {0};
     struct layer_zeros zeros = {0};
     PyObject *precision = NULL, *fuse = NULL, *chain = Py_None, *batch_part = NULL, *skip = NULL,
-             *guard = NULL, *kept = Py_None, *watch = Py_None;
-    if (!state || !PyArg_ParseTupleAndKeywords(
-                      args, kwargs, "O!O!|$OOOO!O!O!O!OOOOOOO:Plan", keys, state->device_type, &device,
-                      state->graph_type, &graph, &precision, &workspace, &memory, &PyDict_Type,
-                      &given_overrides, &PyDict_Type, &given_wisdom, &PyDict_Type, &given_profile,
-                      &PyDict_Type, &given_zeros, &fuse, &chain, &batch_part, &skip, &guard, &kept, &watch))
+             *guard = NULL, *kept = Py_None, *watch = Py_None, *like = Py_None;
+    if (!state ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "O!O!|$OOOO!O!O!O!OOOOOOOO:Plan", keys, state->device_type,
+                                     &device, state->graph_type, &graph, &precision, &workspace, &memory,
+                                     &PyDict_Type, &given_overrides, &PyDict_Type, &given_wisdom,
+                                     &PyDict_Type, &given_profile, &PyDict_Type, &given_zeros, &fuse, &chain,
+                                     &batch_part, &skip, &guard, &kept, &watch, &like))
         return NULL;
     if (kept != Py_None && !PyObject_TypeCheck(kept, state->states_type))
         return py_error_format(state, CLCNN_E_DTYPE, "state: expected a clcnn.State or None, got %.200R",
                                kept);
+    if (like != Py_None && !PyObject_TypeCheck(like, type))
+        return py_error_format(state, CLCNN_E_DTYPE, "like: expected a plan or None, got %.200R", like);
     struct clcnn_plan_options options = {
         .precision = CLCNN_PRECISION_HIGHEST, .workspace_limit = 64 << 20, .skip = true, .fuse = true};
     uint64_t limit = options.workspace_limit;
@@ -291,6 +294,7 @@ static PyObject *plan_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         zeros_parse(&zeros, state, given_zeros) == 0) {
         options.zeros = zeros.row;
         options.zeros_count = zeros.count;
+        options.like = like == Py_None ? NULL : ((struct plan_object *)like)->handle;
         made = compile(type, state, (struct device_object *)device, (struct graph_object *)graph,
                        kept == Py_None ? NULL : (struct states_object *)kept, watch == Py_None ? NULL : watch,
                        &options);
@@ -393,13 +397,14 @@ PyDoc_STRVAR(
     "Plan(device, graph, *, precision=\"highest\", workspace_limit=67108864, memory_limit=0, overrides={}, "
     "wisdom={}, profile={}, zeros={}, "
     "fuse=True, chain=None, batch_part=0, skip=True,"
-    " guard=False, state=None, watch=None)\n--\n\n"
+    " guard=False, state=None, watch=None, like=None)\n--\n\n"
     "A graph compiled for a device, independent of the graph from then on. overrides: {layer: algorithm}.\n"
     "profile: {row of profile_rows(): measured time over what the rules expect}.\n"
     "zeros: {layer: shares of zeros (element, channel, block, window, tile) in its input}.\n"
     "watch: called as watch(what, done, wanted) when a program is there or something else begins, and as "
     "watch()\n"
-    "in between; what it raises ends the compile.\n\n"
+    "in between; what it raises ends the compile. like: a plan whose kernels serve this one too, where they "
+    "can.\n\n"
     "Raises ArgumentError, ShapeError, UnsupportedError, BuildError, DeviceMemoryError, DeviceError, "
     "StateError.");
 

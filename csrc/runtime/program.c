@@ -337,8 +337,8 @@ static void hand_out(struct work *w, struct program **programs)
 }
 
 enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *units, int count,
-                                   struct program **programs, const struct clcnn_patience *patience,
-                                   struct clcnn_err *err)
+                                   struct program **programs, int *missing,
+                                   const struct clcnn_patience *patience, struct clcnn_err *err)
 {
     enum clcnn_status st = device_pin(dev, err), stopped = CLCNN_OK;
     struct work w = {.dev = dev, .count = count, .patience = patience};
@@ -351,6 +351,7 @@ enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *
         goto done;
     }
     TRY(prepare(&w, units, err));
+    *missing = w.missing;
     patience_tell(patience, "programs", 0, w.missing);
     if (w.missing > 0)
         stopped = make_all(&w, err);

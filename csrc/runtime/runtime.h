@@ -157,10 +157,11 @@ struct unit { /* one instance of a kernel file: its name without the ending, and
 };
 #define CHAIN_MEMORIES 16 /* memory objects that a chain has as parameters */
 /* A program per unit, shared by all plans of the device (reference counted). Missing ones are loaded from the disk cache
- * or built, several at once; `patience` is asked in between. programs[i] may repeat when units repeat. On failure nothing is held. */
+ * or built, several at once; `patience` is asked in between. programs[i] may repeat when units repeat. *missing: how many were not in memory.
+ * On failure nothing is held. */
 enum clcnn_status programs_acquire(struct clcnn_device *dev, const struct unit *units, int count,
-                                   struct program **programs, const struct clcnn_patience *patience,
-                                   struct clcnn_err *err);
+                                   struct program **programs, int *missing,
+                                   const struct clcnn_patience *patience, struct clcnn_err *err);
 void program_release(struct clcnn_device *dev, struct program *program);
 void program_retain(struct clcnn_device *dev, struct program *program);
 /* After each of its kernels has run once: writes the binary to the disk cache if it was built from source and the driver

@@ -272,6 +272,7 @@ class Plan:
         guard: bool = False,
         state: State | None = None,
         watch: Callable[..., object] | None = None,
+        like: Plan | None = None,
     ) -> Self: ...
     @property
     def inputs(self) -> list[tuple[str, tuple[int, ...]]]: ...

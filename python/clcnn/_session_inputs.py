@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clcnn import _arrays, _core
-from clcnn.errors import DtypeError, ShapeError
+from clcnn import _arguments, _arrays, _core
+from clcnn.errors import ArgumentError, DtypeError, ShapeError
 
 if TYPE_CHECKING:
     from clcnn.onnx import ValueInfo
@@ -67,11 +67,49 @@ def fitting(info: ValueInfo, given: Any) -> Any:
             f"input {info.name!r}: expected {info.type}, an array of {wanted}, got {array.dtype}; "
             f"convert it with .astype(np.{wanted})"
         )
+    _check_shape(info, array.shape)
+    return array
+
+
+def combinations(infos: Sequence[ValueInfo], given: Any, most: int) -> list[dict[str, tuple[int, ...]]]:
+    """Combinations of input shapes, at most so many, each {name: shape}, or a shape where there is one input.
+    Raises ShapeError, ArgumentError."""
+    rows = _arguments.items(given, "shapes", "a sequence of shapes, or of {name: shape}")
+    if len(rows) > most:
+        raise ArgumentError(f"shapes: {len(rows)} combinations, and the session keeps {most} (max_plans)")
+    return [_combination(infos, row) for row in rows]
+
+
+def _combination(infos: Sequence[ValueInfo], given: Any) -> dict[str, tuple[int, ...]]:
+    """Inputs of fixed shape may be left out."""
+    known = [info.name for info in infos]
+    if not isinstance(given, Mapping):
+        if len(known) != 1:
+            raise ArgumentError(f"shapes: expected {{name: shape}} for the inputs {known}, got {given!r}")
+        given = {known[0]: given}
+    unknown = [name for name in given if name not in known]
+    missing = [info.name for info in infos if info.name not in given and not is_fixed(info)]
+    if unknown or missing:
+        raise ArgumentError(f"shapes: missing {missing}, unknown {unknown}; the model's inputs are {known}")
+    return {
+        info.name: fitting_shape(info, given[info.name]) if info.name in given else shape_of(info)
+        for info in infos
+    }
+
+
+def fitting_shape(info: ValueInfo, given: Any) -> tuple[int, ...]:
+    """A shape for an input. Raises ShapeError and what whole() does."""
+    what = f"input {info.name!r}: a dimension"
+    dims = _arguments.items(given, f"input {info.name!r}", "a shape")
+    shape = tuple(_arguments.whole(n, what, 1) for n in dims)
+    _check_shape(info, shape)
+    return shape
+
+
+def _check_shape(info: ValueInfo, given: tuple[int, ...]) -> None:
     shape = info.shape
     if shape is not None and (
-        len(shape) != len(array.shape)
-        or any(isinstance(n, int) and n != m for n, m in zip(shape, array.shape))
+        len(shape) != len(given) or any(isinstance(n, int) and n != m for n, m in zip(shape, given))
     ):
         words = ", ".join("?" if n is None else str(n) for n in shape)
-        raise ShapeError(f"input {info.name!r}: expected shape ({words}), got {array.shape}")
-    return array
+        raise ShapeError(f"input {info.name!r}: expected shape ({words}), got {given}")

@@ -42,6 +42,7 @@ def compile(
     guard: bool = False,
     tune: wisdom.Tune | None = None,
     state: State | None = None,
+    like: Plan | None = None,
 ) -> Plan:
     """Chooses algorithms, builds kernels, packs weights and plans memory; returns a Plan that is ready to
     run.
@@ -104,6 +105,9 @@ def compile(
         (clcnn.wisdom.profile).
     state : State, optional
         On the same device, has the arrays of the graph's states; plans of other batches may share it.
+    like : Plan, optional
+        A plan of the same net for another size, on the same CPU device: its algorithms and kernels are taken
+        wherever they serve, so that hardly any has to be built (elsewhere it changes nothing).
 
     Returns
     -------
@@ -155,6 +159,7 @@ def compile(
         skip=skip,
         guard=guard,
         state=state,
+        like=like._core if isinstance(like, Plan) else like,
     )
     core = patiently(lambda watch: _core.Plan(target, graph._core, watch=watch, **options))
     plan = Plan(core, main, graph.rows())

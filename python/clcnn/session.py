@@ -7,7 +7,8 @@ A program written for onnxruntime changes its import: `import clcnn as ort`. Not
 a node that cannot be computed is refused when the session is made, with all such nodes in one message.
 
 A plan is compiled for each combination of input shapes when it is first seen, and kept until more than
-`max_plans` others have been used since.
+`max_plans` others have been used since. Kernels stand for tiles, not for sizes: those of the first plan serve
+the next ones, so that a new size builds hardly any. warm() builds the best kernels for sizes that are known.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -29,7 +30,7 @@ from numpy.typing import NDArray
 from clcnn import _arguments, compiler, session_options
 from clcnn import device as devices
 from clcnn._log import logger
-from clcnn._session_inputs import NodeArg, fitting, is_fixed, node_arg, overridden, shape_of
+from clcnn._session_inputs import NodeArg, combinations, fitting, is_fixed, node_arg, overridden, shape_of
 from clcnn.errors import ArgumentError, DtypeError, RunTimeoutError, StateError, UnsupportedError
 from clcnn.report import Profile, html_table
 from clcnn.session_options import SessionOptions
@@ -185,6 +186,7 @@ class InferenceSession:
         self._lock = threading.Lock()
         self._compiled: OrderedDict[Any, _Compiled] = OrderedDict()
         self._closed = False
+        self._newest: Plan | None = None  # whose kernels serve other shapes, too
         self._donate = False  # whether the model's arrays may be overwritten, since nothing reads them again
         self._file, model = _open(path_or_bytes)
         self._model: Model | None = model
@@ -287,6 +289,23 @@ class InferenceSession:
         clock = _Clock(timeout)
         return *self._prepared(input_feed, clock), clock.left
 
+    def warm(self, shapes: Iterable[Mapping[str, Sequence[int]] | Sequence[int]]) -> None:
+        """Compiles for these input shapes now, with the best kernels for each, as a program may do that knows
+        what it will run. Other shapes can be run all the same: their first run takes longer.
+
+        shapes: one dict by input name for each combination (inputs of fixed shape may be left out), or one
+        shape each where the model has one input: [(1, 3, 224, 224), (8, 3, 224, 224)].
+
+        Raises ShapeError (a shape that does not fit the declared one), ArgumentError (an input that the model
+        has not, more combinations than max_plans), UnsupportedError (an input's values decide shapes), and
+        what run() raises.
+        """
+        if self._value_inputs:
+            raise UnsupportedError(f"the values of {list(self._value_inputs)} decide shapes: use plan()")
+        rows = combinations(self._inputs, shapes, self._max_plans)
+        for row in rows:
+            self._ready(row, {}, _Clock(None), best=True)
+
     def _prepared(self, input_feed: Mapping[str, Any], clock: _Clock) -> tuple[_Compiled, dict[str, Any]]:
         """What runs these inputs, and what its plan takes."""
         arrays = self._checked(input_feed)
@@ -297,9 +316,14 @@ class InferenceSession:
         return found, program.feed(arrays)
 
     def _ready(
-        self, shapes: dict[str, tuple[int, ...]], values: Mapping[str, NDArray[Any]], clock: _Clock
+        self,
+        shapes: dict[str, tuple[int, ...]],
+        values: Mapping[str, NDArray[Any]],
+        clock: _Clock,
+        best: bool = False,
     ) -> _Compiled:
-        """The compiled model for these shapes and deciding values, out of the cache or new."""
+        """The compiled model for these shapes and deciding values, out of the cache or new: with the kernels
+        of another size's plan where they serve, or with the `best` ones."""
         self._check_usable()
         key = (
             tuple(shapes.get(info.name) for info in self._inputs),
@@ -314,7 +338,7 @@ class InferenceSession:
         with clock.holding(found.lock):
             if found.program is None:
                 try:
-                    self._compile(found, shapes, values)
+                    self._compile(found, shapes, values, best)
                 except BaseException:
                     with self._lock:
                         if self._compiled.get(key) is found:
@@ -323,13 +347,21 @@ class InferenceSession:
         return found
 
     def _compile(
-        self, found: _Compiled, shapes: dict[str, tuple[int, ...]], values: Mapping[str, NDArray[Any]]
+        self,
+        found: _Compiled,
+        shapes: dict[str, tuple[int, ...]],
+        values: Mapping[str, NDArray[Any]],
+        best: bool,
     ) -> None:
         program = self.model.specialise(shapes, values)
         if program.graph is not None:
             if self._donate:
                 program.graph._donate(program.fixed.values())
-            found.plan = compiler.compile(program.graph, device=self._device, **self._compile_options)
+            like = None if best else self._newest
+            found.plan = compiler.compile(
+                program.graph, device=self._device, like=like, **self._compile_options
+            )
+            self._newest = found.plan
             program.graph._forget()
         logger.info("session: %d plans, new for %s", len(self._compiled), shapes)
         found.program = replace(program, graph=None, values={})
@@ -418,6 +450,7 @@ class InferenceSession:
         with self._lock:
             self._closed = True
             self._compiled.clear()
+            self._newest = None
 
     def disable_fallback(self) -> None:
         """Nothing: there is no fallback."""

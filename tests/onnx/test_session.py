@@ -442,3 +442,27 @@ def test_a_net_of_the_zoo_through_its_file(batch: int, device: clcnn.Device, tmp
     x = photo(batch, 1, 28, 28)
     with InferenceSession(path, device=device) as made, clcnn.compile(net, x.shape, device) as plan:
         assert made.run(None, {"input": x})[0].tobytes() == plan(x).tobytes()
+
+
+# ---- other shapes ----
+
+
+def test_warm_compiles_ahead(device: clcnn.Device) -> None:
+    with InferenceSession(convolution(), device=device) as session:
+        session.warm([(1, 3, 9, 7), {"x": (2, 3, 8, 8)}])
+        assert "2 plans" in repr(session)
+        for shape in ((1, 3, 9, 7), (2, 3, 8, 8), (1, 3, 20, 11)):  # the last one was not asked for
+            x = photo(*shape)
+            np.testing.assert_allclose(session.run(["y"], {"x": x})[0], expected(x), atol=1e-5)
+        assert "3 plans" in repr(session)
+
+
+def test_warm_refuses_what_cannot_be(device: clcnn.Device) -> None:
+    with InferenceSession(convolution(), device=device, max_plans=2) as session:
+        refused(lambda: session.warm([(1, 4, 9, 7)]), clcnn.ShapeError, ValueError, "'x'", "(1, 4, 9, 7)")
+        refused(lambda: session.warm([(1, 3, 9)]), clcnn.ShapeError, ValueError, "'x'")
+        refused(lambda: session.warm([{"z": (1, 3, 9, 7)}]), clcnn.ArgumentError, ValueError, "unknown ['z']")
+        refused(lambda: session.warm([(1, 3, n, 7) for n in (5, 6, 7)]), clcnn.ArgumentError, ValueError,
+                "3 combinations", "max_plans")  # fmt: skip
+        refused(lambda: session.warm([(1, 3, 0, 7)]), clcnn.ArgumentError, ValueError, "'x'")
+        refused(lambda: session.warm(7), clcnn.DtypeError, TypeError, "shapes")

@@ -51,6 +51,28 @@ struct chosen {
     int k_lanes, c_lanes; /* of a group, with those before it in its first block */
 };
 
+/* The most pixels of a tile that lie outside the image for one tap, on the left or the right, when the tiles of a row are
+ * full; -1: more than the kernel leaves out, or a tap misses both sides. */
+static int edge_of(const struct conv_args *a, const struct conv_tile *tile)
+{
+    const int stride = a->stride[2], reach = (a->ker[2] - 1) * a->dil[2];
+    const int past = (a->out[2] - 1) * stride + reach - a->pad[2] - (a->in[2] - 1);
+    const int left = (a->pad[2] + stride - 1) / stride, right = past > 0 ? (past + stride - 1) / stride : 0;
+    const int most = left > right ? left : right;
+    return a->out[2] >= tile->t && tile->t > 2 * most && most <= 2 && (tile->t - 1) * stride < a->in[2] ? most
+                                                                                                        : -1;
+}
+
+static bool tile_known(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile)
+{
+    const struct kernel_define wanted[] = {{"T", tile->t},
+                                           {"KV", tile->kv},
+                                           {"SW", a->stride[2]},
+                                           {"PARTS", in_parts(p, a)},
+                                           {"EDGE", edge_of(a, tile)}};
+    return kernel_known(p, "conv_blocked", "main", wanted, COUNT_OF(wanted));
+}
+
 static struct chosen choose(const struct problem *p)
 {
     const struct conv_args a = blocked_args(p);
@@ -61,7 +83,7 @@ static struct chosen choose(const struct problem *p)
     }
     struct conv_args spans = a;
     spans.k = a.groups * c.k_lanes;
-    c.tile = conv_best_tile(p, &spans, INT_MAX);
+    c.tile = conv_best_tile(p, &spans, INT_MAX, tile_known);
     return c;
 }
 
@@ -75,18 +97,6 @@ static struct conv_packing packing_of(const struct problem *p, const struct chos
 static size_t filter_blocks(const struct problem *p, const struct chosen *c)
 {
     return ceil_div((size_t)c->k_lanes, (size_t)(c->tile.kv * p->block));
-}
-
-/* The most pixels of a tile that lie outside the image for one tap, on the left or the right, when the tiles of a row are
- * full; -1: more than the kernel leaves out, or a tap misses both sides. */
-static int edge_of(const struct conv_args *a, const struct conv_tile *tile)
-{
-    const int stride = a->stride[2], reach = (a->ker[2] - 1) * a->dil[2];
-    const int past = (a->out[2] - 1) * stride + reach - a->pad[2] - (a->in[2] - 1);
-    const int left = (a->pad[2] + stride - 1) / stride, right = past > 0 ? (past + stride - 1) / stride : 0;
-    const int most = left > right ? left : right;
-    return a->out[2] >= tile->t && tile->t > 2 * most && most <= 2 && (tile->t - 1) * stride < a->in[2] ? most
-                                                                                                        : -1;
 }
 
 static bool applicable(const struct problem *p, struct why *why)

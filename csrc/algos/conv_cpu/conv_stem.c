@@ -20,9 +20,16 @@ bool stem_possible(const struct problem *p, struct why *why)
     return true;
 }
 
+static bool tile_known(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile)
+{
+    const struct kernel_define wanted[] = {{"T", tile->t}, {"KV", tile->kv}, {"SW", a->stride[2]}};
+    return kernel_known(p, "conv_stem", "main", wanted, COUNT_OF(wanted)) ||
+           kernel_known(p, "conv_pool_stem", "main", wanted, COUNT_OF(wanted));
+}
+
 struct conv_tile stem_tile(const struct problem *p, const struct conv_args *a)
 {
-    return conv_best_tile(p, a, stem_columns(p, a));
+    return conv_best_tile(p, a, stem_columns(p, a), tile_known);
 }
 
 struct conv_packing stem_packing(const struct problem *p, const struct conv_tile *tile)

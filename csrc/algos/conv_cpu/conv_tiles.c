@@ -34,18 +34,24 @@ double conv_tile_work(const struct problem *p, const struct conv_args *a, const 
            conv_blocks(a, tile->kv * p->block) * tile->kv;
 }
 
-struct conv_tile conv_best_tile(const struct problem *p, const struct conv_args *a, int max_columns)
+struct conv_tile conv_best_tile(const struct problem *p, const struct conv_args *a, int max_columns,
+                                conv_tile_known *known)
 {
     const bool wide = p->block == 16;
     const struct conv_tile *tiles = wide ? wide_tiles : narrow_tiles, *best = NULL;
     const int count = wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles);
+    bool best_known = false;
     double least = 0.0;
     for (int i = 0; i < count; i++) {
         const struct conv_tile *tile = &tiles[i];
         const double work = conv_tile_work(p, a, tile, (size_t)a->out[2]);
-        if (conv_columns(a, tile->t) <= max_columns && (!best || work < least)) {
+        if (conv_columns(a, tile->t) > max_columns)
+            continue;
+        const bool is_known = known(p, a, tile);
+        if (!best || (is_known && !best_known) || (is_known == best_known && work < least)) {
             least = work;
             best = tile;
+            best_known = is_known;
         }
     }
     return best ? *best : tiles[1];

@@ -44,18 +44,30 @@ struct cut {
 static const struct conv_tile wide_tiles[] = {{14, 2, 1.0}, {10, 2, 1.06}, {8, 2, 1.12}, {4, 4, 1.15}},
                               narrow_tile = {6, 2, 1.0};
 
-static struct conv_tile best_tile(const struct problem *p, const struct conv_args *a, size_t tiles)
+/* The kernel of a tile that reads transformed filters, or that transforms them (`fresh`). */
+static bool tile_known(const struct problem *p, const struct filtering *f, const struct conv_tile *tile,
+                       bool fresh)
+{
+    const struct kernel_define wanted[] = {{"M", f->m}, {"R", f->r}, {"T", tile->t}, {"KV", tile->kv}};
+    return kernel_known(p, "conv_winograd", fresh ? "fresh" : "main", wanted, COUNT_OF(wanted));
+}
+
+static struct conv_tile best_tile(const struct problem *p, const struct conv_args *a,
+                                  const struct filtering *f, size_t tiles)
 {
     const size_t filters = (size_t)(a->k / a->groups);
     struct conv_tile best = narrow_tile;
+    bool best_known = false;
     double least = 0.0;
     for (int i = 0; p->block == 16 && i < COUNT_OF(wide_tiles); i++) {
         const struct conv_tile *w = &wide_tiles[i];
         const size_t wide = (size_t)(w->kv * p->block);
         const double work = w->cost * (double)(round_up(tiles, (size_t)w->t) * round_up(filters, wide));
-        if (i == 0 || work < least) {
+        const bool known = tile_known(p, f, w, false) || tile_known(p, f, w, true);
+        if (i == 0 || (known && !best_known) || (known == best_known && work < least)) {
             least = work;
             best = *w;
+            best_known = known;
         }
     }
     return best;
@@ -68,8 +80,12 @@ static double memory_macs(const struct problem *p)
 
 /* Both transforms in one step, or the filters' with the products, or the input's in a step of its own for every slice of
  * tiles. Stored filters of layers that are `far` come from memory, and from the shared cache again for every block of tiles. */
-static void choose_form(struct cut *c, const struct problem *p, const struct conv_args *a)
+static void choose_form(struct cut *c, const struct problem *p, const struct conv_args *a,
+                        const struct filtering *f)
 {
+    const struct conv_tile tile = {c->t, c->kv, 1.0};
+    const bool no_fresh = !tile_known(p, f, &tile, true),
+               only_fresh = !no_fresh && !tile_known(p, f, &tile, false);
     const size_t units = device_units(p->device), blocks = c->k_blocks * (size_t)a->groups;
     const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
     const double from_memory = memory_macs(p) * (double)c->filter_bytes;
@@ -83,14 +99,14 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     const double transforms =
         (double)fresh_slices * WINOGRAD_FILTER_VALUE_MACS * (double)c->filter_bytes / sizeof(float);
     const bool saving = 100 * transforms <= p->fresh_filters * products;
-    if (!saving && !far && c->part_bytes <= WINOGRAD_FUSED_PART_BYTES &&
+    if (!saving && !far && !only_fresh && c->part_bytes <= WINOGRAD_FUSED_PART_BYTES &&
         ((c->tile_groups >= 3 * units && products >= from_memory) || (even && near))) {
         const size_t wanted = ceil_div(FUSED_ITEMS_PER_UNIT * units, (size_t)a->groups);
         c->ranges = ceil_div(c->tile_blocks, ceil_div(c->tile_blocks, wanted));
         return;
     }
     const double stored = products > from_memory ? products : from_memory;
-    c->fresh = saving || far || (products + transforms) * uneven < stored;
+    c->fresh = saving || only_fresh || (!no_fresh && (far || (products + transforms) * uneven < stored));
     if (c->fresh) {
         c->again = transforms / products;
         c->slice = ceil_div(c->tile_blocks, fresh_slices);
@@ -117,7 +133,7 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
         .c_blocks = ceil_div((size_t)(a->c / a->groups), block),
     };
     c.tiles = winograd_tiles(a, f->m);
-    const struct conv_tile tile = best_tile(p, a, c.tiles);
+    const struct conv_tile tile = best_tile(p, a, f, c.tiles);
     c.t = tile.t;
     c.kv = tile.kv;
     c.tile_blocks = ceil_div(c.tiles, (size_t)c.t);
@@ -126,7 +142,7 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
     c.part_bytes = sizeof(float) * (size_t)c.points * (c.c_blocks * (size_t)c.t + 1) * block;
     c.filter_bytes = sizeof(float) * (size_t)c.points * (size_t)a->groups * c.k_blocks * c.c_blocks * block *
                      ((size_t)c.kv * block);
-    choose_form(&c, p, a);
+    choose_form(&c, p, a, f);
     return c;
 }
 

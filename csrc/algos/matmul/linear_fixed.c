@@ -72,13 +72,29 @@ static int emit_weights(struct emit *e, const struct problem *p, const struct ge
     return view;
 }
 
+/* Weights that are rather read once a row than another kernel is built. */
+#define MOST_AGAIN ((size_t)16 << 20)
+
+static bool rows_known(const struct problem *p, int rows)
+{
+    return kernel_known(p, "linear_fixed", "main", &(struct kernel_define){"TB", rows}, 1);
+}
+
+/* Of a work-item. */
+static int rows_of(const struct problem *p, const struct gemm_args *a)
+{
+    const int best = a->m > 1 ? 2 : 1, other = 3 - best;
+    const bool serves = other == 2 || packed_bytes(a) <= MOST_AGAIN;
+    return serves && !rows_known(p, best) && rows_known(p, other) ? other : best;
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     struct problem clipped = *p; /* so that layers with and without relu share a kernel */
     clipped.act = act_as_clip(p->act, &clipped.p0, &clipped.p1);
     struct gemm_problem g = linear_as_gemm(&clipped);
     const int weights = emit_weights(e, p, &g.args);
-    const int rows = g.args.m > 1 ? 2 : 1;
+    const int rows = rows_of(p, &g.args);
     const size_t groups = blocks_of(&g.args) * gemm_items(&g.args) * ceil_div((size_t)g.args.m, (size_t)rows);
     struct step *s = emit_step(e, "linear_fixed", "main", groups, 1);
     step_define(s, "V", vector_of(p));
