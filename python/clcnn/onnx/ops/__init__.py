@@ -10,10 +10,11 @@ Everything is written in opset 21.
 from __future__ import annotations
 
 from clcnn.onnx.export_step import Emit
-from clcnn.onnx.ops import attention, conv, detect, eltwise, index, norm, pool, reduce, resize, shape
+from clcnn.onnx.ops import attention, conv, detect, einsum, eltwise, index, norm, pool, reduce, resize, shape
 from clcnn.onnx.table import ROWS, Row, find
 
 __all__ = ["ROWS", "WRITE", "Row", "find"]
 
+# The others are written as the operators that they are read as.
 _FAMILIES = (attention, conv, pool, norm, reduce, shape, resize, eltwise, index, detect)
 WRITE: dict[str, Emit] = {op: emit for family in _FAMILIES for op, emit in family.WRITE.items()}
