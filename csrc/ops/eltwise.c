@@ -27,6 +27,10 @@ static const struct clcnn_attr_info clip_attrs[] = {
     NUMBER("min", p0, -INFINITY, "lower limit"),
     NUMBER("max", p1, INFINITY, "upper limit"),
 };
+static const struct clcnn_attr_info fake_quantize_attrs[] = {
+    NUMBER("scale", p0, 1.0, "from a step to the next; above 0"),
+    NUMBER("zero_point", p1, 0.0, "number of steps below 0"),
+};
 static const struct clcnn_attr_info selu_attrs[] = {
     NUMBER("alpha", p0, 1.6732632423543772, "the limit for very negative x is -gamma * alpha"),
     NUMBER("gamma", p1, 1.0507009873554805, "slope for positive x"),
@@ -65,11 +69,13 @@ static const struct clcnn_attr_info mod_attrs[] = {
 
 static enum clcnn_status infer_unary(struct infer *in, struct clcnn_err *err)
 {
-    (void)err;
+    const struct eltwise_attrs *a = in->attrs;
     in->n_out = 1;
     in->out[0] = in->in[0];
     if (in->op == &op_cast)
-        in->out[0].dtype = (enum clcnn_dtype)((const struct eltwise_attrs *)in->attrs)->choice;
+        in->out[0].dtype = (enum clcnn_dtype)a->choice;
+    if (in->op == &op_fake_quantize && !(a->p0 > 0.0f && a->p0 < INFINITY))
+        return value_fail(in, err, "scale must be above 0 and finite, got %g", (double)a->p0);
     return CLCNN_OK;
 }
 

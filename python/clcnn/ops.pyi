@@ -52,6 +52,7 @@ __all__ = [
     "erf",
     "exp",
     "expand",
+    "fake_quantize",
     "flatten",
     "floor",
     "gather",
@@ -419,6 +420,13 @@ def expand(
     x: Operand,
     *,
     shape: int | Sequence[int],
+    name: str | None = None,
+) -> Value: ...
+def fake_quantize(
+    x: Operand,
+    *,
+    scale: float = 1.0,
+    zero_point: float = 0.0,
     name: str | None = None,
 ) -> Value: ...
 def flatten(

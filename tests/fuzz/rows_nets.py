@@ -114,6 +114,18 @@ def _matmul(net: Net) -> str:
     return net.node("MatMul", x, w)
 
 
+@ROWS("Einsum", first=12)
+def _einsum(net: Net) -> str:
+    x = net.pick(2, 3, 4)
+    letters = "abcd"[: net.rank(x)]
+    last = net.shape(x)[-1]
+    if net.maybe(0.3):
+        return net.node("Einsum", x, equation=f"{letters}->{letters[::-1]}")
+    w = net.weight(last, net.one(1, 3, 8), terms=last)
+    out = net.one(letters[:-1] + "z", "z" + letters[:-1])
+    return net.node("Einsum", x, w, equation=f"{letters},{letters[-1]}z->{out}")
+
+
 @ROWS("Gemm", first=7)
 def _gemm(net: Net) -> str:
     x = net.pick(2)

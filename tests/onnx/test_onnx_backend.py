@@ -43,13 +43,34 @@ EXCLUDED = {
     "test_resize_downsample_scales_linear_align_corners": "aligns with the length before it is cut",
 }
 # Refused, and a word of the message.
+NARROW = {"e4m3fn": "float8e4m3fn", "e5m2": "float8e5m2", "float4e2m1": "float4e2m1"}
+NARROW |= {name: name for name in ("int4", "uint4", "int2", "uint2")}
 REFUSED = {
     "test_einsum_batch_diagonal": "ellipsis",
-    **dict.fromkeys(
-        (f"test_einsum_{name}_bfloat16" for name in ("batch_matmul", "sum", "transpose")), "bfloat16"
-    ),
+    **{f"test_einsum_{name}_bfloat16": "bfloat16" for name in ("batch_matmul", "sum", "transpose")},
+    **{f"test_{op}linear_{name}": word for op in ("quantize", "dequantize") for name, word in NARROW.items()},
+    **{f"test_dequantizelinear_e4m3fn_{name}": "float8e4m3fn" for name in ("float16", "zero_point")},
 }
-IN_FULL = ("CumSum", "DeformConv", "Einsum", "GridSample", "NonMaxSuppression", "RoiAlign", "TopK")
+IN_FULL = (
+    *(
+        "ConvInteger",
+        "CumSum",
+        "DeformConv",
+        "DequantizeLinear",
+        "DynamicQuantizeLinear",
+        "Einsum",
+        "GridSample",
+    ),
+    *(
+        "MatMulInteger",
+        "NonMaxSuppression",
+        "QLinearConv",
+        "QLinearMatMul",
+        "QuantizeLinear",
+        "RoiAlign",
+        "TopK",
+    ),
+)
 LIGHT = 9
 
 

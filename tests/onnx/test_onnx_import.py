@@ -223,14 +223,14 @@ def test_all_unsupported_nodes_are_reported_at_once():
         helper.make_node(
             "Loop", ["", "", "h"], ["a"], name="again", body=graph([], [("i", ())], [("i", ())])
         ),
-        helper.make_node("QuantizeLinear", ["a", "s"], ["q"], name="narrow"),
+        helper.make_node("DFT", ["a"], ["q"], name="waves"),
         helper.make_node("Foo", ["x"], ["b"], name="own", domain="org.example"),
         helper.make_node("Add", ["a", "b"], ["y"]),
     ]
     inputs = [("x", (2, 3, 4)), ("w", (1, 16, 4)), ("r", (1, 16, 4)), ("s", ())]
     proto = model(nodes, inputs, domains={"org.example": 2})
     parts = (
-        *("4 nodes", "'memory' (LSTM, opset 17)", "hidden_size", "'again' (Loop", "'narrow' (QuantizeLinear"),
+        *("4 nodes", "'memory' (LSTM, opset 17)", "hidden_size", "'again' (Loop", "'waves' (DFT"),
         "'own' (Foo, org.example 2)",
     )
     refused(lambda: load(proto), clcnn.UnsupportedError, NotImplementedError, *parts)
@@ -290,11 +290,21 @@ def test_conversions_from_and_to_double(device):
     y, r = run(proto, {"x": x}, device)
     assert (y.dtype, r.dtype) == (np.float64, np.float32)
     np.testing.assert_array_equal(y, np.maximum(x, 0).astype(np.float32))
-    to_bytes = model(
-        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT8)],
-        outputs=[("y", None, TensorProto.UINT8)],
-    )
-    refused(load(to_bytes).graph, clcnn.UnsupportedError, NotImplementedError, "'y' (Cast", "uint8")
+
+
+def test_conversions_of_floats_to_bytes(device):
+    """Beyond their range, which ONNX leaves open, to the nearest of them."""
+    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT8)
+    proto = model([node], [("x", (6,))], [("y", None, TensorProto.UINT8)])
+    (y,) = run(proto, {"x": np.array([0, 3.9, 254.5, 255, 300, -7], np.float32)}, device)
+    assert y.dtype == np.uint8
+    np.testing.assert_array_equal(y, [0, 3, 254, 255, 255, 0])
+
+
+def test_other_conversions_to_bytes_are_refused():
+    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT8)
+    proto = model([node], [("x", (6,), TensorProto.INT64)], [("y", None, TensorProto.UINT8)])
+    refused(load(proto).graph, clcnn.UnsupportedError, NotImplementedError, "'y' (Cast", "uint8")
 
 
 def test_arithmetic_on_narrow_integers_is_refused():

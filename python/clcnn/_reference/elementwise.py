@@ -59,6 +59,11 @@ def clip(x: np.ndarray, *, min: float = -math.inf, max: float = math.inf) -> np.
     return np.minimum(np.maximum(x, min), max)
 
 
+def fake_quantize(x: np.ndarray, *, scale: float = 1.0, zero_point: float = 0.0) -> np.ndarray:
+    """One of 256 steps from -zero_point to 255 - zero_point, `scale` apart."""
+    return np.clip(np.rint(x / scale), -zero_point, 255.0 - zero_point) * scale
+
+
 def prelu(x: np.ndarray, slope: np.ndarray) -> np.ndarray:
     """slope is [1], [C] along dimension 1 of x, or of higher rank and broadcast from the right."""
     if slope.ndim == 1 and slope.size > 1:
@@ -214,6 +219,9 @@ SPECS: dict[str, Spec] = {
     "thresholded_relu": Spec(thresholded_relu, EXACT, ONE, domain=lambda x, first: x + 1.0),
     "shrink": Spec(shrink, Bound(0.51), ONE),
     "clip": Spec(clip, EXACT, ONE),
+    "fake_quantize": Spec(
+        fake_quantize, EXACT, (Use((MAP,), {"scale": 0.25, "zero_point": 10.0}),), domain=_five_times
+    ),
     "identity": Spec(np.copy, EXACT, ONE),
     "dropout": Spec(dropout, EXACT, ONE),
     "dropout_train": Spec(

@@ -6,7 +6,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -38,18 +38,27 @@ class Refusal(Exception):
     """A node that cannot be computed; the text says why. The importer collects them."""
 
 
+class Steps(NamedTuple):
+    """Whole numbers n held as the numbers (n - zero) * scale that they stand for; see quantised.py."""
+
+    scale: float
+    zero: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Operand:
     """What a name in a model stands for: an array known now, or a value of the graph.
 
     count: for results of which only the first rows are real, the value that says how many. wide: the element
-    type that the model means where the graph's value has another (see wide.py), "" otherwise.
+    type that the model means where the graph's value has another (see wide.py), "" otherwise. steps: of whole
+    numbers, that the graph's value is float32 and how it stands for them.
     """
 
     array: NDArray[Any] | None = None
     value: Value | None = None
     count: Value | None = None
     wide: str = ""
+    steps: Steps | None = None
 
     @property
     def logical(self) -> str:
@@ -204,12 +213,16 @@ class Call:
         return x if list(perm) == sorted(perm) else self.emit("transpose", x, perm=list(perm))
 
     def cast(self, x: Operand, dtype: Any) -> Operand:
-        """x in another element type. To those that devices lack, only where no number changes."""
+        """x in another element type. To those that devices lack, only where no number changes; floats are
+        first limited to what integers of 8 and 16 bits hold."""
         target = np.dtype(dtype)
         if x.array is not None:
             return Operand(x.array.astype(target))
         held_in = target.name if target.name in DEVICE_DTYPES else HELD_IN.get(target.name)
         exact = target.name == "float64" or x.dtype == np.bool_ or x.logical == target.name
+        if held_in == "int32" != target.name and x.dtype == np.float32:
+            limits = np.iinfo(target)
+            x, exact = self.emit("clip", x, min=float(limits.min), max=float(limits.max)), True
         if held_in is None or (held_in != target.name and not exact):
             raise Refusal(f"it converts to elements of type {target}; offered are {', '.join(DEVICE_DTYPES)}")
         made = Operand(value=x.value) if x.dtype.name == held_in else self.emit("cast", x, to=held_in)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,30 @@ from numpy.typing import NDArray
 from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
-from clcnn.onnx import growth
+from clcnn.onnx import functions, growth, quantised
 from clcnn.onnx.call import Refusal
 from clcnn.onnx.tensors import widened
 
 MAX_GROWTH = 1 << 27  # elements that computing one constant may make, or as many as its inputs have
 _LAST_BEFORE_MODES = 13  # opset of BatchNormalization without the attribute training_mode
 _WITH_MODES = 15
+
+
+def _quantized(attrs: dict[str, Any], x: Any, scale: Any, zero: Any = None) -> NDArray[Any]:
+    own = None if zero is None else zero.dtype.name
+    dtype = quantised.wanted_type(own, int(attrs.get("output_dtype", 0)))
+    return quantised.quantize_array(x, scale, zero, dtype, attrs.get("axis", 1), attrs.get("block_size", 0))
+
+
+def _dequantized(attrs: dict[str, Any], x: Any, scale: Any, zero: Any = None) -> NDArray[Any]:
+    return quantised.dequantize_array(x, scale, zero, attrs.get("axis", 1), attrs.get("block_size", 0))
+
+
+# What is not left to the reference, which checks neither scales nor zero points.
+_OWN: dict[str, Callable[..., NDArray[Any]]] = {
+    "QuantizeLinear": _quantized,
+    "DequantizeLinear": _dequantized,
+}
 
 
 def can_fold(domain: str, op: str) -> bool:
@@ -33,6 +51,8 @@ def evaluate(
     grown, most = growth.RULES[node.op_type](node, arrays), max(MAX_GROWTH, least)
     if grown > most:
         raise Refusal(f"computing a constant would make {grown} elements, more than the {most} allowed")
+    if node.op_type in _OWN:
+        return [_checked(_OWN[node.op_type](functions.attributes(node), *arrays))]
     feeds = {name: a for name, a in zip(node.input, arrays, strict=True) if name and a is not None}
     form, version = _form(node, opsets.get("", 1))
     names = [name for name in form.output if name]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from clcnn._log import logger
 from clcnn.errors import Error, ModelError, UnsupportedError
 from clcnn.graph import Graph, Value
-from clcnn.onnx import check, fold, functions, ops, tensors, wide
+from clcnn.onnx import check, fold, functions, ops, quantised, tensors
 from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, constant_value, layer_name
 from clcnn.onnx.program import Program
 from clcnn.onnx.table import host_only
@@ -125,13 +125,8 @@ class Walk:
                 if (row is None and not expandable) or (row is not None and row.build is host_only):
                     raise
         if row is not None:
-            wide_type = wide.wide_of(inputs)
-            if wide_type:
-                wide.check(node.op_type, wide_type)
             call = Call(self.graph, node, version, inputs, functions.attributes(node), self.constants)
-            made = row.build(call)
-            results = [made] if isinstance(made, Operand) else made
-            return wide.marked(node.op_type, wide_type, results) if wide_type else results
+            return quantised.build(call, row)
         body = functions.schema_body(domain, node, version, inputs) if expandable else None
         if body is not None:
             return self._expand(body, node, schema, inputs, opsets)
@@ -323,6 +318,8 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Pr
         wanted = element_type(info)
         if operand.wide or wanted == "float16":
             casts[info.name] = operand.wide or wanted
+        if operand.steps is not None:
+            operand = quantised.as_numbers(graph, operand, layer_name(info.name))
         if operand.array is not None:
             fixed[info.name] = operand.array
             continue
@@ -337,7 +334,7 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Pr
             graph.output(operand.count, cuts[info.name])
     values: dict[str, Value | NDArray[Any]] = {}
     for name, x in scope.names.items():
-        known = None if x is None else x.value if x.value is not None else x.array
+        known = None if x is None or x.steps is not None else x.value if x.value is not None else x.array
         if known is not None:
             values[name] = known
     names = tuple(o.name for o in model.outputs)

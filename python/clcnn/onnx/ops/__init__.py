@@ -10,7 +10,20 @@ Everything is written in opset 21.
 from __future__ import annotations
 
 from clcnn.onnx.export_step import Emit
-from clcnn.onnx.ops import attention, conv, detect, einsum, eltwise, index, norm, pool, reduce, resize, shape
+from clcnn.onnx.ops import (
+    attention,
+    conv,
+    detect,
+    einsum,
+    eltwise,
+    index,
+    norm,
+    pool,
+    quantise,
+    reduce,
+    resize,
+    shape,
+)
 from clcnn.onnx.table import ROWS, Row, find
 
 __all__ = ["ROWS", "WRITE", "Row", "find"]

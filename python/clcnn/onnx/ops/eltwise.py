@@ -307,6 +307,12 @@ def _write_clip(low: str | float, high: str | float) -> Emit:
     return emit
 
 
+def _write_fake_quantize(step: Step) -> None:
+    scale = step.number(step.attrs["scale"])
+    zero = step.number(step.attrs["zero_point"], "uint8")
+    step.add("DequantizeLinear", step.middle("QuantizeLinear", step.x, scale, zero), scale, zero)
+
+
 def _write_silu(step: Step) -> None:
     """ONNX's Swish is of opset 24."""
     step.add("Mul", step.x, step.middle("Sigmoid", step.x))
@@ -359,6 +365,7 @@ WRITE: dict[str, Emit] = {
     "silu": _write_silu,
     "gelu": plain("Gelu", approximate="approximate"),
     "clip": _write_clip("min", "max"),
+    "fake_quantize": _write_fake_quantize,
     "exp": plain("Exp"),
     "log": plain("Log"),
     "sqrt": plain("Sqrt"),
