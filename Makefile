@@ -12,7 +12,7 @@ PARALLEL := -n $$(nproc) --maxprocesses 8 --dist worksteal
 export PYTHON PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-gpu bench oclgrind sanitize fuzz lint format docs clean
+.PHONY: help setup demo test test-all test-gpu bench oclgrind sanitize fuzz lint format docs wheels clean
 .DELETE_ON_ERROR:
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make lint      clang-format, ruff, mypy, stubtest"
 	@echo "make format    format C and kernels"
 	@echo "make docs      write the generated tables of docs/ and python/clcnn/ops.pyi"
+	@echo "make wheels    build and check the source archive and the wheels, in dist/"
 	@echo "make setup     system packages, .venv, build and install"
 	@echo "make clean     remove what was built, and .venv"
 
@@ -130,6 +131,11 @@ format: system $(VENV)/.extra-lint
 docs: system $(VENV)/.extra-test
 	@$(BIN)/python tests/lib/stubgen.py
 	@$(BIN)/python tests/lib/docgen.py
+
+wheels: system $(VENV)/.extra-wheel $(VENV)/.extra-test
+	@.ci/wheels $(BIN)/python
+	@echo "Installing the wheel in empty environments, one for each Python that is there"
+	@CLCNN_WHEELS=dist $(BIN)/python -m pytest -q --run-slow tests/meta/test_wheel.py $(ARGS)
 
 clean:
 	@echo "Removing what was built, and $(VENV)"

@@ -1,11 +1,15 @@
 """Builds the extension module clcnn._core; everything that needs no code is in pyproject.toml.
 
+The module keeps to the limited API of Python 3.11, so that one build serves every later version. Free-threaded
+interpreters have none before 3.15 and get a build of their own.
+
 Environment: CLCNN_SANITIZE=1 (AddressSanitizer and UBSan), CLCNN_DEBUG=1 (-O0, assertions on),
 CLCNN_COVERAGE=1 (gcov counters), CC and CFLAGS as usual. Objects stay in build/, one folder per interpreter
 and set of flags, and are reused while they are newer than their source, every header and this file.
 """
 
 import os
+import re
 import shlex
 import subprocess
 import sysconfig
@@ -22,6 +26,7 @@ VARIANTS = {
     "COVERAGE": "-O0 -g --coverage",
 }
 CHOSEN = [name for name in VARIANTS if os.environ.get(f"CLCNN_{name}") == "1"]
+LIMITED = not sysconfig.get_config_var("Py_GIL_DISABLED")
 FLAGS = [flag for name in CHOSEN for flag in VARIANTS[name].split()]
 # Looked for before anything is compiled: header, what it belongs to, and its package for apt, dnf and brew.
 NEEDED = [
@@ -82,10 +87,19 @@ class Build(build_ext):
                 pool.map(lambda source: compile_one(source, options), sources, chunksize=1), [])  # fmt: skip
             super().build_extensions()
 
+    def copy_extensions_to_source(self) -> None:
+        """For builds in place: a module named after one version would be imported before the one for all."""
+        for old in Path("python/clcnn").glob("_core.cpython-*.so") if LIMITED else ():
+            if not re.match(r"_core\.cpython-\d+t-", old.name):
+                old.unlink()
+        super().copy_extensions_to_source()
 
-setup(cmdclass={"build_ext": Build}, ext_modules=[Extension(
+
+TAG = {"bdist_wheel": {"py_limited_api": "cp311"}} if LIMITED else {}
+setup(cmdclass={"build_ext": Build}, options=TAG, ext_modules=[Extension(
     "clcnn._core", files("csrc", "*.c"), include_dirs=["csrc", "kernels", numpy.get_include()],
     depends=["setup.py", *files("csrc", "*.h", "*.def"), *files("kernels", "*.h")],
-    define_macros=[("_GNU_SOURCE", "1")], libraries=["dl", "pthread", "m"],
+    define_macros=[("_GNU_SOURCE", "1"), *[("Py_LIMITED_API", "0x030B0000")] * LIMITED],
+    py_limited_api=LIMITED, libraries=["dl", "pthread", "m"],
     extra_compile_args=["-std=c11", "-O2", "-Wall", "-Wextra", "-Wshadow", "-fvisibility=hidden", *FLAGS],
     extra_link_args=FLAGS)])  # fmt: skip

@@ -1,6 +1,8 @@
 /* py_device.c: _core.Device, and device information as Python objects. */
 #include "py.h"
 
+#include <string.h>
+
 enum field_kind { FIELD_INT, FIELD_UINT32, FIELD_UINT64, FIELD_SIZE, FIELD_BOOL, FIELD_TEXT, FIELD_TYPE };
 
 /* name, kind, member of clcnn_device_info, doc: attributes of Device and keys of devices(). */

@@ -319,7 +319,7 @@ static void plan_dealloc(PyObject *op)
     if (!busy)
         Py_XDECREF(self->late);
     Py_XDECREF((PyObject *)self->kept);
-    Py_XDECREF(self->device);
+    Py_XDECREF((PyObject *)self->device);
     py_free(op);
 }
 

@@ -83,14 +83,12 @@ static int run_slices(struct plan_object *self, const struct py_io *io, bool com
         WITHOUT_GIL(*status = clcnn_plan_advance(self->handle, SLICE_MS, patience, err));
     if (rc < 0)
         WITHOUT_GIL(clcnn_plan_cancel(self->handle));
-    if (begun)
+    if (begun) { /* only a run that began can find the inputs of an earlier one done with */
+        PyObject *earlier = self->late;
+        self->late = *status == CLCNN_E_TIMEOUT ? Py_NewRef(io->inputs) : NULL;
         leave(self);
-    if (begun &&
-        *status ==
-            CLCNN_E_TIMEOUT) /* only a run that began can find the inputs of an earlier one done with */
-        Py_XSETREF(self->late, Py_NewRef(io->inputs));
-    else if (begun)
-        Py_CLEAR(self->late);
+        Py_XDECREF(earlier);
+    }
     return rc;
 }
 

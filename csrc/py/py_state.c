@@ -108,7 +108,7 @@ static void states_dealloc(PyObject *op)
 {
     struct states_object *self = (struct states_object *)op;
     WITHOUT_GIL(clcnn_state_free(self->handle));
-    Py_XDECREF(self->device);
+    Py_XDECREF((PyObject *)self->device);
     py_free(op);
 }
 

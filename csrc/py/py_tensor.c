@@ -50,7 +50,7 @@ static void tensor_dealloc(PyObject *op)
 {
     struct tensor_object *self = (struct tensor_object *)op;
     WITHOUT_GIL(clcnn_buffer_free(self->handle));
-    Py_XDECREF(self->device);
+    Py_XDECREF((PyObject *)self->device);
     py_free(op);
 }
 
@@ -172,7 +172,7 @@ static PyObject *get_dtype(PyObject *op, void *Py_UNUSED(closure))
 
 static PyObject *get_device(PyObject *op, void *Py_UNUSED(closure))
 {
-    return Py_NewRef(((struct tensor_object *)op)->device);
+    return Py_NewRef((PyObject *)((struct tensor_object *)op)->device);
 }
 
 static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))

@@ -3,8 +3,15 @@
 
 struct state *py_state_of_type(PyTypeObject *type)
 {
-    PyObject *module = PyType_GetModuleByDef(type, &py_module);
-    return module ? PyModule_GetState(module) : NULL;
+    /* PyType_GetModuleByDef() is not in the limited API of 3.11. A Python subclass has no module of its own. */
+    for (; type; type = PyType_GetSlot(type, Py_tp_base)) {
+        PyObject *module = PyType_GetModule(type);
+        if (module && PyModule_GetDef(module) == &py_module)
+            return PyModule_GetState(module);
+        PyErr_Clear();
+    }
+    PyErr_SetString(PyExc_TypeError, "this is no type of clcnn._core");
+    return NULL;
 }
 
 PyObject *py_enter(PyObject *self, PyObject *Py_UNUSED(unused))

@@ -29,16 +29,20 @@ def build_environment(**more: str) -> dict[str, str]:
     return {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"} | more
 
 
-@pytest.fixture
-def source(tmp_path: Path) -> Path:
+def copy_sources(folder: Path) -> Path:
     """A copy of the sources, so that nothing is built in the working tree."""
-    copy = tmp_path / "clcnn"
+    copy = folder / "clcnn"
     ignored = shutil.ignore_patterns("*.so", "__pycache__", "*.egg-info", ".ipynb_checkpoints")
     for name in FOLDERS:
         shutil.copytree(ROOT / name, copy / name, ignore=ignored)
     for name in FILES:
         shutil.copy2(ROOT / name, copy / name)
     return copy
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    return copy_sources(tmp_path)
 
 
 def tracked() -> list[str]:
