@@ -34,7 +34,7 @@
 #ifndef KV
 #define KV 3
 #endif
-#define TAPS 16 /* whose sums `join` holds */
+#define TAPS 32 /* whose sums `join` holds */
 
 /* First filter and channel of a tile. */
 int FN(filter)(int tile, const struct filter_grad_args *a)
@@ -142,24 +142,28 @@ void FN(join_body)(ulong group, SRC sums, DST dw, const struct filter_grad_args 
     int base[V]; /* the first channel of each filter's group */
     for (int j = 0; j < filters; j++)
         base[j] = (k + j) / a->kg * a->cg;
-    for (int i = 0; i < CT && c + i < a->c; i++)
-        for (int tap = 0; tap < taps; tap += TAPS) {
-            float sums_of[TAPS * V];
-            const int count = min(TAPS, taps - tap);
-            for (int t = 0; t < count; t++) {
-                const long from = ((tap + t) * CT + i) * (KV * V);
-                FV sum = LOADV(at, from);
-                for (int p = 1; p < a->parts; p++)
-                    sum += LOADV(at, from + p * part);
-                KEEPV(sum, sums_of, t * V);
-            }
-            for (int j = 0; j < filters; j++) {
-                const int own = c + i - base[j];
-                DST to = dw + (k + j) * a->w_k + (long)own * taps + tap;
-                for (int t = 0; t < (own >= 0 && own < a->cg ? count : 0); t++)
-                    to[t] = sums_of[t * V + j];
+    const int all = min(CT, a->c - c) * taps; /* of a filter side by side, unless some are of other groups */
+    for (int from = 0, i = 0, tap = 0; from < all; from += TAPS) {
+        float sums_of[TAPS * V];
+        const int past = min(from + TAPS, all);
+        for (int q = from; q < past; q++) {
+            const long place = (tap * CT + i) * (KV * V);
+            FV sum = LOADV(at, place);
+            for (int p = 1; p < a->parts; p++)
+                sum += LOADV(at, place + p * part);
+            KEEPV(sum, sums_of, (q - from) * V);
+            if (++tap == taps) {
+                tap = 0;
+                i++;
             }
         }
+        for (int j = 0; j < filters; j++) {
+            const int own = (base[j] - c) * taps, end = min(past, own + a->cg * taps);
+            DST to = dw + (k + j) * a->w_k - own;
+            for (int q = max(from, own); q < end; q++)
+                to[q] = sums_of[(q - from) * V + j];
+        }
+    }
 }
 
 KERNEL FN(join)(SRC sums, ulong sums_off, DST dw, ulong dw_off, const struct filter_grad_args a)

@@ -152,9 +152,11 @@ class Seen:
         self.reasons |= {c["reason"] for row in plan.layers() for c in row["candidates"]}
 
 
-def _graph_with_computed_weights(channels: int = 4, op: str = "conv", stride: int = 1) -> _core.Graph:
+def _graph_with_computed_weights(
+    channels: int = 4, op: str = "conv", stride: int = 1, size: int = 3
+) -> _core.Graph:
     graph = _core.Graph()
-    x, w = graph.input("x", (1, channels, 6, 6)), graph.input("w", (8, channels, 3, 3))
+    x, w = graph.input("x", (1, channels, 6, 6)), graph.input("w", (8, channels, size, size))
     (y,) = graph.node(op, MAIN, [x, w], {"stride": (stride, stride)})
     graph.output(y, "y")
     return graph
@@ -187,7 +189,11 @@ def seen(device) -> Seen:
                     break
                 except (_core.UnsupportedError, _core.ArgumentError):
                     continue
-    for graph in (_graph_with_computed_weights(), _graph_with_computed_weights(8, "conv_transpose", 2)):
+    for graph in (
+        _graph_with_computed_weights(),
+        _graph_with_computed_weights(16, size=1),
+        _graph_with_computed_weights(8, "conv_transpose", 2),
+    ):
         with _core.Plan(device, graph) as plan:
             seen.take(plan)
     graph = _core.Graph()

@@ -71,6 +71,7 @@ static struct cut cut_by(const struct problem *p, const struct conv_args *a, con
     const double ends = (double)c.c_blocks * f->in + (double)c.k_blocks * f->out;
     c.time = products + tiles * (double)a->groups * (double)block * ends +
              steps * FFT_FILTER_BYTE_MACS * profile_memory(p->device) * filters +
+             (p->in[1].constant ? 0.0 : FFT_FRESH_BYTE_MACS * filters) +
              (2.0 * steps - 1.0) * FFT_STEP_MACS * (double)device_units(p->device);
     return c;
 }

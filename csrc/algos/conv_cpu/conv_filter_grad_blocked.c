@@ -96,6 +96,10 @@ static void share_out(struct cut *c, const struct problem *p)
                         (size_t)(f->out[0] * f->out[1]);
     f->rows = (i32)ceil_div(FILTER_GRAD_NEAR_BYTES, row);
     f->span = (i32)ceil_div(FILTER_GRAD_SPAN_BYTES, maps);
+    if (f->ker[0] * f->ker[1] * f->ker[2] ==
+        1) /* without taps to serve, dy stays near for the tiles of channels */
+        f->span = f->rows = (i32)ceil_div(FILTER_GRAD_SLOPES_BYTES, sizeof(float) * (size_t)p->block *
+                                                                        (size_t)(f->out[2] * c->tile.kv));
     if (f->span < f->rows)
         f->span = f->rows;
 }

@@ -147,6 +147,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct fip_cut c = fip_cut_of(p, &a);
     REQUIRE(why, c.groups > 0, FIP_TOO_LARGE);
     DECIDE(p, c);
+    PREFER(why, p->in[1].constant, "scaling filters in every run takes more than the products save");
     PREFER(why, fip_pays(p, &whole), NO_ADDERS);
     PREFER(why, a.c >= p->block, FEW_CHANNELS);
     PREFER(why, a.k >= FIP_FEWEST_FILTERS, FEW_FILTERS);
