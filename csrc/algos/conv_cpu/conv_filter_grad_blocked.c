@@ -69,7 +69,7 @@ static size_t least(size_t a, size_t b)
 }
 
 /* Work-items enough: sharing out tiles reads x again for every share, cutting lines into parts writes and reads all sums for
- * every part. What moves fewer bytes. */
+ * every part twice, with the join. What moves fewer bytes. */
 static void share_out(struct cut *c, const struct problem *p)
 {
     struct filter_grad_args *f = &c->args;
@@ -81,7 +81,7 @@ static void share_out(struct cut *c, const struct problem *p)
     for (size_t parts = 1; parts <= least(lines, wanted); parts++) {
         const size_t shares = least(tiles, ceil_div(wanted, parts));
         const double idle = (double)wanted / (double)least(parts * shares, wanted);
-        const double bytes = (2.0 * sums * (double)parts + x * (double)shares) * idle;
+        const double bytes = (4.0 * sums * (double)parts + x * (double)shares) * idle;
         if ((parts == 1 || bytes < fewest) &&
             (parts == 1 || (double)parts * sums <= (double)p->workspace_limit)) {
             fewest = bytes;
