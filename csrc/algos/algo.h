@@ -89,6 +89,8 @@ struct problem {
         rectified; /* in[0] comes out of a ReLU, as far as the graph tells: it has zeros that are worth looking for */
     bool skip; /* zeros of operands may be left out */
     bool has_clblast;
+    bool in_commit;                    /* results lie where inputs do, and are written in a commit, */
+    int when;                          /* if the bool of this view holds; VIEW_NONE: in any case */
     bool chained;                      /* a step costs a barrier of a chain, not a launch */
     const struct clcnn_choice *wisdom; /* as in clcnn_plan_options */
     int wisdom_count;

@@ -36,6 +36,7 @@ struct node {
     int *in, *out;
     struct epilogue epi;
     bool dead;                /* removed by a rewrite */
+    bool in_commit;           /* it writes its results where the states are that they are assigned to */
     struct merged *merged;    /* what it was made of, where it can be taken apart again; NULL else */
     int src_block, dst_block; /* layouts in which it takes in[0] and gives its outputs; set by the planner */
     int second_block;         /* the layout in which it takes in[1], unless all_src */

@@ -46,6 +46,8 @@ struct op_def {
     bool alias; /* same bytes under another shape (reshape, identity ...): no step when the input is dense */
     /* an item (index of dimension 0) of the output comes of that item of the inputs that are no weights */
     bool by_item;
+    /* its results are new values, element by element, of these inputs, counted from 1; 0: of none */
+    unsigned char renews[4];
     enum op_role role;
     bool internal; /* made by rewrites only: clcnn_graph_node() refuses it */
 };

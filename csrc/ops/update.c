@@ -81,6 +81,7 @@ const struct op_def op_sgd_update = {
     .inputs = "p g m hyper",
     ATTRS(sgd_table, sgd_attrs),
     .infer = infer_sgd,
+    .renews = {1, 3},
 };
 
 const struct op_def op_adamw_update = {
@@ -90,4 +91,5 @@ const struct op_def op_adamw_update = {
     .inputs = "p g m v hyper",
     ATTRS(adamw_table, adamw_attrs),
     .infer = infer_adamw,
+    .renews = {1, 3, 4},
 };

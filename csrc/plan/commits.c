@@ -58,6 +58,62 @@ done:
 
 /* ---- steps that change them ------------------------------------------------------------------------------------ */
 
+/* Whether the value is, or is a part of, a state. */
+static bool comes_from_state(const struct clcnn_graph *g, int value)
+{
+    while (value >= 0 && g->values[value].kind == VALUE_NODE) {
+        const struct node *n = &g->nodes[g->values[value].producer];
+        if (!n->op->alias && n->op != &op_slice && n->op != &op_gather && n->op->role != ROLE_SPLIT)
+            return false;
+        value = n->in[0];
+    }
+    return value >= 0 && g->values[value].kind == VALUE_STATE;
+}
+
+/* Whether nothing becomes of a value but that `state` is assigned it. */
+static bool is_only_assigned(const struct clcnn_graph *g, int value, int state)
+{
+    int assigned = 0;
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct node *n = &g->nodes[i];
+        for (int k = 0; !n->dead && k <= n->n_in; k++)
+            if (value == (k < n->n_in ? n->in[k] : n->epi.add))
+                return false;
+    }
+    for (int i = 0; i < g->n_outputs; i++) {
+        if (g->outputs[i].value != value)
+            continue;
+        if (g->outputs[i].use != OUTPUT_ASSIGN || g->outputs[i].state != state)
+            return false;
+        assigned++;
+    }
+    return assigned == 1;
+}
+
+/* Whether all results are new values of states that the node reads, and it reads no other states, which may have changed. */
+static bool fits_commit(const struct clcnn_graph *g, const struct node *n)
+{
+    unsigned own = 0;
+    for (int i = 0; i < n->n_out; i++) {
+        const int from = n->op->renews[i] - 1;
+        if (from < 0 || g->values[n->in[from]].kind != VALUE_STATE ||
+            !is_only_assigned(g, n->out[i], n->in[from]))
+            return false;
+        own |= 1u << from;
+    }
+    for (int i = 0; i < n->n_in; i++)
+        if (!(own >> i & 1) && comes_from_state(g, n->in[i]))
+            return false;
+    return true;
+}
+
+void find_in_commit(struct clcnn_graph *g)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (!g->nodes[i].dead && g->nodes[i].op->renews[0])
+            g->nodes[i].in_commit = fits_commit(g, &g->nodes[i]);
+}
+
 static const struct op_def op_commit = {.name = "commit"};
 
 /* What lies in a state is copied before any is changed. */
@@ -73,6 +129,29 @@ static void leave_state(struct emit *e, struct operand *o, const char *layer)
     *o = copy;
 }
 
+/* Whether a node has written the output where it belongs. */
+static bool in_commit(const struct clcnn_graph *g, int output)
+{
+    const struct value *v = &g->values[g->outputs[output].value];
+    return v->kind == VALUE_NODE && g->nodes[v->producer].in_commit;
+}
+
+static enum clcnn_status commits_last(struct blueprint *bp, struct clcnn_err *err)
+{
+    struct step **commits = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *commits);
+    int kept = 0;
+    if (!commits)
+        return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *commits);
+    for (int i = 0; i < bp->n_steps; i++)
+        if (bp->steps[i]->commits)
+            commits[bp->n_commits++] = bp->steps[i];
+        else
+            bp->steps[kept++] = bp->steps[i];
+    memcpy(bp->steps + kept, commits, (size_t)bp->n_commits * sizeof *commits);
+    free(commits);
+    return CLCNN_OK;
+}
+
 enum clcnn_status emit_commits(struct blueprint *bp, const struct value_views *views,
                                const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
@@ -86,20 +165,19 @@ enum clcnn_status emit_commits(struct blueprint *bp, const struct value_views *v
         return clcnn_fail_mem(err, (size_t)g->n_outputs * sizeof *from);
     for (int i = 0; i < g->n_outputs; i++) {
         from[i] = views->operand[g->outputs[i].value];
-        if (g->outputs[i].use != OUTPUT_RESULT)
+        if (g->outputs[i].use != OUTPUT_RESULT && !in_commit(g, i))
             leave_state(&e, &from[i], g->outputs[i].name);
         if (g->outputs[i].use == OUTPUT_COMMIT_WHEN)
             when = &from[i];
     }
     for (int i = 0; i < g->n_outputs; i++) {
-        if (g->outputs[i].use != OUTPUT_ASSIGN)
+        if (g->outputs[i].use != OUTPUT_ASSIGN || in_commit(g, i))
             continue;
         e.layer = g->outputs[i].name;
         commit_step(&e, &bp->device, when, &from[i], views->operand[g->outputs[i].state].view, false);
-        bp->n_commits++;
     }
     free(from);
-    return e.status;
+    return e.status == CLCNN_OK ? commits_last(bp, err) : e.status;
 }
 
 enum clcnn_status plan_set_commit(struct clcnn_plan *plan, bool commit, struct clcnn_err *err)
@@ -107,10 +185,13 @@ enum clcnn_status plan_set_commit(struct clcnn_plan *plan, bool commit, struct c
     enum clcnn_status st = CLCNN_OK;
     const struct blueprint *bp = plan->bp;
     for (int i = bp->n_steps - bp->n_commits; i < bp->n_steps; i++) {
-        struct commit_args a;
-        memcpy(&a, bp->steps[i]->args, sizeof a);
-        a.commit = commit;
-        TRY(launch_set_args(&plan->launches[i], bp->dev, bp->steps[i], &a, err));
+        unsigned char args[MAX_STEP_ARGS];
+        struct commit_gate gate;
+        memcpy(args, bp->steps[i]->args, bp->steps[i]->args_bytes);
+        memcpy(&gate, args, sizeof gate);
+        gate.commit = commit;
+        memcpy(args, &gate, sizeof gate);
+        TRY(launch_set_args(&plan->launches[i], bp->dev, bp->steps[i], args, err));
     }
 done:
     return st;

@@ -119,6 +119,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(blueprint_batch_slices(bp, options->batch_part, err));
     TRY(layout_values(bp, options, err));
     TRY(blueprint_private_values(bp, err));
+    find_in_commit(bp->graph);
     TRY(find_value_views(&views, bp, options, err));
     TRY(choose_fp16_activations(bp, &views, options, err));
     TRY(emit_layers(bp, &views, options, graph, err));

@@ -289,6 +289,8 @@ enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *vi
 /* commits.c: states, and the steps that change them. */
 enum clcnn_status blueprint_states(struct blueprint *bp, const struct clcnn_plan_options *options,
                                    struct clcnn_err *err);
+/* Notes which nodes write states themselves, in the commit. */
+void find_in_commit(struct clcnn_graph *g);
 enum clcnn_status emit_commits(struct blueprint *bp, const struct value_views *views,
                                const struct clcnn_plan_options *options, struct clcnn_err *err);
 /* Whether the steps that commit do so from now on, or keep states as they are. */

@@ -70,6 +70,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .in = operands,
         .out = operands + n->n_in,
         .add = {.view = VIEW_NONE},
+        .when = VIEW_NONE,
         .act = n->epi.act,
         .p0 = n->epi.p0,
         .p1 = n->epi.p1,
@@ -204,6 +205,10 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
         show_items(&ops[n->n_in + i]);
     }
     *out = problem_of_node(e->bp, e->options, n, ops);
+    out->in_commit = n->in_commit;
+    for (int i = 0; n->in_commit && i < e->bp->graph->n_outputs; i++)
+        if (e->bp->graph->outputs[i].use == OUTPUT_COMMIT_WHEN)
+            out->when = views->operand[e->bp->graph->outputs[i].value].view;
     if (n->epi.add >= 0) {
         out->add = views->operand[n->epi.add];
         TRY(take_slice(e, &out->add, n->items, slice));

@@ -32,7 +32,8 @@ struct step {
     const char *entry;             /* kernel name without FN(): "main", "pack" */
     struct define define[MAX_DEFINES];
     int n_defines;
-    bool alone; /* never part of a chain: these hand every buffer on as floats */
+    bool commits; /* it changes states, last in a run that commits: args begin with a struct commit_gate */
+    bool alone;   /* never part of a chain: these hand every buffer on as floats */
     struct {
         int view;
         enum access access;

@@ -336,6 +336,8 @@ static bool view_node(struct view_finder *p, int index)
 {
     const struct node *n = &p->g->nodes[index];
     bool *skip = &p->views->skip[index];
+    for (int i = 0; n->in_commit && i < n->n_out; i++)
+        p->views->operand[n->out[i]] = p->views->operand[n->in[n->op->renews[i] - 1]];
     if (!try_alias(p, n, skip) || (!*skip && !try_split(p, n, skip)) || (!*skip && !try_slice(p, n, skip)))
         return false;
     if (!*skip && n->op->role != ROLE_CONCAT && moves_channels(p, n))

@@ -1,5 +1,4 @@
-/* dropout_train_ref.cl: y[i] = drawn(i) < least ? 0 : x[i] * scale, drawn(i) by Philox4x32-10 (Salmon et al. 2011,
- * section 3.3).
+/* dropout_train_ref.cl: y[i] = drawn(i) < least ? 0 : x[i] * scale, drawn(i) by Philox4x32-10 (philox.clh).
  *
  *   drawn(i) = word i % 4 of philox(counter (i / 4 low, i / 4 high, layer, step), key (seed low, seed high))
  *
@@ -11,19 +10,10 @@
 #include "elementwise/elementwise_args.h"
 #include "common/types.clh"
 #include "common/rows.clh"
+#include "elementwise/philox.clh"
 #ifndef FN
 #define FN(x) dropout_train_ref_##x
 #endif
-
-static uint4 FN(philox)(uint4 c, uint2 key)
-{
-    for (int round = 0; round < 10; round++) {
-        const uint left = 0xD2511F53u, right = 0xCD9E8D57u;
-        c = (uint4)(mul_hi(right, c.z) ^ c.y ^ key.x, right * c.z, mul_hi(left, c.x) ^ c.w ^ key.y, left * c.x);
-        key += (uint2)(0x9E3779B9u, 0xBB67AE85u);
-    }
-    return c;
-}
 
 void FN(body)(ulong group, SRC x, SRC_OF(long) key, DST y, const struct dropout_args *a)
 {
@@ -36,9 +26,9 @@ void FN(body)(ulong group, SRC x, SRC_OF(long) key, DST y, const struct dropout_
         FOR_COLUMNS(i, first, a->inner)
         {
             const ulong at = (ulong)row * (ulong)a->inner + (ulong)i, quad = at >> 2;
-            const uint4 drawn = FN(philox)((uint4)((uint)quad, (uint)(quad >> 32), (uint)a->layer, (uint)key[1]),
-                                           (uint2)((uint)seed, (uint)(seed >> 32)));
-            const uint2 pair = at & 2 ? drawn.zw : drawn.xy;
+            uint c0 = (uint)quad, c1 = (uint)(quad >> 32), c2 = (uint)a->layer, c3 = (uint)key[1];
+            PHILOX(uint, c0, c1, c2, c3, (uint2)((uint)seed, (uint)(seed >> 32)));
+            const uint2 pair = at & 2 ? (uint2)(c2, c3) : (uint2)(c0, c1);
             const uint mine = at & 1 ? pair.y : pair.x;
             yr[i] = (long)mine < a->least ? 0.0f : xr[i] * a->scale;
         }

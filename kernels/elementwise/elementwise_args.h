@@ -11,8 +11,8 @@ struct unary_args {
 };
 
 struct dropout_args {
-    i64 rows, inner, pieces, x_n, y_n;
-    i64 least; /* of the numbers from 0 to 2^32 - 1, the first that keeps its element */
+    i64 rows, inner, pieces, x_n, y_n, run; /* run: elements of a piece, of dropout_train_vector */
+    i64 least;                              /* of the numbers from 0 to 2^32 - 1, the first that keeps its element */
     f32 scale;
     i32 layer;
 };

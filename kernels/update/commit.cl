@@ -19,7 +19,7 @@ void FN(body)(ulong group, SRC_OF(uchar) when, SRC_OF(T) value, DST_OF(T) state,
     const INDEX row = ROW_OF(group, a->pieces);
     if (row < (INDEX)a->rows) {
         const long first = FIRST_COLUMN(group, a->pieces);
-        const bool commit = a->commit && (!a->when || when[0]);
+        const bool commit = a->gate.commit && (!a->gate.when || when[0]);
         SRC_OF(T) from = value + (long)row * a->value_n;
         DST_OF(T) to = state + (long)row * a->inner;
         FOR_COLUMNS(i, first, a->inner)

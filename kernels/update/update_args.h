@@ -4,8 +4,14 @@
 
 #include "common/args_base.h"
 
+/* Whether to change anything at all; whether there is a condition. */
+struct commit_gate {
+    i32 commit, when;
+};
+
 /* Flat arrays of `count` elements, of whose vectors a group takes `run`. */
 struct sgd_args {
+    struct commit_gate gate;
     i64 count, run;
     f32 momentum, weight_decay;
     i32 nesterov, fed; /* fed: the momentum is hyper[2] */
@@ -13,6 +19,7 @@ struct sgd_args {
 
 /* fed: beta[0] is hyper[2]. log: natural logarithms of the two betas; rest: 1 less them. */
 struct adamw_args {
+    struct commit_gate gate;
     i64 count, run;
     f32 beta[2], log[2], rest[2];
     f32 epsilon, weight_decay;
@@ -21,8 +28,8 @@ struct adamw_args {
 
 /* Rows cut into pieces as rows.clh tells; those of the value are value_n apart. */
 struct commit_args {
+    struct commit_gate gate;
     i64 rows, inner, pieces, value_n;
-    i32 commit, when; /* whether to change the state at all; whether there is a condition */
 };
 
 #endif

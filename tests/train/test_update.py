@@ -133,3 +133,57 @@ def test_shapes_that_do_not_fit():
         ops.sgd_update(p, p, p, p)
     with pytest.raises(clcnn.ShapeError, match="v"):
         ops.adamw_update(p, p, p, hyper, hyper)
+
+
+# ---- in the place of the old values ----
+
+
+def gated(watch: str) -> clcnn.Graph:
+    """An update of p and m by the gradient 2 x where `go` is above 0; watch: what stands in its way."""
+    graph = clcnn.Graph()
+    x, hyper, go = graph.input("x", (SIZE,)), graph.input("hyper", (2,)), graph.input("go", (1,))
+    p, m, other = (graph.state(name, (SIZE,)) for name in ("p", "m", "other"))
+    gradient = {"gradient in a state": other, "gradient in its own state": m}.get(watch, x * 2.0)
+    moment = other if watch == "moment of another" else m
+    new_p, new_m = ops.sgd_update(p, gradient, moment, hyper, momentum=0.5, name="update")
+    graph.assign(p, new_p)
+    graph.assign(m, new_m)
+    graph.commit_when(ops.greater(go, np.zeros(1, np.float32)))
+    graph.output(new_p if watch == "result is read" else x * 1.0, "result")
+    return graph
+
+
+WATCHED = [
+    "nothing",
+    "result is read",
+    "gradient in a state",
+    "gradient in its own state",
+    "moment of another",
+]
+
+
+@pytest.mark.parametrize("watch", WATCHED)
+def test_an_update_takes_the_place_of_the_old_values(watch: str) -> None:
+    """In the commit, without a copy, where nothing stands in its way; with the same result in any case."""
+    rng = np.random.default_rng(0)
+    arrays = {name: rng.standard_normal(SIZE).astype(np.float32) for name in ("p", "m", "other")}
+    x, hyper = rng.standard_normal(SIZE).astype(np.float32), np.array([0.25, 1.0], np.float32)
+    go, stay = np.ones(1, np.float32), np.zeros(1, np.float32)
+    gradient = {"gradient in a state": arrays["other"], "gradient in its own state": arrays["m"]}
+    m = 0.5 * arrays["other" if watch == "moment of another" else "m"] + gradient.get(watch, 2 * x)
+    device = clcnn.Device(DEVICE)
+    with (
+        clcnn.State(arrays, device=device) as state,
+        clcnn.compile(gated(watch), device=device, state=state) as plan,
+    ):
+        copies = [step for step in plan.steps if step["op"] == "commit"]
+        assert (not copies) == (watch == "nothing")
+        plan(x, hyper, go)
+        plan.profile(x, hyper, go)
+        plan.step(x, hyper, stay)
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(state[name], array)
+        plan.step(x, hyper, go)
+        np.testing.assert_allclose(state["m"], m, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(state["p"], arrays["p"] - 0.25 * m, rtol=1e-6, atol=1e-6)
+        np.testing.assert_array_equal(state["other"], arrays["other"])

@@ -28,7 +28,7 @@ static void emit(const struct problem *p, struct emit *e)
         a.log[i] = (float)log(beta);
         a.rest[i] = (float)(1.0 - beta);
     }
-    struct step *s = update_step(e, p, "adamw_update_ref", &a.run);
+    struct step *s = update_step(e, p, "adamw_update_ref", &a.run, &a.gate);
     step_args(s, &a, sizeof a);
 }
 

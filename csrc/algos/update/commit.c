@@ -8,13 +8,11 @@ void commit_step(struct emit *e, const struct clcnn_device_info *device, const s
     const struct problem p = {.device = device};
     const struct items items = operand_items(value);
     const size_t bytes = shape_bytes(&value->shape);
-    struct commit_args a = {.rows = items.count,
-                            .inner = items.size,
-                            .value_n = items.stride,
-                            .commit = commit,
-                            .when = when != NULL};
+    struct commit_args a = {
+        .rows = items.count, .inner = items.size, .value_n = items.stride, .gate = {commit, when != NULL}};
     struct step *s = rows_step(e, &p, "commit", "main", items.count, items.size, &a.pieces);
     step_define_type(s, "T", value->shape.dtype);
+    s->commits = !commit;
     s->alone = true; /* what it changes is kept: it runs once, or as nothing */
     step_read(s, when ? when->view : VIEW_NONE);
     step_read(s, value->view);

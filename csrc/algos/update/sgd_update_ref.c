@@ -4,7 +4,8 @@
 
 #define SHORTEST_RUN 64 /* vectors of a CPU's group: fewer take less time than a group costs */
 
-struct step *update_step(struct emit *e, const struct problem *p, const char *file, i64 *run)
+struct step *update_step(struct emit *e, const struct problem *p, const char *file, i64 *run,
+                         struct commit_gate *gate)
 {
     const bool cpu = cpu_device(p->device);
     const int v = p->block ? p->block : 4, wg = cpu ? 1 : (int)any_group_size(p);
@@ -12,10 +13,13 @@ struct step *update_step(struct emit *e, const struct problem *p, const char *fi
     *run = cpu ? blocked_run(p, 1, vectors, SHORTEST_RUN) : wg;
     struct step *s = emit_step(e, file, "main", ceil_div(vectors, (size_t)*run), (size_t)wg);
     step_define(s, "V", v);
+    *gate = (struct commit_gate){.commit = !p->in_commit, .when = p->when != VIEW_NONE};
+    s->commits = s->alone = p->in_commit;
+    step_read(s, p->when);
     for (int i = 0; i < p->n_in; i++)
         step_read(s, p->in[i].view);
     for (int i = 0; i < p->n_out; i++)
-        step_write(s, p->out[i].view);
+        (p->in_commit ? step_update : step_write)(s, p->out[i].view);
     rows_cost(s, p, 0);
     return s;
 }
@@ -33,7 +37,7 @@ static void emit(const struct problem *p, struct emit *e)
                          .weight_decay = attrs->weight_decay,
                          .nesterov = attrs->nesterov,
                          .fed = momentum_is_fed(p)};
-    struct step *s = update_step(e, p, "sgd_update_ref", &a.run);
+    struct step *s = update_step(e, p, "sgd_update_ref", &a.run, &a.gate);
     step_args(s, &a, sizeof a);
 }
 

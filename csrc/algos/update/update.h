@@ -5,8 +5,10 @@
 #include "algos/common/rows.h"
 #include "update/update_args.h"
 
-/* A step that reads all inputs and writes all outputs, without its arguments; *run belongs to them. */
-struct step *update_step(struct emit *e, const struct problem *p, const char *file, i64 *run);
+/* A step that reads all inputs and writes all outputs, which may be the same arrays in a commit, without its arguments; *run and *gate
+ * belong to them. */
+struct step *update_step(struct emit *e, const struct problem *p, const char *file, i64 *run,
+                         struct commit_gate *gate);
 
 /* Whether the last input holds a momentum, in the place of the attribute. */
 bool momentum_is_fed(const struct problem *p);

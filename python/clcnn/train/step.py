@@ -63,8 +63,8 @@ def training_graph(
     flats = _gradients(graph, optimizer, value)
     finite = _finite(value)
     for number, flat in flats.items():
-        size = ops.reduce_sum(ops.abs(flat), axes=(0,), name=f"{layout.group_state(number)}:norm")
-        finite = ops.logical_and(finite, _finite(size))
+        total = ops.reduce_sum(flat, axes=(0,), name=f"{layout.group_state(number)}:sum")
+        finite = ops.logical_and(finite, _finite(total))
     if rules.accumulate > 1:
         flats = _gather(graph, flats, rules.accumulate, update)
     if update:
