@@ -28,19 +28,19 @@
 #define B_DEEP 1
 #include "conv_nvidia/mma_tile.clh"
 #define STAGE ((BM + BN) * BK)
-#define TABLE (BN * 4) /* words that tell where columns lie */
-#define FITTING ((12032 - TABLE) / STAGE)
+#define FITTING (12032 / STAGE)
 #define STAGES (FITTING > 4 ? 4 : FITTING)
 
 #define LOADER LANE
 #define LOADERS WG
 #define SIDE_AT(side, d) PLACE(true, 0, side, d)
+#define COLUMN_AT(apart) ((apart)*BK) /* steps are exchanged alike four sides further */
 #define POSITIONS BN
 #define FILTERS BM
 #include "conv_nvidia/filter_grad.clh"
 
 /* The next chunk of both operands; the walks go on. */
-void FN(load)(uint to, struct FN(walk) *wy, struct FN(walk) *wx, const local int4 *table, const struct FN(tile) *t,
+void FN(load)(uint to, struct FN(walk) *wy, struct FN(walk) *wx, const int2 at[COLUMNS], const struct FN(tile) *t,
               const struct filter_grad_mma_args *f)
 {
     const struct conv_args *a = &f->conv;
@@ -55,7 +55,7 @@ void FN(load)(uint to, struct FN(walk) *wy, struct FN(walk) *wx, const local int
 #if X_WIDE
     FN(load_fours)(to + BM * BK * 4, t->x + t->col * plane, a->src_n, plane, t->columns, BN, wx);
 #else
-    FN(load_windows)(to + BM * BK * 4, t->x, table, wx, a);
+    FN(load_windows)(to + BM * BK * 4, t->x, at, wx, a);
 #endif
     FN(go_on)(wy, f);
     FN(go_on)(wx, f);
@@ -94,24 +94,22 @@ void FN(store)(const float sum[SUMS], DST y, long apart, int rows, int columns, 
 
 void FN(body)(ulong group, SRC x, SRC dy, DST y, const struct filter_grad_mma_args *f, local float4 *scratch)
 {
-    const struct conv_args *a = &f->conv;
     const struct FN(tile) t = FN(tile_of)(group, x, dy, f);
     local float *stages = (local float *)scratch;
-    local int4 *table = (local int4 *)(stages + STAGES * STAGE);
+    int2 at[COLUMNS];
     const uint to = LOCAL_ADDRESS(stages);
     const long from = (long)t.chunk * BK;
     struct FN(walk) wy = FN(walk_of)(from + (DY_WIDE ? LANE % (BK / 4) * 4 : LANE % BK), f);
     struct FN(walk) wx = FN(walk_of)(from + (X_WIDE ? LANE % (BK / 4) * 4 : LANE % BK), f);
     float sum[MI][NJ][4];
     FN(clear)(sum);
-    FN(find_columns)(table, &t, a);
-    barrier(CLK_LOCAL_MEM_FENCE);
+    FN(find_columns)(at, &t, &f->conv);
 
     int next = t.chunk; /* of the next batch of copies */
 #pragma unroll
     for (int i = 0; i < STAGES - 1; i++) {
         if (next < t.end) {
-            FN(load)(to + i * STAGE * 4, &wy, &wx, table, &t, f);
+            FN(load)(to + i * STAGE * 4, &wy, &wx, at, &t, f);
             next++;
         }
         COPIES_CLOSE;
@@ -121,7 +119,7 @@ void FN(body)(ulong group, SRC x, SRC dy, DST y, const struct filter_grad_mma_ar
         COPIES_WAIT(STAGES - 2);
         barrier(CLK_LOCAL_MEM_FENCE);
         if (next < t.end) {
-            FN(load)(to + fill * STAGE * 4, &wy, &wx, table, &t, f);
+            FN(load)(to + fill * STAGE * 4, &wy, &wx, at, &t, f);
             next++;
         }
         COPIES_CLOSE;
@@ -137,7 +135,7 @@ void FN(body)(ulong group, SRC x, SRC dy, DST y, const struct filter_grad_mma_ar
 
 KERNEL FN(main)(SRC x, ulong x_off, SRC dy, ulong dy_off, DST y, ulong y_off, const struct filter_grad_mma_args f)
 {
-    local float4 scratch[(STAGES * STAGE + TABLE) / 4];
+    local float4 scratch[STAGES * STAGE / 4];
     FN(body)(GROUP, x + x_off, dy + dy_off, y + y_off, &f, scratch);
 }
 #endif

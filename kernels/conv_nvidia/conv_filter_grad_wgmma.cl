@@ -10,8 +10,7 @@
  * dy is on its way while it waits for a stage. PRODUCTS 3 adds up BK of depth at a time in float32. A sum that is no
  * finite number is computed again by its definition.
  * Layouts, index map, DY_WIDE, X_WIDE, SPLIT: as in conv_filter_grad_mma.cl; maps have BK pixels at least.
- * Work-group: WG. Local memory: STAGES stages and two barriers each, and where columns lie, 160 KB (LOCAL_BYTES of
- * wgmma.clh).
+ * Work-group: WG. Local memory: STAGES stages and two barriers each, 160 KB (LOCAL_BYTES of wgmma.clh).
  * Defines: WG 384, BM 128 or 64, BN 128, BK 16, DY_WIDE, X_WIDE, SPLIT 0 or 1, PRODUCTS 1 or 3; all required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
@@ -32,11 +31,13 @@
 #define STAGE ((PARTS * CORES + BN * PITCH) * 4) /* bytes */
 #define STAGES (158000 / (STAGE + 16))
 #define QUADS (BM / 32) /* of pixels of dy, that a work-item loads */
+#define AHEAD 2
 #define LOAD_REGISTERS 88
 #define MULTIPLY_REGISTERS 208
 #define LOADERS 128
 #define LOADER (LANE - 256)
 #define SIDE_AT(side, d) ((side)*PITCH + (d))
+#define COLUMN_AT(apart) ((apart)*PITCH)
 #define POSITIONS BN
 #define FILTERS BM
 #include "conv_nvidia/filter_grad.clh"
@@ -45,86 +46,87 @@
 #define QUAD_ROW(i) (LOADER % 8 + LOADER / 32 * 8 + (i)*32)
 #define QUAD_DEPTH (LOADER / 8 % 4 * 4)
 
-/* Four pixels of dy from the walk on. */
-float4 FN(quad)(const global float *row, const struct FN(walk) *w, const struct filter_grad_mma_args *f)
+#define QUAD_AT(i) (QUAD_DEPTH / 8 * (BM * 8) + QUAD_DEPTH / 4 % 2 * 32 + QUAD_ROW(i) / 8 * 64 + QUAD_ROW(i) % 8 * 4)
+
+/* A chunk of dy is on its way to local address `to`. */
+void FN(load_quads)(uint to, const struct FN(tile) *t, const struct FN(walk) *w, const struct filter_grad_mma_args *f)
 {
-    float4 v = 0.0f;
+    const long apart = f->conv.dst_n;
+#pragma unroll
+    for (int i = 0; i < QUADS; i++) {
+        const int k = QUAD_ROW(i), bytes = k < t->rows && w->left > 0 ? 16 : 0;
+        const global float *row = t->dy + (long)(t->row + k) * f->map;
+        const uint at = to + 4 * (uint)QUAD_AT(i);
 #if DY_WIDE
-    const global float *from = row + w->n * f->conv.dst_n + w->p;
-    if (w->left > 0)
-        v = ((ulong)from & 15) == 0 ? *(const global float4 *)from : vload4(0, from);
+        if (((ulong)t->dy & 15) == 0)
+            COPY16(at, row + w->n * apart + w->p, bytes);
+        else
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                COPY4(at + 4 * e, row + w->n * apart + w->p + e, bytes / 4);
 #else
-    float each[4];
 #pragma unroll
-    for (int e = 0; e < 4; e++) {
-        const bool over = w->p + e >= f->map;
-        const int n = over ? w->n + 1 : w->n, p = over ? w->p + e - f->map : w->p + e;
-        each[e] = e < w->left ? row[n * f->conv.dst_n + p] : 0.0f;
-    }
-    v = (float4)(each[0], each[1], each[2], each[3]);
+        for (int e = 0; e < 4; e++) {
+            const bool over = w->p + e >= f->map;
+            COPY4(at + 4 * e, row + (over ? w->n + 1 : w->n) * apart + (over ? w->p + e - f->map : w->p + e),
+                  k < t->rows && e < w->left ? 4 : 0);
+        }
 #endif
-    return v;
-}
-
-void FN(fetch)(float4 v[QUADS], const struct FN(tile) *t, const struct FN(walk) *w,
-               const struct filter_grad_mma_args *f)
-{
-#pragma unroll
-    for (int i = 0; i < QUADS; i++) {
-        const int k = QUAD_ROW(i);
-        v[i] = 0.0f;
-        if (k < t->rows)
-            v[i] = FN(quad)(t->dy + (long)(t->row + k) * f->map, w, f);
     }
 }
 
-/* Quads to their cores, in parts. */
-void FN(keep)(local float *cores, const float4 v[QUADS])
+/* This work-item's quads as tf32 values, in parts. */
+void FN(round)(local float *cores)
 {
-    const int at = QUAD_DEPTH / 8 * (BM * 8) + QUAD_DEPTH / 4 % 2 * 32;
 #pragma unroll
     for (int i = 0; i < QUADS; i++) {
-        const int k = QUAD_ROW(i);
-        local float4 *to = (local float4 *)(cores + at + k / 8 * 64 + k % 8 * 4);
+        local float4 *at = (local float4 *)(cores + QUAD_AT(i));
+        const float4 v = at[0];
 #if PRODUCTS == 3
         const float4 high =
-            as_float4((uint4)(TF32_ROUNDED(v[i].x), TF32_ROUNDED(v[i].y), TF32_ROUNDED(v[i].z), TF32_ROUNDED(v[i].w)));
-        to[0] = high;
-        to[CORES / 4] = v[i] - high;
+            as_float4((uint4)(TF32_ROUNDED(v.x), TF32_ROUNDED(v.y), TF32_ROUNDED(v.z), TF32_ROUNDED(v.w)));
+        at[0] = high;
+        at[CORES / 4] = v - high;
 #else
-        to[0] = as_float4((uint4)(TF32_NEAR(v[i].x), TF32_NEAR(v[i].y), TF32_NEAR(v[i].z), TF32_NEAR(v[i].w)));
+        at[0] = as_float4((uint4)(TF32_NEAR(v.x), TF32_NEAR(v.y), TF32_NEAR(v.z), TF32_NEAR(v.w)));
 #endif
     }
 }
 
 /* The third warpgroup. */
-void FN(load)(local float *stages, uint to, uint full, uint empty, const local int4 *table, const struct FN(tile) *t,
+void FN(load)(local float *stages, uint to, uint full, uint empty, const struct FN(tile) *t,
               const struct filter_grad_mma_args *f)
 {
     const struct conv_args *a = &f->conv;
     const long from = (long)t->chunk * BK;
     struct FN(walk) wy = FN(walk_of)(from + QUAD_DEPTH, f);
     struct FN(walk) wx = FN(walk_of)(from + (X_WIDE ? LOADER % (BK / 4) * 4 : LOADER % BK), f);
-    struct FN(pipeline) r = {0, 1};
-    float4 v[QUADS];
-    FN(fetch)(v, t, &wy, f);
-    for (int chunk = t->chunk; chunk < t->end; chunk++, r = FN(next)(r, STAGES)) {
-        const uint windows = to + r.stage * STAGE + PARTS * CORES * 4, bar = full + r.stage * 8;
-        FN(wait)(empty + r.stage * 8, r.parity);
+    struct FN(pipeline) r = {0, 1}, behind = {0, 1};
+    int2 at[COLUMNS];
+    FN(find_columns)(at, t, a);
+    for (int chunk = t->chunk; chunk < t->end + AHEAD; chunk++) {
+        if (chunk < t->end) {
+            const uint stage = to + r.stage * STAGE, windows = stage + PARTS * CORES * 4;
+            FN(wait)(empty + r.stage * 8, r.parity);
+            FN(load_quads)(stage, t, &wy, f);
 #if X_WIDE
-        const long plane = (long)a->in[1] * a->in[2];
-        FN(load_fours)(windows, t->x + t->col * plane, a->src_n, plane, t->columns, BN, &wx);
+            const long plane = (long)a->in[1] * a->in[2];
+            FN(load_fours)(windows, t->x + t->col * plane, a->src_n, plane, t->columns, BN, &wx);
 #else
-        FN(load_windows)(windows, t->x, table, &wx, a);
+            FN(load_windows)(windows, t->x, at, &wx, a);
 #endif
-        BARRIER_COPIES(bar);
-        FN(keep)(stages + r.stage * (STAGE / 4), v);
-        LOCAL_VISIBLE;
-        BARRIER_ARRIVE(bar);
-        FN(go_on)(&wx, f);
-        FN(go_on)(&wy, f);
-        if (chunk + 1 < t->end)
-            FN(fetch)(v, t, &wy, f);
+            FN(go_on)(&wx, f);
+            FN(go_on)(&wy, f);
+            r = FN(next)(r, STAGES);
+        }
+        COPIES_CLOSE; /* where nothing was begun, too: they are counted */
+        if (chunk >= t->chunk + AHEAD) {
+            COPIES_WAIT(AHEAD);
+            FN(round)(stages + behind.stage * (STAGE / 4));
+            LOCAL_VISIBLE;
+            BARRIER_ARRIVE(full + behind.stage * 8);
+            behind = FN(next)(behind, STAGES);
+        }
     }
 }
 
@@ -224,22 +226,20 @@ void FN(body)(ulong group, SRC x, SRC dy, DST y, const struct filter_grad_mma_ar
 {
     const uint to = LOCAL_ADDRESS(scratch), full = to + STAGES * STAGE, empty = full + STAGES * 8;
     local float *stages = (local float *)scratch;
-    local int4 *table = (local int4 *)(stages + STAGES * (STAGE + 16) / 4);
     const struct FN(tile) t = FN(tile_of)(group, x, dy, f);
     GROUPS_RESIDENT(1);
-    LOCAL_BYTES(STAGES * (STAGE + 16) + BN * 16);
+    LOCAL_BYTES(STAGES * (STAGE + 16));
     if (LANE == 0) {
         for (int i = 0; i < STAGES; i++) {
-            BARRIER_INIT(full + i * 8, 2 * LOADERS);
+            BARRIER_INIT(full + i * 8, LOADERS);
             BARRIER_INIT(empty + i * 8, 8);
         }
         BARRIERS_VISIBLE;
     }
-    FN(find_columns)(table, &t, &f->conv);
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {
         REGISTERS_LESS(LOAD_REGISTERS);
-        FN(load)(stages, to, full, empty, table, &t, f);
+        FN(load)(stages, to, full, empty, &t, f);
     } else {
         REGISTERS_MORE(MULTIPLY_REGISTERS);
         const int position = LANE / 32 * 16 + LANE % 32 / 4;

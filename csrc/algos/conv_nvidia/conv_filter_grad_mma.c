@@ -10,8 +10,8 @@
 #define HOPPER_GROUP 384 /* two warpgroups that multiply, one that loads */
 /* Tiles of Hopper's kernel; times as those of wgmma's in conv_mma_common.c. */
 static const struct mma_tile_shape hopper_tiles[] = {
-    {128, 128, HOPPER_GROUP, 1, 16, 1, 520.0f, 520.0f, 3300.0f},
-    {64, 128, HOPPER_GROUP, 1, 16, 1, 350.0f, 350.0f, 2800.0f},
+    {128, 128, HOPPER_GROUP, 1, 16, 1, 700.0f, 700.0f, 3300.0f},
+    {64, 128, HOPPER_GROUP, 1, 16, 1, 560.0f, 560.0f, 2800.0f},
 };
 #define MAX_SPLIT_K 512 /* filters are few, and pixels many */
 #define LEAST_FILTERS 8 /* of a group: half of a fragment */
@@ -77,11 +77,21 @@ static struct choice choose(const struct problem *p, const struct conv_args *a,
     return best;
 }
 
+/* As kernels/conv_nvidia/filter_grad.clh wants maps. */
+static bool fits_words(const struct conv_args *a)
+{
+    const double image = (double)a->c * a->in[1] * a->in[2];
+    bool small = !conv_is_volume(a) && image < INT32_MAX;
+    for (int d = 1; d < 3; d++)
+        small &= a->in[d] + a->pad[d] < INT16_MAX && (a->ker[d] - 1) * a->dil[d] < INT16_MAX;
+    return small;
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_filter_grad_args(p);
     REQUIRE(why, mma_on_device(p, MMA_AMPERE), "an NVIDIA GPU of compute capability 8.0 or later is needed");
-    REQUIRE(why, !conv_is_volume(&a), "windows with a depth are left to others");
+    REQUIRE(why, fits_words(&a), "windows with a depth, and very large maps, are left to others");
     const struct choice c = choose(p, &a, mma_tile_shapes, MMA_TILE_SHAPES);
     DECIDE(p, c);
     PREFER(why, a.k / a.groups >= LEAST_FILTERS,
@@ -89,17 +99,33 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
-static bool hopper_applicable(const struct problem *p, struct why *why)
+/* Of the time of three products, moving operands takes the rest. */
+#define ONE_PRODUCT_MMA 0.65f
+#define ONE_PRODUCT_WGMMA 0.85f
+
+static bool hopper(const struct problem *p, struct why *why, enum mma_products products)
 {
+    const bool one = products == MMA_TF32;
     const struct conv_args a = conv_filter_grad_args(p);
     REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
-    REQUIRE(why, !conv_is_volume(&a), "windows with a depth are left to others");
+    REQUIRE(why, fits_words(&a), "windows with a depth, and very large maps, are left to others");
     REQUIRE(why, conv_map(&a) >= hopper_tiles[0].chunk, "maps of fewer than 16 pixels are left to mma");
     const struct choice c = choose(p, &a, hopper_tiles, COUNT_OF(hopper_tiles));
     DECIDE(p, c);
-    PREFER(why, c.time < choose(p, &a, mma_tile_shapes, MMA_TILE_SHAPES).time,
+    const float mma = choose(p, &a, mma_tile_shapes, MMA_TILE_SHAPES).time;
+    PREFER(why, c.time * (one ? ONE_PRODUCT_WGMMA : 1.0f) < mma * (one ? ONE_PRODUCT_MMA : 1.0f),
            "the smaller tiles of mma are expected to be faster");
     return true;
+}
+
+static bool may_wgmma(const struct problem *p, struct why *why)
+{
+    return hopper(p, why, MMA_FLOAT32);
+}
+
+static bool may_wgmma_tf32(const struct problem *p, struct why *why)
+{
+    return hopper(p, why, MMA_TF32);
 }
 
 static size_t workspace(const struct problem *p)
@@ -185,7 +211,7 @@ const struct algo_def algo_conv_filter_grad_wgmma = {
     .error = ERROR_STRICT,
     .rounding = ROUNDING_TF32_PARTS,
     .deterministic = true,
-    .applicable = hopper_applicable,
+    .applicable = may_wgmma,
     .workspace = workspace,
     .emit = emit_by_wgmma,
 };
@@ -196,7 +222,7 @@ const struct algo_def algo_conv_filter_grad_wgmma_tf32 = {
     .devices = DEVICES_HOPPER,
     .error = ERROR_HIGH,
     .deterministic = true,
-    .applicable = hopper_applicable,
+    .applicable = may_wgmma_tf32,
     .workspace = workspace,
     .emit = emit_by_wgmma_tf32,
 };
