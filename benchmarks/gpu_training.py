@@ -1,8 +1,8 @@
-"""Steps of training on a GPU: clcnn beside eager PyTorch and cuDNN in both of its layouts, from the same weights.
+"""Steps of training on a GPU: clcnn beside eager PyTorch and cuDNN in both of its layouts, same weights.
 
-A step is forward, backward and an update by SGD with momentum of a batch that lies on the GPU. First loss and changed
-weights are compared with float64 (without dropout) before anything is timed; then minimum of interleaved rounds in one
-process. --precision highest meets PyTorch's strict float32, high its tf32.
+A step is forward, backward and an update by SGD with momentum of a batch that lies on the GPU. First loss and
+changed weights are compared with float64 (without dropout) before anything is timed; then minimum of
+interleaved rounds in one process. --precision highest meets PyTorch's strict float32, high its tf32.
 """
 
 from __future__ import annotations

@@ -23,10 +23,10 @@ from clcnn.plan import Plan
 
 # What float32 may be off by, over the rms, against a step in float64: the loss, and all changes of weights.
 LOSS_LIMIT, CHANGE_LIMIT = 1e-4, 2e-3
-TF32_LIMIT = 3.0  # with operands of 10 bits, over what PyTorch's tf32 is off by
+TF32_LOSS, TF32_LIMIT = 1e-3, 3.0  # with operands of 10 bits; the limit is over what PyTorch's tf32 is off by
 PASSES = ("forward", "data", "filter", "update")
-HEAD = ["net", "batch", "precision", "clcnn ms", "peer", "peer ms", "ratio", *PASSES, "loss error", "change error", "MiB",
-        "peer MiB"]  # fmt: skip
+HEAD = ["net", "batch", "precision", "clcnn ms", "peer", "peer ms", "ratio", *PASSES]
+HEAD += ["loss error", "change error", "MiB", "peer MiB"]
 WIDTHS = [18, 5, 9, 9, 22, 9, 6, 8, 8, 8, 8, 10, 12, 8, 8]
 PROFILES = 3
 OPERATIONS_SHOWN = 12
@@ -58,7 +58,7 @@ def checked(case: Case, trainer: train.Trainer, where: dict[str, Any]) -> dict[s
         other = case.twin(dropout=False, **where)
         off = common.errors(np.array([other.step()]), np.array([want_loss]))["rms_error"]
         change = common.errors(changes(case, other.values(), names), want)["rms_error"]
-        limits = [max(limits[0], 10 * off), max(limits[1], TF32_LIMIT * change)]
+        limits = [max(TF32_LOSS, TF32_LIMIT * off), max(limits[1], TF32_LIMIT * change)]
     change = common.checked(changes(case, trainer.net.state_dict(), names), want, limits[1])
     error = common.checked(np.array([loss]), np.array([want_loss]), limits[0])["rms_error"]
     return {"loss_error": error, "max_error": change["max_error"], "rms_error": change["rms_error"]}
