@@ -21,7 +21,6 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +30,7 @@ from clcnn import _arguments, compiler, session_options
 from clcnn import device as devices
 from clcnn._log import logger
 from clcnn._session_inputs import NodeArg, combinations, fitting, is_fixed, node_arg, overridden, shape_of
+from clcnn._session_model import ModelMetadata, metadata, opened
 from clcnn.errors import ArgumentError, DtypeError, RunTimeoutError, StateError, UnsupportedError
 from clcnn.report import Profile, html_table
 from clcnn.session_options import SessionOptions
@@ -46,19 +46,6 @@ MAX_PLANS = 8
 LONGEST_S = 1e9  # a timeout that is longer is as good as none
 # Arguments of onnxruntime's constructor that clcnn has nothing for.
 NOT_OFFERED = ("disabled_optimizers", "enable_fallback", "read_config_from_model")
-
-
-@dataclass(frozen=True, slots=True)
-class ModelMetadata:
-    """What the file says of itself."""
-
-    producer_name: str
-    graph_name: str
-    domain: str
-    description: str
-    graph_description: str
-    version: int
-    custom_metadata_map: dict[str, str]
 
 
 @dataclass
@@ -188,9 +175,9 @@ class InferenceSession:
         self._closed = False
         self._newest: Plan | None = None  # whose kernels serve other shapes, too
         self._donate = False  # whether the model's arrays may be overwritten, since nothing reads them again
-        self._file, model = _open(path_or_bytes)
+        self._file, model = opened(path_or_bytes)
         self._model: Model | None = model
-        self._meta = _metadata(model)
+        self._meta = metadata(model)
         self._inputs = [overridden(info, dict(settings.overrides)) for info in model.inputs]
         self._outputs = model.outputs
         self._value_inputs = model.value_inputs
@@ -491,58 +478,6 @@ class InferenceSession:
 def _restore(data: bytes, arguments: dict[str, Any]) -> InferenceSession:
     """A session out of its pickle."""
     return InferenceSession(data, **arguments)
-
-
-@dataclass(frozen=True)
-class _File:
-    """A model's file, all of the model being in it, and how it was when it was read."""
-
-    path: Path
-    size: int
-    changed_ns: int
-
-    @classmethod
-    def at(cls, path: Path) -> _File:
-        state = path.stat()
-        return cls(path, state.st_size, state.st_mtime_ns)
-
-    def load(self) -> Model:
-        from clcnn import onnx
-
-        try:
-            same = self.at(self.path) == self
-        except OSError as error:
-            raise StateError(f"the session's model is gone: {error}") from error
-        if not same:
-            raise StateError(f"{self.path} has changed since the session was made from it")
-        return onnx.load(self.path)
-
-
-def _open(source: Any) -> tuple[_File | None, Model]:
-    """A model, and its file where it can be read again from there: not if some of it is in other files."""
-    from clcnn import onnx
-
-    if isinstance(source, onnx.Model):
-        return None, source
-    if not isinstance(source, (str, os.PathLike)):
-        return None, onnx.load(source)
-    file = _File.at(Path(_arguments.path(source, "path_or_bytes")).absolute())
-    model = onnx.load(source)
-    whole = sum(array.nbytes for array in model.arrays.values()) <= file.size
-    return file if whole else None, model
-
-
-def _metadata(model: Model) -> ModelMetadata:
-    header, graph = model.header, model.graph_proto
-    return ModelMetadata(
-        header.producer_name,
-        graph.name,
-        header.domain,
-        header.doc_string,
-        graph.doc_string,
-        header.model_version,
-        {entry.key: entry.value for entry in header.metadata_props},
-    )
 
 
 def _refuse(others: Mapping[str, Any]) -> None:

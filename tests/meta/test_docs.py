@@ -23,6 +23,7 @@ from helpers import none_missing
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 PUBLIC_MODULES = (
     "clcnn",
+    "clcnn.capi",
     "clcnn.classify",
     "clcnn.errors",
     "clcnn.image",
@@ -36,6 +37,7 @@ PUBLIC_MODULES = (
     "clcnn.ops",
     "clcnn.optim",
     "clcnn.optim.lr_scheduler",
+    "clcnn.ort_values",
     "clcnn.plot",
     "clcnn.train",
     "clcnn.report",
