@@ -478,27 +478,3 @@ def test_constants_that_would_grow_without_bound(monkeypatch):
 def test_memory_of_a_shape_that_lies():
     """A declared size is believed only when the bytes are there."""
     bad(with_initial(raw((1 << 20, 1 << 19), b"")), "'w'", "bytes")
-
-
-def test_refusals_count_nodes_of_one_type():
-    names = [f"v{i}" for i in range(66)]
-    nodes = [
-        helper.make_node("Foo", [a], [b], domain="org.example", name=f"foo{i}")
-        for i, (a, b) in enumerate(zip(["x", *names], names))
-    ]
-    nodes += [helper.make_node("Bar", [names[-1]], ["y"], domain="org.example", name="bar")]
-    with pytest.raises(clcnn.UnsupportedError) as caught:
-        load(model(nodes, domains={"org.example": 1}))
-    text = str(caught.value)
-    assert "67 nodes that are not supported" in text and len(text.splitlines()) == 3
-    assert "Foo x66 (org.example 1), the first is node 'foo0' (Foo): the operator is not supported" in text
-    assert "node 'bar' (Bar, org.example 1): the operator is not supported" in text
-
-
-def test_refusals_end():
-    nodes = [
-        helper.make_node(f"Foo{i}", ["x"], [f"v{i}" if i else "y"], domain="org.example") for i in range(40)
-    ]
-    with pytest.raises(clcnn.UnsupportedError) as caught:
-        load(model(nodes, domains={"org.example": 1}))
-    assert str(caught.value).endswith("and 10 more kinds") and len(str(caught.value).splitlines()) == 32
