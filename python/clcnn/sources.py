@@ -48,7 +48,7 @@ def _of_file(path: str, given: Any) -> tuple[Any, Any]:
 
     if not os.path.exists(path):
         raise ArgumentError(
-            f"model: {path!r} is no file; nets of the zoo are made by clcnn.zoo.get(name)"
+            f"model: {_arguments.shown(path)} is no file; nets of the zoo are made by clcnn.zoo.get(name)"
         ) from None
     model = model_io.load(path)
     return model, model.input_shapes if given is None else given

@@ -211,7 +211,7 @@ found = {}
 with clcnn.Device("gpu") as device:
     shape = (2, 3, 29, 31)
     plan = _medium(device, Mixed(), shape, algorithms={"deep": "ref", "back": "implicit"}, guard=True)
-    found["text"] = plan.explain()
+    found["text"] = plan.explain(verbose=True)
     found["classes"] = {row["layer"]: row["error_class"] for row in plan.layers}
     net, y = Large(), np.random.default_rng(0).standard_normal((1, 3, 328, 320), np.float32)
     full, plan = clcnn.compile(net, y.shape, device, tune="off"), _medium(device, net, y.shape)
@@ -219,7 +219,7 @@ with clcnn.Device("gpu") as device:
     found["arenas"] = [p.stats["arena_bytes"] for p in (full, plan)]
     found["halves"] = [_stores(p) for p in (full, plan)]
     with _medium(device, net, shape) as small:
-        found["small"] = small.explain()
+        found["small"] = small.explain(verbose=True)
     for name, outputs in (("asked", ["mid"]), ("unasked", [])):
         with _medium(device, net, shape, outputs=outputs, guard=True) as asked:
             found[name] = [note for note in asked.explain().splitlines() if " mid " in note]
