@@ -103,6 +103,7 @@ struct clcnn_device_options {
     const char *kernel_dir; /* read kernel files here instead of the embedded ones; NULL = embedded */
     uint64_t memory_limit;  /* bytes of device memory all buffers together may take, 0 = no limit */
     int build_threads;      /* programs built at once, 0 = number of host cores; by PoCL one */
+    int threads;            /* cores of a CPU device that kernels may use, 0 = all */
 };
 
 struct clcnn_device;

@@ -122,17 +122,20 @@ static PyObject *device_open(PyTypeObject *type, struct state *state, const char
 
 static PyObject *device_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"selector", "cache_dir", "kernel_dir", "memory_limit", "build_threads", NULL};
+    static char *keys[] = {"selector",      "cache_dir", "kernel_dir", "memory_limit",
+                           "build_threads", "threads",   NULL};
     struct state *state = py_state_of_type(type);
     PyObject *selector = Py_None, *cache_dir = Py_None, *kernel_dir = Py_None, *limit = NULL;
-    PyObject *threads = NULL;
+    PyObject *threads = NULL, *cores = Py_None;
     struct clcnn_device_options options = {0};
-    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOOO:Device", keys, &selector, &cache_dir,
-                                               &kernel_dir, &limit, &threads))
+    if (!state || !PyArg_ParseTupleAndKeywords(args, kwargs, "|O$OOOOO:Device", keys, &selector, &cache_dir,
+                                               &kernel_dir, &limit, &threads, &cores))
         return NULL;
     if (limit && py_bytes_parse(state, limit, "memory_limit", &options.memory_limit) < 0)
         return NULL;
     if (threads && py_int_parse(state, threads, "build_threads", 0, &options.build_threads) < 0)
+        return NULL;
+    if (cores != Py_None && py_int_parse(state, cores, "threads", 1, &options.threads) < 0)
         return NULL;
     PyObject *cache_bytes = NULL, *kernel_bytes = NULL, *made = NULL;
     const char *text;
@@ -231,13 +234,15 @@ static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
 
 PyDoc_STRVAR(
     device_doc,
-    "Device(selector=None, *, cache_dir=None, kernel_dir=None, memory_limit=0, build_threads=0)\n--\n\n"
+    "Device(selector=None, *, cache_dir=None, kernel_dir=None, memory_limit=0, build_threads=0, "
+    "threads=None)\n--\n\n"
     "An opened OpenCL device: one context, one store of weights and programs.\n\n"
     "selector: None (first GPU, else first CPU, else first), \"cpu\", \"gpu\", \"accelerator\", an index, "
     "part of\n"
     "a device or platform name, or \"platform:part\". cache_dir: kernel cache folder, None for none.\n"
     "kernel_dir: read kernels here instead of the embedded ones. memory_limit: bytes that all buffers\n"
-    "together may take, 0 for no limit. build_threads: programs built at once, 0 for one a host core.\n\n"
+    "together may take, 0 for no limit. build_threads: programs built at once, 0 for one a host core.\n"
+    "threads: cores of a CPU device that kernels may use, None for all.\n\n"
     "Raises NoDeviceError, DeviceError, ArgumentError.");
 
 static PyMethodDef device_methods[] = {

@@ -52,6 +52,30 @@ static enum clcnn_status set_options(struct clcnn_device *dev, const struct clcn
     return CLCNN_OK;
 }
 
+/* So many cores of a CPU device, as a device of its own. */
+static enum clcnn_status limit_cores(struct clcnn_device *dev, int threads, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const cl_device_partition_property by_counts[] = {CL_DEVICE_PARTITION_BY_COUNTS, threads,
+                                                      CL_DEVICE_PARTITION_BY_COUNTS_LIST_END, 0};
+
+    if (threads == 0)
+        return CLCNN_OK;
+    if (!cpu_device(&dev->info))
+        return clcnn_fail(err, CLCNN_E_VALUE, "threads=%d: '%s' is no CPU device, and uses no cores", threads,
+                          dev->info.name);
+    if (threads < 0 || (uint32_t)threads > dev->info.compute_units)
+        return clcnn_fail(err, CLCNN_E_VALUE, "threads must be 1 to %u, the cores of '%s', not %d",
+                          dev->info.compute_units, dev->info.name, threads);
+    if ((uint32_t)threads == dev->info.compute_units)
+        return CLCNN_OK;
+    CL_TRY(dev->api, clCreateSubDevices, dev->id, by_counts, 1, &dev->part, NULL);
+    dev->id = dev->part;
+    dev->info.compute_units = (uint32_t)threads;
+done:
+    return st;
+}
+
 enum clcnn_status clcnn_device_open(struct clcnn_device **out, const char *selector,
                                     const struct clcnn_device_options *options, struct clcnn_err *err)
 {
@@ -78,6 +102,7 @@ enum clcnn_status clcnn_device_open(struct clcnn_device **out, const char *selec
     dev->id = chosen->id;
     dev->pid = getpid();
     TRY(set_options(dev, options, err));
+    TRY(limit_cores(dev, options ? options->threads : 0, err));
     TRY(create_own(dev, err));
     *out = dev;
     dev = NULL;
@@ -131,6 +156,8 @@ void clcnn_device_free(struct clcnn_device *dev)
     if (dev == NULL)
         return;
     clcnn_device_close(dev);
+    if (dev->part != NULL && !device_forked(dev))
+        dev->api->clReleaseDevice(dev->part);
     if (!device_forked(dev)) {
         pthread_mutex_destroy(&dev->lock);
         gate_destroy(&dev->weights_gate);

@@ -356,7 +356,7 @@ static enum clcnn_status finish_run(struct queue *q, double cost, double start_m
 {
     enum clcnn_status st = CLCNN_OK;
 
-    if (q->last != NULL && cost < q->rate * WATCH_MS)
+    if (q->last != NULL && cost < q->rate * WATCH_MS && q->dev->part == NULL) /* else it takes another core */
         TRY(watch(q, err));
     CL_TRY(q->dev->api, clFinish, q->cl);
     learn(q, cost, clcnn_clock_ms() - start_ms);

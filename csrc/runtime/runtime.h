@@ -66,7 +66,8 @@ struct clcnn_device {
     const struct cl_api *api;
     struct clcnn_device_info info;
     cl_platform_id platform;
-    cl_device_id id;
+    cl_device_id id,
+        part; /* part: some cores of a CPU device as a device of its own, which id is then; or NULL */
     cl_context context;
     cl_command_queue queue;       /* transfers and set-up; plans have their own */
     pthread_mutex_t lock;         /* programs, memory accounting */

@@ -43,6 +43,7 @@ def compile(
     tune: wisdom.Tune | None = None,
     state: State | None = None,
     like: Plan | None = None,
+    threads: int | None = None,
 ) -> Plan:
     """Chooses algorithms, builds kernels, packs weights and plans memory; returns a Plan that is ready to
     run.
@@ -108,6 +109,8 @@ def compile(
     like : Plan, optional
         A plan of the same net for another size, on the same CPU device: its algorithms and kernels are taken
         wherever they serve, so that hardly any has to be built (elsewhere it changes nothing).
+    threads : int, optional
+        Cores of a CPU device that runs may use, where `device` is no open one; None for all of them.
 
     Returns
     -------
@@ -140,7 +143,7 @@ def compile(
         graph = graph.copy()  # the extra outputs are this plan's, not the caller's graph's
     for name in extra:
         graph.output(graph.layer(name), name)
-    target = devices.get(device)
+    target = devices.get(device, threads)
     start = time.perf_counter()
     limit = parse_bytes(workspace_limit, "workspace_limit")
     mode = wisdom.mode(tune)

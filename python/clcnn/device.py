@@ -76,6 +76,8 @@ class Device(_core.Device):
         Bytes that all buffers together may take, also as text such as "2G".
     build_threads : int
         Programs built at once, 0 for one a host core (PoCL builds one after the other).
+    threads : int, optional
+        Cores of a CPU device that runs may use, None for all of them.
 
     Raises
     ------
@@ -99,6 +101,7 @@ class Device(_core.Device):
         kernel_dir: str | os.PathLike[str] | None = None,
         memory_limit: int | str | None = None,
         build_threads: int = 0,
+        threads: int | None = None,
     ) -> Device:
         if memory_limit is None:
             limit = parse_bytes(os.environ.get("CLCNN_MEMORY_LIMIT") or 0, "CLCNN_MEMORY_LIMIT")
@@ -111,6 +114,7 @@ class Device(_core.Device):
             kernel_dir=os.environ.get("CLCNN_KERNEL_DIR") or None if kernel_dir is None else kernel_dir,
             memory_limit=limit,
             build_threads=build_threads,
+            threads=threads,
         )
         logger.info("opened %r", made)
         return made
@@ -199,32 +203,48 @@ def _renew_lock() -> None:
 
 os.register_at_fork(after_in_child=_renew_lock)
 
-_opened: dict[tuple[int, str | int | None], _core.Device] = {}
+_opened: dict[tuple[int, str | int | None, int | None], _core.Device] = {}
 
 
-def get(device: str | int | DeviceInfo | _core.Device | None = None) -> _core.Device:
-    """The process's shared device for a selector, opened at the first call; a Device is returned as it is.
+def get(
+    device: str | int | DeviceInfo | _core.Device | None = None, threads: int | None = None
+) -> _core.Device:
+    """The process's shared device for a selector and number of threads, opened at the first call; a Device is
+    returned as it is, and has as many threads as it was opened with.
 
     Models compiled for the same selector share weights and programs. In a forked child every use raises
     StateError.
     """
     if isinstance(device, _core.Device):
+        if threads is not None:
+            raise ArgumentError(f"threads={threads!r}: {device!r} is open: give Device(threads=...)")
         return device
     if not isinstance(device, (str, int, DeviceInfo, type(None))):
         raise DtypeError(f"device: expected a selector, an index, a DeviceInfo or a Device, got {device!r}")
-    key = (os.getpid(), _selector(device))
+    key = (os.getpid(), _selector(device), threads)
     with _lock:
         found = _opened.get(key)
         if found is None or found.closed:
-            found = _same_device(Device(device))
+            found = _same_device(Device(device, threads=threads))
             _opened[key] = found
         return found
 
 
 def _same_device(made: Device) -> _core.Device:
     """An open device that another selector led to, instead of a second context on the same hardware."""
-    for (pid, _), other in _opened.items():
-        if pid == os.getpid() and not other.closed and other.index == made.index:
+    for (pid, *_), other in _opened.items():
+        same = other.index == made.index and other.info()["compute_units"] == made.info()["compute_units"]
+        if pid == os.getpid() and not other.closed and same:
             made.close()
             return other
     return made
+
+
+def with_threads(device: str | int | DeviceInfo | _core.Device | None, threads: int) -> _core.Device:
+    """The shared device, of a CPU device so many cores at most, as onnxruntime's intra_op_num_threads: 0, or
+    more than there are, is all of them, and elsewhere it says nothing."""
+    whole = get(device)
+    info = whole.info()
+    if isinstance(device, _core.Device) or info["type"] != "cpu" or not 0 < threads < info["compute_units"]:
+        return whole
+    return get(device, threads)

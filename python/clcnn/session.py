@@ -154,7 +154,7 @@ class InferenceSession:
         choice = session_options.choose(providers, provider_options)
         self._pid = os.getpid()
         self._provider = choice.name
-        self._device = devices.get(choice.device if device is None else device)
+        self._device = devices.with_threads(choice.device if device is None else device, settings.threads)
         self._compile_options: dict[str, Any] = {
             "precision": precision,
             "workspace_limit": workspace_limit,

@@ -1,6 +1,6 @@
 """onnxruntime's option objects and provider names, and what clcnn makes of them.
 
-Every option is a row of OPTIONS: one that says how a processor's threads or memory are used has no effect
+Every option is a row of OPTIONS: one that says how a processor's memory is used has no effect
 here, one that would change what a session does is mapped, or refused by name when it is not at its default.
 onnxruntime's own objects are accepted wherever these are: only their attributes are read.
 """
@@ -66,7 +66,7 @@ OPTIONS: dict[str, Option] = {
     "execution_order": Option(ExecutionOrder.DEFAULT, "no effect"),
     "graph_optimization_level": Option(GraphOptimizationLevel.ORT_ENABLE_ALL, "mapped"),
     "inter_op_num_threads": Option(0, "no effect"),
-    "intra_op_num_threads": Option(0, "no effect"),
+    "intra_op_num_threads": Option(0, "mapped"),
     "log_severity_level": Option(-1, "no effect"),
     "log_verbosity_level": Option(0, "no effect"),
     "logid": Option("", "no effect"),
@@ -241,6 +241,7 @@ class Settings:
 
     fuse: bool = True
     overrides: tuple[tuple[str, int], ...] = ()
+    threads: int = 0  # cores of a CPU device, 0 for all
 
 
 def read_options(options: Any) -> Settings:
@@ -261,6 +262,7 @@ def read_options(options: Any) -> Settings:
     return Settings(
         int(options.graph_optimization_level) != GraphOptimizationLevel.ORT_DISABLE_ALL,
         tuple(getattr(options, "_overrides", {}).items()),
+        int(options.intra_op_num_threads),
     )
 
 

@@ -251,3 +251,42 @@ def test_inputs_of_gpus_go_through_pinned_memory(tmp_path, fault, kept):
     """Four of 1.2 MB, of which three fit: right in every run, one OpenCL object more, and none is needed."""
     printed = device_face.run(tmp_path, INPUTS, CLCNN_FAULT=fault)
     assert json.loads(printed.splitlines()[-1]) == {"right": [True] * 3, "kept": kept}
+
+
+# ---- threads ----
+
+
+def test_threads_limits_the_cores_of_a_cpu_device(device: clcnn.Device) -> None:
+    if device.info()["type"] != "cpu" or device.info()["compute_units"] < 2:
+        pytest.skip("a CPU device of two cores is needed")
+    x = np.random.default_rng(0).standard_normal((2, 3, 20, 20)).astype(np.float32)
+    net = clcnn.nn.Sequential(*(clcnn.nn.Conv2d(3, 3, 3, padding=1) for _ in range(9)))
+    want = clcnn.compile(net, x.shape, device=DEVICE)(x)
+    for threads in (1, device.info()["compute_units"]):
+        with clcnn.compile(net, x.shape, device=DEVICE, threads=threads) as plan:
+            assert plan.device.info()["compute_units"] == threads
+            np.testing.assert_allclose(plan(x), want, rtol=0, atol=1e-5)
+    assert clcnn.device.get(DEVICE, 1) is clcnn.device.get(DEVICE, 1)
+
+
+def test_threads_that_cannot_be_are_refused(device: clcnn.Device) -> None:
+    for wrong in (0, -1, device.info()["compute_units"] + 1):
+        with pytest.raises(clcnn.ArgumentError, match="threads"):
+            clcnn.Device(DEVICE, threads=wrong)
+    with pytest.raises(clcnn.DtypeError, match="threads"):
+        clcnn.Device(DEVICE, threads="2")
+    with pytest.raises(clcnn.ArgumentError, match="is open"):
+        clcnn.compile(clcnn.nn.ReLU(), (1, 4), device=device, threads=1)
+
+
+GPU_THREADS = """
+import clcnn
+try:
+    clcnn.Device(threads=1)
+except clcnn.ArgumentError as error:
+    print(error)
+"""
+
+
+def test_threads_of_a_device_without_cores(tmp_path: Path) -> None:
+    assert "is no CPU device" in device_face.run(tmp_path, GPU_THREADS)
