@@ -8,7 +8,7 @@ within a bound of rounding elsewhere. Fused kernels are then tried as a small ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,15 +56,20 @@ class Check:
         self.kernels += [kernel for kernel in dict.fromkeys(seen) if kernel not in self.kernels]
 
 
-def run(device: str | int | DeviceInfo | _core.Device | None = None, quick: bool = False) -> Iterator[Check]:
-    """A Check for every algorithm, as soon as it is done. quick: only the first problem of each operator.
+def run(
+    device: str | int | DeviceInfo | _core.Device | None = None,
+    quick: bool = False,
+    tell: Callable[[str, str], object] | None = None,
+) -> Iterator[Check]:
+    """A Check for every algorithm, as soon as its operator is done. quick: only the first problem of each
+    operator. tell: called with operator and algorithm before each problem, which takes up to some seconds.
 
     Raises what opening the device raises; failures of kernels are in the checks.
     """
     target = devices.get(device)
     for op, spec in SPECS.items():
         if spec.tried:
-            yield from check_operator(target, op, spec.tried[:1] if quick else spec.tried)
+            yield from check_operator(target, op, spec.tried[:1] if quick else spec.tried, tell)
     yield from check_merged(target, "separable", "dw+pw", separable_pair())
     yield from check_merged(target, "conv_pool", "conv+pool", pooled_convolution())
     yield from check_merged(target, "elementwise", "scale", scaled_sum())
@@ -72,7 +77,12 @@ def run(device: str | int | DeviceInfo | _core.Device | None = None, quick: bool
     yield check_network(target)
 
 
-def check_operator(device: _core.Device, op: str, uses: Sequence[Use]) -> list[Check]:
+def check_operator(
+    device: _core.Device,
+    op: str,
+    uses: Sequence[Use],
+    tell: Callable[[str, str], object] | None = None,
+) -> list[Check]:
     """`ref` first, whose results the others are held against."""
     names = _core.ops()[op]["algos"]
     checks = {name: Check(op, name) for name in names}
@@ -81,6 +91,8 @@ def check_operator(device: _core.Device, op: str, uses: Sequence[Use]) -> list[C
         problem = Problem(op, use, inputs_of(op, use, whole, number), whole)
         trusted = as_list(REFERENCE[op](*problem.data, **use.attrs))
         for name in reversed(names):
+            if tell is not None:
+                tell(op, name)
             results = try_algorithm(device, problem, checks[name], trusted, {LAYER: name})
             if name == "ref" and results is not None:
                 trusted = results

@@ -25,13 +25,15 @@ def remark(check: selftest.Check) -> str:
     return ", ".join(check.kernels) or "(no kernel: a view)"
 
 
+def show(op: str, algorithm: str) -> None:
+    """What is being tried, on a line that the next one replaces."""
+    if sys.stderr.isatty():
+        print(f"\r{op} {algorithm}\033[K", end="", file=sys.stderr, flush=True)
+
+
 def run(args: argparse.Namespace) -> int:
     device = devices.get(args.device)
-    checks = []
-    for check in selftest.run(device, args.quick):
-        checks.append(check)
-        if sys.stderr.isatty():
-            print(f"\r{check.op} {check.algorithm}\033[K", end="", file=sys.stderr, flush=True)
+    checks = list(selftest.run(device, args.quick, show))
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     head = ["operator", "algorithm", "status", "problems", "error/rms", "kernels, or why not"]
