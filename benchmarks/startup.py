@@ -1,8 +1,8 @@
 """Start: import (at most 100 ms beyond NumPy's), compile with empty and warm kernel caches, steady runs.
 
 Every figure comes from a fresh process. A net compiled from a warm cache should take at most 0.5 s,
-ResNet-50 from an empty one 10 s on two cores; 1000 runs leave the device's memory as it was and the
-process's to within a page.
+ResNet-50 from an empty one 10 s on two cores; Ctrl-C ends a compile within 1 s; 1000 runs leave the
+device's memory as it was and the process's to within a page.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import common
 IMPORT_LIMIT_MS = 100.0
 COLD_LIMIT_MS = {"resnet50": 10000.0}
 WARM_LIMIT_MS = {"mobilenet_v1": 500.0, "resnet50": 500.0}
+INTERRUPT_LIMIT_MS = 1000.0
 RSS_LIMIT_KIB = 256.0  # noise of the allocator; an array that each run leaks passes it many times over
 
 # Folders of compiled kernels: ours, and those that PoCL and NVIDIA's driver keep for themselves.
@@ -82,6 +83,38 @@ def compile_child(net: str, batch: int, device: str, runs: int) -> dict[str, Any
     }  # fmt: skip
 
 
+# Ctrl-C so many seconds after a compile has begun; milliseconds until KeyboardInterrupt.
+INTERRUPT = """
+import os, signal, sys, threading, time
+import clcnn
+net, after, device = sys.argv[1], float(sys.argv[2]), clcnn.Device(sys.argv[3])
+module = clcnn.zoo.get(net)
+module.state_dict()
+sent = 0.0
+def send():
+    global sent
+    time.sleep(after)
+    sent = time.perf_counter()
+    os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+threading.Thread(target=send, daemon=True).start()
+try:
+    clcnn.compile(module, (1, *clcnn.zoo.find(net).input_shape), device=device)
+    time.sleep(2 * after)
+except KeyboardInterrupt:
+    print((time.perf_counter() - sent) * 1e3)
+"""
+
+
+def interrupted(net: str, device: str) -> float:
+    """The longest wait for KeyboardInterrupt, of some in a compile from an empty cache."""
+    waits = []
+    for after in (0.3, 1.0, 2.0, 3.0):
+        with tempfile.TemporaryDirectory() as cache:
+            waits.append(float(fresh("-c", INTERRUPT, net, str(after), device, cache=cache)))
+    return max(waits)
+
+
 def child(net: str, args: argparse.Namespace, cache: str | None, runs: int) -> dict[str, Any]:
     """compile_child() in a fresh process with the kernel cache `cache`, None for the usual one."""
     options = [__file__, "--child", net, "--device", args.device, "--runs", str(runs)]
@@ -134,6 +167,8 @@ def main() -> int:
         report(results, f"{net}:compile_cold", cold["compile_ms"], "ms", COLD_LIMIT_MS.get(net), **cold)
         report(results, f"{net}:compile_warm", warm["compile_ms"], "ms", WARM_LIMIT_MS.get(net), **warm)
         report(results, f"{net}:open_and_build_warm", warm["open_ms"] + warm["net_ms"], "ms", None)
+        wait = interrupted(net, args.device)
+        report(results, f"{net}:interrupt_cold", wait, "ms", INTERRUPT_LIMIT_MS)
     steady = child(args.nets[0], args, None, args.runs)
     report(results, f"{args.runs} runs: device memory", steady["device_growth_bytes"], "bytes", 0)
     report(results, f"{args.runs} runs: resident set", steady["rss_growth_kib"], "KiB", RSS_LIMIT_KIB)
