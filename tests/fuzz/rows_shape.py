@@ -261,3 +261,19 @@ def _center_crop_pad(net: Net) -> str:
     axes = sorted(net.rng.sample(range(net.rank(x)), net.rng.randint(1, net.rank(x))))
     sizes = [max(1, net.shape(x)[i] + net.rng.randint(-3, 3)) for i in axes]
     return net.node("CenterCropPad", x, net.ints(*sizes), axes=axes)
+
+
+@ROWS("ScatterElements", first=11)
+def _scatter_elements(net: Net) -> str:
+    x = net.pick(1, 2, 3, 4)
+    axis = net.rng.randrange(net.rank(x))
+    indices = np.argsort(net.np_rng.random(net.shape(x)), axis)
+    return net.node("ScatterElements", x, net.const(indices), net.either(net.random(net.shape(x))), axis=axis)
+
+
+@ROWS("ScatterND", first=11)
+def _scatter_nd(net: Net) -> str:
+    x = net.pick(2, 3, 4)
+    rows = net.np_rng.permutation(net.shape(x)[0])[: net.rng.randint(1, net.shape(x)[0])]
+    updates = net.either(net.random((len(rows), *net.shape(x)[1:])))
+    return net.node("ScatterND", x, net.const(rows.astype(np.int64)[:, None]), updates)

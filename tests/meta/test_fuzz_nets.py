@@ -25,7 +25,7 @@ needs_onnxruntime = pytest.mark.skipif(
 
 
 def test_every_operator_of_the_importer_has_a_row() -> None:
-    """But what no runtime's peer knows, and quantised ones: at the edge of a step, results differ by all of it."""
+    """But for quantised ones, which differ at the edges of steps, and what no other runtime knows."""
     quantised = {op for op, rows in table.ROWS.items() if any(row.steps for row in rows)}
     assert set(net.ROWS.rows) == set(table.ROWS) - quantised - {"SimplifiedLayerNormalization"}
     assert set(net.COMMON) <= set(net.ROWS.rows)

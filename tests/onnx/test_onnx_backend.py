@@ -52,24 +52,9 @@ REFUSED = {
     **{f"test_dequantizelinear_e4m3fn_{name}": "float8e4m3fn" for name in ("float16", "zero_point")},
 }
 IN_FULL = (
-    *(
-        "ConvInteger",
-        "CumSum",
-        "DeformConv",
-        "DequantizeLinear",
-        "DynamicQuantizeLinear",
-        "Einsum",
-        "GridSample",
-    ),
-    *(
-        "MatMulInteger",
-        "NonMaxSuppression",
-        "QLinearConv",
-        "QLinearMatMul",
-        "QuantizeLinear",
-        "RoiAlign",
-        "TopK",
-    ),
+    *("ConvInteger", "CumSum", "DeformConv", "DequantizeLinear", "DynamicQuantizeLinear", "Einsum"),
+    *("GridSample", "MatMulInteger", "NonMaxSuppression", "QLinearConv", "QLinearMatMul", "QuantizeLinear"),
+    *("RoiAlign", "ScatterElements", "ScatterND", "TopK"),
 )
 LIGHT = 9
 

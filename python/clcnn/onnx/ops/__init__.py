@@ -22,6 +22,7 @@ from clcnn.onnx.ops import (
     quantise,
     reduce,
     resize,
+    scatter,
     shape,
 )
 from clcnn.onnx.table import ROWS, Row, find

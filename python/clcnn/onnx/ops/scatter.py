@@ -1,0 +1,134 @@
+"""ScatterElements and ScatterND by indices that are known when the graph is built: gathers.
+
+Where nothing is reduced the result is a gather from x and the updates side by side. A reduction takes as many
+gathers as an element has updates at most, in the order of the updates, so that sums are the same each time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clcnn.errors import ModelError
+from clcnn.onnx.call import Call, Operand, Refusal
+from clcnn.onnx.table import row
+
+Indices = NDArray[np.int64]
+MAX_ROUNDS = 64  # updates of one element
+
+# Reduction -> the core's operator, and what leaves floats and integers as they are.
+_REDUCTIONS: dict[str, tuple[str, float]] = {
+    "add": ("add", 0.0),
+    "mul": ("mul", 1.0),
+    "max": ("maximum", -np.inf),
+    "min": ("minimum", np.inf),
+}
+
+
+@row("ScatterElements", 11, values=(1,))
+def _scatter_elements(call: Call) -> Operand:
+    x, indices, updates = call.input(0), _indices(call), call.input(2)
+    axis = call.axis(x.rank, 0)
+    if indices.ndim != x.rank or any(
+        n > m for i, (n, m) in enumerate(zip(indices.shape, x.shape)) if i != axis
+    ):
+        raise ModelError(f"indices of shape {indices.shape} do not fit its input of shape {x.shape}")
+    if updates.shape != indices.shape:
+        raise ModelError(f"updates have shape {updates.shape}, where indices have {indices.shape}")
+    at: list[Indices] = [*np.indices(indices.shape, np.int64)]
+    at[axis] = _inside(indices, x.shape[axis], axis)
+    return _scattered(call, x, updates, _flat(at, x.shape))
+
+
+@row("ScatterND", 11, values=(1,))
+def _scatter_nd(call: Call) -> Operand:
+    x, indices, updates = call.input(0), _indices(call), call.input(2)
+    axes = indices.shape[-1] if indices.ndim else 0
+    if indices.ndim < 1 or axes > x.rank:
+        raise ModelError(f"indices of shape {indices.shape} do not fit its input of shape {x.shape}")
+    shape = (*indices.shape[:-1], *x.shape[axes:])
+    if updates.shape != shape:
+        raise ModelError(f"updates have shape {updates.shape}, where indices and input ask for {shape}")
+    whole = (*indices.shape[:-1], *(1,) * (x.rank - axes))
+    at = [_inside(indices[..., i], x.shape[i], i).reshape(whole) for i in range(axes)]
+    rest = np.indices(x.shape[axes:], np.int64, sparse=True)
+    lead = (1,) * (indices.ndim - 1)
+    at += [r.reshape((*lead, *r.shape)) for r in rest]
+    return _scattered(call, x, updates, np.broadcast_to(_flat(at, x.shape), shape))
+
+
+def _indices(call: Call) -> Indices:
+    indices = call.known(1)
+    if indices is None or indices.dtype.kind not in "iu":
+        raise ModelError("its indices must be integers")
+    call.check_size(call.input(0).shape)
+    call.check_size(call.input(2).shape)
+    return indices.astype(np.int64)
+
+
+def _inside(indices: Indices, length: int, axis: int) -> Indices:
+    """Indices counted from the front. Raises ModelError for one that is outside of its axis."""
+    odd = (indices < -length) | (indices >= length)
+    if odd.any():
+        raise ModelError(f"index {indices[odd][0]} is outside of axis {axis}, which has {length} elements")
+    return np.where(indices < 0, indices + length, indices)
+
+
+def _flat(at: list[Indices], shape: tuple[int, ...]) -> Indices:
+    """Numbers of elements in row-major order."""
+    total = np.zeros((), np.int64)
+    for index, n in zip(at, shape, strict=True):
+        total = total * n + index
+    return total
+
+
+def _scattered(call: Call, x: Operand, updates: Operand, at: Indices) -> Operand:
+    """x with updates at these elements."""
+    if at.size == 0:
+        return x
+    reduction = str(call.attr("reduction", "none"))
+    if reduction not in ("none", *_REDUCTIONS):
+        raise Refusal(f"attribute reduction: {reduction!r}")
+    at = at.reshape(-1)
+    rounds = _rounds(at, x.size)
+    flat, given = call.reshape(x, (x.size,)), call.reshape(updates, (updates.size,))
+    if reduction == "none":
+        if len(rounds) > 1:
+            place = [int(i) for i in np.unravel_index(np.flatnonzero(rounds[1] >= 0)[0], x.shape)]
+            raise ModelError(f"its indices name element {place} twice, and there is no reduction")
+        picked = np.where(rounds[0] >= 0, rounds[0] + x.size, np.arange(x.size))
+        both = call.emit("concat", flat, given, dim=0)
+        return call.reshape(call.emit("gather", both, call.constant(picked), dim=0), x.shape)
+    if len(rounds) > MAX_ROUNDS:
+        raise Refusal(f"one element has {len(rounds)} updates, more than {MAX_ROUNDS}")
+    op, neutral = _REDUCTIONS[reduction]
+    both = call.emit("concat", given, call.constant([_as_element(neutral, x.dtype)], x.dtype), dim=0)
+    for picked in rounds:
+        picked = np.where(picked >= 0, picked, at.size)
+        flat = call.emit(op, flat, call.emit("gather", both, call.constant(picked), dim=0))
+    return call.reshape(flat, x.shape)
+
+
+def _as_element(number: float, dtype: np.dtype[Any]) -> Any:
+    """An infinity as the largest or smallest integer."""
+    if dtype.kind == "f" or np.isfinite(number):
+        return number
+    limits = np.iinfo(dtype)
+    return limits.max if number > 0 else limits.min
+
+
+def _rounds(at: Indices, size: int) -> list[Indices]:
+    """For each round the update of each element, or -1: first updates first."""
+    order = np.argsort(at, kind="stable")
+    ordered = at[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    counts = np.diff(np.r_[starts, at.size])
+    rank = np.arange(at.size) - np.repeat(starts, counts)
+    rounds = []
+    for i in range(min(int(counts.max()), MAX_ROUNDS + 1)):
+        picked = np.full(size, -1, np.int64)
+        picked[ordered[rank == i]] = order[rank == i]
+        rounds.append(picked)
+    return rounds
