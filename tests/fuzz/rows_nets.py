@@ -367,3 +367,16 @@ def _nms(net: Net) -> str:
     made = net.node("NonMaxSuppression", boxes, scores, *given, center_point_box=net.one(None, 1))
     net.values.remove(made)  # nothing may follow: its size depends on data
     return made
+
+
+@ROWS("RNN", "GRU", "LSTM", first=14)
+def _recurrent(net: Net, op: str) -> str:
+    x = net.pick(3)
+    size, terms = net.one(1, 3, 8), net.shape(x)[2]
+    direction, gates = net.one("forward", "reverse", "bidirectional"), {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
+    count = 2 if direction == "bidirectional" else 1
+    w = net.weight(count, gates * size, terms, terms=terms)
+    r = net.weight(count, gates * size, size, terms=size)
+    b = net.const(net.random((count, 2 * gates * size))) if net.maybe(0.7) else ""
+    attrs = {"linear_before_reset": net.one(0, 1)} if op == "GRU" else {}
+    return net.many(op, [x, w, r, b], [True], hidden_size=size, direction=direction, **attrs)[0]

@@ -20,6 +20,7 @@ from clcnn.onnx.ops import (
     norm,
     pool,
     quantise,
+    recurrent,
     reduce,
     resize,
     scatter,
