@@ -94,6 +94,8 @@ struct clcnn_device_info {
     uint64_t cache_bytes; /* of global memory, as the driver tells: on a CPU the last cache; 0: none */
     size_t max_group_size;
     bool host_unified, local_is_dedicated, has_fp64, has_fp16, available;
+    char cpu_vendor
+        [16]; /* who made the processor of a CPU device, as CPUID says: "AuthenticAMD"; elsewhere "" */
     bool half_vectors;            /* a CPU's vectors of float_width floats are computed in two halves */
     struct clcnn_profile profile; /* a plan's; of a device itself: nothing is known */
 };
@@ -108,6 +110,9 @@ struct clcnn_device_options {
 
 struct clcnn_device;
 
+/* One more driver, by the absolute path of its library: its platforms follow those that the loader knows, and without a
+ * loader it is opened in the loader's place. Only before the first use of a device. */
+void clcnn_driver_offer(const char *path);
 /* Lists devices over all platforms. *out is malloc'd (free() it), in index order. No loader, no platform and platforms
  * without devices give NO_DEVICE with the loader and ICD files that were seen and what to install. */
 enum clcnn_status clcnn_device_list(struct clcnn_device_info **out, size_t *count, struct clcnn_err *err);

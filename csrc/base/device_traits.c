@@ -35,7 +35,8 @@ struct device_traits device_traits(const struct clcnn_device_info *info)
         .channel_block = block,
         /* AMD's processors with AVX-512 have two vector adders beside two multiply-adders; Intel's have none. Where vectors
          * are computed in halves they gain nothing (D-053). */
-        .separate_adders = block == 16 && strstr(info->vendor, "AMD") != NULL && !info->half_vectors,
+        .separate_adders =
+            block == 16 && strcmp(info->cpu_vendor, "AuthenticAMD") == 0 && !info->half_vectors,
         .integrated_gpu = info->type == CLCNN_DEVICE_GPU && info->host_unified,
         .tensor_cores = capability >= AMPERE,   /* the first with mma.sync on tf32 and with cp.async */
         .warpgroups = capability == HOPPER,     /* wgmma is Hopper's alone */

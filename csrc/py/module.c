@@ -32,6 +32,25 @@ static PyObject *devices(PyObject *module, PyObject *Py_UNUSED(unused))
     return list;
 }
 
+PyDoc_STRVAR(
+    offer_driver_doc,
+    "offer_driver(path)\n--\n\n"
+    "One more OpenCL driver, by the absolute path of its library.\n\n"
+    "Its devices follow those of the system's drivers; without a loader it is opened in the loader's\n"
+    "place. Only before the first use of a device. Raises ArgumentError.");
+
+static PyObject *offer_driver(PyObject *module, PyObject *path)
+{
+    PyObject *bytes = NULL;
+    const char *text = NULL;
+    if (py_path_parse(PyModule_GetState(module), path, "path", &bytes, &text) < 0)
+        return NULL;
+    if (text)
+        clcnn_driver_offer(text);
+    Py_XDECREF(bytes);
+    Py_RETURN_NONE;
+}
+
 /* ---- ops() ---- */
 
 static const char *const kind_names[] = {"int", "bool", "float", "ints", "floats", "enum"};
@@ -224,6 +243,7 @@ static void module_free(void *module)
 
 static PyMethodDef module_methods[] = {
     {"devices", devices, METH_NOARGS, devices_doc},
+    {"offer_driver", offer_driver, METH_O, offer_driver_doc},
     {"ops", ops, METH_NOARGS, ops_doc},
     {"profile_rows", profile_rows, METH_NOARGS, profile_rows_doc},
     {"version", version, METH_NOARGS, version_doc},

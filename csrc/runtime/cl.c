@@ -9,9 +9,9 @@
 
 #include "runtime/runtime_private.h"
 
-const char *const cl_install_hint = "install a driver: `apt install ocl-icd-libopencl1 pocl-opencl-icd` runs "
-                                    "on the CPU, the GPU's vendor package "
-                                    "(with its .icd file) on the GPU";
+const char *const cl_install_hint = "install a driver: `pip install \"clcnn[cpu]\"` (x86-64 Linux) or "
+                                    "`apt install ocl-icd-libopencl1 pocl-opencl-icd` runs on the CPU, "
+                                    "the GPU's vendor package (with its .icd file) on the GPU";
 
 /* Written once, under pthread_once, and only read afterwards. */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -96,8 +96,9 @@ static void pin_workers(void)
 
 static void load_table(void)
 {
-    static const char *const loaders[] = {"libOpenCL.so.1", "libOpenCL.so",
-                                          "/System/Library/Frameworks/OpenCL.framework/OpenCL", NULL};
+    const char *const loaders[] = {"libOpenCL.so.1", "libOpenCL.so",
+                                   "/System/Library/Frameworks/OpenCL.framework/OpenCL", driver_offered(),
+                                   NULL};
     static const char *const clblasts[] = {"libclblast.so.1", "libclblast.so", "libclblast.dylib", NULL};
     const char *name = NULL;
     void *clblast;
@@ -106,6 +107,8 @@ static void load_table(void)
     if (table.loader == NULL || !load_symbols(table.loader, cl_symbols, COUNT_OF(cl_symbols), name,
                                               table_reason, sizeof table_reason))
         return;
+    if (name != driver_offered())
+        driver_offer_open(&table);
     clblast = open_library("CLCNN_CLBLAST_LIBRARY", clblasts, &name, table.clblast_reason,
                            sizeof table.clblast_reason);
     if (clblast != NULL && load_symbols(clblast, clblast_symbols, COUNT_OF(clblast_symbols), name,

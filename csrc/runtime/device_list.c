@@ -112,6 +112,18 @@ static bool halves_vectors(void)
 #endif
 }
 
+/* Who made this machine's processor: drivers tell of themselves, so Intel's names Intel on every processor. */
+static void cpu_vendor(char out[16])
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned most, words[3];
+    if (__get_cpuid(0, &most, &words[0], &words[2], &words[1])) /* EBX, EDX, ECX in this order */
+        memcpy(out, words, sizeof words);
+#else
+    (void)out;
+#endif
+}
+
 static void read_info(struct clcnn_device_info *info, const struct cl_api *api, cl_device_id id)
 {
     const struct {
@@ -135,6 +147,8 @@ static void read_info(struct clcnn_device_info *info, const struct cl_api *api, 
     info->compute_units = (uint32_t)device_number(api, id, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->max_clock_mhz = (uint32_t)device_number(api, id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     info->float_width = (uint32_t)device_number(api, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+    if (info->type == CLCNN_DEVICE_CPU)
+        cpu_vendor(info->cpu_vendor);
     info->half_vectors = info->type == CLCNN_DEVICE_CPU && info->float_width >= 16 && halves_vectors();
     info->global_mem_bytes = device_number(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_number(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
@@ -209,13 +223,15 @@ done:
 
 static enum clcnn_status no_device(const char *skipped, struct clcnn_err *err)
 {
+    const char *offer = driver_offer_failure();
     char icds[384];
 
     icd_text(icds, sizeof icds);
     return clcnn_fail(err, CLCNN_E_NO_DEVICE,
-                      "no OpenCL device: the loader was opened and %s%s. ICD files: %s. To fix it, %s.",
+                      "no OpenCL device: the loader was opened and %s%s. ICD files: %s.%s%s%s To fix it, %s.",
                       skipped[0] != '\0' ? "these platforms have no device: " : "found no platform", skipped,
-                      icds, cl_install_hint);
+                      icds, offer[0] != '\0' ? " pip's driver: " : "", offer, offer[0] != '\0' ? "." : "",
+                      cl_install_hint);
 }
 
 enum clcnn_status device_enumerate(struct device_entry **out, int *count, const struct cl_api *api,
@@ -228,14 +244,16 @@ enum clcnn_status device_enumerate(struct device_entry **out, int *count, const 
     cl_int code;
 
     CL_CODE(code, api, clGetPlatformIDs, 0, NULL, &n);
-    if (code == -1001 || (code == CL_SUCCESS && n == 0)) /* CL_PLATFORM_NOT_FOUND_KHR */
-        return no_device("", err);
-    if (code != CL_SUCCESS)
+    if (code == -1001) /* CL_PLATFORM_NOT_FOUND_KHR */
+        n = 0;
+    else if (code != CL_SUCCESS)
         return cl_fail(err, "clGetPlatformIDs", code);
-    platforms = clcnn_calloc(n, sizeof(cl_platform_id));
+    platforms = clcnn_calloc(n + DRIVER_OFFER_MOST, sizeof(cl_platform_id));
     if (platforms == NULL)
-        return clcnn_fail_mem(err, n * sizeof(cl_platform_id));
-    CL_TRY(api, clGetPlatformIDs, n, platforms, NULL);
+        return clcnn_fail_mem(err, (n + DRIVER_OFFER_MOST) * sizeof(cl_platform_id));
+    if (n > 0)
+        CL_TRY(api, clGetPlatformIDs, n, platforms, NULL);
+    n = driver_offer_platforms(platforms, n);
     for (cl_uint i = 0; i < n; i++)
         TRY(list_platform(&l, api, platforms[i], err));
     if (l.count == 0) {

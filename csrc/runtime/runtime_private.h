@@ -23,6 +23,15 @@ extern const char *const cl_install_hint;
 /* "<prefix>: " in front of the message that is already in err. Returns status. */
 enum clcnn_status err_prefix(struct clcnn_err *err, enum clcnn_status status, const char *prefix);
 
+/* ---- driver_offer.c: see clcnn_driver_offer() ------------------------------------------------------------------- */
+
+#define DRIVER_OFFER_MOST 4                       /* platforms of that driver that are listed */
+const char *driver_offered(void);                 /* its library; NULL: none */
+void driver_offer_open(const struct cl_api *api); /* once, when the loader has been opened */
+const char *driver_offer_failure(void);           /* why it does not count; "" */
+/* Adds its platforms to the `known` ones, at most DRIVER_OFFER_MOST; how many there are then. */
+cl_uint driver_offer_platforms(cl_platform_id *platforms, cl_uint known);
+
 /* ---- device_list.c --------------------------------------------------------------------------------------------- */
 
 struct device_entry {

@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Literal
 
-from clcnn import _arguments, _core
+from clcnn import _arguments, _core, _drivers
 from clcnn._log import logger
 from clcnn.errors import ArgumentError, DtypeError
 from clcnn.report import html_table, size
@@ -103,6 +103,7 @@ class Device(_core.Device):
         build_threads: int = 0,
         threads: int | None = None,
     ) -> Device:
+        _drivers.offer()
         if memory_limit is None:
             limit = parse_bytes(os.environ.get("CLCNN_MEMORY_LIMIT") or 0, "CLCNN_MEMORY_LIMIT")
         else:
@@ -180,6 +181,7 @@ def devices() -> DeviceList:
     >>> [device.index for device in clcnn.devices()][:1]
     [0]
     """
+    _drivers.offer()
     known = {field.name for field in fields(DeviceInfo)}
     return DeviceList(DeviceInfo(**{k: v for k, v in row.items() if k in known}) for row in _core.devices())
 

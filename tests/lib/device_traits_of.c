@@ -1,4 +1,4 @@
-/* device_traits_of.c: prints what csrc/base/device_traits.c makes of a device: type (CPU, GPU), vendor, floats of a vector, compute
+/* device_traits_of.c: prints what csrc/base/device_traits.c makes of a device: type (CPU, GPU), processor's vendor, floats of a vector, compute
  * capability, whether it works in the host's memory, whether it computes vectors in halves. Built with it by
  * tests/runtime/test_traits.py. */
 #include "base/device_traits.h"
@@ -15,7 +15,7 @@ int main(int count, char **argument)
     if (count != 7)
         return 2;
     info.type = strcmp(argument[1], "CPU") == 0 ? CLCNN_DEVICE_CPU : CLCNN_DEVICE_GPU;
-    snprintf(info.vendor, sizeof info.vendor, "%s", argument[2]);
+    snprintf(info.cpu_vendor, sizeof info.cpu_vendor, "%s", argument[2]);
     info.float_width = (uint32_t)atoi(argument[3]);
     info.compute_capability = (uint32_t)atoi(argument[4]);
     info.host_unified = atoi(argument[5]) != 0;

@@ -20,6 +20,7 @@ HOLDERS = {
     "registry.c": "tells what an algorithm needs",
     "py/module.c": "shows that",
 }
+WORDS = "vendor|cpu_vendor|compute_capability"
 VENDORS = r"AMD|Advanced Micro|NVIDIA|Intel|GenuineIntel|Apple|Qualcomm|Arm\b|ARM\b|Mali|Adreno"
 ADVICE = "ask for a property: struct device_traits in csrc/base/device_traits.h"
 
@@ -32,7 +33,7 @@ def judgements(text: str) -> list[str]:
     """Lines of C that tell devices apart by who made them."""
     code = without_comments(text)
     words = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', code)
-    by_word = [line for line in words.splitlines() if re.search(r"\b(vendor|compute_capability)\b", line)]
+    by_word = [line for line in words.splitlines() if re.search(rf"\b({WORDS})\b", line)]
     compared = rf'\bstr\w*(cmp|str)\w*\([^;"]*"[^"\n]*(?:{VENDORS})[^"\n]*"'
     return [line.strip() for line in by_word] + [match[0] for match in re.finditer(compared, code)]
 
@@ -44,7 +45,7 @@ def test_devices_are_judged_in_one_file(path):
         assert judgements(path.read_text("utf-8")), f"{name} is where devices are judged"
     elif name in HOLDERS:
         code = without_comments(path.read_text("utf-8"))
-        compared = r"\b(vendor|compute_capability)\)?\s*([<>]|==|!=)|str\w*(cmp|str)\w*\([^;]*\bvendor\b"
+        compared = rf"\b({WORDS})\)?\s*([<>]|==|!=)|str\w*(cmp|str)\w*\([^;]*\b(?:cpu_)?vendor\b"
         assert not re.search(compared, code), f"{name} only {HOLDERS[name]}: {ADVICE}"
     else:
         assert judgements(path.read_text("utf-8")) == [], ADVICE

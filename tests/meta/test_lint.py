@@ -49,6 +49,10 @@ STATE = {
     ("cl.c", "table_reason"),
     ("cl.c", "table_pid"),
     ("cl.c", "table_done"),
+    ("driver_offer.c", "lock"),  # the driver that pip installed, written before and with that table
+    ("driver_offer.c", "offered"),
+    ("driver_offer.c", "list_platforms"),
+    ("driver_offer.c", "failure"),
 }
 # Tables that CPython and NumPy take, or fill, without const.
 PYTHON_STATE = re.compile(r"keys|\w+_(methods|getset|slots|spec)|py_module|PyArray_(API|RUNTIME_VERSION)")

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from clcnn import _drivers
 from clcnn._version import __version__
 from clcnn.cli import cache, options
 from clcnn.device import cache_folder
@@ -131,6 +132,7 @@ def gather() -> dict[str, Any]:
         "versions": versions(),
         "opencl": opencl,
         "icd_files": {str(icd): icd.read_text("utf-8", "replace").strip() for icd in icds},
+        "pip_drivers": _drivers.report(),
         "drivers_alone": alone,
         "environment": {
             name: value for name, value in sorted(os.environ.items()) if name.startswith(VARIABLES)
@@ -165,6 +167,7 @@ def text(report: Mapping[str, Any]) -> str:
         "versions": report["versions"],
         "libraries": opencl.get("libraries", {}),
         "ICD files": report["icd_files"],
+        "drivers of pip": dict(line.split(": ", 1) for line in report["pip_drivers"]),
         "devices": {},
         "drivers by themselves": {
             name: driver_text(found) for name, found in report["drivers_alone"].items()

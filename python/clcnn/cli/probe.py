@@ -45,13 +45,19 @@ def openable(index: int) -> str:
 
 
 def main() -> None:
-    from clcnn import _core
+    from clcnn import _core, _drivers
 
-    found: dict[str, Any] = {"libraries": {what: library(*names) for what, names in LIBRARIES.items()}}
+    _drivers.offer()
+    found: dict[str, Any] = {}
     try:
         found["devices"] = [{**row, "error": openable(row["index"])} for row in _core.devices()]
     except _core.Error as error:
         found.update(devices=[], error=str(error))
+    # Only now: what is open already is not opened by the core.
+    found["libraries"] = {what: library(*names) for what, names in LIBRARIES.items()}
+    used = _drivers.chosen(_drivers.installed())
+    if used is not None:
+        found["libraries"]["driver of pip"] = library("", str(used.library))
     print(json.dumps(found))
 
 
