@@ -100,8 +100,7 @@ static bool applicable(const struct problem *p, struct why *why)
 }
 
 /* Of the time of three products, moving operands takes the rest. */
-#define ONE_PRODUCT_MMA 0.65f
-#define ONE_PRODUCT_WGMMA 0.85f
+static const float one_product[MMA_KERNELS] = {[MMA_AMPERE] = 0.65f, [MMA_HOPPER] = 0.85f};
 
 static bool hopper(const struct problem *p, struct why *why, enum mma_products products)
 {
@@ -113,7 +112,8 @@ static bool hopper(const struct problem *p, struct why *why, enum mma_products p
     const struct choice c = choose(p, &a, hopper_tiles, COUNT_OF(hopper_tiles));
     DECIDE(p, c);
     const float mma = choose(p, &a, mma_tile_shapes, MMA_TILE_SHAPES).time;
-    PREFER(why, c.time * (one ? ONE_PRODUCT_WGMMA : 1.0f) < mma * (one ? ONE_PRODUCT_MMA : 1.0f),
+    PREFER(why,
+           c.time * (one ? one_product[MMA_HOPPER] : 1.0f) < mma * (one ? one_product[MMA_AMPERE] : 1.0f),
            "the smaller tiles of mma are expected to be faster");
     return true;
 }
