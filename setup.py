@@ -1,7 +1,7 @@
 """Builds the extension module clcnn._core; everything that needs no code is in pyproject.toml.
 
-The module keeps to the limited API of Python 3.11, so that one build serves every later version. Free-threaded
-interpreters have none before 3.15 and get a build of their own.
+The module keeps to the limited API of Python 3.11, so that one build serves every later version.
+Free-threaded interpreters have none before 3.15 and get a build of their own.
 
 Environment: CLCNN_SANITIZE=1 (AddressSanitizer and UBSan), CLCNN_DEBUG=1 (-O0, assertions on),
 CLCNN_COVERAGE=1 (gcov counters), CC and CFLAGS as usual. Objects stay in build/, one folder per interpreter
