@@ -90,7 +90,8 @@ def test_forms_of_every_opset(device, op, attrs, more, opset):
 def test_every_version_of_an_operator_has_a_row():
     """The table's ranges leave no gap between the versions that the installed onnx knows."""
     versions = [(s.name, s.since_version) for s in onnx.defs.get_all_schemas_with_history() if not s.domain]
-    assert set(ops.ROWS) <= {name for name, _ in versions} | {"SimplifiedLayerNormalization"}  # onnxruntime's
+    own = {name for name in ops.ROWS if ":" not in name}
+    assert own <= {name for name, _ in versions} | {"SimplifiedLayerNormalization"}  # onnxruntime's
     assert [v for v in versions if v[0] in ops.ROWS and ops.find("", *v) is None] == []
 
 

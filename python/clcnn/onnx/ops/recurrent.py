@@ -40,17 +40,17 @@ class Weights(NamedTuple):
 Step = Callable[[Call, Operand, State, Weights], State]
 
 
-@row("RNN", 7, values=(4,))
+@row("RNN", values=(4,))
 def _rnn(call: Call) -> list[Operand]:
     return _sequence(call, 1, ["Tanh"], _rnn_step)
 
 
-@row("GRU", 7, values=(4,))
+@row("GRU", values=(4,))
 def _gru(call: Call) -> list[Operand]:
     return _sequence(call, 3, ["Sigmoid", "Tanh"], _gru_step)
 
 
-@row("LSTM", 7, values=(4,))
+@row("LSTM", values=(4,))
 def _lstm(call: Call) -> list[Operand]:
     if call.attr("input_forget", 0):
         raise Refusal("attribute input_forget")
