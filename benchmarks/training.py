@@ -82,9 +82,7 @@ def in_place(case: Case, trainer: train.Trainer) -> Iterator[tuple[Plan, list[An
     """The plan of the trainer's step and its inputs: on a device with memory of its own they lie there."""
     inputs = trainer._batch(case.x, case.y)
     plan = trainer._plan("step", inputs)
-    given = {"x": inputs[0], "y": inputs[1], "key": trainer._key()}
-    for number, group in enumerate(trainer.optimizer.param_groups):
-        given[f"hyper_{number}"] = np.array(trainer.optimizer.hyper(group, 1), np.float32)
+    given = trainer._given(inputs)
     arrays = [given[name] for name in plan.inputs]
     if trainer.device.host_unified:
         yield plan, arrays

@@ -115,7 +115,7 @@ class BoundGraph(Graph):
 
     def dropout(self, x: Value, p: float, name: str | None) -> Value:
         """Drops elements at random; the input "key" holds the trainer's seed and the number of the step."""
-        key = self.inputs.get("key") or self.input("key", (2,), "int64")
+        key = self.inputs["key"] if "key" in self.inputs else self.input("key", (2,), "int64")
         self.dropouts += 1
         return ops.dropout_train(x, key, p=p, layer=self.dropouts, name=name)
 
