@@ -45,6 +45,7 @@ ON_GPUS = (
     "conv n1 c8 h9 w9 k8 r3 s3 p1 g8",
     "conv_pool n1 c3 h40 w40 k16 r3 s3 p1 e:relu+maxpool2",
     "conv_transpose n1 c16 h5 w6 k40 r3 s3 u2",
+    "conv_transpose n1 c16 h1 w1 k16 r3 s3",
     "linear [40,33] w[65,33] w[65]",
     "matmul [5,9001] [9001,7]",
     "scaled_dot_product_attention [1,2,9,8] [1,2,9,8] [1,2,9,8]",
@@ -72,6 +73,9 @@ ON_NVIDIA = (
     "conv n1 c3 h9 w9 k4 r3 s3 p1 l2",
     "conv n1 c8 h40 w40 k32 r15 s15 u4",
     "conv n1 c16 d3 h5 w5 k16 t3 r3 s3 p1",
+    "conv_filter_grad [1,16,9,9] [1,4,9,9] kernel_size=3 padding=1",
+    "conv_filter_grad [2,64,3,3] [2,64,3,3] kernel_size=3 padding=1",
+    "conv_filter_grad [1,16,3,5,5] [1,16,3,5,5] kernel_size=3 padding=1",
     "conv_transpose n1 c4 h5 w6 k8 r2 s2 u2",
     "conv_transpose n1 c16 h5 w6 k8 r3 s3 u2",
     "linear [2,33] w[65,33] w[65]",
@@ -92,6 +96,9 @@ LOOSELY = (
 SEPARABLE = "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu"  # the same, with "fused"
 TENSOR_CORES = {
     "attention_mma",
+    "conv_filter_grad_mma",
+    "conv_filter_grad_wgmma",
+    "conv_filter_sizes",
     "conv_mma",
     "conv_mma_pack",
     "conv_stem_mma",
