@@ -180,7 +180,7 @@ class Trainer:
         """Notes that so many steps were committed, and does with the schedule what belongs to it."""
         self._steps = steps
         updates = self._schedule_start + steps // self.rules.accumulate
-        if self.schedule is not None and self.schedule.last_epoch != updates:
+        if self.schedule is not None:  # also one that Ctrl-C left between its number and its rates
             self.schedule.load_state_dict({**self.schedule.state_dict(), "last_epoch": updates})
         self._unsure = False
 
