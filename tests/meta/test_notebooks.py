@@ -41,7 +41,8 @@ def executed(tmp_path, monkeypatch):
 def printed(notebook: nbformat.NotebookNode, name: str) -> str:
     """What the cell of this id has written to stdout."""
     (cell,) = (cell for cell in notebook.cells if cell.id == name)
-    return "".join(output.text for output in cell.outputs if output.output_type == "stream")
+    text = "".join(output.text for output in cell.outputs if output.output_type == "stream")
+    return re.sub(r"[^\n]*\r", "", text)  # lines of progress, which what comes next overwrites
 
 
 def shown(notebook: nbformat.NotebookNode, name: str) -> set[str]:
