@@ -3,16 +3,7 @@
 
 static struct channel_chunks_args args_of(const struct problem *p)
 {
-    struct channel_chunks_args a = channel_chunks_of(p, &p->in[0], NULL);
-    a.y_n = p->out[0].batch_stride;
-    a.eps = ((const struct norm_attrs *)p->attrs)->eps;
-    return a;
-}
-
-static bool applicable(const struct problem *p, struct why *why)
-{
-    PREFER(why, !cpu_device(p->device), CHUNKS_FOR_GPUS);
-    return true;
+    return channel_chunks_of(p, &p->in[0], NULL);
 }
 
 static size_t workspace(const struct problem *p)
@@ -48,7 +39,7 @@ const struct algo_def algo_batch_norm_train_groups = {
     .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .applicable = applicable,
+    .applicable = channel_chunks_applicable,
     .workspace = workspace,
     .emit = emit,
 };

@@ -15,9 +15,11 @@ struct channel_chunks_args channel_chunks_of(const struct problem *p, const stru
     struct channel_chunks_args a = {
         .x_n = x->batch_stride,
         .dy_n = dy != NULL ? dy->batch_stride : 0,
+        .y_n = p->out[0].batch_stride,
         .length = shape_count_from(&x->shape, 2),
         .n = x->shape.dim[0],
         .c = x->shape.dim[1],
+        .eps = ((const struct norm_attrs *)p->attrs)->eps,
     };
     const size_t wg = any_group_size(p), quad = (size_t)quad_of(&a), all = (size_t)(a.n * a.length);
     const size_t wanted = ceil_div(device_units(p->device) * GROUPS_EACH, (size_t)a.c);
@@ -27,6 +29,12 @@ struct channel_chunks_args channel_chunks_of(const struct problem *p, const stru
     a.step_n = (int32_t)((int64_t)(wg * quad) / a.length);
     a.step_i = (int64_t)(wg * quad) % a.length;
     return a;
+}
+
+bool channel_chunks_applicable(const struct problem *p, struct why *why)
+{
+    PREFER(why, !cpu_device(p->device), "chunks that groups share are meant for GPUs");
+    return true;
 }
 
 size_t channel_chunks_bytes(const struct channel_chunks_args *a)

@@ -5,11 +5,11 @@
 
 #include "algos/common/rows.h"
 
-#define CHUNKS_FOR_GPUS "chunks that groups share are meant for GPUs"
-
-/* How x, and dy where that is not NULL, are cut: for groups of any_group_size(). y_n and eps are left to the caller. */
+/* How x, and dy where that is not NULL, are cut: for groups of any_group_size(); y is out[0], eps the
+ * attributes'. */
 struct channel_chunks_args channel_chunks_of(const struct problem *p, const struct operand *x,
                                              const struct operand *dy);
+bool channel_chunks_applicable(const struct problem *p, struct why *why);
 /* Bytes of two sums for each chunk. */
 size_t channel_chunks_bytes(const struct channel_chunks_args *a);
 /* A step with a group for each chunk. */
