@@ -12,7 +12,7 @@ PARALLEL := -n $$(nproc) --maxprocesses 8 --dist worksteal
 export PYTHON PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-gpu bench oclgrind sanitize fuzz lint format docs wheels clean
+.PHONY: help setup demo test test-all test-gpu bench oclgrind sanitize fuzz lint format tables docs wheels clean
 .DELETE_ON_ERROR:
 
 help:
@@ -26,7 +26,8 @@ help:
 	@echo "make fuzz      fuzz the readers of weight files and of ONNX models, and random networks against onnxruntime"
 	@echo "make lint      clang-format, ruff, mypy, stubtest"
 	@echo "make format    format C and kernels"
-	@echo "make docs      write the generated tables of docs/ and python/clcnn/ops.pyi"
+	@echo "make tables    write the generated tables of docs/ and python/clcnn/ops.pyi"
+	@echo "make docs      the same, then build and check the documentation site, in build/site"
 	@echo "make wheels    build and check the source archive and the wheels, in dist/"
 	@echo "make setup     system packages, .venv, build and install"
 	@echo "make clean     remove what was built, and .venv"
@@ -128,9 +129,14 @@ format: system $(VENV)/.extra-lint
 	@$(BIN)/clang-format -i $$(find csrc -name '*.[ch]')
 	@$(BIN)/python tests/lib/kernel_format.py
 
-docs: system $(VENV)/.extra-test
+tables: system $(VENV)/.extra-test
 	@$(BIN)/python tests/lib/stubgen.py
 	@$(BIN)/python tests/lib/docgen.py
+
+docs: tables $(VENV)/.extra-docs
+	@echo "Building the documentation in build/site, notebooks and plots included"
+	@.ci/system docs
+	@CLCNN_SITE=build/site $(BIN)/python -m pytest -q --run-slow tests/meta/test_site.py $(ARGS)
 
 wheels: system $(VENV)/.extra-wheel $(VENV)/.extra-test
 	@.ci/wheels $(BIN)/python

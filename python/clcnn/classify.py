@@ -26,6 +26,17 @@ from clcnn.device import DeviceInfo
 from clcnn.errors import ArgumentError, Error
 from clcnn.image import PRESETS, ImageError, Preset, each_image
 
+__all__ = [
+    "Classifier",
+    "MissingExtraError",
+    "Prediction",
+    "Result",
+    "class_name",
+    "packaged_weights",
+    "sample_photos",
+    "softmax",
+]
+
 DEFAULT_MODEL = "efficientnet_lite0"
 DIGITS = "digits"  # the preset of nets whose classes are the digits
 SAMPLES = ("chelsea.png", "coffee.png", "astronaut.png", "rocket.jpg")

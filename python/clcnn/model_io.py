@@ -1,7 +1,7 @@
 """Models in one file: clcnn.save() and clcnn.load().
 
 A model file is a safetensors file: the tensors are the constants, and the metadata holds the graph as JSON
-under the key "clcnn", so that every safetensors reader finds the weights and any text tool the graph:
+under the key "clcnn", so that every safetensors reader finds the weights and any text tool the graph::
 
     version  1
     inputs   [{"name": "input", "shape": [1, 3, 224, 224]}, ...]; of another type than float32 also "dtype"
@@ -34,6 +34,8 @@ from clcnn.nn import init
 from clcnn.nn.module import Module, Parameter
 from clcnn.weights.errors import shown
 from clcnn.zeros import Given, Zeros, of_graph, of_model
+
+__all__ = ["GraphModel", "ModelFileError", "load", "save"]
 
 KEY = "clcnn"  # of the metadata; a single one, since safetensors writes several in random order
 VERSION = 1

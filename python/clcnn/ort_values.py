@@ -25,6 +25,8 @@ from clcnn.tensor import Tensor
 if TYPE_CHECKING:
     from clcnn.session import InferenceSession
 
+__all__ = ["IOBinding", "OrtDevice", "OrtValue"]
+
 HOST = ("cpu", "cuda_pinned")  # onnxruntime's names of memory that the host can read
 PROVIDER_OF = {"cuda": "CUDAExecutionProvider", "gpu": "CUDAExecutionProvider", "dml": "DmlExecutionProvider"}
 OPENCL = "opencl"  # the device that is taken where none is named

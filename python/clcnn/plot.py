@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["feature_maps", "top_bars"]
+
 
 def pyplot() -> Any:
     """matplotlib.pyplot. Raises MissingExtraError."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+__all__ = ["Profile", "StepTime"]
+
 MS = 1e-6  # of a nanosecond
 
 

@@ -21,6 +21,25 @@ from clcnn._version import __version__
 from clcnn.device import DeviceInfo
 from clcnn.errors import ArgumentError, Error, NoDeviceError, UnsupportedError
 
+__all__ = [
+    "ExecutionMode",
+    "ExecutionOrder",
+    "GraphOptimizationLevel",
+    "RunOptions",
+    "SessionOptions",
+    "disable_telemetry_events",
+    "enable_telemetry_events",
+    "get_all_providers",
+    "get_available_providers",
+    "get_build_info",
+    "get_device",
+    "get_version_string",
+    "preload_dlls",
+    "set_default_logger_severity",
+    "set_default_logger_verbosity",
+    "set_seed",
+]
+
 
 class GraphOptimizationLevel(IntEnum):
     """onnxruntime's levels. ORT_DISABLE_ALL is compile(fuse=False); all others are fuse=True."""

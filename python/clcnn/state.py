@@ -11,6 +11,8 @@ from clcnn import _arguments, _core
 from clcnn.device import DeviceInfo, get
 from clcnn.report import size
 
+__all__ = ["State"]
+
 
 class State(_core.State):
     """Named arrays in device memory: those of the states of graphs that are compiled with it.

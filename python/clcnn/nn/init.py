@@ -21,6 +21,29 @@ from clcnn.errors import ArgumentError, ShapeError
 if TYPE_CHECKING:
     from clcnn.nn.module import Parameter
 
+__all__ = [
+    "calculate_gain",
+    "constant",
+    "constant_",
+    "fan_in_uniform",
+    "generator",
+    "he_normal",
+    "kaiming_normal_",
+    "kaiming_uniform_",
+    "manual_seed",
+    "normal_",
+    "ones",
+    "ones_",
+    "orthogonal_",
+    "trunc_normal_",
+    "uniform",
+    "uniform_",
+    "xavier_normal_",
+    "xavier_uniform_",
+    "zeros",
+    "zeros_",
+]
+
 Initializer = Callable[[tuple[int, ...], np.random.Generator], np.ndarray]
 
 _seed = 0

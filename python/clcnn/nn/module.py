@@ -183,7 +183,7 @@ class Module:
     """Base of all layers and nets: subclass it, create layers in __init__, and write forward().
 
     Attributes that are modules, parameters or buffers (Parameters given to register_buffer) are found by
-    name, as in PyTorch. forward() receives and returns symbolic `clcnn.Value`s.
+    name, as in PyTorch. forward() receives and returns symbolic values, see `clcnn.Value`.
 
     Parameters
     ----------

@@ -25,6 +25,8 @@ from clcnn.onnx.model import Model, load
 from clcnn.onnx.program import Program
 from clcnn.plan import Plan
 
+__all__ = ["ClcnnBackend", "ClcnnRep", "is_compatible", "prepare", "run_node", "supports_device"]
+
 SELECTORS = {"CPU": "cpu", "CUDA": "nvidia"}
 
 

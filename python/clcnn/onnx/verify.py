@@ -29,6 +29,8 @@ from clcnn._reference import REFERENCE
 from clcnn.graph import Graph, Value
 from clcnn.onnx.model import Model, load
 
+__all__ = ["Difference", "NodeCheck", "difference", "first_departure", "verify"]
+
 Arrays = Mapping[str, NDArray[Any]]
 Results = list[NDArray[Any]] | None
 Oracle = Callable[[Model, onnx.NodeProto, Arrays], Results]

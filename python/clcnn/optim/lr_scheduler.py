@@ -15,6 +15,21 @@ from clcnn import _arguments
 from clcnn.errors import ArgumentError
 from clcnn.optim.optimizer import Optimizer
 
+__all__ = [
+    "ConstantLR",
+    "CosineAnnealingLR",
+    "CosineAnnealingWarmRestarts",
+    "ExponentialLR",
+    "LRScheduler",
+    "LambdaLR",
+    "LinearLR",
+    "MultiStepLR",
+    "OneCycleLR",
+    "PolynomialLR",
+    "SequentialLR",
+    "StepLR",
+]
+
 
 class LRScheduler:
     """Base of all schedules: sets "lr" of each group of an optimiser.

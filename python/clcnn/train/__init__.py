@@ -1,11 +1,13 @@
-"""Training on any OpenCL device: a trainer compiles forward, backward and update of a net into one plan.
+"""Training on any OpenCL device: a trainer compiles forward, backward and update of a net into one plan::
 
-data = train.digits()
-net = clcnn.zoo.lenet5()
-trainer = train.Trainer(net, nn.CrossEntropyLoss(), optim.AdamW(net.parameters(), lr=2e-3))
-for x, y in data.train.batches(32, augment=data.augment):
-    loss = trainer.step(x, y)
-print(trainer.evaluate(data.test)["accuracy"])
+    data = train.digits()
+    net = clcnn.zoo.lenet5()
+    trainer = train.Trainer(net, nn.CrossEntropyLoss(), optim.AdamW(net.parameters(), lr=2e-3))
+    for x, y in data.train.batches(32, augment=data.augment):
+        loss = trainer.step(x, y)
+    print(trainer.evaluate(data.test)["accuracy"])
+
+Trainer.fit() is this loop with progress, validation, callbacks and checkpoints.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ from clcnn import _arguments, _core
 from clcnn.device import cache_folder
 from clcnn.errors import ArgumentError
 
+__all__ = ["file_name", "known", "mode", "own_file", "read", "read_times", "remember", "replace", "write"]
+
 Wisdom = dict[str, str]
 Times = dict[str, dict[str, float]]  # us of each algorithm that was measured, by key
 Tune = Literal["off", "table", "measure"]

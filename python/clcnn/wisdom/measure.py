@@ -21,6 +21,8 @@ from clcnn.graph import Graph
 from clcnn.wisdom import Times, Wisdom, density, without_zeros
 from clcnn.zeros import LayerZeros
 
+__all__ = ["Measured", "measure", "usable"]
+
 GAIN = 0.97  # of the time of the rules' choice: what is no faster than that is no reason to depart from it
 NET_GAIN = 0.99  # of the net's time without a choice: the same for what the choice does to the net
 AGAIN = 0.75  # of the pairs of runs in which it must be faster

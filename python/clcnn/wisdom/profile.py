@@ -32,6 +32,8 @@ from clcnn.errors import Error
 from clcnn.graph import Graph
 from clcnn.wisdom import file_name, replace
 
+__all__ = ["Machine", "known", "machine_of", "measure", "of", "own_file", "read", "remember"]
+
 Profile = dict[str, float]
 REFERENCE = "blocked"
 ROUNDS = (8, 40)  # even numbers
