@@ -3,6 +3,7 @@
 A step is forward, backward and an update by SGD with momentum of a batch that lies on the GPU. First loss and
 changed weights are compared with float64 (without dropout) before anything is timed; then minimum of
 interleaved rounds in one process. --precision highest meets PyTorch's strict float32, high its tf32.
+--devices 2 compares the throughput of two devices that train together with that of one.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ def main() -> int:
     )
     parser.add_argument("--precision", type=common.names, default=["highest"], help="the trainer's words")
     parser.add_argument("--device", default="gpu", help="OpenCL device (default gpu)")
+    parser.add_argument(
+        "--devices", type=int, default=1, help="so many devices against one of them, instead of PyTorch"
+    )
     parser.add_argument("--short", action="store_true", help="only the table, not where time goes")
     args = parser.parse_args()
     if not importlib.util.find_spec("torch"):
@@ -38,6 +42,7 @@ def main() -> int:
             "skipped: torch says which weights are right, and it is not installed (pip install clcnn[bench])"
         )
         return 0
+    import many_devices
     import sessions
     import torch
     import training
@@ -46,6 +51,9 @@ def main() -> int:
     device = sessions.opened(args.device)
     if device is None:
         return 0
+    if args.devices > 1:
+        args.nets = training_nets.chosen(args.nets)
+        return many_devices.run(args)
     if not torch.cuda.is_available():
         print("PyTorch sees no CUDA device: no figures of its own")
         args.peers = []

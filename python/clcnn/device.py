@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypeAlias
 
 from clcnn import _arguments, _core, _drivers
 from clcnn._log import logger
@@ -194,6 +195,9 @@ def _selector(selector: str | int | DeviceInfo | None) -> str | int | None:
     return selector
 
 
+Selector: TypeAlias = str | int | DeviceInfo | _core.Device | None
+ONE = (str, int, DeviceInfo, _core.Device, type(None))  # its types
+
 _lock = threading.Lock()
 
 
@@ -240,6 +244,23 @@ def _same_device(made: Device) -> _core.Device:
             made.close()
             return other
     return made
+
+
+def several(given: Any, what: str, threads: int = 0) -> list[_core.Device]:
+    """The shared devices of a selector, or of a list of them, each once; see with_threads(). Raises
+    ArgumentError."""
+    chosen = [given] if isinstance(given, ONE) or not isinstance(given, Iterable) else list(given)
+    if not chosen:
+        raise ArgumentError(f"{what}: the list is empty")
+    opened = [with_threads(one, threads) for one in chosen]
+    for at, made in enumerate(opened):
+        for before in range(at):
+            if opened[before].index == made.index:
+                raise ArgumentError(
+                    f"{what}: {_arguments.shown(chosen[before])} and {_arguments.shown(chosen[at])} are one "
+                    f"device, {made.index} ({made.name})"
+                )
+    return opened
 
 
 def with_threads(device: str | int | DeviceInfo | _core.Device | None, threads: int) -> _core.Device:

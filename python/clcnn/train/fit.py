@@ -99,13 +99,14 @@ def fit(
             record |= {f"val_{name}": value for name, value in found.items()}
         trainer.epochs += 1
         trainer.history.append(record)
-        if progress:
+        if progress and (trainer.ranks is None or trainer.ranks.first):
             print(line(record, epochs), flush=True)
         if folder is not None:
             trainer.save(folder / LAST)
             if best_epoch(trainer.history, monitor, direction(monitor, None)) == len(trainer.history) - 1:
                 trainer.save(folder / BEST)
-        if any([callback(trainer, record) for callback in callbacks]):  # all are called
+        stop = any([callback(trainer, record) for callback in callbacks])  # all are called
+        if stop if trainer.ranks is None else trainer.ranks.of_first(stop):
             break
     return trainer.history
 

@@ -11,23 +11,26 @@ import clcnn
 from clcnn import _core
 from clcnn.optim import Optimizer
 from clcnn.train.layout import Layout
+from clcnn.train.ranks import Ranks
 from clcnn.train.step import PROGRESS, GradientRules, gathered_state, moment_state
+from clcnn.train.team import Mirrors, Team
 
 if TYPE_CHECKING:
     from clcnn.nn.module import Module, Parameter
 
 
 class Home:
-    """The states of a layout on a device. Parameters read from it where the device is newer, and write to
-    it."""
+    """The states of a layout on a device, or on several. Parameters read from it where the device is newer,
+    and write to it."""
 
     def __init__(
         self,
         net: Module,
         optimizer: Optimizer,
         rules: GradientRules,
-        device: _core.Device,
+        devices: list[_core.Device],
         input_shape: tuple[int, ...],
+        ranks: Ranks | None,
     ) -> None:
         self.input_shape = input_shape
         layout = self.layout = Layout(net, optimizer, input_shape)
@@ -41,10 +44,21 @@ class Home:
             if rules.accumulate > 1:
                 arrays[gathered_state(number)] = np.zeros_like(flat)
         arrays[PROGRESS] = np.zeros(1, np.int64)
-        self.state = clcnn.State(arrays, device=device)
-        self._stale = False
+        self.state: clcnn.State | Mirrors
+        if ranks is not None:
+            arrays = ranks.of_first(arrays)
+        if len(devices) > 1 or ranks is not None:
+            self.state = Mirrors(arrays, Team(devices))
+        else:
+            self.state = clcnn.State(arrays, devices[0])
+        self._stale = ranks is not None  # what rank 0 had counts
         for slot in layout.slots.values():
             slot.parameter.settle(self)
+
+    @property
+    def first(self) -> clcnn.State:
+        """The state of the first device."""
+        return self.state.states[0] if isinstance(self.state, Mirrors) else self.state
 
     def changed(self) -> None:
         """The device has new values, or may have them soon."""

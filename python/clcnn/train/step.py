@@ -42,55 +42,75 @@ class GradientRules:
     accumulate: int = 1
 
 
-def training_graph(
-    net: Module,
-    loss: Module,
-    optimizer: Optimizer,
-    layout: Layout,
-    shapes: tuple[tuple[int, ...], ...],
-    rules: GradientRules,
-    update: bool,
-) -> Graph:
+@dataclass(frozen=True)
+class Recipe:
+    """What a trainer is made of, as the graphs of its steps need it."""
+
+    net: Module
+    loss: Module
+    optimizer: Optimizer
+    layout: Layout
+    rules: GradientRules
+
+
+def training_graph(recipe: Recipe, shapes: tuple[tuple[int, ...], ...], update: bool) -> Graph:
     """A step on inputs "x" and "y"; outputs the loss, and whether the step was committed: loss and gradients
     were finite.
 
     update: changes the parameters, with an input of settings for each group; else the step only adds its
     gradients to those of the steps before, or begins with them (input "kept" of 1 or 0).
     """
+    layout = recipe.layout
     graph = BoundGraph(layout, training=True)
-    value = _loss(graph, net, loss, shapes)[1]
+    value = loss_of(graph, recipe.net, recipe.loss, shapes)[1]
     graph.output(value, "loss")
-    flats = _gradients(graph, optimizer, value)
-    finite = _finite(value)
+    flats = {
+        number: graph.flatten(layout.group_state(number), found)
+        for number, found in gradients_of(graph, recipe.optimizer, value).items()
+    }
+    statistics = graph.flatten(STATISTICS, graph.updates) if graph.updates else None
+    apply(graph, recipe, value, flats, statistics, update)
+    return graph
+
+
+def apply(
+    graph: BoundGraph,
+    recipe: Recipe,
+    loss: Value,
+    flats: dict[int, Value],
+    statistics: Value | None,
+    update: bool,
+) -> None:
+    """Adds what a step makes of its loss, the flat gradient of each group and the new statistics: new states,
+    where all is finite."""
+    rules = recipe.rules
+    finite = _finite(loss)
     for number, flat in flats.items():
-        total = ops.reduce_sum(flat, axes=(0,), name=f"{layout.group_state(number)}:sum")
+        total = ops.reduce_sum(flat, axes=(0,), name=f"{graph.layout.group_state(number)}:sum")
         finite = ops.logical_and(finite, _finite(total))
     if rules.accumulate > 1:
         flats = _gather(graph, flats, rules.accumulate, update)
     if update:
         flats, finite = _clip(flats, finite, rules)
         for number, flat in flats.items():
-            _update(graph, optimizer, number, flat)
-    if graph.updates:
-        graph.assign(graph.states[STATISTICS], graph.flatten(STATISTICS, graph.updates))
+            _update(graph, recipe.optimizer, number, flat)
+    if statistics is not None:
+        graph.assign(graph.states[STATISTICS], statistics)
     progress = graph.state(PROGRESS, (1,), "int64")
     graph.assign(progress, progress + 1)
     graph.commit_when(finite)
     graph.output(finite, "finite")
-    return graph
 
 
-def _gradients(graph: BoundGraph, optimizer: Optimizer, loss: Value) -> dict[int, Value]:
-    """The flat gradient of each group that has parameters to train."""
-    flats = {}
+def gradients_of(graph: BoundGraph, optimizer: Optimizer, loss: Value) -> dict[int, dict[int, Value]]:
+    """For each group that has parameters to train: their gradients, by id."""
+    groups = {}
     for number, _ in enumerate(optimizer.param_groups):
-        state = graph.layout.group_state(number)
-        slots = graph.layout.of_state(state)
+        slots = graph.layout.of_state(graph.layout.group_state(number))
         if slots:
             found = clcnn.grad(loss, [graph.parameter(slot.parameter, slot.name) for slot in slots])
-            given = {id(slot.parameter): g for slot, g in zip(slots, found, strict=True)}
-            flats[number] = graph.flatten(state, given)
-    return flats
+            groups[number] = {id(slot.parameter): g for slot, g in zip(slots, found, strict=True)}
+    return groups
 
 
 def _gather(graph: BoundGraph, flats: dict[int, Value], count: int, update: bool) -> dict[int, Value]:
@@ -139,13 +159,13 @@ def evaluation_graph(
     if loss is None:
         graph.output(net.build(graph, graph.input("x", shapes[0])), "result")
         return graph
-    result, value = _loss(graph, net, loss, shapes)
+    result, value = loss_of(graph, net, loss, shapes)
     graph.output(result, "result")
     graph.output(value, "loss")
     return graph
 
 
-def _loss(
+def loss_of(
     graph: BoundGraph, net: Module, loss: Module, shapes: tuple[tuple[int, ...], ...]
 ) -> tuple[Value, Value]:
     x = graph.input("x", shapes[0])
@@ -167,26 +187,28 @@ def first_not_finite(
     net: Module,
     loss: Module,
     layout: Layout,
-    given: dict[str, NDArray[Any]],
+    parts: list[dict[str, NDArray[Any]]],
     state: clcnn.State,
 ) -> str:
-    """What is not finite in a step, first in the order in which it is computed: the result of a layer, the
-    loss, the gradient of a parameter."""
-    graph = BoundGraph(layout, training=True)
-    net.build(graph, graph.input("x", given["x"].shape))
-    names = [r.name for r in graph.records if r.kind == "node"]
-    for name in (name for name in names if graph.layer(name).dtype == "float32"):
-        graph.output(graph.layer(name), f"layer {name!r}")
-    bad = _first_bad(graph, given, state)
-    if bad is None:
+    """What is not finite in a step on these parts of a batch, first in the order in which it is computed: the
+    result of a layer, the loss, the gradient of a parameter."""
+    bad = None
+    for given in parts:
         graph = BoundGraph(layout, training=True)
-        value = _loss(graph, net, loss, (given["x"].shape, given["y"].shape))[1]
+        net.build(graph, graph.input("x", given["x"].shape))
+        names = [r.name for r in graph.records if r.kind == "node"]
+        for name in (name for name in names if graph.layer(name).dtype == "float32"):
+            graph.output(graph.layer(name), f"layer {name!r}")
+        bad = bad or _first_bad(graph, given, state)
+    for given in parts:
+        graph = BoundGraph(layout, training=True)
+        value = loss_of(graph, net, loss, (given["x"].shape, given["y"].shape))[1]
         graph.output(value, "the loss")
         trained = [slot for slot in layout.slots.values() if slot.state != STATISTICS]
         wanted = [graph.parameter(slot.parameter, slot.name) for slot in trained]
         for slot, found in zip(trained, clcnn.grad(value, wanted), strict=True):
             graph.output(found, f"the gradient of {slot.name!r}")
-        bad = _first_bad(graph, given, state)
+        bad = bad or _first_bad(graph, given, state)
     if bad is None:
         return "every gradient is finite, the sum of their absolute values or squares is not"
     return f"{bad} is the first result that is not finite"

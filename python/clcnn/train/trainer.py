@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,24 +13,30 @@ from numpy.typing import ArrayLike, NDArray
 
 import clcnn
 from clcnn import _arguments, _core
-from clcnn.device import DeviceInfo
+from clcnn import device as device_list
+from clcnn.device import Selector
 from clcnn.errors import ArgumentError, NonFiniteError, RunTimeoutError, StateError, UnsupportedError
+from clcnn.graph import Graph
 from clcnn.nn.module import Module
 from clcnn.optim import Optimizer
 from clcnn.optim.lr_scheduler import LRScheduler
 from clcnn.plan import Plan
+from clcnn.state import State
 from clcnn.train import batches, checkpoint
 from clcnn.train.data import Arrays, Augment
 from clcnn.train.fit import Callback, fit
 from clcnn.train.home import Home
 from clcnn.train.metrics import Accuracy, Metric
-from clcnn.train.step import GradientRules, evaluation_graph, first_not_finite, training_graph
+from clcnn.train.ranks import Ranks
+from clcnn.train.shared import SharedEvaluation, SharedStep, cut
+from clcnn.train.step import GradientRules, Recipe, evaluation_graph, first_not_finite, training_graph
+from clcnn.train.team import Mirrors, check_alike
 
 PRECISIONS = ("strict", "highest", "high")
 
 
 class Trainer:
-    """Trains a net on one device.
+    """Trains a net on one device, or on several of one kind.
 
     Parameters, moments and running statistics live on the device; net.state_dict() fetches them when they
     are newer there. The first batch of each shape compiles a plan.
@@ -43,7 +49,10 @@ class Trainer:
         Of (net's result, target), with a result of one element, such as nn.CrossEntropyLoss().
     optimizer : clcnn.optim.Optimizer
         Over parameters of the net; others stay as they are.
-    device : Device or selector, optional
+    device : Device or selector, or a list of them, optional
+        Of several, each computes the gradients of a part of every batch, which are added up in their order,
+        and all make the same update: as one device does, within rounding, and with the same bits each time.
+        Batch norms take mean and variance of their part; running statistics become the mean of all parts'.
     schedule : clcnn.optim.lr_scheduler.LRScheduler, optional
         Goes on after each update.
     seed : int
@@ -54,6 +63,8 @@ class Trainer:
         The most that the norm of all gradients may be, taken after clip_value.
     clip_value : float, optional
         The most that an element of a gradient may be.
+    ranks : clcnn.train.Ranks, optional
+        The processes that train together: all are given the same batches, and share them.
     accumulate : int
         An update is made of the mean gradient of so many steps.
 
@@ -88,13 +99,14 @@ class Trainer:
         loss: Module,
         optimizer: Optimizer,
         *,
-        device: str | int | DeviceInfo | _core.Device | None = None,
+        device: Selector | Sequence[Selector] = None,
         schedule: LRScheduler | None = None,
         seed: int = 0,
         precision: _arguments.Precision = "highest",
         clip_norm: float | None = None,
         clip_value: float | None = None,
         accumulate: int = 1,
+        ranks: Ranks | None = None,
     ) -> None:
         for name, given, kind in (
             ("net", net, Module),
@@ -115,14 +127,23 @@ class Trainer:
             raise ArgumentError("Trainer: the schedule is of another optimiser")
         self.net, self.loss, self.optimizer, self.schedule = net, loss, optimizer, schedule
         self.seed, self.precision = int(seed), precision
-        self.device = device if isinstance(device, _core.Device) else clcnn.Device(device)
+        if isinstance(device, device_list.ONE):  # a device of its own
+            device = device if isinstance(device, _core.Device) else clcnn.Device(device)
+        self.devices = device_list.several(device, "Trainer: device")
+        check_alike(self.devices)
+        self.ranks = ranks
         self.rules = _rules(clip_norm, clip_value, accumulate)
         self._steps = self.epochs = 0
         self.history: list[dict[str, Any]] = []
         self._schedule_start = schedule.last_epoch if schedule is not None else 0
         self._unsure = self._timed_out = False
         self._home: Home | None = None
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, Any] = {}  # Plan, or what stands for one on several devices
+
+    @property
+    def device(self) -> _core.Device:
+        """The device; of several the first, whose states are what is read and saved."""
+        return self.devices[0]
 
     @property
     def steps(self) -> int:
@@ -192,7 +213,11 @@ class Trainer:
             self._advance_to(self._bound.progress)
 
     def _tell_not_finite(self, loss: float, given: dict[str, NDArray[Any]]) -> None:
-        what = first_not_finite(self.net, self.loss, self._bound.layout, given, self._bound.state)
+        parts = [
+            {**given, "x": given["x"][part], "y": given["y"][part]}
+            for part in cut(len(given["x"]), len(self.devices))
+        ]
+        what = first_not_finite(self.net, self.loss, self._bound.layout, parts, self._bound.first)
         raise NonFiniteError(
             f"step {self.steps + 1}: the loss is {loss:g}; {what}. Parameters are those of step {self.steps}"
         )
@@ -288,9 +313,11 @@ class Trainer:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes a checkpoint: parameters, statistics, moments, the step, the schedule. A file of that name
-        is replaced at once, when the new one is whole. Raises OSError, StateError before the first batch."""
+        is replaced at once, when the new one is whole. Of ranks the first one writes. Raises OSError,
+        StateError before the first batch."""
         self._check_usable()
-        checkpoint.save(self, path)
+        if self.ranks is None or self.ranks.first:
+            checkpoint.save(self, path)
 
     def restore(self, path: str | os.PathLike[str]) -> None:
         """Goes back (or on) to where a checkpoint of this trainer, or of one like it, was written. Raises as
@@ -327,7 +354,8 @@ class Trainer:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<clcnn.train.Trainer of {type(self.net).__name__} on {self.device.name}: {self.steps} steps>"
+        where = ", ".join(device.name for device in self.devices)
+        return f"<clcnn.train.Trainer of {type(self.net).__name__} on {where}: {self.steps} steps>"
 
     # ---- inside ----
 
@@ -339,27 +367,36 @@ class Trainer:
     def _begin(self, input_shape: tuple[int, ...]) -> None:
         """Moves parameters to the device, once."""
         if self._home is None:
-            self._home = Home(self.net, self.optimizer, self.rules, self.device, input_shape)
+            self._home = Home(self.net, self.optimizer, self.rules, self.devices, input_shape, self.ranks)
             for name in self._home.layout.unused:
                 warnings.warn(f"the net's result does not depend on parameter {name!r}", stacklevel=4)
 
-    def _plan(self, kind: str, inputs: list[NDArray[Any]]) -> Plan:
+    def _plan(self, kind: str, inputs: list[NDArray[Any]]) -> Any:
         shapes = tuple(x.shape for x in inputs)
         key = (kind, shapes)
         self._begin(shapes[0])
         if any(p.requires_grad for p in self._bound.layout.frozen):
             raise StateError("a parameter was unfrozen after the first batch: close() this trainer first")
         if key not in self._plans:
-            layout, state = self._bound.layout, self._bound.state
-            if kind in ("step", "gather"):
-                update = kind == "step"
-                graph = training_graph(
-                    self.net, self.loss, self.optimizer, layout, shapes, self.rules, update
-                )
-            else:
-                graph = evaluation_graph(self.net, self.loss if kind == "evaluate" else None, layout, shapes)
-            self._plans[key] = clcnn.compile(graph, device=self.device, precision=self.precision, state=state)
+            self._plans[key] = self._make(kind, shapes)
         return self._plans[key]
+
+    def _make(self, kind: str, shapes: tuple[tuple[int, ...], ...]) -> Any:
+        layout, state = self._bound.layout, self._bound.state
+        recipe = Recipe(self.net, self.loss, self.optimizer, layout, self.rules)
+        train = kind in ("step", "gather")
+        if isinstance(state, Mirrors):
+            if train:
+                return SharedStep(recipe, state, shapes, kind == "step", self._compile, self.ranks)
+            return SharedEvaluation(recipe, state, shapes, kind == "evaluate", self._compile)
+        if train:
+            graph = training_graph(recipe, shapes, kind == "step")
+        else:
+            graph = evaluation_graph(self.net, self.loss if kind == "evaluate" else None, layout, shapes)
+        return self._compile(graph, self.device, state)
+
+    def _compile(self, graph: Graph, device: _core.Device, state: State) -> Plan:
+        return clcnn.compile(graph, device=device, precision=self.precision, state=state)
 
     def _classes(self, shape: tuple[int, ...]) -> int:
         """Of the net's result: dimension 1."""

@@ -1,0 +1,272 @@
+"""Steps and evaluations whose batch is divided among devices.
+
+A step has three parts: each device computes the gradients of its part of the batch; they are added up on the
+host, in the order of the devices; every device makes the same update of the sum. So devices whose states are
+equal before are equal after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clcnn import _core, ops
+from clcnn.errors import StateError
+from clcnn.graph import Graph, Value
+from clcnn.plan import Plan
+from clcnn.state import State
+from clcnn.train import batches
+from clcnn.train.layout import STATISTICS, BoundGraph, Layout, Slot
+from clcnn.train.ranks import Ranks
+from clcnn.train.step import Recipe, apply, evaluation_graph, gradients_of, loss_of
+from clcnn.train.team import Mirrors, Team, add_up
+
+BUCKET = 32 << 20  # bytes of gradients that travel together, or one parameter that has more
+
+Shapes = tuple[tuple[int, ...], ...]
+Compile = Callable[[Graph, _core.Device, State], Plan]
+
+
+def cut(count: int, parts: int) -> list[slice]:
+    """`count` samples in at most so many parts, which differ by one sample at most; none is empty."""
+    bounds = [count * i // parts for i in range(parts + 1)]
+    return [slice(a, b) for a, b in zip(bounds, bounds[1:]) if b > a]
+
+
+# ---- graphs ----
+
+
+def buckets(slots: list[Slot]) -> list[list[Slot]]:
+    """Slots that stand side by side, in buckets of about BUCKET bytes."""
+    found: list[list[Slot]] = []
+    room = 0
+    for slot in slots:
+        size = 4 * slot.parameter.size
+        if not found or size > room:
+            found.append([])
+            room = BUCKET
+        found[-1].append(slot)
+        room -= size
+    return found
+
+
+def gradient_graph(recipe: Recipe, shapes: Shapes) -> Graph:
+    """Loss and gradients of a part of a batch, times the input "share"; the new running statistics as they
+    are. Outputs: "loss", the buckets of each group, "statistics" where there are some."""
+    layout = recipe.layout
+    graph = BoundGraph(layout, training=True)
+    value = ops.reshape(loss_of(graph, recipe.net, recipe.loss, shapes)[1], shape=(1,))
+    value = value * graph.input("share", (1,))
+    graph.output(value, "loss")
+    for number, found in gradients_of(graph, recipe.optimizer, value).items():
+        for slots in buckets(layout.of_state(layout.group_state(number))):
+            pieces = [ops.reshape(found[id(slot.parameter)], shape=(-1,)) for slot in slots]
+            whole = pieces[0] if len(pieces) == 1 else ops.concat(*pieces, dim=0)
+            graph.output(whole, bucket_name(slots))
+    if graph.updates:
+        graph.output(graph.flatten(STATISTICS, graph.updates), STATISTICS)
+    return graph
+
+
+def bucket_name(slots: list[Slot]) -> str:
+    """Of the output that holds the gradients of these parameters."""
+    return f"{slots[0].state}:{slots[0].offset}:{slots[-1].end}"
+
+
+def apply_graph(recipe: Recipe, statistics: bool, update: bool) -> Graph:
+    """What every device makes of the sums: inputs "loss", the flat gradient of each group, "statistics"."""
+    layout = recipe.layout
+    graph = BoundGraph(layout, training=True)
+    loss = graph.input("loss", (1,))
+    flats: dict[int, Value] = {}
+    for number, _ in enumerate(recipe.optimizer.param_groups):
+        size = layout.sizes.get(layout.group_state(number))
+        if size:
+            flats[number] = graph.input(gradient_name(number), (size,))
+    new = graph.input("new_statistics", (layout.sizes[STATISTICS],)) if statistics else None
+    apply(graph, recipe, loss, flats, new, update)
+    return graph
+
+
+def gradient_name(number: int) -> str:
+    """Of the input that holds a group's flat gradient."""
+    return f"gradient_{number}"
+
+
+# ---- plans ----
+
+
+class Weight(NamedTuple):
+    """What a part counts for: its loss in that of the batch, its samples among those that count."""
+
+    loss: float
+    samples: float  # 0: left out, since a mean over no label is no number
+
+
+class SharedPlan:
+    """What the plans of all devices share: how the batch is cut, and what each part counts for."""
+
+    def __init__(self, recipe: Recipe, states: Mirrors, shapes: Shapes, ranks: Ranks | None = None) -> None:
+        self._recipe, self._states, self._shapes, self._ranks = recipe, states, shapes, ranks
+        self._team: Team = states.team
+        own = len(self._team.devices)
+        counts = [own] if ranks is None else ranks.all(own)
+        before = 0 if ranks is None else sum(counts[: ranks.rank])
+        self._parts = cut(shapes[0][0], sum(counts))[before : before + own]
+        self._plans: list[Plan] = []
+
+    def _compile(self, graph: Callable[[Shapes], Graph], compile: Compile) -> list[Plan]:
+        """A plan for each device that has a part of the batch."""
+        made = []
+        for part, device, state in zip(self._parts, self._team.devices, self._states.states):
+            shapes = tuple((part.stop - part.start, *shape[1:]) for shape in self._shapes)
+            made.append(compile(graph(shapes), device, state))
+            self._plans.append(made[-1])
+        return made
+
+    def _weights(self, y: NDArray[Any]) -> list[Weight]:
+        """What each part counts for in the batch."""
+        parts = [y[part] for part in self._parts]
+        mine = [(batches.counted(self._recipe.loss, part), len(part)) for part in parts]
+        every = mine if self._ranks is None else [pair for pairs in self._ranks.all(mine) for pair in pairs]
+        total = sum(counted for counted, _ in every)
+        samples = sum(size for counted, size in every if counted or not total)
+        summed = getattr(self._recipe.loss, "reduction", None) == "sum" or not total
+        return [
+            Weight(1.0 if summed else counted / total, size / samples if counted or not total else 0.0)
+            for counted, size in mine
+        ]
+
+    def close(self) -> None:
+        """Gives the plans' memory back."""
+        for plan in self._plans:
+            plan.close()
+
+
+class SharedStep(SharedPlan):
+    """A step: what Plan.step() is for one device."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        states: Mirrors,
+        shapes: Shapes,
+        update: bool,
+        compile: Compile,
+        ranks: Ranks | None = None,
+    ) -> None:
+        super().__init__(recipe, states, shapes, ranks)
+        layout, team = recipe.layout, self._team
+        whole = gradient_graph(recipe, shapes)  # there is none of a part where others have all samples
+        self._gradients = self._compile(lambda part: gradient_graph(recipe, part), compile)
+        self._has_statistics = STATISTICS in whole.outputs
+        graph = apply_graph(recipe, self._has_statistics, update)
+        self._apply = [compile(graph, d, s) for d, s in zip(team.devices, states.states)]
+        self._plans += self._apply
+        self._flats = [self._host_arrays(layout) for _ in range(max(1, len(self._parts)))]
+        taken = [*whole.inputs, *graph.inputs]
+        self.inputs = [name for name in taken if name in ("x", "y", "key", "kept") or name[:5] == "hyper"]
+
+    def _host_arrays(self, layout: Layout) -> dict[str, NDArray[np.float32]]:
+        """Where the outputs of a device's gradients lie on the host, those of a state side by side."""
+        sizes = {name: size for name, size in layout.sizes.items() if name != STATISTICS}
+        flats = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
+        if self._has_statistics:
+            flats[STATISTICS] = np.zeros(layout.sizes[STATISTICS], np.float32)
+        return {**flats, "loss": np.zeros(1, np.float32)}
+
+    def _targets(self, i: int) -> list[NDArray[np.float32]]:
+        """The outputs of device i, in the order of its plan."""
+        found = []
+        for name in self._gradients[i].outputs:
+            state, *bounds = name.split(":")
+            found.append(self._flats[i][state][slice(*map(int, bounds))] if bounds else self._flats[i][name])
+        return found
+
+    def step(self, *inputs: NDArray[Any], timeout: float | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Loss, and whether the step was committed, which it is by all devices or by none."""
+        self._states.check()
+        given = dict(zip(self.inputs, inputs, strict=True))
+        return self._team.lead(lambda: self._lead(given, timeout))
+
+    def _lead(
+        self, given: dict[str, NDArray[Any]], timeout: float | None
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        weights = self._weights(given["y"])
+        busy = [i for i, weight in enumerate(weights) if weight.samples]
+        self._team.spread(lambda i: self._differentiate(i, given, weights[i].loss, timeout), busy)
+        sums = self._reduce(busy, weights)
+        if self._team.interrupted and self._ranks is None:  # else the other ranks would go on alone
+            raise StateError("the step was interrupted")  # which nobody sees: Ctrl-C is raised
+        loss = sums.pop("loss")
+        finite = self._commit({**given, **self._renamed(sums), "loss": loss}, timeout)
+        return loss, finite
+
+    def _differentiate(
+        self, i: int, given: dict[str, NDArray[Any]], share: float, timeout: float | None
+    ) -> None:
+        part, plan = self._parts[i], self._gradients[i]
+        mine = {**given, "x": given["x"][part], "y": given["y"][part], "share": np.full(1, share, np.float32)}
+        if "key" in mine:
+            rank = 0 if self._ranks is None else self._ranks.rank
+            number = (rank << 8) + i
+            mine["key"] = mine["key"] + np.array([number << 32, 0])  # else all would drop the same elements
+        plan(*(mine[name] for name in plan.inputs), out=self._targets(i), timeout=timeout)
+
+    def _reduce(self, busy: list[int], weights: list[Weight]) -> dict[str, NDArray[np.float32]]:
+        """The sums over all devices; of statistics the mean over samples."""
+        for i in busy if self._has_statistics else []:
+            self._flats[i][STATISTICS] *= np.float32(weights[i].samples)
+        sums = {}
+        for name in self._flats[0]:
+            if not busy:
+                self._flats[0][name][:] = 0
+            sums[name] = add_up(self._team, [self._flats[i][name] for i in busy or [0]])
+            if self._ranks is not None:
+                self._ranks.add(sums[name])
+        return sums
+
+    def _renamed(self, sums: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
+        layout = self._recipe.layout
+        groups = range(len(self._recipe.optimizer.param_groups))
+        names = {layout.group_state(number): gradient_name(number) for number in groups}
+        return {names.get(name, "new_statistics"): flat for name, flat in sums.items()}
+
+    def _commit(self, given: dict[str, NDArray[Any]], timeout: float | None) -> NDArray[Any]:
+        inputs = [given[name] for name in self._apply[0].inputs]
+        try:
+            finite = self._team.spread(lambda i: self._apply[i].step(*inputs, timeout=timeout))
+        except BaseException:
+            self._states.tear()
+            raise
+        first: NDArray[Any] = finite[0]
+        return first
+
+
+class SharedEvaluation(SharedPlan):
+    """The net as at inference: what calling a Plan is for one device."""
+
+    def __init__(
+        self, recipe: Recipe, states: Mirrors, shapes: Shapes, with_loss: bool, compile: Compile
+    ) -> None:
+        super().__init__(recipe, states, shapes)
+        loss = recipe.loss if with_loss else None
+        self._compile(lambda part: evaluation_graph(recipe.net, loss, recipe.layout, part), compile)
+        self._with_loss = with_loss
+
+    def __call__(self, *inputs: NDArray[Any]) -> Any:
+        self._states.check()
+
+        def work(i: int) -> Any:
+            return self._plans[i](*(array[self._parts[i]] for array in inputs))
+
+        members = range(len(self._parts))
+        results = self._team.lead(lambda: self._team.spread(work, members))
+        if not self._with_loss:
+            return np.concatenate(results)
+        weights = self._weights(inputs[1])
+        loss = sum(float(r[1].ravel()[0]) * w.loss for r, w in zip(results, weights) if w.samples)
+        return np.concatenate([r[0] for r in results]), np.array([loss], np.float32)
