@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from clcnn.model_io import load, save
     from clcnn.ort_values import IOBinding, OrtDevice, OrtValue
     from clcnn.plan import Plan
+    from clcnn.plan_group import PlanGroup
     from clcnn.report import Profile
     from clcnn.session import InferenceSession, ModelMetadata, NodeArg
     from clcnn.session_options import (
@@ -93,6 +94,7 @@ __all__ = [
     "OrtDevice",
     "OrtValue",
     "Plan",
+    "PlanGroup",
     "Precision",
     "Profile",
     "RunOptions",
@@ -149,6 +151,7 @@ _HOMES = {
     "load": "model_io",
     "save": "model_io",
     "Plan": "plan",
+    "PlanGroup": "plan_group",
     "Precision": "_arguments",
     "Profile": "report",
     "IOBinding": "ort_values",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from clcnn import device as devices
 from clcnn import zeros as known_zeros
 from clcnn._building import patiently
 from clcnn._log import logger
-from clcnn.device import DeviceInfo, parse_bytes
+from clcnn.device import parse_bytes
 from clcnn.errors import ArgumentError, ShapeError
 from clcnn.graph import Graph, trace
 from clcnn.plan import Plan
@@ -27,7 +27,7 @@ EVERY_LAYER = "*"
 def compile(
     model: Any,
     input_shape: Any = None,
-    device: str | int | DeviceInfo | _core.Device | None = None,
+    device: devices.Selector | Sequence[devices.Selector] = None,
     *,
     precision: _arguments.Precision = "highest",
     workspace_limit: int | str = 64 << 20,
@@ -56,8 +56,8 @@ def compile(
     input_shape : shape, sequence of shapes, or dict of shapes by input name
         N,C,spatial...; not needed for a Graph, a saved model, nor an ONNX model whose inputs have no
         unknown dimension. For a module of PyTorch example inputs, a tensor or a tuple of them, or shapes.
-    device : Device or selector, optional
-        See clcnn.Device.
+    device : Device or selector, or a list of them, optional
+        See clcnn.Device. Of a list, each once, it returns a clcnn.PlanGroup, a plan that uses them all.
     precision : {"highest", "strict", "high", "medium"}
         "highest": float32 as PyTorch means it. "strict": no transformed sums. "high": operands rounded to
         tf32. "medium": weights stored as halves, and on GPUs large maps between steps, too, where what
@@ -133,6 +133,8 @@ def compile(
     >>> y.shape
     (1, 8, 32, 32)
     """
+    if not isinstance(device, devices.ONE):
+        return _group(**locals())
     model, input_shape = sources.opened(model, input_shape)
     graph = graph_of(model, input_shape)
     sparse = dict(known_zeros.of_graph(known_zeros.of_model(model) if zeros is None else zeros, graph))
@@ -177,6 +179,17 @@ def compile(
     for note in core.rewrites():
         logger.debug("rewrite: %s", note)
     return plan
+
+
+def _group(model: Any, input_shape: Any, device: Any, threads: int | None, **options: Any) -> Plan:
+    """compile() for several devices."""
+    from clcnn import plan_group
+
+    if options["state"] is not None:
+        raise ArgumentError("state: it lies on one device; train.Trainer(device=[...]) trains on several")
+    chosen = device if threads is None else [devices.get(one, threads) for one in device]
+    several = devices.several(chosen, "device")
+    return plan_group.compiled(compile, *sources.opened(model, input_shape), several, options)
 
 
 def _overrides(algorithms: str | Mapping[str, str] | None) -> dict[str, str]:

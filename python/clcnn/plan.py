@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
 from clcnn import _arguments, _arrays, _core
-from clcnn.errors import ArgumentError, DtypeError, Error, StateError
+from clcnn._mapping import mapped
+from clcnn.errors import ArgumentError, DtypeError, Error
 from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, summary_cells, summary_text
 
 Array = ArrayLike | _core.Tensor  # of an input
+HELD = 3  # batches that map() holds: two at work, and the one that follows
 Target = NDArray[Any] | _core.Tensor  # of an output
 
 
@@ -160,7 +159,7 @@ class Plan:
 
     def _ordered(self, inputs: Mapping[str, Array] | Sequence[Array] | Array) -> Sequence[Any]:
         if not isinstance(inputs, Mapping):
-            return _listed(inputs, "inputs")
+            return listed(inputs, "inputs")
         names = [name for name, _ in self._core.inputs]
         if set(inputs) != set(names):
             raise ArgumentError(f"inputs: expected the names {names}, got {_arguments.shown(list(inputs))}")
@@ -175,46 +174,12 @@ class Plan:
         three batches are held at once. Every batch must have the compiled shape, the last one too. An
         exception is raised in its batch's place.
         """
-        pid = os.getpid()
+
+        def work(worker: Plan, batch: Array | Sequence[Array]) -> Any:
+            return worker(*listed(batch, "batch"), timeout=timeout)
+
         with self.clone() as one, self.clone() as two:
-            pool = ThreadPoolExecutor(2, "clcnn-map")
-            pending: deque[tuple[Future[Any], Plan]] = deque()
-            free = [one, two]
-            try:
-                for batch in _arguments.iterate(batches, "batches", "batches of arrays"):
-                    if not free:
-                        done, worker = pending.popleft()
-                        result = done.result()
-                        free.append(worker)
-                        self._submit(pool, free.pop(), batch, timeout, pending)
-                        yield result
-                    else:
-                        self._submit(pool, free.pop(), batch, timeout, pending)
-                    self._check_process(pid)
-                while pending:
-                    yield pending.popleft()[0].result()
-                    self._check_process(pid)
-            finally:
-                if os.getpid() == pid:  # a forked child has neither the threads nor a use for their locks
-                    one._core.stop()
-                    two._core.stop()
-                    pool.shutdown(cancel_futures=True)
-
-    @staticmethod
-    def _check_process(pid: int) -> None:
-        if os.getpid() != pid:
-            raise StateError(f"map() was begun in process {pid} and cannot go on in its forked child")
-
-    @staticmethod
-    def _submit(
-        pool: ThreadPoolExecutor,
-        worker: Plan,
-        batch: Array | Sequence[Array],
-        timeout: float | None,
-        pending: deque[tuple[Future[Any], Plan]],
-    ) -> None:
-        args = _listed(batch, "batch")
-        pending.append((pool.submit(worker, *args, timeout=timeout), worker))
+            yield from mapped([one, two], work, lambda plan: plan._core.stop(), batches, HELD)
 
     def profile(self, *inputs: Array) -> Profile:
         """One inference with device events: time, GFLOP/s and GB/s of every step."""
@@ -342,7 +307,7 @@ class Plan:
         return html_table(*summary_cells(self.rows, self._core.layers()))
 
 
-def _listed(given: Any, what: str) -> list[Any]:
+def listed(given: Any, what: str) -> list[Any]:
     """The arrays in a sequence; one array counts as one."""
     if isinstance(given, _core.Tensor) or _arrays.speaks(given):
         return [given]

@@ -37,7 +37,6 @@ from clcnn.session_options import SessionOptions
 
 if TYPE_CHECKING:
     from clcnn import _core
-    from clcnn.device import DeviceInfo
     from clcnn.onnx import Model, Program
     from clcnn.ort_values import IOBinding, OrtValue
     from clcnn.plan import Plan
@@ -104,8 +103,8 @@ class InferenceSession:
         onnxruntime's names; the first that stands for a device of this machine is taken
         (clcnn.session_options.PROVIDERS), which says the same as device. Unknown ones are skipped with a
         warning.
-    device : Device or selector, optional
-        See clcnn.Device.
+    device : Device or selector, or a list of them, optional
+        See clcnn.Device. Of a list, runs of several threads go to whichever device is free.
     precision, workspace_limit, memory_limit
         See clcnn.compile().
     max_plans : int
@@ -138,7 +137,7 @@ class InferenceSession:
         sess_options: Any = None,
         providers: Sequence[str | tuple[str, dict[str, Any]]] | None = None,
         provider_options: Sequence[dict[str, Any]] | None = None,
-        device: str | int | DeviceInfo | _core.Device | None = None,
+        device: devices.Selector | Sequence[devices.Selector] = None,
         *,
         precision: _arguments.Precision = "highest",
         workspace_limit: int | str = 64 << 20,
@@ -154,7 +153,9 @@ class InferenceSession:
         choice = session_options.choose(providers, provider_options)
         self._pid = os.getpid()
         self._provider = choice.name
-        self._device = devices.with_threads(choice.device if device is None else device, settings.threads)
+        chosen = choice.device if device is None else device
+        self._devices = devices.several(chosen, "device", settings.threads)
+        self._device = self._devices[0]
         self._compile_options: dict[str, Any] = {
             "precision": precision,
             "workspace_limit": workspace_limit,
@@ -182,7 +183,7 @@ class InferenceSession:
         self._outputs = model.outputs
         self._value_inputs = model.value_inputs
         if not self._value_inputs and all(is_fixed(info) for info in self._inputs):
-            self._donate = self._file is not None
+            self._donate = self._file is not None and len(self._devices) == 1
             self._ready({info.name: shape_of(info) for info in self._inputs}, {}, _Clock(None))
             self._donate = False
             if self._file is not None:
@@ -346,7 +347,10 @@ class InferenceSession:
                 program.graph._donate(program.fixed.values())
             like = None if best else self._newest
             found.plan = compiler.compile(
-                program.graph, device=self._device, like=like, **self._compile_options
+                program.graph,
+                device=self._devices if len(self._devices) > 1 else self._device,
+                like=like,
+                **self._compile_options,
             )
             self._newest = found.plan
             program.graph._forget()

@@ -483,9 +483,11 @@ def get_device() -> str:
         return "CPU"
 
 
-def device_selector(device: Any) -> str | int | None:
+def device_selector(device: Any) -> str | int | list[Any] | None:
     """A selector that another process understands: the index of an opened device or of a row of
-    clcnn.devices()."""
+    clcnn.devices(); a list for a list."""
+    if isinstance(device, (list, tuple)):
+        return [device_selector(one) for one in device]
     if isinstance(device, (_core.Device, DeviceInfo)):
         return device.index
     selector: str | int | None = device

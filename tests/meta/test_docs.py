@@ -38,6 +38,7 @@ PUBLIC_MODULES = (
     "clcnn.optim",
     "clcnn.optim.lr_scheduler",
     "clcnn.ort_values",
+    "clcnn.plan_group",
     "clcnn.plot",
     "clcnn.train",
     "clcnn.report",
