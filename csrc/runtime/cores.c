@@ -1,5 +1,6 @@
-/* cores.c: how many processor cores this process may keep busy: those of its affinity mask, and no more than its control
- * group's quota. Containers often have a share of a large machine, whose drivers start a thread for each core. */
+/* cores.c: how many processor cores this process may keep busy by one device: those of its affinity mask, no more than its
+ * control group's quota, and a part of them where PoCL makes several devices. Containers often have a share of a large
+ * machine, whose drivers start a thread for each core. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,17 @@ static long quota_cores(void)
     return cores > 0 ? cores : quota_of("");
 }
 
+/* PoCL makes a device for each word of this list, and each starts a thread for every core: they share the cores. */
+static long devices_on_cores(void)
+{
+    const char *at = getenv("POCL_DEVICES");
+    long devices = 0;
+
+    for (; at != NULL && *(at += strspn(at, " ")) != '\0'; at += strcspn(at, " "))
+        devices += strncmp(at, "pthread", 7) == 0 || strncmp(at, "cpu", 3) == 0;
+    return devices > 1 ? devices : 1;
+}
+
 long cores_usable(void)
 {
     const long quota = quota_cores();
@@ -53,7 +65,8 @@ long cores_usable(void)
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) < cores)
         cores = CPU_COUNT(&allowed);
 #endif
-    return quota > 0 && quota < cores ? quota : cores;
+    cores = (quota > 0 && quota < cores ? quota : cores) / devices_on_cores();
+    return cores > 1 ? cores : 1;
 }
 
 #ifdef CPU_COUNT

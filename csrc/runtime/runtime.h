@@ -177,7 +177,7 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
 
 /* ---- cores.c ---------------------------------------------------------------------------------------------------- */
 
-long cores_usable(void);   /* processor cores that this process may keep busy */
+long cores_usable(void);   /* processor cores that this process may keep busy by a device */
 bool cores_pin_safe(void); /* pinning.h, asked about this process */
 
 /* ---- queue.c: step descriptions become launches, and run --------------------------------------------------------- */

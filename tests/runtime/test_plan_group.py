@@ -305,6 +305,12 @@ def test_lists_that_are_no_devices(device):
         clcnn.compile(net(), SHAPE, device=[device], state=state)
 
 
+@needs_pair
+def test_devices_of_one_platform_have_numbers():
+    with clcnn.compile(net(), SHAPE, device=["portable:0", "portable:1"]) as group:
+        assert [device.index for device in group.devices] == BOTH
+
+
 def test_a_list_of_one_device(device):
     x = batch()
     with clcnn.compile(net(), SHAPE, device=[device]) as group, clcnn.compile(net(), SHAPE, device) as one:
