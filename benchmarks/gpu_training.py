@@ -42,10 +42,10 @@ def main() -> int:
             "skipped: torch says which weights are right, and it is not installed (pip install clcnn[bench])"
         )
         return 0
-    import many_devices
     import sessions
     import torch
     import training
+    import training_devices
     import training_nets
 
     device = sessions.opened(args.device)
@@ -53,7 +53,7 @@ def main() -> int:
         return 0
     if args.devices > 1:
         args.nets = training_nets.chosen(args.nets)
-        return many_devices.run(args)
+        return training_devices.run(args)
     if not torch.cuda.is_available():
         print("PyTorch sees no CUDA device: no figures of its own")
         args.peers = []

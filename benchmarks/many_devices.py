@@ -1,21 +1,25 @@
-"""Throughput of a trainer on several devices against that of one, each with a batch of its own."""
+"""Inference on several devices of a host as one plan, against one of them: map() and calls.
+
+The figure is how much more is done in the same time: by map() over a stream of batches, and by calls, whose
+batch the devices share. First the results are compared with those of one device.
+"""
 
 from __future__ import annotations
 
-import argparse
-from contextlib import closing
+import importlib.util
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import common
 import numpy as np
-from training import LOSS_LIMIT, still
-from training_nets import Case
 
 import clcnn
 
-STATE_LIMIT = 1e-3  # of changes of weights over their rms: sums of parts round otherwise
-HEAD = ["net", "batch each", "precision", "devices", "ms one", "ms all", "throughput", "loss error", "change"]
-WIDTHS = [18, 10, 9, 7, 9, 9, 10, 10, 10]
+BATCHES = 8  # in a stream
+LIMIT = 1e-4
+HEAD = ["net", "batch", "devices", "way", "ms one", "ms all", "throughput", "error"]
+WIDTHS = [18, 6, 8, 6, 9, 9, 11, 9]
 
 
 def alike(selector: str, count: int) -> list[clcnn.DeviceInfo]:
@@ -31,60 +35,77 @@ def _kind(info: Any) -> tuple[str, str]:
     return info["name"], info["platform"]
 
 
-def changed(case: Case, trainer: Any) -> np.ndarray:
-    """What the first step has changed of all weights."""
-    after = trainer.net.state_dict()
-    return np.concatenate([(after[name] - case.weights[name]).ravel() for name in case.weights])
+def stream(plan: clcnn.Plan, x: np.ndarray) -> Callable[[], Any]:
+    return lambda: list(plan.map([x] * BATCHES))
 
 
-def measure(case: Case, precision: str, devices: list[Any], args: argparse.Namespace) -> dict[str, Any]:
-    """Every device gets the same samples for the first step, so that batch norms and sums are those of one.
-    Raises common.Wrong and clcnn.Error."""
-    x, y = np.concatenate([case.x] * len(devices)), np.concatenate([case.y] * len(devices))
-    with closing(case.trainer(devices[0], precision, dropout=False)) as one:
-        loss = one.step(case.x, case.y)
-        want = changed(case, one)
-    with closing(case.trainer(devices, precision, dropout=False)) as team:
-        error = common.checked(np.array([team.step(x, y)]), np.array([loss]), LOSS_LIMIT)["rms_error"]
-        change = common.checked(changed(case, team), want, STATE_LIMIT)["rms_error"]
-    with closing(case.trainer(devices[0], precision, dropout=True)) as one:
-        still(one.optimizer)
-        with closing(case.trainer(devices, precision, dropout=True)) as team:
-            still(team.optimizer)
-            runs = {"one": lambda: one.step(case.x, case.y), "all": lambda: team.step(x, y)}
-            timed = common.interleave(runs, args.rounds, args.seconds, warm=2)
-    ms = {name: timed[name]["min"] for name in timed}
-    return {
-        "case": case.name, "batch": case.batch, "precision": precision, "devices": len(devices),
-        "one_ms": ms["one"], "all_ms": ms["all"], "throughput": len(devices) * ms["one"] / ms["all"],
-        "loss_error": error, "change_error": change,
-    }  # fmt: skip
+def measure(name: str, batch: int, devices: list[clcnn.Device], args: Any) -> list[dict[str, Any]]:
+    """A row for map() and one for calls. Raises common.Wrong and clcnn.Error."""
+    from nets import Net
+
+    net = Net(name)
+    x = net.inputs(batch)
+    rows: list[dict[str, Any]] = []
+    with (
+        clcnn.compile(net.module, x.shape, device=devices[0]) as one,
+        clcnn.compile(net.module, x.shape, device=devices) as group,
+    ):
+        error = common.checked(group(x), one(x), LIMIT)["rms_error"]
+        ways = {"map": (stream(one, x), stream(group, x)), "call": (lambda: one(x), lambda: group(x))}
+        for way, runs in ways.items():
+            timed = common.interleave(dict(zip(("one", "all"), runs)), args.rounds, args.seconds)
+            ms = {key: timed[key]["min"] for key in timed}
+            rows.append({
+                "case": name, "batch": batch, "precision": "highest", "devices": len(devices), "way": way,
+                "clcnn_ms": ms["all"], "one_ms": ms["one"], "throughput": ms["one"] / ms["all"],
+                "peer": None, "rms_error": error, "parts": group.parts,
+            })  # fmt: skip
+    return rows
 
 
-def run(args: argparse.Namespace) -> int:
-    """Every net of the arguments; returns the exit status: 1 when one failed."""
+def main() -> int:
+    parser = common.arguments(__doc__)
+    parser.add_argument("--nets", type=common.names, default=["resnet50", "mobilenet_v1"], help="of the zoo")
+    parser.add_argument("--batch", type=common.ints, default=[32], help="batch sizes (32)")
+    parser.add_argument("--device", default="gpu", help="one of the devices (gpu)")
+    parser.add_argument("--devices", type=int, default=2, help="how many of its kind (2)")
+    args = parser.parse_args()
+    if not importlib.util.find_spec("torch"):
+        print("skipped: torch draws the weights, and it is not installed (pip install clcnn[bench])")
+        return 0
+    import sessions
+
+    device = sessions.opened(args.device)
+    if device is None:
+        return 0
     rows = alike(args.device, args.devices)
     if len(rows) < args.devices:
-        print(f"skipped: there are {len(rows)} devices like {rows[0].name}, not {args.devices}")
+        print(f"skipped: there are {len(rows)} devices like {device.name}, not {args.devices}")
         return 0
-    results, failed = [], []
+    results: list[dict[str, Any]] = []
+    failed: list[str] = []
     print(
-        f"clcnn {clcnn.__version__} on {args.devices} x {rows[0].name}: minimum of up to {args.rounds} rounds"
+        f"clcnn {clcnn.__version__} on {args.devices} x {device.name}, minimum of up to {args.rounds} rounds"
     )
     print(common.table(HEAD, [], WIDTHS))
     devices = [clcnn.Device(row) for row in rows]
-    for name, batch in args.nets:
-        for precision in args.precision:
+    for name in args.nets:
+        for batch in args.batch:
             try:
-                row = measure(Case(name, batch), precision, devices, args)
+                made = measure(name, batch, devices, args)
             except (common.Wrong, clcnn.Error) as error:
-                failed.append(f"{name} batch {batch} {precision}: {type(error).__name__}: {error}")
+                failed.append(f"{name} batch {batch}: {type(error).__name__}: {error}")
                 print(failed[-1], flush=True)
                 continue
-            cells = [name, batch, precision, row["devices"], f"{row['one_ms']:.1f}", f"{row['all_ms']:.1f}"]
-            cells += [f"{row['throughput']:.3f}", f"{row['loss_error']:.1e}", f"{row['change_error']:.1e}"]
-            print(common.table([], [cells], WIDTHS), flush=True)
-            results.append(row)
-            common.write(results, args.json, device=rows[0].name, failed=failed)
-    common.finish(results, args.json, device=rows[0].name, failed=failed)
+            for row in made:
+                cells = [name, batch, row["devices"], row["way"], f"{row['one_ms']:.1f}"]
+                cells += [f"{row['clcnn_ms']:.1f}", f"{row['throughput']:.3f}", f"{row['rms_error']:.1e}"]
+                print(common.table([], [cells], WIDTHS), flush=True)
+            results += made
+            common.write(results, args.json, device=device.name, failed=failed)
+    common.finish(results, args.json, device=device.name, failed=failed)
     return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import clcnn
-from clcnn import nn, optim, train
+from clcnn import cli, nn, optim, train
 from clcnn.errors import ArgumentError, DeviceError, NonFiniteError, RunTimeoutError, StateError
 from clcnn.train import shared, team
 from pair import needs_pair, run_on_a_pair
@@ -58,11 +58,10 @@ def assert_close(one, other):
         np.testing.assert_allclose(one[name], other[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
-def train_on(devices, count=8, size=5, **options):
-    """Losses, states, and what the trainer makes of other samples."""
+def train_on(devices, count=4, size=5, **options):
+    """Losses and states."""
     with trainer_of(devices, **options) as trainer:
-        losses = [trainer.step(*batch(size, i)) for i in range(count)]
-        return losses, bits(trainer), trainer.predict(batch(7, 99)[0]), trainer.evaluate([batch(7, 99)], 3)
+        return [trainer.step(*batch(size, i)) for i in range(count)], bits(trainer)
 
 
 def test_on_a_pair():
@@ -85,14 +84,28 @@ OPTIONS = {
 @needs_pair
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=list(OPTIONS))
 def test_two_devices_compute_what_one_does(options):
-    one, pair, again = (train_on(devices, **options) for devices in (0, BOTH, BOTH))
-    np.testing.assert_allclose(one[0], pair[0], rtol=1e-5, atol=1e-6)
-    assert_close(one[1], pair[1])
-    np.testing.assert_allclose(one[2], pair[2], rtol=1e-4, atol=1e-5)
-    assert one[3] == pytest.approx(pair[3], rel=1e-4)
-    assert pair[0] == again[0] and pair[3] == again[3]
-    assert_same(pair[1], again[1])
-    np.testing.assert_array_equal(pair[2], again[2])
+    (one, wanted), (pair, found) = train_on(0, **options), train_on(BOTH, **options)
+    np.testing.assert_allclose(pair, one, rtol=1e-5, atol=1e-6)
+    assert_close(found, wanted)
+
+
+@needs_pair
+def test_two_devices_compute_the_same_bits_each_time():
+    (one, first), (other, second) = (train_on(BOTH, norm=True, seed=3) for _ in range(2))
+    assert one == other
+    assert_same(first, second)
+
+
+@needs_pair
+@pytest.mark.parametrize("loss", [nn.CrossEntropyLoss(), nn.CrossEntropyLoss(weight=[0.2, 1.0, 3.0])])
+def test_two_devices_evaluate_as_one_does(loss):
+    x, y = batch(7, 99)
+    found = []
+    for devices in (0, BOTH):
+        with trainer_of(devices, loss=loss) as trainer:
+            found.append((trainer.predict(x), trainer.evaluate(train.Arrays(x, y), 7)))
+    np.testing.assert_allclose(found[1][0], found[0][0], rtol=1e-4, atol=1e-5)
+    assert found[1][1] == pytest.approx(found[0][1], rel=1e-5)
 
 
 @needs_pair
@@ -330,3 +343,12 @@ def test_sums_are_taken_in_the_order_of_the_devices(device):
     found = threads.lead(lambda: team.add_up(threads, arrays))
     threads.close()
     np.testing.assert_array_equal(found, wanted)
+
+
+@needs_pair
+def test_the_command_takes_several_devices(capsys):
+    pytest.importorskip("sklearn")
+    assert cli.main(["train", "digits", "--epochs", "1", "--device", "0,1"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    name = clcnn.devices()[0].name
+    assert lines[0].startswith(f"device {name}, {name}: 1438 samples") and "accuracy" in lines[-1]

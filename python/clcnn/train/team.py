@@ -130,11 +130,15 @@ class Mirrors:
         self.team.close()
 
 
+PIECE = 1 << 15  # elements that are added at a time: those of two arrays stay in a core's cache
+
+
 def add_up(team: Team, arrays: list[NDArray[np.float32]]) -> NDArray[np.float32]:
     """In the leader's thread: the sum of arrays of one length in their order, in the first of them; each
     thread of the team adds a part of all elements, piece by piece in its cache."""
     total, others = arrays[0], arrays[1:]
-    bounds = np.linspace(0, total.size, len(team.devices) + 1).astype(np.int64)
+    workers = range(len(team.devices) if total.size > PIECE else 1)
+    bounds = np.linspace(0, total.size, len(workers) + 1).astype(np.int64)
 
     def part(i: int) -> None:
         for at in range(bounds[i], bounds[i + 1], PIECE):
@@ -142,9 +146,10 @@ def add_up(team: Team, arrays: list[NDArray[np.float32]]) -> NDArray[np.float32]
             for other in others:
                 np.add(total[piece], other[piece], out=total[piece])
 
-    if others:
-        team.spread(part)
+    if not others:
+        return total
+    if len(workers) == 1:  # other threads would take longer to wake
+        part(0)
+    else:
+        team.spread(part, workers)
     return total
-
-
-PIECE = 1 << 15  # elements that are added at a time: those of two arrays stay in a core's cache
