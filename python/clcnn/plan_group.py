@@ -82,24 +82,40 @@ class PlanGroup(Plan):
     def _run(
         self, inputs: Sequence[Any], out: list[Any], timeout: float | None, commit: bool = False
     ) -> list[Any]:
+        if self._runner == threading.get_ident():
+            raise StateError("this plan is in the middle of a run (was it called from a signal handler?)")
         arrays = self._divisible(inputs, out)
         if arrays is None:
             return self._whole(inputs, out, timeout)
-        with self._turn():
-            parts = self._divided(arrays)
-            if parts is None:
-                plan = self._usable()[0]
-                return self._guarded(plan, plan, list(inputs), out, timeout)
-            targets = [
-                np.empty(shape, self.output_dtypes[name]) if given is None else given
-                for given, (name, shape) in zip(out, self.outputs.items(), strict=True)
-            ]
-            work = [
-                (whole, plan, [x[part] for x in arrays], [y[part] for y in targets])
+        with self._turns:
+            self._runner = threading.get_ident()
+            try:
+                parts = self._divided(arrays)
+                if parts is not None:
+                    return self._by_parts(parts, arrays, out, timeout)
+            finally:
+                self._runner = 0
+        return self._whole(inputs, out, timeout)
+
+    def _by_parts(
+        self,
+        parts: list[tuple[Plan, Plan, slice]],
+        arrays: list[NDArray[Any]],
+        out: list[Any],
+        timeout: float | None,
+    ) -> list[Any]:
+        """Each part by its device, all at once."""
+        targets = [
+            np.empty(shape, self.output_dtypes[name]) if given is None else given
+            for given, (name, shape) in zip(out, self.outputs.items(), strict=True)
+        ]
+        self._together(
+            [
+                (whole, plan, [x[part] for x in arrays], [y[part] for y in targets], timeout)
                 for whole, plan, part in parts
             ]
-            self._together([(*job, timeout) for job in work])
-            return targets
+        )
+        return targets
 
     def _whole(self, inputs: Sequence[Any], out: list[Any], timeout: float | None) -> list[Any]:
         """The whole batch on one device: that of a tensor, else one that is free, or has fewest calls."""
@@ -167,11 +183,15 @@ class PlanGroup(Plan):
 
     def _together(self, jobs: list[tuple[Any, ...]], rounds: int = 1) -> list[float]:
         """Runs of several devices at once; how many of them each could do in a second. After Ctrl-C, or what
-        else a signal handler raises, they end within about 100 ms."""
+        else a signal handler raises, parts end within about 100 ms, and a whole batch once it is done."""
+
+        halted = threading.Event()
 
         def run(whole: Plan, plan: Plan, *arguments: Any) -> float:
             times = []
             for _ in range(rounds + (rounds > 1)):
+                if halted.is_set():
+                    return 0.0
                 start = time.perf_counter()
                 self._guarded(whole, plan, *arguments)
                 times.append(time.perf_counter() - start)
@@ -183,6 +203,7 @@ class PlanGroup(Plan):
                 futures.append(self._pool.submit(run, *job))
             wait(futures)
         except BaseException:
+            halted.set()
             self._stop(jobs, futures)
             raise
         return [future.result() for future in futures]
@@ -225,9 +246,6 @@ class PlanGroup(Plan):
         if self._parts is not None and any(whole not in found for whole, _, _ in self._parts):
             self._forget_parts()
         return found
-
-    def _turn(self) -> _Turn:
-        return _Turn(self)
 
     def map(
         self, batches: Iterable[Array | Sequence[Array]], *, timeout: float | None = None
@@ -312,23 +330,6 @@ class PlanGroup(Plan):
         state = "closed" if self.closed else f"{len(self.plans)} devices"
         where = ", ".join(name(plan.device) for plan in self.plans)
         return f"<clcnn.PlanGroup on {where}: {self.inputs} -> {self.outputs}, {state}>"
-
-
-class _Turn:
-    """A call's turn: other threads wait, a signal handler of the same thread is refused."""
-
-    def __init__(self, group: PlanGroup) -> None:
-        self._group = group
-
-    def __enter__(self) -> None:
-        if self._group._runner == threading.get_ident():
-            raise StateError("this plan is in the middle of a run (was it called from a signal handler?)")
-        self._group._turns.acquire()
-        self._group._runner = threading.get_ident()
-
-    def __exit__(self, *args: object) -> None:
-        self._group._runner = 0
-        self._group._turns.release()
 
 
 def name(device: _core.Device) -> str:
