@@ -86,7 +86,7 @@ static size_t size_of_groups(const struct blueprint *bp)
 {
     const struct clcnn_device_info *info = &bp->dev->info;
     /* else waiting would take others' turns */
-    const bool alone = (long)info->compute_units <= cores_usable();
+    const bool alone = (long)info->compute_units <= cores_of_device();
     if (bp->chain == CLCNN_CHAIN_OFF || bp->n_steps < CHAIN_LEAST_STEPS)
         return 0;
     if (device_traits(info).channel_block)

@@ -1,6 +1,5 @@
-/* cores.c: how many processor cores this process may keep busy by one device: those of its affinity mask, no more than its
- * control group's quota, and a part of them where PoCL makes several devices. Containers often have a share of a large
- * machine, whose drivers start a thread for each core. */
+/* cores.c: how many processor cores this process may keep busy: those of its affinity mask, and no more than its control
+ * group's quota. Containers often have a share of a large machine, whose drivers start a thread for each core. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +43,7 @@ static long quota_cores(void)
     return cores > 0 ? cores : quota_of("");
 }
 
-/* PoCL makes a device for each word of this list, and each starts a thread for every core: they share the cores. */
+/* PoCL makes a device for each word of this list, and one set of threads for all of them. */
 static long devices_on_cores(void)
 {
     const char *at = getenv("POCL_DEVICES");
@@ -65,7 +64,13 @@ long cores_usable(void)
     if (sched_getaffinity(0, sizeof allowed, &allowed) == 0 && CPU_COUNT(&allowed) < cores)
         cores = CPU_COUNT(&allowed);
 #endif
-    cores = (quota > 0 && quota < cores ? quota : cores) / devices_on_cores();
+    return quota > 0 && quota < cores ? quota : cores;
+}
+
+long cores_of_device(void)
+{
+    const long cores = cores_usable() / devices_on_cores();
+
     return cores > 1 ? cores : 1;
 }
 

@@ -177,8 +177,9 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
 
 /* ---- cores.c ---------------------------------------------------------------------------------------------------- */
 
-long cores_usable(void);   /* processor cores that this process may keep busy by a device */
-bool cores_pin_safe(void); /* pinning.h, asked about this process */
+long cores_usable(void);    /* processor cores that this process may keep busy */
+long cores_of_device(void); /* those that are left to a device beside others of the processor */
+bool cores_pin_safe(void);  /* pinning.h, asked about this process */
 
 /* ---- queue.c: step descriptions become launches, and run --------------------------------------------------------- */
 

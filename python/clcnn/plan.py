@@ -170,16 +170,22 @@ class Plan:
     ) -> Iterator[Any]:
         """Results for a stream of batches, in order, as calling the plan gives them.
 
-        Two clones work in turn in two threads, so that one batch is copied while another is computed; at most
-        three batches are held at once. Every batch must have the compiled shape, the last one too. An
-        exception is raised in its batch's place.
+        Two clones work in turn in two threads, so that one batch is copied while another is computed; on
+        processors, which copy nothing, there is one. At most three batches are held at once. Every batch must
+        have the compiled shape, the last one too. An exception is raised in its batch's place.
         """
 
         def work(worker: Plan, batch: Array | Sequence[Array]) -> Any:
             return worker(*listed(batch, "batch"), timeout=timeout)
 
-        with self.clone() as one, self.clone() as two:
-            yield from mapped([one, two], work, lambda plan: plan._core.stop(), batches, HELD)
+        workers: list[Plan] = []
+        try:
+            for _ in range(1 if copies_nothing(self.device) else 2):
+                workers.append(self.clone())
+            yield from mapped(workers, work, lambda plan: plan._core.stop(), batches, HELD)
+        finally:
+            for worker in workers:
+                worker.close()
 
     def profile(self, *inputs: Array) -> Profile:
         """One inference with device events: time, GFLOP/s and GB/s of every step."""
@@ -305,6 +311,12 @@ class Plan:
 
     def _repr_html_(self) -> str:
         return html_table(*summary_cells(self.rows, self._core.layers()))
+
+
+def copies_nothing(device: _core.Device) -> bool:
+    """Whether plans work in the caller's arrays: then a second run at a time only takes the first one's
+    cores."""
+    return device.type == "cpu" and device.host_unified
 
 
 def listed(given: Any, what: str) -> list[Any]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from clcnn import _arrays, _core
 from clcnn._mapping import mapped
 from clcnn.errors import DeviceError, Error, StateError, UnsupportedError
-from clcnn.plan import Array, Plan, Target, listed
+from clcnn.plan import Array, Plan, Target, copies_nothing, listed
 from clcnn.report import Profile
 
 AHEAD = 3  # batches that map() holds for each device: fast ones go on while a slow one is at the oldest
@@ -253,14 +253,15 @@ class PlanGroup(Plan):
         """Results for a stream of batches, in order, each computed whole by a device that was free, with the
         bits that its plan gives.
 
-        Two clones on each device work in turn, so that one batch is copied while another is computed. Every
-        batch must have the compiled shape. An exception is raised in its batch's place; map() can be called
-        again after one.
+        Two clones on each device work in turn, so that one batch is copied while another is computed; on
+        processors there is one. Every batch must have the compiled shape. An exception is raised in its
+        batch's place; map() can be called again after one.
         """
         usable = self._usable()
         workers: list[tuple[Plan, Plan]] = []
         try:
-            for plan in [*usable, *usable]:  # every device once before any twice
+            again = [plan for plan in usable if not copies_nothing(plan.device)]
+            for plan in [*usable, *again]:  # every device once before any twice
                 workers.append((plan, plan.clone()))
 
             def work(worker: tuple[Plan, Plan], batch: Any) -> Any:
