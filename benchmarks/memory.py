@@ -7,9 +7,11 @@ should be no more than the most that onnxruntime's process gained on its way the
 
     memory.py                                        # the zoo's nets at batch 1 and 8
     memory.py --limit --nets resnet50 --batch 8      # what memory_limit= costs, from the least one on
+    memory.py --training --nets resnet50 --batch 8   # the same of a Trainer, at shares of what it takes
 
-With --limit plans of several limits run in turn; a time is the least of the rounds, over that
-of the plan without a limit, beside what the planner expected.
+With --limit and --training plans of several limits run in turn; a time is the least of the rounds, over that
+of the plan without a limit, beside what the planner expected. Halving what a step of training takes should
+cost 35 % of time at most.
 """
 
 from __future__ import annotations
@@ -206,19 +208,66 @@ def limited(
 
 
 def limits(args: argparse.Namespace, device: clcnn.Device) -> int:
-    """The table of --limit; 1 where a plan takes more than its limit."""
+    """The table of --limit or --training; 1 where a plan takes more than its limit, or half too long."""
     results: list[dict[str, Any]] = []
     print(common.table(LIMIT_HEAD, [], LIMIT_WIDTHS))
     for net in args.nets:
         for batch in args.batch:
-            for r in limited(net, batch, device, args.rounds, args.limits):
+            found = (
+                trained(net, batch, device, args.rounds)
+                if args.training
+                else limited(net, batch, device, args.rounds, args.limits)
+            )
+            for r in found:
                 limit = f"{r['limit_bytes'] / 2**20:.1f}" if r["limit_bytes"] else "none"
                 cells = [net, batch, limit, f"{r['peak_bytes'] / 2**20:.1f}", f"{r['clcnn_ms']:.1f}"]
                 cells += [f"{r['time']:.3f}", f"{r['expected']:.2f}", f"{r['compile_s']:.2f}"]
                 print(common.table([], [cells], LIMIT_WIDTHS), flush=True)
                 results.append(r)
     common.finish(results, args.json, device=device.name)
-    return int(any(0 < r["limit_bytes"] < r["peak_bytes"] for r in results))
+    slow = args.training and any(r["time"] > MOST_TIME for r in results)
+    return int(slow or any(0 < r["limit_bytes"] < r["peak_bytes"] for r in results))
+
+
+# ---- memory_limit of a Trainer ----
+
+SHARES = (1.0, 0.75, 0.5)  # of what the plan without a limit takes
+MOST_TIME = 1.35  # that half of it may cost
+
+
+def trained(net: str, batch: int, device: clcnn.Device, rounds: int) -> list[dict[str, Any]]:
+    """A result for each of SHARES: steps of trainers of one net and batch, in turn."""
+    shape = (batch, *clcnn.zoo.find(net).input_shape)
+    x = np.random.default_rng(0).standard_normal(shape, np.float32)
+    y = np.arange(batch)
+    results: list[dict[str, Any]] = []
+    with ExitStack() as stack:
+        trainers = []
+        for share in SHARES:
+            limit = int(share * results[0]["peak_bytes"]) if results else 0
+            module = clcnn.zoo.get(net)
+            sgd = clcnn.optim.SGD(module.parameters(), lr=1e-6, momentum=0.9)
+            made = clcnn.train.Trainer(
+                module, clcnn.nn.CrossEntropyLoss(), sgd, device=device, memory_limit=limit
+            )
+            trainers.append(stack.enter_context(made))
+            start = time.perf_counter()
+            made.step(x, y)
+            (plan,) = made._plans.values()
+            noted = [m for m in map(EXPECTED.fullmatch, plan.rewrites) if m]
+            results.append({
+                "case": net, "batch": batch, "precision": "highest", "peer": None, "limit_bytes": limit,
+                "peak_bytes": plan.peak_bytes, "clcnn_ms": float("inf"),
+                "expected": float(noted[0][1]) if noted else 1.0, "compile_s": time.perf_counter() - start,
+            })  # fmt: skip
+        for _ in range(rounds):
+            for trainer, result in zip(trainers, results):
+                start = time.perf_counter()
+                trainer.step(x, y)
+                result["clcnn_ms"] = min(result["clcnn_ms"], 1e3 * (time.perf_counter() - start))
+    for result in results:
+        result["time"] = result["clcnn_ms"] / results[0]["clcnn_ms"]
+    return results
 
 
 # ---- the table ----
@@ -300,6 +349,7 @@ def main() -> int:
         help='resident sets, or "none"',
     )
     parser.add_argument("--limit", action="store_true", help="what memory_limit= costs")
+    parser.add_argument("--training", action="store_true", help="what memory_limit= of a Trainer costs")
     parser.add_argument(
         "--limits", type=common.ints, default=[], help="MiB, instead of six from the least on"
     )
@@ -309,7 +359,7 @@ def main() -> int:
     if args.child:
         print(json.dumps(rss_child(args.child, args.nets[0], args.batch[0], args.file)))
         return 0
-    if args.limit:
+    if args.limit or args.training:
         return limits(args, clcnn.Device(args.device))
     if args.peers and not importlib.util.find_spec("torch"):
         print("peers: skipped, torch makes their models and is not installed (pip install clcnn[bench])")

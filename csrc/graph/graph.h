@@ -92,6 +92,9 @@ enum clcnn_status graph_append(struct clcnn_graph *g, const struct op_def *op, c
                                struct clcnn_err *err);
 /* Of nodes from `first` on, which were appended: their names are taken from now on. */
 enum clcnn_status graph_keep_names(struct clcnn_graph *g, int first, struct clcnn_err *err);
+/* Appends a node once more, with the same inputs and results of its own, called "conv1:again". */
+#define CLCNN_AGAIN ":again"
+enum clcnn_status graph_repeat(struct clcnn_graph *g, int index, struct clcnn_err *err);
 /* Removes what was appended since there were so many nodes and values, and no one else knows. */
 void graph_take_back(struct clcnn_graph *g, int n_nodes, int n_values);
 /* Notes on the nodes of a graph, a copy of `named`, what is known of their zeros. */

@@ -244,23 +244,45 @@ static bool copy_values(struct clcnn_graph *g, const struct clcnn_graph *src)
     return true;
 }
 
+/* Appends a copy of a node, which may be one of the same graph. */
+static bool copy_node(struct clcnn_graph *g, const struct clcnn_graph *src, int index, const char *suffix)
+{
+    char name[CLCNN_NAME_MAX];
+    if (!graph_grow_nodes(g))
+        return false;
+    const struct node *from = &src->nodes[index];
+    struct node *to = &g->nodes[g->n_nodes++];
+    *to = *from;
+    snprintf(name, sizeof name, "%.*s%s", (int)(sizeof name - strlen(suffix) - 1), from->name, suffix);
+    to->name = clcnn_strdup(name);
+    to->attrs = copy_bytes(from->attrs, 1, from->op->attrs_size);
+    to->in = copy_bytes(from->in, (size_t)from->n_in, sizeof *from->in);
+    to->out = copy_bytes(from->out, (size_t)from->n_out, sizeof *from->out);
+    to->merged = NULL;
+    return to->name && to->attrs && to->in && to->out;
+}
+
 static bool copy_nodes(struct clcnn_graph *g, const struct clcnn_graph *src)
 {
-    for (int i = 0; i < src->n_nodes; i++) {
-        const struct node *from = &src->nodes[i];
-        if (!graph_grow_nodes(g))
+    for (int i = 0; i < src->n_nodes; i++)
+        if (!copy_node(g, src, i, ""))
             return false;
-        struct node *to = &g->nodes[g->n_nodes++];
-        *to = *from;
-        to->name = clcnn_strdup(from->name);
-        to->attrs = copy_bytes(from->attrs, 1, from->op->attrs_size);
-        to->in = copy_bytes(from->in, (size_t)from->n_in, sizeof *from->in);
-        to->out = copy_bytes(from->out, (size_t)from->n_out, sizeof *from->out);
-        to->merged = NULL;
-        if (!to->name || !to->attrs || !to->in || !to->out)
-            return false;
-    }
     return true;
+}
+
+enum clcnn_status graph_repeat(struct clcnn_graph *g, int index, struct clcnn_err *err)
+{
+    const int n_out = g->nodes[index].n_out;
+    if (!graph_grow_values(g, n_out) || !copy_node(g, g, index, CLCNN_AGAIN))
+        return clcnn_fail_mem(err, (size_t)n_out * sizeof *g->values);
+    struct node *again = &g->nodes[g->n_nodes - 1];
+    for (int i = 0; i < n_out; i++) {
+        g->values[g->n_values] = g->values[again->out[i]];
+        g->values[g->n_values].name = NULL;
+        g->values[g->n_values].producer = g->n_nodes - 1;
+        again->out[i] = g->n_values++;
+    }
+    return CLCNN_OK;
 }
 
 static bool copy_io(struct clcnn_graph *g, const struct clcnn_graph *src)

@@ -212,6 +212,8 @@ done:
 #define LEAST_WORKSPACE ((size_t)64 << 10)           /* less saves nothing */
 static const int fresh_filters[] = {0, 20, INT_MAX}; /* percent, as in the options */
 #define MOST_SLICES 64                               /* of a batch: each has steps of its own */
+#define MOST_SEGMENTS 32                             /* of forward, and so many */
+#define SHARES 8                                     /* of the maps that backward may compute again */
 
 static uint64_t memory_of(const struct blueprint *bp)
 {
@@ -237,6 +239,18 @@ static void keep(struct blueprint **kept, struct blueprint *better)
     *kept = better;
 }
 
+/* One more plan to choose from. Tells whether it fits. */
+static bool consider(struct blueprint **fastest, struct blueprint **smallest, struct blueprint *tried,
+                     uint64_t limit)
+{
+    const bool fits = memory_of(tried) <= limit;
+    if (memory_of(tried) < memory_of(*smallest))
+        keep(smallest, tried);
+    if (fits && (!*fastest || effort_of(tried) < effort_of(*fastest)))
+        keep(fastest, tried);
+    return fits;
+}
+
 static size_t less_scratch(size_t limit)
 {
     return limit > LEAST_WORKSPACE ? limit / 4 : 0;
@@ -256,11 +270,7 @@ static enum clcnn_status try_scratch(struct blueprint **fastest, struct blueprin
         if (st == CLCNN_E_UNSUPPORTED)
             return CLCNN_OK; /* an algorithm that the caller asks for needs more */
         TRY(st);
-        fits = memory_of(tried) <= options.memory_limit;
-        if (memory_of(tried) < memory_of(*smallest))
-            keep(smallest, tried);
-        if (fits && (!*fastest || effort_of(tried) < effort_of(*fastest)))
-            keep(fastest, tried);
+        fits = consider(fastest, smallest, tried, options.memory_limit);
         blueprint_release(tried);
         options.workspace_limit = less_scratch(options.workspace_limit);
     }
@@ -301,19 +311,84 @@ done:
     return st;
 }
 
-/* Another plan instead of *bp, which needs more than memory_limit: with less scratch, fewer items of the batch at a time, filters
- * that are not kept transformed. */
+/* The same with filters that are not kept transformed. */
+static enum clcnn_status try_forms(struct blueprint **fastest, struct blueprint **smallest,
+                                   const struct subject *of, struct clcnn_plan_options options,
+                                   struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < COUNT_OF(fresh_filters); i++) {
+        options.fresh_filters = fresh_filters[i];
+        TRY(try_items(fastest, smallest, of, options, i == 0, err));
+    }
+done:
+    return st;
+}
+
+/* What was rewritten, with a backward that computes maps again; *out: NULL where that is none. */
+static enum clcnn_status recomputing(struct blueprint **out, const struct blueprint *from, double share,
+                                     int segments, const struct clcnn_plan_options *options,
+                                     struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    int repeated;
+    struct blueprint *bp = empty_blueprint(from->dev, options, from->like, from->chained);
+    *out = NULL;
+    if (!bp)
+        return clcnn_fail_mem(err, sizeof *bp);
+    TRY(graph_copy(&bp->graph, from->graph, err));
+    for (int i = 0; i < from->notes.n; i++)
+        TRY(notes_add(&bp->notes, err, "%s", from->notes.line[i]));
+    TRY(graph_recompute(bp->graph, share, segments, &repeated, err));
+    TRY(notes_add(&bp->notes, err, "memory_limit: %d nodes are computed again in backward", repeated));
+    if (repeated) {
+        *out = bp;
+        bp = NULL;
+    }
+done:
+    blueprint_release(bp);
+    return st;
+}
+
+/* The same choice among plans whose backward computes maps again, with the algorithms and so the bits of the fastest one. *least: what
+ * the smallest of them is made of. */
+static enum clcnn_status try_recomputing(struct blueprint **fastest, struct blueprint **smallest,
+                                         struct blueprint **least, const struct subject *of,
+                                         const struct clcnn_plan_options *options, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct blueprint *made = NULL, *tried = NULL;
+    for (int share = 1; share <= SHARES; share++)
+        for (int segments = 0; segments <= MOST_SEGMENTS; segments = segments ? 2 * segments : 2) {
+            TRY(recomputing(&made, of->rewritten, (double)share / SHARES, segments, options, err));
+            if (!made)
+                continue;
+            TRY(best_blueprint(&tried, &(struct subject){of->original, made}, options, err));
+            if (memory_of(tried) < memory_of(*smallest))
+                keep(least, made);
+            consider(fastest, smallest, tried, options->memory_limit);
+            blueprint_release(tried);
+            blueprint_release(made);
+            made = tried = NULL;
+        }
+done:
+    blueprint_release(made);
+    return st;
+}
+
+/* Another plan instead of *bp, which needs more than memory_limit: where it trains, with maps that are computed again; with less
+ * scratch, fewer items of the batch at a time, filters that are not kept transformed. */
 static enum clcnn_status meet_memory_limit(struct blueprint **bp, const struct subject *of,
                                            const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct clcnn_plan_options own = *options;
-    struct blueprint *fastest = NULL, *smallest = NULL;
+    struct blueprint *fastest = NULL, *smallest = NULL, *least = NULL;
     keep(&smallest, *bp);
-    for (int i = 0; i < COUNT_OF(fresh_filters); i++) {
-        own.fresh_filters = fresh_filters[i];
-        TRY(try_items(&fastest, &smallest, of, own, i == 0, err));
-    }
+    keep(&least, of->rewritten);
+    if (graph_assigns(of->original))
+        TRY(try_recomputing(&fastest, &smallest, &least, of, options, err));
+    if (!fastest)
+        TRY(try_forms(&fastest, &smallest, &(struct subject){of->original, least}, *options, err));
     if (!fastest)
         TRY(too_large(smallest, options->memory_limit, err));
     TRY(notes_add(&fastest->notes, err,
@@ -326,6 +401,7 @@ static enum clcnn_status meet_memory_limit(struct blueprint **bp, const struct s
 done:
     blueprint_release(fastest);
     blueprint_release(smallest);
+    blueprint_release(least);
     return st;
 }
 

@@ -281,6 +281,11 @@ enum clcnn_status blueprint_private_values(struct blueprint *bp, struct clcnn_er
 /* The node after the last one of the sliced span, or of the single node, that begins here; *slices: how often it is run. */
 int sliced_span_end(const struct clcnn_graph *g, int first, int *slices);
 
+/* recompute.c: makes backward compute maps of forward again instead of keeping them: those that are cheapest, which hold that
+ * share of all bytes that it waits with, but for the ends of so many segments of forward, 0: of none. *repeated: nodes. */
+enum clcnn_status graph_recompute(struct clcnn_graph *g, double share, int segments, int *repeated,
+                                  struct clcnn_err *err);
+
 /* layers.c */
 enum clcnn_status emit_layers(struct blueprint *bp, const struct value_views *views,
                               const struct clcnn_plan_options *options, const struct clcnn_graph *original,

@@ -13,14 +13,16 @@ static const char OTHER_LAYOUT[] = "the operands have another layout here";
 static const char NO_HALVES[] = "maps are stored as halves here, which it does not take";
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
 
-/* A merged layer is called "a+b"; a user may name either part. An empty name is part of none. */
+/* A merged layer is called "a+b"; a user may name either part. A layer that is computed again is meant by its own name. An empty name
+ * is part of none. */
 static bool names_layer(const char *layer, const char *wanted)
 {
     const size_t n = strlen(wanted);
     if (n == 0)
         return layer[0] == '\0';
     for (const char *at = strstr(layer, wanted); at; at = strstr(at + 1, wanted))
-        if ((at == layer || at[-1] == '+') && (at[n] == '\0' || at[n] == '+'))
+        if ((at == layer || at[-1] == '+') &&
+            (at[n] == '\0' || at[n] == '+' || strcmp(at + n, CLCNN_AGAIN) == 0))
             return true;
     return false;
 }

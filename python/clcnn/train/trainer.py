@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 import clcnn
 from clcnn import _arguments, _core
 from clcnn import device as device_list
-from clcnn.device import Selector
+from clcnn.device import Selector, parse_bytes
 from clcnn.errors import ArgumentError, NonFiniteError, RunTimeoutError, StateError, UnsupportedError
 from clcnn.graph import Graph
 from clcnn.nn.module import Module
@@ -67,6 +67,10 @@ class Trainer:
         The processes that train together: all are given the same batches, and share them.
     accumulate : int
         An update is made of the mean gradient of so many steps.
+    memory_limit : int or str
+        What a plan may take beside the states, see clcnn.compile(). Where the fastest step takes more,
+        backward computes maps of forward again: cheap ones such as activations, then those of whole segments.
+        That changes no bit; where it is not enough, algorithms with less scratch may.
 
     Attributes
     ----------
@@ -107,6 +111,7 @@ class Trainer:
         clip_value: float | None = None,
         accumulate: int = 1,
         ranks: Ranks | None = None,
+        memory_limit: int | str = 0,
     ) -> None:
         for name, given, kind in (
             ("net", net, Module),
@@ -133,6 +138,7 @@ class Trainer:
         check_alike(self.devices)
         self.ranks = ranks
         self.rules = _rules(clip_norm, clip_value, accumulate)
+        self.memory_limit = parse_bytes(memory_limit, "memory_limit")
         self._steps = self.epochs = 0
         self.history: list[dict[str, Any]] = []
         self._schedule_start = schedule.last_epoch if schedule is not None else 0
@@ -396,7 +402,8 @@ class Trainer:
         return self._compile(graph, self.device, state)
 
     def _compile(self, graph: Graph, device: _core.Device, state: State) -> Plan:
-        return clcnn.compile(graph, device=device, precision=self.precision, state=state)
+        limit = self.memory_limit
+        return clcnn.compile(graph, device=device, precision=self.precision, memory_limit=limit, state=state)
 
     def _classes(self, shape: tuple[int, ...]) -> int:
         """Of the net's result: dimension 1."""
