@@ -205,7 +205,7 @@ struct clcnn_attr {
 /* ---- graphs --------------------------------------------------------------------------------------------------- */
 
 /* Types of elements, in the order of the choices of the operator `cast`. Bool takes a byte, 0 or 1. */
-enum clcnn_dtype { CLCNN_FLOAT32, CLCNN_INT64, CLCNN_INT32, CLCNN_BOOL, CLCNN_DTYPE_COUNT };
+enum clcnn_dtype { CLCNN_FLOAT32, CLCNN_INT64, CLCNN_INT32, CLCNN_BOOL, CLCNN_UINT8, CLCNN_DTYPE_COUNT };
 const char *clcnn_dtype_name(enum clcnn_dtype dtype); /* "float32" */
 int clcnn_dtype_find(const char *name);               /* -1 when unknown */
 size_t clcnn_dtype_bytes(enum clcnn_dtype dtype);     /* of one element */

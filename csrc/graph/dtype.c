@@ -13,6 +13,7 @@ static const struct {
     [CLCNN_INT64] = {"int64", "long", 8, 'l'},
     [CLCNN_INT32] = {"int32", "int", 4, 'i'},
     [CLCNN_BOOL] = {"bool", "uchar", 1, 'b'},
+    [CLCNN_UINT8] = {"uint8", "uchar", 1, 'u'},
 };
 
 const char *clcnn_dtype_name(enum clcnn_dtype dtype)

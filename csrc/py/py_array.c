@@ -6,10 +6,8 @@
 #include <numpy/arrayobject.h>
 
 static const int numpy_types[CLCNN_DTYPE_COUNT] = {
-    [CLCNN_FLOAT32] = NPY_FLOAT32,
-    [CLCNN_INT64] = NPY_INT64,
-    [CLCNN_INT32] = NPY_INT32,
-    [CLCNN_BOOL] = NPY_BOOL,
+    [CLCNN_FLOAT32] = NPY_FLOAT32, [CLCNN_INT64] = NPY_INT64, [CLCNN_INT32] = NPY_INT32,
+    [CLCNN_BOOL] = NPY_BOOL,       [CLCNN_UINT8] = NPY_UINT8,
 };
 
 int py_array_init(PyObject *module)
@@ -47,8 +45,8 @@ int py_dtype_parse(struct state *state, PyObject *object, const char *what, enum
         return -1;
     const int dtype = clcnn_dtype_find(name);
     if (dtype < 0) {
-        py_error_format(state, CLCNN_E_DTYPE, "%s: dtype must be float32, int64, int32 or bool, got %.200R",
-                        what, object);
+        py_error_format(state, CLCNN_E_DTYPE,
+                        "%s: dtype must be float32, int64, int32, bool or uint8, got %.200R", what, object);
         return -1;
     }
     *out = (enum clcnn_dtype)dtype;
@@ -101,7 +99,7 @@ static int array_dtype(struct state *state, PyArrayObject *array, enum array_use
     const char *name = clcnn_dtype_name(wanted == ANY_DTYPE ? CLCNN_FLOAT32 : wanted);
     py_error_format(state, CLCNN_E_DTYPE,
                     "%s: dtype must be %s in native byte order, got %S (%R); pass %snp.%s)", what,
-                    wanted == ANY_DTYPE ? "float32, int64, int32 or bool" : name, PyArray_DESCR(array),
+                    wanted == ANY_DTYPE ? "float32, int64, int32, bool or uint8" : name, PyArray_DESCR(array),
                     PyArray_DESCR(array), use == ARRAY_READ ? "x.astype(" : "np.empty(shape, ", name);
     return -1;
 }

@@ -107,7 +107,7 @@ static void graph_dealloc(PyObject *op)
 
 PyDoc_STRVAR(input_doc, "input($self, /, name, shape, dtype=\"float32\")\n--\n\n"
                         "Adds an input and returns its value. Names are unique among inputs and constants. "
-                        "dtype: float32, int64, int32 or bool.");
+                        "dtype: float32, int64, int32, bool or uint8.");
 
 typedef enum clcnn_status add_leaf(struct clcnn_graph *graph, const char *name,
                                    const struct clcnn_shape *shape, int *value, struct clcnn_err *err);
@@ -148,11 +148,12 @@ static PyObject *graph_state(PyObject *op, PyObject *args, PyObject *kwargs)
     return graph_leaf((struct graph_object *)op, args, kwargs, "state", clcnn_graph_state);
 }
 
-PyDoc_STRVAR(constant_doc,
-             "constant($self, /, name, array)\n--\n\n"
-             "Adds a constant and returns its value. The array (C-contiguous float32, int64, int32 or bool) "
-             "is kept, not copied: it must\n"
-             "not change as long as the graph lives. Raises DtypeError, ShapeError, ArgumentError.");
+PyDoc_STRVAR(
+    constant_doc,
+    "constant($self, /, name, array)\n--\n\n"
+    "Adds a constant and returns its value. The array (C-contiguous float32, int64, int32, bool or uint8) "
+    "is kept, not copied: it must\n"
+    "not change as long as the graph lives. Raises DtypeError, ShapeError, ArgumentError.");
 
 static PyObject *graph_constant(PyObject *op, PyObject *args, PyObject *kwargs)
 {

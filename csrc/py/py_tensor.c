@@ -183,7 +183,7 @@ static PyObject *get_closed(PyObject *op, void *Py_UNUSED(closure))
 PyDoc_STRVAR(
     tensor_doc,
     "Tensor(device, shape, dtype=\"float32\")\n--\n\n"
-    "Values in device memory, in C order, not initialised. dtype: float32, int64, int32 or bool.\n\n"
+    "Values in device memory, in C order, not initialised. dtype: float32, int64, int32, bool or uint8.\n\n"
     "Raises ShapeError, DtypeError, DeviceMemoryError (the device's memory_limit counts), StateError.");
 
 static PyMethodDef tensor_methods[] = {

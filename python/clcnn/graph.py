@@ -86,7 +86,7 @@ class Graph:
     # ---- building ----
 
     def input(self, name: str, shape: Sequence[int], dtype: str = "float32") -> Value:
-        """An array given at run time: N,C,spatial... of float32, or of int64, int32 or bool. Raises
+        """An array given at run time: N,C,spatial... of float32, or of int64, int32, bool or uint8. Raises
         ShapeError, ArgumentError (name taken), DtypeError."""
         self._core.input(name, shape, dtype)
         self._value_names[name] += 1
@@ -98,8 +98,8 @@ class Graph:
         """An array known now, such as weights. Kept, not copied: it must not change as long as the graph
         lives.
 
-        array: C-contiguous float32, int64, int32 or bool. A name makes it a parameter in summary(); without
-        one it is part of an expression. Raises DtypeError, ShapeError, ArgumentError (not contiguous).
+        array: C-contiguous float32, int64, int32, bool or uint8. A name makes it a parameter in summary();
+        without one it is part of an expression. Raises DtypeError, ShapeError, ArgumentError (not contiguous).
         """
         unique = _unique(_name(name, "constant") or "const_1", self._value_names)
         self._core.constant(unique, array)

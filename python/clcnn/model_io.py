@@ -44,7 +44,7 @@ MAX_HEADER = 100_000_000  # bytes; safetensors' own limit
 NOT_IN_JSON = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
 # Attributes whose first entry repeats the batch size, and what says the same for every batch size.
 BATCH_FREE = {"reshape": 0, "expand": 1}
-DTYPES = ("float32", "int64", "int32", "bool")  # of inputs and tensors
+DTYPES = ("float32", "int64", "int32", "bool", "uint8")  # of inputs and tensors
 
 
 class ModelFileError(Error, ValueError):

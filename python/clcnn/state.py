@@ -23,7 +23,7 @@ class State(_core.State):
     Parameters
     ----------
     arrays : {name: array}
-        C-contiguous arrays of float32, int64, int32 or bool, which are copied.
+        C-contiguous arrays of float32, int64, int32, bool or uint8, which are copied.
     device : Device or selector
         See clcnn.Device.
 

@@ -13,7 +13,7 @@ from clcnn.device import DeviceInfo, get
 from clcnn.errors import DtypeError
 from clcnn.report import size
 
-DTYPES = {np.dtype(name): name for name in ("float32", "int64", "int32", "bool")}
+DTYPES = {np.dtype(name): name for name in ("float32", "int64", "int32", "bool", "uint8")}
 CPU = (1, 0)  # DLPack's kDLCPU, device 0
 
 
@@ -26,7 +26,7 @@ class Tensor(_core.Tensor):
         See clcnn.Device.
     shape : sequence of int
         Every dimension at least 1.
-    dtype : {"float32", "int64", "int32", "bool"}
+    dtype : {"float32", "int64", "int32", "bool", "uint8"}
 
     Raises
     ------

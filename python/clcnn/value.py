@@ -37,7 +37,7 @@ class Value:
     shape : tuple of int
         Its shape, known while the graph is built.
     dtype : str
-        "float32", "int64", "int32" or "bool".
+        "float32", "int64", "int32", "bool" or "uint8".
 
     Examples
     --------

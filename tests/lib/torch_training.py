@@ -70,6 +70,18 @@ def schedule_answers(name: str, kwargs: dict[str, Any]) -> list[list[float]]:
     return answers
 
 
+def plateau_answers(kwargs: dict[str, Any]) -> list[list[float]]:
+    """Learning rates of two groups after each number."""
+    groups = [{"params": [torch.zeros(1)], "lr": rate} for rate in cases.RATES]
+    optimizer = torch.optim.SGD(groups)
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, **kwargs)
+    answers = []
+    for number in cases.WATCHED:
+        schedule.step(number)
+        answers.append([g["lr"] for g in optimizer.param_groups])
+    return answers
+
+
 def main() -> None:
     warnings.simplefilter("ignore")  # what SequentialLR says of its own calls
     answers = {
@@ -78,6 +90,7 @@ def main() -> None:
         "optimizers": [optimizer_answers(*case, {}) for case in cases.OPTIMIZERS],
         "clipped": [optimizer_answers(*case, clip) for *case, clip in cases.CLIPPED],
         "schedules": [schedule_answers(*case) for case in cases.SCHEDULES],
+        "plateaus": [plateau_answers(kwargs) for kwargs in cases.PLATEAUS],
     }
     TARGET.write_text(json.dumps(answers, indent=None).replace("}, {", "},\n{") + "\n", "utf-8")
 

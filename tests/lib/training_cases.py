@@ -51,6 +51,8 @@ OPTIMIZERS: list[tuple[str, dict[str, Any]]] = [
     ("Adam", {"lr": 0.05, "betas": (0.8, 0.95), "weight_decay": 0.1}),
     ("Adam", {"lr": 0.05, "maximize": True}),
     ("AdamW", {"lr": 0.05, "weight_decay": 0.2}),
+    ("Adam", {"lr": 0.05, "betas": (0.8, 0.9), "weight_decay": 0.1, "amsgrad": True}),
+    ("AdamW", {"lr": 0.05, "betas": (0.9, 0.9), "weight_decay": 0.2, "amsgrad": True}),
     ("RMSprop", {}),
     ("RMSprop", {"lr": 0.02, "alpha": 0.9, "weight_decay": 0.1, "momentum": 0.8}),
     ("RMSprop", {"lr": 0.02, "eps": 1e-3, "centered": True, "maximize": True}),
@@ -62,6 +64,14 @@ CLIPPED: list[tuple[str, dict[str, Any], dict[str, float]]] = [
     ("AdamW", {"lr": 0.05}, {"norm": 0.4, "value": 0.25}),
 ]
 STEPS = 8  # of an optimiser
+# of ReduceLROnPlateau, and the numbers that it watches
+PLATEAUS: list[dict[str, Any]] = [
+    {"patience": 1, "factor": 0.5},
+    {"mode": "max", "patience": 0, "threshold": 0.05, "threshold_mode": "abs", "min_lr": 2e-3},
+    {"patience": 0, "cooldown": 2, "threshold": 0.1},
+    {"mode": "max", "patience": 1, "threshold": 0.2, "eps": 0.02},
+]
+WATCHED = [1.0, 0.9, 0.91, 0.899, 0.95, 0.3, 0.31, 0.29, 0.3, 0.3, 0.3, 0.1, 0.2, 0.2, 0.2, 0.2]
 SIZE = 7  # parameters
 
 # name in torch.optim.lr_scheduler, arguments after the optimiser; SequentialLR's parts have the same form

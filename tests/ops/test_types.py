@@ -111,11 +111,11 @@ def test_wrong_types_are_refused_with_node_input_and_what_is_accepted(build, mes
 
 def test_types_that_there_are_not(device):
     with pytest.raises(
-        DtypeError, match="input x: dtype must be float32, int64, int32 or bool, got 'float16'"
+        DtypeError, match="input x: dtype must be float32, int64, int32, bool or uint8, got 'float16'"
     ):
         clcnn.Graph().input("x", X, "float16")
     with pytest.raises(
-        DtypeError, match="constant c: dtype must be float32, int64, int32 or bool .* got float64"
+        DtypeError, match="constant c: dtype must be float32, int64, int32, bool or uint8 .* got float64"
     ):
         clcnn.Graph().constant(np.ones(3), "c")
     with pytest.raises(DtypeError, match="Tensor: dtype must be .* got 'uint8'"):

@@ -162,6 +162,36 @@ def test_early_stopping_ends_a_fit(device):
     assert len(history) == 3
 
 
+def test_rates_go_down_on_a_plateau_and_a_resumed_fit_has_them(device, tmp_path):
+    def made(path=None):
+        net = small()
+        sgd = optim.SGD(net.parameters(), lr=1.0)
+        plateau = optim.lr_scheduler.ReduceLROnPlateau(
+            sgd, "max", factor=0.5, patience=0, threshold=10.0, monitor="loss"
+        )  # nothing is so much better: it goes down in every epoch but the first
+        given = net, nn.CrossEntropyLoss(), sgd
+        make = train.Trainer if path is None else lambda *a, **k: train.Trainer.resume(path, *a, **k)
+        return plateau, make(*given, device=device)
+
+    plateau, trainer = made()
+    with trainer:
+        history = trainer.fit(data(), 4, progress=False, callbacks=[plateau])
+        assert [record["lr"] for record in history] == [1.0, 1.0, 0.5, 0.25] and plateau.get_last_lr() == [
+            0.125
+        ]
+        whole = trainer.net.state_dict()
+    plateau, trainer = made()
+    with trainer:
+        trainer.fit(data(), 2, progress=False, callbacks=[plateau], checkpoint=tmp_path)
+    plateau, trainer = made(tmp_path / "last.ckpt")
+    with trainer:
+        assert trainer.fit(data(), 4, progress=False, callbacks=[plateau])[-1]["lr"] == 0.25
+        for name, array in trainer.net.state_dict().items():
+            np.testing.assert_array_equal(array, whole[name])
+    with trainer_of(small(), device) as trainer, pytest.raises(ArgumentError, match="trainer has a schedule"):
+        trainer.fit(data(), 1, callbacks=[plateau])
+
+
 def test_bad_arguments_are_refused(device):
     with pytest.raises(ArgumentError, match="patience"):
         train.EarlyStopping(patience=0)

@@ -12,11 +12,13 @@ from clcnn.optim import lr_scheduler
 from training_cases import (
     CLIPPED,
     OPTIMIZERS,
+    PLATEAUS,
     RATES,
     SCHEDULE_STEPS,
     SCHEDULES,
     SIZE,
     STEPS,
+    WATCHED,
     optimizer_data,
 )
 
@@ -159,6 +161,35 @@ def test_every_optimizer_and_schedule_is_compared():
     assert {n for n in optim.__all__ if n[0].isupper()} == {n for n, _ in OPTIMIZERS} | {"Optimizer"}
     schedules = {n for n, cls in vars(lr_scheduler).items() if n.endswith("LR") and isinstance(cls, type)}
     assert schedules == {n for n, _ in SCHEDULES if n.endswith("LR")} | {"LambdaLR"}
+
+
+@pytest.mark.parametrize("number", range(len(PLATEAUS)))
+def test_plateaus_are_pytorchs(layer, number):
+    groups = [{"params": [p], "lr": rate} for p, rate in zip((layer.weight, layer.bias), RATES)]
+    schedule = lr_scheduler.ReduceLROnPlateau(optim.SGD(groups), **PLATEAUS[number])
+    found = []
+    for watched in WATCHED:
+        schedule.step(watched)
+        found.append(schedule.get_last_lr())
+    np.testing.assert_allclose(found, KNOWN["plateaus"][number], rtol=1e-9)
+    assert found[-1] < found[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"factor": 1.0}, "factor must be between 0 and 1, got 1.0"),
+        ({"mode": "least"}, "mode must be 'min' or 'max'"),
+        ({"patience": -1}, "patience: -1 is less than 0"),
+        ({"min_lr": [0.1]}, "min_lr has 1 numbers for 2 groups"),
+    ],
+)
+def test_bad_plateaus_are_refused(layer, arguments, message):
+    groups = [{"params": [p]} for p in (layer.weight, layer.bias)]
+    with pytest.raises(ArgumentError, match=message):
+        lr_scheduler.ReduceLROnPlateau(optim.SGD(groups), **arguments)
+    with pytest.raises(ArgumentError, match="expected an optimiser, got Linear"):
+        lr_scheduler.ReduceLROnPlateau(layer)
 
 
 def make_schedule(optimizer, name, kwargs):

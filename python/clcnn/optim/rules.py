@@ -88,8 +88,12 @@ class SGD(Optimizer):
 
 
 class Adam(Optimizer):
-    """Adam, as torch.optim.Adam: weight decay is added to the gradient. maximize: the gradient is taken with
-    the other sign. Source: Kingma and Ba 2015, algorithm 1."""
+    """Adam, as torch.optim.Adam: weight decay is added to the gradient.
+
+    amsgrad: the largest mean square so far takes the place of the mean square (Reddi, Kale and Kumar 2018,
+    algorithm 2). maximize: the gradient is taken with the other sign. Source: Kingma and Ba 2015, algorithm
+    1.
+    """
 
     _decoupled = False
 
@@ -100,11 +104,18 @@ class Adam(Optimizer):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 0.0,
+        amsgrad: bool = False,
         *,
         maximize: bool = False,
     ) -> None:
         super().__init__(
-            params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay, maximize=bool(maximize)
+            params,
+            lr=lr,
+            betas=tuple(betas),
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=bool(amsgrad),
+            maximize=bool(maximize),
         )
 
     def _check(self, group: Mapping[str, Any]) -> None:
@@ -115,11 +126,20 @@ class Adam(Optimizer):
             self._require(f"betas[{i}]", beta, lambda x: 0 <= x < 1, "from 0 to below 1")
 
     def moments(self, group: Mapping[str, Any]) -> tuple[str, ...]:
-        return "exp_avg", "exp_avg_sq"
+        return ("exp_avg", "exp_avg_sq", *(("max_exp_avg_sq",) if group["amsgrad"] else ()))
+
+    def hyper(self, group: Mapping[str, Any], step: int) -> tuple[float, ...]:
+        common = super().hyper(group, step)
+        if not group["amsgrad"]:
+            return common
+        first, second = (1.0 - beta**step for beta in group["betas"])
+        return *common, common[0] / first, second**-0.5
 
     def update(
         self, group: Mapping[str, Any], p: Value, g: Value, moments: list[Value], hyper: Value
     ) -> tuple[Value, ...]:
+        if group["amsgrad"]:
+            return self._amsgrad(group, p, _signed(group, g), moments, hyper)
         m, v = moments
         return ops.adamw_update(
             p,
@@ -135,10 +155,25 @@ class Adam(Optimizer):
             name="update",
         )
 
+    def _amsgrad(
+        self, group: Mapping[str, Any], p: Value, g: Value, moments: list[Value], hyper: Value
+    ) -> tuple[Value, ...]:
+        m, v, most = moments
+        decay, first, second = group["weight_decay"], _number(hyper, 2), group["betas"][1]
+        if decay and not self._decoupled:
+            g = g + p * decay
+        if decay and self._decoupled:
+            p = p - p * (_number(hyper, 0) * decay)
+        m = m * first + g * (1.0 - first)
+        v = v * second + g * g * (1.0 - second)
+        most = ops.maximum(most, v)
+        step = m / (ops.sqrt(most) * _number(hyper, HYPER + 1) + group["eps"])
+        return p - step * _number(hyper, HYPER), m, v, most
+
 
 class AdamW(Adam):
     """Adam with weight decay by itself, as torch.optim.AdamW: p = p - lr * weight_decay * p before the step.
-    Source: Loshchilov and Hutter 2019, algorithm 2."""
+    amsgrad, maximize: as Adam's. Source: Loshchilov and Hutter 2019, algorithm 2."""
 
     _decoupled = True
 
@@ -149,10 +184,11 @@ class AdamW(Adam):
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
         weight_decay: float = 1e-2,
+        amsgrad: bool = False,
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, maximize=maximize)
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
 
 
 class RMSprop(Optimizer):

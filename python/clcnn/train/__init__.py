@@ -18,6 +18,7 @@ from clcnn.train.digits import digits
 from clcnn.train.fit import EarlyStopping
 from clcnn.train.folder import ImageFolder
 from clcnn.train.metrics import Accuracy, ConfusionMatrix, Metric
+from clcnn.train.pixels import Pixels
 from clcnn.train.ranks import Ranks
 from clcnn.train.trainer import Trainer
 
@@ -28,6 +29,7 @@ __all__ = [
     "EarlyStopping",
     "ImageFolder",
     "Metric",
+    "Pixels",
     "RandomAffine",
     "Ranks",
     "Split",

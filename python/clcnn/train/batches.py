@@ -11,12 +11,15 @@ from numpy.typing import ArrayLike, NDArray
 from clcnn import _arrays
 from clcnn.errors import ArgumentError, DtypeError, ShapeError
 from clcnn.nn.module import Module
+from clcnn.tensor import Tensor
 
 Batches = Iterable[tuple[ArrayLike, ArrayLike]]
 
 
-def images(x: ArrayLike) -> NDArray[np.float32]:
-    """A batch as the net takes it. Raises DtypeError, ShapeError."""
+def images(x: ArrayLike | Tensor) -> Any:
+    """A batch as the net takes it: float32, a tensor as it is. Raises DtypeError, ShapeError."""
+    if isinstance(x, Tensor) and x.dtype == "float32":
+        return x
     array = _arrays.host_array(x, "x")
     if array.dtype.kind not in "fiub":
         raise DtypeError(f"x: expected an array of real numbers, got {array.dtype}")

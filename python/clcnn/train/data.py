@@ -52,7 +52,7 @@ class Arrays:
 
 def ordered_batches(
     data: Any, x: Any, size: int, shuffle: bool, augment: Augment | None, drop_last: bool
-) -> Iterator[tuple[NDArray[np.float32], NDArray[Any]]]:
+) -> Iterator[tuple[Any, NDArray[Any]]]:
     """The batches of a data set with `y`, `seed` and `epoch`; x gives the samples of an array of numbers."""
     size = _arguments.whole(size, "batches(): size", 1)
     rng = np.random.default_rng((data.seed, data.epoch))
@@ -69,7 +69,7 @@ def _walk(
     rng: np.random.Generator,
     augment: Augment | None,
     drop_last: bool,
-) -> Iterator[tuple[NDArray[np.float32], NDArray[Any]]]:
+) -> Iterator[tuple[Any, NDArray[Any]]]:
     for first in range(0, len(order), size):
         at = order[first : first + size]
         if drop_last and len(at) < size:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clcnn import _arguments
 from clcnn.errors import ArgumentError
 from clcnn.train import batches
+from clcnn.train.ahead import ahead, copied
 from clcnn.train.data import Augment, Split
+from clcnn.train.folder import ImageFolder
 from clcnn.train.metrics import Metric
 
 if TYPE_CHECKING:
@@ -78,6 +81,7 @@ def fit(
     checkpoint: Any,
     monitor: str | None,
     progress: bool,
+    prefetch: int,
 ) -> list[dict[str, Any]]:
     """See Trainer.fit()."""
     if isinstance(data, Split):
@@ -88,12 +92,16 @@ def fit(
         monitor = "loss" if validation is None else "val_loss"
     metrics = None if metrics is None else list(metrics)
     epochs = _arguments.whole(epochs, "fit(): epochs", 1)
+    prefetch = _arguments.whole(prefetch, "fit(): prefetch", 0)
     folder = None if checkpoint is None else Path(_arguments.path(checkpoint, "fit(): checkpoint"))
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
     callbacks = list(callbacks)
+    for callback in callbacks:  # of a resumed run
+        if hasattr(callback, "catch_up"):
+            callback.catch_up(trainer)
     while trainer.epochs < epochs:
-        record = _epoch(trainer, data, batch, augment)
+        record = _epoch(trainer, data, batch, augment, prefetch)
         if validation is not None:
             found = trainer.evaluate(validation, batch=batch, metrics=metrics)
             record |= {f"val_{name}": value for name, value in found.items()}
@@ -111,18 +119,18 @@ def fit(
     return trainer.history
 
 
-def _epoch(trainer: Trainer, data: Any, batch: int, augment: Augment | None) -> dict[str, Any]:
+def _epoch(trainer: Trainer, data: Any, batch: int, augment: Augment | None, prefetch: int) -> dict[str, Any]:
     """Trains on all samples once, in the order that belongs to this epoch."""
     if hasattr(data, "epoch"):
         data.epoch = trainer.epochs  # so that a resumed run takes the order of one without a break
-    walk = data.batches(batch, augment=augment) if hasattr(data, "batches") else data
     start, total, count = time.perf_counter(), 0.0, 0.0
-    for x, y in walk:
-        rate = float(trainer.optimizer.param_groups[0]["lr"])
-        loss = trainer.step(x, y)
-        n = batches.counted(trainer.loss, y)
-        count += n
-        total += loss * (1 if getattr(trainer.loss, "reduction", None) == "sum" else n)
+    with closing(ahead(_walk(data, batch, augment), trainer.device, prefetch)) as walk:
+        for x, y in walk:
+            rate = float(trainer.optimizer.param_groups[0]["lr"])
+            loss = trainer.step(x, y)
+            n = batches.counted(trainer.loss, y)
+            count += n
+            total += loss * (1 if getattr(trainer.loss, "reduction", None) == "sum" else n)
     if not count:
         raise ArgumentError("fit(): there is no batch; data that can be walked once only serve one epoch")
     return {
@@ -131,6 +139,13 @@ def _epoch(trainer: Trainer, data: Any, batch: int, augment: Augment | None) -> 
         "lr": rate,
         "seconds": round(time.perf_counter() - start, 3),
     }
+
+
+def _walk(data: Any, batch: int, augment: Augment | None) -> Any:
+    """One epoch's batches; images as bytes where the data set has them."""
+    if isinstance(data, ImageFolder):
+        return data.batches(batch, augment=augment, as_bytes=True)
+    return data.batches(batch, augment=augment) if hasattr(data, "batches") else copied(data)
 
 
 def line(record: Mapping[str, Any], epochs: int) -> str:

@@ -14,6 +14,7 @@ from clcnn import _arguments
 from clcnn.errors import ArgumentError
 from clcnn.image import IMAGENET_MEAN, IMAGENET_STD, ImageError, load, resize
 from clcnn.train.data import Augment, Split, ordered_batches
+from clcnn.train.pixels import Pixels
 
 EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp", ".gif")
 MOST_KEPT = 2 << 30  # bytes of images that are kept in memory
@@ -113,18 +114,30 @@ class ImageFolder:
     def __len__(self) -> int:
         return len(self.files)
 
-    def __getitem__(self, at: NDArray[Any]) -> NDArray[np.float32]:
-        """The samples of these numbers, as a net takes them: float32 (N, C, H, W)."""
+    def pixels(self, at: NDArray[Any]) -> Pixels:
+        """The samples of these numbers as bytes."""
         numbers = np.atleast_1d(at)
         kept = self._kept
         images = np.stack([self._read(self.files[i]) if kept is None else kept[i] for i in numbers])
-        return (images.astype(np.float32) / np.float32(255) - self._mean) / self._std
+        return Pixels(images, tuple(self._mean.ravel().tolist()), tuple(self._std.ravel().tolist()))
+
+    def __getitem__(self, at: NDArray[Any]) -> NDArray[np.float32]:
+        """The samples of these numbers, as a net takes them: float32 (N, C, H, W)."""
+        return np.asarray(self.pixels(at))
 
     def batches(
-        self, size: int, *, shuffle: bool = True, augment: Augment | None = None, drop_last: bool = False
-    ) -> Iterator[tuple[NDArray[np.float32], NDArray[Any]]]:
-        """As Arrays.batches()."""
-        return ordered_batches(self, self, size, shuffle, augment, drop_last)
+        self,
+        size: int,
+        *,
+        shuffle: bool = True,
+        augment: Augment | None = None,
+        drop_last: bool = False,
+        as_bytes: bool = False,
+    ) -> Iterator[tuple[Any, NDArray[Any]]]:
+        """As Arrays.batches(). as_bytes: x is Pixels, for a device to make float32 of; not where `augment`
+        changes it."""
+        samples = _Bytes(self) if as_bytes and augment is None else self
+        return ordered_batches(self, samples, size, shuffle, augment, drop_last)
 
     def subset(self, numbers: Any) -> ImageFolder:
         """The samples of these numbers, of the same classes."""
@@ -151,6 +164,16 @@ class ImageFolder:
 
     def __repr__(self) -> str:
         return f"<clcnn.train.ImageFolder {self.root}: {len(self)} images of {len(self.classes)} classes>"
+
+
+class _Bytes:
+    """The samples of a folder, as bytes."""
+
+    def __init__(self, folder: ImageFolder) -> None:
+        self._folder = folder
+
+    def __getitem__(self, at: NDArray[Any]) -> Pixels:
+        return self._folder.pixels(at)
 
 
 def find_images(root: Path) -> tuple[list[str], list[list[Path]]]:

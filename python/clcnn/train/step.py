@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -108,9 +109,23 @@ def gradients_of(graph: BoundGraph, optimizer: Optimizer, loss: Value) -> dict[i
     for number, _ in enumerate(optimizer.param_groups):
         slots = graph.layout.of_state(graph.layout.group_state(number))
         if slots:
-            found = clcnn.grad(loss, [graph.parameter(slot.parameter, slot.name) for slot in slots])
+            found = gradients(
+                loss, [(graph.parameter(slot.parameter, slot.name), slot.name) for slot in slots]
+            )
             groups[number] = {id(slot.parameter): g for slot, g in zip(slots, found, strict=True)}
     return groups
+
+
+def gradients(loss: Value, parameters: list[tuple[Value, str]]) -> list[Value]:
+    """Gradients of parameters, zeros where the loss does not depend on one: warns of it by its name."""
+    found = loss.graph.gradients(loss, [value for value, _ in parameters])
+    for (_, name), gradient in zip(parameters, found, strict=True):
+        if gradient is None:
+            warnings.warn(f"the loss does not depend on parameter {name!r}", stacklevel=2)
+    return [
+        loss.graph.constant(np.zeros(value.shape, np.float32)) if gradient is None else gradient
+        for (value, _), gradient in zip(parameters, found, strict=True)
+    ]
 
 
 def _gather(graph: BoundGraph, flats: dict[int, Value], count: int, update: bool) -> dict[int, Value]:

@@ -160,12 +160,13 @@ class Trainer:
 
     # ---- training ----
 
-    def step(self, x: ArrayLike, y: ArrayLike, *, timeout: float | None = None) -> float:
+    def step(self, x: ArrayLike | clcnn.Tensor, y: ArrayLike, *, timeout: float | None = None) -> float:
         """One step on a batch: forward, backward, update. Returns the loss before the update.
 
-        x: float32 (N, C, spatial...). y: the target, for nn.CrossEntropyLoss integers (N,). timeout: seconds;
-        after RunTimeoutError the trainer refuses all work until restore(). After Ctrl-C the step was done as
-        a whole or not at all, and `steps` tells which.
+        x: float32 (N, C, spatial...), or a clcnn.Tensor of the trainer's device. y: the target, for
+        nn.CrossEntropyLoss integers (N,). timeout: seconds; after RunTimeoutError the trainer refuses all
+        work until restore(). After Ctrl-C the step was done as a whole or not at all, and `steps` tells
+        which.
 
         Raises before anything is sent: ShapeError, DtypeError, ArgumentError (a label outside the classes: it
         names sample, label and classes). Raises NonFiniteError where the loss or a gradient is not finite;
@@ -241,6 +242,7 @@ class Trainer:
         checkpoint: str | os.PathLike[str] | None = None,
         monitor: str | None = None,
         progress: bool = True,
+        prefetch: int = 2,
     ) -> list[dict[str, Any]]:
         """Trains until `epochs` epochs are done, those of a checkpoint that was resumed included. Returns the
         history, a dict for each: "epoch", "loss" (the mean over its steps), "lr", "seconds", and what
@@ -249,9 +251,12 @@ class Trainer:
         data: Arrays, ImageFolder, or batches (x, y) that can be walked again and again; or a Split, which has
         the validation data and the augmentation too. metrics: of the validation. callbacks: functions of
         (trainer, the epoch's dict), called in the end of each; one that returns true ends the training, such
-        as EarlyStopping(). checkpoint: a folder, in which "last.ckpt" is written after each epoch, and
-        "best.ckpt" after one that is the best by `monitor` ("val_loss", or "loss" without validation data;
-        less is better for losses, more for others). progress: prints a line for each epoch.
+        as EarlyStopping(); optim.lr_scheduler.ReduceLROnPlateau is one, too. checkpoint: a folder, in which
+        "last.ckpt" is written after each epoch, and "best.ckpt" after one that is the best by `monitor`
+        ("val_loss", or "loss" without validation data; less is better for losses, more for others). progress:
+        prints a line for each epoch. prefetch: so many batches are made ready ahead, by a thread that reads
+        the data and sends it to the device while that is at work, images of an ImageFolder as bytes; 0: none,
+        for data that look at the trainer.
 
         Raises what step() and evaluate() raise; ArgumentError also where there is no batch.
         """
@@ -267,15 +272,16 @@ class Trainer:
             checkpoint=checkpoint,
             monitor=monitor,
             progress=progress,
+            prefetch=prefetch,
         )
 
     # ---- evaluating ----
 
-    def predict(self, x: ArrayLike) -> NDArray[np.float32]:
+    def predict(self, x: ArrayLike | clcnn.Tensor) -> NDArray[np.float32]:
         """The net's result for a batch, computed as at inference."""
         self._check_usable()
-        x = batches.images(x)
-        result: NDArray[np.float32] = self._plan("predict", [x])(x)
+        images = batches.images(x)
+        result: NDArray[np.float32] = self._plan("predict", [images])(images)
         return result
 
     def evaluate(
@@ -421,9 +427,9 @@ class Trainer:
         """The label that counts for nothing."""
         return getattr(self.loss, "ignore_index", None)
 
-    def _batch(self, x: ArrayLike, y: ArrayLike) -> list[NDArray[Any]]:
+    def _batch(self, x: ArrayLike | clcnn.Tensor, y: ArrayLike) -> list[NDArray[Any]]:
         images = batches.images(x)
-        target = batches.target(y, len(images), self._target_dtype)
+        target = batches.target(y, images.shape[0], self._target_dtype)
         if self._target_dtype == "int64":
             batches.check_labels(target, self._classes(images.shape), self._ignored)
         return [images, target]
