@@ -90,6 +90,9 @@ struct dim_attrs { /* softmax, log_softmax, concat, gather, gather_elements */
 struct gather_nd_attrs {
     int32_t batch_dims;
 };
+struct scatter_attrs {
+    int32_t dim, reduction;
+};
 struct line_attrs { /* argmax, argmin, cumsum: along one dimension */
     int32_t dim, keepdims, select_last_index, exclusive, reverse;
 };

@@ -111,6 +111,67 @@ const struct op_def op_gather_nd = {
     .infer = infer_nd,
 };
 
+/* ---- to places that indices tell ------------------------------------------------------------------------ */
+
+static enum clcnn_status infer_scatter(struct infer *in, struct clcnn_err *err)
+{
+    struct scatter_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[0], *index = &in->in[1];
+    struct clcnn_shape wanted = *x;
+    enum clcnn_status st;
+
+    TRY(rule_axis(in, "dim", &a->dim, x->rank, err));
+    if (index->rank != 1)
+        return shape_fail(in, err, "indices have shape %s, expected one dimension", SHAPE(index));
+    wanted.dim[a->dim] = index->dim[0];
+    if (!shape_equal(&wanted, &in->in[2])) {
+        return shape_fail(in, err, "updates have shape %s, expected %s for input %s", SHAPE(&in->in[2]),
+                          SHAPE(&wanted), SHAPE(x));
+    }
+    in->n_out = 1;
+    in->out[0] = *x;
+done:
+    return st;
+}
+
+static enum clcnn_status infer_nonzero(struct infer *in, struct clcnn_err *err)
+{
+    enum clcnn_status st;
+
+    in->n_out = 2;
+    in->out[0] = (struct clcnn_shape){0};
+    TRY(rule_push(in, &in->out[0], shape_count(&in->in[0]), err));
+    in->out[1] = (struct clcnn_shape){.rank = 1, .dim = {1}};
+done:
+    return st;
+}
+
+static const struct clcnn_attr_info scatter_table[] = {
+    ATTR(INT, scatter_attrs, dim, 0, "dimension of x that indices count in"),
+    ATTR_ENUM(scatter_attrs, reduction, 0, "none|add|mul|max|min",
+              "what becomes of the slice that was there; none: the update takes its place"),
+};
+
+const struct op_def op_scatter = {
+    .name = "scatter",
+    .doc = "x whose slices along dim that indices name are changed by those of updates, one after the other: "
+           "negative "
+           "indices count from the end, others outside name none",
+    .inputs = "x indices updates",
+    ATTRS(scatter_table, scatter_attrs),
+    .types = "Tfli li T > T",
+    .infer = infer_scatter,
+};
+
+const struct op_def op_nonzero = {
+    .name = "nonzero",
+    .doc = "numbers of the elements that are not 0, in row-major order, -1 behind the last one, and how many "
+           "there are",
+    .inputs = "x",
+    .types = "Tflib > l l",
+    .infer = infer_nonzero,
+};
+
 /* ---- between two arguments ----------------------------------------------------------------------------- */
 
 static enum clcnn_status infer_where(struct infer *in, struct clcnn_err *err)

@@ -14,6 +14,21 @@ struct gather_args {
     i32 unused;
 };
 
+/* Slices changed at indices (scatter_ref.cl): operands 0 to 3 are x, the first update of each slice, the updates and
+ * y. */
+struct scatter_args {
+    struct strided_args walk;
+    i64 update_step, index_step; /* between neighbouring slices of updates, and indices */
+    i32 slices, updates, part;   /* of which a work-item lists `part` */
+    i32 unused;
+};
+
+/* Numbers of elements that are not 0: `size` elements of an item, items x_n apart; a work-item takes `part`. */
+struct nonzero_args {
+    i64 x_n, size, elements;
+    i32 part, parts;
+};
+
 /* Padding; the last dimension is the row. */
 struct pad_args {
     i64 x[8], y[8];

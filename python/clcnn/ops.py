@@ -23,6 +23,7 @@ MANY_OUTPUTS = (
     "topk",
     "max_pool_indices",
     "nms",
+    "nonzero",
     "sgd_update",
     "adamw_update",
     "batch_norm_train",

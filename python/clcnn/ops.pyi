@@ -97,6 +97,7 @@ __all__ = [
     "mul",
     "neg",
     "nms",
+    "nonzero",
     "pad",
     "pow",
     "prelu",
@@ -115,6 +116,7 @@ __all__ = [
     "roi_align",
     "round",
     "scaled_dot_product_attention",
+    "scatter",
     "selu",
     "sgd_update",
     "shrink",
@@ -739,6 +741,11 @@ def nms(
     center_point_box: bool = False,
     name: str | None = None,
 ) -> tuple[Value, ...]: ...
+def nonzero(
+    x: Operand,
+    *,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def pad(
     x: Operand,
     *,
@@ -870,6 +877,15 @@ def scaled_dot_product_attention(
     *,
     scale: float = 0.0,
     is_causal: bool = False,
+    name: str | None = None,
+) -> Value: ...
+def scatter(
+    x: Operand,
+    indices: Operand,
+    updates: Operand,
+    *,
+    dim: int = 0,
+    reduction: Literal["none", "add", "mul", "max", "min"] = "none",
     name: str | None = None,
 ) -> Value: ...
 def selu(

@@ -75,17 +75,3 @@ def test_several_updates_of_one_element(device, reduction, dtype):
 def test_wrong_indices(op, indices, shape, parts):
     proto = proto_of(op, indices, shape)
     refused(lambda: load(proto).graph(), clcnn.ModelError, ValueError, f"'put' ({op})", *parts)
-
-
-def test_indices_that_depend_on_data_are_refused():
-    nodes = [
-        helper.make_node("ArgMax", ["x"], ["i"], axis=2),
-        helper.make_node("ScatterElements", ["x", "i", "i"], ["y"], name="put"),
-    ]
-    refused(
-        lambda: load(model(nodes, [("x", X.shape)])).graph(),
-        clcnn.UnsupportedError,
-        NotImplementedError,
-        "'put'",
-        "depends on data",
-    )

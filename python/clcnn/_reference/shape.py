@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from clcnn._reference.spec import EXACT, MAP, ONE, Draw, Shape, Spec, Use
+from clcnn._reference.spec import EXACT, FP32, MAP, ONE, Draw, Shape, Spec, Use
 
 
 def concat(*inputs: np.ndarray, dim: int = 1) -> np.ndarray:
@@ -99,6 +99,30 @@ def gather_nd(x: np.ndarray, indices: np.ndarray, *, batch_dims: int = 0) -> np.
     return out
 
 
+_REDUCTIONS = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+
+
+def scatter(
+    x: np.ndarray, indices: np.ndarray, updates: np.ndarray, *, dim: int = 0, reduction: str = "none"
+) -> np.ndarray:
+    """Slices of x along dim replaced by, or reduced with, updates in order; indices outside name none."""
+    out, slices = x.copy(), x.shape[dim]
+    to, given = np.moveaxis(out, dim, 0), np.moveaxis(updates, dim, 0)
+    for i, at in enumerate(indices):
+        if -slices <= at < slices:
+            to[at] = given[i] if reduction == "none" else _REDUCTIONS[reduction](to[at], given[i])
+    return out
+
+
+def nonzero(x: np.ndarray) -> list[np.ndarray]:
+    """Numbers of elements that are not 0 in as many places as x has, -1 in the rest, and how many they
+    are."""
+    found = np.flatnonzero(x)
+    out = np.full(x.size, -1, np.int64)
+    out[: found.size] = found
+    return [out, np.array([found.size], np.int64)]
+
+
 def _indices(limits: Callable[[Shape, Mapping[str, Any]], Any]) -> Draw:
     """Indices, counted from the end too. limits: how many elements they choose from, by the first input's
     shape and the attributes: one number, or one for each entry of the last dimension."""
@@ -147,6 +171,13 @@ SPECS: dict[str, Spec] = {
         (Use(((5, 6, 3), (4, 2)), fed=2, dtypes=_INDEXED),),
         inputs={1: _indices(lambda x, attrs: x[attrs.get("batch_dims", 0) :])},
     ),
+    "scatter": Spec(
+        scatter,
+        FP32,
+        (Use(((5, 6), (3,), (3, 6)), {"reduction": "add"}, fed=3, dtypes=_INDEXED),),
+        inputs=_ALONG,
+    ),
+    "nonzero": Spec(nonzero, EXACT, (Use(((3, 7),), dtypes=("bool",)),)),
     # Steps that the planner adds between layers; the self-test tries them there.
     "reorder": Spec(np.copy, EXACT, ()),
 }

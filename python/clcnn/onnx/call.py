@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import onnx
@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from clcnn.errors import ArgumentError, ModelError, ShapeError
 from clcnn.graph import Graph, Value
+
+if TYPE_CHECKING:
+    from clcnn.onnx.lengths import Length, Lengths
 
 DEVICE_DTYPES = ("float32", "int64", "int32", "bool")
 # Element type of a model -> the one it is computed in.
@@ -45,20 +48,39 @@ class Steps(NamedTuple):
     zero: int
 
 
+class Whole:
+    """That an operand is numbers(), which are whole, times a factor, which broadcasts to it. They are made
+    when somebody asks for them."""
+
+    def __init__(self, make: Callable[[], Operand], factor: NDArray[Any]) -> None:
+        self.factor = factor.astype(np.float32)
+        self._make = make
+        self._made: Operand | None = None
+
+    def numbers(self) -> Operand:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Operand:
     """What a name in a model stands for: an array known now, or a value of the graph.
 
-    count: for results of which only the first rows are real, the value that says how many. wide: the element
-    type that the model means where the graph's value has another (see wide.py), "" otherwise. steps: of whole
-    numbers, that the graph's value is float32 and how it stands for them.
+    sizes: in the place of an array, one with sizes that depend on data (lengths.py). length, axis: that only
+    as many elements along that axis are real as this length says. wide: the element type that the model means
+    where the graph's value has another (see wide.py), "" otherwise. steps: of whole numbers, that the graph's
+    value is float32 and how it stands for them. whole: of floats, the whole numbers that they are made of.
     """
 
     array: NDArray[Any] | None = None
     value: Value | None = None
-    count: Value | None = None
+    sizes: NDArray[np.object_] | None = None
+    length: Length | None = None
+    axis: int = 0
     wide: str = ""
     steps: Steps | None = None
+    whole: Whole | None = None
 
     @property
     def logical(self) -> str:
@@ -69,8 +91,14 @@ class Operand:
     def shape(self) -> tuple[int, ...]:
         if self.value is not None:
             return self.value.shape
-        assert self.array is not None
-        return self.array.shape
+        known = self.sizes if self.array is None else self.array
+        assert known is not None
+        return known.shape
+
+    @property
+    def depends(self) -> bool:
+        """Whether data decide a size of it, or it is made of such sizes."""
+        return self.length is not None or self.sizes is not None
 
     @property
     def rank(self) -> int:
@@ -84,6 +112,8 @@ class Operand:
     def dtype(self) -> np.dtype[Any]:
         if self.value is not None:
             return np.dtype(self.value.dtype)
+        if self.sizes is not None:
+            return np.dtype(np.int64)
         assert self.array is not None
         return self.array.dtype
 
@@ -103,6 +133,7 @@ class Call:
         inputs: list[Operand | None],
         attrs: dict[str, Any],
         constants: dict[int, Value],
+        lengths: Lengths,
     ) -> None:
         self.graph = graph
         self.op = node.op_type
@@ -111,6 +142,7 @@ class Call:
         self.inputs = inputs
         self.attrs = attrs
         self.wanted = [bool(name) for name in node.output]
+        self.lengths = lengths
         self._constants = constants
 
     # ---- what the node says ----
@@ -184,6 +216,8 @@ class Call:
         """The operand as a value of the graph; a constant is put there once, whoever uses it."""
         if operand.value is not None:
             return operand.value
+        if operand.sizes is not None:
+            return self.lengths.vector(operand.sizes)
         array = operand.array
         assert array is not None
         known = self._constants.get(id(array))

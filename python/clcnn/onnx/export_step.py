@@ -82,6 +82,17 @@ class Step:
         self.add(op_type, *inputs, outputs=[made], **attrs)
         return made
 
+    def add_counted(self, found: str) -> None:
+        """This step's two outputs made of rows of which data say how many: a fixed number, -1 behind those
+        found, and how many they are."""
+        rank = len(self.out_shapes[0])
+        count = self.middle("Slice", self.middle("Shape", found), *(self.integers([n]) for n in (0, 1)))
+        ends = self.middle("Sub", self.integers([self.out_shapes[0][0]]), count)
+        pads = [self.integers([0] * rank), ends, *([self.integers([0] * (rank - 1))] if rank > 1 else [])]
+        padded = self.middle("Concat", *pads, axis=0)
+        self.add("Pad", found, padded, self.number(-1, "int64"), outputs=self.outputs[:1])
+        self.add("Identity", count, outputs=self.outputs[1:])
+
     def integers(self, values: Sequence[int]) -> str:
         """The name of an int64 initialiser [n]."""
         return self.writer.constant(np.array(values, np.int64), self.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 from clcnn._log import logger
 from clcnn.errors import Error, ModelError, UnsupportedError
 from clcnn.graph import Graph, Value
-from clcnn.onnx import check, fold, functions, ops, quantised, tensors
+from clcnn.onnx import check, counted, fold, functions, ops, quantised, tensors
 from clcnn.onnx.call import DEVICE_DTYPES, HELD_IN, Call, Operand, Refusal, constant_value, layer_name
-from clcnn.onnx.program import Program
+from clcnn.onnx.lengths import Empty, Length, Lengths
+from clcnn.onnx.program import Cut, Program
 from clcnn.onnx.table import host_only
 from clcnn.weights.errors import shown
 
@@ -57,6 +59,7 @@ class Walk:
         self.model = model
         self.graph = Graph()
         self.constants: dict[int, Value] = {}
+        self.lengths = Lengths(self.graph)
         self.unsupported: list[Unsupported] = []
         self.count = 0
         self.folded = 0
@@ -113,11 +116,10 @@ class Walk:
         inputs = self._inputs(node, scope, row is not None or expandable or node.op_type == "If")
         if node.op_type == "If" and not domain:
             return self._branch(node, inputs, scope, opsets)
-        if any(x is not None and x.count is not None for x in inputs) and node.op_type != "Identity":
-            raise Refusal("the size of its input depends on data")
         if function is not None:
             return self._expand(function, node, None, inputs, opsets)
-        known = all(x is None or x.array is not None for x in inputs)
+        depends = any(x is not None and x.depends for x in inputs)
+        known = not depends and all(x is None or x.array is not None for x in inputs)
         if known and fold.can_fold(domain, node.op_type):
             try:
                 return self._fold(node, inputs, opsets)
@@ -125,8 +127,9 @@ class Walk:
                 if (row is None and not expandable) or (row is not None and row.build is host_only):
                     raise
         if row is not None:
-            call = Call(self.graph, node, version, inputs, functions.attributes(node), self.constants)
-            return quantised.build(call, row)
+            attributes = functions.attributes(node)
+            call = Call(self.graph, node, version, inputs, attributes, self.constants, self.lengths)
+            return counted.build(call, row) if depends else quantised.build(call, row)
         body = functions.schema_body(domain, node, version, inputs) if expandable else None
         if body is not None:
             return self._expand(body, node, schema, inputs, opsets)
@@ -152,16 +155,29 @@ class Walk:
         self.folded += sum(a.nbytes for a in arrays if a is not None)
         if self.folded > self.most:
             raise ModelError(f"constants made from constants take more than {self.most} bytes in all")
-        return [None if a is None else Operand(a) for a in arrays]
+        made = [None if a is None else Operand(a) for a in arrays]
+        if node.op_type == "DequantizeLinear" and made[0] is not None:
+            return [quantised.remembering(made[0], inputs, functions.attributes(node))]
+        return made
 
     def _branch(
         self, node: onnx.NodeProto, inputs: list[Operand | None], scope: Scope, opsets: dict[str, int]
     ) -> list[Operand | None]:
         """The branch of an If that its constant condition chooses."""
-        condition = inputs[0].array if inputs and inputs[0] is not None else None
+        given = inputs[0] if inputs else None
+        condition = None if given is None else given.array if given.sizes is None else given.sizes
         if condition is None or condition.size != 1:
             raise Refusal("its condition depends on data; only constant ones are supported")
-        wanted = "then_branch" if condition.reshape(-1)[0] else "else_branch"
+        holds = condition.reshape(-1)[0]
+        if isinstance(holds, Empty):
+            others = self._inner(node, "else_branch", scope, opsets)
+            return _unless_empty(holds, self._inner(node, "then_branch", scope, opsets), others)
+        return self._inner(node, "then_branch" if holds else "else_branch", scope, opsets)
+
+    def _inner(
+        self, node: onnx.NodeProto, wanted: str, scope: Scope, opsets: dict[str, int]
+    ) -> list[Operand | None]:
+        """The results of a branch."""
         branch = next(a.g for a in node.attribute if a.name == wanted)
         if len(branch.output) != len(node.output):
             raise ModelError(
@@ -198,6 +214,19 @@ class Walk:
         self.body(nodes, order, inner, own, functions.bindings_of(function, schema, node))
         wanted = zip(function.output, node.output)
         return [inner.get(name) if given else None for name, given in wanted]
+
+
+def _unless_empty(
+    condition: Empty, empty: list[Operand | None], others: list[Operand | None]
+) -> list[Operand | None]:
+    """The results of a branch for no rows and one for some, which gives nothing of none too."""
+    for one, other in zip(empty, others, strict=True):
+        length = None if other is None else other.length
+        if one is None or other is None or one.size or length is None:
+            raise Refusal("its condition depends on data, and no branch has the results of the other")
+        if not condition.length.empty_with & length.empty_with or one.rank != other.rank:
+            raise Refusal("its condition depends on data, and its branches may differ where there is no row")
+    return others
 
 
 def specialise(
@@ -281,7 +310,7 @@ def check_declared(model: Model, scope: Scope) -> None:
     for row in [*model.graph_proto.output, *model.graph_proto.value_info]:
         operand = scope.names.get(row.name)
         tensor = row.type.tensor_type
-        if operand is None or operand.count is not None or row.type.WhichOneof("value") != "tensor_type":
+        if operand is None or operand.depends or row.type.WhichOneof("value") != "tensor_type":
             continue
         declared = _declared_dtype(tensor.elem_type)
         if declared not in ("", operand.logical):
@@ -308,7 +337,7 @@ def _declared_dtype(code: int) -> str:
 
 def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Program:
     fixed: dict[str, NDArray[Any]] = {}
-    cuts: dict[str, str] = {}
+    cuts: dict[str, Cut] = {}
     casts: dict[str, str] = {}
     graph, used = walk.graph, {v.id for v in walk.graph.inputs.values()}
     for info in model.outputs:
@@ -319,28 +348,49 @@ def _finish(model: Model, walk: Walk, scope: Scope, feeds: dict[str, str]) -> Pr
         if operand.wide or wanted == "float16":
             casts[info.name] = operand.wide or wanted
         if operand.steps is not None:
-            operand = quantised.as_numbers(graph, operand, layer_name(info.name))
-        if operand.array is not None:
+            made = quantised.as_numbers(graph, operand, layer_name(info.name))
+            operand = replace(made, length=operand.length, axis=operand.axis)
+        if operand.array is not None and operand.length is None:
             fixed[info.name] = operand.array
             continue
         value = operand.value
-        assert value is not None
-        if value.id in used:  # an input, or a second name of one output
+        if value is None and operand.sizes is not None:
+            value = walk.lengths.vector(operand.sizes)
+        elif value is None:
+            assert operand.array is not None
+            value = constant_value(graph, operand.array, layer_name(info.name))
+        if value.id in used or operand.value is None:  # an input, or a second name of one output
             value = graph.apply("identity", value, name=layer_name(info.name))
         used.add(value.id)
         graph.output(value, info.name)
-        if operand.count is not None:
-            cuts[info.name] = f"{info.name}.count"
-            graph.output(operand.count, cuts[info.name])
+        if operand.length is not None:
+            cuts[info.name] = Cut(operand.axis, _count(walk, operand.length, info.name, used))
     values: dict[str, Value | NDArray[Any]] = {}
+    lengths: dict[str, tuple[int, Value]] = {}
     for name, x in scope.names.items():
         known = None if x is None or x.steps is not None else x.value if x.value is not None else x.array
-        if known is not None:
+        if x is not None and known is not None:
             values[name] = known
+            if x.length is not None:
+                lengths[name] = x.axis, walk.lengths.value(x.length)
     names = tuple(o.name for o in model.outputs)
     if len(fixed) == len(names):
         return Program(None, {}, names, fixed, cuts, casts, {})
-    return Program(graph, feeds, names, fixed, cuts, casts, values)
+    return Program(graph, feeds, names, fixed, cuts, casts, values, lengths)
+
+
+def _count(walk: Walk, length: Length, name: str, used: set[int]) -> str:
+    """The graph's output that says how long an output of the model is, one for all of the same length."""
+
+    def made() -> str:
+        value = walk.lengths.value(length)
+        if value.id in used:
+            value = walk.graph.apply("identity", value, name=layer_name(name))
+        used.add(value.id)
+        walk.graph.output(value, f"{name}.count")
+        return f"{name}.count"
+
+    return str(walk.lengths.once(("output", length.key), made))
 
 
 def _add_fixed(program: Program, graph: Graph) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,22 @@ from clcnn.graph import Graph, Value
 from clcnn.onnx.call import held
 
 
+class Cut(NamedTuple):
+    """Of an output, that only its first elements along an axis are real: as many as output `count` says."""
+
+    axis: int
+    count: str
+
+    def of(self, array: NDArray[Any], results: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
+        """The real elements."""
+        return first_of(array, self.axis, int(results[self.count][0]))
+
+
+def first_of(array: NDArray[Any], axis: int, count: int) -> NDArray[Any]:
+    """The first `count` elements along an axis."""
+    return array[(slice(None),) * axis + (slice(count),)]
+
+
 @dataclass(frozen=True)
 class Program:
     """A graph, and the outputs that need no graph.
@@ -22,18 +38,20 @@ class Program:
     graph: None when every output is known without running. feeds: the model's inputs that the graph takes, in
     its order, and the NumPy names of their element types; inputs without elements and those whose values are
     built in are not among them. outputs: names of all outputs of the model, in order. fixed: outputs known
-    now. cuts: output -> the graph's output that says how many of its rows are real (non-max suppression finds
-    fewer boxes than there is room for). casts: output -> NumPy dtype it is converted to at the end. values:
-    the value of the graph, or the constant, behind each name of the model.
+    now. cuts: what of an output is real (non-max suppression finds fewer boxes than there is room for).
+    casts: output -> NumPy dtype it is converted to at the end. values: the value of the graph, or the
+    constant, behind each name of the model. lengths: of those of which only the first elements along an axis
+    are real, the axis and the value that says how many.
     """
 
     graph: Graph | None
     feeds: Mapping[str, str]
     outputs: tuple[str, ...]
     fixed: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    cuts: Mapping[str, str] = field(default_factory=dict)
+    cuts: Mapping[str, Cut] = field(default_factory=dict)
     casts: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, Value | NDArray[Any]] = field(default_factory=dict)
+    lengths: Mapping[str, tuple[int, Value]] = field(default_factory=dict)
 
     def feed(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         """The arrays that the plan of `graph` takes, from those of the model: C-contiguous, in element types
@@ -60,7 +78,7 @@ class Program:
         for name in self.outputs:
             array = self.fixed[name] if name in self.fixed else results[name]
             if name in self.cuts:
-                array = array[: int(results[self.cuts[name]][0])]
+                array = self.cuts[name].of(array, results)
             if name in self.casts:
                 array = array.astype(self.casts[name])
             collected[name] = array

@@ -1,16 +1,19 @@
 """Numbers of 8 or 16 bits that stand for real ones: n stands for (n - zero) * scale.
 
 Devices compute in float32. A quantised value of a model is held as the numbers that it stands for, and
-operators that only move or pool elements take it as it is. Where the whole numbers themselves are wanted they
-are made of it. Constants are computed with NumPy when the graph is built.
+operators that only move or pool elements take it as it is. It remembers the whole numbers n - zero
+(Operand.whole), so that sums of its products are sums of whole numbers, which float32 holds exactly below
+2^24: they are rounded, since some algorithms are off by less than a half, and scaled once. Constants are
+computed when the graph is built.
 """
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from clcnn.errors import ModelError
 from clcnn.graph import Graph
 from clcnn.onnx import wide
-from clcnn.onnx.call import Call, Operand, Refusal, Steps, wrap
+from clcnn.onnx.call import Call, Operand, Refusal, Steps, Whole, wrap
 from clcnn.onnx.table import Row
 from clcnn.onnx.tensors import type_name
 
@@ -37,6 +40,10 @@ _MOVES = frozenset(
         *("Transpose", "Unsqueeze"),
     )
 )
+# Operators whose results are their first input's elements times one factor, if that is.
+_KEEP_FACTOR = _MOVES | {"Relu"}
+# Products, and the dimension of the second factor that has the channels of the result.
+_CHANNELS = {"Conv": 0, "MatMul": -1, "Gemm": -1}
 
 
 # ---- arrays known when the graph is built ------------------------------------------------------------------
@@ -149,16 +156,17 @@ def numbers(call: Call, x: Operand) -> Operand:
 
 def _numbers_of(graph: Graph, x: Operand, name: str) -> Any:
     assert x.value is not None and x.steps is not None
-    value, (scale, zero) = x.value, x.steps
-    one = (1,) * x.rank
-    if scale != 1.0:
+    (scale, zero), value, one = x.steps, x.value, (1,) * x.rank
+    if x.whole is not None:
+        value = x.whole.numbers().value
+    elif scale != 1.0:
         over = graph.constant(np.full(one, scale, np.float32), name + ".scale")
         value = graph.apply("round", graph.apply("div", value, over, name=name), name=name)
-    if zero:
-        value = graph.apply(
-            "add", value, graph.constant(np.full(one, zero, np.float32), name + ".zero"), name=name
-        )
-    return value
+    if not zero:
+        return value
+    return graph.apply(
+        "add", value, graph.constant(np.full(one, zero, np.float32), name + ".zero"), name=name
+    )
 
 
 def as_numbers(graph: Graph, x: Operand, name: str) -> Operand:
@@ -202,20 +210,41 @@ def dequantized(
         check_scale(scale.array)
     if zero is not None and zero.logical != x.logical:
         raise ModelError(f"its zero point is {zero.logical}, where {x.logical} belongs")
-    if _known(scale, zero):
+    known = None if zero is None or zero.array is None else zero.array
+    if _known(scale, zero) and x.array is not None:
         assert scale.array is not None
-        known = None if zero is None else zero.array
-        if x.array is not None:
-            return Operand(dequantize_array(x.array, scale.array, known, axis, block))
-        if x.steps is not None and x.steps == steps_of(scale.array, known):
-            return Operand(value=x.value)
+        made = Operand(dequantize_array(x.array, scale.array, known, axis, block))
+        return remembering(made, [x, scale, zero], {"axis": axis, "block_size": block})
+    if _known(scale, zero) and x.steps is not None and x.steps == steps_of(scale.array, known):
+        return Operand(value=x.value, whole=x.whole)
     made = numbers(call, x)
-    if zero is not None and not (zero.array is not None and not zero.array.any()):
+    if zero is not None and (known is None or known.any()):
         less = numbers(call, _spread_value(call, "its zero point", zero, x, axis, block))
         made = call.emit("sub", made, less)
-    if scale.array is not None and scale.array.size == 1 and scale.array.reshape(-1)[0] == 1.0:
+    if scale.array is None:
+        return call.emit("mul", made, _spread_value(call, "its scale", scale, x, axis, block))
+    return scaled(call, made, _spread("its scale", scale.array, x.shape, axis, block))
+
+
+def remembering(made: Operand, inputs: Sequence[Operand | None], attrs: dict[str, Any]) -> Operand:
+    """A constant that DequantizeLinear gave, with the whole numbers that it is made of."""
+    x, scale, zero = (None if i >= len(inputs) or inputs[i] is None else inputs[i].array for i in range(3))
+    axis, block = int(attrs.get("axis", 1)), int(attrs.get("block_size", 0))
+    if x is None or scale is None:
         return made
-    return call.emit("mul", made, _spread_value(call, "its scale", scale, x, axis, block))
+    if zero is not None and zero.any():
+        x = x.astype(np.float32) - _spread("its zero point", zero, x.shape, axis, block).astype(np.float32)
+    factor = _spread("its scale", scale, x.shape, axis, block).astype(np.float32)
+    return replace(made, whole=Whole(lambda: Operand(x), factor))
+
+
+def scaled(call: Call, x: Operand, factor: Array) -> Operand:
+    """Whole numbers times a factor, which it remembers."""
+    made = x
+    if factor.size != 1 or factor.reshape(-1)[0] != 1.0:
+        shaped = factor.reshape((1,) * (x.rank - factor.ndim) + factor.shape).astype(np.float32)
+        made = call.emit("mul", x, Operand(shaped))
+    return replace(made, whole=Whole(lambda: x, factor))
 
 
 def quantized(
@@ -233,8 +262,7 @@ def quantized(
         spread_shape("its scale", scale.shape, x.shape, axis, block)
         if steps and limits.max - limits.min == _STEPS - 1:
             below = float(steps.zero - limits.min)
-            made = call.emit("fake_quantize", x, scale=steps.scale, zero_point=below)
-            return replace(made, wide=dtype, steps=steps)
+            return replace(_rounded(call, x, steps.scale, below), wide=dtype, steps=steps)
     made = call.emit("round", call.emit("div", x, _spread_value(call, "its scale", scale, x, axis, block)))
     if zero is not None:
         made = call.emit(
@@ -242,6 +270,23 @@ def quantized(
         )
     made = call.emit("clip", made, min=float(limits.min), max=float(limits.max))
     return replace(made, wide=dtype, steps=WHOLE)
+
+
+def _rounded(call: Call, x: Operand, scale: float, below: float) -> Operand:
+    """x at the nearest step, and how many steps that is. What is a factor times whole numbers is scaled
+    once."""
+
+    def counted(ratio: Operand) -> Operand:
+        return call.emit("fake_quantize", ratio, scale=1.0, zero_point=below)
+
+    factor = np.float32(scale)
+    if x.whole is not None and x.value is not None:
+        ratio = scaled(call, x.whole.numbers(), x.whole.factor / factor)
+        return scaled(call, counted(ratio), np.asarray(factor))
+    made = call.emit("fake_quantize", x, scale=scale, zero_point=below)
+    return replace(
+        made, whole=Whole(lambda: counted(call.emit("div", x, call.full(x, scale))), np.asarray(factor))
+    )
 
 
 def steps_of(scale: Array, zero: Array | None) -> Steps | None:
@@ -259,16 +304,17 @@ def build(call: Call, row: Row) -> Sequence[Operand | None]:
     they stand for where it only moves them, and as whole numbers else."""
     if row.steps:
         return _listed(row.build(call))
+    product = whole_product(call, row)
+    if product is not None:
+        return [product]
     first = call.inputs[0] if call.inputs else None
     if (
-        call.op in _MOVES
+        call.op in _KEEP_FACTOR
         and first is not None
-        and first.steps is not None
+        and (first.steps is not None if call.op in _MOVES else first.whole is not None)
         and all(x is None or x.steps is None for x in call.inputs[1:])
     ):
-        call.inputs = [Operand(value=first.value), *call.inputs[1:]]
-        results = _listed(row.build(call))
-        return [replace(x, wide=first.wide, steps=first.steps) if _is_float(x) and x else x for x in results]
+        return _with_factor(call, row, first)
     to_floats = call.op == "Cast" and type_name(int(call.attr("to", 0))) in _FLOATS
     call.inputs = [numbers(call, x) if to_floats and x and x.steps else whole(call, x) for x in call.inputs]
     wide_type = wide.wide_of(call.inputs)
@@ -276,6 +322,58 @@ def build(call: Call, row: Row) -> Sequence[Operand | None]:
         wide.check(call.op, wide_type)
     results = _listed(row.build(call))
     return wide.marked(call.op, wide_type, results) if wide_type else results
+
+
+def _with_factor(call: Call, row: Row, first: Operand) -> Sequence[Operand | None]:
+    """The results of an operator that gives elements of its first input, or 0: their whole numbers are what
+    it makes of that input's."""
+
+    def built(x: Operand) -> Sequence[Operand | None]:
+        return _listed(row.build(inner(call, [x, *call.inputs[1:]], call.version)))
+
+    def again(i: int, numbers: Callable[[], Operand]) -> Operand:
+        made = built(numbers())[i]
+        assert made is not None
+        return made
+
+    whole, results = first.whole, list[Operand | None]()
+    for i, x in enumerate(built(replace(first, wide="", steps=None, whole=None))):
+        if x is not None and _is_float(x):
+            x = replace(x, wide=first.wide, steps=first.steps)
+            if whole is not None and whole.factor.size == 1:
+                x = replace(x, whole=Whole(partial(again, i, whole.numbers), whole.factor))
+        results.append(x)
+    return results
+
+
+def whole_product(call: Call, row: Row, op: str | None = None) -> Operand | None:
+    """A product of numbers of which the whole ones are known, as a sum of whole numbers and a factor; None
+    where it is not one."""
+    op = op or call.op
+    a, b, bias = (call.optional(i) for i in range(3))
+    if op not in _CHANNELS or a is None or b is None or a.whole is None or b.whole is None:
+        return None
+    at = 0 if op == "Gemm" and call.attr("transB", 0) else _CHANNELS[op]
+    spread = b.whole.factor.reshape((1,) * (b.rank - b.whole.factor.ndim) + b.whole.factor.shape)
+    one = a.whole.factor.size == 1 and spread.size in (1, spread.shape[at])
+    if not one or a.value is None or any(call.attr(name, 1.0) != 1.0 for name in ("alpha", "beta")):
+        return None
+    factor = a.whole.factor.reshape(-1) * spread.reshape(-1)
+    given: list[Operand | None] = [a.whole.numbers(), _as_floats(b.whole.numbers())]
+    if bias is not None:
+        if bias.whole is None or bias.whole.factor.size not in (1, factor.size):
+            return None
+        if not np.allclose(bias.whole.factor.reshape(-1), factor, 1e-5, 0.0):
+            return None
+        given.append(_as_floats(bias.whole.numbers()))
+    made = _listed(row.build(inner(call, given, call.version)))[0]
+    assert made is not None
+    behind = (1,) * (made.rank - 2) if op == "Conv" else ()
+    return scaled(call, call.emit("round", made), factor.reshape(-1, *behind))
+
+
+def _as_floats(x: Operand) -> Operand:
+    return x if x.array is None or x.array.dtype == np.float32 else Operand(x.array.astype(np.float32))
 
 
 def _is_float(x: Operand | None) -> bool:

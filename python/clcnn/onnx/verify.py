@@ -28,6 +28,7 @@ from clcnn._arguments import Precision
 from clcnn._reference import REFERENCE
 from clcnn.graph import Graph, Value
 from clcnn.onnx.model import Model, load
+from clcnn.onnx.program import first_of
 
 __all__ = ["Difference", "NodeCheck", "difference", "first_departure", "verify"]
 
@@ -86,20 +87,21 @@ def verify(
     if program.graph is not None:
         target, feed = devices.get(device), program.feed(inputs)
         kept = {name: value for name, value in program.values.items() if isinstance(value, Value)}
-        results = _every_value(program.graph, kept, feed, target, precision)
+        counts = {f"{name}.count": count for name, (_, count) in program.lengths.items()}
+        results = _every_value(program.graph, {**kept, **counts}, feed, target, precision)
         for name, value in kept.items():
             known.setdefault(name, results[_label(value)])
             computed.add(name)
-        for name in _names_of(model, "NonMaxSuppression") & computed:
-            known[name] = known[name][known[name][:, 0] >= 0]  # rows beyond those found are -1
     known.update((name, v) for name, v in program.values.items() if not isinstance(v, Value))
+    for name, (axis, count) in program.lengths.items():
+        known[name] = first_of(known[name], axis, int(results[_label(count)][0]))
     oracles = [(name, ORACLES[name]) for name in against if name != "onnxruntime" or _has_onnxruntime()]
     checks = [_check(model, model.nodes[i], known, computed - set(inputs), oracles) for i in model.order]
     if program.graph is not None:
         with compiler.compile(program.graph, device=target, precision=precision) as plan:
             fused = plan.run(feed)
         for name, count in program.cuts.items():
-            fused[name] = fused[name][: int(fused[count][0])]
+            fused[name] = count.of(fused[name], fused)
         checks += _fused_outputs(fused, known)
     return checks
 
@@ -107,11 +109,6 @@ def verify(
 def first_departure(checks: Sequence[NodeCheck]) -> NodeCheck | None:
     """The first node that departs."""
     return next((check for check in checks if check.verdict == "departs"), None)
-
-
-def _names_of(model: Model, op: str) -> set[str]:
-    """The outputs of all nodes of an operator."""
-    return {name for node in model.nodes if node.op_type == op for name in node.output}
 
 
 def _label(value: Value) -> str:

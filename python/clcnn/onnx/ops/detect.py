@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from onnx import TensorProto
 
 from clcnn.onnx.call import Call, Operand
 from clcnn.onnx.export_step import Emit, Step
+from clcnn.onnx.lengths import Length
 from clcnn.onnx.table import row
 
 MAX_BOXES = 2**31 - 1  # exporters write the largest int64 for "all"; there are fewer boxes than this
@@ -65,7 +68,9 @@ def _nms(call: Call) -> Operand:
         center_point_box=bool(call.attr("center_point_box", 0)),
         **({} if threshold is None else {"score_threshold": float(threshold)}),
     )
-    return Operand(value=selected.value, count=count.value)
+    assert count.value is not None
+    length = Length(selected.shape[0], count.value, 1, frozenset({count.value.id}))
+    return replace(selected, length=length)
 
 
 # ---- written to ONNX ---------------------------------------------------------------------------------------
@@ -110,20 +115,14 @@ def _write_max_roi_pool(step: Step) -> None:
 
 
 def _write_nms(step: Step) -> None:
-    """ONNX gives the boxes that are left, here they are the first rows of a fixed number, and counted."""
+    """ONNX gives the boxes that are left."""
     boxes, scores = step.inputs
     limits = [step.writer.constant(np.array([step.attrs["max_output"]], np.int64), step.name)]
     limits += [step.number(step.attrs[name]) for name in ("iou_threshold", "score_threshold")]
     found = step.middle(
         "NonMaxSuppression", boxes, scores, *limits, center_point_box=int(step.attrs["center_point_box"])
     )
-    bounds = [step.integers([n]) for n in (0, 1)]
-    count = step.middle("Slice", step.middle("Shape", found), *bounds)
-    rows, nothing = step.integers([step.out_shapes[0][0]]), step.integers([0])
-    ends = step.middle("Sub", rows, count)
-    pads = step.middle("Concat", step.integers([0, 0]), ends, nothing, axis=0)
-    step.add("Pad", found, pads, step.number(-1, "int64"), outputs=step.outputs[:1])
-    step.add("Identity", count, outputs=step.outputs[1:])
+    step.add_counted(found)
 
 
 WRITE: dict[str, Emit] = {

@@ -72,7 +72,11 @@ def _of_floats(call: Call, op: str, inputs: list[Operand | None]) -> Operand:
     version = int(call.attr("opset", 13))
     found = find("", op, version)
     assert found is not None
-    made = found.build(quantised.inner(call, inputs, version))
+    given = quantised.inner(call, inputs, version)
+    whole = quantised.whole_product(given, found, op)
+    if whole is not None:
+        return whole
+    made = found.build(given)
     result = made if isinstance(made, Operand) else made[0]
     assert result is not None
     return result
@@ -110,11 +114,12 @@ def _bias(call: Call, index: int) -> Operand | None:
     if bias is None:
         return None
     a, b = call.input(1), call.input(4)
-    if a.array is not None and b.array is not None:
-        scale = Operand(np.asarray(a.array.reshape(-1) * b.array.reshape(-1), np.float32))
-    else:
+    if a.array is None or b.array is None:
         scale = call.emit("mul", call.reshape(a, (a.size,)), call.reshape(b, (b.size,)))
-    return call.emit("mul", quantised.numbers(call, bias), scale)
+        return call.emit("mul", quantised.numbers(call, bias), scale)
+    factor = np.asarray(a.array.reshape(-1) * b.array.reshape(-1), np.float32)
+    scale = Operand(factor if factor.size > 1 else factor.reshape(()))
+    return quantised.dequantized(call, bias, scale, None, 0)
 
 
 @row("QLinearConv", 10, steps=True)
@@ -150,7 +155,7 @@ def _above_zero(call: Call, index: int, zero: int, axis: int) -> Operand:
 
 def _whole_sum(y: Operand) -> Operand:
     """Exact below 2^24; beyond it as near as float32 is."""
-    return replace(y, wide="int32", steps=quantised.WHOLE)
+    return replace(y, wide="int32", steps=quantised.WHOLE, whole=None)
 
 
 @row("ConvInteger", 10, steps=True)

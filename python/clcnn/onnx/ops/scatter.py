@@ -1,11 +1,15 @@
-"""ScatterElements and ScatterND by indices that are known when the graph is built: gathers.
+"""ScatterElements and ScatterND.
 
-Where nothing is reduced the result is a gather from x and the updates side by side. A reduction takes as many
-gathers as an element has updates at most, in the order of the updates, so that sums are the same each time.
+By indices that are known when the graph is built they are gathers. Where nothing is reduced the result is a
+gather from x and the updates side by side. A reduction takes as many gathers as an element has updates at
+most, in the order of the updates, so that sums are the same each time. By computed indices they are the
+core's scatter, which leaves out those that are outside.
 """
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +20,7 @@ from clcnn.onnx.call import Call, Operand, Refusal
 from clcnn.onnx.table import row
 
 Indices = NDArray[np.int64]
+_FAR = -(1 << 48)  # outside of every tensor, times its size too
 MAX_ROUNDS = 64  # updates of one element
 
 # Reduction -> the core's operator, and what leaves floats and integers as they are.
@@ -29,14 +34,11 @@ _REDUCTIONS: dict[str, tuple[str, float]] = {
 
 @row("ScatterElements", 11, values=(1,))
 def _scatter_elements(call: Call) -> Operand:
+    if call.input(1).array is None or call.input(1).length is not None:
+        return _elements_computed(call)
     x, indices, updates = call.input(0), _indices(call), call.input(2)
     axis = call.axis(x.rank, 0)
-    if indices.ndim != x.rank or any(
-        n > m for i, (n, m) in enumerate(zip(indices.shape, x.shape)) if i != axis
-    ):
-        raise ModelError(f"indices of shape {indices.shape} do not fit its input of shape {x.shape}")
-    if updates.shape != indices.shape:
-        raise ModelError(f"updates have shape {updates.shape}, where indices have {indices.shape}")
+    _check_elements(x, indices.shape, updates, axis)
     at: list[Indices] = [*np.indices(indices.shape, np.int64)]
     at[axis] = _inside(indices, x.shape[axis], axis)
     return _scattered(call, x, updates, _flat(at, x.shape))
@@ -44,19 +46,118 @@ def _scatter_elements(call: Call) -> Operand:
 
 @row("ScatterND", 11, values=(1,))
 def _scatter_nd(call: Call) -> Operand:
-    x, indices, updates = call.input(0), _indices(call), call.input(2)
-    axes = indices.shape[-1] if indices.ndim else 0
-    if indices.ndim < 1 or axes > x.rank:
-        raise ModelError(f"indices of shape {indices.shape} do not fit its input of shape {x.shape}")
-    shape = (*indices.shape[:-1], *x.shape[axes:])
+    x, updates, at_shape = call.input(0), call.input(2), call.input(1).shape
+    axes = at_shape[-1] if at_shape else 0
+    if not at_shape or axes > x.rank:
+        raise ModelError(f"indices of shape {at_shape} do not fit its input of shape {x.shape}")
+    shape = (*at_shape[:-1], *x.shape[axes:])
     if updates.shape != shape:
         raise ModelError(f"updates have shape {updates.shape}, where indices and input ask for {shape}")
+    if call.input(1).array is None or call.input(1).length is not None:
+        return _nd_computed(call, axes)
+    indices = _indices(call)
     whole = (*indices.shape[:-1], *(1,) * (x.rank - axes))
     at = [_inside(indices[..., i], x.shape[i], i).reshape(whole) for i in range(axes)]
     rest = np.indices(x.shape[axes:], np.int64, sparse=True)
     lead = (1,) * (indices.ndim - 1)
     at += [r.reshape((*lead, *r.shape)) for r in rest]
     return _scattered(call, x, updates, np.broadcast_to(_flat(at, x.shape), shape))
+
+
+def _check_elements(x: Operand, shape: tuple[int, ...], updates: Operand, axis: int) -> None:
+    if len(shape) != x.rank or any(n > m for i, (n, m) in enumerate(zip(shape, x.shape)) if i != axis):
+        raise ModelError(f"indices of shape {shape} do not fit its input of shape {x.shape}")
+    if updates.shape != shape:
+        raise ModelError(f"updates have shape {updates.shape}, where indices have {shape}")
+
+
+# ---- by computed indices -----------------------------------------------------------------------------------
+
+
+def _elements_computed(call: Call) -> Operand:
+    """Whole slices at once where their indices were one for each before an Expand."""
+    x, indices, updates = call.input(0), call.input(1), call.input(2)
+    axis = call.axis(x.rank, 0)
+    _check_elements(x, indices.shape, updates, axis)
+    source = call.lengths.spread(indices)
+    line = tuple(n if i == axis else 1 for i, n in enumerate(indices.shape))
+    others = [n for i, n in enumerate(indices.shape) if i != axis]
+    if (
+        source is not None
+        and source.shape == line
+        and others == [n for i, n in enumerate(x.shape) if i != axis]
+    ):
+        at = _kept(call, source, x.shape[axis])
+        return _scatter(call, x, call.reshape(at, (at.size,)), updates, axis)
+    at = _kept(call, indices, x.shape[axis], 1)
+    rest = [np.arange(n, dtype=np.int64) for n in indices.shape]
+    rest[axis] = np.zeros(1, np.int64)
+    step = math.prod(x.shape[axis + 1 :])
+    if step > 1:
+        at = call.emit("mul", at, call.full(at, step))
+    base = _flat([np.asarray(r) for r in np.meshgrid(*rest, indexing="ij")], x.shape)
+    call.check_size(base.shape)
+    at = call.emit("add", at, call.constant(base))
+    made = _scatter(
+        call, call.reshape(x, (x.size,)), call.reshape(at, (at.size,)), call.reshape(updates, (at.size,)), 0
+    )
+    return call.reshape(made, x.shape)
+
+
+def _nd_computed(call: Call, axes: int) -> Operand:
+    x, indices, updates = call.input(0), call.input(1), call.input(2)
+    if not indices.size or not axes:
+        raise Refusal("it has no index")
+    whole, last = replace(indices, length=None), indices.rank - 1
+    at = None
+    for i in range(axes):
+        one = (
+            call.emit("slice", whole, starts=[i], ends=[i + 1], axes=[last], steps=[1]) if axes > 1 else whole
+        )
+        one = _kept(
+            call,
+            replace(one, length=indices.length, axis=indices.axis),
+            x.shape[i],
+            math.prod(x.shape[i + 1 : axes]),
+        )
+        at = one if at is None else call.emit("add", at, one)
+    assert at is not None
+    places, rest = math.prod(x.shape[:axes]), math.prod(x.shape[axes:])
+    flat = call.reshape(updates, (at.size, rest))
+    made = _scatter(call, call.reshape(x, (places, rest)), call.reshape(at, (at.size,)), flat, 0)
+    return call.reshape(made, x.shape)
+
+
+def _kept(call: Call, at: Operand, size: int, step: int = 1) -> Operand:
+    """Indices counted from the front, in steps; those outside, and those that are not real, are far
+    outside."""
+    indices = replace(call.cast(at, np.int64), length=None)
+    none, last = call.full(indices, 0), call.full(indices, size - 1)
+    below = call.emit("less", indices, none)
+    front = call.emit("where", below, call.emit("add", indices, call.full(indices, size)), indices)
+    outside = call.emit("logical_or", call.emit("less", front, none), call.emit("greater", front, last))
+    if at.length is not None:
+        shape = [n if i == at.axis else 1 for i, n in enumerate(at.shape)]
+        odd = call.emit("logical_not", Operand(value=call.lengths.real(at.length)))
+        outside = call.emit("logical_or", outside, call.reshape(odd, shape))
+    if step > 1:
+        front = call.emit("mul", front, call.full(front, step))
+    return call.emit("where", outside, call.full(front, _FAR), front)
+
+
+def _scatter(call: Call, x: Operand, at: Operand, updates: Operand, dim: int) -> Operand:
+    reduction = str(call.attr("reduction", "none"))
+    if reduction not in ("none", *_REDUCTIONS):
+        raise Refusal(f"attribute reduction: {reduction!r}")
+    if x.dtype != np.bool_:
+        return call.emit("scatter", x, at, updates, dim=dim, reduction=reduction)
+    if reduction != "none":
+        raise Refusal(f"attribute reduction: {reduction!r} of bool")
+    numbers = [call.cast(v, np.int32) for v in (x, updates)]
+    return call.cast(call.emit("scatter", numbers[0], at, numbers[1], dim=dim), np.bool_)
+
+
+# ---- by known indices --------------------------------------------------------------------------------------
 
 
 def _indices(call: Call) -> Indices:

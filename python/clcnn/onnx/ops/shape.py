@@ -34,8 +34,6 @@ def _size(call: Call) -> Operand:
 
 add_row("ConstantOfShape", host_only, 9, values=(0,))
 add_row("Range", host_only, 11, values=(0, 1, 2))
-add_row("NonZero", host_only, 9, values=(0,))
-add_row("Compress", host_only, 9, values=(0, 1))
 add_row("Unique", host_only, 11, values=(0,))
 
 
