@@ -155,6 +155,50 @@ done:
     return st;
 }
 
+/* The same for a value that a rule has built out of ordinary nodes, from node `first` on. */
+static enum clcnn_status walk_part(struct walk *w, struct grad *outer, int first, int y, int dy)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct grad *g = clcnn_calloc(1, sizeof *g);
+
+    if (!g)
+        return clcnn_fail_mem(w->err, sizeof *g);
+    g->graph = w->graph;
+    g->err = w->err;
+    g->made = outer->made; /* one list of names */
+    for (int i = 0; i < w->n_values; i++)
+        w->dy[i] = -1;
+    w->dy[y] = dy;
+    for (int k = w->n_nodes - 1; st == CLCNN_OK && k >= first; k--)
+        st = step_back(w, g, k);
+    outer->made = g->made;
+    free(g);
+    return st;
+}
+
+void grad_through(struct grad *g, int first, int y, int dy, const int *wrt, int count, int *dx)
+{
+    struct walk w = {
+        .graph = g->graph, .n_nodes = g->graph->n_nodes, .n_values = g->graph->n_values, .err = g->err};
+
+    for (int i = 0; i < count; i++)
+        dx[i] = -1;
+    if (g->st != CLCNN_OK)
+        return;
+    w.dy = clcnn_calloc((size_t)w.n_values, sizeof *w.dy);
+    w.reached = clcnn_calloc((size_t)w.n_values, sizeof *w.reached);
+    if (!w.dy || !w.reached) {
+        g->st = clcnn_fail_mem(g->err, (size_t)w.n_values * sizeof *w.dy);
+    } else {
+        mark(&w, wrt, count);
+        g->st = walk_part(&w, g, first, y, dy);
+    }
+    for (int i = 0; g->st == CLCNN_OK && i < count; i++)
+        dx[i] = w.dy[wrt[i]];
+    free(w.dy);
+    free(w.reached);
+}
+
 /* ---- what did not come back --------------------------------------------------------------------------------- */
 
 /* Notes by dy which values the loss depends on: 0, or -1. */

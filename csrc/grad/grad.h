@@ -64,6 +64,19 @@ int grad_sum_channels(struct grad *g, int x);
 /* The product of a matrix with what lies along dimension dim of x. */
 int grad_along(struct grad *g, int x, int dim, int matrix);
 
+/* A number of int64. */
+int grad_whole(struct grad *g, int64_t number);
+/* 0, 1, ... times `step`, of int64, along dimension dim of a shape of so many dimensions that is 1 elsewhere. */
+int grad_counting(struct grad *g, int32_t count, int64_t step, int dim, int rank);
+/* A value as elements of another type. */
+int grad_cast(struct grad *g, int x, enum clcnn_dtype to);
+/* Zeros of `shape` to whose slices along dim those of `updates` are added at `index`, a vector, in its order. */
+int grad_scatter(struct grad *g, const struct clcnn_shape *shape, int dim, int index, int updates);
+
+/* grad.c: gradients of the `count` values in wrt by way of y, which the rule has built of ordinary nodes since node `first`; -1 where
+ * there is none. So the rule of an operator that is a formula of others need only write that down. */
+void grad_through(struct grad *g, int first, int y, int dy, const int *wrt, int count, int *dx);
+
 /* Part of the rule of pad: other modes than constant. */
 void grad_pad_line(struct grad *g);
 

@@ -9,10 +9,8 @@ static const struct {
     size_t bytes;
     char letter;
 } dtypes[CLCNN_DTYPE_COUNT] = {
-    [CLCNN_FLOAT32] = {"float32", "float", 4, 'f'},
-    [CLCNN_INT64] = {"int64", "long", 8, 'l'},
-    [CLCNN_INT32] = {"int32", "int", 4, 'i'},
-    [CLCNN_BOOL] = {"bool", "uchar", 1, 'b'},
+    [CLCNN_FLOAT32] = {"float32", "float", 4, 'f'}, [CLCNN_INT64] = {"int64", "long", 8, 'l'},
+    [CLCNN_INT32] = {"int32", "int", 4, 'i'},       [CLCNN_BOOL] = {"bool", "uchar", 1, 'b'},
     [CLCNN_UINT8] = {"uint8", "uchar", 1, 'u'},
 };
 

@@ -160,11 +160,11 @@ enum clcnn_status graph_owned_constant(struct clcnn_graph *g, const struct clcnn
     enum clcnn_status st = shape_check(shape, "a constant made by a rewrite", err);
     if (st != CLCNN_OK)
         return st;
-    size_t count = (size_t)shape_count(shape);
-    float *data = clcnn_calloc(count, sizeof *data);
+    const size_t bytes = shape_bytes(shape);
+    float *data = clcnn_calloc(bytes, 1);
     if (!data || !graph_grow_values(g, 1)) {
         free(data);
-        return clcnn_fail_mem(err, count * sizeof *data);
+        return clcnn_fail_mem(err, bytes);
     }
     *value = g->n_values++;
     g->values[*value] =

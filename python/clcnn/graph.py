@@ -99,7 +99,8 @@ class Graph:
         lives.
 
         array: C-contiguous float32, int64, int32, bool or uint8. A name makes it a parameter in summary();
-        without one it is part of an expression. Raises DtypeError, ShapeError, ArgumentError (not contiguous).
+        without one it is part of an expression. Raises DtypeError, ShapeError, ArgumentError (not
+        contiguous).
         """
         unique = _unique(_name(name, "constant") or "const_1", self._value_names)
         self._core.constant(unique, array)

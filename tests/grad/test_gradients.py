@@ -319,17 +319,60 @@ def test_operators_without_gradient_are_named() -> None:
     refused(lambda: clcnn.grad(loss, x), clcnn.UnsupportedError, RuntimeError, "argmax best", "no gradient")
     steps = ops.reduce_sum(ops.floor(ops.exp(x), name="steps"), keepdims=False)
     refused(lambda: clcnn.grad(steps, x), clcnn.UnsupportedError, RuntimeError, "floor steps")
-    first = ops.reduce_sum(ops.gather(x, np.array([2, 0]), dim=1, name="two"), keepdims=False)
+    region, map_ = np.array([[0, 0, 0, 1, 1]], np.float32), ops.reshape(x, shape=(1, 1, 2, 5))
+    first = ops.reduce_sum(ops.max_roi_pool(map_, region, output_size=1, name="one"), keepdims=False)
     refused(
-        lambda: clcnn.grad(first, x), clcnn.UnsupportedError, RuntimeError, "gather two", "not offered yet"
+        lambda: clcnn.grad(first, x), clcnn.UnsupportedError, RuntimeError, "max_roi_pool one", "not offered"
     )
     maps = ops.reshape(x, shape=(1, 2, 5))
     bins = ops.reduce_sum(ops.adaptive_max_pool(maps, output_size=2, name="bins"), keepdims=False)
     refused(
         lambda: clcnn.grad(bins, x), clcnn.UnsupportedError, RuntimeError, "adaptive_max_pool bins", "differ"
     )
-    assert len(g.rows()) == nodes + 8, "a refused gradient leaves nothing behind"
+    assert len(g.rows()) == nodes + 9, "a refused gradient leaves nothing behind"
     assert clcnn.grad(ops.reduce_sum(x, keepdims=False), x).shape == (2, 5)
+
+
+def test_what_samples_cannot_be_differentiated_by_is_told() -> None:
+    g = Graph()
+    x, rois = g.input("x", (1, 2, 6, 6)), g.input("rois", (2, 4))
+    adaptive = ops.roi_align(x, rois, np.zeros(2, np.int64), output_size=2, name="bins")
+    placed = ops.scatter(x, np.array([0, 2]), g.input("u", (1, 2, 2, 6)), dim=2, reduction="max", name="most")
+    for y, words in (
+        (adaptive, ("roi_align bins", "sampling_ratio=0")),
+        (placed, ("scatter most", "reduction=add")),
+    ):
+        loss = ops.reduce_sum(y, keepdims=False)
+        refused(lambda loss=loss: clcnn.grad(loss, x), clcnn.UnsupportedError, RuntimeError, *words)
+
+
+def test_sums_at_indices_have_a_fixed_order(device: clcnn.Device) -> None:
+    """Many updates of few slices: the bits of one addition after the other, in the order of the indices."""
+    rng = np.random.default_rng(0)
+    index, dy = rng.integers(0, 5, 400), rng.standard_normal((400, 3)).astype(np.float32)
+    g = Graph()
+    x = g.input("x", (5, 3))
+    g.output(
+        clcnn.grad(ops.reduce_sum(ops.gather(x, g.input("i", (400,), "int64")) * dy, keepdims=False), x), "dx"
+    )
+    want = np.zeros((5, 3), np.float32)
+    for i, row in zip(index, dy):
+        want[i] += row
+    with clcnn.compile(g, device=device) as plan:
+        given = {"x": np.zeros((5, 3), np.float32), "i": index}
+        np.testing.assert_array_equal(plan.run({k: given[k] for k in plan.inputs})["dx"], want)
+
+
+def test_gathers_are_differentiated_twice(device: clcnn.Device) -> None:
+    g = Graph()
+    x = g.input("x", (4, 2))
+    y = ops.gather(x, np.array([1, 3, 1]))
+    first = clcnn.grad(ops.reduce_sum(y * y * y, keepdims=False), x)
+    g.output(clcnn.grad(ops.reduce_sum(first * first, keepdims=False), x), "d2")
+    at = np.random.default_rng(1).standard_normal((4, 2)).astype(np.float32)
+    uses = np.array([0, 2, 0, 1])[:, None]  # dx = 3 uses x^2, so that the second one is 36 uses^2 x^3
+    with clcnn.compile(g, device=device) as plan:
+        np.testing.assert_allclose(plan(at), 36.0 * uses**2 * at**3, rtol=1e-4, atol=1e-5)
 
 
 def test_bad_arguments() -> None:

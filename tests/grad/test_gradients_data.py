@@ -15,6 +15,7 @@ import pytest
 
 import clcnn
 from clcnn import Graph, Value, ops
+from clcnn.nn import functional
 
 
 @pytest.fixture(scope="module")
@@ -131,13 +132,24 @@ def _negative_log(o: dict[str, Any], x: Value, labels: Value) -> Value:
     return _joined(o, ops.neg(ops.reduce_sum(ops.mul(x, chosen), axes=1, keepdims=False)))
 
 
-# Interpolation has no gradient yet, and that of a threshold is zero.
+def _resized(o: dict[str, Any], x: Value) -> Value:
+    size, scale = (o["out_h"], o["out_w"]), (o["scale_y"], o["scale_x"])
+    return functional.interpolate(
+        x,
+        size if size[0] > 0 else None,
+        scale if scale[0] > 0 else None,
+        mode=o["method"],
+        align_corners=o["align_corners"] if o["method"] == "bilinear" else None,
+    )
+
+
 FAMILIES: dict[str, Callable[..., Value]] = {
     "abs": lambda o, x: ops.abs(x),
     "activation": _activation,
     "concat": lambda o, *xs: ops.concat(*xs, dim=o["dim"]),
     "global_pooling": _global,
     "hardtanh": lambda o, x: ops.clip(x, min=o["min_val"], max=o["max_val"]),
+    "interpolation": _resized,
     "inner_product": lambda o, x, w, b=None: _activation(o, ops.linear(ops.flatten(x), w, b)),
     "log_softmax": lambda o, x: ops.log_softmax(x, dim=1),
     "mse_loss": lambda o, x, label: _joined(o, ops.pow(ops.sub(x, label), 2.0)),
@@ -148,6 +160,36 @@ FAMILIES: dict[str, Callable[..., Value]] = {
     "softmax": lambda o, x: ops.softmax(x, dim=1),
     "softmax_loss": lambda o, x, label: ops.cross_entropy(x, label),
 }
+
+
+def test_a_threshold_has_no_gradient_but_zeros(device: clcnn.Device, folder: Path) -> None:
+    """dlprimitives gives zeros; here the operator that lets no gradient through is told by its name."""
+    packed, tried = (folder / "dlprimitives_threshold.json.xz").read_bytes(), 0
+    for test in json.loads(lzma.decompress(packed))["tests"]:
+        for case in test["cases"]:
+            g = clcnn.Graph()
+            x = g.input("x", case["in_shapes"][0])
+            y = ops.cast(ops.greater(x, test["options"].get("threshold", 0.0), name="above"), name="y")
+            with pytest.raises(clcnn.UnsupportedError, match="greater above: this operator has no gradient"):
+                clcnn.grad(ops.reduce_sum(y, keepdims=False), x)
+            g.output(y, "y")
+            assert not np.any(case.get("in_diffs", [0.0])[0])
+            if "in_tensors" not in case:  # shapes alone
+                continue
+            with clcnn.compile(g, device=device) as plan:
+                given, want = (
+                    _arrays(case[f"{side}_tensors"], case[f"{side}_shapes"])[0] for side in ("in", "out")
+                )
+                np.testing.assert_array_equal(plan(given), want)
+            tried += 1
+    assert tried
+
+
+def test_every_file_of_the_folder_is_read(folder: Path) -> None:
+    found = {
+        path.name.removeprefix("dlprimitives_").partition(".")[0] for path in folder.glob("dlprimitives_*")
+    }
+    assert found == {*FAMILIES, "threshold"}
 
 
 def _forward(family: str, options: dict[str, Any], **inputs: Value) -> Value:

@@ -54,6 +54,29 @@ def _bools(x: np.ndarray) -> np.ndarray:
     return x > 0.0
 
 
+def _same(x: np.ndarray) -> np.ndarray:
+    return x
+
+
+def _indices(size: int) -> Draw:
+    """Of a dimension, some of them twice, some counted from its end."""
+    return lambda x: np.arange(x.size).reshape(x.shape) * 5 % (2 * size) - size
+
+
+def _places(x: np.ndarray) -> np.ndarray:
+    """From outside on the one side to outside on the other, none where a sample has a kink."""
+    return np.linspace(-1.31, 1.27, x.size)[np.random.default_rng(3).permutation(x.size)].reshape(x.shape)
+
+
+def _regions(x: np.ndarray) -> np.ndarray:
+    return np.array([[0.63, 1.17, 4.21, 3.52], [-2.19, 0.41, 3.32, 7.73], [1.27, 2.38, 5.91, 4.63]])
+
+
+def _moves(x: np.ndarray) -> np.ndarray:
+    """Offsets that lead between elements."""
+    return np.round(x) + 0.3 + 0.4 * _inside(x) ** 2
+
+
 MAP = (2, 4, 5, 3)
 ONE = [Try([(3, 7)], data=_apart)]
 TWO = [Try([(2, 3, 4), (2, 3, 4)]), Try([(2, 3, 4), (3, 1)]), Try([(1, 4), (2, 3, 1)])]
@@ -254,6 +277,64 @@ TRIES: dict[str, list[Try]] = {
         for sign in ("divisor", "dividend")
     ],
     "relu_grad": [Try([(2, 3, 4), (3, 1)], {}, [lambda x: x, None])],
+    "gather": [
+        Try([(4, 3), (5,)], {}, [lambda x: x, _indices(4)]),
+        Try([(2, 5, 3), (2, 3)], {"dim": 1}, [lambda x: x, _indices(5)]),
+        Try([(2, 3), ()], {"dim": -1}, [lambda x: x, _indices(3)]),
+    ],
+    "gather_elements": [
+        Try([(4, 3), (6, 3)], {}, [lambda x: x, _indices(4)]),
+        Try([(2, 5, 3), (2, 4, 2)], {"dim": 1}, [lambda x: x, _indices(5)]),
+        Try([(3, 4), (2, 7)], {"dim": -1}, [lambda x: x, _indices(4)]),
+    ],
+    "gather_nd": [
+        Try([(2, 2, 3), (5, 2)], {}, [lambda x: x, _indices(2)]),
+        Try([(4, 3), (2, 3, 1)], {}, [lambda x: x, _indices(3)]),
+        Try([(2, 3, 2, 2), (2, 4, 2)], {"batch_dims": 1}, [lambda x: x, _indices(2)]),
+    ],
+    "scatter": [
+        Try([(4, 3), (6,), (6, 3)], {"reduction": "add"}, [lambda x: x, _indices(4), lambda x: x]),
+        Try([(2, 4), (3,), (2, 3)], {"reduction": "add", "dim": 1}, [lambda x: x, _indices(4), lambda x: x]),
+    ],
+    "topk": [
+        Try([(3, 7)], {"k": 3}, _apart),
+        Try([(5, 2, 3)], {"k": 2, "dim": 0, "largest": False}, _apart),
+    ],
+    "grid_sample": [
+        Try(
+            [(2, 3, 5, 4), (2, 3, 2, 2)],
+            {"mode": mode, "padding_mode": padding, "align_corners": corners},
+            [lambda x: x, _places],
+        )
+        for mode in ("linear", "nearest", "cubic")
+        for padding in ("zeros", "border", "reflection")
+        for corners in (False, True)
+    ]
+    + [Try([(1, 2, 3, 4, 3), (1, 2, 2, 1, 3)], {}, [lambda x: x, _places])],
+    "roi_align": [
+        Try(
+            [(2, 2, 6, 7), (3, 4), (3,)],
+            {"output_size": (2, 3), "sampling_ratio": 2, **more},
+            [_apart, _regions, lambda x: np.arange(3) % 2],
+        )
+        for more in (
+            {},
+            {"spatial_scale": 0.5, "coordinates": "output_half_pixel"},
+            {"mode": "max", "sampling_ratio": 1},
+        )
+    ],
+    "deform_conv": [
+        Try(
+            [(2, 4, 5, 4), (4, 4, 2, 3), (2, 12, 4, 2), (4,), (2, 6, 4, 2)],
+            {},
+            [_same, _same, _moves, _same, _same],
+        ),
+        Try(
+            [(1, 4, 5, 6), (2, 2, 3, 3), (1, 36, 3, 2)],
+            {"groups": 2, "offset_groups": 2, "stride": (2, 1), "padding": (1, 0, 1, 0), "dilation": (1, 2)},
+            [_same, _same, _moves],
+        ),
+    ],
 }
 
 
