@@ -349,6 +349,8 @@ struct clcnn_plan_options {
      * be built; NULL: there is none */
     const struct clcnn_plan *like;
     bool
+        quick; /* few and small kernels rather than the fastest ones: a plan to begin with, while those are built */
+    bool
         guard; /* test mode: no memory is shared, every storage lies between guard bands, all is NaN before a run, and
                     batch strides are larger than the items; clcnn_plan_check_guards() tells what was overwritten */
 };

@@ -88,6 +88,8 @@ struct problem {
     bool
         rectified; /* in[0] comes out of a ReLU, as far as the graph tells: it has zeros that are worth looking for */
     bool skip; /* zeros of operands may be left out */
+    bool
+        quick; /* kernels that are soon built rather than fast: as small as they can be, and one for all layers */
     bool has_clblast;
     bool in_commit;                    /* results lie where inputs do, and are written in a commit, */
     int when;                          /* if the bool of this view holds; VIEW_NONE: in any case */
@@ -185,6 +187,9 @@ struct algo_def {
     enum error_rounding rounding;
     bool deterministic;
     bool turned; /* it takes weights that are turned (struct operand) */
+    bool
+        quick; /* where a plan is to be built soon (problem.quick) it is taken before all others: it has one small kernel for all
+                    layers then */
     /* what a multiply-add of the definition takes, in percent of one of the fastest kernel without transforms; 0: 100 */
     int effort;
     /* the same for a problem to which it applies; NULL: `effort`, on CPU devices, where that was measured */

@@ -122,6 +122,7 @@ static const char *verdict_text(enum candidate_verdict verdict)
         [CANDIDATE_CHOSEN_BY_OVERRIDE] = "chosen by override",
         [CANDIDATE_CHOSEN_BY_MEASUREMENT] = "chosen by measurement",
         [CANDIDATE_CHOSEN_AS_LIKE] = "chosen as in the plan that this one is like",
+        [CANDIDATE_CHOSEN_AS_SOON_BUILT] = "chosen since its kernel is soon built",
     };
     return text[verdict];
 }

@@ -50,6 +50,7 @@ enum candidate_verdict {
     CANDIDATE_CHOSEN_BY_OVERRIDE,
     CANDIDATE_CHOSEN_BY_MEASUREMENT,
     CANDIDATE_CHOSEN_AS_LIKE,
+    CANDIDATE_CHOSEN_AS_SOON_BUILT,
 };
 struct candidate {
     const struct algo_def *algo;

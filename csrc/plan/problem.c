@@ -83,6 +83,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .fresh_filters = options->fresh_filters,
         .zeros = n->zeros,
         .skip = options->skip,
+        .quick = options->quick,
         .rectified = n->n_in > 0 && n->in[0] >= 0 && graph_is_rectified(bp->graph, n->in[0]),
         .has_clblast = device_has_clblast(bp->dev),
         .chained = bp->chained,

@@ -132,9 +132,36 @@ static bool rejected(const struct candidate *c)
     return c->verdict == CANDIDATE_REJECTED;
 }
 
+static const struct algo_def *quick_algo(const struct op_def *op)
+{
+    for (const struct algo_def *const *a = op_algos(op); *a; a++)
+        if ((*a)->quick)
+            return *a;
+    return NULL;
+}
+
+/* The algorithm that is soon built, where that is wanted and it suits; NULL: the rules decide. */
+static const char *soon_built(const struct problem *p)
+{
+    struct decision unused;
+    struct candidate c = {.algo = p->quick ? quick_algo(p->op) : NULL};
+    if (c.algo)
+        judge(&c, &unused, p);
+    return c.algo && c.verdict == CANDIDATE_APPLIES ? c.algo->name : NULL;
+}
+
+/* What is to be taken, where it can be, before the rules are asked; NULL: nothing. *how: what to say of it. */
+static const char *taken_before(const struct problem *p, enum candidate_verdict *how)
+{
+    const char *soon = soon_built(p), *like = soon ? NULL : like_find(p);
+    *how = soon ? CANDIDATE_CHOSEN_AS_SOON_BUILT : CANDIDATE_CHOSEN_AS_LIKE;
+    return soon ? soon : like;
+}
+
 const struct algo_def *algo_preferred(const struct problem *p)
 {
-    const char *like = like_find(p), *measured = like ? like : wisdom_find(p);
+    enum candidate_verdict unused_how;
+    const char *before = taken_before(p, &unused_how), *measured = before ? before : wisdom_find(p);
     const struct algo_def *first = NULL;
     if (p->asked)
         *p->asked = true;
@@ -220,9 +247,10 @@ static enum clcnn_status pick_algo(int *pick, enum candidate_verdict *how, const
         asked && (!is_for_all(asked) || usable(&note, c->candidates, c->n, asked->algo) >= 0);
     const char *wanted = follows ? asked->algo : NULL;
     const struct candidate *last = &c->candidates[c->n - 1];
-    const char *like = wanted ? NULL : like_find(p), *known = wanted ? NULL : wisdom_find(p);
-    *how = wanted ? CANDIDATE_CHOSEN_BY_OVERRIDE : CANDIDATE_CHOSEN_AS_LIKE;
-    *pick = usable(&note, c->candidates, c->n, like);
+    const char *before = taken_before(p, how), *known = wanted ? NULL : wisdom_find(p);
+    if (wanted)
+        *how = CANDIDATE_CHOSEN_BY_OVERRIDE;
+    *pick = usable(&note, c->candidates, c->n, wanted ? NULL : before);
     note = NULL;
     if (*pick < 0 && known) {
         *how = CANDIDATE_CHOSEN_BY_MEASUREMENT;
@@ -404,11 +432,17 @@ static bool asks_for_part(const struct blueprint *bp, const struct clcnn_plan_op
     return rejected(&c);
 }
 
+/* Whether a part of n has an algorithm that is soon built. */
+static bool has_quick_part(const struct blueprint *bp, const struct node *n)
+{
+    return quick_algo(bp->graph->nodes[n->merged->first].op) || quick_algo(n->merged->last.op);
+}
+
 enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_plan_options *options,
                                        struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    if (options->override_count == 0)
+    if (options->override_count == 0 && !options->quick)
         return CLCNN_OK;
     blueprint_least_arena(bp);
     for (int i = 0; i < bp->graph->n_nodes; i++) {
@@ -419,11 +453,12 @@ enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_
         if (!ops)
             return clcnn_fail_mem(err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
         const struct problem p = open_problem(ops, bp, options, n);
-        const bool apart = asks_for_part(bp, options, n, &p);
+        const bool asked = asks_for_part(bp, options, n, &p), soon = options->quick && has_quick_part(bp, n);
         free(ops);
-        if (!apart)
+        if (!asked && !soon)
             continue;
-        TRY(notes_add(&bp->notes, err, "take %s apart: a part of it has another algorithm", n->name));
+        TRY(notes_add(&bp->notes, err, "take %s apart: a part of it has another algorithm%s", n->name,
+                      asked ? "" : ", which is soon built"));
         graph_take_apart(bp->graph, n);
     }
 done:

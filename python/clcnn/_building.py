@@ -8,19 +8,18 @@ then ends; nothing waits for it but the end of the process.
 from __future__ import annotations
 
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Generic, TextIO, TypeVar
+from typing import Generic, TypeVar
 
 from clcnn._log import logger
+from clcnn._progress import Line
 from clcnn.errors import StateError
 
 T = TypeVar("T")
 
 LOOK_S = 0.05  # between looks at how far the compile is
-QUIET_S = 1.0  # compiles that take less say nothing
 COMPILER_STACK = 8 << 20  # bytes; drivers compile with deep recursion
 # What the core tells, in words.
 WORDS = {"programs": "building programs", "weights": "packing weights", "first run": "first run"}
@@ -33,12 +32,14 @@ class Stopped(Exception):
 class Watch:
     """What the core calls while it compiles: with what is done, or with nothing to ask whether to go on."""
 
-    def __init__(self) -> None:
+    def __init__(self, background: bool = False) -> None:
         self.stopped = False
+        self._background = background  # nobody waits for it: it ends when the program does
         self.text = "choosing algorithms"
         self._last = time.perf_counter()
 
     def __call__(self, what: str = "", done: int = 0, wanted: int = 0) -> None:
+        self.stopped |= self._background and not threading.main_thread().is_alive()
         if self.stopped:
             raise Stopped
         if not what:
@@ -57,42 +58,11 @@ class Watch:
             self.text = WORDS[what]
 
 
-class Line:
-    """A line about a compile that takes long, which is gone when it is done: in terminals and notebooks."""
-
-    def __init__(self, stream: TextIO | None = None) -> None:
-        self._stream = _stream() if stream is None else stream
-        self._start = time.perf_counter()
-        self._shown = ""
-
-    def show(self, text: str) -> None:
-        seconds = time.perf_counter() - self._start
-        if self._stream is not None and seconds >= QUIET_S:
-            self._write(f"clcnn: {text}, {seconds:.0f} s")
-
-    def close(self) -> None:
-        if self._shown:
-            self._write("")
-
-    def _write(self, text: str) -> None:
-        if text != self._shown and self._stream is not None:
-            self._stream.write("\r" + text.ljust(len(self._shown)) + ("" if text else "\r"))
-            self._stream.flush()
-            self._shown = text
-
-
-def _stream() -> TextIO | None:
-    """Where people see it; None: nowhere."""
-    if "ipykernel" in sys.modules:
-        return sys.stdout
-    return sys.stderr if sys.stderr is not None and sys.stderr.isatty() else None
-
-
 class Job(Generic[T]):
-    """work(watch) in a thread of its own."""
+    """work(watch) in a thread of its own. background: the end of the program does not wait for all of it."""
 
-    def __init__(self, work: Callable[[Watch], T]) -> None:
-        self.watch = Watch()
+    def __init__(self, work: Callable[[Watch], T], background: bool = False) -> None:
+        self.watch = Watch(background)
         self._work: Callable[[Watch], T] | None = work
         self._done = threading.Event()
         self._results: list[T] = []
@@ -119,6 +89,10 @@ class Job(Generic[T]):
     def stop(self) -> None:
         """Ends it before the next program; does not wait."""
         self.watch.stopped = True
+
+    def wait(self, timeout: float | None) -> bool:
+        """Whether it is done within so many seconds; None: however long it takes."""
+        return self._done.wait(timeout)
 
     def result(self) -> T:
         """What work() gave or raised; once. Ctrl-C ends waiting and the work."""
@@ -158,4 +132,4 @@ def patiently(work: Callable[[Watch], T]) -> T:
     return Job(work).result()
 
 
-__all__ = ["Job", "Line", "Watch", "patiently"]
+__all__ = ["Job", "Watch", "patiently"]

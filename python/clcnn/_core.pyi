@@ -273,6 +273,7 @@ class Plan:
         state: State | None = None,
         watch: Callable[..., object] | None = None,
         like: Plan | None = None,
+        quick: bool = False,
     ) -> Self: ...
     @property
     def inputs(self) -> list[tuple[str, tuple[int, ...]]]: ...

@@ -44,6 +44,7 @@ def compile(
     state: State | None = None,
     like: Plan | None = None,
     threads: int | None = None,
+    background: bool = False,
 ) -> Plan:
     """Chooses algorithms, builds kernels, packs weights and plans memory; returns a Plan that is ready to
     run.
@@ -111,6 +112,11 @@ def compile(
         wherever they serve, so that hardly any has to be built (elsewhere it changes nothing).
     threads : int, optional
         Cores of a CPU device that runs may use, where `device` is no open one; None for all of them.
+    background : bool
+        On a CPU device, begin with few and small kernels, and build the best ones while the plan already
+        runs; the first run after they are there takes them (see Plan.ready and Plan.wait). Results then may
+        differ by what the precision allows, and until then both forms of the weights take memory. Elsewhere
+        it changes nothing.
 
     Returns
     -------
@@ -166,8 +172,13 @@ def compile(
         state=state,
         like=like._core if isinstance(like, Plan) else like,
     )
-    core = patiently(lambda watch: _core.Plan(target, graph._core, watch=watch, **options))
+    later = bool(background) and target.type == "cpu"
+    if later:
+        graph = _kept(graph, options)
+    core = patiently(lambda watch: _core.Plan(target, graph._core, watch=watch, quick=later, **options))
     plan = Plan(core, main, graph.rows())
+    if later:
+        plan._improve(lambda watch: _core.Plan(target, graph._core, watch=watch, **options))
     stats = core.stats()
     logger.info(
         "compiled %d layers to %d steps in %.0f ms, %s of device memory",
@@ -190,6 +201,14 @@ def _group(model: Any, input_shape: Any, device: Any, threads: int | None, **opt
     chosen = device if threads is None else [devices.get(one, threads) for one in device]
     several = devices.several(chosen, "device")
     return plan_group.compiled(compile, *sources.opened(model, input_shape), several, options)
+
+
+def _kept(graph: Graph, options: dict[str, Any]) -> Graph:
+    """A graph that the caller cannot change while it is compiled."""
+    if graph.states:
+        raise ArgumentError("background: a plan with states keeps the kernels that it begins with")
+    options["overrides"] = dict(options["overrides"])
+    return graph.copy()
 
 
 def _overrides(algorithms: str | Mapping[str, str] | None) -> dict[str, str]:

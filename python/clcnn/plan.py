@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import threading
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
 from clcnn import _arguments, _arrays, _core
+from clcnn._building import Job, Watch
+from clcnn._log import logger
 from clcnn._mapping import mapped
 from clcnn.errors import ArgumentError, DtypeError, Error
 from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, summary_cells, summary_text
@@ -15,6 +19,7 @@ from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, 
 Array = ArrayLike | _core.Tensor  # of an input
 HELD = 3  # batches that map() holds: two at work, and the one that follows
 Target = NDArray[Any] | _core.Tensor  # of an output
+_CHANGING = threading.Lock()  # of the kernels of any plan
 
 
 class Plan:
@@ -39,13 +44,14 @@ class Plan:
     >>> plan.close()
     """
 
-    __slots__ = ("_core", "_main", "_names", "rows")
+    __slots__ = ("_better", "_core", "_main", "_names", "rows")
 
     def __init__(self, core: _core.Plan, main: Sequence[str], rows: list[LayerRow]) -> None:
         self._core = core
         self._main = tuple(main)
         self._names = [name for name, _ in core.outputs]
         self.rows = rows
+        self._better: Job[_core.Plan] | None = None  # builds what is to take the place of _core
 
     # ---- running ----
 
@@ -80,6 +86,8 @@ class Plan:
             The plan is closed; the device failed, or took too long. Ctrl-C stops a run within about 100 ms;
             the plan can be used again.
         """
+        if self._better is not None:
+            self._change_over()
         if len(self._names) > 1:
             results = self._run(inputs, self._all(out), timeout)[: len(self._main)]
             return results[0] if len(results) == 1 else tuple(results)
@@ -110,6 +118,8 @@ class Plan:
     ) -> list[Any]:
         """The core takes plain arrays, for which nothing is done here; others are made plain once it refuses
         them, before anything ran."""
+        if self._better is not None:
+            self._change_over()
         try:
             return self._core.run(inputs, out, timeout, commit)
         except (ArgumentError, DtypeError) as error:
@@ -202,6 +212,74 @@ class Plan:
         ]
         return Profile(self.device.name, rows)
 
+    # ---- kernels that are built while it runs ----
+
+    @property
+    def ready(self) -> bool:
+        """Whether the plan has the kernels that it will keep: False while compile(background=True) builds
+        better ones."""
+        self._change_over()
+        return self._better is None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until the plan has the kernels that it will keep.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds; None: however long it takes.
+
+        Returns
+        -------
+        bool
+            `ready`.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> with clcnn.compile(clcnn.zoo.lenet5(), (1, 1, 28, 28), background=True) as plan:
+        ...     plan.wait()
+        True
+        """
+        better = self._better
+        if better is not None:
+            better.wait(timeout)
+        return self.ready
+
+    def _improve(self, work: Callable[[Watch], _core.Plan]) -> None:
+        """Begins to build what is to take the plan's place."""
+        self._better = Job(work, background=True)
+
+    def _change_over(self) -> None:
+        """Between two runs: takes what was built, if it is there. What another thread still runs lives until
+        it is done."""
+        with _CHANGING:
+            better = self._better
+            if better is None or not better.done:
+                return
+            self._better = None
+        try:
+            self._core = better.result()
+        except Error as error:
+            warnings.warn(
+                f"the plan keeps the kernels that it began with, as better ones could not be built: {error}",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        else:
+            logger.info("changed over to the best kernels: %d steps", self._core.stats()["step_count"])
+
+    def _keep(self) -> None:
+        """Builds nothing better."""
+        with _CHANGING:
+            better, self._better = self._better, None
+        if better is not None:
+            better.stop()
+
+    def __del__(self) -> None:
+        if getattr(self, "_better", None) is not None:
+            self._keep()
+
     # ---- life ----
 
     def clone(self) -> Plan:
@@ -211,6 +289,7 @@ class Plan:
 
     def close(self) -> None:
         """Gives the plan's device memory back; using it then raises StateError. Closing twice is fine."""
+        self._keep()
         self._core.close()
 
     def __enter__(self) -> Plan:

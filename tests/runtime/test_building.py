@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import io
 import logging
+import sys
 import threading
 import time
 from typing import Any
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 import clcnn
-from clcnn import _building, _core, ops
+from clcnn import _building, _core, _progress, ops
 from clcnn import device as devices
 from helpers import python
 from slow_plan import random
@@ -101,15 +103,30 @@ def test_a_job_gives_its_result_or_its_error_and_can_be_stopped() -> None:
     assert ended.wait(10)
 
 
-def test_the_line_of_a_long_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_of_a_long_compile() -> None:
     stream = io.StringIO()
-    line = _building.Line(stream)
+    line = _progress.Line(stream, quiet_s=1e6)
     line.show("building programs, 0 of 5")
     assert stream.getvalue() == ""
-    monkeypatch.setattr(_building, "QUIET_S", 0.0)
+    line = _progress.Line(stream, quiet_s=0.0)
     watch = _building.Watch()
     watch("conv_direct", 2, 5)
     line.show(watch.text)
     assert "building programs, 2 of 5" in stream.getvalue()
     line.close()
     assert stream.getvalue().endswith("\r") and stream.getvalue().split("\r")[-2].strip() == ""
+
+
+def test_one_place_decides_where_progress_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    for stream, seen in ((Terminal(), True), (io.StringIO(), False), (None, False)):
+        monkeypatch.setattr(sys, "stderr", stream)
+        assert _progress.watched() is (stream if seen else None)
+    monkeypatch.setitem(sys.modules, "ipykernel", sys)
+    assert _progress.watched() is sys.stdout
+    deciding = [p.name for p in (ROOT / "python").rglob("*.py") if "isatty(" in p.read_text("utf-8")]
+    assert deciding == ["_progress.py"]

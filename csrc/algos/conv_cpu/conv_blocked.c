@@ -42,7 +42,7 @@ static bool in_parts(const struct problem *p, const struct conv_args *a)
     const int block = p->block, cg = a->c / a->groups, kg = a->k / a->groups;
     if (a->groups > 1)
         return cg % block != 0 || kg % block != 0;
-    return (blocked_count(p, cg) * block - cg) * CONV_BLOCKED_EMPTY_RATIO >= cg;
+    return !p->quick && (blocked_count(p, cg) * block - cg) * CONV_BLOCKED_EMPTY_RATIO >= cg;
 }
 
 struct chosen {
@@ -52,15 +52,17 @@ struct chosen {
 };
 
 /* The most pixels of a tile that lie outside the image for one tap, on the left or the right, when the tiles of a row are
- * full; -1: more than the kernel leaves out, or a tap misses both sides. */
-static int edge_of(const struct conv_args *a, const struct conv_tile *tile)
+ * full; -1: more than the kernel leaves out, a tap misses both sides, or one kernel is to do for all. */
+static int edge_of(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile)
 {
     const int stride = a->stride[2], reach = (a->ker[2] - 1) * a->dil[2];
     const int past = (a->out[2] - 1) * stride + reach - a->pad[2] - (a->in[2] - 1);
     const int left = (a->pad[2] + stride - 1) / stride, right = past > 0 ? (past + stride - 1) / stride : 0;
     const int most = left > right ? left : right;
-    return a->out[2] >= tile->t && tile->t > 2 * most && most <= 2 && (tile->t - 1) * stride < a->in[2] ? most
-                                                                                                        : -1;
+    return !p->quick && a->out[2] >= tile->t && tile->t > 2 * most && most <= 2 &&
+                   (tile->t - 1) * stride < a->in[2]
+               ? most
+               : -1;
 }
 
 static bool tile_known(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile)
@@ -69,7 +71,7 @@ static bool tile_known(const struct problem *p, const struct conv_args *a, const
                                            {"KV", tile->kv},
                                            {"SW", a->stride[2]},
                                            {"PARTS", in_parts(p, a)},
-                                           {"EDGE", edge_of(a, tile)}};
+                                           {"EDGE", edge_of(p, a, tile)}};
     return kernel_known(p, "conv_blocked", "main", wanted, COUNT_OF(wanted));
 }
 
@@ -105,7 +107,8 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
     const struct chosen chosen = choose(p);
     DECIDE(p, chosen);
-    PREFER(why, a.c >= 8 || !conv_is_2d(p), "fewer than 8 channels leave most of a block empty");
+    PREFER(why, !p->quick || a.groups == 1, "the kernel that is soon built is slow for groups");
+    PREFER(why, p->quick || a.c >= 8 || !conv_is_2d(p), "fewer than 8 channels leave most of a block empty");
     return true;
 }
 
@@ -148,7 +151,7 @@ static void define_tile(struct step *s, const struct problem *p, const struct co
     step_define(s, "KV", c->tile.kv);
     step_define(s, "SW", a->stride[2]);
     step_define(s, "PARTS", c->parts);
-    const int edge = edge_of(a, &c->tile);
+    const int edge = edge_of(p, a, &c->tile);
     if (edge >= 0)
         step_define_at_least(s, "EDGE", edge);
     else
@@ -199,6 +202,7 @@ const struct algo_def algo_conv_blocked = {
     .error = ERROR_STRICT,
     .deterministic = true,
     .turned = true,
+    .quick = true,
     .effort = BLOCKED_EFFORT_PERCENT,
     .effort_of = effort_of,
     .src = LAYOUT_BLOCKED,

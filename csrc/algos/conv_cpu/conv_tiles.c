@@ -11,7 +11,9 @@ static const struct conv_tile narrow_tiles[] = {
     {6, 2, 1.0}, {4, 3, 1.0}, {5, 2, 1.05}, {12, 1, 1.45}, {7, 1, 1.65}};
 
 enum {
-    LEAST_T = 7,         /* of wide_tiles */
+    LEAST_T = 7,    /* of wide_tiles */
+    QUICK_WIDE = 5, /* the smallest tile, whose kernel is soon built */
+    QUICK_NARROW = 4,
     ITEMS_PER_UNIT = 32, /* so that a core that is held up leaves its share to the others */
     /* of layers whose weights come from memory or far caches: each chunk of an image takes a block's weights anew */
     FAR_ITEMS_PER_UNIT = 8,
@@ -39,6 +41,8 @@ struct conv_tile conv_best_tile(const struct problem *p, const struct conv_args 
 {
     const bool wide = p->block == 16;
     const struct conv_tile *tiles = wide ? wide_tiles : narrow_tiles, *best = NULL;
+    if (p->quick)
+        return tiles[wide ? QUICK_WIDE : QUICK_NARROW];
     const int count = wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles);
     bool best_known = false;
     double least = 0.0;

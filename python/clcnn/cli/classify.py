@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from clcnn import zoo
+from clcnn._progress import watched
 from clcnn.classify import DEFAULT_MODEL, Classifier, Result
 from clcnn.cli import options
 from clcnn.cli.demo import describe, result_text
@@ -41,15 +42,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @contextmanager
 def progress(total: int) -> Iterator[Callable[[], Any]]:
-    """Something to call after each image: a bar on stderr, if that is a terminal, tqdm is there and images
-    are many."""
-    if total > 1 and sys.stderr.isatty():
+    """Something to call after each image: a bar where people look, if tqdm is there and images are many."""
+    stream = watched()
+    if total > 1 and stream is not None:
         try:
             from tqdm import tqdm
         except ImportError:
             pass
         else:
-            with tqdm(total=total, unit="image", file=sys.stderr, leave=False) as bar:
+            with tqdm(total=total, unit="image", file=stream, leave=False) as bar:
                 yield bar.update
             return
     yield lambda: None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 from clcnn import device as devices
 from clcnn import selftest
+from clcnn._progress import Line
 from clcnn.cli import options
 from clcnn.report import text_table
 
@@ -25,17 +25,13 @@ def remark(check: selftest.Check) -> str:
     return ", ".join(check.kernels) or "(no kernel: a view)"
 
 
-def show(op: str, algorithm: str) -> None:
-    """What is being tried, on a line that the next one replaces."""
-    if sys.stderr.isatty():
-        print(f"\r{op} {algorithm}\033[K", end="", file=sys.stderr, flush=True)
-
-
 def run(args: argparse.Namespace) -> int:
     device = devices.get(args.device)
-    checks = list(selftest.run(device, args.quick, show))
-    if sys.stderr.isatty():
-        print("\r\033[K", end="", file=sys.stderr)
+    line = Line(quiet_s=0.0)
+    try:
+        checks = list(selftest.run(device, args.quick, lambda op, name: line.show(f"{op} {name}")))
+    finally:
+        line.close()
     head = ["operator", "algorithm", "status", "problems", "error/rms", "kernels, or why not"]
     rows = [[c.op, c.algorithm, c.status, c.problems, f"{c.error:.1e}", remark(c)] for c in checks]
     count = {status: sum(c.status == status for c in checks) for status in ("pass", "FAIL", "skip")}
