@@ -23,6 +23,8 @@ class Line:
     is first shown.
     """
 
+    _width = 0  # of what stands there, whoever wrote it: a compile's line takes the place of its caller's
+
     def __init__(self, stream: TextIO | None = None, quiet_s: float | None = None) -> None:
         self._stream = watched() if stream is None else stream
         self._quiet_s = QUIET_S if quiet_s is None else quiet_s
@@ -40,9 +42,9 @@ class Line:
 
     def _write(self, text: str) -> None:
         if text != self._shown and self._stream is not None:
-            self._stream.write("\r" + text.ljust(len(self._shown)) + ("" if text else "\r"))
+            self._stream.write("\r" + text.ljust(Line._width) + ("" if text else "\r"))
             self._stream.flush()
-            self._shown = text
+            self._shown, Line._width = text, len(text)
 
 
 __all__ = ["Line", "watched"]

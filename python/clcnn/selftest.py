@@ -4,11 +4,15 @@ Each algorithm runs on the few small problems of its operator's row in `_referen
 between guard bands and from memory full of NaN. `ref` is held against the definition in float64, every other
 algorithm against `ref`: equal where the data are small integers and the algorithm only multiplies and adds,
 within a bound of rounding elsewhere. Fused kernels are then tried as a small network.
+
+The quick check tries one problem of each operator, by the algorithm that the rules choose for it, against
+the definition. Many operators share a plan, as drivers build one program of many kernels sooner than many
+programs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,11 +27,11 @@ from clcnn.device import DeviceInfo
 from clcnn.errors import Error, UnsupportedError
 from clcnn.graph import Graph
 from clcnn.ops import MADE_BY_LAYOUT
-from clcnn.plan import Plan
 
 LAYER = "layer"
 VIEW = "has no algorithm of its own"  # in the message of what has none to force
 MOVES = ("concat", "split", "slice")
+TOGETHER = 20  # operators of the quick check that share a plan; a chain has at most 24 kernels
 ROUNDING = 5e-5  # largest error over the result's rms: the bound of the precision "highest"
 SEED = 2024
 
@@ -49,10 +53,10 @@ class Check:
     def fail(self, reason: str) -> None:
         self.status, self.reason = "FAIL", self.reason if self.status == "FAIL" else reason
 
-    def passed(self, plan: Plan) -> None:
+    def passed(self, steps: Iterable[Mapping[str, Any]]) -> None:
         self.problems += 1
         self.status = self.status if self.status == "FAIL" else "pass"
-        seen = [f"{step['kernel']}:{step['entry']}" for step in plan.steps]
+        seen = [f"{step['kernel']}:{step['entry']}" for step in steps]
         self.kernels += [kernel for kernel in dict.fromkeys(seen) if kernel not in self.kernels]
 
 
@@ -62,14 +66,20 @@ def run(
     tell: Callable[[str, str], object] | None = None,
 ) -> Iterator[Check]:
     """A Check for every algorithm, as soon as its operator is done. quick: only the first problem of each
-    operator. tell: called with operator and algorithm before each problem, which takes up to some seconds.
+    operator, by the algorithm that is chosen for it. tell: called with operator and algorithm before each
+    problem, which takes up to some seconds.
 
     Raises what opening the device raises; failures of kernels are in the checks.
     """
     target = devices.get(device)
-    for op, spec in SPECS.items():
-        if spec.tried:
-            yield from check_operator(target, op, spec.tried[:1] if quick else spec.tried, tell)
+    tried = {op: spec.tried for op, spec in SPECS.items() if spec.tried}
+    if quick:
+        problems = [problem_of(op, uses[0], 0) for op, uses in tried.items()]
+        for start in range(0, len(problems), TOGETHER):
+            yield from check_chosen(target, problems[start : start + TOGETHER], tell)
+        return
+    for op, uses in tried.items():
+        yield from check_operator(target, op, uses, tell)
     yield from check_merged(target, "separable", "dw+pw", separable_pair())
     yield from check_merged(target, "conv_pool", "conv+pool", pooled_convolution())
     yield from check_merged(target, "elementwise", "scale", scaled_sum())
@@ -87,9 +97,8 @@ def check_operator(
     names = _core.ops()[op]["algos"]
     checks = {name: Check(op, name) for name in names}
     for number, use in enumerate(uses):
-        whole = SPECS[op].keeps_whole if use.whole is None else use.whole
-        problem = Problem(op, use, inputs_of(op, use, whole, number), whole)
-        trusted = as_list(REFERENCE[op](*problem.data, **use.attrs))
+        problem = problem_of(op, use, number)
+        trusted = problem.defined()
         for name in reversed(names):
             if tell is not None:
                 tell(op, name)
@@ -108,6 +117,30 @@ class Problem:
     use: Use
     data: list[np.ndarray | None]
     whole: bool
+
+    def defined(self) -> list[np.ndarray]:
+        """The results by definition, in float64."""
+        return as_list(REFERENCE[self.op](*self.data, **self.use.attrs))
+
+    def add_to(self, graph: Graph, layer: str) -> list[np.ndarray]:
+        """Makes a layer of it, with inputs and outputs of its own; what to feed them."""
+        fed = self.use.fed
+        inputs = [
+            None
+            if x is None
+            else graph.input(f"{layer} x{i}", x.shape, str(x.dtype))
+            if i < fed
+            else graph.constant(x, f"{layer} w{i}")
+            for i, x in enumerate(self.data)
+        ]
+        for i, value in enumerate(graph.node(self.op, inputs, self.use.attrs, layer)):
+            graph.output(value, f"{layer} y{i}")
+        return [x for x in self.data[:fed] if x is not None]
+
+
+def problem_of(op: str, use: Use, number: int) -> Problem:
+    whole = SPECS[op].keeps_whole if use.whole is None else use.whole
+    return Problem(op, use, inputs_of(op, use, whole, number), whole)
 
 
 def inputs_of(op: str, use: Use, whole: bool, number: int) -> list[np.ndarray | None]:
@@ -132,24 +165,15 @@ def try_algorithm(
     forced: dict[str, str],
 ) -> list[np.ndarray] | None:
     """Runs one problem and notes in `check` what came of it; the results if they are right."""
-    graph, fed = Graph(), problem.use.fed
-    inputs = [
-        None
-        if x is None
-        else graph.input(f"x{i}", x.shape, str(x.dtype))
-        if i < fed
-        else graph.constant(x, f"w{i}")
-        for i, x in enumerate(problem.data)
-    ]
-    for i, value in enumerate(graph.node(problem.op, inputs, problem.use.attrs, LAYER)):
-        graph.output(value, f"y{i}")
+    graph = Graph()
+    fed = problem.add_to(graph, LAYER)
     try:
         with compile(graph, None, device, algorithms=forced, fuse=False, guard=True) as plan:
-            results = as_list(plan(*[x for x in problem.data[:fed] if x is not None]))
+            results = as_list(plan(*fed))
             plan.check_guards()
             exact = problem.whole and all(row["error_class"] != "highest" for row in plan.layers)
             if judge(check, results, want, exact):
-                check.passed(plan)
+                check.passed(plan.steps)
                 return results
     except UnsupportedError as error:
         check.reason = check.reason or str(error).rpartition(": ")[2]
@@ -158,6 +182,43 @@ def try_algorithm(
             return try_algorithm(device, problem, check, want, {})
         check.fail(str(error))
     return None
+
+
+def check_chosen(
+    device: _core.Device, problems: Sequence[Problem], tell: Callable[[str, str], object] | None = None
+) -> list[Check]:
+    """Problems of different operators in one plan; one by one if it cannot be made, which tells whose fault
+    that is."""
+    graph, fed = Graph(), []
+    for problem in problems:
+        fed += problem.add_to(graph, problem.op)
+    if tell is not None:
+        tell(", ".join(problem.op for problem in problems), "")
+    try:
+        with compile(graph, None, device, fuse=False, guard=True) as plan:
+            results = iter(as_list(plan(*fed)))
+            plan.check_guards()
+            rows = {row["layer"]: row for row in plan.layers}
+            steps = plan.steps
+    except (Error, SystemError) as error:
+        if len(problems) > 1:
+            return [check for problem in problems for check in check_chosen(device, [problem], tell)]
+        (check,) = [Check(problem.op, "") for problem in problems]
+        if isinstance(error, UnsupportedError):
+            check.reason = str(error).rpartition(": ")[2]
+        else:
+            check.fail(str(error))
+        return [check]
+    checks = []
+    for problem in problems:
+        row = rows.get(problem.op, {})
+        check = Check(problem.op, row.get("algo", ""))
+        want = problem.defined()
+        exact = problem.whole and row.get("error_class") != "highest"
+        if judge(check, [next(results) for _ in want], want, exact):
+            check.passed(step for step in steps if step["layer"] == problem.op)
+        checks.append(check)
+    return checks
 
 
 def judge(check: Check, results: list[np.ndarray], want: list[np.ndarray], exact: bool) -> bool:
@@ -220,7 +281,7 @@ def try_forced(
         with compile(graph, None, device, algorithms=forced, guard=True) as plan:
             exact = all(row["error_class"] != "highest" for row in plan.layers)
             if judge(check, as_list(plan(x)), [want], exact):
-                check.passed(plan)
+                check.passed(plan.steps)
             plan.check_guards()
     except UnsupportedError as error:
         check.reason = str(error).rpartition(": ")[2]
@@ -270,7 +331,7 @@ def check_network(device: _core.Device) -> Check:
         want = [run_plain(graph, device, x)]
         with compile(graph, None, device, guard=True) as plan:
             if judge(check, as_list(plan(x)), want, exact=False):
-                check.passed(plan)
+                check.passed(plan.steps)
             plan.check_guards()
     except (Error, SystemError) as error:
         check.fail(str(error))

@@ -114,6 +114,7 @@ def test_the_line_of_a_long_compile() -> None:
     line.show(watch.text)
     assert "building programs, 2 of 5" in stream.getvalue()
     line.close()
+    assert _progress.Line._width == 0
     assert stream.getvalue().endswith("\r") and stream.getvalue().split("\r")[-2].strip() == ""
 
 

@@ -10,12 +10,17 @@ from clcnn._progress import Line
 from clcnn.cli import options
 from clcnn.report import text_table
 
+WIDTH = 60  # of what the line tells; many operators are tried together
 HELP = "check every kernel against its reference on a device"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     options.add_device(parser)
-    parser.add_argument("--quick", action="store_true", help="only one problem for each operator")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="one problem of each operator, by the algorithm that is chosen for it",
+    )
 
 
 def remark(check: selftest.Check) -> str:
@@ -28,8 +33,12 @@ def remark(check: selftest.Check) -> str:
 def run(args: argparse.Namespace) -> int:
     device = devices.get(args.device)
     line = Line(quiet_s=0.0)
+
+    def show(op: str, algorithm: str) -> None:
+        line.show(f"{op} {algorithm}".rstrip()[:WIDTH])
+
     try:
-        checks = list(selftest.run(device, args.quick, lambda op, name: line.show(f"{op} {name}")))
+        checks = list(selftest.run(device, args.quick, show))
     finally:
         line.close()
     head = ["operator", "algorithm", "status", "problems", "error/rms", "kernels, or why not"]
