@@ -21,7 +21,7 @@ from helpers import none_missing
 ALSO = {
     "clcnn.classify": ["Classifier"],
     "clcnn.image": ["preprocess"],
-    "clcnn.nn": ["Conv2d", "Module", "Parameter", "Sequential"],
+    "clcnn.nn": ["Conv2d", "Embedding", "Module", "MultiheadAttention", "Parameter", "Sequential"],
     "clcnn.onnx": ["load"],
     "clcnn.train": ["Trainer"],
     "clcnn.weights": ["load"],

@@ -209,6 +209,7 @@ def test_every_layer_has_a_value_test() -> None:
         "ReplicationPad3d",
     }
     aliases |= {"CircularPad1d", "CircularPad3d"}  # tried by test_shapes
+    aliases |= {"Embedding", "MultiheadAttention"}  # of several inputs or whole numbers: test_attention.py
     containers = {"Module", "ModuleDict", "ModuleList", "Parameter", "Sequential"}
     losses = {name for name in nn.__all__ if name.endswith("Loss")}  # tried by tests/train
     offered = {name for name in nn.__all__ if name[0].isupper()}
@@ -334,8 +335,16 @@ def test_layers_agree_with_torch(device: clcnn.Device) -> None:
         (lambda: nn.Linear(0, 4), clcnn.ArgumentError, "Linear: in_features=0 must be an int of at least 1"),
         (lambda: nn.MaxPool2d(2, padding=2), clcnn.ArgumentError,
          "MaxPool2d: padding=.* must be at most half of"),
-        (lambda: nn.MaxPool2d(2, return_indices=True), clcnn.UnsupportedError,
-         "MaxPool2d: return_indices=True is not offered"),
+        (lambda: nn.Embedding(0, 4), clcnn.ArgumentError, "Embedding: num_embeddings=0 must be"),
+        (lambda: nn.Embedding(3, 4, 3), clcnn.ArgumentError, "Embedding: padding_idx=3 is outside 3 rows"),
+        (lambda: nn.Embedding(3, 4, max_norm=1.0), clcnn.UnsupportedError,
+         "Embedding: max_norm=1.0 is not offered"),
+        (lambda: nn.MultiheadAttention(8, 3), clcnn.ArgumentError,
+         "MultiheadAttention: embed_dim=8 is not divisible by num_heads=3"),
+        (lambda: nn.MultiheadAttention(8, 2, dropout=2.0), clcnn.ArgumentError,
+         r"MultiheadAttention: dropout=2.0 must lie in \[0, 1\]"),
+        (lambda: nn.MultiheadAttention(8, 2, add_zero_attn=True), clcnn.UnsupportedError,
+         "MultiheadAttention: add_zero_attn=True is not offered"),
         (lambda: nn.AvgPool2d(2, divisor_override=3), clcnn.UnsupportedError,
          "AvgPool2d: divisor_override is not offered"),
         (lambda: nn.AdaptiveAvgPool2d((1, 2, 3)), clcnn.ArgumentError,

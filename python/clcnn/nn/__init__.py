@@ -37,6 +37,10 @@ from clcnn.nn.activation import (
     Tanhshrink,
     Threshold,
 )
+from clcnn.nn.attention import (
+    Embedding,
+    MultiheadAttention,
+)
 from clcnn.nn.container import (
     ModuleDict,
     ModuleList,
@@ -162,6 +166,7 @@ __all__ = [
     "Dropout2d",
     "Dropout3d",
     "ELU",
+    "Embedding",
     "Flatten",
     "GELU",
     "GLU",
@@ -193,6 +198,7 @@ __all__ = [
     "Module",
     "ModuleDict",
     "ModuleList",
+    "MultiheadAttention",
     "NLLLoss",
     "PReLU",
     "Parameter",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
+
+import numpy as np
 
 from clcnn import ops
 from clcnn.errors import ArgumentError, UnsupportedError
@@ -36,7 +39,10 @@ class _Pool(Layer):
 
 
 class _MaxPool(_Pool):
-    """Largest element of each window; NaN wins. Padding never wins."""
+    """Largest element of each window; NaN wins. Padding never wins.
+
+    With return_indices=True also where it was found, int64, counted over the spatial dimensions of its map.
+    """
 
     def __init__(
         self,
@@ -48,13 +54,11 @@ class _MaxPool(_Pool):
         ceil_mode: bool = False,
     ) -> None:
         super().__init__(kernel_size, stride, padding, ceil_mode)
-        if return_indices:
-            raise UnsupportedError(f"{type(self).__name__}: return_indices=True is not offered")
+        self.return_indices = bool(return_indices)
         self.dilation = ntuple(type(self).__name__, "dilation", dilation, self._rank, 1)
 
     def forward(self, x: Any) -> Any:
-        return ops.max_pool(
-            x,
+        windows: dict[str, Any] = dict(
             kernel_size=self.kernel_size,
             stride=self.stride,
             padding=self.padding,
@@ -62,6 +66,11 @@ class _MaxPool(_Pool):
             ceil_mode=self.ceil_mode,
             name=self.layer_name,
         )
+        if not self.return_indices:
+            return ops.max_pool(x, **windows)
+        y, places = ops.max_pool_indices(x, **windows)  # counted over all of x
+        plane = np.asarray(math.prod(x.shape[2:]), np.int64)
+        return y, ops.mod(places, x.graph.constant(plane))
 
 
 class _AvgPool(_Pool):
