@@ -128,3 +128,15 @@ def plan_inputs(given: Sequence[Any], core: _core.Plan) -> list[Any] | None:
         plan_input(x, name, shape, dtype) for x, ((name, shape), (_, dtype)) in zip(given, rows, strict=True)
     ]
     return None if all(a is b for a, b in zip(taken, given, strict=True)) else taken
+
+
+def plan_outputs(given: Sequence[Any], names: Sequence[str]) -> list[Any] | None:
+    """What plans write to, as the core takes it: arrays over the memory of other libraries' tensors; None
+    where it is that already. Raises as host_array() does."""
+    foreign = [x is not None and speaks(x) and not isinstance(x, (np.ndarray, _core.Tensor)) for x in given]
+    if not any(foreign):
+        return None
+    return [
+        host_array(x, f"output {name}") if other else x
+        for x, name, other in zip(given, names, foreign, strict=True)
+    ]

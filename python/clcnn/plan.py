@@ -69,7 +69,8 @@ class Plan:
         *inputs : array or Tensor
             Of the compiled shapes, N,C,spatial..., and types.
         out : array or Tensor, or a sequence of them
-            Written to instead of a new array, and returned; must not share memory with the inputs.
+            Written to instead of a new array, and returned; must not share memory with the inputs. Also a
+            tensor of another library in host memory, such as torch's.
         timeout : float, optional
             Seconds.
 
@@ -95,7 +96,7 @@ class Plan:
             return self._core.run(inputs, (out,), timeout)[0]  # type: ignore[arg-type] # as run() checks
         except (ArgumentError, DtypeError) as error:
             refusal = error
-        return self._core.run(self._plain(inputs, refusal), self._all(out), timeout)[0]
+        return self._run_plain(inputs, self._all(out), timeout, False, refusal)[0]
 
     def step(
         self,
@@ -124,7 +125,20 @@ class Plan:
             return self._core.run(inputs, out, timeout, commit)
         except (ArgumentError, DtypeError) as error:
             refusal = error
-        return self._core.run(self._plain(inputs, refusal), out, timeout, commit)
+        return self._run_plain(inputs, out, timeout, commit, refusal)
+
+    def _run_plain(
+        self, inputs: Sequence[Any], out: list[Any], timeout: float | None, commit: bool, refusal: Error
+    ) -> list[Any]:
+        """One run on what the core refused, made plain. Outputs are returned as they were given."""
+        to = _arrays.plan_outputs(out, self._names)
+        taken = _arrays.plan_inputs(inputs, self._core)
+        if to is None and taken is None:
+            raise refusal
+        results = self._core.run(
+            inputs if taken is None else taken, out if to is None else to, timeout, commit
+        )
+        return [result if x is None else x for result, x in zip(results, out, strict=True)]
 
     def _plain(self, inputs: Sequence[Any], refusal: Error) -> list[Any]:
         """The inputs as plain arrays. Raises what the core said where they are that already."""

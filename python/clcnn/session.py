@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from clcnn import _arguments, compiler, session_options
 from clcnn import device as devices
+from clcnn import zeros as known_zeros
 from clcnn._log import logger
 from clcnn._session_inputs import NodeArg, combinations, fitting, is_fixed, node_arg, overridden, shape_of
 from clcnn._session_model import ModelMetadata, metadata, opened
@@ -105,7 +106,7 @@ class InferenceSession:
         warning.
     device : Device or selector, or a list of them, optional
         See clcnn.Device. Of a list, runs of several threads go to whichever device is free.
-    precision, workspace_limit, memory_limit
+    precision, workspace_limit, memory_limit, zeros
         See clcnn.compile().
     max_plans : int
         Combinations of input shapes that stay compiled; the least recently used goes.
@@ -142,6 +143,7 @@ class InferenceSession:
         precision: _arguments.Precision = "highest",
         workspace_limit: int | str = 64 << 20,
         memory_limit: int | str = 0,
+        zeros: known_zeros.Given = None,
         max_plans: int = MAX_PLANS,
         **others: Any,
     ) -> None:
@@ -160,6 +162,7 @@ class InferenceSession:
             "precision": precision,
             "workspace_limit": workspace_limit,
             "memory_limit": memory_limit,
+            "zeros": zeros,
             "fuse": settings.fuse,
             **choice.keywords,
         }

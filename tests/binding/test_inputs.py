@@ -143,6 +143,33 @@ def test_plans_take(plan: clcnn.Plan, lines: pytest.LogCaptureFixture, case: str
     assert plan(make(), out=out) is out and (out == 2 * VALUES).all()
 
 
+def test_tensors_of_other_libraries_are_written_to(plan: clcnn.Plan) -> None:
+    for make in (Tensor, Exchanged):
+        out = make(np.empty(X, F32))
+        assert plan(VALUES, out=out) is out and (out._array == 2 * VALUES).all()
+        out = make(np.empty(X, F32))
+        assert plan(Tensor(VALUES), out=out) is out and (out._array == 2 * VALUES).all()
+        assert plan.run({"x": VALUES}, {"y": out})["y"] is out
+
+
+@pytest.mark.parametrize(
+    ("out", "kind", "builtin", "parts"),
+    [
+        (Tensor(VALUES, CUDA), clcnn.ArgumentError, ValueError, ["cuda:0", "x.cpu()"]),
+        (Tensor(VALUES, requires_grad=True), clcnn.ArgumentError, ValueError, ["needs gradients"]),
+        (Tensor(VALUES.astype(np.float64)), clcnn.DtypeError, TypeError, ["float64"]),
+        (Tensor(VALUES.transpose(0, 1, 3, 2)), clcnn.ArgumentError, ValueError, ["contiguous"]),
+        (Tensor(VALUES[:, :1]), clcnn.ShapeError, ValueError, ["(1, 2, 4, 4)"]),
+        (VALUES.tolist(), clcnn.DtypeError, TypeError, ["list"]),
+    ],
+    ids=["other device", "gradients", "type", "strides", "shape", "list"],
+)
+def test_outputs_that_are_refused(
+    plan: clcnn.Plan, out: Any, kind: type, builtin: type, parts: list[str]
+) -> None:
+    refused(lambda: plan(VALUES.copy(), out=out), kind, builtin, "output y", *parts)
+
+
 @pytest.mark.parametrize("case", ["a tensor", "DLPack"])
 def test_one_tensor_need_not_be_in_a_list(plan: clcnn.Plan, case: str) -> None:
     make = TAKEN[case][0]

@@ -188,6 +188,9 @@ def test_summary_and_explain_of_a_file(run: Callable[..., Done], tmp_path: Path)
     assert done.status == 0 and "features.0+features.2: conv_pool 2x1x28x28 -> 2x6x14x14" in done.out
     assert "* " in done.out and "rejected" not in done.out and "left out" in done.out
     assert "rejected" in run("explain", path, "--device", DEVICE, "--all").out
+    assert "50 % zeros" in run("explain", path, "--device", DEVICE, "--zeros", "0.5").out
+    done = run("explain", path, "--device", DEVICE, "--zeros", "none.json")
+    assert done.status == 2 and "none.json" in done.err
 
 
 @pytest.mark.parametrize(

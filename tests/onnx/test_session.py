@@ -327,7 +327,8 @@ def test_pickle() -> None:
     options = options_with(graph_optimization_level=clcnn.GraphOptimizationLevel.ORT_DISABLE_ALL)
     options.add_free_dimension_override_by_name("n", 2)
     x = photo(2, 3, 5, 6)
-    with InferenceSession(convolution(), options, device=DEVICE, max_plans=3, precision="strict") as made:
+    keywords: dict[str, Any] = {"max_plans": 3, "precision": "strict", "zeros": 0.5}
+    with InferenceSession(convolution(), options, device=DEVICE, **keywords) as made:
         before = made.run(None, {"x": x})
         with pickle.loads(pickle.dumps(made)) as again:
             assert again.get_inputs() == made.get_inputs() and again.get_providers() == made.get_providers()
@@ -466,3 +467,13 @@ def test_warm_refuses_what_cannot_be(device: clcnn.Device) -> None:
                 "3 combinations", "max_plans")  # fmt: skip
         refused(lambda: session.warm([(1, 3, 0, 7)]), clcnn.ArgumentError, ValueError, "'x'")
         refused(lambda: session.warm(7), clcnn.DtypeError, TypeError, "shapes")
+
+
+def test_a_session_knows_the_zeros_that_it_is_told(device: clcnn.Device) -> None:
+    with InferenceSession(convolution(), device=device, zeros=0.5) as made:
+        x = np.ones([4 if isinstance(n, str) else n for n in made.get_inputs()[0].shape], np.float32)
+        made.run(None, {made.get_inputs()[0].name: x})
+        assert "50 % zeros" in made.plan({made.get_inputs()[0].name: x.shape}).explain()
+    made = InferenceSession(convolution(), device=device, zeros=2.0)
+    with made, pytest.raises(clcnn.ArgumentError, match="the share element must be from 0 to 1, got 2"):
+        made.run(None, {made.get_inputs()[0].name: x})

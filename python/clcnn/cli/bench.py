@@ -38,6 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--seconds", type=float, default=3.0, metavar="S", help="how long to measure each of them (3)"
     )
     options.add_device(parser)
+    options.add_zeros(parser)
     options.add_json(parser)
 
 
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
         if args.batch != 1 and batch != (args.batch,):
             raise ArgumentError(f"--batch {args.batch}: the model's batch is fixed, its inputs are {shapes}")
     sides: dict[str, Run] = {}
-    with InferenceSession(model, device=args.device) as session:
+    with InferenceSession(model, device=args.device, zeros=args.zeros) as session:
         sides[CLCNN] = lambda: session.run(None, feed)
         start = time.perf_counter()
         ours = sides[CLCNN]()

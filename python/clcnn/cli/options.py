@@ -34,6 +34,24 @@ def add_device(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def zeros(text: str) -> float | str:
+    """A share of zeros, or the name of a file of them, for argparse."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def add_zeros(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--zeros",
+        type=zeros,
+        metavar="Z",
+        help="what is known of the zeros in the inputs of layers: a file that clcnn.calibrate() made, or one "
+        "share for all layers, such as 0.5",
+    )
+
+
 def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
 

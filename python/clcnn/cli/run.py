@@ -28,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=Path, metavar="FILE", help="write the outputs: .npz, or .npy for one"
     )
     options.add_device(parser)
+    options.add_zeros(parser)
     options.add_json(parser)
 
 
@@ -40,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     for name, size in onnx_input.sizes_of(model, args.shape).items():
         if name in feed and feed[name].shape != size:
             raise ArgumentError(f"input {name!r}: --shape says {size}, the file has {feed[name].shape}")
-    with InferenceSession(model, fixed_symbols(args), device=args.device) as session:
+    with InferenceSession(model, fixed_symbols(args), device=args.device, zeros=args.zeros) as session:
         names = [info.name for info in session.get_outputs()]
         start = time.perf_counter()
         results = dict(zip(names, session.run(None, feed)))
