@@ -41,8 +41,9 @@ struct conv_tile conv_best_tile(const struct problem *p, const struct conv_args 
 {
     const bool wide = p->block == 16;
     const struct conv_tile *tiles = wide ? wide_tiles : narrow_tiles, *best = NULL;
+    const struct conv_tile *quick = &tiles[wide ? QUICK_WIDE : QUICK_NARROW];
     if (p->quick)
-        return tiles[wide ? QUICK_WIDE : QUICK_NARROW];
+        return *quick;
     const int count = wide ? COUNT_OF(wide_tiles) : COUNT_OF(narrow_tiles);
     bool best_known = false;
     double least = 0.0;
@@ -58,6 +59,8 @@ struct conv_tile conv_best_tile(const struct problem *p, const struct conv_args 
             best_known = is_known;
         }
     }
+    if (best && !best_known && conv_columns(a, quick->t) <= max_columns)
+        return *quick;
     return best ? *best : tiles[1];
 }
 

@@ -13,7 +13,8 @@ struct conv_tile {
 /* What `pixels` take by this tile, pixels and filters beyond the edges included, in multiply-adds for each channel and tap. */
 double conv_tile_work(const struct problem *p, const struct conv_args *a, const struct conv_tile *tile,
                       size_t pixels);
-/* The tile that takes least time, among those whose input fits max_columns and that are `known` (kernel_known()), where any is. */
+/* The tile that takes least time, among those whose input fits max_columns and that are `known` (kernel_known()); where none is, the
+ * one whose kernel is soon built. */
 typedef bool conv_tile_known(const struct problem *p, const struct conv_args *a,
                              const struct conv_tile *tile);
 struct conv_tile conv_best_tile(const struct problem *p, const struct conv_args *a, int max_columns,
