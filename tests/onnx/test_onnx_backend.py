@@ -52,13 +52,22 @@ REFUSED = {
     **{f"test_dequantizelinear_e4m3fn_{name}": "float8e4m3fn" for name in ("float16", "zero_point")},
 }
 IN_FULL = (
-    *("ConvInteger", "CumSum", "DeformConv", "DequantizeLinear", "DynamicQuantizeLinear", "Einsum"),
+    *(
+        "Compress",
+        "ConvInteger",
+        "CumSum",
+        "DeformConv",
+        "DequantizeLinear",
+        "DynamicQuantizeLinear",
+        "Einsum",
+    ),
     *(
         "GRU",
         "GridSample",
         "LSTM",
         "MatMulInteger",
         "NonMaxSuppression",
+        "NonZero",
         "QLinearConv",
         "QLinearMatMul",
         "QuantizeLinear",

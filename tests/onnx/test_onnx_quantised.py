@@ -172,6 +172,48 @@ def test_a_convolution_with_a_bias_and_scales_of_channels(device):
     np.testing.assert_array_equal(y, np.clip(np.rint(sums / 8) + 128, 0, 255))
 
 
+@pytest.mark.parametrize("relu", [False, True])
+@pytest.mark.parametrize("op", ["Conv", "Gemm", "MatMul"])
+def test_products_are_sums_of_whole_numbers_scaled_once(device, op, relu):
+    """As onnxruntime computes them, whatever scales are: sums of rounded floats differ at ties."""
+    rng = np.random.default_rng(0)
+    of, shape = ((24, 32, 1, 1), (2, 32, 5, 5)) if op == "Conv" else ((32, 24), (50, 32))
+    channels = 0 if op == "Conv" else 1
+    initial = {
+        "xs": np.float32(0.0173),
+        "xz": np.uint8(101),
+        "w": rng.integers(-127, 128, of).astype(np.int8),
+        "ws": rng.uniform(0.001, 0.01, 24).astype(np.float32),
+        "wz": np.zeros(24, np.int8),
+        "ys": np.float32(0.377),
+        "yz": np.uint8(117),
+        "b": rng.integers(-9999, 9999, 24).astype(np.int32),
+    }
+    initial["bs"] = initial["xs"] * initial["ws"]
+    nodes = [
+        node("DequantizeLinear", "x", "xs", "xz", out="xf"),
+        node("DequantizeLinear", "w", "ws", "wz", out="wf", axis=channels),
+        node("DequantizeLinear", "b", "bs", out="bf", axis=0),
+        node(op, "xf", "wf", *(["bf"] if op != "MatMul" else []), out="p"),
+        node("Relu" if relu else "Identity", "p", out="r"),
+        node("QuantizeLinear", "r", "ys", "yz"),
+    ]
+    proto = model(nodes, [("x", shape, U8)], [("y", None, U8)], initial, opset=OPSET)
+    x = rng.integers(0, 256, shape, np.uint8)
+    (y,) = run(proto, {"x": x}, device)
+    above = x.astype(np.int64) - 101
+    if op == "Conv":
+        sums = np.einsum("nchw,kc->nkhw", above, initial["w"][:, :, 0, 0].astype(np.int64))
+        line = (-1, 1, 1)
+    else:
+        sums, line = above @ initial["w"].astype(np.int64), (-1,)
+    sums = sums if op == "MatMul" else sums + initial["b"].reshape(line)
+    ratio = (initial["bs"] / initial["ys"]).astype(np.float32).reshape(line)
+    wanted = np.rint(sums.astype(np.float32) * ratio)
+    wanted = np.maximum(wanted, 0) if relu else wanted
+    np.testing.assert_array_equal(y, np.clip(wanted + 117, 0, 255))
+
+
 MICROSOFT = [
     ("QLinearAdd", 2, {}, lambda a, b: a + b),
     ("QLinearMul", 2, {}, lambda a, b: a * b),

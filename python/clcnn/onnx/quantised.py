@@ -351,6 +351,9 @@ def whole_product(call: Call, row: Row, op: str | None = None) -> Operand | None
     where it is not one."""
     op = op or call.op
     a, b, bias = (call.optional(i) for i in range(3))
+    if op == "GlobalAveragePool" and a is not None and a.whole is not None and a.whole.factor.size == 1:
+        sums = call.emit("reduce_sum", a.whole.numbers(), axes=list(range(2, a.rank)), keepdims=True)
+        return scaled(call, sums, a.whole.factor.reshape(()) / np.float32(math.prod(a.shape[2:])))
     if op not in _CHANNELS or a is None or b is None or a.whole is None or b.whole is None:
         return None
     at = 0 if op == "Gemm" and call.attr("transB", 0) else _CHANNELS[op]
