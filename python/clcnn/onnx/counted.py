@@ -235,7 +235,7 @@ def _reshape(call: Call, row: Row | None) -> Results:
 @rule("Squeeze", "Unsqueeze")
 def _squeeze(call: Call, row: Row | None) -> Results:
     x = alone(call)
-    axes = list(call.ints(1) if call.has(1) else call.attr("axes") or [])
+    axes = list((call.ints(1) if call.has(1) else call.attr("axes")) or [])
     if call.op == "Squeeze":
         axes = [wrap(a, x.rank) for a in axes] or [i for i, n in enumerate(x.shape) if n == 1 and i != x.axis]
         if x.axis in axes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from clcnn.graph import Graph, Value
 from clcnn.onnx.call import Call, Operand, Refusal, wrap
 
 Sizes = NDArray[np.object_]
+T = TypeVar("T")
 DEPENDS = "the size of its input depends on data"
 
 
@@ -68,11 +69,12 @@ class Lengths:
         self.graph = graph
         self._made: dict[Hashable, Any] = {}
 
-    def once(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def once(self, key: Hashable, make: Callable[[], T]) -> T:
         """What make() gave when the key was first seen."""
         if key not in self._made:
             self._made[key] = make()
-        return self._made[key]
+        made: T = self._made[key]
+        return made
 
     def constant(self, array: NDArray[Any]) -> Value:
         """A constant of the graph, once for equal arrays."""
@@ -242,7 +244,8 @@ def _sliced(call: Call, given: list[Sizes]) -> Any:
     if len(given) == 1:
         starts, ends, axes, steps = (call.attr(n) for n in ("starts", "ends", "axes", "steps"))
     else:
-        starts, ends, axes, steps = ([*map(int, g)] for g in [*given[1:], *[[]] * 4][:4])
+        lists = [[int(n) for n in g] for g in given[1:]]
+        starts, ends, axes, steps = (*lists, *[list[int]()] * (4 - len(lists)))
     x = given[0]
     parts = [slice(None)] * x.ndim
     for i, (start, end) in enumerate(zip(starts, ends)):

@@ -16,14 +16,15 @@ from clcnn.onnx.call import held
 
 
 class Cut(NamedTuple):
-    """Of an output, that only its first elements along an axis are real: as many as output `count` says."""
+    """Of an output, that only its first elements along an axis are real: as many as the graph's output `size`
+    says."""
 
     axis: int
-    count: str
+    size: str
 
     def of(self, array: NDArray[Any], results: Mapping[str, NDArray[Any]]) -> NDArray[Any]:
         """The real elements."""
-        return first_of(array, self.axis, int(results[self.count][0]))
+        return first_of(array, self.axis, int(results[self.size][0]))
 
 
 def first_of(array: NDArray[Any], axis: int, count: int) -> NDArray[Any]:

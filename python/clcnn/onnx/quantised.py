@@ -158,7 +158,9 @@ def _numbers_of(graph: Graph, x: Operand, name: str) -> Any:
     assert x.value is not None and x.steps is not None
     (scale, zero), value, one = x.steps, x.value, (1,) * x.rank
     if x.whole is not None:
-        value = x.whole.numbers().value
+        counted = x.whole.numbers().value
+        assert counted is not None
+        value = counted
     elif scale != 1.0:
         over = graph.constant(np.full(one, scale, np.float32), name + ".scale")
         value = graph.apply("round", graph.apply("div", value, over, name=name), name=name)
@@ -215,7 +217,7 @@ def dequantized(
         assert scale.array is not None
         made = Operand(dequantize_array(x.array, scale.array, known, axis, block))
         return remembering(made, [x, scale, zero], {"axis": axis, "block_size": block})
-    if _known(scale, zero) and x.steps is not None and x.steps == steps_of(scale.array, known):
+    if _known(scale, zero) and scale.array is not None and x.steps == (steps_of(scale.array, known) or ()):
         return Operand(value=x.value, whole=x.whole)
     made = numbers(call, x)
     if zero is not None and (known is None or known.any()):
@@ -228,7 +230,7 @@ def dequantized(
 
 def remembering(made: Operand, inputs: Sequence[Operand | None], attrs: dict[str, Any]) -> Operand:
     """A constant that DequantizeLinear gave, with the whole numbers that it is made of."""
-    x, scale, zero = (None if i >= len(inputs) or inputs[i] is None else inputs[i].array for i in range(3))
+    x, scale, zero = (None if given is None else given.array for given in [*inputs, None, None][:3])
     axis, block = int(attrs.get("axis", 1)), int(attrs.get("block_size", 0))
     if x is None or scale is None:
         return made

@@ -100,8 +100,8 @@ def verify(
     if program.graph is not None:
         with compiler.compile(program.graph, device=target, precision=precision) as plan:
             fused = plan.run(feed)
-        for name, count in program.cuts.items():
-            fused[name] = count.of(fused[name], fused)
+        for name, cut in program.cuts.items():
+            fused[name] = cut.of(fused[name], fused)
         checks += _fused_outputs(fused, known)
     return checks
 

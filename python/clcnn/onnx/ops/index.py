@@ -65,6 +65,7 @@ def _found(call: Call, x: Operand) -> Operand:
     """Numbers of the elements that are not 0, the same for all who ask for them."""
     value = call.value(x)
     numbers, count = call.lengths.once(("nonzero", value.id), lambda: call.emit_many("nonzero", x))
+    assert count.value is not None
     return replace(numbers, length=Length(x.size, count.value, 1, frozenset({count.value.id})))
 
 
