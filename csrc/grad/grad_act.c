@@ -52,7 +52,7 @@ static int by_side(struct grad *g, int slope)
 /* dy where x lies between the two limits. */
 static int between(struct grad *g, int x, double low, double high)
 {
-    const int above = grad_masked(g, DY, grad_plus(g, x, -low));
+    const int above = grad_masked(g, DY, low == 0.0 ? x : grad_plus(g, x, -low));
 
     return grad_masked(g, above, SUB(N(high), x));
 }

@@ -1,4 +1,6 @@
 /* grad_batch_norm.c: batch normalisation, by running statistics and by the batch's, and the gradient of the latter's. */
+#include <math.h>
+
 #include "grad/grad.h"
 
 #define DY (g->dy[0])
@@ -35,8 +37,8 @@ void grad_batch_norm_train(struct grad *g)
         return;
     }
     grad_wants(g, 0);
-    grad_outputs(g, &op_batch_norm_train_grad, g->node.attrs, (const int[]){DY, in[0], in[1], y[1], y[2]}, 5,
-                 out);
+    grad_outputs(g, &op_batch_norm_train_grad, g->node.attrs,
+                 (const int[]){DY, in[0], in[1], y[1], y[2], in[2]}, 6, out);
     for (int i = 0; i < 3; i++)
         grad_give(g, i, out[i]);
 }
@@ -99,12 +101,16 @@ void grad_batch_norm_train_grad(struct grad *g)
     enum { OF_DY, OF_X, OF_WEIGHT, MEAN, VAR };
     const int *in = g->node.in, v = g->dy[0], u = g->dy[1], t = g->dy[2];
     const struct clcnn_shape x = grad_shape(g, in[OF_X]);
-    const double eps = ((const struct norm_attrs *)g->node.attrs)->eps;
+    const struct norm_train_attrs *attrs = g->node.attrs;
     struct batch b = {.rank = x.rank, .share = (double)x.dim[1] / (double)shape_count(&x)};
 
     if (!grad_wants(g, OF_DY) && !grad_wants(g, OF_X) && !grad_wants(g, OF_WEIGHT))
         return;
-    b.root = grad_of(g, &op_sqrt, grad_plus(g, in[VAR], eps));
+    if (attrs->low > -INFINITY || attrs->high < INFINITY) {
+        grad_unsupported(g, "of results that are clipped");
+        return;
+    }
+    b.root = grad_of(g, &op_sqrt, grad_plus(g, in[VAR], attrs->eps));
     b.n = grad_div(g, grad_sub(g, in[OF_X], wide(g, &b, in[MEAN])), wide(g, &b, b.root));
     if (grad_wants(g, OF_DY)) {
         int d = grad_number(g, 0.0);

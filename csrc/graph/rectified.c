@@ -33,9 +33,12 @@ static bool is_rectified(const struct clcnn_graph *g, const struct node *n)
 {
     enum act act = n->epi.act;
     float p0 = n->epi.p0, p1 = n->epi.p1;
+    const struct norm_train_attrs *norm = n->op == &op_batch_norm_train ? n->attrs : NULL;
     const struct conv_pool_attrs *pooled = n->op == &op_conv_pool ? n->attrs : NULL;
     if (pooled && pooled->average)
         return false;
+    if (norm)
+        return norm->low == 0.0f;
     if (act != ACT_none || act_of_op(n->op, n->attrs, &act, &p0, &p1))
         return gives_zeros(act, p0, p1);
     return keeps_zeros(n) && all_inputs_are_rectified(g, n);

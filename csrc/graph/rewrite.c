@@ -38,6 +38,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_fuse_epilogues,     /* before merges, which carry them */
         rewrite_split_products,     /* after activations that all parts share became theirs */
         rewrite_fuse_epilogues,     /* again: what follows one part */
+        rewrite_clip_norms,
         rewrite_channel_orders, /* after epilogues: what is between the moves is gone; before merges, too */
         rewrite_pool_before_pointwise, /* after epilogues: an activation between the two forbids it */
         rewrite_norm_to_depthwise,

@@ -57,8 +57,11 @@ struct loss_attrs {    /* cross_entropy */
     int32_t reduction; /* mean, none */
     float label_smoothing;
 };
-struct norm_attrs { /* batch_norm, batch_norm_train */
+struct norm_attrs { /* batch_norm */
     float eps;
+};
+struct norm_train_attrs { /* batch_norm_train, batch_norm_train_grad */
+    float eps, low, high;
 };
 struct rows_norm_attrs {       /* instance_norm, group_norm, layer_norm, rms_norm, l2_norm */
     int32_t groups, dim, dims; /* canonical: dims >= 1 where the operator has a dim */

@@ -24,12 +24,14 @@ done:
 static enum clcnn_status check_train(const struct infer *in, const struct clcnn_shape *x,
                                      struct clcnn_err *err)
 {
-    const struct norm_attrs *a = in->attrs;
+    const struct norm_train_attrs *a = in->attrs;
 
     if (x->rank < 2)
         return shape_fail(in, err, "input %s has no channel dimension (expected [N, C, ...])", SHAPE(x));
     if (!(a->eps >= 0.0f))
         return value_fail(in, err, "eps=%g must not be negative", (double)a->eps);
+    if (!(a->low < a->high))
+        return value_fail(in, err, "low=%g must be less than high=%g", (double)a->low, (double)a->high);
     if (shape_count(x) == x->dim[1])
         return shape_fail(in, err, "input %s has one value a channel, of which there are no statistics",
                           SHAPE(x));
@@ -53,7 +55,7 @@ done:
 
 static enum clcnn_status infer_batch_norm_train_grad(struct infer *in, struct clcnn_err *err)
 {
-    static const char *const names[] = {"dy", "x", "weight", "mean", "var"};
+    static const char *const names[] = {"dy", "x", "weight", "mean", "var", "bias"};
     const struct clcnn_shape *dy = &in->in[0], *x = &in->in[1];
     enum clcnn_status st;
 
@@ -95,6 +97,11 @@ static enum clcnn_status infer_softmax(struct infer *in, struct clcnn_err *err)
 static const struct clcnn_attr_info batch_norm_table[] = {
     ATTR(FLOAT, norm_attrs, eps, 1e-5, "added to the variance"),
 };
+static const struct clcnn_attr_info batch_norm_train_table[] = {
+    ATTR(FLOAT, norm_train_attrs, eps, 1e-5, "added to the variance"),
+    ATTR(FLOAT, norm_train_attrs, low, -INFINITY, "what is below it becomes it: 0 for a ReLU"),
+    ATTR(FLOAT, norm_train_attrs, high, INFINITY, "what is above it becomes it"),
+};
 static const struct clcnn_attr_info lrn_table[] = {
     ATTR_REQUIRED(INT, lrn_attrs, size, "number of neighbouring channels"),
     ATTR(FLOAT, lrn_attrs, alpha, 1e-4, "factor of their mean square"),
@@ -118,18 +125,18 @@ const struct op_def op_batch_norm = {
 const struct op_def op_batch_norm_train = {
     .name = "batch_norm_train",
     .doc = "batch_norm by the mean and biased variance of x[N,C,...] itself, which are results too: y, "
-           "mean[C], var[C]",
+           "clipped to low and high, mean[C], var[C]",
     .inputs = "x weight bias",
-    ATTRS(batch_norm_table, norm_attrs),
+    ATTRS(batch_norm_train_table, norm_train_attrs),
     .infer = infer_batch_norm_train,
 };
 
 const struct op_def op_batch_norm_train_grad = {
     .name = "batch_norm_train_grad",
     .doc = "gradients of batch_norm_train's x, weight and bias from that of its y, with the mean and "
-           "variance it gave",
-    .inputs = "dy x weight mean var",
-    ATTRS(batch_norm_table, norm_attrs),
+           "variance it gave; none go through y at its limits",
+    .inputs = "dy x weight mean var bias",
+    ATTRS(batch_norm_train_table, norm_train_attrs),
     .infer = infer_batch_norm_train_grad,
 };
 

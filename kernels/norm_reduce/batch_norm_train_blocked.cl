@@ -1,7 +1,8 @@
 /* batch_norm_train_blocked.cl: normalisation by the mean and variance of the batch, which are results, too, on channel
  * blocks, for CPU devices.
  *
- *   y = (x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], mean and biased variance of channel c over all items
+ *   y = (x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], clipped to [low, high]
+ *   with mean and biased variance of channel c over all items
  *
  * sums:   the sums of a part of a block, of differences to a pivot, the mean of a few pixels, and of their squares
  * apply:  then: mean and variance of a block from the sums of its parts, in their order, and the results of a part
@@ -21,6 +22,7 @@
 #ifndef FN
 #define FN(x) batch_norm_train_blocked_##x
 #endif
+#include "common/activation_vec.clh"
 #include "norm_reduce/channel_parts.clh"
 #define PIVOT_PIXELS 64
 
@@ -39,8 +41,9 @@ void FN(sums_of)(int block, int part, SRC x, DST sums, const struct channel_part
 {
     const long plane = (long)block * a->pixels * V, first = part * a->run;
     const FV pivot = FN(pivot)(x + plane, a->pixels);
-    FN(sum_part)(x + plane, a->x_n, x + plane, a->x_n, pivot, pivot, first, min(first + a->run, (long)a->n * a->pixels),
-                 a->pixels, sums + ((long)block * a->parts + part) * 2 * V);
+    FN(sum_part)(x + plane, a->x_n, x + plane, a->x_n, pivot, pivot, 0, first,
+                 min(first + a->run, (long)a->n * a->pixels), a->pixels,
+                 sums + ((long)block * a->parts + part) * 2 * V);
 }
 
 void FN(apply_to)(int block, int part, SRC x, SRC weight, SRC bias, SRC sums, DST y, DST mean, DST var,
@@ -61,7 +64,8 @@ void FN(apply_to)(int block, int part, SRC x, SRC weight, SRC bias, SRC sums, DS
         SRC xn = x + n * a->x_n + plane + from * V;
         DST yn = y + n * a->y_n + plane + from * V;
         for (long k = 0; k < count; k++)
-            STOREV(select((FV)0.0f, fma(LOADV(xn, k * V) - pivot, scale, offset), live), yn, k * V);
+            STOREV(select((FV)0.0f, FN(act_clip)(fma(LOADV(xn, k * V) - pivot, scale, offset), a->low, a->high), live),
+                   yn, k * V);
         i += count;
     }
     if (part == 0) {

@@ -1,7 +1,8 @@
 /* batch_norm_train_grad_groups.cl: the gradients of batch norm by the batch's own statistics, for GPUs.
  *
- *   dbias[c] = sum of dy, dweight[c] = sum of dy * n, with n = (x - mean[c]) / sqrt(var[c] + eps), over all items
- *   dx = weight[c] / sqrt(var[c] + eps) * (dy - dbias[c] / M - n * dweight[c] / M), M the elements of a channel
+ *   dbias[c] = sum of dy, dweight[c] = sum of dy * n, with n = (x - mean[c]) / sqrt(var[c] + eps), over all items; dy
+ *   is 0 where y was clipped dx = weight[c] / sqrt(var[c] + eps) * (dy - dbias[c] / M - n * dweight[c] / M), M the
+ *   elements of a channel
  *
  * FN(sums_of): a group adds up its chunk. FN(main): every group adds up the sums of its channel, in the same order, and
  * computes its chunk of dx.
@@ -34,17 +35,25 @@ float2 FN(together)(float2 mine, local float2 *buf)
     return mine;
 }
 
-void FN(sums_body)(ulong group, SRC dy, SRC x, SRC mean, DST parts, const struct channel_chunks_args *a,
-                   local float4 *scratch)
+/* dy where y, made of x, lies between the limits; 0 elsewhere. */
+float4 FN(between)(float4 dy, float4 x, float centre, float scale, float shift, const struct channel_chunks_args *a)
+{
+    const float4 y = fma(x - centre, scale, shift);
+    return select((float4)(0.0f), dy, (y > a->low) & (y < a->high));
+}
+
+void FN(sums_body)(ulong group, SRC dy, SRC x, SRC weight, SRC mean, SRC var, SRC bias, DST parts,
+                   const struct channel_chunks_args *a, local float4 *scratch)
 {
     struct FN(chunk_walk) w = FN(first_of)(group, a);
-    const float centre = mean[w.c];
+    const float centre = mean[w.c], scale = weight[w.c] * (1.0f / sqrt(var[w.c] + a->eps)), shift = bias[w.c];
     SRC xc = x + w.c * a->length;
     SRC yc = dy + w.c * a->length;
     float4 first = 0.0f, second = 0.0f;
     DST to = parts + ((long)w.c * a->parts + w.part) * 2;
     while (w.left > 0) {
-        const float4 slope = QUAD_AT(yc + w.n * a->dy_n + w.i), v = QUAD_AT(xc + w.n * a->x_n + w.i);
+        const float4 v = QUAD_AT(xc + w.n * a->x_n + w.i);
+        const float4 slope = FN(between)(QUAD_AT(yc + w.n * a->dy_n + w.i), v, centre, scale, shift, a);
         first += slope;
         second = fma(slope, v - centre, second);
         FN(go_on)(&w, a);
@@ -59,22 +68,25 @@ void FN(sums_body)(ulong group, SRC dy, SRC x, SRC mean, DST parts, const struct
     }
 }
 
-KERNEL FN(sums_of)(SRC dy, ulong dy_off, SRC x, ulong x_off, SRC mean, ulong mean_off, DST parts, ulong parts_off,
+KERNEL FN(sums_of)(SRC dy, ulong dy_off, SRC x, ulong x_off, SRC weight, ulong weight_off, SRC mean, ulong mean_off,
+                   SRC var, ulong var_off, SRC bias, ulong bias_off, DST parts, ulong parts_off,
                    const struct channel_chunks_args a)
 {
     local float4 scratch[SCRATCH];
-    FN(sums_body)(GROUP, dy + dy_off, x + x_off, mean + mean_off, parts + parts_off, &a, scratch);
+    FN(sums_body)(GROUP, dy + dy_off, x + x_off, weight + weight_off, mean + mean_off, var + var_off, bias + bias_off,
+                  parts + parts_off, &a, scratch);
 }
 
-void FN(body)(ulong group, SRC dy, SRC x, SRC parts, SRC weight, SRC mean, SRC var, DST dx, DST dweight, DST dbias,
-              const struct channel_chunks_args *a, local float4 *scratch)
+void FN(body)(ulong group, SRC dy, SRC x, SRC parts, SRC weight, SRC mean, SRC var, SRC bias, DST dx, DST dweight,
+              DST dbias, const struct channel_chunks_args *a, local float4 *scratch)
 {
     struct FN(chunk_walk) w = FN(first_of)(group, a);
     SRC from = parts + ((long)w.c * a->parts + LANE) * 2;
     const float2 mine = LANE < a->parts ? (float2)(from[0], from[1]) : (float2)(0.0f);
     const float2 sums = FN(together)(mine, (local float2 *)scratch);
     const float count = (float)a->n * (float)a->length, over = 1.0f / sqrt(var[w.c] + a->eps), centre = mean[w.c];
-    const float scale = weight[w.c] * over, middle = sums.x / count, slope = sums.y / count * over * over;
+    const float scale = weight[w.c] * over, shift = bias[w.c], middle = sums.x / count,
+                slope = sums.y / count * over * over;
     if (w.part == 0 && LANE == 0) {
         dweight[w.c] = sums.y * over;
         dbias[w.c] = sums.x;
@@ -83,17 +95,18 @@ void FN(body)(ulong group, SRC dy, SRC x, SRC parts, SRC weight, SRC mean, SRC v
     SRC yc = dy + w.c * a->length;
     DST to = dx + w.c * a->length;
     while (w.left > 0) {
-        const float4 d = QUAD_AT(yc + w.n * a->dy_n + w.i), v = QUAD_AT(xc + w.n * a->x_n + w.i);
+        const float4 v = QUAD_AT(xc + w.n * a->x_n + w.i);
+        const float4 d = FN(between)(QUAD_AT(yc + w.n * a->dy_n + w.i), v, centre, scale, shift, a);
         QUAD_TO(to + w.n * a->y_n + w.i, scale * (d - middle - (v - centre) * slope));
         FN(go_on)(&w, a);
     }
 }
 
 KERNEL FN(main)(SRC dy, ulong dy_off, SRC x, ulong x_off, SRC parts, ulong parts_off, SRC weight, ulong weight_off,
-                SRC mean, ulong mean_off, SRC var, ulong var_off, DST dx, ulong dx_off, DST dweight, ulong dweight_off,
-                DST dbias, ulong dbias_off, const struct channel_chunks_args a)
+                SRC mean, ulong mean_off, SRC var, ulong var_off, SRC bias, ulong bias_off, DST dx, ulong dx_off,
+                DST dweight, ulong dweight_off, DST dbias, ulong dbias_off, const struct channel_chunks_args a)
 {
     local float4 scratch[SCRATCH];
     FN(body)(GROUP, dy + dy_off, x + x_off, parts + parts_off, weight + weight_off, mean + mean_off, var + var_off,
-             dx + dx_off, dweight + dweight_off, dbias + dbias_off, &a, scratch);
+             bias + bias_off, dx + dx_off, dweight + dweight_off, dbias + dbias_off, &a, scratch);
 }

@@ -1,7 +1,8 @@
 /* batch_norm_train_groups.cl: normalisation by the mean and variance of the batch, which are results, too: for GPUs, in
  * two passes over x.
  *
- *   y = (x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], mean and biased variance of channel c over all items
+ *   y = (x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], clipped to [low, high]
+ *   with mean and biased variance of channel c over all items
  *
  * FN(moments): a group takes count, mean and sum of squared differences to the mean of its chunk, those of work-items
  * put together in pairs (Chan, Golub and LeVeque 1979), so that nothing is lost where the mean is large. FN(main):
@@ -127,7 +128,8 @@ void FN(body)(ulong group, SRC x, SRC parts, SRC weight, SRC bias, DST y, DST me
     DST yc = y + w.c * a->length;
     while (w.left > 0) {
         const float4 v = fma(QUAD_AT(xc + w.n * a->x_n + w.i) - all.mean, scale, shift);
-        QUAD_TO(yc + w.n * a->y_n + w.i, v);
+        const float4 above = select((float4)a->low, v, !(v < a->low)); /* NaN stays */
+        QUAD_TO(yc + w.n * a->y_n + w.i, select((float4)a->high, above, !(above > a->high)));
         FN(go_on)(&w, a);
     }
 }

@@ -1,12 +1,14 @@
 /* batch_norm_train_ref.cl: normalisation by the mean and variance of the batch, which are results, too.
  *
- *   y = (x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], mean and biased variance of channel c over all items
+ *   y = (x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], clipped to [low, high]
+ *   with mean and biased variance of channel c over all items
  *
  * The mean is taken first, and the variance from the differences to it, which also tell how far the mean is off.
  * Layouts: N,C,(...) with batch strides; struct batch_norm_train_args.
  * Work-group: LANES work-items a channel, WG / LANES channels. Local memory: WG floats.
  * Defines: WG, LANES (reduce.clh). */
 #include "common/clcnn.clh"
+#include "common/activation.clh"
 #include "norm_reduce/norm_reduce_args.h"
 #ifndef LANES
 #define LANES WG
@@ -26,7 +28,7 @@ float2 FN(sums)(SRC x, float mean, bool mine, const struct batch_norm_train_args
 {
     float2 all = (float2)(0.0f);
     for (int n = 0; mine && n < a->n; n++)
-        all += FN(part)(x + n * a->x_n, x + n * a->x_n, a->length, mean, mean, LANE % LANES);
+        all += FN(part)(x + n * a->x_n, x + n * a->x_n, a->length, mean, mean, 0, LANE % LANES);
     all.x = FN(share)(all.x, buf);
     all.y = FN(share)(all.y, buf);
     return all;
@@ -47,7 +49,8 @@ void FN(body)(ulong group, SRC x, SRC weight, SRC bias, DST y, DST mean, DST var
         const float scale = weight[c] / sqrt(variance + a->eps), shift = bias[c];
         for (int n = 0; n < a->n; n++)
             for (long i = LANE % LANES; i < a->length; i += LANES)
-                y[n * a->y_n + c * a->length + i] = fma(xc[n * a->x_n + i] - centre - rest.x, scale, shift);
+                y[n * a->y_n + c * a->length + i] =
+                    act_clip(fma(xc[n * a->x_n + i] - centre - rest.x, scale, shift), a->low, a->high);
         if (LANE % LANES == 0) {
             mean[c] = centre + rest.x;
             var[c] = variance;

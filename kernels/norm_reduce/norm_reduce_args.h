@@ -22,11 +22,11 @@ struct cross_entropy_args {
 };
 
 /* Batch norm by the batch's own statistics, and its gradient: n items of c channels of `length` elements. y_n: of y, or
- * of dx. */
+ * of dx. low, high: what results are clipped to. */
 struct batch_norm_train_args {
     i64 x_n, dy_n, y_n, length;
     i32 n, c;
-    f32 eps;
+    f32 eps, low, high;
     i32 unused;
 };
 
@@ -34,7 +34,7 @@ struct batch_norm_train_args {
 struct channel_parts_args {
     i64 x_n, dy_n, y_n, run;
     i32 n, c, pixels, parts;
-    f32 eps;
+    f32 eps, low, high;
     i32 unused;
 };
 
@@ -44,7 +44,7 @@ struct channel_chunks_args {
     i64 x_n, dy_n, y_n, length, step_i;
     i32 n, c, chunk, parts;
     i32 step_n;
-    f32 eps;
+    f32 eps, low, high;
 };
 
 /* batch_norm of channel blocks. */

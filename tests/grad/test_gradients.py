@@ -295,7 +295,7 @@ def test_second_derivatives_of_a_batch_norm(device: clcnn.Device) -> None:
     def loss(moved: dict[str, np.ndarray]) -> float:
         x, over = moved["x"], (0, 2, 3)
         parts = REFERENCE["batch_norm_train_grad"](
-            moved["dy"], x, moved["gamma"], x.mean(over), x.var(over), eps=0.1
+            moved["dy"], x, moved["gamma"], x.mean(over), x.var(over), feed["beta"], eps=0.1
         )
         return float(sum((part * factor).sum() for part, factor in zip(parts, factors)))
 
@@ -307,7 +307,77 @@ def test_second_derivatives_of_a_batch_norm(device: clcnn.Device) -> None:
         assert abs(got - slope) < 1e-4 * max(1.0, abs(slope)), name
 
 
+@pytest.mark.parametrize("act, high", [("relu", np.inf), ("relu6", 6.0)])
+@pytest.mark.parametrize("channels", [3, 20])
+def test_clips_become_limits_of_batch_norms(
+    device: clcnn.Device, act: str, high: float, channels: int
+) -> None:
+    """Forward and backward: no pass of their own is left, and results are those of the definitions."""
+    rng = np.random.default_rng(4)
+    g, shape = Graph(), (2, channels, 9, 7)
+    feed = {"x": rng.standard_normal(shape), "dy": rng.standard_normal(shape)}
+    feed |= {"gamma": 4.0 + rng.standard_normal(channels), "beta": rng.standard_normal(channels)}
+    x, dy, gamma, beta = (g.input(name, value.shape) for name, value in feed.items())
+    y, mean, _ = ops.batch_norm_train(x, gamma, beta, name="norm")
+    clipped = getattr(ops, act)(y, name="clip")
+    g.output(clipped, "y")
+    g.output(mean, "mean")
+    grads = clcnn.grad(ops.reduce_sum(ops.mul(clipped, dy), keepdims=False), [x, gamma, beta])
+    for name, made in zip(("dx", "dgamma", "dbeta"), grads):
+        g.output(made, name)
+    given = {name: value.astype(np.float32) for name, value in feed.items()}
+    with clcnn.compile(g, device=device, tune="off") as plan:
+        assert {row["op"] for row in plan.layers} & {"relu", "relu6", "relu_grad", "sub"} == set()
+        assert sum("into batch_norm_train" in note for note in plan.rewrites) == 2
+        got = dict(zip(g.outputs, plan(*given.values())))
+    wide = {name: value.astype(np.float64) for name, value in given.items()}
+    limits = {"low": 0.0, "high": high}
+    want_y, want_mean, var = REFERENCE["batch_norm_train"](wide["x"], wide["gamma"], wide["beta"], **limits)
+    back = REFERENCE["batch_norm_train_grad"](
+        wide["dy"], wide["x"], wide["gamma"], want_mean, var, wide["beta"], **limits
+    )
+    assert 0.1 < np.mean((want_y > 0.0) & (want_y < high)) < 0.9
+    for name, want in zip(("y", "mean", "dx", "dgamma", "dbeta"), (want_y, want_mean, *back)):
+        np.testing.assert_allclose(got[name], want, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
+def test_a_batch_norm_that_others_read_keeps_its_relu(device: clcnn.Device) -> None:
+    rng = np.random.default_rng(5)
+    g, channels = Graph(), 4
+    feed = {
+        "x": rng.standard_normal((2, channels, 5, 5)),
+        "gamma": np.ones(channels),
+        "beta": np.ones(channels),
+    }
+    x, gamma, beta = (g.input(name, value.shape) for name, value in feed.items())
+    y, _, _ = ops.batch_norm_train(x, gamma, beta)
+    (dx,) = clcnn.grad(ops.reduce_sum(ops.mul(ops.relu(y), y), keepdims=False), [x])
+    g.output(dx, "dx")
+    with clcnn.compile(g, device=device, tune="off") as plan:
+        assert any(row["op"] == "relu_grad" for row in plan.layers)
+        assert not any("into batch_norm_train" in note for note in plan.rewrites)
+
+
 # ---- errors ------------------------------------------------------------------------------------------------
+
+
+def test_limits_of_a_batch_norm_are_in_order_and_have_no_second_derivative() -> None:
+    g = Graph()
+    x, w = g.input("x", (2, 3, 4)), g.input("w", (3,))
+    refused(
+        lambda: ops.batch_norm_train(x, w, w, low=6.0, high=0.0, name="bn"),
+        clcnn.ArgumentError, ValueError, "batch_norm_train bn", "low=6 must be less than high=0",
+    )  # fmt: skip
+    y, _, _ = ops.batch_norm_train(x, w, w, low=0.0, name="bn")
+    (dx,) = clcnn.grad(ops.reduce_sum(y, keepdims=False), [x])
+    loss = ops.reduce_sum(ops.mul(dx, dx), keepdims=False)
+    refused(
+        lambda: clcnn.grad(loss, [x]),
+        clcnn.UnsupportedError,
+        RuntimeError,
+        "bn:dx",
+        "results that are clipped",
+    )
 
 
 def test_operators_without_gradient_are_named() -> None:

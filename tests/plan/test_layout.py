@@ -337,7 +337,7 @@ REMAINDERS = (
             "adaptive_avg_pool [2,{c},7,9] output_size=1",
             "batch_norm [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
             "batch_norm_train [2,{c},7,9] w[{c}] w[{c}]",
-            "batch_norm_train_grad [2,{c},7,9] [2,{c},7,9] w[{c}] w[{c}] w[{c}]",
+            "batch_norm_train_grad [2,{c},7,9] [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
             "instance_norm [2,{c},7,9] w[{c}] w[{c}]",
             "group_norm [2,{c},40,45] w[{c}] w[{c}] groups=1",
             "layer_norm [2,{c},7,9] w[{c}] w[{c}] dim=1 dims=1",

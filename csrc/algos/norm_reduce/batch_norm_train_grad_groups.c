@@ -2,7 +2,7 @@
  * kernels/norm_reduce/batch_norm_train_grad_groups.cl. */
 #include "algos/norm_reduce/channel_chunks.h"
 
-enum { DY, X, WEIGHT, MEAN, VAR }; /* inputs */
+enum { DY, X, WEIGHT, MEAN, VAR, BIAS }; /* inputs */
 
 static struct channel_chunks_args args_of(const struct problem *p)
 {
@@ -23,7 +23,8 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = channel_chunks_step(e, p, "batch_norm_train_grad_groups", "sums_of", &a);
     step_read(s, p->in[DY].view);
     step_read(s, p->in[X].view);
-    step_read(s, p->in[MEAN].view);
+    for (int i = WEIGHT; i <= BIAS; i++)
+        step_read(s, p->in[i].view);
     step_write(s, parts);
     step_args(s, &a, sizeof a);
     step_cost(s, 2.0 * elements, 8.0 * elements);
@@ -31,7 +32,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_read(s, p->in[DY].view);
     step_read(s, p->in[X].view);
     step_read(s, parts);
-    for (int i = WEIGHT; i <= VAR; i++)
+    for (int i = WEIGHT; i <= BIAS; i++)
         step_read(s, p->in[i].view);
     for (int i = 0; i < 3; i++)
         step_write(s, p->out[i].view);

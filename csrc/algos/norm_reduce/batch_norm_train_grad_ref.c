@@ -3,6 +3,7 @@
 
 static void emit(const struct problem *p, struct emit *e)
 {
+    const struct norm_train_attrs *attrs = p->attrs;
     const struct operand *dy = &p->in[0], *x = &p->in[1];
     const struct batch_norm_train_args a = {
         .x_n = x->batch_stride,
@@ -11,10 +12,12 @@ static void emit(const struct problem *p, struct emit *e)
         .length = shape_count_from(&x->shape, 2),
         .n = x->shape.dim[0],
         .c = x->shape.dim[1],
-        .eps = ((const struct norm_attrs *)p->attrs)->eps,
+        .eps = attrs->eps,
+        .low = attrs->low,
+        .high = attrs->high,
     };
     struct step *s = lanes_step(e, p, "batch_norm_train_grad_ref", "main", a.c, a.n * a.length);
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 6; i++)
         step_read(s, p->in[i].view);
     for (int i = 0; i < 3; i++)
         step_write(s, p->out[i].view);

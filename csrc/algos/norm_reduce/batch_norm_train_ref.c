@@ -3,6 +3,7 @@
 
 static void emit(const struct problem *p, struct emit *e)
 {
+    const struct norm_train_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0];
     const struct batch_norm_train_args a = {
         .x_n = x->batch_stride,
@@ -10,7 +11,9 @@ static void emit(const struct problem *p, struct emit *e)
         .length = shape_count_from(&x->shape, 2),
         .n = x->shape.dim[0],
         .c = x->shape.dim[1],
-        .eps = ((const struct norm_attrs *)p->attrs)->eps,
+        .eps = attrs->eps,
+        .low = attrs->low,
+        .high = attrs->high,
     };
     struct step *s = lanes_step(e, p, "batch_norm_train_ref", "main", a.c, a.n * a.length);
     for (int i = 0; i < 3; i++)

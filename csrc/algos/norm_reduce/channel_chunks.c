@@ -12,6 +12,7 @@ static int quad_of(const struct channel_chunks_args *a)
 struct channel_chunks_args channel_chunks_of(const struct problem *p, const struct operand *x,
                                              const struct operand *dy)
 {
+    const struct norm_train_attrs *attrs = p->attrs;
     struct channel_chunks_args a = {
         .x_n = x->batch_stride,
         .dy_n = dy != NULL ? dy->batch_stride : 0,
@@ -19,7 +20,9 @@ struct channel_chunks_args channel_chunks_of(const struct problem *p, const stru
         .length = shape_count_from(&x->shape, 2),
         .n = x->shape.dim[0],
         .c = x->shape.dim[1],
-        .eps = ((const struct norm_attrs *)p->attrs)->eps,
+        .eps = attrs->eps,
+        .low = attrs->low,
+        .high = attrs->high,
     };
     const size_t wg = any_group_size(p), quad = (size_t)quad_of(&a), all = (size_t)(a.n * a.length);
     const size_t wanted = ceil_div(device_units(p->device) * GROUPS_EACH, (size_t)a.c);

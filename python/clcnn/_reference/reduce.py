@@ -30,21 +30,38 @@ def _reduction(combine: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
 
 
 def batch_norm_train(
-    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, eps: float = 1e-5
+    x: np.ndarray,
+    weight: np.ndarray,
+    bias: np.ndarray,
+    *,
+    eps: float = 1e-5,
+    low: float = -np.inf,
+    high: float = np.inf,
 ) -> list[np.ndarray]:
     """Each channel by its own mean and biased variance over all items, which are results too."""
     axes = tuple(i for i in range(x.ndim) if i != 1)
     mean, var = x.mean(axis=axes), x.var(axis=axes)
-    return [batch_norm(x, weight, bias, mean, var, eps=eps), mean, var]
+    return [np.clip(batch_norm(x, weight, bias, mean, var, eps=eps), low, high), mean, var]
 
 
 def batch_norm_train_grad(
-    dy: np.ndarray, x: np.ndarray, weight: np.ndarray, mean: np.ndarray, var: np.ndarray, *, eps: float = 1e-5
+    dy: np.ndarray,
+    x: np.ndarray,
+    weight: np.ndarray,
+    mean: np.ndarray,
+    var: np.ndarray,
+    bias: np.ndarray,
+    *,
+    eps: float = 1e-5,
+    low: float = -np.inf,
+    high: float = np.inf,
 ) -> list[np.ndarray]:
     """The gradients of batch_norm_train's x, weight and bias."""
     shape, axes = (-1, *[1] * (x.ndim - 2)), tuple(i for i in range(x.ndim) if i != 1)
     root = np.sqrt(var + eps).reshape(shape)
     normed = (x - mean.reshape(shape)) / root
+    y = normed * weight.reshape(shape) + bias.reshape(shape)
+    dy = np.where((y > low) & (y < high), dy, 0.0)
     dweight, dbias = (dy * normed).sum(axis=axes), dy.sum(axis=axes)
     count = x.size // x.shape[1]
     inner = dy - dbias.reshape(shape) / count - normed * dweight.reshape(shape) / count
@@ -173,8 +190,8 @@ SPECS: dict[str, Spec] = {
     "batch_norm_train_grad": Spec(
         batch_norm_train_grad,
         FP32,
-        (Use(((2, 5, 4, 4), (2, 5, 4, 4), (5,), (5,), (5,)), fed=2),),
-        roles=("x", "x", "weight", "bias", "positive"),
+        (Use(((2, 5, 4, 4), (2, 5, 4, 4), (5,), (5,), (5,), (5,)), fed=2),),
+        roles=("x", "x", "weight", "bias", "positive", "bias"),
     ),
     "instance_norm": Spec(instance_norm, FP32, ONE, roles=_SCALED),
     "group_norm": Spec(group_norm, FP32, (Use(((2, 6, 5),), {"groups": 2}),), roles=_SCALED),
