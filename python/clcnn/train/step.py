@@ -85,20 +85,21 @@ def apply(
     """Adds what a step makes of its loss, the flat gradient of each group and the new statistics: new states,
     where all is finite."""
     rules = recipe.rules
-    finite = _finite(loss)
+    watched = [loss]
     for number, flat in flats.items():
-        total = ops.reduce_sum(flat, axes=(0,), name=f"{graph.layout.group_state(number)}:sum")
-        finite = ops.logical_and(finite, _finite(total))
+        watched.append(ops.reduce_sum(flat, axes=(0,), name=f"{graph.layout.group_state(number)}:sum"))
     if rules.accumulate > 1:
         flats = _gather(graph, flats, rules.accumulate, update)
     if update:
-        flats, finite = _clip(flats, finite, rules)
+        flats, norms = _clip(flats, rules)
+        watched += norms  # squares overflow where sums do not
         for number, flat in flats.items():
             _update(graph, recipe.optimizer, number, flat)
     if statistics is not None:
         graph.assign(graph.states[STATISTICS], statistics)
     progress = graph.state(PROGRESS, (1,), "int64")
     graph.assign(progress, progress + 1)
+    finite = _finite(watched)
     graph.commit_when(finite)
     graph.output(finite, "finite")
 
@@ -140,17 +141,19 @@ def _gather(graph: BoundGraph, flats: dict[int, Value], count: int, update: bool
     return sums
 
 
-def _clip(flats: dict[int, Value], finite: Value, rules: GradientRules) -> tuple[dict[int, Value], Value]:
+def _clip(flats: dict[int, Value], rules: GradientRules) -> tuple[dict[int, Value], list[Value]]:
+    """Gradients as the rules clip them, and norms that this took."""
+    norms = []
     if rules.clip_value is not None:
         limit = rules.clip_value
         flats = {number: ops.clip(flat, min=-limit, max=limit) for number, flat in flats.items()}
     if rules.clip_norm is not None:
         squares = [ops.reduce_sum(flat * flat, axes=(0,)) for flat in flats.values()]
         norm = ops.sqrt(functools.reduce(lambda a, b: a + b, squares), name="gradients:norm")
-        finite = ops.logical_and(finite, _finite(norm))  # squares overflow where absolute values do not
+        norms.append(norm)
         factor = ops.minimum(rules.clip_norm / (norm + LEAST_NORM), 1.0)
         flats = {number: flat * factor for number, flat in flats.items()}
-    return flats, finite
+    return flats, norms
 
 
 def _update(graph: BoundGraph, optimizer: Optimizer, number: int, flat: Value) -> None:
@@ -192,10 +195,10 @@ def loss_of(
     return result, value
 
 
-def _finite(x: Value) -> Value:
-    """Whether a value of one element is a finite number."""
-    flat = ops.reshape(x, shape=(1,))
-    return ops.logical_not(ops.logical_or(ops.is_nan(flat), ops.is_inf(flat)))
+def _finite(values: list[Value]) -> Value:
+    """Whether values of one element each are finite numbers: nought times others is NaN."""
+    noughts = [ops.reshape(x, shape=(1,)) * 0.0 for x in values]
+    return ops.equal(functools.reduce(lambda a, b: a + b, noughts), np.zeros(1, np.float32))
 
 
 def first_not_finite(
