@@ -21,9 +21,10 @@ import clcnn
 from clcnn import train
 from clcnn.plan import Plan
 
-# What float32 may be off by, over the rms, against a step in float64: the loss, and all changes of weights.
-LOSS_LIMIT, CHANGE_LIMIT = 1e-4, 2e-3
-TF32_LOSS, TF32_LIMIT = 1e-3, 3.0  # with operands of 10 bits; the limit is over what PyTorch's tf32 is off by
+# What a step may be off by, over the rms, against one in float64: the loss, and all changes of weights; or
+# so many times what PyTorch's is off by at the same precision, where a net makes much of rounding errors.
+LOSS_LIMIT, CHANGE_LIMIT, PEER_LIMIT = 1e-4, 2e-3, 3.0
+TF32_LOSS = 1e-3  # with operands of 10 bits
 PASSES = ("forward", "data", "filter", "update")
 HEAD = ["net", "batch", "precision", "clcnn ms", "peer", "peer ms", "ratio", *PASSES]
 HEAD += ["loss error", "change error", "MiB", "peer MiB"]
@@ -53,12 +54,11 @@ def checked(case: Case, trainer: train.Trainer, where: dict[str, Any]) -> dict[s
     names = list(twin.values())
     want = changes(case, twin.values(), names)
     del twin
-    limits = [LOSS_LIMIT, CHANGE_LIMIT]
-    if trainer.precision == "high" and where:
-        other = case.twin(dropout=False, **where)
-        off = common.errors(np.array([other.step()]), np.array([want_loss]))["rms_error"]
-        change = common.errors(changes(case, other.values(), names), want)["rms_error"]
-        limits = [max(TF32_LOSS, TF32_LIMIT * off), max(limits[1], TF32_LIMIT * change)]
+    other = case.twin(dropout=False, **where)
+    off = common.errors(np.array([other.step()]), np.array([want_loss]))["rms_error"]
+    peer_change = common.errors(changes(case, other.values(), names), want)["rms_error"]
+    least = TF32_LOSS if trainer.precision == "high" and where else LOSS_LIMIT
+    limits = [max(least, PEER_LIMIT * off), max(CHANGE_LIMIT, PEER_LIMIT * peer_change)]
     change = common.checked(changes(case, trainer.net.state_dict(), names), want, limits[1])
     error = common.checked(np.array([loss]), np.array([want_loss]), limits[0])["rms_error"]
     return {"loss_error": error, "max_error": change["max_error"], "rms_error": change["rms_error"]}
