@@ -7,7 +7,8 @@
  * 1 puts the taps of a channel side by side, c_block = c the channels of a tap. lanes is 1, or that of the channel
  * blocks whose lanes the filters and channels of a group keep. With `turned`, w [C][K/groups][taps] is that of a
  * transposed convolution at stride 1: its channels and filters are exchanged, and taps come from the last to the first.
- * Work-group: WG rows of `block` elements of dst, so that divisions are a row's. Local memory: none. Defines: WG (any),
+ * Work-group: WG rows of `block` elements of dst, so that divisions are a row's; taps change fastest, as in w, whose
+ * lines are read once so. Local memory: none. Defines: WG (any),
  * POINTS (conv_weight.clh). */
 #include "common/clcnn.clh"
 #include "conv/conv_tile_args.h"
@@ -21,12 +22,12 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_pack_args *a)
     const uint inside = (uint)a->c_blocks * (uint)(a->taps * a->c_block);
     const ulong row = group * WG + LANE;
     if (row < (ulong)inside * (uint)(a->k_blocks * a->groups)) {
-        const int b = (int)(row / inside), inner = (int)(row % inside), in_block = inner / a->c_block;
-        const int g = b / a->k_blocks, t = in_block % a->taps;
-        const int c = in_block / a->taps * a->c_block + inner % a->c_block - g * a->c % a->lanes;
+        const int b = (int)(row / inside), inner = (int)(row % inside), at = inner / a->taps;
+        const int g = b / a->k_blocks, t = inner % a->taps, c = at - g * a->c % a->lanes;
+        const ulong to = (ulong)b * inside + (at / a->c_block * a->taps + t) * a->c_block + at % a->c_block;
         const int first = b % a->k_blocks * a->block - g * a->kg % a->lanes;
         const int left = c >= 0 && c < a->c ? a->kg - first : 0;
-        DST out = dst + row * (uint)a->block;
+        DST out = dst + to * (uint)a->block;
         if (a->turned) {
             int j = 0, end = min(a->block, left);
             for (; j < -first; j++)

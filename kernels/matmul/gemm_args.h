@@ -38,7 +38,7 @@ struct gemm_panels_args {
     i32 panels, tiles;     /* of a chunk */
     i32 in_place;          /* b is read where it lies */
     i32 c, add;            /* whether there are such operands */
-    i32 unused;
+    i32 depth;             /* products added at a time */
 };
 
 /* Linear layers of one row that leave out zeros of it: linear_skip. */

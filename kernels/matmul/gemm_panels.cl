@@ -5,10 +5,11 @@
  * j * b_panel + k * b_row: packed [ceil(N/P)][K][P] by `pack`, zeros past the last column, or rows of b where they lie
  * (in_place: b_n 1, N at least V; the last vector of a row begins earlier, and what is new of it is stored). c has
  * strides (0: broadcast; c_n 0 or 1); y and add have rows y_m and add_m apart, dense along n.
- * Tile: T rows by a panel, sums in registers. DEPTH products of each are added at a time, in the order of k: the rows'
- * part of a is copied first, so that its rows lie at distances which the compiler knows and which do not share a set of
- * the cache; it serves all panels of a chunk, whose parts of b stay in the cache for all tiles of the chunk. Sums wait
- * in private memory meanwhile. The last tile has 8, 4 or 2 rows where these do, the last panel one vector.
+ * Tile: T rows by a panel, sums in registers. `depth` products of each, DEPTH at most, are added at a time, in the
+ * order of k: the rows' part of a is copied first, so that its rows lie at distances which the compiler knows and which
+ * do not share a set of the cache; it serves all panels of a chunk, whose parts of b stay in the cache for all tiles of
+ * the chunk. Sums wait in private memory meanwhile. The last tile has 8, 4 or 2 rows where these do, the last panel one
+ * vector.
  * Index map: group = (item * across + chunk of panels) * down + chunk of tiles.
  * `pack`: group = (item * panels + panel) * ceil(K/PACK_ROWS) + part of the rows.
  * Work-group: WG = 1. Local memory: none.
@@ -36,7 +37,7 @@
 #define P (KV * V)
 #if V == 16
 #define T 14    /* 28 sums, 2 vectors of b and one of a in 32 registers */
-#define SUMS 32 /* tiles of a chunk whose sums wait, when there are more than DEPTH products */
+#define SUMS 32 /* tiles of a chunk whose sums wait, when there are more than `depth` products */
 #else
 #define T 6 /* 12 sums in 16 registers */
 #define SUMS 128
@@ -175,13 +176,14 @@ void FN(body)(ulong group, SRC ma, SRC mb, SRC mc, SRC add, DST y, const struct 
     const int row_end = min((down + 1) * p->tiles * T, g->m), panel_end = min((across + 1) * p->panels * P, g->n);
     float rows[T * PITCH] __attribute__((aligned(64)));
     float sums[SUMS][T * P] __attribute__((aligned(64)));
-    for (int k = 0; k < g->k; k += DEPTH) {
-        const int depth = min(DEPTH, g->k - k);
+    const int waits = g->k > p->depth;
+    for (int k = 0; k < g->k; k += p->depth) {
+        const int depth = min(p->depth, g->k - k);
         int at = 0; /* of the sums; all tiles have the same ones when nothing waits */
         for (int row = down * p->tiles * T; row < row_end; row += T) {
             const int count = min(T, row_end - row);
             FN(bring)(ai + row * g->a_m + k * g->a_k, g->a_m, g->a_k, count, depth, rows);
-            for (int n = across * p->panels * P; n<panel_end; n += P, at += g->k> DEPTH) {
+            for (int n = across * p->panels * P; n < panel_end; n += P, at += waits) {
                 const bool wide = g->n - n > V;
                 const int first = p->in_place ? min(n, g->n - V) : n, next = p->in_place ? min(V, g->n - V - n) : V;
                 SRC b = bi + (p->in_place ? (long)first : n / P * p->b_panel) + k * p->b_row;

@@ -322,6 +322,8 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct buf
 
     struct step *s = emit_step(e, "conv_winograd", "in", blocks * (size_t)args->groups * pieces, 1);
     define_filtering(s, p, c);
+    if (!p->in[1].constant) /* a program with the step that packs them */
+        step_define(s, "KV", c->kv);
     step_read(s, p->in[0].view);
     step_write(s, buffers->transformed);
     step_args(s, args, sizeof *args);

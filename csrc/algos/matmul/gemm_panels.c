@@ -9,8 +9,10 @@ enum {
     PANEL_VECTORS = 2,
     WIDE_ROWS = 14,  /* of a tile, with vectors of 16 floats, */
     NARROW_ROWS = 6, /* and of 8 */
-    DEPTH = 256,     /* products that are added at a time */
-    WIDE_SUMS = 32,  /* tiles of a chunk, when there are more, */
+    DEPTH = 256,     /* products that are added at a time, at most, */
+    NEAR_DEPTH =
+        32, /* and where a computed right operand comes from memory: as many rows of it as have pages at hand */
+    WIDE_SUMS = 32, /* tiles of a chunk, when there are more, */
     NARROW_SUMS = 128,
     PACK_ROWS = 64,
     ITEMS_PER_UNIT = 32, /* so that a core that is held up leaves its share to the others */
@@ -25,6 +27,12 @@ struct panels {
     size_t items;          /* of b that differ */
     bool in_place;
 };
+
+/* Of an item of b. */
+static size_t right_bytes(const struct gemm_args *a)
+{
+    return sizeof(float) * (size_t)a->k * (size_t)a->n;
+}
 
 static size_t item_floats(const struct panels *s)
 {
@@ -46,13 +54,12 @@ static struct panels panels_of(const struct problem *p, const struct gemm_proble
     };
     struct gemm_args *a = &s.gemm;
     gemm_merge_items(a, g->c != NULL, p->add.present);
-    const size_t bytes = sizeof(float) * (size_t)a->k * (size_t)a->n;
     s.panels = ceil_div((size_t)a->n, s.columns);
     s.tiles = ceil_div((size_t)a->m, s.rows);
     for (int d = 0; d < COUNT_OF(a->batch); d++)
         s.items *= a->b_b[d] != 0 ? (size_t)a->batch[d] : 1;
     s.in_place = !p->in[1].constant && a->b_n == 1 && a->n >= p->block &&
-                 (bytes <= GEMM_PANELS_NEAR_BYTES || s.tiles < GEMM_PANELS_PACK_TILES ||
+                 (right_bytes(a) <= GEMM_PANELS_NEAR_BYTES || s.tiles < GEMM_PANELS_PACK_TILES ||
                   packed_bytes(&s) > p->workspace_limit);
     return s;
 }
@@ -64,7 +71,8 @@ static size_t workspace(const struct problem *p, const struct gemm_problem *g)
 }
 
 /* Panels of every item of b that differs, and their strides in place of b's own. */
-static int emit_panels(struct emit *e, const struct problem *p, const struct panels *s, i64 b_b[6])
+static int emit_panels(struct emit *e, const struct problem *p, enum act act, const struct panels *s,
+                       i64 b_b[6])
 {
     struct gemm_args a = s->gemm;
     int64_t stride = (int64_t)item_floats(s);
@@ -83,6 +91,8 @@ static int emit_panels(struct emit *e, const struct problem *p, const struct pan
         emit_packed(e, &p->in[1], name, packed_bytes(s), "gemm_panels", "pack", groups, 1, &setup);
     if (setup) {
         step_define(setup, "V", p->block);
+        if (!p->in[1].constant) /* a program with the product */
+            step_define_id(setup, "EPI_ACT", act_identifier(act));
         step_read(setup, p->in[1].view);
         step_write(setup, view);
         step_args(setup, &a, sizeof a);
@@ -95,11 +105,14 @@ static int emit_panels(struct emit *e, const struct problem *p, const struct pan
  * would be too few chunks for all cores. */
 static void share_out(const struct problem *p, const struct panels *s, struct gemm_panels_args *args)
 {
-    const size_t depth = s->gemm.k < DEPTH ? (size_t)s->gemm.k : DEPTH, items = gemm_items(&s->gemm);
+    const bool streams = s->in_place && right_bytes(&s->gemm) > GEMM_PANELS_FRESH_BYTES;
+    args->depth = streams ? NEAR_DEPTH : DEPTH;
+    const size_t deepest = (size_t)args->depth, items = gemm_items(&s->gemm),
+                 depth = (size_t)s->gemm.k < deepest ? (size_t)s->gemm.k : deepest;
     const size_t near = GEMM_PANELS_CHUNK_BYTES / (sizeof(float) * depth * s->columns);
     size_t across = ceil_div(s->panels, near > 1 ? near : 1), panels = ceil_div(s->panels, across);
     const size_t sums = p->block == 16 ? WIDE_SUMS : NARROW_SUMS;
-    size_t most = s->gemm.k > DEPTH ? sums : 4 * sums, tiles = s->tiles;
+    size_t most = s->gemm.k > args->depth ? sums : 4 * sums, tiles = s->tiles;
     if (panels > most)
         panels = most;
     if (tiles * panels > most)
@@ -132,7 +145,7 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
     args.gemm.p0 = clipped.p0;
     args.gemm.p1 = clipped.p1;
     share_out(p, &s, &args);
-    const int b = s.in_place ? p->in[1].view : emit_panels(e, p, &s, args.gemm.b_b);
+    const int b = s.in_place ? p->in[1].view : emit_panels(e, p, clipped.act, &s, args.gemm.b_b);
     const size_t groups = gemm_items(&s.gemm) * (size_t)args.across * (size_t)args.down;
     struct step *step = emit_step(e, "gemm_panels", "main", groups, 1);
     step_define(step, "V", p->block);
@@ -146,11 +159,20 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
     gemm_cost(step, p, &g->args);
 }
 
+/* So few that to pack the right operand takes longer than what is gained. */
+static bool few_rows(const struct gemm_args *a)
+{
+    return a->m <=
+           (right_bytes(a) > GEMM_PANELS_FRESH_BYTES ? GEMM_PANELS_FRESH_ROWS : GEMM_PANELS_FRESH_NEAR_ROWS);
+}
+
 static bool applicable(const struct problem *p, const struct gemm_problem *g, struct why *why)
 {
     REQUIRE(why, p->block > 0, "register tiles are for CPU devices with vectors of 8 or 16 floats");
     const struct panels s = panels_of(p, g);
     PREFER(why, p->op != &op_linear || s.gemm.m > 1, "one row: dot products read the weights where they lie");
+    PREFER(why, p->op != &op_linear || p->in[1].constant || s.in_place || !few_rows(&s.gemm),
+           "few rows: dot products read weights that every run changes where they lie");
     const double macs = (double)gemm_items(&s.gemm) * s.gemm.m * s.gemm.n * s.gemm.k;
     PREFER(why, s.in_place || p->in[1].constant || macs >= GEMM_PANELS_PACK_MACS,
            "few products: a step that packs the right operand would take longer");
