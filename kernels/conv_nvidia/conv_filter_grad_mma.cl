@@ -4,8 +4,8 @@
  *   dw[k][c][t] = sum over n, o of dy[n][k][o] * x[n][g*C/g + c][o*stride - pad + t*dil]; g is the group of k
  *
  * A row of a tile is a filter of a conv group, a column a position (c, t) of its windows. PRODUCTS 3 multiplies float32
- * as sums of two tf32 values and adds up BK of depth at a time in float32; PRODUCTS 1 rounds operands to tf32. With
- * SPLIT 1 group `split` computes chunks split*share.. of the depth, and y is partial[split][K][C/groups*taps] for
+ * as sums of two tf32 values and adds up BK of depth at a time in float32; PRODUCTS 1 rounds operands to tf32. Of a
+ * split depth, group `split` computes chunks split*share.., and y is partial[split][K][C/groups*taps] for
  * conv_sum_parts.cl. A sum that is no finite number is computed again by its definition.
  * Layouts: x, dy NCHW with batch strides; dw [K][C/groups][H][W].
  * Index map: group = (((split * conv groups + g) * tiles of rows) + tile) * tiles of columns + tile.
@@ -13,7 +13,7 @@
  * stride 1), else one by one.
  * Work-group: WG. Local memory: STAGES chunks of BK of depth of both operands, and where the columns lie, 47 KiB at
  * most.
- * Defines: WG 128 or 256, BM, BN (multiples of 32), WM (warps along rows), BK 16 or 32, DY_WIDE, X_WIDE, SPLIT 0 or 1,
+ * Defines: WG 128 or 256, BM, BN (multiples of 32), WM (warps along rows), BK 16 or 32, DY_WIDE, X_WIDE 0 or 1,
  * PRODUCTS 1 or 3; all required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
@@ -38,6 +38,7 @@
 #define POSITIONS BN
 #define FILTERS BM
 #include "conv_nvidia/filter_grad.clh"
+#include "conv_nvidia/filter_grad_windows.clh"
 
 /* The next chunk of both operands; the walks go on. */
 void FN(load)(uint to, struct FN(walk) *wy, struct FN(walk) *wx, const int2 at[COLUMNS], const struct FN(tile) *t,
@@ -129,7 +130,7 @@ void FN(body)(ulong group, SRC x, SRC dy, DST y, const struct filter_grad_mma_ar
         slot = slot + 1 == STAGES ? 0 : slot + 1;
     }
 
-    FN(store)(&sum[0][0][0], FN(results_of)(y, &t, f), RESULTS_APART(f), t.rows, t.columns, &t, f);
+    FN(store)(&sum[0][0][0], FN(results_of)(y, &t, f), f->apart, t.rows, t.columns, &t, f);
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 

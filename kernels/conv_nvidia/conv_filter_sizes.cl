@@ -19,6 +19,7 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_scaled_pack_args *a
     const int g = (int)(filter / a->kg), k = (int)(filter - (long)g * a->kg), each = a->c * a->taps;
     const bool present = g < a->groups;
     float most = 0.0f;
+#pragma unroll 8
     for (int i = LANE % FILTER_TEAM; i < (present ? each : 0); i += FILTER_TEAM) {
         const int c = i / a->taps;
         const float v = fabs(FN(weight)(w, g, k, c, i - c * a->taps, a->kg, a->taps, a->groups, a->w_k));

@@ -26,12 +26,41 @@ struct conv_phases_mma_args {
     i32 groups, tiles; /* of a phase: conv groups; tiles of pixels, of the largest one */
 };
 
-/* The gradient of a convolution's filters: `conv` is that convolution. depth: pixels of dy, `map` of an image, of which
- * each group takes `share` chunks; step_n, step_p: images and pixels that a chunk goes on. */
+/* The gradient of a convolution's filters: `conv` is that convolution. depth: pixels of dy, of which each group takes
+ * `share` chunks; step_n, step_p: images and pixels that a chunk goes on. Elements between results of neighbouring
+ * filters (apart), parts of a split depth (part), channels of dy (map) and of x (plane). */
 struct filter_grad_mma_args {
     struct conv_args conv;
-    i64 depth;
-    i32 map, share, step_n, step_p;
+    i64 depth, apart, part;
+    i32 map, plane, share, unused, step_n, step_p;
+};
+
+/* The same by rows: conv_filter_grad_wgmma, whose chunks have ROWS_DEPTH of depth, in segments of 2^wide pixels of a
+ * row of dy, `across` of them a row; depth counts pixels of segments. A segment of a row of x has `segment` floats in
+ * local memory, `left` of them left of the first pixel, and all segments of a row have `row` floats. */
+#define ROWS_DEPTH 32
+#define ROWS_PIECES 12    /* of 16 bytes of x, that a work-item copies for each chunk at most */
+#define ROWS_LOCAL 230400 /* bytes of all stages and their barriers */
+struct filter_grad_rows_args {
+    struct filter_grad_mma_args grad;
+    i32 wide, across;
+    i32 pitch_x, left, segment, row; /* pitch_x: elements between rows of x, a multiple of 4 */
+    i32 stages, stage;               /* and bytes of each */
+    i32 step_n, step_h, step_u;      /* images, rows and segments that a chunk goes on */
+    i32 unused;
+};
+
+/* Rows with zeros behind them, so that each begins on a boundary of 16 bytes: conv_filter_grad_rows. */
+struct filter_grad_pitch_args {
+    i64 image, total;               /* elements between images; rows of all images */
+    i32 rows, width, quads, unused; /* of an image; of a row; of a row of the result */
+};
+
+/* dy chunk by chunk: conv_filter_grad_cores. */
+struct filter_grad_cores_args {
+    i64 image;              /* elements between images */
+    i32 n, kg, high, width; /* images; filters of a group; rows and columns of dy */
+    i32 wide, across, chunks, unused;
 };
 
 /* How the pixels of a convolution come to local memory: GATHER of conv_gather.clh. */
@@ -57,7 +86,7 @@ struct conv_phases_mma_pack_args {
     i32 each;                         /* groups of a phase */
     struct conv_phases phases;
 };
-#define PACK_SLABS 4   /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
+#define PACK_SLABS 2   /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
 #define FILTER_TEAM 32 /* work-items that find the largest weight of a filter together */
 /* floats behind each slab, which ends on a line of 128 bytes: what pixels are multiplied by, whether any is not 1 */
 #define DEPTH_GAINS 32
@@ -78,13 +107,15 @@ struct conv_window_pack_args {
 /* Windows of side x side as products of scaled halves: conv_wgmma_scaled, whose chunks have SCALED_CHANNELS(side)
  * channels. */
 #define SCALED_CHANNELS(side) ((side) == 1 ? 32 : 16)
+/* Slabs of filters, taps of 16 channels, that a group of conv_wgmma_scaled_pack packs: parts of one chunk. */
+#define SCALED_PACK_SLABS(taps) ((taps) == 1 ? 2 : (taps) == 9 ? 3 : 5)
 /* Floats that a chunk of pixels is multiplied by: one a channel, and one that says whether any of them is not 1. */
 #define SCALED_GAINS(side) (SCALED_CHANNELS(side) + 4)
 /* images that a tile with the pixels around it may touch, with windows of more than one pixel */
 #define SCALED_SCALES 16
 /* Bytes of filters that come at once, and stages of the pipelines in local memory for tiles of bm filters by bn
  * positions, of `span` with those around. */
-#define SCALED_STEP(side, bm) ((bm) * 32 * ((side) == 1 ? 2 : (side)))
+#define SCALED_STEP(side, bm) ((bm)*32 * ((side) == 1 ? 2 : (side)))
 #define SCALED_FILTER_STAGE(side, bm) (SCALED_STEP(side, bm) + 4 * (bm)) /* with what undoes the filters' scales */
 #define SCALED_RAW_STAGES(side, span) ((side) == 1 && (span) <= 192 ? 4 : (span) <= 512 ? 3 : 2)
 #define SCALED_HALF_STAGES(side, bn) ((side) == 1 && (bn) <= 192 ? 3 : 2)

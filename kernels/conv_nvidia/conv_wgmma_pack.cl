@@ -69,13 +69,15 @@ void FN(largest_of_depths)(local float *largest, const local float *of, SRC w, i
                            const struct conv_mma_pack_args *a)
 {
     volatile local uint *bits = (volatile local uint *)largest; /* ordered as the numbers are */
+    const int d = LANE % count, apart = WG / count; /* a work-item has one depth, and many filters at once */
+    float most = 0.0f;
     for (int i = LANE; i < count; i += WG)
         bits[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int i = LANE; i < count * BM; i += WG) {
-        const int k = i / count, d = i - k * count;
-        atomic_max(bits + d, as_uint(FN(finite)(FN(filter)(w, b, k, d0 + d, a) * FN(scale_of)(of[k]).x)));
-    }
+#pragma unroll 8
+    for (int k = LANE / count; k < BM; k += apart)
+        most = fmax(most, FN(finite)(FN(filter)(w, b, k, d0 + d, a) * FN(scale_of)(of[k]).x));
+    atomic_max(bits + d, as_uint(most));
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
@@ -89,6 +91,7 @@ void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_mma_pack
     FN(largest_of_depths)(of_depth, of_filter, w, b, first * 16, count * 16, a);
     FN(compare)(differ, of_depth, count, 16);
     DST to = dst + ((long)b * slabs + first) * SLAB_FLOATS;
+#pragma unroll 4
     for (int i = LANE; i < count * (BM * 16); i += WG) {
         const int slab = i / (BM * 16), inside = i % (BM * 16);
         const float by_filter = FN(scale_of)(of_filter[FN(k_in_slab)(inside)]).x;

@@ -10,9 +10,9 @@
  * Behind all of them lie, as floats, for each g, b and chunk of SCALED_CHANNELS channels their gains, 1 if one of them
  * is not 1, and three zeros; and behind those unscale[k] = 1 / scale[k], BM for each block. Zeros where there is no
  * such filter.
- * Work-group: WG; PACK_SLABS taps of 16 channels of a block, the largest weights of whose filters are `sizes`
- * (conv_filter_sizes.cl).
- * Local memory: BM + PACK_SLABS * 17 + 32 floats. Defines: WG (any), BM (a multiple of 8, default 128). */
+ * Work-group: WG; SCALED_PACK_SLABS taps of 16 channels of a block, those of one chunk, the largest weights of whose
+ * filters are `sizes` (conv_filter_sizes.cl).
+ * Local memory: BM + 34 floats. Defines: WG (any), BM (a multiple of 8, default 128). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -38,31 +38,32 @@ void FN(largest_of_channels)(local float *largest, const local float *of, SRC w,
                              const struct conv_scaled_pack_args *a)
 {
     volatile local uint *bits = (volatile local uint *)largest; /* ordered as the numbers are */
+    const int c = LANE % count, apart = WG / count; /* a work-item has one channel, and many filters at once */
+    float most = 0.0f;
     for (int i = LANE; i < count; i += WG)
         bits[i] = 0;
     barrier(CLK_LOCAL_MEM_FENCE);
-    for (int i = LANE; i < count * BM; i += WG) {
-        float most = 0.0f;
-        for (int t = 0; t < a->taps; t++)
-            most = fmax(most,
-                        FN(finite)(FN(filter)(w, b, i / count, c0 + i % count, t, a) * FN(scale_of)(of[i / count]).x));
-        atomic_max(bits + i % count, as_uint(most));
-    }
+    for (int t = 0; t < a->taps && LANE < apart * count; t++)
+#pragma unroll 8
+        for (int k = LANE / count; k < BM; k += apart)
+            most = fmax(most, FN(finite)(FN(filter)(w, b, k, c0 + c, t, a) * FN(scale_of)(of[k]).x));
+    atomic_max(bits + c, as_uint(most));
     barrier(CLK_LOCAL_MEM_FENCE);
 }
 
 void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_pack_args *a, local float *scratch)
 {
-    local float *of_filter = scratch, *of_channel = of_filter + BM, *differ = of_channel + PACK_SLABS * 16;
-    const int slabs = a->c / 16 * a->taps, parts = (slabs + PACK_SLABS - 1) / PACK_SLABS,
-              each = SCALED_CHANNELS(a->taps);
-    const int b = (int)(group / parts), first = (int)(group % parts) * PACK_SLABS, end = min(first + PACK_SLABS, slabs);
+    local float *of_filter = scratch, *of_channel = of_filter + BM, *differ = of_channel + SCALED_CHANNELS(1);
+    const int slabs = a->c / 16 * a->taps, parts = slabs / SCALED_PACK_SLABS(a->taps), each = SCALED_CHANNELS(a->taps);
+    const int b = (int)(group / parts), first = (int)(group % parts) * SCALED_PACK_SLABS(a->taps),
+              end = first + SCALED_PACK_SLABS(a->taps);
     const int c0 = first / a->taps * 16, count = ((end - 1) / a->taps + 1) * 16 - c0;
     const long blocks = (long)a->groups * ((a->kg + BM - 1) / BM);
     FN(take_sizes)(of_filter, sizes, b, a->kg);
     FN(largest_of_channels)(of_channel, of_filter, w, b, c0, count, a);
     FN(compare)(differ, of_channel, count / each, each);
     global half *to = (global half *)dst + (long)b * slabs * (BM * 16);
+#pragma unroll 8
     for (int i = first * (BM * 16) + LANE; i < end * (BM * 16); i += WG) {
         const int slab = i / (BM * 16), inside = i % (BM * 16), k = inside / 128 * 8 + inside / 8 % 8;
         const int c = slab / a->taps * 16 + inside / 64 % 2 * 8 + inside % 8;
@@ -87,6 +88,6 @@ void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_p
 KERNEL FN(main)(SRC w, ulong w_off, SRC sizes, ulong sizes_off, DST dst, ulong dst_off,
                 const struct conv_scaled_pack_args a)
 {
-    local float scratch[BM + PACK_SLABS * 17 + 32];
+    local float scratch[BM + SCALED_CHANNELS(1) + 2];
     FN(body)(GROUP, w + w_off, sizes + sizes_off, dst + dst_off, &a, scratch);
 }

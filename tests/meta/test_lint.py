@@ -58,7 +58,8 @@ STATE = {
 PYTHON_STATE = re.compile(r"keys|\w+_(methods|getset|slots|spec)|py_module|PyArray_(API|RUNTIME_VERSION)")
 # Kernels that belong to no single algorithm, with the file that emits them.
 SHARED_KERNELS = {
-    "conv_filter_grad_wgmma": "conv_filter_grad_mma.c",
+    "conv_filter_grad_cores": "conv_filter_grad_wgmma.c",
+    "conv_filter_grad_rows": "conv_filter_grad_wgmma.c",
     "conv_filter_sizes": "conv_mma_common.c",
     "conv_mma_pack": "conv_mma_common.c",
     "conv_pack": "conv_common.c",

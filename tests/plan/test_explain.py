@@ -97,6 +97,8 @@ SEPARABLE = "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu"  # the same, with "fused
 TENSOR_CORES = {
     "attention_mma",
     "conv_filter_grad_mma",
+    "conv_filter_grad_cores",
+    "conv_filter_grad_rows",
     "conv_filter_grad_wgmma",
     "conv_filter_sizes",
     "conv_mma",

@@ -152,7 +152,7 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         .taps = a->ker[1] * a->ker[2],
     };
     const size_t bytes = packed_bytes(a, t);
-    const size_t parts = ceil_div((size_t)(args.c / 16 * args.taps), PACK_SLABS);
+    const size_t parts = (size_t)(args.c / 16 * args.taps / SCALED_PACK_SLABS(args.taps));
     char name[96];
     snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d b%d", args.groups, args.kg, args.c,
              args.taps, t->filters);

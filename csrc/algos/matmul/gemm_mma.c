@@ -65,6 +65,9 @@ static bool applicable(const struct problem *p, const struct gemm_problem *g, st
     const struct gemm_args a = product_of(p, g);
     const struct gemm_mma_choice c = choose(p, &a);
     DECIDE(p, c);
+    PREFER(why, p->op != &op_linear || !p->in[1].constant, "constant weights are packed once");
+    PREFER(why, p->op != &op_linear || a.m <= MMA_UNPACKED_MOST_ROWS,
+           "with so many rows packing weights pays");
     return true;
 }
 
@@ -112,6 +115,9 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
     GEMM_EMIT(op##_emit_half, op, emit_product(e, p, &g, MMA_HALF))
 MMA_FUNCTIONS(matmul)
 MMA_FUNCTIONS(gemm)
+GEMM_LIMITS(linear)
+GEMM_EMIT(linear_emit_unpacked, linear, emit_product(e, p, &g, MMA_FLOAT32))
+GEMM_EMIT(linear_emit_unpacked_tf32, linear, emit_product(e, p, &g, MMA_TF32))
 
 #define MMA_ALGO(op, way, text, ...)            \
     const struct algo_def algo_##op##_##way = { \
@@ -131,3 +137,7 @@ MMA_FUNCTIONS(gemm)
     MMA_ALGO(op, half, "tiles on NVIDIA tensor cores, operands rounded to halves", .error = ERROR_MEDIUM)
 MMA_ALGOS(matmul);
 MMA_ALGOS(gemm);
+MMA_ALGO(linear, unpacked, "tiles of weights that are not packed, three tf32 products for one of float32",
+         .error = ERROR_STRICT, .rounding = ROUNDING_TF32_PARTS);
+MMA_ALGO(linear, unpacked_tf32, "tiles of weights that are not packed, operands rounded to tf32",
+         .error = ERROR_HIGH);
