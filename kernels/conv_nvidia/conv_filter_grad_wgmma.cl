@@ -319,7 +319,7 @@ void FN(body)(ulong group, SRC x, SRC dy, DST y, const struct filter_grad_rows_a
             BARRIER_INIT(bars.full + i * 8, 128);
             BARRIER_INIT(bars.empty + i * 8, 8);
         }
-        BARRIERS_VISIBLE;
+        LOCAL_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 384) {

@@ -362,7 +362,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC scale, SRC shift, DST partial, DS
             BARRIER_INIT(full + i * 8, LOADERS + 1);
             BARRIER_INIT(empty + i * 8, 8);
         }
-        BARRIERS_VISIBLE;
+        LOCAL_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {

@@ -15,17 +15,18 @@
  * each pixel of it. It is chosen by the first chunk of channels that has a finite value other than zero, whose largest
  * one comes to where values may grow by 2^6, and those down to 2^-22 of it keep all bits. Where a later chunk has
  * larger ones, the scale changes, and so do the sums so far.
- * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_scaled_pack.cl.
+ * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_scaled_pack.cl. With DEEP 1 images are one pixel,
+ * as rows of linear layers are: the channels of a position are neighbours, not the positions of a channel.
  * Index map: a group computes tiles group, group + at_once, ...; tile = (conv group * tiles of BN positions + tile) *
  * blocks of BM filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one load
  * pixels, CHANNELS channels at a time, to one of RAW_STAGES, and a work-item of the last warp filters, SLABS taps (SIDE
  * 1: 16 channels) of a chunk at a time, to one of FILTER_STAGES; the fourth warpgroup makes halves of pixels, in one of
  * HALF_STAGES. Where BN is no multiple of 128 the two that multiply take BM / 2 filters each instead.
  * Work-group: WG. Local memory: stages, scales and barriers, up to 227 KiB (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 512, SIDE 1, 3 or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256, 256 and 128;
- * with SIDE 1 and nothing to add also 224 and 192), SPAN positions in local memory, a multiple of 128, BN with SIDE 1,
- * ADD_STAGES 0 or (SIDE 1) 1: what is added comes through stages, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but
- * the last four required. */
+ * Defines: WG 512, DEEP 0 or (SIDE 1) 1, SIDE 1, 3 or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128
+ * or 256, 256 and 128; with SIDE 1 and nothing to add also 224 and 192), SPAN positions in local memory, a multiple of
+ * 128, BN with SIDE 1, ADD_STAGES 0 or (SIDE 1) 1: what is added comes through stages, EPI_BIAS, EPI_ADD, EPI_ACT
+ * (epilogue.clh); all but the last four required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -35,6 +36,9 @@
 #endif
 #ifndef ADD_STAGES
 #define ADD_STAGES 0
+#endif
+#ifndef DEEP
+#define DEEP 0
 #endif
 #ifndef SIDE
 #error "SIDE is required, and so is a device with PTX"
@@ -316,6 +320,10 @@ void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0,
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     struct FN(spot) at, next = FN(spot_at)(u, 0, first, kg - k0, sa);
     float more[2][BATCH];
+#if DEEP
+    const bool pairs = (((ulong)y / 4 | a->dst_n) & 1) == 0;
+    float even = 0.0f;
+#endif
 #if LATE_ADD
     FN(added)(more[0], &next, 0, plane, add);
 #endif
@@ -342,8 +350,20 @@ void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0,
             sum += more[r % 2][i];
 #endif
             sum = EPI_ACT(sum, a->p0, a->p1);
+#if DEEP
+            if (i % 2 == 0)
+                even = sum;
+            else if (k < at.left && pairs)
+                *(global float2 *)(to + OF_BATCH(i) - 1) = (float2)(even, sum);
+            else if (k - 1 < at.left) {
+                to[OF_BATCH(i) - 1] = even;
+                if (k < at.left)
+                    to[OF_BATCH(i)] = sum;
+            }
+#else
             if (k < at.left)
                 to[OF_BATCH(i) * plane] = sum;
+#endif
         }
     }
 }
@@ -371,7 +391,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
             BARRIER_INIT(bars.filters_full + i * 8, 1);
             BARRIER_INIT(bars.filters_empty + i * 8, 8);
         }
-        BARRIERS_VISIBLE;
+        LOCAL_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 384) {

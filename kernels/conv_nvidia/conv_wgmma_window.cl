@@ -264,7 +264,7 @@ void FN(body)(ulong group, X_SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const
             BARRIER_INIT(pixels_full + i * 8, LOADERS);
             BARRIER_INIT(pixels_empty + i * 8, 8);
         }
-        BARRIERS_VISIBLE;
+        LOCAL_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     if (LANE >= 256) {

@@ -39,6 +39,8 @@ LAYERS = {
     "1x1, added": Layer((32, 128, 28, 28), (512, 128, 1, 1), added=True),
     "1x1, added in ones": Layer((16, 256, 7, 7), (512, 256, 1, 1), added=True),
     "1x1 of one image": Layer((1, 512, 14, 14), (256, 512, 1, 1)),
+    "1x1 of single pixels": Layer((700, 96, 1, 1), (200, 96, 1, 1)),
+    "1x1 of single pixels, added": Layer((6300, 128, 1, 1), (257, 128, 1, 1), added=True),
     "1x1 strided": Layer((8, 96, 28, 28), (200, 96, 1, 1), {"stride": (2,)}),
 }
 

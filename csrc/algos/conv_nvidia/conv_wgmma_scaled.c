@@ -2,7 +2,7 @@
  * memory; see kernels/conv_nvidia/conv_wgmma_scaled.cl. */
 #include <stdio.h>
 
-#include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/conv_nvidia/conv_wgmma_scaled.h"
 #include "algos/cost/cost.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 
@@ -96,6 +96,26 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     return best;
 }
 
+bool scaled_may(const struct problem *p, const struct conv_args *a, struct why *why)
+{
+    const int side = a->ker[2];
+    REQUIRE(why, a->c / a->groups % SCALED_CHANNELS(side) == 0,
+            "channels of a group that are a multiple of 16, or of 32 for 1x1, are needed");
+    const struct choice c = choose(p, a);
+    REQUIRE(why,
+            c.tile != NULL && a->n * image_of(a) <= MAX_POSITIONS && a->n * a->src_n < MAX_VALUES &&
+                a->n * a->add_n < MAX_VALUES,
+            "rows are too long, images too small or maps too large for the kernel");
+    DECIDE(p, c);
+    PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
+    PREFER(why, a->k / a->groups >= WGMMA_SCALED_LEAST_FILTERS,
+           "up to 32 filters leave half of a block empty");
+    /* what is expected of those leaves out what is added */
+    PREFER(why, c.time - c.added < mma_shortest(p, a, MMA_TF32),
+           "the tiles of mma and wgmma are expected to be faster");
+    return true;
+}
+
 static bool may(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
@@ -109,20 +129,7 @@ static bool may(const struct problem *p, struct why *why)
                     (side == 1 ? (a.out[d] - 1) * a.stride[d] < a.in[d]
                                : a.stride[d] == 1 && a.out[d] == a.in[d]),
                 "square windows at stride 1, padded to the input's size, or single pixels are needed");
-    REQUIRE(why, a.c / a.groups % SCALED_CHANNELS(side) == 0,
-            "channels of a group that are a multiple of 16, or of 32 for 1x1, are needed");
-    const struct choice c = choose(p, &a);
-    REQUIRE(why,
-            c.tile != NULL && a.n * image_of(&a) <= MAX_POSITIONS && a.n * a.src_n < MAX_VALUES &&
-                a.n * a.add_n < MAX_VALUES,
-            "rows are too long, images too small or maps too large for the kernel");
-    DECIDE(p, c);
-    PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
-    PREFER(why, a.k / a.groups >= WGMMA_SCALED_LEAST_FILTERS, "up to 32 filters leave half of a block empty");
-    /* what is expected of those leaves out what is added */
-    PREFER(why, c.time - c.added < mma_shortest(p, &a, MMA_TF32),
-           "the tiles of mma and wgmma are expected to be faster");
-    return true;
+    return scaled_may(p, &a, why);
 }
 
 static size_t packed_bytes(const struct conv_args *a, const struct tile *t)
@@ -134,12 +141,17 @@ static size_t packed_bytes(const struct conv_args *a, const struct tile *t)
                      sizeof(float) * (chunks * SCALED_GAINS(a->ker[2]) + (size_t)t->filters));
 }
 
+size_t scaled_workspace(const struct problem *p, const struct conv_args *a)
+{
+    struct choice c;
+    DECIDED(p, c);
+    return p->in[1].constant ? 0 : packed_bytes(a, c.tile) + filter_sizes_bytes(a);
+}
+
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    struct choice c;
-    DECIDED(p, c);
-    return p->in[1].constant ? 0 : packed_bytes(&a, c.tile) + filter_sizes_bytes(&a);
+    return scaled_workspace(p, &a);
 }
 
 static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a, const struct tile *t)
@@ -171,29 +183,41 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     return view;
 }
 
-static void emit(const struct problem *p, struct emit *e)
+struct step *emit_scaled(struct emit *e, const struct problem *p, const struct conv_args *a)
 {
-    const struct conv_args a = conv_args_of(p);
     struct choice c;
     DECIDED(p, c);
     const size_t most = p->device->compute_units;
     const struct conv_scaled_args args = {
-        .conv = a,
+        .conv = *a,
         .tiles = (int64_t)c.all,
         .at_once = (int32_t)(c.all < most ? c.all : most),
         .tiles_each = (int32_t)c.each,
-        .positions = (int32_t)(a.n * image_of(&a)),
-        .chunks = a.c / a.groups / SCALED_CHANNELS(a.ker[2]),
+        .positions = (int32_t)(a->n * image_of(a)),
+        .chunks = a->c / a->groups / SCALED_CHANNELS(a->ker[2]),
     };
-    const int packed = emit_pack(e, p, &a, c.tile);
+    const int packed = emit_pack(e, p, a, c.tile);
     struct step *s = emit_step(e, "conv_wgmma_scaled", "main", (size_t)args.at_once, GROUP);
-    step_define(s, "SIDE", a.ker[2]);
+    step_define(s, "SIDE", a->ker[2]);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->positions);
     step_define(s, "SPAN", c.span);
-    if (p->add.present && adds_come_as_pixels(&a))
+    if (p->add.present && adds_come_as_pixels(a))
         step_define(s, "ADD_STAGES", 1);
-    conv_step(s, p, packed, &args, sizeof args);
+    if (a->ker[2] == 1 && a->in[1] * a->in[2] == 1)
+        step_define(s, "DEEP", 1);
+    step_read_map(s, &p->in[0]);
+    step_read(s, packed);
+    step_epilogue(s, p, &p->in[2]);
+    step_write_map(s, &p->out[0]);
+    step_args(s, &args, sizeof args);
+    return s;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of(p);
+    conv_cost(emit_scaled(e, p, &a), p);
 }
 
 const struct algo_def algo_conv_wgmma_scaled = {

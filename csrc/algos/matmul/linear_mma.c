@@ -1,6 +1,6 @@
 /* linear_mma: a linear layer as a 1x1 convolution of one-pixel images on NVIDIA's tensor cores, in the forms of
  * conv_mma.c. Rows of x, which are all its leading dimensions, are images. */
-#include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/conv_nvidia/conv_wgmma_scaled.h"
 #include "algos/matmul/gemm_common.h"
 
 /* Elements from a row to the next one of an operand whose rows follow each other. */
@@ -36,21 +36,47 @@ static struct conv_args args_of(const struct problem *p)
     };
 }
 
+static bool on_device(const struct problem *p, enum mma_kernel kernel, struct why *why)
+{
+    REQUIRE(why, kernel == MMA_HOPPER || mma_on_device(p, MMA_AMPERE),
+            "an NVIDIA GPU of compute capability 8.0 or later is needed");
+    REQUIRE(why, mma_on_device(p, kernel), "an NVIDIA GPU of compute capability 9.0 is needed");
+    REQUIRE(why, rows_follow(&p->in[0]) && rows_follow(&p->out[0]) && rows_follow(&p->add),
+            "rows of all items must follow each other");
+    return true;
+}
+
 static bool may(const struct problem *p, struct why *why, struct mma_form form)
 {
     const bool hopper = form.kernel == MMA_HOPPER;
     const struct conv_args a = args_of(p);
-    REQUIRE(why, hopper || mma_on_device(p, MMA_AMPERE),
-            "an NVIDIA GPU of compute capability 8.0 or later is needed");
-    REQUIRE(why, mma_on_device(p, form.kernel), "an NVIDIA GPU of compute capability 9.0 is needed");
-    REQUIRE(why, rows_follow(&p->in[0]) && rows_follow(&p->out[0]) && rows_follow(&p->add),
-            "rows of all items must follow each other");
+    if (!on_device(p, form.kernel, why))
+        return false;
     const struct mma_choice c = mma_choose(p, &a, form);
     DECIDE(p, c);
     PREFER(why, a.n > 4, "four rows or fewer: dot products read the weights as fast");
     PREFER(why, !hopper || c.time < mma_expected(p, &a, (struct mma_form){MMA_AMPERE, form.products, 0}),
            "the smaller tiles of mma are expected to be faster");
     return true;
+}
+
+static bool may_scaled(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = args_of(p);
+    return on_device(p, MMA_HOPPER, why) && scaled_may(p, &a, why);
+}
+
+static size_t workspace_scaled(const struct problem *p)
+{
+    const struct conv_args a = args_of(p);
+    return scaled_workspace(p, &a);
+}
+
+static void emit_rows_scaled(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = args_of(p);
+    const struct gemm_problem g = linear_as_gemm(p);
+    gemm_cost(emit_scaled(e, p, &a), p, &g.args);
 }
 
 #define MAY(name, kernel, products)                                  \
@@ -147,4 +173,15 @@ const struct algo_def algo_linear_wgmma_half = {
     .applicable = may_wgmma_half,
     .workspace = workspace,
     .emit = emit,
+};
+
+const struct algo_def algo_linear_wgmma_scaled = {
+    .name = "wgmma_scaled",
+    .doc = "tiles on Hopper's tensor cores, operands rounded to scaled halves",
+    .devices = DEVICES_HOPPER,
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .applicable = may_scaled,
+    .workspace = workspace_scaled,
+    .emit = emit_rows_scaled,
 };
