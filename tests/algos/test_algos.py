@@ -68,7 +68,8 @@ def test_layers_of_networks_at_full_size(device, op, algo):
 LARGE_TILES = [
     ("wgmma_scaled", "BM=224 BN=192", "conv n32 c64 h28 w28 k224 r1 s1 e:relu"),
     ("wgmma_scaled", "BM=224 BN=192", "conv n31 c64 h27 w29 k200 r1 s1 b0"),
-    ("wgmma_scaled", "DEEP=1 BM=224 BN=192", "linear [12550,96] w[512,96] w[512]"),
+    ("wgmma_scaled", "DEEP=1 BM=224 BN=192", "linear [6304,192] w[768,192] w[768]"),
+    ("wgmma_scaled", "DEEP=1 BM=256 BN=128", "linear [25088,192] w[768,192] w[768]"),
     ("wgmma_scaled", "DEEP=1 BM=128 BN=128", "linear [6305,192] w[190,192] w[190]"),
 ]
 

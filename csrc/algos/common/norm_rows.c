@@ -82,11 +82,11 @@ struct softmax_args softmax_rows_of(const struct problem *p)
 
 /* ---- work-items that share rows ------------------------------------------------------------------------------- */
 
-enum { FEW_LANES = 32, FEW_KEPT = 8, MANY_KEPT = 32, COLUMNS_KEPT = 16, LEAST_TILE = 4, WIDE_TILE = 32 };
+enum { LEAST_LANES = 8, KEPT = 16, MANY_KEPT = 32, LEAST_TILE = 4, WIDE_TILE = 32 };
 
 static struct lanes tiles_of(const struct problem *p, int tile, int64_t inner, int64_t length)
 {
-    struct lanes l = {.columns = true, .lanes = (int)any_group_size(p) / tile, .kept = COLUMNS_KEPT};
+    struct lanes l = {.columns = true, .lanes = (int)any_group_size(p) / tile, .kept = KEPT};
     if (length > l.lanes * l.kept)
         l.kept = MANY_KEPT;
     l.loops = length > l.lanes * l.kept;
@@ -106,7 +106,7 @@ static struct lanes columns_of(const struct problem *p, int64_t middle, int64_t 
     const int wg = (int)any_group_size(p);
     const size_t units = device_units(p->device);
     int tile = wg;
-    while (tile > LEAST_TILE && (length > (int64_t)wg / tile * COLUMNS_KEPT ||
+    while (tile > LEAST_TILE && (length > (int64_t)wg / tile * KEPT ||
                                  (size_t)middle * ceil_div((size_t)inner, (size_t)tile) < units))
         tile /= 2;
     return tiles_of(p, tile, inner, length);
@@ -116,9 +116,10 @@ struct lanes lanes_of(const struct problem *p, bool columns, int64_t middle, int
 {
     if (columns)
         return columns_of(p, middle, inner, length);
-    struct lanes l = {.lanes = FEW_LANES, .kept = FEW_KEPT};
-    if (length > l.lanes * l.kept)
-        l.lanes = (int)any_group_size(p);
+    const int wg = (int)any_group_size(p);
+    struct lanes l = {.lanes = wg < LEAST_LANES ? wg : LEAST_LANES, .kept = KEPT};
+    while (l.lanes < wg && length > l.lanes * l.kept) /* what they share goes through local memory */
+        l.lanes *= 2;
     if (length > l.lanes * l.kept)
         l.kept = MANY_KEPT;
     l.loops = length > l.lanes * l.kept;
