@@ -20,6 +20,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
     struct rewriter r = {.g = g, .options = options, .notes = notes, .err = err};
     enum clcnn_status (*const passes[])(struct rewriter *) = {
         rewrite_drop_identities, /* first: they hide the patterns below */
+        rewrite_find_rolls,
         rewrite_merge_attention, /* before moves are joined: it knows them as exporters write them */
         rewrite_join_moves,
         rewrite_drop_identities,  /* again: moves that undo each other became such */

@@ -41,6 +41,7 @@ void rewrite_count_uses(struct rewriter *r);
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
 
 enum clcnn_status rewrite_drop_identities(struct rewriter *r);
+enum clcnn_status rewrite_find_rolls(struct rewriter *r);
 enum clcnn_status rewrite_merge_attention(struct rewriter *r);
 enum clcnn_status rewrite_find_activations(struct rewriter *r);
 enum clcnn_status rewrite_find_row_norms(struct rewriter *r);

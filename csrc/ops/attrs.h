@@ -113,10 +113,11 @@ struct split_attrs {
 struct slice_attrs {
     struct ints starts, ends, axes, steps;
 };
+enum { PAD_CONSTANT, PAD_REFLECT, PAD_EDGE, PAD_WRAP, PAD_ROLL };
 struct pad_attrs {
     struct ints pads;
     float value;
-    int32_t mode; /* constant, reflect, edge, wrap */
+    int32_t mode; /* a PAD_ name */
 };
 struct shape_attrs { /* reshape, expand */
     struct ints shape;

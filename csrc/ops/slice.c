@@ -126,8 +126,9 @@ static const struct clcnn_attr_info pad_table[] = {
     ATTR_REQUIRED(INTS, pad_attrs, pads,
                   "elements added before every dimension, then after; a negative number crops"),
     ATTR(FLOAT, pad_attrs, value, 0.0, "what constant adds"),
-    ATTR_ENUM(pad_attrs, mode, 0, "constant|reflect|edge|wrap",
-              "what is added: value; x mirrored at its outermost elements; those elements; x over again"),
+    ATTR_ENUM(pad_attrs, mode, 0, "constant|reflect|edge|wrap|roll",
+              "what is added: value; x mirrored at its outermost elements; those elements; x over again; the "
+              "same of all of x, with what is cropped"),
 };
 
 const struct op_def op_slice = {

@@ -290,7 +290,11 @@ def _pad(shape: Shape, pads: Any, value: float, mode: str) -> Function:
     if mode == "constant":
         return lambda x: F.pad(x, order, value=value)
     pads = list_of(pads)
-    if min(pads) < 0 or (mode != "edge" and any(p >= n for p, n in zip(pads, [*shape, *shape]))):
+    if (
+        mode == "roll"
+        or min(pads) < 0
+        or (mode != "edge" and any(p >= n for p, n in zip(pads, [*shape, *shape])))
+    ):
         raise NoEquivalent("pad: by more than there is")
     spatial = len(shape) - 2
     if not 1 <= spatial <= 3 or any(order[2 * spatial :]):

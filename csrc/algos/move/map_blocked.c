@@ -66,6 +66,7 @@ static bool pad_applicable(const struct problem *p, struct why *why)
         return false;
     const int *pads = attrs->pads.v, rank = p->in[0].shape.rank;
     REQUIRE(why, !pads[0] && !pads[1] && !pads[rank] && !pads[rank + 1], "items or channels are padded, too");
+    REQUIRE(why, attrs->mode != PAD_ROLL, "what is cropped comes back at the other end");
     return on_blocks(p, why);
 }
 

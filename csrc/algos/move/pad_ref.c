@@ -18,6 +18,7 @@ struct pad_args pad_args_of(const struct problem *p, int64_t *offset)
     const struct pad_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
     const int rank = y->shape.rank;
+    const bool crops = attrs->mode != PAD_ROLL;
     int64_t xs[CLCNN_MAX_RANK], ys[CLCNN_MAX_RANK];
     struct pad_args a = {.x_size = {1}, .y_size = {1}, .rank = 1, .value = attrs->value};
     operand_strides(x, xs);
@@ -26,10 +27,11 @@ struct pad_args pad_args_of(const struct problem *p, int64_t *offset)
     *offset = 0;
     for (int d = 0; d < rank; d++) {
         const int before = attrs->pads.v[d], after = attrs->pads.v[rank + d];
-        const int y_size = y->shape.dim[d], begin = before > 0 ? before : 0;
-        const int x_size = x->shape.dim[d] + (before < 0 ? before : 0) + (after < 0 ? after : 0);
-        *offset -= before < 0 ? before * xs[d] : 0;
-        if (last >= 0 && joins(&a, last, xs[d], ys[d], x_size, y_size, begin, attrs->mode == 0)) {
+        const int cropped = crops && before < 0 ? before : 0, y_size = y->shape.dim[d];
+        const int x_size = x->shape.dim[d] + cropped + (crops && after < 0 ? after : 0);
+        const int begin = before - cropped;
+        *offset -= cropped * xs[d];
+        if (last >= 0 && joins(&a, last, xs[d], ys[d], x_size, y_size, begin, attrs->mode == PAD_CONSTANT)) {
             a.x_size[last] *= x_size;
             a.y_size[last] *= y_size;
             a.begin[last] *= x_size;
@@ -48,7 +50,7 @@ struct pad_args pad_args_of(const struct problem *p, int64_t *offset)
 
 void pad_step(struct step *s, const struct problem *p, int64_t offset)
 {
-    static const char *const source[] = {NULL, "reflect", "edge", "wrap"};
+    static const char *const source[] = {NULL, "reflect", "edge", "wrap", "wrap"};
     const struct pad_attrs *attrs = p->attrs;
     step_define_type(s, "T", p->in[0].shape.dtype);
     if (source[attrs->mode])

@@ -39,10 +39,15 @@ def slice_(
 
 
 def pad(x: np.ndarray, *, pads: Sequence[int], value: float = 0.0, mode: str = "constant") -> np.ndarray:
-    """numpy.pad before and after every dimension; a negative amount removes elements first."""
+    """numpy.pad before and after every dimension; a negative amount removes elements first, but for "roll",
+    which is "wrap" with all of x."""
     if len(pads) != 2 * x.ndim:
         raise ValueError(f"pads has {len(pads)} values, expected {2 * x.ndim}")
     before, after = pads[: x.ndim], pads[x.ndim :]
+    if mode == "roll":
+        for d, (b, a, n) in enumerate(zip(before, after, x.shape)):
+            x = x.take((np.arange(b + n + a) - b) % n, d)
+        return x
     kept = x[tuple(slice(max(0, -b), n - max(0, -a)) for b, a, n in zip(before, after, x.shape))]
     options: Any = {"mode": mode, "constant_values": value} if mode == "constant" else {"mode": mode}
     return np.pad(kept, [(max(0, b), max(0, a)) for b, a in zip(before, after)], **options)
@@ -149,6 +154,7 @@ SPECS: dict[str, Spec] = {
         (
             Use(((2, 3, 4),), {"pads": (0, 1, 3, 0, 2, 0), "value": 5.0}),
             Use(((2, 3, 4),), {"pads": (0, 1, 3, 0, 2, 1), "mode": "reflect"}),
+            Use(((2, 3, 4),), {"pads": (0, -2, 1, 0, 2, -1), "mode": "roll"}),
         ),
         zeros=True,
     ),
