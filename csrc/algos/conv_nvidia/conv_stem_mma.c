@@ -17,6 +17,17 @@ static int block_of(const struct conv_args *a)
     return a->k > STEP ? 2 * STEP : STEP;
 }
 
+static size_t outputs_of(const struct conv_args *a)
+{
+    return (size_t)a->out[1] * (size_t)a->out[2];
+}
+
+/* Of an image. */
+static size_t tiles_of(const struct conv_args *a)
+{
+    return ceil_div((size_t)a->out[1], STEM_TILE_HIGH) * ceil_div((size_t)a->out[2], STEM_TILE_WIDE);
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
@@ -27,6 +38,8 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.dil[1] == 1 && a.dil[2] == 1, "the taps of a window must be neighbours");
     REQUIRE(why, a.k % STEP == 0, "filters must be a multiple of 32");
     REQUIRE(why, floats_of(&a) <= STEM_CAPACITY, "the window of a tile must fit local memory");
+    PREFER(why, 4 * outputs_of(&a) >= STEM_TILE_HIGH * STEM_TILE_WIDE * tiles_of(&a),
+           "tiles of 8 x 16 outputs would be less than a quarter full");
     return true;
 }
 
@@ -41,8 +54,7 @@ static void emit(const struct problem *p, struct emit *e)
     const struct conv_args a = conv_args_of(p);
     const struct mma_filters filters = emit_mma_filters(e, p, &a);
     const struct conv_mma_args args = {.conv = a, .padded = a.c, .depth = filters.depth};
-    const size_t tiles =
-        (size_t)a.n * ceil_div((size_t)a.out[1], STEM_TILE_HIGH) * ceil_div((size_t)a.out[2], STEM_TILE_WIDE);
+    const size_t tiles = (size_t)a.n * tiles_of(&a);
     struct step *s =
         emit_step(e, "conv_stem_mma", "main", tiles * (size_t)conv_blocks(&a, block_of(&a)), GROUP_SIZE);
     step_define(s, "BM", block_of(&a));
