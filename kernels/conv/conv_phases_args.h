@@ -18,7 +18,7 @@ struct conv_transpose_blocked_args {
     i32 n, k, kg, groups;               /* batch, filters, filters of a group, groups */
     i32 c_blocks, k_blocks;             /* of a group: blocks of input channels, blocks of KV * V filters */
     i32 chunks, per_item, span, c_step; /* as in conv_blocked_args */
-    struct conv_phases phases;
+    struct conv_phases phases, depth;   /* depth: its index 0 = depth, of images one of everything */
     struct blocked_epilogue epi;
 };
 

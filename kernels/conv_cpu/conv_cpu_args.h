@@ -27,20 +27,22 @@ struct conv_few_blocked_args {
     i32 unused;
 };
 
-/* 3x3 convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
+/* RxR convolution by Winograd's transforms: conv_winograd. Index 0 = height, 1 = width. */
 struct conv_winograd_args {
     i64 src_n, dst_n, add_n; /* batch strides */
     i64 w_k;                 /* elements between filters of the weights */
     i32 k, kg, cg, groups;   /* filters; filters and channels of a group; groups */
-    i32 c_blocks, k_blocks;  /* of a group: blocks of V channels, blocks of KV * V filters */
+    i32 c_blocks, k_blocks;  /* of a group: blocks of V channels, times the taps of depth; blocks of KV * V filters */
     i32 in[2], out[2], pad[2];
-    i32 tiles_high, tiles_wide; /* of an image */
-    i32 first_tile, tiles;      /* of this step */
-    i32 t, c_step;              /* of a work-item of `in`: tiles, as many as a register tile's T; blocks of channels */
-    i32 t_step;                 /* tiles of a work-item of `main` that transforms them itself (blocks of T), else 0 */
-    i32 pool;   /* 0, or POOL_MAX or POOL_MEAN of windows of 2x2 side by side, which is what y then has */
-    i32 skip;   /* channels that are zero under a register tile's tiles are left out */
-    i32 turned; /* w [C][K/groups][R][R] is that of a transposed convolution, taps from the last to the first */
+    i32 dil[2];                                     /* between neighbours of a tile, of the input and the output */
+    i32 in_d, out_d, ker_d, stride_d, pad_d, dil_d; /* along the depth; of images, ones and pad 0 */
+    i32 tiles_high, tiles_wide;                     /* of a slice of the output, of all its phases */
+    i32 first_tile, tiles;                          /* of this step */
+    i32 t, c_step; /* of a work-item of `in`: tiles, as many as a register tile's T; blocks of channels */
+    i32 t_step;    /* tiles of a work-item of `main` that transforms them itself (blocks of T), else 0 */
+    i32 pool;      /* 0, or POOL_MAX or POOL_MEAN of windows of 2x2 side by side, which is what y then has */
+    i32 skip;      /* channels that are zero under a register tile's tiles are left out */
+    i32 turned;    /* w [C][K/groups][R][R] is that of a transposed convolution, taps from the last to the first */
     struct blocked_epilogue epi;
 };
 #define POOL_MAX 1

@@ -1,10 +1,12 @@
-/* conv_fip.cl: 1x1 convolution of maps with channels in blocks by the fast inner product, for CPU devices.
+/* conv_fip.cl: 1x1 convolution of maps with channels in blocks, and linear layers, by the fast inner product, for CPU
+ * devices.
  *
  *   y[n][k][oh][ow] = act( sum_c w[k][c] x[n][c][oh*sh][ow*sw] + bias[k] + add[n][k][oh][ow] )
  *
- * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides; w [K][C], w_k elements between filters; u, the filters
- * scaled and with their sums, as fip.clh tells, with zeros past the last channel and filter. Lanes of y past K are
- * written as zeros.
+ * Layouts: x, y, add [ceil(C/V)][H][W][V] with batch strides, or rows of C and K elements, which are the pixels of an
+ * image then; w [K][C], w_k elements between filters; u, the filters
+ * scaled and with their sums, as fip.clh tells, with zeros past the last channel and filter. Lanes of a block of y past
+ * K are written as zeros.
  *   levels, gains  of filters and channels (scales.clh). Group = block of V.
  *   pack  u. Group = block of KV * V filters.
  *   main  y. Products of a tile with a block of filters are numbered; a group has the group-th part of them and scales
@@ -38,23 +40,35 @@
 #include "conv_cpu/fip.clh"
 #define SCRATCH (FIP_HELD / 4)
 
+/* A vector of a pixel's channels, of which `lanes` are there. */
+FV FN(channels)(SRC x, long i, int lanes)
+{
+    if (lanes >= V)
+        return LOADV(x, i);
+    float part[V] __attribute__((aligned(64)));
+    for (int j = 0; j < V; j++)
+        part[j] = j < lanes ? x[i + j] : 0.0f;
+    return LOADV(part, 0);
+}
+
 /* Copies a tile of an image and scales it; zeros past its last pixel. The second time its channels are read they are
  * near. */
 void FN(load)(int tile, SRC image, SRC gains, local float *mid, const struct conv_fip_args *b)
 {
     const struct fip_shape *a = &b->shape;
     const int row = FN(tile_row)(tile, a), col = FN(tile_column)(tile, a), count = FN(tile_count)(tile, a);
-    const long map = (long)b->in[0] * b->in[1] * V, next = (long)b->stride[1] * V;
-    image += ((long)row * b->stride[0] * b->in[1] + col * b->stride[1]) * V;
+    const long map = b->block, next = b->stride[1] * b->pixel;
+    image += ((long)row * b->stride[0] * b->in[1] + col * b->stride[1]) * b->pixel;
     FV magnitudes = 0.0f;
     for (int block = 0; block < a->c_blocks; block++) {
         SRC x = image + block * map;
+        const int lanes = a->rows ? b->c - block * V : V;
         FV sum = 0.0f;
 #pragma unroll
         for (int t = 0; t < T; t++) {
             PREFETCH(x + (T + t) * next); /* of the next tile */
             if (t < count)
-                sum += fabs(LOADV(x, t * next));
+                sum += fabs(FN(channels)(x, t * next, lanes));
         }
         magnitudes = fma(sum, fabs(LOADV(gains, block * V)), magnitudes);
     }
@@ -65,10 +79,11 @@ void FN(load)(int tile, SRC image, SRC gains, local float *mid, const struct con
         sums[t] = 0.0f;
     for (int block = 0; block < a->c_blocks; block++) {
         SRC x = image + block * map;
+        const int lanes = a->rows ? b->c - block * V : V;
         const FV by = LOADV(gains, block * V) * scale;
 #pragma unroll
         for (int t = 0; t < T; t++) {
-            const FV scaled = t < count ? LOADV(x, t * next) * by : (FV)0.0f;
+            const FV scaled = t < count ? FN(channels)(x, t * next, lanes) * by : (FV)0.0f;
             SHAREV(scaled, mid, (block * T + t) * V);
             PAIRS_OF(scaled, sums[t]);
         }

@@ -1,15 +1,17 @@
-/* conv_transpose_blocked.cl: 2-D transposed convolution of maps with channels in blocks, for CPU devices: a work-item
- * computes register tiles.
+/* conv_transpose_blocked.cl: transposed convolution of images and volumes with channels in blocks, for CPU devices: a
+ * work-item computes register tiles.
  *
  *   y[n][k][oh][ow] = act( sum_{c,r,s} x[n][g*C/g + c][ih][iw] * w[g*C/g + c][k - g*K/g][r][s] + bias[k] + add )
  *
- * over the taps for which oh + ph - r*dh = ih*sh and ow + pw - s*dw = iw*sw with (ih, iw) inside of the image. The
- * pixels of a phase (conv_phases.clh), of which a row of the output has every sw-th, meet the same taps.
- * Layouts: x, y, add [ceil(C/B)][H][W][B] with batch strides; w packed by conv_transpose_pack.cl:
- * [groups][K/groups/(KV*B)][R][S][C/groups rounded up to B][KV*B], zeros for missing filters and channels. C/groups and
- * K/groups are multiples of B when there are groups; lanes of y past K are written as zeros.
+ * over the taps for which oh + ph - r*dh = ih*sh and ow + pw - s*dw = iw*sw with (ih, iw) inside of the image, and
+ * likewise along the depth of volumes. The pixels of a phase (conv_phases.clh), of which a row of the output has every
+ * sw-th, meet the same taps; slices of a volume are numbered like images.
+ * Layouts: x, y, add [ceil(C/B)][D][H][W][B] with batch strides; w packed by conv_transpose_pack.cl:
+ * [groups][K/groups/(KV*B)][Q][R][S][C/groups rounded up to B][KV*B], zeros for missing filters and channels. C/groups
+ * and K/groups are multiples of B when there are groups; lanes of y past K are written as zeros.
  * Order: the weights of c_step channel blocks serve up to TILES tiles before the next ones are read.
- * Tile: T pixels of a phase, in the order of (n, row, column), by KV vectors of B filters, accumulators in registers.
+ * Tile: T pixels of a phase, in the order of (slice, row, column), by KV vectors of B filters, accumulators in
+ * registers.
  * For each tap the input is read where it lies when the pixels are neighbours there, else it is first copied, zeros
  * outside of the image: so small maps fill the tiles.
  * Index map: a work-item computes the tiles chunk * per_item ... of a phase, for one block of filters. The chunks come
@@ -70,14 +72,21 @@ struct FN(target) {
     global float *y;
     int k;
     struct FN(pixel) from;
-    struct FN(phase) rows, cols;
+    struct FN(phase) depth, rows, cols;
 };
+
+/* The image that slice `slice` of a phase belongs to, and which one it is there. */
+int2 FN(image_of)(int slice, const struct FN(phase) *depth)
+{
+    return depth->outputs == 1 ? (int2)(slice, 0) : (int2)(slice / depth->outputs, slice % depth->outputs);
+}
 
 /* Writes the sums of a tile. */
 void FN(finish_tile)(FV acc[T][KV], const struct FN(target) *to, const struct conv_transpose_blocked_args *a)
 {
     const struct conv_phases *f = &a->phases;
-    const long map = (long)f->out[0] * f->out[1] * V;
+    const long slice = (long)f->out[0] * f->out[1] * V, map = a->depth.out[0] * slice;
+    const int slices = a->n * to->depth.outputs;
     const int past = (to->k / a->kg + 1) * a->kg; /* of the group's filters */
     const struct blocked_epilogue epi = a->epi;   /* a copy: stores of y cannot change it */
     FV b[KV];
@@ -87,11 +96,13 @@ void FN(finish_tile)(FV acc[T][KV], const struct FN(target) *to, const struct co
     struct FN(pixel) p = to->from;
 #pragma unroll
     for (int t = 0; t < T; t++) {
-        if (p.n < a->n) {
+        if (p.n < slices) {
+            const int2 image = FN(image_of)(p.n, &to->depth);
+            const int od = to->depth.q + image.y * a->depth.stride[0];
             const int oh = to->rows.q + p.row * f->stride[0], ow = to->cols.q + p.col * f->stride[1];
-            const long at = to->k / V * map + ((long)oh * f->out[1] + ow) * V;
-            const global float *add = to->add + p.n * a->add_n;
-            global float *y = to->y + p.n * a->dst_n;
+            const long at = to->k / V * map + od * slice + ((long)oh * f->out[1] + ow) * V;
+            const global float *add = to->add + image.x * a->add_n;
+            global float *y = to->y + image.x * a->dst_n;
 #pragma unroll
             for (int v = 0; v < KV; v++)
                 if (to->k + v * V < past)
@@ -107,7 +118,9 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, co
               const struct conv_transpose_blocked_args *a)
 {
     const struct conv_phases *f = &a->phases;
-    const long plane = (long)f->in[0] * f->in[1] * V, tap = (long)a->c_blocks * (V * KV * V);
+    const long slice = (long)f->in[0] * f->in[1] * V, plane = a->depth.in[0] * slice;
+    const long tap = (long)a->c_blocks * (V * KV * V);
+    const int slices = a->n * to->depth.outputs, depth_taps = to->depth.taps;
     const bool one_row = to->from.col + T <= to->cols.outputs; /* and so is inside of the batch */
     FV acc[T][KV];
 #pragma unroll
@@ -115,15 +128,19 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, co
 #pragma unroll
         for (int v = 0; v < KV; v++)
             acc[t][v] = fresh ? (FV)0.0f : LOADV(sums, (v * T + t) * V);
-    for (int j = 0; j < to->rows.taps; j++)
+    const int2 image = FN(image_of)(to->from.n, &to->depth);
+    for (int rest = 0; rest < depth_taps * to->rows.taps; rest++)
         for (int i = 0; i < to->cols.taps; i++) {
+            const int q = rest % depth_taps, j = rest / depth_taps, deep = to->depth.from - q * a->depth.step[0];
             const int up = to->rows.from - j * f->step[0], left = to->cols.from - i * f->step[1];
-            SRC wp = w + ((to->rows.first + j * f->every[0]) * f->ker[1] + to->cols.first + i * f->every[1]) * tap;
-            const int ih = to->from.row + up, iw = to->from.col + left;
-            if (one_row && (ih < 0 || ih >= f->in[0] || iw + T <= 0 || iw >= f->in[1]))
+            const int r = (to->depth.first + q * a->depth.every[0]) * f->ker[0] + to->rows.first + j * f->every[0];
+            SRC wp = w + (r * f->ker[1] + to->cols.first + i * f->every[1]) * tap;
+            const int id = image.y + deep, ih = to->from.row + up, iw = to->from.col + left;
+            if (one_row &&
+                (id < 0 || id >= a->depth.in[0] || ih < 0 || ih >= f->in[0] || iw + T <= 0 || iw >= f->in[1]))
                 continue;
             if (one_row && iw >= 0 && iw + T <= f->in[1]) {
-                SRC row = x + to->from.n * a->src_n + ((long)ih * f->in[1] + iw) * V;
+                SRC row = x + image.x * a->src_n + id * slice + ((long)ih * f->in[1] + iw) * V;
                 for (int cb = 0; cb < c_blocks; cb++, row += plane)
                     TAP(row)
                 continue;
@@ -131,9 +148,11 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, co
             long at[T]; /* -1: outside */
             struct FN(pixel) p = to->from;
             for (int t = 0; t < T; t++) {
-                const int h = p.row + up, l = p.col + left;
-                const bool inside = p.n < a->n && h >= 0 && h < f->in[0] && l >= 0 && l < f->in[1];
-                at[t] = inside ? p.n * a->src_n + ((long)h * f->in[1] + l) * V : -1;
+                const int2 of = FN(image_of)(p.n, &to->depth);
+                const int d = of.y + deep, h = p.row + up, l = p.col + left;
+                const bool inside =
+                    p.n < slices && d >= 0 && d < a->depth.in[0] && h >= 0 && h < f->in[0] && l >= 0 && l < f->in[1];
+                at[t] = inside ? of.x * a->src_n + d * slice + ((long)h * f->in[1] + l) * V : -1;
                 FN(next)(&p, &to->rows, &to->cols);
             }
             float copy[T * V] __attribute__((aligned(64)));
@@ -158,23 +177,27 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int c_blocks, co
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_transpose_blocked_args *a)
 {
     const struct conv_phases *f = &a->phases;
-    const int phases = f->count[0] * f->count[1], parts = phases * a->k_blocks * a->groups;
+    const int of_slice = f->count[0] * f->count[1], phases = of_slice * a->depth.count[0];
+    const int parts = phases * a->k_blocks * a->groups;
     const int first = (int)(group / (ulong)(a->span * parts)) * a->span, span = min(a->span, a->chunks - first);
     const int index = (int)(group - (ulong)first * parts), part = index / span, chunk = first + index % span;
     const int block = part / phases, g = block / a->k_blocks; /* of groups > 1, whose blocks are full */
     struct FN(target) to = {bias, add, y, g * a->kg + block % a->k_blocks * (KV * V)};
-    to.rows = FN(phase_of)(part % phases / f->count[1], 0, f);
-    to.cols = FN(phase_of)(part % f->count[1], 1, f);
-    const int pixels = a->n * to.rows.outputs * to.cols.outputs;
+    const int phase = part % phases;
+    to.depth = FN(phase_of)(phase / of_slice, 0, &a->depth);
+    to.rows = FN(phase_of)(phase % of_slice / f->count[1], 0, f);
+    to.cols = FN(phase_of)(phase % f->count[1], 1, f);
+    const int pixels = a->n * to.depth.outputs * to.rows.outputs * to.cols.outputs;
     const int end = min((chunk + 1) * a->per_item, (pixels + T - 1) / T);
-    SRC xg = x + g * a->c_blocks * ((long)f->in[0] * f->in[1] * V);
-    SRC wb = w + block * ((long)f->ker[0] * f->ker[1] * a->c_blocks * (V * KV * V));
+    const long plane = (long)a->depth.in[0] * f->in[0] * f->in[1] * V;
+    SRC xg = x + g * a->c_blocks * plane;
+    SRC wb = w + block * ((long)a->depth.ker[0] * f->ker[0] * f->ker[1] * a->c_blocks * (V * KV * V));
     float sums[TILES][T * KV * V] __attribute__((aligned(64)));
     for (int begin = chunk * a->per_item; begin < end; begin += TILES) {
         const int count = min(TILES, end - begin);
         for (int cb = 0; cb < a->c_blocks; cb += a->c_step) {
             const int step = min(a->c_step, a->c_blocks - cb);
-            SRC xc = xg + cb * ((long)f->in[0] * f->in[1] * V);
+            SRC xc = xg + cb * plane;
             for (int i = 0; i < count; i++) {
                 to.from = FN(pixel_of)((begin + i) * T, &to.rows, &to.cols);
                 FN(tile)(xc, wb + cb * (V * KV * V), sums[i], cb == 0, cb + step == a->c_blocks, step, &to, a);

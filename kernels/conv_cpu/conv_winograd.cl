@@ -1,10 +1,11 @@
-/* conv_winograd.cl: RxR convolution at stride 1 by Winograd's minimal filtering F(MxM, RxR), for CPU devices.
+/* conv_winograd.cl: RxR and DxRxR convolution at stride 1 by Winograd's minimal filtering F(MxM, RxR), for CPU devices.
  *
  *   y = act( A^T [ sum_c (G w[k][c] G^T) * (B^T x[c] B) ] A + bias[k] + add ),  element-wise products, a tile of M x M
  *   pixels
  *
- * (Lavin and Gray 2016; the matrices are in winograd.clh.) x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups
- * and K/groups are multiples of V when there are groups; lanes of y past K are written as zeros.
+ * (Lavin and Gray 2016; the matrices are in winograd.clh.) x, y, add [ceil(C/V)][D][H][W][V] with batch strides.
+ * C/groups and K/groups are multiples of V when there are groups; lanes of y past K are written as zeros. Filters of
+ * several slices are those of as many times the channels: first all channels under the first tap of depth, and so on.
  *   pack   u [blocks of KV*V filters][A*A][C/groups up to whole blocks][KV*V] = G w G^T, zeros for missing filters and
  *          channels. Group = (block * channels + c) of one channel of a block of filters.
  *          `turned` weights are those of a transposed convolution at stride 1.
@@ -62,6 +63,7 @@
 #include "conv_cpu/winograd_pixels.clh"
 /* floats between what is read of u and what is prefetched: the filters of a network come from memory */
 #define AHEAD 1024
+#define OUTSIDE (1 << 30)           /* rows above the image, for a slice that is not there */
 #define CB (4 / KV)                 /* blocks of channels whose transformed filters stay in a core's cache */
 #define PITCH (CB * V * KV * V + V) /* floats; no power of two, which would put all A*A in one set of the cache */
 
@@ -86,17 +88,19 @@
 
 void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_winograd_args *a)
 {
-    const int channels = a->c_blocks * V, c = (int)(group % channels), block = (int)(group / channels);
+    const int channels = a->c_blocks * V, of_tap = channels / a->ker_d, taps_of_c = a->ker_d * R * R;
+    const int c = (int)(group % channels), block = (int)(group / channels);
+    const int from_c = c % of_tap, first = c / of_tap * (R * R); /* the channel, and its first tap */
     const int k0 = block % a->k_blocks * (KV * V), g = block / a->k_blocks;
     for (int v = 0; v < KV; v++) {
         float taps[R * R][V];
         for (int j = 0; j < V; j++) {
             const int k = k0 + v * V + j;
-            const bool there = k < a->kg && c < a->cg;
-            SRC from =
-                a->turned ? w + (g * a->cg + c) * a->w_k + k * (R * R) : w + (g * a->kg + k) * a->w_k + c * (R * R);
+            const bool there = k < a->kg && from_c < a->cg;
+            SRC from = a->turned ? w + (g * a->cg + from_c) * a->w_k + k * taps_of_c
+                                 : w + (g * a->kg + k) * a->w_k + from_c * taps_of_c;
             for (int i = 0; i < R * R; i++)
-                taps[i][j] = there ? from[a->turned ? R * R - 1 - i : i] : 0.0f;
+                taps[i][j] = there ? from[a->turned ? taps_of_c - 1 - first - i : first + i] : 0.0f;
         }
 #define TAP(i) LOADV(taps[(i) * R + s], 0)
 #define PUT(value, i) STOREV(value, u, (((long)block * (A * A) + (i)) * channels + c) * (KV * V) + v * V)
@@ -127,16 +131,18 @@ IV FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_w
 {
     float patch[A * A * V] __attribute__((aligned(64)));
     IV any = 0;
-    const bool inside = top >= 0 && top + A <= a->in[0] && left >= 0 && left + A <= a->in[1];
+    const int down = a->dil[0], over = a->dil[1];
+    const bool inside = top >= 0 && top + (A - 1) * down < a->in[0] && left >= 0 && left + (A - 1) * over < a->in[1];
     for (int r = 0; r < A; r++) {
-        const int h = top + r;
+        const int h = top + r * down;
         SRC row = x + ((long)h * a->in[1] + left) * V;
 #pragma unroll
         for (int c = 0; c < A; c++) {
-            const bool there = inside || (h >= 0 && h < a->in[0] && left + c >= 0 && left + c < a->in[1]);
+            const int w = left + c * over;
+            const bool there = inside || (h >= 0 && h < a->in[0] && w >= 0 && w < a->in[1]);
             FV value = 0.0f;
             if (there)
-                value = LOADV(row, c * V);
+                value = LOADV(row, c * over * V);
             any |= VEC_CAT(as_int, V)(value);
             KEEPV(value, patch, (r * A + c) * V);
         }
@@ -168,22 +174,23 @@ IV FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_w
 /* The channel blocks [begin, end) of group g, of `count` tiles from `first` on, to their part of v, and their masks. */
 void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int count, const struct conv_winograd_args *a)
 {
-    const int per_image = a->tiles_high * a->tiles_wide;
+    const int blocks = a->c_blocks / a->ker_d;
     const long plane = (long)a->in[0] * a->in[1] * V, v_step = FN(v_step)(count, a);
     uint live = 0;
     for (int cb = begin; cb < end; cb++) {
+        const int tap = cb / blocks, block = cb % blocks;
         IV any = a->skip ? 0 : INT_MAX;
         for (int t = 0; t < count; t++) {
-            const int tile = a->first_tile + min(first + t, a->tiles - 1);
-            const int n = tile / per_image, ty = tile % per_image / a->tiles_wide, tx = tile % a->tiles_wide;
-            any |= FN(transform)(x + n * a->src_n + (g * a->c_blocks + cb) * plane, v + (cb * count + t) * V, v_step,
-                                 ty * M - a->pad[0], tx * M - a->pad[1], a);
+            const struct FN(place) p = FN(place_of)(a->first_tile + min(first + t, a->tiles - 1), a);
+            const int slice = p.slice * a->stride_d - a->pad_d + tap * a->dil_d;
+            const int above = slice >= 0 && slice < a->in_d ? 0 : OUTSIDE;
+            any |= FN(transform)(x + p.n * a->src_n + ((long)(g * blocks + block) * a->in_d + slice) * plane,
+                                 v + (cb * count + t) * V, v_step, p.h - a->pad[0] - above, p.w - a->pad[1], a);
         }
-        const int c = cb * V;
-        live |= FN(live_lanes)(any) << c % 32;
+        const int c = cb * V, there = a->cg - block * V; /* lanes past the last channel hold anything */
+        live |= (FN(live_lanes)(any) & (there < V ? (1u << there) - 1 : ~0u)) << c % 32;
         if (cb + 1 == end || (c + V) % 32 == 0) {
-            const int there = a->cg - c / 32 * 32; /* lanes past the last channel hold anything */
-            LIVE(v, v_step, c / 32) = as_float(there < 32 ? live & ((1u << there) - 1) : live);
+            LIVE(v, v_step, c / 32) = as_float(live);
             live = 0;
         }
     }
@@ -248,7 +255,7 @@ void FN(partial_product)(SRC v, const float *u, float *m, bool fresh, uint live)
 void FN(outputs)(SRC v, SRC u, SRC bias, SRC add, DST y, int block, int first, const struct conv_winograd_args *a)
 {
     const long v_step = FN(v_step)(T, a), u_step = (long)a->c_blocks * V * (KV * V);
-    const int words = (a->cg + 31) / 32;
+    const int words = (a->c_blocks * V + 31) / 32;
     SRC ub = u + (long)block * (A * A) * u_step;
     float m[A * A][KV * T * V] __attribute__((aligned(64)));
     for (int i = 0; i < A * A; i++)

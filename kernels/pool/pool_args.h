@@ -53,15 +53,15 @@ struct adaptive_args {
 };
 
 #define POOL_BINS -1
-/* Pooling of channel blocks, windows or bins: pool_blocked. Index 0 = height, 1 = width. */
+/* Pooling of channel blocks, windows or bins: pool_blocked. Index 0 = height, 1 = width, 2 = depth. */
 struct pool_blocked_args {
     i64 x_n, y_n; /* batch strides */
     i32 c, rows;  /* rows: output rows of a work-item */
-    i32 in[2], out[2];
-    i32 ker[2], stride[2], pad[2], pad_end[2], dil[2]; /* of windows */
+    i32 in[3], out[3];
+    i32 ker[3], stride[3], pad[3], pad_end[3], dil[3]; /* of windows */
     i32 include_pad;
-    i32 kind; /* POOL_BINS, or the size of a window whose taps are unrolled, or 0 */
-    i32 average, unused;
+    i32 kind; /* POOL_BINS, or the size of a slice of a window whose taps are unrolled, or 0 */
+    i32 average;
 };
 
 /* The gradient of maxima on channel blocks: rows of a work-item are those of x; y is dy; dx_n: batch stride of dx. */

@@ -6,12 +6,12 @@
  *             dimension
  *
  * The mean divides by the taps inside the input, or with include_pad by those inside the padded input. NaN wins a max.
- * Layouts: x, y [ceil(C/V)][H][W][V] with batch strides; lanes of y past C are written as zeros.
- * Index map: group = (n * blocks + block) * parts + part; a work-item computes `rows` output rows of one block of
- * channels.
+ * Layouts: x, y [ceil(C/V)][D][H][W][V] with batch strides; lanes of y past C are written as zeros.
+ * Index map: group = (n * blocks + block) * parts + part; a work-item computes `rows` output rows, of all slices', of
+ * one block of channels.
  * Work-group: WG = 1. Local memory: none.
- * Of the argument block: average, 0: the maximum; kind, POOL_BINS, or 2 or 3: windows of that size in both dimensions,
- * whose taps are unrolled, at dilation 1; 0: any windows.
+ * Of the argument block: average, 0: the maximum; kind, POOL_BINS, or 2 or 3: windows of that height and width, whose
+ * taps are unrolled where they have one slice, at dilation 1; 0: any windows.
  * Defines: V channels of a block, 16 or 8. */
 #ifndef WG
 #define WG 1
@@ -53,21 +53,22 @@ int4 FN(range)(int o, int d, const struct pool_blocked_args *a)
 #define UNROLLED static __attribute__((always_inline))
 
 /* Any window or bin. */
-UNROLLED FV FN(pool)(SRC x, int4 h, int4 w, int width, bool avg)
+UNROLLED FV FN(pool)(SRC x, int4 d, int4 h, int4 w, bool avg, const struct pool_blocked_args *a)
 {
     FV all = avg ? 0.0f : -INFINITY;
     UV worst = 0;
-    for (int ih = h.x; ih < h.y; ih += h.z) {
-        SRC row = x + (long)ih * width * V;
-        FV part = avg ? 0.0f : -INFINITY; /* a row by itself: short sums keep the error small */
-        for (int iw = w.x; iw < w.y; iw += w.z) {
-            const FV v = LOADV(row, (long)iw * V);
-            part = avg ? part + v : v > part ? v : part;
-            NOTE_NAN(v);
+    for (int id = d.x; id < d.y; id += d.z)
+        for (int ih = h.x; ih < h.y; ih += h.z) {
+            SRC row = x + ((long)id * a->in[0] + ih) * a->in[1] * V;
+            FV part = avg ? 0.0f : -INFINITY; /* a row by itself: short sums keep the error small */
+            for (int iw = w.x; iw < w.y; iw += w.z) {
+                const FV v = LOADV(row, (long)iw * V);
+                part = avg ? part + v : v > part ? v : part;
+                NOTE_NAN(v);
+            }
+            all = avg ? all + part : part > all ? part : all;
         }
-        all = avg ? all + part : part > all ? part : all;
-    }
-    return avg ? all / (float)((long)h.w * w.w) : WITH_NAN(all);
+    return avg ? all / (float)((long)d.w * h.w * w.w) : WITH_NAN(all);
 }
 
 /* A window of ker x ker that lies inside altogether. */
@@ -109,13 +110,13 @@ UNROLLED FV FN(edge)(SRC x, int h, int w, int ker, bool avg, const struct pool_b
 }
 
 /* Output columns [first, past), whatever their windows are; ker: 0 when they are not square and small. */
-UNROLLED void FN(columns)(SRC x, DST y, int oh, int first, int past, int lanes, int ker, bool avg,
+UNROLLED void FN(columns)(SRC x, DST y, int od, int oh, int first, int past, int lanes, int ker, bool avg,
                           const struct pool_blocked_args *a)
 {
-    const int4 h = ker ? (int4)(0) : FN(range)(oh, 0, a);
+    const int4 d = ker ? (int4)(0) : FN(range)(od, 2, a), h = ker ? (int4)(0) : FN(range)(oh, 0, a);
     for (int ow = first; ow < past; ow++) {
         FV v = ker ? FN(edge)(x, oh * a->stride[0] - a->pad[0], ow * a->stride[1] - a->pad[1], ker, avg, a)
-                   : FN(pool)(x, h, FN(range)(ow, 1, a), a->in[1], avg);
+                   : FN(pool)(x, d, h, FN(range)(ow, 1, a), avg, a);
         if (lanes < V)
             v = select((FV)0.0f, v, LANES_V < (IV)lanes);
         STOREV(v, y, ow * V);
@@ -132,35 +133,39 @@ UNROLLED void FN(square)(SRC x, DST y, int oh, int lanes, int ker, bool avg, con
         left = min((a->pad[1] + a->stride[1] - 1) / a->stride[1], a->out[1]);
         right = max(left, min((a->in[1] + a->pad[1] - ker) / a->stride[1] + 1, a->out[1]));
     }
-    FN(columns)(x, y, oh, 0, left, lanes, ker, avg, a);
+    FN(columns)(x, y, 0, oh, 0, left, lanes, ker, avg, a);
     for (int ow = left; ow < right; ow++)
         STOREV(FN(inside)(first + (long)ow * a->stride[1] * V, a->in[1], ker, avg), y, ow * V);
-    FN(columns)(x, y, oh, right, a->out[1], lanes, ker, avg, a);
+    FN(columns)(x, y, 0, oh, right, a->out[1], lanes, ker, avg, a);
 }
 
-UNROLLED void FN(row)(SRC x, DST y, int oh, int lanes, bool avg, const struct pool_blocked_args *a)
+UNROLLED void FN(row)(SRC x, DST y, int od, int oh, int lanes, bool avg, const struct pool_blocked_args *a)
 {
-    if (a->kind == 2)
-        FN(square)(x, y, oh, lanes, 2, avg, a);
-    else if (a->kind == 3)
-        FN(square)(x, y, oh, lanes, 3, avg, a);
+    const int kind = a->ker[2] > 1 ? 0 : a->kind;
+    SRC slice = x + (long)od * a->stride[2] * a->in[0] * a->in[1] * V; /* where windows have one */
+    if (kind == 2)
+        FN(square)(slice, y, oh, lanes, 2, avg, a);
+    else if (kind == 3)
+        FN(square)(slice, y, oh, lanes, 3, avg, a);
     else
-        FN(columns)(x, y, oh, 0, a->out[1], lanes, 0, avg, a);
+        FN(columns)(x, y, od, oh, 0, a->out[1], lanes, 0, avg, a);
 }
 
 void FN(body)(ulong group, SRC x, DST y, const struct pool_blocked_args *a)
 {
-    const int blocks = (a->c + V - 1) / V, parts = (a->out[0] + a->rows - 1) / a->rows;
-    const int first = (int)(group % parts) * a->rows, past = min(first + a->rows, a->out[0]);
+    const int blocks = (a->c + V - 1) / V, rows = a->out[2] * a->out[0], parts = (rows + a->rows - 1) / a->rows;
+    const int first = (int)(group % parts) * a->rows, past = min(first + a->rows, rows);
     const int block = (int)(group / parts % blocks);
     const long n = (long)(group / parts / blocks);
-    SRC xb = x + n * a->x_n + (long)block * a->in[0] * a->in[1] * V;
-    DST yr = y + n * a->y_n + ((long)block * a->out[0] + first) * a->out[1] * V;
-    for (int oh = first; oh < past; oh++, yr += (long)a->out[1] * V)
+    SRC xb = x + n * a->x_n + (long)block * a->in[2] * a->in[0] * a->in[1] * V;
+    DST yr = y + n * a->y_n + ((long)block * rows + first) * a->out[1] * V;
+    for (int row = first; row < past; row++, yr += (long)a->out[1] * V) {
+        const int od = row / a->out[0], oh = row % a->out[0];
         if (a->average)
-            FN(row)(xb, yr, oh, a->c - block * V, true, a);
+            FN(row)(xb, yr, od, oh, a->c - block * V, true, a);
         else
-            FN(row)(xb, yr, oh, a->c - block * V, false, a);
+            FN(row)(xb, yr, od, oh, a->c - block * V, false, a);
+    }
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, DST y, ulong y_off, const struct pool_blocked_args a)

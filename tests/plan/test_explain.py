@@ -172,6 +172,19 @@ def _graph_with_computed_weights(
     return graph
 
 
+def _graph_with_rows_apart() -> _core.Graph:
+    """Rows of the result lie in a wider array, those of what is added do not."""
+    graph = _core.Graph()
+    x, add = graph.input("x", (4, 16)), graph.input("add", (4, 128))
+    weight = graph.constant("w", np.ones((128, 16), np.float32))
+    (y,) = graph.node("linear", MAIN, [x, weight], {})
+    (y,) = graph.node("add", "sum", [y, add], {})
+    (z,) = graph.node("relu", "other", [add], {})
+    (y,) = graph.node("concat", "both", [y, z], {"dim": 1})
+    graph.output(y, "y")
+    return graph
+
+
 # Where Strassen's products are chosen, unless memory is short.
 STRASSEN = ("conv n1 c128 h9 w9 k128 r1 s1", "separable n1 c128 h7 w56 k64 r3 s3 p1")
 FAST_SUMS = {
@@ -203,6 +216,7 @@ def seen(device) -> Seen:
         _graph_with_computed_weights(),
         _graph_with_computed_weights(16, size=1),
         _graph_with_computed_weights(8, "conv_transpose", 2),
+        _graph_with_rows_apart(),
     ):
         with _core.Plan(device, graph) as plan:
             seen.take(plan)

@@ -77,6 +77,27 @@ void conv_step(struct step *s, const struct problem *p, int packed, const void *
     conv_cost(s, p);
 }
 
+struct conv_args conv_args_of_slices(const struct problem *p)
+{
+    struct conv_args a = conv_args_of(p);
+    for (int d = 1; d < 3; d++)
+        if (a.ker[d] != 1 || a.stride[d] != 1 || a.pad[d] != 0 || a.in[d] != a.out[d])
+            return a;
+    const int64_t slice = (int64_t)a.in[1] * a.in[2];
+    if (!conv_is_volume(&a) || slice > INT32_MAX)
+        return a;
+    a.in[1] = a.in[0];
+    a.out[1] = a.out[0];
+    a.ker[1] = a.ker[0];
+    a.stride[1] = a.stride[0];
+    a.pad[1] = a.pad[0];
+    a.dil[1] = a.dil[0];
+    a.in[2] = a.out[2] = (int32_t)slice;
+    a.in[0] = a.out[0] = a.ker[0] = a.stride[0] = a.dil[0] = 1;
+    a.pad[0] = 0;
+    return a;
+}
+
 bool conv_is_2d(const struct problem *p)
 {
     return p->in[0].shape.rank <= 4;

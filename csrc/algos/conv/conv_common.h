@@ -7,6 +7,8 @@
 
 /* The argument block of a conv or conv_transpose problem with 1 to 3 spatial dimensions. */
 struct conv_args conv_args_of(const struct problem *p);
+/* The same, but volumes whose windows have one pixel a slice are images: a row for each slice. */
+struct conv_args conv_args_of_slices(const struct problem *p);
 int conv_taps(const struct conv_args *a);      /* of the window */
 int64_t conv_map(const struct conv_args *a);   /* pixels of the output of an image */
 size_t conv_pixels(const struct conv_args *a); /* the same over the batch */

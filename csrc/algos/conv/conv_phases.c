@@ -36,33 +36,48 @@ struct conv_phase conv_phase_of(const struct conv_args *a, int d, int q)
     return f;
 }
 
+/* Dimension d as index i. */
+static void set_phases(struct conv_phases *all, int i, const struct conv_args *a, int d)
+{
+    const struct conv_phase f = conv_phase_of(a, d, 0);
+    all->in[i] = a->in[d];
+    all->out[i] = a->out[d];
+    all->ker[i] = a->ker[d];
+    all->stride[i] = a->stride[d];
+    all->pad[i] = a->pad[d];
+    all->dil[i] = a->dil[d];
+    all->every[i] = f.every;
+    all->step[i] = f.step;
+    all->count[i] = a->stride[d] < a->out[d] ? a->stride[d] : a->out[d];
+}
+
 struct conv_phases conv_phases_of(const struct conv_args *a)
 {
     struct conv_phases all;
-    for (int d = 1; d < 3; d++) {
-        const struct conv_phase f = conv_phase_of(a, d, 0);
-        all.in[d - 1] = a->in[d];
-        all.out[d - 1] = a->out[d];
-        all.ker[d - 1] = a->ker[d];
-        all.stride[d - 1] = a->stride[d];
-        all.pad[d - 1] = a->pad[d];
-        all.dil[d - 1] = a->dil[d];
-        all.every[d - 1] = f.every;
-        all.step[d - 1] = f.step;
-        all.count[d - 1] = a->stride[d] < a->out[d] ? a->stride[d] : a->out[d];
-    }
+    set_phases(&all, 0, a, 1);
+    set_phases(&all, 1, a, 2);
+    return all;
+}
+
+struct conv_phases conv_depth_phases_of(const struct conv_args *a)
+{
+    struct conv_phases all = {.in = {0}};
+    set_phases(&all, 0, a, 0);
     return all;
 }
 
 size_t conv_phase_pixels(const struct conv_args *a)
 {
-    return (size_t)conv_phase_of(a, 1, 0).outputs * (size_t)conv_phase_of(a, 2, 0).outputs;
+    size_t pixels = 1;
+    for (int d = 0; d < 3; d++)
+        pixels *= (size_t)conv_phase_of(a, d, 0).outputs;
+    return pixels;
 }
 
 int conv_phase_taps(const struct conv_args *a)
 {
     int taps = 1;
-    for (int d = 1; d < 3; d++) {
+    for (int d = 0; d < 3; d++) {
         const int every = conv_phase_of(a, d, 0).every;
         taps *= (a->ker[d] + every - 1) / every;
     }

@@ -26,6 +26,8 @@ struct conv_phase conv_phase_of(const struct conv_args *a, int d, int q);
 
 /* The two last dimensions, as kernels/conv/conv_phases.clh takes them. */
 struct conv_phases conv_phases_of(const struct conv_args *a);
+/* The first one, as index 0. */
+struct conv_phases conv_depth_phases_of(const struct conv_args *a);
 /* Pixels of the largest phase of an image. */
 size_t conv_phase_pixels(const struct conv_args *a);
 /* The most taps that a phase has. */

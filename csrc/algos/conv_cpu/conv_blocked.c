@@ -18,7 +18,7 @@ static bool is_upright(const struct conv_args *a)
  * apart as a row has, so that small maps fill the tiles. */
 static struct conv_args blocked_args(const struct problem *p)
 {
-    struct conv_args a = conv_args_of(p);
+    struct conv_args a = conv_args_of_slices(p);
     if (is_upright(&a)) {
         a.ker[2] = a.ker[1];
         a.dil[2] = a.dil[1] * a.in[2];

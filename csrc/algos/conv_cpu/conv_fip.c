@@ -68,6 +68,8 @@ struct fip_shape fip_shape_of(const struct problem *p, const struct conv_args *a
         .k_blocks = (i32)c->k_blocks,
         .width = a->out[2],
         .across = (i32)c->across,
+        .pixel = p->block,
+        .block = (int64_t)a->out[1] * a->out[2] * p->block,
         .pixels = a->out[1] * a->out[2],
         .tiles = (i32)c->tiles,
         .all = (i32)c->all,
@@ -84,6 +86,8 @@ static struct conv_fip_args args_of(const struct problem *p, const struct conv_a
         .shape = fip_shape_of(p, a, c),
         .src_n = a->src_n,
         .w_k = a->w_k,
+        .pixel = p->block,
+        .block = (int64_t)a->in[1] * a->in[2] * p->block,
         .in = {a->in[1], a->in[2]},
         .stride = {a->stride[1], a->stride[2]},
         .c = a->c,
@@ -121,7 +125,7 @@ void fip_define(struct step *s, const struct problem *p, const struct fip_cut *c
 /* Rows are one when none has pixels between that y leaves out. */
 static struct conv_args rows_of(const struct problem *p)
 {
-    struct conv_args a = conv_args_of(p);
+    struct conv_args a = conv_args_of_slices(p);
     if (a.stride[1] == 1 && a.stride[2] == 1) {
         a.in[2] = a.out[2] = a.in[1] * a.in[2];
         a.in[1] = a.out[1] = 1;
@@ -139,10 +143,9 @@ static bool reads_inside(const struct conv_args *a)
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const struct conv_args whole = conv_args_of(p), a = rows_of(p);
+    const struct conv_args whole = conv_args_of_slices(p), a = rows_of(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    REQUIRE(why, conv_is_2d(p) && reads_inside(&whole) && a.groups == 1,
+    REQUIRE(why, !conv_is_volume(&whole) && reads_inside(&whole) && a.groups == 1,
             "the fast inner product is for one group of 1x1 filters without padding");
     const struct fip_cut c = fip_cut_of(p, &a);
     REQUIRE(why, c.groups > 0, FIP_TOO_LARGE);
@@ -156,7 +159,7 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static double effort_of(const struct problem *p)
 {
-    const struct conv_args a = conv_args_of(p);
+    const struct conv_args a = conv_args_of_slices(p);
     return BLOCKED_EFFORT_PERCENT * fip_ratio(p, &a);
 }
 
@@ -168,22 +171,34 @@ static size_t workspace(const struct problem *p)
     return fip_filter_workspace(p, &a, &c);
 }
 
-static void emit(const struct problem *p, struct emit *e)
+struct step *emit_fip_products(struct emit *e, const struct problem *p, const struct conv_args *a,
+                               const struct fip_cut *c, int64_t x_row, int64_t y_row)
 {
-    const struct conv_args a = rows_of(p);
-    struct fip_cut c;
-    DECIDED(p, c);
-    const struct conv_fip_args args = args_of(p, &a, &c);
-    const struct scaled_filters filters = emit_fip_filters(e, p, &a, &c);
-    struct step *s = emit_step(e, "conv_fip", "main", c.groups, 1);
-    fip_define(s, p, &c);
+    struct conv_fip_args args = args_of(p, a, c);
+    if (x_row > 0) {
+        args.pixel = x_row;
+        args.shape.pixel = y_row;
+        args.block = args.shape.block = p->block;
+        args.shape.rows = 1;
+    }
+    const struct scaled_filters filters = emit_fip_filters(e, p, a, c);
+    struct step *s = emit_step(e, "conv_fip", "main", c->groups, 1);
+    fip_define(s, p, c);
     step_read(s, p->in[0].view);
     step_read(s, filters.gains);
     step_read(s, filters.packed);
     blocked_step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].view);
     step_args(s, &args, sizeof args);
-    conv_cost(s, p);
+    return s;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = rows_of(p);
+    struct fip_cut c;
+    DECIDED(p, c);
+    conv_cost(emit_fip_products(e, p, &a, &c, 0, 0), p);
 }
 
 const struct algo_def algo_conv_fip = {

@@ -30,6 +30,10 @@ struct fip_shape fip_shape_of(const struct problem *p, const struct conv_args *a
 struct scaled_filters emit_fip_filters(struct emit *e, const struct problem *p, const struct conv_args *a,
                                        const struct fip_cut *c);
 size_t fip_filter_workspace(const struct problem *p, const struct conv_args *a, const struct fip_cut *c);
+/* The step that multiplies, which has no cost yet. `rows`: x and y are rows, a row a pixel of an image of one row, `x_row` and `y_row`
+ * elements apart; else channel blocks, and these are 0. */
+struct step *emit_fip_products(struct emit *e, const struct problem *p, const struct conv_args *a,
+                               const struct fip_cut *c, int64_t x_row, int64_t y_row);
 /* Defines of fip.clh, and FIP_HELD. */
 void fip_define(struct step *s, const struct problem *p, const struct fip_cut *c);
 

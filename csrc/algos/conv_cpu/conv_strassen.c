@@ -108,9 +108,9 @@ static i32 parts_of(const struct problem *p, const struct strassen_cut *c, size_
 
 static bool applicable(const struct problem *p, struct why *why)
 {
-    const struct conv_args a = conv_args_of(p);
+    const struct conv_args a = conv_args_of_slices(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, conv_is_2d(p) && conv_is_pointwise(&a) && a.groups == 1,
+    REQUIRE(why, !conv_is_volume(&a) && conv_is_pointwise(&a) && a.groups == 1,
             "Strassen's products are for one group of 1x1 filters at stride 1");
     REQUIRE(why, strassen_halves(p, &a, tile_of(p)), NO_HALVES);
     const struct scheme s = scheme_of(p, &a);
@@ -130,7 +130,7 @@ size_t strassen_filter_workspace(const struct problem *p, const struct conv_args
 
 static double effort_of(const struct problem *p)
 {
-    const struct conv_args a = conv_args_of(p);
+    const struct conv_args a = conv_args_of_slices(p);
     struct scheme s;
     DECIDED(p, s);
     return blocked_effort(&a, cost_of(p, &a, &s.cut));
@@ -138,7 +138,7 @@ static double effort_of(const struct problem *p)
 
 static size_t workspace(const struct problem *p)
 {
-    const struct conv_args a = conv_args_of(p);
+    const struct conv_args a = conv_args_of_slices(p);
     struct scheme s;
     DECIDED(p, s);
     return strassen_factor_bytes(p, &s.cut, s.slice) + strassen_filter_workspace(p, &a, &s.cut);
@@ -202,7 +202,7 @@ static void emit_products(struct emit *e, const struct problem *p, const struct 
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct conv_args a = conv_args_of(p);
+    const struct conv_args a = conv_args_of_slices(p);
     struct scheme s;
     DECIDED(p, s);
     const struct strassen_cut c = s.cut;

@@ -34,7 +34,6 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_transpose_args_of(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, blocked_map(p), NOT_A_MAP);
     REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
             "groups must be whole channel blocks");
     const struct conv_tile tile = best_tile(p, &a);
@@ -56,9 +55,9 @@ static void emit(const struct problem *p, struct emit *e)
     struct conv_tile tile;
     DECIDED(p, tile);
     const int packed = emit_conv_packed(e, p, &a, packing_of(p, &a, &tile));
-    const struct conv_phases phases = conv_phases_of(&a);
-    const size_t parts =
-        (size_t)(phases.count[0] * phases.count[1]) * (size_t)conv_blocks(&a, tile.kv * p->block);
+    const struct conv_phases phases = conv_phases_of(&a), depth = conv_depth_phases_of(&a);
+    const size_t parts = (size_t)(depth.count[0] * phases.count[0] * phases.count[1]) *
+                         (size_t)conv_blocks(&a, tile.kv * p->block);
     /* all images together: the pixels of a phase are counted through them */
     const size_t tiles = ceil_div((size_t)a.n * conv_phase_pixels(&a), (size_t)tile.t);
     const size_t input = sizeof(float) * (size_t)a.n * (size_t)operand_item(&p->in[0]) / (size_t)a.groups;
@@ -80,6 +79,7 @@ static void emit(const struct problem *p, struct emit *e)
         .c_step =
             (i32)conv_channel_step(p, &tile, (size_t)conv_phase_taps(&a), c_blocks, CONV_BLOCKED_STEP_BYTES),
         .phases = phases,
+        .depth = depth,
         .epi = blocked_epilogue_of(p, &p->in[2]),
     };
     struct step *s = emit_step(e, "conv_transpose_blocked", "main", shares.chunks * parts, 1);

@@ -84,7 +84,7 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
                         const struct filtering *f)
 {
     const struct conv_tile tile = {c->t, c->kv, 1.0};
-    const bool no_fresh = !tile_known(p, f, &tile, true),
+    const bool no_fresh = a->ker[0] > 1 || !tile_known(p, f, &tile, true),
                only_fresh = !no_fresh && !tile_known(p, f, &tile, false);
     const size_t units = device_units(p->device), blocks = c->k_blocks * (size_t)a->groups;
     const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
@@ -118,9 +118,16 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
     }
 }
 
+/* Tiles along a dimension: each phase of a dilated filter has its own. */
+static size_t tiles_along(const struct conv_args *a, int d, int m)
+{
+    const int phases = a->dil[d] < a->out[d] ? a->dil[d] : a->out[d];
+    return (size_t)phases * ceil_div(ceil_div((size_t)a->out[d], (size_t)phases), (size_t)m);
+}
+
 size_t winograd_tiles(const struct conv_args *a, int m)
 {
-    return (size_t)a->n * ceil_div((size_t)a->out[1], (size_t)m) * ceil_div((size_t)a->out[2], (size_t)m);
+    return (size_t)a->n * (size_t)a->out[0] * tiles_along(a, 1, m) * tiles_along(a, 2, m);
 }
 
 static struct cut cut_of(const struct problem *p, const struct conv_args *a, const struct filtering *f)
@@ -130,7 +137,7 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
         .m = f->m,
         .r = f->r,
         .points = (f->m + f->r - 1) * (f->m + f->r - 1),
-        .c_blocks = ceil_div((size_t)(a->c / a->groups), block),
+        .c_blocks = ceil_div((size_t)(a->c / a->groups), block) * (size_t)a->ker[0],
     };
     c.tiles = winograd_tiles(a, f->m);
     const struct conv_tile tile = best_tile(p, a, f, c.tiles);
@@ -168,7 +175,7 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
     }
     products /= WINOGRAD_PEAK_RATIO;
     const double all = computed_share(p) * (products > memory ? products : memory) +
-                       tiles * (f->in * a->c + f->out * a->k) +
+                       tiles * (f->in * a->c * a->ker[0] + f->out * a->k) +
                        (steps - 1.0) * WINOGRAD_STEP_MACS * (double)device_units(p->device);
     return all * profile_factor(p->device, PROFILE_winograd_small, conv_macs(a));
 }
@@ -179,25 +186,40 @@ double winograd5_cost(const struct problem *p, const struct conv_args *a)
     return cost_of(p, a, &f2x5, &c);
 }
 
+/* Share of a dilated filter's taps that meet the image: tiles of the direct kernel leave out the others. */
+static double inside_ratio(const struct conv_args *a)
+{
+    double ratio = 1.0;
+    for (int d = 1; d < 3; d++) {
+        int64_t met = 0;
+        for (int t = 0; t < a->ker[d] && a->dil[d] > 1; t++) {
+            const int from = a->pad[d] - t * a->dil[d], past = from + a->in[d];
+            const int first = from > 0 ? from : 0, last = past < a->out[d] ? past : a->out[d];
+            met += last > first ? last - first : 0;
+        }
+        if (a->dil[d] > 1)
+            ratio *= (double)met / ((double)a->out[d] * a->ker[d]);
+    }
+    return ratio;
+}
+
 bool winograd_applicable(const struct problem *p, struct why *why, const struct filtering *f)
 {
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
-    REQUIRE(why, conv_is_2d(p), "minimal filtering is for one and two dimensions");
-    const bool fits = a.ker[0] == 1 && a.ker[1] == f->r && a.ker[2] == f->r;
+    const bool fits = a.ker[1] == f->r && a.ker[2] == f->r;
     REQUIRE(why, fits || f->r != 3, "minimal filtering is for 3x3 filters");
     REQUIRE(why, fits || f->r != 5, "F(2x2, 5x5) is for 5x5 filters");
-    REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
-            "minimal filtering is for stride 1 and dilation 1");
+    REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1, "minimal filtering is for stride 1");
     REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
             "groups must be whole channel blocks");
-    REQUIRE(why, f->m < 4 || a.c / a.groups <= MOST_OF_F4, TOO_MANY_CHANNELS);
+    const int summed = a.c / a.groups * a.ker[0];
+    REQUIRE(why, f->m < 4 || summed <= MOST_OF_F4, TOO_MANY_CHANNELS);
     const struct cut c = cut_of(p, &a, f);
-    REQUIRE(why, a.c / a.groups <= MASKED * c.points * p->block,
-            "more channels than the workspace has masks for");
+    REQUIRE(why, c.c_blocks <= (size_t)(MASKED * c.points), "more channels than the workspace has masks for");
     DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, cost_of(p, &a, f, &c) < WINOGRAD_WORTH_RATIO * blocked_whole_cost(p, &a),
+    PREFER(why, cost_of(p, &a, f, &c) < WINOGRAD_WORTH_RATIO * inside_ratio(&a) * blocked_whole_cost(p, &a),
            "too few tiles or filters to pay for the transforms");
     return true;
 }
@@ -257,8 +279,8 @@ static int emit_filters(struct emit *e, const struct problem *p, const struct cu
                         const struct conv_winograd_args *args)
 {
     char name[96];
-    snprintf(name, sizeof name, "conv_winograd m%d r%d g%d k%d c%d b%d x %d%s", c->m, c->r, args->groups,
-             args->kg, args->cg, c->kv, p->block, args->turned ? " turned" : "");
+    snprintf(name, sizeof name, "conv_winograd m%d r%d d%d g%d k%d c%d b%d x %d%s", c->m, c->r, args->ker_d,
+             args->groups, args->kg, args->cg, c->kv, p->block, args->turned ? " turned" : "");
     struct step *setup;
     const size_t groups = (size_t)args->groups * c->k_blocks * c->c_blocks * (size_t)p->block;
     const int view =
@@ -348,13 +370,20 @@ struct conv_winograd_args winograd_args_of(const struct problem *p, const struct
         .kg = (i32)filters,
         .cg = a->c / a->groups,
         .groups = a->groups,
-        .c_blocks = (i32)ceil_div((size_t)(a->c / a->groups), (size_t)p->block),
+        .c_blocks = (i32)ceil_div((size_t)(a->c / a->groups), (size_t)p->block) * a->ker[0],
         .k_blocks = (i32)ceil_div(filters, wanted),
         .in = {a->in[1], a->in[2]},
         .out = {a->out[1], a->out[2]},
         .pad = {a->pad[1], a->pad[2]},
-        .tiles_high = (i32)ceil_div((size_t)a->out[1], (size_t)m),
-        .tiles_wide = (i32)ceil_div((size_t)a->out[2], (size_t)m),
+        .dil = {a->dil[1], a->dil[2]},
+        .in_d = a->in[0],
+        .out_d = a->out[0],
+        .ker_d = a->ker[0],
+        .stride_d = a->stride[0],
+        .pad_d = a->pad[0],
+        .dil_d = a->dil[0],
+        .tiles_high = (i32)tiles_along(a, 1, m),
+        .tiles_wide = (i32)tiles_along(a, 2, m),
         .tiles = (i32)winograd_tiles(a, m),
         .t = t,
         .turned = p->in[1].turned,

@@ -11,6 +11,8 @@ static bool applicable(const struct problem *p, struct why *why, const struct fi
     conv_pool_parts(p, &parts);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     operand_set_layout(&parts.mid, p->block);
+    const struct conv_args a = conv_args_of(&parts.conv);
+    REQUIRE(why, a.dil[1] == 1 && a.dil[2] == 1, "tiles of a dilated filter hold no whole windows");
     if (!conv_pool_two_by_two(p, why) || !winograd_applicable(&parts.conv, why, f))
         return false;
     PREFER(why, algo_preferred(&parts.conv) == alone, CONVOLVED_FASTER);

@@ -2,6 +2,12 @@
 #include "algos/common/blocked.h"
 #include "algos/pool/pool.h"
 
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->block == 0 || blocked_map(p), NOT_A_MAP);
+    return pool_blocked_applicable(p, why);
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     struct problem pool = *p; /* the pooling that it belongs to */
@@ -30,6 +36,6 @@ const struct algo_def algo_max_pool_grad_blocked = {
     .src = LAYOUT_BLOCKED,
     .second = LAYOUT_BLOCKED,
     .dst = LAYOUT_BLOCKED,
-    .applicable = pool_blocked_applicable,
+    .applicable = applicable,
     .emit = emit,
 };

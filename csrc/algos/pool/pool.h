@@ -8,7 +8,7 @@
 /* Geometry of a pooling of p->in[0] to p->out[0]; pieces is left to the step. */
 struct pool_args pool_args_of(const struct problem *p, const struct pool_attrs *attrs);
 
-/* The same on channel blocks: rank 3 is a single row. `rows` is left to the step. pool_blocked_sizes() leaves windows to
+/* The same on channel blocks: rank 3 is a single row, rank 4 a single slice. `rows` is left to the step. pool_blocked_sizes() leaves windows to
  * pool_blocked_windows(), which sets them, and `kind`, as for maxima. */
 struct pool_blocked_args pool_blocked_sizes(const struct problem *p);
 void pool_blocked_windows(struct pool_blocked_args *a, const struct pool_attrs *attrs, int dims);

@@ -8,9 +8,14 @@ enum kind { MAX, AVG };
 bool pool_blocked_applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, blocked_map(p), NOT_A_MAP);
     PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
     return true;
+}
+
+/* Where spatial dimension i of so many is in the arguments. */
+static int place_of(int i, int dims)
+{
+    return i == dims - 1 ? 1 : i == dims - 2 ? 0 : 2;
 }
 
 struct pool_blocked_args pool_blocked_sizes(const struct problem *p)
@@ -21,15 +26,16 @@ struct pool_blocked_args pool_blocked_sizes(const struct problem *p)
         .x_n = x->batch_stride,
         .y_n = y->batch_stride,
         .c = x->shape.dim[1],
-        .in = {1, 1},
-        .out = {1, 1},
-        .ker = {1, 1},
-        .stride = {1, 1},
-        .dil = {1, 1},
+        .in = {1, 1, 1},
+        .out = {1, 1, 1},
+        .ker = {1, 1, 1},
+        .stride = {1, 1, 1},
+        .dil = {1, 1, 1},
     };
     for (int i = 0; i < dims; i++) {
-        a.in[2 - dims + i] = x->shape.dim[2 + i];
-        a.out[2 - dims + i] = y->shape.dim[2 + i];
+        const int d = place_of(i, dims);
+        a.in[d] = x->shape.dim[2 + i];
+        a.out[d] = y->shape.dim[2 + i];
     }
     return a;
 }
@@ -44,7 +50,7 @@ static int unrolled(const struct pool_blocked_args *a)
 void pool_blocked_windows(struct pool_blocked_args *a, const struct pool_attrs *attrs, int dims)
 {
     for (int i = 0; i < dims; i++) {
-        const int d = 2 - dims + i;
+        const int d = place_of(i, dims);
         a->ker[d] = attrs->kernel_size.v[i];
         a->stride[d] = attrs->stride.v[i];
         a->pad[d] = attrs->padding.v[i];
@@ -62,10 +68,10 @@ static void emit(const struct problem *p, struct emit *e, enum bin bin, enum kin
     a.kind = POOL_BINS;
     if (bin == WINDOWS) {
         pool_blocked_windows(&a, p->attrs, p->in[0].shape.rank - 2);
-        macs = (double)shape_count(&p->out[0].shape) * a.ker[0] * a.ker[1];
+        macs = (double)shape_count(&p->out[0].shape) * a.ker[0] * a.ker[1] * a.ker[2];
     }
     const size_t planes = (size_t)p->in[0].shape.dim[0] * (size_t)blocked_count(p, a.c),
-                 rows = (size_t)a.out[0];
+                 rows = (size_t)a.out[2] * (size_t)a.out[0];
     a.average = kind == AVG;
     a.rows = blocked_run(p, planes, rows, 1);
     struct step *s = emit_step(e, "pool_blocked", "main", planes * ceil_div(rows, (size_t)a.rows), 1);
