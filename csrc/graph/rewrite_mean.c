@@ -1,5 +1,5 @@
-/* rewrite_mean.c: the mean of each channel of a map, which exporters write as a reduction, becomes an adaptive pooling to one pixel,
- * and the root of its sum of squares one window of lp_pool: these have algorithms for channel blocks. */
+/* rewrite_mean.c: the mean or the maximum of each channel of a map, which exporters write as a reduction, becomes an adaptive
+ * pooling to one pixel, and the root of its sum of squares one window of lp_pool: these have algorithms for channel blocks. */
 #include "graph/match.h"
 
 #include <stdlib.h>
@@ -12,9 +12,10 @@ static bool is_of_channels(const struct rewriter *r, const struct node *n)
     return a->keepdims && rank >= 3 && rank <= 5 && a->axes.n == rank - 2 && a->axes.v[0] == 2;
 }
 
-static enum clcnn_status match_mean(struct rewriter *r, struct node *n)
+static enum clcnn_status match_reduction(struct rewriter *r, struct node *n, const struct op_def *pool)
 {
-    if (!is_of_channels(r, n) || rewrite_is_forced(r, n, &op_adaptive_avg_pool))
+    if (!is_of_channels(r, n) || r->g->values[n->in[0]].shape.dtype != CLCNN_FLOAT32 ||
+        rewrite_is_forced(r, n, pool))
         return CLCNN_OK;
     struct adaptive_attrs *a = clcnn_calloc(1, sizeof *a);
     if (!a)
@@ -24,8 +25,9 @@ static enum clcnn_status match_mean(struct rewriter *r, struct node *n)
         a->output_size.v[d] = 1;
     free(n->attrs);
     n->attrs = a;
-    n->op = &op_adaptive_avg_pool;
-    return rewrite_note(r, "turn reduce_mean %s over pixels into adaptive_avg_pool", n->name);
+    const struct op_def *from = n->op;
+    n->op = pool;
+    return rewrite_note(r, "turn %s %s over pixels into %s", from->name, n->name, pool->name);
 }
 
 /* CPU devices: elsewhere lp_pool would leave each sum to one work-item. */
@@ -62,7 +64,9 @@ enum clcnn_status rewrite_mean_to_pool(struct rewriter *r)
     for (int i = 0; i < r->g->n_nodes; i++) {
         struct node *n = &r->g->nodes[i];
         if (!n->dead && rewrite_is(n, &op_reduce_mean))
-            TRY(match_mean(r, n));
+            TRY(match_reduction(r, n, &op_adaptive_avg_pool));
+        else if (!n->dead && rewrite_is(n, &op_reduce_max))
+            TRY(match_reduction(r, n, &op_adaptive_max_pool));
         else if (!n->dead && rewrite_is(n, &op_sqrt))
             TRY(match_norm(r, n));
     }

@@ -62,13 +62,12 @@ void FN(load)(int tile, SRC image, SRC gains, local float *mid, const struct con
     FV magnitudes = 0.0f;
     for (int block = 0; block < a->c_blocks; block++) {
         SRC x = image + block * map;
-        const int lanes = a->rows ? b->c - block * V : V;
         FV sum = 0.0f;
 #pragma unroll
         for (int t = 0; t < T; t++) {
             PREFETCH(x + (T + t) * next); /* of the next tile */
             if (t < count)
-                sum += fabs(FN(channels)(x, t * next, lanes));
+                sum += fabs(LOADV(x, t * next));
         }
         magnitudes = fma(sum, fabs(LOADV(gains, block * V)), magnitudes);
     }
@@ -79,11 +78,42 @@ void FN(load)(int tile, SRC image, SRC gains, local float *mid, const struct con
         sums[t] = 0.0f;
     for (int block = 0; block < a->c_blocks; block++) {
         SRC x = image + block * map;
-        const int lanes = a->rows ? b->c - block * V : V;
         const FV by = LOADV(gains, block * V) * scale;
 #pragma unroll
         for (int t = 0; t < T; t++) {
-            const FV scaled = t < count ? FN(channels)(x, t * next, lanes) * by : (FV)0.0f;
+            const FV scaled = t < count ? LOADV(x, t * next) * by : (FV)0.0f;
+            SHAREV(scaled, mid, (block * T + t) * V);
+            PAIRS_OF(scaled, sums[t]);
+        }
+    }
+    FN(heads)(mid, sums, a);
+}
+
+/* The same of rows, each of which has a scale of its own: none hangs on what lies beside it. */
+void FN(load_rows)(int tile, SRC image, SRC gains, local float *mid, const struct conv_fip_args *b)
+{
+    const struct fip_shape *a = &b->shape;
+    const int count = FN(tile_count)(tile, a);
+    local float *head = mid + (long)a->c_blocks * (T * V);
+    SRC rows = image + FN(tile_column)(tile, a) * b->pixel;
+    FV sums[T];
+    float scale[T];
+    for (int t = 0; t < T; t++) {
+        FV magnitudes = 0.0f;
+        for (int block = 0; block < a->c_blocks && t < count; block++)
+            magnitudes = fma(fabs(FN(channels)(rows, t * b->pixel + block * V, b->c - block * V)),
+                             fabs(LOADV(gains, block * V)), magnitudes);
+        const float mean = FN(total)(magnitudes) / (a->c_blocks * V);
+        head[V - T + t] = FN(back)(mean);
+        scale[t] = FN(power)(-FN(exponent)(mean));
+        sums[t] = 0.0f;
+    }
+    for (int block = 0; block < a->c_blocks; block++) {
+        const FV by = LOADV(gains, block * V);
+#pragma unroll
+        for (int t = 0; t < T; t++) {
+            const long at = t * b->pixel + block * V;
+            const FV scaled = t < count ? FN(channels)(rows, at, b->c - block * V) * by * scale[t] : (FV)0.0f;
             SHAREV(scaled, mid, (block * T + t) * V);
             PAIRS_OF(scaled, sums[t]);
         }
@@ -114,7 +144,10 @@ void FN(body)(ulong group, SRC x, SRC gains, SRC u, SRC bias, SRC add, DST y, co
     const long size = FN(tile_floats)(a);
     local float *tiles = (local float *)scratch;
     for (int tile = part.first; tile < part.past; tile++)
-        FN(load)(tile, x + tile / a->tiles * b->src_n, gains, tiles + (tile - part.first) * size, b);
+        if (a->rows)
+            FN(load_rows)(tile, x + tile / a->tiles * b->src_n, gains, tiles + (tile - part.first) * size, b);
+        else
+            FN(load)(tile, x + tile / a->tiles * b->src_n, gains, tiles + (tile - part.first) * size, b);
     FN(products)(&part, tiles, u, bias, add, y, a);
     barrier(CLK_LOCAL_MEM_FENCE);
 }

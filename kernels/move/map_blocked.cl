@@ -1,7 +1,7 @@
 /* map_blocked.cl: padding, cropping and slices of pixels on channel blocks, for CPU devices.
  *
  *   y[c][i] = x[c][from + i * step] in each spatial dimension where that lies inside of x, else value, or what `mode`
- *   says
+ *   says; and 0 for channels that x does not have
  *
  * Layouts: x, y [ceil(C/V)][D][H][W][V] with batch strides, x also with strides of blocks, planes and rows; lanes of y
  * past C get zeros where they are padded.
@@ -82,10 +82,17 @@ void FN(body)(ulong group, SRC x, DST y, const struct map_blocked_args *a)
     const long n = (long)(group / parts / a->blocks), across = (long)a->out[2] * V;
     SRC from = x + n * a->x_n + block * a->x_block;
     DST to = y + n * a->y_n + (long)block * rows * across;
+    if (block >= a->x_blocks) {
+        FN(fill)(to, first * a->out[2], past * a->out[2], 0.0f);
+        return;
+    }
     const FV value = select((FV)0.0f, (FV)a->value, LANES_V < (IV)(a->c - block * V));
     for (int row = first; row < past; row++)
         FN(row)(from, to + row * across, FN(source)(row / a->out[1], 0, a), FN(source)(row % a->out[1], 1, a), value,
                 a);
+    if (a->more && a->c < (block + 1) * V) /* lanes of x past c may be those of another map */
+        for (int i = first * a->out[2]; i < past * a->out[2]; i++)
+            STOREV(select((FV)0.0f, LOADV(to, i * V), LANES_V < (IV)(a->c - block * V)), to, i * V);
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, DST y, ulong y_off, const struct map_blocked_args a)

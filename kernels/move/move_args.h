@@ -72,6 +72,7 @@ struct map_blocked_args {
     i32 in[3], out[3], from[3], step[3];
     i32 mode; /* of attribute `mode` of pad */
     f32 value;
+    i32 x_blocks, more; /* blocks of x; whether y has more channels, which are zeros */
     i32 unused;
 };
 

@@ -246,12 +246,12 @@ def test_parts_of_whole_blocks_are_written_side_by_side(device, widths):
 
 
 def test_work_that_is_not_on_maps_stays_in_rows(device):
-    """A softmax over channels, a mean over pixels and a transposition see row-major values."""
+    """A softmax over channels, a minimum over pixels and a transposition see row-major values."""
     net = Net()
     y = net.conv("a", net.input("x", 2, 20, 7, 9), 21)
-    mean = net.layer("reduce_max", "max", y, axes=(2, 3))
+    least = net.layer("reduce_min", "min", y, axes=(2, 3))
     turned = net.layer("transpose", "turn", y, perm=(0, 2, 3, 1))
-    names = net.run(device, mean, turned)
+    names = net.run(device, least, turned)
     assert reorders(names) == ["x:blocked", "a:plain"]
 
 

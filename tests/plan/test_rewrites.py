@@ -406,16 +406,20 @@ def test_memory_of_networks(device, name):
 @pytest.mark.parametrize(
     ("shape", "axes"), [((2, 19, 5, 7), (2, 3)), ((2, 5, 9), (2,)), ((1, 3, 4, 5, 6), (-3, 3, 4))]
 )
-def test_the_mean_of_pixels_becomes_a_pooling(device, shape, axes):
+@pytest.mark.parametrize(
+    ("op", "pool"), [("reduce_mean", "adaptive_avg_pool"), ("reduce_max", "adaptive_max_pool")]
+)
+def test_the_mean_or_maximum_of_pixels_becomes_a_pooling(device, shape, axes, op, pool):
     net = Net()
-    net.output(net.layer("reduce_mean", "mean", net.input("x", *shape), axes=axes))
-    assert [row["op"] for row in Both(device, net).layers] == ["adaptive_avg_pool"]
+    net.output(net.layer(op, "all", net.input("x", *shape), axes=axes))
+    assert [row["op"] for row in Both(device, net).layers] == [pool]
 
 
 @pytest.mark.parametrize(
     "attrs", [{"axes": (2,)}, {"axes": (1, 2)}, {"axes": (1, 2, 3)}, {"axes": (2, 3), "keepdims": 0}, {}]
 )
-def test_other_means_stay(device, attrs):
+@pytest.mark.parametrize("op", ["reduce_mean", "reduce_max"])
+def test_other_reductions_stay(device, attrs, op):
     net = Net()
-    net.output(net.layer("reduce_mean", "mean", net.input("x", 2, 19, 5, 7), **attrs))
-    assert [row["op"] for row in Both(device, net).layers] == ["reduce_mean"]
+    net.output(net.layer(op, "some", net.input("x", 2, 19, 5, 7), **attrs))
+    assert [row["op"] for row in Both(device, net).layers] == [op]

@@ -1,5 +1,4 @@
 /* linear_fip: linear layers of constant weights as 1x1 convolutions of rows by the fast inner product; see kernels/conv_cpu/conv_fip.cl. */
-#include "algos/common/blocked.h"
 #include "algos/conv_cpu/conv_fip.h"
 #include "algos/matmul/gemm_common.h"
 
@@ -43,8 +42,7 @@ static bool applicable(const struct problem *p, struct why *why)
     DECIDE(p, c);
     PREFER(why, p->in[1].constant, "scaling filters in every run takes more than the products save");
     PREFER(why, fip_pays(p, &r.conv), NO_ADDERS);
-    PREFER(why, g->k >= p->block, FEW_CHANNELS);
-    PREFER(why, g->n >= FIP_FEWEST_FILTERS, FEW_FILTERS);
+    PREFER(why, g->k >= 2 * p->block && g->n >= LINEAR_FIP_FEWEST_COLUMNS, FEW_FILTERS);
     PREFER(why, r.conv.n * g->m >= LINEAR_FIP_FEWEST_ROWS, "few rows: the weights are what is waited for");
     return true;
 }

@@ -29,7 +29,9 @@ static struct map_blocked_args same_map(const struct problem *p)
         .x_n = x->batch_stride,
         .y_n = y->batch_stride,
         .c = x->shape.dim[1],
-        .blocks = blocked_count(p, x->shape.dim[1]),
+        .blocks = blocked_count(p, y->shape.dim[1]),
+        .x_blocks = blocked_count(p, x->shape.dim[1]),
+        .more = y->shape.dim[1] > x->shape.dim[1],
         .in = {1, 1, 1},
         .out = {1, 1, 1},
         .step = {1, 1, 1},
@@ -65,7 +67,9 @@ static bool pad_applicable(const struct problem *p, struct why *why)
     if (!map_of_blocks(p, why))
         return false;
     const int *pads = attrs->pads.v, rank = p->in[0].shape.rank;
-    REQUIRE(why, !pads[0] && !pads[1] && !pads[rank] && !pads[rank + 1], "items or channels are padded, too");
+    const bool zeros = pads[rank + 1] > 0 && attrs->mode == 0 && attrs->value == 0.0f;
+    REQUIRE(why, !pads[0] && !pads[1] && !pads[rank] && (!pads[rank + 1] || zeros),
+            "items are padded, or channels by more than zeros behind the last one");
     REQUIRE(why, attrs->mode != PAD_ROLL, "what is cropped comes back at the other end");
     return on_blocks(p, why);
 }

@@ -19,6 +19,17 @@ def _plain(op: str) -> Reduce:
     return lambda call, x, how: call.emit(op, x, **how)
 
 
+def _pooled(op: str) -> Reduce:
+    """Over the pixels of a map dimensions stay as ones first: then it is a pooling, which keeps layouts."""
+
+    def build(call: Call, x: Operand, how: dict[str, Any]) -> Operand:
+        if how["keepdims"] or len(x.shape) < 3 or how["axes"] != list(range(2, len(x.shape))):
+            return call.emit(op, x, **how)
+        return call.reshape(call.emit(op, x, **{**how, "keepdims": True}), x.shape[:2])
+
+    return build
+
+
 def _square(call: Call, x: Operand) -> Operand:
     return call.emit("mul", x, x)
 
@@ -53,8 +64,8 @@ def _log(call: Call, x: Operand) -> Operand:
 # opset in which axes became an input.
 _REDUCE: dict[str, tuple[Reduce, Callable[[Call, Operand], Operand], int]] = {
     "ReduceSum": (_plain("reduce_sum"), _same, 13),
-    "ReduceMean": (_plain("reduce_mean"), _same, 18),
-    "ReduceMax": (_plain("reduce_max"), _same, 18),
+    "ReduceMean": (_pooled("reduce_mean"), _same, 18),
+    "ReduceMax": (_pooled("reduce_max"), _same, 18),
     "ReduceMin": (_plain("reduce_min"), _same, 18),
     "ReduceProd": (_plain("reduce_prod"), _same, 18),
     "ReduceL1": (lambda call, x, how: call.emit("reduce_sum", _absolute(call, x), **how), _absolute, 18),
