@@ -252,6 +252,8 @@ def batch_norm_train(
     bias: Operand,
     *,
     eps: float = 1e-05,
+    low: float = ...,
+    high: float = ...,
     name: str | None = None,
 ) -> tuple[Value, ...]: ...
 def batch_norm_train_grad(
@@ -260,8 +262,11 @@ def batch_norm_train_grad(
     weight: Operand,
     mean: Operand,
     var: Operand,
+    bias: Operand,
     *,
     eps: float = 1e-05,
+    low: float = ...,
+    high: float = ...,
     name: str | None = None,
 ) -> tuple[Value, ...]: ...
 def cast(
@@ -751,7 +756,7 @@ def pad(
     *,
     pads: int | Sequence[int],
     value: float = 0.0,
-    mode: Literal["constant", "reflect", "edge", "wrap"] = "constant",
+    mode: Literal["constant", "reflect", "edge", "wrap", "roll"] = "constant",
     name: str | None = None,
 ) -> Value: ...
 def pow(
