@@ -1,5 +1,7 @@
 /* conv_filter_grad_wgmma: the gradient of filters as an implicit matrix product on Hopper's tensor cores, by rows of x; in
  * the forms of conv_filter_grad_mma.c. See kernels/conv_nvidia/conv_filter_grad_wgmma.cl. */
+#include <float.h>
+
 #include "algos/common/rows.h"
 #include "algos/conv_nvidia/conv_filter_grad_mma.h"
 #include "algos/cost/cost.h"
@@ -120,16 +122,14 @@ static float pack_time(const struct rows *r, int filters)
            2.0f * (float)packed(r, filters) / MMA_SUM_BYTES_PER_NS;
 }
 
-/* The best tile of those whose operands there is memory for; none: NULL. */
+/* The best tile, of those whose operands there is memory for if there is one. */
 static struct filter_grad_choice choose(const struct problem *p, const struct rows *r)
 {
     struct filter_grad_choice best = {.tile = NULL};
-    for (size_t i = 0; i < COUNT_OF(tiles) && r->chunks > 0; i++) {
+    for (size_t i = 0; i < COUNT_OF(tiles); i++) {
         const size_t scratch = packed(r, tiles[i].rows);
-        if (scratch > p->workspace_limit)
-            continue;
         struct filter_grad_choice c = filter_grad_choose(p, &r->a, &tiles[i], 1, r->chunks, scratch);
-        c.time += pack_time(r, tiles[i].rows);
+        c.time = scratch > p->workspace_limit ? FLT_MAX : c.time + pack_time(r, tiles[i].rows);
         if (best.tile == NULL || c.time < best.time)
             best = c;
     }
@@ -143,7 +143,6 @@ static bool may(const struct problem *p, struct why *why, bool one)
     REQUIRE(why, filter_grad_fits(&r.a), "windows with a depth, and very large maps, are left to others");
     REQUIRE(why, r.chunks > 0, "windows whose rows take too much local memory are left to mma");
     const struct filter_grad_choice c = choose(p, &r);
-    REQUIRE(why, c.tile != NULL, "maps in the order of chunks need more memory than there may be");
     DECIDE(p, c);
     const float mma = filter_grad_choose_mma(p, &r.a).time;
     PREFER(why,
