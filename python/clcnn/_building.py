@@ -92,17 +92,21 @@ class Job(Generic[T]):
 
     def wait(self, timeout: float | None) -> bool:
         """Whether it is done within so many seconds; None: however long it takes."""
+        self._check_process()
         return self._done.wait(timeout)
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._pid:
+            raise StateError(
+                "the process was forked in the middle of a compile, which cannot go on in the child"
+            )
 
     def result(self) -> T:
         """What work() gave or raised; once. Ctrl-C ends waiting and the work."""
         line = Line()
         try:
             while not self._done.wait(LOOK_S):
-                if os.getpid() != self._pid:
-                    raise StateError(
-                        "the process was forked in the middle of a compile, which cannot go on in the child"
-                    )
+                self._check_process()
                 line.show(self.watch.text)
         except BaseException:
             self.stop()
