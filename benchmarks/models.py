@@ -202,17 +202,12 @@ _LAST |= {"regression_head.module_list": 0.5, "bbox_reg": 0.5, "kps_score": 3.0,
 
 
 def _spread(net: Any, images: list[Any]) -> None:
-    """Scales the weights of the last layers of a detector, and sets the statistics of its batch norms."""
+    """Weights under which float32 errors mean something, last layers scaled until their numbers spread."""
     import torch
+    from population_nets import build
 
-    norms = [m for m in net.modules() if isinstance(m, torch.nn.modules.batchnorm._BatchNorm)]
-    for norm in norms:
-        norm.train()
-        norm.momentum = 1.0
-    with torch.no_grad():
-        net([*images, *(image.flip(-1) for image in images)])
-    for norm in norms:
-        norm.eval()
+    build.draw_all(net, torch.Generator().manual_seed(1))
+    build.set_statistics(net, [*images, *(image.flip(-1) for image in images)])
     for name, layer in net.named_modules():
         wanted = next((v for part, v in _LAST.items() if part in name), None)
         if wanted is None or not isinstance(layer, (torch.nn.Conv2d, torch.nn.Linear)) or layer.bias is None:

@@ -79,8 +79,8 @@ def make(entry: Entry, seed: int = 0) -> nn.Module:
     """The network with its weights, for inference."""
     torch.manual_seed(seed)  # some of timm's keep random tables
     net = _bare(entry).eval()
-    _draw_all(net, torch.Generator().manual_seed(seed + 1))
-    _set_statistics(net, inputs(entry, IMAGES))
+    draw_all(net, torch.Generator().manual_seed(seed + 1))
+    set_statistics(net, inputs(entry, IMAGES))
     for part in list(
         net.modules()
     ):  # branches that training has and inference does not, as one would deploy it
@@ -90,7 +90,7 @@ def make(entry: Entry, seed: int = 0) -> nn.Module:
 
 
 @torch.no_grad()
-def _draw_all(net: nn.Module, generator: torch.Generator) -> None:
+def draw_all(net: nn.Module, generator: torch.Generator) -> None:
     for owner in net.modules():
         for name, values in owner.named_parameters(recurse=False):
             values.copy_(_drawn(owner, name, torch.randn(values.shape, generator=generator)))
@@ -117,7 +117,7 @@ def _fan_in(owner: nn.Module, weight: Tensor) -> float:
 
 
 @torch.no_grad()
-def _set_statistics(net: nn.Module, x: Tensor) -> None:
+def set_statistics(net: nn.Module, x: Tensor | list[Tensor]) -> None:
     """Mean and variance of every batch norm's input, with those before it in effect, as training would."""
     norms = [m for m in net.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
     if not norms:
