@@ -66,7 +66,7 @@ def least(device, net) -> int:
     return int(float(found[1]) * 1024) + ROUNDED
 
 
-@pytest.mark.parametrize("share", [0.85, 0.7, 0.6])
+@pytest.mark.parametrize("share", [0.85, 0.75, 0.7])  # below, GPUs may need algorithms with less scratch
 def test_a_limit_is_met_without_a_change_of_bits(device, share):
     losses, states, most, _ = trained(device, net_of())
     limit = int(share * most)
