@@ -124,8 +124,7 @@ def _epoch(trainer: Trainer, data: Any, batch: int, augment: Augment | None, pre
     if hasattr(data, "epoch"):
         data.epoch = trainer.epochs  # so that a resumed run takes the order of one without a break
     start, total, count = time.perf_counter(), 0.0, 0.0
-    alone = len(trainer.devices) == 1 and trainer.ranks is None  # else parts of a batch go to many places
-    with closing(ahead(_walk(data, batch, augment), trainer.device if alone else None, prefetch)) as walk:
+    with closing(ahead(_walk(data, batch, augment), trainer.sends_to, prefetch)) as walk:
         for x, y in walk:
             rate = float(trainer.optimizer.param_groups[0]["lr"])
             loss = trainer.step(x, y)

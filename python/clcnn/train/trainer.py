@@ -158,6 +158,12 @@ class Trainer:
             self._advance_to(self._bound.progress)
         return self._steps
 
+    @property
+    def sends_to(self) -> _core.Device | None:
+        """The device that fit() sends batches to ahead of their steps; None: they stay on the host, as where
+        several devices take parts of them."""
+        return self.device if len(self.devices) == 1 and self.ranks is None else None
+
     # ---- training ----
 
     def step(self, x: ArrayLike | clcnn.Tensor, y: ArrayLike, *, timeout: float | None = None) -> float:
