@@ -12,7 +12,7 @@
  *   main  y. Products of a tile with a block of filters are numbered; a group has the group-th part of them and scales
  *         their tiles.
  * Work-group: WG = 1. Local memory: main: tiles, FIP_HELD floats.
- * Defines: V channels of a block, 16 or 8; T, KV (fip.clh), FIP_HELD; EPI_ACT act_* (blocked_store.clh). */
+ * Defines: V channels of a block, 16 or 8; T, KV, ROWS (fip.clh), FIP_HELD; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -57,8 +57,8 @@ void FN(load)(int tile, SRC image, SRC gains, local float *mid, const struct con
 {
     const struct fip_shape *a = &b->shape;
     const int row = FN(tile_row)(tile, a), col = FN(tile_column)(tile, a), count = FN(tile_count)(tile, a);
-    const long map = b->block, next = b->stride[1] * b->pixel;
-    image += ((long)row * b->stride[0] * b->in[1] + col * b->stride[1]) * b->pixel;
+    const long map = (long)b->in[0] * b->in[1] * V, next = (long)b->stride[1] * V;
+    image += ((long)row * b->stride[0] * b->in[1] + col * b->stride[1]) * V;
     FV magnitudes = 0.0f;
     for (int block = 0; block < a->c_blocks; block++) {
         SRC x = image + block * map;
@@ -95,13 +95,13 @@ void FN(load_rows)(int tile, SRC image, SRC gains, local float *mid, const struc
     const struct fip_shape *a = &b->shape;
     const int count = FN(tile_count)(tile, a);
     local float *head = mid + (long)a->c_blocks * (T * V);
-    SRC rows = image + FN(tile_column)(tile, a) * b->pixel;
+    SRC rows = image + FN(tile_column)(tile, a) * b->row;
     FV sums[T];
     float scale[T];
     for (int t = 0; t < T; t++) {
         FV magnitudes = 0.0f;
         for (int block = 0; block < a->c_blocks && t < count; block++)
-            magnitudes = fma(fabs(FN(channels)(rows, t * b->pixel + block * V, b->c - block * V)),
+            magnitudes = fma(fabs(FN(channels)(rows, t * b->row + block * V, b->c - block * V)),
                              fabs(LOADV(gains, block * V)), magnitudes);
         const float mean = FN(total)(magnitudes) / (a->c_blocks * V);
         head[V - T + t] = FN(back)(mean);
@@ -112,7 +112,7 @@ void FN(load_rows)(int tile, SRC image, SRC gains, local float *mid, const struc
         const FV by = LOADV(gains, block * V);
 #pragma unroll
         for (int t = 0; t < T; t++) {
-            const long at = t * b->pixel + block * V;
+            const long at = t * b->row + block * V;
             const FV scaled = t < count ? FN(channels)(rows, at, b->c - block * V) * by * scale[t] : (FV)0.0f;
             SHAREV(scaled, mid, (block * T + t) * V);
             PAIRS_OF(scaled, sums[t]);
@@ -144,7 +144,7 @@ void FN(body)(ulong group, SRC x, SRC gains, SRC u, SRC bias, SRC add, DST y, co
     const long size = FN(tile_floats)(a);
     local float *tiles = (local float *)scratch;
     for (int tile = part.first; tile < part.past; tile++)
-        if (a->rows)
+        if (ROWS)
             FN(load_rows)(tile, x + tile / a->tiles * b->src_n, gains, tiles + (tile - part.first) * size, b);
         else
             FN(load)(tile, x + tile / a->tiles * b->src_n, gains, tiles + (tile - part.first) * size, b);

@@ -24,9 +24,9 @@
  *          tiles. Group = block of filters.
  * Tiles are numbered over the batch, rows and columns; `in` and `main` treat `tiles` of them from first_tile on.
  * Work-group: WG = 1. Local memory: none.
- * Defines: M and R 4 and 3, 2 and 3, or 2 and 5; V channels of a block, 16 or 8; T tiles and KV vectors of filters of a
- * register tile (T * KV + KV + 1 vector registers), which `in` takes at run time; TILE_BLOCKS of fresh; EPI_ACT act_*
- * (blocked_store.clh). */
+ * Defines: M and R 4 and 3, 2 and 3, or 2 and 5; SPREAD (winograd_pixels.clh); V channels of a block, 16 or 8; T tiles
+ * and KV vectors of filters of a register tile (T * KV + KV + 1 vector registers), which `in` takes at run time;
+ * TILE_BLOCKS of fresh; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -131,7 +131,7 @@ IV FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_w
 {
     float patch[A * A * V] __attribute__((aligned(64)));
     IV any = 0;
-    const int down = a->dil[0], over = a->dil[1];
+    const int down = DIL(0, a), over = DIL(1, a);
     const bool inside = top >= 0 && top + (A - 1) * down < a->in[0] && left >= 0 && left + (A - 1) * over < a->in[1];
     for (int r = 0; r < A; r++) {
         const int h = top + r * down;
@@ -174,17 +174,17 @@ IV FN(transform)(SRC x, DST v, long step, int top, int left, const struct conv_w
 /* The channel blocks [begin, end) of group g, of `count` tiles from `first` on, to their part of v, and their masks. */
 void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int count, const struct conv_winograd_args *a)
 {
-    const int blocks = a->c_blocks / a->ker_d;
+    const int blocks = SPREAD ? a->c_blocks / a->ker_d : a->c_blocks, depth = SPREAD ? a->in_d : 1;
     const long plane = (long)a->in[0] * a->in[1] * V, v_step = FN(v_step)(count, a);
     uint live = 0;
     for (int cb = begin; cb < end; cb++) {
-        const int tap = cb / blocks, block = cb % blocks;
+        const int tap = SPREAD ? cb / blocks : 0, block = cb - tap * blocks;
         IV any = a->skip ? 0 : INT_MAX;
         for (int t = 0; t < count; t++) {
             const struct FN(place) p = FN(place_of)(a->first_tile + min(first + t, a->tiles - 1), a);
-            const int slice = p.slice * a->stride_d - a->pad_d + tap * a->dil_d;
-            const int above = slice >= 0 && slice < a->in_d ? 0 : OUTSIDE;
-            any |= FN(transform)(x + p.n * a->src_n + ((long)(g * blocks + block) * a->in_d + slice) * plane,
+            const int slice = SPREAD ? p.slice * a->stride_d - a->pad_d + tap * a->dil_d : 0;
+            const int above = slice >= 0 && slice < depth ? 0 : OUTSIDE;
+            any |= FN(transform)(x + p.n * a->src_n + ((long)(g * blocks + block) * depth + slice) * plane,
                                  v + (cb * count + t) * V, v_step, p.h - a->pad[0] - above, p.w - a->pad[1], a);
         }
         const int c = cb * V, there = a->cg - block * V; /* lanes past the last channel hold anything */

@@ -7,20 +7,19 @@
 /* 1x1 convolution by the fast inner product: fip.clh. */
 struct fip_shape {
     i64 dst_n, add_n;          /* batch strides */
-    i64 pixel, block;          /* elements from a pixel of y to the next, and from a block of channels to the next */
+    i64 row;                   /* of rows: elements from one of y to the next */
     i32 c_blocks, k, k_blocks; /* blocks of V channels; filters, blocks of KV * V */
     i32 width, across;         /* of a row of y: pixels, tiles */
     i32 pixels, tiles, all;    /* of an image: pixels, tiles; tiles of the batch */
     /* groups that share tiles times blocks of filters evenly; by_filters: numbered by blocks first */
     i32 groups, by_filters;
-    i32 rows, unused; /* y are rows: lanes past the last channel are the next pixel's */
     struct blocked_epilogue epi;
 };
 /* conv_fip. */
 struct conv_fip_args {
     struct fip_shape shape;
     i64 src_n, w_k;       /* batch stride; elements between filters of the weights */
-    i64 pixel, block;     /* of x, as those of y */
+    i64 row;              /* of x, as of y */
     i32 in[2], stride[2]; /* height, width */
     i32 c, unused;
 };

@@ -68,8 +68,6 @@ struct fip_shape fip_shape_of(const struct problem *p, const struct conv_args *a
         .k_blocks = (i32)c->k_blocks,
         .width = a->out[2],
         .across = (i32)c->across,
-        .pixel = p->block,
-        .block = (int64_t)a->out[1] * a->out[2] * p->block,
         .pixels = a->out[1] * a->out[2],
         .tiles = (i32)c->tiles,
         .all = (i32)c->all,
@@ -86,8 +84,6 @@ static struct conv_fip_args args_of(const struct problem *p, const struct conv_a
         .shape = fip_shape_of(p, a, c),
         .src_n = a->src_n,
         .w_k = a->w_k,
-        .pixel = p->block,
-        .block = (int64_t)a->in[1] * a->in[2] * p->block,
         .in = {a->in[1], a->in[2]},
         .stride = {a->stride[1], a->stride[2]},
         .c = a->c,
@@ -175,15 +171,12 @@ struct step *emit_fip_products(struct emit *e, const struct problem *p, const st
                                const struct fip_cut *c, int64_t x_row, int64_t y_row)
 {
     struct conv_fip_args args = args_of(p, a, c);
-    if (x_row > 0) {
-        args.pixel = x_row;
-        args.shape.pixel = y_row;
-        args.block = args.shape.block = p->block;
-        args.shape.rows = 1;
-    }
+    args.row = x_row;
+    args.shape.row = y_row;
     const struct scaled_filters filters = emit_fip_filters(e, p, a, c);
     struct step *s = emit_step(e, "conv_fip", "main", c->groups, 1);
     fip_define(s, p, c);
+    step_define(s, "ROWS", x_row > 0);
     step_read(s, p->in[0].view);
     step_read(s, filters.gains);
     step_read(s, filters.packed);

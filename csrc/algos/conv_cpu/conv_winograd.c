@@ -36,6 +36,7 @@ struct cut {
     size_t part_bytes, filter_bytes;        /* of a block of tiles of a group; of all filters */
     size_t ranges;                          /* work-items a group when fused, else 0 */
     size_t slice;                           /* blocks of tiles a step when not fused */
+    bool spread;                            /* dilated filters, or volumes */
     bool fresh;   /* the filters of a slice are transformed by the step that uses them: */
     double again; /* multiply-adds of that, over the products' */
 };
@@ -138,6 +139,7 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
         .r = f->r,
         .points = (f->m + f->r - 1) * (f->m + f->r - 1),
         .c_blocks = ceil_div((size_t)(a->c / a->groups), block) * (size_t)a->ker[0],
+        .spread = conv_is_volume(a) || a->dil[1] > 1 || a->dil[2] > 1,
     };
     c.tiles = winograd_tiles(a, f->m);
     const struct conv_tile tile = best_tile(p, a, f, c.tiles);
@@ -272,6 +274,7 @@ static void define_filtering(struct step *s, const struct problem *p, const stru
 {
     step_define(s, "M", c->m);
     step_define(s, "R", c->r);
+    step_define(s, "SPREAD", c->spread);
     step_define(s, "V", p->block);
 }
 

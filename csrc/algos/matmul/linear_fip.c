@@ -43,6 +43,10 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, p->in[1].constant, "scaling filters in every run takes more than the products save");
     PREFER(why, fip_pays(p, &r.conv), NO_ADDERS);
     PREFER(why, g->k >= 2 * p->block && g->n >= LINEAR_FIP_FEWEST_COLUMNS, FEW_FILTERS);
+    PREFER(why,
+           sizeof(float) * (size_t)shape_count(&p->in[1].shape) <= LINEAR_FIP_NEAR_BYTES ||
+               c.groups <= device_units(p->device),
+           "groups of rows would each read the weights from memory");
     PREFER(why, r.conv.n * g->m >= LINEAR_FIP_FEWEST_ROWS, "few rows: the weights are what is waited for");
     return true;
 }
