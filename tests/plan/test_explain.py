@@ -36,6 +36,7 @@ MORE = (
     "separable n1 c6656 h1 w42 k64 r1 s1",
     "conv_pool n1 c1 h9 w1200 k8 r3 s3 p1 e:relu+maxpool3s2p1",
     "separable n1 c512 h1 w1 k513 r1 s1",
+    "linear [64,4096] w[1100,4096]",
 )
 # As MORE, for devices that are GPUs and a machine without CLBlast.
 ON_GPUS = (
