@@ -183,7 +183,7 @@ void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int coun
         for (int t = 0; t < count; t++) {
             const struct FN(place) p = FN(place_of)(a->first_tile + min(first + t, a->tiles - 1), a);
             const int slice = SPREAD ? p.slice * a->stride_d - a->pad_d + tap * a->dil_d : 0;
-            const int above = slice >= 0 && slice < depth ? 0 : OUTSIDE;
+            const int above = (uint)slice < (uint)depth ? 0 : OUTSIDE;
             any |= FN(transform)(x + p.n * a->src_n + ((long)(g * blocks + block) * depth + slice) * plane,
                                  v + (cb * count + t) * V, v_step, p.h - a->pad[0] - above, p.w - a->pad[1], a);
         }

@@ -82,15 +82,13 @@ void FN(body)(ulong group, SRC x, DST y, const struct map_blocked_args *a)
     const long n = (long)(group / parts / a->blocks), across = (long)a->out[2] * V;
     SRC from = x + n * a->x_n + block * a->x_block;
     DST to = y + n * a->y_n + (long)block * rows * across;
-    if (block >= a->x_blocks) {
-        FN(fill)(to, first * a->out[2], past * a->out[2], 0.0f);
-        return;
-    }
     const FV value = select((FV)0.0f, (FV)a->value, LANES_V < (IV)(a->c - block * V));
-    for (int row = first; row < past; row++)
+    if (block >= a->x_blocks)
+        FN(fill)(to, first * a->out[2], past * a->out[2], 0.0f);
+    for (int row = first; row < past && block < a->x_blocks; row++)
         FN(row)(from, to + row * across, FN(source)(row / a->out[1], 0, a), FN(source)(row % a->out[1], 1, a), value,
                 a);
-    if (a->more && a->c < (block + 1) * V) /* lanes of x past c may be those of another map */
+    if (a->more && block < a->x_blocks && a->c < (block + 1) * V) /* lanes of x past c may be those of another map */
         for (int i = first * a->out[2]; i < past * a->out[2]; i++)
             STOREV(select((FV)0.0f, LOADV(to, i * V), LANES_V < (IV)(a->c - block * V)), to, i * V);
 }
