@@ -26,12 +26,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clcnn import _arguments, compiler, session_options
+from clcnn import _arguments, _session_model, compiler, session_options
 from clcnn import device as devices
 from clcnn import zeros as known_zeros
 from clcnn._log import logger
-from clcnn._session_inputs import NodeArg, combinations, fitting, is_fixed, node_arg, overridden, shape_of
-from clcnn._session_model import ModelMetadata, metadata, opened
+from clcnn._session_model import ModelMetadata, NodeArg, metadata, opened
 from clcnn.errors import ArgumentError, DtypeError, RunTimeoutError, StateError, UnsupportedError
 from clcnn.report import Profile, html_table
 from clcnn.session_options import SessionOptions
@@ -182,12 +181,12 @@ class InferenceSession:
         self._file, model = opened(path_or_bytes)
         self._model: Model | None = model
         self._meta = metadata(model)
-        self._inputs = [overridden(info, dict(settings.overrides)) for info in model.inputs]
+        self._inputs = [_session_model.overridden(info, dict(settings.overrides)) for info in model.inputs]
         self._outputs = model.outputs
         self._value_inputs = model.value_inputs
-        if not self._value_inputs and all(is_fixed(info) for info in self._inputs):
+        if not self._value_inputs and all(_session_model.is_fixed(info) for info in self._inputs):
             self._donate = self._file is not None and len(self._devices) == 1
-            self._ready({info.name: shape_of(info) for info in self._inputs}, {}, _Clock(None))
+            self._ready({info.name: _session_model.shape_of(info) for info in self._inputs}, {}, _Clock(None))
             self._donate = False
             if self._file is not None:
                 self._model = None  # the device has the weights; the file has them for whatever else comes
@@ -240,7 +239,9 @@ class InferenceSession:
         decide shapes (Model.value_inputs). The plan belongs to the session. Raises as run() does, and
         UnsupportedError where every output is constant.
         """
-        wanted = {info.name: shape_of(info) for info in self._inputs if is_fixed(info)}
+        wanted = {
+            info.name: _session_model.shape_of(info) for info in self._inputs if _session_model.is_fixed(info)
+        }
         wanted.update((name, tuple(int(n) for n in shape)) for name, shape in (shapes or {}).items())
         found = self._ready(wanted, dict(values or {}), _Clock(None))
         if found.plan is None:
@@ -293,7 +294,7 @@ class InferenceSession:
         """
         if self._value_inputs:
             raise UnsupportedError(f"the values of {list(self._value_inputs)} decide shapes: use plan()")
-        rows = combinations(self._inputs, shapes, self._max_plans)
+        rows = _session_model.combinations(self._inputs, shapes, self._max_plans)
         for row in rows:
             self._ready(row, {}, _Clock(None), best=True)
 
@@ -379,7 +380,7 @@ class InferenceSession:
         if missing or extra:
             parts = [f"{what} {names}" for what, names in (("missing", missing), ("unknown", extra)) if names]
             raise ArgumentError(f"input_feed: {', '.join(parts)}; the model's inputs are {known}")
-        return {info.name: fitting(info, input_feed[info.name]) for info in self._inputs}
+        return {info.name: _session_model.fitting(info, input_feed[info.name]) for info in self._inputs}
 
     def _check_usable(self) -> None:
         if self._pid != os.getpid():
@@ -394,11 +395,11 @@ class InferenceSession:
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that run() needs, in order."""
-        return [node_arg(info) for info in self._inputs]
+        return [_session_model.node_arg(info) for info in self._inputs]
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs, in order."""
-        return [node_arg(info) for info in self._outputs]
+        return [_session_model.node_arg(info) for info in self._outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """None: initialisers are constants, also where the file lists them among the inputs."""

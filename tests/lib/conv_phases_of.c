@@ -1,6 +1,6 @@
 /* conv_phases_of.c: prints how csrc/algos/conv/conv_phases.c cuts one dimension of a transposed convolution, given its input,
  * output, kernel, stride, padding and dilation: the most taps of a phase, the outputs of the largest one, and then a line for
- * each phase. Built with it by tests/plan/test_transposed.py. */
+ * each phase. Built with it by tests/rewrites/test_transposed.py. */
 #include "algos/conv/conv_phases.h"
 
 #include <stdio.h>
