@@ -10,7 +10,7 @@ import clcnn
 
 HERE = Path(__file__).parent
 # Sphinx reads below this folder only: pages of the root through pages that include them, copies of notebooks.
-INCLUDED = {"../CHANGELOG.md": "changelog.md", "../SECURITY.md": "security.md"}
+INCLUDED = {"../CHANGELOG.md": "changelog.md", "../SECURITY.md": "security.md", "../notebooks/": "notebooks/"}
 shutil.copytree(HERE.parent / "notebooks", HERE / "notebooks", dirs_exist_ok=True)
 
 project = "clcnn"

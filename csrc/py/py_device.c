@@ -203,8 +203,8 @@ PyDoc_STRVAR(close_doc,
 static PyObject *device_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     struct device_object *self = (struct device_object *)op;
+    atomic_store(&self->closed, true); /* before what others run fails for it */
     WITHOUT_GIL(clcnn_device_close(self->handle));
-    atomic_store(&self->closed, true);
     Py_RETURN_NONE;
 }
 

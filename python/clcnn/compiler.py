@@ -139,7 +139,7 @@ def compile(
     >>> y.shape
     (1, 8, 32, 32)
     """
-    if not isinstance(device, devices.ONE):
+    if isinstance(device, list | tuple):
         return _group(**locals())
     model, input_shape = sources.opened(model, input_shape)
     graph = graph_of(model, input_shape)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -249,7 +248,7 @@ def _same_device(made: Device) -> _core.Device:
 def several(given: Any, what: str, threads: int = 0) -> list[_core.Device]:
     """The shared devices of a selector, or of a list of them, each once; see with_threads(). Raises
     ArgumentError."""
-    chosen = [given] if isinstance(given, ONE) or not isinstance(given, Iterable) else list(given)
+    chosen = list(given) if isinstance(given, list | tuple) else [given]
     if not chosen:
         raise ArgumentError(f"{what}: the list is empty")
     opened = [with_threads(one, threads) for one in chosen]

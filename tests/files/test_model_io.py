@@ -288,7 +288,7 @@ def test_broken_json(tmp_path: Path, text: str, message: str) -> None:
         ({"w": W, "left": W}, "tensor 'left' is used by no node"),
         (
             {"w": W.astype(np.float64)},
-            "tensor 'w': must be one of float32, int64, int32, bool, not float64",
+            "tensor 'w': must be one of float32, int64, int32, bool, uint8, not float64",
         ),
         ({"w": W[:, :2].copy()}, "linear fc: "),
         ({"w": np.ones((0, 3), np.float32)}, r"tensor 'w': shape \[0, 3\] has no elements"),

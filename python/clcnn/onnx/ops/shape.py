@@ -370,8 +370,21 @@ def _write_slice(step: Step) -> None:
 
 
 def _write_pad(step: Step) -> None:
+    if step.attrs["mode"] == "roll":
+        _write_roll(step)
+        return
     value = step.number(step.attrs["value"], step.dtypes[0]) if step.attrs["mode"] == "constant" else ""
     step.add("Pad", step.x, step.integers(step.attrs["pads"]), value, mode=step.attrs["mode"])
+
+
+def _write_roll(step: Step) -> None:
+    """ONNX wraps what it does not crop only: elements are gathered instead."""
+    x, rank, pads = step.x, len(step.shape), [int(n) for n in step.attrs["pads"]]
+    for d, n in enumerate(step.shape):
+        at = (np.arange(pads[d] + n + pads[rank + d]) - pads[d]) % n
+        if pads[d] or pads[rank + d]:
+            x = step.middle("Gather", x, step.integers(at.tolist()), axis=d)
+    step.add("Identity", x)
 
 
 def _write_reshape(step: Step) -> None:
