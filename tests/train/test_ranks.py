@@ -117,6 +117,7 @@ def test_all_end_when_one_does(tmp_path, begin, what, said):
     run(ranks)
     with open(sys.argv[1] + f"/{{ranks.rank}}", "w") as file:
         file.write(str(time.time()))
+    ranks.all(0)  # both have written
     if ranks.rank == 1:
         {what}
     while True:
