@@ -139,7 +139,7 @@ def compile(
     >>> y.shape
     (1, 8, 32, 32)
     """
-    if isinstance(device, list | tuple):
+    if not isinstance(device, devices.ONE):
         return _group(**locals())
     model, input_shape = sources.opened(model, input_shape)
     graph = graph_of(model, input_shape)
@@ -198,7 +198,8 @@ def _group(model: Any, input_shape: Any, device: Any, threads: int | None, **opt
 
     if options["state"] is not None:
         raise ArgumentError("state: it lies on one device; train.Trainer(device=[...]) trains on several")
-    chosen = device if threads is None else [devices.get(one, threads) for one in device]
+    given = device if isinstance(device, list | tuple) else [device]
+    chosen = given if threads is None else [devices.get(one, threads) for one in given]
     several = devices.several(chosen, "device")
     return plan_group.compiled(compile, *sources.opened(model, input_shape), several, options)
 

@@ -22,6 +22,8 @@ from clcnn.errors import Error
 from clcnn.ort_values import WORDS
 from clcnn.session import InferenceSession
 
+__all__ = ["Runtime"]
+
 QUEUE = 64  # requests that wait or run where "queue" says nothing
 FULL = 503  # HTTP's "service unavailable"
 OPTIONS = ("device", "precision", "workspace_limit", "memory_limit", "max_plans")  # of sessions

@@ -17,6 +17,8 @@ from clcnn.errors import DeviceError, Error, StateError, UnsupportedError
 from clcnn.plan import Array, Plan, Target, copies_nothing, listed
 from clcnn.report import Profile
 
+__all__ = ["PlanGroup"]
+
 AHEAD = 3  # batches that map() holds for each device: fast ones go on while a slow one is at the oldest
 ROUNDS = 3  # runs that tell how fast a device is
 

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from clcnn import _arguments, compiler
 from clcnn.errors import ArgumentError, StateError
 
+__all__ = ["Predictor"]
+
 
 class Predictor:
     """Computes columns from columns of a batch {name: array}.
