@@ -130,17 +130,27 @@ done:
     return st;
 }
 
-static enum clcnn_status walk_back(struct walk *w)
+/* What rules are given in a walk that has met no value yet; NULL where memory is out. */
+static struct grad *begin_walk(struct walk *w)
 {
-    enum clcnn_status st = CLCNN_OK;
     struct grad *g = clcnn_calloc(1, sizeof *g);
 
     if (!g)
-        return clcnn_fail_mem(w->err, sizeof *g);
+        return NULL;
     g->graph = w->graph;
     g->err = w->err;
     for (int i = 0; i < w->n_values; i++)
         w->dy[i] = -1;
+    return g;
+}
+
+static enum clcnn_status walk_back(struct walk *w)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct grad *g = begin_walk(w);
+
+    if (!g)
+        return clcnn_fail_mem(w->err, sizeof *g);
     snprintf(g->label, sizeof g->label, "loss:dy");
     const struct clcnn_shape one = w->graph->values[w->loss].shape;
     float *seed = grad_constant(g, &one, &w->dy[w->loss]);
@@ -159,15 +169,11 @@ done:
 static enum clcnn_status walk_part(struct walk *w, struct grad *outer, int first, int y, int dy)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct grad *g = clcnn_calloc(1, sizeof *g);
+    struct grad *g = begin_walk(w);
 
     if (!g)
         return clcnn_fail_mem(w->err, sizeof *g);
-    g->graph = w->graph;
-    g->err = w->err;
     g->made = outer->made; /* one list of names */
-    for (int i = 0; i < w->n_values; i++)
-        w->dy[i] = -1;
     w->dy[y] = dy;
     for (int k = w->n_nodes - 1; st == CLCNN_OK && k >= first; k--)
         st = step_back(w, g, k);

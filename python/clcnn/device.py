@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from clcnn import _arguments, _core, _drivers
 from clcnn._log import logger
-from clcnn.errors import ArgumentError, DtypeError
+from clcnn.errors import ArgumentError, DtypeError, Error
 from clcnn.report import html_table, size
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -243,6 +243,16 @@ def _same_device(made: Device) -> _core.Device:
             made.close()
             return other
     return made
+
+
+def named(device: _core.Device) -> str:
+    """A device as messages name it: several may have one name."""
+    return f"device {device.index} ({device.name})"
+
+
+def blame(device: _core.Device, error: Error) -> None:
+    """Puts the device's name before what the error says."""
+    error.args = (f"{named(device)}: {error}", *error.args[1:])
 
 
 def several(given: Any, what: str, threads: int = 0) -> list[_core.Device]:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from clcnn import _arrays, _core
 from clcnn._mapping import mapped
+from clcnn.device import blame, named
 from clcnn.errors import DeviceError, Error, StateError, UnsupportedError
 from clcnn.plan import Array, Plan, Target, copies_nothing, listed
 from clcnn.report import Profile
@@ -236,7 +237,7 @@ class PlanGroup(Plan):
         device = plan.device
         if isinstance(error, DeviceError) or device.closed:
             self.failed[device] = error
-            error.args = (f"device {device.index} ({device.name}): {error}", *error.args[1:])
+            blame(device, error)
 
     def _usable(self) -> list[Plan]:
         """The plans of the devices that have not failed. Raises StateError."""
@@ -311,7 +312,7 @@ class PlanGroup(Plan):
     @property
     def stats(self) -> dict[str, Any]:
         """The stats of the plan for the whole batch on each device, as {"device 0 (name)": {...}}."""
-        return {name(plan.device): plan.stats for plan in self.plans}
+        return {named(plan.device): plan.stats for plan in self.plans}
 
     @property
     def peak_bytes(self) -> int:
@@ -323,21 +324,16 @@ class PlanGroup(Plan):
     def parts(self) -> dict[str, int]:
         """How many items of a call's batch each device takes; empty before the first call, and where calls
         are not divided."""
-        return {name(whole.device): part.stop - part.start for whole, _, part in self._parts or []}
+        return {named(whole.device): part.stop - part.start for whole, _, part in self._parts or []}
 
     def explain(self, verbose: bool = False) -> str:
         """Plan.explain() of each device, under its name."""
-        return "\n".join(f"{name(plan.device)}:\n{plan.explain(verbose)}" for plan in self.plans)
+        return "\n".join(f"{named(plan.device)}:\n{plan.explain(verbose)}" for plan in self.plans)
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"{len(self.plans)} devices"
-        where = ", ".join(name(plan.device) for plan in self.plans)
+        where = ", ".join(named(plan.device) for plan in self.plans)
         return f"<clcnn.PlanGroup on {where}: {self.inputs} -> {self.outputs}, {state}>"
-
-
-def name(device: _core.Device) -> str:
-    """A device as messages name it: several may have one name."""
-    return f"device {device.index} ({device.name})"
 
 
 def shares(count: int, speeds: Sequence[float]) -> list[int]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import signal
 import time
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from clcnn import cli, nn, optim, train
 from clcnn.errors import ArgumentError, DeviceError, NonFiniteError, RunTimeoutError, StateError
 from clcnn.train import shared, team
 from pair import needs_pair, run_on_a_pair
+from trainers import assert_same, bits, interrupt_after
 
 BOTH = [0, 1]
 
@@ -35,21 +34,6 @@ def trainer_of(devices, norm=False, loss=None, schedule=False, **options):
     adam = optim.AdamW(net.parameters(), lr=1e-2)
     plan = optim.lr_scheduler.CosineAnnealingLR(adam, 20) if schedule else None
     return train.Trainer(net, loss or nn.CrossEntropyLoss(), adam, device=devices, schedule=plan, **options)
-
-
-def bits(trainer):
-    """What the devices have, which is the same on all."""
-    states = getattr(trainer._bound.state, "states", [trainer._bound.state])
-    first = {name: states[0][name] for name in states[0].names()}
-    for state in states[1:]:
-        assert_same(first, {name: state[name] for name in state.names()})
-    return first
-
-
-def assert_same(one, other):
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
 def assert_close(one, other):
@@ -201,20 +185,6 @@ def test_a_step_that_is_not_finite_is_committed_by_none(bad):
         assert trainer.steps == 1
         trainer.step(x, y)
         assert trainer.steps == 2
-
-
-@contextmanager
-def interrupt_after(seconds):
-    def handler(*_):
-        raise KeyboardInterrupt
-
-    old = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
 
 
 @needs_pair

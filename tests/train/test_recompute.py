@@ -9,6 +9,7 @@ import pytest
 
 import clcnn
 from clcnn import nn, ops, optim, train
+from trainers import bits
 
 BATCH, SIDE = 8, 24
 ROUNDED = 64  # bytes that a message may be off by, being rounded to a tenth of a KiB
@@ -53,8 +54,7 @@ def trained(device, net, steps: int = 3, **options):
     with train.Trainer(net, nn.CrossEntropyLoss(), adam, device=device, **options) as trainer:
         losses = [trainer.step(*batch(i)) for i in range(steps)]
         (plan,) = trainer._plans.values()
-        state = trainer._bound.state
-        return losses, {name: state[name] for name in state.names()}, plan.peak_bytes, plan.explain()
+        return losses, bits(trainer), plan.peak_bytes, plan.explain()
 
 
 def least(device, net) -> int:

@@ -16,6 +16,7 @@ import pytest
 
 from clcnn import nn, optim, train
 from clcnn.errors import RunTimeoutError, StateError
+from trainers import assert_same, bits, interrupt_after
 
 CHILD = """
 import sys
@@ -51,18 +52,6 @@ def trainer_of(net, device, file=None):
 def batch(number):
     rng = np.random.default_rng(number)
     return rng.standard_normal((4, 1, 6, 6), np.float32), rng.integers(0, 40, 4)
-
-
-def bits(trainer):
-    """All that the device has."""
-    state = trainer._bound.state
-    return {name: state[name] for name in state.names()}
-
-
-def assert_same(one, other):
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
 class Undisturbed:
@@ -158,20 +147,6 @@ def test_a_full_disk_leaves_the_old_file(device, tmp_path, undisturbed, size):
 
 
 # ---- interrupted ----
-
-
-@contextmanager
-def interrupt_after(seconds):
-    def handler(*_):
-        raise KeyboardInterrupt
-
-    old = signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
 
 
 def test_ctrl_c_leaves_whole_steps(device, undisturbed):

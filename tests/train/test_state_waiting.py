@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import signal
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -14,6 +12,7 @@ import clcnn
 import slow_plan
 from clcnn import ops
 from helpers import python
+from trainers import alarm_after
 
 SIZE = 1 << 21  # floats: a step takes some milliseconds, most of them in the commit
 NAMES = ("a", "b", "c")
@@ -22,17 +21,6 @@ X = np.ones(1, np.float32)
 
 class Interrupted(Exception):
     pass
-
-
-@contextmanager
-def alarm_after(seconds: float, handler: object) -> Iterator[None]:
-    old = signal.signal(signal.SIGALRM, handler)  # type: ignore[arg-type]
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
 
 
 def raise_it(*_: object) -> None:

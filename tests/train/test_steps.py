@@ -11,6 +11,7 @@ import pytest
 import clcnn
 from clcnn import _core, nn, ops, optim, train
 from clcnn.errors import UnsupportedError
+from trainers import assert_same, bits
 
 
 def net_of():
@@ -31,17 +32,6 @@ def trainer_of(device, net=None, **options):
 def batch(number):
     rng = np.random.default_rng(number)
     return rng.standard_normal((6, 3, 8, 8), np.float32), rng.integers(0, 4, 6)
-
-
-def bits(trainer):
-    state = trainer._bound.state
-    return {name: state[name] for name in state.names()}
-
-
-def assert_same(one, other):
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
 def after(device, steps):

@@ -18,6 +18,7 @@ from clcnn.errors import (
     StateError,
     UnsupportedError,
 )
+from trainers import assert_same
 
 DIGITS = Path(os.environ.get("CLCNN_TEST_DATA", Path(__file__).parents[3] / "shared" / "data")) / "digits"
 
@@ -51,12 +52,6 @@ def trainer_of(net, **options):
 
 def weights(net):
     return {name: array.copy() for name, array in net.state_dict().items()}
-
-
-def assert_same(one, other):
-    assert one.keys() == other.keys()
-    for name in one:
-        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
 # ---- against PyTorch ----

@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 
 import clcnn
 from clcnn import _core
+from clcnn.device import blame, named
 from clcnn.errors import ArgumentError, Error, StateError
 
 T = TypeVar("T")
-
-
-def named(device: _core.Device) -> str:
-    """A device as messages name it: several may have one name."""
-    return f"device {device.index} ({device.name})"
 
 
 def check_alike(devices: Iterable[_core.Device]) -> None:
@@ -77,7 +73,7 @@ class Team:
         for i, future in zip(chosen, futures):
             error = future.exception()
             if isinstance(error, Error) and len(self.devices) > 1:
-                error.args = (f"{named(self.devices[i])}: {error}", *error.args[1:])
+                blame(self.devices[i], error)
         return [future.result() for future in futures]
 
     def each(self, work: Callable[[int], T]) -> list[T]:
