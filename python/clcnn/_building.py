@@ -11,10 +11,12 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Generic, TypeVar
 
 from clcnn._log import logger
 from clcnn._progress import Line
+from clcnn._threads import Task
 from clcnn.errors import StateError
 
 T = TypeVar("T")
@@ -63,37 +65,23 @@ class Job(Generic[T]):
 
     def __init__(self, work: Callable[[Watch], T], background: bool = False) -> None:
         self.watch = Watch(background)
-        self._work: Callable[[Watch], T] | None = work
-        self._done = threading.Event()
-        self._results: list[T] = []
-        self._errors: list[BaseException] = []
+        self._task = Task(partial(work, self.watch))
         self._pid = os.getpid()
-        _start(self._run)
-
-    def _run(self) -> None:
-        try:
-            assert self._work is not None
-            self._results.append(self._work(self.watch))
-        except BaseException as error:  # result() raises it in the thread that waits
-            self._errors.append(error)
-        if self.watch.stopped:
-            self._results.clear()
-            self._errors.clear()
-        self._work = None
-        self._done.set()
+        _start(self._task)
 
     @property
     def done(self) -> bool:
-        return self._done.is_set()
+        return self._task.done
 
     def stop(self) -> None:
         """Ends it before the next program; does not wait."""
         self.watch.stopped = True
+        self._task.cancel()
 
     def wait(self, timeout: float | None) -> bool:
         """Whether it is done within so many seconds; None: however long it takes."""
         self._check_process()
-        return self._done.wait(timeout)
+        return self._task.wait(timeout)
 
     def _check_process(self) -> None:
         if os.getpid() != self._pid:
@@ -105,7 +93,7 @@ class Job(Generic[T]):
         """What work() gave or raised; once. Ctrl-C ends waiting and the work."""
         line = Line()
         try:
-            while not self._done.wait(LOOK_S):
+            while not self._task.wait(LOOK_S):
                 self._check_process()
                 line.show(self.watch.text)
         except BaseException:
@@ -113,12 +101,7 @@ class Job(Generic[T]):
             raise
         finally:
             line.close()
-        if self._errors:
-            try:
-                raise self._errors.pop()
-            finally:
-                self._errors.clear()
-        return self._results.pop()
+        return self._task.result()
 
 
 def _start(run: Callable[[], None]) -> None:

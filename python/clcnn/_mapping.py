@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from queue import SimpleQueue
 from typing import TypeVar
 
 from clcnn import _arguments
+from clcnn._threads import Task, Threads
 from clcnn.errors import StateError
 
 W = TypeVar("W")
@@ -39,11 +40,12 @@ def mapped(
         finally:
             free.put(worker)
 
-    pool = ThreadPoolExecutor(len(workers), "clcnn-map")
-    pending: deque[Future[R]] = deque()
+    threads = Threads(len(workers), "clcnn-map")
+    pending: deque[Task[R]] = deque()
     try:
         for batch in _arguments.iterate(batches, "batches", "batches of arrays"):
-            pending.append(pool.submit(job, batch))
+            pending.append(Task(partial(job, batch)))
+            threads.begin(pending[-1])
             if len(pending) == ahead:
                 yield pending.popleft().result()
             check_process(pid)
@@ -51,10 +53,12 @@ def mapped(
             yield pending.popleft().result()
             check_process(pid)
     finally:
-        if os.getpid() == pid:  # a forked child has neither the threads nor a use for their locks
+        if os.getpid() == pid:  # a forked child has neither the threads nor a use for them
+            for task in pending:
+                task.cancel()
             for worker in workers:
                 stop(worker)
-            pool.shutdown(cancel_futures=True)
+            threads.close()
 
 
 def check_process(pid: int) -> None:

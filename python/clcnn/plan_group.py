@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from clcnn import _arrays, _core
 from clcnn._mapping import mapped
+from clcnn._threads import Task, Threads
 from clcnn.device import blame, named
 from clcnn.errors import DeviceError, Error, StateError, UnsupportedError
 from clcnn.plan import Array, Plan, Target, copies_nothing, listed
@@ -53,7 +54,7 @@ class PlanGroup(Plan):
     >>> group.close()
     """
 
-    __slots__ = ("plans", "failed", "_remake", "_parts", "_pool", "_gate", "_runner", "_queues", "_turns")
+    __slots__ = ("plans", "failed", "_remake", "_parts", "_threads", "_gate", "_runner", "_queues", "_turns")
 
     def __init__(self, plans: Sequence[Plan], remake: Remake | None) -> None:
         first = plans[0]
@@ -62,7 +63,7 @@ class PlanGroup(Plan):
         self.failed: dict[_core.Device, Error] = {}
         self._remake = remake
         self._parts: list[tuple[Plan, Plan, slice]] | None = None  # (on a device, for a part, which part)
-        self._pool = ThreadPoolExecutor(len(self.plans), "clcnn-group")
+        self._threads = Threads(len(self.plans), "clcnn-group")
         self._gate = threading.Lock()  # of _queues
         self._turns = threading.Lock()  # of calls that use all devices
         self._runner = 0
@@ -188,37 +189,32 @@ class PlanGroup(Plan):
         """Runs of several devices at once; how many of them each could do in a second. After Ctrl-C, or what
         else a signal handler raises, parts end within about 100 ms, and a whole batch once it is done."""
 
-        halted = threading.Event()
+        halted = False
 
         def run(whole: Plan, plan: Plan, *arguments: Any) -> float:
             times = []
             for _ in range(rounds + (rounds > 1)):
-                if halted.is_set():
+                if halted:
                     return 0.0
                 start = time.perf_counter()
                 self._guarded(whole, plan, *arguments)
                 times.append(time.perf_counter() - start)
             return 1.0 / min(times[rounds > 1 :])
 
-        futures: list[Future[float]] = []
-        try:
-            for job in jobs:
-                futures.append(self._pool.submit(run, *job))
-            wait(futures)
-        except BaseException:
-            halted.set()
-            self._stop(jobs, futures)
-            raise
-        return [future.result() for future in futures]
+        def stop() -> None:
+            nonlocal halted
+            halted = True
+            for whole, plan, *_ in jobs:
+                if plan is not whole:
+                    plan._core.stop()
 
-    def _stop(self, jobs: list[tuple[Any, ...]], futures: list[Future[float]]) -> None:
-        """Ends runs for good; the next call compiles new plans for the parts, of which the kernels are
-        there."""
-        for whole, plan, *_ in jobs:
-            if plan is not whole:
-                plan._core.stop()
-        wait(futures)
-        self._forget_parts()
+        tasks = [Task(partial(run, *job)) for job in jobs]
+        try:
+            self._threads.finish(tasks, stop)
+        except BaseException:
+            self._forget_parts()  # stopped for good: the next call compiles others, whose kernels are there
+            raise
+        return [task.result() for task in tasks]
 
     def _forget_parts(self) -> None:
         for _, part, _ in self._parts or []:
@@ -293,7 +289,7 @@ class PlanGroup(Plan):
 
     def close(self) -> None:
         """Gives the memory back on all devices."""
-        self._pool.shutdown()
+        self._threads.close()
         self._forget_parts()
         for plan in self.plans:
             plan.close()

@@ -14,9 +14,8 @@ import clcnn
 from clcnn import _core
 from clcnn.train.pixels import Converter, Pixels
 
-LONGEST_WAIT = (
-    5.0  # seconds for a thread that is to end; one that waits for its data any longer is left alone
-)
+# Seconds for a thread that is to end; one that waits for its data any longer is left alone.
+LONGEST_WAIT = 5.0
 LOOK = 0.1  # seconds after which a thread that waits looks whether it is to end
 
 Batch = tuple[Any, Any]  # x as it is, or on the device
@@ -73,15 +72,21 @@ def ahead(walk: Iterable[Batch], device: _core.Device | None, depth: int) -> Gen
     if depth == 0:
         yield from walk
         return
-    ready: queue.Queue[Any] = queue.Queue(depth)
+    # Simple queues stay whole where Ctrl-C is pressed in the middle of get() and put().
+    ready: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    room: queue.SimpleQueue[None] = queue.SimpleQueue()  # has one for each batch that may be put
+    for _ in range(depth):
+        room.put(None)
     stop = threading.Event()
     sender = None if device is None else Sender(device, depth + 2)  # one is read, one is filled
-    work = threading.Thread(target=_work, args=(walk, sender, ready, stop), name="batches", daemon=True)
+    arguments = (walk, sender, ready, room, stop)
+    work = threading.Thread(target=_work, args=arguments, name="batches", daemon=True)
     work.start()
     try:
         while (item := ready.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
+            room.put(None)
             yield item
     finally:
         stop.set()
@@ -91,26 +96,32 @@ def ahead(walk: Iterable[Batch], device: _core.Device | None, depth: int) -> Gen
 
 
 def _work(
-    walk: Iterable[Batch], sender: Sender | None, ready: queue.Queue[Any], stop: threading.Event
+    walk: Iterable[Batch],
+    sender: Sender | None,
+    ready: queue.SimpleQueue[Any],
+    room: queue.SimpleQueue[None],
+    stop: threading.Event,
 ) -> None:
     """Puts batches, and in the end None or what was raised, as long as anyone wants them."""
 
-    def put(item: Any) -> bool:
+    def has_room() -> bool:
         while not stop.is_set():
             try:
-                ready.put(item, timeout=LOOK)
-            except queue.Full:
+                room.get(timeout=LOOK)
+            except queue.Empty:
                 continue
             return True
         return False
 
     try:
         for x, y in walk:
-            if not put((x if sender is None else sender(x), y)):
+            batch = (x if sender is None else sender(x), y)
+            if not has_room():
                 return
-        put(None)
+            ready.put(batch)
+        ready.put(None)
     except BaseException as error:  # of the caller's data: raised where it is waited for
-        put(error)
+        ready.put(error)
 
 
 def copied(walk: Iterable[tuple[ArrayLike, ArrayLike]]) -> Iterator[Batch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 import clcnn
 from clcnn import _core
+from clcnn._threads import Task, Threads
 from clcnn.device import blame, named
 from clcnn.errors import ArgumentError, Error, StateError
 
@@ -39,42 +40,38 @@ class Team:
 
     def __init__(self, devices: Iterable[_core.Device]) -> None:
         self.devices = list(devices)
-        self.interrupted = False
-        self._leader = ThreadPoolExecutor(1, "clcnn-leader")
-        self._workers = [ThreadPoolExecutor(1, f"clcnn-device-{d.index}") for d in self.devices]
+        self._led: Task[Any] | None = None
+        self._leader = Threads(1, "clcnn-leader")
+        self._workers = [Threads(1, f"clcnn-device-{d.index}") for d in self.devices]
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal handler has raised while the leader was at what it is at."""
+        return self._led is not None and self._led.cancelled
 
     def lead(self, work: Callable[[], T]) -> T:
         """Calls `work` in the leader's thread, after what it is at, and waits for it in any case."""
-        self._leader.submit(int).result()  # what a call that was interrupted before it could wait has begun
-        self.interrupted = False
-        future: Future[T] | None = None
-        stop: BaseException | None = None
-        try:
-            future = self._leader.submit(work)
-            wait([future])
-        except BaseException as error:  # of a signal handler
-            stop, self.interrupted = error, True
-        while stop is not None and future is not None and not future.done():
-            try:
-                wait([future])
-            except BaseException as error:
-                stop = error
-        if stop is not None:
-            raise stop
-        assert future is not None
-        return future.result()
+
+        def led() -> T:
+            self._led = task
+            return work()
+
+        task = Task(led)
+        self._leader.finish([task])
+        return task.result()
 
     def spread(self, work: Callable[[int], T], members: Iterable[int] | None = None) -> list[T]:
         """In the leader's thread: work(i) for each device of these numbers at once. Waits for all, then
         raises the first exception, with the name of its device."""
         chosen = list(range(len(self.devices)) if members is None else members)
-        futures = [self._workers[i].submit(work, i) for i in chosen]
-        wait(futures)
-        for i, future in zip(chosen, futures):
-            error = future.exception()
-            if isinstance(error, Error) and len(self.devices) > 1:
-                blame(self.devices[i], error)
-        return [future.result() for future in futures]
+        tasks = [Task(partial(work, i)) for i in chosen]
+        for i, task in zip(chosen, tasks):
+            self._workers[i].begin(task)
+        for i, task in zip(chosen, tasks):
+            task.wait()
+            if isinstance(task.error, Error) and len(self.devices) > 1:
+                blame(self.devices[i], task.error)
+        return [task.result() for task in tasks]
 
     def each(self, work: Callable[[int], T]) -> list[T]:
         """work(i) for each device at once, led."""
@@ -82,8 +79,8 @@ class Team:
 
     def close(self) -> None:
         """Ends the threads."""
-        for pool in (self._leader, *self._workers):
-            pool.shutdown()
+        for threads in (self._leader, *self._workers):
+            threads.close()
 
 
 class Mirrors:
