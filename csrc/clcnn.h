@@ -96,6 +96,9 @@ struct clcnn_device_info {
     bool host_unified, local_is_dedicated, has_fp64, has_fp16, available;
     char cpu_vendor
         [16]; /* who made the processor of a CPU device, as CPUID says: "AuthenticAMD"; elsewhere "" */
+    uint32_t core_cache_bytes; /* second-level cache of one of a CPU's cores; 0: not known */
+    bool
+        byte_products; /* a CPU adds products of bytes to sums of 32 bits in vectors of 64 bytes (AVX512-VNNI) */
     bool half_vectors;            /* a CPU's vectors of float_width floats are computed in two halves */
     struct clcnn_profile profile; /* a plan's; of a device itself: nothing is known */
 };
@@ -409,6 +412,7 @@ struct clcnn_plan_stats {
     uint64_t arena_bytes, weights_bytes, workspace_bytes, peak_bytes;
     uint64_t live_bytes; /* largest set of activations that live at once: a lower bound for the arena */
     int step_count, chained_steps, launch_count; /* chained: run inside a kernel with others */
+    int called; /* 1: runs without a deadline call the chains' code and launch nothing */
     int program_count;
     int shared_ends; /* inputs and outputs that steps use where the caller has them */
     double select_ms, build_ms, weights_ms, warm_ms; /* where compile time went */

@@ -37,6 +37,10 @@ struct device_traits device_traits(const struct clcnn_device_info *info)
          * are computed in halves they gain nothing (D-053). */
         .separate_adders =
             block == 16 && strcmp(info->cpu_vendor, "AuthenticAMD") == 0 && !info->half_vectors,
+        /* PoCL hands assembly on to LLVM; Intel's runtime refuses it. */
+        .byte_products =
+            block == 16 && info->byte_products && strcmp(info->platform, "Portable Computing Language") == 0,
+        .core_cache_bytes = info->core_cache_bytes ? info->core_cache_bytes : (size_t)1 << 20,
         .integrated_gpu = info->type == CLCNN_DEVICE_GPU && info->host_unified,
         .tensor_cores = capability >= AMPERE,   /* the first with mma.sync on tf32 and with cp.async */
         .warpgroups = capability == HOPPER,     /* wgmma is Hopper's alone */

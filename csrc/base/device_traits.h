@@ -7,13 +7,15 @@
 #include "base/base.h"
 
 struct device_traits {
-    int channel_block;    /* floats of a vector, which channel blocks fill: 16 or 8; 0: no such vectors */
-    bool separate_adders; /* vector adders that work beside the multiply-adders (D-021) */
-    bool integrated_gpu;  /* built into a processor: no memory of its own, fewer registers */
-    bool tensor_cores;    /* mma.sync on tf32, and cp.async (D-025) */
-    bool warpgroups;      /* wgmma: tensor cores that read local memory, for four warps at once (D-025) */
-    bool waiting_groups;  /* groups that run at once may wait for each other's counters (D-013) */
-    bool null_operands;   /* kernels take NULL for an absent operand, which makes a launch shorter (D-013) */
+    int channel_block;       /* floats of a vector, which channel blocks fill: 16 or 8; 0: no such vectors */
+    bool separate_adders;    /* vector adders that work beside the multiply-adders (D-021) */
+    bool byte_products;      /* vpdpbusd on vectors of 64 bytes, which kernels reach by assembly (D-098) */
+    size_t core_cache_bytes; /* second-level cache of a CPU's core; unknown: 1 MiB */
+    bool integrated_gpu;     /* built into a processor: no memory of its own, fewer registers */
+    bool tensor_cores;       /* mma.sync on tf32, and cp.async (D-025) */
+    bool warpgroups;         /* wgmma: tensor cores that read local memory, for four warps at once (D-025) */
+    bool waiting_groups;     /* groups that run at once may wait for each other's counters (D-013) */
+    bool null_operands; /* kernels take NULL for an absent operand, which makes a launch shorter (D-013) */
     size_t unit_local_bytes;   /* local memory of a compute unit, shared by its groups; unknown: 64 KiB */
     uint64_t most_local_bytes; /* that a group can have; a driver may tell of less (D-029) */
 };

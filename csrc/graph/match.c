@@ -140,6 +140,22 @@ int match_scalar_operand(const struct rewriter *r, const struct node *n, double 
     return -1;
 }
 
+int match_scaled(const struct rewriter *r, const struct node *n, double *factor)
+{
+    const bool divides = rewrite_is(n, &op_div);
+    if (!divides && !rewrite_is(n, &op_mul))
+        return -1;
+    for (int i = 0; i < (divides ? 1 : 2); i++) {
+        double number;
+        if (!match_scalar(r, n->in[1 - i], &number) ||
+            !shape_equal(&r->g->values[n->in[i]].shape, &r->g->values[n->out[0]].shape))
+            continue;
+        *factor = divides ? 1.0 / number : number;
+        return isfinite(*factor) ? i : -1;
+    }
+    return -1;
+}
+
 bool match_close(double got, double exact)
 {
     return fabs(got - exact) <= 3.0 / (1 << 24) * fabs(exact);

@@ -36,6 +36,8 @@ struct node *match_op(const struct rewriter *r, int value, const struct op_def *
 bool match_scalar(const struct rewriter *r, int value, double *number);
 /* Of a node with two inputs, one of them such a constant: its place, and -1 when there is none. */
 int match_scalar_operand(const struct rewriter *r, const struct node *n, double *number);
+/* The input that n multiplies by a number, 0 or 1, or -1; *factor is the number. */
+int match_scaled(const struct rewriter *r, const struct node *n, double *factor);
 /* Whether a constant that an exporter wrote is this one: it was rounded to float32, and may be a product of two such. */
 bool match_close(double got, double exact);
 

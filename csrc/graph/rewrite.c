@@ -19,9 +19,11 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
     enum clcnn_status st = CLCNN_OK;
     struct rewriter r = {.g = g, .options = options, .notes = notes, .err = err};
     enum clcnn_status (*const passes[])(struct rewriter *) = {
-        rewrite_drop_identities, /* first: they hide the patterns below */
+        rewrite_to_bytes,        /* first: others move steps of rounding away from the sums that they round */
+        rewrite_drop_identities, /* before all others: they hide the patterns below */
         rewrite_find_rolls,
         rewrite_merge_attention, /* before moves are joined: it knows them as exporters write them */
+        rewrite_find_cells,      /* before additions become epilogues of their products */
         rewrite_join_moves,
         rewrite_drop_identities,  /* again: moves that undo each other became such */
         rewrite_find_activations, /* before epilogues, which take them */

@@ -20,6 +20,8 @@ bool rewrite_is_reshape(const struct node *n);
 bool rewrite_is_move(const struct node *n);
 /* The live node that computes `value`, if nothing else uses the value; NULL otherwise. */
 struct node *rewrite_sole_producer(const struct rewriter *r, int value);
+/* The live node behind `from` that reads `value`, if nothing else uses the value; NULL otherwise. */
+struct node *rewrite_sole_reader(const struct rewriter *r, int value, const struct node *from);
 bool rewrite_is_constant(const struct rewriter *r, int value);
 /* Whether weights and bias, inputs 1 and 2, are constants where they are present. */
 bool rewrite_weights_are_constant(const struct rewriter *r, const struct node *n);
@@ -40,9 +42,11 @@ void rewrite_count_uses(struct rewriter *r);
 /* Moves `from` to the position of `to`, computing to's output; `to` is gone. */
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
 
+enum clcnn_status rewrite_to_bytes(struct rewriter *r);
 enum clcnn_status rewrite_drop_identities(struct rewriter *r);
 enum clcnn_status rewrite_find_rolls(struct rewriter *r);
 enum clcnn_status rewrite_merge_attention(struct rewriter *r);
+enum clcnn_status rewrite_find_cells(struct rewriter *r);
 enum clcnn_status rewrite_find_activations(struct rewriter *r);
 enum clcnn_status rewrite_find_row_norms(struct rewriter *r);
 enum clcnn_status rewrite_cancel_transposes(struct rewriter *r);

@@ -2,8 +2,10 @@
  *
  *   matmul(q, k^T) [* or / a number] [+ masks] -> softmax along the last dimension -> matmul with v
  *
- * The scores may change their leading dimensions on the way, and nothing else may read them. q and k may be scaled. What
- * only moves the elements of q, k, v and of the result is left out, too: the operands become views. */
+ * The scores may change their shape on the way, and nothing else may read them. q and k may be scaled. What only moves
+ * the elements of q, k, v and of the result is left out, too: the operands become views. So do two masks where rows of k
+ * are numbers of two digits, and each mask is one for all values of a digit (positions in a map that are relative along its
+ * height and its width). */
 #include "graph/match.h"
 #include "graph/rewrite_views.h"
 
@@ -37,31 +39,17 @@ struct attention {
 
 /* ---- the scores ---------------------------------------------------------------------------------------- */
 
-/* A node that only changes the dimensions before the last two. */
-static bool keeps_matrices(const struct rewriter *r, const struct node *n)
+static bool same_matrices(const struct rewriter *r, int a, int b)
 {
-    if (!rewrite_is(n, &op_reshape) && !rewrite_is(n, &op_squeeze) && !rewrite_is(n, &op_unsqueeze))
-        return false;
-    const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *y = &r->g->values[n->out[0]].shape;
+    const struct clcnn_shape *x = &r->g->values[a].shape, *y = &r->g->values[b].shape;
     return x->rank >= 2 && y->rank >= 2 && x->dim[x->rank - 1] == y->dim[y->rank - 1] &&
            x->dim[x->rank - 2] == y->dim[y->rank - 2];
 }
 
-/* The input that n multiplies by a number, 0 or 1, or -1; *factor is the number. */
-static int scaled_input(const struct rewriter *r, const struct node *n, double *factor)
+/* A node that only changes the dimensions before the last two. */
+static bool keeps_matrices(const struct rewriter *r, const struct node *n)
 {
-    const bool divides = rewrite_is(n, &op_div);
-    if (!divides && !rewrite_is(n, &op_mul))
-        return -1;
-    for (int i = 0; i < (divides ? 1 : 2); i++) {
-        double number;
-        if (!match_scalar(r, n->in[1 - i], &number) ||
-            !shape_equal(&r->g->values[n->in[i]].shape, &r->g->values[n->out[0]].shape))
-            continue;
-        *factor = divides ? 1.0 / number : number;
-        return isfinite(*factor) ? i : -1;
-    }
-    return -1;
+    return rewrite_is_reshape(n) && same_matrices(r, n->in[0], n->out[0]);
 }
 
 static bool find_scores(const struct rewriter *r, int value, struct attention *a);
@@ -97,11 +85,11 @@ static bool find_scores(const struct rewriter *r, int value, struct attention *a
     if (a->n_between == MOST_NODES)
         return false;
     a->between[a->n_between++] = n;
-    if (keeps_matrices(r, n))
+    if (rewrite_is_reshape(n))
         return find_scores(r, n->in[0], a);
     if (rewrite_is(n, &op_add))
         return find_masked(r, n, a);
-    const int x = scaled_input(r, n, &factor);
+    const int x = match_scaled(r, n, &factor);
     if (x < 0)
         return false;
     a->scaled = true;
@@ -134,7 +122,7 @@ static bool find_parts(const struct rewriter *r, struct node *product, struct at
     const struct clcnn_shape *x = &r->g->values[n->in[0]].shape;
     a->softmax = n;
     return ((const struct dim_attrs *)n->attrs)->dim == x->rank - 1 && find_scores(r, n->in[0], a) &&
-           is_batched(r, a->scores);
+           is_batched(r, a->scores) && same_matrices(r, a->scores->out[0], n->in[0]);
 }
 
 /* Sizes of all axes; the heads are the third dimension from the end where there are four. */
@@ -177,7 +165,7 @@ static void step_back(const struct rewriter *r, struct value_view *operand, stru
     for (;;) {
         const struct value *v = &r->g->values[view.value];
         const struct node *n = v->kind == VALUE_NODE ? &r->g->nodes[v->producer] : NULL;
-        const int x = n && scale ? scaled_input(r, n, &number) : -1;
+        const int x = n && scale ? match_scaled(r, n, &number) : -1;
         if (x >= 0) {
             view.value = n->in[x];
             factor *= number;
@@ -195,17 +183,6 @@ static void step_back(const struct rewriter *r, struct value_view *operand, stru
     }
 }
 
-static struct node *sole_reader(const struct rewriter *r, int value, const struct node *from)
-{
-    if (r->uses[value] != 1)
-        return NULL;
-    for (struct node *n = r->g->nodes + (from - r->g->nodes) + 1; n < r->g->nodes + r->g->n_nodes; n++)
-        for (int k = 0; !n->dead && k < n->n_in; k++)
-            if (n->in[k] == value)
-                return n;
-    return NULL;
-}
-
 /* The result may go where the next nodes would bring it. */
 static void step_on(const struct rewriter *r, struct attention *a)
 {
@@ -213,7 +190,7 @@ static void step_on(const struct rewriter *r, struct attention *a)
     struct attention_view found;
     struct node *n = a->product;
     view_strides(r->g, &view, &a->attrs.out);
-    while ((n = sole_reader(r, view.value, n)) != NULL && view_after(r, n, &view)) {
+    while ((n = rewrite_sole_reader(r, view.value, n)) != NULL && view_after(r, n, &view)) {
         if (!view_strides(r->g, &view, &found))
             continue;
         a->result = view;
@@ -238,6 +215,11 @@ static bool find_views(const struct rewriter *r, struct attention *a)
 
 /* ---- masks --------------------------------------------------------------------------------------------- */
 
+static bool keeps_shape(const struct attention *a, const struct clcnn_shape *s)
+{
+    return s->rank >= 2 && s->dim[s->rank - 2] == a->attrs.size[2] && s->dim[s->rank - 1] == a->attrs.size[3];
+}
+
 /* The mask's sizes in four dimensions, of which the first may be a part of the items that comes again. */
 static bool mask_sizes(const struct rewriter *r, const struct attention *a, const struct mask *m,
                        int32_t out[4])
@@ -245,7 +227,7 @@ static bool mask_sizes(const struct rewriter *r, const struct attention *a, cons
     const struct clcnn_shape *s = &m->scores, *x = &r->g->values[m->value].shape;
     const int rank = s->rank, missing = rank - x->rank;
     int32_t size[CLCNN_MAX_RANK] = {0};
-    if (x->dtype != CLCNN_FLOAT32 || missing < 0)
+    if (x->dtype != CLCNN_FLOAT32 || missing < 0 || !keeps_shape(a, s))
         return false;
     for (int i = 0; i < rank; i++)
         size[i] = i < missing ? 1 : x->dim[i - missing];
@@ -335,12 +317,78 @@ done:
     return st;
 }
 
+/* The only mask may be a sum of two of other shapes: they take its place. */
+static void divide_mask(const struct rewriter *r, struct attention *a)
+{
+    const struct mask *m = &a->mask[0];
+    const struct node *n = a->masks == 1 ? rewrite_sole_producer(r, m->value) : NULL;
+    while (n && rewrite_is_reshape(n))
+        n = rewrite_sole_producer(r, n->in[0]);
+    if (!n || !rewrite_is(n, &op_add) || n->epi.act != ACT_none || n->epi.add >= 0)
+        return;
+    const struct clcnn_shape s = r->g->values[n->out[0]].shape;
+    if (shape_count(&s) != shape_count(&m->scores))
+        return;
+    a->mask[1] = (struct mask){n->in[1], s};
+    a->mask[0] = (struct mask){n->in[0], s};
+    a->masks = 2;
+}
+
+/* A mask as a view of which one digit of the rows of k tells the column; 0: it is the higher one, 1: the lower one, -1: neither.
+ * *wide: how many values the lower one has. */
+static int find_digit(const struct rewriter *r, const struct attention *a, const struct mask *m,
+                      struct value_view *view, int64_t *wide)
+{
+    const int32_t *size = a->attrs.size;
+    struct view_axis *columns = &view->axis[COLUMN];
+    *view = matrices(a, -1, size[2], size[3], false);
+    if (r->g->values[m->value].shape.dtype != CLCNN_FLOAT32 ||
+        !view_broadcast(r->g, view, &m->scores, m->value) || columns->n != 2)
+        return -1;
+    const int digit = columns->part[0].stride == 0;
+    if (columns->part[1 - digit].stride != 0 || columns->part[digit].size > ATTENTION_MOST_COLUMNS)
+        return -1;
+    *wide = columns->part[1].size;
+    columns->part[0] = columns->part[digit];
+    columns->n = 1;
+    for (int i = 0; i < VIEW_AXES; i++)
+        if (view->axis[i].n == 1 && view->axis[i].part[0].stride == 0)
+            view->axis[i].n = 0;
+    return digit;
+}
+
+/* Two masks, each of which one digit tells: the lower one's first. */
+static bool join_digits(const struct rewriter *r, struct attention *a, int *lower, int *higher)
+{
+    struct value_view view[2], found;
+    struct attention_view unused;
+    int64_t wide[2] = {0};
+    bool seen[2] = {false};
+    if (a->masks != 2)
+        return false;
+    for (int i = 0; i < 2; i++) {
+        const int digit = find_digit(r, a, &a->mask[i], &found, &wide[i]);
+        if (digit < 0 || seen[digit] || !view_strides(r->g, &found, &unused))
+            return false;
+        seen[digit] = true;
+        view[digit] = found;
+    }
+    if (wide[0] != wide[1])
+        return false;
+    for (int i = 0; i < 2; i++)
+        step_back(r, &view[i], &a->attrs.mask[1 - i], NULL);
+    a->attrs.wide = (int32_t)wide[0];
+    *lower = view[1].value;
+    *higher = view[0].value;
+    return true;
+}
+
 /* ---- the node ------------------------------------------------------------------------------------------ */
 
-static enum clcnn_status make_node(struct rewriter *r, const struct attention *a, int mask)
+static enum clcnn_status make_node(struct rewriter *r, const struct attention *a, int mask, int outer)
 {
     char name[2 * CLCNN_NAME_MAX];
-    const int inputs[] = {a->operand[Q].value, a->operand[K].value, a->operand[V].value, mask};
+    const int inputs[] = {a->operand[Q].value, a->operand[K].value, a->operand[V].value, mask, outer};
     struct node *last = a->last;
     struct attention_attrs *attrs = clcnn_calloc(1, sizeof *attrs);
     int *in = clcnn_calloc(COUNT_OF(inputs), sizeof *in);
@@ -360,7 +408,7 @@ static enum clcnn_status make_node(struct rewriter *r, const struct attention *a
     free(last->attrs);
     free(last->name);
     last->in = in;
-    last->n_in = COUNT_OF(inputs);
+    last->n_in = COUNT_OF(inputs) - (outer < 0);
     last->attrs = attrs;
     last->name = copy;
     last->op = &op_scaled_dot_product_attention;
@@ -371,8 +419,9 @@ static enum clcnn_status make_node(struct rewriter *r, const struct attention *a
 /* Whether a view, or a mask, may have left the node out. */
 static bool is_left_out(const struct node *n)
 {
-    const struct op_def *const ops[] = {&op_reshape, &op_flatten, &op_squeeze, &op_unsqueeze, &op_transpose,
-                                        &op_slice,   &op_split,   &op_gather,  &op_mul,       &op_div};
+    const struct op_def *const ops[] = {&op_reshape,   &op_flatten, &op_squeeze, &op_unsqueeze,
+                                        &op_transpose, &op_slice,   &op_split,   &op_gather,
+                                        &op_mul,       &op_div,     &op_add};
     for (int i = 0; i < COUNT_OF(ops); i++)
         if (rewrite_is(n, ops[i]))
             return true;
@@ -410,19 +459,24 @@ static bool is_forced(const struct rewriter *r, const struct attention *a)
 static enum clcnn_status merge_attention(struct rewriter *r, struct attention *a)
 {
     enum clcnn_status st = CLCNN_OK;
-    bool can;
-    int mask;
-    TRY(join_masks(r, a, &can, &mask));
+    bool can = true;
+    int mask, outer = -1;
+    struct attention divided = *a;
+    divide_mask(r, &divided);
+    if (join_digits(r, &divided, &mask, &outer))
+        *a = divided;
+    else
+        TRY(join_masks(r, a, &can, &mask));
     if (!can)
         return CLCNN_OK;
     TRY(rewrite_note(r, "merge matmul %s, softmax %s and matmul %s into attention", a->scores->name,
                      a->softmax->name, a->product->name));
     for (struct node *n = a->product; n != a->last; n->dead = true)
-        n = sole_reader(r, n->out[0], n);
+        n = rewrite_sole_reader(r, n->out[0], n);
     a->scores->dead = a->softmax->dead = a->product->dead = true;
     for (int i = 0; i < a->n_between; i++)
         a->between[i]->dead = true;
-    TRY(make_node(r, a, mask));
+    TRY(make_node(r, a, mask, outer));
     TRY(drop_unread(r, a->last));
 done:
     return st;

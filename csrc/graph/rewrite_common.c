@@ -43,6 +43,17 @@ struct node *rewrite_sole_producer(const struct rewriter *r, int value)
     return n->dead || n->n_out != 1 ? NULL : n;
 }
 
+struct node *rewrite_sole_reader(const struct rewriter *r, int value, const struct node *from)
+{
+    if (r->uses[value] != 1)
+        return NULL;
+    for (struct node *n = r->g->nodes + (from - r->g->nodes) + 1; n < r->g->nodes + r->g->n_nodes; n++)
+        for (int k = 0; !n->dead && k < n->n_in; k++)
+            if (n->in[k] == value)
+                return n;
+    return NULL;
+}
+
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op)
 {
     const struct clcnn_override *all = NULL;

@@ -187,6 +187,19 @@ bool view_after(const struct rewriter *r, const struct node *n, struct value_vie
     return place(view, &p, n->out[0]);
 }
 
+bool view_broadcast(const struct clcnn_graph *g, struct value_view *view, const struct clcnn_shape *shape,
+                    int value)
+{
+    const struct clcnn_shape *x = &g->values[value].shape;
+    const int missing = shape->rank - x->rank;
+    struct placing p = {.from = *shape};
+    int64_t dense[CLCNN_MAX_RANK];
+    dense_strides(x, dense);
+    for (int i = 0; i < x->rank; i++)
+        p.stride[missing + i] = x->dim[i] > 1 ? dense[i] : 0;
+    return place(view, &p, value);
+}
+
 bool view_strides(const struct clcnn_graph *g, const struct value_view *view, struct attention_view *strides)
 {
     const struct clcnn_shape *s = &g->values[view->value].shape;

@@ -30,6 +30,9 @@ bool view_before(const struct rewriter *r, struct value_view *view);
 bool view_after(const struct rewriter *r, const struct node *n, struct value_view *view);
 /* Whether a gather takes one index, which is a constant: it, counted from the first. */
 bool view_gathers_one(const struct clcnn_graph *g, const struct node *n, int64_t *at);
+/* The same indices, which count through a dense `shape`, in `value`, which broadcasts to that shape. */
+bool view_broadcast(const struct clcnn_graph *g, struct value_view *view, const struct clcnn_shape *shape,
+                    int value);
 /* Whether each axis has one stride in the value's memory, whose items may lie apart; then what it is. */
 bool view_strides(const struct clcnn_graph *g, const struct value_view *view, struct attention_view *strides);
 

@@ -180,12 +180,36 @@ struct attention_attrs {
                                     first may be a part of the items, which is used again */
     struct clcnn_shape result; /* of the output */
     struct attention_view in[3], out;
+    int32_t
+        wide; /* not 0: attn_mask has so many columns, used again and again, and a fifth input is added whose columns
+                                    are each used for so many; `mask` says where the two lie */
+    struct attention_view mask[2];
 };
 struct conv_pool_attrs { /* made by the rewriter: a conv, its epilogue, small windows */
     struct conv_attrs conv;
     struct pool_attrs pool;
     int32_t average;    /* 0: max_pool */
     struct ints middle; /* spatial sizes between the two */
+};
+/* Maps of bytes, made by the rewriter (csrc/ops/byte_maps.c): a byte stands for (byte - zero) * scale. */
+struct to_bytes_attrs {
+    float scale;
+    int32_t zero, block; /* channels of a block: 4 or 16 */
+};
+struct from_bytes_attrs {
+    float scale;
+    int32_t zero, channels, rank; /* rank of the result: 4, or 2 for maps of one pixel */
+};
+struct byte_conv_attrs {
+    struct conv_attrs conv;
+    int32_t x_zero, y_zero;
+    /* With a map that is added: the result is own * y + other * add + shift, where y are the bytes that the convolution gives by itself. */
+    float own, other, shift;
+    int32_t own_last; /* own * y is added last */
+};
+struct byte_mean_attrs {
+    float factor; /* of the sum of a channel */
+    int32_t x_zero, y_zero;
 };
 
 #endif

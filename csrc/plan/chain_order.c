@@ -84,22 +84,28 @@ static int rank_run(const struct blueprint *bp, struct ranked *order, int first,
     return past - first <= MOST_SORTED ? beside : 0;
 }
 
-/* Whether chains of groups were measured to be faster on the whole: steps that fill the device a few times at most, and many for
- * each variant, whose instructions come from memory at its first step. */
-static bool worth_it(const struct blueprint *bp, int chained, int beside)
+/* Whether chains of groups were measured to be faster on the whole: steps that fill the device a few times at most and compute
+ * little, many of them in each chain, and many for each variant, whose instructions come from memory at its first step. */
+static bool worth_it(const struct blueprint *bp, int chains, int chained, int beside)
 {
+    const size_t units = device_units(&bp->dev->info);
+    const int saved = chained + CHAIN_BESIDE_STEPS * beside;
     size_t groups = 0;
+    double macs = 0.0;
     for (int i = 0; i < bp->n_steps; i++)
-        if (grouped(bp, i))
+        if (grouped(bp, i)) {
             groups += bp->steps[i]->groups;
-    return groups <= (size_t)chained * device_units(&bp->dev->info) * CHAIN_MOST_GROUPS &&
-           chained + CHAIN_BESIDE_STEPS * beside >= bp->n_variants * CHAIN_VARIANT_LEAST_STEPS;
+            macs += bp->steps[i]->macs;
+        }
+    return groups <= (size_t)chained * units * CHAIN_MOST_GROUPS && chained >= chains * CHAIN_MEAN_STEPS &&
+           macs <= (double)saved * (double)units * CHAIN_MOST_MACS &&
+           saved >= bp->n_variants * CHAIN_VARIANT_LEAST_STEPS;
 }
 
 enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err)
 {
     struct ranked *order = clcnn_calloc((size_t)bp->n_steps + 1, sizeof *order);
-    int beside = 0, chained = 0;
+    int beside = 0, chained = 0, chains = 0;
     if (!order)
         return clcnn_fail_mem(err, (size_t)bp->n_steps * sizeof *order);
     for (int first = 0, past; first < bp->n_steps; first = past + 1) {
@@ -107,8 +113,9 @@ enum clcnn_status blueprint_order(struct blueprint *bp, struct clcnn_err *err)
             ;
         beside += rank_run(bp, order, first, past);
         chained += past - first;
+        chains += past > first;
     }
-    if (chained > 0 && bp->chain == CLCNN_CHAIN_AUTO && !worth_it(bp, chained, beside))
+    if (chained > 0 && bp->chain == CLCNN_CHAIN_AUTO && !worth_it(bp, chains, chained, beside))
         bp->n_variants = bp->stats.chained_steps = 0;
     for (int i = 0; i < bp->n_steps; i++)
         if (grouped(bp, i)) {

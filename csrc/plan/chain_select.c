@@ -81,13 +81,21 @@ bool device_chains_groups(const struct clcnn_device_info *info)
     return device_traits(info).waiting_groups && device_units(info) <= CHAIN_UNITS;
 }
 
+/* A run that the host calls (runtime/chain_call.c) needs all steps in the chain, and gains by however few. Plans with guard bands are
+ * tests of kernels, which other plans share; kernel files of the user's own are built one by one, so that errors name them. */
+static int least_steps(const struct blueprint *bp)
+{
+    const bool called = device_traits(&bp->dev->info).channel_block && !bp->guard && !bp->dev->kernel_dir;
+    return called && bp->n_steps > 0 && bp->n_steps < CHAIN_LEAST_STEPS ? bp->n_steps : CHAIN_LEAST_STEPS;
+}
+
 /* Work-items of the groups of steps that chains run on this device, 0: there are none. */
 static size_t size_of_groups(const struct blueprint *bp)
 {
     const struct clcnn_device_info *info = &bp->dev->info;
     /* else waiting would take others' turns */
     const bool alone = (long)info->compute_units <= cores_of_device();
-    if (bp->chain == CLCNN_CHAIN_OFF || bp->n_steps < CHAIN_LEAST_STEPS)
+    if (bp->chain == CLCNN_CHAIN_OFF || bp->n_steps < least_steps(bp))
         return 0;
     if (device_traits(info).channel_block)
         return alone ? 1 : 0;
@@ -208,7 +216,7 @@ enum clcnn_status blueprint_variants(struct blueprint *bp, struct clcnn_err *err
         drop_lonely(bp);
     for (int i = 0; i < bp->n_steps; i++)
         chained += bp->variant[i] >= 0;
-    if (chained < CHAIN_LEAST_STEPS)
+    if (chained < least_steps(bp))
         bp->n_variants = chained = 0;
     bp->stats.chained_steps = chained;
     return CLCNN_OK;

@@ -95,9 +95,10 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
                                  const struct clcnn_plan_options *options, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
+    const struct device_traits traits = device_traits(&bp->dev->info);
     const struct rewrite_options rewrites = {options->overrides, options->override_count,
-                                             device_traits(&bp->dev->info).channel_block,
-                                             !cpu_device(&bp->dev->info)};
+                                             traits.channel_block, !cpu_device(&bp->dev->info),
+                                             traits.byte_products};
     TRY(graph_check(graph, err));
     TRY(graph_copy(&bp->graph, graph, err));
     TRY(graph_set_zeros(bp->graph, graph, options->zeros, options->zeros_count, err));

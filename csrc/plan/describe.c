@@ -36,6 +36,7 @@ void clcnn_plan_get_stats(const struct clcnn_plan *plan, struct clcnn_plan_stats
     *out = bp->stats;
     out->peak_bytes = out->arena_bytes + out->weights_bytes;
     out->launch_count = atomic_load(&plan->launch_count);
+    out->called = atomic_load(&plan->called);
     if (clcnn_plan_left_chains(plan))
         out->chained_steps = 0;
 }

@@ -1,6 +1,22 @@
 /* open.c: plans come to life on a blueprint: the first one, which is warmed, and clones. */
 #include "plan/plan.h"
 
+/* Where all steps are in chains whose code the host can call, it does from now on. */
+static enum clcnn_status call_chains(struct clcnn_plan *plan, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < plan->bp->n_steps; i++)
+        if (!plan->launches[i].chain)
+            return CLCNN_OK;
+    bool found;
+    TRY(chains_find_code(&found, plan->chains, plan->bp->dev, err));
+    found = found && plan->bp->n_counters == 0;
+    atomic_store(&plan->called, found);
+    queue_call_chains(plan->queue, found);
+done:
+    return st;
+}
+
 enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -24,6 +40,8 @@ enum clcnn_status plan_instantiate(struct clcnn_plan **out, struct blueprint *bp
     TRY(plan_queue(&plan->queue, plan, false, err));
     TRY(zero_copy_create(plan, err));
     TRY(plan_bind(plan, err));
+    if (bp->rate > 0) /* a clone: the code is there */
+        TRY(call_chains(plan, err));
     *out = plan;
     plan = NULL;
 done:
@@ -68,6 +86,9 @@ enum clcnn_status plan_warm(struct clcnn_plan *plan, const struct clcnn_patience
         if (st == CLCNN_OK)
             st = plan_leave_chains(&again, plan, err);
     } while (again && st == CLCNN_OK);
+    if (st != CLCNN_OK)
+        return st;
+    st = call_chains(plan, err);
     if (st != CLCNN_OK)
         return st;
     bp->rate = queue_rate(plan->queue);

@@ -152,6 +152,7 @@ struct blueprint {
 struct zero_copy {
     struct zero_copy_io of;
     cl_mem own, now; /* its memory in the arena; what kernels have, NULL: what a run before has given back */
+    void *host;      /* the caller's memory in a run whose steps the host calls; NULL: it is `own` */
     cl_mem borrowed; /* for the run that is under way; NULL: what the caller has is copied */
     struct zero_copy_user {
         int step, buffer;
@@ -167,6 +168,7 @@ struct clcnn_plan {
     struct memory arena;
     struct launch *launches;
     struct chain **chains;   /* NULL: none */
+    atomic_bool called;      /* runs call the chains' code, and launch nothing */
     atomic_bool left_chains; /* a work-group waited too long, and the plan launches every step since */
     atomic_int launch_count; /* kernels and library calls of a run */
     struct queue *queue;

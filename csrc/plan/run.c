@@ -43,7 +43,7 @@ static struct extent extent_of(const struct clcnn_plan *plan, const struct io_vi
 static bool borrowed(struct clcnn_plan *plan, int io, bool output)
 {
     const struct zero_copy *p = zero_copy_of_io(plan, io, output);
-    return p && p->borrowed;
+    return p && (p->borrowed || p->host);
 }
 
 static enum clcnn_status send(struct clcnn_plan *plan, struct queue *q, const struct io_view *io,
@@ -208,9 +208,9 @@ static enum clcnn_status fetch_all(struct clcnn_plan *plan, struct queue *q, con
     const struct blueprint *bp = plan->bp;
     for (int i = 0; i < bp->n_outputs; i++) {
         const struct zero_copy *p = zero_copy_of_io(plan, i, true);
-        if (!p || !p->borrowed)
+        if (!borrowed(plan, i, true))
             TRY(fetch(plan, q, &bp->outputs[i], &outputs[i], err));
-        else if (!outputs[i].buffer)
+        else if (p->borrowed && !outputs[i].buffer)
             TRY(queue_show(q, p->borrowed, shape_bytes(&bp->outputs[i].info.shape), err));
     }
 done:
@@ -288,6 +288,8 @@ enum clcnn_status plan_leave_chains(bool *left, struct clcnn_plan *plan, struct 
         plan->launches[i].chain = NULL;
     chains_free(plan->chains, plan->bp->dev);
     plan->chains = NULL;
+    atomic_store(&plan->called, false);
+    queue_call_chains(plan->queue, false);
     TRY(zero_copy_rebind(plan, err));
     atomic_store(&plan->launch_count, plan->bp->n_steps);
     atomic_store(&plan->left_chains, true);

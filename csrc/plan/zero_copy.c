@@ -139,14 +139,36 @@ static enum clcnn_status borrow(struct clcnn_plan *plan, struct zero_copy *p, co
     return CLCNN_OK;
 }
 
+/* The same where the host calls the steps: they need an address alone. */
+static enum clcnn_status lend(struct clcnn_plan *plan, struct zero_copy *p, const struct clcnn_io *io,
+                              struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    if (io->buffer)
+        TRY(borrow(plan, p, io, err));
+    if (p->borrowed)
+        TRY(buffer_address(&p->host, io->buffer, err));
+    else if (!io->buffer && (uintptr_t)io->host % HOST_ALIGN == 0)
+        p->host = (void *)(uintptr_t)io->host;
+    for (struct chain **c = plan->chains; *c; c++)
+        chain_set_address(*c, p->own, p->host);
+done:
+    return st;
+}
+
 enum clcnn_status zero_copy_set(struct clcnn_plan *plan, const struct clcnn_io *inputs,
                                 const struct clcnn_io *outputs, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < plan->bp->n_zero_copy; i++) {
         struct zero_copy *p = &plan->zero_copy[i];
-        if (inputs)
-            TRY(borrow(plan, p, p->of.output ? &outputs[p->of.io] : &inputs[p->of.io], err));
+        const struct clcnn_io *io = !inputs ? NULL : p->of.output ? &outputs[p->of.io] : &inputs[p->of.io];
+        if (io && atomic_load(&plan->called)) {
+            TRY(lend(plan, p, io, err));
+            continue;
+        }
+        if (io)
+            TRY(borrow(plan, p, io, err));
         TRY(point(plan, p, p->borrowed ? p->borrowed : p->own, err));
     }
 done:
@@ -171,10 +193,11 @@ void zero_copy_return(struct clcnn_plan *plan)
 {
     for (int i = 0; i < plan->bp->n_zero_copy; i++) {
         struct zero_copy *p = &plan->zero_copy[i];
-        if (!p->borrowed)
-            continue;
-        memory_return(&p->borrowed, plan->bp->dev);
-        p->now = NULL;
+        if (p->borrowed && !p->host) /* else kernels have what they had */
+            p->now = NULL;
+        if (p->borrowed)
+            memory_return(&p->borrowed, plan->bp->dev);
+        p->host = NULL;
     }
 }
 

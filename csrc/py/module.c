@@ -34,7 +34,7 @@ static PyObject *devices(PyObject *module, PyObject *Py_UNUSED(unused))
 
 PyDoc_STRVAR(
     offer_driver_doc,
-    "offer_driver(path)\n--\n\n"
+    "offer_driver(path, /)\n--\n\n"
     "One more OpenCL driver, by the absolute path of its library.\n\n"
     "Its devices follow those of the system's drivers; without a loader it is opened in the loader's\n"
     "place. Only before the first use of a device. Raises ArgumentError.");

@@ -82,7 +82,8 @@ const char py_plan_stats_doc[] =
     "workspace_bytes, peak_bytes (arena + weights),\n"
     "live_bytes (largest set of activations alive at once), step_count, "
     "chained_steps (run inside one kernel with others), launch_count (kernels and library calls of a run),\n"
-    "program_count, shared_ends (inputs and outputs that steps use where the caller has them), select_ms, "
+    "called (1: runs without a deadline call the kernels' code instead), program_count, shared_ends (inputs "
+    "and outputs that steps use where the caller has them), select_ms, "
     "build_ms, weights_ms, warm_ms.";
 
 PyObject *py_plan_stats(PyObject *op, PyObject *Py_UNUSED(unused))
@@ -90,13 +91,13 @@ PyObject *py_plan_stats(PyObject *op, PyObject *Py_UNUSED(unused))
     struct clcnn_plan_stats s;
     read_stats((struct plan_object *)op, &s);
     return Py_BuildValue(
-        "{s:K, s:K, s:K, s:K, s:K, s:i, s:i, s:i, s:i, s:i, s:d, s:d, s:d, s:d}", "arena_bytes",
+        "{s:K, s:K, s:K, s:K, s:K, s:i, s:i, s:i, s:i, s:i, s:i, s:d, s:d, s:d, s:d}", "arena_bytes",
         (unsigned long long)s.arena_bytes, "weights_bytes", (unsigned long long)s.weights_bytes,
         "workspace_bytes", (unsigned long long)s.workspace_bytes, "peak_bytes",
         (unsigned long long)s.peak_bytes, "live_bytes", (unsigned long long)s.live_bytes, "step_count",
-        s.step_count, "chained_steps", s.chained_steps, "launch_count", s.launch_count, "program_count",
-        s.program_count, "shared_ends", s.shared_ends, "select_ms", s.select_ms, "build_ms", s.build_ms,
-        "weights_ms", s.weights_ms, "warm_ms", s.warm_ms);
+        s.step_count, "chained_steps", s.chained_steps, "launch_count", s.launch_count, "called", s.called,
+        "program_count", s.program_count, "shared_ends", s.shared_ends, "select_ms", s.select_ms, "build_ms",
+        s.build_ms, "weights_ms", s.weights_ms, "warm_ms", s.warm_ms);
 }
 
 /* ---- steps ---- */

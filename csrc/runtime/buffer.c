@@ -197,6 +197,30 @@ void memory_return(cl_mem *mem, struct clcnn_device *dev)
     *mem = NULL;
 }
 
+enum clcnn_status memory_address(void **out, struct clcnn_device *dev, cl_mem mem, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    CL_MAKE(dev->api, *out, clEnqueueMapBuffer, dev->queue, mem, CL_TRUE, CL_MAP_READ, 0, 1, 0, NULL, NULL);
+    CL_TRY(dev->api, clEnqueueUnmapMemObject, dev->queue, mem, *out, 0, NULL, NULL);
+    CL_TRY(dev->api, clFinish, dev->queue);
+done:
+    return st;
+}
+
+enum clcnn_status buffer_address(void **out, struct clcnn_buffer *buf, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    *out = atomic_load(&buf->address);
+    if (*out == NULL) {
+        TRY(memory_address(out, buf->dev, buf->memory.mem, err));
+        atomic_store(&buf->address, *out);
+    }
+done:
+    return st;
+}
+
 /* ---- public buffers -------------------------------------------------------------------------------------------- */
 
 enum clcnn_status clcnn_buffer_create(struct clcnn_buffer **out, struct clcnn_device *dev, size_t bytes,

@@ -1,4 +1,5 @@
 /* chain.c: consecutive launches of a plan bound to one kernel that runs them all; see kernels/chain/chain.clh and chain_groups.clh. */
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,23 +26,6 @@
 _Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_args) == MAX_STEP_ARGS,
                "a step of a chain holds what a step can hold");
 
-struct chain {
-    cl_kernel kernel;
-    struct memory table, counters;
-    const struct launch *first; /* launch of table entry 0 */
-    int count, enqueued;        /* steps; how many of them in this run, wholly */
-    int set, slice_set;         /* of counters: in this run, and of the slice that was enqueued last */
-    cl_int range[5];            /* the kernel's arguments now: set, first, past, low, high; -1: none yet */
-    size_t members, group_size; /* work-groups of the kernel, and their work-items */
-    size_t counter_bytes;       /* of all counters; the mark follows */
-    cl_int bound;               /* looks */
-    cl_mem *used;               /* memory that steps were bound to, */
-    int n_used, cap_used;
-    /* and such that chain_set_memory() may replace: parameters of the kernel */
-    cl_mem moving[CHAIN_MEMORIES];
-    int n_moving;
-};
-
 struct unit chain_unit(const struct step *const *variants, int n_variants)
 {
     return (struct unit){.file = "chain",
@@ -50,6 +34,14 @@ struct unit chain_unit(const struct step *const *variants, int n_variants)
                          .variants = variants,
                          .n_variants = n_variants,
                          .group_size = variants[0]->group_size};
+}
+
+void chain_code_free(struct chain_code *code)
+{
+    if (code->library != NULL)
+        dlclose(code->library);
+    free(code->scratch);
+    *code = (struct chain_code){.walk = NULL};
 }
 
 static void chain_free(struct chain *c, struct clcnn_device *dev)
@@ -62,6 +54,7 @@ static void chain_free(struct chain *c, struct clcnn_device *dev)
     }
     memory_release(&c->table, dev);
     memory_release(&c->counters, dev);
+    chain_code_free(&c->code);
     free(c->used);
     free(c);
 }
@@ -73,7 +66,7 @@ void chains_free(struct chain **chains, struct clcnn_device *dev)
     free(chains);
 }
 
-static int find(const cl_mem *all, int count, cl_mem mem)
+int chain_find(const cl_mem *all, int count, cl_mem mem)
 {
     for (int i = 0; i < count; i++)
         if (all[i] == mem)
@@ -85,7 +78,8 @@ static int find(const cl_mem *all, int count, cl_mem mem)
  * is full, or the host is. */
 static bool use(i32 *index, struct chain *c, const struct binding *at)
 {
-    const int known = find(at->moves ? c->moving : c->used, at->moves ? c->n_moving : c->n_used, at->mem);
+    const int known =
+        chain_find(at->moves ? c->moving : c->used, at->moves ? c->n_moving : c->n_used, at->mem);
 
     if (known >= 0) {
         *index = at->moves ? -1 - known : known;
@@ -314,7 +308,7 @@ enum clcnn_status chain_set_memory(struct chain *c, struct clcnn_device *dev, cl
 {
     enum clcnn_status st = CLCNN_OK;
 
-    const int i = find(c->moving, c->n_moving, own);
+    const int i = chain_find(c->moving, c->n_moving, own);
 
     if (i >= 0)
         CL_TRY(dev->api, clSetKernelArg, c->kernel, (cl_uint)(CHAIN_FIRST_MEMORY + i), sizeof mem, &mem);
@@ -334,6 +328,7 @@ enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_comm
                0, NULL, NULL);
     c->enqueued = 0;
     c->set = 1 - c->set;
+    c->code.clean = false;
 done:
     return st;
 }
@@ -383,8 +378,11 @@ done:
 enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                                 const struct launch *from, int count, cl_event *event, struct clcnn_err *err)
 {
-    c->enqueued += count;
-    return enqueue(c, dev, queue, from, count, 0, INT32_MAX, c->set, event, err);
+    const enum clcnn_status st = enqueue(c, dev, queue, from, count, 0, INT32_MAX, c->set, event, err);
+
+    if (st == CLCNN_OK) /* else steps were left out, and counters are not what they would be */
+        c->enqueued += count;
+    return st;
 }
 
 /* The slices of a step take the two sets in turn, since each clears the other one; other steps keep to the run's. `enqueued`
@@ -395,4 +393,18 @@ enum clcnn_status chain_enqueue_slice(struct chain *c, struct clcnn_device *dev,
 {
     c->slice_set = first == 0 ? c->set : 1 - c->slice_set;
     return enqueue(c, dev, queue, l, 1, (cl_int)first, (cl_int)(first + groups), c->slice_set, NULL, err);
+}
+
+enum clcnn_status chain_ask(struct chain_told *told, struct chain *c, struct clcnn_device *dev,
+                            struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    TRY(enqueue(c, dev, dev->queue, c->first, -2, 0, 0, 0, NULL, err)); /* -1: not set yet */
+    CL_TRY(dev->api, clEnqueueReadBuffer, dev->queue, c->counters.mem, CL_TRUE, 0, sizeof *told, told, 0,
+           NULL, NULL);
+    c->enqueued = -1; /* they are no counters now */
+    c->code.clean = false;
+done:
+    return st;
 }

@@ -159,6 +159,7 @@ void clcnn_device_free(struct clcnn_device *dev)
     if (dev->part != NULL && !device_forked(dev))
         dev->api->clReleaseDevice(dev->part);
     if (!device_forked(dev)) {
+        crew_free(dev->crew);
         pthread_mutex_destroy(&dev->lock);
         gate_destroy(&dev->weights_gate);
     }

@@ -112,6 +112,34 @@ static bool halves_vectors(void)
 #endif
 }
 
+/* The second-level cache of a core of this machine: AMD64 Architecture Programmer's Manual 3 and Intel's Software Developer's
+ * Manual 2, "CPUID", Fn8000_0006: KiB in the upper half of ECX. */
+static uint32_t core_cache_bytes(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    unsigned a, b, c, d;
+    return __get_cpuid(0x80000006, &a, &b, &c, &d) ? (c >> 16) << 10 : 0;
+#else
+    return 0;
+#endif
+}
+
+/* Whether this machine's processor has vpdpbusd on vectors of 64 bytes: Intel's Software Developer's Manual 2, "CPUID", leaf 7: bit 11
+ * of ECX (AVX512_VNNI), and of what they are loaded and packed by bits 16 and 30 of EBX (AVX512F, AVX512BW). Drivers may
+ * name an older processor. */
+static bool has_byte_products(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    const unsigned wide = 1u << 16 | 1u << 30;
+    const char *wanted = getenv("CLCNN_BYTE_PRODUCTS");
+    unsigned a, b, c, d;
+    return !(wanted && strcmp(wanted, "0") == 0) && __get_cpuid_count(7, 0, &a, &b, &c, &d) &&
+           (b & wide) == wide && (c & 1u << 11) != 0;
+#else
+    return false;
+#endif
+}
+
 /* Who made this machine's processor: drivers tell of themselves, so Intel's names Intel on every processor. */
 static void cpu_vendor(char out[16])
 {
@@ -147,8 +175,11 @@ static void read_info(struct clcnn_device_info *info, const struct cl_api *api, 
     info->compute_units = (uint32_t)device_number(api, id, CL_DEVICE_MAX_COMPUTE_UNITS);
     info->max_clock_mhz = (uint32_t)device_number(api, id, CL_DEVICE_MAX_CLOCK_FREQUENCY);
     info->float_width = (uint32_t)device_number(api, id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
-    if (info->type == CLCNN_DEVICE_CPU)
+    if (info->type == CLCNN_DEVICE_CPU) {
         cpu_vendor(info->cpu_vendor);
+        info->core_cache_bytes = core_cache_bytes();
+        info->byte_products = has_byte_products();
+    }
     info->half_vectors = info->type == CLCNN_DEVICE_CPU && info->float_width >= 16 && halves_vectors();
     info->global_mem_bytes = device_number(api, id, CL_DEVICE_GLOBAL_MEM_SIZE);
     info->max_alloc_bytes = device_number(api, id, CL_DEVICE_MAX_MEM_ALLOC_SIZE);

@@ -47,7 +47,7 @@ done:
     return st;
 }
 
-static void drop_event(struct queue *q, cl_event event)
+void queue_drop_event(struct queue *q, cl_event event)
 {
     q->dev->api->clReleaseEvent(event);
     device_count(q->dev, -1);
@@ -56,9 +56,9 @@ static void drop_event(struct queue *q, cl_event event)
 static void drop_chunks(struct queue *q)
 {
     while (q->chunks > 0)
-        drop_event(q, q->chunk[--q->chunks].done);
+        queue_drop_event(q, q->chunk[--q->chunks].done);
     if (q->last != NULL)
-        drop_event(q, q->last);
+        queue_drop_event(q, q->last);
     q->last = NULL;
     q->stuck = false;
 }
@@ -112,8 +112,7 @@ void queue_counters(struct queue *q, cl_mem mem, size_t offset, size_t bytes)
     q->uncounted = true;
 }
 
-/* At the start of a walk. */
-static enum clcnn_status clear_counters(struct queue *q, struct clcnn_err *err)
+enum clcnn_status queue_clear_counters(struct queue *q, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
     const cl_int zero = 0;
@@ -142,6 +141,11 @@ void queue_start(struct queue *q, const struct launch *launches, int count)
 void queue_keep_whole(struct queue *q)
 {
     q->whole = true;
+}
+
+void queue_call_chains(struct queue *q, bool calls)
+{
+    q->calls = calls && q->counters == NULL;
 }
 
 void queue_then(struct queue *q, queue_fn *then, void *with)
@@ -216,7 +220,7 @@ static enum clcnn_status begin_chain(struct queue *q, struct chain *chain, struc
 {
     enum clcnn_status st = CLCNN_OK;
 
-    if (chain != NULL && q->chain != chain)
+    if (chain != NULL && q->chain != chain && !q->calling)
         st = chain_begin(chain, q->dev, q->cl, err);
     q->chain = chain;
     return st;
@@ -237,6 +241,12 @@ static enum clcnn_status enqueue_chained(struct queue *q, double room, double *c
         sum += from[n++].cost;
     if (n == 0)
         return CLCNN_OK;
+    if (q->calling) {
+        chain_call(from->chain, q->dev, from, n, 0, INT32_MAX, sum);
+        q->next += n;
+        *cost = sum;
+        return CLCNN_OK;
+    }
     const bool watched = q->next + n == q->count && q->chunks == 0 && driver_wakes_late(q->dev);
     TRY(chain_enqueue(from->chain, q->dev, q->cl, from, n, watched ? &q->last : NULL, err));
     if (watched)
@@ -250,6 +260,10 @@ done:
 static enum clcnn_status enqueue_slice(const struct queue *q, const struct launch *l, size_t groups,
                                        struct clcnn_err *err)
 {
+    if (q->calling) {
+        chain_call(l->chain, q->dev, l, 1, (i32)q->group, (i32)(q->group + groups), l->cost);
+        return CLCNN_OK;
+    }
     if (l->chain != NULL)
         return chain_enqueue_slice(l->chain, q->dev, q->cl, l, q->group, groups, err);
     return launch_enqueue(l, q->dev, q->cl, q->group, groups, NULL, err);
@@ -333,7 +347,7 @@ static enum clcnn_status wait_oldest(struct queue *q, bool poll, double until_ms
     q->last_done = now;
     q->chunk[0] = q->chunk[1];
     q->chunks--;
-    drop_event(q, oldest.done);
+    queue_drop_event(q, oldest.done);
 done:
     return st;
 }
@@ -365,6 +379,25 @@ done:
     return st;
 }
 
+/* Calls as much as a chunk may have. */
+static enum clcnn_status call_chunk(struct queue *q, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    double cost = 0.0;
+
+    if (q->sent) /* inputs may be on their way */
+        TRY(queue_finish(q, err));
+    const double start = clcnn_clock_ms();
+    TRY(enqueue_chunk(q, &cost, err));
+    learn(q, cost, clcnn_clock_ms() - start);
+    if (q->next == q->count && q->then != NULL)
+        TRY(q->then(q->then_with, err));
+    if (q->sent)
+        TRY(queue_finish(q, err));
+done:
+    return st;
+}
+
 /* Waits for the oldest chunk when two are outstanding or none is left to enqueue, else enqueues one. */
 static enum clcnn_status wait_or_enqueue(struct queue *q, bool poll, double until_ms, struct clcnn_err *err)
 {
@@ -372,10 +405,12 @@ static enum clcnn_status wait_or_enqueue(struct queue *q, bool poll, double unti
     const double start = clcnn_clock_ms();
     double cost = 0.0;
 
+    if (q->calling)
+        return call_chunk(q, err);
     if (q->chunks == COUNT_OF(q->chunk) || q->next == q->count)
         return wait_oldest(q, poll, until_ms, err);
     if (q->next == 0 && q->group == 0)
-        TRY(clear_counters(q, err));
+        TRY(queue_clear_counters(q, err));
     TRY(enqueue_chunk(q, &cost, err));
     if (q->next == q->count && q->then != NULL && !poll)
         TRY(q->then(q->then_with, err));
@@ -393,7 +428,7 @@ static void give_up(struct queue *q)
     if (must_go_on(q)) {
         complete(q);
         if (q->chunks == COUNT_OF(q->chunk))
-            drop_event(q, q->chunk[--q->chunks].done);
+            queue_drop_event(q, q->chunk[--q->chunks].done);
         q->broke |= close_chunk(q, 0.0, clcnn_clock_ms(), NULL) != CLCNN_OK;
     }
     q->next = q->count;
@@ -409,6 +444,7 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct c
     const double until_ms = slice_first ? slice_end_ms : end_ms;
     enum clcnn_status st = CLCNN_OK;
 
+    q->calling = q->calls && !poll;
     while (st == CLCNN_OK && (q->next < q->count || q->chunks > 0)) {
         if (clcnn_clock_ms() >= until_ms)
             st = CLCNN_PENDING;
@@ -426,75 +462,5 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct c
     } else if (st != CLCNN_PENDING) {
         queue_cancel(q);
     }
-    return st;
-}
-
-/* ---- profiling ------------------------------------------------------------------------------------------------- */
-
-static enum clcnn_status event_ns(uint64_t *ns, const struct queue *q, cl_event event, cl_profiling_info what,
-                                  struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    cl_ulong value = 0;
-
-    CL_TRY(q->dev->api, clGetEventProfilingInfo, event, what, sizeof value, &value, NULL);
-    *ns = value;
-done:
-    return st;
-}
-
-/* events[2 * i + 1] is the launch's; events[2 * i] a marker before a library call, whose own event stands for the last of
- * its kernels only. */
-static enum clcnn_status enqueue_profiled(struct queue *q, const struct launch *launches, int count,
-                                          cl_event *events, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-
-    for (int i = 0; i < count; i++) {
-        const struct launch *l = &launches[i];
-        if (l->library) {
-            CL_TRY(q->dev->api, clEnqueueMarkerWithWaitList, q->cl, 0, NULL, &events[2 * i]);
-            device_count(q->dev, +1);
-        }
-        TRY(launch_enqueue(l, q->dev, q->cl, 0, l->groups, &events[2 * i + 1], err));
-        device_count(q->dev, +1);
-    }
-    CL_TRY(q->dev->api, clFinish, q->cl);
-done:
-    return st;
-}
-
-enum clcnn_status queue_profile(struct queue *q, const struct launch *launches, int count, uint64_t *start_ns,
-                                uint64_t *end_ns, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    cl_event *events = clcnn_calloc((size_t)count, 2 * sizeof(cl_event));
-    uint64_t first = UINT64_MAX;
-
-    if (events == NULL)
-        return clcnn_fail_mem(err, (size_t)count * 2 * sizeof(cl_event));
-    TRY(clear_counters(q, err));
-    TRY(enqueue_profiled(q, launches, count, events, err));
-    queue_is_idle(q);
-    q->uncounted = false;
-    for (int i = 0; i < count; i++) {
-        if (events[2 * i] != NULL)
-            TRY(event_ns(&start_ns[i], q, events[2 * i], CL_PROFILING_COMMAND_END, err));
-        else
-            TRY(event_ns(&start_ns[i], q, events[2 * i + 1], CL_PROFILING_COMMAND_START, err));
-        TRY(event_ns(&end_ns[i], q, events[2 * i + 1], CL_PROFILING_COMMAND_END, err));
-        first = start_ns[i] < first ? start_ns[i] : first;
-    }
-    for (int i = 0; i < count; i++) {
-        start_ns[i] -= first;
-        end_ns[i] = end_ns[i] > first ? end_ns[i] - first : 0;
-    }
-done:
-    if (st != CLCNN_OK)
-        queue_cancel(q);
-    for (int i = 0; i < 2 * count; i++)
-        if (events[i] != NULL)
-            drop_event(q, events[i]);
-    free(events);
     return st;
 }

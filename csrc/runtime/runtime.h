@@ -81,6 +81,7 @@ struct clcnn_device {
     int build_threads;
     struct program *programs;             /* linked list, looked up at compile only */
     struct weight *weights[WEIGHT_LISTS]; /* packed constants: linked lists, by hash */
+    struct crew *crew;                    /* threads beside those of runs; NULL: not needed yet */
     cl_mem dummy;                         /* bound where an optional operand is absent */
     struct clcnn_device_stats stats;
 };
@@ -109,12 +110,18 @@ enum clcnn_status memory_part(cl_mem *out, struct clcnn_device *dev, cl_mem whol
 void memory_borrow(cl_mem *out, struct clcnn_device *dev, void *host, size_t bytes, bool written);
 void memory_return(cl_mem *mem, struct clcnn_device *dev); /* a part, what was borrowed, or held */
 
+/* Where memory lies, on devices that work in the host's; nothing may be under way there. */
+enum clcnn_status memory_address(void **out, struct clcnn_device *dev, cl_mem mem, struct clcnn_err *err);
+
 struct clcnn_buffer {
     struct clcnn_device *dev;
     struct memory memory;
     size_t bytes;
     bool closed;
+    _Atomic(void *) address; /* NULL: not asked yet */
 };
+/* The address of its memory, found once. */
+enum clcnn_status buffer_address(void **out, struct clcnn_buffer *buf, struct clcnn_err *err);
 /* The buffer's memory, which stays until memory_return(), whatever other threads close meanwhile. */
 enum clcnn_status buffer_hold(cl_mem *out, struct clcnn_buffer *buf, size_t bytes, struct clcnn_err *err);
 
@@ -230,6 +237,11 @@ void chains_free(struct chain **chains, struct clcnn_device *dev);
 /* Steps that were bound to `own` use `mem` from now on; nothing may be under way. */
 enum clcnn_status chain_set_memory(struct chain *c, struct clcnn_device *dev, cl_mem own, cl_mem mem,
                                    struct clcnn_err *err);
+/* Where the host can call the chains' machine code, *found, a queue may do so (queue_call_chains). They must have run. */
+enum clcnn_status chains_find_code(bool *found, struct chain **chains, struct clcnn_device *dev,
+                                   struct clcnn_err *err);
+/* In calls, steps that were bound to `own` use what is at this address, or, NULL, `own`. */
+void chain_set_address(struct chain *c, cl_mem own, void *at);
 /* The same for operand `buffer` of one launch, if it has a kernel. */
 enum clcnn_status launch_set_memory(const struct launch *l, struct clcnn_device *dev, int buffer, cl_mem mem,
                                     struct clcnn_err *err);
@@ -271,6 +283,9 @@ void queue_then(struct queue *q, queue_fn *then, void *with);
 enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct clcnn_patience *patience,
                                 struct clcnn_err *err);
 void queue_cancel(struct queue *q); /* waits for what is enqueued, then forgets the rest */
+/* All its launches are of chains whose code is known: walks without a deadline call it, on the caller's thread and the device's
+ * crew, and enqueue nothing. */
+void queue_call_chains(struct queue *q, bool calls);
 /* The walk that was started, of launches without chains, is whole or not at all: once it has begun, whatever ends it enqueues
  * the rest first. */
 void queue_keep_whole(struct queue *q);

@@ -2,6 +2,7 @@
 #ifndef CLCNN_RUNTIME_PRIVATE_H
 #define CLCNN_RUNTIME_PRIVATE_H
 
+#include "chain/chain_args.h"
 #include "runtime/runtime.h"
 
 /* An OpenCL call through the table whose failure is handled on the spot: `code` receives the result. */
@@ -131,8 +132,51 @@ bool driver_keeps_kernels(const struct clcnn_device *dev); /* itself, from one p
 enum clcnn_status launch_enqueue(const struct launch *l, struct clcnn_device *dev, cl_command_queue queue,
                                  size_t first, size_t groups, cl_event *event, struct clcnn_err *err);
 
+/* ---- crew.c ---------------------------------------------------------------------------------------------------- */
+
+typedef void chain_walk_fn(const struct chain_walk *walk, void *scratch);
+struct crew_job { /* the walk of `walk.parts` work-groups of a chain */
+    chain_walk_fn *code;
+    struct chain_walk walk;
+    char *scratch;
+    size_t scratch_each; /* bytes of a work-group */
+};
+/* So many threads at most; NULL without memory. */
+struct crew *crew_create(int helpers);
+void crew_free(struct crew *c);
+/* Walks in the caller's thread, and in those of the crew unless another run has it; c may be NULL. */
+void crew_run(struct crew *c, const struct crew_job *job);
+
 /* ---- chain.c --------------------------------------------------------------------------------------------------- */
 
+struct chain_code {      /* the chain's machine code in this process, which needs no launch */
+    chain_walk_fn *walk; /* NULL: it is not known, */
+    void *library;       /* and then this, which holds it, too */
+    char *scratch;       /* of each work-group */
+    size_t scratch_each;
+    i64 steps, counters;                          /* where they are; */
+    i64 own[CHAIN_MEMORIES], now[CHAIN_MEMORIES]; /* and the memory that moves: the plan's, and this run's */
+    bool clean;                                   /* all counters hold zeros */
+};
+struct chain {
+    cl_kernel kernel;
+    struct memory table, counters;
+    const struct launch *first; /* launch of table entry 0 */
+    int count, enqueued;        /* steps; how many of them in this run, wholly */
+    int set, slice_set;         /* of counters: in this run, and of the slice that was enqueued last */
+    cl_int range[5];            /* the kernel's arguments now: set, first, past, low, high; -1: none yet */
+    size_t members, group_size; /* work-groups of the kernel, and their work-items */
+    size_t counter_bytes;       /* of all counters; the mark follows */
+    cl_int bound;               /* looks */
+    cl_mem *used;               /* memory that steps were bound to, */
+    int n_used, cap_used;
+    /* and such that chain_set_memory() may replace: parameters of the kernel */
+    cl_mem moving[CHAIN_MEMORIES];
+    int n_moving;
+    struct chain_code code; /* chain_call.c */
+};
+void chain_code_free(struct chain_code *code);
+int chain_find(const cl_mem *all, int count, cl_mem mem); /* index; -1: it is not there */
 /* Before the first launch of a chain in a run. */
 enum clcnn_status chain_begin(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                               struct clcnn_err *err);
@@ -143,6 +187,13 @@ enum clcnn_status chain_enqueue(struct chain *c, struct clcnn_device *dev, cl_co
 enum clcnn_status chain_enqueue_slice(struct chain *c, struct clcnn_device *dev, cl_command_queue queue,
                                       const struct launch *l, size_t first, size_t groups,
                                       struct clcnn_err *err);
+
+/* What the kernel tells of its code; the chain must have run. */
+enum clcnn_status chain_ask(struct chain_told *told, struct chain *c, struct clcnn_device *dev,
+                            struct clcnn_err *err);
+/* Runs `count` launches of the chain from `from` on, of each the groups [low, high), before it returns. cost: of all these. */
+void chain_call(struct chain *c, struct clcnn_device *dev, const struct launch *from, int count, i32 low,
+                i32 high, double cost);
 
 /* ---- queue.c, transfer.c --------------------------------------------------------------------------------------- */
 
@@ -179,8 +230,14 @@ struct queue {
     cl_mem counters;   /* that launches leave as zeros, when all of a walk have run; NULL: none */
     size_t counters_at, counters_bytes;
     bool uncounted; /* they may hold something else */
+    bool calls;     /* every launch is of a chain whose code the host can call, */
+    bool calling;   /* and does in this walk */
+    bool sent;      /* transfers may be under way */
 };
 
+void queue_drop_event(struct queue *q, cl_event event);
+/* At the start of a walk. */
+enum clcnn_status queue_clear_counters(struct queue *q, struct clcnn_err *err);
 void pinned_free(struct queue *q);
 /* Whatever was enqueued has finished. */
 static inline void queue_is_idle(struct queue *q)

@@ -67,6 +67,7 @@ enum clcnn_status queue_write(struct queue *q, cl_mem dst, size_t offset, const 
 {
     enum clcnn_status st = CLCNN_OK;
 
+    q->sent = true;
     src = staged(q, src, bytes);
     if (bytes > 0)
         CL_TRY(q->dev->api, clEnqueueWriteBuffer, q->cl, dst, CL_FALSE, offset, bytes, src, 0, NULL, NULL);
@@ -79,6 +80,7 @@ enum clcnn_status queue_read(struct queue *q, cl_mem src, size_t offset, void *d
 {
     enum clcnn_status st = CLCNN_OK;
 
+    q->sent = true;
     if (bytes > 0)
         CL_TRY(q->dev->api, clEnqueueReadBuffer, q->cl, src, CL_FALSE, offset, bytes, dst, 0, NULL, NULL);
 done:
@@ -90,6 +92,7 @@ enum clcnn_status queue_copy(struct queue *q, cl_mem src, size_t src_offset, cl_
 {
     enum clcnn_status st = CLCNN_OK;
 
+    q->sent = true;
     if (bytes > 0)
         CL_TRY(q->dev->api, clEnqueueCopyBuffer, q->cl, src, dst, src_offset, dst_offset, bytes, 0, NULL,
                NULL);
@@ -103,6 +106,7 @@ enum clcnn_status queue_write_rows(struct queue *q, cl_mem dst, size_t offset, s
     enum clcnn_status st = CLCNN_OK;
     const size_t at[3] = {offset, 0, 0}, host[3] = {0, 0, 0}, region[3] = {row_bytes, rows, 1};
 
+    q->sent = true;
     if (row_bytes > 0 && rows > 0)
         CL_TRY(q->dev->api, clEnqueueWriteBufferRect, q->cl, dst, CL_FALSE, at, host, region, dst_stride, 0,
                row_bytes, 0, src, 0, NULL, NULL);
@@ -116,6 +120,7 @@ enum clcnn_status queue_read_rows(struct queue *q, cl_mem src, size_t offset, si
     enum clcnn_status st = CLCNN_OK;
     const size_t at[3] = {offset, 0, 0}, host[3] = {0, 0, 0}, region[3] = {row_bytes, rows, 1};
 
+    q->sent = true;
     if (row_bytes > 0 && rows > 0)
         CL_TRY(q->dev->api, clEnqueueReadBufferRect, q->cl, src, CL_FALSE, at, host, region, src_stride, 0,
                row_bytes, 0, dst, 0, NULL, NULL);
@@ -130,6 +135,7 @@ enum clcnn_status queue_copy_rows(struct queue *q, cl_mem src, size_t src_offset
     enum clcnn_status st = CLCNN_OK;
     const size_t from[3] = {src_offset, 0, 0}, to[3] = {dst_offset, 0, 0}, region[3] = {row_bytes, rows, 1};
 
+    q->sent = true;
     if (row_bytes > 0 && rows > 0)
         CL_TRY(q->dev->api, clEnqueueCopyBufferRect, q->cl, src, dst, from, to, region, src_stride, 0,
                dst_stride, 0, 0, NULL, NULL);
@@ -156,6 +162,7 @@ enum clcnn_status queue_finish(struct queue *q, struct clcnn_err *err)
     enum clcnn_status st = CLCNN_OK;
 
     CL_TRY(q->dev->api, clFinish, q->cl);
+    q->sent = false;
     queue_is_idle(q);
 done:
     return st;

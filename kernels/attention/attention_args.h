@@ -4,13 +4,15 @@
 
 #include "common/args_base.h"
 
-/* y[n][h][l] = sum_s softmax_s(scale * q[n][h][l] . k[n][h][s] + mask[n % period][h][l][s]) v[n][h][s] */
+/* y[n][h][l] = sum_s softmax_s(scale * q[n][h][l] . k[n][h][s] + mask[n % period][h][l][s]) v[n][h][s]
+ * A mask in two parts is mask[n][h][l][s % wide] + outer[n][h][l][s / wide]. */
 struct attention_args {
     /* strides: item, head, row (of l or s), column (of d or e); of the mask: item, head, l, s, 0: broadcast */
-    i64 q[4], k[4], v[4], y[4], mask[4];
+    i64 q[4], k[4], v[4], y[4], mask[4], outer[4];
     i32 n, heads, l, s, d, e; /* d columns of q and k, e of v and y */
     i32 period;               /* items after which the mask is used again */
     f32 scale;
+    i32 wide, unused;
 };
 
 /* attention_mma.cl: `split` warps share the rows of k and v, `share` rows each */

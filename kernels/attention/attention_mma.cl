@@ -12,8 +12,8 @@
  * 8 * ND, E at most 8 * NE. With CAUSAL a row l sees the rows s up to l.
  * Index map: group = block of WARPS / split tiles; tile = (n * heads + h) * ceil(L / 16) + rows of q.
  * Work-group: WG. Local memory: the results of all warps.
- * Defines: WG 128 or 256, PRODUCTS (1 or 3), ND, NE (1 to 16: steps of 8 columns), MASK (1: there is a mask), CAUSAL (0
- * or 1); ND is required by FN(main). */
+ * Defines: WG 128 or 256, PRODUCTS (1 or 3), ND, NE (1 to 16: steps of 8 columns), MASK (attention_mask.clh, 0: none),
+ * CAUSAL (0 or 1); ND is required by FN(main). */
 #include "common/clcnn.clh"
 #include "attention/attention_args.h"
 #include "conv_nvidia/mma.clh"
@@ -38,6 +38,8 @@
 #define EW (NE % 4 == 0 ? 4 : NE % 2 == 0 ? 2 : 1) /* of v */
 #define KEPT (4 * NE + 4)                          /* floats that a work-item hands to another warp */
 #define AHEAD(row, stride) ((long)(int)(row) * (int)(stride)) /* in one instruction */
+#define MASK_TIMES AHEAD
+#include "attention/attention_mask.clh"
 #define LOG2_E 0x1.715476p+0f
 #define CLEAR(v, count) /* count fragments */                                                                \
     _Pragma("unroll") for (int clear_j = 0; clear_j < (count); clear_j++)(v)[clear_j][0] = (v)[clear_j][1] = \
@@ -142,7 +144,7 @@ __attribute__((always_inline)) void FN(multiply)(float (*sum)[4], const float a[
 }
 
 /* One score by its definition, for row `row` of the tile. */
-float FN(score)(SRC q, SRC k, SRC mask, int row, int s, const struct attention_args *a)
+float FN(score)(SRC q, SRC k, SRC mask, SRC outer, int row, int s, const struct attention_args *a)
 {
     float sum = 0.0f;
 #pragma unroll 1
@@ -150,7 +152,7 @@ float FN(score)(SRC q, SRC k, SRC mask, int row, int s, const struct attention_a
         sum = fma(q[row * a->q[2] + d * a->q[3]], k[s * a->k[2] + d * a->k[3]], sum);
     sum *= a->scale;
 #if MASK
-    sum += mask[row * a->mask[2] + s * a->mask[3]];
+    sum += MASK_AT(row, s);
 #endif
     return sum;
 }
@@ -192,7 +194,7 @@ __attribute__((always_inline)) void FN(products)(float score[TILES][4], const fl
 }
 
 /* Adds the mask; -infinity stands for what a row does not see. */
-__attribute__((always_inline)) void FN(hide)(float score[TILES][4], SRC q, SRC k, SRC mask, int s0,
+__attribute__((always_inline)) void FN(hide)(float score[TILES][4], SRC q, SRC k, SRC mask, SRC outer, int s0,
                                              const struct FN(tile) *t, const struct attention_args *a)
 {
     bool odd = false;
@@ -202,8 +204,7 @@ __attribute__((always_inline)) void FN(hide)(float score[TILES][4], SRC q, SRC k
         for (int i = 0; i < 4; i++) {
             const int s = s0 + 8 * j + 2 * t->t + i % 2;
 #if MASK
-            score[j][i] +=
-                mask[AHEAD(min(t->g + i / 2 * 8, t->there - 1), a->mask[2]) + AHEAD(min(s, a->s - 1), a->mask[3])];
+            score[j][i] += MASK_AT(min(t->g + i / 2 * 8, t->there - 1), min(s, a->s - 1));
 #endif
             odd |= isnan(score[j][i]);
         }
@@ -221,7 +222,7 @@ __attribute__((always_inline)) void FN(hide)(float score[TILES][4], SRC q, SRC k
 #pragma unroll 1 /* each copy of the definition makes the kernel longer */
     for (int at = 0; at < 4 * TILES; at++) {
         const int row = min(t->g + at / 2 % 2 * 8, t->there - 1), s = s0 + at / 4 * 8 + 2 * t->t + at % 2;
-        const float v = s < t->end ? FN(score)(q, k, mask, row, s, a) : 0.0f;
+        const float v = s < t->end ? FN(score)(q, k, mask, outer, row, s, a) : 0.0f;
 #pragma unroll
         for (int j = 0; j < TILES; j++)
 #pragma unroll
@@ -294,8 +295,8 @@ __attribute__((always_inline)) void FN(add_rows)(struct FN(state) *state, const 
 }
 
 /* All rows of k and v that are this warp's. */
-__attribute__((always_inline)) void FN(rows)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, bool wide,
-                                             const struct FN(tile) *t, const struct attention_args *a)
+__attribute__((always_inline)) void FN(rows)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, SRC outer,
+                                             bool wide, const struct FN(tile) *t, const struct attention_args *a)
 {
     float qv[2][2 * ND], score[TILES][4], scale[2], other;
     CLEAR(state->result, NE);
@@ -313,7 +314,7 @@ __attribute__((always_inline)) void FN(rows)(struct FN(state) *state, SRC q, SRC
     }
     for (int s0 = t->from; s0 < t->end; s0 += BLOCK) {
         FN(products)(score, qv, k, s0, wide, t, a);
-        FN(hide)(score, q, k, mask, s0, t, a);
+        FN(hide)(score, q, k, mask, outer, s0, t, a);
         FN(weights)(score, state, scale);
         FN(add_rows)(state, score, scale, v, s0, wide, t, a);
     }
@@ -364,7 +365,7 @@ void FN(keep)(local float *part, const struct FN(state) *state)
 }
 
 /* One result by its definition, but for the maximum and the sum, which are numbers. */
-float FN(define)(SRC q, SRC k, SRC v, SRC mask, int row, int e, float top, float total, int l0,
+float FN(define)(SRC q, SRC k, SRC v, SRC mask, SRC outer, int row, int e, float top, float total, int l0,
                  const struct attention_args *a)
 {
     const int seen = CAUSAL ? min(a->s, l0 + row + 1) : a->s;
@@ -372,14 +373,14 @@ float FN(define)(SRC q, SRC k, SRC v, SRC mask, int row, int e, float top, float
 #pragma unroll 1
     for (int s = 0; s < seen; s++) {
         float p;
-        EXP2(p, (FN(score)(q, k, mask, row, s, a) - top) * LOG2_E);
+        EXP2(p, (FN(score)(q, k, mask, outer, row, s, a) - top) * LOG2_E);
         sum = fma(p, v[s * a->v[2] + e * a->v[3]], sum);
     }
     return sum / total;
 }
 
 /* Divides by the sums. */
-void FN(finish)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, const struct FN(tile) *t,
+void FN(finish)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, SRC outer, const struct FN(tile) *t,
                 const struct attention_args *a)
 {
     const float gain[2] = {1.0f / state->sum[0], 1.0f / state->sum[1]};
@@ -400,7 +401,7 @@ void FN(finish)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, const st
         const float sum = r ? state->sum[1] : state->sum[0];
         float y = NAN;
         if (row < t->there && e < a->e && sum > 0.0f && isfinite(sum))
-            y = FN(define)(q, k, v, mask, row, e, r ? state->top[1] : state->top[0], sum, t->l0, a);
+            y = FN(define)(q, k, v, mask, outer, row, e, r ? state->top[1] : state->top[0], sum, t->l0, a);
 #pragma unroll
         for (int j = 0; j < NE; j++)
 #pragma unroll
@@ -443,7 +444,7 @@ void FN(store)(const struct FN(state) *state, DST y, const struct FN(tile) *t, c
     }
 }
 
-void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct attention_mma_args *ma,
+void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, const struct attention_mma_args *ma,
               local float4 *scratch)
 {
     const struct attention_args *a = &ma->attention;
@@ -468,11 +469,12 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct at
         k += n * a->k[0] + h * a->k[1];
         v += n * a->v[0] + h * a->v[1];
         mask += n % a->period * a->mask[0] + h * a->mask[1] + t.l0 * a->mask[2];
+        outer += n * a->outer[0] + h * a->outer[1] + t.l0 * a->outer[2];
         y += n * a->y[0] + h * a->y[1] + t.l0 * a->y[2];
         if (wide) /* two copies, since the one with vectors then fits the cache of instructions */
-            FN(rows)(&state, q, k, v, mask, true, &t, a);
+            FN(rows)(&state, q, k, v, mask, outer, true, &t, a);
         else
-            FN(rows)(&state, q, k, v, mask, false, &t, a);
+            FN(rows)(&state, q, k, v, mask, outer, false, &t, a);
         if (part > 0)
             FN(keep)(kept, &state);
     }
@@ -480,17 +482,17 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct at
         barrier(CLK_LOCAL_MEM_FENCE);
     if (n < a->n && part == 0) {
         FN(join)(&state, kept, split);
-        FN(finish)(&state, q, k, v, mask, &t, a);
+        FN(finish)(&state, q, k, v, mask, outer, &t, a);
         FN(store)(&state, y, &t, a);
     }
     if (split > 1)
         barrier(CLK_LOCAL_MEM_FENCE);
 }
 
-KERNEL FN(main)(SRC q, ulong q_off, SRC k, ulong k_off, SRC v, ulong v_off, SRC mask, ulong mask_off, DST y,
-                ulong y_off, const struct attention_mma_args a)
+KERNEL FN(main)(SRC q, ulong q_off, SRC k, ulong k_off, SRC v, ulong v_off, SRC mask, ulong mask_off, SRC outer,
+                ulong outer_off, DST y, ulong y_off, const struct attention_mma_args a)
 {
     local float4 scratch[WARPS * 32 * KEPT / 4];
-    FN(body)(GROUP, q + q_off, k + k_off, v + v_off, mask + mask_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, q + q_off, k + k_off, v + v_off, mask + mask_off, outer + outer_off, y + y_off, &a, scratch);
 }
 #endif

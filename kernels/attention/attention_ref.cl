@@ -7,7 +7,7 @@
  * Layouts: any strides, struct attention_args. With CAUSAL a row l sees the rows s up to l.
  * Index map: work-item = ((n * heads + h) * L + l) * ceil(E / ELEMS) + block of columns.
  * Work-group: WG work-items. Local memory: none.
- * Defines: WG (any), ELEMS (columns of a work-item), MASK (1: there is a mask), CAUSAL (0 or 1). */
+ * Defines: WG (any), ELEMS (columns of a work-item), MASK (attention_mask.clh, 0: none), CAUSAL (0 or 1). */
 #include "common/clcnn.clh"
 #include "attention/attention_args.h"
 #ifndef FN
@@ -22,27 +22,28 @@
 #ifndef CAUSAL
 #define CAUSAL 0
 #endif
+#include "attention/attention_mask.clh"
 #define PART 64 /* terms that are added up by themselves, so that long sums round less */
 
-float FN(score)(SRC q, SRC k, SRC mask, int s, const struct attention_args *a)
+float FN(score)(SRC q, SRC k, SRC mask, SRC outer, int s, const struct attention_args *a)
 {
     float sum = 0.0f;
     for (int d = 0; d < a->d; d++)
         sum = fma(q[d * a->q[3]], k[s * a->k[2] + d * a->k[3]], sum);
     sum *= a->scale;
 #if MASK
-    sum += mask[s * a->mask[3]];
+    sum += MASK_AT(0, s);
 #endif
     return sum;
 }
 
 /* Columns e0 and up of the row; `seen` rows of k count. */
-void FN(row)(SRC q, SRC k, SRC v, SRC mask, DST y, int e0, int seen, const struct attention_args *a)
+void FN(row)(SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, int e0, int seen, const struct attention_args *a)
 {
     const int columns = min(ELEMS, a->e - e0);
     float top = -INFINITY, total = 0.0f, sum[ELEMS], part[ELEMS];
     for (int s = 0; s < seen; s++) /* fmax drops NaN, which the exponentials then show */
-        top = fmax(top, FN(score)(q, k, mask, s, a));
+        top = fmax(top, FN(score)(q, k, mask, outer, s, a));
     for (int e = 0; e < ELEMS; e++)
         sum[e] = 0.0f;
     for (int s0 = 0; s0 < seen; s0 += PART) {
@@ -50,7 +51,7 @@ void FN(row)(SRC q, SRC k, SRC v, SRC mask, DST y, int e0, int seen, const struc
         for (int e = 0; e < ELEMS; e++)
             part[e] = 0.0f;
         for (int s = s0; s < min(seen, s0 + PART); s++) {
-            const float p = exp(FN(score)(q, k, mask, s, a) - top);
+            const float p = exp(FN(score)(q, k, mask, outer, s, a) - top);
             weights += p;
             for (int e = 0; e < columns; e++)
                 part[e] = fma(p, v[s * a->v[2] + (e0 + e) * a->v[3]], part[e]);
@@ -63,7 +64,7 @@ void FN(row)(SRC q, SRC k, SRC v, SRC mask, DST y, int e0, int seen, const struc
         y[(e0 + e) * a->y[3]] = sum[e] / total;
 }
 
-void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct attention_args *a)
+void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, const struct attention_args *a)
 {
     const long item = (long)group * WG + LANE;
     const int blocks = (a->e + ELEMS - 1) / ELEMS;
@@ -73,12 +74,13 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct at
         const int seen = CAUSAL ? min(a->s, l + 1) : a->s;
         FN(row)(q + n * a->q[0] + h * a->q[1] + l * a->q[2], k + n * a->k[0] + h * a->k[1],
                 v + n * a->v[0] + h * a->v[1], mask + n % a->period * a->mask[0] + h * a->mask[1] + l * a->mask[2],
+                outer + n * a->outer[0] + h * a->outer[1] + l * a->outer[2],
                 y + n * a->y[0] + h * a->y[1] + l * a->y[2], e0, seen, a);
     }
 }
 
-KERNEL FN(main)(SRC q, ulong q_off, SRC k, ulong k_off, SRC v, ulong v_off, SRC mask, ulong mask_off, DST y,
-                ulong y_off, const struct attention_args a)
+KERNEL FN(main)(SRC q, ulong q_off, SRC k, ulong k_off, SRC v, ulong v_off, SRC mask, ulong mask_off, SRC outer,
+                ulong outer_off, DST y, ulong y_off, const struct attention_args a)
 {
-    FN(body)(GROUP, q + q_off, k + k_off, v + v_off, mask + mask_off, y + y_off, &a);
+    FN(body)(GROUP, q + q_off, k + k_off, v + v_off, mask + mask_off, outer + outer_off, y + y_off, &a);
 }

@@ -9,8 +9,8 @@
  * Index map: group = (n * heads + h) * ceil(L / rows of a group) + tile of rows. Of a tile a work-item has RQ rows, and
  * two of the 32 scores, or two of every 32 columns.
  * Work-group: WG, a multiple of 16. Local memory: scores, and a part of q, and of k or v.
- * Defines: RQ (1, 2 or 4), PARTS (parts of 32 columns that v has, 1 to 8), MASK (1: there is a mask), CAUSAL (0 or
- * 1). */
+ * Defines: RQ (1, 2 or 4), PARTS (parts of 32 columns that v has, 1 to 8), MASK (attention_mask.clh, 0: none), CAUSAL
+ * (0 or 1). */
 #include "common/clcnn.clh"
 #include "attention/attention_args.h"
 #ifndef FN
@@ -28,6 +28,7 @@
 #ifndef CAUSAL
 #define CAUSAL 0
 #endif
+#include "attention/attention_mask.clh"
 #define ACROSS 16 /* work-items side by side */
 #define PAIR 2    /* scores or columns of each */
 #define BLOCK (ACROSS * PAIR)
@@ -95,7 +96,7 @@ void FN(products)(const struct FN(tile) *t, SRC q, SRC k, int there, int s0, flo
 }
 
 /* Scores go to local memory; -infinity stands for what row l0 + row does not see. */
-void FN(keep_scores)(const struct FN(tile) *t, SRC mask, float score[RQ][PAIR], int l0, int s0, int there,
+void FN(keep_scores)(const struct FN(tile) *t, SRC mask, SRC outer, float score[RQ][PAIR], int l0, int s0, int there,
                      const struct attention_args *a)
 {
 #pragma unroll
@@ -106,7 +107,7 @@ void FN(keep_scores)(const struct FN(tile) *t, SRC mask, float score[RQ][PAIR], 
             float v = score[i][j];
 #if MASK
             if (s < a->s && t->row + i < there)
-                v += mask[(t->row + i) * a->mask[2] + s * a->mask[3]];
+                v += MASK_AT(t->row + i, s);
 #endif
             t->p[(t->pair + j) * TALL + t->row + i] =
                 s < (CAUSAL ? min(a->s, l0 + t->row + i + 1) : a->s) ? v : -INFINITY;
@@ -167,7 +168,8 @@ void FN(add_rows)(const struct FN(tile) *t, float result[RQ][PAIR], float total[
 }
 
 /* One tile: pointers to its head, those of q, mask and y to its row l0. */
-void FN(rows)(SRC q, SRC k, SRC v, SRC mask, DST y, int l0, const struct FN(tile) *t, const struct attention_args *a)
+void FN(rows)(SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, int l0, const struct FN(tile) *t,
+              const struct attention_args *a)
 {
     const int there = min(TILE_ROWS, a->l - l0), seen = CAUSAL ? min(a->s, l0 + there) : a->s;
     float top[RQ], sum[RQ], result[PARTS][RQ][PAIR], score[RQ][PAIR], scale[RQ], base[RQ], total[RQ];
@@ -181,7 +183,7 @@ void FN(rows)(SRC q, SRC k, SRC v, SRC mask, DST y, int l0, const struct FN(tile
     }
     for (int s0 = 0; s0 < seen; s0 += BLOCK) {
         FN(products)(t, q, k, there, s0, score, a);
-        FN(keep_scores)(t, mask, score, l0, s0, there, a);
+        FN(keep_scores)(t, mask, outer, score, l0, s0, there, a);
         barrier(CLK_LOCAL_MEM_FENCE);
         FN(raise)(t, top, scale, base);
         barrier(CLK_LOCAL_MEM_FENCE);
@@ -211,7 +213,8 @@ void FN(rows)(SRC q, SRC k, SRC v, SRC mask, DST y, int l0, const struct FN(tile
             }
 }
 
-void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct attention_args *a, local float4 *scratch)
+void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, const struct attention_args *a,
+              local float4 *scratch)
 {
     const int tiles = (a->l + TILE_ROWS - 1) / TILE_ROWS;
     const int l0 = (int)(group % tiles) * TILE_ROWS;
@@ -224,12 +227,13 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, DST y, const struct at
     t.pair = LANE % ACROSS * PAIR;
     FN(rows)(q + n * a->q[0] + h * a->q[1] + l0 * a->q[2], k + n * a->k[0] + h * a->k[1], v + n * a->v[0] + h * a->v[1],
              mask + n % a->period * a->mask[0] + h * a->mask[1] + l0 * a->mask[2],
-             y + n * a->y[0] + h * a->y[1] + l0 * a->y[2], l0, &t, a);
+             outer + n * a->outer[0] + h * a->outer[1] + l0 * a->outer[2], y + n * a->y[0] + h * a->y[1] + l0 * a->y[2],
+             l0, &t, a);
 }
 
-KERNEL FN(main)(SRC q, ulong q_off, SRC k, ulong k_off, SRC v, ulong v_off, SRC mask, ulong mask_off, DST y,
-                ulong y_off, const struct attention_args a)
+KERNEL FN(main)(SRC q, ulong q_off, SRC k, ulong k_off, SRC v, ulong v_off, SRC mask, ulong mask_off, SRC outer,
+                ulong outer_off, DST y, ulong y_off, const struct attention_args a)
 {
     local float4 scratch[BLOCK * (2 * TALL + WIDE) / 4];
-    FN(body)(GROUP, q + q_off, k + k_off, v + v_off, mask + mask_off, y + y_off, &a, scratch);
+    FN(body)(GROUP, q + q_off, k + k_off, v + v_off, mask + mask_off, outer + outer_off, y + y_off, &a, scratch);
 }

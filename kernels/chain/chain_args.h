@@ -20,4 +20,20 @@ struct chain_step {
     i32 lines; /* and how many cache lines of 128 bytes they are */
 };
 
+/* What a work-group of chain.clh is to walk. The host fills it in where it calls the machine code itself
+ * (csrc/runtime/chain_call.c), with addresses in the place of memory objects. */
+#define CHAIN_WALK_BASES 17
+struct chain_walk {
+    i64 base[CHAIN_WALK_BASES]; /* 0, and of what may be another memory in every run */
+    i64 steps, counters;        /* the table and its counters */
+    i32 count, set;
+    i32 first, past, low, high;
+    i32 part, parts; /* which work-group of how many */
+};
+/* What the kernel tells instead of walking, when it is asked for steps up to -1. */
+struct chain_told {
+    i64 code, steps, counters; /* the address of chain_walk(), and of the kernel's memory */
+    i64 scratch;               /* bytes */
+};
+
 #endif

@@ -22,6 +22,15 @@ struct conv_transpose_blocked_args {
     struct blocked_epilogue epi;
 };
 
+/* On channel blocks, few filters: conv_transpose_few_blocked. */
+struct conv_transpose_few_blocked_args {
+    i64 src_n, dst_n, add_n;          /* batch strides */
+    i32 k, c_blocks, c_step;          /* filters; as in conv_few_blocked_args */
+    i32 tiles, segments, per_item;    /* of an output row: tiles and work-items; tiles of a work-item */
+    struct conv_phases phases, depth; /* as in conv_transpose_blocked_args */
+    struct blocked_epilogue epi;
+};
+
 /* One channel a group, on channel blocks: conv_transpose_depthwise_blocked. */
 struct conv_transpose_depthwise_args {
     i64 src_n, dst_n, add_n; /* batch strides */

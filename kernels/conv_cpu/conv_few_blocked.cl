@@ -40,14 +40,8 @@
 #ifndef SW
 #define SW 1
 #endif
-#undef ODDS_V
-#if V == 8
-#define ODDS_V(a, b) ((float8)((a).s1, (a).s3, (a).s5, (a).s7, (b).s1, (b).s3, (b).s5, (b).s7))
-#else
-#define ODDS_V(a, b)                                                                                                   \
-    ((float16)((a).s1, (a).s3, (a).s5, (a).s7, (a).s9, (a).sb, (a).sd, (a).sf, (b).s1, (b).s3, (b).s5, (b).s7, (b).s9, \
-               (b).sb, (b).sd, (b).sf))
-#endif
+#define SUMS T
+#include "common/lanes_sum.clh"
 
 /* One tap of a channel block: row has the tile's columns, SW vectors apart. */
 #define TAP(row)                                                                                   \
@@ -67,35 +61,6 @@ struct FN(target) {
     global float *y;
     int oh, ow, count;
 };
-
-#define PAIRS_V(a, b) (EVENS_V(a, b) + ODDS_V(a, b))
-#define FOLD(n) _Pragma("unroll") for (int i = 0; i < (n); i++) v[i] = PAIRS_V(v[2 * i], v[2 * i + 1]);
-
-/* The sums of T vectors' lanes, in the first T lanes. Inlined by force, and without loops of changing bounds: v is in
- * registers. */
-__attribute__((always_inline)) FV FN(lanes_sum)(FV v[T])
-{
-#if T > 8
-    FOLD(8)
-#endif
-#if T > 4
-    FOLD(4)
-#endif
-#if T > 2
-    FOLD(2)
-#endif
-    FV sum = PAIRS_V(v[0], v[1]);
-#if V / T > 4
-    sum = PAIRS_V(sum, sum);
-#endif
-#if V / T > 2
-    sum = PAIRS_V(sum, sum);
-#endif
-#if V / T > 1
-    sum = PAIRS_V(sum, sum);
-#endif
-    return sum;
-}
 
 void FN(finish)(FV sum, int k, const struct FN(target) *to, const struct conv_few_blocked_args *a)
 {

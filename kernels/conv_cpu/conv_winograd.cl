@@ -4,7 +4,8 @@
  *   pixels
  *
  * (Lavin and Gray 2016; the matrices are in winograd.clh.) x, y, add [ceil(C/V)][D][H][W][V] with batch strides.
- * C/groups and K/groups are multiples of V when there are groups; lanes of y past K are written as zeros. Filters of
+ * Lanes of y past K are written as zeros. Where a group begins or ends within a block, its filters and channels are in
+ * the lanes that they have in y and x, only its own channels are multiplied, and it writes its own lanes. Filters of
  * several slices are those of as many times the channels: first all channels under the first tap of depth, and so on.
  *   pack   u [blocks of KV*V filters][A*A][C/groups up to whole blocks][KV*V] = G w G^T, zeros for missing filters and
  *          channels. Group = (block * channels + c) of one channel of a block of filters.
@@ -90,13 +91,13 @@ void FN(pack_body)(ulong group, SRC w, DST u, const struct conv_winograd_args *a
 {
     const int channels = a->c_blocks * V, of_tap = channels / a->ker_d, taps_of_c = a->ker_d * R * R;
     const int c = (int)(group % channels), block = (int)(group / channels);
-    const int from_c = c % of_tap, first = c / of_tap * (R * R); /* the channel, and its first tap */
-    const int k0 = block % a->k_blocks * (KV * V), g = block / a->k_blocks;
+    const int g = block / a->k_blocks, k0 = block % a->k_blocks * (KV * V) - g * a->kg % V;
+    const int from_c = c % of_tap - g * a->cg % V, first = c / of_tap * (R * R); /* the channel, and its first tap */
     for (int v = 0; v < KV; v++) {
         float taps[R * R][V];
         for (int j = 0; j < V; j++) {
             const int k = k0 + v * V + j;
-            const bool there = k < a->kg && from_c < a->cg;
+            const bool there = k >= 0 && k < a->kg && from_c >= 0 && from_c < a->cg;
             SRC from = a->turned ? w + (g * a->cg + from_c) * a->w_k + k * taps_of_c
                                  : w + (g * a->kg + k) * a->w_k + from_c * taps_of_c;
             for (int i = 0; i < R * R; i++)
@@ -176,19 +177,24 @@ void FN(transforms)(SRC x, DST v, int g, int begin, int end, int first, int coun
 {
     const int blocks = SPREAD ? a->c_blocks / a->ker_d : a->c_blocks, depth = SPREAD ? a->in_d : 1;
     const long plane = (long)a->in[0] * a->in[1] * V, v_step = FN(v_step)(count, a);
+    const int first_block = g * a->cg / V, from = g * a->cg - first_block * V;
     uint live = 0;
     for (int cb = begin; cb < end; cb++) {
         const int tap = SPREAD ? cb / blocks : 0, block = cb - tap * blocks;
+        /* the group's lanes: others, and those past the last channel, hold anything; other groups have parts of one
+         * block more */
+        const int low = max(from - block * V, 0), high = min(from + a->cg - block * V, V);
         IV any = a->skip ? 0 : INT_MAX;
-        for (int t = 0; t < count; t++) {
+        for (int t = 0; t < count && high > 0; t++) {
             const struct FN(place) p = FN(place_of)(a->first_tile + min(first + t, a->tiles - 1), a);
             const int slice = SPREAD ? p.slice * a->stride_d - a->pad_d + tap * a->dil_d : 0;
             const int above = (uint)slice < (uint)depth ? 0 : OUTSIDE;
-            any |= FN(transform)(x + p.n * a->src_n + ((long)(g * blocks + block) * depth + slice) * plane,
+            any |= FN(transform)(x + p.n * a->src_n + ((long)(first_block + block) * depth + slice) * plane,
                                  v + (cb * count + t) * V, v_step, p.h - a->pad[0] - above, p.w - a->pad[1], a);
         }
-        const int c = cb * V, there = a->cg - block * V; /* lanes past the last channel hold anything */
-        live |= (FN(live_lanes)(any) & (there < V ? (1u << there) - 1 : ~0u)) << c % 32;
+        const int c = cb * V;
+        if (high > 0)
+            live |= (FN(live_lanes)(any) & ((1u << high) - (1u << low))) << c % 32;
         if (cb + 1 == end || (c + V) % 32 == 0) {
             LIVE(v, v_step, c / 32) = as_float(live);
             live = 0;

@@ -26,6 +26,17 @@ struct conv_phases_mma_args {
     i32 groups, tiles; /* of a phase: conv groups; tiles of pixels, of the largest one */
 };
 
+/* Single pixels and rows, both operands in local memory: conv_wgmma_local, whose chunks have LOCAL_PAIR_CHANNELS
+ * channels.
+ * A depth counts channels alone. */
+#define LOCAL_PAIR_CHANNELS 32
+#define LOCAL_PAIR_RESIDENT(loaders) ((loaders) == 4 ? 2 : 1) /* groups of a multiprocessor */
+#define LOCAL_PAIR_BYTES(loaders) ((loaders) == 4 ? 115200 : 231424)
+struct conv_local_args {
+    struct conv_mma_args mma;
+    i32 tiles_each, tiles_image; /* tiles of positions: of all images, of one */
+};
+
 /* The gradient of a convolution's filters: `conv` is that convolution. depth: pixels of dy, of which each group takes
  * `share` chunks; step_n, step_p: images and pixels that a chunk goes on. Elements between results of neighbouring
  * filters (apart), parts of a split depth (part), channels of dy (map) and of x (plane). */

@@ -63,4 +63,14 @@ struct linear_pack_args {
     i32 n, k;
 };
 
+/* A step of a recurrent layer: cell_ref. */
+struct cell_args {
+    i64 x_n, h_n, c_n, y_n, d_n; /* batch strides of the inputs and the results */
+    i32 n, size;                 /* rows, and units of each gate */
+};
+struct cell_pack_args {
+    i64 w_n; /* elements between rows of the weights' source */
+    i32 size, tiles;
+};
+
 #endif

@@ -117,6 +117,7 @@ class _PlanStats(TypedDict):
     step_count: int
     chained_steps: int
     launch_count: int
+    called: int
     program_count: int
     shared_ends: int
     select_ms: float

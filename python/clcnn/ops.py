@@ -28,8 +28,11 @@ MANY_OUTPUTS = (
     "adamw_update",
     "batch_norm_train",
     "batch_norm_train_grad",
+    "lstm_cell",
 )
-MADE_BY_REWRITES = ("separable", "conv_pool", "elementwise")
+# Of these, those on maps of bytes.
+ON_BYTES = ("to_bytes", "from_bytes", "byte_conv", "byte_max_pool", "byte_mean")
+MADE_BY_REWRITES = ("separable", "conv_pool", "elementwise", *ON_BYTES)
 MADE_BY_LAYOUT = ("reorder",)  # steps of a plan, but no layers of anybody's graph
 # What training alone needs: ONNX has nothing like these, which are no layers of a network.
 TRAINING = (

@@ -9,6 +9,7 @@ from clcnn.graph import Value
 
 Operand = Value | NDArray[Any] | float
 MANY_OUTPUTS: tuple[str, ...]
+ON_BYTES: tuple[str, ...]
 MADE_BY_REWRITES: tuple[str, ...]
 MADE_BY_LAYOUT: tuple[str, ...]
 
@@ -64,6 +65,7 @@ __all__ = [
     "greater_equal",
     "grid_sample",
     "group_norm",
+    "gru_cell",
     "hard_sigmoid",
     "hard_swish",
     "identity",
@@ -84,6 +86,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "lp_pool",
+    "lstm_cell",
     "matmul",
     "max_pool",
     "max_pool_grad",
@@ -516,6 +519,14 @@ def group_norm(
     eps: float = 1e-05,
     name: str | None = None,
 ) -> Value: ...
+def gru_cell(
+    x: Operand,
+    h: Operand,
+    r: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def hard_sigmoid(
     x: Operand,
     *,
@@ -648,6 +659,14 @@ def lp_pool(
     p: int = 2,
     name: str | None = None,
 ) -> Value: ...
+def lstm_cell(
+    x: Operand,
+    h: Operand,
+    c: Operand,
+    r: Operand,
+    *,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def matmul(
     a: Operand,
     b: Operand,

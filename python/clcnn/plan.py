@@ -352,8 +352,9 @@ class Plan:
     def stats(self) -> dict[str, Any]:
         """Memory and compile time: arena_bytes, weights_bytes, workspace_bytes, peak_bytes, live_bytes
         (largest set of activations alive at once), step_count, chained_steps (run inside one kernel with
-        others), launch_count (kernels and library calls of a run), program_count, shared_ends (inputs and
-        outputs that steps use where the caller has them), select_ms, build_ms, weights_ms, warm_ms."""
+        others), launch_count (kernels and library calls of a run), called (1: runs without a deadline call
+        the kernels' code instead), program_count, shared_ends (inputs and outputs that steps use where
+        the caller has them), select_ms, build_ms, weights_ms, warm_ms."""
         return dict(self._core.stats())
 
     @property

@@ -25,8 +25,8 @@ from clcnn._reference.data import Input, draw
 from clcnn.compiler import compile
 from clcnn.device import DeviceInfo
 from clcnn.errors import Error, UnsupportedError
-from clcnn.graph import Graph
-from clcnn.ops import MADE_BY_LAYOUT
+from clcnn.graph import Graph, Value
+from clcnn.ops import MADE_BY_LAYOUT, ON_BYTES
 
 LAYER = "layer"
 VIEW = "has no algorithm of its own"  # in the message of what has none to force
@@ -84,6 +84,7 @@ def run(
     yield from check_merged(target, "conv_pool", "conv+pool", pooled_convolution())
     yield from check_merged(target, "elementwise", "scale", scaled_sum())
     yield from check_reorder(target)
+    yield from check_bytes(target)
     yield check_network(target)
 
 
@@ -320,6 +321,49 @@ def scaled_sum() -> Graph:
     scaled = graph.apply("mul", graph.input("x", other.shape), scale, name="scale")
     graph.output(graph.apply("relu", graph.apply("add", scaled, other, name="add"), name="act"))
     return graph
+
+
+def quantised_layers() -> Graph:
+    """A convolution, a depthwise one, windows and the sum of each channel, as quantised files have them."""
+    graph = Graph()
+
+    def steps(x: Value, zero: float) -> Value:
+        return graph.apply("fake_quantize", x, scale=1.0, zero_point=zero)
+
+    def rounded(x: Value, zero: float, **attrs: Any) -> Value:
+        w, bias = whole_numbers((20, x.shape[1] // attrs.get("groups", 1), 3, 3), (20,))
+        factor = np.linspace(0.1, 0.2, 20, dtype=np.float32).reshape(1, 20, 1, 1)
+        whole = graph.apply("round", graph.apply("conv", x, w, bias, padding=1, **attrs))
+        return steps(graph.apply("mul", whole, factor), zero)
+
+    x = rounded(steps(graph.input("x", (2, 3, 11, 19)), 100.0), 128.0)
+    x = graph.apply("max_pool", rounded(x, 128.0, groups=20), kernel_size=2)
+    mean = graph.apply("reduce_sum", rounded(x, 128.0), axes=[2, 3], keepdims=True)
+    graph.output(steps(graph.apply("mul", mean, np.full((1, 1, 1, 1), 0.125, np.float32)), 128.0))
+    return graph
+
+
+def check_bytes(device: _core.Device) -> list[Check]:
+    """The operators on maps of bytes, which some processors have, in one net against the same in floats."""
+    checks = {(op, algo): Check(op, algo) for op in ON_BYTES for algo in _core.ops()[op]["algos"]}
+    graph = quantised_layers()
+    (x,) = whole_numbers((2, 3, 11, 19))
+    for check in checks.values():
+        check.reason = "for processors that add up products of bytes"
+    try:
+        want = [run_plain(graph, device, 20 * x)]
+        with compile(graph, None, device, guard=True) as plan:
+            got = as_list(plan(20 * x))
+            plan.check_guards()
+            for row in plan.layers:
+                found = checks.get((row["op"], row["algo"]))
+                if found and judge(found, got, want, exact=True):
+                    found.reason = ""
+                    found.passed([step for step in plan.steps if step["layer"] == row["layer"]])
+    except (Error, SystemError) as error:
+        for check in checks.values():
+            check.fail(str(error))
+    return list(checks.values())
 
 
 def check_network(device: _core.Device) -> Check:

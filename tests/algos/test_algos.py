@@ -15,10 +15,12 @@ import pytest
 import device_face
 from caselib import LARGE_DIR, Case, case_files, layers_of_nets, parse_case
 from clcnn import _core
+from clcnn.ops import ON_BYTES
 from helpers import need_blocks, need_tensor_cores, none_missing
 from runner import adds_nothing, compile_case, merges, quick_cases, try_case
 
-PAIRS = [(op, algo) for op, row in _core.ops().items() for algo in row["algos"]]
+# But for those on maps of bytes: tests/plan/test_bytes.py.
+PAIRS = [(op, algo) for op, row in _core.ops().items() if op not in ON_BYTES for algo in row["algos"]]
 
 
 @cache
@@ -66,6 +68,10 @@ def test_layers_of_networks_at_full_size(device, op, algo):
 
 # Register tiles that only large layers get: algorithm, what its kernel is built with, a case.
 LARGE_TILES = [
+    ("wgmma_local", "DEEP=1 BM=128 BN=128 LOADERS=8", "linear [6304,192] w[768,192] w[768]"),
+    ("wgmma_local", "DEEP=1 BM=64 BN=64 LOADERS=8 SPLIT=2", "linear [196,2048] w[512,2048] w[512]"),
+    ("wgmma_local", "DEEP=0 BM=64 BN=64 LOADERS=4 SPLIT=2", "conv n1 c768 h14 w14 k384 r1 s1 e:add"),
+    ("wgmma_local", "DEEP=0 BM=128 BN=128 LOADERS=8", "conv n9 c64 h56 w56 k96 r1 s1 e:relu"),
     ("wgmma_scaled", "BM=224 BN=192", "conv n32 c64 h28 w28 k224 r1 s1 e:relu"),
     ("wgmma_scaled", "BM=224 BN=192", "conv n31 c64 h27 w29 k200 r1 s1 b0"),
     ("wgmma_scaled", "DEEP=1 BM=224 BN=192", "linear [6304,192] w[768,192] w[768]"),

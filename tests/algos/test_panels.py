@@ -10,6 +10,7 @@ import pytest
 import device_face
 from caselib import load_cases, parse_case
 from helpers import need_blocks
+from rewritten import Both, Net
 from runner import compile_case, run_case
 
 PRODUCTS = [case for case in load_cases("gemm") if case.op in ("linear", "matmul", "gemm")]
@@ -81,3 +82,23 @@ def test_items_of_a_batch_have_the_same_bits_alone(device, text):
     parts = [x[3:4] if x.shape[0] == 7 else x for x in data]
     with compile_case(device, alone, parts, "panels") as plan:
         assert np.array_equal(run_case(plan, alone, parts), whole[3:4])
+
+
+# Whole panels and parts of one, for vectors of 8 and of 16, and fewer rows than a tile has.
+@pytest.mark.parametrize(
+    ("m", "k", "n"), [(13, 40, 64), (7, 300, 33), (9, 20, 24), (6, 270, 41), (100, 24, 55)]
+)
+@pytest.mark.parametrize("act", ["relu", "gelu", "silu"])
+@pytest.mark.parametrize("constant", [True, False])
+def test_what_follows_a_product(device, m, k, n, act, constant):
+    """Bias, residual and activation, on the columns that are there and on no other."""
+    need_blocks(device, "matmul", "panels")
+    net = Net()
+    right = net.weight(k, n) if constant else net.input("b", k, n)
+    y = net.layer("matmul", "product", net.input("a", m, k), right)
+    y = net.layer("add", "bias", y, net.weight(n))
+    y = net.layer("add", "residual", y, net.input("r", m, n))
+    net.output(net.layer(act, "act", y))
+    both = Both(device, net, {"product": "panels"})
+    assert {row["algo"] for row in both.steps if row["layer"] == "product"} == {"panels"}
+    assert not constant or both.names == ["product"]

@@ -23,6 +23,7 @@ from clcnn.graph import Value
 
 Operand = Value | NDArray[Any] | float
 MANY_OUTPUTS: tuple[str, ...]
+ON_BYTES: tuple[str, ...]
 MADE_BY_REWRITES: tuple[str, ...]
 MADE_BY_LAYOUT: tuple[str, ...]
 '''

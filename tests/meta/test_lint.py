@@ -58,6 +58,10 @@ STATE = {
 PYTHON_STATE = re.compile(r"keys|\w+_(methods|getset|slots|spec)|py_module|PyArray_(API|RUNTIME_VERSION)")
 # Kernels that belong to no single algorithm, with the file that emits them.
 SHARED_KERNELS = {
+    "byte_conv_pack": "byte_common.c",
+    "byte_max_pool": "byte_pool.c",
+    "byte_mean": "byte_pool.c",
+    "byte_pad": "byte_common.c",
     "conv_filter_grad_cores": "conv_filter_grad_wgmma.c",
     "conv_filter_grad_rows": "conv_filter_grad_wgmma.c",
     "conv_filter_sizes": "conv_mma_common.c",
@@ -70,10 +74,12 @@ SHARED_KERNELS = {
     "conv_wgmma_pack": "conv_mma_common.c",
     "conv_wgmma_scaled_pack": "conv_wgmma_scaled.c",
     "conv_wgmma_window_pack": "conv_wgmma_window.c",
+    "from_bytes": "byte_moves.c",
     "gemm_finish": "gemm_clblast_common.c",
     "gemm_ref": "gemm_common.c",
     "gemm_sum_parts": "gemm_tiled.c",
     "linear_gemv_pack": "linear_gemv.c",
+    "to_bytes": "byte_moves.c",
 }
 
 

@@ -51,6 +51,17 @@ def test_attention_is_matrix_products_alone():
     assert [r.op for r in loaded.graph().records if r.kind == "node"] == ["matmul"]
 
 
+def test_constants_are_moved_once(device):
+    """As decomposed relative positions have them; nothing is moved in a run."""
+    rng = np.random.default_rng(4)
+    x, table = (rng.integers(-3, 4, s).astype(np.float32) for s in [(5, 3, 4), (5, 6, 4)])
+    node = helper.make_node("Einsum", ["x", "table"], ["y"], name="sum", equation="hwc,hkc->hwk")
+    proto = model([node], [("x", x.shape)], initial={"table": table})
+    assert [r.op for r in load(proto).graph().records if r.kind == "node"] == ["matmul"]
+    (y,) = run(proto, {"x": x}, device)
+    np.testing.assert_array_equal(y, np.einsum("hwc,hkc->hwk", x, table))
+
+
 @pytest.mark.parametrize(
     ("equation", "shapes", "parts"),
     [

@@ -96,6 +96,23 @@ def test_what_moves_elements_takes_them_as_they_are(device):
     np.testing.assert_array_equal(y, (pooled.transpose(0, 2, 3, 1) - 7) * 0.25)
 
 
+def test_pairs_around_what_moves_elements_are_of_whole_numbers(device):
+    """The second pair's steps are those of the first: nothing is divided by them."""
+    nodes = [
+        *(node("QuantizeLinear", "x", "s", "z", out="q"), node("DequantizeLinear", "q", "s", "z", out="d")),
+        node("MaxPool", "d", out="m", kernel_shape=[2, 2]),
+        *(node("QuantizeLinear", "m", "s", "z", out="r"), node("DequantizeLinear", "r", "s", "z", out="e")),
+        node("Conv", "e", "w"),
+    ]
+    w = np.ones((2, 3, 1, 1), np.int8)
+    weights = {"w8": w, "ws": np.asarray(0.5, np.float32)}
+    nodes.insert(0, node("DequantizeLinear", "w8", "ws", out="w"))
+    proto = model(nodes, [("x", (1, 3, 6, 6))], initial=scales() | weights, opset=OPSET)
+    ops = operators(proto)
+    assert ops.count("div") == 1 and ops.count("max_pool") == 2
+    both(proto, whole(1, 3, 6, 6, most=30), device)
+
+
 def test_others_get_whole_numbers(device):
     """A comparison; a join of different steps; a conversion; other steps than those that it was made with."""
     nodes = [

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -97,9 +98,117 @@ def test_long_steps_are_cut(device: clcnn.Device) -> None:
                 assert plan(inputs[i % 2]).tobytes() == wanted[i % 2], i
 
 
-def test_short_plans_are_launched(device: clcnn.Device) -> None:
-    with clcnn.compile(towers(1), (1, 16, 8, 8), device) as plan:
-        assert 0 < plan.stats["step_count"] < 8 and plan.stats["chained_steps"] == 0
+def test_short_plans_are_chains_but_for_those_with_guard_bands(device: clcnn.Device) -> None:
+    for guard in (False, True):
+        with clcnn.compile(towers(1), (1, 16, 8, 8), device, guard=guard) as plan:
+            assert 0 < plan.stats["step_count"] < 8
+            assert plan.stats["chained_steps"] == (0 if guard else plan.stats["step_count"])
+
+
+# ---- runs that call the chain's code ----
+
+
+def without_calls(
+    net: nn.Module, shape: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> NDArray[np.float32]:
+    """The result of a plan that launches its chain."""
+    monkeypatch.setenv("CLCNN_FAULT", "chain_call:-1:-1")
+    with clcnn.Device("cpu") as own, clcnn.compile(net, shape, own) as plan:
+        assert not plan.stats["called"]
+        y = plan(noise(shape))
+    monkeypatch.delenv("CLCNN_FAULT")
+    return y
+
+
+@pytest.mark.parametrize("depth", [1, 4])
+def test_calls_give_the_same_bits_as_launches(
+    device: clcnn.Device, monkeypatch: pytest.MonkeyPatch, depth: int
+) -> None:
+    net, shape = towers(depth), (1, 16, 8, 8)
+    want = without_calls(net, shape, monkeypatch)
+    with clcnn.compile(net, shape, device) as plan, plan.clone() as other:
+        if not plan.stats["called"]:
+            pytest.skip("the host cannot call this driver's code")
+        assert other.stats["called"]
+        for _ in range(300):
+            assert plan(noise(shape)).tobytes() == want.tobytes()
+        assert other(noise(shape)).tobytes() == want.tobytes()
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs Linux")
+def test_helpers_of_calls_keep_off_the_caller_s_core(device: clcnn.Device) -> None:
+    """Else Linux may wake them there, and leave the other cores idle for longer than a short run takes."""
+    cores = os.sched_getaffinity(0)
+    net, shape = towers(4), (2, 16, 64, 64)
+    with clcnn.compile(net, shape, device) as plan:
+        if not plan.stats["called"] or len(cores) == 1:
+            pytest.skip("nothing is called, or there is one core")
+        time.sleep(0.05)  # helpers sleep, so that the run wakes them
+        plan(noise(shape))
+        crew = [int(t.name) for t in Path("/proc/self/task").iterdir() if crew_thread(t)]
+    assert any(len(cores - os.sched_getaffinity(thread)) == 1 for thread in crew)
+
+
+def crew_thread(task: Path) -> bool:
+    try:
+        return (task / "comm").read_text() == "clcnn crew\n"
+    except OSError:  # it is gone
+        return False
+
+
+def test_calls_and_launches_of_one_plan_in_turn(device: clcnn.Device) -> None:
+    """A run with a deadline is launched, and must not see the counters of a call."""
+    net, shape = towers(4), (2, 16, 8, 8)
+    x = noise(shape)
+    with clcnn.compile(net, shape, device) as plan:
+        want = plan(x).tobytes()
+        for i in range(60):
+            assert plan(x, timeout=60.0 if i % 3 else None).tobytes() == want
+
+
+def test_calls_take_arrays_and_tensors_wherever_they_lie(device: clcnn.Device) -> None:
+    net, shape = towers(2), (1, 16, 8, 8)
+    x = noise(shape)
+    with clcnn.compile(net, shape, device) as plan, clcnn.Tensor.from_numpy(x, device) as on_device:
+        want = plan(x)
+        odd = np.empty(x.size + 1, np.float32)[1:].reshape(shape)  # not at a multiple of 16 bytes
+        odd[...] = x
+        y = np.empty_like(want)
+        for given in (x, odd, on_device, x.copy(), on_device):
+            assert plan(given, out=y).tobytes() == want.tobytes()
+        with clcnn.Tensor(device, want.shape) as result:
+            for given in (x, on_device, odd):
+                plan(given, out=result)
+                assert result.numpy().tobytes() == want.tobytes()
+
+
+def test_threads_call_at_once(device: clcnn.Device) -> None:
+    """The helpers go with one run at a time; the others go on by themselves."""
+    net, shape = towers(3), (2, 16, 12, 12)
+    inputs = [noise(shape) * (1 + i) for i in range(4)]
+    with clcnn.compile(net, shape, device) as plan:
+        wanted = [plan(x).tobytes() for x in inputs]
+        clones = [plan.clone() for _ in inputs]
+
+        def many(i: int) -> bool:
+            return all(clones[i](inputs[i]).tobytes() == wanted[i] for _ in range(200))
+
+        with ThreadPoolExecutor(len(inputs)) as pool:
+            assert all(pool.map(many, range(len(inputs))))
+        for clone in clones:
+            clone.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_ends_though_its_helpers_are_not_there(device: clcnn.Device) -> None:
+    with clcnn.compile(towers(2), (1, 16, 8, 8), device) as plan:
+        plan(noise((1, 16, 8, 8)))
+        child = os.fork()
+        if child == 0:
+            plan.close()
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
+        plan(noise((1, 16, 8, 8)))
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs a core to give up")
@@ -221,11 +330,12 @@ def test_other_types_of_elements_are_launched_in_between(device: clcnn.Device) -
     x = graph.input("x", (1, 16, 8, 8))
     net = towers(2)
     y = net.build(graph, net.build(graph, x))
-    top = graph.apply("argmax", y, dim=1)
+    top = graph.apply("neg", graph.apply("argmax", y, dim=1))  # arithmetic of integers
     graph.output(y, "y")
     graph.output(top, "top")
     data = noise((1, 16, 8, 8))
     with clcnn.compile(graph, device=device) as plan:
         assert 0 < plan.stats["chained_steps"] < plan.stats["step_count"]
+        assert not plan.stats["called"]
         values, index = plan(data)
-    assert np.array_equal(index.reshape(1, 8, 8), values.argmax(1))
+    assert np.array_equal(-index.reshape(1, 8, 8), values.argmax(1))

@@ -58,8 +58,13 @@ def compare(device: clcnn.Device, name: str, runs: int, precision: str = "highes
             pytest.skip("too few steps beside each other that a chain takes")
         assert chained.stats["chained_steps"] >= 8 and single.stats["chained_steps"] == 0
         assert chained.stats["launch_count"] < single.stats["launch_count"] == single.stats["step_count"]
-        want = single(x).tobytes()
+        want, other = chained(x).tobytes(), single(x)
         assert all(chained(x).tobytes() == want for _ in range(runs))
+        if precision == "highest":
+            assert other.tobytes() == want
+        else:  # some algorithms that are faster as launches would part a chain
+            rms = float(np.sqrt(np.mean(np.square(other))))
+            assert np.abs(chained(x) - other).max() < 0.02 * rms
         assert chained.stats["chained_steps"] > 0, "a work-group waited in vain"
 
 
@@ -88,13 +93,28 @@ def test_branches_beside_each_other(device: clcnn.Device) -> None:
 
 
 def test_the_rule_chains_what_gains(device: clcnn.Device) -> None:
-    """Many short steps for each kernel, or branches, at a small batch."""
+    """Many short steps for each kernel, or branches, at a small batch; not where steps compute much."""
     chosen = {}
-    for name, batch in (("googlenet", 1), ("densenet121", 1), ("googlenet", 32)):
+    for name, batch in (("googlenet", 1), ("resnet50", 1), ("googlenet", 32)):
         shape = (batch, 3, 224, 224)
         with clcnn.compile(getattr(zoo, name)(), shape, device) as plan:
             chosen[name, batch] = plan.stats["chained_steps"] > 0
-    assert chosen == {("googlenet", 1): True, ("densenet121", 1): True, ("googlenet", 32): False}
+    assert chosen == {("googlenet", 1): True, ("resnet50", 1): False, ("googlenet", 32): False}
+
+
+def test_functions_that_no_epilogue_applies(device: clcnn.Device) -> None:
+    """Their macros are there though another kernel of the chain had them before."""
+    layers: list[nn.Module] = []
+    for _ in range(4):
+        layers += [nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()]
+        layers += [nn.MaxPool2d(3, 1, 1), nn.Softplus(), nn.Mish()]
+    x = noise(1, 64, 14, 14)
+    with (
+        clcnn.compile(nn.Sequential(*layers), x.shape, device, chain=True) as chained,
+        clcnn.compile(nn.Sequential(*layers), x.shape, device, chain=False) as single,
+    ):
+        assert chained.stats["chained_steps"] >= 8
+        assert chained(x).tobytes() == single(x).tobytes()
 
 
 def test_profile_and_runs_may_alternate(device: clcnn.Device) -> None:

@@ -31,6 +31,7 @@ MORE = (
     "conv n1 c4097 h1 w2 k2 r1 s1",
     "matmul [65,2,3,4] [2,4,5]",
     "conv n1 c1 h64 w64 k16 r64 s64",
+    "conv_transpose n1 c1 h2 w2 k1 r2 s2 u17",
     "scaled_dot_product_attention [1,1,3,4] [1,1,5,4] [1,1,5,257]",
     "separable n1 c2049 h1 w1 k2 r1 s1",
     "separable n1 c6656 h1 w42 k64 r1 s1",
@@ -111,6 +112,7 @@ TENSOR_CORES = {
     "conv_sum_parts",
     "conv_transpose_mma_pack",
     "conv_wgmma",
+    "conv_wgmma_local",
     "conv_wgmma_pack",
     "conv_wgmma_scaled",
     "conv_wgmma_scaled_pack",
@@ -145,7 +147,7 @@ def written_reasons() -> dict[str, str]:
     rule = re.compile(r'\b(?:REQUIRE|PREFER)\([^;]*?(?:"((?:[^"\\]|\\.)*)"|\b([A-Z_]+))\s*\);', re.DOTALL)
     headers = "".join(path.read_text() for path in algos.rglob("*.h"))
     shared = dict(re.findall(r'^#define ([A-Z_]+) "(.*)"$', headers, re.MULTILINE))
-    for path in sorted(algos.rglob("*.c")):
+    for path in sorted(set(algos.rglob("*.c")) - set(algos.glob("bytes/*.c"))):  # tests/plan/test_bytes.py
         found |= {text or shared[name]: path.name for text, name in rule.findall(path.read_text())}
     select = (ROOT / "csrc" / "plan" / "select.c").read_text()
     texts = re.findall(r'^static const char [A-Z_]+\[\] = "((?:[^"\\]|\\.)*)";', select, re.MULTILINE)
@@ -189,10 +191,13 @@ def _graph_with_rows_apart() -> _core.Graph:
 
 
 # Where Strassen's products are chosen, unless memory is short.
-STRASSEN = ("conv n1 c128 h9 w9 k128 r1 s1", "separable n1 c128 h7 w56 k64 r3 s3 p1")
+STRASSEN = ("conv n1 c128 h9 w9 k128 r1 s1", "separable n1 c128 h7 w84 k64 r3 s3 p1")
 FAST_SUMS = {
     "strassen_small": 0.3, "strassen_large": 0.3, "fip_small": 9.0, "fip_large": 9.0
 }  # fmt: skip
+# Where the fast inner product would be chosen on processors with separate adders, but for what is in its way.
+INNER_PRODUCT = ("linear [8,64] w[64,64]", "linear [64,4096] w[1100,4096]", "linear [64,64] w[64,64]")
+FAST_INNER_PRODUCT = {"fip_small": 0.3, "fip_large": 0.3}
 
 
 @pytest.fixture(scope="module")
@@ -247,16 +252,20 @@ def seen(device) -> Seen:
         for options in ({"workspace_limit": 0}, {"precision": "strict"}):
             with compile_case(device, big, big.data(), **options) as plan:
                 seen.take(plan)
+    for case in map(parse_case, INNER_PRODUCT):
+        with compile_case(device, case, case.data(), profile=FAST_INNER_PRODUCT) as plan:
+            seen.take(plan)
     for case in map(parse_case, STRASSEN):
         with compile_case(device, case, case.data(), "blocked") as plan:
             most = plan.stats()["arena_bytes"] + plan.stats()["weights_bytes"]
-        with compile_case(device, case, case.data(), profile=FAST_SUMS, memory_limit=most) as plan:
-            seen.take(plan)
+        for limit in (0, most):
+            with compile_case(device, case, case.data(), profile=FAST_SUMS, memory_limit=limit) as plan:
+                seen.take(plan)
     return seen
 
 
 def test_every_kernel_is_chosen_by_some_case(seen, device):
-    foreign = {"commit"}  # of no layer: tests/train/test_state.py
+    foreign = {"commit", *(p.stem for p in ROOT.glob("kernels/bytes/*.cl"))}  # test_state.py, test_bytes.py
     foreign |= set() if device.compute_capability >= 80 else TENSOR_CORES
     there = {path.stem for path in (ROOT / "kernels").rglob("*.cl")}
     edit = "tests/cases/<family>.txt (a case that takes it), or TENSOR_CORES here if only such devices can"

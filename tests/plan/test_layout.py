@@ -478,6 +478,8 @@ def test_blocks_of_eight(tmp_path):
     cases += [
         "conv n2 c17 h7 w9 k17 r3 s3 p1 e:mul",
         "conv n2 c17 h7 w9 k3 r3 s3 p1",
+        "conv_transpose n2 c17 h5 w9 k3 r4 s5 u2 p1 e:add",
+        "conv_transpose n2 c17 h5 w9 k1 r4 s5 u3 p1",
         "gelu [2,17,5,3]",
         "prelu [2,17,5,3] w[17]",
     ]

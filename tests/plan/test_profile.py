@@ -24,7 +24,7 @@ from runner import MAIN, build_graph, has_blocks
 FIP = parse_case("conv n1 c128 h9 w9 k128 r1 s1")
 WINOGRAD = parse_case("conv n1 c64 h14 w14 k64 r3 s3 p1")
 STRIDED = parse_case("conv n1 c64 h57 w57 k64 r3 s3 p1 u2")
-SEPARABLE = parse_case("separable n1 c128 h7 w56 k64 r3 s3 p1")
+SEPARABLE = parse_case("separable n1 c128 h7 w84 k64 r3 s3 p1")
 MACHINE = profiles.Machine("a device", "1.0", 2, "0.1")
 
 
@@ -309,11 +309,8 @@ except KeyboardInterrupt:
 """
 
 
-@pytest.mark.parametrize(("when", "seconds"), [("early", 4.0), ("late", 1.0)])
-def test_an_interrupt_ends_measuring_and_leaves_files_as_before(blocks, cache, when, seconds):
-    """Early: kernels are being built, since the folder is empty; the one under way must be finished."""
-    command = [sys.executable, "-c", INTERRUPTED, str(blocks.index), when]
-    env = os.environ | {"POCL_CACHE_DIR": str(cache / "pocl")}
+def seconds_to_end(command: list[str], env: dict[str, str]) -> float:
+    """From an interrupt of the child to its word that it was interrupted."""
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "running\n"
@@ -321,5 +318,14 @@ def test_an_interrupt_ends_measuring_and_leaves_files_as_before(blocks, cache, w
         start = time.monotonic()
         child.send_signal(signal.SIGINT)
         assert child.stdout.readline() == "interrupted\n"
-        assert time.monotonic() - start < seconds
+        return time.monotonic() - start
+
+
+@pytest.mark.parametrize("when", ["early", "late"])
+def test_an_interrupt_ends_measuring_and_leaves_files_as_before(blocks, cache, when):
+    """Early: kernels are being built, since the folder is empty, and the one under way must be finished. That
+    may take a busy machine seconds; measuring, left alone, a minute."""
+    command = [sys.executable, "-c", INTERRUPTED, str(blocks.index), when]
+    env = os.environ | {"POCL_CACHE_DIR": str(cache / "pocl")}
+    assert seconds_to_end(command, env) < 20.0
     assert not (cache / "wisdom").exists()

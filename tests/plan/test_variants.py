@@ -10,7 +10,8 @@ import clcnn
 from clcnn import ops, zoo
 from clcnn.graph import Graph, Value
 
-MOST = 12  # kernels of a net: one takes about half a second to build
+# Kernels of a net: one takes about half a second to build. Vectors of 8 floats need more tiles (D-094).
+MOST, MOST_NARROW = 12, 16
 COMPILED_ANYWAY = {("resnet50", 1), ("googlenet", 1), ("densenet121", 1), ("efficientnet_lite0", 1)}
 
 
@@ -48,7 +49,7 @@ def test_networks_need_few_kernels(blocks: clcnn.Device, name: str, batch: int) 
     shape = (batch, *zoo.find(name).input_shape)
     with clcnn.compile(zoo.get(name), shape, device=blocks) as plan:
         found = variants(plan)
-    assert 2 < len(found) <= MOST, "\n".join(found)
+    assert 2 < len(found) <= (MOST if blocks.float_width >= 16 else MOST_NARROW), "\n".join(found)
 
 
 def test_a_larger_define_serves_all_that_allow_it(blocks: clcnn.Device) -> None:

@@ -9,27 +9,49 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-NONE = {"channel_block": 0, "unit_local_bytes": 64, "most_local_bytes": 48}  # KiB; all else is 0
+# KiB; all else is 0
+NONE = {"channel_block": 0, "core_cache_bytes": 1024, "unit_local_bytes": 64, "most_local_bytes": 48}
 AMPERE = {"tensor_cores": 1, "waiting_groups": 1, "null_operands": 1}
 NVIDIA = "NVIDIA Corporation"
-DEVICES = {  # type, vendor, floats of a vector, compute capability, host memory, vectors in halves
-    "epyc with AVX-512": ("CPU AuthenticAMD 16 0 1 0", {"channel_block": 16, "separate_adders": 1}),
-    "epyc with AVX-512 in halves": ("CPU AuthenticAMD 16 0 1 1", {"channel_block": 16}),
-    "epyc with AVX2": ("CPU AuthenticAMD 8 0 1 0", {"channel_block": 8}),
-    "xeon": ("CPU GenuineIntel 16 0 1 0", {"channel_block": 16}),
-    "wider vectors": ("CPU GenuineIntel 32 0 1 0", {"channel_block": 16}),
-    "narrow vectors": ("CPU AuthenticAMD 4 0 1 0", {}),
-    "amd gpu": ("GPU Advanced_AMD 16 0 0 0", {}),
-    "gpu of a processor": ("GPU GenuineIntel 1 0 1 0", {"integrated_gpu": 1}),
-    "turing": (f"GPU {NVIDIA} 1 75 0 0", {"null_operands": 1}),
-    "ampere": (f"GPU {NVIDIA} 1 80 0 0", AMPERE | {"unit_local_bytes": 164}),
-    "ada": (f"GPU {NVIDIA} 1 89 0 0", AMPERE | {"unit_local_bytes": 100}),
+POCL = "Portable Computing Language"
+DEVICES = {  # type, vendor, floats of a vector, compute capability, host memory, vectors in halves,
+    # KiB of a core's cache
+    # and, where they are told, products of bytes and the platform
+    "epyc with AVX-512": ("CPU AuthenticAMD 16 0 1 0 0", {"channel_block": 16, "separate_adders": 1}),
+    "epyc with AVX512-VNNI": (
+        "CPU AuthenticAMD 16 0 1 0 0",
+        {"channel_block": 16, "separate_adders": 1, "byte_products": 1},
+        "1",
+        POCL,
+    ),
+    "the same by another driver": (
+        "CPU AuthenticAMD 16 0 1 0 0",
+        {"channel_block": 16, "separate_adders": 1},
+        "1",
+        "Intel(R) OpenCL",
+    ),
+    "narrow vectors of a processor that has it": (
+        "CPU GenuineIntel 8 0 1 0 0",
+        {"channel_block": 8},
+        "1",
+        POCL,
+    ),
+    "epyc with AVX-512 in halves": ("CPU AuthenticAMD 16 0 1 1 0", {"channel_block": 16}),
+    "epyc with AVX2": ("CPU AuthenticAMD 8 0 1 0 512", {"channel_block": 8, "core_cache_bytes": 512}),
+    "xeon": ("CPU GenuineIntel 16 0 1 0 0", {"channel_block": 16}),
+    "wider vectors": ("CPU GenuineIntel 32 0 1 0 0", {"channel_block": 16}),
+    "narrow vectors": ("CPU AuthenticAMD 4 0 1 0 0", {}),
+    "amd gpu": ("GPU Advanced_AMD 16 0 0 0 0", {}),
+    "gpu of a processor": ("GPU GenuineIntel 1 0 1 0 0", {"integrated_gpu": 1}),
+    "turing": (f"GPU {NVIDIA} 1 75 0 0 0", {"null_operands": 1}),
+    "ampere": (f"GPU {NVIDIA} 1 80 0 0 0", AMPERE | {"unit_local_bytes": 164}),
+    "ada": (f"GPU {NVIDIA} 1 89 0 0 0", AMPERE | {"unit_local_bytes": 100}),
     "hopper": (
-        f"GPU {NVIDIA} 1 90 0 0",
+        f"GPU {NVIDIA} 1 90 0 0 0",
         AMPERE | {"warpgroups": 1, "unit_local_bytes": 228, "most_local_bytes": 227},
     ),
-    "blackwell": (f"GPU {NVIDIA} 1 100 0 0", AMPERE | {"unit_local_bytes": 228}),
-    "not known": (f"GPU {NVIDIA} 1 130 0 0", AMPERE),
+    "blackwell": (f"GPU {NVIDIA} 1 100 0 0 0", AMPERE | {"unit_local_bytes": 228}),
+    "not known": (f"GPU {NVIDIA} 1 130 0 0 0", AMPERE),
 }
 
 
@@ -48,10 +70,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("name", DEVICES)
 def test_traits_of_a_device(program, name):
-    told, traits = DEVICES[name]
+    told, traits, *more = DEVICES[name]
     kind, rest = told.split(" ", 1)
-    vendor, width, capability, unified, halves = rest.rsplit(" ", 4)
-    command = [str(program), kind, vendor, width, capability, unified, halves]
+    vendor, *numbers = rest.rsplit(" ", 5)
+    command = [str(program), kind, vendor, *numbers, *(more or ("0", POCL))]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = {key: int(value) for key, value in (word.split("=") for word in printed.split())}
     assert found == dict.fromkeys(found, 0) | NONE | traits

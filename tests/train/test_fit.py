@@ -37,7 +37,8 @@ def resumed(path, net, device):
 def test_history_and_progress(device, capsys):
     with trainer_of(small(), device) as trainer:
         history = trainer.fit(data(), 12, batch=8, validation=data(seed=1))
-    lines = capsys.readouterr().out.splitlines()
+    printed = capsys.readouterr().out.splitlines()
+    lines = [line for line in printed if line.startswith("epoch")]  # others tell of long waits for compilers
     assert [record["epoch"] for record in history] == list(range(1, 13))
     assert set(history[0]) == {"epoch", "loss", "lr", "seconds", "val_loss", "val_accuracy"}
     assert history[-1]["loss"] < 0.8 * history[0]["loss"]

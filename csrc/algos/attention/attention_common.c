@@ -2,7 +2,8 @@
 #include "algos/attention/attention.h"
 #include "algos/common/rows.h"
 
-enum { Q, K, V, MASK };
+enum { Q, K, V, MASK, OUTER };
+enum { MASK_IN_PARTS = 3 }; /* a define of the kernels */
 
 static bool masked(const struct problem *p)
 {
@@ -23,6 +24,12 @@ static void view_strides(const struct attention_view *view, const struct operand
 {
     for (int i = 0; i < 4; i++)
         out[i] = view->items[i] * o->batch_stride + view->elements[i];
+}
+
+/* A mask in two parts, as a rewrite has found it. */
+static bool in_parts(const struct problem *p)
+{
+    return ((const struct attention_attrs *)p->attrs)->wide > 0;
 }
 
 static void mask_strides(const struct problem *p, struct attention_args *a)
@@ -63,24 +70,39 @@ struct attention_args attention_args_of(const struct problem *p)
         view_strides(&at->out, &p->out[0], a.y);
     else
         strides_of(&p->out[0], a.y);
-    if (masked(p))
+    if (in_parts(p)) {
+        a.wide = at->wide;
+        view_strides(&at->mask[0], &p->in[MASK], a.mask);
+        view_strides(&at->mask[1], &p->in[OUTER], a.outer);
+        a.period = a.n;
+    } else if (masked(p)) {
         mask_strides(p, &a);
+    }
     return a;
 }
 
 void attention_finish(struct step *s, const struct problem *p, const struct attention_args *a)
 {
+    attention_finish_with(s, p, a, in_parts(p) ? MASK_IN_PARTS : masked(p),
+                          masked(p) ? p->in[MASK].view : VIEW_NONE);
+}
+
+void attention_finish_with(struct step *s, const struct problem *p, const struct attention_args *a, int kind,
+                           int mask)
+{
     const struct attention_attrs *at = p->attrs;
     const double scores = (double)a->n * a->heads * a->l * a->s;
-    step_define(s, "MASK", masked(p));
+    step_define(s, "MASK", kind);
     step_define(s, "CAUSAL", at->is_causal);
     for (int i = 0; i < MASK; i++)
         step_read_at(s, p->in[i].view, at->viewed ? at->in[i].offset : 0);
-    step_read(s, masked(p) ? p->in[MASK].view : VIEW_NONE);
+    step_read_at(s, mask, in_parts(p) ? at->mask[0].offset : 0);
+    step_read_at(s, in_parts(p) ? p->in[OUTER].view : VIEW_NONE, at->mask[1].offset);
     step_write(s, p->out[0].view);
     step_args(s, a, sizeof *a);
     const double bytes =
         4.0 * a->n * a->heads * ((double)a->l * (a->d + a->e) + (double)a->s * (a->d + a->e));
     step_cost(s, scores * (a->d + a->e),
-              bytes + (masked(p) ? 4.0 * (double)shape_count(&p->in[MASK].shape) : 0));
+              bytes + (masked(p) ? 4.0 * (double)shape_count(&p->in[MASK].shape) : 0) +
+                  (in_parts(p) ? 4.0 * (double)shape_count(&p->in[OUTER].shape) : 0));
 }

@@ -7,7 +7,7 @@ enum { WARPS = 4, WARP = 32, ROWS = 16, STEP = 8, MOST_COLUMNS = 128, BLOCK = 32
 /* Whether 32 bits hold the strides that the kernel multiplies by rows. */
 static bool near(const struct attention_args *a)
 {
-    const i64 strides[] = {a->k[2], a->v[2], a->mask[2], a->mask[3]};
+    const i64 strides[] = {a->k[2], a->v[2], a->mask[2], a->mask[3], a->outer[2], a->outer[3]};
     for (int i = 0; i < COUNT_OF(strides); i++)
         if (strides[i] > INT32_MAX)
             return false;

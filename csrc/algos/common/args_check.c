@@ -4,6 +4,7 @@
 #pragma GCC diagnostic error "-Wpadded"
 
 #include "attention/attention_args.h"
+#include "bytes/bytes_args.h"
 #include "chain/chain_args.h"
 #include "common/blocked_args.h"
 #include "common/strided_args.h"

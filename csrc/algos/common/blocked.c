@@ -24,8 +24,9 @@ double blocked_direct_cost(const struct conv_args *a)
 double blocked_whole_cost(const struct problem *p, const struct conv_args *a)
 {
     struct conv_args whole = *a;
-    if (a->groups == 1)
-        whole.k = blocked_count(p, a->k) * p->block;
+    const int kg = a->k / a->groups;
+    if (a->groups == 1 || kg % p->block != 0)
+        whole.k = a->groups * blocked_count(p, conv_lane_span(a->groups, kg, p->block)) * p->block;
     return blocked_direct_cost(&whole);
 }
 

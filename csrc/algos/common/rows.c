@@ -2,9 +2,7 @@
 #include "algos/common/rows.h"
 
 enum {
-    CPU_GROUP = 32, /* small groups of long runs: a run is one vector loop, and each core gets groups early */
-    CPU_ELEMS = 64,
-    SMALL_GROUP = 4, /* a CPU's groups when there is little to do */
+    CPU_ELEMS = 64, /* a run is one vector loop; groups of one work-item are what a CPU's chains take */
     GPU_ELEMS = 4,
     GPU_RESIDENT = 2048, /* work-items that a compute unit holds at once */
 };
@@ -38,9 +36,8 @@ struct step *rows_step(struct emit *e, const struct problem *p, const char *file
     const int gpu_lanes[] = {1, 4, 32, 64, wg};
 
     if (cpu) {
-        wg = total < units * CPU_GROUP * CPU_ELEMS * 4 ? SMALL_GROUP : CPU_GROUP;
+        wg = lanes = 1;
         elems = CPU_ELEMS;
-        lanes = rows < wg || inner >= wg * CPU_ELEMS / 2 ? wg : 1;
     } else {
         if (total >= units * GPU_RESIDENT * GPU_ELEMS)
             elems = GPU_ELEMS;
@@ -64,7 +61,7 @@ struct step *lanes_step(struct emit *e, const struct problem *p, const char *fil
     const int gpu_lanes[] = {1, 32, wg};
 
     if (cpu_device(p->device))
-        wg = (size_t)rows < rows_units(p) * CPU_GROUP * 4 ? SMALL_GROUP : CPU_GROUP;
+        wg = 1;
     else
         lanes = rows_lanes(length < 8 ? 1 : length <= 2048 ? 32 : wg, gpu_lanes, COUNT_OF(gpu_lanes));
     struct step *s = emit_step(e, file, entry, ceil_div((size_t)rows, wg / lanes), wg);

@@ -144,6 +144,11 @@ int conv_lane_span(int groups, int each, int lanes)
     return most + each;
 }
 
+bool conv_groups_in_parts(const struct conv_args *a, int block)
+{
+    return a->groups > 1 && (a->c / a->groups % block != 0 || a->k / a->groups % block != 0);
+}
+
 static struct conv_pack_args pack_args_of(const struct conv_args *a, struct conv_packing packing)
 {
     struct conv_pack_args args = {

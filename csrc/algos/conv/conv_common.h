@@ -47,6 +47,9 @@ int conv_turned(const struct problem *p);
 int conv_blocks(const struct conv_args *a, int block); /* blocks of filters over all groups */
 /* Lanes from the beginning of a channel block of `lanes` to the end of a group of `each` channels that has most of them. */
 int conv_lane_span(int groups, int each, int lanes);
+/* Whether groups begin or end within a channel block; for REQUIRE: they must not. */
+bool conv_groups_in_parts(const struct conv_args *a, int block);
+#define GROUPS_IN_PARTS "groups must be whole channel blocks"
 size_t conv_packed_bytes(const struct conv_args *a, struct conv_packing packing);
 int emit_conv_packed(struct emit *e, const struct problem *p, const struct conv_args *a,
                      struct conv_packing packing);

@@ -68,7 +68,8 @@ static bool applicable(const struct problem *p, struct why *why)
             "a tile and its weights must fit local memory");
     const struct choice c = choose(p, &a);
     DECIDE(p, c);
-    PREFER(why, a.c / a.groups >= SLICES, "fewer than 8 channels a group leave slices without work");
+    PREFER(why, a.c / a.groups >= (conv_taps(&a) == 1 ? SLICES / 2 : SLICES),
+           "few channels a group leave slices without work");
     PREFER(why, conv_pixels(&a) / (size_t)a.n >= WIDE, "smaller maps leave most of a tile empty");
     PREFER(why, a.k / a.groups < MOST_FILTERS || !device_traits(p->device).tensor_cores,
            "16 filters fill the fragments of tensor cores");

@@ -39,10 +39,9 @@ static struct conv_args blocked_args(const struct problem *p)
  * last block of channels is empty that leaving it out pays. */
 static bool in_parts(const struct problem *p, const struct conv_args *a)
 {
-    const int block = p->block, cg = a->c / a->groups, kg = a->k / a->groups;
     if (a->groups > 1)
-        return cg % block != 0 || kg % block != 0;
-    return !p->quick && (blocked_count(p, cg) * block - cg) * CONV_BLOCKED_EMPTY_RATIO >= cg;
+        return conv_groups_in_parts(a, p->block);
+    return !p->quick && (blocked_count(p, a->c) * p->block - a->c) * CONV_BLOCKED_EMPTY_RATIO >= a->c;
 }
 
 struct chosen {

@@ -106,8 +106,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.ker[1] * a.ker[2] >= LEAST_TAPS,
             "transforms of tiles are for filters of 25 taps or more, as 5x5");
     REQUIRE(why, a.ker[1] <= 32 && a.ker[2] <= 32, "the filters exceed a tile of 32x32");
-    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
-            "groups must be whole channel blocks");
+    REQUIRE(why, !conv_groups_in_parts(&a, p->block), GROUPS_IN_PARTS);
     const struct cut c = cut_of(p, &a);
     REQUIRE(why, c.points > 0, "the spectra of its filters exceed four times workspace_limit");
     DECIDE(p, c);

@@ -98,8 +98,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, blocked_map(p), NOT_A_MAP);
-    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
-            "groups must be whole channel blocks");
+    REQUIRE(why, !conv_groups_in_parts(&a, p->block), GROUPS_IN_PARTS);
     REQUIRE(why, a.ker[2] <= MOST_TAPS, "zeros are left out for windows of at most 7 columns");
     REQUIRE(why, a.ker[2] == 1 || (a.stride[2] == 1 && a.dil[2] == 1),
             "sums move on pixel by pixel: windows of several columns need stride 1 and dilation 1");

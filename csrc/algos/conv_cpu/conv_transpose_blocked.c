@@ -34,8 +34,7 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_transpose_args_of(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
-            "groups must be whole channel blocks");
+    REQUIRE(why, !conv_groups_in_parts(&a, p->block), GROUPS_IN_PARTS);
     const struct conv_tile tile = best_tile(p, &a);
     DECIDE(p, tile);
     return true;

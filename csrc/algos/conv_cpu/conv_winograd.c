@@ -32,7 +32,8 @@ struct cut {
     int m, r, t, kv;
     int points;                             /* (m + r - 1)^2 products */
     size_t tiles, tile_blocks, tile_groups; /* of the batch; blocks of t tiles; these times groups */
-    size_t c_blocks, k_blocks;              /* of a group */
+    int c_lanes, k_lanes;                   /* of a group, with those before it in its first block */
+    size_t c_blocks, k_blocks;              /* that hold these */
     size_t part_bytes, filter_bytes;        /* of a block of tiles of a group; of all filters */
     size_t ranges;                          /* work-items a group when fused, else 0 */
     size_t slice;                           /* blocks of tiles a step when not fused */
@@ -53,10 +54,9 @@ static bool tile_known(const struct problem *p, const struct filtering *f, const
     return kernel_known(p, "conv_winograd", fresh ? "fresh" : "main", wanted, COUNT_OF(wanted));
 }
 
-static struct conv_tile best_tile(const struct problem *p, const struct conv_args *a,
-                                  const struct filtering *f, size_t tiles)
+static struct conv_tile best_tile(const struct problem *p, const struct filtering *f, size_t tiles,
+                                  size_t filters)
 {
-    const size_t filters = (size_t)(a->k / a->groups);
     struct conv_tile best = narrow_tile;
     bool best_known = false;
     double least = 0.0;
@@ -85,7 +85,8 @@ static void choose_form(struct cut *c, const struct problem *p, const struct con
                         const struct filtering *f)
 {
     const struct conv_tile tile = {c->t, c->kv, 1.0};
-    const bool no_fresh = a->ker[0] > 1 || !tile_known(p, f, &tile, true),
+    const bool no_fresh =
+                   a->ker[0] > 1 || conv_groups_in_parts(a, p->block) || !tile_known(p, f, &tile, true),
                only_fresh = !no_fresh && !tile_known(p, f, &tile, false);
     const size_t units = device_units(p->device), blocks = c->k_blocks * (size_t)a->groups;
     const double products = (double)(c->tile_blocks * (size_t)c->t) * (double)c->filter_bytes / sizeof(float);
@@ -138,16 +139,18 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a, con
         .m = f->m,
         .r = f->r,
         .points = (f->m + f->r - 1) * (f->m + f->r - 1),
-        .c_blocks = ceil_div((size_t)(a->c / a->groups), block) * (size_t)a->ker[0],
+        .c_lanes = conv_lane_span(a->groups, a->c / a->groups, p->block),
+        .k_lanes = conv_lane_span(a->groups, a->k / a->groups, p->block),
         .spread = conv_is_volume(a) || a->dil[1] > 1 || a->dil[2] > 1,
     };
     c.tiles = winograd_tiles(a, f->m);
-    const struct conv_tile tile = best_tile(p, a, f, c.tiles);
+    const struct conv_tile tile = best_tile(p, f, c.tiles, (size_t)c.k_lanes);
     c.t = tile.t;
     c.kv = tile.kv;
     c.tile_blocks = ceil_div(c.tiles, (size_t)c.t);
     c.tile_groups = c.tile_blocks * (size_t)a->groups;
-    c.k_blocks = ceil_div((size_t)(a->k / a->groups), (size_t)c.kv * block);
+    c.c_blocks = ceil_div((size_t)c.c_lanes, block) * (size_t)a->ker[0];
+    c.k_blocks = ceil_div((size_t)c.k_lanes, (size_t)c.kv * block);
     c.part_bytes = sizeof(float) * (size_t)c.points * (c.c_blocks * (size_t)c.t + 1) * block;
     c.filter_bytes = sizeof(float) * (size_t)c.points * (size_t)a->groups * c.k_blocks * c.c_blocks * block *
                      ((size_t)c.kv * block);
@@ -168,7 +171,14 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
                       const struct cut *cut)
 {
     const struct cut c = *cut;
-    const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = (double)c.filter_bytes;
+    const bool parts = conv_groups_in_parts(a, p->block);
+    const size_t block = (size_t)p->block, groups = (size_t)a->groups;
+    /* blocks that groups share are transformed for each, and only their own channels are multiplied */
+    const double in =
+                     (double)(parts ? groups * round_up((size_t)c.c_lanes, block) : (size_t)a->c) * a->ker[0],
+                 out = (double)(parts ? groups * round_up((size_t)c.k_lanes, block) : (size_t)a->k),
+                 used = parts ? a->c * a->ker[0] / in : 1.0;
+    const double tiles = (double)(c.tile_blocks * (size_t)c.t), filters = used * (double)c.filter_bytes;
     const double steps = c.ranges ? 1.0 : 2.0 * (double)ceil_div(c.tile_blocks, c.slice);
     double products = tiles * filters / sizeof(float), memory = memory_macs(p) * filters;
     if (c.fresh) {
@@ -177,7 +187,7 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
     }
     products /= WINOGRAD_PEAK_RATIO;
     const double all = computed_share(p) * (products > memory ? products : memory) +
-                       tiles * (f->in * a->c * a->ker[0] + f->out * a->k) +
+                       tiles * (f->in * in + f->out * out) +
                        (steps - 1.0) * WINOGRAD_STEP_MACS * (double)device_units(p->device);
     return all * profile_factor(p->device, PROFILE_winograd_small, conv_macs(a));
 }
@@ -213,8 +223,6 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
     REQUIRE(why, fits || f->r != 3, "minimal filtering is for 3x3 filters");
     REQUIRE(why, fits || f->r != 5, "F(2x2, 5x5) is for 5x5 filters");
     REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1, "minimal filtering is for stride 1");
-    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
-            "groups must be whole channel blocks");
     const int summed = a.c / a.groups * a.ker[0];
     REQUIRE(why, f->m < 4 || summed <= MOST_OF_F4, TOO_MANY_CHANNELS);
     const struct cut c = cut_of(p, &a, f);
@@ -363,17 +371,19 @@ static void emit_slice(struct emit *e, const struct problem *p, const struct buf
 struct conv_winograd_args winograd_args_of(const struct problem *p, const struct conv_args *a, int m, int t,
                                            int kv)
 {
-    const size_t filters = (size_t)(a->k / a->groups), wanted = (size_t)(kv * p->block);
+    const int kg = a->k / a->groups, cg = a->c / a->groups;
+    const size_t filters = (size_t)conv_lane_span(a->groups, kg, p->block), wanted = (size_t)(kv * p->block),
+                 channels = (size_t)conv_lane_span(a->groups, cg, p->block);
     return (struct conv_winograd_args){
         .src_n = a->src_n,
         .dst_n = a->dst_n,
         .add_n = a->add_n,
         .w_k = a->w_k,
         .k = a->k,
-        .kg = (i32)filters,
-        .cg = a->c / a->groups,
+        .kg = kg,
+        .cg = cg,
         .groups = a->groups,
-        .c_blocks = (i32)ceil_div((size_t)(a->c / a->groups), (size_t)p->block) * a->ker[0],
+        .c_blocks = (i32)ceil_div(channels, (size_t)p->block) * a->ker[0],
         .k_blocks = (i32)ceil_div(filters, wanted),
         .in = {a->in[1], a->in[2]},
         .out = {a->out[1], a->out[2]},

@@ -66,8 +66,7 @@ static bool applicable(const struct problem *p, struct why *why)
             a.ker[0] == 1 && a.ker[1] == 3 && a.ker[2] == 3 && a.stride[1] == 2 && a.stride[2] == 2 &&
                 a.dil[1] == 1 && a.dil[2] == 1,
             "minimal filtering of phases is for 3x3 filters at stride 2 without dilation");
-    REQUIRE(why, a.groups == 1 || (a.c / a.groups % p->block == 0 && a.k / a.groups % p->block == 0),
-            "groups must be whole channel blocks");
+    REQUIRE(why, !conv_groups_in_parts(&a, p->block), GROUPS_IN_PARTS);
     const struct cut c = cut_of(p, &a);
     DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");

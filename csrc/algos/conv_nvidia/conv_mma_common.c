@@ -332,6 +332,14 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
     return view;
 }
 
+int emit_hopper_filters(struct emit *e, const struct problem *p, const struct conv_args *a, int padded,
+                        int block)
+{
+    const struct layout l = {GATHER_ROWS, padded, padded * conv_taps(a)};
+    const struct mma_tile t = {.kernel = MMA_HOPPER, .filters = (short)block};
+    return emit_pack(e, p, a, &l, &t, (struct mma_form){MMA_HOPPER, MMA_TF32, 0});
+}
+
 /* The same for the phases of transposed convolution `of`, which are the groups of a. */
 static int emit_pack_phases(struct emit *e, const struct problem *p, const struct conv_args *a,
                             const struct layout *l, const struct mma_choice *c, const struct conv_args *of)

@@ -81,6 +81,10 @@ struct step *emit_mma_phases(struct emit *e, const struct problem *p, const stru
 size_t filter_sizes_bytes(const struct conv_args *a);
 int emit_filter_sizes(struct emit *e, const struct problem *p, const struct conv_args *a, int points);
 
+/* The filters as wgmma_tf32 has them, `block` filters together and `padded` channels between taps. */
+int emit_hopper_filters(struct emit *e, const struct problem *p, const struct conv_args *a, int padded,
+                        int block);
+
 /* For few channels: the filters packed for kernels/conv_nvidia/conv_mma.cl, as depths (tap * channels + channel) up to `depth`. */
 struct mma_filters {
     int view, depth;

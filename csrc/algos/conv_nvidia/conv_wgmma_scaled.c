@@ -1,5 +1,6 @@
 /* conv_wgmma_scaled: windows at stride 1, or of one pixel, as products of scaled halves on Hopper's tensor cores, both operands in local
  * memory; see kernels/conv_nvidia/conv_wgmma_scaled.cl. */
+#include <math.h>
 #include <stdio.h>
 
 #include "algos/conv_nvidia/conv_wgmma_scaled.h"
@@ -96,16 +97,40 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     return best;
 }
 
+static bool takes(const struct conv_args *a, const struct choice *c)
+{
+    return c->tile != NULL && a->n * image_of(a) <= MAX_POSITIONS && a->n * a->src_n < MAX_VALUES &&
+           a->n * a->add_n < MAX_VALUES;
+}
+
+/* Square windows at stride 1, padded to the input's size, or single pixels. */
+static bool window_fits(const struct conv_args *a)
+{
+    const int side = a->ker[2];
+    bool fits = true;
+    for (int d = 1; d < 3; d++)
+        fits &= a->ker[d] == side && a->dil[d] == 1 && a->pad[d] == side / 2 &&
+                (side == 1 ? (a->out[d] - 1) * a->stride[d] < a->in[d]
+                           : a->stride[d] == 1 && a->out[d] == a->in[d]);
+    return fits && (side == 1 || side == 3 || side == 5);
+}
+
+float scaled_expected(const struct problem *p, const struct conv_args *a)
+{
+    if (!window_fits(a) || a->c / a->groups % SCALED_CHANNELS(a->ker[2]) != 0 ||
+        a->k / a->groups < WGMMA_SCALED_LEAST_FILTERS)
+        return INFINITY;
+    const struct choice c = choose(p, a);
+    return takes(a, &c) ? c.time : INFINITY;
+}
+
 bool scaled_may(const struct problem *p, const struct conv_args *a, struct why *why)
 {
     const int side = a->ker[2];
     REQUIRE(why, a->c / a->groups % SCALED_CHANNELS(side) == 0,
             "channels of a group that are a multiple of 16, or of 32 for 1x1, are needed");
     const struct choice c = choose(p, a);
-    REQUIRE(why,
-            c.tile != NULL && a->n * image_of(a) <= MAX_POSITIONS && a->n * a->src_n < MAX_VALUES &&
-                a->n * a->add_n < MAX_VALUES,
-            "rows are too long, images too small or maps too large for the kernel");
+    REQUIRE(why, takes(a, &c), "rows are too long, images too small or maps too large for the kernel");
     DECIDE(p, c);
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
     PREFER(why, a->k / a->groups >= WGMMA_SCALED_LEAST_FILTERS,
@@ -123,12 +148,8 @@ static bool may(const struct problem *p, struct why *why)
     REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to mma, wgmma");
     REQUIRE(why, side == 1 || side == 3 || side == 5, "windows of 1x1, 3x3 or 5x5 are needed");
-    for (int d = 1; d < 3; d++)
-        REQUIRE(why,
-                a.ker[d] == side && a.dil[d] == 1 && a.pad[d] == side / 2 &&
-                    (side == 1 ? (a.out[d] - 1) * a.stride[d] < a.in[d]
-                               : a.stride[d] == 1 && a.out[d] == a.in[d]),
-                "square windows at stride 1, padded to the input's size, or single pixels are needed");
+    REQUIRE(why, window_fits(&a),
+            "square windows at stride 1, padded to the input's size, or single pixels are needed");
     return scaled_may(p, &a, why);
 }
 

@@ -13,6 +13,7 @@ static bool applicable(const struct problem *p, struct why *why, const struct fi
     operand_set_layout(&parts.mid, p->block);
     const struct conv_args a = conv_args_of(&parts.conv);
     REQUIRE(why, a.dil[1] == 1 && a.dil[2] == 1, "tiles of a dilated filter hold no whole windows");
+    REQUIRE(why, !conv_groups_in_parts(&a, p->block), GROUPS_IN_PARTS);
     if (!conv_pool_two_by_two(p, why) || !winograd_applicable(&parts.conv, why, f))
         return false;
     PREFER(why, algo_preferred(&parts.conv) == alone, CONVOLVED_FASTER);

@@ -65,6 +65,15 @@ static struct conv_packing packing_of(const struct problem *p, const struct tile
     return (struct conv_packing){.block = tile->kv * p->block};
 }
 
+/* The 1x1 weights are read anew for every tile. */
+static bool weights_stay_near(const struct problem *p)
+{
+    const double share =
+        p->block == 16 ? SEPARABLE_BLOCKED_WIDE_CACHE_RATIO : SEPARABLE_BLOCKED_NARROW_CACHE_RATIO;
+    const double bytes = sizeof(float) * (double)shape_count(&p->in[3].shape);
+    return bytes <= share * (double)device_traits(p->device).core_cache_bytes;
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, NO_BLOCKS);
@@ -73,7 +82,7 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, s.channels > 0, "a row tile of up to 2048 middle channels must fit local memory");
     DECIDE(p, s);
     PREFER(why, p->in[0].shape.dim[1] * 2 >= p->block, FEW_CHANNELS);
-    PREFER(why, shape_count(&p->in[3].shape) <= SEPARABLE_BLOCKED_CACHE_FLOATS,
+    PREFER(why, weights_stay_near(p),
            "the 1x1 weights are beyond a core's cache: two kernels read them less often");
     PREFER(why,
            (size_t)p->out[0].shape.dim[0] * s.tiles >=

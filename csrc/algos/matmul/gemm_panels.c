@@ -2,6 +2,7 @@
 #include "algos/matmul/gemm_common.h"
 #include "algos/cost/cost.h"
 
+#include <math.h>
 #include <stdio.h>
 
 enum {
@@ -14,8 +15,10 @@ enum {
         32, /* and where a computed right operand comes from memory: as many rows of it as have pages at hand */
     WIDE_SUMS = 32, /* tiles of a chunk, when there are more, */
     NARROW_SUMS = 128,
+    TOGETHER = 16, /* tiles of 8 lanes that take a panel one after the other */
     PACK_ROWS = 64,
-    ITEMS_PER_UNIT = 32, /* so that a core that is held up leaves its share to the others */
+    WIDE_ITEMS_PER_UNIT = 32, /* so that a core that is held up leaves its share to the others */
+    NARROW_ITEMS_PER_UNIT = 16,
 };
 
 /* How a product is shared out, and how its panels lie. */
@@ -101,31 +104,81 @@ static int emit_panels(struct emit *e, const struct problem *p, enum act act, co
     return view;
 }
 
-/* Chunks: as many panels as stay in a core's cache beside the next ones, and tiles that use them; fewer of both where there
- * would be too few chunks for all cores. */
+/* Panels and tiles of a chunk. */
+struct chunk {
+    size_t panels, tiles;
+};
+
+static size_t chunks_of(const struct panels *s, struct chunk c)
+{
+    return gemm_items(&s->gemm) * ceil_div(s->panels, c.panels) * ceil_div(s->tiles, c.tiles);
+}
+
+static size_t chunks_wanted(const struct problem *p)
+{
+    return (p->block == 16 ? WIDE_ITEMS_PER_UNIT : NARROW_ITEMS_PER_UNIT) * device_units(p->device);
+}
+
+/* As many panels as stay in a core's cache beside the next ones, and tiles that use them; fewer of both where there would
+ * be too few chunks for all cores. */
+static struct chunk wide_chunk(const struct problem *p, const struct panels *s, size_t depth, size_t most)
+{
+    const size_t near = GEMM_PANELS_CHUNK_BYTES / (sizeof(float) * depth * s->columns);
+    struct chunk c = {ceil_div(s->panels, ceil_div(s->panels, near > 1 ? near : 1)), s->tiles};
+    if (c.panels > most)
+        c.panels = most;
+    if (c.tiles * c.panels > most)
+        c.tiles = most / c.panels;
+    while (c.tiles > 1 && chunks_of(s, c) < chunks_wanted(p))
+        c.tiles--;
+    while (c.panels > 1 && chunks_of(s, c) < chunks_wanted(p))
+        c.panels--;
+    return c;
+}
+
+/* What a chunk brings near for each product of a tile and a panel, in parts of the time of such a product: the tiles' rows
+ * for its panels, and the panels for its tiles. Chunks that do not fill the last row or column of chunks cost time too. */
+static double narrow_cost(const struct problem *p, const struct panels *s, struct chunk c)
+{
+    const double each =
+        1.0 + GEMM_PANELS_ROWS_SHARE / (double)c.panels + GEMM_PANELS_PANEL_SHARE / (double)c.tiles;
+    const size_t chunks = chunks_of(s, c), wanted = chunks_wanted(p);
+    return chunks >= wanted
+               ? each
+               : each * (1.0 + GEMM_PANELS_WAIT_SHARE * (double)(wanted - chunks) / (double)wanted);
+}
+
+/* The cheapest one: with it a tile's rows are copied once for all panels, and a panel stays in the first cache for all
+ * tiles. */
+static struct chunk narrow_chunk(const struct problem *p, const struct panels *s, size_t most)
+{
+    struct chunk best = {1, 1};
+    double least = INFINITY;
+    for (size_t tiles = 1; tiles <= TOGETHER && tiles <= s->tiles; tiles++)
+        for (size_t panels = 1; panels <= s->panels && panels * tiles <= most; panels++) {
+            const struct chunk c = {panels, tiles};
+            const double cost = narrow_cost(p, s, c);
+            if (cost < least) {
+                least = cost;
+                best = c;
+            }
+        }
+    return best;
+}
+
 static void share_out(const struct problem *p, const struct panels *s, struct gemm_panels_args *args)
 {
     const bool streams = s->in_place && right_bytes(&s->gemm) > GEMM_PANELS_FRESH_BYTES;
     args->depth = streams ? NEAR_DEPTH : DEPTH;
-    const size_t deepest = (size_t)args->depth, items = gemm_items(&s->gemm),
+    const size_t deepest = (size_t)args->depth,
                  depth = (size_t)s->gemm.k < deepest ? (size_t)s->gemm.k : deepest;
-    const size_t near = GEMM_PANELS_CHUNK_BYTES / (sizeof(float) * depth * s->columns);
-    size_t across = ceil_div(s->panels, near > 1 ? near : 1), panels = ceil_div(s->panels, across);
-    const size_t sums = p->block == 16 ? WIDE_SUMS : NARROW_SUMS;
-    size_t most = s->gemm.k > args->depth ? sums : 4 * sums, tiles = s->tiles;
-    if (panels > most)
-        panels = most;
-    if (tiles * panels > most)
-        tiles = most / panels;
-    const size_t wanted = ITEMS_PER_UNIT * device_units(p->device);
-    while (tiles > 1 && items * ceil_div(s->panels, panels) * ceil_div(s->tiles, tiles) < wanted)
-        tiles--;
-    while (panels > 1 && items * ceil_div(s->panels, panels) * ceil_div(s->tiles, tiles) < wanted)
-        panels--;
-    across = ceil_div(s->panels, panels);
+    const bool wide = p->block == 16, waits = s->gemm.k > args->depth;
+    const size_t sums = wide ? WIDE_SUMS : NARROW_SUMS, most = waits ? sums : 4 * sums;
+    const struct chunk c = wide ? wide_chunk(p, s, depth, most) : narrow_chunk(p, s, most);
+    const size_t across = ceil_div(s->panels, c.panels);
     args->across = (i32)across;
     args->panels = (i32)ceil_div(s->panels, across);
-    args->down = (i32)ceil_div(s->tiles, tiles);
+    args->down = (i32)ceil_div(s->tiles, c.tiles);
     args->tiles = (i32)ceil_div(s->tiles, (size_t)args->down);
 }
 

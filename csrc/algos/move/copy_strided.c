@@ -4,17 +4,35 @@
 
 enum {
     SHORT_ROW = 16,      /* elements: below, finding a row takes longer than copying it */
-    SHORT_RUN = 64,      /* elements side by side: up to here rows are found from the ones before them */
+    LONG_RUN = 1024,     /* elements side by side that are copied at a time, at most: longer rows are cut */
+    LEAST_RUN = 64,      /* of what they are cut into */
     MOST_RUNS = 128,     /* of a work-item */
     ITEMS_PER_UNIT = 16, /* at least, where there are enough runs */
 };
 
-/* Whether a CPU device copies short runs of elements that lie side by side on both sides. */
-static bool has_short_runs(const struct problem *p, const struct strided_args *a)
+/* Whether elements lie side by side on both sides, as a CPU device copies them in vectors. */
+static bool has_runs(const struct problem *p, const struct strided_args *a)
 {
     const int last = a->rank - 1;
-    return cpu_device(p->device) && last > 0 && a->size[last] <= SHORT_RUN && a->stride[0].of[last] == 1 &&
-           a->stride[1].of[last] == 1;
+    return cpu_device(p->device) && a->stride[0].of[last] == 1 && a->stride[1].of[last] == 1;
+}
+
+/* A row that is too long for a work-item becomes several. */
+static void cut_rows(struct strided_args *a)
+{
+    const int last = a->rank - 1, all = a->size[last];
+    int run = LONG_RUN;
+    while (run > LEAST_RUN && all % run != 0)
+        run--;
+    if (all <= LONG_RUN || all % run != 0 || a->rank == COUNT_OF(a->size))
+        return;
+    a->size[a->rank] = run;
+    a->size[last] = all / run;
+    for (int i = 0; i < 2; i++) {
+        a->stride[i].of[a->rank] = 1;
+        a->stride[i].of[last] = run;
+    }
+    a->rank++;
 }
 
 static struct step *runs_step(const struct problem *p, struct emit *e, struct strided_args *a)
@@ -31,7 +49,12 @@ static void emit_copy(const struct problem *p, void *e, struct end from, struct 
                       struct strided_args *a)
 {
     strided_merge(a, 2);
-    struct step *s = has_short_runs(p, a) ? runs_step(p, e, a) : strided_step(e, p, "copy_strided", a, 2);
+    const bool runs = has_runs(p, a);
+    if (runs)
+        cut_rows(a);
+    const int last = a->rank - 1;
+    struct step *s = runs && last > 0 && a->size[last] <= LONG_RUN ? runs_step(p, e, a)
+                                                                   : strided_step(e, p, "copy_strided", a, 2);
     int64_t elements = 1;
     for (int d = 0; d < a->rank; d++)
         elements *= a->size[d];

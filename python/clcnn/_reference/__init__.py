@@ -22,6 +22,7 @@ from clcnn._reference import (
     line,
     loss,
     pool,
+    recurrent,
     reduce,
     resize,
     shape,
@@ -32,7 +33,21 @@ from clcnn._reference.spec import REQUIRED, Array, Attribute, Spec, Use
 
 __all__ = ["REFERENCE", "REQUIRED", "SPECS", "Attribute", "Spec", "Use", "fill"]
 
-_FAMILIES = (attention, conv, gemm, pool, reduce, elementwise, line, loss, shape, resize, vision, update)
+_FAMILIES = (
+    attention,
+    conv,
+    gemm,
+    recurrent,
+    pool,
+    reduce,
+    elementwise,
+    line,
+    loss,
+    shape,
+    resize,
+    vision,
+    update,
+)
 SPECS: dict[str, Spec] = {op: spec for family in _FAMILIES for op, spec in family.SPECS.items()}
 
 

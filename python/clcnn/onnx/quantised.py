@@ -313,7 +313,7 @@ def build(call: Call, row: Row) -> Sequence[Operand | None]:
     if (
         call.op in _KEEP_FACTOR
         and first is not None
-        and (first.steps is not None if call.op in _MOVES else first.whole is not None)
+        and (first.whole is not None or (call.op in _MOVES and first.steps is not None))
         and all(x is None or x.steps is None for x in call.inputs[1:])
     ):
         return _with_factor(call, row, first)

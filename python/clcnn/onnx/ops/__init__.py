@@ -31,5 +31,5 @@ from clcnn.onnx.table import ROWS, Row, find
 __all__ = ["ROWS", "WRITE", "Row", "find"]
 
 # The others are written as the operators that they are read as.
-_FAMILIES = (attention, conv, pool, norm, reduce, shape, resize, eltwise, index, detect)
+_FAMILIES = (attention, conv, pool, norm, recurrent, reduce, shape, resize, eltwise, index, detect)
 WRITE: dict[str, Emit] = {op: emit for family in _FAMILIES for op, emit in family.WRITE.items()}

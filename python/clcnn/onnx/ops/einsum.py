@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand, Refusal
 from clcnn.onnx.table import row
@@ -81,8 +83,11 @@ def _summed(call: Call, term: Term, kept: str) -> Term:
 
 
 def _ordered(call: Call, term: Term, letters: str) -> Operand:
-    """Its dimensions in the order of `letters`."""
-    return call.transpose(term.x, [term.letters.index(letter) for letter in letters])
+    """Its dimensions in the order of `letters`; a constant's are moved now."""
+    order = [term.letters.index(letter) for letter in letters]
+    if term.x.array is None:
+        return call.transpose(term.x, order)
+    return Operand(np.ascontiguousarray(term.x.array.transpose(order)))
 
 
 def _pair(call: Call, a: Term, b: Term, kept: str) -> Term:

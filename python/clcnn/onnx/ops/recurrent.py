@@ -13,6 +13,8 @@ import numpy as np
 
 from clcnn.errors import ModelError
 from clcnn.onnx.call import Call, Operand, Refusal
+from clcnn.onnx.export_step import Emit
+from clcnn.onnx.export_step import Step as Written
 from clcnn.onnx.table import row
 
 MAX_STEPS = 4096  # of a sequence: each becomes several layers
@@ -92,11 +94,11 @@ def _lstm_step(call: Call, x: Operand, state: State, w: Weights) -> State:
     f, g, out = w.functions
     gates = call.emit("add", call.emit("linear", h, w.recurrent), x)
     cell = call.emit(g, _part(call, gates, 1, 3 * size, 4 * size))
-    parts = [_part(call, gates, 1, k * size, (k + 1) * size) for k in range(3)]
     if w.peepholes is None:
         three = call.emit(f, _part(call, gates, 1, 0, 3 * size))
         i, o, forget = (_part(call, three, 1, k * size, (k + 1) * size) for k in range(3))
     else:
+        parts = [_part(call, gates, 1, k * size, (k + 1) * size) for k in range(3)]
         i, forget = (call.emit(f, _peep(call, parts[k], c, w.peepholes, k)) for k in (0, 2))
     c = call.emit("add", call.emit("mul", forget, c), call.emit("mul", i, cell))
     if w.peepholes is not None:
@@ -258,3 +260,41 @@ def _lengths(call: Call, steps: int, n: int) -> np.ndarray | None:
     if len(lengths) != n or not all(0 <= length <= steps for length in lengths):
         raise ModelError(f"sequence_lens {lengths} do not fit {n} sequences of {steps} steps")
     return np.arange(steps)[:, None] < np.array(lengths)
+
+
+# ---- written as what a step is made of ---------------------------------------------------------------------
+
+
+def _columns(step: Written, x: str, first: int, past: int) -> str:
+    return step.middle("Slice", x, *(step.integers([n]) for n in (first, past, 1)))
+
+
+def _product(step: Written, weights: int, *more: str) -> str:
+    turned = step.middle("Transpose", step.inputs[weights], perm=[1, 0])
+    product = step.middle("MatMul", step.inputs[1], turned)
+    for one in more:
+        product = step.middle("Add", product, one)
+    return product
+
+
+def _write_lstm_cell(step: Written) -> None:
+    size = step.shapes[1][1]
+    gates = _product(step, 3, step.x)
+    i, o, f, new = (_columns(step, gates, k * size, (k + 1) * size) for k in range(4))
+    i, o, f = (step.middle("Sigmoid", gate) for gate in (i, o, f))
+    kept, more = step.middle("Mul", f, step.inputs[2]), step.middle("Mul", i, step.middle("Tanh", new))
+    step.add("Add", kept, more, outputs=step.outputs[1:])
+    step.add("Mul", o, step.middle("Tanh", step.outputs[1]), outputs=step.outputs[:1])
+
+
+def _write_gru_cell(step: Written) -> None:
+    size, h = step.shapes[1][1], step.inputs[1]
+    gates = _product(step, 2, step.inputs[3])
+    az, ar, an = (_columns(step, gates, k * size, (k + 1) * size) for k in range(3))
+    xz, xr, xn = (_columns(step, step.x, k * size, (k + 1) * size) for k in range(3))
+    z, r = (step.middle("Sigmoid", step.middle("Add", a, b)) for a, b in ((az, xz), (ar, xr)))
+    new = step.middle("Tanh", step.middle("Add", xn, step.middle("Mul", r, an)))
+    step.add("Add", new, step.middle("Mul", z, step.middle("Sub", h, new)))
+
+
+WRITE: dict[str, Emit] = {"lstm_cell": _write_lstm_cell, "gru_cell": _write_gru_cell}

@@ -1,0 +1,35 @@
+/* byte_common.h: what the algorithms on maps of bytes share. */
+#ifndef CLCNN_ALGOS_BYTE_COMMON_H
+#define CLCNN_ALGOS_BYTE_COMMON_H
+
+#include "plan/emit.h"
+#include "bytes/bytes_args.h"
+
+/* For PREFER: the rewrite that makes these operators asks for the same. */
+bool bytes_always(const struct problem *p, struct why *why);
+/* Rows (or other pieces) of a work-item, so that every core has enough work-items to keep busy until the end. */
+int bytes_run(const struct problem *p, size_t parts, size_t pieces);
+/* Sizes of a convolution; y [K/16][out][16]. */
+struct byte_sizes {
+    int n, k, c, block, blocks; /* channels of a block of x, and blocks */
+    int in[2], out[2], ker[2], stride[2], pad[2], dil[2];
+};
+struct byte_sizes byte_sizes_of(const struct problem *p);
+/* The map as it is read: x itself, or a copy of it. */
+struct byte_map {
+    int view;
+    int64_t src_n;
+    int size[2];
+};
+struct byte_map byte_map_of(const struct problem *p, const struct byte_sizes *s);
+/* A step that copies x with a border, or every stride-th pixel, into a map of this size. */
+struct byte_map emit_byte_pad(struct emit *e, const struct problem *p, const struct byte_sizes *s,
+                              const int size[2], const int stride[2]);
+/* Filters as bytes (kernels/bytes/byte_conv_pack.cl). */
+int emit_byte_packed(struct emit *e, const struct problem *p, const struct byte_pack_args *a,
+                     const char *entry, int kv);
+/* The step of a convolution: arguments that all of them have, operands, defines of bytes.clh, cost. */
+void byte_conv_step(struct step *s, const struct problem *p, const struct byte_sizes *z,
+                    const struct byte_map *x, int packed, struct byte_conv_args *a);
+
+#endif

@@ -1,0 +1,154 @@
+/* byte_values.c: what of a graph's floats is rounded to bytes; see byte_pass.h. */
+#include "graph/bytes/byte_pass.h"
+
+#include <math.h>
+
+const struct clcnn_shape *byte_shape(const struct byte_pass *b, int value)
+{
+    return &b->r->g->values[value].shape;
+}
+
+const float *byte_constant(const struct byte_pass *b, int value)
+{
+    const struct value *v = value < 0 ? NULL : &b->r->g->values[value];
+    return v && v->kind == VALUE_CONSTANT && v->shape.dtype == CLCNN_FLOAT32 ? v->data : NULL;
+}
+
+/* ---- what is rounded -------------------------------------------------------------------------------------------- */
+
+bool byte_rounding(const struct byte_pass *b, const struct node *n, struct rounded *out)
+{
+    const struct eltwise_attrs *a = n->attrs;
+    double scale = 0.0;
+    if (n->dead || !rewrite_is(n, &op_fake_quantize) || !(a->p1 >= 0.0f && a->p1 < BYTE_STEPS) ||
+        rintf(a->p1) != a->p1)
+        return false;
+    *out = (struct rounded){n->in[0], {-1, a->p0, (int)a->p1}};
+    const struct node *over = a->p0 == 1.0f ? match_op(b->r, n->in[0], &op_div) : NULL;
+    if (over && match_scalar(b->r, over->in[1], &scale) && scale > 0.0 && isfinite(scale)) {
+        out->x = over->in[0];
+        out->to.scale = (float)scale;
+    }
+    return true;
+}
+
+static bool same_rounding(const struct rounded *a, const struct rounded *b)
+{
+    return a->x == b->x && a->to.scale == b->to.scale && a->to.zero == b->to.zero;
+}
+
+int byte_before_relu(const struct byte_pass *b, int value, int zero)
+{
+    const struct node *n = zero == 0 ? match_op(b->r, value, &op_relu) : NULL;
+    return n ? n->in[0] : value;
+}
+
+bool byte_only_rounded(const struct byte_pass *b, int value, const struct rounded *as)
+{
+    const struct clcnn_graph *g = b->r->g;
+    int found = 0;
+    for (int i = 0; i < g->n_nodes; i++) {
+        const struct node *n = &g->nodes[i];
+        struct rounded other;
+        if (n->dead)
+            continue;
+        if (rewrite_is(n, &op_div) && n->in[0] == value) {
+            const struct rounded inner = {n->out[0], {-1, 1.0f, as->to.zero}};
+            double scale = 0.0;
+            if (!match_scalar(b->r, n->in[1], &scale) || (float)scale != as->to.scale ||
+                n->out[0] >= b->n_values || !byte_only_rounded(b, n->out[0], &inner))
+                return false;
+            found++;
+        } else if (rewrite_is(n, &op_fake_quantize) && n->in[0] == value) {
+            const struct eltwise_attrs *a = n->attrs;
+            other = (struct rounded){value, {-1, a->p0, (int)a->p1}};
+            if (!same_rounding(&other, as))
+                return false;
+            found++;
+        }
+    }
+    return found == b->r->uses[value];
+}
+
+/* ---- new nodes -------------------------------------------------------------------------------------------------- */
+
+enum clcnn_status byte_append(struct byte_pass *b, const struct op_def *op, const char *name,
+                              const void *attrs, const int *inputs, int n_in, int *value)
+{
+    const enum clcnn_status st = graph_append(b->r->g, op, name, attrs, inputs, n_in, value, b->r->err);
+    if (st == CLCNN_OK)
+        b->order[b->n_order++] = b->r->g->n_nodes - 1;
+    return st;
+}
+
+/* Rounds floats to bytes by themselves. */
+static enum clcnn_status make_bytes(struct byte_pass *b, const struct node *n, const struct rounded *what,
+                                    struct known *out)
+{
+    const struct clcnn_shape *x = byte_shape(b, what->x);
+    const int in = what->x;
+    const struct to_bytes_attrs attrs = {what->to.scale, what->to.zero,
+                                         x->dim[1] <= BYTE_FEW ? BYTE_FEW : BYTE_BLOCK};
+    *out = what->to;
+    if (x->rank != 4 && x->rank != 2)
+        return CLCNN_OK;
+    const enum clcnn_status st = byte_append(b, &op_to_bytes, n->name, &attrs, &in, 1, &out->bytes);
+    if (st == CLCNN_OK)
+        b->rounded[b->n_rounded++] = (struct rounded){what->x, *out};
+    return st;
+}
+
+static enum clcnn_status make_windows(struct byte_pass *b, const struct node *n, struct known *of)
+{
+    const struct pool_attrs attrs = *(const struct pool_attrs *)n->attrs;
+    const int in = of->bytes;
+    return byte_append(b, &op_byte_max_pool, n->name, &attrs, &in, 1, &of->bytes);
+}
+
+const struct rounded *byte_find(const struct byte_pass *b, const struct rounded *what)
+{
+    for (int i = 0; i < b->n_rounded; i++)
+        if (b->rounded[i].to.bytes >= 0 && same_rounding(&b->rounded[i], what))
+            return &b->rounded[i];
+    return NULL;
+}
+
+static bool keeps_channels(const struct byte_pass *b, const struct node *n)
+{
+    const struct clcnn_shape *x = byte_shape(b, n->in[0]), *y = byte_shape(b, n->out[0]);
+    return rewrite_is_reshape(n) && x->rank == 4 && y->rank == 2 && shape_count_from(x, 2) == 1 &&
+           x->dim[1] == y->dim[1];
+}
+
+enum clcnn_status byte_of(struct byte_pass *b, int value, bool make, struct known *out)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct rounded what;
+    *out = (struct known){.bytes = -1};
+    if (value >= b->n_values)
+        return CLCNN_OK;
+    *out = b->known[value];
+    const struct node *n = match_producer(b->r, value);
+    if (out->bytes >= 0 || !n)
+        return CLCNN_OK;
+    if (rewrite_is(n, &op_max_pool) && byte_shape(b, value)->rank == 4 &&
+        byte_shape(b, value)->dim[1] > BYTE_FEW) {
+        TRY(byte_of(b, n->in[0], make, out));
+        if (out->bytes >= 0 && byte_shape(b, out->bytes)->dim[4] == BYTE_BLOCK)
+            TRY(make_windows(b, match_producer(b->r, value), out));
+        else
+            out->bytes = -1;
+    } else if (keeps_channels(b, n)) {
+        TRY(byte_of(b, n->in[0], make, out));
+    } else if (make && byte_rounding(b, n, &what)) {
+        const struct rounded *found = byte_find(b, &what);
+        if (found)
+            *out = found->to;
+        else
+            TRY(make_bytes(b, n, &what, out));
+        out->scale = ((const struct eltwise_attrs *)match_producer(b->r, value)->attrs)->p0;
+    }
+    b->known[value] = *out;
+done:
+    return st;
+}

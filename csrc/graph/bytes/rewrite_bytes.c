@@ -1,0 +1,157 @@
+/* rewrite_bytes.c: layers of quantised files on maps of bytes, for devices that add up products of bytes.
+ *
+ * The importer writes a quantised layer as sums of whole numbers in floats, round(conv(x, w) + b), times a factor a channel,
+ * rounded to one of 256 steps (fake_quantize). Such sums become byte_conv, and what is rounded a map of bytes; a sum of two such
+ * maps becomes part of the convolution that gives one of them; windows, and the sum of each channel, follow. Each float that bytes
+ * stand for can still be had (from_bytes), and is computed where anything else reads it. */
+#include "graph/bytes/byte_pass.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { ROUND_NODES = 3 }; /* that a node may become */
+
+/* ---- the pass ---------------------------------------------------------------------------------------------------- */
+
+/* What is the same bytes as before. */
+static enum clcnn_status round_same(struct byte_pass *b, const struct rounded *what, struct known *out)
+{
+    struct known k;
+    const enum clcnn_status st = byte_of(b, what->x, false, &k);
+    if (st == CLCNN_OK && k.bytes >= 0 && k.scale == what->to.scale && k.zero == what->to.zero)
+        *out = k;
+    return st;
+}
+
+/* Makes a node that rounds floats one that gives what bytes stand for. */
+static enum clcnn_status read_bytes(struct byte_pass *b, int index, int bytes)
+{
+    struct node *n = &b->r->g->nodes[index];
+    const struct clcnn_shape *y = byte_shape(b, n->out[0]);
+    const struct eltwise_attrs *old = n->attrs;
+    struct from_bytes_attrs *attrs = clcnn_calloc(1, sizeof *attrs);
+    if (!attrs)
+        return clcnn_fail_mem(b->r->err, sizeof *attrs);
+    *attrs = (struct from_bytes_attrs){old->p0, (int)old->p1, y->dim[1], y->rank};
+    free(n->attrs);
+    n->attrs = attrs;
+    n->op = &op_from_bytes;
+    n->in[0] = bytes;
+    return CLCNN_OK;
+}
+
+static enum clcnn_status visit_rounding(struct byte_pass *b, int index, const struct rounded *what)
+{
+    enum clcnn_status st = CLCNN_OK;
+    enum clcnn_status (*const ways[])(struct byte_pass *, const struct rounded *, struct known *) = {
+        round_same, byte_round_products, byte_round_mean, byte_round_maps};
+    const struct eltwise_attrs *a = b->r->g->nodes[index].attrs;
+    const struct rounded *found = byte_find(b, what);
+    struct known k = found ? found->to : (struct known){.bytes = -1};
+    for (int i = 0; i < COUNT_OF(ways) && k.bytes < 0; i++)
+        TRY(ways[i](b, what, &k));
+    if (k.bytes < 0)
+        return CLCNN_OK;
+    if (!found)
+        b->rounded[b->n_rounded++] = (struct rounded){what->x, {k.bytes, what->to.scale, what->to.zero}};
+    a = b->r->g->nodes[index].attrs;
+    k.scale = a->p0;
+    b->known[b->r->g->nodes[index].out[0]] = k;
+    TRY(read_bytes(b, index, k.bytes));
+done:
+    return st;
+}
+
+/* Whole numbers times one number are the same bytes. */
+static void visit_product(struct byte_pass *b, const struct node *n)
+{
+    double factor = 0.0;
+    const int at = match_scalar_operand(b->r, n, &factor);
+    struct known k = at < 0 ? (struct known){.bytes = -1} : b->known[n->in[1 - at]];
+    if (k.bytes < 0 || k.scale != 1.0f || !(factor > 0.0) || !isfinite(factor) ||
+        !shape_equal(byte_shape(b, n->in[1 - at]), byte_shape(b, n->out[0])))
+        return;
+    k.scale = (float)factor;
+    b->known[n->out[0]] = k;
+}
+
+static enum clcnn_status visit_all(struct byte_pass *b)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const int nodes = b->r->g->n_nodes;
+    for (int i = 0; i < nodes; i++) {
+        struct rounded what;
+        if (byte_rounding(b, &b->r->g->nodes[i], &what))
+            TRY(visit_rounding(b, i, &what));
+        else if (!b->r->g->nodes[i].dead && rewrite_is(&b->r->g->nodes[i], &op_mul))
+            visit_product(b, &b->r->g->nodes[i]);
+        b->order[b->n_order++] = i;
+    }
+done:
+    return st;
+}
+
+/* Nodes whose results nothing reads any more are gone. */
+static enum clcnn_status drop_unread(struct byte_pass *b)
+{
+    struct rewriter *r = b->r;
+    int *uses = clcnn_calloc((size_t)r->g->n_values + 1, sizeof *uses);
+    if (!uses)
+        return clcnn_fail_mem(r->err, (size_t)r->g->n_values * sizeof *uses);
+    free(r->uses);
+    r->uses = uses;
+    rewrite_count_uses(r);
+    for (int i = r->g->n_nodes - 1; i >= 0; i--) {
+        struct node *n = &r->g->nodes[i];
+        int read = 0;
+        for (int k = 0; k < n->n_out; k++)
+            read += uses[n->out[k]];
+        if (n->dead || read)
+            continue;
+        match_remove(r, n);
+        if (n->epi.add >= 0)
+            uses[n->epi.add]--;
+    }
+    return CLCNN_OK;
+}
+
+static enum clcnn_status put_in_order(struct byte_pass *b)
+{
+    int count = 0;
+    for (int i = 0; i < b->n_order; i++)
+        if (b->order[i] >= 0)
+            b->order[count++] = b->order[i];
+    return graph_permute(b->r->g, b->order, count, b->r->err);
+}
+
+static bool has_rounding(const struct clcnn_graph *g)
+{
+    for (int i = 0; i < g->n_nodes; i++)
+        if (!g->nodes[i].dead && g->nodes[i].op == &op_fake_quantize)
+            return true;
+    return false;
+}
+
+enum clcnn_status rewrite_to_bytes(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct byte_pass b = {.r = r, .n_values = r->g->n_values};
+    const size_t nodes = (size_t)r->g->n_nodes, values = (size_t)r->g->n_values;
+    if (!r->options->byte_products || !has_rounding(r->g))
+        return CLCNN_OK;
+    b.known = clcnn_calloc(values + 1, sizeof *b.known);
+    b.rounded = clcnn_calloc(2 * nodes + 1, sizeof *b.rounded);
+    b.order = clcnn_calloc(ROUND_NODES * nodes + 1, sizeof *b.order);
+    if (!b.known || !b.rounded || !b.order)
+        TRY(clcnn_fail_mem(r->err, (nodes + values) * sizeof *b.known));
+    for (size_t i = 0; i < values; i++)
+        b.known[i].bytes = -1;
+    TRY(visit_all(&b));
+    TRY(put_in_order(&b));
+    TRY(drop_unread(&b));
+done:
+    free(b.known);
+    free(b.rounded);
+    free(b.order);
+    return st;
+}

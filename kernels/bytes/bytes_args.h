@@ -1,0 +1,65 @@
+/* bytes_args.h: argument blocks of kernels on maps of bytes; the rules are those of args_base.h. Index 0 = height, 1 =
+ * width. */
+#ifndef CLCNN_BYTES_ARGS_H
+#define CLCNN_BYTES_ARGS_H
+
+#include "common/args_base.h"
+
+/* Rounded sums and, where a map is added, their sum with it. */
+struct byte_steps {
+    f32 own, other, shift; /* with a map that is added: own * y + other * add + shift */
+    i32 zero;              /* zero point of what the sums are rounded to */
+    i32 bias;              /* whether there is one */
+    i32 filters;
+};
+
+/* Convolution: byte_conv, byte_depthwise. */
+struct byte_conv_args {
+    i64 src_n, dst_n, add_n; /* batch strides */
+    i64 plane, out_plane;    /* from a block of channels to the next, of x and of y */
+    i32 n, together;         /* items; those that a block of filters serves before the next one, 1 or n */
+    i32 c_blocks, k_blocks;  /* blocks of channels; blocks of KV * 16 filters */
+    i32 out[2], ker[2];
+    i32 row, stride; /* from a row of x to the next; rows of x from a row of y to the next */
+    i32 dil[2];
+    i32 chunks, per_item; /* work-items of an item and a block of filters, tiles (or rows) of each */
+    i32 x_zero, unused;
+    struct byte_steps steps;
+};
+
+/* Filters as bytes: byte_conv_pack. */
+struct byte_pack_args {
+    i64 w_k;                /* elements between filters of w */
+    i32 k, c, taps, q;      /* filters, channels, taps of the window, groups of four channels in a block */
+    i32 c_blocks, k_blocks; /* blocks of channels; of KV * 16 filters */
+};
+
+/* Bytes with a border, or every stride-th of them: byte_pad. */
+struct byte_pad_args {
+    i64 src_n, dst_n;
+    i32 n, blocks;
+    i32 in[2], out[2];
+    i32 pad[2], stride[2]; /* where the map begins; from a byte that is taken to the next */
+    i32 zero, rows;        /* what the border has; rows of y of a work-item */
+};
+
+/* Windows: byte_max_pool; the sum of a map: byte_mean. */
+struct byte_pool_args {
+    i64 src_n, dst_n;
+    i32 n, blocks;
+    i32 in[2], out[2], ker[2], stride[2], pad[2], dil[2];
+    i32 rows, x_zero; /* rows of y of a work-item */
+    f32 factor;
+    i32 zero; /* of y */
+};
+
+/* To bytes and back: to_bytes, from_bytes. */
+struct byte_move_args {
+    i64 src_n, dst_n;
+    i32 n, c;
+    i32 pixels, run; /* pixels of a map, and of a work-item */
+    f32 scale;
+    i32 zero;
+};
+
+#endif
