@@ -329,8 +329,29 @@ def _prelu(x: Tensor, slope: Tensor) -> Tensor:
     return F.prelu(x, slope) if slope.dim() == 1 else torch.where(x > 0, x, slope * x)
 
 
+def _gates(x: Tensor, order: tuple[int, ...], dim: int = 0) -> Tensor:
+    """The gates of a cell, side by side in x, in the order that PyTorch wants."""
+    return torch.cat([x.chunk(len(order), dim)[i] for i in order], dim)
+
+
+def _eye(x: Tensor) -> Tensor:
+    return torch.eye(x.shape[1], dtype=x.dtype, device=x.device)
+
+
+def _lstm_cell(x: Tensor, h: Tensor, c: Tensor, r: Tensor) -> tuple[Tensor, Tensor]:
+    order = (0, 2, 3, 1)  # i, f, new, o of i, o, f, new
+    return torch.lstm_cell(_gates(x, order, 1), (h, c), _eye(x), _gates(r, order))
+
+
+def _gru_cell(x: Tensor, h: Tensor, r: Tensor, b: Tensor) -> Tensor:
+    order = (1, 0, 2)  # r, z, new of z, r, new
+    return torch.gru_cell(_gates(x, order, 1), h, _eye(x), _gates(r, order), None, _gates(b, order))
+
+
 PLAIN: dict[str, Function] = {
     **torch_ops_onnx.PLAIN,
+    "lstm_cell": _lstm_cell,
+    "gru_cell": _gru_cell,
     "linear": F.linear,
     "matmul": torch.matmul,
     "relu": F.relu,

@@ -20,8 +20,10 @@ def _shrunk(name: str) -> list[Case]:
     return [case.shrunk(2_000_000) for case in layers_of_nets(name)]
 
 
+# Files of operators that PyTorch has no single call for: tests/grad and tests/train compare whole passes and steps.
+APART = ("gradients", "update")
 # One test a file: of tests/cases/, and of benchmarks/cases/ with what tests run of it.
-FILES = {name: partial(load_cases, name) for name in case_files()} | {
+FILES = {name: partial(load_cases, name) for name in case_files() if name not in APART} | {
     f"large-{name}": partial(_shrunk, name) for name in case_files(LARGE_DIR) if layers_of_nets(name)
 }
 
