@@ -20,7 +20,7 @@ def _shrunk(name: str) -> list[Case]:
     return [case.shrunk(2_000_000) for case in layers_of_nets(name)]
 
 
-# Files of operators that PyTorch has no single call for: tests/grad and tests/train compare whole passes and steps.
+# Files of operators that PyTorch has no single call for; tests/grad and tests/train compare whole passes.
 APART = ("gradients", "update")
 # One test a file: of tests/cases/, and of benchmarks/cases/ with what tests run of it.
 FILES = {name: partial(load_cases, name) for name in case_files() if name not in APART} | {
