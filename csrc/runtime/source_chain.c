@@ -24,7 +24,7 @@ static void add_run(struct text *t, struct text *run, const struct step *variant
     text_print(t, "    for (; g < end; g %s)\n        chain_%d_%s(g", alone ? "++" : "+= step", index,
                scan->body);
     for (int i = 0; i < variant->n_buffers; i++)
-        text_print(t, alone ? ", p[%d]" : ", (global void *)p[%d]", i);
+        text_print(t, ", (global void *)p[%d]", i);
     text_print(t, "%s%s);\n}\n",
                variant->args_bytes == 0 ? ""
                : alone                  ? ", (const void *)args"

@@ -68,7 +68,8 @@ void FN(rows_body)(ulong group, SRC x, DST y, const struct reduce_args *a, local
         all = RED(all, some);
     }
     all = FN(share)(all, (local float *)scratch);
-    if (row < a->rows && LANE % LANES == 0)
+    const bool writes = LANE % LANES == 0;
+    if (row < a->rows && writes)
         y[at.y + part] = all / a->divisor;
 }
 
