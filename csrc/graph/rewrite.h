@@ -38,9 +38,21 @@ enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /* A constant that the graph owns, without uses yet, for the caller to fill. Passes that look at the uses of new values need it. */
 enum clcnn_status rewrite_constant(struct rewriter *r, const struct clcnn_shape *shape, int *value);
+/* Makes it a constant of another shape with the same elements: itself where no one else uses it. */
+enum clcnn_status rewrite_reshaped(struct rewriter *r, int *constant, const struct clcnn_shape *shape);
 void rewrite_count_uses(struct rewriter *r);
 /* Moves `from` to the position of `to`, computing to's output; `to` is gone. */
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
+
+/* Where nodes belong that a pass appends: behind those that it found, in ascending order. free(of) after use. */
+struct places {
+    int nodes; /* that there were before */
+    int *of, n, cap;
+};
+struct places places_of(const struct rewriter *r);
+/* All that was appended since the last call belongs behind `node`. */
+enum clcnn_status places_add(struct rewriter *r, struct places *p, int node);
+enum clcnn_status places_take(struct rewriter *r, const struct places *p);
 
 enum clcnn_status rewrite_to_bytes(struct rewriter *r);
 enum clcnn_status rewrite_drop_identities(struct rewriter *r);
@@ -57,6 +69,7 @@ enum clcnn_status rewrite_tokens_to_maps(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_merge_branches(struct rewriter *r);
 enum clcnn_status rewrite_products(struct rewriter *r);
+enum clcnn_status rewrite_patches_to_rows(struct rewriter *r);
 enum clcnn_status rewrite_split_products(struct rewriter *r);
 enum clcnn_status rewrite_transposed_to_conv(struct rewriter *r);
 enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);

@@ -152,3 +152,52 @@ void rewrite_move(struct rewriter *r, struct node *from, struct node *to)
     r->g->values[to->out[0]].producer = (int)(to - r->g->nodes);
     r->g->values[computed].producer = (int)(from - r->g->nodes);
 }
+
+enum clcnn_status rewrite_reshaped(struct rewriter *r, int *constant, const struct clcnn_shape *shape)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const int from = *constant;
+    if (r->uses[from] == 1 && r->g->values[from].kind == VALUE_CONSTANT) {
+        r->g->values[from].shape = *shape;
+        return CLCNN_OK;
+    }
+    TRY(rewrite_constant(r, shape, constant));
+    r->uses[from]--;
+    r->uses[*constant]++;
+    memcpy(r->g->values[*constant].owned, r->g->values[from].data, shape_bytes(shape));
+done:
+    return st;
+}
+
+struct places places_of(const struct rewriter *r)
+{
+    return (struct places){.nodes = r->g->n_nodes};
+}
+
+enum clcnn_status places_add(struct rewriter *r, struct places *p, int node)
+{
+    const int more = r->g->n_nodes - p->nodes;
+    if (!clcnn_grow((void **)&p->of, &p->cap, more, sizeof *p->of))
+        return clcnn_fail_mem(r->err, (size_t)more * sizeof *p->of);
+    while (p->n < more)
+        p->of[p->n++] = node;
+    return CLCNN_OK;
+}
+
+enum clcnn_status places_take(struct rewriter *r, const struct places *p)
+{
+    if (p->n == 0)
+        return CLCNN_OK;
+    const int all = p->nodes + p->n;
+    int *order = clcnn_calloc((size_t)all, sizeof *order), at = 0, next = 0;
+    if (!order)
+        return clcnn_fail_mem(r->err, (size_t)all * sizeof *order);
+    for (int i = 0; i < p->nodes; i++) {
+        order[at++] = i;
+        while (next < p->n && p->of[next] == i)
+            order[at++] = p->nodes + next++;
+    }
+    const enum clcnn_status st = graph_permute(r->g, order, all, r->err);
+    free(order);
+    return st;
+}

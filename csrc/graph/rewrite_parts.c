@@ -75,46 +75,21 @@ done:
     return st;
 }
 
-/* Nodes past the first `n` go behind those that `place` names, in ascending order. */
-static enum clcnn_status put_in_order(struct rewriter *r, int n, const int *place)
-{
-    const int all = r->g->n_nodes;
-    int *order = clcnn_calloc((size_t)all, sizeof *order), at = 0, next = n;
-    if (!order)
-        return clcnn_fail_mem(r->err, (size_t)all * sizeof *order);
-    for (int i = 0; i < n; i++) {
-        order[at++] = i;
-        while (next < all && place[next - n] == i)
-            order[at++] = next++;
-    }
-    const enum clcnn_status st = graph_permute(r->g, order, all, r->err);
-    free(order);
-    return st;
-}
-
 enum clcnn_status rewrite_split_products(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
-    const int n = r->g->n_nodes;
-    int *place = NULL, cap = 0;
+    struct places places = places_of(r);
     if (r->options->gpu || !r->options->block)
         return CLCNN_OK;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < places.nodes; i++) {
         const struct node *layer = layer_of(r, &r->g->nodes[i]);
-        const int before = r->g->n_nodes;
         if (!layer)
             continue;
         TRY(take_apart(r, (int)(layer - r->g->nodes), i));
-        if (!clcnn_grow((void **)&place, &cap, r->g->n_nodes - n, sizeof *place)) {
-            st = clcnn_fail_mem(r->err, (size_t)(r->g->n_nodes - n) * sizeof *place);
-            goto done;
-        }
-        for (int k = before; k < r->g->n_nodes; k++)
-            place[k - n] = i;
+        TRY(places_add(r, &places, i));
     }
-    if (r->g->n_nodes > n)
-        TRY(put_in_order(r, n, place));
+    TRY(places_take(r, &places));
 done:
-    free(place);
+    free(places.of);
     return st;
 }

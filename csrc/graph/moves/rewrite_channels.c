@@ -5,7 +5,7 @@
  * group, whose weights follow, or a depthwise one or a pooling before such), it reads what it needs from the origins, in their
  * order, which takes few long runs: a concat of slices. Channels that only pass on are never written. So ShuffleNet's units
  * copy half of their channels once, where they were joined, shuffled and split. */
-#include "graph/channel_origins.h"
+#include "graph/moves/channel_origins.h"
 
 #include <stdio.h>
 #include <stdlib.h>

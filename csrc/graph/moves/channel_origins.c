@@ -1,6 +1,6 @@
 /* channel_origins.c: concat, split, slices and shuffles of channels only move them: each channel of such a value is one of a
  * layer's output, its origin. */
-#include "graph/channel_origins.h"
+#include "graph/moves/channel_origins.h"
 
 #include <stdlib.h>
 

@@ -111,23 +111,6 @@ static struct node *other_transpose(const struct rewriter *r, const struct node 
 
 /* ---- changing the layers ---------------------------------------------------------------------------------- */
 
-/* A constant under another shape: itself where no one else uses it. */
-static enum clcnn_status reshaped(struct rewriter *r, int *constant, const struct clcnn_shape *shape)
-{
-    enum clcnn_status st = CLCNN_OK;
-    const int from = *constant;
-    if (r->uses[from] == 1 && r->g->values[from].kind == VALUE_CONSTANT) {
-        r->g->values[from].shape = *shape;
-        return CLCNN_OK;
-    }
-    TRY(rewrite_constant(r, shape, constant));
-    r->uses[from]--;
-    r->uses[*constant]++;
-    memcpy(r->g->values[*constant].owned, r->g->values[from].data, shape_bytes(shape));
-done:
-    return st;
-}
-
 /* A constant operand, of n dimensions of which one varies, in the first order. */
 static enum clcnn_status turn_constant(struct rewriter *r, int *constant, const struct between *b)
 {
@@ -138,7 +121,7 @@ static enum clcnn_status turn_constant(struct rewriter *r, int *constant, const 
     if (!varies_along_one(r, *constant, shape.rank, &dim) || dim < 0)
         return CLCNN_OK;
     shape.dim[place_of(b, dim)] = (int32_t)shape_count(&r->g->values[*constant].shape);
-    return reshaped(r, constant, &shape);
+    return rewrite_reshaped(r, constant, &shape);
 }
 
 /* The linear layer is a 1x1 convolution of the same weights. */
@@ -152,7 +135,7 @@ static enum clcnn_status to_conv(struct rewriter *r, struct node *n)
     struct clcnn_shape w = r->g->values[n->in[1]].shape;
     w.rank = 4;
     w.dim[2] = w.dim[3] = 1;
-    TRY(reshaped(r, &n->in[1], &w));
+    TRY(rewrite_reshaped(r, &n->in[1], &w));
     *a = (struct conv_attrs){
         .stride = {.n = 2, .v = {1, 1}},
         .padding = {.n = 4},
