@@ -25,8 +25,8 @@ from typing import Any
 import common
 
 MARK = "@population "
-# Largest rms difference over the rms of the reference, which is float32 itself; or so many times what a peer is
-# off by: some networks with random weights make much of a rounding.
+# Largest rms difference over the rms of the reference, which is float32 itself; or so many times what a peer
+# is off by: some networks with random weights make much of a rounding.
 FLOAT32_LIMIT, FLOAT32_PEERS = 1e-3, 4.0
 # With operands of fewer bits: of what PyTorch's tf32 is off by, and where that is not known. Some networks
 # with random weights make much of a rounding, PyTorch's own too: only what is off by TF32_PEER is left out.
