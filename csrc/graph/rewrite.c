@@ -22,6 +22,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_to_bytes,        /* first: others move steps of rounding away from the sums that they round */
         rewrite_drop_identities, /* before all others: they hide the patterns below */
         rewrite_find_rolls,
+        rewrite_move_factors,    /* before attention, which they would forbid */
         rewrite_merge_attention, /* before moves are joined: it knows them as exporters write them */
         rewrite_find_cells,      /* before additions become epilogues of their products */
         rewrite_join_moves,
