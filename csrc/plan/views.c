@@ -98,12 +98,21 @@ static void try_ranges(struct view_finder *p, const struct node *n, bool *skip)
 
 /* ---- concat ----------------------------------------------------------------------------------------------------- */
 
+/* Tiles of GPUs' linear layers take rows of all items as one matrix, which they are not with gaps between the items. */
+static bool wants_one_matrix(const struct view_finder *p, int value)
+{
+    const struct clcnn_shape *y = &p->g->values[value].shape;
+    return !cpu_device(&p->bp->dev->info) && p->g->nodes[p->g->values[value].producer].op == &op_linear &&
+           y->rank > 2 && y->dim[0] > 1;
+}
+
 /* Only a value that a step computes into memory of its own can be moved into a parent. */
 static bool movable(const struct view_finder *p, int value)
 {
     const struct value *v = &p->g->values[value];
     return v->kind == VALUE_NODE && p->parent[value].value < 0 && !p->g->nodes[v->producer].op->alias &&
-           p->g->nodes[v->producer].op->role != ROLE_SPLIT && !is_range(p, value);
+           p->g->nodes[v->producer].op->role != ROLE_SPLIT && !is_range(p, value) &&
+           !wants_one_matrix(p, value);
 }
 
 /* On channel blocks a part has its place in the parent where it begins with a block. Where it ends inside of one, the lanes that

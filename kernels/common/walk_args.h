@@ -5,7 +5,7 @@
 #include "common/args_base.h"
 
 #define WALK_MOST 6
-#define WALK_RANK 5 /* dimensions, after those have been merged that are one walk */
+#define WALK_RANK 6 /* dimensions, after those have been merged that are one walk */
 
 /* `count` elements in row-major order of the sizes, and where up to WALK_MOST operands have them (walk.clh). `factor`
  * and `shift` divide by a size. */
