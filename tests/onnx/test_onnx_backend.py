@@ -54,6 +54,7 @@ REFUSED = {
 }
 IN_FULL = (
     *(
+        "Col2Im",
         "Compress",
         "ConvInteger",
         "CumSum",

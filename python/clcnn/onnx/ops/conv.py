@@ -73,6 +73,33 @@ def _conv_transpose(call: Call) -> Operand:
     )
 
 
+@row("Col2Im", 18)
+def _col2im(call: Call) -> Operand:
+    """A column is a pixel of a map that has a channel for each tap. A transposed convolution to one channel,
+    whose filters are 1 at their own tap and 0 elsewhere, brings columns to their places and adds them."""
+    x, image, kernel = call.input(0), call.ints(1), call.ints(2)
+    if x.rank != 3 or image is None or kernel is None or len(image) != len(kernel):
+        raise ModelError(f"columns of shape {x.shape} and sizes {image} and {kernel} do not fit")
+    n = len(kernel)
+    stride, dilation = call.list_of("strides", n, 1), call.list_of("dilations", n, 1)
+    pads, taps = call.list_of("pads", 2 * n, 0), int(np.prod(kernel))
+    room = [size + pads[d] + pads[n + d] - dilation[d] * (kernel[d] - 1) - 1 for d, size in enumerate(image)]
+    small = [r // s + 1 for r, s in zip(room, stride, strict=True)]
+    channels = x.shape[1] // taps
+    if min(room) < 0 or x.shape[1:] != (channels * taps, int(np.prod(small))):
+        raise ModelError(f"columns of shape {x.shape} do not fill an image of {image} by kernels of {kernel}")
+    moved = call.emit(
+        "conv_transpose",
+        call.reshape(x, (x.shape[0] * channels, taps, *small)),
+        call.constant(np.eye(taps, dtype=x.dtype).reshape(taps, 1, *kernel)),
+        stride=stride,
+        padding=pads,
+        output_padding=[r % s for r, s in zip(room, stride, strict=True)],
+        dilation=dilation,
+    )
+    return call.reshape(moved, (x.shape[0], channels, *image))
+
+
 def _shared_out(total: list[int], upper: bool) -> tuple[list[int], list[int]]:
     """What to cut from each dimension as padding begins and ends; what to add (negative totals) as output
     padding."""
