@@ -1,4 +1,4 @@
-"""Importing Col2Im (torch.nn.functional.fold): geometries against onnx's definition, and what does not fit."""
+"""Importing Col2Im (torch.nn.functional.fold): sizes against onnx's definition, and what does not fit."""
 
 from __future__ import annotations
 
