@@ -68,12 +68,13 @@ static bool is_row_norm(const struct node *n)
            ((const struct rows_norm_attrs *)n->attrs)->dims == 1;
 }
 
-/* A linear layer whose outputs become channels: dimension 1 of two spatial ones, after the batch. */
+/* A linear layer whose outputs become channels: dimension 1, after the batch. Of maps, and on GPUs, where a convolution of rows is
+ * as fast as a product, of sequences (the tokens that mixers mix). */
 static bool is_pointwise(const struct rewriter *r, const struct node *n, const struct between *b)
 {
-    const struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
-    return rewrite_is(n, &op_linear) && y->rank == 4 && place_of(b, 3) == 1 && b->perm->v[0] == 0 &&
-           rewrite_is_constant(r, n->in[1]) &&
+    const int rank = r->g->values[n->out[0]].shape.rank;
+    return rewrite_is(n, &op_linear) && (rank == 4 || (rank == 3 && r->options->gpu)) &&
+           place_of(b, rank - 1) == 1 && b->perm->v[0] == 0 && rewrite_is_constant(r, n->in[1]) &&
            (n->n_in < 3 || n->in[2] < 0 || rewrite_is_constant(r, n->in[2]));
 }
 
@@ -133,14 +134,15 @@ static enum clcnn_status to_conv(struct rewriter *r, struct node *n)
     if (!a || !in)
         TRY(clcnn_fail_mem(r->err, sizeof *a));
     struct clcnn_shape w = r->g->values[n->in[1]].shape;
-    w.rank = 4;
+    w.rank = r->g->values[n->out[0]].shape.rank;
     w.dim[2] = w.dim[3] = 1;
     TRY(rewrite_reshaped(r, &n->in[1], &w));
+    const int spatial = w.rank - 2;
     *a = (struct conv_attrs){
-        .stride = {.n = 2, .v = {1, 1}},
-        .padding = {.n = 4},
-        .dilation = {.n = 2, .v = {1, 1}},
-        .output_padding = {.n = 2},
+        .stride = {.n = spatial, .v = {1, 1}},
+        .padding = {.n = 2 * spatial},
+        .dilation = {.n = spatial, .v = {1, 1}},
+        .output_padding = {.n = spatial},
         .groups = 1,
     };
     for (int k = 0; k < 3; k++)
