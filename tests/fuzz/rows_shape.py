@@ -137,6 +137,20 @@ def _depth_to_space(net: Net) -> str:
     return net.node("DepthToSpace", x, blocksize=block, mode=net.one(None, "DCR", "CRD"))
 
 
+@ROWS("Col2Im", first=18)
+def _col2im(net: Net) -> str:
+    x = net.pick(4)
+    n, c, *small = net.shape(x)
+    kernel = net.one(*[(a, b) for a in (1, 2, 3) for b in (1, 2, 3) if c % (a * b) == 0])
+    strides = [net.one(1, 2), net.one(1, 2)]
+    image = [s * (m - 1) + k for s, m, k in zip(strides, small, kernel, strict=True)]
+    pads = [int(size > 1 and net.maybe(0.3)) for size in image]
+    image = [size - pad for size, pad in zip(image, pads, strict=True)]
+    columns = net.node("Reshape", x, net.const([n, c, small[0] * small[1]], "int64"))
+    sizes = [net.const(image, "int64"), net.const(kernel, "int64")]
+    return net.node("Col2Im", columns, *sizes, strides=strides, pads=[0, 0, *pads])
+
+
 @ROWS("SpaceToDepth")
 def _space_to_depth(net: Net) -> str:
     block = net.one(2, 2, 3)

@@ -73,7 +73,7 @@ def _conv_transpose(call: Call) -> Operand:
     )
 
 
-@row("Col2Im", 18)
+@row("Col2Im", 18, values=(1, 2))
 def _col2im(call: Call) -> Operand:
     """A column is a pixel of a map that has a channel for each tap. A transposed convolution to one channel,
     whose filters are 1 at their own tap and 0 elsewhere, brings columns to their places and adds them."""
