@@ -1,10 +1,11 @@
-/* conv_strassen.cl: 1x1 convolution at stride 1 by Strassen's seven products of halves instead of eight, for CPU
- * devices.
+/* conv_strassen.cl: 1x1 convolution at stride 1, and linear layers, by Strassen's seven products of halves instead of
+ * eight, for CPU devices.
  *
  *   y[n][k][p] = act( sum_c w[k][c] x[n][c][p] + bias[k] + add[n][k][p] )
  *
  * Factors, products and sums: strassen.clh. x, y, add [ceil(C/V)][H*W][V] with batch strides; C is a multiple of 2*V, K
  * of 2*KV*V.
+ * With ROWS they are rows of matrices instead, x and y with strides of their own: a row is a pixel.
  * Pairs of tiles are numbered over the batch, `pairs` of an image; what lies past its pixels counts as 0.
  *   levels, gains  of filters and channels (scales.clh). Group = block of V.
  *   pack    u: the left factors. Group = block of filters.
@@ -127,16 +128,16 @@ struct FN(halves) FN(pixel)(SRC x, long apart, bool exists)
 }
 
 /* The right factors of a pair for a block of channels of both halves, scaled by `by`; or, without it, not scaled and
- * counted. x: the block's first pixel, of which `left` exist; s: the block's first factor of product 0, NULL for
- * none. */
-void FN(spread_block)(int block, SRC x, int left, SRC gains, DST s, long step, const float *by, float *largest,
-                      const struct strassen_shape *a)
+ * counted. x: the block's first pixel, of which `left` exist, `row` elements apart where they are rows; s: the block's
+ * first factor of product 0, NULL for none. */
+void FN(spread_block)(int block, SRC x, long row, int left, SRC gains, DST s, long step, const float *by,
+                      float *largest, const struct strassen_shape *a)
 {
     const FV gain = LOADV(gains, block * V), gain2 = LOADV(gains, (a->c_blocks + block) * V);
-    const long apart = (long)a->c_blocks * a->pixels * V;
+    const long apart = a->c_blocks * BLOCK_STEP(a), pixel = ROWS ? row : V;
     for (int t = 0; t < T; t++) {
-        struct FN(halves) first = FN(pixel)(x + t * V, apart, t < left);
-        struct FN(halves) second = FN(pixel)(x + (t + T) * V, apart, t + T < left);
+        struct FN(halves) first = FN(pixel)(x + t * pixel, apart, t < left);
+        struct FN(halves) second = FN(pixel)(x + (t + T) * pixel, apart, t + T < left);
         first = by ? FN(scaled)(first, gain, gain2, by[t]) : FN(counted)(first, gain, gain2, largest + t * V);
         second =
             by ? FN(scaled)(second, gain, gain2, by[t + T]) : FN(counted)(second, gain, gain2, largest + (t + T) * V);
@@ -151,18 +152,18 @@ void FN(spread_body)(ulong group, SRC x, SRC gains, DST s, const struct conv_str
     const int part = (int)(group % b->parts), in_slice = (int)(group / b->parts), pair = b->first + in_slice;
     const int begin = part * a->c_blocks / b->parts, end = (part + 1) * a->c_blocks / b->parts;
     const int at = FN(pair_pixel)(pair, a), left = a->pixels - at;
-    const long step = FN(right_step)(b->count, a), map = (long)a->pixels * V;
+    const long step = FN(right_step)(b->count, a), map = BLOCK_STEP(a);
     DST backs = s + FN(right_backs)(b->count, a) + in_slice * (2 * T);
     float largest[LARGEST], by[2 * T], back[2 * T];
     FN(count_anew)(largest);
-    x += pair / a->pairs * b->src_n + (long)at * V;
+    x += pair / a->pairs * b->src_n + at * (ROWS ? b->row : V);
     s += in_slice * FN(right_pair)(a);
     for (int block = 0; block < a->c_blocks; block++)
-        FN(spread_block)(block, x + block * map, left, gains, block >= begin && block < end ? s + block * (T * V) : 0,
-                         step, 0, largest, a);
+        FN(spread_block)(block, x + block * map, b->row, left, gains,
+                         block >= begin && block < end ? s + block * (T * V) : 0, step, 0, largest, a);
     if (FN(settle)(largest, by, back))
         for (int block = begin; block < end; block++)
-            FN(spread_block)(block, x + block * map, left, gains, s + block * (T * V), step, by, 0, a);
+            FN(spread_block)(block, x + block * map, b->row, left, gains, s + block * (T * V), step, by, 0, a);
     for (int t = 0; part == 0 && t < 2 * T; t++)
         backs[t] = back[t];
 }

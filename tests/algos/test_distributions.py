@@ -165,7 +165,7 @@ QUICK = {
     "3x3 strided": "winograd_strided",
     "5x5": "winograd5 fft",
     "separable": "fip strassen affine_mma",
-    "linear": "fixed fip gemv gemv_half half tf32 mma wgmma",
+    "linear": "fixed fip strassen gemv gemv_half half tf32 mma wgmma",
     "linear row": "fixed_skip skip",
     "matmul": "tiled mma",
 }

@@ -78,14 +78,9 @@ bool strassen_halves(const struct problem *p, const struct conv_args *a, struct 
     return a->c % (2 * p->block) == 0 && a->k % (2 * tile.kv * p->block) == 0;
 }
 
-struct scheme {
-    struct strassen_cut cut;
-    size_t slice; /* pairs whose right factors are made in a step */
-};
-
-static struct scheme scheme_of(const struct problem *p, const struct conv_args *a)
+struct strassen_scheme strassen_scheme_of(const struct problem *p, const struct conv_args *a)
 {
-    struct scheme s = {.cut = strassen_cut_of(p, a, tile_of(p))};
+    struct strassen_scheme s = {.cut = strassen_cut_of(p, a, tile_of(p))};
     const size_t all = s.cut.all,
                  slices = ceil_div(strassen_factor_bytes(p, &s.cut, all), STRASSEN_SLICE_BYTES);
     s.slice = ceil_div(all, slices < all ? slices : all);
@@ -100,6 +95,11 @@ static double cost_of(const struct problem *p, const struct conv_args *a, const 
     return all * profile_factor(p->device, PROFILE_strassen_small, conv_macs(a));
 }
 
+bool strassen_can(const struct problem *p, const struct conv_args *a)
+{
+    return strassen_halves(p, a, tile_of(p));
+}
+
 static i32 parts_of(const struct problem *p, const struct strassen_cut *c, size_t pairs)
 {
     const size_t parts = ceil_div(SPREADS_PER_UNIT * device_units(p->device), pairs);
@@ -112,8 +112,8 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, !conv_is_volume(&a) && conv_is_pointwise(&a) && a.groups == 1,
             "Strassen's products are for one group of 1x1 filters at stride 1");
-    REQUIRE(why, strassen_halves(p, &a, tile_of(p)), NO_HALVES);
-    const struct scheme s = scheme_of(p, &a);
+    REQUIRE(why, strassen_can(p, &a), NO_HALVES);
+    const struct strassen_scheme s = strassen_scheme_of(p, &a);
     DECIDE(p, s);
     PREFER(why, p->fresh_filters < INT_MAX, SUMS_OF_FILTERS);
     PREFER(why,
@@ -128,10 +128,15 @@ size_t strassen_filter_workspace(const struct problem *p, const struct conv_args
     return scaled_filter_workspace(p, a, filter_bytes(p, c));
 }
 
+size_t strassen_workspace(const struct problem *p, const struct conv_args *a, const struct strassen_scheme *s)
+{
+    return strassen_factor_bytes(p, &s->cut, s->slice) + strassen_filter_workspace(p, a, &s->cut);
+}
+
 static double effort_of(const struct problem *p)
 {
     const struct conv_args a = conv_args_of_slices(p);
-    struct scheme s;
+    struct strassen_scheme s;
     DECIDED(p, s);
     return blocked_effort(&a, cost_of(p, &a, &s.cut));
 }
@@ -139,9 +144,9 @@ static double effort_of(const struct problem *p)
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of_slices(p);
-    struct scheme s;
+    struct strassen_scheme s;
     DECIDED(p, s);
-    return strassen_factor_bytes(p, &s.cut, s.slice) + strassen_filter_workspace(p, &a, &s.cut);
+    return strassen_workspace(p, &a, &s);
 }
 
 struct scaled_filters emit_strassen_filters(struct emit *e, const struct problem *p,
@@ -166,6 +171,7 @@ static void emit_spread(struct emit *e, const struct problem *p, const struct st
     struct step *s = emit_step(e, "conv_strassen", "spread", count * (size_t)args->parts, 1);
     step_define(s, "V", p->block);
     step_define(s, "T", c->tile.t);
+    step_define(s, "ROWS", args->row > 0);
     step_read(s, p->in[0].view);
     step_read(s, gains);
     step_write(s, factors);
@@ -183,46 +189,62 @@ void strassen_define(struct step *s, const struct problem *p, const struct stras
     step_define(s, "PAIRS", pairs);
 }
 
-static void emit_products(struct emit *e, const struct problem *p, const struct strassen_cut *c, int filters,
-                          int factors, const struct conv_strassen_args *args)
+static double bytes_of(const struct problem *p)
+{
+    const double y = (double)shape_count(&p->out[0].shape);
+    return 4.0 * ((double)shape_count(&p->in[0].shape) + (double)shape_count(&p->in[1].shape) +
+                  (p->add.present ? 2.0 * y : y));
+}
+
+static void emit_products(struct emit *e, const struct problem *p, const struct conv_args *a,
+                          const struct strassen_cut *c, int filters, int factors,
+                          const struct conv_strassen_args *args)
 {
     const size_t count = (size_t)args->count;
     const double share = (double)count / (double)c->all;
     struct step *s =
         emit_step(e, "conv_strassen", "main", ceil_div(count, (size_t)args->per_item) * c->k_blocks, 1);
     strassen_define(s, p, c, MOST_PAIRS);
+    step_define(s, "ROWS", args->row > 0);
     step_read(s, factors);
     step_read(s, filters);
     blocked_step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].view);
     step_args(s, args, sizeof *args);
-    conv_cost(s, p);
-    step_cost(s, share * s->macs, share * s->bytes);
+    step_cost(s, share * conv_macs(a), share * bytes_of(p));
 }
 
-static void emit(const struct problem *p, struct emit *e)
+void emit_strassen_steps(struct emit *e, const struct problem *p, const struct conv_args *a,
+                         const struct strassen_scheme *s, int64_t x_row, int64_t y_row)
 {
-    const struct conv_args a = conv_args_of_slices(p);
-    struct scheme s;
-    DECIDED(p, s);
-    const struct strassen_cut c = s.cut;
-    const size_t slice = s.slice, wanted = ceil_div(ITEMS_PER_UNIT * device_units(p->device), c.k_blocks);
+    const struct strassen_cut c = s->cut;
+    const size_t slice = s->slice, wanted = ceil_div(ITEMS_PER_UNIT * device_units(p->device), c.k_blocks);
     const size_t least = ceil_div(slice, MOST_PAIRS);
     struct conv_strassen_args args = {
-        .shape = strassen_shape_of(p, &a, &c),
-        .src_n = a.src_n,
-        .w_k = a.w_k,
+        .shape = strassen_shape_of(p, a, &c),
+        .src_n = a->src_n,
+        .row = x_row,
+        .w_k = a->w_k,
         .per_item = (i32)ceil_div(slice, wanted > least ? wanted : least), /* evenly */
         .parts = parts_of(p, &c, slice),
     };
-    const struct scaled_filters filters = emit_strassen_filters(e, p, &a, &c);
+    args.shape.row = y_row;
+    const struct scaled_filters filters = emit_strassen_filters(e, p, a, &c);
     const int factors = emit_workspace(e, strassen_factor_bytes(p, &c, slice));
     for (size_t first = 0; first < c.all; first += slice) {
         args.first = (i32)first;
         args.count = (i32)(c.all - first < slice ? c.all - first : slice);
         emit_spread(e, p, &c, filters.gains, factors, &args);
-        emit_products(e, p, &c, filters.packed, factors, &args);
+        emit_products(e, p, a, &c, filters.packed, factors, &args);
     }
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = conv_args_of_slices(p);
+    struct strassen_scheme s;
+    DECIDED(p, s);
+    emit_strassen_steps(e, p, &a, &s, 0, 0);
 }
 
 const struct algo_def algo_conv_strassen = {

@@ -34,6 +34,19 @@ double strassen_cost(const struct strassen_cut *c, const struct conv_args *a, do
 double strassen_factors(const struct strassen_cut *c, const struct conv_args *a, size_t pairs);
 size_t strassen_factor_bytes(const struct problem *p, const struct strassen_cut *c, size_t pairs);
 
+/* The whole of it in two steps, right factors and products: so many pairs at a time. */
+struct strassen_scheme {
+    struct strassen_cut cut;
+    size_t slice; /* pairs whose right factors are made in a step */
+};
+struct strassen_scheme strassen_scheme_of(const struct problem *p, const struct conv_args *a);
+bool strassen_can(const struct problem *p, const struct conv_args *a);
+size_t strassen_workspace(const struct problem *p, const struct conv_args *a,
+                          const struct strassen_scheme *s);
+/* x_row, y_row: elements between rows of x and of y, which are pixels then; 0: maps on channel blocks. */
+void emit_strassen_steps(struct emit *e, const struct problem *p, const struct conv_args *a,
+                         const struct strassen_scheme *s, int64_t x_row, int64_t y_row);
+
 /* The steps that make the left factors. p: the 1x1 convolution. */
 struct scaled_filters emit_strassen_filters(struct emit *e, const struct problem *p,
                                             const struct conv_args *a, const struct strassen_cut *c);

@@ -1,42 +1,14 @@
 /* linear_fip: linear layers of constant weights as 1x1 convolutions of rows by the fast inner product; see kernels/conv_cpu/conv_fip.cl. */
 #include "algos/conv_cpu/conv_fip.h"
-#include "algos/matmul/gemm_common.h"
-
-/* Each row is a pixel; items that do not go on where the one before ends are images. */
-struct rows {
-    struct gemm_args gemm;
-    struct conv_args conv;
-};
-
-static struct rows rows_of(const struct problem *p)
-{
-    struct rows r = {.gemm = linear_as_gemm(p).args};
-    gemm_merge_items(&r.gemm, p->in[2].present, p->add.present);
-    r.conv = (struct conv_args){
-        .src_n = r.gemm.a_b[0],
-        .dst_n = r.gemm.y_n,
-        .add_n = r.gemm.add_n,
-        .w_k = r.gemm.b_n,
-        .n = (int)gemm_items(&r.gemm),
-        .c = r.gemm.k,
-        .k = r.gemm.n,
-        .groups = 1,
-        .in = {1, 1, r.gemm.m},
-        .out = {1, 1, r.gemm.m},
-        .ker = {1, 1, 1},
-        .stride = {1, 1, 1},
-        .dil = {1, 1, 1},
-    };
-    return r;
-}
+#include "algos/matmul/linear_rows.h"
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->block > 0, "register tiles are for CPU devices with vectors of 8 or 16 floats");
-    const struct rows r = rows_of(p);
+    const struct linear_rows r = linear_rows_of(p);
     const struct gemm_args *g = &r.gemm;
-    REQUIRE(why, !p->add.present || g->add_m == g->y_m,
-            "rows of what is added must lie as far apart as those of the result");
+    if (!linear_rows_fit(p, &r, why))
+        return false;
     const struct fip_cut c = fip_cut_of(p, &r.conv);
     REQUIRE(why, c.groups > 0, FIP_TOO_LARGE);
     DECIDE(p, c);
@@ -53,13 +25,13 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static double effort_of(const struct problem *p)
 {
-    const struct rows r = rows_of(p);
+    const struct linear_rows r = linear_rows_of(p);
     return BLOCKED_EFFORT_PERCENT * fip_ratio(p, &r.conv);
 }
 
 static size_t workspace(const struct problem *p)
 {
-    const struct rows r = rows_of(p);
+    const struct linear_rows r = linear_rows_of(p);
     struct fip_cut c;
     DECIDED(p, c);
     return fip_filter_workspace(p, &r.conv, &c);
@@ -67,11 +39,10 @@ static size_t workspace(const struct problem *p)
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct rows r = rows_of(p);
+    const struct linear_rows r = linear_rows_of(p);
     struct fip_cut c;
     DECIDED(p, c);
-    const int64_t x_row = r.gemm.m > 1 ? r.gemm.a_m : r.gemm.k, y_row = r.gemm.m > 1 ? r.gemm.y_m : r.gemm.n;
-    gemm_cost(emit_fip_products(e, p, &r.conv, &c, x_row, y_row), p, &r.gemm);
+    gemm_cost(emit_fip_products(e, p, &r.conv, &c, r.x_row, r.y_row), p, &r.gemm);
 }
 
 const struct algo_def algo_linear_fip = {
