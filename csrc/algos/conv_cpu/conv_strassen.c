@@ -189,13 +189,6 @@ void strassen_define(struct step *s, const struct problem *p, const struct stras
     step_define(s, "PAIRS", pairs);
 }
 
-static double bytes_of(const struct problem *p)
-{
-    const double y = (double)shape_count(&p->out[0].shape);
-    return 4.0 * ((double)shape_count(&p->in[0].shape) + (double)shape_count(&p->in[1].shape) +
-                  (p->add.present ? 2.0 * y : y));
-}
-
 static void emit_products(struct emit *e, const struct problem *p, const struct conv_args *a,
                           const struct strassen_cut *c, int filters, int factors,
                           const struct conv_strassen_args *args)
@@ -211,7 +204,8 @@ static void emit_products(struct emit *e, const struct problem *p, const struct 
     blocked_step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].view);
     step_args(s, args, sizeof *args);
-    step_cost(s, share * conv_macs(a), share * bytes_of(p));
+    conv_cost(s, p); /* of linear layers the bytes alone */
+    step_cost(s, share * conv_macs(a), share * s->bytes);
 }
 
 void emit_strassen_steps(struct emit *e, const struct problem *p, const struct conv_args *a,
