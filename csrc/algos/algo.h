@@ -73,6 +73,7 @@ struct problem {
     int n_in, n_out;
     const struct operand *in, *out;
     struct operand add; /* epilogue operand; present is false without one */
+    bool times;         /* it is not added before the activation, but multiplied after it */
     enum act act;       /* epilogue activation, ACT_none without one */
     float p0, p1;
     const struct clcnn_device_info *device;
@@ -103,6 +104,12 @@ struct problem {
     bool *asked; /* algo_preferred() sets it: its answer depends on the layouts; NULL: no one wants to know */
     int block; /* the device's channel block: 16 or 8 on CPU devices by vector width, 0 elsewhere (nothing is blocked) */
 };
+
+/* EPI_ADD of kernels/common/epilogue.clh: 0, 1: added, 2: multiplied. */
+static inline int epilogue_add(const struct problem *p)
+{
+    return p->add.present ? p->times ? 2 : 1 : 0;
+}
 
 /* A define that a kernel must have to serve; where kernels with larger values serve too, at least this one. */
 struct kernel_define {

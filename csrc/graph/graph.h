@@ -22,7 +22,8 @@ struct value {
 /* y = act(x + bias + add): bias is an input of the op; the rest is what the rewriter fused into the producer. A
  * merged op carries the one of its last convolution. */
 struct epilogue {
-    int add; /* value added before the activation, -1: none */
+    int add;    /* value added before the activation, -1: none */
+    bool times; /* it is not added, but multiplied after the activation */
     enum act act;
     float p0, p1;
 };

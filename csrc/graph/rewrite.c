@@ -40,9 +40,12 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_join_moves,        /* again: reshapes around a norm that became weights undo each other */
         rewrite_drop_identities,
         rewrite_transposed_to_conv, /* before merges, which take convolutions */
+        rewrite_find_splits,        /* after products became linear layers */
         rewrite_fuse_epilogues,     /* before merges, which carry them */
         rewrite_split_products,     /* after activations that all parts share became theirs */
         rewrite_fuse_epilogues,     /* again: what follows one part */
+        rewrite_cancel_transposes, /* again: parts that are multiplied, and what is between the moves, became layers */
+        rewrite_fuse_epilogues, /* again: what follows the second one */
         rewrite_clip_norms,
         rewrite_channel_orders, /* after epilogues: what is between the moves is gone; before merges, too */
         rewrite_pool_before_pointwise, /* after epilogues: an activation between the two forbids it */

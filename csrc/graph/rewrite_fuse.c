@@ -1,34 +1,41 @@
-/* rewrite_fuse.c: residual adds and activations move into the epilogue of what computes their operand, activations also into
- * those of all parts of a concatenation. */
+/* rewrite_fuse.c: residual adds, products of maps and activations move into the epilogue of what computes their operand,
+ * activations also into those of all parts of a concatenation. */
 #include "graph/rewrite.h"
 
-static bool can_take(const struct node *producer, bool add)
+static bool can_act(const struct node *producer)
 {
-    return producer && (producer->op->fuses || (producer->op->acts && !add)) &&
-           producer->epi.act == ACT_none && (!add || producer->epi.add < 0);
+    return producer && (producer->op->fuses || producer->op->acts) && producer->epi.act == ACT_none &&
+           !producer->epi.times;
 }
 
-/* y = producer(...) + other, in order act(x + bias + add): only while the producer has no activation yet. The other operand
- * must not need broadcasting. */
-static enum clcnn_status fuse_add(struct rewriter *r, struct node *add, bool *fused)
+/* In order act(x + bias + add), or act(x + bias) * other: nothing is added once there is an activation. */
+static bool can_take(const struct node *producer, bool times)
+{
+    return producer && producer->op->fuses && producer->epi.add < 0 &&
+           (times || producer->epi.act == ACT_none);
+}
+
+/* y = producer(...) + other, or times. The other operand must not need broadcasting. */
+static enum clcnn_status fuse_operand(struct rewriter *r, struct node *n, bool times, bool *fused)
 {
     enum clcnn_status st = CLCNN_OK;
     const struct value *v = r->g->values;
     int best = -1;
     for (int i = 0; i < 2; i++) {
-        struct node *p = rewrite_sole_producer(r, add->in[i]);
-        if (!can_take(p, true) || !shape_equal(&v[add->in[0]].shape, &v[add->in[1]].shape))
+        struct node *p = rewrite_sole_producer(r, n->in[i]);
+        if (!can_take(p, times) || !shape_equal(&v[n->in[0]].shape, &v[n->in[1]].shape))
             continue;
         /* of two candidates, the one computed later: its result need not wait in memory */
-        if (best < 0 || v[add->in[i]].producer > v[add->in[best]].producer)
+        if (best < 0 || v[n->in[i]].producer > v[n->in[best]].producer)
             best = i;
     }
     if (best < 0)
         return CLCNN_OK;
-    struct node *p = &r->g->nodes[v[add->in[best]].producer];
-    TRY(rewrite_note(r, "fuse add %s into %s %s", add->name, p->op->name, p->name));
-    p->epi.add = add->in[1 - best];
-    rewrite_move(r, p, add);
+    struct node *p = &r->g->nodes[v[n->in[best]].producer];
+    TRY(rewrite_note(r, "fuse %s %s into %s %s", n->op->name, n->name, p->op->name, p->name));
+    p->epi.add = n->in[1 - best];
+    p->epi.times = times;
+    rewrite_move(r, p, n);
     *fused = true;
 done:
     return st;
@@ -37,7 +44,7 @@ done:
 static bool parts_can_take(const struct rewriter *r, const struct node *concat)
 {
     for (int i = 0; i < concat->n_in; i++)
-        if (!can_take(rewrite_sole_producer(r, concat->in[i]), false))
+        if (!can_act(rewrite_sole_producer(r, concat->in[i])))
             return false;
     return true;
 }
@@ -73,7 +80,7 @@ static enum clcnn_status fuse_activation(struct rewriter *r, struct node *n)
     if (p && rewrite_is(p, &op_concat) && parts_can_take(r, p)) {
         for (int i = 0; i < p->n_in; i++)
             TRY(give_activation(r, rewrite_sole_producer(r, p->in[i]), n, &act));
-    } else if (can_take(producer_before_moves(r, n->in[0]), false)) {
+    } else if (can_act(producer_before_moves(r, n->in[0]))) {
         TRY(give_activation(r, producer_before_moves(r, n->in[0]), n, &act));
     } else {
         return CLCNN_OK;
@@ -91,8 +98,9 @@ enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r)
         bool fused = false;
         if (n->dead)
             continue;
-        if (rewrite_is(n, &op_add))
-            TRY(fuse_add(r, n, &fused));
+        const bool times = rewrite_is(n, &op_mul);
+        if (times || rewrite_is(n, &op_add))
+            TRY(fuse_operand(r, n, times, &fused));
         if (!fused && n->n_in == 1)
             TRY(fuse_activation(r, n));
     }

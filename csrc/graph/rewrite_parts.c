@@ -1,14 +1,99 @@
 /* rewrite_parts.c: a linear layer whose columns are split becomes one layer for each part, so that nothing is copied and each
- * part takes what follows it into its epilogue (CPU devices).
+ * part takes what follows it into its epilogue.
  *
  *   split(linear(x, W, b))   =>   linear(x, rows of W, part of b), ...
+ *
+ * On CPU devices any split; on GPUs, where a launch more costs as much as a copy, those in two parts, as gates are: one is
+ * multiplied by the other. Slices that together take all columns are a split, as some exporters write it.
  */
 #include "graph/rewrite.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MOST_PADDING = 8 }; /* columns of zeros that parts may bring: one in so many */
+enum {
+    MOST_PADDING = 8, /* columns of zeros that parts may bring: one in so many */
+    GPU_BLOCK = 64,   /* columns of a tile on GPUs */
+};
+
+/* ---- slices that are a split ------------------------------------------------------------------------------ */
+
+/* The slice of `value` that begins with this column, and takes all of its rows; NULL: none. */
+static struct node *slice_from(const struct rewriter *r, int value, int32_t column)
+{
+    const struct clcnn_shape *x = &r->g->values[value].shape;
+    const int last = x->rank - 1;
+    for (int i = r->g->values[value].producer + 1; i < r->g->n_nodes; i++) {
+        struct node *n = &r->g->nodes[i];
+        if (n->dead || !rewrite_is(n, &op_slice) || n->in[0] != value || rewrite_is_overridden(r, n))
+            continue;
+        const struct slice_attrs *a = n->attrs;
+        const struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
+        if (a->starts.v[last] == column && a->steps.v[last] == 1 &&
+            shape_count(y) == shape_count(x) / x->dim[last] * y->dim[last])
+            return n;
+    }
+    return NULL;
+}
+
+/* The split of `value` into slices that follow one another; false where there is more that reads it. */
+static bool slices_split(const struct rewriter *r, int value, struct split_attrs *a, struct node **slices)
+{
+    const struct clcnn_shape *x = &r->g->values[value].shape;
+    int32_t column = 0;
+    *a = (struct split_attrs){.dim = x->rank - 1};
+    while (column < x->dim[a->dim] && a->sizes.n < COUNT_OF(a->sizes.v)) {
+        struct node *n = slice_from(r, value, column);
+        if (!n)
+            return false;
+        a->sizes.v[a->sizes.n] = r->g->values[n->out[0]].shape.dim[a->dim];
+        column += a->sizes.v[a->sizes.n];
+        slices[a->sizes.n++] = n;
+    }
+    return column == x->dim[a->dim] && a->sizes.n > 1 && r->uses[value] == a->sizes.n;
+}
+
+static enum clcnn_status join_slices(struct rewriter *r, int value, const struct split_attrs *a,
+                                     struct node **slices)
+{
+    enum clcnn_status st = CLCNN_OK;
+    int made[COUNT_OF(a->sizes.v)], place[COUNT_OF(a->sizes.v)];
+    for (int i = 0; i < a->sizes.n; i++)
+        place[i] = (int)(slices[i] - r->g->nodes);
+    TRY(rewrite_note(r, "take the %d slices from %s on as a split", (int)a->sizes.n, slices[0]->name));
+    TRY(graph_append(r->g, &op_split, slices[0]->name, a, &value, 1, made, r->err));
+    struct node *split = &r->g->nodes[r->g->n_nodes - 1];
+    for (int i = 0; i < a->sizes.n; i++) {
+        struct node *slice = &r->g->nodes[place[i]];
+        split->out[i] = slice->out[0];
+        slice->out[0] = made[i];
+        slice->dead = true;
+    }
+done:
+    return st;
+}
+
+enum clcnn_status rewrite_find_splits(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct places places = places_of(r);
+    for (int i = 0; i < places.nodes; i++) {
+        const struct node *n = &r->g->nodes[i];
+        struct split_attrs a;
+        struct node *slices[COUNT_OF(a.sizes.v)];
+        if (n->dead || !(rewrite_is(n, &op_linear) || eltwise_is_unary(n->op)) || r->uses[n->out[0]] < 2 ||
+            !slices_split(r, n->out[0], &a, slices))
+            continue;
+        TRY(join_slices(r, n->out[0], &a, slices));
+        TRY(places_add(r, &places, i));
+    }
+    TRY(places_take(r, &places));
+done:
+    free(places.of);
+    return st;
+}
+
+/* ---- layers that come apart ------------------------------------------------------------------------------- */
 
 /* Whether weights and bias are constants that no other layer uses: the parts take over their memory. */
 static bool owns_weights(const struct rewriter *r, const struct node *n)
@@ -28,10 +113,10 @@ static const struct node *layer_of(const struct rewriter *r, const struct node *
         return NULL;
     const struct node *n = rewrite_sole_producer(r, split->in[0]);
     if (!n || !rewrite_is(n, &op_linear) || n->epi.add >= 0 || rewrite_is_overridden(r, n) ||
-        !owns_weights(r, n))
+        !owns_weights(r, n) || (r->options->gpu && a->sizes.n > 2))
         return NULL;
     const struct clcnn_shape *y = &r->g->values[split->in[0]].shape;
-    const int32_t columns = y->dim[y->rank - 1], block = r->options->block;
+    const int32_t columns = y->dim[y->rank - 1], block = r->options->gpu ? GPU_BLOCK : r->options->block;
     int64_t computed = 0;
     for (int i = 0; i < a->sizes.n; i++)
         computed += (a->sizes.v[i] + block - 1) / block * block;
@@ -79,7 +164,7 @@ enum clcnn_status rewrite_split_products(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     struct places places = places_of(r);
-    if (r->options->gpu || !r->options->block)
+    if (!r->options->gpu && !r->options->block)
         return CLCNN_OK;
     for (int i = 0; i < places.nodes; i++) {
         const struct node *layer = layer_of(r, &r->g->nodes[i]);

@@ -197,7 +197,7 @@ void step_epilogue(struct step *s, const struct problem *p, const struct operand
 {
     const bool has_bias = bias && bias->present;
     step_define(s, "EPI_BIAS", has_bias);
-    step_define(s, "EPI_ADD", p->add.present);
+    step_define(s, "EPI_ADD", epilogue_add(p));
     step_define_id(s, "EPI_ACT", act_identifier(p->act));
     if (p->add.present && p->add.fp16)
         step_define(s, "ADD_HALF", 1);

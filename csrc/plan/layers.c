@@ -8,9 +8,17 @@
 
 static void describe_fused(char out[48], const struct node *n)
 {
-    const bool add = n->epi.add >= 0, act = n->epi.act != ACT_none;
-    snprintf(out, 48, "%s%s%s", add ? "add" : "", add && act ? "+" : "",
-             act ? act_identifier(n->epi.act) + strlen("act_") : "");
+    const bool other = n->epi.add >= 0, act = n->epi.act != ACT_none;
+    const char *const of_other = n->epi.times ? "mul" : "add", *const of_act = act_identifier(n->epi.act) +
+                                                                               strlen("act_");
+    snprintf(out, 48, "%s%s%s",
+             !other                ? ""
+             : n->epi.times && act ? of_act
+                                   : of_other,
+             other && act ? "+" : "",
+             !act                    ? ""
+             : n->epi.times && other ? of_other
+                                     : of_act);
 }
 
 static struct layer *new_layer(struct emit *e, int node, const struct problem *p)

@@ -70,6 +70,7 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
         .in = operands,
         .out = operands + n->n_in,
         .add = {.view = VIEW_NONE},
+        .times = n->epi.times,
         .when = VIEW_NONE,
         .act = n->epi.act,
         .p0 = n->epi.p0,

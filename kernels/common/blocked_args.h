@@ -7,7 +7,7 @@
 /* The end of the kernels on channel blocks (blocked_store.clh). */
 struct blocked_epilogue {
     f32 p0, p1;    /* of the activation */
-    i32 bias, add; /* whether there are such operands */
+    i32 bias, add; /* whether there is a bias; 1: add is added before the activation, 2: multiplied after it */
 };
 
 #endif

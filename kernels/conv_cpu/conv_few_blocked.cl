@@ -68,12 +68,13 @@ void FN(finish)(FV sum, int k, const struct FN(target) *to, const struct conv_fe
     float lanes[V] __attribute__((aligned(64)));
     if (a->epi.bias)
         sum += to->bias[k];
-    if (a->epi.add) {
-        for (int t = 0; t < V; t++)
-            lanes[t] = t < to->count ? to->add[at + t] : 0.0f;
+    for (int t = 0; a->epi.add && t < V; t++)
+        lanes[t] = t < to->count ? to->add[at + t] : 0.0f;
+    if (a->epi.add == 1)
         sum += LOADV(lanes, 0);
-    }
     sum = VECTOR_ACT(EPI_ACT)(sum, a->epi.p0, a->epi.p1);
+    if (a->epi.add == 2)
+        sum *= LOADV(lanes, 0);
     KEEPV(sum, lanes, 0);
     for (int t = 0; t < to->count; t++)
         to->y[at + t] = lanes[t];

@@ -88,12 +88,13 @@ void FN(finish)(FV sum, int k, const struct FN(target) *to, const struct conv_tr
     float lanes[V] __attribute__((aligned(64)));
     if (a->epi.bias)
         sum += to->bias[k];
-    if (a->epi.add) {
-        for (int i = 0; i < V; i++)
-            lanes[i] = i < COLUMNS && column + i >= 0 && column + i < width ? to->add[at + i] : 0.0f;
+    for (int i = 0; a->epi.add && i < V; i++)
+        lanes[i] = i < COLUMNS && column + i >= 0 && column + i < width ? to->add[at + i] : 0.0f;
+    if (a->epi.add == 1)
         sum += LOADV(lanes, 0);
-    }
     sum = VECTOR_ACT(EPI_ACT)(sum, a->epi.p0, a->epi.p1);
+    if (a->epi.add == 2)
+        sum *= LOADV(lanes, 0);
     if (whole && COLUMNS == V) {
         STOREV(sum, to->y, at);
         return;

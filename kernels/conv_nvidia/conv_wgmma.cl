@@ -57,7 +57,7 @@
 #define FITTING ((COPIES_WIDE ? 113000 : 93000) / (STAGE + 16))
 #endif
 /* The epilogue's add comes through the stages too, ADD_STEPS of them, each with BK filters by BN pixels. */
-#define PIPELINED_ADD (EPI_ADD && GATHER == GATHER_WIDE && SPLIT == 0 && ADD_HALF == X_HALF)
+#define PIPELINED_ADD (EPI_ADD == 1 && GATHER == GATHER_WIDE && SPLIT == 0 && ADD_HALF == X_HALF)
 #define ADD_STEPS(t, a) min(BM / BK, ((a)->k / (a)->groups - (t)->block * BM + BK - 1) / BK)
 /* Where a group has a multiprocessor to itself it computes several tiles; two groups overlap as they are, and registers
  * lack for it, as they do for GATHER_TAPS. */

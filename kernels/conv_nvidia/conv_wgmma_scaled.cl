@@ -68,7 +68,7 @@
 #define MAKER (LANE - 384)
 /* With ADD_STAGES what is added comes through the stages of pixels, after those of a tile, as many filters at once as
  * pixels have channels. */
-#define PIPELINED_ADD (EPI_ADD && ADD_STAGES)
+#define PIPELINED_ADD (EPI_ADD == 1 && ADD_STAGES)
 #define ADD_STEPS (PIPELINED_ADD ? BM / CHANNELS : 0)
 #define LATE_ADD (EPI_ADD && !ADD_STAGES)
 #define BATCH (MINE / 8 % 4 == 0 ? 8 : 4) /* results of a position that a work-item stores at once */
@@ -347,9 +347,10 @@ void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0,
             sum += biases[k];
 #endif
 #if LATE_ADD
-            sum += more[r % 2][i];
-#endif
+            sum = EPILOGUE_END(sum, more[r % 2][i], a);
+#else
             sum = EPI_ACT(sum, a->p0, a->p1);
+#endif
 #if DEEP
             if (i % 2 == 0)
                 even = sum;

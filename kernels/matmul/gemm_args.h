@@ -37,7 +37,7 @@ struct gemm_panels_args {
     i32 across, down;      /* chunks of an item: of panels, of tiles */
     i32 panels, tiles;     /* of a chunk */
     i32 in_place;          /* b is read where it lies */
-    i32 c, add;            /* whether there are such operands */
+    i32 c, add;            /* whether there is a c; 1: add is added before the activation, 2: multiplied after it */
     i32 depth;             /* products added at a time */
 };
 

@@ -134,9 +134,8 @@ void FN(store)(const float sum[SUMS], int row, int column, const struct FN(tile)
                 float two[2];
 #pragma unroll
                 for (int e = 0; e < 2; e++)
-                    two[e] = EPI_ACT(a->alpha * sum[((h / 2 * NJ + j) * 2 + h % 2) * 2 + e] + c[2 * j + e] +
-                                         other[2 * j + e],
-                                     a->p0, a->p1);
+                    two[e] = EPILOGUE_END(a->alpha * sum[((h / 2 * NJ + j) * 2 + h % 2) * 2 + e] + c[2 * j + e],
+                                          other[2 * j + e], a);
                 if (pairs && 8 * j + 1 < left)
                     *(global float2 *)(to + 8 * j) = (float2)(two[0], two[1]);
                 else

@@ -224,9 +224,11 @@ FV FN(sums_of_some)(const float *sums, bool wide, int next)
                 SRC c = mc + (row + t) * g.c_m;                       \
                 sum += g.beta * (g.c_n ? LOAD_##WHICH(c) : (FV)c[0]); \
             }                                                         \
-            if (has_add)                                              \
+            if (adds)                                                 \
                 sum += LOAD_##WHICH(add + (row + t) * g.add_m);       \
             sum = VECTOR_ACT(EPI_ACT)(sum, g.p0, g.p1);               \
+            if (multiplies)                                           \
+                sum *= LOAD_##WHICH(add + (row + t) * g.add_m);       \
             STORE_##WHICH(y + (row + t) * g.y_m);                     \
         }
 
@@ -235,7 +237,7 @@ void FN(finish)(const float *sums, int row, int count, int begin, int to, int fi
                 const struct gemm_panels_args *p)
 {
     const struct gemm_args g = p->gemm; /* a copy: stores of y cannot change it */
-    const bool has_c = p->c != 0, has_add = p->add != 0;
+    const bool has_c = p->c != 0, adds = p->add == 1, multiplies = p->add == 2;
     if (begin + P == to && first == begin) {
         const int next = V;
         FINISH(ALL)

@@ -409,7 +409,7 @@ def _parse_conv_pool(text: str, op: str, words: list[str], label: str) -> Case:
 
 
 def _follow(name: str, shape: tuple[int, ...], inputs: list[Input], nodes: list[Node]) -> None:
-    """Append the operator of EPILOGUES `name` and its own inputs; `shape` is the convolution's output."""
+    """Append the operator of EPILOGUES `name` and its own inputs; `shape` is the output so far."""
     if name not in EPILOGUES:
         raise ValueError(f"unknown epilogue {name!r}; known are {sorted(EPILOGUES)}")
     op, attrs, roles = EPILOGUES[name]
@@ -435,33 +435,33 @@ def _value(kind: str, text: str) -> Any:
 
 def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
     attrs: dict[str, Any] = {}
-    shapes: list[tuple[int, ...]] = []
-    constants: list[bool] = []
-    dtypes: list[str] = []
-    values = "normal"
+    tensors: list[re.Match[str]] = []
+    values, after = "normal", tuple[str, ...]()
     for word in words:
         tensor = _SHAPE.fullmatch(word)
         name, equals, value = word.partition("=")
         if tensor:
-            shapes.append(tuple(int(v) for v in tensor[2].split(",") if v))
-            constants.append(bool(tensor[1]))
-            dtypes.append(tensor[3] or "float32")
+            tensors.append(tensor)
         elif name == "values" and value in RANGES:
             values = value
+        elif word[:2] == "e:":
+            after = tuple(word[2:].split("+"))
         elif equals and name in SPECS[op].attributes:
             attrs[name] = _value(SPECS[op].attributes[name].kind, value)
         else:
             raise ValueError(f"unknown word {word!r}")
+    shapes = [tuple(int(v) for v in tensor[2].split(",") if v) for tensor in tensors]
     terms, macs = _products(op, shapes, attrs)
     roles = SPECS[op].roles + ("x",) * len(shapes)
-    # Inputs of products are not rectified here: half the fan-in of He's rule keeps the output's variance at
-    # 1.
-    inputs = tuple(
-        Input(f"x{i}", shape, constant, role if constant else "x", 2 * terms, dtype)
-        for i, (shape, constant, role, dtype) in enumerate(zip(shapes, constants, roles, dtypes))
-    )
-    node = Node(op, tuple(i.name for i in inputs), attrs, "y0")
-    return Case(text, inputs, (node,), (), label, values, macs, terms)
+    # Inputs of products are not rectified here: twice the fan-in keeps the output's variance at 1.
+    inputs = [
+        Input(f"x{i}", shape, bool(tensor[1]), role if tensor[1] else "x", 2 * terms, tensor[3] or "float32")
+        for i, (tensor, shape, role) in enumerate(zip(tensors, shapes, roles))
+    ]
+    nodes = [Node(op, tuple(i.name for i in inputs), attrs, "y0")]
+    for name in after:
+        _follow(name, np.shape(REFERENCE[op](*map(np.zeros, shapes), **attrs)), inputs, nodes)
+    return Case(text, tuple(inputs), tuple(nodes), after, label, values, macs, terms)
 
 
 def _parse_elementwise(text: str, op: str, words: list[str], label: str) -> Case:

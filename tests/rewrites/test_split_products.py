@@ -48,7 +48,7 @@ def test_all_parts_take_an_activation_before_the_split(blocks):
     net.output(net.layer("mul", "mul", a, net.layer("neg", "neg", b)))
     both = Both(blocks, net)
     assert {"act", "split", "fc"}.isdisjoint(both.names)
-    assert [both.fused("fc:0"), both.fused("fc:1")] == ["gelu", "gelu"]
+    assert [both.fused("fc:0"), both.fused("fc:1")] == ["gelu+mul", "gelu"]
 
 
 def test_layers_after_one_another_each_come_apart(blocks):

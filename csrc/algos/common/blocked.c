@@ -64,7 +64,7 @@ size_t blocked_even_groups(const struct problem *p, size_t items, size_t blocks,
 
 struct blocked_epilogue blocked_epilogue_of(const struct problem *p, const struct operand *bias)
 {
-    struct blocked_epilogue e = {p->p0, p->p1, bias && bias->present, p->add.present};
+    struct blocked_epilogue e = {p->p0, p->p1, bias && bias->present, epilogue_add(p)};
     act_as_clip(p->act, &e.p0, &e.p1);
     return e;
 }

@@ -80,8 +80,8 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
         a->stride[1] * a->stride[2] > 1 ? WGMMA_SCALED_STRIDED_NS * (float)t->positions : 0.0f;
     const float chunk = taps == 1 ? t->chunk + strided : (float)taps * t->tap + t->position * (float)span;
     const float sums = (taps == 1 ? t->tile : t->window) + (float)(a->c / a->groups / 16) * chunk;
-    const float added =
-        t->added * (p->add.present ? adds_come_as_pixels(a) ? 1.0f : WGMMA_SCALED_LATE_RATIO : 0.0f);
+    const bool early = !p->times && adds_come_as_pixels(a);
+    const float added = t->added * (p->add.present ? early ? 1.0f : WGMMA_SCALED_LATE_RATIO : 0.0f);
     return (struct choice){t, span, each, all, MMA_START_NS + waves * (sums + added), waves * added};
 }
 
@@ -223,7 +223,7 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->positions);
     step_define(s, "SPAN", c.span);
-    if (p->add.present && adds_come_as_pixels(a))
+    if (epilogue_add(p) == 1 && adds_come_as_pixels(a))
         step_define(s, "ADD_STAGES", 1);
     if (a->ker[2] == 1 && a->in[1] * a->in[2] == 1)
         step_define(s, "DEEP", 1);

@@ -193,7 +193,7 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
         .b_row = s.in_place ? s.gemm.b_k : (int64_t)s.columns,
         .in_place = s.in_place,
         .c = g->c != NULL,
-        .add = p->add.present,
+        .add = epilogue_add(p),
     };
     args.gemm.p0 = clipped.p0;
     args.gemm.p1 = clipped.p1;

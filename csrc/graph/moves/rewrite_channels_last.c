@@ -4,7 +4,7 @@
  *   transpose(0,3,1,2) . f . transpose(0,2,3,1)   =>   f of the other dimension
  *
  * f may be element-wise functions, softmax, norms of one dimension, and linear layers, which become 1x1 convolutions (the blocks of
- * ConvNeXt, and norms of channels, as exporters write them). */
+ * ConvNeXt, and norms of channels, as exporters write them), also two of the same input of which one is multiplied by the other. */
 #include "graph/match.h"
 
 #include <stdlib.h>
@@ -78,9 +78,21 @@ static bool is_pointwise(const struct rewriter *r, const struct node *n, const s
            (n->n_in < 3 || n->in[2] < 0 || rewrite_is_constant(r, n->in[2]));
 }
 
+/* The layer by whose result n is multiplied, where it reads what n does, and no one else reads the result; NULL: none. */
+static struct node *partner_of(const struct rewriter *r, const struct node *n, const struct between *b)
+{
+    struct node *p = n->epi.times ? rewrite_sole_producer(r, n->epi.add) : NULL;
+    return p && is_pointwise(r, n, b) && is_pointwise(r, p, b) && p->in[0] == n->in[0] && p->epi.add < 0 &&
+                   !rewrite_is_overridden(r, p)
+               ? p
+               : NULL;
+}
+
 /* The input by which a layer passes the transposed value on; -1 when it is none that may stand between. */
 static int passing_input(const struct rewriter *r, const struct node *n, const struct between *b)
 {
+    if (n->epi.add >= 0 && !partner_of(r, n, b))
+        return -1;
     if (n->n_out != 1 || r->g->values[n->out[0]].shape.dtype != CLCNN_FLOAT32 || rewrite_is_overridden(r, n))
         return -1;
     if (eltwise_is_unary(n->op))
@@ -91,17 +103,25 @@ static int passing_input(const struct rewriter *r, const struct node *n, const s
     return arithmetic_input(r, n);
 }
 
+/* The live node that computes `value` for so many readers; NULL where there are others. */
+static struct node *producer_for(const struct rewriter *r, int value, int readers)
+{
+    struct node *n = match_producer(r, value);
+    return n && r->uses[value] == readers ? n : NULL;
+}
+
 /* Collects what is above transpose `last`, up to the one that it undoes; that one, or NULL. */
 static struct node *other_transpose(const struct rewriter *r, const struct node *last, struct between *b)
 {
     const int rank = r->g->values[last->out[0]].shape.rank;
-    int value = last->in[0];
+    int value = last->in[0], readers = 1;
     *b = (struct between){.perm = &((const struct axes_attrs *)last->attrs)->axes};
-    for (struct node *n; b->n < MAX_BETWEEN && (n = rewrite_sole_producer(r, value)); b->node[b->n++] = n) {
+    for (struct node *n; b->n < MAX_BETWEEN && (n = producer_for(r, value, readers)); b->node[b->n++] = n) {
         const int k = passing_input(r, n, b);
         if (k < 0)
             break;
         value = n->in[k];
+        readers = partner_of(r, n, b) ? 2 : 1;
     }
     struct node *first = b->n ? match_op(r, value, &op_transpose) : NULL;
     for (int d = 0; first && d < rank; d++)
@@ -177,7 +197,27 @@ static enum clcnn_status turn(struct rewriter *r, struct node *n, int input, con
     return CLCNN_OK;
 }
 
-/* From the latest layer on, each reads what the one before it gives; the earliest one reads what was transposed first. */
+/* A layer and what it gives. The earliest one reads what was transposed first. */
+static enum clcnn_status turn_layer(struct rewriter *r, struct node *n, int input, bool earliest,
+                                    const struct node *first, const struct between *b)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
+    const struct clcnn_shape was = *y;
+    TRY(turn(r, n, input, b));
+    if (earliest) {
+        r->uses[n->in[input]]--;
+        r->uses[first->in[0]]++;
+        n->in[input] = first->in[0];
+    }
+    y = &r->g->values[n->out[0]].shape;
+    for (int d = 0; d < b->perm->n; d++)
+        y->dim[d] = was.dim[b->perm->v[d]];
+done:
+    return st;
+}
+
+/* From the latest layer on, each reads what the one before it gives. */
 static enum clcnn_status turn_all(struct rewriter *r, struct node *last, const struct node *first,
                                   struct between *b)
 {
@@ -185,17 +225,11 @@ static enum clcnn_status turn_all(struct rewriter *r, struct node *last, const s
     const struct ints perm = *b->perm;
     b->perm = &perm;
     for (int i = 0; i < b->n; i++) {
-        struct node *n = b->node[i];
+        struct node *n = b->node[i], *partner = partner_of(r, n, b);
         const int input = passing_input(r, n, b);
-        const struct clcnn_shape was = r->g->values[n->out[0]].shape;
-        TRY(turn(r, n, input, b));
-        if (i == b->n - 1) {
-            r->uses[n->in[input]]--;
-            r->uses[first->in[0]]++;
-            n->in[input] = first->in[0];
-        }
-        for (int d = 0; d < perm.n; d++)
-            r->g->values[n->out[0]].shape.dim[d] = was.dim[perm.v[d]];
+        if (partner)
+            TRY(turn_layer(r, partner, 0, i == b->n - 1, first, b));
+        TRY(turn_layer(r, n, input, i == b->n - 1, first, b));
     }
     rewrite_move(r, b->node[0], last);
 done:
