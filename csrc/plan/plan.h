@@ -90,6 +90,7 @@ struct io_view {
     struct clcnn_io_info info; /* name borrowed from the graph copy */
     int view;
     int64_t batch_stride;
+    int ready; /* of an output: so many of the steps have been done when it is whole */
 };
 
 /* An input or output whose memory a run may bring along: it is all of a storage. */
@@ -173,10 +174,15 @@ struct clcnn_plan {
     atomic_int launch_count; /* kernels and library calls of a run */
     struct queue *queue;
     struct clcnn_io *io_copy; /* outputs of the run in flight, then its inputs */
-    bool fetched;             /* outputs have been asked for */
-    bool commit, committing;  /* the run in flight is to commit; it does */
-    bool in_state;            /* it is the run's turn on the state */
-    double started_ms;        /* when it began */
+    struct relay_of_output {
+        int job; /* -1: it has none */
+        bool begun;
+    } * relay;               /* per output; NULL: no run has had any */
+    bool relays;             /* the run in flight has some */
+    bool fetched;            /* outputs have been asked for */
+    bool commit, committing; /* the run in flight is to commit; it does */
+    bool in_state;           /* it is the run's turn on the state */
+    double started_ms;       /* when it began */
     struct zero_copy zero_copy[MAX_ZERO_COPY];
 };
 
@@ -350,7 +356,18 @@ enum clcnn_status zero_copy_rebind(struct clcnn_plan *plan, struct clcnn_err *er
 void zero_copy_return(struct clcnn_plan *plan); /* after it, when the device is done */
 void zero_copy_free(struct clcnn_plan *plan);
 
+/* relays.c: outputs that go to other devices too. */
+void blueprint_ready(struct blueprint *bp); /* once steps have their order */
+enum clcnn_status relays_begin(struct clcnn_plan *plan, struct clcnn_err *err);
+void relays_start(struct clcnn_plan *plan); /* of a walk up to the outputs */
+/* An output that was asked for, or, with relays, is to be asked for. */
+enum clcnn_status relays_fetch(struct clcnn_plan *plan, int output, struct clcnn_err *err);
+bool relays_have(const struct clcnn_plan *plan, int output);
+void relays_end(struct clcnn_plan *plan);
+
 /* run.c */
+enum clcnn_status plan_fetch(struct clcnn_plan *plan, struct queue *q, int output, const struct clcnn_io *to,
+                             struct clcnn_err *err);
 /* After the steps of a run: if a work-group of a chain has waited too long for others, the run is to be repeated, with a launch for
  * each step, as all later ones. *left: that was so. */
 enum clcnn_status plan_leave_chains(bool *left, struct clcnn_plan *plan, struct clcnn_err *err);

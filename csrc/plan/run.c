@@ -200,19 +200,24 @@ done:
     return st;
 }
 
+enum clcnn_status plan_fetch(struct clcnn_plan *plan, struct queue *q, int output, const struct clcnn_io *to,
+                             struct clcnn_err *err)
+{
+    const struct io_view *io = &plan->bp->outputs[output];
+    const struct zero_copy *p = zero_copy_of_io(plan, output, true);
+    if (!borrowed(plan, output, true))
+        return fetch(plan, q, io, to, err);
+    return p->borrowed && !to->buffer ? queue_show(q, p->borrowed, shape_bytes(&io->info.shape), err)
+                                      : CLCNN_OK;
+}
+
 /* Asks for all outputs; they are there when the queue has finished. */
 static enum clcnn_status fetch_all(struct clcnn_plan *plan, struct queue *q, const struct clcnn_io *outputs,
                                    struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct blueprint *bp = plan->bp;
-    for (int i = 0; i < bp->n_outputs; i++) {
-        const struct zero_copy *p = zero_copy_of_io(plan, i, true);
-        if (!borrowed(plan, i, true))
-            TRY(fetch(plan, q, &bp->outputs[i], &outputs[i], err));
-        else if (p->borrowed && !outputs[i].buffer)
-            TRY(queue_show(q, p->borrowed, shape_bytes(&bp->outputs[i].info.shape), err));
-    }
+    for (int i = 0; i < plan->bp->n_outputs; i++)
+        TRY(relays_have(plan, i) ? relays_fetch(plan, i, err) : plan_fetch(plan, q, i, &outputs[i], err));
 done:
     return st;
 }
@@ -226,6 +231,7 @@ static enum clcnn_status fetch_last(void *plan_of_run, struct clcnn_err *err)
 
 static void end_run(struct clcnn_plan *plan)
 {
+    relays_end(plan);
     zero_copy_return(plan);
     leave_run(plan);
 }
@@ -235,6 +241,7 @@ static void begin_steps(struct clcnn_plan *plan)
     plan->fetched = plan->committing = false;
     queue_start(plan->queue, plan->launches, plan->bp->n_steps - plan->bp->n_commits);
     queue_then(plan->queue, fetch_last, plan);
+    relays_start(plan);
 }
 
 static enum clcnn_status begin_commit(struct clcnn_plan *plan, struct clcnn_err *err)
@@ -266,6 +273,7 @@ enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_i
     plan->started_ms = clcnn_clock_ms();
     TRY(zero_copy_set(plan, borrow ? inputs : NULL, borrow ? outputs : NULL, err));
     sent = true;
+    TRY(relays_begin(plan, err));
     TRY(send_all(plan, plan->queue, inputs, err));
     begin_steps(plan);
     return CLCNN_OK;
@@ -327,6 +335,7 @@ enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms,
     if (st == CLCNN_OK && !plan->fetched) {
         TRY(fetch_last(plan, err));
         TRY(queue_finish(plan->queue, err));
+        TRY(queue_relay_finish(plan->queue, err));
     }
     if (st == CLCNN_OK && plan->commit && !plan->committing) {
         TRY(begin_commit(plan, err));
@@ -431,6 +440,7 @@ void clcnn_plan_free(struct clcnn_plan *plan)
         blueprint_release(plan->bp);
     gate_destroy(&plan->gate);
     free(plan->io_copy);
+    free(plan->relay);
     free(plan);
 }
 

@@ -294,6 +294,7 @@ class Plan:
         outputs: Sequence[NDArray[Any] | Tensor | None] | None = None,
         timeout: float | None = None,
         commit: bool = False,
+        relays: Sequence[Sequence[Tensor]] | None = None,
     ) -> list[Any]: ...
     def profile(
         self, inputs: Sequence[NDArray[Any] | Tensor]

@@ -150,9 +150,10 @@ def test_devices_drop_elements_of_their_own():
     options = {"device": BOTH, "seed": 1}
     with train.Trainer(net, nn.MSELoss(reduction="sum"), optim.SGD(net.parameters(), 1.0), **options) as t:
         t.step(np.ones((2, 1, 8, 8), np.float32), np.zeros((2, 1), np.float32))
-        halves = [flats["params_0"] for flats in next(iter(t._plans.values()))._flats]
-    assert 16 < np.count_nonzero(halves[1]) < 48
-    assert np.any((halves[0] != 0) & (halves[1] == 0))  # the first holds the sum
+        for sources in next(iter(t._plans.values()))._exchange._tensors:
+            halves = [pieces["params_0:0:64"].numpy() for pieces in sources]
+            assert all(16 < np.count_nonzero(half) < 48 for half in halves)
+            assert np.any((halves[0] != 0) & (halves[1] == 0))
 
 
 @needs_pair
