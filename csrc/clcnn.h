@@ -376,6 +376,7 @@ bool clcnn_plan_left_busy(const struct clcnn_plan *plan);
 struct clcnn_io_info {
     const char *name;
     struct clcnn_shape shape;
+    int ready; /* of an output: it is whole when so many of the steps have been done */
 };
 int clcnn_plan_input_count(const struct clcnn_plan *plan);
 int clcnn_plan_output_count(const struct clcnn_plan *plan);

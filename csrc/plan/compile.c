@@ -17,13 +17,13 @@ static enum clcnn_status bind_io(struct blueprint *bp, const struct value_views 
     for (int i = 0; i < g->n_inputs; i++) {
         const struct operand *o = &views->operand[g->inputs[i]];
         bp->inputs[i] =
-            (struct io_view){{g->values[g->inputs[i]].name, o->shape}, o->view, o->batch_stride, 0};
+            (struct io_view){{g->values[g->inputs[i]].name, o->shape, 0}, o->view, o->batch_stride};
     }
     for (int i = 0; i < g->n_outputs; i++) {
         const struct operand *o = &views->operand[g->outputs[i].value];
         if (g->outputs[i].use == OUTPUT_RESULT)
             bp->outputs[bp->n_outputs++] =
-                (struct io_view){{g->outputs[i].name, o->shape}, o->view, o->batch_stride, 0};
+                (struct io_view){{g->outputs[i].name, o->shape, 0}, o->view, o->batch_stride};
     }
     bp->n_inputs = g->n_inputs;
     return CLCNN_OK;

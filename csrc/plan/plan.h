@@ -90,7 +90,6 @@ struct io_view {
     struct clcnn_io_info info; /* name borrowed from the graph copy */
     int view;
     int64_t batch_stride;
-    int ready; /* of an output: so many of the steps have been done when it is whole */
 };
 
 /* An input or output whose memory a run may bring along: it is all of a storage. */

@@ -22,7 +22,7 @@ void blueprint_ready(struct blueprint *bp)
         int ready = steps;
         while (storage >= 0 && ready > 0 && !writes(bp, bp->steps[ready - 1], storage))
             ready--;
-        bp->outputs[i].ready = ready;
+        bp->outputs[i].info.ready = ready;
     }
 }
 
@@ -86,7 +86,7 @@ static enum clcnn_status passed(void *plan_of_run, int next, struct clcnn_err *e
     enum clcnn_status st = CLCNN_OK;
     struct clcnn_plan *plan = plan_of_run;
     for (int i = 0; i < plan->bp->n_outputs; i++)
-        if (relays_have(plan, i) && plan->bp->outputs[i].ready <= next)
+        if (relays_have(plan, i) && plan->bp->outputs[i].info.ready <= next)
             TRY(relays_fetch(plan, i, err));
 done:
     return st;

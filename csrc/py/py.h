@@ -175,6 +175,7 @@ PyObject *py_plan_inputs(PyObject *plan, void *closure);
 PyObject *py_plan_outputs(PyObject *plan, void *closure);
 PyObject *py_plan_input_dtypes(PyObject *plan, void *closure);
 PyObject *py_plan_output_dtypes(PyObject *plan, void *closure);
+PyObject *py_plan_ready(PyObject *plan, void *closure);
 PyObject *py_plan_steps(PyObject *plan, PyObject *unused);
 PyObject *py_plan_layers(PyObject *plan, PyObject *unused);
 PyObject *py_plan_rewrites(PyObject *plan, PyObject *unused);

@@ -11,11 +11,30 @@ import pytest
 
 import clcnn
 from clcnn import ops
-from clcnn.errors import ArgumentError, DtypeError, RunTimeoutError, ShapeError, StateError
+from clcnn.errors import (
+    ArgumentError,
+    DeviceError,
+    DtypeError,
+    Error,
+    RunTimeoutError,
+    ShapeError,
+    StateError,
+)
 from pair import needs_pair, run_on_a_pair
 from trainers import interrupt_after
 
 SIZE = 3 << 20  # elements of the large output: more than one piece of a relay
+CALLS = [
+    "clCreateCommandQueue",
+    "clCreateBuffer",
+    "clEnqueueMapBuffer",
+    "clEnqueueMarkerWithWaitList",
+    "clEnqueueReadBuffer",
+    "clEnqueueWriteBuffer",
+    "clWaitForEvents",
+    "clFlush",
+    "clFinish",
+]
 
 
 def test_on_a_pair():
@@ -83,6 +102,8 @@ def test_others_get_the_same_bits(chain, timeout):
         for seed in range(3):
             relay.run(values(seed), timeout)
             relay.check(values(seed))
+        ready = relay.plan._core.ready
+        assert ready[0] < ready[1] < ready[2] == len(relay.plan.steps)
 
 
 @needs_pair
@@ -208,3 +229,51 @@ def test_a_forked_child_leaves_it_to_the_parent():
         assert os.waitpid(child, 0)[1] == 0
         relay.run(values(5))
         relay.check(values(5))
+
+
+def small():
+    g = clcnn.Graph()
+    x = g.input("x", (1000,))
+    g.output(x * 2.0 + 1.0, "first")
+    g.output(ops.tanh(x), "second")
+    return g
+
+
+@needs_pair
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_that_fails_leaves_nothing_behind(call, monkeypatch):
+    """Whichever it is: an exception, or none where it was not needed; the next run is right."""
+    failed = 0
+    for nth in range(1, 9):
+        relay = Relay(small, chain=False)
+        with monkeypatch.context() as patch:
+            patch.setenv("CLCNN_FAULT", f"{call}:{nth}:-5")
+            clcnn.devices()  # sees the variable
+            try:
+                relay.run(values(1, 1000))
+            except Error:
+                failed += 1
+        clcnn.devices()
+        for _ in range(2):
+            relay.run(values(2, 1000))
+            relay.check(values(2, 1000))
+        relay.close()
+        del relay.plan
+        gc.collect()
+        assert [device.stats()["live_objects"] for device in relay.devices] == [0, 0]
+    assert failed
+
+
+@needs_pair
+def test_the_device_that_cannot_be_written_to_is_named(monkeypatch):
+    with Relay(small, chain=False) as relay:
+        x = clcnn.Tensor.from_numpy(values(1, 1000), relay.devices[0])
+        with monkeypatch.context() as patch:
+            patch.setenv("CLCNN_FAULT", "clEnqueueWriteBuffer:1:-5")
+            clcnn.devices()
+            with pytest.raises(
+                DeviceError, match=r"^a result for device 1: clEnqueueWriteBuffer: CL_OUT_OF_"
+            ):
+                relay.run(x)
+        clcnn.devices()
+        x.close()

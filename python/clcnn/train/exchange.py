@@ -13,7 +13,7 @@ import numpy as np
 
 import clcnn
 from clcnn.train.ranks import Ranks
-from clcnn.train.team import Team, add_up
+from clcnn.train.team import Mirrors, Team, add_up
 
 Pieces = Mapping[str, int]  # name: elements
 Given = dict[str, Any]  # inputs of the plan that updates: arrays, or tensors of its device
@@ -62,10 +62,6 @@ class OnDevices:
             for of in self._tensors
         ]
 
-    def close(self) -> None:
-        """Gives the memory back, unless a device that timed out may still be at work on it."""
-        self._tensors.clear()
-
 
 class OnHost:
     """Sums are taken on the host, over the devices and then over the ranks, and sent to all devices."""
@@ -98,7 +94,17 @@ class OnHost:
         given = {source_name(name, 0): piece for name, piece in self._parts[first].items()}
         return [given] * len(self._team.devices)
 
-    def close(self) -> None:
-        """Gives the memory back."""
-        self._flats.clear()
-        self._parts.clear()
+
+def exchange(states: Mirrors, pieces: Pieces, parts: int, ranks: Ranks | None) -> OnDevices | OnHost:
+    """The one for these pieces of so many parts: steps on batches of other shapes use it, too. It lives as
+    long as the states, and then as plans that timed out."""
+    key = (parts, *pieces)
+    if key not in states.shared:
+        made = (
+            OnDevices(states.team, pieces, parts)
+            if ranks is None
+            else OnHost(states.team, pieces, parts, ranks)
+        )
+        states.shared[key] = made
+    found: OnDevices | OnHost = states.shared[key]
+    return found

@@ -21,13 +21,14 @@ from clcnn.graph import Graph, Value
 from clcnn.plan import Plan
 from clcnn.state import State
 from clcnn.train import batches
-from clcnn.train.exchange import OnDevices, OnHost, source_name
+from clcnn.train.exchange import exchange, source_name
 from clcnn.train.layout import STATISTICS, BoundGraph, Slot
 from clcnn.train.ranks import Ranks
 from clcnn.train.step import Recipe, apply, evaluation_graph, gradients_of, loss_of
 from clcnn.train.team import Mirrors, Team
 
 BUCKET = 32 << 20  # bytes of gradients that travel together, or one parameter that has more
+LEAST = 1 << 20  # of such a bucket, but for the last one
 
 Shapes = tuple[tuple[int, ...], ...]
 Compile = Callable[[Graph, _core.Device, State], Plan]
@@ -43,16 +44,18 @@ def cut(count: int, parts: int) -> list[slice]:
 
 
 def buckets(slots: list[Slot]) -> list[list[Slot]]:
-    """Slots that stand side by side, in buckets of about BUCKET bytes."""
+    """Slots that stand side by side, in buckets of at most BUCKET bytes and half of what is left, so that
+    little has to travel when backward has ended."""
     found: list[list[Slot]] = []
-    room = 0
+    room, left = 0, sum(4 * slot.parameter.size for slot in slots)
     for slot in slots:
         size = 4 * slot.parameter.size
         if not found or size > room:
             found.append([])
-            room = BUCKET
+            room = min(BUCKET, max(LEAST, left // 2))
         found[-1].append(slot)
         room -= size
+        left -= size
     return found
 
 
@@ -176,11 +179,7 @@ class SharedStep(SharedPlan):
         whole = gradient_graph(recipe, shapes)  # there is none of a part where others have all samples
         self._gradients = self._compile(lambda part: gradient_graph(recipe, part), compile)
         pieces = {name: value.shape[0] for name, value in whole.outputs.items() if name != "loss"}
-        self._exchange: OnDevices | OnHost = (
-            OnDevices(team, pieces, len(self._parts))
-            if ranks is None
-            else OnHost(team, pieces, len(self._parts), ranks)
-        )
+        self._exchange = exchange(states, pieces, len(self._parts), ranks)
         graph = apply_graph(recipe, STATISTICS in whole.outputs, update, self._exchange.sources)
         self._apply = [compile(graph, d, s) for d, s in zip(team.devices, states.states)]
         self._plans += self._apply
@@ -241,10 +240,6 @@ class SharedStep(SharedPlan):
         except BaseException:
             self._states.tear()
             raise
-
-    def close(self) -> None:
-        super().close()
-        self._exchange.close()
 
 
 class SharedEvaluation(SharedPlan):
