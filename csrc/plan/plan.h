@@ -355,6 +355,17 @@ enum clcnn_status zero_copy_rebind(struct clcnn_plan *plan, struct clcnn_err *er
 void zero_copy_return(struct clcnn_plan *plan); /* after it, when the device is done */
 void zero_copy_free(struct clcnn_plan *plan);
 
+/* io.c: enqueued, unless the device works in the caller's memory already. */
+struct place { /* one value in device memory */
+    cl_mem mem;
+    size_t offset, stride, row, rows; /* bytes */
+};
+struct place plan_place(const struct clcnn_plan *plan, const struct io_view *io);
+enum clcnn_status plan_send(struct clcnn_plan *plan, struct queue *q, int input, const struct clcnn_io *from,
+                            struct clcnn_err *err);
+enum clcnn_status plan_fetch(struct clcnn_plan *plan, struct queue *q, int output, const struct clcnn_io *to,
+                             struct clcnn_err *err);
+
 /* relays.c: outputs that go to other devices too. */
 void blueprint_ready(struct blueprint *bp); /* once steps have their order */
 enum clcnn_status relays_begin(struct clcnn_plan *plan, struct clcnn_err *err);
@@ -365,8 +376,6 @@ bool relays_have(const struct clcnn_plan *plan, int output);
 void relays_end(struct clcnn_plan *plan);
 
 /* run.c */
-enum clcnn_status plan_fetch(struct clcnn_plan *plan, struct queue *q, int output, const struct clcnn_io *to,
-                             struct clcnn_err *err);
 /* After the steps of a run: if a work-group of a chain has waited too long for others, the run is to be repeated, with a launch for
  * each step, as all later ones. *left: that was so. */
 enum clcnn_status plan_leave_chains(bool *left, struct clcnn_plan *plan, struct clcnn_err *err);
