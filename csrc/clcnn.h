@@ -376,17 +376,21 @@ bool clcnn_plan_left_busy(const struct clcnn_plan *plan);
 struct clcnn_io_info {
     const char *name;
     struct clcnn_shape shape;
+    int ready; /* of an output: it is whole when so many of the steps have been done */
 };
 int clcnn_plan_input_count(const struct clcnn_plan *plan);
 int clcnn_plan_output_count(const struct clcnn_plan *plan);
 const struct clcnn_io_info *clcnn_plan_input(const struct clcnn_plan *plan, int i);
 const struct clcnn_io_info *clcnn_plan_output(const struct clcnn_plan *plan, int i);
 
-/* An input or output of a run: host memory (C-contiguous, of its dtype) or a device buffer of the same device. */
+/* An input or output of a run: host memory (C-contiguous, of its dtype) or a device buffer of the same device. relay: for an
+ * output in a buffer, buffers of other devices that get its values too, as soon as the steps that compute it are done. */
 struct clcnn_io {
     void *host;
     struct clcnn_buffer *buffer;
     size_t offset; /* bytes, for a buffer */
+    struct clcnn_buffer *const *relay;
+    int relay_count;
 };
 /* A run is begin, advance until it is no longer PENDING, and then done. The plan stays locked in between. advance
  * returns at the latest after `slice_ms` (checked between launches; a launch is cut to stay below about 50 ms), so that

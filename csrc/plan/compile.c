@@ -16,13 +16,14 @@ static enum clcnn_status bind_io(struct blueprint *bp, const struct value_views 
         return clcnn_fail_mem(err, (size_t)(g->n_inputs + g->n_outputs) * sizeof *bp->inputs);
     for (int i = 0; i < g->n_inputs; i++) {
         const struct operand *o = &views->operand[g->inputs[i]];
-        bp->inputs[i] = (struct io_view){{g->values[g->inputs[i]].name, o->shape}, o->view, o->batch_stride};
+        bp->inputs[i] =
+            (struct io_view){{g->values[g->inputs[i]].name, o->shape, 0}, o->view, o->batch_stride};
     }
     for (int i = 0; i < g->n_outputs; i++) {
         const struct operand *o = &views->operand[g->outputs[i].value];
         if (g->outputs[i].use == OUTPUT_RESULT)
             bp->outputs[bp->n_outputs++] =
-                (struct io_view){{g->outputs[i].name, o->shape}, o->view, o->batch_stride};
+                (struct io_view){{g->outputs[i].name, o->shape, 0}, o->view, o->batch_stride};
     }
     bp->n_inputs = g->n_inputs;
     return CLCNN_OK;
@@ -134,6 +135,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     TRY(arena_plan(bp, err));
     blueprint_waits(bp);
     blueprint_zero_copy(bp);
+    blueprint_ready(bp);
     TRY(blueprint_describe_steps(bp, err));
     bp->stats.step_count = bp->n_steps;
 done:

@@ -173,10 +173,15 @@ struct clcnn_plan {
     atomic_int launch_count; /* kernels and library calls of a run */
     struct queue *queue;
     struct clcnn_io *io_copy; /* outputs of the run in flight, then its inputs */
-    bool fetched;             /* outputs have been asked for */
-    bool commit, committing;  /* the run in flight is to commit; it does */
-    bool in_state;            /* it is the run's turn on the state */
-    double started_ms;        /* when it began */
+    struct relay_of_output {
+        int job; /* -1: it has none */
+        bool begun;
+    } * relay;               /* per output; NULL: no run has had any */
+    bool relays;             /* the run in flight has some */
+    bool fetched;            /* outputs have been asked for */
+    bool commit, committing; /* the run in flight is to commit; it does */
+    bool in_state;           /* it is the run's turn on the state */
+    double started_ms;       /* when it began */
     struct zero_copy zero_copy[MAX_ZERO_COPY];
 };
 
@@ -349,6 +354,26 @@ enum clcnn_status zero_copy_set(struct clcnn_plan *plan, const struct clcnn_io *
 enum clcnn_status zero_copy_rebind(struct clcnn_plan *plan, struct clcnn_err *err);
 void zero_copy_return(struct clcnn_plan *plan); /* after it, when the device is done */
 void zero_copy_free(struct clcnn_plan *plan);
+
+/* io.c: enqueued, unless the device works in the caller's memory already. */
+struct place { /* one value in device memory */
+    cl_mem mem;
+    size_t offset, stride, row, rows; /* bytes */
+};
+struct place plan_place(const struct clcnn_plan *plan, const struct io_view *io);
+enum clcnn_status plan_send(struct clcnn_plan *plan, struct queue *q, int input, const struct clcnn_io *from,
+                            struct clcnn_err *err);
+enum clcnn_status plan_fetch(struct clcnn_plan *plan, struct queue *q, int output, const struct clcnn_io *to,
+                             struct clcnn_err *err);
+
+/* relays.c: outputs that go to other devices too. */
+void blueprint_ready(struct blueprint *bp); /* once steps have their order */
+enum clcnn_status relays_begin(struct clcnn_plan *plan, struct clcnn_err *err);
+void relays_start(struct clcnn_plan *plan); /* of a walk up to the outputs */
+/* An output that was asked for, or, with relays, is to be asked for. */
+enum clcnn_status relays_fetch(struct clcnn_plan *plan, int output, struct clcnn_err *err);
+bool relays_have(const struct clcnn_plan *plan, int output);
+void relays_end(struct clcnn_plan *plan);
 
 /* run.c */
 /* After the steps of a run: if a work-group of a chain has waited too long for others, the run is to be repeated, with a launch for

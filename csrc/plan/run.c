@@ -5,75 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct extent { /* one value in device memory */
-    cl_mem mem;
-    size_t offset, stride, row, rows; /* bytes */
-};
-
-static cl_mem memory_of_view(const struct clcnn_plan *plan, const struct view *s)
-{
-    const struct blueprint *bp = plan->bp;
-    if (s->storage >= 0)
-        return plan->arena.mem;
-    return s->state >= 0 ? bp->state->array[s->state].memory.mem : bp->packed[s->packed].weight->memory.mem;
-}
-
-static struct extent extent_of(const struct clcnn_plan *plan, const struct io_view *io)
-{
-    const struct blueprint *bp = plan->bp;
-    const struct view *s = &bp->views[io->view];
-    const struct clcnn_shape *shape = &io->info.shape;
-    const bool many = shape->rank >= 2 && shape->dim[0] > 1;
-    const size_t elem = clcnn_dtype_bytes(shape->dtype);
-    struct extent x = {
-        .mem = memory_of_view(plan, s),
-        .offset = (s->storage >= 0 ? bp->storages[s->storage].offset : 0) + (size_t)s->offset * elem,
-        .row = shape_bytes(shape),
-        .rows = 1,
-    };
-    if (many && io->batch_stride != shape_count_from(shape, 1)) {
-        x.rows = (size_t)shape->dim[0];
-        x.row /= x.rows;
-        x.stride = (size_t)io->batch_stride * elem;
-    }
-    return x;
-}
-
-/* The device works in the caller's memory already. */
-static bool borrowed(struct clcnn_plan *plan, int io, bool output)
-{
-    const struct zero_copy *p = zero_copy_of_io(plan, io, output);
-    return p && (p->borrowed || p->host);
-}
-
-static enum clcnn_status send(struct clcnn_plan *plan, struct queue *q, const struct io_view *io,
-                              const struct clcnn_io *from, struct clcnn_err *err)
-{
-    const struct extent x = extent_of(plan, io);
-    if (from->buffer && x.rows == 1)
-        return queue_copy(q, from->buffer->memory.mem, from->offset, x.mem, x.offset, x.row, err);
-    if (from->buffer)
-        return queue_copy_rows(q, from->buffer->memory.mem, from->offset, x.row, x.mem, x.offset, x.stride,
-                               x.row, x.rows, err);
-    if (x.rows == 1)
-        return queue_write(q, x.mem, x.offset, from->host, x.row, err);
-    return queue_write_rows(q, x.mem, x.offset, x.stride, from->host, x.row, x.rows, err);
-}
-
-static enum clcnn_status fetch(struct clcnn_plan *plan, struct queue *q, const struct io_view *io,
-                               const struct clcnn_io *to, struct clcnn_err *err)
-{
-    const struct extent x = extent_of(plan, io);
-    if (to->buffer && x.rows == 1)
-        return queue_copy(q, x.mem, x.offset, to->buffer->memory.mem, to->offset, x.row, err);
-    if (to->buffer)
-        return queue_copy_rows(q, x.mem, x.offset, x.stride, to->buffer->memory.mem, to->offset, x.row, x.row,
-                               x.rows, err);
-    if (x.rows == 1)
-        return queue_read(q, x.mem, x.offset, to->host, x.row, err);
-    return queue_read_rows(q, x.mem, x.offset, x.stride, to->host, x.row, x.rows, err);
-}
-
 static enum clcnn_status check_io(const struct clcnn_plan *plan, const struct io_view *views,
                                   const struct clcnn_io *io, int count, const char *what,
                                   struct clcnn_err *err)
@@ -149,7 +80,7 @@ done:
     return st;
 }
 
-static void paint_input(unsigned char *image, const struct extent *x, const unsigned char *host)
+static void paint_input(unsigned char *image, const struct place *x, const unsigned char *host)
 {
     for (size_t i = 0; i < x->rows; i++)
         memcpy(image + x->offset + i * x->stride, host + i * x->row, x->row);
@@ -175,7 +106,7 @@ enum clcnn_status plan_paint(struct clcnn_plan *plan, struct queue *q, const str
     for (size_t i = 0; i < bp->arena_bytes / sizeof *image; i++)
         image[i] = guard_word(i);
     for (int i = 0; inputs && i < bp->n_inputs; i++) {
-        const struct extent x = extent_of(plan, &bp->inputs[i]);
+        const struct place x = plan_place(plan, &bp->inputs[i]);
         if (inputs[i].host)
             paint_input((unsigned char *)image, &x, inputs[i].host);
     }
@@ -194,8 +125,8 @@ static enum clcnn_status send_all(struct clcnn_plan *plan, struct queue *q, cons
     if (bp->guard)
         TRY(plan_paint(plan, q, inputs, err));
     for (int i = 0; i < bp->n_inputs; i++)
-        if ((!bp->guard || inputs[i].buffer) && !borrowed(plan, i, false))
-            TRY(send(plan, q, &bp->inputs[i], &inputs[i], err));
+        if (!bp->guard || inputs[i].buffer)
+            TRY(plan_send(plan, q, i, &inputs[i], err));
 done:
     return st;
 }
@@ -205,14 +136,8 @@ static enum clcnn_status fetch_all(struct clcnn_plan *plan, struct queue *q, con
                                    struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const struct blueprint *bp = plan->bp;
-    for (int i = 0; i < bp->n_outputs; i++) {
-        const struct zero_copy *p = zero_copy_of_io(plan, i, true);
-        if (!borrowed(plan, i, true))
-            TRY(fetch(plan, q, &bp->outputs[i], &outputs[i], err));
-        else if (p->borrowed && !outputs[i].buffer)
-            TRY(queue_show(q, p->borrowed, shape_bytes(&bp->outputs[i].info.shape), err));
-    }
+    for (int i = 0; i < plan->bp->n_outputs; i++)
+        TRY(relays_have(plan, i) ? relays_fetch(plan, i, err) : plan_fetch(plan, q, i, &outputs[i], err));
 done:
     return st;
 }
@@ -226,6 +151,7 @@ static enum clcnn_status fetch_last(void *plan_of_run, struct clcnn_err *err)
 
 static void end_run(struct clcnn_plan *plan)
 {
+    relays_end(plan);
     zero_copy_return(plan);
     leave_run(plan);
 }
@@ -235,6 +161,7 @@ static void begin_steps(struct clcnn_plan *plan)
     plan->fetched = plan->committing = false;
     queue_start(plan->queue, plan->launches, plan->bp->n_steps - plan->bp->n_commits);
     queue_then(plan->queue, fetch_last, plan);
+    relays_start(plan);
 }
 
 static enum clcnn_status begin_commit(struct clcnn_plan *plan, struct clcnn_err *err)
@@ -266,6 +193,7 @@ enum clcnn_status clcnn_plan_begin(struct clcnn_plan *plan, const struct clcnn_i
     plan->started_ms = clcnn_clock_ms();
     TRY(zero_copy_set(plan, borrow ? inputs : NULL, borrow ? outputs : NULL, err));
     sent = true;
+    TRY(relays_begin(plan, err));
     TRY(send_all(plan, plan->queue, inputs, err));
     begin_steps(plan);
     return CLCNN_OK;
@@ -327,6 +255,7 @@ enum clcnn_status clcnn_plan_advance(struct clcnn_plan *plan, double slice_ms,
     if (st == CLCNN_OK && !plan->fetched) {
         TRY(fetch_last(plan, err));
         TRY(queue_finish(plan->queue, err));
+        TRY(queue_relay_finish(plan->queue, err));
     }
     if (st == CLCNN_OK && plan->commit && !plan->committing) {
         TRY(begin_commit(plan, err));
@@ -431,6 +360,7 @@ void clcnn_plan_free(struct clcnn_plan *plan)
         blueprint_release(plan->bp);
     gate_destroy(&plan->gate);
     free(plan->io_copy);
+    free(plan->relay);
     free(plan);
 }
 

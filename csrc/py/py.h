@@ -148,12 +148,16 @@ int py_states_enter(struct states_object *states);
 struct py_io {
     PyObject *inputs, *outputs; /* a tuple and a list, strong */
     struct clcnn_io *in, *out;  /* one block */
+    PyObject *relays;           /* a list of tuples, strong */
+    struct clcnn_buffer **to;   /* what is in them, for `out` */
     int n_in, n_out;
 };
 /* inputs: a sequence of arrays and tensors; outputs: None or a sequence that has None for arrays to be made.
  * Checks number, dtype, layout, shape, device, and that no output shares memory with another of them. Free in any
  * case. */
 int py_io_parse(struct plan_object *plan, PyObject *inputs, PyObject *outputs, struct py_io *io);
+/* After it: for each output a sequence of tensors that get its values too, on other devices; it must be a tensor then. */
+int py_io_relays(struct plan_object *plan, PyObject *relays, struct py_io *io);
 void py_io_free(struct py_io *io);
 
 /* ---- py_plan.c, py_run.c: methods of Plan that run it ---- */
@@ -171,6 +175,7 @@ PyObject *py_plan_inputs(PyObject *plan, void *closure);
 PyObject *py_plan_outputs(PyObject *plan, void *closure);
 PyObject *py_plan_input_dtypes(PyObject *plan, void *closure);
 PyObject *py_plan_output_dtypes(PyObject *plan, void *closure);
+PyObject *py_plan_ready(PyObject *plan, void *closure);
 PyObject *py_plan_steps(PyObject *plan, PyObject *unused);
 PyObject *py_plan_layers(PyObject *plan, PyObject *unused);
 PyObject *py_plan_rewrites(PyObject *plan, PyObject *unused);

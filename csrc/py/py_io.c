@@ -6,6 +6,8 @@ void py_io_free(struct py_io *io)
 {
     Py_XDECREF(io->inputs);
     Py_XDECREF(io->outputs);
+    Py_XDECREF(io->relays);
+    PyMem_Free(io->to);
     PyMem_Free(io->in);
 }
 
@@ -148,4 +150,67 @@ int py_io_parse(struct plan_object *self, PyObject *inputs, PyObject *outputs, s
             return -1;
     }
     return fill_outputs(self, io);
+}
+
+/* ---- tensors of other devices ---- */
+
+static int check_relay(struct plan_object *self, PyObject *item, const struct clcnn_io_info *info)
+{
+    char what[CLCNN_NAME_MAX + 16];
+    PyOS_snprintf(what, sizeof what, "relay %s", info->name);
+    const struct tensor_object *tensor = (struct tensor_object *)item;
+    if (!PyObject_TypeCheck(item, self->state->tensor_type) || tensor->shape.dtype != info->shape.dtype) {
+        py_error_format(self->state, CLCNN_E_DTYPE, "%s: expected a tensor of %s, got %R", what,
+                        clcnn_dtype_name(info->shape.dtype), item);
+        return -1;
+    }
+    if (tensor->device == self->device) {
+        py_error_format(self->state, CLCNN_E_VALUE, "%s: the tensor is on the plan's own device", what);
+        return -1;
+    }
+    return py_shape_equal(&info->shape, &tensor->shape)
+               ? 0
+               : py_shape_mismatch(self->state, what, &info->shape, &tensor->shape);
+}
+
+/* Makes tuples of what is given, and counts what is in them; -1 with an exception. */
+static Py_ssize_t keep_relays(PyObject *given, struct py_io *io)
+{
+    Py_ssize_t count = 0;
+    io->relays = PySequence_List(given);
+    for (Py_ssize_t i = 0; io->relays && i < PyList_Size(io->relays); i++) {
+        PyObject *tuple = PySequence_Tuple(PyList_GetItem(io->relays, i));
+        if (!tuple)
+            return -1;
+        count += PyTuple_Size(tuple);
+        if (PyList_SetItem(io->relays, i, tuple) < 0)
+            return -1;
+    }
+    return io->relays ? count : -1;
+}
+
+int py_io_relays(struct plan_object *self, PyObject *relays, struct py_io *io)
+{
+    if (relays == Py_None)
+        return 0;
+    const Py_ssize_t count = keep_relays(relays, io);
+    if (count < 0 || check_count(self, "output", PyList_Size(io->relays), io->n_out) < 0)
+        return -1;
+    struct clcnn_buffer **to = io->to = PyMem_Calloc((size_t)count + 1, sizeof *to);
+    if (!to) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (int i = 0; i < io->n_out; i++) {
+        PyObject *tensors = PyList_GetItem(io->relays, i);
+        io->out[i].relay = to;
+        io->out[i].relay_count = (int)PyTuple_Size(tensors);
+        for (int k = 0; k < io->out[i].relay_count; k++) {
+            PyObject *item = PyTuple_GetItem(tensors, k);
+            if (check_relay(self, item, clcnn_plan_output(self->handle, i)) < 0)
+                return -1;
+            *to++ = ((struct tensor_object *)item)->handle;
+        }
+    }
+    return 0;
 }

@@ -431,6 +431,7 @@ static PyGetSetDef plan_getset[] = {
     {"outputs", py_plan_outputs, NULL, "Outputs, a list of (name, shape).", NULL},
     {"input_dtypes", py_plan_input_dtypes, NULL, "Types of the inputs, a list of (name, dtype).", NULL},
     {"output_dtypes", py_plan_output_dtypes, NULL, "Types of the outputs, a list of (name, dtype).", NULL},
+    {"ready", py_plan_ready, NULL, "For each output, how many of steps() are done when it is whole.", NULL},
     {"device", get_device, NULL, "The device that the plan was compiled for.", NULL},
     {"closed", get_closed, NULL, "Whether close() was called.", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -69,6 +69,20 @@ PyObject *py_plan_output_dtypes(PyObject *op, void *Py_UNUSED(closure))
     return dtype_list(self, clcnn_plan_output_count(self->handle), clcnn_plan_output);
 }
 
+PyObject *py_plan_ready(PyObject *op, void *Py_UNUSED(closure))
+{
+    struct plan_object *self = (struct plan_object *)op;
+    const int count = clcnn_plan_output_count(self->handle);
+    PyObject *list = PyList_New(0);
+    for (int i = 0; list && i < count; i++) {
+        PyObject *number = PyLong_FromLong(clcnn_plan_output(self->handle, i)->ready);
+        if (!number || PyList_Append(list, number) < 0)
+            Py_CLEAR(list);
+        Py_XDECREF(number);
+    }
+    return list;
+}
+
 /* ---- stats ---- */
 
 static void read_stats(struct plan_object *self, struct clcnn_plan_stats *stats)

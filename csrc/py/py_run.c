@@ -137,29 +137,32 @@ static int tell_of_chains(struct plan_object *self)
 }
 
 const char py_plan_run_doc[] =
-    "run($self, /, inputs, outputs=None, timeout=None, commit=False)\n--\n\n"
+    "run($self, /, inputs, outputs=None, timeout=None, commit=False, relays=None)\n--\n\n"
     "One inference. inputs: a NumPy array or Tensor for each of `inputs`; outputs: for "
     "each of `outputs` None (a new\n"
     "array), an array or a Tensor. Returns the list of outputs. timeout: seconds. commit: change the\n"
-    "states that the graph assigns, once all outputs are there.\n\n"
+    "states that the graph assigns, once all outputs are there. relays: for each of `outputs` a sequence\n"
+    "of tensors of other devices; they get the values of a tensor there, as soon as those are computed.\n\n"
     "Raises ShapeError, DtypeError, ArgumentError, DeviceError, StateError, "
     "RunTimeoutError, and what a signal handler\n"
     "raises (KeyboardInterrupt); after that the plan can be used again.";
 
 PyObject *py_plan_run(PyObject *op, PyObject *args, PyObject *kwargs)
 {
-    static char *keys[] = {"inputs", "outputs", "timeout", "commit", NULL};
+    static char *keys[] = {"inputs", "outputs", "timeout", "commit", "relays", NULL};
     struct plan_object *self = (struct plan_object *)op;
-    PyObject *inputs, *outputs = Py_None, *timeout = Py_None, *given = NULL, *result = NULL;
+    PyObject *inputs, *outputs = Py_None, *timeout = Py_None, *given = NULL, *relays = Py_None,
+                      *result = NULL;
     bool commit = false;
     struct py_io io = {0};
     struct clcnn_patience patience = py_patience(self);
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOO:run", keys, &inputs, &outputs, &timeout, &given))
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OOOO:run", keys, &inputs, &outputs, &timeout, &given,
+                                     &relays))
         return NULL;
     if ((given && py_flag_parse(self->state, given, "commit", &commit) < 0) ||
         parse_timeout(self, timeout, &patience.timeout_ms) < 0 || py_plan_enter(self) < 0)
         return NULL;
-    if (py_io_parse(self, inputs, outputs, &io) == 0) {
+    if (py_io_parse(self, inputs, outputs, &io) == 0 && py_io_relays(self, relays, &io) == 0) {
         struct clcnn_err err = {0};
         enum clcnn_status status = CLCNN_OK;
         if (run_slices(self, &io, commit, &patience, &status, &err) < 0)

@@ -84,7 +84,9 @@ void queue_free(struct queue *q)
         return;
     /* A stuck queue is left to the driver: releasing it, or what its kernels use, can block until the device answers, which it may
      * never do. In a forked child the driver's threads do not exist. */
-    if (!device_forked(q->dev) && !queue_stuck(q)) {
+    const bool leave = device_forked(q->dev) || queue_stuck(q);
+    relays_free(q, leave);
+    if (!leave) {
         q->dev->api->clFinish(q->cl);
         drop_chunks(q);
         pinned_free(q);
@@ -133,6 +135,7 @@ void queue_start(struct queue *q, const struct launch *launches, int count)
     q->next = 0;
     q->group = 0;
     q->then = NULL;
+    q->passed = NULL;
     q->chain = NULL;
     q->last_done = 0.0;
     q->whole = q->broke = false;
@@ -152,6 +155,12 @@ void queue_then(struct queue *q, queue_fn *then, void *with)
 {
     q->then = then;
     q->then_with = with;
+}
+
+void queue_tell(struct queue *q, queue_passed_fn *passed, void *with)
+{
+    q->passed = passed;
+    q->passed_with = with;
 }
 
 /* Whether this walk must be whole and has begun. */
@@ -179,6 +188,7 @@ void queue_cancel(struct queue *q)
     q->next = q->count;
     if (q->dev->api->clFinish(q->cl) != CL_SUCCESS)
         q->broke |= whole;
+    queue_relay_cancel(q);
     drop_chunks(q);
     queue_is_idle(q);
 }
@@ -269,6 +279,11 @@ static enum clcnn_status enqueue_slice(const struct queue *q, const struct launc
     return launch_enqueue(l, q->dev, q->cl, q->group, groups, NULL, err);
 }
 
+static enum clcnn_status tell(const struct queue *q, struct clcnn_err *err)
+{
+    return q->passed != NULL && !q->polls ? q->passed(q->passed_with, q->next, err) : CLCNN_OK;
+}
+
 /* Enqueues launches up to a chunk's budget; *cost is what was enqueued. */
 static enum clcnn_status enqueue_chunk(struct queue *q, double *cost, struct clcnn_err *err)
 {
@@ -279,6 +294,7 @@ static enum clcnn_status enqueue_chunk(struct queue *q, double *cost, struct clc
         const struct launch *l = &q->launches[q->next];
         const size_t all = l->library ? 1 : l->groups;
         double chained;
+        TRY(tell(q, err));
         TRY(begin_chain(q, l->chain, err));
         TRY(enqueue_chained(q, budget - *cost, &chained, err));
         *cost += chained;
@@ -298,6 +314,7 @@ static enum clcnn_status enqueue_chunk(struct queue *q, double *cost, struct clc
             q->group = 0;
         }
     }
+    TRY(tell(q, err));
 done:
     return st;
 }
@@ -310,7 +327,8 @@ static enum clcnn_status close_chunk(struct queue *q, double cost, double start_
 
     CL_TRY(q->dev->api, clEnqueueMarkerWithWaitList, q->cl, 0, NULL, &done);
     device_count(q->dev, +1);
-    q->chunk[q->chunks++] = (struct chunk){.done = done, .cost = cost, .start_ms = start_ms};
+    q->chunk[q->chunks++] =
+        (struct chunk){.done = done, .cost = cost, .start_ms = start_ms, .relayed = queue_relayed(q)};
     CL_TRY(q->dev->api, clFlush, q->cl);
 done:
     return st;
@@ -338,6 +356,7 @@ static enum clcnn_status wait_oldest(struct queue *q, bool poll, double until_ms
     const struct chunk oldest = q->chunk[0];
     double now;
 
+    TRY(queue_relay_serve(q, oldest.relayed, err));
     if (poll)
         TRY(poll_event(q, oldest.done, until_ms, err));
     else
@@ -379,6 +398,19 @@ done:
     return st;
 }
 
+/* After the last launch. What is relayed goes first, since some drivers block in a read of `then`. */
+static enum clcnn_status end_walk(struct queue *q, struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+
+    if (q->next < q->count || q->then == NULL)
+        return CLCNN_OK;
+    TRY(queue_relay_serve(q, queue_relayed(q), err));
+    TRY(q->then(q->then_with, err));
+done:
+    return st;
+}
+
 /* Calls as much as a chunk may have. */
 static enum clcnn_status call_chunk(struct queue *q, struct clcnn_err *err)
 {
@@ -390,8 +422,7 @@ static enum clcnn_status call_chunk(struct queue *q, struct clcnn_err *err)
     const double start = clcnn_clock_ms();
     TRY(enqueue_chunk(q, &cost, err));
     learn(q, cost, clcnn_clock_ms() - start);
-    if (q->next == q->count && q->then != NULL)
-        TRY(q->then(q->then_with, err));
+    TRY(end_walk(q, err));
     if (q->sent)
         TRY(queue_finish(q, err));
 done:
@@ -412,8 +443,8 @@ static enum clcnn_status wait_or_enqueue(struct queue *q, bool poll, double unti
     if (q->next == 0 && q->group == 0)
         TRY(queue_clear_counters(q, err));
     TRY(enqueue_chunk(q, &cost, err));
-    if (q->next == q->count && q->then != NULL && !poll)
-        TRY(q->then(q->then_with, err));
+    if (!poll)
+        TRY(end_walk(q, err));
     if (q->next == q->count && q->chunks == 0 && !poll)
         TRY(finish_run(q, cost, start, err));
     else
@@ -445,6 +476,7 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct c
     enum clcnn_status st = CLCNN_OK;
 
     q->calling = q->calls && !poll;
+    q->polls = poll;
     while (st == CLCNN_OK && (q->next < q->count || q->chunks > 0)) {
         if (clcnn_clock_ms() >= until_ms)
             st = CLCNN_PENDING;
@@ -456,6 +488,8 @@ enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct c
         return clcnn_fail(err, CLCNN_E_TIMEOUT, "the device did not finish within %.4g ms",
                           patience->timeout_ms);
     }
+    if (st == CLCNN_OK)
+        st = queue_relay_finish(q, err);
     if (st == CLCNN_OK) {
         queue_is_idle(q);
         q->uncounted = false;

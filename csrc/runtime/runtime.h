@@ -278,6 +278,9 @@ void queue_start(struct queue *q, const struct launch *launches, int count);
  * given (some drivers block in a read until the device is there). */
 typedef enum clcnn_status queue_fn(void *with, struct clcnn_err *err);
 void queue_then(struct queue *q, queue_fn *then, void *with);
+/* In a walk without a deadline `passed` is called whenever more launches were enqueued wholly: the first `next` of them. */
+typedef enum clcnn_status queue_passed_fn(void *with, int next, struct clcnn_err *err);
+void queue_tell(struct queue *q, queue_passed_fn *passed, void *with);
 /* Enqueues as much as is allowed, waits as needed; OK when everything has finished, PENDING after slice_ms, TIMEOUT as in
  * clcnn_plan_advance. An error ends the walk. */
 enum clcnn_status queue_advance(struct queue *q, double slice_ms, const struct clcnn_patience *patience,
@@ -311,6 +314,23 @@ enum clcnn_status queue_copy_rows(struct queue *q, cl_mem src, size_t src_offset
 /* Makes what was written to memory that is borrowed visible to the host. */
 enum clcnn_status queue_show(struct queue *q, cl_mem mem, size_t bytes, struct clcnn_err *err);
 enum clcnn_status queue_finish(struct queue *q, struct clcnn_err *err);
+
+/* ---- relay.c: results that other devices get too, by way of the host, while the queue goes on -------------------- */
+
+struct relay_result {
+    size_t bytes;
+    struct clcnn_buffer *const *to; /* buffers of other devices */
+    int n_to;
+};
+/* Before a walk; holds the buffers until queue_relay_end(), which belongs to the end of a run in any case. */
+enum clcnn_status queue_relay_begin(struct queue *q, const struct relay_result *results, int count,
+                                    struct clcnn_err *err);
+/* Result `job` will lie there once all that is enqueued so far is done, and stay until the walk ends. Each job once. Walks send it
+ * on while they wait, and are done when it is there. */
+enum clcnn_status queue_relay(struct queue *q, int job, cl_mem mem, size_t offset, struct clcnn_err *err);
+/* Waits until all that was relayed is there: after walks with a deadline, which relay last. */
+enum clcnn_status queue_relay_finish(struct queue *q, struct clcnn_err *err);
+void queue_relay_end(struct queue *q);
 
 /* ---- weights.c: packed constants, shared by the plans of a device ----------------------------------------------- */
 

@@ -200,6 +200,7 @@ void chain_call(struct chain *c, struct clcnn_device *dev, const struct launch *
 struct chunk {
     cl_event done;
     double cost, start_ms;
+    int relayed; /* pieces of relays that were asked for by its end */
 };
 
 /* Host memory that the device reaches by itself, for copies of other host memory. */
@@ -219,6 +220,8 @@ struct queue {
     size_t group;
     queue_fn *then; /* after the last one; NULL: nothing is left to do */
     void *then_with;
+    queue_passed_fn *passed; /* see queue_tell(); NULL: nobody is told */
+    void *passed_with;
     const struct chain *chain; /* that was begun last in this walk */
     struct chunk chunk[2];     /* outstanding, oldest first */
     int chunks;
@@ -229,11 +232,21 @@ struct queue {
     bool whole, broke; /* see queue_keep_whole() */
     cl_mem counters;   /* that launches leave as zeros, when all of a walk have run; NULL: none */
     size_t counters_at, counters_bytes;
-    bool uncounted; /* they may hold something else */
-    bool calls;     /* every launch is of a chain whose code the host can call, */
-    bool calling;   /* and does in this walk */
-    bool sent;      /* transfers may be under way */
+    bool uncounted;        /* they may hold something else */
+    bool calls;            /* every launch is of a chain whose code the host can call, */
+    bool calling;          /* and does in this walk */
+    bool sent;             /* transfers may be under way */
+    bool polls;            /* this walk has a deadline */
+    struct relays *relays; /* NULL: none yet */
 };
+
+/* ---- relay.c: in walks without a deadline ----------------------------------------------------------------------- */
+
+int queue_relayed(const struct queue *q); /* pieces that were asked for in this run */
+/* Sends the first so many of them on, as they come. */
+enum clcnn_status queue_relay_serve(struct queue *q, int pieces, struct clcnn_err *err);
+void queue_relay_cancel(struct queue *q);      /* waits for what is under way, and forgets the rest */
+void relays_free(struct queue *q, bool leave); /* leave: what the driver knows of */
 
 void queue_drop_event(struct queue *q, cl_event event);
 /* At the start of a walk. */

@@ -285,6 +285,8 @@ class Plan:
     @property
     def output_dtypes(self) -> list[tuple[str, str]]: ...
     @property
+    def ready(self) -> list[int]: ...
+    @property
     def device(self) -> Device: ...
     @property
     def closed(self) -> bool: ...
@@ -294,6 +296,7 @@ class Plan:
         outputs: Sequence[NDArray[Any] | Tensor | None] | None = None,
         timeout: float | None = None,
         commit: bool = False,
+        relays: Sequence[Sequence[Tensor]] | None = None,
     ) -> list[Any]: ...
     def profile(
         self, inputs: Sequence[NDArray[Any] | Tensor]

@@ -12,6 +12,8 @@ import clcnn
 from clcnn import cli, nn, optim, train
 from clcnn.errors import ArgumentError, DeviceError, NonFiniteError, RunTimeoutError, StateError
 from clcnn.train import shared, team
+from clcnn.train.layout import Layout, Slot
+from clcnn.train.step import GradientRules, Recipe
 from pair import needs_pair, run_on_a_pair
 from trainers import assert_same, bits, interrupt_after
 
@@ -150,9 +152,10 @@ def test_devices_drop_elements_of_their_own():
     options = {"device": BOTH, "seed": 1}
     with train.Trainer(net, nn.MSELoss(reduction="sum"), optim.SGD(net.parameters(), 1.0), **options) as t:
         t.step(np.ones((2, 1, 8, 8), np.float32), np.zeros((2, 1), np.float32))
-        halves = [flats["params_0"] for flats in next(iter(t._plans.values()))._flats]
-    assert 16 < np.count_nonzero(halves[1]) < 48
-    assert np.any((halves[0] != 0) & (halves[1] == 0))  # the first holds the sum
+        for sources in next(iter(t._plans.values()))._exchange._tensors:
+            halves = [pieces["params_0:0:64"].numpy() for pieces in sources]
+            assert all(16 < np.count_nonzero(half) < 48 for half in halves)
+            assert np.any((halves[0] != 0) & (halves[1] == 0))
 
 
 @needs_pair
@@ -313,6 +316,94 @@ def test_sums_are_taken_in_the_order_of_the_devices(device):
     found = threads.lead(lambda: team.add_up(threads, arrays))
     threads.close()
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_devices_add_up_in_the_order_of_the_sources(device, monkeypatch):
+    """Also where a group's gradients are in several buckets."""
+    monkeypatch.setattr(shared, "BUCKET", 310)
+    monkeypatch.setattr(shared, "LEAST", 310)
+    net = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.Flatten(), nn.Linear(64, 3))
+    sgd = optim.SGD(net.parameters(), 1.0)
+    layout = Layout(net, sgd, (2, 2, 6, 6))
+    graph = shared.apply_graph(
+        Recipe(net, nn.CrossEntropyLoss(), sgd, layout, GradientRules()), True, True, 3
+    )
+    arrays = {name: np.zeros(size, np.float32) for name, size in layout.sizes.items()}
+    arrays |= {
+        f"{moment}_0": np.zeros_like(arrays["params_0"]) for moment in sgd.moments(sgd.param_groups[0])
+    }
+    rng = np.random.default_rng(0)
+    given = {name: rng.standard_normal(value.shape, np.float32) for name, value in graph.inputs.items()}
+    given |= {
+        "loss": np.zeros(1, np.float32),
+        "hyper_0": np.array(sgd.hyper(sgd.param_groups[0], 1), np.float32),
+    }
+    pieces = list(dict.fromkeys(name.partition(":from:")[0] for name in given if ":from:" in name))
+    assert len(pieces) > 3
+    sums = {}
+    for piece in pieces:
+        one, two, three = (given[f"{piece}:from:{i}"] for i in range(3))
+        sums[piece] = (one + two) + three
+    with clcnn.State({**arrays, "progress": np.zeros(1, np.int64)}, device=device) as state:
+        plan = clcnn.compile(graph, device=device, state=state)
+        plan.step(*(given[name] for name in plan.inputs))
+        np.testing.assert_array_equal(state["statistics"], sums.pop("statistics"))
+        np.testing.assert_array_equal(-state["params_0"], np.concatenate(list(sums.values())))
+        plan.close()
+
+
+def test_buckets_become_small_before_backward_ends():
+    def sizes(*parameters):
+        slots, offset = [], 0
+        for size in parameters:
+            slots.append(Slot("", nn.Parameter(np.zeros(size, np.float32)), "params_0", offset))
+            offset = slots[-1].end
+        return [sum(slot.parameter.size for slot in found) for found in shared.buckets(slots)]
+
+    mib = (1 << 20) // 4
+    assert sizes(40 * mib, 1) == [40 * mib, 1]
+    assert sizes(*[mib] * 100) == [n * mib for n in (32, 32, 18, 9, 4, 2, 1, 1, 1)]
+    assert sizes(3, 4) == [7]
+
+
+@needs_pair
+def test_most_gradients_are_there_before_backward_ends():
+    with trainer_of(BOTH, norm=True) as trainer:
+        trainer.step(*batch())
+        plan = next(iter(trainer._plans.values()))._gradients[0]
+        loss, gradients, statistics = plan._core.ready
+        assert 0 < loss < gradients <= len(plan.steps) and statistics > 0
+
+
+@needs_pair
+def test_a_part_without_a_label_is_left_out_again_and_again():
+    """And taken again: what it has computed before, or would, counts for nothing."""
+    loss = nn.CrossEntropyLoss(ignore_index=1)
+
+    def train_on_some(devices):
+        with trainer_of(devices, loss=loss) as trainer:
+            for i, left_out in enumerate([None, 0, 0, 1, None, 1]):
+                x, y = batch(4, i)
+                y[:] = np.where(y == 1, 0, y)
+                if left_out is not None:
+                    y[2 * left_out : 2 * left_out + 2] = 1
+                trainer.step(x, y)
+            return bits(trainer)
+
+    assert_close(train_on_some(BOTH), train_on_some(0))
+
+
+@needs_pair
+def test_steps_on_batches_of_several_shapes_share_what_they_exchange():
+    with trainer_of(BOTH) as trainer:
+        trainer.step(*batch(6))
+        before = trainer.devices[1].stats()["bytes_now"]
+        trainer.step(*batch(4))
+        steps = list(trainer._plans.values())
+        assert steps[0]._exchange is steps[1]._exchange
+        for step in steps[1:]:
+            step.close()
+        assert trainer.devices[1].stats()["bytes_now"] == before
 
 
 @needs_pair

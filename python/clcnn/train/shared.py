@@ -1,12 +1,14 @@
 """Steps and evaluations whose batch is divided among devices.
 
-A step has three parts: each device computes the gradients of its part of the batch; they are added up on the
-host, in the order of the devices; every device makes the same update of the sum. So devices whose states are
-equal before are equal after.
+A step has two parts: each device computes the gradients of its part of the batch, which go to all others
+meanwhile; every device adds them up, in the order of the devices, and makes the same update of the sum. So
+devices whose states are equal before are equal after.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,12 +21,14 @@ from clcnn.graph import Graph, Value
 from clcnn.plan import Plan
 from clcnn.state import State
 from clcnn.train import batches
-from clcnn.train.layout import STATISTICS, BoundGraph, Layout, Slot
+from clcnn.train.exchange import exchange, source_name
+from clcnn.train.layout import STATISTICS, BoundGraph, Slot
 from clcnn.train.ranks import Ranks
 from clcnn.train.step import Recipe, apply, evaluation_graph, gradients_of, loss_of
-from clcnn.train.team import Mirrors, Team, add_up
+from clcnn.train.team import Mirrors, Team
 
 BUCKET = 32 << 20  # bytes of gradients that travel together, or one parameter that has more
+LEAST = 1 << 20  # of such a bucket, but for the last one
 
 Shapes = tuple[tuple[int, ...], ...]
 Compile = Callable[[Graph, _core.Device, State], Plan]
@@ -40,22 +44,25 @@ def cut(count: int, parts: int) -> list[slice]:
 
 
 def buckets(slots: list[Slot]) -> list[list[Slot]]:
-    """Slots that stand side by side, in buckets of about BUCKET bytes."""
+    """Slots that stand side by side, in buckets of at most BUCKET bytes and half of what is left, so that
+    little has to travel when backward has ended."""
     found: list[list[Slot]] = []
-    room = 0
+    room, left = 0, sum(4 * slot.parameter.size for slot in slots)
     for slot in slots:
         size = 4 * slot.parameter.size
         if not found or size > room:
             found.append([])
-            room = BUCKET
+            room = min(BUCKET, max(LEAST, left // 2))
         found[-1].append(slot)
         room -= size
+        left -= size
     return found
 
 
 def gradient_graph(recipe: Recipe, shapes: Shapes) -> Graph:
-    """Loss and gradients of a part of a batch, times the input "share"; the new running statistics as they
-    are. Outputs: "loss", the buckets of each group, "statistics" where there are some."""
+    """Of a part of a batch: loss and gradients times the input "share", and, where there are running
+    statistics, the new ones times the input "samples". Outputs: "loss", the buckets of each group,
+    "statistics"."""
     layout = recipe.layout
     graph = BoundGraph(layout, training=True)
     value = ops.reshape(loss_of(graph, recipe.net, recipe.loss, shapes)[1], shape=(1,))
@@ -64,11 +71,15 @@ def gradient_graph(recipe: Recipe, shapes: Shapes) -> Graph:
     for number, found in gradients_of(graph, recipe.optimizer, value).items():
         for slots in buckets(layout.of_state(layout.group_state(number))):
             pieces = [ops.reshape(found[id(slot.parameter)], shape=(-1,)) for slot in slots]
-            whole = pieces[0] if len(pieces) == 1 else ops.concat(*pieces, dim=0)
-            graph.output(whole, bucket_name(slots))
+            graph.output(_joined(pieces), bucket_name(slots))
     if graph.updates:
-        graph.output(graph.flatten(STATISTICS, graph.updates), STATISTICS)
+        samples = graph.input("samples", (1,))
+        graph.output(graph.flatten(STATISTICS, graph.updates) * samples, STATISTICS)
     return graph
+
+
+def _joined(pieces: list[Value]) -> Value:
+    return pieces[0] if len(pieces) == 1 else ops.concat(*pieces, dim=0)
 
 
 def bucket_name(slots: list[Slot]) -> str:
@@ -76,24 +87,29 @@ def bucket_name(slots: list[Slot]) -> str:
     return f"{slots[0].state}:{slots[0].offset}:{slots[-1].end}"
 
 
-def apply_graph(recipe: Recipe, statistics: bool, update: bool) -> Graph:
-    """What every device makes of the sums: inputs "loss", the flat gradient of each group, "statistics"."""
+def apply_graph(recipe: Recipe, statistics: bool, update: bool, sources: int) -> Graph:
+    """What every device makes of the sums, which it takes of each piece in the order of its sources: inputs
+    "loss", which is a sum, and the buckets of each group and "statistics" from each source."""
     layout = recipe.layout
     graph = BoundGraph(layout, training=True)
     loss = graph.input("loss", (1,))
+
+    def added_up(piece: str, size: int) -> Value:
+        given = (graph.input(source_name(piece, i), (size,)) for i in range(sources))
+        return functools.reduce(operator.add, given)
+
     flats: dict[int, Value] = {}
     for number, _ in enumerate(recipe.optimizer.param_groups):
-        size = layout.sizes.get(layout.group_state(number))
-        if size:
-            flats[number] = graph.input(gradient_name(number), (size,))
-    new = graph.input("new_statistics", (layout.sizes[STATISTICS],)) if statistics else None
+        found = buckets(layout.of_state(layout.group_state(number)))
+        if found:
+            flats[number] = _joined([added_up(bucket_name(slots), _elements(slots)) for slots in found])
+    new = added_up(STATISTICS, layout.sizes[STATISTICS]) if statistics else None
     apply(graph, recipe, loss, flats, new, update)
     return graph
 
 
-def gradient_name(number: int) -> str:
-    """Of the input that holds a group's flat gradient."""
-    return f"gradient_{number}"
+def _elements(slots: list[Slot]) -> int:
+    return slots[-1].end - slots[0].offset
 
 
 # ---- plans ----
@@ -159,32 +175,16 @@ class SharedStep(SharedPlan):
         ranks: Ranks | None = None,
     ) -> None:
         super().__init__(recipe, states, shapes, ranks)
-        layout, team = recipe.layout, self._team
+        team = self._team
         whole = gradient_graph(recipe, shapes)  # there is none of a part where others have all samples
         self._gradients = self._compile(lambda part: gradient_graph(recipe, part), compile)
-        self._has_statistics = STATISTICS in whole.outputs
-        graph = apply_graph(recipe, self._has_statistics, update)
+        pieces = {name: value.shape[0] for name, value in whole.outputs.items() if name != "loss"}
+        self._exchange = exchange(states, pieces, len(self._parts), ranks)
+        graph = apply_graph(recipe, STATISTICS in whole.outputs, update, self._exchange.sources)
         self._apply = [compile(graph, d, s) for d, s in zip(team.devices, states.states)]
         self._plans += self._apply
-        self._flats = [self._host_arrays(layout) for _ in range(max(1, len(self._parts)))]
         taken = [*whole.inputs, *graph.inputs]
         self.inputs = [name for name in taken if name in ("x", "y", "key", "kept") or name[:5] == "hyper"]
-
-    def _host_arrays(self, layout: Layout) -> dict[str, NDArray[np.float32]]:
-        """Where the outputs of a device's gradients lie on the host, those of a state side by side."""
-        sizes = {name: size for name, size in layout.sizes.items() if name != STATISTICS}
-        flats = {name: np.zeros(size, np.float32) for name, size in sizes.items()}
-        if self._has_statistics:
-            flats[STATISTICS] = np.zeros(layout.sizes[STATISTICS], np.float32)
-        return {**flats, "loss": np.zeros(1, np.float32)}
-
-    def _targets(self, i: int) -> list[NDArray[np.float32]]:
-        """The outputs of device i, in the order of its plan."""
-        found = []
-        for name in self._gradients[i].outputs:
-            state, *bounds = name.split(":")
-            found.append(self._flats[i][state][slice(*map(int, bounds))] if bounds else self._flats[i][name])
-        return found
 
     def step(self, *inputs: NDArray[Any], timeout: float | None = None) -> tuple[NDArray[Any], NDArray[Any]]:
         """Loss, and whether the step was committed, which it is by all devices or by none."""
@@ -197,53 +197,49 @@ class SharedStep(SharedPlan):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         weights = self._weights(given["y"])
         busy = [i for i, weight in enumerate(weights) if weight.samples]
-        self._team.spread(lambda i: self._differentiate(i, given, weights[i].loss, timeout), busy)
-        sums = self._reduce(busy, weights)
+        for i in set(range(len(weights))) - set(busy):
+            self._exchange.leave_out(i)
+        losses = self._team.spread(lambda i: self._differentiate(i, given, weights[i], timeout), busy)
+        loss = functools.reduce(operator.add, losses) if losses else np.zeros(1, np.float32)
+        if self._ranks is not None:
+            self._ranks.add(loss)
+        sums = self._exchange.gather(busy)
         if self._team.interrupted and self._ranks is None:  # else the other ranks would go on alone
             raise StateError("the step was interrupted")  # which nobody sees: Ctrl-C is raised
-        loss = sums.pop("loss")
-        finite = self._commit({**given, **self._renamed(sums), "loss": loss}, timeout)
-        return loss, finite
+        return loss, self._commit([{**given, **mine, "loss": loss} for mine in sums], timeout)
 
     def _differentiate(
-        self, i: int, given: dict[str, NDArray[Any]], share: float, timeout: float | None
-    ) -> None:
+        self, i: int, given: dict[str, NDArray[Any]], weight: Weight, timeout: float | None
+    ) -> NDArray[Any]:
+        """Returns the loss."""
         part, plan = self._parts[i], self._gradients[i]
-        mine = {**given, "x": given["x"][part], "y": given["y"][part], "share": np.full(1, share, np.float32)}
+        mine = {**given, "x": given["x"][part], "y": given["y"][part]}
+        mine |= {
+            "share": np.full(1, weight.loss, np.float32),
+            "samples": np.full(1, weight.samples, np.float32),
+        }
         if "key" in mine:
             rank = 0 if self._ranks is None else self._ranks.rank
             number = (rank << 8) + i
             mine["key"] = mine["key"] + np.array([number << 32, 0])  # else all would drop the same elements
-        plan(*(mine[name] for name in plan.inputs), out=self._targets(i), timeout=timeout)
+        targets, relays = self._exchange.targets(i)
+        run = plan._core.run  # which has relays
+        inputs = [mine[name] for name in plan.inputs]
+        loss: NDArray[Any] = run(inputs, [None, *targets], timeout, False, relays and [[], *relays])[0]
+        return loss
 
-    def _reduce(self, busy: list[int], weights: list[Weight]) -> dict[str, NDArray[np.float32]]:
-        """The sums over all devices; of statistics the mean over samples."""
-        for i in busy if self._has_statistics else []:
-            self._flats[i][STATISTICS] *= np.float32(weights[i].samples)
-        sums = {}
-        for name in self._flats[0]:
-            if not busy:
-                self._flats[0][name][:] = 0
-            sums[name] = add_up(self._team, [self._flats[i][name] for i in busy or [0]])
-            if self._ranks is not None:
-                self._ranks.add(sums[name])
-        return sums
+    def _commit(self, given: list[dict[str, Any]], timeout: float | None) -> NDArray[Any]:
+        names = list(self._apply[0].inputs)
 
-    def _renamed(self, sums: dict[str, NDArray[np.float32]]) -> dict[str, NDArray[np.float32]]:
-        layout = self._recipe.layout
-        groups = range(len(self._recipe.optimizer.param_groups))
-        names = {layout.group_state(number): gradient_name(number) for number in groups}
-        return {names.get(name, "new_statistics"): flat for name, flat in sums.items()}
+        def commit(i: int) -> NDArray[Any]:
+            finite: NDArray[Any] = self._apply[i].step(*(given[i][name] for name in names), timeout=timeout)
+            return finite
 
-    def _commit(self, given: dict[str, NDArray[Any]], timeout: float | None) -> NDArray[Any]:
-        inputs = [given[name] for name in self._apply[0].inputs]
         try:
-            finite = self._team.spread(lambda i: self._apply[i].step(*inputs, timeout=timeout))
+            return self._team.spread(commit)[0]
         except BaseException:
             self._states.tear()
             raise
-        first: NDArray[Any] = finite[0]
-        return first
 
 
 class SharedEvaluation(SharedPlan):

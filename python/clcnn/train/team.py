@@ -90,6 +90,7 @@ class Mirrors:
         self.team = team
         self.states = team.each(lambda i: clcnn.State(arrays, device=team.devices[i]))
         self._torn: set[str] = set()
+        self.shared: dict[Any, Any] = {}  # what steps on batches of several shapes have in common
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         return self.team.lead(lambda: self.states[0][name])
@@ -119,6 +120,7 @@ class Mirrors:
 
     def close(self) -> None:
         """Gives the device memory back, and ends the team."""
+        self.shared.clear()
         self.team.each(lambda i: self.states[i].close())
         self.team.close()
 
