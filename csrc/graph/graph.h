@@ -130,6 +130,7 @@ struct rewrite_options {
     int block; /* channels of a block of the device, 0: it has none */
     bool gpu;
     bool byte_products; /* maps may be bytes (struct device_traits) */
+    bool arrivals;      /* a group can tell whether it is the last one to arrive */
 };
 enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,
                                 struct notes *notes, struct clcnn_err *err);

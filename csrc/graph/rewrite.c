@@ -54,6 +54,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_merge_conv_pool,
         rewrite_tokens_to_maps,   /* after all that joins moves, which would take it back */
         rewrite_mean_to_pool,     /* late: means are parts of other patterns */
+        rewrite_squeeze_excite,   /* after means became pools, and activations epilogues */
         rewrite_join_elementwise, /* last: what no other layer took */
     };
     for (int i = 0; i < COUNT_OF(passes); i++)

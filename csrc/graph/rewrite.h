@@ -83,5 +83,6 @@ enum clcnn_status rewrite_merge_separable(struct rewriter *r);
 enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r);
 enum clcnn_status rewrite_join_elementwise(struct rewriter *r);
 enum clcnn_status rewrite_mean_to_pool(struct rewriter *r);
+enum clcnn_status rewrite_squeeze_excite(struct rewriter *r);
 
 #endif

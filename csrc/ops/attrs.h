@@ -166,6 +166,10 @@ struct separable_attrs { /* made by the rewriter: depthwise conv, its activation
     float mid_p0, mid_p1;
     int32_t dw_bias, pw_bias; /* whether inputs 2 and 4 are present */
 };
+struct squeeze_excite_attrs { /* made by the rewriter: means of channels, a layer, its activation, a layer */
+    int32_t mid_act;          /* enum act */
+    float mid_p0, mid_p1;
+};
 /* Where an operand of attention lies in a value of another shape: its strides along items, heads, rows and columns are
  * items[i] batch strides of that value and elements[i] elements. */
 struct attention_view {

@@ -97,9 +97,9 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
 {
     enum clcnn_status st = CLCNN_OK;
     const struct device_traits traits = device_traits(&bp->dev->info);
-    const struct rewrite_options rewrites = {options->overrides, options->override_count,
+    const struct rewrite_options rewrites = {options->overrides,   options->override_count,
                                              traits.channel_block, !cpu_device(&bp->dev->info),
-                                             traits.byte_products};
+                                             traits.byte_products, traits.tensor_cores};
     TRY(graph_check(graph, err));
     TRY(graph_copy(&bp->graph, graph, err));
     TRY(graph_set_zeros(bp->graph, graph, options->zeros, options->zeros_count, err));

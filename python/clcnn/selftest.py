@@ -82,6 +82,7 @@ def run(
         yield from check_operator(target, op, uses, tell)
     yield from check_merged(target, "separable", "dw+pw", separable_pair())
     yield from check_merged(target, "conv_pool", "conv+pool", pooled_convolution())
+    yield from check_merged(target, "squeeze_excite", "fc2", squeezed_map())
     yield from check_merged(target, "elementwise", "scale", scaled_sum())
     yield from check_reorder(target)
     yield from check_bytes(target)
@@ -311,6 +312,16 @@ def pooled_convolution() -> Graph:
     graph = Graph()
     middle = graph.apply("conv", graph.input("x", (2, 6, 13, 19)), w, bias, padding=1, name="conv")
     graph.output(graph.apply("max_pool", graph.apply("relu", middle, name="act"), kernel_size=2, name="pool"))
+    return graph
+
+
+def squeezed_map() -> Graph:
+    """The gate of a squeeze-and-excite block without its last activation; means of 16 pixels are exact."""
+    w1, b1, w2, b2 = whole_numbers((10, 37, 1, 1), (10,), (37, 10, 1, 1), (37,))
+    graph = Graph()
+    mean = graph.apply("adaptive_avg_pool", graph.input("x", (2, 37, 4, 4)), output_size=1, name="mean")
+    middle = graph.apply("relu", graph.apply("conv", mean, w1, b1, name="fc1"), name="act")
+    graph.output(graph.apply("conv", middle, w2, b2, name="fc2"))
     return graph
 
 

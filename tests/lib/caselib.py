@@ -15,7 +15,9 @@ each one number or one a dimension (``u2x1``; padding also begins then ends, ``p
 ``m:relu`` the one between the two convolutions of ``separable``, ``density=0.1`` or ``clustered=0.1`` what
 share of the map is not zero (casedata.PLACES), and a label ``"net:layer"`` in double quotes. ``conv_pool`` is
 written as ``conv``, with a pooling at the end of ``e:``; its graph is that of ``conv``, and the rewriter
-makes the one layer of it. ``reorder [2,5,7,9]`` is a map that goes into channel blocks and comes back.
+makes the one layer of it. ``squeeze_excite n2 c24 h7 w7 k6 m:relu e:sigmoid`` is the gate of such a block,
+with ``k`` values between its layers, which are 1x1 convolutions, or linear ones with the word ``linear``.
+``reorder [2,5,7,9]`` is a map that goes into channel blocks and comes back.
 ``elementwise [2,3,4] mul[3,1] sub<[4] relu`` is functions one after the other, each with an input of its own
 or none, which with ``<`` is the first argument; the rewriter makes one layer of them.
 
@@ -44,6 +46,7 @@ from typing import Any
 import numpy as np
 
 from casedata import PLACES, RANGES, ranged, thinned
+from casegraph import EPILOGUES, Node, graph_of
 from clcnn._reference import REFERENCE, SPECS
 from clcnn._reference.conv import conv_output_shape, conv_transpose_output_shape
 from clcnn._reference.data import Input, draw
@@ -73,53 +76,6 @@ MARK = " @oclgrind"
 CASES_DIR = Path(__file__).resolve().parents[1] / "cases"
 LARGE_DIR = CASES_DIR.parents[1] / "benchmarks" / "cases"
 
-
-@dataclass(frozen=True)
-class Node:
-    """One operator of the case's graph. `inputs` are names of case inputs or of earlier nodes' outputs; None
-    is an optional input that is absent. `attrs` are the attributes that the text gives; the others have their
-    default."""
-
-    op: str
-    inputs: tuple[str | None, ...]
-    attrs: dict[str, Any]
-    output: str
-
-
-# Operators that may follow: name in the text -> operator, attributes, further inputs: "x" is a graph input of
-# the output's shape, other roles are constants with one value a channel.
-EPILOGUES: dict[str, tuple[str, dict[str, Any], tuple[str, ...]]] = {
-    "add": ("add", {}, ("x",)),
-    "mul": ("mul", {}, ("x",)),
-    **{
-        op: (op, {}, ())
-        for op in (
-            "relu",
-            "relu6",
-            "sigmoid",
-            "tanh",
-            "hard_sigmoid",
-            "hard_swish",
-            "silu",
-            "elu",
-            "leaky_relu",
-            "gelu",
-        )
-    },
-    "gelu_tanh": ("gelu", {"approximate": "tanh"}, ()),
-    "clip": ("clip", {"min": -1.0, "max": 2.0}, ()),
-    "prelu": ("prelu", {}, ("bias",)),
-    "bn": ("batch_norm", {}, ("positive", "bias", "bias", "positive")),
-    **{
-        f"{kind}pool{'x'.join(map(str, window))}": (f"{kind}_pool", {"kernel_size": window}, ())
-        for kind in ("max", "avg")
-        for window in ((2,), (3,), (2, 3), (3, 1))
-    },
-    "maxpool3s2": ("max_pool", {"kernel_size": (3,), "stride": (2,)}, ()),
-    "maxpool3s2p1": ("max_pool", {"kernel_size": (3,), "stride": (2,), "padding": (1,)}, ()),
-    "maxpool3s2ceil": ("max_pool", {"kernel_size": (3,), "stride": (2,), "ceil_mode": True}, ()),
-    "maxpool2x3s3x1p1x0": ("max_pool", {"kernel_size": (2, 3), "stride": (3, 1), "padding": (1, 0)}, ()),
-}
 
 _SEVERITY = ("exact", "transcendental", "fp32")
 
@@ -161,21 +117,8 @@ class Case:
 
     @property
     def graph(self) -> tuple[Node, ...]:
-        """The nodes as a user writes them: `separable`, which only the rewriter makes, is a depthwise
-        convolution, the activation and a 1x1 convolution; `reorder`, which only layout makes, is on both
-        sides of a pooling of single elements on channel blocks."""
-        first = self.nodes[0]
-        if first.op == "reorder":
-            return (Node("max_pool", first.inputs, {"kernel_size": (1,)}, first.output),)
-        if first.op != "separable":
-            return self.nodes
-        x, dw, dw_bias, pw, pw_bias = first.inputs
-        attrs = {name: value for name, value in first.attrs.items() if name != "activation"}
-        parts = [Node("conv", (x, dw, dw_bias), attrs | {"groups": self.inputs[0].shape[1]}, "dw_y")]
-        if "activation" in first.attrs:
-            parts.append(Node(first.attrs["activation"], ("dw_y",), {}, "dw_act"))
-        parts.append(Node("conv", (parts[-1].output, pw, pw_bias), {}, first.output))
-        return (*parts, *self.nodes[1:])
+        """The nodes as a user writes them (casegraph.py)."""
+        return graph_of(self.nodes, self.shapes)
 
     def _classes(self) -> list[str]:
         if self.op == "elementwise":  # each function rounds what the one before it rounded
@@ -408,6 +351,26 @@ def _parse_conv_pool(text: str, op: str, words: list[str], label: str) -> Case:
     return case
 
 
+def _parse_squeeze(text: str, op: str, words: list[str], label: str) -> Case:
+    """The gate of a squeeze-and-excite block; its results are [N,C], or [N,C,1,1] of convolutions."""
+    fields, names = _conv_words([w for w in words if w != "linear"])
+    (batch,), (channels,), (hidden,), (bias,) = fields["n"], fields["c"], fields["k"], fields.get("b", (1,))
+    spatial = tuple(fields[letter][0] for letter in _KERNEL if letter in fields)
+    ones = () if "linear" in words else (1,) * len(spatial)
+    inputs, names_in = [Input("x", (batch, channels, *spatial))], ["x"]
+    for name, outputs, fan_in in (("w1", hidden, channels), ("w2", channels, hidden)):
+        inputs.append(Input(name, (outputs, fan_in, *ones), True, "weight", fan_in))
+        if bias:
+            inputs.append(Input(f"{name}_bias", (outputs,), True, "bias"))
+        names_in += [name, f"{name}_bias" if bias else None]
+    attrs = {"activation": names["m"][0]} if names["m"] else {}
+    nodes = [Node(op, tuple(names_in), attrs, "y0")]
+    for name in names["e"]:
+        _follow(name, (batch, channels, *ones), inputs, nodes)
+    macs, terms = 2 * batch * channels * hidden, channels + hidden + math.prod(spatial)
+    return Case(text, tuple(inputs), tuple(nodes), tuple(names["e"]), label, "normal", macs, terms)
+
+
 def _follow(name: str, shape: tuple[int, ...], inputs: list[Input], nodes: list[Node]) -> None:
     """Append the operator of EPILOGUES `name` and its own inputs; `shape` is the output so far."""
     if name not in EPILOGUES:
@@ -498,3 +461,4 @@ def _products(op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any]) -> 
 
 _PARSERS = dict.fromkeys(("conv", "conv_transpose", "separable"), _parse_conv)
 _PARSERS |= {"conv_pool": _parse_conv_pool, "elementwise": _parse_elementwise}
+_PARSERS |= {"squeeze_excite": _parse_squeeze}

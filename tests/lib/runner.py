@@ -21,7 +21,8 @@ from clcnn import _core
 from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS
 
 MAIN = "y0"  # name of the layer that computes a case's first operator
-PRODUCTS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "linear", "matmul", "gemm"})
+CONVOLUTIONS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "squeeze_excite"})
+PRODUCTS = CONVOLUTIONS | {"linear", "matmul", "gemm"}
 
 
 def _with_fact(fact: str) -> frozenset[tuple[str, str]]:

@@ -83,6 +83,19 @@ def test_conv_pool_is_a_convolution_and_what_follows():
     assert (case.macs, case.terms, case.shapes) == (like.macs, like.terms, like.shapes)
 
 
+@pytest.mark.parametrize("words", ["", " linear"])
+def test_squeeze_excite_is_means_and_two_layers(words):
+    case = parse_case("squeeze_excite n2 c5 h3 w4 k2 m:relu e:sigmoid" + words)
+    layers = ["flatten", "linear", "relu", "linear"] if words else ["conv", "relu", "conv"]
+    assert [node.op for node in case.graph] == ["adaptive_avg_pool", *layers, "sigmoid"]
+    data = case.data()
+    known = dict(zip((i.name for i in case.inputs), data))
+    for node in case.graph:
+        known[node.output] = REFERENCE[node.op](*(known[name] for name in node.inputs), **node.attrs)
+    np.testing.assert_allclose(known[case.graph[-1].output], case.reference(data), rtol=1e-12)
+    assert (case.macs, case.terms) == (40, 19)
+
+
 def test_general_words():
     case = parse_case("slice [2,8,6,6] starts=1,0 ends=-1,6 axes=1,3 steps=2,1")
     assert case.attrs == {"starts": (1, 0), "ends": (-1, 6), "axes": (1, 3), "steps": (2, 1)}

@@ -98,7 +98,8 @@ LOOSELY = (
     "conv n1 c16 h2 w2 k4 r3 s3 p1",
     "conv n1 c16 h9 w9 k16 r3 s3 p1",
 )
-SEPARABLE = "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu"  # the same, with "fused"
+SEPARABLE = ("separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",)  # the same, with "fused"
+SQUEEZED = tuple(f"squeeze_excite n1 c{c} h2 w1 k160 linear" for c in (1024, 4000))  # with "split"
 TENSOR_CORES = {
     "attention_mma",
     "conv_filter_grad_mma",
@@ -306,12 +307,10 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
         pytest.skip("a CPU's reasons need a CPU device, and it can pass for the others")
     printed = device_face.run(tmp_path, CHILD, "", "{}", "gpu", *ON_GPUS, CLCNN_CLBLAST_LIBRARY="libnone.so")
     given = seen.reasons | set(json.loads(printed.splitlines()[-1]))
-    printed = device_face.run(tmp_path, CHILD, "ref", "{}", "gpu", *ON_NVIDIA, FACE_CAPABILITY="90")
-    given |= set(json.loads(printed.splitlines()[-1]))
-    printed = device_face.run(tmp_path, CHILD, "fused", "{}", "gpu", SEPARABLE, FACE_CAPABILITY="90")
-    given |= set(json.loads(printed.splitlines()[-1]))
-    printed = device_face.run(tmp_path, CHILD, "direct", "{}", "gpu", *POOLED, FACE_CAPABILITY="90")
-    given |= set(json.loads(printed.splitlines()[-1]))
+    forced = {"ref": ON_NVIDIA, "fused": SEPARABLE, "direct": POOLED, "split": SQUEEZED}
+    for algo, cases in forced.items():
+        printed = device_face.run(tmp_path, CHILD, algo, "{}", "gpu", *cases, FACE_CAPABILITY="90")
+        given |= set(json.loads(printed.splitlines()[-1]))
     for precision in ("high", "medium"):
         options = json.dumps({"precision": precision})
         printed = device_face.run(tmp_path, CHILD, "ref", options, "gpu", *LOOSELY, FACE_CAPABILITY="90")

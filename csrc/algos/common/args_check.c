@@ -24,6 +24,7 @@
 #include "fused/conv_pool_args.h"
 #include "fused/separable_args.h"
 #include "fused/separable_products_args.h"
+#include "fused/squeeze_excite_args.h"
 #include "matmul/gemm_args.h"
 #include "move/move_args.h"
 #include "move/pad_walk_args.h"

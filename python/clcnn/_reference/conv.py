@@ -173,6 +173,27 @@ def separable(
     return conv(middle, pw_w, pw_b, stride=(1,), padding=(0,), dilation=(1,), groups=1)
 
 
+def squeeze_excite(
+    x: np.ndarray,
+    w1: np.ndarray,
+    b1: np.ndarray | None,
+    w2: np.ndarray,
+    b2: np.ndarray | None = None,
+    *,
+    activation: str = "identity",
+) -> np.ndarray:
+    """The mean of each channel, a layer of w1[R,C], `activation` as for `separable`, and a layer of w2[K,R]:
+    [N,K], with as many ones behind it as weights have."""
+
+    def layer(x: np.ndarray, w: np.ndarray, b: np.ndarray | None) -> np.ndarray:
+        y = x @ w.reshape(w.shape[:2]).T
+        return y if b is None else y + b
+
+    means = x.reshape(*x.shape[:2], -1).mean(-1)
+    gate = layer(elementwise.ACTIVATIONS[activation](layer(means, w1, b1)), w2, b2)
+    return gate.reshape(*gate.shape, *w2.shape[2:])
+
+
 def _rectified(x: np.ndarray, first: bool) -> np.ndarray:
     return np.maximum(x, 0.0) if first else x
 
@@ -220,8 +241,9 @@ SPECS: dict[str, Spec] = {
         ),
         whole=True,
     ),
-    # The self-test tries it as the graph that the rewriter makes it of.
+    # The self-test tries these as the graphs that the rewriter makes them of.
     "separable": Spec(
         separable, FP32, (), whole=True, roles=("x", "weight", "bias", "weight", "bias"), domain=_rectified
     ),
+    "squeeze_excite": Spec(squeeze_excite, FP32, (), roles=("x", "weight", "bias", "weight", "bias")),
 }
