@@ -65,8 +65,8 @@ float4 FN(products)(const local float *v, int inputs, SRC w, int quads, int part
             row[j] = *(const global float4 *)(w + (long)min(i + j * parts, inputs - 1) * quads * 4);
 #pragma unroll
         for (int j = 0; j < AHEAD; j++) {
-            const int at = min(i + j * parts, inputs - 1);
-            sum = i + j * parts < inputs ? fma((float4)(v[at]), row[j], sum) : sum;
+            const float4 more = fma((float4)(v[min(i + j * parts, inputs - 1)]), row[j], sum);
+            sum = i + j * parts < inputs ? more : sum; /* no branch, into which compilers would move the loads */
         }
     }
     return sum;

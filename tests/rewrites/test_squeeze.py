@@ -279,3 +279,32 @@ def test_nvidia_gpus_merge_by_rule(tmp_path: Path, device) -> None:
         "split",
         ["not needed", "chosen by override"],
     ]
+
+
+HALVES = """
+import json
+import numpy as np
+from clcnn import _core
+from rewritten import Net, random_inputs
+from test_squeeze import CHANNELS, convolutions, image
+from tolerance import errors
+net, found, forced = Net(), [], {"first": "implicit", "last": "implicit"}
+x = net.conv("first", image(net), CHANNELS, 3)
+net.output(net.conv("last", convolutions(net, x), CHANNELS, 1))
+with _core.Device("gpu") as device, _core.Plan(device, net.graph, fuse=False) as plain:
+    data = random_inputs(plain)
+    for algo in ("fused", "split"):
+        options = {"precision": "medium", "guard": True, "overrides": {"fc2": algo, **forced}}
+        with _core.Plan(device, net.graph, **options) as plan:
+            (got,), (want,) = plan.run(data), plain.run(data)
+            plan.check_guards()
+            halves = {s["op"]: s["defines"].split() for s in plan.steps() if "_HALF=1" in s["defines"]}
+            found.append([max(errors(got, want)), halves])
+print(json.dumps(found))
+"""
+
+
+def test_maps_may_be_halves(tmp_path: Path) -> None:
+    fused, split = json.loads(device_face.run(tmp_path, HALVES).splitlines()[-1])
+    assert "Y_HALF=1" in fused[1]["squeeze_excite"] and "X_HALF=1" in split[1]["adaptive_avg_pool"]
+    assert max(fused[0], split[0]) < 5e-3
