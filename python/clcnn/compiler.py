@@ -11,7 +11,7 @@ import numpy as np
 from clcnn import _arguments, _core, sources, wisdom
 from clcnn import device as devices
 from clcnn import zeros as known_zeros
-from clcnn._building import patiently
+from clcnn._background.building import patiently
 from clcnn._log import logger
 from clcnn.device import parse_bytes
 from clcnn.errors import ArgumentError, ShapeError

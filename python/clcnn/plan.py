@@ -10,9 +10,9 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from clcnn import _arguments, _arrays, _core
-from clcnn._building import Job, Watch
+from clcnn._background.building import Job, Watch
+from clcnn._background.mapping import mapped
 from clcnn._log import logger
-from clcnn._mapping import mapped
 from clcnn.errors import ArgumentError, DtypeError, Error
 from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, summary_cells, summary_text
 

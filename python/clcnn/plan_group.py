@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clcnn import _arrays, _core
-from clcnn._mapping import mapped
-from clcnn._threads import Task, Threads
+from clcnn._background.mapping import mapped
+from clcnn._background.threads import Task, Threads
 from clcnn.device import blame, named
 from clcnn.errors import DeviceError, Error, StateError, UnsupportedError
 from clcnn.plan import Array, Plan, Target, copies_nothing, listed

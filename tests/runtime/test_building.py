@@ -14,8 +14,9 @@ import pytest
 from conftest import ROOT
 
 import clcnn
-from clcnn import _building, _core, _progress, ops
+from clcnn import _core, _progress, ops
 from clcnn import device as devices
+from clcnn._background import building
 from helpers import python
 from slow_plan import random
 
@@ -82,22 +83,22 @@ def test_what_the_log_says_as_it_happens(caplog: pytest.LogCaptureFixture) -> No
 
 
 def test_a_job_gives_its_result_or_its_error_and_can_be_stopped() -> None:
-    assert _building.Job(lambda watch: 3).result() == 3
+    assert building.Job(lambda watch: 3).result() == 3
     with pytest.raises(KeyError):
-        _building.Job(lambda watch: {}["x"]).result()
+        building.Job(lambda watch: {}["x"]).result()
     begun, ended = threading.Event(), threading.Event()
 
-    def work(watch: _building.Watch) -> None:
+    def work(watch: building.Watch) -> None:
         begun.set()
         try:
             while True:
                 watch()
                 time.sleep(0.01)
-        except _building.Stopped:
+        except building.Stopped:
             ended.set()
             raise
 
-    job: _building.Job[None] = _building.Job(work)
+    job: building.Job[None] = building.Job(work)
     assert begun.wait(10) and not job.done
     job.stop()
     assert ended.wait(10)
@@ -109,7 +110,7 @@ def test_the_line_of_a_long_compile() -> None:
     line.show("building programs, 0 of 5")
     assert stream.getvalue() == ""
     line = _progress.Line(stream, quiet_s=0.0)
-    watch = _building.Watch()
+    watch = building.Watch()
     watch("conv_direct", 2, 5)
     line.show(watch.text)
     assert "building programs, 2 of 5" in stream.getvalue()

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import clcnn
-from clcnn._threads import Task, Threads
+from clcnn._background.threads import Task, Threads
 from helpers import python
 from trainers import interrupt_after
 
@@ -85,7 +85,7 @@ def test_a_task_that_waits_longer_than_asked() -> None:
 
 def test_threads_that_nobody_closes_do_not_keep_the_program() -> None:
     code = """
-from clcnn._threads import Task, Threads
+from clcnn._background.threads import Task, Threads
 threads = Threads(2, "test")
 task = Task(lambda: print("done"))
 threads.begin(task)
@@ -96,7 +96,7 @@ threads.begin(task)
 def test_a_forked_child_is_told() -> None:
     code = """
 import os
-from clcnn._threads import Task, Threads
+from clcnn._background.threads import Task, Threads
 from clcnn.errors import StateError
 threads = Threads(1, "test")
 child = os.fork()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 import clcnn
 from clcnn import _core
-from clcnn._threads import Task, Threads
+from clcnn._background.threads import Task, Threads
 from clcnn.device import blame, named
 from clcnn.errors import ArgumentError, Error, StateError
 

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import TypeVar
 
 from clcnn import _arguments
-from clcnn._threads import Task, Threads
+from clcnn._background.threads import Task, Threads
 from clcnn.errors import StateError
 
 W = TypeVar("W")

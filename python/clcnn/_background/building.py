@@ -14,9 +14,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Generic, TypeVar
 
+from clcnn._background.threads import Task
 from clcnn._log import logger
 from clcnn._progress import Line
-from clcnn._threads import Task
 from clcnn.errors import StateError
 
 T = TypeVar("T")

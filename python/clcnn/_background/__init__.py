@@ -1,0 +1,1 @@
+"""What is done beside the caller's thread: tasks and threads, builds, streams of batches."""
