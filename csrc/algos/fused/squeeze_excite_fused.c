@@ -7,8 +7,7 @@
 #include "fused/squeeze_excite_args.h"
 
 enum {
-    FEW = 8,     /* pixels of a channel that a work-item adds up alone, */
-    MANY = 2048, /* and from which on a whole group does */
+    FEW = 8,     /* pixels that a work-item adds up, where there are enough of them */
     LARGE = 512, /* work-items of a group that is not chained: they have enough reads of weights under way */
     LEAST_ROOM = 512, /* floats in local memory; few sizes, so that kernels are shared */
     MOST_ROOM = 4096,
@@ -24,10 +23,15 @@ static size_t group_size(const struct problem *p)
     return joins(p) && !p->chained ? LARGE : any_group_size(p);
 }
 
+/* Work-items of a channel: one of four numbers, so that kernels are shared. */
 static int lanes_of(const struct problem *p)
 {
     const int64_t length = shape_count_from(&p->in[0].shape, 2);
-    return length < FEW ? 1 : length <= MANY ? 32 : (int)group_size(p);
+    const int most = (int)group_size(p);
+    int lanes = length < FEW ? 1 : 32;
+    while (lanes > 1 && lanes < most && (int64_t)lanes * FEW < length)
+        lanes = 4 * lanes < most ? 4 * lanes : most;
+    return lanes;
 }
 
 static size_t room_of(const struct problem *p)
