@@ -45,8 +45,8 @@ static bool applicable(const struct problem *p, struct why *why)
     const size_t images = ceil_div((size_t)p->in[0].shape.dim[0], device_units(p->device));
     REQUIRE(why, room_of(p) <= MOST_ROOM, "the means and what is between the layers exceed local memory");
     PREFER(why, joins(p), "a group cannot tell here whether it is the last one");
-    PREFER(why, images * weights <= SQUEEZE_MOST_UNIT_BYTES,
-           "so many weights are read faster by launches of their own");
+    PREFER(why, !p->chained && images * weights <= SQUEEZE_MOST_UNIT_BYTES,
+           "many weights are read faster by launches of their own, and steps of a chain cost little");
     return true;
 }
 
