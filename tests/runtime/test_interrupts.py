@@ -93,6 +93,18 @@ threads.begin(task)
     assert python(code).strip() == "done"
 
 
+def test_threads_that_nobody_has_any_more_end() -> None:
+    """Without Python code that Ctrl-C could interrupt: what __del__() raises is lost."""
+    threads = Threads(3, "test")
+    mine = list(threads._threads)
+    threads.finish([Task(int)])
+    del threads
+    for thread in mine:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in mine)
+    assert not hasattr(Threads, "__del__")
+
+
 def test_a_forked_child_is_told() -> None:
     code = """
 import os

@@ -12,10 +12,10 @@ import atexit
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
-from weakref import WeakSet
 
 from clcnn.errors import StateError
 
@@ -94,14 +94,16 @@ class Threads:
 
     def __init__(self, count: int, name: str) -> None:
         self._pid = os.getpid()
-        self._tasks: SimpleQueue[Task[Any] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[Any] = SimpleQueue()
+        # Put there when nobody has this object any more: a call into C, while __del__() may be interrupted.
+        gone = weakref.ref(self, self._tasks.put)
+        _open.add(gone)
         self._threads = [
-            threading.Thread(target=_serve, args=(self._tasks,), name=f"{name}_{i}", daemon=True)
+            threading.Thread(target=_serve, args=(self._tasks, gone), name=f"{name}_{i}", daemon=True)
             for i in range(count)
         ]
         for thread in self._threads:
             thread.start()
-        _open.add(self)
 
     def begin(self, task: Task[Any]) -> None:
         """Puts a task at the end. Raises StateError in a forked child, which has no such threads."""
@@ -135,31 +137,31 @@ class Threads:
 
     def close(self) -> None:
         """Ends the threads after all tasks, and waits for them."""
-        for _ in self._threads:
-            self._tasks.put(None)
+        self._tasks.put(None)
         for thread in self._threads:
             thread.join()
         self._threads.clear()
 
-    def __del__(self) -> None:
-        for _ in self._threads:  # nobody has closed it, and nobody will
-            self._tasks.put(None)
 
-
-def _serve(tasks: SimpleQueue[Task[Any] | None]) -> None:
-    while (task := tasks.get()) is not None:
+def _serve(tasks: SimpleQueue[Any], gone: weakref.ref[Threads]) -> None:
+    """Until there comes something else than a task, which is for the other threads, too."""
+    while isinstance(task := tasks.get(), Task):
         task()
         del task  # else its result would live until the next one comes
+    tasks.put(task)
+    _open.discard(gone)
 
 
-_open: WeakSet[Threads] = WeakSet()
+_open: set[weakref.ref[Threads]] = set()
 
 
 @atexit.register
 def _close_all() -> None:
     """At the end of the program, before threads in the middle of a run would lose the interpreter."""
-    for threads in list(_open):
-        threads.close()
+    for gone in list(_open):
+        threads = gone()
+        if threads is not None:
+            threads.close()
 
 
 __all__ = ["Task", "Threads"]
