@@ -89,7 +89,7 @@ void queue_free(struct queue *q)
     if (!leave) {
         q->dev->api->clFinish(q->cl);
         drop_chunks(q);
-        pinned_free(q);
+        pinned_unmap(&q->pinned, q->dev, q->cl);
         q->dev->api->clReleaseCommandQueue(q->cl);
         device_count(q->dev, -1);
     }

@@ -29,7 +29,6 @@ struct relay_piece {
 struct relays {
     cl_command_queue side; /* that reads */
     struct pinned pinned;
-    size_t pinned_bytes;
     struct relay_job *job;
     struct relay_target *target;
     struct relay_piece *piece;
@@ -54,41 +53,12 @@ static void drop_event(struct clcnn_device *dev, cl_event *event)
 
 /* ---- before a run ---------------------------------------------------------------------------------------------- */
 
-static void unpin(struct queue *q, struct relays *r)
-{
-    cl_int code;
-
-    if (r->pinned.mem == NULL)
-        return;
-    CL_CODE(code, q->dev->api, clEnqueueUnmapMemObject, r->side, r->pinned.mem, r->pinned.at, 0, NULL, NULL);
-    if (code == CL_SUCCESS)
-        q->dev->api->clFinish(r->side);
-    q->dev->api->clReleaseMemObject(r->pinned.mem);
-    device_count(q->dev, -1);
-    r->pinned = (struct pinned){.mem = NULL};
-    r->pinned_bytes = 0;
-}
-
 static enum clcnn_status pin(struct queue *q, struct relays *r, size_t bytes, struct clcnn_err *err)
 {
-    enum clcnn_status st = CLCNN_OK;
-    const struct cl_api *api = q->dev->api;
-    cl_mem mem = NULL;
-
-    if (r->pinned_bytes >= bytes)
+    if (r->pinned.bytes >= bytes)
         return CLCNN_OK;
-    unpin(q, r);
-    CL_MAKE(api, mem, clCreateBuffer, q->dev->context, CL_MEM_ALLOC_HOST_PTR, bytes, NULL);
-    CL_MAKE(api, r->pinned.at, clEnqueueMapBuffer, r->side, mem, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE, 0,
-            bytes, 0, NULL, NULL);
-    device_count(q->dev, +1);
-    r->pinned.mem = mem;
-    r->pinned_bytes = bytes;
-    mem = NULL;
-done:
-    if (mem != NULL)
-        api->clReleaseMemObject(mem);
-    return st;
+    pinned_unmap(&r->pinned, q->dev, r->side);
+    return pinned_map(&r->pinned, q->dev, r->side, CL_MAP_READ | CL_MAP_WRITE, bytes, err);
 }
 
 static enum clcnn_status create(struct queue *q, struct clcnn_err *err)
@@ -275,7 +245,7 @@ void relays_free(struct queue *q, bool leave)
     if (r == NULL)
         return;
     if (!leave && r->side != NULL) {
-        unpin(q, r);
+        pinned_unmap(&r->pinned, q->dev, r->side);
         q->dev->api->clReleaseCommandQueue(r->side);
         device_count(q->dev, -1);
     }

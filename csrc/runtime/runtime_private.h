@@ -207,6 +207,7 @@ struct chunk {
 struct pinned {
     cl_mem mem;
     char *at;
+    size_t bytes;
     size_t used; /* by writes that may still be under way */
     bool refused;
 };
@@ -251,7 +252,10 @@ void relays_free(struct queue *q, bool leave); /* leave: what the driver knows o
 void queue_drop_event(struct queue *q, cl_event event);
 /* At the start of a walk. */
 enum clcnn_status queue_clear_counters(struct queue *q, struct clcnn_err *err);
-void pinned_free(struct queue *q);
+/* transfer.c: such memory, mapped by the queue `cl`; *p stays as it is where that fails. */
+enum clcnn_status pinned_map(struct pinned *p, struct clcnn_device *dev, cl_command_queue cl,
+                             cl_map_flags flags, size_t bytes, struct clcnn_err *err);
+void pinned_unmap(struct pinned *p, struct clcnn_device *dev, cl_command_queue cl); /* if it is */
 /* Whatever was enqueued has finished. */
 static inline void queue_is_idle(struct queue *q)
 {

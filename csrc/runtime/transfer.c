@@ -11,37 +11,45 @@
 #define PINNED_LEAST ((size_t)16 << 10) /* less goes along with the command */
 #define PINNED_ALIGN 4096
 
-/* Fails for nobody: without pinned memory the driver copies as it does. */
-static void pinned_create(struct queue *q)
+enum clcnn_status pinned_map(struct pinned *p, struct clcnn_device *dev, cl_command_queue cl,
+                             cl_map_flags flags, size_t bytes, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct clcnn_err ignored = {CLCNN_OK}, *err = &ignored;
-    struct pinned *p = &q->pinned;
+    struct pinned made = {.bytes = bytes};
 
-    CL_MAKE(q->dev->api, p->mem, clCreateBuffer, q->dev->context, CL_MEM_ALLOC_HOST_PTR, PINNED_BYTES, NULL);
-    CL_MAKE(q->dev->api, p->at, clEnqueueMapBuffer, q->cl, p->mem, CL_TRUE, CL_MAP_WRITE, 0, PINNED_BYTES, 0,
-            NULL, NULL);
-    device_count(q->dev, +1);
+    CL_MAKE(dev->api, made.mem, clCreateBuffer, dev->context, CL_MEM_ALLOC_HOST_PTR, bytes, NULL);
+    CL_MAKE(dev->api, made.at, clEnqueueMapBuffer, cl, made.mem, CL_TRUE, flags, 0, bytes, 0, NULL, NULL);
+    device_count(dev, +1);
+    *p = made;
+    return CLCNN_OK;
 done:
-    clcnn_err_clear(err);
-    if (st == CLCNN_OK)
-        return;
-    if (p->mem != NULL)
-        q->dev->api->clReleaseMemObject(p->mem);
-    *p = (struct pinned){.refused = true};
+    if (made.mem != NULL)
+        dev->api->clReleaseMemObject(made.mem);
+    return st;
 }
 
-void pinned_free(struct queue *q)
+void pinned_unmap(struct pinned *p, struct clcnn_device *dev, cl_command_queue cl)
 {
     cl_int code;
 
-    if (q->pinned.mem == NULL)
+    if (p->mem == NULL)
         return;
-    CL_CODE(code, q->dev->api, clEnqueueUnmapMemObject, q->cl, q->pinned.mem, q->pinned.at, 0, NULL, NULL);
+    CL_CODE(code, dev->api, clEnqueueUnmapMemObject, cl, p->mem, p->at, 0, NULL, NULL);
     if (code == CL_SUCCESS)
-        q->dev->api->clFinish(q->cl);
-    q->dev->api->clReleaseMemObject(q->pinned.mem);
-    device_count(q->dev, -1);
+        dev->api->clFinish(cl);
+    dev->api->clReleaseMemObject(p->mem);
+    device_count(dev, -1);
+    *p = (struct pinned){.mem = NULL};
+}
+
+/* Fails for nobody: without pinned memory the driver copies as it does. */
+static void pinned_create(struct queue *q)
+{
+    struct clcnn_err ignored = {CLCNN_OK};
+
+    q->pinned.refused =
+        pinned_map(&q->pinned, q->dev, q->cl, CL_MAP_WRITE, PINNED_BYTES, &ignored) != CLCNN_OK;
+    clcnn_err_clear(&ignored);
 }
 
 /* Where the bytes are to be sent from: a pinned copy of them where that is faster and there is room. */

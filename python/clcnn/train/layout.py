@@ -137,4 +137,9 @@ class BoundGraph(Graph):
             value = values.get(id(slot.parameter))
             whole = self.part(slot, flat) if value is None else value
             pieces.append(ops.reshape(whole, shape=(-1,)))
-        return pieces[0] if len(pieces) == 1 else ops.concat(*pieces, dim=0)
+        return joined(pieces)
+
+
+def joined(pieces: list[Value]) -> Value:
+    """Flat values, one after the other."""
+    return pieces[0] if len(pieces) == 1 else ops.concat(*pieces, dim=0)

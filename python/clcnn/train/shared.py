@@ -22,7 +22,7 @@ from clcnn.plan import Plan
 from clcnn.state import State
 from clcnn.train import batches
 from clcnn.train.exchange import exchange, source_name
-from clcnn.train.layout import STATISTICS, BoundGraph, Slot
+from clcnn.train.layout import STATISTICS, BoundGraph, Slot, joined
 from clcnn.train.ranks import Ranks
 from clcnn.train.step import Recipe, apply, evaluation_graph, gradients_of, loss_of
 from clcnn.train.team import Mirrors, Team
@@ -71,15 +71,11 @@ def gradient_graph(recipe: Recipe, shapes: Shapes) -> Graph:
     for number, found in gradients_of(graph, recipe.optimizer, value).items():
         for slots in buckets(layout.of_state(layout.group_state(number))):
             pieces = [ops.reshape(found[id(slot.parameter)], shape=(-1,)) for slot in slots]
-            graph.output(_joined(pieces), bucket_name(slots))
+            graph.output(joined(pieces), bucket_name(slots))
     if graph.updates:
         samples = graph.input("samples", (1,))
         graph.output(graph.flatten(STATISTICS, graph.updates) * samples, STATISTICS)
     return graph
-
-
-def _joined(pieces: list[Value]) -> Value:
-    return pieces[0] if len(pieces) == 1 else ops.concat(*pieces, dim=0)
 
 
 def bucket_name(slots: list[Slot]) -> str:
@@ -102,7 +98,7 @@ def apply_graph(recipe: Recipe, statistics: bool, update: bool, sources: int) ->
     for number, _ in enumerate(recipe.optimizer.param_groups):
         found = buckets(layout.of_state(layout.group_state(number)))
         if found:
-            flats[number] = _joined([added_up(bucket_name(slots), _elements(slots)) for slots in found])
+            flats[number] = joined([added_up(bucket_name(slots), _elements(slots)) for slots in found])
     new = added_up(STATISTICS, layout.sizes[STATISTICS]) if statistics else None
     apply(graph, recipe, loss, flats, new, update)
     return graph
