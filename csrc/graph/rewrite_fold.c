@@ -30,6 +30,27 @@ static const struct op_def *const same_by_shape[] = {
     &op_reshape, &op_flatten, &op_squeeze, &op_unsqueeze, &op_expand, &op_concat /* of one value */,
 };
 
+/* The operand that a product with ones, or a quotient by them, gives; -1: there are none. */
+static int operand_of_ones(const struct rewriter *r, const struct node *n)
+{
+    const bool product = rewrite_is(n, &op_mul);
+    if (!product && !rewrite_is(n, &op_div))
+        return -1;
+    for (int k = product ? 0 : 1; k < 2; k++) {
+        const struct value *c = &r->g->values[n->in[k]], *x = &r->g->values[n->in[1 - k]];
+        if (!rewrite_is_constant(r, n->in[k]) || c->shape.dtype != CLCNN_FLOAT32 ||
+            !shape_equal(&x->shape, &r->g->values[n->out[0]].shape))
+            continue;
+        const float *v = c->data;
+        int64_t i = 0;
+        while (i < shape_count(&c->shape) && v[i] == 1.0f)
+            i++;
+        if (i == shape_count(&c->shape))
+            return 1 - k;
+    }
+    return -1;
+}
+
 /* Whether a layer that could do something does nothing. */
 static bool does_nothing(const struct clcnn_graph *g, const struct node *n)
 {
@@ -50,13 +71,17 @@ static bool does_nothing(const struct clcnn_graph *g, const struct node *n)
     return false;
 }
 
-/* Whether y is x: by the operator, since windows of adaptive pooling have one element each, or by the attributes. */
-static bool is_identity(const struct rewriter *r, const struct node *n)
+/* The argument that y is: by the operator, since windows of adaptive pooling have one element each, or by attributes and
+ * constants; -1: it is none. */
+static int same_as(const struct rewriter *r, const struct node *n)
 {
     if (rewrite_is(n, &op_adaptive_avg_pool) || rewrite_is(n, &op_adaptive_max_pool))
-        return shape_equal(&r->g->values[n->in[0]].shape, &r->g->values[n->out[0]].shape);
-    return rewrite_is(n, &op_identity) || rewrite_is(n, &op_dropout) ||
-           (does_nothing(r->g, n) && !rewrite_is_overridden(r, n));
+        return shape_equal(&r->g->values[n->in[0]].shape, &r->g->values[n->out[0]].shape) ? 0 : -1;
+    if (rewrite_is(n, &op_identity) || rewrite_is(n, &op_dropout))
+        return 0;
+    if (rewrite_is_overridden(r, n))
+        return -1;
+    return does_nothing(r->g, n) ? 0 : operand_of_ones(r, n);
 }
 
 /* Values are followed to what they stand for in one walk, since nodes are in order and there may be many identities. */
@@ -74,9 +99,10 @@ enum clcnn_status rewrite_drop_identities(struct rewriter *r)
         for (int k = 0; k < n->n_in; k++)
             if (n->in[k] >= 0)
                 n->in[k] = same[n->in[k]];
-        if (n->dead || !is_identity(r, n))
+        const int k = n->dead ? -1 : same_as(r, n);
+        if (k < 0)
             continue;
-        same[n->out[0]] = n->in[0];
+        same[n->out[0]] = n->in[k];
         n->dead = true;
         TRY(rewrite_note(r, "drop %s %s", n->op->name, n->name));
     }

@@ -1,5 +1,6 @@
 /* rewrite_mean.c: the mean or the maximum of each channel of a map, which exporters write as a reduction, becomes an adaptive
- * pooling to one pixel, and the root of its sum of squares one window of lp_pool: these have algorithms for channel blocks. */
+ * pooling to one pixel, and the root of its sum of squares one window of lp_pool: these have algorithms for channel blocks, and
+ * write no squares. */
 #include "graph/match.h"
 
 #include <stdlib.h>
@@ -30,13 +31,12 @@ static enum clcnn_status match_reduction(struct rewriter *r, struct node *n, con
     return rewrite_note(r, "turn %s %s over pixels into %s", from->name, n->name, pool->name);
 }
 
-/* CPU devices: elsewhere lp_pool would leave each sum to one work-item. */
 static enum clcnn_status match_norm(struct rewriter *r, struct node *root)
 {
     struct match m = {0};
     int other = -1;
     struct node *sum = match_op(r, root->in[0], &op_reduce_sum);
-    if (!r->options->block || r->options->gpu || !sum || !is_of_channels(r, sum))
+    if (!sum || !is_of_channels(r, sum))
         return CLCNN_OK;
     match_add(&m, sum);
     const int x = match_square(r, sum->in[0], &m, &other);
@@ -46,8 +46,6 @@ static enum clcnn_status match_norm(struct rewriter *r, struct node *root)
     int64_t all[CLCNN_MAX_RANK];
     for (int d = 2; d < s->rank; d++)
         all[d - 2] = s->dim[d];
-    if (s->rank > 4 || 2 * s->dim[1] < r->options->block)
-        return CLCNN_OK;
     const struct match_result result = {
         .op = &op_lp_pool,
         .n_in = 1,

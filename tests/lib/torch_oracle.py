@@ -16,17 +16,31 @@ __all__ = ["NoEquivalent", "run", "run_case"]
 
 
 def _separable(inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -> torch.Tensor:
-    """The one operator that no user writes: a depthwise convolution, an activation and a 1x1 convolution."""
+    """A depthwise convolution, an activation and a 1x1 convolution."""
     x, dw, dw_b, pw, pw_b = (*inputs, None)[:5]
     geometry = {name: value for name, value in attrs.items() if name != "activation"}
     middle = run("conv", [x, dw, dw_b], geometry | {"groups": x.shape[1]})
     return run("conv", [run(attrs["activation"], [middle], {}), pw, pw_b], {})
 
 
+def _squeeze_excite(inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -> torch.Tensor:
+    """Means of channels, a layer, an activation and a layer: 1x1 convolutions, or linear ones."""
+    x, w1, b1, w2, b2 = inputs
+    linear = w1.dim() == 2
+    mean = x.mean(dim=tuple(range(2, x.dim())), keepdim=not linear)
+    layer = "linear" if linear else "conv"
+    middle = run(layer, [mean, w1, b1], {})
+    return run(layer, [run(attrs["activation"], [middle], {}), w2, b2], {})
+
+
+# Operators that no user writes.
+_MERGED = {"separable": _separable, "squeeze_excite": _squeeze_excite}
+
+
 def run(op: str, inputs: Sequence[torch.Tensor | None], attrs: dict[str, Any]) -> Any:
     """Output of one operator. Raises NoEquivalent where PyTorch cannot say."""
-    if op == "separable":
-        return _separable(inputs, fill(op, attrs))
+    if op in _MERGED:
+        return _MERGED[op](inputs, fill(op, attrs))
     return translate(op, fill(op, attrs), inputs[0].shape)(*inputs)
 
 

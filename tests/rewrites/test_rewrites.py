@@ -225,6 +225,41 @@ def test_an_identity_alone_gives_its_input(device):
         assert plan.steps() == []
 
 
+ONES = {
+    "mul": lambda net, x, ones: net.layer("mul", "same", x, ones),
+    "mul, ones first": lambda net, x, ones: net.layer("mul", "same", ones, x),
+    "div": lambda net, x, ones: net.layer("div", "same", x, ones),
+}
+
+
+@pytest.mark.parametrize("shape", [(), (3, 1, 1), (2, 3, 6, 6)])
+@pytest.mark.parametrize("form", ONES)
+def test_products_with_ones_disappear(device, form, shape):
+    net = Net()
+    ones = net.graph.constant("ones", np.ones(shape, np.float32))
+    net.output(net.layer("neg", "neg", ONES[form](net, net.input("x", 2, 3, 6, 6), ones)))
+    both = Both(device, net)
+    assert both.names == ["neg"]
+    assert both.notes[0].startswith("drop")
+
+
+NOT_ONES = {
+    "another number": ("mul", [1.0, 1.0, 2.0], False),
+    "of a larger shape": ("mul", np.ones((4, 2, 3)), False),
+    "divided by x": ("div", 1.0, True),
+}
+
+
+@pytest.mark.parametrize("form", NOT_ONES)
+def test_what_is_no_product_with_ones_stays(device, form):
+    op, numbers, first = NOT_ONES[form]
+    net = Net()
+    operands = [net.input("x", 2, 3), net.graph.constant("c", np.array(numbers, np.float32))]
+    y = net.layer(op, "same", *(reversed(operands) if first else operands))
+    net.output(net.layer("sin", "sin", y))
+    assert "same" in "+".join(Both(device, net).names)
+
+
 def test_reshapes_are_views(device):
     net = Net()
     x = net.input("x", 2, 3, 4, 4)
