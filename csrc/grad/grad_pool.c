@@ -7,8 +7,10 @@
 
 static void give_max(struct grad *g, const struct pool_attrs *a)
 {
+    const struct max_pool_grad_attrs of = {.pool = *a};
+
     if (grad_wants(g, 0) && g->dy[0] >= 0)
-        grad_give(g, 0, grad_node(g, &op_max_pool_grad, a, (const int[]){g->node.in[0], g->dy[0]}, 2));
+        grad_give(g, 0, grad_node(g, &op_max_pool_grad, &of, (const int[]){g->node.in[0], g->dy[0]}, 2));
 }
 
 void grad_max_pool(struct grad *g)
@@ -199,12 +201,15 @@ void grad_max_unpool(struct grad *g)
 /* Linear in dy, whose elements come back from where they went; it does not change with x but at ties. */
 void grad_max_pool_grad(struct grad *g)
 {
-    const struct max_indices_attrs a = {.pool = *(const struct pool_attrs *)g->node.attrs};
+    const struct max_pool_grad_attrs *of = g->node.attrs;
+    const struct max_indices_attrs a = {.pool = of->pool};
     int out[MAX_OUTPUTS];
 
     if (!grad_wants(g, 1))
         return;
     grad_outputs(g, &op_max_pool_indices, &a, g->node.in, 1, out);
-    if (out[0] >= 0)
-        grad_give(g, 1, taken(g, g->dy[0], out[1]));
+    if (out[0] < 0)
+        return;
+    const int all = taken(g, g->dy[0], out[1]);
+    grad_give(g, 1, of->rectified ? grad_of_two(g, &op_relu_grad, all, out[0]) : all);
 }

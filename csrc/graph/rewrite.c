@@ -46,7 +46,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_fuse_epilogues,     /* again: what follows one part */
         rewrite_cancel_transposes, /* again: parts that are multiplied, and what is between the moves, became layers */
         rewrite_fuse_epilogues, /* again: what follows the second one */
-        rewrite_clip_norms,
+        rewrite_masks,
         rewrite_channel_orders, /* after epilogues: what is between the moves is gone; before merges, too */
         rewrite_pool_before_pointwise, /* after epilogues: an activation between the two forbids it */
         rewrite_norm_to_depthwise,

@@ -75,7 +75,7 @@ enum clcnn_status rewrite_find_splits(struct rewriter *r);
 enum clcnn_status rewrite_split_products(struct rewriter *r);
 enum clcnn_status rewrite_transposed_to_conv(struct rewriter *r);
 enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);
-enum clcnn_status rewrite_clip_norms(struct rewriter *r);
+enum clcnn_status rewrite_masks(struct rewriter *r);
 enum clcnn_status rewrite_channel_orders(struct rewriter *r);
 enum clcnn_status rewrite_pool_before_pointwise(struct rewriter *r);
 enum clcnn_status rewrite_norm_to_depthwise(struct rewriter *r);

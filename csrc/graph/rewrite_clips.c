@@ -1,11 +1,14 @@
-/* rewrite_clips.c: a ReLU or ReLU6 after a batch norm by its own statistics becomes limits of that norm, and what its gradient
+/* rewrite_clips.c: masks of ReLUs are no passes of their own. A ReLU or ReLU6 after a batch norm by its own statistics becomes limits of that norm, and what its gradient
  * does to dy limits of the norm's gradient, which tells from x where they were met:
  *
  *   relu(norm(x))                                          =>   norm(x, low=0)
  *   norm_grad(relu_grad(dy, y), x)                         =>   norm_grad(dy, x, low=0)
  *   norm_grad(relu_grad(relu_grad(dy, y), 6 - y), x)       =>   norm_grad(dy, x, low=0, high=6)
  *
- * with y the result of the norm of x: one pass over maps less forward, and one or three backward. */
+ * with y the result of the norm of x: one pass over maps less forward, and one or three backward. The gradient of maxima
+ * of what a ReLU gave has them at hand:
+ *
+ *   relu_grad(max_pool_grad(x, dy), x)                     =>   max_pool_grad(x, dy, rectified=1) */
 #include <math.h>
 
 #include "graph/rewrite.h"
@@ -97,7 +100,21 @@ done:
     return st;
 }
 
-enum clcnn_status rewrite_clip_norms(struct rewriter *r)
+static enum clcnn_status rectify_maxima(struct rewriter *r, struct node *mask)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct node *grad = sole(r, mask->in[0], &op_max_pool_grad);
+    struct max_pool_grad_attrs *a = grad ? grad->attrs : NULL;
+    if (!grad || grad->in[0] != mask->in[1] || a->rectified || rewrite_is_overridden(r, mask))
+        return CLCNN_OK;
+    TRY(rewrite_note(r, "fuse %s %s into %s %s", mask->op->name, mask->name, grad->op->name, grad->name));
+    a->rectified = 1;
+    rewrite_move(r, grad, mask);
+done:
+    return st;
+}
+
+enum clcnn_status rewrite_masks(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     for (int i = 0; i < r->g->n_nodes; i++) {
@@ -108,6 +125,8 @@ enum clcnn_status rewrite_clip_norms(struct rewriter *r)
             TRY(clip_norm(r, n));
         else if (rewrite_is(n, &op_batch_norm_train_grad))
             TRY(clip_grad(r, n));
+        else if (rewrite_is(n, &op_relu_grad))
+            TRY(rectify_maxima(r, n));
     }
 done:
     return st;

@@ -42,6 +42,10 @@ struct pool_attrs {
     struct ints kernel_size, stride, padding, dilation;
     int32_t ceil_mode, count_include_pad;
 };
+struct max_pool_grad_attrs {
+    struct pool_attrs pool;
+    int32_t rectified;
+};
 struct lp_pool_attrs {
     struct pool_attrs pool;
     int32_t p;

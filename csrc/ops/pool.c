@@ -135,7 +135,8 @@ static enum clcnn_status infer_max_pool_grad(struct infer *in, struct clcnn_err 
 {
     const struct clcnn_shape *x = &in->in[0], *dy = &in->in[1];
     struct clcnn_shape y;
-    enum clcnn_status st = rule_pool(in, in->attrs, x, &y, err);
+    struct max_pool_grad_attrs *a = in->attrs;
+    enum clcnn_status st = rule_pool(in, &a->pool, x, &y, err);
 
     if (st == CLCNN_OK && !shape_equal(dy, &y))
         return shape_fail(in, err, "dy has shape %s, but the pooling of %s gives %s", SHAPE(dy), SHAPE(x),
@@ -174,6 +175,11 @@ static const struct clcnn_attr_info lp_pool_table[] = {
     POOL_ATTRS,
     ATTR(INT, lp_pool_attrs, p, 2, "which norm"),
 };
+static const struct clcnn_attr_info max_pool_grad_table[] = {
+    POOL_ATTRS,
+    ATTR(BOOL, max_pool_grad_attrs, rectified, 0,
+         "x is what relu gives, and its gradient is part of the result: 0 where a maximum is not positive"),
+};
 static const struct clcnn_attr_info max_indices_table[] = {
     POOL_ATTRS,
     ATTR(INT, max_indices_attrs, storage_order, 0,
@@ -201,7 +207,7 @@ const struct op_def op_max_pool_grad = {
     .doc = "gradient of max_pool's x from the gradient dy of its result: each window's goes to its first "
            "maximum",
     .inputs = "x dy",
-    ATTRS(max_pool_table, pool_attrs),
+    ATTRS(max_pool_grad_table, max_pool_grad_attrs),
     .infer = infer_max_pool_grad,
     .by_item = true,
 };

@@ -14,4 +14,10 @@ struct conv_args {
     f32 p0, p1; /* of the epilogue's activation */
 };
 
+/* conv_transpose_spread: a row is one (n, k, d, h) of the output. */
+struct conv_spread_args {
+    struct conv_args conv;
+    i64 rows, pieces;
+};
+
 #endif

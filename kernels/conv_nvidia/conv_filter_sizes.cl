@@ -21,8 +21,12 @@ void FN(body)(ulong group, SRC w, DST dst, const struct conv_scaled_pack_args *a
     float most = 0.0f;
 #pragma unroll 8
     for (int i = LANE % FILTER_TEAM; i < (present ? each : 0); i += FILTER_TEAM) {
-        const int c = i / a->taps;
-        const float v = fabs(FN(weight)(w, g, k, c, i - c * a->taps, a->kg, a->taps, a->groups, a->w_k));
+#if WINOGRAD_POINTS
+        const int c = i / a->taps, t = i - c * a->taps;
+#else
+        const int c = 0, t = i; /* weights of a filter are neighbours */
+#endif
+        const float v = fabs(FN(weight)(w, g, k, c, t, a->kg, a->taps, a->groups, a->w_k));
         most = v < INFINITY ? fmax(most, v) : most;
     }
     buf[LANE] = most;

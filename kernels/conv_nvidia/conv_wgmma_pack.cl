@@ -34,13 +34,15 @@
 #endif
 #include "conv_nvidia/packed_store.clh"
 
-/* Filter k of block b of all at depth d. */
+/* Filter k of block b of all at depth d; read whether there is one or not, from another place: loads behind a condition
+ * would wait for one another. */
 float FN(filter)(SRC w, int b, int k, int d, const struct conv_mma_pack_args *a)
 {
     const int blocks = (a->kg + BM - 1) / BM, t = d / a->padded, c = d % a->padded;
     k += b % blocks * BM;
-    return k < a->kg && c < a->c && t < a->taps ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k)
-                                                : 0.0f;
+    const float v = FN(weight)(w, b / blocks, min(k, a->kg - 1), min(c, a->c - 1), min(t, a->taps - 1), a->kg, a->taps,
+                               a->groups, a->w_k);
+    return (k < a->kg) & (c < a->c) & (t < a->taps) ? v : 0.0f;
 }
 
 /* Which filter of the block and depth of the slab element i of a slab of halves belongs to, and the weight. */

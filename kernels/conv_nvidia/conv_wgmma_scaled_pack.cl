@@ -25,11 +25,13 @@
 #include "common/half_scale.clh"
 #include "conv_nvidia/conv_scales.clh"
 
+/* Read whether there is such a filter or not, from another one: loads behind a condition would wait for one another. */
 float FN(filter)(SRC w, int b, int k, int c, int t, const struct conv_scaled_pack_args *a)
 {
-    const int blocks = (a->kg + BM - 1) / BM;
+    const int blocks = (a->kg + BM - 1) / BM, last = a->kg - 1;
     k += b % blocks * BM;
-    return k < a->kg ? FN(weight)(w, b / blocks, k, c, t, a->kg, a->taps, a->groups, a->w_k) : 0.0f;
+    const float v = FN(weight)(w, b / blocks, min(k, last), c, t, a->kg, a->taps, a->groups, a->w_k);
+    return k <= last ? v : 0.0f;
 }
 
 /* largest[i]: that of the block's scaled filters, of channel c0 + i, for i < count. `of`: those of

@@ -9,7 +9,7 @@
  * channels. Windows that reach into other rows are read there, too.
  * Work-group: WG = 1. Local memory: none.
  * Of the argument block: kind, 2 or 3: windows of that size in both dimensions, at dilation 1; 0: any.
- * Defines: V channels of a block, 16 or 8. */
+ * Defines: V channels of a block, 16 or 8; RECTIFIED 1: windows whose maximum is not positive give nothing. */
 #ifndef WG
 #define WG 1
 #endif
@@ -21,6 +21,9 @@
 #include "common/vec.clh"
 #ifndef FN
 #define FN(x) max_pool_grad_blocked_##x
+#endif
+#ifndef RECTIFIED
+#define RECTIFIED 0
 #endif
 #include "pool/pool_taps.clh"
 
@@ -41,6 +44,8 @@
             best = select(best, v, better);                                                                \
             at = select(at, (IV)(r * wide + s), better);                                                   \
         }                                                                                                  \
+        if (RECTIFIED)                                                                                     \
+            dy = select((FV)0.0f, dy, best > (FV)0.0f);                                                    \
         LOOP for (int r = mine.x; r < mine.y; r++) LOOP for (int s = in.z; s < in.w; s++)                  \
         {                                                                                                  \
             const long i = r * row_step + s * column_step;                                                 \

@@ -4,13 +4,17 @@
  *
  * Layouts: N,C,(D,)(H,)W with batch strides; struct max_pool_grad_args. A row is one (n, c, d, h) of x.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
+ * Defines: RECTIFIED 1: windows whose maximum is not positive give nothing; WG, LANES, ELEMS, RUNS, INDEX
+ * (rows.clh). */
 #include "common/clcnn.clh"
 #include "pool/pool_args.h"
 #include "common/rows.clh"
 #include "common/strided.clh"
 #ifndef FN
 #define FN(x) max_pool_grad_ref_##x
+#endif
+#ifndef RECTIFIED
+#define RECTIFIED 0
 #endif
 
 /* The window whose tap t of dimension d lies at `at`, or -1. */
@@ -62,7 +66,7 @@ void FN(body)(ulong group, SRC x, SRC dy, DST dx, const struct max_pool_grad_arg
             float sum = 0.0f;
             for (int t = 0; t < a->ker[0]; t++) {
                 const int od = FN(window)((int)d, t, 0, a);
-                for (int r = 0; r < a->ker[1] && od >= 0; r++) {
+                for (int r = 0; r < a->ker[1] && od >= 0 && (!RECTIFIED || own > 0.0f); r++) {
                     const int oh = FN(window)((int)h, r, 1, a);
                     for (int s = 0; s < a->ker[2] && oh >= 0; s++) {
                         const int ow = FN(window)((int)i, s, 2, a);

@@ -235,6 +235,7 @@ TRIES: dict[str, list[Try]] = {
     "max_pool_grad": [
         Try([(2, 3, 6, 7), (2, 3, 3, 3)], {"kernel_size": 2}, [None, lambda x: x]),
         Try([(1, 2, 6, 7), (1, 2, 3, 4)], {"kernel_size": 3, "stride": 2, "padding": 1}, [None, lambda x: x]),
+        Try([(2, 3, 6, 7), (2, 3, 3, 3)], {"kernel_size": 2, "rectified": True}, [None, lambda x: x]),
     ],
     "cross_entropy_grad": [
         Try([(6, 5), (6,), ()], {"label_smoothing": 0.2}, [lambda x: x, _labels, lambda x: x]),

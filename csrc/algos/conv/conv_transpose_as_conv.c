@@ -1,38 +1,43 @@
 /* conv_transpose_as_conv: at stride 1 a transposed convolution is a convolution by filters that are turned around and whose
  * channels are their filters: those are made in every run (kernels/conv/conv_transpose_as_conv.cl), and any algorithm of conv
- * does the rest. For data gradients, whose filters are no constants. */
+ * does the rest. Where windows have one element and there are strides, a last step puts its pixels where they belong, with zeros
+ * between them (kernels/conv/conv_transpose_spread.cl). For data gradients, whose filters are no constants. */
+#include "algos/common/rows.h"
 #include "algos/conv/conv_transpose_common.h"
 
-/* The convolution; false where it would cut its map. */
+static bool is_strided(const struct problem *p)
+{
+    const struct ints *stride = &((const struct conv_attrs *)p->attrs)->stride;
+    for (int i = 0; i < stride->n; i++)
+        if (stride->v[i] != 1)
+            return true;
+    return false;
+}
+
+/* The convolution at stride 1; false where it would cut its map. */
 static bool turned_of(const struct problem *p, struct conv_attrs *to)
 {
     const struct conv_attrs *from = p->attrs;
     const int n = p->in[0].shape.rank - 2;
+    const bool strided = is_strided(p); /* then what lies behind the last pixel is not the convolution's */
     *to = *from;
     to->output_padding = (struct ints){.n = n};
     for (int i = 0; i < n; i++) {
+        to->stride.v[i] = 1;
         const int reach = from->dilation.v[i] * (p->in[1].shape.dim[2 + i] - 1);
         to->padding.v[i] = reach - from->padding.v[i];
-        to->padding.v[n + i] = reach - from->padding.v[n + i] + from->output_padding.v[i];
+        to->padding.v[n + i] = reach - from->padding.v[n + i] + (strided ? 0 : from->output_padding.v[i]);
         if (to->padding.v[i] < 0 || to->padding.v[n + i] < 0)
             return false;
     }
     return true;
 }
 
-static bool no_strides(const struct problem *p)
-{
-    const struct ints *stride = &((const struct conv_attrs *)p->attrs)->stride;
-    for (int i = 0; i < stride->n; i++)
-        if (stride->v[i] != 1)
-            return false;
-    return true;
-}
-
 static bool applicable(const struct problem *p, struct why *why)
 {
     struct conv_attrs turned;
-    REQUIRE(why, no_strides(p), "strided maps have phases, each with filters of its own");
+    REQUIRE(why, !is_strided(p) || shape_count_from(&p->in[1].shape, 2) == 1,
+            "strided maps have phases, each with filters of its own");
     REQUIRE(why, turned_of(p, &turned), "a map that is padded by more than the filters reach would be cut");
     PREFER(why, !cpu_device(p->device), "phases have kernels of their own for CPUs");
     PREFER(why, !p->in[1].constant, "constant filters are packed once, for phases");
@@ -56,6 +61,26 @@ static size_t workspace(const struct problem *p)
     return shape_bytes(&p->in[1].shape);
 }
 
+/* What the convolution at stride 1 gives, as a part that is then spread. */
+static struct operand pixels_of(const struct problem *p)
+{
+    struct operand z = {.shape = p->in[0].shape, .present = true, .view = VIEW_NONE};
+    z.shape.dim[1] = p->out[0].shape.dim[1];
+    return z;
+}
+
+static void spread(const struct problem *p, struct emit *e, const struct operand *z)
+{
+    struct conv_spread_args a = {.conv = conv_args_of(p)};
+    a.rows = (int64_t)a.conv.n * a.conv.k * a.conv.out[0] * a.conv.out[1];
+    struct step *s = rows_step(e, p, "conv_transpose_spread", "main", a.rows, a.conv.out[2], &a.pieces);
+    step_read(s, z->view);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].view);
+    step_args(s, &a, sizeof a);
+    step_cost(s, 0.0, (double)shape_bytes(&z->shape) + (double)shape_bytes(&p->out[0].shape));
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     struct conv_attrs attrs;
@@ -74,7 +99,18 @@ static void emit(const struct problem *p, struct emit *e)
     conv.op = &op_conv;
     conv.attrs = &attrs;
     conv.in = in;
+    if (!is_strided(p)) {
+        emit_sub(e, &conv);
+        return;
+    }
+    struct operand z = pixels_of(p);
+    emit_middle(e, &z);
+    conv.out = &z;
+    conv.n_in = 2;
+    conv.add = (struct operand){.view = VIEW_NONE};
+    conv.act = ACT_none;
     emit_sub(e, &conv);
+    spread(p, e, &z);
 }
 
 const struct algo_def algo_conv_transpose_as_conv = {

@@ -20,6 +20,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s =
         emit_step(e, "max_pool_grad_blocked", "main", planes * ceil_div(rows, (size_t)a.pool.rows), 1);
     step_define(s, "V", p->block);
+    step_define(s, "RECTIFIED", ((const struct max_pool_grad_attrs *)p->attrs)->rectified);
     step_read(s, p->in[0].view);
     step_read(s, p->in[1].view);
     step_write(s, p->out[0].view);

@@ -9,6 +9,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct pool_args *g = &a.pool;
     g->rows = (int64_t)p->in[0].shape.dim[0] * g->c * g->in[0] * g->in[1];
     struct step *s = rows_step(e, p, "max_pool_grad_ref", "main", g->rows, g->in[2], &g->pieces);
+    step_define(s, "RECTIFIED", ((const struct max_pool_grad_attrs *)p->attrs)->rectified);
     step_read(s, p->in[0].view);
     step_read(s, p->in[1].view);
     step_write(s, p->out[0].view);

@@ -1,11 +1,11 @@
 /* max_pool_grad_tile: the gradient of maxima by tiles on GPUs; see kernels/pool/max_pool_grad_tile.cl. */
 #include "algos/pool/pool.h"
 
-enum { WIDEST = 32, HIGHEST = 16, MOST_WINDOWS = 2048 };
+enum { WIDEST = 32, HIGHEST = 16, MOST_WINDOWS = 2048, MOST_CELL = 16, MOST_SEEN = 256 };
 
 struct tile {
     struct max_pool_grad_args args;
-    int high, wide; /* of dx */
+    int cells[2], high, wide; /* of the map, down and across; of a tile */
 };
 
 /* The least power of two from 4 on that holds n, at most `most`. */
@@ -22,15 +22,18 @@ static struct tile tile_of(const struct problem *p)
     struct problem pool = *p; /* the pooling that it belongs to */
     pool.out = &p->in[1];
     struct tile t = {.args = {.pool = pool_args_of(&pool, p->attrs), .dx_n = p->out[0].batch_stride}};
-    t.high = side(t.args.pool.in[1], HIGHEST);
-    t.wide = side(t.args.pool.in[2], WIDEST);
+    const struct pool_args *a = &t.args.pool;
+    for (int d = 1; d < 3; d++)
+        t.cells[d - 1] = (a->in[d] + a->pad[d] - 1) / a->stride[d] + 1;
+    t.high = (int)ceil_div((size_t)side(a->in[1], HIGHEST), (size_t)a->stride[1]);
+    t.wide = (int)ceil_div((size_t)side(a->in[2], WIDEST), (size_t)a->stride[2]);
     return t;
 }
 
-/* Windows that can meet so many elements in a row. */
-static int windows(int elements, int ker, int stride)
+/* Windows that a cell is seen from. */
+static int seen(const struct pool_args *a, int d)
 {
-    return (elements + ker - 2) / stride + 1;
+    return (int)ceil_div((size_t)a->ker[d], (size_t)a->stride[d]);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -39,9 +42,9 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct pool_args *a = &t.args.pool;
     REQUIRE(why, p->in[0].shape.rank <= 4, "windows with a depth are left to ref");
     REQUIRE(why, a->dil[1] == 1 && a->dil[2] == 1, "dilated windows are left to ref");
-    REQUIRE(why,
-            windows(t.high, a->ker[1], a->stride[1]) * windows(t.wide, a->ker[2], a->stride[2]) <=
-                MOST_WINDOWS,
+    REQUIRE(why, a->stride[1] * a->stride[2] <= MOST_CELL && seen(a, 1) * seen(a, 2) <= MOST_SEEN,
+            "windows that are too large, or too far apart, to be told apart in registers are left to ref");
+    REQUIRE(why, (t.high + seen(a, 1) - 1) * (t.wide + seen(a, 2) - 1) <= MOST_WINDOWS,
             "the windows that meet a tile must fit local memory");
     PREFER(why, !cpu_device(p->device), "tiles that groups share are meant for GPUs");
     return true;
@@ -52,15 +55,16 @@ static void emit(const struct problem *p, struct emit *e)
     const struct tile t = tile_of(p);
     const struct pool_args *a = &t.args.pool;
     const size_t tiles =
-        ceil_div((size_t)a->in[1], (size_t)t.high) * ceil_div((size_t)a->in[2], (size_t)t.wide);
+        ceil_div((size_t)t.cells[0], (size_t)t.high) * ceil_div((size_t)t.cells[1], (size_t)t.wide);
     const size_t planes = (size_t)p->in[0].shape.dim[0] * (size_t)a->c;
     struct step *s = emit_step(e, "max_pool_grad_tile", "main", planes * tiles, any_group_size(p));
-    step_define(s, "TH", t.high);
-    step_define(s, "TW", t.wide);
+    step_define(s, "CH", t.high);
+    step_define(s, "CW", t.wide);
     step_define(s, "KH", a->ker[1]);
     step_define(s, "KW", a->ker[2]);
     step_define(s, "SH", a->stride[1]);
     step_define(s, "SW", a->stride[2]);
+    step_define(s, "RECTIFIED", ((const struct max_pool_grad_attrs *)p->attrs)->rectified);
     step_read(s, p->in[0].view);
     step_read(s, p->in[1].view);
     step_write(s, p->out[0].view);

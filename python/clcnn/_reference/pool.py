@@ -173,9 +173,11 @@ def max_pool_grad(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
     ceil_mode: int = 0,
+    rectified: int = 0,
 ) -> np.ndarray:
-    """Each window's element of dy goes to where max_pool_indices finds its maximum."""
-    _, places = max_pool_indices(
+    """Each window's element of dy goes to where max_pool_indices finds its maximum, unless it is `rectified`
+    and the maximum is not positive."""
+    y, places = max_pool_indices(
         x,
         kernel_size=kernel_size,
         stride=stride,
@@ -183,7 +185,8 @@ def max_pool_grad(
         dilation=dilation,
         ceil_mode=ceil_mode,
     )
-    return np.bincount(places.reshape(-1), dy.reshape(-1), x.size).reshape(x.shape)
+    given = np.where(y > 0.0, dy, 0.0) if rectified else dy
+    return np.bincount(places.reshape(-1), given.reshape(-1), x.size).reshape(x.shape)
 
 
 def max_unpool(x: np.ndarray, indices: np.ndarray, *, output_size: Sequence[int]) -> np.ndarray:
