@@ -14,10 +14,12 @@ struct conv_args {
     f32 p0, p1; /* of the epilogue's activation */
 };
 
-/* conv_transpose_spread: a row is one (n, k, d, h) of the output. */
+/* conv_transpose_spread: `cells` of a channel, and of all of them. */
 struct conv_spread_args {
     struct conv_args conv;
-    i64 rows, pieces;
+    i64 count;
+    i32 cells[3];
+    i32 unused;
 };
 
 #endif

@@ -97,7 +97,7 @@ struct conv_phases_mma_pack_args {
     i32 each;                         /* groups of a phase */
     struct conv_phases phases;
 };
-#define PACK_SLABS 2   /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
+#define PACK_SLABS 2    /* of 16 of depth, that a group of conv_wgmma_pack packs with PRODUCTS 3 */
 #define FILTER_TEAM 128 /* work-items that find the largest weight of a filter together */
 /* floats behind each slab, which ends on a line of 128 bytes: what pixels are multiplied by, whether any is not 1 */
 #define DEPTH_GAINS 32

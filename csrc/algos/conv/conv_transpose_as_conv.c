@@ -2,7 +2,6 @@
  * channels are their filters: those are made in every run (kernels/conv/conv_transpose_as_conv.cl), and any algorithm of conv
  * does the rest. Where windows have one element and there are strides, a last step puts its pixels where they belong, with zeros
  * between them (kernels/conv/conv_transpose_spread.cl). For data gradients, whose filters are no constants. */
-#include "algos/common/rows.h"
 #include "algos/conv/conv_transpose_common.h"
 
 static bool is_strided(const struct problem *p)
@@ -72,8 +71,14 @@ static struct operand pixels_of(const struct problem *p)
 static void spread(const struct problem *p, struct emit *e, const struct operand *z)
 {
     struct conv_spread_args a = {.conv = conv_args_of(p)};
-    a.rows = (int64_t)a.conv.n * a.conv.k * a.conv.out[0] * a.conv.out[1];
-    struct step *s = rows_step(e, p, "conv_transpose_spread", "main", a.rows, a.conv.out[2], &a.pieces);
+    const size_t wg = any_group_size(p);
+    a.count = (int64_t)a.conv.n * a.conv.k;
+    for (int d = 0; d < 3; d++) {
+        a.cells[d] = (int)ceil_div((size_t)a.conv.out[d], (size_t)a.conv.stride[d]);
+        a.count *= a.cells[d];
+    }
+    struct step *s = emit_step(e, "conv_transpose_spread", "main", ceil_div((size_t)a.count, wg), wg);
+    step_define_id(s, "INDEX", a.count <= UINT32_MAX - (int64_t)wg ? "uint" : "ulong");
     step_read(s, z->view);
     step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].view);

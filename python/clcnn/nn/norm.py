@@ -70,8 +70,9 @@ class _BatchNorm(Layer):
             )
         m = float(self.momentum)
         y, batch_mean, batch_var = ops.batch_norm_train(x, weight, bias, eps=self.eps, name=self.layer_name)
-        x.graph.update(self.running_mean, mean * (1 - m) + batch_mean * m)
-        x.graph.update(self.running_var, var * (1 - m) + batch_var * (m * n / (n - 1)))
+        # as one line of functions, which GPUs compute in one launch
+        x.graph.update(self.running_mean, mean + (batch_mean - mean) * m)
+        x.graph.update(self.running_var, var + (batch_var * (n / (n - 1)) - var) * m)
         return y
 
     def extra_repr(self) -> str:
