@@ -42,7 +42,8 @@ float FN(filter)(SRC w, int b, int k, int d, const struct conv_mma_pack_args *a)
     k += b % blocks * BM;
     const float v = FN(weight)(w, b / blocks, min(k, a->kg - 1), min(c, a->c - 1), min(t, a->taps - 1), a->kg, a->taps,
                                a->groups, a->w_k);
-    return (k < a->kg) & (c < a->c) & (t < a->taps) ? v : 0.0f;
+    const int there = (k < a->kg) & (c < a->c) & (t < a->taps);
+    return there ? v : 0.0f;
 }
 
 /* Which filter of the block and depth of the slab element i of a slab of halves belongs to, and the weight. */

@@ -63,10 +63,11 @@ void FN(body)(ulong group, SRC x, SRC dy, DST dx, const struct max_pool_grad_arg
         {
             const long place = (d * a->in[1] + h) * a->in[2] + i;
             const float own = xc[place];
+            const bool open = RECTIFIED ? own > 0.0f : true;
             float sum = 0.0f;
             for (int t = 0; t < a->ker[0]; t++) {
                 const int od = FN(window)((int)d, t, 0, a);
-                for (int r = 0; r < a->ker[1] && od >= 0 && (!RECTIFIED || own > 0.0f); r++) {
+                for (int r = 0; r < a->ker[1] && od >= 0 && open; r++) {
                     const int oh = FN(window)((int)h, r, 1, a);
                     for (int s = 0; s < a->ker[2] && oh >= 0; s++) {
                         const int ow = FN(window)((int)i, s, 2, a);

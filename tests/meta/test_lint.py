@@ -66,6 +66,7 @@ SHARED_KERNELS = {
     "conv_filter_grad_rows": "conv_filter_grad_wgmma.c",
     "conv_filter_sizes": "conv_mma_common.c",
     "conv_mma_pack": "conv_mma_common.c",
+    "conv_transpose_spread": "conv_transpose_as_conv.c",
     "conv_pack": "conv_common.c",
     "conv_sum_parts": "conv_common.c",
     "conv_transpose_mma_pack": "conv_mma_common.c",

@@ -1,5 +1,5 @@
-"""The gradient of a ReLU behind that of a pooling becomes a part of it: both know the map that the ReLU gave. Each
-against the same graph with fuse=False."""
+"""The gradient of a ReLU behind that of a pooling becomes a part of it: both know the map that the ReLU gave.
+Each against the same graph with fuse=False."""
 
 from __future__ import annotations
 
@@ -29,8 +29,12 @@ def test_the_gradient_of_maxima_takes_the_mask(device):
     assert any(note == "fuse relu_grad mask into max_pool_grad maxima" for note in both.notes)
 
 
+def other(net: Net) -> int:
+    return net.input("z", 2, 5, 7, 9)
+
+
 NEAR = {
-    "the mask of another map": lambda net, x, dx: [net.layer("relu_grad", "mask", dx, net.input("z", 2, 5, 7, 9))],
+    "the mask of another map": lambda net, x, dx: [net.layer("relu_grad", "mask", dx, other(net))],
     "masked the other way": lambda net, x, dx: [net.layer("relu_grad", "mask", x, dx)],
     "the gradient without a mask is wanted": lambda net, x, dx: [net.layer("relu_grad", "mask", dx, x), dx],
     "of a sum": lambda net, x, dx: [net.layer("relu_grad", "mask", net.layer("add", "sum", dx, x), x)],

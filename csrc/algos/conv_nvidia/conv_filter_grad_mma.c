@@ -48,7 +48,7 @@ static struct filter_grad_choice choose_split(const struct problem *p, const str
             break;
         if ((split_k - 1) * share >= chunks)
             continue; /* the last share would be empty */
-        const float time = mma_tiles_time(p, t, tile_count(a, t) * (size_t)split_k, share) +
+        const float time = mma_tiles_time(p, t, MMA_FLOAT32, tile_count(a, t) * (size_t)split_k, share) +
                            join_time(a, split_k) + mma_memory_price(p, bytes, 0);
         if (best.tile == NULL || time < best.time)
             best = (struct filter_grad_choice){t, split_k, share, time};

@@ -21,8 +21,8 @@ enum {
 
 /* Times as those of wgmma's in conv_mma_common.c. */
 static const struct mma_tile_shape tiles[] = {
-    {128, POSITIONS, GROUP, 1, ROWS_DEPTH, 1, 690.0f, 690.0f, 3000.0f},
-    {64, POSITIONS, GROUP, 1, ROWS_DEPTH, 1, 600.0f, 600.0f, 2600.0f},
+    {128, POSITIONS, GROUP, 1, ROWS_DEPTH, 1, 690.0f, 690.0f, 3000.0f, 0.0f, 0.0f},
+    {64, POSITIONS, GROUP, 1, ROWS_DEPTH, 1, 600.0f, 600.0f, 2600.0f, 0.0f, 0.0f},
 };
 /* Of the time of three products, moving operands takes the rest. */
 static const float one_product[MMA_KERNELS] = {[MMA_AMPERE] = 0.65f, [MMA_HOPPER] = 0.72f};

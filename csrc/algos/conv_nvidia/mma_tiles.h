@@ -2,7 +2,7 @@
 #ifndef CLCNN_ALGOS_MMA_TILES_H
 #define CLCNN_ALGOS_MMA_TILES_H
 
-#include "plan/emit.h"
+#include "algos/conv_nvidia/conv_mma_common.h"
 
 #define MMA_DEPTH_UNIT 16 /* that times are counted in */
 
@@ -11,12 +11,14 @@
 struct mma_tile_shape {
     short rows, columns, size, wm, chunk, resident;
     float busy, alone, start;
+    float one_busy, one_alone; /* with one product in the place of three; 0: not known */
 };
 enum { MMA_TILE_SHAPES = 7 };
 extern const struct mma_tile_shape mma_tile_shapes[MMA_TILE_SHAPES];
 
 /* Expected ns of `groups` groups, each of which computes a tile over `share` chunks of depth. */
-float mma_tiles_time(const struct problem *p, const struct mma_tile_shape *t, size_t groups, int share);
+float mma_tiles_time(const struct problem *p, const struct mma_tile_shape *t, enum mma_products products,
+                     size_t groups, int share);
 /* Defines of a step that computes such tiles. */
 void mma_tile_defines(struct step *s, const struct mma_tile_shape *t);
 

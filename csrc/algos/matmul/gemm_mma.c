@@ -34,7 +34,7 @@ static float time_of(const struct problem *p, const struct gemm_args *a, const s
                      int split_k, int share)
 {
     const float joined = sizeof(float) * (float)(t->rows * t->columns * split_k);
-    return mma_tiles_time(p, t, tile_count(a, t) * (size_t)split_k, share) +
+    return mma_tiles_time(p, t, mma_cheapest(p), tile_count(a, t) * (size_t)split_k, share) +
            (split_k > 1 ? MMA_FIXUP_NS + joined / MMA_FIXUP_BYTES_PER_NS : 0.0f);
 }
 
