@@ -241,8 +241,8 @@ def seen(device) -> Seen:
         case = parse_case(text)
         with compile_case(device, case, case.data(), zeros=little) as plan:
             seen.take(plan)
-    for algo in ("mma", "wgmma"):
-        graph = _graph_with_computed_weights(16)
+    strided = ("as_conv", _graph_with_computed_weights(8, "conv_transpose", 2, size=1))
+    for algo, graph in (*((n, _graph_with_computed_weights(16)) for n in ("mma", "wgmma")), strided):
         with (
             suppress(_core.UnsupportedError),
             _core.Plan(device, graph, overrides={MAIN: algo}) as plan,
