@@ -1,12 +1,12 @@
-/* rewrite_clips.c: masks of ReLUs are no passes of their own. A ReLU or ReLU6 after a batch norm by its own statistics becomes limits of that norm, and what its gradient
- * does to dy limits of the norm's gradient, which tells from x where they were met:
+/* rewrite_masks.c: masks of ReLUs are no passes of their own. A ReLU or ReLU6 after a batch norm by its own statistics becomes
+ * limits of that norm, and what its gradient does to dy limits of the norm's gradient, which tells from x where they were met:
  *
  *   relu(norm(x))                                          =>   norm(x, low=0)
  *   norm_grad(relu_grad(dy, y), x)                         =>   norm_grad(dy, x, low=0)
  *   norm_grad(relu_grad(relu_grad(dy, y), 6 - y), x)       =>   norm_grad(dy, x, low=0, high=6)
  *
- * with y the result of the norm of x: one pass over maps less forward, and one or three backward. The gradient of maxima
- * of what a ReLU gave has them at hand:
+ * with y the result of the norm of x: one pass over maps less forward, and one or three backward. The gradient of maxima of what a
+ * ReLU gave has them at hand:
  *
  *   relu_grad(max_pool_grad(x, dy), x)                     =>   max_pool_grad(x, dy, rectified=1) */
 #include <math.h>
