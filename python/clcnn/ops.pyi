@@ -692,6 +692,7 @@ def max_pool_grad(
     padding: int | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
     ceil_mode: bool = False,
+    rectified: bool = False,
     name: str | None = None,
 ) -> Value: ...
 def max_pool_indices(
