@@ -121,6 +121,7 @@ enum unary {
         .attrs_size = sizeof(struct eltwise_attrs),    \
         .types = types_,                               \
         .infer = infer_binary,                         \
+        .by_item = true,                               \
     };
 #include "ops/eltwise.def"
 #undef UNARY

@@ -32,6 +32,21 @@ static bool is_map(const struct clcnn_graph *g, int value, int batch)
     return v->kind != VALUE_CONSTANT && v->shape.rank >= 3 && v->shape.dim[0] == batch;
 }
 
+/* Whether operands that are broadcast to each other, from the last dimension on, have an item of the batch for each one of the
+ * result, or the same for all. */
+static bool are_broadcast_by_item(const struct clcnn_graph *g, const struct node *n, int batch)
+{
+    const int rank = g->values[n->out[0]].shape.rank;
+    for (int i = 0; i < n->n_in; i++) {
+        const struct value *v = &g->values[n->in[i]];
+        const bool leading = v->shape.rank == rank;
+        if (v->kind == VALUE_CONSTANT ? leading && v->shape.dim[0] != 1
+                                      : !leading || !is_map(g, n->in[i], batch))
+            return false;
+    }
+    return true;
+}
+
 /* Items of the batch that a node computes, if it can compute some of them by themselves; 0: it cannot. */
 static int batch_of(const struct clcnn_graph *g, const struct node *n)
 {
@@ -39,6 +54,8 @@ static int batch_of(const struct clcnn_graph *g, const struct node *n)
     if (!n->op->by_item || (is_concat(n) && ((const struct dim_attrs *)n->attrs)->dim != 1) ||
         (n->epi.add >= 0 && !is_map(g, n->epi.add, batch)))
         return 0;
+    if (eltwise_is_binary(n->op))
+        return are_broadcast_by_item(g, n, batch) ? batch : 0;
     for (int i = 0; i < n->n_in; i++) {
         const bool weights = i > 0 && !is_concat(n);
         if (weights ? n->in[i] >= 0 && g->values[n->in[i]].kind != VALUE_CONSTANT
@@ -91,6 +108,13 @@ static int items_for(const struct blueprint *bp, const struct traffic *t, int ba
     const size_t wanted = device_units(&bp->dev->info) * SLICE_UNIT_BYTES,
                  weights = SLICE_WEIGHT_RATIO * t->weights;
     return divisor(batch, ceil_div(wanted > weights ? wanted : weights, t->item));
+}
+
+/* Whether a node has one pixel a channel and few weights, as the gate of a map between two layers of it: it goes along at any number
+ * of items. */
+static bool is_little(const struct clcnn_graph *g, const struct node *n, const struct traffic *t)
+{
+    return shape_count_from(&g->values[n->in[0]].shape, 2) == 1 && t->weights <= SLICE_UNIT_BYTES;
 }
 
 /* One node gains nothing by itself. */
@@ -160,9 +184,10 @@ enum clcnn_status blueprint_batch_slices(struct blueprint *bp, int batch_part, s
             continue;
         const int batch = batch_of(g, n);
         const struct traffic t = batch > 0 ? traffic_of(g, n, batch) : (struct traffic){0, 0};
-        const int given = by_rule || batch % batch_part ? batch : batch_part;
-        TRY(add_node(bp, &s, i, batch, by_rule && batch > 0 ? items_for(bp, &t, batch) : given, t.item,
-                     !by_rule || overflows(bp, &t, batch), err));
+        int items = by_rule || batch % batch_part ? batch : batch_part;
+        if (by_rule && batch > 0)
+            items = is_little(g, n, &t) ? 1 : items_for(bp, &t, batch);
+        TRY(add_node(bp, &s, i, batch, items, t.item, !by_rule || overflows(bp, &t, batch), err));
     }
     TRY(close_span(bp, &s, err));
 done:

@@ -232,8 +232,8 @@ struct emit {
 /* problem.c: what a node asks of an algorithm. */
 struct operand operand_of_value(const struct value *v); /* shape and kind; no place yet */
 void operand_take_items(struct operand *o, int items);  /* 0: all */
-/* Items of an input of the node that it reads at a time, 0: all, as of weights. */
-int node_input_items(const struct node *n, int input);
+/* Items of an input of the node, the operand o, that it reads at a time, 0: all, as of weights. */
+int node_input_items(const struct node *n, int input, const struct operand *o);
 /* Input `input` of this concat node was written straight into its view of the output. */
 bool concat_input_in_place(const struct blueprint *bp, const struct value_views *views, const struct node *n,
                            int input);

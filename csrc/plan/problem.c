@@ -16,9 +16,10 @@ void operand_take_items(struct operand *o, int items)
         o->shape.dim[0] = items;
 }
 
-int node_input_items(const struct node *n, int input)
+int node_input_items(const struct node *n, int input, const struct operand *o)
 {
-    return input == 0 || n->op->role == ROLE_CONCAT ? n->items : 0;
+    const bool map = input == 0 || n->op->role == ROLE_CONCAT || eltwise_is_binary(n->op);
+    return map && !o->constant ? n->items : 0;
 }
 
 /* Bytes of the activations that a node reads and writes. */
@@ -104,7 +105,7 @@ struct problem open_problem(struct operand *ops, const struct blueprint *bp,
         ops[i] = (struct operand){.shape.rank = -1, .view = VIEW_NONE};
         if (value >= 0)
             ops[i] = operand_of_value(&values[value]);
-        operand_take_items(&ops[i], i < n->n_in ? node_input_items(n, i) : n->items);
+        operand_take_items(&ops[i], i < n->n_in ? node_input_items(n, i, &ops[i]) : n->items);
         operand_set_layout(&ops[i], ops[i].block);
     }
     struct problem p = problem_of_node(bp, options, n, ops);
@@ -193,7 +194,7 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
             ops[i] = (struct operand){.shape.rank = -1, .view = VIEW_NONE};
         if (n->op->role == ROLE_CONCAT)
             ops[i].in_place = concat_input_in_place(e->bp, views, n, i);
-        TRY(take_slice(e, &ops[i], node_input_items(n, i), slice));
+        TRY(take_slice(e, &ops[i], node_input_items(n, i, &ops[i]), slice));
         if ((i == 0 && !n->follows) || n->all_src)
             show_layout(&ops[i], n->src_block, n->whole_items);
         else if (i == 1 && n->second_block)

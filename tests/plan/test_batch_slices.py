@@ -180,6 +180,39 @@ def test_what_is_left_alone(device: clcnn.Device) -> None:
                 assert plan(*given).tobytes() == want.tobytes()
 
 
+def gate(g: Graph, x: Any) -> Any:
+    """One number for each channel of each item."""
+    return ops.sigmoid(ops.conv(ops.adaptive_avg_pool(x, output_size=1), noise(4, 4, 1, 1)))
+
+
+OPERANDS: dict[str, tuple[Callable[[Graph, Any], Any], bool]] = {
+    "a gate": (gate, True),
+    "one for all items": (lambda g, x: g.constant(noise(1, 4, 1, 1)), True),
+    "of the last dimensions": (lambda g, x: g.constant(noise(4, 6, 6)), True),
+    "a constant of items": (lambda g, x: g.constant(noise(4, 4, 1, 1)), False),
+    "a map of the last dimensions": (lambda g, x: ops.relu(g.input("z", (4, 6, 6))), False),
+    "a map of one item": (lambda g, x: ops.relu(g.input("z", (1, 4, 6, 6))), False),
+}
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("form", OPERANDS)
+def test_operands_that_are_broadcast(device: clcnn.Device, form: str, swapped: bool) -> None:
+    """There are as many items as channels, so that a dimension could be taken for another one."""
+    make, wanted = OPERANDS[form]
+    g = Graph()
+    x = ops.conv(g.input("x", (4, 4, 6, 6)), noise(4, 4, 1, 1), name="first")
+    pair = [x, make(g, x)]
+    g.output(ops.sigmoid(ops.mul(*(reversed(pair) if swapped else pair), name="product"), name="last"), "y")
+    with (
+        clcnn.compile(g, device=device, fuse=False, batch_part=4) as whole,
+        clcnn.compile(g, device=device, fuse=False, batch_part=1) as sliced,
+    ):
+        given = [noise(*shape) for shape in sliced.inputs.values()]
+        assert sliced(*given).tobytes() == whole(*given).tobytes()
+        assert ("first to last: 1 of 4 items at a time" in spans(sliced)) == wanted
+
+
 def test_bad_slice(device: clcnn.Device) -> None:
     g = Graph()
     g.output(ops.relu(g.input("x", (2, 4, 6, 6))), "y")
@@ -209,20 +242,33 @@ def told(net, shape):
         notes = [n.split(": ")[1] for n in plan.rewrites if n.endswith("at a time")]
         print(same, plan.stats["arena_bytes"] < whole.stats["arena_bytes"], *notes, sep=", ")
 
+class Gated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.before, self.after = nn.Sequential(*layers(1)[:2]), nn.Sequential(*layers(2)[1:])
+        two = nn.Conv2d(16, 4, 1), nn.ReLU(), nn.Conv2d(4, 16, 1), nn.Sigmoid()
+        self.gate = nn.Sequential(nn.AdaptiveAvgPool2d(1), *two)
+
+    def forward(self, x):
+        y = self.before(x)
+        return self.after(y * self.gate(y))
+
 net = nn.Sequential(*layers(3), nn.Conv2d(16, 16, 1), nn.Conv2d(16, 16, 1))
 for shape in ((8, 3, 128, 128), (8, 3, 32, 32), (1, 3, 128, 128)):
     told(net, shape)
+told(Gated(), (8, 3, 128, 128))
 """
 
 
 def test_rule(device: clcnn.Device, tmp_path: Path) -> None:
-    """A CPU with 8 MiB of cache: maps of 8 MiB are computed one item at a time, those of half a MiB are not,
-    nor is one image."""
+    """A CPU with 8 MiB of cache: maps of 8 MiB are computed one item at a time, and their gates with them;
+    those of half a MiB are not, nor is one image."""
     if not has_blocks(device):
         pytest.skip("the rule is for CPU devices with channel blocks")
     printed = device_face.run(tmp_path, RULE, kind="CPU", FACE_CACHE=str(8 << 20), CLCNN_DEVICE="cpu")
-    assert printed.splitlines()[-3:] == [
+    assert printed.splitlines()[-4:] == [
         "True, True, 1 of 8 items at a time",
         "True, False",
         "True, False",
+        "True, True, 1 of 8 items at a time",
     ]
