@@ -72,6 +72,7 @@ static void spread(const struct problem *p, struct emit *e, const struct operand
 {
     struct conv_spread_args a = {.conv = conv_args_of(p)};
     const size_t wg = any_group_size(p);
+    a.conv.src_n = z->batch_stride;
     a.count = (int64_t)a.conv.n * a.conv.k;
     for (int d = 0; d < 3; d++) {
         a.cells[d] = (int)ceil_div((size_t)a.conv.out[d], (size_t)a.conv.stride[d]);
@@ -99,20 +100,21 @@ static void emit(const struct problem *p, struct emit *e)
     step_write(s, w.view);
     step_args(s, &a, sizeof a);
     step_cost(s, 0.0, 8.0 * (double)count);
-    const struct operand in[] = {p->in[0], w, p->in[2]};
+    const bool strided = is_strided(p); /* then the last step has the epilogue */
+    const struct operand none = {.shape.rank = -1, .view = VIEW_NONE};
+    const struct operand in[] = {p->in[0], w, strided ? none : p->in[2]};
     struct problem conv = *p;
     conv.op = &op_conv;
     conv.attrs = &attrs;
     conv.in = in;
-    if (!is_strided(p)) {
+    if (!strided) {
         emit_sub(e, &conv);
         return;
     }
     struct operand z = pixels_of(p);
     emit_middle(e, &z);
     conv.out = &z;
-    conv.n_in = 2;
-    conv.add = (struct operand){.view = VIEW_NONE};
+    conv.add = none;
     conv.act = ACT_none;
     emit_sub(e, &conv);
     spread(p, e, &z);
