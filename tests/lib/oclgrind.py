@@ -41,6 +41,8 @@ WIDE = {("conv", "rows"), ("separable", "rows"), ("conv_pool", "rows")}
 # Nor does it know of more initialised elements in a buffer than an earlier one in its place had: these pack
 # two sets of filters, the second being the larger.
 REUSED = {("separable", algo) for algo in ("blocked", "split_blocked", "strassen", "fip")}
+# It crashes, copying what it knows of a vector of 8 that it has not met.
+CRASHES = {("max_pool_grad", "blocked")}
 SHOWN = 5  # messages a run
 REJECTED = 3  # exit status of a run whose algorithm does not apply
 
@@ -102,7 +104,7 @@ def _watch(job: Job, faces: dict[int, Path]) -> tuple[list[str] | None, float]:
         environment = os.environ | SETTINGS | {"OCLGRIND_LOG": str(log)}
         if block:
             environment["CLCNN_OPENCL_LIBRARY"] = str(faces[block])
-        if block != 16 and (case.op, algo) not in WIDE | REUSED:
+        if block != 16 and (case.op, algo) not in WIDE | REUSED | CRASHES:
             environment["OCLGRIND_UNINITIALIZED"] = "1"
         command = [sys.executable, __file__, "--one", case.text, algo]
         child = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
