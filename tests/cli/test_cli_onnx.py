@@ -262,7 +262,7 @@ def test_verify_names_the_first_node_that_departs(against: str, model: Path, tmp
     kernels = tmp_path / "kernels"
     shutil.copytree(ROOT / "kernels", kernels)
     for file, right, wrong in (
-        ("adaptive_pool_global.cl", "STORE_Y(v / a", "STORE_Y(2.0f * v / a"),
+        ("adaptive_pool_global.cl", ": v / a->divisor", ": 2.0f * v / a->divisor"),
         ("pool_blocked.cl", "(first, past, 1, past - first)", "(first, past, 1, 1)"),
     ):
         path = kernels / "pool" / file
