@@ -30,24 +30,27 @@ static const struct op_def *const same_by_shape[] = {
     &op_reshape, &op_flatten, &op_squeeze, &op_unsqueeze, &op_expand, &op_concat /* of one value */,
 };
 
+static bool is_ones(const struct rewriter *r, int value)
+{
+    const struct value *v = &r->g->values[value];
+    if (!rewrite_is_constant(r, value) || v->shape.dtype != CLCNN_FLOAT32)
+        return false;
+    for (int64_t i = 0; i < shape_count(&v->shape); i++)
+        if (((const float *)v->data)[i] != 1.0f)
+            return false;
+    return true;
+}
+
 /* The operand that a product with ones, or a quotient by them, gives; -1: there are none. */
 static int operand_of_ones(const struct rewriter *r, const struct node *n)
 {
     const bool product = rewrite_is(n, &op_mul);
     if (!product && !rewrite_is(n, &op_div))
         return -1;
-    for (int k = product ? 0 : 1; k < 2; k++) {
-        const struct value *c = &r->g->values[n->in[k]], *x = &r->g->values[n->in[1 - k]];
-        if (!rewrite_is_constant(r, n->in[k]) || c->shape.dtype != CLCNN_FLOAT32 ||
-            !shape_equal(&x->shape, &r->g->values[n->out[0]].shape))
-            continue;
-        const float *v = c->data;
-        int64_t i = 0;
-        while (i < shape_count(&c->shape) && v[i] == 1.0f)
-            i++;
-        if (i == shape_count(&c->shape))
+    for (int k = product ? 0 : 1; k < 2; k++)
+        if (shape_equal(&r->g->values[n->in[1 - k]].shape, &r->g->values[n->out[0]].shape) &&
+            is_ones(r, n->in[k]))
             return 1 - k;
-    }
     return -1;
 }
 

@@ -41,7 +41,7 @@ WIDE = {("conv", "rows"), ("separable", "rows"), ("conv_pool", "rows")}
 # Nor does it know of more initialised elements in a buffer than an earlier one in its place had: these pack
 # two sets of filters, the second being the larger.
 REUSED = {("separable", algo) for algo in ("blocked", "split_blocked", "strassen", "fip")}
-# It crashes, copying what it knows of a vector of 8 that it has not met.
+# It crashes inside, copying what it knows of a value, at windows with padding on blocks of 8.
 CRASHES = {("max_pool_grad", "blocked")}
 SHOWN = 5  # messages a run
 REJECTED = 3  # exit status of a run whose algorithm does not apply

@@ -10,8 +10,7 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    struct problem pool = *p; /* the pooling that it belongs to */
-    pool.out = &p->in[1];
+    const struct problem pool = max_pool_of(p);
     struct max_pool_grad_blocked_args a = {.pool = pool_blocked_sizes(&pool), .dx_n = p->out[0].batch_stride};
     pool_blocked_windows(&a.pool, p->attrs, p->in[0].shape.rank - 2);
     const size_t planes = (size_t)p->in[0].shape.dim[0] * (size_t)blocked_count(p, a.pool.c);
@@ -20,10 +19,7 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s =
         emit_step(e, "max_pool_grad_blocked", "main", planes * ceil_div(rows, (size_t)a.pool.rows), 1);
     step_define(s, "V", p->block);
-    step_define(s, "RECTIFIED", ((const struct max_pool_grad_attrs *)p->attrs)->rectified);
-    step_read(s, p->in[0].view);
-    step_read(s, p->in[1].view);
-    step_write(s, p->out[0].view);
+    max_pool_grad_operands(s, p);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&p->in[1].shape) * a.pool.ker[0] * a.pool.ker[1]);
 }

@@ -19,8 +19,7 @@ static int side(int n, int most)
 
 static struct tile tile_of(const struct problem *p)
 {
-    struct problem pool = *p; /* the pooling that it belongs to */
-    pool.out = &p->in[1];
+    const struct problem pool = max_pool_of(p);
     struct tile t = {.args = {.pool = pool_args_of(&pool, p->attrs), .dx_n = p->out[0].batch_stride}};
     const struct pool_args *a = &t.args.pool;
     for (int d = 1; d < 3; d++)
@@ -64,10 +63,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "KW", a->ker[2]);
     step_define(s, "SH", a->stride[1]);
     step_define(s, "SW", a->stride[2]);
-    step_define(s, "RECTIFIED", ((const struct max_pool_grad_attrs *)p->attrs)->rectified);
-    step_read(s, p->in[0].view);
-    step_read(s, p->in[1].view);
-    step_write(s, p->out[0].view);
+    max_pool_grad_operands(s, p);
     step_args(s, &t.args, sizeof t.args);
     rows_cost(s, p, (double)shape_count(&p->in[1].shape) * a->ker[1] * a->ker[2]);
 }

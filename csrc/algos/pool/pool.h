@@ -8,6 +8,11 @@
 /* Geometry of a pooling of p->in[0] to p->out[0]; pieces is left to the step. */
 struct pool_args pool_args_of(const struct problem *p, const struct pool_attrs *attrs);
 
+/* The pooling that a gradient of maxima belongs to. */
+struct problem max_pool_of(const struct problem *grad);
+/* What all algorithms of such a gradient tell their step: RECTIFIED, x, dy and dx. */
+void max_pool_grad_operands(struct step *s, const struct problem *p);
+
 /* The same on channel blocks: rank 3 is a single row, rank 4 a single slice. `rows` is left to the step. pool_blocked_sizes() leaves windows to
  * pool_blocked_windows(), which sets them, and `kind`, as for maxima. */
 struct pool_blocked_args pool_blocked_sizes(const struct problem *p);
