@@ -82,7 +82,7 @@ enum clcnn_status rewrite_find_splits(struct rewriter *r)
         struct split_attrs a;
         struct node *slices[COUNT_OF(a.sizes.v)];
         if (n->dead || !(rewrite_is(n, &op_linear) || eltwise_is_unary(n->op)) || r->uses[n->out[0]] < 2 ||
-            !slices_split(r, n->out[0], &a, slices))
+            r->g->values[n->out[0]].shape.rank == 0 || !slices_split(r, n->out[0], &a, slices))
             continue;
         TRY(join_slices(r, n->out[0], &a, slices));
         TRY(places_add(r, &places, i));

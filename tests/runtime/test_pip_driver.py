@@ -168,6 +168,7 @@ def test_prefix_that_cannot_be_written(site: Path, tmp_path: Path) -> None:
     assert said.count("Portable") == 1 and sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.not_sanitized
 def test_info_names_it(site: Path) -> None:
     package(site, "2026.2.0")
     (line,) = [line for line in info.gather()["pip_drivers"] if "2026.2.0" in line]

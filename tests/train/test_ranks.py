@@ -106,6 +106,7 @@ ENDS = {
 
 
 @needs_mpi
+@pytest.mark.not_sanitized
 @pytest.mark.parametrize(("begin", "what", "said"), ENDS.values(), ids=list(ENDS))
 def test_all_end_when_one_does(tmp_path, begin, what, said):
     code = (
@@ -142,6 +143,7 @@ def test_the_command_trains_on_all_ranks(tmp_path):
 
 
 @needs_mpi
+@pytest.mark.not_sanitized
 def test_an_error_of_the_command_ends_all_ranks(tmp_path):
     command = [MPIEXEC, "-n", "2", sys.executable, "-m", "clcnn", "train", str(tmp_path), "--device", "cpu"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
