@@ -74,6 +74,48 @@ struct filter_grad_cores_args {
     i32 wide, across, chunks, unused;
 };
 
+/* Maps as lines of scaled halves: conv_filter_grad_halves. [0]: down, [1]: across. */
+struct filter_grad_halves_args {
+    i64 image;               /* elements between images */
+    i32 n, groups, each;     /* images; channels of each conv group */
+    i32 in[2], stride[2];    /* of the map; from a plane's pixel to the next */
+    i32 planes[2], begin[2]; /* and the first row and column of the first plane */
+    i32 rows, columns;       /* of a plane that are wanted at most */
+    i32 high, wide;          /* rows of an image, pixels of a row of the line */
+    i32 first, step, length; /* where the first part's line begins, the next one's, and its pixels */
+    /* pixels of an octet side by side, those of all octets then: a power of two, or `length` */
+    i32 piece;
+    i32 unused;
+};
+
+/* Gradients of filters from such lines: conv_filter_grad_scaled. */
+#define LINES_STAGES 12    /* at most */
+#define LINES_HEADER 1024  /* bytes before the stages: barriers, and what a tile's slots and filters are */
+#define LINES_LOCAL 230400 /* bytes of local memory */
+struct filter_grad_scaled_args {
+    struct conv_args conv;
+    i32 share, chunks;             /* chunks of a part, and of all */
+    i32 high, wide, first, length; /* of the lines of x, as above */
+    /* down, right: more than a position of the kernel lies behind, in strides */
+    i32 planes[2], begin[2], down, right;
+    i32 octets_x, octets_dy; /* of channels and filters of a conv group */
+    i32 blocks, taps;        /* of 64 channels, and positions of the kernel, of a tile */
+    i32 channel_tiles, tap_tiles, filter_tiles;
+    /* pixels of an octet of x in a stage; bytes before dy, of all; how many */
+    i32 span, of_dy, stage, stages;
+    i32 piece, whole; /* of the lines of x, as above; whether it is a chunk */
+    i32 unused;
+};
+
+/* Their parts, put together: conv_filter_grad_join. */
+#define JOIN_FILTERS 32
+#define JOIN_RESULTS 288 /* of a filter, that a group has room for */
+struct filter_grad_join_args {
+    i64 apart;                      /* elements between filters of the result */
+    i32 groups, k, c, taps;         /* conv groups; filters and channels of each */
+    i32 pitch, parts, each, unused; /* elements between channels of a part; channels that a group takes */
+};
+
 /* How the pixels of a convolution come to local memory: GATHER of conv_gather.clh. */
 #define GATHER_TAPS 0      /* tap by tap, 4 bytes each */
 #define GATHER_POSITIONS 1 /* window positions from the depth alone: few channels */

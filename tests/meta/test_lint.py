@@ -63,6 +63,8 @@ SHARED_KERNELS = {
     "byte_mean": "byte_pool.c",
     "byte_pad": "byte_common.c",
     "conv_filter_grad_cores": "conv_filter_grad_wgmma.c",
+    "conv_filter_grad_halves": "conv_filter_grad_scaled.c",
+    "conv_filter_grad_join": "conv_filter_grad_scaled.c",
     "conv_filter_grad_rows": "conv_filter_grad_wgmma.c",
     "conv_filter_sizes": "conv_mma_common.c",
     "conv_mma_pack": "conv_mma_common.c",

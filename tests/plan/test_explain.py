@@ -92,6 +92,9 @@ ON_NVIDIA = (
 )
 # The same for algorithms that looser precisions alone allow.
 LOOSELY = (
+    "conv_filter_grad [1,16,9,9] [1,4,9,9] kernel_size=3 padding=1",
+    "conv_filter_grad [2,64,3,3] [2,64,3,3] kernel_size=3 padding=1",
+    "conv_filter_grad [1,16,17,17] [1,16,1,1] kernel_size=17",
     "conv n1 c8 h40 w40 k32 r15 s15 u4",
     "conv n1 c16 h9 w9 k4 r3 s3",
     "conv n1 c3 h9 w9 k4 r3 s3 p1",
@@ -100,28 +103,8 @@ LOOSELY = (
 )
 SEPARABLE = ("separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",)  # the same, with "fused"
 SQUEEZED = tuple(f"squeeze_excite n1 c{c} h2 w1 k160 linear" for c in (1024, 4000))  # with "split"
-TENSOR_CORES = {
-    "attention_mma",
-    "conv_filter_grad_mma",
-    "conv_filter_grad_cores",
-    "conv_filter_grad_rows",
-    "conv_filter_grad_wgmma",
-    "conv_filter_sizes",
-    "conv_mma",
-    "conv_mma_pack",
-    "conv_stem_mma",
-    "conv_sum_parts",
-    "conv_transpose_mma_pack",
-    "conv_wgmma",
-    "conv_wgmma_local",
-    "conv_wgmma_pack",
-    "conv_wgmma_scaled",
-    "conv_wgmma_scaled_pack",
-    "conv_wgmma_window",
-    "conv_wgmma_window_pack",
-    "gemm_mma",
-    "gemm_sum_parts",
-}
+TENSOR_CORES = {"attention_mma", "conv_sum_parts", "gemm_mma", "gemm_sum_parts"}
+TENSOR_CORES |= {path.stem for path in ROOT.glob("kernels/conv_nvidia/*.cl")}
 # Compiles, runs and checks cases with the algorithm given first ("": by rule), options and device; prints
 # the reasons of all candidates.
 CHILD = """

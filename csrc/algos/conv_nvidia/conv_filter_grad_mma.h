@@ -19,6 +19,8 @@ struct filter_grad_choice filter_grad_choose(const struct problem *p, const stru
                                              size_t scratch);
 /* The same for the tiles of mma. */
 struct filter_grad_choice filter_grad_choose_mma(const struct problem *p, const struct conv_args *a);
+/* Expected ns by one product of tf32, by the faster of its kernels. */
+float filter_grad_time_tf32(const struct problem *p);
 size_t filter_grad_parts_bytes(const struct conv_args *a, int split_k);
 size_t filter_grad_groups(const struct conv_args *a, const struct filter_grad_choice *c);
 /* What places of results have to do with the choice; the rest is left to the caller. */

@@ -136,6 +136,14 @@ static struct filter_grad_choice choose(const struct problem *p, const struct ro
     return best;
 }
 
+float filter_grad_time_tf32(const struct problem *p)
+{
+    const struct rows r = rows_of(p);
+    const float mma = one_product[MMA_AMPERE] * filter_grad_choose_mma(p, &r.a).time;
+    const float wgmma = r.chunks > 0 ? one_product[MMA_HOPPER] * choose(p, &r).time : mma;
+    return wgmma < mma ? wgmma : mma;
+}
+
 static bool may(const struct problem *p, struct why *why, bool one)
 {
     const struct rows r = rows_of(p);
