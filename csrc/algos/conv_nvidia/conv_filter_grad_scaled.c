@@ -208,13 +208,13 @@ static float lines_time(const struct lines *l, const struct choice *c)
 {
     const double halves = (double)lines_bytes(octets_x(l, c), length_x(l, c)) +
                           (double)lines_bytes(octets_dy(l, c), length_dy(c));
-    return 2.0f * MMA_SUM_LAUNCH_NS + (float)halves / FILTER_GRAD_LINES_BYTES_PER_NS;
+    return 2.0f * FILTER_GRAD_LAUNCH_NS + (float)halves / FILTER_GRAD_LINES_BYTES_PER_NS;
 }
 
-/* Parts are written, and read by a step of their own. */
+/* Parts are read by a step of their own. */
 static float join_time(const struct lines *l, const struct choice *c)
 {
-    return MMA_SUM_LAUNCH_NS + 2.0f * (float)parts_bytes(l, c) / MMA_SUM_BYTES_PER_NS;
+    return FILTER_GRAD_LAUNCH_NS + (float)parts_bytes(l, c) / FILTER_GRAD_JOIN_BYTES_PER_NS;
 }
 
 static float time_of(const struct problem *p, const struct lines *l, const struct choice *c)
