@@ -34,7 +34,6 @@
 #include "conv_nvidia/wgmma.clh"
 #include "conv_nvidia/wgmma_local.clh"
 #include "conv_nvidia/wgmma_ring.clh"
-#include "conv_nvidia/divide.clh"
 #define RESULTS (BN / 2)
 #define ALL_SLOTS (2 * SLOTS)
 #define COPY_REGISTERS 40
