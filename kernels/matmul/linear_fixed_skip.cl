@@ -83,6 +83,8 @@ void FN(pack_quad)(SRC *rows, int lanes, int there, DST head, global int *dst, l
             f[r * lanes + j] = FN(format_with)(high[j], bits);
             head[QUAD + r * LANES + j] = f[r * lanes + j].scale;
         }
+        for (int j = lanes; j < LANES; j++)
+            head[QUAD + r * LANES + j] = 0.0f;
     }
     for (int i = 0; i < there; i += V)
         for (int j = 0; j < lanes; j++) {
@@ -131,6 +133,9 @@ void FN(pack_body)(ulong group, SRC w, DST dst, const struct linear_fixed_skip_a
             rows[o] = w + (long)min(n + o, a->gemm.n - 1) * a->w_n + chunk * CHUNK;
         FN(pack_quad)(rows, lanes, there, dst + q * HEAD, (global int *)dst + a->head + q * FLOATS, width);
     }
+    if (last && chunk + 1 == chunks) /* lanes that there are not are read behind the last row */
+        for (int j = 0; j < LANES; j++)
+            dst[a->head + there * width + j] = 0.0f;
 }
 
 /* ---- products -------------------------------------------------------------------------------------------------- */
