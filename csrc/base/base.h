@@ -60,6 +60,11 @@ static inline size_t ceil_div(size_t a, size_t b)
 {
     return (a + b - 1) / b;
 }
+/* Division that rounds down for a negative numerator too. */
+static inline int64_t floor_div(int64_t a, int64_t b)
+{
+    return a / b - (a % b < 0);
+}
 static inline size_t round_up(size_t a, size_t step)
 {
     return ceil_div(a, step) * step;

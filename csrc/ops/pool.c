@@ -14,12 +14,6 @@ bool pool_side_by_side(const struct pool_attrs *a, const struct clcnn_shape *x, 
     return true;
 }
 
-/* Division that rounds down for a negative numerator too. */
-static int64_t floor_div(int64_t a, int64_t b)
-{
-    return a / b - (a % b < 0);
-}
-
 /* Number of windows. With ceil_mode a partial last one counts if it starts inside the input or the padding
  * before it. */
 static int64_t window_count(int64_t size, int64_t extent, int32_t stride, int32_t begin, int32_t end,

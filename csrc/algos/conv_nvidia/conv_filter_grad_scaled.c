@@ -40,16 +40,11 @@ struct lines {
     double pixels;   /* of the line, over the batch */
 };
 
-static int floor_div(int a, int b)
-{
-    return a >= 0 ? a / b : -((b - 1 - a) / b);
-}
-
 /* Of dimension d: tap t is pixel shift_of() of a plane. */
 static int shift_of(const struct lines *l, int d, int tap)
 {
     const struct conv_args *a = &l->a;
-    return floor_div(tap * a->dil[d + 1] - a->pad[d + 1] - l->begin[d], a->stride[d + 1]);
+    return (int)floor_div(tap * a->dil[d + 1] - a->pad[d + 1] - l->begin[d], a->stride[d + 1]);
 }
 
 static int tap_shift(const struct lines *l, int tap)
@@ -65,7 +60,7 @@ static void cut(struct lines *l, int d)
     l->planes[d] = ker == 1 ? 1 : stride;
     l->begin[d] = ker == 1 ? (stride - a->pad[d + 1] % stride) % stride : 0;
     const int least = shift_of(l, d, 0), most = shift_of(l, d, ker - 1);
-    const int there = floor_div(in - l->begin[d] + stride - 1, stride), used = out + most;
+    const int there = (int)floor_div(in - l->begin[d] + stride - 1, stride), used = out + most;
     l->wanted[d] = there < used ? there : used;
     l->wanted[d] = l->wanted[d] > 0 ? l->wanted[d] : 0;
     l->back[d] = -least + 1;
