@@ -52,6 +52,17 @@ static int tap_shift(const struct lines *l, int tap)
     return shift_of(l, 0, tap / l->a.ker[2]) * l->pitch[1] + shift_of(l, 1, tap % l->a.ker[2]);
 }
 
+/* The least and the greatest shift of so many positions of the kernel from `first` on, of those that there are. */
+static void find_shifts(const struct lines *l, int first, int taps, int *least, int *most)
+{
+    *least = *most = tap_shift(l, first);
+    for (int t = first + 1; t < first + taps && t < conv_taps(&l->a); t++) {
+        const int shift = tap_shift(l, t);
+        *least = shift < *least ? shift : *least;
+        *most = shift > *most ? shift : *most;
+    }
+}
+
 /* A row of the line holds those of dy and of x's planes, and so many zeros that no window reads another row's pixels. */
 static void cut(struct lines *l, int d)
 {
@@ -78,11 +89,7 @@ static struct lines lines_of(const struct problem *p)
     }
     cut(&l, 0);
     cut(&l, 1);
-    for (int t = 0; t < conv_taps(&l.a); t++) {
-        const int shift = tap_shift(&l, t);
-        l.first = t == 0 || shift < l.first ? shift : l.first;
-        l.last = t == 0 || shift > l.last ? shift : l.last;
-    }
+    find_shifts(&l, 0, (int)conv_taps(&l.a), &l.first, &l.last);
     l.pixels = (double)l.a.n * l.pitch[0] * l.pitch[1];
     return l;
 }
@@ -104,12 +111,8 @@ struct choice {
 /* Pixels that the positions of a tile need of a chunk, copies of whole octets. */
 static int span_of(const struct lines *l, int first, int taps, int depth)
 {
-    int least = tap_shift(l, first), most = least;
-    for (int t = first + 1; t < first + taps && t < conv_taps(&l->a); t++) {
-        const int shift = tap_shift(l, t);
-        least = shift < least ? shift : least;
-        most = shift > most ? shift : most;
-    }
+    int least, most;
+    find_shifts(l, first, taps, &least, &most);
     return (int)round_up((size_t)(depth + most - least + (least - l->first) % OCTET), OCTET);
 }
 
