@@ -81,7 +81,6 @@ void FN(store)(const float sum[SUMS], DST y, long apart, int rows, int columns, 
                 to[1] = sum[i + 1];
         }
     }
-#if PRODUCTS == 3
     const ulong lost = FN(lost)(sum);
     if (lost)
 #pragma unroll 1
@@ -90,7 +89,6 @@ void FN(store)(const float sum[SUMS], DST y, long apart, int rows, int columns, 
             if ((lost >> i & 1) && r < rows && c < columns)
                 y[r * apart + c] = FN(define)(r, c, t, f);
         }
-#endif
 }
 
 void FN(body)(ulong group, SRC x, SRC dy, DST y, const struct filter_grad_mma_args *f, local float4 *scratch)
