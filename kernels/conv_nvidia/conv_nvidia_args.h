@@ -190,4 +190,13 @@ struct conv_scaled_pack_args {
     i32 groups, kg, c, taps;
 };
 
+/* Single pixels and rows as products of scaled halves: conv_halves makes them, conv_wgmma_halves multiplies. */
+#define HALVES_LOCAL 230400 /* bytes of local memory */
+struct conv_halves_args {
+    struct conv_args conv;
+    i64 tiles;             /* of all positions and blocks of filters */
+    i32 at_once, chunks;   /* groups of the launch; chunks of channels */
+    i32 positions, unused; /* of all images */
+};
+
 #endif

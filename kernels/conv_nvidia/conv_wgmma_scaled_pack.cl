@@ -12,7 +12,9 @@
  * such filter.
  * Work-group: WG; SCALED_PACK_SLABS taps of 16 channels of a block, those of one chunk, the largest weights of whose
  * filters are `sizes` (conv_filter_sizes.cl).
- * Local memory: BM + 34 floats. Defines: WG (any), BM (a multiple of 8, default 128). */
+ * With ALL_FILTERS 1 gains are those of all filters of a conv group, the same for each of its blocks: those of
+ * pixels that become halves once for all of them (conv_halves.cl).
+ * Local memory: BM + 34 floats. Defines: WG (any), BM (a multiple of 8, default 128), ALL_FILTERS 0 (default) or 1. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -20,6 +22,9 @@
 #endif
 #ifndef BM
 #define BM 128
+#endif
+#ifndef ALL_FILTERS
+#define ALL_FILTERS 0
 #endif
 #include "conv/conv_weight.clh"
 #include "common/half_scale.clh"
@@ -34,11 +39,18 @@ float FN(filter)(SRC w, int b, int k, int c, int t, const struct conv_scaled_pac
     return k <= last ? v : 0.0f;
 }
 
-/* largest[i]: that of the block's scaled filters, of channel c0 + i, for i < count. `of`: those of
- * filters. */
-void FN(largest_of_channels)(local float *largest, const local float *of, SRC w, int b, int c0, int count,
+/* largest[i]: that of the block's scaled filters, of channel c0 + i, for i < count. `of`: those of its filters;
+ * `sizes`: of all. */
+void FN(largest_of_channels)(local float *largest, const local float *of, SRC sizes, SRC w, int b, int c0, int count,
                              const struct conv_scaled_pack_args *a)
 {
+#if ALL_FILTERS
+    const int blocks = (a->kg + BM - 1) / BM, first = b / blocks * blocks, filters = a->kg;
+    SRC size = sizes + (long)(b / blocks) * a->kg;
+#else
+    const int first = b, filters = BM;
+    const local float *size = of;
+#endif
     volatile local uint *bits = (volatile local uint *)largest; /* ordered as the numbers are */
     const int c = LANE % count, apart = WG / count; /* a work-item has one channel, and many filters at once */
     float most = 0.0f;
@@ -47,8 +59,8 @@ void FN(largest_of_channels)(local float *largest, const local float *of, SRC w,
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int t = 0; t < a->taps && LANE < apart * count; t++)
 #pragma unroll 8
-        for (int k = LANE / count; k < BM; k += apart)
-            most = fmax(most, FN(finite)(FN(filter)(w, b, k, c0 + c, t, a) * FN(scale_of)(of[k]).x));
+        for (int k = LANE / count; k < filters; k += apart)
+            most = fmax(most, FN(finite)(FN(filter)(w, first, k, c0 + c, t, a) * FN(scale_of)(size[k]).x));
     atomic_max(bits + c, as_uint(most));
     barrier(CLK_LOCAL_MEM_FENCE);
 }
@@ -62,7 +74,7 @@ void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_p
     const int c0 = first / a->taps * 16, count = ((end - 1) / a->taps + 1) * 16 - c0;
     const long blocks = (long)a->groups * ((a->kg + BM - 1) / BM);
     FN(take_sizes)(of_filter, sizes, b, a->kg);
-    FN(largest_of_channels)(of_channel, of_filter, w, b, c0, count, a);
+    FN(largest_of_channels)(of_channel, of_filter, sizes, w, b, c0, count, a);
     FN(compare)(differ, of_channel, count / each, each);
     global half *to = (global half *)dst + (long)b * slabs * (BM * 16);
 #pragma unroll 8

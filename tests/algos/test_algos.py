@@ -68,6 +68,12 @@ def test_layers_of_networks_at_full_size(device, op, algo):
 
 # Register tiles that only large layers get: algorithm, what its kernel is built with, a case.
 LARGE_TILES = [
+    ("wgmma_halves", "DEEP=1 BM=128 BN=128 DEPTH=64", "linear [1576,768] w[3072,768] w[3072] e:gelu"),
+    ("wgmma_halves", "DEEP=1 BM=128 BN=256 DEPTH=64", "linear [6301,768] w[3070,768] w[3070] e:gelu"),
+    ("wgmma_halves", "DEEP=1 BM=192 BN=256 DEPTH=32", "linear [6304,768] w[767,768] w[767] e:add"),
+    ("wgmma_halves", "DEEP=0 BM=128 BN=256 DEPTH=32", "conv n31 c96 h14 w14 k383 r1 s1 e:add"),
+    ("wgmma_halves", "DEEP=0 BM=128 BN=128 DEPTH=32", "conv n32 c96 h56 w56 k384 r1 s1 e:gelu"),
+    ("wgmma_halves", "DEEP=0 BM=128 KEPT=12", "conv n2 c1600 h13 w13 k130 r1 s1"),
     ("wgmma_local", "DEEP=1 BM=128 BN=128 LOADERS=8", "linear [6304,192] w[768,192] w[768]"),
     ("wgmma_local", "DEEP=1 BM=64 BN=64 LOADERS=8 SPLIT=2", "linear [196,2048] w[512,2048] w[512]"),
     ("wgmma_local", "DEEP=0 BM=64 BN=64 LOADERS=4 SPLIT=2", "conv n1 c768 h14 w14 k384 r1 s1 e:add"),

@@ -160,7 +160,7 @@ class Layer:
 # What an ordinary run tries: algorithms that add operands up, round them or scale many together, on the shape
 # that suits them, and a plain one of each operator. Building kernels is what takes the time.
 QUICK = {
-    "1x1": "fip strassen wgmma wgmma_scaled",
+    "1x1": "fip strassen wgmma wgmma_halves wgmma_scaled",
     "3x3": "winograd winograd2 winograd_fused winograd_mma wgmma_window blocked implicit",
     "3x3 strided": "winograd_strided",
     "5x5": "winograd5 fft",

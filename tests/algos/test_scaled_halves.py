@@ -13,7 +13,7 @@ from clcnn import _core
 from runner import LOOSE
 
 Array = np.ndarray
-ALGOS = ("wgmma", "wgmma_scaled", "wgmma_tf32", "wgmma_window", "mma", "tf32")
+ALGOS = ("wgmma", "wgmma_halves", "wgmma_scaled", "wgmma_tf32", "wgmma_window", "mma", "tf32")
 UNIT = {"high": 2.0**-11, "highest": 2.0**-24}
 # Roundings of both operands and of sums, in units of a product: heavy tails leave a single one that counts.
 FACTOR = {"high": 4.0, "highest": 32.0}

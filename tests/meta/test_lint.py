@@ -67,6 +67,7 @@ SHARED_KERNELS = {
     "conv_filter_grad_join": "conv_filter_grad_scaled.c",
     "conv_filter_grad_rows": "conv_filter_grad_wgmma.c",
     "conv_filter_sizes": "conv_mma_common.c",
+    "conv_halves": "conv_wgmma_halves.c",
     "conv_mma_pack": "conv_mma_common.c",
     "conv_pack": "conv_common.c",
     "conv_sum_parts": "conv_common.c",

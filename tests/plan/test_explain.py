@@ -100,6 +100,7 @@ LOOSELY = (
     "conv n1 c3 h9 w9 k4 r3 s3 p1",
     "conv n1 c16 h2 w2 k4 r3 s3 p1",
     "conv n1 c16 h9 w9 k16 r3 s3 p1",
+    "conv n1 c32 h9 w9 k64 r1 s1",
 )
 SEPARABLE = ("separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",)  # the same, with "fused"
 SQUEEZED = tuple(f"squeeze_excite n1 c{c} h2 w1 k160 linear" for c in (1024, 4000))  # with "split"

@@ -233,6 +233,11 @@ struct mma_choice mma_choose_kernel(const struct problem *p, const struct conv_a
     return wgmma.time < mma.time ? wgmma : mma;
 }
 
+bool mma_long_activation(const struct problem *p)
+{
+    return p->act == ACT_gelu || p->act == ACT_gelu_tanh || p->act == ACT_tanh;
+}
+
 float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form)
 {
     return mma_choose(p, a, form).time;

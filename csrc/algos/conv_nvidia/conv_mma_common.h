@@ -21,6 +21,8 @@ bool mma_on_device(const struct problem *p, enum mma_kernel kernel);
 bool mma_few_channels(const struct conv_args *a);
 /* The cheapest products that the precision allows. */
 enum mma_products mma_cheapest(const struct problem *p);
+/* Whether the activation takes many instructions, for each result again: the cache of instructions holds 128 of a work-item. */
+bool mma_long_activation(const struct problem *p);
 /* Time that the cost model expects, in ns. */
 float mma_expected(const struct problem *p, const struct conv_args *a, struct mma_form form);
 /* The shorter of those of mma and wgmma. */

@@ -109,6 +109,18 @@ static float scaled_time(const struct problem *p, const struct conv_args *a)
                                                 : 1.0f);
 }
 
+float local_expected(const struct problem *p, const struct conv_args *a)
+{
+    const struct choice c = choose(p, a);
+    const size_t each = ceil_div(c.of_depth * (size_t)c.split, p->device->compute_units);
+    const float results = (float)each * (float)(c.tile->filters * c.tile->positions);
+    const float acted = is_deep(a) ? LOCAL_PAIR_ACT_NS : LOCAL_PAIR_MAPS_ACT_NS;
+    const float ends =
+        (p->add.present ? LOCAL_PAIR_ADDED_NS : 0.0f) + (mma_long_activation(p) ? acted : 0.0f);
+    const float local = c.time + results * ends, scaled = scaled_time(p, a);
+    return local < scaled ? local : scaled;
+}
+
 bool local_may(const struct problem *p, const struct conv_args *a, struct why *why)
 {
     const struct choice c = choose(p, a);

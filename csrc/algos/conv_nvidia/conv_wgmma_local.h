@@ -8,6 +8,8 @@
 /* What algo_def.applicable, workspace and emit ask of a device that has the kernel. a: the convolution; p: what operands and the
  * epilogue are taken from. */
 bool local_may(const struct problem *p, const struct conv_args *a, struct why *why);
+/* Time that the cost model expects of it or of wgmma_scaled, the shorter one, in ns. */
+float local_expected(const struct problem *p, const struct conv_args *a);
 size_t local_workspace(const struct problem *p, const struct conv_args *a);
 /* The step, whose cost is the caller's to state. */
 struct step *emit_local(struct emit *e, const struct problem *p, const struct conv_args *a);

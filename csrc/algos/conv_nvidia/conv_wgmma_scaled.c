@@ -24,12 +24,12 @@ struct tile {
     short filters, positions;
     float tile, chunk, window, tap, position, added;
 };
-static const struct tile tiles[] = {
-    {128, 256, 7000.0f, 520.0f, 14700.0f, 131.0f, 1.28f, 7500.0f},
-    {64, 512, 7000.0f, 1000.0f, 6900.0f, 150.0f, 2.9f, 7500.0f},
-    {256, 128, 6900.0f, 355.0f, 14800.0f, 125.0f, 1.25f, 4700.0f},
-    {128, 128, 3200.0f, 305.0f, 3850.0f, 102.0f, 1.35f, 1650.0f},
-    {224, 192, 9000.0f, 530.0f, 0.0f, 0.0f, 0.0f, 0.0f}}; /* for windows of one pixel with nothing to add */
+static const struct tile tiles[] = {{128, 256, 7000.0f, 520.0f, 14700.0f, 131.0f, 1.28f, 7500.0f},
+                                    {64, 512, 7000.0f, 1000.0f, 6900.0f, 150.0f, 2.9f, 7500.0f},
+                                    {256, 128, 6900.0f, 355.0f, 14800.0f, 125.0f, 1.25f, 4700.0f},
+                                    {128, 128, 3200.0f, 305.0f, 3850.0f, 102.0f, 1.35f, 1650.0f},
+                                    {224, 192, 9000.0f, 530.0f, 0.0f, 0.0f, 0.0f,
+                                     0.0f}}; /* for windows of one pixel, nothing added, short activations */
 
 struct choice {
     const struct tile *tile;
@@ -58,8 +58,8 @@ static int span_of(const struct conv_args *a, const struct tile *t)
 static bool fits(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
     const int side = a->ker[2], span = span_of(a, t);
-    return (t->window > 0.0f || (side == 1 && !p->add.present)) && span <= MAX_SPAN &&
-           SCALED_FILTER_STAGES(side, t->filters, t->positions, span) >= LEAST_STAGES &&
+    return (t->window > 0.0f || (side == 1 && !p->add.present && !mma_long_activation(p))) &&
+           span <= MAX_SPAN && SCALED_FILTER_STAGES(side, t->filters, t->positions, span) >= LEAST_STAGES &&
            (side == 1 || (image_of(a) >= LEAST_IMAGE && span / image_of(a) + 2 <= SCALED_SCALES));
 }
 
@@ -79,7 +79,8 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
     const float strided =
         a->stride[1] * a->stride[2] > 1 ? WGMMA_SCALED_STRIDED_NS * (float)t->positions : 0.0f;
     const float chunk = taps == 1 ? t->chunk + strided : (float)taps * t->tap + t->position * (float)span;
-    const float sums = (taps == 1 ? t->tile : t->window) + (float)(a->c / a->groups / 16) * chunk;
+    const float acted = taps == 1 && image_of(a) > 1 && mma_long_activation(p) ? WGMMA_SCALED_ACT_NS : 0.0f;
+    const float sums = (taps == 1 ? t->tile : t->window) + acted + (float)(a->c / a->groups / 16) * chunk;
     const bool early = !p->times && adds_come_as_pixels(a);
     const float added = t->added * (p->add.present ? early ? 1.0f : WGMMA_SCALED_LATE_RATIO : 0.0f);
     return (struct choice){t, span, each, all, MMA_START_NS + waves * (sums + added), waves * added};
@@ -153,20 +154,20 @@ static bool may(const struct problem *p, struct why *why)
     return scaled_may(p, &a, why);
 }
 
-static size_t packed_bytes(const struct conv_args *a, const struct tile *t)
+size_t filter_halves_bytes(const struct conv_args *a, int block)
 {
-    const size_t blocks = (size_t)conv_blocks(a, t->filters),
+    const size_t blocks = (size_t)conv_blocks(a, block),
                  each = (size_t)(a->c / a->groups * a->ker[1] * a->ker[2]);
     const size_t chunks = (size_t)(a->c / a->groups / SCALED_CHANNELS(a->ker[2]));
-    return blocks * (sizeof(uint16_t) * each * (size_t)t->filters +
-                     sizeof(float) * (chunks * SCALED_GAINS(a->ker[2]) + (size_t)t->filters));
+    return blocks * (sizeof(uint16_t) * each * (size_t)block +
+                     sizeof(float) * (chunks * SCALED_GAINS(a->ker[2]) + (size_t)block));
 }
 
 size_t scaled_workspace(const struct problem *p, const struct conv_args *a)
 {
     struct choice c;
     DECIDED(p, c);
-    return p->in[1].constant ? 0 : packed_bytes(a, c.tile) + filter_sizes_bytes(a);
+    return p->in[1].constant ? 0 : filter_halves_bytes(a, c.tile->filters) + filter_sizes_bytes(a);
 }
 
 static size_t workspace(const struct problem *p)
@@ -175,7 +176,8 @@ static size_t workspace(const struct problem *p)
     return scaled_workspace(p, &a);
 }
 
-static int emit_pack(struct emit *e, const struct problem *p, const struct conv_args *a, const struct tile *t)
+int emit_filter_halves(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
+                       bool all_filters)
 {
     const struct conv_scaled_pack_args args = {
         .w_k = a->w_k,
@@ -184,17 +186,19 @@ static int emit_pack(struct emit *e, const struct problem *p, const struct conv_
         .c = a->c / a->groups,
         .taps = a->ker[1] * a->ker[2],
     };
-    const size_t bytes = packed_bytes(a, t);
+    const size_t bytes = filter_halves_bytes(a, block);
     const size_t parts = (size_t)(args.c / 16 * args.taps / SCALED_PACK_SLABS(args.taps));
     char name[96];
-    snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d b%d", args.groups, args.kg, args.c,
-             args.taps, t->filters);
+    snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d b%d a%d", args.groups, args.kg,
+             args.c, args.taps, block, all_filters);
     const int sizes = emit_filter_sizes(e, p, a, 0);
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
-                                 (size_t)conv_blocks(a, t->filters) * parts, GROUP_SIZE, &setup);
+                                 (size_t)conv_blocks(a, block) * parts, GROUP_SIZE, &setup);
     if (setup) {
-        step_define(setup, "BM", t->filters);
+        step_define(setup, "BM", block);
+        if (all_filters)
+            step_define(setup, "ALL_FILTERS", 1);
         step_read(setup, p->in[1].view);
         step_read(setup, sizes);
         step_write(setup, view);
@@ -217,7 +221,7 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
         .positions = (int32_t)(a->n * image_of(a)),
         .chunks = a->c / a->groups / SCALED_CHANNELS(a->ker[2]),
     };
-    const int packed = emit_pack(e, p, a, c.tile);
+    const int packed = emit_filter_halves(e, p, a, c.tile->filters, false);
     struct step *s = emit_step(e, "conv_wgmma_scaled", "main", (size_t)args.at_once, GROUP);
     step_define(s, "SIDE", a->ker[2]);
     step_define(s, "BM", c.tile->filters);

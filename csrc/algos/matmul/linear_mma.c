@@ -1,5 +1,6 @@
 /* linear_mma: a linear layer as a 1x1 convolution of one-pixel images on NVIDIA's tensor cores, in the forms of
  * conv_mma.c. Rows of x, which are all its leading dimensions, are images. */
+#include "algos/conv_nvidia/conv_wgmma_halves.h"
 #include "algos/conv_nvidia/conv_wgmma_local.h"
 #include "algos/conv_nvidia/conv_wgmma_scaled.h"
 #include "algos/matmul/gemm_common.h"
@@ -97,6 +98,25 @@ static void emit_rows_local(const struct problem *p, struct emit *e)
     const struct conv_args a = args_of(p);
     const struct gemm_problem g = linear_as_gemm(p);
     gemm_cost(emit_local(e, p, &a), p, &g.args);
+}
+
+static bool may_halves(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = args_of(p);
+    return on_device(p, MMA_HOPPER, why) && halves_may(p, &a, why);
+}
+
+static size_t workspace_halves(const struct problem *p)
+{
+    const struct conv_args a = args_of(p);
+    return halves_workspace(p, &a);
+}
+
+static void emit_rows_halves(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = args_of(p);
+    const struct gemm_problem g = linear_as_gemm(p);
+    gemm_cost(emit_halves(e, p, &a), p, &g.args);
 }
 
 #define MAY(name, kernel, products)                                  \
@@ -215,4 +235,15 @@ const struct algo_def algo_linear_wgmma_local = {
     .applicable = may_local,
     .workspace = workspace_local,
     .emit = emit_rows_local,
+};
+
+const struct algo_def algo_linear_wgmma_halves = {
+    .name = "wgmma_halves",
+    .doc = "tiles on Hopper's tensor cores, of scaled halves that the rows become first",
+    .devices = DEVICES_HOPPER,
+    .error = ERROR_HIGH,
+    .deterministic = true,
+    .applicable = may_halves,
+    .workspace = workspace_halves,
+    .emit = emit_rows_halves,
 };

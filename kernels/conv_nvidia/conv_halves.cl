@@ -1,0 +1,108 @@
+/* conv_halves.cl: maps, or rows of linear layers, as scaled halves in cores of Hopper's tensor cores, for
+ * conv_wgmma_halves.cl.
+ *
+ *   y[t][q][j][h][i][e] = the half nearest to scale[u] gain[c] x[n][c][p],  u = BN*t + 8*j + i,  c = 16*q + 8*h + e
+ *
+ * Position u of all images one behind another is pixel p of image n; with DEEP 1 images are one pixel, as rows of
+ * linear layers are, and the channels of a position are neighbours. scale[u] is a power of two that brings the
+ * position's largest finite value to where halves have all of their bits; back[u] undoes it. gain[c] is what packed
+ * filters ask for (conv_wgmma_scaled_pack.cl).
+ * Layouts: x NCHW with a batch stride; y halves; positions past the last one of a tile are left as they are.
+ * Index map: group = TOGETHER positions, 8 with DEEP 1, else 32.
+ * Work-group: WG. Local memory: a word a position. Defines: WG (a multiple of 32), DEEP 0 or 1, BN positions of a tile,
+ * BM filters of a block, KEPT: pieces of eight channels that a work-item holds at a time; all required. */
+#include "common/clcnn.clh"
+#include "conv_nvidia/conv_nvidia_args.h"
+#ifndef FN
+#define FN(x) conv_halves_##x
+#endif
+#ifndef KEPT
+#error "KEPT is required, and so is a device with PTX"
+#else /* NVIDIA's compiler crashes on the errors that would follow */
+#include "common/half_scale.clh"
+#include "conv_nvidia/mma.clh"
+#define TOGETHER (DEEP ? 8 : 32)
+#define ACROSS (WG / TOGETHER) /* octets at a time */
+#define SPOT (DEEP ? LANE / 4 % 8 : LANE % 32)
+#define OCTET (DEEP ? LANE / 32 * 4 + LANE % 4 : LANE / 32)
+
+/* What a work-item's octets hold, from `first` on; those that there are not repeat the last one, so that no load waits
+ * for another. */
+void FN(take)(float v[KEPT][8], const global float *from, int first, int plane, bool wide, const global float *gains,
+              const struct conv_halves_args *h)
+{
+    const int last = h->conv.c / 8 - 1;
+#if DEEP
+    if (wide) {
+#pragma unroll
+        for (int i = 0; i < KEPT; i++) {
+            const global float4 *at = (const global float4 *)(from + min(first + i * ACROSS, last) * 8);
+            vstore4(at[0], 0, v[i]);
+            vstore4(at[1], 1, v[i]);
+        }
+    } else
+#endif
+#pragma unroll
+        for (int i = 0; i < KEPT; i++)
+#pragma unroll
+            for (int e = 0; e < 8; e++)
+                v[i][e] = from[(long)(min(first + i * ACROSS, last) * 8 + e) * plane];
+#pragma unroll
+    for (int i = 0; i < KEPT; i++) {
+        const int o = min(first + i * ACROSS, last);
+        const global float4 *gain = (const global float4 *)(gains + o / 4 * SCALED_GAINS(1) + o % 4 * 8);
+        vstore4(vload4(0, v[i]) * gain[0], 0, v[i]);
+        vstore4(vload4(1, v[i]) * gain[1], 1, v[i]);
+    }
+}
+
+void FN(body)(ulong group, SRC x, SRC w, DST y, DST back, const struct conv_halves_args *h, local uint *largest)
+{
+    const struct conv_args *a = &h->conv;
+    const int u = (int)group * TOGETHER + SPOT, plane = DEEP ? 1 : a->in[1] * a->in[2], octets = a->c / 8;
+    const uint at = (uint)min(u, h->positions - 1), n = DEEP ? at : at / (uint)plane,
+               pixel = DEEP ? 0 : at - n * (uint)plane;
+    const bool present = u < h->positions, wide = ((ulong)x & 15) == 0 && a->src_n % 4 == 0;
+    const global float *from = x + n * a->src_n + pixel;
+    const global float *gains = w + (long)((a->k + BM - 1) / BM) * (a->c / 16) * (BM * 8);
+    float v[KEPT][8], most = 0.0f;
+    for (int i = LANE; i < TOGETHER; i += WG)
+        largest[i] = 0;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int first = OCTET; first < octets; first += KEPT * ACROSS) {
+        FN(take)(v, from, first, plane, wide, gains, h);
+#pragma unroll
+        for (int i = 0; i < KEPT * 8; i++)
+            most = fmax(most, isfinite(v[i / 8][i % 8]) ? fabs(v[i / 8][i % 8]) : 0.0f);
+    }
+    atomic_max((volatile local uint *)largest + SPOT, as_uint(most)); /* ordered as the numbers are */
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const float2 scale = FN(scale_of)(as_float(largest[SPOT]));
+    if (OCTET == 0 && present)
+        back[u] = scale.y;
+    const int tile = u / BN, row = u % BN;
+    global uint4 *to = (global uint4 *)y + (long)tile * BN * octets + row / 8 * 16 + row % 8;
+    for (int first = OCTET; first < octets; first += KEPT * ACROSS) {
+        if (octets > KEPT * ACROSS)
+            FN(take)(v, from, first, plane, wide, gains, h);
+#pragma unroll
+        for (int i = 0; i < KEPT; i++) {
+            const int o = first + i * ACROSS;
+            uint of[4];
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                HALVES_OF(of[e], v[i][2 * e] * scale.x, v[i][2 * e + 1] * scale.x);
+            if (present && o < octets)
+                to[(long)(o / 2) * (BN * 2) + o % 2 * 8] = (uint4)(of[0], of[1], of[2], of[3]);
+        }
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, SRC w, ulong w_off, DST y, ulong y_off, DST back, ulong back_off,
+                const struct conv_halves_args a)
+{
+    local uint largest[TOGETHER];
+    FN(body)(GROUP, x + x_off, w + w_off, y + y_off, back + back_off, &a, largest);
+}
+#endif

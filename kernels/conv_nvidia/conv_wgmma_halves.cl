@@ -1,0 +1,284 @@
+/* conv_wgmma_halves.cl: convolutions of one pixel at stride 1, and rows of linear layers, on Hopper's tensor cores
+ * (compute capability 9.0) as products of scaled halves, which both operands are before it starts.
+ *
+ *   y[n][k][p] = act( sum_c w[k][c] x[n][c][p] + bias[k] + add )
+ *
+ * Both operands come by bulk copies of a chunk of DEPTH channels, and tensor cores read them where they lie. Of the
+ * first two warpgroups each multiplies half of a tile's positions; one work-item of the third copies. Positions are
+ * pixels of all images one behind another; with DEEP 1 images are one pixel, as rows of linear layers are.
+ * Layouts: x as halves, in cores of tiles of BN positions, with what undoes their scales, by conv_halves.cl; w packed
+ * by conv_wgmma_scaled_pack.cl with ALL_FILTERS 1; y, add NCHW with batch strides.
+ * Index map: a group computes tiles group, group + at_once, ...; tile = tile of positions * blocks of BM filters +
+ * block.
+ * Work-group: WG. Local memory: HALVES_LOCAL bytes (LOCAL_BYTES of wgmma.clh).
+ * Defines: WG 384, DEEP 0 or 1, BM 192, 128 or 64, BN (a multiple of 128; BM * BN / 256 results of a work-item fit
+ * registers), DEPTH 64 or 32, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required. */
+#include "common/clcnn.clh"
+#include "conv_nvidia/conv_nvidia_args.h"
+#include "common/epilogue.clh"
+#ifndef FN
+#define FN(x) conv_wgmma_halves_##x
+#endif
+#ifndef DEPTH
+#error "DEPTH is required, and so is a device with PTX"
+#else /* NVIDIA's compiler crashes on the errors that would follow */
+#include "conv_nvidia/mma.clh"
+#define PRODUCTS 1
+#define WGMMA_HALVES 1
+#define WGMMA_WIDTH BM
+#include "conv_nvidia/wgmma.clh"
+#include "conv_nvidia/wgmma_local.clh"
+#include "conv_nvidia/wgmma_ring.clh"
+#define ROWS (BN / 128)  /* of 64 positions, of a warpgroup */
+#define SPOTS (2 * ROWS) /* positions of a work-item */
+#define RESULTS (BM / 2) /* and results, of such a row */
+#define STAGE ((BN + BM) * DEPTH * 2)
+#define MOST_STAGES 8
+#define COPY_REGISTERS 24
+#define MULTIPLY_REGISTERS 240
+/* Local memory: barriers of stages; for two tiles, what undoes the scales of their filters, and their biases;
+ * stages. */
+#define EMPTY_AT (8 * MOST_STAGES)
+#define FILTERS_AT (2 * EMPTY_AT)
+#define STAGES_AT (FILTERS_AT + 4 * BM * 4)
+#define FITTING ((HALVES_LOCAL - STAGES_AT) / STAGE)
+#define STAGES (FITTING > MOST_STAGES ? MOST_STAGES : FITTING)
+
+/* Filters block * BM.., positions first.. */
+struct FN(tile) {
+    int block, first;
+};
+
+uint FN(blocks)(const struct conv_halves_args *h)
+{
+    return (uint)(h->conv.k + BM - 1) / BM;
+}
+
+struct FN(tile) FN(tile_of)(uint tile, const struct conv_halves_args *h)
+{
+    const uint of = tile / FN(blocks)(h);
+    return (struct FN(tile)){(int)(tile - of * FN(blocks)(h)), (int)of * BN};
+}
+
+/* The work-item that copies. */
+void FN(load)(uint group, SRC x, SRC w, uint to, const struct conv_halves_args *h)
+{
+    struct FN(pipeline) r = {0, 1};
+    for (uint tile = group; tile < (uint)h->tiles; tile += (uint)h->at_once) {
+        const struct FN(tile) t = FN(tile_of)(tile, h);
+        const global float *from_x = x + (long)t.first * (h->conv.c / 2);
+        const global float *from_w = w + (long)t.block * (BM * (h->conv.c / 2));
+        for (int chunk = 0; chunk < h->chunks; chunk++) {
+            const uint bar = to + r.stage * 8, stage = to + STAGES_AT + r.stage * STAGE;
+            FN(wait)(bar + EMPTY_AT, r.parity);
+            BARRIER_EXPECT(bar, STAGE);
+            BULK_COPY(stage, from_x, BN * DEPTH * 2, bar);
+            BULK_COPY(stage + BN * DEPTH * 2, from_w, BM * DEPTH * 2, bar);
+            from_x += BN * DEPTH / 2;
+            from_w += BM * DEPTH / 2;
+            r = FN(next)(r, STAGES);
+        }
+    }
+}
+
+/* This warp needs a stage no more. */
+void FN(release)(uint empty)
+{
+    if (LANE % 32 == 0)
+        BARRIER_ARRIVE(empty);
+}
+
+/* The sums of a warpgroup's work-item; `ahead`: the warpgroup's first position in the tile. */
+void FN(multiply)(float d[ROWS][RESULTS], struct FN(pipeline) *pipeline, int ahead, uint to,
+                  const struct conv_halves_args *h)
+{
+    struct FN(pipeline) r = *pipeline;
+    uint before = 0;
+#pragma unroll 1
+    for (int chunk = 0; chunk < h->chunks; chunk++) {
+        const uint stage = to + STAGES_AT + r.stage * STAGE, x = stage + ahead * 32, w = stage + BN * DEPTH * 2;
+        FN(wait)(to + r.stage * 8, r.parity);
+        WGMMA_OPEN;
+#pragma unroll
+        for (int q = 0; q < DEPTH / 16; q++)
+#pragma unroll
+            for (int m = 0; m < ROWS; m++)
+                WGMMA_LOCAL(d[m], LOCAL_MATRIX(x + q * (BN * 32) + m * 2048, 128, 256),
+                            LOCAL_MATRIX(w + q * (BM * 32), 128, 256), chunk + q);
+        WGMMA_CLOSE;
+        if (chunk > 0) {
+            WGMMA_LEFT(1);
+            FN(release)(before);
+        }
+        before = to + EMPTY_AT + r.stage * 8;
+        r = FN(next)(r, STAGES);
+    }
+    *pipeline = r;
+    WGMMA_LEFT(0);
+#pragma unroll
+    for (int m = 0; m < ROWS; m++)
+        KEEP_RESULTS(d[m]);
+    FN(release)(before);
+}
+
+/* Where y and add have filter 0 of this work-item's positions, and what undoes their scales; `there`: bit i tells
+ * whether there is position i. */
+struct FN(spots) {
+    int to[SPOTS], other[SPOTS];
+    float back[SPOTS];
+    uint there;
+};
+
+struct FN(spots) FN(spots_at)(int first, SRC back, const struct conv_halves_args *h)
+{
+    const struct conv_args *a = &h->conv;
+    const uint plane = DEEP ? 1 : (uint)(a->out[1] * a->out[2]);
+    struct FN(spots) s;
+    s.there = 0;
+#pragma unroll
+    for (int i = 0; i < SPOTS; i++) {
+        const int u = first + i / 2 * 64 + i % 2 * 8;
+        const uint n = DEEP ? (uint)u : (uint)u / plane, pixel = DEEP ? 0 : (uint)u - n * plane;
+        s.to[i] = (int)(n * (uint)a->dst_n + pixel);
+        s.other[i] = (int)(n * (uint)a->add_n + pixel);
+        s.back[i] = back[u];
+        s.there |= (u < h->positions ? 1u : 0u) << i;
+    }
+    return s;
+}
+
+/* Filters of this work-item's results: `k` + 8 * j + e, `plane` elements between them; whether pairs of them lie on
+ * boundaries of 8 bytes in y and in add. */
+struct FN(columns) {
+    int k, plane;
+    bool pairs, add_pairs;
+};
+
+/* What is added to filters of column `j`. */
+void FN(added)(float2 more[SPOTS], SRC add, const struct FN(spots) *s, int j, const struct FN(columns) *c,
+               const struct conv_halves_args *h)
+{
+    const int k = c->k + j * 8, filters = h->conv.k - k;
+#pragma unroll
+    for (int i = 0; i < SPOTS; i++) {
+        const global float *from = add + s->other[i] + (long)k * c->plane;
+        const int there = s->there >> i & 1 ? filters : 0;
+        more[i] = (float2)(0.0f);
+        if (there > 1 && c->add_pairs)
+            more[i] = *(const global float2 *)from;
+        else if (there > 0)
+            more[i] = (float2)(from[0], there > 1 ? from[c->plane] : 0.0f);
+    }
+}
+
+void FN(put)(float2 v, DST to, int there, const struct FN(columns) *c)
+{
+    if (there > 1 && c->pairs) {
+        *(global float2 *)to = v;
+    } else if (there > 0) {
+        to[0] = v.x;
+        if (there > 1)
+            to[c->plane] = v.y;
+    }
+}
+
+/* Stores the sums of a work-item. `undo`: what undoes the scales of its filters, and their biases BM further, in local
+ * memory from the first one on. What is added to a column of filters is asked for before the one before is stored. */
+void FN(store)(const float d[ROWS][RESULTS], const local float *undo, const struct FN(spots) *s,
+               const struct FN(columns) *c, SRC add, DST y, const struct conv_halves_args *h)
+{
+    const struct conv_args *a = &h->conv;
+    float2 more[2][SPOTS];
+#if EPI_ADD
+    FN(added)(more[0], add, s, 0, c, h);
+#endif
+#pragma unroll
+    for (int j = 0; j < BM / 8; j++) {
+        const int k = c->k + j * 8;
+        const float2 of = *(const local float2 *)(undo + j * 8), bias = *(const local float2 *)(undo + BM + j * 8);
+#if EPI_ADD
+        if (j + 1 < BM / 8)
+            FN(added)(more[(j + 1) % 2], add, s, j + 1, c, h);
+#endif
+#pragma unroll
+        for (int i = 0; i < SPOTS; i++) {
+            float2 v = (float2)(d[i / 2][4 * j + 2 * (i % 2)] * (s->back[i] * of.x),
+                                d[i / 2][4 * j + 2 * (i % 2) + 1] * (s->back[i] * of.y));
+#if EPI_BIAS
+            v += bias;
+#endif
+            v.x = EPILOGUE_END(v.x, more[j % 2][i].x, a);
+            v.y = EPILOGUE_END(v.y, more[j % 2][i].y, a);
+            FN(put)(v, y + s->to[i] + (long)k * c->plane, s->there >> i & 1 ? a->k - k : 0, c);
+        }
+    }
+}
+
+/* A warpgroup that multiplies. */
+void FN(compute)(uint group, SRC back, SRC w, SRC bias, SRC add, DST y, const struct conv_halves_args *h,
+                 local float *floats, uint to)
+{
+    const struct conv_args *a = &h->conv;
+    const int lane = LANE % 128, ahead = LANE / 128 * (BN / 2), chunks = a->c / SCALED_CHANNELS(1);
+    const int row = lane / 32 * 16 + lane % 32 / 4, column = lane % 4 * 2;
+    const global float *undo = w + (long)FN(blocks)(h) * (a->c / 2 * BM + chunks * SCALED_GAINS(1));
+    local float *filters = floats + FILTERS_AT / 4;
+    struct FN(pipeline) pipeline = {0, 0};
+    struct FN(columns) columns;
+    columns.plane = DEEP ? 1 : a->out[1] * a->out[2];
+    columns.pairs = DEEP && (((ulong)y / 4 | (ulong)a->dst_n) & 1) == 0;
+    columns.add_pairs = DEEP && (((ulong)add / 4 | (ulong)a->add_n) & 1) == 0;
+    for (uint tile = group; tile < (uint)h->tiles; tile += (uint)h->at_once) {
+        const struct FN(tile) t = FN(tile_of)(tile, h);
+        const int k = t.block * BM + LANE;
+        const float undo_of = LANE < BM ? undo[k] : 0.0f, bias_of = EPI_BIAS && LANE < BM && k < a->k ? bias[k] : 0.0f;
+        float d[ROWS][RESULTS];
+#pragma unroll
+        for (int i = 0; i < ROWS * RESULTS; i++)
+            d[i / RESULTS][i % RESULTS] = 0.0f;
+        const struct FN(spots) spots = FN(spots_at)(t.first + ahead + row, back, h);
+        FN(multiply)(d, &pipeline, ahead, to, h);
+        /* some may still read those of the tile before */
+        filters = floats + FILTERS_AT / 4 + (filters == floats + FILTERS_AT / 4) * (2 * BM);
+        if (LANE < BM) {
+            filters[LANE] = undo_of;
+            filters[BM + LANE] = bias_of;
+        }
+        WARPGROUPS_TOGETHER;
+        columns.k = t.block * BM + column;
+        FN(store)(d, filters + column, &spots, &columns, add, y, h);
+    }
+}
+
+void FN(body)(ulong group, SRC x, SRC back, SRC w, SRC bias, SRC add, DST y, const struct conv_halves_args *h,
+              local float4 *scratch)
+{
+    const uint to = LOCAL_ADDRESS(scratch);
+    GROUPS_RESIDENT(1);
+    LOCAL_BYTES(HALVES_LOCAL);
+    if (LANE == 0) {
+        for (int i = 0; i < STAGES; i++) {
+            BARRIER_INIT(to + i * 8, 1);
+            BARRIER_INIT(to + EMPTY_AT + i * 8, 8);
+        }
+        LOCAL_VISIBLE;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (LANE >= 256) {
+        REGISTERS_LESS(COPY_REGISTERS);
+        if (LANE == 256)
+            FN(load)((uint)group, x, w, to, h);
+    } else {
+        REGISTERS_MORE(MULTIPLY_REGISTERS);
+        FN(compute)((uint)group, back, w, bias, add, y, h, (local float *)scratch, to);
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+}
+
+KERNEL FN(main)(SRC x, ulong x_off, SRC back, ulong back_off, SRC w, ulong w_off, SRC bias, ulong bias_off, SRC add,
+                ulong add_off, DST y, ulong y_off, const struct conv_halves_args a)
+{
+    local float4 scratch[2900]; /* LOCAL_BYTES makes it longer than the driver's compiler allows */
+    FN(body)(GROUP, x + x_off, back + back_off, w + w_off, bias + bias_off, add + add_off, y + y_off, &a, scratch);
+}
+#endif
