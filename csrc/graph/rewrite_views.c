@@ -200,24 +200,60 @@ bool view_broadcast(const struct clcnn_graph *g, struct value_view *view, const 
     return place(view, &p, value);
 }
 
-bool view_strides(const struct clcnn_graph *g, const struct value_view *view, struct attention_view *strides)
+/* A stride as so many items, or else elements. */
+static void put_stride(struct attention_view *strides, int i, int64_t stride, int64_t item)
+{
+    if (stride % item == 0)
+        strides->items[i] = stride / item;
+    else
+        strides->elements[i] = stride;
+}
+
+/* How far a part goes inside an item. */
+static int64_t part_reach(const struct view_part *part, int64_t item)
+{
+    return part->stride % item == 0 ? 0 : (part->size - 1) * part->stride;
+}
+
+int64_t view_run(const struct clcnn_graph *g, const struct value_view *view)
+{
+    const struct clcnn_shape *s = &g->values[view->value].shape;
+    const struct view_axis *a = &view->axis[0];
+    const int64_t item = s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
+    if (a->n == 2)
+        return a->part[1].size;
+    const struct view_part *part = &a->part[0];
+    return a->n == 1 && part->stride < item && item % part->stride == 0 ? item / part->stride : 1;
+}
+
+/* The first axis as runs, and what is inside one of them. */
+static bool divide_runs(const struct view_axis *a, int64_t run, struct view_part out[2])
+{
+    const struct view_part *last = &a->part[a->n - 1];
+    if (a->n > 2 || (a->n == 2 && last->size != run) || last->size % run != 0)
+        return false;
+    out[0] = a->n == 2 ? a->part[0] : (struct view_part){last->size / run, last->stride * run};
+    out[1] = (struct view_part){run, last->stride};
+    return true;
+}
+
+bool view_strides(const struct clcnn_graph *g, const struct value_view *view, int64_t run,
+                  struct attention_view *strides)
 {
     const struct clcnn_shape *s = &g->values[view->value].shape;
     const int64_t item = s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
     *strides = (struct attention_view){.offset = view->offset};
     int64_t reach = view->offset; /* all inside the first item, but for axes that go from one to the next */
-    for (int i = 0; i < VIEW_AXES; i++) {
-        const struct view_part *part = &view->axis[i].part[0];
-        if (view->axis[i].n > 1)
-            return false;
-        if (view->axis[i].n == 0)
+    for (int i = 0; i < ATTENTION_STRIDES; i++) {
+        const struct view_axis *a = &view->axis[i % VIEW_AXES]; /* the first one twice */
+        struct view_part part[2] = {{1, 0}, a->part[0]};
+        if (a->n == 0)
             continue;
-        if (part->stride % item == 0) {
-            strides->items[i] = part->stride / item;
-        } else {
-            strides->elements[i] = part->stride;
-            reach += (part->size - 1) * part->stride;
-        }
+        if (i % VIEW_AXES == 0 ? !divide_runs(a, run, part) : a->n > 1)
+            return false;
+        const struct view_part *of = &part[i < VIEW_AXES];
+        put_stride(strides, i, of->stride, item);
+        reach += part_reach(of, item);
     }
     return reach < item;
 }

@@ -33,7 +33,11 @@ bool view_gathers_one(const struct clcnn_graph *g, const struct node *n, int64_t
 /* The same indices, which count through a dense `shape`, in `value`, which broadcasts to that shape. */
 bool view_broadcast(const struct clcnn_graph *g, struct value_view *view, const struct clcnn_shape *shape,
                     int value);
-/* Whether each axis has one stride in the value's memory, whose items may lie apart; then what it is. */
-bool view_strides(const struct clcnn_graph *g, const struct value_view *view, struct attention_view *strides);
+/* How many steps of the first axis are a run, after which it goes on elsewhere, or in the next item of the value. */
+int64_t view_run(const struct clcnn_graph *g, const struct value_view *view);
+/* Whether each axis has one stride in the value's memory, whose items may lie apart, and the first one that of a run, too, after
+ * `run` steps; then what they are. */
+bool view_strides(const struct clcnn_graph *g, const struct value_view *view, int64_t run,
+                  struct attention_view *strides);
 
 #endif

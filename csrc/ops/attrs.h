@@ -174,16 +174,18 @@ struct squeeze_excite_attrs { /* made by the rewriter: means of channels, a laye
     int32_t mid_act;          /* enum act */
     float mid_p0, mid_p1;
 };
-/* Where an operand of attention lies in a value of another shape: its strides along items, heads, rows and columns are
+/* Where an operand of attention lies in a value of another shape: its strides along items, heads, rows, columns, and runs of items are
  * items[i] batch strides of that value and elements[i] elements. */
+#define ATTENTION_STRIDES 5
 struct attention_view {
-    int64_t offset, items[4], elements[4];
+    int64_t offset, items[ATTENTION_STRIDES], elements[ATTENTION_STRIDES];
 };
 #define ATTENTION_MOST_COLUMNS 256 /* of q and v for attention in one kernel */
 struct attention_attrs {
     float scale;
     int32_t is_causal;
     int32_t size[6]; /* items, heads, rows of q, rows of k, columns of q, columns of v */
+    int32_t run;     /* items side by side in views, where runs of them lie elsewhere, else 1 */
     int32_t viewed;  /* by a rewrite: operands are views, as follows; attn_mask has 4 dimensions, of which the
                                     first may be a part of the items, which is used again */
     struct clcnn_shape result; /* of the output */

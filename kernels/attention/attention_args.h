@@ -7,13 +7,16 @@
 /* y[n][h][l] = sum_s softmax_s(scale * q[n][h][l] . k[n][h][s] + mask[n % period][h][l][s]) v[n][h][s]
  * A mask in two parts is mask[n][h][l][s % wide] + outer[n][h][l][s / wide]. */
 struct attention_args {
-    /* strides: item, head, row (of l or s), column (of d or e); of the mask: item, head, l, s, 0: broadcast */
-    i64 q[4], k[4], v[4], y[4], mask[4], outer[4];
+    /* strides: item of a run, head, row (of l or s), column (of d or e), run; of the mask: item, head, l, s, 0:
+     * broadcast */
+    i64 q[5], k[5], v[5], y[5], mask[4], outer[4];
     i32 n, heads, l, s, d, e; /* d columns of q and k, e of v and y */
     i32 period;               /* items after which the mask is used again */
     f32 scale;
-    i32 wide, unused;
+    i32 wide, run; /* run: items side by side */
 };
+/* Elements before item n. */
+#define ATTENTION_ITEM(n, stride, run) ((n) / (run) * (stride)[4] + (n) % (run) * (stride)[0])
 
 /* attention_mma.cl: `split` warps share the rows of k and v, `share` rows each */
 struct attention_mma_args {

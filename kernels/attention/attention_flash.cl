@@ -218,10 +218,11 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, cons
     const int tiles = (a->l + LANES_Q - 1) / LANES_Q;
     const int l0 = (int)(group % tiles) * LANES_Q;
     const long head = (long)(group / tiles), n = head / a->heads, h = head % a->heads;
-    FN(rows)(q + n * a->q[0] + h * a->q[1] + l0 * a->q[2], k + n * a->k[0] + h * a->k[1], v + n * a->v[0] + h * a->v[1],
+    FN(rows)(q + ATTENTION_ITEM(n, a->q, a->run) + h * a->q[1] + l0 * a->q[2],
+             k + ATTENTION_ITEM(n, a->k, a->run) + h * a->k[1], v + ATTENTION_ITEM(n, a->v, a->run) + h * a->v[1],
              mask + n % a->period * a->mask[0] + h * a->mask[1] + l0 * a->mask[2],
-             outer + n * a->outer[0] + h * a->outer[1] + l0 * a->outer[2], y + n * a->y[0] + h * a->y[1] + l0 * a->y[2],
-             l0, a);
+             outer + n * a->outer[0] + h * a->outer[1] + l0 * a->outer[2],
+             y + ATTENTION_ITEM(n, a->y, a->run) + h * a->y[1] + l0 * a->y[2], l0, a);
 }
 
 KERNEL FN(main)(SRC q, ulong q_off, SRC k, ulong k_off, SRC v, ulong v_off, SRC mask, ulong mask_off, SRC outer,

@@ -59,7 +59,8 @@ struct FN(state) {
 
 bool FN(wide)(ulong pointer, const i64 *stride, int columns, int width)
 {
-    return stride[3] == 1 && (stride[0] | stride[1] | stride[2] | columns) % width == 0 && pointer % (4 * width) == 0;
+    return stride[3] == 1 && (stride[0] | stride[1] | stride[2] | stride[4] | columns) % width == 0 &&
+           pointer % (4 * width) == 0;
 }
 
 /* Columns of a row that this work-item has in steps first.. of 8 columns: v[2 i] and v[2 i + 1] in step first + i.
@@ -465,12 +466,12 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, cons
         FN(wide)((ulong)q, a->q, a->d, DW) && FN(wide)((ulong)k, a->k, a->d, DW) && FN(wide)((ulong)v, a->v, a->e, EW);
     t.wide_y = EW > 1 && FN(wide)((ulong)y, a->y, a->e, EW);
     if (n < a->n) {
-        q += n * a->q[0] + h * a->q[1] + t.l0 * a->q[2];
-        k += n * a->k[0] + h * a->k[1];
-        v += n * a->v[0] + h * a->v[1];
+        q += ATTENTION_ITEM(n, a->q, a->run) + h * a->q[1] + t.l0 * a->q[2];
+        k += ATTENTION_ITEM(n, a->k, a->run) + h * a->k[1];
+        v += ATTENTION_ITEM(n, a->v, a->run) + h * a->v[1];
         mask += n % a->period * a->mask[0] + h * a->mask[1] + t.l0 * a->mask[2];
         outer += n * a->outer[0] + h * a->outer[1] + t.l0 * a->outer[2];
-        y += n * a->y[0] + h * a->y[1] + t.l0 * a->y[2];
+        y += ATTENTION_ITEM(n, a->y, a->run) + h * a->y[1] + t.l0 * a->y[2];
         if (wide) /* two copies, since the one with vectors then fits the cache of instructions */
             FN(rows)(&state, q, k, v, mask, outer, true, &t, a);
         else

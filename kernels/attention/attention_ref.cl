@@ -72,10 +72,11 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, cons
     const long head = item / blocks / a->l, n = head / a->heads, h = head % a->heads;
     if (n < a->n) {
         const int seen = CAUSAL ? min(a->s, l + 1) : a->s;
-        FN(row)(q + n * a->q[0] + h * a->q[1] + l * a->q[2], k + n * a->k[0] + h * a->k[1],
-                v + n * a->v[0] + h * a->v[1], mask + n % a->period * a->mask[0] + h * a->mask[1] + l * a->mask[2],
+        FN(row)(q + ATTENTION_ITEM(n, a->q, a->run) + h * a->q[1] + l * a->q[2],
+                k + ATTENTION_ITEM(n, a->k, a->run) + h * a->k[1], v + ATTENTION_ITEM(n, a->v, a->run) + h * a->v[1],
+                mask + n % a->period * a->mask[0] + h * a->mask[1] + l * a->mask[2],
                 outer + n * a->outer[0] + h * a->outer[1] + l * a->outer[2],
-                y + n * a->y[0] + h * a->y[1] + l * a->y[2], e0, seen, a);
+                y + ATTENTION_ITEM(n, a->y, a->run) + h * a->y[1] + l * a->y[2], e0, seen, a);
     }
 }
 

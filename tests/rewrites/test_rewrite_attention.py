@@ -173,6 +173,53 @@ def test_parts_of_one_projection(device, cut, batch):
     assert _merged(device, net) == ["linear", OP, "linear"]
 
 
+W = 5  # windows
+WINDOWS = {
+    "of rows": ((W, L, 3, H, D), (3, 0, 1, 4, 2, 5), (0, 1, 3, 2, 4)),  # [N, W, H, L, D], Twins
+    "beside rows": ((L, W, 3, H, D), (3, 0, 4, 2, 1, 5), (0, 3, 2, 1, 4)),  # [N, H, W, L, D], Hiera
+    "after heads": ((W, L, 3, H, D), (3, 0, 4, 1, 2, 5), (0, 2, 3, 1, 4)),  # the same, NesT
+}
+
+
+@pytest.mark.parametrize("form", WINDOWS)
+@pytest.mark.parametrize("batch", [1, 2])
+def test_heads_of_windows(device, batch, form):
+    """Five dimensions, of which items, heads and windows have strides that no two of them share."""
+    sizes, parts, back = WINDOWS[form]
+    net = Heads()
+    net.rank = 5
+    x = net.input("x", batch, W * L, 48)
+    qkv = net.layer("linear", "in", x, net.weight(3 * H * D, 48))
+    qkv = net.layer("reshape", "six", qkv, shape=(batch, *sizes))
+    net.q, net.k, net.v = _gathers(net, net.layer("transpose", "parts", qkv, perm=parts))
+    y = net.layer("transpose", "back", net.weighted(_after(net)), perm=back)
+    y = net.layer("reshape", "joined", y, shape=(batch, W * L, H * D))
+    net.output(net.layer("linear", "out", y, net.weight(24, H * D)))
+    assert _merged(device, net) == ["linear", OP, "linear"]
+
+
+def test_runs_of_items_of_two_lengths(device):
+    """k has other runs of items than q: the one that comes later is no view."""
+    net = Heads(4, 3, H)
+    q = net.input("left", 3, 4, H, L, D)
+    k = net.input("right", 2, 6, H, S, D)
+    net.q = net.layer("transpose", "turned_q", q, perm=(1, 0, 2, 3, 4))
+    k = net.layer("transpose", "turned_k", k, perm=(1, 0, 2, 3, 4))
+    net.k = net.layer("reshape", "shaped_k", k, shape=(4, 3, H, S, D))
+    net.output(net.weighted(net.scores()))
+    assert sorted(_merged(device, net)) == [OP, "transpose"]
+
+
+def test_a_mask_of_windows_beside_runs_of_items(device):
+    """Heads of 5 dimensions with a mask of each window."""
+    net = Heads(2, H, W)
+    q = net.input("left", 2, W, L, H, D)
+    net.q = net.layer("transpose", "turned_q", q, perm=(0, 3, 1, 2, 4))
+    mask = net.weight(1, 1, W, L, S)
+    net.output(net.weighted(net.layer("add", "masked", net.scores(), mask)))
+    assert _merged(device, net) == [OP]
+
+
 @pytest.mark.parametrize("batch", [1, 2])
 def test_channels_of_a_convolution(device, batch):
     """Rows are pixels, which lie side by side; columns are channels."""

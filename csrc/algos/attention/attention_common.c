@@ -10,19 +10,20 @@ static bool masked(const struct problem *p)
     return p->n_in > MASK && p->in[MASK].present;
 }
 
-/* Strides along items, heads, rows and columns of an operand whose last dimensions these are. */
-static void strides_of(const struct operand *o, i64 out[4])
+/* Strides along items, heads, rows and columns of an operand whose last dimensions these are, and along runs of one item. */
+static void strides_of(const struct operand *o, i64 out[ATTENTION_STRIDES])
 {
     int64_t strides[CLCNN_MAX_RANK];
     const int skipped = 4 - o->shape.rank;
     operand_strides(o, strides);
     for (int i = 0; i < 4; i++)
         out[i] = i < skipped ? 0 : strides[i - skipped];
+    out[4] = out[0];
 }
 
-static void view_strides(const struct attention_view *view, const struct operand *o, i64 out[4])
+static void view_strides(const struct attention_view *view, const struct operand *o, int count, i64 *out)
 {
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < count; i++)
         out[i] = view->items[i] * o->batch_stride + view->elements[i];
 }
 
@@ -57,23 +58,24 @@ struct attention_args attention_args_of(const struct problem *p)
         .d = at->size[4],
         .e = at->size[5],
         .period = 1,
+        .run = at->viewed ? at->run : 1,
         .scale = at->scale,
     };
     i64 *const strides[] = {a.q, a.k, a.v};
     for (int i = 0; i < COUNT_OF(strides); i++) {
         if (at->viewed)
-            view_strides(&at->in[i], &p->in[i], strides[i]);
+            view_strides(&at->in[i], &p->in[i], ATTENTION_STRIDES, strides[i]);
         else
             strides_of(&p->in[i], strides[i]);
     }
     if (at->viewed)
-        view_strides(&at->out, &p->out[0], a.y);
+        view_strides(&at->out, &p->out[0], ATTENTION_STRIDES, a.y);
     else
         strides_of(&p->out[0], a.y);
     if (in_parts(p)) {
         a.wide = at->wide;
-        view_strides(&at->mask[0], &p->in[MASK], a.mask);
-        view_strides(&at->mask[1], &p->in[OUTER], a.outer);
+        view_strides(&at->mask[0], &p->in[MASK], 4, a.mask);
+        view_strides(&at->mask[1], &p->in[OUTER], 4, a.outer);
         a.period = a.n;
     } else if (masked(p)) {
         mask_strides(p, &a);
