@@ -55,7 +55,7 @@ static size_t back_bytes(const struct choice *c)
     return sizeof(float) * c->each * (size_t)c->tile->positions;
 }
 
-/* How many work-items share an octet of channels in a group that makes halves, and how many octets the largest such group holds. */
+/* Positions of a group that makes halves, and octets of channels that the largest such group holds at once. */
 static int together(const struct conv_args *a)
 {
     return is_deep(a) ? ROWS_TOGETHER : PIXELS_TOGETHER;
@@ -79,7 +79,11 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
                       (mma_long_activation(p) ? t->activated : 0.0f);
     const float passes = a->c / 8 > most_octets(a) ? 2.0f : 1.0f;
     const float bytes = (float)positions_of(a) * (float)a->c * (passes * sizeof(float) + sizeof(uint16_t));
-    c.time = HALVES_START_NS + bytes / HALVES_BYTES_PER_NS + waves * one +
+    /* filters that are packed in every run: each block of them looks at all */
+    const float packing = p->in[1].constant
+                              ? 0.0f
+                              : (float)conv_blocks(a, t->filters) * (float)a->k * (float)a->c * sizeof(float);
+    c.time = HALVES_START_NS + (bytes + packing) / HALVES_BYTES_PER_NS + waves * one +
              mma_memory_price(p, halves_bytes(a, &c), 0) / HALVES_PRICE_RATIO;
     return c;
 }
@@ -104,8 +108,7 @@ bool halves_may(const struct problem *p, const struct conv_args *a, struct why *
                 a->n * a->add_n < MAX_VALUES,
             "one group of channels, a multiple of 32, and maps of fewer than 2^30 values are needed");
     const struct choice c = choose(p, a);
-    const bool more =
-        p->add.present || mma_long_activation(p); /* of which the time of mma's tiles counts nothing */
+    const bool more = p->add.present || mma_long_activation(p); /* mma's expected time counts nothing of it */
     DECIDE(p, c);
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
     PREFER(why,

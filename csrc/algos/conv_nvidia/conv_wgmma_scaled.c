@@ -24,12 +24,12 @@ struct tile {
     short filters, positions;
     float tile, chunk, window, tap, position, added;
 };
-static const struct tile tiles[] = {{128, 256, 7000.0f, 520.0f, 14700.0f, 131.0f, 1.28f, 7500.0f},
-                                    {64, 512, 7000.0f, 1000.0f, 6900.0f, 150.0f, 2.9f, 7500.0f},
-                                    {256, 128, 6900.0f, 355.0f, 14800.0f, 125.0f, 1.25f, 4700.0f},
-                                    {128, 128, 3200.0f, 305.0f, 3850.0f, 102.0f, 1.35f, 1650.0f},
-                                    {224, 192, 9000.0f, 530.0f, 0.0f, 0.0f, 0.0f,
-                                     0.0f}}; /* for windows of one pixel, nothing added, short activations */
+static const struct tile tiles[] = {
+    {128, 256, 7000.0f, 520.0f, 14700.0f, 131.0f, 1.28f, 7500.0f},
+    {64, 512, 7000.0f, 1000.0f, 6900.0f, 150.0f, 2.9f, 7500.0f},
+    {256, 128, 6900.0f, 355.0f, 14800.0f, 125.0f, 1.25f, 4700.0f},
+    {128, 128, 3200.0f, 305.0f, 3850.0f, 102.0f, 1.35f, 1650.0f},
+    {224, 192, 9000.0f, 530.0f, 0.0f, 0.0f, 0.0f, 0.0f}}; /* single pixels, where little follows a sum */
 
 struct choice {
     const struct tile *tile;
@@ -58,8 +58,9 @@ static int span_of(const struct conv_args *a, const struct tile *t)
 static bool fits(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
     const int side = a->ker[2], span = span_of(a, t);
-    return (t->window > 0.0f || (side == 1 && !p->add.present && !mma_long_activation(p))) &&
-           span <= MAX_SPAN && SCALED_FILTER_STAGES(side, t->filters, t->positions, span) >= LEAST_STAGES &&
+    const bool short_ends = side == 1 && !p->add.present && !mma_long_activation(p);
+    return (t->window > 0.0f || short_ends) && span <= MAX_SPAN &&
+           SCALED_FILTER_STAGES(side, t->filters, t->positions, span) >= LEAST_STAGES &&
            (side == 1 || (image_of(a) >= LEAST_IMAGE && span / image_of(a) + 2 <= SCALED_SCALES));
 }
 
