@@ -150,13 +150,6 @@ void FN(load)(uint stages, uint full, uint empty, const global float *x, const g
     }
 }
 
-/* This warp needs a stage no more. */
-void FN(release)(uint empty)
-{
-    if (LANE % 32 == 0)
-        BARRIER_ARRIVE(empty);
-}
-
 /* The sums of a warpgroup's work-item. */
 void FN(multiply)(float sum[SLOTS][RESULTS], uint stages, uint full, uint empty, const local struct FN(slots) *s,
                   const struct FN(tile) *t, const struct filter_grad_scaled_args *f)

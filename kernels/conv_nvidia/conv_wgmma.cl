@@ -173,13 +173,6 @@ struct FN(pipeline) FN(load_add)(struct FN(pipeline) r, ADD_SRC add, uint to, ui
 }
 #endif
 
-/* This warp needs a stage no more. */
-void FN(release)(uint empty)
-{
-    if (LANE % 32 == 0)
-        BARRIER_ARRIVE(empty);
-}
-
 /* FN(multiply): the first two warpgroups' share of the tile's sums. */
 #if PRODUCTS == 3
 #include "conv_nvidia/conv_wgmma_split.clh"

@@ -81,13 +81,6 @@ void FN(load)(uint group, SRC x, SRC w, uint to, const struct conv_halves_args *
     }
 }
 
-/* This warp needs a stage no more. */
-void FN(release)(uint empty)
-{
-    if (LANE % 32 == 0)
-        BARRIER_ARRIVE(empty);
-}
-
 /* The sums of a warpgroup's work-item; `ahead`: the warpgroup's first position in the tile. */
 void FN(multiply)(float d[ROWS][RESULTS], struct FN(pipeline) *pipeline, int ahead, uint to,
                   const struct conv_halves_args *h)

@@ -180,13 +180,6 @@ void FN(load)(int before, SRC x, SRC w, local char *stages, uint full, uint empt
     }
 }
 
-/* This warp needs a stage no more. */
-void FN(release)(uint empty)
-{
-    if (LANE % 32 == 0)
-        BARRIER_ARRIVE(empty);
-}
-
 /* Lines of 128 bytes whose pieces have changed places, 1024 bytes for 8 of them. */
 #define SWIZZLED(at) ((ulong)(((at) & 0x3ffff) >> 4) | (ulong)1 << 16 | (ulong)(1024 >> 4) << 32 | (ulong)1 << 62)
 #define MULTIPLY_UNIT(j) WGMMA_LOCAL(sum, SWIZZLED(pixels + (j) * 32), DESCRIPTOR(filters + (j) * (BM * 32)), 1)

@@ -168,13 +168,6 @@ const global float *FN(unscale)(SRC w, int of, const struct conv_scaled_args *sa
     return FN(gains_of)(w, blocks * sa->conv.groups, sa) + (long)of * BM;
 }
 
-/* This warp needs a stage no more. */
-void FN(release)(uint empty)
-{
-    if (LANE % 32 == 0)
-        BARRIER_ARRIVE(empty);
-}
-
 #include "conv_nvidia/conv_wgmma_scaled_bring.clh"
 
 /* Pipelines of those who multiply, and chunks so far. */

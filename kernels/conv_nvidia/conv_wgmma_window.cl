@@ -142,12 +142,6 @@ void FN(split)(uint high[4], uint low[4], const local float *v, uint odd)
     }
 }
 
-void FN(release)(uint empty)
-{
-    if (LANE % 32 == 0)
-        BARRIER_ARRIVE(empty);
-}
-
 /* The sums of the first two warpgroups; `pixels`: the work-item's first value for the first tap, in stage 0; `odd`: as
  * FN(split) takes it, for that tap; `part`: half of the channels, where there are HALVES. */
 void FN(multiply)(float sum[RESULTS], const local float *pixels, uint odd, int part, uint filters, uint pixels_full,

@@ -62,62 +62,27 @@ static bool may(const struct problem *p, struct why *why, struct mma_form form)
     return true;
 }
 
-static bool may_scaled(const struct problem *p, struct why *why)
-{
-    const struct conv_args a = args_of(p);
-    return on_device(p, MMA_HOPPER, why) && scaled_may(p, &a, why);
-}
-
-static size_t workspace_scaled(const struct problem *p)
-{
-    const struct conv_args a = args_of(p);
-    return scaled_workspace(p, &a);
-}
-
-static void emit_rows_scaled(const struct problem *p, struct emit *e)
-{
-    const struct conv_args a = args_of(p);
-    const struct gemm_problem g = linear_as_gemm(p);
-    gemm_cost(emit_scaled(e, p, &a), p, &g.args);
-}
-
-static bool may_local(const struct problem *p, struct why *why)
-{
-    const struct conv_args a = args_of(p);
-    return on_device(p, MMA_HOPPER, why) && local_may(p, &a, why);
-}
-
-static size_t workspace_local(const struct problem *p)
-{
-    const struct conv_args a = args_of(p);
-    return local_workspace(p, &a);
-}
-
-static void emit_rows_local(const struct problem *p, struct emit *e)
-{
-    const struct conv_args a = args_of(p);
-    const struct gemm_problem g = linear_as_gemm(p);
-    gemm_cost(emit_local(e, p, &a), p, &g.args);
-}
-
-static bool may_halves(const struct problem *p, struct why *why)
-{
-    const struct conv_args a = args_of(p);
-    return on_device(p, MMA_HOPPER, why) && halves_may(p, &a, why);
-}
-
-static size_t workspace_halves(const struct problem *p)
-{
-    const struct conv_args a = args_of(p);
-    return halves_workspace(p, &a);
-}
-
-static void emit_rows_halves(const struct problem *p, struct emit *e)
-{
-    const struct conv_args a = args_of(p);
-    const struct gemm_problem g = linear_as_gemm(p);
-    gemm_cost(emit_halves(e, p, &a), p, &g.args);
-}
+/* Forms that have files of their own: may_<name>(), workspace_<name>() and emit_rows_<name>(). */
+#define ROWS(name)                                                        \
+    static bool may_##name(const struct problem *p, struct why *why)      \
+    {                                                                     \
+        const struct conv_args a = args_of(p);                            \
+        return on_device(p, MMA_HOPPER, why) && name##_may(p, &a, why);   \
+    }                                                                     \
+    static size_t workspace_##name(const struct problem *p)               \
+    {                                                                     \
+        const struct conv_args a = args_of(p);                            \
+        return name##_workspace(p, &a);                                   \
+    }                                                                     \
+    static void emit_rows_##name(const struct problem *p, struct emit *e) \
+    {                                                                     \
+        const struct conv_args a = args_of(p);                            \
+        const struct gemm_problem g = linear_as_gemm(p);                  \
+        gemm_cost(emit_##name(e, p, &a), p, &g.args);                     \
+    }
+ROWS(halves)
+ROWS(local)
+ROWS(scaled)
 
 #define MAY(name, kernel, products)                                  \
     static bool may_##name(const struct problem *p, struct why *why) \
