@@ -200,29 +200,20 @@ bool view_broadcast(const struct clcnn_graph *g, struct value_view *view, const 
     return place(view, &p, value);
 }
 
-/* A stride as so many items, or else elements. */
-static void put_stride(struct attention_view *strides, int i, int64_t stride, int64_t item)
+/* Elements of an item of the view's value. */
+static int64_t item_of(const struct clcnn_graph *g, const struct value_view *view)
 {
-    if (stride % item == 0)
-        strides->items[i] = stride / item;
-    else
-        strides->elements[i] = stride;
-}
-
-/* How far a part goes inside an item. */
-static int64_t part_reach(const struct view_part *part, int64_t item)
-{
-    return part->stride % item == 0 ? 0 : (part->size - 1) * part->stride;
+    const struct clcnn_shape *s = &g->values[view->value].shape;
+    return s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
 }
 
 int64_t view_run(const struct clcnn_graph *g, const struct value_view *view)
 {
-    const struct clcnn_shape *s = &g->values[view->value].shape;
     const struct view_axis *a = &view->axis[0];
-    const int64_t item = s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
+    const struct view_part *part = &a->part[0];
+    const int64_t item = item_of(g, view);
     if (a->n == 2)
         return a->part[1].size;
-    const struct view_part *part = &a->part[0];
     return a->n == 1 && part->stride < item && item % part->stride == 0 ? item / part->stride : 1;
 }
 
@@ -237,23 +228,35 @@ static bool divide_runs(const struct view_axis *a, int64_t run, struct view_part
     return true;
 }
 
+/* A stride as so many items, or else elements; returns how far the part goes inside an item. */
+static int64_t put_stride(struct attention_view *strides, int i, const struct view_part *part, int64_t item)
+{
+    if (part->stride % item == 0) {
+        strides->items[i] = part->stride / item;
+        return 0;
+    }
+    strides->elements[i] = part->stride;
+    return (part->size - 1) * part->stride;
+}
+
 bool view_strides(const struct clcnn_graph *g, const struct value_view *view, int64_t run,
                   struct attention_view *strides)
 {
-    const struct clcnn_shape *s = &g->values[view->value].shape;
-    const int64_t item = s->rank < 2 ? shape_count(s) : shape_count_from(s, 1);
+    const int64_t item = item_of(g, view);
     *strides = (struct attention_view){.offset = view->offset};
     int64_t reach = view->offset; /* all inside the first item, but for axes that go from one to the next */
-    for (int i = 0; i < ATTENTION_STRIDES; i++) {
-        const struct view_axis *a = &view->axis[i % VIEW_AXES]; /* the first one twice */
-        struct view_part part[2] = {{1, 0}, a->part[0]};
-        if (a->n == 0)
-            continue;
-        if (i % VIEW_AXES == 0 ? !divide_runs(a, run, part) : a->n > 1)
+    if (view->axis[0].n > 0) {
+        struct view_part part[2];
+        if (!divide_runs(&view->axis[0], run, part))
             return false;
-        const struct view_part *of = &part[i < VIEW_AXES];
-        put_stride(strides, i, of->stride, item);
-        reach += part_reach(of, item);
+        reach += put_stride(strides, VIEW_AXES, &part[0], item) + put_stride(strides, 0, &part[1], item);
+    }
+    for (int i = 1; i < VIEW_AXES; i++) {
+        const struct view_axis *a = &view->axis[i];
+        if (a->n > 1)
+            return false;
+        if (a->n == 1)
+            reach += put_stride(strides, i, &a->part[0], item);
     }
     return reach < item;
 }

@@ -35,11 +35,6 @@ struct choice {
     float time;
 };
 
-static bool is_deep(const struct conv_args *a)
-{
-    return a->out[1] * a->out[2] == 1;
-}
-
 static size_t positions_of(const struct conv_args *a)
 {
     return (size_t)a->n * (size_t)conv_map(a);
@@ -58,7 +53,7 @@ static size_t back_bytes(const struct choice *c)
 /* Positions of a group that makes halves, and octets of channels that the largest such group holds at once. */
 static int together(const struct conv_args *a)
 {
-    return is_deep(a) ? ROWS_TOGETHER : PIXELS_TOGETHER;
+    return local_is_deep(a) ? ROWS_TOGETHER : PIXELS_TOGETHER;
 }
 
 static int most_octets(const struct conv_args *a)
@@ -121,10 +116,7 @@ bool halves_may(const struct problem *p, const struct conv_args *a, struct why *
 static bool may(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
-    REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to mma, wgmma");
-    REQUIRE(why, conv_is_pointwise(&a), "windows of one pixel at stride 1 are needed");
-    return halves_may(p, &a, why);
+    return local_takes(p, &a, why) && halves_may(p, &a, why);
 }
 
 size_t halves_workspace(const struct problem *p, const struct conv_args *a)
@@ -153,7 +145,7 @@ static void emit_halves_of(struct emit *e, const struct problem *p, const struct
     const int kept = (int)ceil_div((size_t)octets, (size_t)(group / positions));
     struct step *s = emit_step(e, "conv_halves", "main", ceil_div((size_t)args->positions, (size_t)positions),
                                (size_t)group);
-    step_define(s, "DEEP", is_deep(a));
+    step_define(s, "DEEP", local_is_deep(a));
     step_define(s, "BM", t->filters);
     step_define(s, "BN", t->positions);
     step_define(s, "KEPT", kept < MOST_KEPT ? kept : MOST_KEPT);
@@ -182,7 +174,7 @@ struct step *emit_halves(struct emit *e, const struct problem *p, const struct c
     const int halves = emit_workspace(e, halves_bytes(a, &c)), back = emit_workspace(e, back_bytes(&c));
     emit_halves_of(e, p, &args, c.tile, packed, halves, back);
     struct step *s = emit_step(e, "conv_wgmma_halves", "main", (size_t)args.at_once, GROUP);
-    step_define(s, "DEEP", is_deep(a));
+    step_define(s, "DEEP", local_is_deep(a));
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->positions);
     step_define(s, "DEPTH", depth);

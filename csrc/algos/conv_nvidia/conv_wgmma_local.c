@@ -33,7 +33,7 @@ static int padded_of(const struct conv_args *a)
     return (int)round_up((size_t)(a->c / a->groups), LOCAL_PAIR_CHANNELS);
 }
 
-static bool is_deep(const struct conv_args *a)
+bool local_is_deep(const struct conv_args *a)
 {
     return a->out[1] * a->out[2] == 1;
 }
@@ -54,8 +54,8 @@ static struct choice with_tile(const struct conv_args *a, const struct tile *t)
 {
     struct choice c = {.tile = t};
     const size_t map = (size_t)(a->out[1] * a->out[2]);
-    c.image = is_deep(a) ? 1 : (int)ceil_div(map, (size_t)t->positions);
-    c.each = is_deep(a) ? ceil_div((size_t)a->n, (size_t)t->positions) : (size_t)a->n * (size_t)c.image;
+    c.image = local_is_deep(a) ? 1 : (int)ceil_div(map, (size_t)t->positions);
+    c.each = local_is_deep(a) ? ceil_div((size_t)a->n, (size_t)t->positions) : (size_t)a->n * (size_t)c.image;
     c.of_depth = c.each * (size_t)conv_blocks(a, t->filters);
     return c;
 }
@@ -84,7 +84,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     const int chunks = padded_of(a) / LOCAL_PAIR_CHANNELS;
     for (int i = 0; i < COUNT_OF(tiles); i++) {
         struct choice c = with_tile(a, &tiles[i]);
-        if (tiles[i].of == (is_deep(a) ? MAPS : ROWS))
+        if (tiles[i].of == (local_is_deep(a) ? MAPS : ROWS))
             continue;
         for (c.split = 1; c.split <= MAX_SPLIT; c.split++) {
             c.share = (int)ceil_div((size_t)chunks, (size_t)c.split);
@@ -104,9 +104,9 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
 static float scaled_time(const struct problem *p, const struct conv_args *a)
 {
     const bool more = p->add.present || p->act != ACT_none;
-    return scaled_expected(p, a) * (!is_deep(a) ? LOCAL_PAIR_MAPS_RATIO
-                                    : more      ? LOCAL_PAIR_ROWS_RATIO
-                                                : 1.0f);
+    return scaled_expected(p, a) * (!local_is_deep(a) ? LOCAL_PAIR_MAPS_RATIO
+                                    : more            ? LOCAL_PAIR_ROWS_RATIO
+                                                      : 1.0f);
 }
 
 float local_expected(const struct problem *p, const struct conv_args *a)
@@ -114,7 +114,7 @@ float local_expected(const struct problem *p, const struct conv_args *a)
     const struct choice c = choose(p, a);
     const size_t each = ceil_div(c.of_depth * (size_t)c.split, p->device->compute_units);
     const float results = (float)each * (float)(c.tile->filters * c.tile->positions);
-    const float acted = is_deep(a) ? LOCAL_PAIR_ACT_NS : LOCAL_PAIR_MAPS_ACT_NS;
+    const float acted = local_is_deep(a) ? LOCAL_PAIR_ACT_NS : LOCAL_PAIR_MAPS_ACT_NS;
     const float ends =
         (p->add.present ? LOCAL_PAIR_ADDED_NS : 0.0f) + (mma_long_activation(p) ? acted : 0.0f);
     const float local = c.time + results * ends, scaled = scaled_time(p, a);
@@ -133,13 +133,18 @@ bool local_may(const struct problem *p, const struct conv_args *a, struct why *w
     return true;
 }
 
+bool local_takes(const struct problem *p, const struct conv_args *a, struct why *why)
+{
+    REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
+    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to mma, wgmma");
+    REQUIRE(why, conv_is_pointwise(a), "windows of one pixel at stride 1 are needed");
+    return true;
+}
+
 static bool may(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
-    REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to mma, wgmma");
-    REQUIRE(why, conv_is_pointwise(&a), "windows of one pixel at stride 1 are needed");
-    return local_may(p, &a, why);
+    return local_takes(p, &a, why) && local_may(p, &a, why);
 }
 
 size_t local_workspace(const struct problem *p, const struct conv_args *a)
@@ -182,7 +187,7 @@ struct step *emit_local(struct emit *e, const struct problem *p, const struct co
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->positions);
     step_define(s, "LOADERS", c.tile->loaders);
-    step_define(s, "DEEP", is_deep(a));
+    step_define(s, "DEEP", local_is_deep(a));
     step_define(s, "SPLIT", split ? 2 : 0);
     step_read_map(s, &p->in[0]);
     step_read(s, packed);

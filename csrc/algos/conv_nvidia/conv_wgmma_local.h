@@ -5,6 +5,10 @@
 
 #include "algos/conv_nvidia/conv_mma_common.h"
 
+/* Whether images are one pixel, as rows of linear layers are. */
+bool local_is_deep(const struct conv_args *a);
+/* Convolutions of single pixels that it takes, on a device that has the kernel; wgmma_halves takes the same. */
+bool local_takes(const struct problem *p, const struct conv_args *a, struct why *why);
 /* What algo_def.applicable, workspace and emit ask of a device that has the kernel. a: the convolution; p: what operands and the
  * epilogue are taken from. */
 bool local_may(const struct problem *p, const struct conv_args *a, struct why *why);
