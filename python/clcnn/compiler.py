@@ -141,6 +141,7 @@ def compile(
     """
     if not isinstance(device, devices.ONE):
         return _group(**locals())
+    opening = devices.opening(device, threads)
     model, input_shape = sources.opened(model, input_shape)
     graph = graph_of(model, input_shape)
     sparse = dict(known_zeros.of_graph(known_zeros.of_model(model) if zeros is None else zeros, graph))
@@ -151,7 +152,7 @@ def compile(
         graph = graph.copy()  # the extra outputs are this plan's, not the caller's graph's
     for name in extra:
         graph.output(graph.layer(name), name)
-    target = devices.get(device, threads)
+    target = opening()
     start = time.perf_counter()
     limit = parse_bytes(workspace_limit, "workspace_limit")
     mode = wisdom.mode(tune)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from clcnn import _arguments, _core, _drivers
+from clcnn._background.threads import Task
 from clcnn._log import logger
 from clcnn.errors import ArgumentError, DtypeError, Error
 from clcnn.report import html_table, size
@@ -233,6 +236,18 @@ def get(
             found = _same_device(Device(device, threads=threads))
             _opened[key] = found
         return found
+
+
+def opening(device: Any, threads: int | None) -> Callable[[], _core.Device]:
+    """get() in a thread of its own if drivers may have to be loaded first, which takes a tenth of a second.
+    Gives what waits for the device; only that raises. The end of the process waits for the thread, since
+    drivers do not bear to be unloaded while they load."""
+    wanted = partial(get, device, threads)
+    if _opened or isinstance(device, _core.Device):
+        return wanted
+    task = Task(wanted)
+    threading.Thread(target=task, name="clcnn device").start()
+    return task.result
 
 
 def _same_device(made: Device) -> _core.Device:

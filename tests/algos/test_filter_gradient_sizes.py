@@ -73,9 +73,9 @@ def test_powers_of_two_keep_all_digits(device, name, algo):
 @pytest.mark.parametrize("name", LAYERS)
 @pytest.mark.parametrize("algo", ALGOS)
 def test_what_is_not_finite_stays_with_its_results(device, name, algo):
-    """An infinity in a channel of x, and a NaN in a filter's dy whose windows meet no padding: as the definition
-    has it (of Winograd's algorithms docs/precision.md promises less), and nothing changes in other channels and
-    filters."""
+    """An infinity in a channel of x, and a NaN in a filter's dy whose windows meet no padding: as the
+    definition has it (of Winograd's algorithms docs/precision.md promises less), and nothing changes in other
+    channels and filters."""
     layer = LAYERS[name]
     with plan_of(device, layer, algo) as plan, plan_of(device, layer, "ref") as ref:
         x, dy = numbers_of(layer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import threading
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -16,7 +17,7 @@ from conftest import DEVICE, ROOT
 import clcnn
 import device_face
 from clcnn import device as devices
-from clcnn import ops
+from clcnn import nn, ops
 from helpers import python, refused
 
 
@@ -74,6 +75,43 @@ def test_shared_devices(device: clcnn.Device, own_devices: None, monkeypatch: py
     assert clcnn.compile(relu()).device is shared
     shared.close()
     assert not devices.get(device.index).closed
+
+
+def test_a_device_opens_while_the_model_is_read(own_devices: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    reading, opening = threading.Event(), devices.Device
+
+    class Waits(nn.Module):
+        def forward(self, x: Any) -> Any:
+            reading.set()
+            return ops.relu(x)
+
+    def opened(*given: Any, **options: Any) -> clcnn.Device:
+        assert reading.wait(20) and threading.current_thread() is not threading.main_thread()
+        return opening(*given, **options)
+
+    monkeypatch.setattr(devices, "Device", opened)
+    with clcnn.compile(Waits(), (1, 3), DEVICE) as plan:
+        assert plan(np.ones((1, 3), np.float32)).sum() == 3
+    with clcnn.compile(relu(), device=DEVICE) as again:
+        assert again(np.ones(3, np.float32)).sum() == 3, "from now on it is there at once"
+    assert len(devices._opened) == 1
+
+
+def test_a_wrong_model_is_told_before_a_wrong_device(own_devices: None) -> None:
+    refused(lambda: clcnn.compile(nn.Conv2d(3, 4, 3), (1, 2, 8, 8), "gone"), clcnn.ShapeError, ValueError)
+    refused(lambda: clcnn.compile(relu(), device="gone"), clcnn.NoDeviceError, RuntimeError, "gone")
+
+
+def test_the_process_ends_while_a_device_opens() -> None:
+    """A model is refused at once, and the program with it."""
+    said = python("""
+        import clcnn
+        try:
+            clcnn.compile(clcnn.nn.Conv2d(3, 4, 3), (1, 2, 8, 8))
+        except clcnn.ShapeError as error:
+            print("refused")
+    """)
+    assert said.split() == ["refused"]
 
 
 def test_the_context_manager_closes() -> None:

@@ -125,6 +125,21 @@ def test_library_is_where_the_record_says(site: Path, record: str) -> None:
     assert _drivers.report()[0] == f"intel-opencl-rt 2026.2.0: {library}"
 
 
+def test_metadata_is_read_only_where_it_may_be(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """importlib.metadata takes longer to import than the rest of the package."""
+    archive = tmp_path / "packages.zip"
+    monkeypatch.setattr(sys, "path", [str(site), str(tmp_path / "gone")])
+    monkeypatch.setattr(importlib.metadata, "distributions", lambda **_: pytest.fail("read for nothing"))
+    assert _drivers.installed() == []
+    monkeypatch.undo()
+    archive.touch()
+    assert _drivers._may_have(str(archive)), "only importlib knows what is in it"
+    package(site, "2026.2.0")
+    assert _drivers._may_have(str(site))
+
+
 @pytest.mark.parametrize("record", ["../../libintelocl.so", "elsewhere.txt", None])
 def test_half_uninstalled_driver(site: Path, record: str | None, caplog: pytest.LogCaptureFixture) -> None:
     package(site, "2026.2.0", record)
