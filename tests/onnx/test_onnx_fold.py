@@ -12,6 +12,7 @@ pytest.importorskip("onnx")
 
 from onnx import TensorProto, defs, helper, numpy_helper  # noqa: E402
 from onnx.backend.test.loader import load_model_tests  # noqa: E402
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 
 import clcnn  # noqa: E402
 from clcnn.onnx import fold, growth, importer  # noqa: E402
@@ -141,11 +142,37 @@ def test_what_would_grow_is_refused_before_it_is_computed(monkeypatch, op, array
     def never(*given):
         raise AssertionError("it was computed")
 
-    monkeypatch.setattr(fold, "ReferenceEvaluator", never)
+    monkeypatch.setattr(fold, "_reference", never)
     names = [f"c{i}" for i in range(len(arrays))]
     node = helper.make_node(op, names, ["y"], **attrs)
     with pytest.raises(fold.Refusal, match="would make"):
-        fold.evaluate(node, {"": 21}, arrays)
+        fold.Evaluator().evaluate(node, {"": 21}, arrays)
+
+
+def test_nodes_of_one_form_are_taken_in_once():
+    """Names and values make no form; attributes, absent inputs and outputs, and the opset do."""
+    evaluator, x = fold.Evaluator(), np.arange(6, dtype=np.float32).reshape(2, 3)
+
+    def computed(op, arrays, names, outputs=("y",), version=18, **attrs):
+        node = helper.make_node(op, names, list(outputs), **attrs)
+        return evaluator.evaluate(node, {"": version}, arrays), len(evaluator._forms)
+
+    (made,), forms = computed("Transpose", [x], ["a"], perm=[1, 0])
+    assert (made == x.T).all() and forms == 1
+    (made,), forms = computed("Transpose", [made], ["b"], perm=[1, 0])
+    assert (made == x).all() and forms == 1
+    (made,), forms = computed("Transpose", [x], ["a"], perm=[0, 1])
+    assert (made == x).all() and forms == 2
+    (made,), forms = computed("Add", [x, x], ["a", "a"])
+    assert (made == 2 * x).all() and forms == 3
+    (low,), forms = computed("Clip", [x, None, np.float32(3)], ["a", "", "c"])
+    (high,), forms = computed("Clip", [x, np.float32(3), None], ["a", "b", ""])
+    assert (low == np.minimum(x, 3)).all() and (high == np.maximum(x, 3)).all() and forms == 5
+    (values, none), forms = computed("TopK", [x, np.array([1])], ["a", "k"], ("v", ""))
+    (nothing, places), forms = computed("TopK", [x, np.array([1])], ["a", "k"], ("", "i"))
+    assert none is nothing is None and (values == [[2], [5]]).all() and (places == 2).all() and forms == 7
+    computed("Add", [x, x], ["a", "b"], version=13)
+    assert len(evaluator._forms) == 8
 
 
 def test_every_rule_that_can_be_exceeded_is_tried():
@@ -188,7 +215,7 @@ def test_a_machine_without_memory(monkeypatch):
 
     proto = constant("Range", [np.array(0), np.array(10), np.array(1)], {}, 17)
     with monkeypatch.context() as patch:
-        patch.setattr(fold.ReferenceEvaluator, "run", exhausted)
+        patch.setattr(ReferenceEvaluator, "run", exhausted)
         refused(lambda: load(proto).specialise(), clcnn.UnsupportedError, NotImplementedError, "'it'")
     proto = model([helper.make_node("EyeLike", ["x"], ["y"], name="it")], [("x", (2, 3))])
     monkeypatch.setattr(np, "eye", exhausted)

@@ -9,7 +9,6 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import helper
-from onnx.reference import ReferenceEvaluator
 
 from clcnn.onnx import functions, growth, quantised
 from clcnn.onnx.call import Refusal
@@ -42,41 +41,67 @@ def can_fold(domain: str, op: str) -> bool:
     return not domain and op in growth.RULES
 
 
-def evaluate(
-    node: onnx.NodeProto, opsets: dict[str, int], arrays: list[NDArray[Any] | None]
-) -> list[NDArray[Any] | None]:
-    """The outputs of one node; None for those without a name. Raises Refusal when the reference cannot, or
-    would make too much."""
-    least = sum(a.size for a in {id(a): a for a in arrays if a is not None}.values())
-    grown, most = growth.RULES[node.op_type](node, arrays), max(MAX_GROWTH, least)
-    if grown > most:
-        raise Refusal(f"computing a constant would make {grown} elements, more than the {most} allowed")
-    if node.op_type in _OWN:
-        return [_checked(_OWN[node.op_type](functions.attributes(node), *arrays))]
-    feeds = {name: a for name, a in zip(node.input, arrays, strict=True) if name and a is not None}
-    form, version = _form(node, opsets.get("", 1))
-    names = [name for name in form.output if name]
+class Evaluator:
+    """Computes constants. The reference takes several times longer to take a node in than to compute it, and
+    the shapes that exporters write out are thousands of nodes of a few forms: each form is taken in once."""
+
+    def __init__(self) -> None:
+        self._forms: dict[Any, Any] = {}
+
+    def evaluate(
+        self, node: onnx.NodeProto, opsets: dict[str, int], arrays: list[NDArray[Any] | None]
+    ) -> list[NDArray[Any] | None]:
+        """The outputs of one node; None for those without a name. Raises Refusal when the reference cannot,
+        or would make too much."""
+        least = sum(a.size for a in {id(a): a for a in arrays if a is not None}.values())
+        grown, most = growth.RULES[node.op_type](node, arrays), max(MAX_GROWTH, least)
+        if grown > most:
+            raise Refusal(f"computing a constant would make {grown} elements, more than the {most} allowed")
+        if node.op_type in _OWN:
+            return [_checked(_OWN[node.op_type](functions.attributes(node), *arrays))]
+        feeds = {f"x{i}": a for i, a in enumerate(arrays) if a is not None}
+        try:
+            with np.errstate(all="ignore"):
+                results = self._taken_in(node, opsets.get("", 1), arrays).run(None, feeds)
+        except (KeyboardInterrupt, Refusal):
+            raise
+        except MemoryError as error:
+            raise Refusal("there is not enough memory for the constant that it makes") from error
+        except Exception as error:  # whatever the reference implementation runs into on a wrong node
+            raise Refusal(
+                f"its constant inputs could not be evaluated: {type(error).__name__}: {error}"
+            ) from error
+        made = iter([_checked(r) for r in results])
+        return [next(made, None) if name else None for name in node.output]
+
+    def _taken_in(self, node: onnx.NodeProto, version: int, arrays: list[NDArray[Any] | None]) -> Any:
+        """A reference of this node and all that differ from it in names and values alone."""
+        given = tuple(a is not None for a in arrays)
+        named = tuple(map(bool, node.output))
+        attributes = tuple(sorted(a.SerializeToString(deterministic=True) for a in node.attribute))
+        key = node.op_type, version, given, named, attributes
+        if key not in self._forms:
+            self._forms[key] = _reference(node, version, given)
+        return self._forms[key]
+
+
+def _reference(node: onnx.NodeProto, version: int, given: tuple[bool, ...]) -> Any:
+    """The node by itself: its inputs are x0, x1 and so on, or left out."""
+    from onnx.reference import ReferenceEvaluator  # takes 20 ms, and many models have nothing to compute
+
+    form, version = _form(node, version)
+    inputs = [f"x{i}" if there else "" for i, there in enumerate(given)]
+    outputs = [f"y{i}" if name else "" for i, name in enumerate(form.output)]
+    alone = helper.make_node(form.op_type, inputs, outputs)
+    alone.attribute.extend(form.attribute)
     unknown = helper.make_tensor_value_info
     graph = helper.make_graph(
-        [form],
+        [alone],
         "fold",
-        [unknown(name, onnx.TensorProto.UNDEFINED, None) for name in feeds],
-        [unknown(name, onnx.TensorProto.UNDEFINED, None) for name in names],
+        [unknown(name, onnx.TensorProto.UNDEFINED, None) for name in inputs if name],
+        [unknown(name, onnx.TensorProto.UNDEFINED, None) for name in outputs if name],
     )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)])
-    try:
-        with np.errstate(all="ignore"):
-            results = ReferenceEvaluator(model).run(None, feeds)
-    except KeyboardInterrupt:
-        raise
-    except MemoryError as error:
-        raise Refusal("there is not enough memory for the constant that it makes") from error
-    except Exception as error:  # whatever the reference implementation runs into on a wrong node
-        raise Refusal(
-            f"its constant inputs could not be evaluated: {type(error).__name__}: {error}"
-        ) from error
-    made = dict(zip(names, (_checked(r) for r in results), strict=True))
-    return [made.get(name) for name in node.output]
+    return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", version)]))
 
 
 def _form(node: onnx.NodeProto, version: int) -> tuple[onnx.NodeProto, int]:

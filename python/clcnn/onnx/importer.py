@@ -63,6 +63,7 @@ class Walk:
         self.unsupported: list[Unsupported] = []
         self.count = 0
         self.folded = 0
+        self.evaluator = fold.Evaluator()
         self.most = MAX_FOLDED + PASSES * sum(array.nbytes for array in model.arrays.values())
 
     def body(
@@ -151,7 +152,7 @@ class Walk:
     def _fold(
         self, node: onnx.NodeProto, inputs: list[Operand | None], opsets: dict[str, int]
     ) -> list[Operand | None]:
-        arrays = fold.evaluate(node, opsets, [x.array if x else None for x in inputs])
+        arrays = self.evaluator.evaluate(node, opsets, [x.array if x else None for x in inputs])
         self.folded += sum(a.nbytes for a in arrays if a is not None)
         if self.folded > self.most:
             raise ModelError(f"constants made from constants take more than {self.most} bytes in all")
