@@ -84,6 +84,24 @@ def test_it_begins_with_few_small_kernels(net: Net, device: _core.Device) -> Non
     assert len(tiles) == 2  # one for each stride
 
 
+def test_linear_layers_begin_with_panels(device: _core.Device) -> None:
+    """Seven products of halves and packed weights of a row are two or three programs more."""
+    chosen = {}
+    for quick in (True, False):
+        graph = clcnn.Graph()
+        x = graph.input("x", (1024, 512))
+        weights = (
+            graph.constant(np.ones((1024, 512), np.float32)),
+            graph.constant(np.ones((640, 1024), np.float32)),
+        )
+        rows = ops.relu(ops.linear(x, weights[0], name="rows"))
+        graph.output(ops.linear(ops.reduce_mean(rows, axes=[0], keepdims=True), weights[1], name="row"), "y")
+        with _core.Plan(device, graph._core, quick=quick) as plan:
+            chosen[quick] = {layer["layer"]: layer["algo"] for layer in plan.layers()}
+    assert chosen[True]["rows"] == "panels" and chosen[False]["rows"] in ("strassen", "panels")
+    assert chosen[True]["row"] != "fixed" and chosen[False]["row"] == "fixed"
+
+
 def test_threads_run_while_it_changes(net: Net, device: _core.Device) -> None:
     with clcnn.compile(net, SHAPE, device, background=True) as plan:
         near, failures, stop = plan(X), [], threading.Event()

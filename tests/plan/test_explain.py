@@ -302,8 +302,8 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
     for width, case in ((8, "conv n1 c9 h9 w9 k19 r1 s1"), (16, "separable n1 c16 h8 w8 k16 r3 s3 p1")):
         printed = device_face.run(tmp_path, CHILD, "", "{}", "cpu", case, kind="CPU", width=width)
         given |= set(json.loads(printed.splitlines()[-1]))
-    groups = "conv n1 c32 h9 w9 k32 r3 s3 p1 g2"
-    printed = device_face.run(tmp_path, CHILD, "", json.dumps({"quick": True}), "cpu", groups, kind="CPU")
+    soon = ["conv n1 c32 h9 w9 k32 r3 s3 p1 g2", "linear [1,16] w[10,16]"]
+    printed = device_face.run(tmp_path, CHILD, "", json.dumps({"quick": True}), "cpu", *soon, kind="CPU")
     given |= set(json.loads(printed.splitlines()[-1]))
     for script in (HALVES, RECTIFIED):
         given |= set(json.loads(device_face.run(tmp_path, script).splitlines()[-1]))

@@ -21,6 +21,7 @@ size_t gemm_items(const struct gemm_args *a); /* product of the batch dimensions
 void gemm_merge_items(struct gemm_args *a, bool c, bool add);
 /* Whether tiles are worth their products: those of a row, a column or a few of them are nearly empty. */
 bool gemm_fills_tiles(const struct problem *p, const struct gemm_args *a);
+#define GEMM_BUILT_LATER "its kernels take longer to build than panels'"
 #define GEMM_EMPTY_TILES "tiles would be nearly empty: few rows or columns"
 /* algo_def.effort_of() of one that waits for so many bytes of weights from memory for each multiply-add. */
 double gemm_stream_effort(const struct problem *p, double bytes);

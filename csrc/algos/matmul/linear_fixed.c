@@ -18,6 +18,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct gemm_problem g = linear_as_gemm(p);
     const bool cpu = cpu_device(p->device) && p->device->float_width >= 8;
     PREFER(why, p->in[1].constant, "computed weights would be packed in every run");
+    PREFER(why, !p->quick, GEMM_BUILT_LATER);
     PREFER(why, cpu, "weights of 24 bits are for CPU devices with vectors of 8 floats or more");
     PREFER(why, gemm_items(&g.args) * (size_t)g.args.m <= LINEAR_FIXED_MOST_ROWS,
            "more than 8 rows: memory is no longer the limit");

@@ -1,6 +1,7 @@
 /* linear_strassen: linear layers of constant weights as 1x1 convolutions of rows by Strassen's products; see
  * kernels/conv_cpu/conv_strassen.cl. */
 #include "algos/conv_cpu/conv_strassen.h"
+#include "algos/matmul/gemm_common.h"
 #include "algos/matmul/linear_rows.h"
 #include "algos/common/blocked.h"
 #include "algos/cost/cost.h"
@@ -29,6 +30,7 @@ static bool applicable(const struct problem *p, struct why *why)
     DECIDE(p, s);
     PREFER(why, p->in[1].constant, "sums of filters in every run take more than the products save");
     PREFER(why, p->fresh_filters < INT_MAX, SUMS_OF_FILTERS);
+    PREFER(why, !p->quick, GEMM_BUILT_LATER);
     PREFER(why, r.conv.n * r.gemm.m >= LINEAR_STRASSEN_FEWEST_ROWS,
            "few rows: the weights are what is waited for, and sums of them are more");
     PREFER(why, cost_of(p, &r, &s) < LINEAR_STRASSEN_WORTH_RATIO * blocked_direct_cost(&r.conv),
