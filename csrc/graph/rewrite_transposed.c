@@ -1,7 +1,6 @@
-/* rewrite_transposed.c: a transposed convolution at stride 1 is a convolution with its filters flipped, and what it crops taken
- * from the padding that lets every tap meet every pixel:
+/* rewrite_transposed.c: a transposed convolution at stride 1 is a convolution with its filters flipped (conv_of_transposed):
  *
- *   w'[g * K/g + k][c][t] = w[g * C/g + c][k][taps - 1 - t],   padding' = dilation * (kernel - 1) - padding
+ *   w'[g * K/g + k][c][t] = w[g * C/g + c][k][taps - 1 - t]
  */
 #include "graph/rewrite.h"
 
@@ -13,13 +12,11 @@ static bool is_convolution(const struct rewriter *r, const struct node *n)
         return false;
     const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *w = &r->g->values[n->in[1]].shape;
     const struct conv_attrs *a = n->attrs;
-    for (int i = 0; i < 2 * a->stride.n; i++) {
-        const int d = i % a->stride.n;
-        const int64_t all = (int64_t)a->dilation.v[d] * (w->dim[d + 2] - 1);
-        if (a->stride.v[d] != 1 || all < a->padding.v[i] || all + a->output_padding.v[d] > INT32_MAX)
+    struct conv_attrs conv;
+    for (int d = 0; d < a->stride.n; d++)
+        if (a->stride.v[d] != 1)
             return false;
-    }
-    return shape_count_from(x, 2) > 1;
+    return conv_of_transposed(&conv, a, w) && shape_count_from(x, 2) > 1;
 }
 
 /* Shape of the convolution's weights [K][C/groups][...]. */
@@ -52,12 +49,7 @@ static enum clcnn_status to_conv(struct rewriter *r, struct node *n)
     int w = -1;
     TRY(graph_owned_constant(r->g, &shape, &w, r->err));
     flip(r->g->values[n->in[1]].data, r->g->values[w].owned, &shape, a->groups);
-    const int dims = a->stride.n;
-    for (int i = 0; i < 2 * dims; i++) {
-        const int d = i % dims, extra = i < dims ? 0 : a->output_padding.v[d];
-        a->padding.v[i] = a->dilation.v[d] * (shape.dim[d + 2] - 1) - a->padding.v[i] + extra;
-    }
-    a->output_padding = (struct ints){.n = dims};
+    conv_of_transposed(a, a, &shape);
     n->in[1] = w;
     n->op = &op_conv;
 done:

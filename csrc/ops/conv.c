@@ -74,6 +74,22 @@ done:
     return st;
 }
 
+bool conv_of_transposed(struct conv_attrs *to, const struct conv_attrs *from, const struct clcnn_shape *w)
+{
+    const int dims = from->stride.n;
+    bool whole = true;
+    *to = *from;
+    for (int i = 0; i < 2 * dims; i++) {
+        const int d = i % dims, extra = i < dims ? 0 : from->output_padding.v[d];
+        const int64_t reach = window_extent((int32_t)w->dim[d + 2], from->dilation.v[d]) - 1,
+                      padding = reach - from->padding.v[i] + extra;
+        whole = whole && padding >= 0 && padding <= INT32_MAX;
+        to->padding.v[i] = (int32_t)padding;
+    }
+    to->output_padding = (struct ints){.n = dims};
+    return whole;
+}
+
 double conv_macs_of(const struct clcnn_shape *w, const struct clcnn_shape *out)
 {
     return (double)shape_count(out) * (double)shape_count_from(w, 1);

@@ -13,23 +13,16 @@ static bool is_strided(const struct problem *p)
     return false;
 }
 
-/* The convolution at stride 1; false where it would cut its map. */
+/* The convolution at stride 1; false where it would cut its map. With strides what lies behind the last pixel is not its own. */
 static bool turned_of(const struct problem *p, struct conv_attrs *to)
 {
-    const struct conv_attrs *from = p->attrs;
-    const int n = p->in[0].shape.rank - 2;
-    const bool strided = is_strided(p); /* then what lies behind the last pixel is not the convolution's */
-    *to = *from;
-    to->output_padding = (struct ints){.n = n};
-    for (int i = 0; i < n; i++) {
-        to->stride.v[i] = 1;
-        const int reach = from->dilation.v[i] * (p->in[1].shape.dim[2 + i] - 1);
-        to->padding.v[i] = reach - from->padding.v[i];
-        to->padding.v[n + i] = reach - from->padding.v[n + i] + (strided ? 0 : from->output_padding.v[i]);
-        if (to->padding.v[i] < 0 || to->padding.v[n + i] < 0)
-            return false;
-    }
-    return true;
+    struct conv_attrs from = *(const struct conv_attrs *)p->attrs;
+    if (is_strided(p))
+        for (int i = 0; i < from.stride.n; i++) {
+            from.stride.v[i] = 1;
+            from.output_padding.v[i] = 0;
+        }
+    return conv_of_transposed(to, &from, &p->in[1].shape);
 }
 
 static bool applicable(const struct problem *p, struct why *why)

@@ -10,40 +10,28 @@ struct turned {
     struct conv_attrs attrs;
 };
 
-static void turn(struct turned *t, const struct problem *p)
+/* False where it is none. */
+static bool turn(struct turned *t, const struct problem *p)
 {
     const struct conv_attrs *from = p->attrs;
     t->conv = *p;
-    t->attrs = *from;
     for (int i = 0; i < p->n_in; i++)
         t->in[i] = p->in[i];
     t->in[1].turned = true;
-    for (int i = 0; i < 2 * from->stride.n; i++) {
-        const int d = i % from->stride.n, extra = i < from->stride.n ? 0 : from->output_padding.v[d];
-        t->attrs.padding.v[i] =
-            from->dilation.v[d] * (p->in[1].shape.dim[d + 2] - 1) - from->padding.v[i] + extra;
-    }
     t->conv.op = &op_conv;
     t->conv.attrs = &t->attrs;
     t->conv.in = t->in;
-}
-
-static bool is_convolution(const struct turned *t)
-{
-    for (int d = 0; d < t->attrs.stride.n; d++)
-        if (t->attrs.stride.v[d] != 1 || t->attrs.padding.v[d] < 0 ||
-            t->attrs.padding.v[d + t->attrs.stride.n] < 0)
+    for (int d = 0; d < from->stride.n; d++)
+        if (from->stride.v[d] != 1)
             return false;
-    return true;
+    return conv_of_transposed(&t->attrs, from, &p->in[1].shape);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
 {
     struct turned t;
     REQUIRE(why, p->block > 0, NO_BLOCKS);
-    turn(&t, p);
-    REQUIRE(why, is_convolution(&t),
-            "only at stride 1, cropped by less than the window, is it a convolution");
+    REQUIRE(why, turn(&t, p), "only at stride 1, cropped by less than the window, is it a convolution");
     const struct algo_def *conv = algo_preferred(&t.conv);
     REQUIRE(why, conv && conv->src == LAYOUT_BLOCKED && conv->dst == LAYOUT_BLOCKED,
             "the convolution with turned filters is not for channel blocks");
