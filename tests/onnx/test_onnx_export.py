@@ -17,7 +17,7 @@ import clcnn
 from caselib import Case
 from clcnn import nn, ops, zoo
 from clcnn.graph import Graph, trace
-from helpers import none_missing, refused
+from helpers import none_missing, python, refused
 from runner import quick_cases
 
 onnx = pytest.importorskip("onnx")
@@ -423,3 +423,19 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(clcnn, "onnx", raising=False)
     with pytest.raises(ImportError, match=r"pip install 'clcnn\[onnx\]'"):
         _ = clcnn.onnx
+
+
+def test_what_writes_files_is_imported_when_it_is_asked_for():
+    said = python("""
+        import sys
+        import clcnn
+        print("clcnn.onnx.export" in sys.modules or not {"save", "to_model"} < set(dir(clcnn.onnx)))
+        clcnn.onnx.save
+        print("clcnn.onnx.export" in sys.modules)
+        from clcnn.onnx import to_model
+        try:
+            clcnn.onnx.nothing
+        except AttributeError as error:
+            print(error)
+    """)
+    assert said.splitlines() == ["False", "True", "module 'clcnn.onnx' has no attribute 'nothing'"]

@@ -12,6 +12,8 @@ model node by node with a reference; clcnn.onnx.backend is the interface onnx.ba
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 try:
     import onnx as _onnx
 except ImportError as error:
@@ -21,8 +23,23 @@ except ImportError as error:
         "ONNX files need the package onnx, which is not installed: pip install 'clcnn[onnx]'"
     ) from error
 
-from clcnn.onnx.export import save, to_model
 from clcnn.onnx.model import Model, ValueInfo, load
 from clcnn.onnx.program import Program
 
+if TYPE_CHECKING:
+    from clcnn.onnx.export import save, to_model
+
 __all__ = ["Model", "Program", "ValueInfo", "load", "save", "to_model"]
+
+
+def __getattr__(name: str) -> Any:
+    """What writes files, imported when it is asked for: most programs only read them."""
+    if name not in ("save", "to_model"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from clcnn.onnx import export
+
+    return getattr(export, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
