@@ -11,12 +11,8 @@ static bool is_convolution(const struct rewriter *r, const struct node *n)
     if (!rewrite_is(n, &op_conv_transpose) || !rewrite_is_constant(r, n->in[1]))
         return false;
     const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *w = &r->g->values[n->in[1]].shape;
-    const struct conv_attrs *a = n->attrs;
     struct conv_attrs conv;
-    for (int d = 0; d < a->stride.n; d++)
-        if (a->stride.v[d] != 1)
-            return false;
-    return conv_of_transposed(&conv, a, w) && shape_count_from(x, 2) > 1;
+    return conv_of_transposed(&conv, n->attrs, w) && shape_count_from(x, 2) > 1;
 }
 
 /* Shape of the convolution's weights [K][C/groups][...]. */

@@ -83,7 +83,7 @@ bool conv_of_transposed(struct conv_attrs *to, const struct conv_attrs *from, co
         const int d = i % dims, extra = i < dims ? 0 : from->output_padding.v[d];
         const int64_t reach = window_extent((int32_t)w->dim[d + 2], from->dilation.v[d]) - 1,
                       padding = reach - from->padding.v[i] + extra;
-        whole = whole && padding >= 0 && padding <= INT32_MAX;
+        whole = whole && from->stride.v[d] == 1 && padding >= 0 && padding <= INT32_MAX;
         to->padding.v[i] = (int32_t)padding;
     }
     to->output_padding = (struct ints){.n = dims};

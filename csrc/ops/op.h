@@ -75,8 +75,8 @@ enum clcnn_status attrs_set(const struct op_def *op, const char *layer, void *at
 /* Whether the pooling's windows lie side by side inside x, the first one at its corner; y is the result. */
 bool pool_side_by_side(const struct pool_attrs *a, const struct clcnn_shape *x, const struct clcnn_shape *y);
 /* The convolution by turned filters that a transposed one is at stride 1: what that crops comes off the padding that lets
- * every tap meet every pixel. w: the weights, with the kernel's size behind two dimensions. False where it would cut its
- * map instead. `to` may be `from`. */
+ * every tap meet every pixel. w: the weights, with the kernel's size behind two dimensions. False where there are strides,
+ * or where it would cut its map instead. `to` may be `from`. */
 bool conv_of_transposed(struct conv_attrs *to, const struct conv_attrs *from, const struct clcnn_shape *w);
 
 /* Activations that an epilogue can apply; kernels/common/activation.clh has the same names (act_relu ...). */

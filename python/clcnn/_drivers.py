@@ -64,7 +64,7 @@ def _may_have(folder: str) -> bool:
         names = os.listdir(folder or ".")
     except OSError:
         return os.path.isfile(folder)
-    return any(name.lower().replace("-", "_").startswith(PACKAGE.replace("-", "_")) for name in names)
+    return any(name.lower().replace("_", "-").startswith(PACKAGE) for name in names)
 
 
 def _library(distribution: Distribution) -> Path | None:

@@ -13,7 +13,6 @@ struct turned {
 /* False where it is none. */
 static bool turn(struct turned *t, const struct problem *p)
 {
-    const struct conv_attrs *from = p->attrs;
     t->conv = *p;
     for (int i = 0; i < p->n_in; i++)
         t->in[i] = p->in[i];
@@ -21,10 +20,7 @@ static bool turn(struct turned *t, const struct problem *p)
     t->conv.op = &op_conv;
     t->conv.attrs = &t->attrs;
     t->conv.in = t->in;
-    for (int d = 0; d < from->stride.n; d++)
-        if (from->stride.v[d] != 1)
-            return false;
-    return conv_of_transposed(&t->attrs, from, &p->in[1].shape);
+    return conv_of_transposed(&t->attrs, p->attrs, &p->in[1].shape);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
