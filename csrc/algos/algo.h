@@ -24,6 +24,8 @@ struct operand {
      * the same: channels and filters exchanged, taps from the last to the first. For algorithms that say `turned`. */
     bool turned;
     bool fp16; /* elements are halves, see FP16_SRC; float32 by shape.dtype all the same */
+    /* not 0: halves in cores (kernels/common/cores.clh), each value times this power of two; float32 by shape.dtype all the same */
+    float cores;
     int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
                       lanes past C hold anything finite, producers write them, consumers must not let them count */
 };
@@ -176,6 +178,8 @@ enum operand_part operand_part(const struct op_def *op, const struct clcnn_shape
 /* Operands that an algorithm takes as halves, too, where the planner stores maps between steps so (plan/fp16_activations.c): in[0], its
  * outputs, the epilogue's add; FP16_SAME: every operand, all stored alike, as it only moves elements. */
 enum { FP16_SRC = 1, FP16_DST = 2, FP16_ADD = 4, FP16_SAME = 8, FP16_CONV = FP16_SRC | FP16_DST | FP16_ADD };
+/* The same of halves in cores (plan/maps_in_cores.c). */
+enum { CORES_SRC = 1, CORES_DST = 2 };
 
 struct emit; /* collects step descriptions for one plan */
 
@@ -202,8 +206,10 @@ struct algo_def {
     /* the same for a problem to which it applies; NULL: `effort`, on CPU devices, where that was measured */
     double (*effort_of)(const struct problem *p);
     enum operand_layout src, second, dst;
-    unsigned fp16;                                /* FP16_ bits; */
-    unsigned (*fp16_of)(const struct problem *p); /* where they depend on the problem, else NULL */
+    unsigned fp16;                                 /* FP16_ bits; */
+    unsigned (*fp16_of)(const struct problem *p);  /* where they depend on the problem, else NULL */
+    unsigned cores;                                /* CORES_ bits, */
+    unsigned (*cores_of)(const struct problem *p); /* likewise */
     /* It and workspace() are asked once, before it is known where operands lie and in which layout: they do not look at
      * view, block and in_place, and at batch_stride only to see how items lie that are not dense. One that must know the layout of
      * in[0], which the planner settles first, says so by *asked and is asked again. */
@@ -239,6 +245,7 @@ const struct algo_def *algo_preferred(const struct problem *p);
  * themselves are preferred then. */
 double algo_effort_if_unknown(const struct problem *p);
 unsigned algo_fp16(const struct algo_def *algo, const struct problem *p);
+unsigned algo_cores(const struct algo_def *algo, const struct problem *p);
 unsigned preferred_fp16(const struct problem *p); /* of what the rules would choose */
 
 #define GROUP_SIZE 256 /* work-items of a portable kernel's group */

@@ -107,6 +107,8 @@ void graph_take_apart(struct clcnn_graph *g, struct node *merged);
 void graph_note_rectified(struct clcnn_graph *g);
 /* Whether this was noted of a value, or of what the planner's reorders made it of. */
 bool graph_is_rectified(const struct clcnn_graph *g, int value);
+/* How large elements of each value can get: bounds[value], infinite where nothing is known. */
+void graph_find_bounds(const struct clcnn_graph *g, float *bounds);
 /* Puts all nodes into a new order: node order[i] becomes node i. */
 enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err);
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */

@@ -1,4 +1,4 @@
-/* compile.c: graph -> rewrite -> layouts -> views -> fp16 activations -> select and emit -> commits -> arena -> programs -> weights -> warm. Data goes one way. */
+/* compile.c: graph -> rewrite -> layouts -> views -> fp16 activations, cores -> select and emit -> commits -> arena -> programs -> weights -> warm. Data goes one way. */
 #include "plan/plan.h"
 #include "algos/cost/cost.h"
 
@@ -124,6 +124,7 @@ static enum clcnn_status make_blueprint(struct blueprint *bp, const struct clcnn
     find_in_commit(bp->graph);
     TRY(find_value_views(&views, bp, options, err));
     TRY(choose_fp16_activations(bp, &views, options, err));
+    TRY(choose_cores(bp, &views, options, err));
     TRY(emit_layers(bp, &views, options, graph, err));
     TRY(emit_commits(bp, &views, options, err));
     TRY(bind_io(bp, &views, err));

@@ -259,6 +259,8 @@ enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_
 enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint *bp, struct node *n,
                                   const struct problem *p, const struct clcnn_plan_options *options,
                                   struct clcnn_err *err);
+/* Whether nothing but the rules says which algorithm computes it: no override, no measured choice, no other plan. */
+bool rules_decide(const struct problem *p, const struct clcnn_plan_options *options);
 /* Takes it, for the layer that is being emitted; n: its node, NULL: a part of a merged layer. */
 enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct problem *p,
                                    struct clcnn_err *err);
@@ -280,6 +282,10 @@ enum clcnn_status layout_values(struct blueprint *bp, const struct clcnn_plan_op
 /* fp16_activations.c: chooses the maps that are stored as halves, once every value is a view. */
 enum clcnn_status choose_fp16_activations(struct blueprint *bp, const struct value_views *views,
                                           const struct clcnn_plan_options *options, struct clcnn_err *err);
+
+/* maps_in_cores.c: chooses the maps that are left as scaled halves for those who multiply them, after all of this. */
+enum clcnn_status choose_cores(struct blueprint *bp, struct value_views *views,
+                               const struct clcnn_plan_options *options, struct clcnn_err *err);
 
 /* batch_slices.c: runs of nodes that compute a few items of the batch at a time. */
 /* Sets node.items, before values are laid out; */

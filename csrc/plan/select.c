@@ -72,7 +72,12 @@ unsigned algo_fp16(const struct algo_def *algo, const struct problem *p)
     return algo->fp16_of ? algo->fp16_of(p) : algo->fp16;
 }
 
-/* Whether the algorithm takes its operands as they are stored. */
+unsigned algo_cores(const struct algo_def *algo, const struct problem *p)
+{
+    return algo->cores_of ? algo->cores_of(p) : algo->cores;
+}
+
+/* Whether the algorithm takes its operands as they are stored: as halves, or as halves in cores. */
 static bool takes_fp16(const struct algo_def *a, const struct problem *p)
 {
     unsigned wanted = (p->add.present && p->add.fp16 ? FP16_ADD : 0) | (p->out[0].fp16 ? FP16_DST : 0);
@@ -83,6 +88,19 @@ static bool takes_fp16(const struct algo_def *a, const struct problem *p)
         return true;
     const unsigned taken = algo_fp16(a, p);
     return (taken & FP16_SAME) || (wanted & ~taken) == 0;
+}
+
+static bool takes_cores(const struct algo_def *a, const struct problem *p)
+{
+    unsigned wanted = p->out[0].cores != 0.0f ? CORES_DST : 0;
+    if (p->n_in > 0 && p->in[0].cores != 0.0f)
+        wanted |= CORES_SRC;
+    return !wanted || (wanted & ~algo_cores(a, p)) == 0;
+}
+
+static bool takes_halves(const struct algo_def *a, const struct problem *p)
+{
+    return takes_fp16(a, p) && takes_cores(a, p);
 }
 
 static bool takes_turned(const struct algo_def *a, const struct problem *p)
@@ -106,7 +124,7 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
     c->effort = a->effort_of ? a->effort_of(&p) : cpu_device(p.device) ? a->effort : 0.0;
     const char *refused = c->workspace > p.workspace_limit  ? TOO_MUCH_WORKSPACE
                           : a->error > LOOSEST[p.precision] ? OUTSIDE_PRECISION
-                          : !takes_fp16(a, &p)              ? NO_HALVES
+                          : !takes_halves(a, &p)            ? NO_HALVES
                           : !takes_turned(a, &p)            ? TURNED
                                                             : NULL;
     if (refused) {
@@ -187,6 +205,12 @@ double algo_effort_if_unknown(const struct problem *p)
     if (c.algo)
         judge(&c, &unused, p);
     return c.effort;
+}
+
+bool rules_decide(const struct problem *p, const struct clcnn_plan_options *options)
+{
+    enum candidate_verdict unused_how;
+    return override_of(options, p) < 0 && !taken_before(p, &unused_how) && !wisdom_find(p);
 }
 
 unsigned preferred_fp16(const struct problem *p)
@@ -286,8 +310,8 @@ static const struct operand *operand_at(const struct problem *p, int i)
 static bool looks_same(const struct operand *a, const struct operand *b)
 {
     return a->present == b->present && a->constant == b->constant && a->fp16 == b->fp16 &&
-           a->shape.dtype == b->shape.dtype && shape_equal(&a->shape, &b->shape) && operand_dense(a) &&
-           operand_dense(b);
+           a->cores == b->cores && a->shape.dtype == b->shape.dtype && shape_equal(&a->shape, &b->shape) &&
+           operand_dense(a) && operand_dense(b);
 }
 
 /* Whether algorithms would see what they were judged for. What is not compared is the node's own or the plan's. What can have

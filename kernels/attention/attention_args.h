@@ -18,10 +18,12 @@ struct attention_args {
 /* Elements before item n. */
 #define ATTENTION_ITEM(n, stride, run) ((n) / (run) * (stride)[4] + (n) % (run) * (stride)[0])
 
-/* attention_mma.cl: `split` warps share the rows of k and v, `share` rows each */
+/* attention_mma.cl: `split` warps share the rows of k and v, `share` rows each. channels: of a position of a result in
+ * cores, which is times `up`. */
 struct attention_mma_args {
     struct attention_args attention;
-    i32 split, share;
+    i32 split, share, channels;
+    f32 up;
 };
 
 #endif

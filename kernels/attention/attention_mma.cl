@@ -13,7 +13,7 @@
  * Index map: group = block of WARPS / split tiles; tile = (n * heads + h) * ceil(L / 16) + rows of q.
  * Work-group: WG. Local memory: the results of all warps.
  * Defines: WG 128 or 256, PRODUCTS (1 or 3), ND, NE (1 to 16: steps of 8 columns), MASK (attention_mask.clh, 0: none),
- * CAUSAL (0 or 1); ND is required by FN(main). */
+ * CAUSAL (0 or 1), CORES (0: default, 1: y is scaled halves in cores, common/cores.clh); ND is required by FN(main). */
 #include "common/clcnn.clh"
 #include "attention/attention_args.h"
 #include "conv_nvidia/mma.clh"
@@ -29,6 +29,10 @@
 #ifndef CAUSAL
 #define CAUSAL 0
 #endif
+#ifndef CORES
+#define CORES 0
+#endif
+#include "common/cores.clh"
 #define WARPS (WG / 32)
 #define ROWS 16                                    /* of q */
 #define TILES 4                                    /* of 8 rows of k and v */
@@ -412,38 +416,7 @@ void FN(finish)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, SRC oute
     }
 }
 
-void FN(store)(const struct FN(state) *state, DST y, const struct FN(tile) *t, const struct attention_args *a)
-{
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int row = t->g + 8 * r;
-#pragma unroll
-        for (int b = 0; b < NE / EW; b++)
-#pragma unroll
-            for (int x = 0; x < 2; x++) {
-                if (row >= t->there)
-                    continue;
-                const int e = 8 * EW * b + EW * (2 * t->t + x);
-                float out[EW];
-#pragma unroll
-                for (int i = 0; i < EW; i++) {
-                    out[i] = state->result[b * EW + i][2 * r + x];
-                }
-                DST to = y + row * a->y[2];
-#if NE % 4 == 0
-                if (t->wide_y && e < a->e)
-                    *(global float4 *)(to + e) = vload4(0, out);
-#elif NE % 2 == 0
-                if (t->wide_y && e < a->e)
-                    *(global float2 *)(to + e) = vload2(0, out);
-#endif
-#pragma unroll
-                for (int i = 0; i < EW; i++)
-                    if (!t->wide_y && e + i < a->e)
-                        to[(e + i) * a->y[3]] = out[i];
-            }
-    }
-}
+#include "attention/attention_mma_store.clh"
 
 void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, const struct attention_mma_args *ma,
               local float4 *scratch)
@@ -465,13 +438,14 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, cons
     const bool wide =
         FN(wide)((ulong)q, a->q, a->d, DW) && FN(wide)((ulong)k, a->k, a->d, DW) && FN(wide)((ulong)v, a->v, a->e, EW);
     t.wide_y = EW > 1 && FN(wide)((ulong)y, a->y, a->e, EW);
+    long from = 0;
     if (n < a->n) {
         q += ATTENTION_ITEM(n, a->q, a->run) + h * a->q[1] + t.l0 * a->q[2];
         k += ATTENTION_ITEM(n, a->k, a->run) + h * a->k[1];
         v += ATTENTION_ITEM(n, a->v, a->run) + h * a->v[1];
         mask += n % a->period * a->mask[0] + h * a->mask[1] + t.l0 * a->mask[2];
         outer += n * a->outer[0] + h * a->outer[1] + t.l0 * a->outer[2];
-        y += ATTENTION_ITEM(n, a->y, a->run) + h * a->y[1] + t.l0 * a->y[2];
+        from = ATTENTION_ITEM(n, a->y, a->run) + h * a->y[1] + t.l0 * a->y[2];
         if (wide) /* two copies, since the one with vectors then fits the cache of instructions */
             FN(rows)(&state, q, k, v, mask, outer, true, &t, a);
         else
@@ -484,7 +458,11 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, cons
     if (n < a->n && part == 0) {
         FN(join)(&state, kept, split);
         FN(finish)(&state, q, k, v, mask, outer, &t, a);
-        FN(store)(&state, y, &t, a);
+#if CORES
+        FN(store_halves)(&state, y, from, &t, ma);
+#else
+        FN(store)(&state, y + from, &t, a);
+#endif
     }
     if (split > 1)
         barrier(CLK_LOCAL_MEM_FENCE);

@@ -1,16 +1,17 @@
 /* conv_halves.cl: maps, or rows of linear layers, as scaled halves in cores of Hopper's tensor cores, for
  * conv_wgmma_halves.cl.
  *
- *   y[t][q][j][h][i][e] = the half nearest to scale[u] gain[c] x[n][c][p],  u = BN*t + 8*j + i,  c = 16*q + 8*h + e
+ *   y[u][c] = the half nearest to scale[u] gain[c] x[n][c][p]
  *
  * Position u of all images one behind another is pixel p of image n; with DEEP 1 images are one pixel, as rows of
  * linear layers are, and the channels of a position are neighbours. scale[u] is a power of two that brings the
  * position's largest finite value to where halves have all of their bits; back[u] undoes it. gain[c] is what packed
  * filters ask for (conv_wgmma_scaled_pack.cl).
- * Layouts: x NCHW with a batch stride; y halves; positions past the last one of a tile are left as they are.
+ * Layouts: x NCHW with a batch stride; y in cores (common/cores.clh), where what lies behind the last position is left
+ * as it is.
  * Index map: group = TOGETHER positions, 8 with DEEP 1, else 32.
- * Work-group: WG. Local memory: a word a position. Defines: WG (a multiple of 32), DEEP 0 or 1, BN positions of a tile,
- * BM filters of a block, KEPT: pieces of eight channels that a work-item holds at a time; all required. */
+ * Work-group: WG. Local memory: a word a position. Defines: WG (a multiple of 32), DEEP 0 or 1, BM filters of a block,
+ * KEPT (common/octets.clh); all required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -21,32 +22,15 @@
 #else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "common/half_scale.clh"
 #include "conv_nvidia/mma.clh"
-#define TOGETHER (DEEP ? 8 : 32)
-#define ACROSS (WG / TOGETHER) /* octets at a time */
-#define SPOT (DEEP ? LANE / 4 % 8 : LANE % 32)
-#define OCTET (DEEP ? LANE / 32 * 4 + LANE % 4 : LANE / 32)
+#include "common/cores.clh"
+#include "common/octets.clh"
 
-/* What a work-item's octets hold, from `first` on; those that there are not repeat the last one, so that no load waits
- * for another. */
+/* FN(take_octets), times their gains. */
 void FN(take)(float v[KEPT][8], const global float *from, int first, int plane, bool wide, const global float *gains,
               const struct conv_halves_args *h)
 {
     const int last = h->conv.c / 8 - 1;
-#if DEEP
-    if (wide) {
-#pragma unroll
-        for (int i = 0; i < KEPT; i++) {
-            const global float4 *at = (const global float4 *)(from + min(first + i * ACROSS, last) * 8);
-            vstore4(at[0], 0, v[i]);
-            vstore4(at[1], 1, v[i]);
-        }
-    } else
-#endif
-#pragma unroll
-        for (int i = 0; i < KEPT; i++)
-#pragma unroll
-            for (int e = 0; e < 8; e++)
-                v[i][e] = from[(long)(min(first + i * ACROSS, last) * 8 + e) * plane];
+    FN(take_octets)(v, from, first, last, plane, wide);
 #pragma unroll
     for (int i = 0; i < KEPT; i++) {
         const int o = min(first + i * ACROSS, last);
@@ -80,21 +64,11 @@ void FN(body)(ulong group, SRC x, SRC w, DST y, DST back, const struct conv_halv
     const float2 scale = FN(scale_of)(as_float(largest[SPOT]));
     if (OCTET == 0 && present)
         back[u] = scale.y;
-    const int tile = u / BN, row = u % BN;
-    global uint4 *to = (global uint4 *)y + (long)tile * BN * octets + row / 8 * 16 + row % 8;
     for (int first = OCTET; first < octets; first += KEPT * ACROSS) {
         if (octets > KEPT * ACROSS)
             FN(take)(v, from, first, plane, wide, gains, h);
-#pragma unroll
-        for (int i = 0; i < KEPT; i++) {
-            const int o = first + i * ACROSS;
-            uint of[4];
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                HALVES_OF(of[e], v[i][2 * e] * scale.x, v[i][2 * e + 1] * scale.x);
-            if (present && o < octets)
-                to[(long)(o / 2) * (BN * 2) + o % 2 * 8] = (uint4)(of[0], of[1], of[2], of[3]);
-        }
+        if (present)
+            FN(keep_octets)(y, u, v, first, octets, scale.x);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 }

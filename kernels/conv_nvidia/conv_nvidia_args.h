@@ -190,13 +190,17 @@ struct conv_scaled_pack_args {
     i32 groups, kg, c, taps;
 };
 
-/* Single pixels and rows as products of scaled halves: conv_halves makes them, conv_wgmma_halves multiplies. */
-#define HALVES_LOCAL 230400 /* bytes of local memory */
+/* Single pixels and rows as products of scaled halves: conv_halves makes them, conv_wgmma_halves multiplies. back: what
+ * undoes the one scale of a map that came as halves; up: that of the result where it becomes halves. */
+#define HALVES_LOCAL(positions) ((positions) == 64 ? 115200 : 230400) /* bytes of local memory */
+#define HALVES_RESIDENT(positions) ((positions) == 64 ? 2 : 1)        /* groups of a multiprocessor */
 struct conv_halves_args {
     struct conv_args conv;
-    i64 tiles;             /* of all positions and blocks of filters */
-    i32 at_once, chunks;   /* groups of the launch; chunks of channels */
-    i32 positions, unused; /* of all images */
+    i64 tiles;           /* of all positions and blocks of filters */
+    i32 at_once, chunks; /* groups of the launch; chunks of channels */
+    i32 positions;       /* of all images */
+    f32 back, up;
+    i32 unused;
 };
 
 #endif

@@ -3,19 +3,22 @@
  *
  *   y[n][k][p] = act( sum_c w[k][c] x[n][c][p] + bias[k] + add )
  *
- * Both operands come by bulk copies of a chunk of DEPTH channels, and tensor cores read them where they lie. Of the
- * first two warpgroups each multiplies half of a tile's positions; one work-item of the third copies. Positions are
- * pixels of all images one behind another; with DEEP 1 images are one pixel, as rows of linear layers are.
- * Layouts: x as halves, in cores of tiles of BN positions, with what undoes their scales, by conv_halves.cl; w packed
- * by conv_wgmma_scaled_pack.cl with ALL_FILTERS 1; y, add NCHW with batch strides.
+ * Both operands come by bulk copies of a chunk of DEPTH channels, and tensor cores read them where they lie. Each of
+ * the first TEAMS warpgroups multiplies its share of a tile's positions; one work-item behind them copies. Positions
+ * are pixels of all images one behind another; with DEEP 1 images are one pixel, as rows of linear layers are.
+ * Layouts: x in cores (common/cores.clh): with GIVEN 0 by conv_halves.cl, with what undoes the scale of each position;
+ * with GIVEN 1 as the step before has left it, with one scale. w packed by conv_wgmma_scaled_pack.cl, with ALL_FILTERS
+ * 1 or GAINS 0. add NCHW with a batch stride, and y, too, or in cores with CORES 1.
  * Index map: a group computes tiles group, group + at_once, ...; tile = tile of positions * blocks of BM filters +
  * block.
- * Work-group: WG. Local memory: HALVES_LOCAL bytes (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, DEEP 0 or 1, BM 192, 128 or 64, BN (a multiple of 128; BM * BN / 256 results of a work-item fit
- * registers), DEPTH 64 or 32, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last three required. */
+ * Work-group: WG. Local memory: HALVES_LOCAL(BN) bytes (LOCAL_BYTES of wgmma.clh).
+ * Defines: WG 384, or 160 with BN 64; DEEP, GIVEN, CORES 0 or 1; BM 192, 128, 64 or 32, BN 64 or a multiple of 128 (BM
+ * * BN / 128 / TEAMS results of a work-item fit registers), DEPTH 64 or 32, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh);
+ * all but the last three required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
+#include "common/cores.clh"
 #ifndef FN
 #define FN(x) conv_wgmma_halves_##x
 #endif
@@ -29,19 +32,27 @@
 #include "conv_nvidia/wgmma.clh"
 #include "conv_nvidia/wgmma_local.clh"
 #include "conv_nvidia/wgmma_ring.clh"
-#define ROWS (BN / 128)  /* of 64 positions, of a warpgroup */
-#define SPOTS (2 * ROWS) /* positions of a work-item */
-#define RESULTS (BM / 2) /* and results, of such a row */
+#define TEAMS (BN == 64 ? 1 : 2)
+#define MULTIPLIERS (128 * TEAMS)
+#define MULTIPLIERS_TOGETHER asm volatile("bar.sync 1, %0;" ::"n"(MULTIPLIERS) : "memory")
+#define ROWS (BN / 64 / TEAMS) /* of 64 positions, of a warpgroup */
+#define SPOTS (2 * ROWS)       /* positions of a work-item */
+#define RESULTS (BM / 2)       /* and results, of such a row */
+#define COLUMNS (BM / 8)       /* of eight filters */
+/* Columns of what is added that a work-item holds: few are asked for before the products. */
+#define EARLY (EPI_ADD && TEAMS == 1)
+#define HELD (EARLY ? COLUMNS : 2)
 #define STAGE ((BN + BM) * DEPTH * 2)
 #define MOST_STAGES 8
 #define COPY_REGISTERS 24
 #define MULTIPLY_REGISTERS 240
+#define PIXELS (BN * DEPTH * 2) /* bytes of a stage: 64 positions after 64 positions, then filters */
 /* Local memory: barriers of stages; for two tiles, what undoes the scales of their filters, and their biases;
  * stages. */
 #define EMPTY_AT (8 * MOST_STAGES)
 #define FILTERS_AT (2 * EMPTY_AT)
 #define STAGES_AT (FILTERS_AT + 4 * BM * 4)
-#define FITTING ((HALVES_LOCAL - STAGES_AT) / STAGE)
+#define FITTING ((HALVES_LOCAL(BN) - STAGES_AT) / STAGE)
 #define STAGES (FITTING > MOST_STAGES ? MOST_STAGES : FITTING)
 
 /* Filters block * BM.., positions first.. */
@@ -64,39 +75,43 @@ struct FN(tile) FN(tile_of)(uint tile, const struct conv_halves_args *h)
 void FN(load)(uint group, SRC x, SRC w, uint to, const struct conv_halves_args *h)
 {
     struct FN(pipeline) r = {0, 1};
+    const int c = h->conv.c;
     for (uint tile = group; tile < (uint)h->tiles; tile += (uint)h->at_once) {
         const struct FN(tile) t = FN(tile_of)(tile, h);
-        const global float *from_x = x + (long)t.first * (h->conv.c / 2);
-        const global float *from_w = w + (long)t.block * (BM * (h->conv.c / 2));
+        const global float *from_x = x + (long)t.first * (c / 2);
+        const global float *from_w = w + (long)t.block * (BM * (c / 2));
         for (int chunk = 0; chunk < h->chunks; chunk++) {
             const uint bar = to + r.stage * 8, stage = to + STAGES_AT + r.stage * STAGE;
             FN(wait)(bar + EMPTY_AT, r.parity);
             BARRIER_EXPECT(bar, STAGE);
-            BULK_COPY(stage, from_x, BN * DEPTH * 2, bar);
-            BULK_COPY(stage + BN * DEPTH * 2, from_w, BM * DEPTH * 2, bar);
-            from_x += BN * DEPTH / 2;
+#pragma unroll
+            for (int i = 0; i < BN / 64; i++)
+                BULK_COPY(stage + i * (64 * DEPTH * 2), from_x + i * 64 * (c / 2), 64 * DEPTH * 2, bar);
+            BULK_COPY(stage + PIXELS, from_w, BM * DEPTH * 2, bar);
+            from_x += 64 * DEPTH / 2;
             from_w += BM * DEPTH / 2;
             r = FN(next)(r, STAGES);
         }
     }
 }
 
-/* The sums of a warpgroup's work-item; `ahead`: the warpgroup's first position in the tile. */
-void FN(multiply)(float d[ROWS][RESULTS], struct FN(pipeline) *pipeline, int ahead, uint to,
+/* The sums of a warpgroup's work-item; `team`: which warpgroup it is. */
+void FN(multiply)(float d[ROWS][RESULTS], struct FN(pipeline) *pipeline, int team, uint to,
                   const struct conv_halves_args *h)
 {
     struct FN(pipeline) r = *pipeline;
     uint before = 0;
 #pragma unroll 1
     for (int chunk = 0; chunk < h->chunks; chunk++) {
-        const uint stage = to + STAGES_AT + r.stage * STAGE, x = stage + ahead * 32, w = stage + BN * DEPTH * 2;
+        const uint stage = to + STAGES_AT + r.stage * STAGE, x = stage + team * (ROWS * 64 * DEPTH * 2),
+                   w = stage + PIXELS;
         FN(wait)(to + r.stage * 8, r.parity);
         WGMMA_OPEN;
 #pragma unroll
         for (int q = 0; q < DEPTH / 16; q++)
 #pragma unroll
             for (int m = 0; m < ROWS; m++)
-                WGMMA_LOCAL(d[m], LOCAL_MATRIX(x + q * (BN * 32) + m * 2048, 128, 256),
+                WGMMA_LOCAL(d[m], LOCAL_MATRIX(x + m * (64 * DEPTH * 2) + q * 2048, 128, 256),
                             LOCAL_MATRIX(w + q * (BM * 32), 128, 256), chunk + q);
         WGMMA_CLOSE;
         if (chunk > 0) {
@@ -132,9 +147,9 @@ struct FN(spots) FN(spots_at)(int first, SRC back, const struct conv_halves_args
     for (int i = 0; i < SPOTS; i++) {
         const int u = first + i / 2 * 64 + i % 2 * 8;
         const uint n = DEEP ? (uint)u : (uint)u / plane, pixel = DEEP ? 0 : (uint)u - n * plane;
-        s.to[i] = (int)(n * (uint)a->dst_n + pixel);
+        s.to[i] = CORES ? CORES_POSITION(u, a->k) : (int)(n * (uint)a->dst_n + pixel);
         s.other[i] = (int)(n * (uint)a->add_n + pixel);
-        s.back[i] = back[u];
+        s.back[i] = GIVEN ? h->back : back[u];
         s.there |= (u < h->positions ? 1u : 0u) << i;
     }
     return s;
@@ -175,23 +190,32 @@ void FN(put)(float2 v, DST to, int there, const struct FN(columns) *c)
     }
 }
 
+/* Two channels of a position in cores: a warp's are a whole core. */
+void FN(put_halves)(float2 v, DST y, int at, bool there)
+{
+    uint of;
+    HALVES_OF(of, v.x, v.y);
+    if (there)
+        *(global uint *)((global ushort *)y + at) = of;
+}
+
 /* Stores the sums of a work-item. `undo`: what undoes the scales of its filters, and their biases BM further, in local
- * memory from the first one on. What is added to a column of filters is asked for before the one before is stored. */
-void FN(store)(const float d[ROWS][RESULTS], const local float *undo, const struct FN(spots) *s,
-               const struct FN(columns) *c, SRC add, DST y, const struct conv_halves_args *h)
+ * memory from the first one on. more: what is added, if that was asked for early; else that of a column of filters is
+ * before the one before is stored. */
+void FN(store)(const float d[ROWS][RESULTS], float2 more[HELD][SPOTS], const local float *undo,
+               const struct FN(spots) *s, const struct FN(columns) *c, SRC add, DST y, const struct conv_halves_args *h)
 {
     const struct conv_args *a = &h->conv;
-    float2 more[2][SPOTS];
-#if EPI_ADD
+#if EPI_ADD && !EARLY
     FN(added)(more[0], add, s, 0, c, h);
 #endif
 #pragma unroll
-    for (int j = 0; j < BM / 8; j++) {
+    for (int j = 0; j < COLUMNS; j++) {
         const int k = c->k + j * 8;
         const float2 of = *(const local float2 *)(undo + j * 8), bias = *(const local float2 *)(undo + BM + j * 8);
-#if EPI_ADD
-        if (j + 1 < BM / 8)
-            FN(added)(more[(j + 1) % 2], add, s, j + 1, c, h);
+#if EPI_ADD && !EARLY
+        if (j + 1 < COLUMNS)
+            FN(added)(more[(j + 1) % HELD], add, s, j + 1, c, h);
 #endif
 #pragma unroll
         for (int i = 0; i < SPOTS; i++) {
@@ -200,9 +224,13 @@ void FN(store)(const float d[ROWS][RESULTS], const local float *undo, const stru
 #if EPI_BIAS
             v += bias;
 #endif
-            v.x = EPILOGUE_END(v.x, more[j % 2][i].x, a);
-            v.y = EPILOGUE_END(v.y, more[j % 2][i].y, a);
+            v.x = EPILOGUE_END(v.x, more[j % HELD][i].x, a);
+            v.y = EPILOGUE_END(v.y, more[j % HELD][i].y, a);
+#if CORES
+            FN(put_halves)(v * h->up, y, s->to[i] + CORES_CHANNEL(k), (s->there >> i & 1) && k < a->k);
+#else
             FN(put)(v, y + s->to[i] + (long)k * c->plane, s->there >> i & 1 ? a->k - k : 0, c);
+#endif
         }
     }
 }
@@ -212,7 +240,7 @@ void FN(compute)(uint group, SRC back, SRC w, SRC bias, SRC add, DST y, const st
                  local float *floats, uint to)
 {
     const struct conv_args *a = &h->conv;
-    const int lane = LANE % 128, ahead = LANE / 128 * (BN / 2), chunks = a->c / SCALED_CHANNELS(1);
+    const int lane = LANE % 128, ahead = LANE / 128 * (BN / TEAMS), chunks = a->c / SCALED_CHANNELS(1);
     const int row = lane / 32 * 16 + lane % 32 / 4, column = lane % 4 * 2;
     const global float *undo = w + (long)FN(blocks)(h) * (a->c / 2 * BM + chunks * SCALED_GAINS(1));
     local float *filters = floats + FILTERS_AT / 4;
@@ -226,20 +254,26 @@ void FN(compute)(uint group, SRC back, SRC w, SRC bias, SRC add, DST y, const st
         const int k = t.block * BM + LANE;
         const float undo_of = LANE < BM ? undo[k] : 0.0f, bias_of = EPI_BIAS && LANE < BM && k < a->k ? bias[k] : 0.0f;
         float d[ROWS][RESULTS];
+        float2 more[HELD][SPOTS];
 #pragma unroll
         for (int i = 0; i < ROWS * RESULTS; i++)
             d[i / RESULTS][i % RESULTS] = 0.0f;
         const struct FN(spots) spots = FN(spots_at)(t.first + ahead + row, back, h);
-        FN(multiply)(d, &pipeline, ahead, to, h);
+        columns.k = t.block * BM + column;
+#if EARLY
+#pragma unroll
+        for (int j = 0; j < COLUMNS; j++)
+            FN(added)(more[j], add, &spots, j, &columns, h);
+#endif
+        FN(multiply)(d, &pipeline, LANE / 128, to, h);
         /* some may still read those of the tile before */
         filters = floats + FILTERS_AT / 4 + (filters == floats + FILTERS_AT / 4) * (2 * BM);
         if (LANE < BM) {
             filters[LANE] = undo_of;
             filters[BM + LANE] = bias_of;
         }
-        WARPGROUPS_TOGETHER;
-        columns.k = t.block * BM + column;
-        FN(store)(d, filters + column, &spots, &columns, add, y, h);
+        MULTIPLIERS_TOGETHER;
+        FN(store)(d, more, filters + column, &spots, &columns, add, y, h);
     }
 }
 
@@ -247,22 +281,24 @@ void FN(body)(ulong group, SRC x, SRC back, SRC w, SRC bias, SRC add, DST y, con
               local float4 *scratch)
 {
     const uint to = LOCAL_ADDRESS(scratch);
-    GROUPS_RESIDENT(1);
-    LOCAL_BYTES(HALVES_LOCAL);
+    GROUPS_RESIDENT(HALVES_RESIDENT(BN));
+    LOCAL_BYTES(HALVES_LOCAL(BN));
     if (LANE == 0) {
         for (int i = 0; i < STAGES; i++) {
             BARRIER_INIT(to + i * 8, 1);
-            BARRIER_INIT(to + EMPTY_AT + i * 8, 8);
+            BARRIER_INIT(to + EMPTY_AT + i * 8, MULTIPLIERS / 32);
         }
         LOCAL_VISIBLE;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
-    if (LANE >= 256) {
-        REGISTERS_LESS(COPY_REGISTERS);
-        if (LANE == 256)
+    if (LANE >= MULTIPLIERS) {
+        if (TEAMS == 2)
+            REGISTERS_LESS(COPY_REGISTERS);
+        if (LANE == MULTIPLIERS)
             FN(load)((uint)group, x, w, to, h);
     } else {
-        REGISTERS_MORE(MULTIPLY_REGISTERS);
+        if (TEAMS == 2)
+            REGISTERS_MORE(MULTIPLY_REGISTERS);
         FN(compute)((uint)group, back, w, bias, add, y, h, (local float *)scratch, to);
     }
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -14,7 +14,9 @@
  * filters are `sizes` (conv_filter_sizes.cl).
  * With ALL_FILTERS 1 gains are those of all filters of a conv group, the same for each of its blocks: those of
  * pixels that become halves once for all of them (conv_halves.cl).
- * Local memory: BM + 34 floats. Defines: WG (any), BM (a multiple of 8, default 128), ALL_FILTERS 0 (default) or 1. */
+ * With GAINS 0 all gains are 1: those of pixels that became halves before it was known who reads them.
+ * Local memory: BM + 34 floats. Defines: WG (any), BM (a multiple of 8, default 128), ALL_FILTERS 0 (default) or 1,
+ * GAINS 0 or 1 (default). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -25,6 +27,9 @@
 #endif
 #ifndef ALL_FILTERS
 #define ALL_FILTERS 0
+#endif
+#ifndef GAINS
+#define GAINS 1
 #endif
 #include "conv/conv_weight.clh"
 #include "common/half_scale.clh"
@@ -74,8 +79,14 @@ void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_p
     const int c0 = first / a->taps * 16, count = ((end - 1) / a->taps + 1) * 16 - c0;
     const long blocks = (long)a->groups * ((a->kg + BM - 1) / BM);
     FN(take_sizes)(of_filter, sizes, b, a->kg);
+#if GAINS
     FN(largest_of_channels)(of_channel, of_filter, sizes, w, b, c0, count, a);
     FN(compare)(differ, of_channel, count / each, each);
+#else
+    for (int i = LANE; i < count / each; i += WG)
+        differ[i] = 0.0f;
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
     global half *to = (global half *)dst + (long)b * slabs * (BM * 16);
 #pragma unroll 8
     for (int i = first * (BM * 16) + LANE; i < end * (BM * 16); i += WG) {

@@ -77,6 +77,16 @@ struct norm_vector_args {
     i32 staged;       /* whether tiles of columns are kept in a stage */
 };
 
+/* Norms of the channels of positions, of all items, which have `plane` each; results are times `up`. p0, p1: of the
+ * activation. */
+struct norm_cores_args {
+    i64 x_n;
+    i32 positions, plane, channels;
+    i32 weight, bias; /* whether there are such operands */
+    f32 eps, p0, p1, up;
+    i32 unused;
+};
+
 /* Norms on channel blocks. run: pixels of a part; group: channels that are normalised together; span: blocks of a
  * work-item. */
 struct norm_blocked_args {

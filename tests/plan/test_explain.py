@@ -38,6 +38,7 @@ MORE = (
     "conv_pool n1 c1 h9 w1200 k8 r3 s3 p1 e:relu+maxpool3s2p1",
     "separable n1 c512 h1 w1 k513 r1 s1",
     "linear [64,4096] w[1100,4096]",
+    "layer_norm [1,2,16,5] w[16] dim=2 dims=1",
 )
 # As MORE, for devices that are GPUs and a machine without CLBlast.
 ON_GPUS = (
@@ -104,7 +105,7 @@ LOOSELY = (
 )
 SEPARABLE = ("separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",)  # the same, with "fused"
 SQUEEZED = tuple(f"squeeze_excite n1 c{c} h2 w1 k160 linear" for c in (1024, 4000))  # with "split"
-TENSOR_CORES = {"attention_mma", "conv_sum_parts", "gemm_mma", "gemm_sum_parts"}
+TENSOR_CORES = {"attention_mma", "conv_sum_parts", "gemm_mma", "gemm_sum_parts", "rows_norm_cores"}
 TENSOR_CORES |= {path.stem for path in ROOT.glob("kernels/conv_nvidia/*.cl")}
 # Compiles, runs and checks cases with the algorithm given first ("": by rule), options and device; prints
 # the reasons of all candidates.

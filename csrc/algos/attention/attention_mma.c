@@ -14,6 +14,21 @@ static bool near(const struct attention_args *a)
     return true;
 }
 
+static int channels_of(const struct problem *p)
+{
+    return p->out[0].shape.dim[p->out[0].shape.rank - 1];
+}
+
+/* A result in cores: each row of a head is some channels of one position, from a multiple of eight on. */
+static unsigned cores(const struct problem *p)
+{
+    const struct attention_args a = attention_args_of(p);
+    bool whole = a.e > 0 && a.e % 8 == 0 && a.y[3] == 1 && channels_of(p) % a.e == 0;
+    for (int i = 0; whole && i < ATTENTION_STRIDES; i++)
+        whole = i == 3 || a.y[i] % a.e == 0;
+    return whole ? CORES_DST : 0;
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct attention_args a = attention_args_of(p);
@@ -48,13 +63,16 @@ static void emit_products(const struct problem *p, struct emit *e, int products)
 {
     const struct attention_args a = attention_args_of(p);
     const size_t tiles = (size_t)a.n * (size_t)a.heads * ceil_div((size_t)a.l, ROWS);
-    struct attention_mma_args ma = {.attention = a, .split = split_of(p, &a, tiles)};
+    struct attention_mma_args ma = {
+        .attention = a, .split = split_of(p, &a, tiles), .channels = channels_of(p), .up = p->out[0].cores};
     ma.share = (int)round_up(ceil_div((size_t)a.s, (size_t)ma.split), STEP);
     struct step *s = emit_step(e, "attention_mma", "main", ceil_div(tiles, (size_t)(WARPS / ma.split)),
                                (size_t)WARPS * WARP);
     step_define(s, "PRODUCTS", products);
     step_define(s, "ND", steps_of(a.d));
     step_define(s, "NE", steps_of(a.e));
+    if (p->out[0].cores != 0.0f)
+        step_define(s, "CORES", 1);
     attention_finish(s, p, &a);
     step_args(s, &ma, sizeof ma);
 }
@@ -85,6 +103,7 @@ const struct algo_def algo_scaled_dot_product_attention_tf32 = {
     .doc = "scores in registers of NVIDIA's tensor cores, weights and v rounded to tf32",
     .devices = DEVICES_AMPERE,
     .error = ERROR_HIGH,
+    .cores_of = cores,
     .deterministic = true,
     .applicable = applicable,
     .emit = emit_tf32,

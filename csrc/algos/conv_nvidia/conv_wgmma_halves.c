@@ -1,85 +1,96 @@
 /* conv_wgmma_halves: single pixels at stride 1, and rows, as products of scaled halves on Hopper's tensor cores, which a step of
- * its own makes of the map; see kernels/conv_nvidia/conv_wgmma_halves.cl and conv_halves.cl. */
+ * its own makes of the map, or the layer before has; see kernels/conv_nvidia/conv_wgmma_halves.cl and conv_halves.cl. */
 #include "algos/conv_nvidia/conv_wgmma_halves.h"
+#include "algos/common/octets.h"
 #include "algos/conv_nvidia/conv_wgmma_local.h"
 #include "algos/conv_nvidia/conv_wgmma_scaled.h"
 #include "algos/cost/cost.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 
 enum {
-    GROUP = 384,
-    MAKERS = 512,         /* work-items of a group that makes halves, at most */
     MAX_VALUES = 1 << 30, /* whose offsets 32 bits count */
-    MOST_KEPT = 12,       /* octets of channels in registers */
-    ROWS_TOGETHER = 8,    /* of a group that makes halves */
-    PIXELS_TOGETHER = 32,
-    WIDE_TILE = 384, /* filters and positions, from which on stages have half of the depth */
+    MOST_KEPT = 12,       /* octets of channels in registers, of a group that makes halves */
+    WIDE_TILE = 384,      /* filters and positions, from which on stages have half of the depth */
+    SMALL = 64,           /* positions of tiles that one warpgroup computes, */
+    GROUP = 384,          /* and work-items of a group, otherwise and then */
+    SMALL_GROUP = 160,
 };
 
 /* What a group computes; in ns, measured on an H200, what 16 channels of a tile cost a multiprocessor, a tile beside them, what is
  * added to one, and an activation of many instructions, whose code for more than 128 results of a work-item the cache of instructions
- * does not hold: 0. */
+ * does not hold: 0. Tiles of 64 positions are for maps that are halves already. */
 struct tile {
     short filters, positions;
     float chunk, tile, added, activated;
 };
 static const struct tile tiles[] = {
-    {128, 128, 150.0f, 3000.0f, 2700.0f, 600.0f},
-    {128, 256, 210.0f, 6700.0f, 4650.0f, 2200.0f},
-    {192, 256, 270.0f, 9600.0f, 13700.0f, 0.0f},
+    {32, 64, 36.0f, 2200.0f, 300.0f, 600.0f},      {64, 64, 78.0f, 2300.0f, 400.0f, 1000.0f},
+    {128, 64, 150.0f, 2200.0f, 800.0f, 2800.0f},   {128, 128, 150.0f, 3000.0f, 2700.0f, 600.0f},
+    {128, 256, 210.0f, 6700.0f, 4650.0f, 2200.0f}, {192, 256, 270.0f, 9600.0f, 13700.0f, 0.0f},
 };
 
 struct choice {
     const struct tile *tile;
+    int depth;        /* channels of a chunk */
     size_t each, all; /* tiles of positions, and of all */
     float time;
 };
+
+static bool is_given(const struct problem *p)
+{
+    return p->in[0].cores != 0.0f;
+}
 
 static size_t positions_of(const struct conv_args *a)
 {
     return (size_t)a->n * (size_t)conv_map(a);
 }
 
-static size_t halves_bytes(const struct conv_args *a, const struct choice *c)
+static size_t halves_bytes(const struct problem *p, const struct conv_args *a, const struct choice *c)
 {
-    return sizeof(uint16_t) * c->each * (size_t)c->tile->positions * (size_t)a->c;
+    return is_given(p) ? 0 : sizeof(uint16_t) * c->each * (size_t)c->tile->positions * (size_t)a->c;
 }
 
-static size_t back_bytes(const struct choice *c)
+static size_t back_bytes(const struct problem *p, const struct choice *c)
 {
-    return sizeof(float) * c->each * (size_t)c->tile->positions;
+    return is_given(p) ? 0 : sizeof(float) * c->each * (size_t)c->tile->positions;
 }
 
-/* Positions of a group that makes halves, and octets of channels that the largest such group holds at once. */
-static int together(const struct conv_args *a)
+/* Rounds of groups, where a second group on a multiprocessor takes a part of its time beside the first. */
+static float rounds_of(const struct problem *p, const struct choice *c)
 {
-    return local_is_deep(a) ? ROWS_TOGETHER : PIXELS_TOGETHER;
+    const size_t each = ceil_div(c->all, p->device->compute_units);
+    if (c->tile->positions > SMALL)
+        return (float)each;
+    return (float)(each / 2) * (1.0f + HALVES_BESIDE_RATIO) + (float)(each % 2);
 }
 
-static int most_octets(const struct conv_args *a)
+/* What it takes beside the tiles: making the halves, and filters that are packed in every run, each block of which looks at all. */
+static float start_of(const struct problem *p, const struct conv_args *a, const struct choice *c)
 {
-    return MOST_KEPT * MAKERS / together(a);
+    const float passes = a->c / 8 > octets_most(local_is_deep(a), MOST_KEPT) ? 2.0f : 1.0f;
+    const float map = (float)positions_of(a) * (float)a->c * (passes * sizeof(float) + sizeof(uint16_t));
+    const float packing = p->in[1].constant ? 0.0f
+                                            : (float)conv_blocks(a, c->tile->filters) * (float)a->k *
+                                                  (float)a->c * sizeof(float);
+    if (is_given(p))
+        return HALVES_GIVEN_NS + packing / HALVES_BYTES_PER_NS;
+    return HALVES_START_NS + (map + packing) / HALVES_BYTES_PER_NS +
+           mma_memory_price(p, halves_bytes(p, a, c), 0) / HALVES_PRICE_RATIO;
 }
 
 static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
     struct choice c = {.tile = t};
+    c.depth = a->c % 64 == 0 && t->filters + t->positions <= WIDE_TILE ? 64 : 32;
     c.each = ceil_div(positions_of(a), (size_t)t->positions);
     c.all = c.each * (size_t)conv_blocks(a, t->filters);
-    const float waves = (float)ceil_div(c.all, p->device->compute_units);
     const float full = (float)c.all / (float)p->device->compute_units;
     const float chunk =
         t->chunk * (full < 1.0f ? 0.5f + 0.5f * full : 1.0f); /* copies of few share the L2 cache */
     const float one = (float)(a->c / 16) * chunk + t->tile + (p->add.present ? t->added : 0.0f) +
                       (mma_long_activation(p) ? t->activated : 0.0f);
-    const float passes = a->c / 8 > most_octets(a) ? 2.0f : 1.0f;
-    const float bytes = (float)positions_of(a) * (float)a->c * (passes * sizeof(float) + sizeof(uint16_t));
-    /* filters that are packed in every run: each block of them looks at all */
-    const float packing = p->in[1].constant
-                              ? 0.0f
-                              : (float)conv_blocks(a, t->filters) * (float)a->k * (float)a->c * sizeof(float);
-    c.time = HALVES_START_NS + (bytes + packing) / HALVES_BYTES_PER_NS + waves * one +
-             mma_memory_price(p, halves_bytes(a, &c), 0) / HALVES_PRICE_RATIO;
+    c.time = start_of(p, a, &c) + rounds_of(p, &c) * one;
     return c;
 }
 
@@ -87,7 +98,8 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
 {
     struct choice best = {.tile = NULL};
     for (int i = 0; i < COUNT_OF(tiles); i++) {
-        if (mma_long_activation(p) && tiles[i].activated == 0.0f)
+        const bool small = tiles[i].positions <= SMALL;
+        if ((mma_long_activation(p) && tiles[i].activated == 0.0f) || (small && !is_given(p)))
             continue;
         const struct choice c = with_tile(p, a, &tiles[i]);
         if (best.tile == NULL || c.time < best.time)
@@ -123,7 +135,7 @@ size_t halves_workspace(const struct problem *p, const struct conv_args *a)
 {
     struct choice c;
     DECIDED(p, c);
-    return halves_bytes(a, &c) + back_bytes(&c) +
+    return halves_bytes(p, a, &c) + back_bytes(p, &c) +
            (p->in[1].constant ? 0 : filter_halves_bytes(a, c.tile->filters) + filter_sizes_bytes(a));
 }
 
@@ -138,17 +150,9 @@ static void emit_halves_of(struct emit *e, const struct problem *p, const struct
                            const struct tile *t, int packed, int halves, int back)
 {
     const struct conv_args *a = &args->conv;
-    const int octets = a->c / 8, positions = together(a);
-    int group = MAKERS / 4;
-    while (group < MAKERS && octets > MOST_KEPT * group / positions)
-        group *= 2;
-    const int kept = (int)ceil_div((size_t)octets, (size_t)(group / positions));
-    struct step *s = emit_step(e, "conv_halves", "main", ceil_div((size_t)args->positions, (size_t)positions),
-                               (size_t)group);
-    step_define(s, "DEEP", local_is_deep(a));
+    struct step *s =
+        emit_octets(e, "conv_halves", (size_t)args->positions, local_is_deep(a), a->c / 8, MOST_KEPT);
     step_define(s, "BM", t->filters);
-    step_define(s, "BN", t->positions);
-    step_define(s, "KEPT", kept < MOST_KEPT ? kept : MOST_KEPT);
     step_read(s, p->in[0].view);
     step_read(s, packed);
     step_write(s, halves);
@@ -161,23 +165,31 @@ struct step *emit_halves(struct emit *e, const struct problem *p, const struct c
 {
     struct choice c;
     DECIDED(p, c);
-    const int depth = a->c % 64 == 0 && c.tile->filters + c.tile->positions <= WIDE_TILE ? 64 : 32;
-    const size_t most = p->device->compute_units;
+    const size_t most = (size_t)p->device->compute_units * HALVES_RESIDENT(c.tile->positions);
+    const bool given = is_given(p), cores = p->out[0].cores != 0.0f;
     const struct conv_halves_args args = {
         .conv = *a,
         .tiles = (int64_t)c.all,
         .at_once = (int32_t)(c.all < most ? c.all : most),
-        .chunks = a->c / depth,
+        .chunks = a->c / c.depth,
         .positions = (int32_t)positions_of(a),
+        .back = given ? 1.0f / p->in[0].cores : 1.0f,
+        .up = cores ? p->out[0].cores : 1.0f,
     };
-    const int packed = emit_filter_halves(e, p, a, c.tile->filters, true);
-    const int halves = emit_workspace(e, halves_bytes(a, &c)), back = emit_workspace(e, back_bytes(&c));
-    emit_halves_of(e, p, &args, c.tile, packed, halves, back);
-    struct step *s = emit_step(e, "conv_wgmma_halves", "main", (size_t)args.at_once, GROUP);
+    const int packed = emit_filter_halves(e, p, a, c.tile->filters, given ? GAINS_NONE : GAINS_OF_ALL);
+    const int halves = given ? p->in[0].view : emit_workspace(e, halves_bytes(p, a, &c)),
+              back = given ? VIEW_NONE : emit_workspace(e, back_bytes(p, &c));
+    if (!given)
+        emit_halves_of(e, p, &args, c.tile, packed, halves, back);
+    struct step *s = emit_step(e, "conv_wgmma_halves", "main", (size_t)args.at_once,
+                               c.tile->positions > SMALL ? GROUP : SMALL_GROUP);
+    s->alone = true;
     step_define(s, "DEEP", local_is_deep(a));
+    step_define(s, "GIVEN", given);
+    step_define(s, "CORES", cores);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->positions);
-    step_define(s, "DEPTH", depth);
+    step_define(s, "DEPTH", c.depth);
     step_read(s, halves);
     step_read(s, back);
     step_read(s, packed);
@@ -195,9 +207,11 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_wgmma_halves = {
     .name = "wgmma_halves",
-    .doc = "GEMM of single pixels on Hopper's tensor cores, of scaled halves that the map becomes first",
+    .doc =
+        "GEMM of single pixels on Hopper's tensor cores, of scaled halves that the map is, or becomes first",
     .devices = DEVICES_HOPPER,
     .error = ERROR_HIGH,
+    .cores = CORES_SRC | CORES_DST,
     .deterministic = true,
     .applicable = may,
     .workspace = workspace,

@@ -178,7 +178,7 @@ static size_t workspace(const struct problem *p)
 }
 
 int emit_filter_halves(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
-                       bool all_filters)
+                       enum filter_gains gains)
 {
     const struct conv_scaled_pack_args args = {
         .w_k = a->w_k,
@@ -191,15 +191,17 @@ int emit_filter_halves(struct emit *e, const struct problem *p, const struct con
     const size_t parts = (size_t)(args.c / 16 * args.taps / SCALED_PACK_SLABS(args.taps));
     char name[96];
     snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d b%d a%d", args.groups, args.kg,
-             args.c, args.taps, block, all_filters);
+             args.c, args.taps, block, (int)gains);
     const int sizes = emit_filter_sizes(e, p, a, 0);
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
                                  (size_t)conv_blocks(a, block) * parts, GROUP_SIZE, &setup);
     if (setup) {
         step_define(setup, "BM", block);
-        if (all_filters)
+        if (gains == GAINS_OF_ALL)
             step_define(setup, "ALL_FILTERS", 1);
+        if (gains == GAINS_NONE)
+            step_define(setup, "GAINS", 0);
         step_read(setup, p->in[1].view);
         step_read(setup, sizes);
         step_write(setup, view);
@@ -222,7 +224,7 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
         .positions = (int32_t)(a->n * image_of(a)),
         .chunks = a->c / a->groups / SCALED_CHANNELS(a->ker[2]),
     };
-    const int packed = emit_filter_halves(e, p, a, c.tile->filters, false);
+    const int packed = emit_filter_halves(e, p, a, c.tile->filters, GAINS_OF_BLOCK);
     struct step *s = emit_step(e, "conv_wgmma_scaled", "main", (size_t)args.at_once, GROUP);
     step_define(s, "SIDE", a->ker[2]);
     step_define(s, "BM", c.tile->filters);

@@ -14,9 +14,11 @@ size_t scaled_workspace(const struct problem *p, const struct conv_args *a);
 /* The step, whose cost is the caller's to state. */
 struct step *emit_scaled(struct emit *e, const struct problem *p, const struct conv_args *a);
 
-/* The filters that it takes, packed in blocks. all_filters: pixels undo one set of gains for all blocks of a conv group. */
+/* What pixels undo of the filters' channels: of each block of filters, one set for all blocks of a conv group, nothing. */
+enum filter_gains { GAINS_OF_BLOCK, GAINS_OF_ALL, GAINS_NONE };
+/* The filters that it takes, packed in blocks. */
 size_t filter_halves_bytes(const struct conv_args *a, int block);
 int emit_filter_halves(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
-                       bool all_filters);
+                       enum filter_gains gains);
 
 #endif

@@ -204,9 +204,10 @@ const struct algo_def algo_linear_wgmma_local = {
 
 const struct algo_def algo_linear_wgmma_halves = {
     .name = "wgmma_halves",
-    .doc = "tiles on Hopper's tensor cores, of scaled halves that the rows become first",
+    .doc = "tiles on Hopper's tensor cores, of scaled halves that the rows are, or become first",
     .devices = DEVICES_HOPPER,
     .error = ERROR_HIGH,
+    .cores = CORES_SRC | CORES_DST,
     .deterministic = true,
     .applicable = may_halves,
     .workspace = workspace_halves,
