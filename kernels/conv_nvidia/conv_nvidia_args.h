@@ -182,12 +182,13 @@ struct conv_scaled_args {
     struct conv_args conv;
     i64 tiles;               /* of all conv groups and blocks of filters */
     i32 at_once, tiles_each; /* groups; tiles of positions */
-    i32 positions, chunks;   /* of all images with their zeros; of a conv group's channels */
+    i32 positions, chunks;   /* of all images with their zeros; of a conv group's channels in all planes of a window */
 };
-/* Also how conv_filter_sizes and conv_wgmma_pack find filters' largest weights. */
+/* Also how conv_filter_sizes and conv_wgmma_pack find filters' largest weights, with all taps together. planes: of a
+ * window that is a volume, whose channels lie behind one another plane by plane when packed. */
 struct conv_scaled_pack_args {
     i64 w_k; /* elements between filters of the source */
-    i32 groups, kg, c, taps;
+    i32 groups, kg, c, taps, planes, unused;
 };
 
 /* Single pixels and rows as products of scaled halves: conv_halves makes them, conv_wgmma_halves multiplies. back: what

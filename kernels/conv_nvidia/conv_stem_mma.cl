@@ -1,17 +1,18 @@
-/* conv_stem_mma.cl: 2-D convolution of few channels on NVIDIA tensor cores: the window of a group's pixels lies in
- * local memory as it is in the image, and fragments are read from there by a table of offsets.
+/* conv_stem_mma.cl: convolution of few channels on NVIDIA tensor cores: the window of a group's pixels lies in local
+ * memory as it is in the image, and fragments are read from there by a table of offsets.
  *
  *   y[n][k][oh][ow] = act( sum_d w[k][d] x[n][c(d)][oh*sh - ph + r(d)][ow*sw - pw + s(d)] + bias[k] + add )
  *
- * with depth d = (r * S + s) * C + c. Products and sums are those of conv_mma.cl with PRODUCTS 3, and a sum that is not
- * a number is computed again by its definition.
+ * with depth d = (r * S + s) * C + c. Products and sums are those of conv_mma.cl; with PRODUCTS 3 a sum that is not a
+ * number is computed again by its definition. With VOLUME 1 windows have several planes, whose taps follow one another,
+ * and images are the planes of the result.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl.
  * Index map: group = ((image * tiles down + tile row) * tiles across + tile column) * blocks of BM filters + block; a
- * tile has TH x TW pixels. A warp computes 32 filters by 16 * BM/32 pixels.
- * Work-group: WG. Local memory: CAPACITY floats, of which the window takes C * ((TH-1)*sh + R) * ((TW-1)*sw + S) and a
- * zero, and the offsets one for each depth.
- * Defines: WG 256, BM 32 or 64 (required), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh), ADD_HALF, Y_HALF
- * (maps.clh). */
+ * tile has TH x TW pixels. A warp computes 32 filters (BM 16: 16) by 16 * WM pixels.
+ * Work-group: WG. Local memory: CAPACITY floats, of which the window takes C * ((TH-1)*sh + R) * ((TW-1)*sw + S) for
+ * each plane and a zero, and the offsets one for each depth.
+ * Defines: WG 256, BM 16, 32 or 64 (required), PRODUCTS 3 (default) or 1, VOLUME 0 (default) or 1, EPI_BIAS, EPI_ADD,
+ * EPI_ACT (epilogue.clh), ADD_HALF, Y_HALF (maps.clh). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -23,20 +24,28 @@
 #ifndef BM
 #error "BM is required, and so is a device with PTX"
 #endif
+#ifndef PRODUCTS
+#define PRODUCTS 3
+#endif
+#ifndef VOLUME
+#define VOLUME 0
+#endif
 #include "common/map_words.clh"
 #define TH STEM_TILE_HIGH
 #define TW STEM_TILE_WIDE
 #define CAPACITY STEM_CAPACITY
-#define WM (BM / 32)
-#define MI 2
+#define WM (BM > 32 ? BM / 32 : 1)
+#define MI (BM > 16 ? 2 : 1)
 #define NJ (2 * WM)
 /* Column c of fragment j: pairs of fragments interleave, so that a work-item's four results of a pair are
  * neighbours. */
 #define PIXEL(j, c) ((j) / 2 * 16 + (c)*2 + (j) % 2)
 
-/* A group's tile: block of filters, image, first pixel; and its window. */
+#define PLANES(size) (VOLUME ? (size)[0] : 1)
+
+/* A group's tile: block of filters, item and plane of the result, first pixel; and its window. */
 struct FN(tile) {
-    int block, n, row, column, high, wide;
+    int block, n, plane, row, column, high, wide;
 };
 
 struct FN(tile) FN(tile_of)(ulong group, const struct conv_args *a)
@@ -46,8 +55,10 @@ struct FN(tile) FN(tile_of)(ulong group, const struct conv_args *a)
     struct FN(tile) t;
     t.block = (int)(all - tile * blocks);
     t.column = (int)(tile - row * across) * TW;
-    t.n = (int)(row / down);
-    t.row = (int)(row - (uint)t.n * down) * TH;
+    const uint image = row / down, planes = (uint)PLANES(a->out);
+    t.n = (int)(image / planes);
+    t.plane = (int)(image - (uint)t.n * planes);
+    t.row = (int)(row - image * down) * TH;
     t.high = (TH - 1) * a->stride[1] + a->ker[1];
     t.wide = (TW - 1) * a->stride[2] + a->ker[2];
     return t;
@@ -59,11 +70,13 @@ void FN(load_window)(local float *window, local int *offset, SRC x, SRC w, const
 {
     const struct conv_args *a = &ma->conv;
     const int top = t->row * a->stride[1] - a->pad[1], left = t->column * a->stride[2] - a->pad[2];
-    const int rows = a->c * t->high, lane = LANE % 32;
+    const int rows = PLANES(a->ker) * a->c * t->high, lane = LANE % 32;
     for (int i = LANE / 32; i < rows; i += WG / 32) {
-        const int c = i / t->high, h = top + i - c * t->high;
-        const bool inside = h >= 0 && h < a->in[1];
-        const global float *from = x + t->n * a->src_n + ((long)c * a->in[1] + (inside ? h : 0)) * a->in[2];
+        const int of = i / t->high, h = top + i - of * t->high, p = VOLUME ? of / a->c : 0, c = of - p * a->c;
+        const int plane = VOLUME ? t->plane * a->stride[0] - a->pad[0] + p : 0;
+        const bool inside = h >= 0 && h < a->in[1] && plane >= 0 && plane < PLANES(a->in);
+        const global float *from =
+            x + t->n * a->src_n + (inside ? (((long)c * PLANES(a->in) + plane) * a->in[1] + h) * a->in[2] : 0);
         for (int j = lane; j < t->wide; j += 32) {
             const bool there = inside && left + j >= 0 && left + j < a->in[2];
             COPY4(LOCAL_ADDRESS(window + i * t->wide + j), from + (there ? left + j : 0), there ? 4 : 0);
@@ -74,39 +87,49 @@ void FN(load_window)(local float *window, local int *offset, SRC x, SRC w, const
     for (int d = LANE * 2; d < ma->depth * (BM / 16); d += WG * 2)
         if (t->block * (BM / 16) + d / ma->depth < (a->k + 15) / 16)
             PREFETCH_L2(w + ((long)t->block * (BM / 16) * ma->depth + d) * 16);
-    const int taps = a->ker[1] * a->ker[2];
+    const int flat = a->ker[1] * a->ker[2];
     for (int d = LANE; d < ma->depth; d += WG) {
-        const int tap = d / a->c, c = d - tap * a->c, r = tap / a->ker[2];
-        offset[d] = tap < taps ? (c * t->high + r) * t->wide + tap - r * a->ker[2] : -1;
+        const int all = d / a->c, p = VOLUME ? all / flat : 0, tap = all - p * flat, r = tap / a->ker[2];
+        const int c = p * a->c + d - all * a->c;
+        offset[d] = all < PLANES(a->ker) * flat ? (c * t->high + r) * t->wide + tap - r * a->ker[2] : -1;
     }
     if (LANE == 0)
         window[rows * t->wide] = 0.0f;
     COPIES_WAIT(0);
 }
 
-/* sum = filters by pixels; `place` are the pixels' own places in the window. */
-void FN(multiply)(float sum[MI][NJ][4], SRC w, const local float *window, const local int *offset, int zero,
+/* sum = filters by pixels, those of 16 filters from number `block` of sixteen on, of which the last one stands for
+ * those that there are not; `place` are the pixels' own places in the window. */
+void FN(multiply)(float sum[MI][NJ][4], SRC w, int block, const local float *window, const local int *offset, int zero,
                   const int place[NJ], const struct conv_mma_args *ma)
 {
-    const int lane = LANE % 32, t = lane % 4;
+    const int lane = LANE % 32, t = lane % 4, last = (ma->conv.k - 1) / 16;
+    const global float *from[MI];
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+        from[i] = w + (long)min(block + i, last) * ma->depth * 16 + lane * 4;
 #pragma unroll
     for (int i = 0; i < MI * NJ * 4; i++)
         sum[i / 4 / NJ][i / 4 % NJ][i % 4] = 0.0f;
     for (int d = 0; d < ma->depth; d += 16) {
+#if PRODUCTS == 3
         float part[MI][NJ][4];
 #pragma unroll
         for (int i = 0; i < MI * NJ * 4; i++)
             part[i / 4 / NJ][i / 4 % NJ][i % 4] = 0.0f;
+#else
+        float(*const part)[NJ][4] = sum;
+#endif
 #pragma unroll
         for (int step = 0; step < 2; step++) {
             uint ah[MI][4], al[MI][4], bh[NJ][2], bl[NJ][2];
 #pragma unroll
             for (int i = 0; i < MI; i++) {
                 float v[4];
-                vstore4(*(const global float4 *)(w + ((long)i * ma->depth + d + step * 8) * 16 + lane * 4), 0, v);
+                vstore4(*(const global float4 *)(from[i] + (d + step * 8) * 16), 0, v);
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
-                    ah[i][e] = TF32_HIGH(v[e]);
+                    ah[i][e] = PRODUCTS == 3 ? TF32_HIGH(v[e]) : TF32_NEAR(v[e]);
                     al[i][e] = TF32_LOW(v[e], ah[i][e]);
                 }
             }
@@ -116,24 +139,39 @@ void FN(multiply)(float sum[MI][NJ][4], SRC w, const local float *window, const 
 #pragma unroll
                 for (int j = 0; j < NJ; j++) {
                     const float v = window[at < 0 ? zero : place[j] + at];
-                    bh[j][e] = TF32_ROUNDED(v);
+                    bh[j][e] = PRODUCTS == 3 ? TF32_ROUNDED(v) : TF32_NEAR(v);
                     bl[j][e] = TF32_LOW(v, bh[j][e]);
                 }
             }
+#if PRODUCTS == 3
 #pragma unroll
             for (int i = 0; i < MI * NJ; i++)
                 MMA(part[i / NJ][i % NJ], al[i / NJ], bh[i % NJ]);
 #pragma unroll
             for (int i = 0; i < MI * NJ; i++)
                 MMA(part[i / NJ][i % NJ], ah[i / NJ], bl[i % NJ]);
+#endif
 #pragma unroll
             for (int i = 0; i < MI * NJ; i++)
                 MMA(part[i / NJ][i % NJ], ah[i / NJ], bh[i % NJ]);
         }
+#if PRODUCTS == 3
 #pragma unroll
         for (int i = 0; i < MI * NJ * 4; i++)
             sum[i / 4 / NJ][i / 4 % NJ][i % 4] += part[i / 4 / NJ][i / 4 % NJ][i % 4];
+#endif
     }
+}
+
+/* Pixels of a channel of the result, and of those the ones before a plane of it. */
+long FN(map)(const struct conv_args *a)
+{
+    return (long)PLANES(a->out) * a->out[1] * a->out[2];
+}
+
+long FN(before)(const struct FN(tile) *t, const struct conv_args *a)
+{
+    return VOLUME ? (long)t->plane * a->out[1] * a->out[2] : 0;
 }
 
 /* The sum for filter k by its definition. */
@@ -160,7 +198,7 @@ void FN(store)(const float sum[MI][NJ][4], int k0, int ahead, const struct FN(ti
 #pragma unroll
     for (int j = 0; j < NJ; j += 2) {
         const int pixel = ahead + PIXEL(j, 2 * (lane % 4)), oh = t->row + pixel / TW, ow = t->column + pixel % TW;
-        const long p = (long)oh * a->out[2] + ow, map = (long)a->out[1] * a->out[2];
+        const long p = FN(before)(t, a) + (long)oh * a->out[2] + ow, map = FN(map)(a);
 #pragma unroll
         for (int h = 0; h < 2 * MI; h++) {
             const int k = k0 + 8 * h, e = h % 2 * 2, i = h / 2;
@@ -192,14 +230,13 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const s
 {
     const struct conv_args *a = &ma->conv;
     const struct FN(tile) t = FN(tile_of)(group, a);
-    const int lane = LANE % 32, warp = LANE / 32, zero = a->c * t.high * t.wide;
+    const int lane = LANE % 32, warp = LANE / 32, zero = PLANES(a->ker) * a->c * t.high * t.wide;
     local float *window = (local float *)scratch;
     local int *offset = (local int *)(window + zero + 1);
     FN(load_window)(window, offset, x, w, &t, ma);
     barrier(CLK_LOCAL_MEM_FENCE);
 
     const int ahead = warp / WM * NJ * 8, block16 = t.block * WM * MI + warp % WM * MI;
-    const int last16 = (a->k + 15) / 16 - MI; /* filters of a warp past the last ones: any others, not stored */
     int place[NJ];
 #pragma unroll
     for (int j = 0; j < NJ; j++) {
@@ -207,13 +244,13 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const s
         place[j] = pixel / TW * a->stride[1] * t.wide + pixel % TW * a->stride[2];
     }
     float sum[MI][NJ][4];
-    FN(multiply)(sum, w + (long)min(block16, max(last16, 0)) * ma->depth * 16, window, offset, zero, place, ma);
+    FN(multiply)(sum, w, block16, window, offset, zero, place, ma);
     const int k0 = block16 * 16 + lane / 4;
-    if (block16 <= last16) {
+    if (k0 < a->k) {
         FN(store)(sum, k0, ahead, &t, bias, add, y, a);
         uint lost = 0; /* results that are not numbers */
 #pragma unroll
-        for (int i = 0; i < MI * NJ * 4; i++)
+        for (int i = 0; i < (PRODUCTS == 3 ? MI * NJ * 4 : 0); i++)
             lost |= (uint)isnan(sum[i / 4 / NJ][i / 4 % NJ][i % 4]) << i;
         if (lost)
 #pragma unroll 1
@@ -222,7 +259,7 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, ADD_SRC add, Y_DST y, const s
                 const int pixel = ahead + PIXEL(i / 4 % NJ, lane % 4 * 2 + i % 2);
                 const int oh = t.row + pixel / TW, ow = t.column + pixel % TW;
                 if ((lost >> i & 1) && k < a->k && oh < a->out[1] && ow < a->out[2]) {
-                    const long p = ((long)k * a->out[1] + oh) * a->out[2] + ow;
+                    const long p = k * FN(map)(a) + FN(before)(&t, a) + (long)oh * a->out[2] + ow;
                     const int at = pixel / TW * a->stride[1] * t.wide + pixel % TW * a->stride[2];
                     STORE_Y(EPILOGUE_OF(FN(define)(w, window, offset, at, k, ma), bias, k,
                                         LOAD_ADD(add, t.n * a->add_n + p), a),

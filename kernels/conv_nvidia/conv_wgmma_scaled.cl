@@ -1,6 +1,6 @@
-/* conv_wgmma_scaled.cl: 2-D convolutions on Hopper's tensor cores (compute capability 9.0) as products of scaled halves
+/* conv_wgmma_scaled.cl: convolutions on Hopper's tensor cores (compute capability 9.0) as products of scaled halves
  * that lie in local memory: windows of SIDE x SIDE at stride 1, padded to the size of the input, and of one pixel at
- * any stride.
+ * any stride; with VOLUME 1 several such planes behind one another.
  *
  *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][g*C/g + c][i*sh + r - MARGIN][j*sw + s - MARGIN] + bias[k] +
  *   add )
@@ -8,6 +8,9 @@
  * Positions u = (n (H + MARGIN) + i) (W + MARGIN) + j of y, where rows from H on and columns from W on are zeros, put
  * all images in one line, in which a tap is a shift: what lies left of a row is the end of the row before it. So each
  * pixel becomes a half once, and every tap's left factor begins at another address.
+ *
+ * With VOLUME 1 each plane of a volume is such an image, and the channels of its neighbours, which the other planes of
+ * a window see, follow its own.
  *
  * A half has as many bits as a tf32 value, but a narrower range. So operands are scaled by powers of two: each filter
  * by one, and channels whose weights differ much in size by one each, which pixels undo (conv_wgmma_scaled_pack.cl), so
@@ -23,10 +26,11 @@
  * 1: 16 channels) of a chunk at a time, to one of FILTER_STAGES; the fourth warpgroup makes halves of pixels, in one of
  * HALF_STAGES. Where BN is no multiple of 128 the two that multiply take BM / 2 filters each instead.
  * Work-group: WG. Local memory: stages, scales and barriers, up to 227 KiB (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 512, DEEP 0 or (SIDE 1) 1, SIDE 1, 3 or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128
- * or 256, 256 and 128; with SIDE 1 and nothing to add also 224 and 192), SPAN positions in local memory, a multiple of
- * 128, BN with SIDE 1, ADD_STAGES 0 or (SIDE 1) 1: what is added comes through stages, EPI_BIAS, EPI_ADD, EPI_ACT
- * (epilogue.clh); all but the last four required. */
+ * Defines: WG 512, or 640 with twice as many that make halves (BM 64 and BN up to 256), DEEP 0 or (SIDE 1) 1, SIDE 1, 3
+ * or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256, 256 and 128; with SIDE above 1 also 64
+ * and 64, 128 or 256, with SIDE 1 and nothing to add 224 and 192), SPAN positions in local memory, a multiple of 128,
+ * BN with SIDE 1, ADD_STAGES 0 or (SIDE 1) 1: what is added comes through stages, VOLUME 0 (default) or (SIDE above 1)
+ * 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last five required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -39,6 +43,9 @@
 #endif
 #ifndef DEEP
 #define DEEP 0
+#endif
+#ifndef VOLUME
+#define VOLUME 0
 #endif
 #ifndef SIDE
 #error "SIDE is required, and so is a device with PTX"
@@ -64,7 +71,7 @@
 #define RESULTS (WGMMA_WIDTH / 2) /* of such a tile, for each work-item */
 #define COPIERS 96
 #define COPIER (LANE - 256)
-#define MAKERS 128
+#define MAKERS (WG - 384)
 #define MAKER (LANE - 384)
 /* With ADD_STAGES what is added comes through the stages of pixels, after those of a tile, as many filters at once as
  * pixels have channels. */
@@ -76,8 +83,8 @@
 #define BATCHES (ROWS * 2 * EACH)
 #define SCALES (SIDE == 1 ? BN : SCALED_SCALES)
 #define COPY_REGISTERS 40
-#define MAKE_REGISTERS (SHARE_FILTERS ? 56 : 88)
-#define MULTIPLY_REGISTERS (SHARE_FILTERS ? 208 : 192)
+#define MAKE_REGISTERS (MAKERS < 256 && SHARE_FILTERS ? 56 : 88)
+#define MULTIPLY_REGISTERS (MAKERS == 256 ? 128 : SHARE_FILTERS ? 208 : 192)
 /* Bytes of stages, and how many there are. */
 #define PITCH SCALED_PITCH(SIDE, SPAN) /* between filters of what is added, which keeps banks apart */
 #define RAW (PITCH * CHANNELS * 4)
@@ -139,6 +146,22 @@ bool FN(pixel_at)(int u, bool of_x, int *n, int *pixel, const struct conv_scaled
     *pixel =
         of_x ? row * sa->conv.stride[1] * sa->conv.in[2] + column * sa->conv.stride[2] : row * sa->conv.out[2] + column;
     return u >= 0 && u < sa->positions && row < sa->conv.out[1] && column < sa->conv.out[2];
+}
+
+/* Elements of a channel of x, and of y. */
+long FN(plane)(const int size[3])
+{
+    return (long)(VOLUME ? size[0] : 1) * size[1] * size[2];
+}
+
+/* Elements before image n of a map whose items lie `item` apart; of a volume, of the plane `ahead` of it, -1: there is
+ * none. */
+long FN(image_at)(int n, int ahead, long item, const int size[3])
+{
+    if (!VOLUME)
+        return n * item;
+    const int volume = n / size[0], plane = n - volume * size[0] + ahead;
+    return plane < 0 || plane >= size[0] ? -1 : volume * item + (long)plane * size[1] * size[2];
 }
 
 int FN(halo)(const struct conv_scaled_args *sa)
@@ -283,11 +306,11 @@ struct FN(spot) {
 struct FN(spot) FN(spot_at)(int u, int spot, int first, int left, const struct conv_scaled_args *sa)
 {
     const struct conv_args *a = &sa->conv;
-    const long plane = (long)a->out[1] * a->out[2];
+    const long plane = FN(plane)(a->out);
     int n, pixel;
     const bool present = FN(pixel_at)(u + spot / 2 * 64 + spot % 2 * 8, false, &n, &pixel, sa);
-    return (struct FN(spot)){n * a->dst_n + first * plane + pixel, n * a->add_n + first * plane + pixel,
-                             present ? left : 0};
+    return (struct FN(spot)){FN(image_at)(n, 0, a->dst_n, a->out) + first * plane + pixel,
+                             FN(image_at)(n, 0, a->add_n, a->out) + first * plane + pixel, present ? left : 0};
 }
 
 /* Filter i of a batch, from its first one on; which are of the batch `batch` of a spot. */
@@ -309,7 +332,7 @@ void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0,
                SRC add, DST y, const struct conv_scaled_args *sa)
 {
     const struct conv_args *a = &sa->conv;
-    const long plane = (long)a->out[1] * a->out[2];
+    const long plane = FN(plane)(a->out);
     const int kg = a->k / a->groups, first = t->g * kg + k0;
     struct FN(spot) at, next = FN(spot_at)(u, 0, first, kg - k0, sa);
     float more[2][BATCH];

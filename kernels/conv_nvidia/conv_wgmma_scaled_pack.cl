@@ -14,6 +14,8 @@
  * filters are `sizes` (conv_filter_sizes.cl).
  * With ALL_FILTERS 1 gains are those of all filters of a conv group, the same for each of its blocks: those of
  * pixels that become halves once for all of them (conv_halves.cl).
+ * Windows that are volumes have `planes` planes of taps, and channel p*c + i of dst is channel i of the source in plane
+ * p.
  * With GAINS 0 all gains are 1: those of pixels that became halves before it was known who reads them.
  * Local memory: BM + 34 floats. Defines: WG (any), BM (a multiple of 8, default 128), ALL_FILTERS 0 (default) or 1,
  * GAINS 0 or 1 (default). */
@@ -40,7 +42,9 @@ float FN(filter)(SRC w, int b, int k, int c, int t, const struct conv_scaled_pac
 {
     const int blocks = (a->kg + BM - 1) / BM, last = a->kg - 1;
     k += b % blocks * BM;
-    const float v = FN(weight)(w, b / blocks, min(k, last), c, t, a->kg, a->taps, a->groups, a->w_k);
+    const int plane = c / a->c, of = c - plane * a->c;
+    const float v =
+        FN(weight)(w, b / blocks, min(k, last), of, plane * a->taps + t, a->kg, a->planes * a->taps, a->groups, a->w_k);
     return k <= last ? v : 0.0f;
 }
 
@@ -73,7 +77,8 @@ void FN(largest_of_channels)(local float *largest, const local float *of, SRC si
 void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_pack_args *a, local float *scratch)
 {
     local float *of_filter = scratch, *of_channel = of_filter + BM, *differ = of_channel + SCALED_CHANNELS(1);
-    const int slabs = a->c / 16 * a->taps, parts = slabs / SCALED_PACK_SLABS(a->taps), each = SCALED_CHANNELS(a->taps);
+    const int channels = a->planes * a->c, slabs = channels / 16 * a->taps, parts = slabs / SCALED_PACK_SLABS(a->taps),
+              each = SCALED_CHANNELS(a->taps);
     const int b = (int)(group / parts), first = (int)(group % parts) * SCALED_PACK_SLABS(a->taps),
               end = first + SCALED_PACK_SLABS(a->taps);
     const int c0 = first / a->taps * 16, count = ((end - 1) / a->taps + 1) * 16 - c0;
@@ -95,7 +100,7 @@ void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_p
         const float by_channel = differ[(c - c0) / each] != 0.0f ? FN(scale_of)(of_channel[c - c0]).x : 1.0f;
         vstore_half_rte(FN(filter)(w, b, k, c, slab % a->taps, a) * FN(scale_of)(of_filter[k]).x * by_channel, i, to);
     }
-    DST gains = dst + blocks * slabs * (BM * 8) + (long)b * (a->c / each) * (each + 4);
+    DST gains = dst + blocks * slabs * (BM * 8) + (long)b * (channels / each) * (each + 4);
     for (int i = LANE; i < count; i += WG)
         if ((c0 + i) / 16 * a->taps >= first) { /* the channel's first tap is this group's */
             DST chunk = gains + (long)((c0 + i) / each) * (each + 4);
@@ -104,7 +109,7 @@ void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_p
             if (i % each < 4)
                 chunk[each + i % each] = i % each == 0 ? other : 0.0f;
         }
-    DST unscale = dst + blocks * (slabs * (BM * 8) + a->c / each * (each + 4)) + (long)b * BM;
+    DST unscale = dst + blocks * (slabs * (BM * 8) + channels / each * (each + 4)) + (long)b * BM;
     for (int k = LANE; first == 0 && k < BM; k += WG)
         unscale[k] = FN(scale_of)(of_filter[k]).y;
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -9,6 +9,7 @@
 
 enum {
     GROUP = 512,
+    LARGE_GROUP = 640,
     SPAN_UNIT = 128,
     MAX_SPAN = 1024,
     MAX_POSITIONS = 1 << 30,
@@ -29,6 +30,9 @@ static const struct tile tiles[] = {
     {64, 512, 7000.0f, 1000.0f, 6900.0f, 150.0f, 2.9f, 7500.0f},
     {256, 128, 6900.0f, 355.0f, 14800.0f, 125.0f, 1.25f, 4700.0f},
     {128, 128, 3200.0f, 305.0f, 3850.0f, 102.0f, 1.35f, 1650.0f},
+    {64, 64, 0.0f, 0.0f, 2500.0f, 68.0f, 1.6f, 800.0f}, /* windows of more than one pixel */
+    {64, 128, 0.0f, 0.0f, 3500.0f, 37.0f, 2.6f, 1200.0f},
+    {64, 256, 0.0f, 0.0f, 5200.0f, 79.0f, 3.1f, 2500.0f},
     {224, 192, 9000.0f, 530.0f, 0.0f, 0.0f, 0.0f, 0.0f}}; /* single pixels, where little follows a sum */
 
 struct choice {
@@ -41,6 +45,12 @@ struct choice {
 static int margin_of(const struct conv_args *a)
 {
     return a->ker[2] / 2;
+}
+
+/* Planes of all volumes, each of which is an image. */
+static int64_t images_of(const struct conv_args *a)
+{
+    return (int64_t)a->n * a->out[0];
 }
 
 /* Positions of an image with its zeros. */
@@ -59,7 +69,8 @@ static bool fits(const struct problem *p, const struct conv_args *a, const struc
 {
     const int side = a->ker[2], span = span_of(a, t);
     const bool short_ends = side == 1 && !p->add.present && !mma_long_activation(p);
-    return (t->window > 0.0f || short_ends) && span <= MAX_SPAN &&
+    const bool meant = side == 1 ? t->tile > 0.0f && (t->window > 0.0f || short_ends) : t->window > 0.0f;
+    return meant && span <= MAX_SPAN &&
            SCALED_FILTER_STAGES(side, t->filters, t->positions, span) >= LEAST_STAGES &&
            (side == 1 || (image_of(a) >= LEAST_IMAGE && span / image_of(a) + 2 <= SCALED_SCALES));
 }
@@ -73,7 +84,7 @@ static bool adds_come_as_pixels(const struct conv_args *a)
 /* What this tile would do, and in what time. */
 static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
-    const size_t each = ceil_div((size_t)(a->n * image_of(a)), (size_t)t->positions);
+    const size_t each = ceil_div((size_t)(images_of(a) * image_of(a)), (size_t)t->positions);
     const size_t all = each * (size_t)conv_blocks(a, t->filters);
     const float waves = (float)ceil_div(all, p->device->compute_units);
     const int taps = a->ker[1] * a->ker[2], span = span_of(a, t);
@@ -81,7 +92,8 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
         a->stride[1] * a->stride[2] > 1 ? WGMMA_SCALED_STRIDED_NS * (float)t->positions : 0.0f;
     const float chunk = taps == 1 ? t->chunk + strided : (float)taps * t->tap + t->position * (float)span;
     const float acted = taps == 1 && image_of(a) > 1 && mma_long_activation(p) ? WGMMA_SCALED_ACT_NS : 0.0f;
-    const float sums = (taps == 1 ? t->tile : t->window) + acted + (float)(a->c / a->groups / 16) * chunk;
+    const float sums =
+        (taps == 1 ? t->tile : t->window) + acted + (float)(a->ker[0] * a->c / a->groups / 16) * chunk;
     const bool early = !p->times && adds_come_as_pixels(a);
     const float added = t->added * (p->add.present ? early ? 1.0f : WGMMA_SCALED_LATE_RATIO : 0.0f);
     return (struct choice){t, span, each, all, MMA_START_NS + waves * (sums + added), waves * added};
@@ -101,15 +113,16 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
 
 static bool takes(const struct conv_args *a, const struct choice *c)
 {
-    return c->tile != NULL && a->n * image_of(a) <= MAX_POSITIONS && a->n * a->src_n < MAX_VALUES &&
+    return c->tile != NULL && images_of(a) * image_of(a) <= MAX_POSITIONS && a->n * a->src_n < MAX_VALUES &&
            a->n * a->add_n < MAX_VALUES;
 }
 
-/* Square windows at stride 1, padded to the input's size, or single pixels. */
+/* Square windows at stride 1, padded to the input's size, or single pixels; planes of the former behind one another, padded likewise. */
 static bool window_fits(const struct conv_args *a)
 {
-    const int side = a->ker[2];
-    bool fits = true;
+    const int side = a->ker[2], planes = a->ker[0];
+    bool fits = a->stride[0] == 1 && a->dil[0] == 1 && planes % 2 == 1 && a->pad[0] == planes / 2 &&
+                a->out[0] == a->in[0] && (side > 1 || a->in[0] == 1);
     for (int d = 1; d < 3; d++)
         fits &= a->ker[d] == side && a->dil[d] == 1 && a->pad[d] == side / 2 &&
                 (side == 1 ? (a->out[d] - 1) * a->stride[d] < a->in[d]
@@ -117,10 +130,15 @@ static bool window_fits(const struct conv_args *a)
     return fits && (side == 1 || side == 3 || side == 5);
 }
 
+/* Windows of one pixel have too little to multiply for blocks that are half empty. */
+static bool fills_blocks(const struct conv_args *a)
+{
+    return a->ker[2] > 1 || a->k / a->groups >= WGMMA_SCALED_LEAST_FILTERS;
+}
+
 float scaled_expected(const struct problem *p, const struct conv_args *a)
 {
-    if (!window_fits(a) || a->c / a->groups % SCALED_CHANNELS(a->ker[2]) != 0 ||
-        a->k / a->groups < WGMMA_SCALED_LEAST_FILTERS)
+    if (!window_fits(a) || a->c / a->groups % SCALED_CHANNELS(a->ker[2]) != 0 || !fills_blocks(a))
         return INFINITY;
     const struct choice c = choose(p, a);
     return takes(a, &c) ? c.time : INFINITY;
@@ -135,8 +153,7 @@ bool scaled_may(const struct problem *p, const struct conv_args *a, struct why *
     REQUIRE(why, takes(a, &c), "rows are too long, images too small or maps too large for the kernel");
     DECIDE(p, c);
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
-    PREFER(why, a->k / a->groups >= WGMMA_SCALED_LEAST_FILTERS,
-           "up to 32 filters leave half of a block empty");
+    PREFER(why, fills_blocks(a), "up to 32 filters of one pixel leave half of a block empty");
     /* what is expected of those leaves out what is added */
     PREFER(why, c.time - c.added < mma_shortest(p, a, MMA_TF32),
            "the tiles of mma and wgmma are expected to be faster");
@@ -148,7 +165,6 @@ static bool may(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     const int side = a.ker[2];
     REQUIRE(why, mma_on_device(p, MMA_HOPPER), "an NVIDIA GPU of compute capability 9.0 is needed");
-    REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to mma, wgmma");
     REQUIRE(why, side == 1 || side == 3 || side == 5, "windows of 1x1, 3x3 or 5x5 are needed");
     REQUIRE(why, window_fits(&a),
             "square windows at stride 1, padded to the input's size, or single pixels are needed");
@@ -157,9 +173,8 @@ static bool may(const struct problem *p, struct why *why)
 
 size_t filter_halves_bytes(const struct conv_args *a, int block)
 {
-    const size_t blocks = (size_t)conv_blocks(a, block),
-                 each = (size_t)(a->c / a->groups * a->ker[1] * a->ker[2]);
-    const size_t chunks = (size_t)(a->c / a->groups / SCALED_CHANNELS(a->ker[2]));
+    const size_t blocks = (size_t)conv_blocks(a, block), each = (size_t)(a->c / a->groups * conv_taps(a));
+    const size_t chunks = (size_t)(a->ker[0] * a->c / a->groups / SCALED_CHANNELS(a->ker[2]));
     return blocks * (sizeof(uint16_t) * each * (size_t)block +
                      sizeof(float) * (chunks * SCALED_GAINS(a->ker[2]) + (size_t)block));
 }
@@ -186,12 +201,13 @@ int emit_filter_halves(struct emit *e, const struct problem *p, const struct con
         .kg = a->k / a->groups,
         .c = a->c / a->groups,
         .taps = a->ker[1] * a->ker[2],
+        .planes = a->ker[0],
     };
     const size_t bytes = filter_halves_bytes(a, block);
-    const size_t parts = (size_t)(args.c / 16 * args.taps / SCALED_PACK_SLABS(args.taps));
+    const size_t parts = (size_t)(args.planes * args.c / 16 * args.taps / SCALED_PACK_SLABS(args.taps));
     char name[96];
-    snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d b%d a%d", args.groups, args.kg,
-             args.c, args.taps, block, (int)gains);
+    snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d p%d b%d a%d", args.groups, args.kg,
+             args.c, args.taps, args.planes, block, (int)gains);
     const int sizes = emit_filter_sizes(e, p, a, 0);
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
@@ -211,6 +227,12 @@ int emit_filter_halves(struct emit *e, const struct problem *p, const struct con
     return view;
 }
 
+/* Work-items: tiles of few results leave registers for twice as many that make halves. */
+static size_t group_of(const struct conv_args *a, const struct tile *t)
+{
+    return a->ker[2] > 1 && t->filters == 64 && t->positions <= 256 ? LARGE_GROUP : GROUP;
+}
+
 struct step *emit_scaled(struct emit *e, const struct problem *p, const struct conv_args *a)
 {
     struct choice c;
@@ -221,11 +243,11 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
         .tiles = (int64_t)c.all,
         .at_once = (int32_t)(c.all < most ? c.all : most),
         .tiles_each = (int32_t)c.each,
-        .positions = (int32_t)(a->n * image_of(a)),
-        .chunks = a->c / a->groups / SCALED_CHANNELS(a->ker[2]),
+        .positions = (int32_t)(images_of(a) * image_of(a)),
+        .chunks = a->ker[0] * a->c / a->groups / SCALED_CHANNELS(a->ker[2]),
     };
     const int packed = emit_filter_halves(e, p, a, c.tile->filters, GAINS_OF_BLOCK);
-    struct step *s = emit_step(e, "conv_wgmma_scaled", "main", (size_t)args.at_once, GROUP);
+    struct step *s = emit_step(e, "conv_wgmma_scaled", "main", (size_t)args.at_once, group_of(a, c.tile));
     step_define(s, "SIDE", a->ker[2]);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->positions);
@@ -234,6 +256,8 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
         step_define(s, "ADD_STAGES", 1);
     if (a->ker[2] == 1 && a->in[1] * a->in[2] == 1)
         step_define(s, "DEEP", 1);
+    if (a->in[0] * a->ker[0] > 1)
+        step_define(s, "VOLUME", 1);
     step_read_map(s, &p->in[0]);
     step_read(s, packed);
     step_epilogue(s, p, &p->in[2]);
@@ -250,8 +274,9 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_wgmma_scaled = {
     .name = "wgmma_scaled",
-    .doc = "implicit GEMM of square windows at stride 1, or of one pixel, on Hopper's tensor cores, operands "
-           "rounded to scaled halves",
+    .doc =
+        "implicit GEMM of square windows at stride 1, planes of them behind one another, or of one pixel, on "
+        "Hopper's tensor cores, operands rounded to scaled halves",
     .devices = DEVICES_HOPPER,
     .error = ERROR_HIGH,
     .deterministic = true,
