@@ -204,7 +204,9 @@ static float epilogue_bound(const struct bounder *b, const struct node *n, float
     if (n->epi.add >= 0 && !n->epi.times)
         x += other;
     x = act_bound(n->epi.act, n->epi.p0, n->epi.p1, x);
-    return n->epi.add >= 0 && n->epi.times ? x * other : x;
+    if (n->epi.add >= 0 && n->epi.times)
+        x *= other;
+    return isfinite(x) ? x : INFINITY; /* NaN where nothing times anything */
 }
 
 void graph_find_bounds(const struct clcnn_graph *g, float *bounds)

@@ -62,12 +62,9 @@ static enum clcnn_status keep_by_node(struct fp16_chooser *h, int index)
     enum clcnn_status st = CLCNN_OK;
     struct node *n = &h->bp->graph->nodes[index];
     const struct algo_def *algo = NULL;
-    struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
-    if (!ops)
-        return clcnn_fail_mem(h->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
-    struct emit e = {.bp = h->bp, .options = h->options, .err = h->err};
+    struct operand *ops = NULL;
     struct problem p;
-    TRY(node_problem(&p, ops, &e, h->views, n, 0));
+    TRY(node_problem_now(&p, &ops, h->bp, h->views, h->options, n, h->err));
     TRY(select_for_node(&algo, h->bp, n, &p, h->options, h->err));
     const unsigned taken = h->taken[index] = algo_fp16(algo, &p);
     for (int i = 0; i < n->n_in; i++)

@@ -79,13 +79,10 @@ static enum clcnn_status suits(bool *out, const struct cores_chooser *h, const s
                                unsigned wanted)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct operand *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof *ops);
-    if (!ops)
-        return clcnn_fail_mem(h->err, (size_t)(n->n_in + n->n_out) * sizeof *ops);
-    struct emit e = {.bp = h->bp, .options = h->options, .err = h->err};
+    struct operand *ops = NULL;
     struct problem p;
-    TRY(node_problem(&p, ops, &e, h->views, n, 0));
-    const struct algo_def *algo = rules_decide(&p, h->options) ? algo_preferred(&p) : NULL;
+    TRY(node_problem_now(&p, &ops, h->bp, h->views, h->options, n, h->err));
+    const struct algo_def *algo = algo_undisputed(&p, h->options);
     *out = algo && (algo_cores(algo, &p) & wanted) == wanted;
 done:
     free(ops);

@@ -244,6 +244,10 @@ struct problem problem_of_node(const struct blueprint *bp, const struct clcnn_pl
 /* What a node asks before it is settled in which layouts its operands lie; `ops` takes its inputs, then its outputs. */
 struct problem open_problem(struct operand *ops, const struct blueprint *bp,
                             const struct clcnn_plan_options *options, const struct node *n);
+/* What the node asks as its values lie now, of the first slice; the caller frees *ops. */
+enum clcnn_status node_problem_now(struct problem *out, struct operand **ops, struct blueprint *bp,
+                                   const struct value_views *views, const struct clcnn_plan_options *options,
+                                   const struct node *n, struct clcnn_err *err);
 /* What an algorithm is shown of batch slice `slice` of a node (0 where there are none); `ops` takes its inputs, then its outputs. */
 enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct emit *e,
                                const struct value_views *views, const struct node *n, int slice);
@@ -259,8 +263,8 @@ enum clcnn_status blueprint_take_apart(struct blueprint *bp, const struct clcnn_
 enum clcnn_status select_for_node(const struct algo_def **out, struct blueprint *bp, struct node *n,
                                   const struct problem *p, const struct clcnn_plan_options *options,
                                   struct clcnn_err *err);
-/* Whether nothing but the rules says which algorithm computes it: no override, no measured choice, no other plan. */
-bool rules_decide(const struct problem *p, const struct clcnn_plan_options *options);
+/* What the rules would choose, if nothing else says otherwise: no override, no measured choice, no plan to be like; else NULL. */
+const struct algo_def *algo_undisputed(const struct problem *p, const struct clcnn_plan_options *options);
 /* Takes it, for the layer that is being emitted; n: its node, NULL: a part of a merged layer. */
 enum clcnn_status select_for_layer(struct emit *e, struct node *n, const struct problem *p,
                                    struct clcnn_err *err);

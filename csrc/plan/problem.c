@@ -221,3 +221,13 @@ enum clcnn_status node_problem(struct problem *out, struct operand *ops, struct 
 done:
     return st;
 }
+
+enum clcnn_status node_problem_now(struct problem *out, struct operand **ops, struct blueprint *bp,
+                                   const struct value_views *views, const struct clcnn_plan_options *options,
+                                   const struct node *n, struct clcnn_err *err)
+{
+    struct emit e = {.bp = bp, .options = options, .err = err};
+    *ops = clcnn_calloc((size_t)(n->n_in + n->n_out), sizeof **ops);
+    return *ops ? node_problem(out, *ops, &e, views, n, 0)
+                : clcnn_fail_mem(err, (size_t)(n->n_in + n->n_out) * sizeof **ops);
+}

@@ -207,10 +207,12 @@ double algo_effort_if_unknown(const struct problem *p)
     return c.effort;
 }
 
-bool rules_decide(const struct problem *p, const struct clcnn_plan_options *options)
+const struct algo_def *algo_undisputed(const struct problem *p, const struct clcnn_plan_options *options)
 {
     enum candidate_verdict unused_how;
-    return override_of(options, p) < 0 && !taken_before(p, &unused_how) && !wisdom_find(p);
+    const char *before = taken_before(p, &unused_how), *wanted = before ? before : wisdom_find(p);
+    const struct algo_def *algo = override_of(options, p) < 0 ? algo_preferred(p) : NULL;
+    return algo && (!wanted || strcmp(wanted, algo->name) == 0) ? algo : NULL;
 }
 
 unsigned preferred_fp16(const struct problem *p)

@@ -12,9 +12,10 @@
 /* For PREFER, where work-items share rows. */
 #define SHARED_ROWS "work-items that share rows are meant for GPUs"
 
-/* What a norm's last step has behind its view of x: parameters, `sums` of parts or VIEW_NONE, the result and its activation. */
-static inline void norm_finish(const struct problem *p, struct step *s, const struct norm_vector_args *a,
-                               int sums)
+/* What a norm's last step has behind its view of x: parameters, `sums` of parts or VIEW_NONE, the result and its activation;
+ * args: its argument block. */
+static inline void norm_finish_with(const struct problem *p, struct step *s, int sums, const void *args,
+                                    size_t bytes)
 {
     step_define_id(s, "EPI_ACT", act_identifier(p->act));
     step_read(s, norm_operand(p, 1));
@@ -22,8 +23,14 @@ static inline void norm_finish(const struct problem *p, struct step *s, const st
     if (sums != VIEW_NONE)
         step_read(s, sums);
     step_write(s, p->out[0].view);
-    step_args(s, a, sizeof *a);
+    step_args(s, args, bytes);
     rows_cost(s, p, 2 * (double)shape_count(&p->in[0].shape));
+}
+
+static inline void norm_finish(const struct problem *p, struct step *s, const struct norm_vector_args *a,
+                               int sums)
+{
+    norm_finish_with(p, s, sums, a, sizeof *a);
 }
 
 /* The end of a step that adds up parts. */

@@ -3,9 +3,8 @@
 #include "algos/common/octets.h"
 #include "algos/norm_reduce/rows_norm.h"
 
-enum {
-    MOST_KEPT = 6
-}; /* octets of a work-item, which are all of them here: parameters take as many registers */
+/* Octets of a work-item, which are all of its position's: parameters take as many registers. */
+enum { MOST_KEPT = 6 };
 
 /* Rows whose elements are neighbours; else those of a map's channels. */
 static bool is_deep(const struct norm_vector_args *a)
@@ -43,13 +42,8 @@ static void emit(const struct problem *p, struct emit *e)
     };
     struct step *s = emit_octets(e, "rows_norm_cores", (size_t)a.positions, deep, a.channels / 8, MOST_KEPT);
     step_define(s, "KIND", norm_kind(p));
-    step_define_id(s, "EPI_ACT", act_identifier(p->act));
     step_read(s, p->in[0].view);
-    step_read(s, norm_operand(p, 1));
-    step_read(s, norm_operand(p, 2));
-    step_write(s, p->out[0].view);
-    step_args(s, &a, sizeof a);
-    rows_cost(s, p, 2 * (double)shape_count(&p->in[0].shape));
+    norm_finish_with(p, s, VIEW_NONE, &a, sizeof a);
 }
 
 #define CORES_ALGO(op)                                                                   \

@@ -13,13 +13,8 @@ static void emit_with(const struct problem *p, struct emit *e, struct rows_norm_
     struct step *s =
         lanes_step(e, p, "rows_norm_ref", "main", a->rows, neighbours ? 1 : a->parts * a->length);
     step_define(s, "KIND", norm_kind(p));
-    step_define_id(s, "EPI_ACT", act_identifier(p->act));
     step_read(s, p->in[0].view);
-    step_read(s, norm_operand(p, 1));
-    step_read(s, norm_operand(p, 2));
-    step_write(s, p->out[0].view);
-    step_args(s, a, sizeof *a);
-    rows_cost(s, p, 2 * (double)shape_count(&p->in[0].shape));
+    norm_finish_with(p, s, VIEW_NONE, a, sizeof *a);
 }
 
 /* `groups` rows an item, each of some whole channels. */
