@@ -16,6 +16,7 @@ struct value {
     int producer;     /* node, -1 otherwise */
     int block;        /* layout, see struct operand; set by the planner */
     bool rectified;   /* see graph_note_rectified() */
+    float bound;      /* see graph_note_bounds(); 0 or infinity: not known */
     int items;        /* its memory holds so many at a time, 0: all; see plan/batch_slices.c */
 };
 
@@ -107,8 +108,10 @@ void graph_take_apart(struct clcnn_graph *g, struct node *merged);
 void graph_note_rectified(struct clcnn_graph *g);
 /* Whether this was noted of a value, or of what the planner's reorders made it of. */
 bool graph_is_rectified(const struct clcnn_graph *g, int value);
-/* How large elements of each value can get: bounds[value], infinite where nothing is known. */
-void graph_find_bounds(const struct clcnn_graph *g, float *bounds);
+/* Notes how large elements of each value can get. */
+void graph_note_bounds(struct clcnn_graph *g);
+/* Size of the largest of them, infinite when one is not finite. */
+float largest_size(const float *data, int64_t count);
 /* Puts all nodes into a new order: node order[i] becomes node i. */
 enum clcnn_status graph_permute(struct clcnn_graph *g, const int *order, int count, struct clcnn_err *err);
 /* Shapes of a node's inputs and outputs in the form that shape rules and macs take; free(in->in) after use. */

@@ -2,7 +2,6 @@
  * harmless, and the planner reports it once the algorithm returns. */
 #include "plan/plan.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -301,21 +300,6 @@ int emit_packed(struct emit *e, const struct operand *constant, const char *pack
     if (view < 0 || (packed == known && !*setup))
         out_of_memory(e);
     return view;
-}
-
-/* As integers, since sizes of floats are in the order of their bits, and what is not finite comes last. */
-static float largest_size(const float *data, int64_t count)
-{
-    uint32_t most = 0;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, &data[i], sizeof bits);
-        bits &= INT32_MAX;
-        most = bits > most ? bits : most;
-    }
-    float size;
-    memcpy(&size, &most, sizeof size);
-    return size <= FLT_MAX ? size : INFINITY;
 }
 
 bool emit_constant_within(struct emit *e, const struct operand *o, float limit)

@@ -27,8 +27,7 @@ static const char FLOAT_ONLY[] = "has no form for halves", OTHERS_STAY[] = "move
 
 static struct verdict *storage_of(const struct fp16_chooser *h, int value)
 {
-    const int view = value < 0 ? VIEW_NONE : h->views->operand[value].view;
-    const int storage = view < 0 ? -1 : h->bp->views[view].storage;
+    const int storage = value_storage(h->bp, h->views, value);
     return storage < 0 ? NULL : &h->storages[storage];
 }
 

@@ -1,7 +1,7 @@
 /* maps_in_cores.c: which maps are left as scaled halves in cores (kernels/common/cores.clh) for products on Hopper's tensor cores, at
  * precision "high". The step that makes such a map rounds it as tensor cores would, and those who multiply it read half the bytes
  * and convert nothing. One scale serves the whole map, since it is known beforehand how large its values can get
- * (graph/bounds.c). So the algorithm that makes it, and all that read it, must take halves, and be preferred so. */
+ * (graph/bounds.c; where that is not noted, nothing is left so). So the algorithm that makes it, and all that read it, must take halves, and be preferred so. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -14,7 +14,6 @@ struct cores_chooser {
     struct blueprint *bp;
     struct value_views *views;
     const struct clcnn_plan_options *options;
-    float *bounds; /* per value */
     struct clcnn_err *err;
 };
 
@@ -53,8 +52,7 @@ static struct positions seen_by(const struct node *n, const struct clcnn_shape *
 
 static int storage_of(const struct cores_chooser *h, int value)
 {
-    const int view = value < 0 ? VIEW_NONE : h->views->operand[value].view;
-    return view < 0 ? -1 : h->bp->views[view].storage;
+    return value_storage(h->bp, h->views, value);
 }
 
 /* Whether the value is all of its storage. */
@@ -141,13 +139,13 @@ static enum clcnn_status consider(const struct cores_chooser *h, const struct no
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_graph *g = h->bp->graph;
     const int value = n->out[0], storage = n->n_out == 1 && !n->items ? storage_of(h, value) : -1;
-    const float bound = h->bounds[value];
+    const float bound = g->values[value].bound, scale = scale_of(bound);
     const struct positions as = seen_by(n, &g->values[value].shape);
-    bool suit = storage >= 0 && as.channels > 0 && bound > 0.0f && isfinite(bound) &&
-                isnormal(scale_of(bound)) && is_whole(h, value);
+    bool suit = storage >= 0 && as.channels > 0 && bound > 0.0f && isfinite(bound) && isnormal(scale) &&
+                is_whole(h, value);
     if (!suit)
         return CLCNN_OK;
-    set_cores(h, storage, scale_of(bound));
+    set_cores(h, storage, scale);
     TRY(suits(&suit, h, n, CORES_DST));
     if (suit)
         TRY(readers_suit(&suit, h, storage, &as));
@@ -170,17 +168,10 @@ enum clcnn_status choose_cores(struct blueprint *bp, struct value_views *views,
 {
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_graph *g = bp->graph;
-    struct cores_chooser h = {.bp = bp, .views = views, .options = options, .err = err};
-    if (options->precision != CLCNN_PRECISION_HIGH || !device_traits(&bp->dev->info).warpgroups)
-        return CLCNN_OK;
-    h.bounds = clcnn_calloc((size_t)g->n_values + 1, sizeof *h.bounds);
-    if (!h.bounds)
-        return clcnn_fail_mem(err, (size_t)g->n_values * sizeof *h.bounds);
-    graph_find_bounds(g, h.bounds);
+    const struct cores_chooser h = {.bp = bp, .views = views, .options = options, .err = err};
     for (int i = 0; i < g->n_nodes; i++)
         if (!g->nodes[i].dead && !views->skip[i])
             TRY(consider(&h, &g->nodes[i]));
 done:
-    free(h.bounds);
     return st;
 }

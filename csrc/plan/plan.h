@@ -209,6 +209,8 @@ struct value_views {
 enum clcnn_status find_value_views(struct value_views *out, struct blueprint *bp,
                                    const struct clcnn_plan_options *options, struct clcnn_err *err);
 void value_views_free(struct value_views *views);
+/* The storage that a value lies in, -1: none. */
+int value_storage(const struct blueprint *bp, const struct value_views *views, int value);
 
 /* emit.c: the builder that algorithms write into. */
 struct emit {

@@ -411,6 +411,12 @@ enum clcnn_status find_value_views(struct value_views *views, struct blueprint *
     return ok ? CLCNN_OK : clcnn_fail_mem(err, (size_t)g->n_values * sizeof *views->operand);
 }
 
+int value_storage(const struct blueprint *bp, const struct value_views *views, int value)
+{
+    const int view = value < 0 ? VIEW_NONE : views->operand[value].view;
+    return view < 0 ? -1 : bp->views[view].storage;
+}
+
 void value_views_free(struct value_views *views)
 {
     free(views->operand);

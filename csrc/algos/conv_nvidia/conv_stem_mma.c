@@ -66,7 +66,7 @@ static void emit_products(const struct problem *p, struct emit *e, int products)
         emit_step(e, "conv_stem_mma", "main", tiles * (size_t)conv_blocks(&a, block_of(&a)), GROUP_SIZE);
     step_define(s, "BM", block_of(&a));
     step_define(s, "PRODUCTS", products);
-    step_define(s, "VOLUME", a.in[0] * a.ker[0] > 1);
+    step_define(s, "VOLUME", conv_is_volume(&a));
     step_read_map(s, &p->in[0]);
     step_read(s, filters.view);
     step_epilogue(s, p, &p->in[2]);

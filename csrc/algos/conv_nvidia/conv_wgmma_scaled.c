@@ -256,7 +256,7 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
         step_define(s, "ADD_STAGES", 1);
     if (a->ker[2] == 1 && a->in[1] * a->in[2] == 1)
         step_define(s, "DEEP", 1);
-    if (a->in[0] * a->ker[0] > 1)
+    if (conv_is_volume(a))
         step_define(s, "VOLUME", 1);
     step_read_map(s, &p->in[0]);
     step_read(s, packed);
