@@ -36,6 +36,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_fold_batch_norm,   /* before epilogues, which would take its place */
         rewrite_merge_branches,    /* after norms became weights, and before additions become epilogues */
         rewrite_fold_batch_norm,   /* again: a norm of a sum may be one of a convolution now */
+        rewrite_norm_into_readers, /* after layers before it; before epilogues: an activation forbids it */
         rewrite_patches_to_rows,   /* after norms became weights, and before moves are joined */
         rewrite_join_moves,        /* again: reshapes around a norm that became weights undo each other */
         rewrite_drop_identities,

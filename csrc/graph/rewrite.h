@@ -22,6 +22,8 @@ bool rewrite_is_move(const struct node *n);
 struct node *rewrite_sole_producer(const struct rewriter *r, int value);
 /* The live node behind `from` that reads `value`, if nothing else uses the value; NULL otherwise. */
 struct node *rewrite_sole_reader(const struct rewriter *r, int value, const struct node *from);
+/* The first live node behind `from` that reads `value`, whoever else does; NULL: none. */
+struct node *rewrite_next_reader(const struct rewriter *r, int value, const struct node *from);
 bool rewrite_is_constant(const struct rewriter *r, int value);
 /* Whether weights and bias, inputs 1 and 2, are constants where they are present. */
 bool rewrite_weights_are_constant(const struct rewriter *r, const struct node *n);
@@ -29,9 +31,11 @@ bool rewrite_weights_are_constant(const struct rewriter *r, const struct node *n
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op);
 /* Whether the user forces an algorithm of this layer at all. */
 bool rewrite_is_overridden(const struct rewriter *r, const struct node *n);
-/* Of a batch normalisation: whether all of its parameters are constants, and then weight / sqrt(var + eps) of a channel. */
+bool rewrite_all_equal(const struct ints *list, int32_t wanted);
+/* Of a batch normalisation: whether all of its parameters are constants; what it is for a channel then: scale * x + shift. */
 bool rewrite_norm_is_constant(const struct rewriter *r, const struct node *bn);
 double rewrite_norm_scale(const struct clcnn_graph *g, const struct node *bn, int64_t channel);
+double rewrite_norm_shift(const struct clcnn_graph *g, const struct node *bn, int64_t channel);
 /* A 2-D convolution of 1x1 filters, stride 1, no padding, one group. */
 bool rewrite_is_pointwise(const struct rewriter *r, const struct node *n);
 enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
@@ -40,6 +44,23 @@ enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)
 enum clcnn_status rewrite_constant(struct rewriter *r, const struct clcnn_shape *shape, int *value);
 /* Makes it a constant of another shape with the same elements: itself where no one else uses it. */
 enum clcnn_status rewrite_reshaped(struct rewriter *r, int *constant, const struct clcnn_shape *shape);
+/* Gives a node its k-th input, which it may have been made without. */
+enum clcnn_status rewrite_set_input(struct rewriter *r, struct node *n, int k, int value);
+/* Makes input k of a node, a constant or absent, its own: *to, to be filled, has the shape of the old one (`absent`, where there was
+ * none). *old is what it held, NULL: nothing; the same memory where no one else reads it and it is ours. */
+enum clcnn_status rewrite_own_input(struct rewriter *r, struct node *n, int k,
+                                    const struct clcnn_shape *absent, const float **old, float **to);
+
+/* What becomes of x before a layer reads it: scale * x + shift, a number each for every channel. */
+struct rewrite_affine {
+    int64_t channels;
+    const double *scale /* NULL: ones */, *shift;
+};
+/* Whether layer n, which reads such a result, could read x instead, with other weights. A convolution must pad nothing, since pixels
+ * beyond the edges have no shift, unless no channel has one; a linear layer must have whole items as rows. */
+bool rewrite_takes_affine(const struct rewriter *r, const struct node *n, const struct rewrite_affine *a);
+/* Gives it these weights, with which it is to read x. */
+enum clcnn_status rewrite_take_affine(struct rewriter *r, struct node *n, const struct rewrite_affine *a);
 void rewrite_count_uses(struct rewriter *r);
 /* Moves `from` to the position of `to`, computing to's output; `to` is gone. */
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
@@ -78,6 +99,7 @@ enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);
 enum clcnn_status rewrite_masks(struct rewriter *r);
 enum clcnn_status rewrite_channel_orders(struct rewriter *r);
 enum clcnn_status rewrite_pool_before_pointwise(struct rewriter *r);
+enum clcnn_status rewrite_norm_into_readers(struct rewriter *r);
 enum clcnn_status rewrite_norm_to_depthwise(struct rewriter *r);
 enum clcnn_status rewrite_merge_separable(struct rewriter *r);
 enum clcnn_status rewrite_merge_conv_pool(struct rewriter *r);

@@ -122,8 +122,7 @@ static double shift_of(const struct rewriter *r, const struct branch *b, int64_t
     const struct value *v = r->g->values;
     if (b->is_conv)
         return ((const float *)v[b->node->in[2]].data)[channel];
-    const float *beta = v[b->node->in[2]].data, *mean = v[b->node->in[3]].data;
-    return beta[channel] - factor_of(r, b, channel) * mean[channel];
+    return rewrite_norm_shift(r->g, b->node, channel);
 }
 
 static void add_conv(const struct rewriter *r, const struct branch *large, const struct branch *small,
@@ -154,17 +153,10 @@ static void add_channels(const struct rewriter *r, const struct branch *large, c
 static enum clcnn_status own_weights(struct rewriter *r, const struct branch *large, float **to)
 {
     enum clcnn_status st = CLCNN_OK;
-    const int old = large->node->in[1];
-    int value = -1;
-    *to = r->uses[old] == 1 ? r->g->values[old].owned : NULL;
-    if (*to)
-        return CLCNN_OK;
-    TRY(rewrite_constant(r, &large->w, &value));
-    *to = r->g->values[value].owned;
-    memcpy(*to, r->g->values[old].data, shape_bytes(&large->w));
-    r->uses[old]--;
-    r->uses[value]++;
-    large->node->in[1] = value;
+    const float *old;
+    TRY(rewrite_own_input(r, large->node, 1, NULL, &old, to));
+    if (*to != old)
+        memcpy(*to, old, shape_bytes(&large->w));
 done:
     return st;
 }
@@ -174,12 +166,11 @@ static enum clcnn_status add_shifts(struct rewriter *r, const struct branch *lar
 {
     enum clcnn_status st = CLCNN_OK;
     const struct clcnn_shape shape = {.rank = 1, .dim = {large->w.dim[0]}};
-    int value = -1;
-    TRY(rewrite_constant(r, &shape, &value));
+    const float *old;
+    float *to;
+    TRY(rewrite_own_input(r, large->node, 2, &shape, &old, &to));
     for (int64_t k = 0; k < large->w.dim[0]; k++)
-        r->g->values[value].owned[k] = (float)(shift_of(r, large, k) + shift_of(r, small, k));
-    r->uses[value]++;
-    large->node->in[2] = value;
+        to[k] = (float)((old ? old[k] : 0.0) + shift_of(r, small, k));
 done:
     return st;
 }

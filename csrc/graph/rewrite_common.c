@@ -1,4 +1,4 @@
-/* rewrite_common.c: what the passes share: looking at nodes, moving them, and notes of what was done. */
+/* rewrite_common.c: what the passes share: looking at nodes, moving them, new weights, and notes of what was done. */
 #include "graph/rewrite.h"
 
 #include <stdarg.h>
@@ -22,6 +22,14 @@ bool rewrite_is_move(const struct node *n)
     return rewrite_is_reshape(n) || rewrite_is(n, &op_transpose);
 }
 
+bool rewrite_all_equal(const struct ints *list, int32_t wanted)
+{
+    for (int i = 0; i < list->n; i++)
+        if (list->v[i] != wanted)
+            return false;
+    return true;
+}
+
 bool rewrite_is_constant(const struct rewriter *r, int value)
 {
     return value >= 0 && r->g->values[value].kind == VALUE_CONSTANT;
@@ -43,15 +51,18 @@ struct node *rewrite_sole_producer(const struct rewriter *r, int value)
     return n->dead || n->n_out != 1 ? NULL : n;
 }
 
-struct node *rewrite_sole_reader(const struct rewriter *r, int value, const struct node *from)
+struct node *rewrite_next_reader(const struct rewriter *r, int value, const struct node *from)
 {
-    if (r->uses[value] != 1)
-        return NULL;
     for (struct node *n = r->g->nodes + (from - r->g->nodes) + 1; n < r->g->nodes + r->g->n_nodes; n++)
         for (int k = 0; !n->dead && k < n->n_in; k++)
             if (n->in[k] == value)
                 return n;
     return NULL;
+}
+
+struct node *rewrite_sole_reader(const struct rewriter *r, int value, const struct node *from)
+{
+    return r->uses[value] == 1 ? rewrite_next_reader(r, value, from) : NULL;
 }
 
 bool rewrite_is_forced(const struct rewriter *r, const struct node *n, const struct op_def *merged_op)
@@ -165,6 +176,111 @@ enum clcnn_status rewrite_reshaped(struct rewriter *r, int *constant, const stru
     r->uses[from]--;
     r->uses[*constant]++;
     memcpy(r->g->values[*constant].owned, r->g->values[from].data, shape_bytes(shape));
+done:
+    return st;
+}
+
+enum clcnn_status rewrite_set_input(struct rewriter *r, struct node *n, int k, int value)
+{
+    if (n->n_in <= k) {
+        int *in = clcnn_calloc((size_t)(k + 1), sizeof *in);
+        if (!in)
+            return clcnn_fail_mem(r->err, (size_t)(k + 1) * sizeof *in);
+        memcpy(in, n->in, (size_t)n->n_in * sizeof *in);
+        free(n->in);
+        for (; n->n_in <= k; n->n_in++)
+            in[n->n_in] = -1;
+        n->in = in;
+    }
+    if (n->in[k] >= 0)
+        r->uses[n->in[k]]--;
+    r->uses[value]++;
+    n->in[k] = value;
+    return CLCNN_OK;
+}
+
+enum clcnn_status rewrite_own_input(struct rewriter *r, struct node *n, int k,
+                                    const struct clcnn_shape *absent, const float **old, float **to)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct value *v = n->n_in > k && n->in[k] >= 0 ? &r->g->values[n->in[k]] : NULL;
+    const struct clcnn_shape shape = v ? v->shape : *absent;
+    int value = -1;
+    *old = v ? v->data : NULL;
+    *to = v && r->uses[n->in[k]] == 1 ? (v->owned ? v->owned : v->donated) : NULL;
+    if (*to)
+        return CLCNN_OK;
+    TRY(rewrite_constant(r, &shape, &value));
+    TRY(rewrite_set_input(r, n, k, value));
+    *to = r->g->values[value].owned;
+done:
+    return st;
+}
+
+static bool shifts_nothing(const struct rewrite_affine *a)
+{
+    for (int64_t c = 0; c < a->channels; c++)
+        if (a->shift[c] != 0.0)
+            return false;
+    return true;
+}
+
+bool rewrite_takes_affine(const struct rewriter *r, const struct node *n, const struct rewrite_affine *a)
+{
+    if (!rewrite_weights_are_constant(r, n))
+        return false;
+    const struct clcnn_shape *x = &r->g->values[n->in[0]].shape;
+    if (rewrite_is(n, &op_linear))
+        return x->rank == 2 && x->dim[1] % a->channels == 0;
+    if (!rewrite_is(n, &op_conv) || x->dim[1] != a->channels)
+        return false;
+    return rewrite_all_equal(&((const struct conv_attrs *)n->attrs)->padding, 0) || shifts_nothing(a);
+}
+
+/* The weights of a filter are `run` for each of `channels` of the input, the first of which is `first`. */
+struct filter_part {
+    int64_t first, channels, run;
+};
+
+static double shift_of_filter(const struct rewrite_affine *a, const struct filter_part *p, const float *w)
+{
+    double sum = 0.0;
+    for (int64_t c = 0; c < p->channels; c++)
+        for (int64_t i = c * p->run; i < (c + 1) * p->run; i++)
+            sum += w[i] * a->shift[p->first + c];
+    return sum;
+}
+
+static void scale_filter(const struct rewrite_affine *a, const struct filter_part *p, const float *w,
+                         float *to)
+{
+    for (int64_t c = 0; c < p->channels; c++)
+        for (int64_t i = c * p->run; i < (c + 1) * p->run; i++)
+            to[i] = (float)(w[i] * a->scale[p->first + c]);
+}
+
+enum clcnn_status rewrite_take_affine(struct rewriter *r, struct node *n, const struct rewrite_affine *a)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct clcnn_shape shape = r->g->values[n->in[1]].shape,
+                             b_shape = {.rank = 1, .dim = {shape.dim[0]}};
+    const int64_t filters = shape.dim[0], inner = shape_count_from(&shape, 1),
+                  groups = rewrite_is(n, &op_conv) ? ((const struct conv_attrs *)n->attrs)->groups : 1;
+    struct filter_part p = {.channels = a->channels / groups, .run = inner * groups / a->channels};
+    const float *w = r->g->values[n->in[1]].data, *b;
+    float *to;
+    TRY(rewrite_own_input(r, n, 2, &b_shape, &b, &to));
+    for (int64_t f = 0; f < filters; f++) {
+        p.first = f / (filters / groups) * p.channels;
+        to[f] = (float)((b ? b[f] : 0.0) + shift_of_filter(a, &p, &w[f * inner]));
+    }
+    if (a->scale)
+        TRY(rewrite_own_input(r, n, 1, &shape, &w, &to));
+    for (int64_t f = 0; a->scale && f < filters; f++) {
+        p.first = f / (filters / groups) * p.channels;
+        scale_filter(a, &p, &w[f * inner], &to[f * inner]);
+    }
+    n->zeros = (struct clcnn_zeros){0}; /* others come through in x */
 done:
     return st;
 }

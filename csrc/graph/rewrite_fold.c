@@ -8,14 +8,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static bool is_all(const struct ints *list, int32_t wanted)
-{
-    for (int i = 0; i < list->n; i++)
-        if (list->v[i] != wanted)
-            return false;
-    return true;
-}
-
 /* Whether dimensions keep their order. */
 static bool keeps_order(const struct axes_attrs *a)
 {
@@ -58,7 +50,7 @@ static int operand_of_ones(const struct rewriter *r, const struct node *n)
 static bool does_nothing(const struct clcnn_graph *g, const struct node *n)
 {
     if (rewrite_is(n, &op_pad))
-        return is_all(&((const struct pad_attrs *)n->attrs)->pads, 0);
+        return rewrite_all_equal(&((const struct pad_attrs *)n->attrs)->pads, 0);
     if (rewrite_is(n, &op_transpose))
         return keeps_order(n->attrs);
     const struct clcnn_shape *x = &g->values[n->in[0]].shape, *y = &g->values[n->out[0]].shape;
@@ -67,7 +59,7 @@ static bool does_nothing(const struct clcnn_graph *g, const struct node *n)
     if (rewrite_is(n, &op_cast))
         return x->dtype == y->dtype;
     if (rewrite_is(n, &op_slice))
-        return is_all(&((const struct slice_attrs *)n->attrs)->steps, 1);
+        return rewrite_all_equal(&((const struct slice_attrs *)n->attrs)->steps, 1);
     for (int i = 0; i < COUNT_OF(same_by_shape); i++)
         if (rewrite_is(n, same_by_shape[i]))
             return true;
@@ -137,6 +129,12 @@ double rewrite_norm_scale(const struct clcnn_graph *g, const struct node *bn, in
     return gamma[channel] / sqrt((double)var[channel] + eps);
 }
 
+double rewrite_norm_shift(const struct clcnn_graph *g, const struct node *bn, int64_t channel)
+{
+    const float *beta = g->values[bn->in[2]].data, *mean = g->values[bn->in[3]].data;
+    return beta[channel] - rewrite_norm_scale(g, bn, channel) * mean[channel];
+}
+
 static bool foldable(const struct rewriter *r, const struct node *producer, const struct node *bn,
                      struct fold *f)
 {
@@ -161,26 +159,6 @@ static bool foldable(const struct rewriter *r, const struct node *producer, cons
     return true;
 }
 
-static void fold_values(const struct clcnn_graph *g, const struct node *producer, const struct node *bn,
-                        const struct fold *f, int w_new, int b_new)
-{
-    const float *beta = g->values[bn->in[2]].data, *mean = g->values[bn->in[3]].data;
-    const float *w = g->values[producer->in[1]].data;
-    const float *b = producer->in[2] >= 0 ? g->values[producer->in[2]].data : NULL;
-    float *to = w_new == producer->in[1] ? g->values[w_new].donated : g->values[w_new].owned;
-    for (int64_t k = 0; k < f->groups * f->filters; k++) {
-        const int64_t channel = f->first + k;
-        const double s = rewrite_norm_scale(g, bn, channel);
-        const int64_t group = k / f->filters, first = group * f->before * f->filters + k % f->filters;
-        for (int64_t c = 0; c < f->before; c++) {
-            const int64_t at = (first + c * f->filters) * f->inner;
-            for (int64_t i = at; i < at + f->inner; i++)
-                to[i] = (float)(s * w[i]);
-        }
-        g->values[b_new].owned[k] = (float)(s * ((b ? b[k] : 0.0) - mean[channel]) + beta[channel]);
-    }
-}
-
 /* The reshape between bn and a linear layer whose rows it numbers anew, [.., C] to [rows, C], or NULL. */
 static struct node *rows_between(const struct rewriter *r, const struct node *bn)
 {
@@ -200,18 +178,21 @@ static enum clcnn_status fold_into(struct rewriter *r, struct node *producer, co
                                    const struct fold *f)
 {
     enum clcnn_status st = CLCNN_OK;
-    int w = -1, b = -1;
-    /* values may move when one is added */
-    const struct clcnn_shape w_shape = r->g->values[producer->in[1]].shape;
-    const struct clcnn_shape b_shape = {.rank = 1, .dim = {(int32_t)(f->groups * f->filters)}};
-    if (r->g->values[producer->in[1]].donated && r->uses[producer->in[1]] == 1)
-        w = producer->in[1]; /* in place */
-    else
-        TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));
-    TRY(graph_owned_constant(r->g, &b_shape, &b, r->err));
-    fold_values(r->g, producer, bn, f, w, b);
-    producer->in[1] = w;
-    producer->in[2] = b;
+    const struct clcnn_shape filters = {.rank = 1, .dim = {(int32_t)(f->groups * f->filters)}};
+    const float *w, *b;
+    float *to_w, *to_b;
+    TRY(rewrite_own_input(r, producer, 1, NULL, &w, &to_w));
+    TRY(rewrite_own_input(r, producer, 2, &filters, &b, &to_b));
+    for (int64_t k = 0; k < f->groups * f->filters; k++) {
+        const double s = rewrite_norm_scale(r->g, bn, f->first + k);
+        const int64_t group = k / f->filters, first = group * f->before * f->filters + k % f->filters;
+        for (int64_t c = 0; c < f->before; c++) {
+            const int64_t at = (first + c * f->filters) * f->inner;
+            for (int64_t i = at; i < at + f->inner; i++)
+                to_w[i] = (float)(s * w[i]);
+        }
+        to_b[k] = (float)(s * (b ? b[k] : 0.0) + rewrite_norm_shift(r->g, bn, f->first + k));
+    }
     TRY(rewrite_note(r, "fold batch_norm %s into %s %s", bn->name, producer->op->name, producer->name));
 done:
     return st;

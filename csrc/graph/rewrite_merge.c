@@ -52,14 +52,6 @@ void graph_take_apart(struct clcnn_graph *g, struct node *merged)
     free(parts);
 }
 
-static bool all_equal(const struct ints *list, int32_t wanted)
-{
-    for (int i = 0; i < list->n; i++)
-        if (list->v[i] != wanted)
-            return false;
-    return true;
-}
-
 static bool is_depthwise(const struct rewriter *r, const struct node *n)
 {
     if (!n || !rewrite_is(n, &op_conv) || n->epi.add >= 0)
@@ -75,8 +67,8 @@ bool rewrite_is_pointwise(const struct rewriter *r, const struct node *n)
         return false;
     const struct clcnn_shape *w = &r->g->values[n->in[1]].shape;
     const struct conv_attrs *a = n->attrs;
-    return w->rank == 4 && a->groups == 1 && shape_count_from(w, 2) == 1 && all_equal(&a->stride, 1) &&
-           all_equal(&a->padding, 0);
+    return w->rank == 4 && a->groups == 1 && shape_count_from(w, 2) == 1 &&
+           rewrite_all_equal(&a->stride, 1) && rewrite_all_equal(&a->padding, 0);
 }
 
 static enum clcnn_status merge_separable(struct rewriter *r, struct node *dw, struct node *pw)
@@ -121,7 +113,7 @@ static bool pools_small(const struct rewriter *r, const struct node *n)
     if (!rewrite_is(n, &op_max_pool) && !rewrite_is(n, &op_avg_pool))
         return false;
     const struct pool_attrs *a = n->attrs;
-    return r->g->values[n->in[0]].shape.rank == 4 && all_equal(&a->dilation, 1) &&
+    return r->g->values[n->in[0]].shape.rank == 4 && rewrite_all_equal(&a->dilation, 1) &&
            a->kernel_size.v[0] <= MAX_WINDOW && a->kernel_size.v[1] <= MAX_WINDOW;
 }
 

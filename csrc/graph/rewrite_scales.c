@@ -2,7 +2,7 @@
  * all, goes into the layer's weights and bias.
  *
  *   c (w x + b) + d   =>   w' = c w,  b' = c b + d
- *   w (x + d) + b     =>   b' = b + w d              1x1 convolutions
+ *   w (x + d) + b     =>   b' = b + w d              convolutions that pad nothing
  *
  * Layers are convolutions, linear layers and normalisations; a transpose may stand between the two, or what only looks at signs
  * (relu), if c is positive. Group normalisation is
@@ -10,7 +10,6 @@
 #include "graph/match.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* The layer, and where its channels are in the output: dimensions first to last of what `via`, or the layer itself, gives. */
 struct scaled {
@@ -118,50 +117,19 @@ static bool has_input(const struct node *n, int k)
     return n->n_in > k && n->in[k] >= 0;
 }
 
-/* Gives a layer its k-th input, which it may have been made without. */
-static enum clcnn_status set_input(struct rewriter *r, struct node *n, int k, int value)
-{
-    if (n->n_in <= k) {
-        int *in = clcnn_calloc((size_t)(k + 1), sizeof *in);
-        if (!in)
-            return clcnn_fail_mem(r->err, (size_t)(k + 1) * sizeof *in);
-        memcpy(in, n->in, (size_t)n->n_in * sizeof *in);
-        free(n->in);
-        for (; n->n_in <= k; n->n_in++)
-            in[n->n_in] = -1;
-        n->in = in;
-    }
-    if (n->in[k] >= 0)
-        r->uses[n->in[k]]--;
-    r->uses[value]++;
-    n->in[k] = value;
-    return CLCNN_OK;
-}
-
 /* Input k of the layer, a constant of its own with the shape of the old one, or where there was none of the channels. */
 static enum clcnn_status own_input(struct rewriter *r, const struct scaled *s, int k, const float **old,
                                    float **to)
 {
-    enum clcnn_status st = CLCNN_OK;
     const struct clcnn_shape *y = &r->g->values[s->layer->out[0]].shape;
-    const bool given = has_input(s->layer, k);
-    const int before = given ? s->layer->in[k] : -1;
-    struct clcnn_shape shape = {0};
-    int value = -1;
     const struct rows_norm_attrs *rows = is_rows_norm(s->layer) ? s->layer->attrs : NULL;
-    if (given)
-        shape = r->g->values[before].shape;
-    else if (rows)
-        for (int d = rows->dim; d < rows->dim + rows->dims; d++)
-            shape.dim[shape.rank++] = y->dim[d];
-    else
-        shape = (struct clcnn_shape){.rank = 1, .dim = {(int32_t)s->channels}};
-    TRY(rewrite_constant(r, &shape, &value));
-    TRY(set_input(r, s->layer, k, value));
-    *old = given ? r->g->values[before].data : NULL;
-    *to = r->g->values[value].owned;
-done:
-    return st;
+    struct clcnn_shape shape = {.rank = 1, .dim = {(int32_t)s->channels}};
+    if (rows) {
+        shape.rank = rows->dims;
+        for (int d = 0; d < rows->dims; d++)
+            shape.dim[d] = y->dim[rows->dim + d];
+    }
+    return rewrite_own_input(r, s->layer, k, &shape, old, to);
 }
 
 static enum clcnn_status multiply(struct rewriter *r, const struct scaled *s, const struct numbers *c)
@@ -243,37 +211,35 @@ done:
     return st;
 }
 
-/* What is added to what a 1x1 convolution reads. */
+/* What is added to what a convolution reads. */
 static enum clcnn_status take_shift(struct rewriter *r, struct node *conv)
 {
     enum clcnn_status st = CLCNN_OK;
     struct node *n = rewrite_sole_producer(r, conv->in[0]);
-    struct scaled s;
     const struct scaled channels = {.via = n, .first = 1, .last = 1};
-    const float *old;
-    float *to;
-    if (!n || !rewrite_is(n, &op_add) || rewrite_is_overridden(r, n) || rewrite_is_overridden(r, conv) ||
-        !rewrite_is_pointwise(r, conv) || !channels_of(r, conv, &s))
+    if (!n || !rewrite_is(n, &op_add) || rewrite_is_overridden(r, n) || rewrite_is_overridden(r, conv))
         return CLCNN_OK;
     const int k = rewrite_is_constant(r, n->in[0]), x = n->in[k], shift = n->in[1 - k];
     if (!is_for_channels(r, shift, &channels) ||
         !shape_equal(&r->g->values[x].shape, &r->g->values[n->out[0]].shape))
         return CLCNN_OK;
-    TRY(rewrite_note(r, "take add %s into the bias of conv %s", n->name, conv->name));
-    TRY(own_input(r, &s, 2, &old, &to));
     const struct value *v = &r->g->values[shift];
     const struct numbers c = {v->data, shape_count(&v->shape) == 1, false};
-    const float *w = r->g->values[conv->in[1]].data;
-    for (int64_t f = 0; f < s.channels; f++) {
-        double sum = old ? old[f] : 0.0;
-        for (int64_t i = 0; i < s.inner; i++)
-            sum += (double)w[f * s.inner + i] * number(&c, i);
-        to[f] = (float)sum;
+    const int32_t count = r->g->values[x].shape.dim[1];
+    double *shifts = clcnn_calloc((size_t)count, sizeof *shifts);
+    if (!shifts)
+        return clcnn_fail_mem(r->err, (size_t)count * sizeof *shifts);
+    for (int32_t i = 0; i < count; i++)
+        shifts[i] = number(&c, i);
+    const struct rewrite_affine a = {.channels = count, .shift = shifts};
+    if (rewrite_takes_affine(r, conv, &a)) {
+        TRY(rewrite_note(r, "take add %s into the bias of conv %s", n->name, conv->name));
+        TRY(rewrite_take_affine(r, conv, &a));
+        TRY(rewrite_set_input(r, conv, 0, x));
+        match_remove(r, n);
     }
-    TRY(set_input(r, conv, 0, x));
-    conv->zeros = (struct clcnn_zeros){0}; /* others come through without the shift */
-    match_remove(r, n);
 done:
+    free(shifts);
     return st;
 }
 

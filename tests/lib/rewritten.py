@@ -37,7 +37,7 @@ class Net:
         weights = [self.weight(filters, channels, *[size] * rank)]
         if bias:
             weights.append(self.weight(filters))
-        return self.layer("conv", name, x, *weights, padding=(size // 2,), **attrs)
+        return self.layer("conv", name, x, *weights, **({"padding": (size // 2,)} | attrs))
 
     def batch_norm(self, name: str, x: int) -> int:
         c = self.graph.shape(x)[1]

@@ -1,8 +1,10 @@
 """What response normalisation (ConvNeXtV2) is made of: the norm of each channel in one step, a map beside
-its own gated copy multiplied once, and what is added before a 1x1 convolution in its bias; each against the
+its own gated copy multiplied once, and what is added before a convolution in its bias; each against the
 same graph compiled with fuse=False."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import pytest
@@ -137,10 +139,10 @@ def test_layers_whose_algorithm_is_chosen_stay(device, layer):
     assert not joined(Both(device, net, {layer: "ref"}))
 
 
-# ---- additions before 1x1 convolutions ------------------------------------------------------------------
+# ---- additions before convolutions ----------------------------------------------------------------------
 
 
-def shifted(net: Net, *shape: int, size: int = 1, **attrs: int) -> int:
+def shifted(net: Net, *shape: int, size: int = 1, **attrs: Any) -> int:
     """The convolution of an addition that nothing before it takes."""
     x = net.input("x", *SHAPE)
     y = net.layer("add", "add", net.layer("mul", "mul", x, gate(net, x)), net.weight(*shape))
@@ -168,10 +170,16 @@ def test_a_layer_before_the_addition_has_the_first_choice(device):
     assert Both(device, net).notes[0] == "take add add into the weights of conv first"
 
 
-@pytest.mark.parametrize("how", [{"size": 3}, {"stride": (2, 2)}, {"groups": 2}])
-def test_other_convolutions_leave_the_shift(device, how):
+@pytest.mark.parametrize("how", [{"stride": (2, 2)}, {"groups": 2}, {"size": 2, "padding": (0,)}])
+def test_any_convolution_that_pads_nothing_takes_the_shift(device, how):
     net = Net()
     net.output(shifted(net, 6, 1, 1, **how))
+    assert taken(Both(device, net))
+
+
+def test_a_convolution_that_pads_leaves_the_shift(device):
+    net = Net()
+    net.output(shifted(net, 6, 1, 1, size=3))
     assert not taken(Both(device, net))
 
 
