@@ -46,6 +46,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_split_products,     /* after activations that all parts share became theirs */
         rewrite_fuse_epilogues,     /* again: what follows one part */
         rewrite_cancel_transposes, /* again: parts that are multiplied, and what is between the moves, became layers */
+        rewrite_view_products, /* after all that takes factors, slices and transposes, and before epilogues behind these */
         rewrite_fuse_epilogues, /* again: what follows the second one */
         rewrite_masks,
         rewrite_channel_orders, /* after epilogues: what is between the moves is gone; before merges, too */

@@ -94,6 +94,7 @@ enum clcnn_status rewrite_products(struct rewriter *r);
 enum clcnn_status rewrite_patches_to_rows(struct rewriter *r);
 enum clcnn_status rewrite_find_splits(struct rewriter *r);
 enum clcnn_status rewrite_split_products(struct rewriter *r);
+enum clcnn_status rewrite_view_products(struct rewriter *r);
 enum clcnn_status rewrite_transposed_to_conv(struct rewriter *r);
 enum clcnn_status rewrite_fuse_epilogues(struct rewriter *r);
 enum clcnn_status rewrite_masks(struct rewriter *r);

@@ -153,39 +153,6 @@ static enum clcnn_status make_node(struct rewriter *r, const struct attention *a
     return CLCNN_OK;
 }
 
-/* Whether a view, or a mask, may have left the node out. */
-static bool is_left_out(const struct node *n)
-{
-    const struct op_def *const ops[] = {&op_reshape,   &op_flatten, &op_squeeze, &op_unsqueeze,
-                                        &op_transpose, &op_slice,   &op_split,   &op_gather,
-                                        &op_mul,       &op_div,     &op_add};
-    for (int i = 0; i < COUNT_OF(ops); i++)
-        if (rewrite_is(n, ops[i]))
-            return true;
-    return false;
-}
-
-/* Nodes before `last` that were left out die once nothing reads them. A mask may have added a value to count. */
-static enum clcnn_status drop_unread(struct rewriter *r, const struct node *last)
-{
-    const size_t bytes = ((size_t)r->g->n_values + 1) * sizeof *r->uses;
-    free(r->uses);
-    r->uses = clcnn_calloc(1, bytes);
-    if (!r->uses)
-        return clcnn_fail_mem(r->err, bytes);
-    rewrite_count_uses(r);
-    for (struct node *n = r->g->nodes + (last - r->g->nodes); n-- > r->g->nodes;) {
-        bool stays = n->dead || !is_left_out(n);
-        for (int i = 0; i < n->n_out && !stays; i++)
-            stays = r->uses[n->out[i]] > 0;
-        for (int i = 0; i < n->n_in && !stays; i++)
-            if (n->in[i] >= 0)
-                r->uses[n->in[i]]--;
-        n->dead = n->dead || !stays;
-    }
-    return CLCNN_OK;
-}
-
 /* A part whose algorithm the user forces keeps its own node: what it may have by the same name is another algorithm. */
 static bool is_forced(const struct rewriter *r, const struct attention *a)
 {
@@ -214,7 +181,7 @@ static enum clcnn_status merge_attention(struct rewriter *r, struct attention *a
     for (int i = 0; i < a->n_between; i++)
         a->between[i]->dead = true;
     TRY(make_node(r, a, mask, outer));
-    TRY(drop_unread(r, a->last));
+    TRY(view_drop_unread(r, a->last));
 done:
     return st;
 }

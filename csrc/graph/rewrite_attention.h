@@ -31,11 +31,6 @@ struct attention {
 /* Matrices one after the other: `turned`, the operand's rows are their columns. */
 struct value_view attention_matrices(const struct attention *a, int value, int64_t rows, int64_t columns,
                                      bool turned);
-/* Whether a view has one stride for each axis, and for runs of *run items; 1: for runs of whatever length, which it then is.
- * NULL: items have one stride. */
-bool attention_takes_view(const struct rewriter *r, int32_t *run, const struct value_view *view);
-/* Steps back as long as the operand stays such a view, and over factors where there is a scale. */
-void attention_step_back(const struct rewriter *r, struct value_view *operand, int32_t *run, double *scale);
 /* All operands and the result, as far back and on as they stay such views. */
 bool attention_find_views(const struct rewriter *r, struct attention *a);
 

@@ -152,7 +152,7 @@ bool attention_join_digits(const struct rewriter *r, struct attention *a, int *l
         return false;
     for (int i = 0; i < 2; i++) {
         const int digit = find_digit(r, a, &a->mask[i], &found, &wide[i]);
-        if (digit < 0 || seen[digit] || !attention_takes_view(r, NULL, &found))
+        if (digit < 0 || seen[digit] || !view_is_taken(r, NULL, &found))
             return false;
         seen[digit] = true;
         view[digit] = found;
@@ -160,7 +160,7 @@ bool attention_join_digits(const struct rewriter *r, struct attention *a, int *l
     if (wide[0] != wide[1])
         return false;
     for (int i = 0; i < 2; i++) {
-        attention_step_back(r, &view[i], NULL, NULL);
+        view_step_back(r, &view[i], NULL, NULL, NULL);
         view_strides(r->g, &view[i], 1, &a->attrs.mask[1 - i]);
     }
     a->attrs.wide = (int32_t)wide[0];

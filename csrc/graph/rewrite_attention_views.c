@@ -1,5 +1,4 @@
 /* rewrite_attention_views.c: operands and the result of attention as views of what lies before and after; see rewrite_attention.h. */
-#include "graph/match.h"
 #include "graph/rewrite_attention.h"
 
 #include <math.h>
@@ -12,47 +11,13 @@ struct value_view attention_matrices(const struct attention *a, int value, int64
     return view_of(value, size, stride);
 }
 
-bool attention_takes_view(const struct rewriter *r, int32_t *run, const struct value_view *view)
-{
-    const int64_t found = !run ? 1 : *run == 1 ? view_run(r->g, view) : *run;
-    struct attention_view unused;
-    if (!view_strides(r->g, view, found, &unused))
-        return false;
-    if (run)
-        *run = (int32_t)found;
-    return true;
-}
-
-void attention_step_back(const struct rewriter *r, struct value_view *operand, int32_t *run, double *scale)
-{
-    struct value_view view = *operand;
-    double factor = 1.0, number;
-    for (;;) {
-        const struct value *v = &r->g->values[view.value];
-        const struct node *n = v->kind == VALUE_NODE ? &r->g->nodes[v->producer] : NULL;
-        const int x = n && scale ? match_scaled(r, n, &number) : -1;
-        if (x >= 0) {
-            view.value = n->in[x];
-            factor *= number;
-        } else if (!view_before(r, &view)) {
-            return;
-        }
-        if (!attention_takes_view(r, run, &view))
-            continue;
-        *operand = view;
-        if (scale)
-            *scale *= factor;
-        factor = 1.0;
-    }
-}
-
 /* The result may go where the next nodes would bring it. */
 static void step_on(const struct rewriter *r, struct attention *a)
 {
     struct value_view view = a->result;
     struct node *n = a->product;
     while ((n = rewrite_sole_reader(r, view.value, n)) != NULL && view_after(r, n, &view)) {
-        if (!attention_takes_view(r, &a->attrs.run, &view))
+        if (!view_is_taken(r, &a->attrs.run, &view))
             continue;
         a->result = view;
         a->last = n;
@@ -67,13 +32,13 @@ bool attention_find_views(const struct rewriter *r, struct attention *a)
     a->operand[V] = attention_matrices(a, a->product->in[1], size[3], size[5], false);
     a->result = attention_matrices(a, a->product->out[0], size[2], size[5], false);
     a->attrs.run = 1;
-    bool taken = attention_takes_view(r, &a->attrs.run, &a->result);
+    bool taken = view_is_taken(r, &a->attrs.run, &a->result);
     for (int i = Q; i <= V; i++)
-        taken = taken && attention_takes_view(r, &a->attrs.run, &a->operand[i]);
+        taken = taken && view_is_taken(r, &a->attrs.run, &a->operand[i]);
     if (!taken)
         return false;
     for (int i = Q; i <= V; i++)
-        attention_step_back(r, &a->operand[i], &a->attrs.run, i == V ? NULL : &a->scale);
+        view_step_back(r, &a->operand[i], &a->attrs.run, i == V ? NULL : &a->scale, NULL);
     step_on(r, a);
     for (int i = Q; i <= V; i++)
         view_strides(r->g, &a->operand[i], a->attrs.run, &a->attrs.in[i]);

@@ -1,5 +1,8 @@
 /* rewrite_views.c: views through reshapes, transposes, slices and splits; see rewrite_views.h. */
+#include "graph/match.h"
 #include "graph/rewrite_views.h"
+
+#include <stdlib.h>
 
 struct value_view view_of(int value, const int64_t size[VIEW_AXES], const int64_t stride[VIEW_AXES])
 {
@@ -214,7 +217,8 @@ int64_t view_run(const struct clcnn_graph *g, const struct value_view *view)
     const int64_t item = item_of(g, view);
     if (a->n == 2)
         return a->part[1].size;
-    return a->n == 1 && part->stride < item && item % part->stride == 0 ? item / part->stride : 1;
+    const bool goes_on = a->n == 1 && part->stride < item && part->size * part->stride > item;
+    return goes_on && item % part->stride == 0 ? item / part->stride : 1;
 }
 
 /* The first axis as runs, and what is inside one of them. */
@@ -229,7 +233,7 @@ static bool divide_runs(const struct view_axis *a, int64_t run, struct view_part
 }
 
 /* A stride as so many items, or else elements; returns how far the part goes inside an item. */
-static int64_t put_stride(struct attention_view *strides, int i, const struct view_part *part, int64_t item)
+static int64_t put_stride(struct operand_view *strides, int i, const struct view_part *part, int64_t item)
 {
     if (part->stride % item == 0) {
         strides->items[i] = part->stride / item;
@@ -240,10 +244,10 @@ static int64_t put_stride(struct attention_view *strides, int i, const struct vi
 }
 
 bool view_strides(const struct clcnn_graph *g, const struct value_view *view, int64_t run,
-                  struct attention_view *strides)
+                  struct operand_view *strides)
 {
     const int64_t item = item_of(g, view);
-    *strides = (struct attention_view){.offset = view->offset};
+    *strides = (struct operand_view){.offset = view->offset};
     int64_t reach = view->offset; /* all inside the first item, but for axes that go from one to the next */
     if (view->axis[0].n > 0) {
         struct view_part part[2];
@@ -259,4 +263,77 @@ bool view_strides(const struct clcnn_graph *g, const struct value_view *view, in
             reach += put_stride(strides, i, &a->part[0], item);
     }
     return reach < item;
+}
+
+/* ---- operands of a node ---------------------------------------------------------------------------------- */
+
+bool view_is_taken(const struct rewriter *r, int32_t *run, const struct value_view *view)
+{
+    const int64_t found = !run ? 1 : *run == 1 ? view_run(r->g, view) : *run;
+    struct operand_view unused;
+    if (!view_strides(r->g, view, found, &unused))
+        return false;
+    if (run)
+        *run = (int32_t)found;
+    return true;
+}
+
+bool view_step_back(const struct rewriter *r, struct value_view *operand, int32_t *run, double *scale,
+                    bool (*fits)(const struct value_view *view))
+{
+    struct value_view view = *operand;
+    double factor = 1.0, number;
+    bool moved = false, left_out = false;
+    for (;;) {
+        const struct value *v = &r->g->values[view.value];
+        const struct node *n = v->kind == VALUE_NODE ? &r->g->nodes[v->producer] : NULL;
+        const int x =
+            n && scale && n->epi.act == ACT_none && n->epi.add < 0 ? match_scaled(r, n, &number) : -1;
+        if (x >= 0 && !rewrite_is_overridden(r, n)) {
+            view.value = n->in[x];
+            factor *= number;
+        } else if (!n || rewrite_is_overridden(r, n) || !view_before(r, &view)) {
+            return left_out;
+        }
+        moved = moved || !rewrite_is_reshape(n);
+        if ((fits && !fits(&view)) || !view_is_taken(r, run, &view))
+            continue;
+        *operand = view;
+        if (scale)
+            *scale *= factor;
+        factor = 1.0;
+        left_out = moved;
+    }
+}
+
+/* Whether a view, or a mask, may have left the node out. */
+static bool is_left_out(const struct node *n)
+{
+    const struct op_def *const ops[] = {&op_reshape,   &op_flatten, &op_squeeze, &op_unsqueeze,
+                                        &op_transpose, &op_slice,   &op_split,   &op_gather,
+                                        &op_mul,       &op_div,     &op_add};
+    for (int i = 0; i < COUNT_OF(ops); i++)
+        if (rewrite_is(n, ops[i]))
+            return true;
+    return false;
+}
+
+enum clcnn_status view_drop_unread(struct rewriter *r, const struct node *last)
+{
+    const size_t bytes = ((size_t)r->g->n_values + 1) * sizeof *r->uses;
+    free(r->uses);
+    r->uses = clcnn_calloc(1, bytes);
+    if (!r->uses)
+        return clcnn_fail_mem(r->err, bytes);
+    rewrite_count_uses(r);
+    for (struct node *n = r->g->nodes + (last - r->g->nodes); n-- > r->g->nodes;) {
+        bool stays = n->dead || !is_left_out(n);
+        for (int i = 0; i < n->n_out && !stays; i++)
+            stays = r->uses[n->out[i]] > 0;
+        for (int i = 0; i < n->n_in && !stays; i++)
+            if (n->in[i] >= 0)
+                r->uses[n->in[i]]--;
+        n->dead = n->dead || !stays;
+    }
+    return CLCNN_OK;
 }

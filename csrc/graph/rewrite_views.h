@@ -38,6 +38,14 @@ int64_t view_run(const struct clcnn_graph *g, const struct value_view *view);
 /* Whether each axis has one stride in the value's memory, whose items may lie apart, and the first one that of a run, too, after
  * `run` steps; then what they are. */
 bool view_strides(const struct clcnn_graph *g, const struct value_view *view, int64_t run,
-                  struct attention_view *strides);
+                  struct operand_view *strides);
+/* The same for runs of *run items; 1: for runs of whatever length, which it then is. NULL: items have one stride. */
+bool view_is_taken(const struct rewriter *r, int32_t *run, const struct value_view *view);
+/* Steps back as long as the operand stays such a view, and over factors where there is a scale. It only stops at views that `fits`
+ * takes, NULL: at any. Tells whether it has left out more than reshapes. */
+bool view_step_back(const struct rewriter *r, struct value_view *operand, int32_t *run, double *scale,
+                    bool (*fits)(const struct value_view *view));
+/* Nodes before `last` that views left out die once nothing reads them. Counts the uses of values anew. */
+enum clcnn_status view_drop_unread(struct rewriter *r, const struct node *last);
 
 #endif

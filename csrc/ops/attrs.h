@@ -87,6 +87,20 @@ struct gemm_attrs {
     float alpha, beta;
     int32_t trans_a, trans_b;
 };
+/* Where matrices lie in a value of another shape: their strides along items, heads, rows, columns, and runs of items are items[i]
+ * batch strides of that value and elements[i] elements. */
+#define VIEW_STRIDES 5
+struct operand_view {
+    int64_t offset, items[VIEW_STRIDES], elements[VIEW_STRIDES];
+};
+struct matmul_attrs { /* all zero but where a rewrite has set them */
+    int32_t viewed;   /* operands are views, as follows, and the product is multiplied by alpha */
+    float alpha;
+    int32_t size[5];           /* items, heads, rows of a, columns of b, columns of a */
+    int32_t run;               /* items side by side in views, where runs of them lie elsewhere, else 1 */
+    struct clcnn_shape result; /* of the output */
+    struct operand_view in[2], out;
+};
 struct eltwise_attrs { /* every unary op: at most two numbers */
     float p0, p1;
     int32_t choice; /* of an enumeration: not the first one has a function of its own (gelu: none, tanh) */
@@ -174,12 +188,6 @@ struct squeeze_excite_attrs { /* made by the rewriter: means of channels, a laye
     int32_t mid_act;          /* enum act */
     float mid_p0, mid_p1;
 };
-/* Where an operand of attention lies in a value of another shape: its strides along items, heads, rows, columns, and runs of items are
- * items[i] batch strides of that value and elements[i] elements. */
-#define ATTENTION_STRIDES 5
-struct attention_view {
-    int64_t offset, items[ATTENTION_STRIDES], elements[ATTENTION_STRIDES];
-};
 #define ATTENTION_MOST_COLUMNS 256 /* of q and v for attention in one kernel */
 struct attention_attrs {
     float scale;
@@ -189,11 +197,11 @@ struct attention_attrs {
     int32_t viewed;  /* by a rewrite: operands are views, as follows; attn_mask has 4 dimensions, of which the
                                     first may be a part of the items, which is used again */
     struct clcnn_shape result; /* of the output */
-    struct attention_view in[3], out;
+    struct operand_view in[3], out;
     int32_t
         wide; /* not 0: attn_mask has so many columns, used again and again, and a fifth input is added whose columns
                                     are each used for so many; `mask` says where the two lie */
-    struct attention_view mask[2];
+    struct operand_view mask[2];
 };
 struct conv_pool_attrs { /* made by the rewriter: a conv, its epilogue, small windows */
     struct conv_attrs conv;

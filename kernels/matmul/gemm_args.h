@@ -6,10 +6,11 @@
 
 /* Matrix products y[b] = alpha a[b] b[b] + beta c + add[b]: see gemm_operands.clh. */
 struct gemm_args {
-    i64 a_b[6], b_b[6];         /* strides of a and b along the batch dimensions, 0: broadcast */
-    i64 a_m, a_k, b_k, b_n;     /* strides inside an item */
-    i64 y_n, y_m, add_n, add_m; /* first batch dimension, rows */
-    i64 c_m, c_n;               /* 0: broadcast */
+    i64 a_b[6], b_b[6];     /* strides of a and b along the batch dimensions, 0: broadcast */
+    i64 y_b[6], add_b[6];   /* of the result and what is added */
+    i64 a_m, a_k, b_k, b_n; /* strides inside an item */
+    i64 y_m, add_m;         /* between rows */
+    i64 c_m, c_n;           /* 0: broadcast */
     i32 batch[6], m, n, k;
     f32 alpha, beta;
     f32 p0, p1; /* of the epilogue's activation */

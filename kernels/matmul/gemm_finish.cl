@@ -19,8 +19,8 @@ void FN(body)(ulong group, SRC mc, SRC add, DST y, const struct gemm_args *a)
     if (i < count) {
         const int col = (int)(i % a->n), row = (int)(i / a->n % a->m);
         const long b = i / a->n / a->m;
-        const long at = FN(result_offset)(b, a->y_n, a) + row * a->y_m + col;
-        y[at] = GEMM_RESULT(y[at], mc, add + FN(result_offset)(b, a->add_n, a), row, col, a);
+        const long at = FN(batch_offset)(b, a->y_b, a) + row * a->y_m + col;
+        y[at] = GEMM_RESULT(y[at], mc, add + FN(batch_offset)(b, a->add_b, a), row, col, a);
     }
 }
 

@@ -261,8 +261,8 @@ void FN(body)(ulong group, SRC ma, SRC mb, DST partial, DST arrived, SRC mc, SRC
     }
 
     const int column = first + LANE % 4 * 2;
-    SRC addt = add + FN(result_offset)(t.item, a->add_n, a);
-    DST yt = y + FN(result_offset)(t.item, a->y_n, a);
+    SRC addt = add + FN(batch_offset)(t.item, a->add_b, a);
+    DST yt = y + FN(batch_offset)(t.item, a->y_b, a);
 #if SPLIT
     if (FN(fixup)(&sum[0][0][0], row, column, (int)split, &t,
                   (global float4 *)partial + (long)tile * p->split_k * PARTIALS, (global uint *)arrived + tile,

@@ -29,6 +29,7 @@
 #endif
 #include "common/prefetch.clh"
 #include "matmul/gemm_operands.clh"
+#include "common/vec_turn.clh"
 #undef T
 #undef KV
 #undef P
@@ -112,8 +113,29 @@ void FN(products)(const float *rows, int count, SRC b, long step, int next, SRC 
     }
 }
 
-/* Copies `count` rows of `depth` elements; zeros in the other rows of the tile. */
-void FN(bring)(SRC a, long a_m, long a_k, int count, int depth, float *rows)
+/* The same where the elements of a column are neighbours: V columns at a time are turned in registers, as far as V rows of
+ * them are there. */
+void FN(bring_turned)(SRC a, long a_k, int count, int left, int depth, float *rows)
+{
+    int k = 0;
+    for (; k + V <= depth && left >= V; k += V) {
+        FV tile[V];
+#pragma unroll
+        for (int i = 0; i < V; i++)
+            tile[i] = LOADV(a, (k + i) * a_k);
+        FN(turn)(tile);
+#pragma unroll
+        for (int t = 0; t < (T < V ? T : V); t++)
+            if (t < count)
+                KEEPV(tile[t], rows, t * PITCH + k);
+    }
+    for (; k < depth; k++)
+        for (int t = 0; t < count; t++)
+            rows[t * PITCH + k] = a[k * a_k + t];
+}
+
+/* Copies `count` rows of `depth` elements, of `left` that follow in the matrix; zeros in the other rows of the tile. */
+void FN(bring)(SRC a, long a_m, long a_k, int count, int left, int depth, float *rows)
 {
     for (int t = count; t < T; t++)
         for (int k = 0; k < depth; k += V)
@@ -135,6 +157,8 @@ void FN(bring)(SRC a, long a_m, long a_k, int count, int depth, float *rows)
             for (; k < depth; k++)
                 rows[t * PITCH + k] = a[k];
         }
+    } else if (a_m == 1) {
+        FN(bring_turned)(a, a_k, count, left, depth, rows);
     } else {
         for (int k = 0; k < depth; k++, a += a_k)
             for (int t = 0; t < count; t++)
@@ -154,6 +178,14 @@ void FN(pack_body)(ulong group, SRC mb, DST dst, const struct gemm_args *g)
         for (int k = k0; k < k1; k++)
             for (int v = 0; v < KV; v++)
                 STOREV(LOADV(b, k * g->b_k + v * V), out, k * P + v * V);
+    } else if (g->b_k == 1) {
+        for (int j = 0; j < P; j += V) {
+            const int rows = clamp(columns - j, 0, V);
+            int k = k0;
+            for (; k + V <= k1; k += V)
+                FN(turn_tile)(b + j * g->b_n + k, g->b_n, rows, out + k * P + j, P, V);
+            FN(turn_part)(b + j * g->b_n + k, g->b_n, rows, out + k * P + j, P, k1 - k, V);
+        }
     } else {
         for (int j = 0; j < P; j++)
             for (int k = k0; k < k1; k++)
@@ -265,8 +297,8 @@ void FN(body)(ulong group, SRC ma, SRC mb, SRC mc, SRC add, DST y, const struct 
     const long item = (long)(group / p->down / p->across);
     SRC ai = ma + FN(batch_offset)(item, g->a_b, g);
     SRC bi = mb + FN(batch_offset)(item, g->b_b, g);
-    SRC addi = add + FN(result_offset)(item, g->add_n, g);
-    DST yi = y + FN(result_offset)(item, g->y_n, g);
+    SRC addi = add + FN(batch_offset)(item, g->add_b, g);
+    DST yi = y + FN(batch_offset)(item, g->y_b, g);
     const int row_end = min((down + 1) * p->tiles * T, g->m);
     const int panel_begin = across * p->panels * P, panel_end = min(panel_begin + p->panels * P, g->n);
     float rows[TOGETHER][T * PITCH] __attribute__((aligned(64)));
@@ -280,7 +312,8 @@ void FN(body)(ulong group, SRC ma, SRC mb, SRC mc, SRC add, DST y, const struct 
             /* of the part after a panel's: each tile brings one near */
             const long share = p->b_row * T / (stop - row0);
             for (int row = row0, i = 0; row < stop; row += T, i++)
-                FN(bring)(ai + row * g->a_m + k * g->a_k, g->a_m, g->a_k, min(T, stop - row), depth, rows[i]);
+                FN(bring)(ai + row * g->a_m + k * g->a_k, g->a_m, g->a_k, min(T, stop - row), g->m - row, depth,
+                          rows[i]);
             for (int n = panel_begin; n < panel_end; n += P) {
                 const bool wide = g->n - n > P / KV;
                 const int first = p->in_place ? min(n, g->n - P / KV) : n,

@@ -26,8 +26,8 @@ void FN(body)(ulong group, SRC ma, SRC mb, SRC mc, SRC add, DST y, const struct 
         float sum = 0.0f;
         for (int k = 0; k < a->k; k++)
             sum = fma(ar[k * a->a_k], bc[k * a->b_k], sum);
-        y[FN(result_offset)(b, a->y_n, a) + row * a->y_m + col] =
-            GEMM_RESULT(a->alpha * sum, mc, add + FN(result_offset)(b, a->add_n, a), row, col, a);
+        y[FN(batch_offset)(b, a->y_b, a) + row * a->y_m + col] =
+            GEMM_RESULT(a->alpha * sum, mc, add + FN(batch_offset)(b, a->add_b, a), row, col, a);
     }
 }
 

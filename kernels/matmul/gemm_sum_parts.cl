@@ -21,8 +21,8 @@ void FN(body)(ulong group, SRC parts, SRC mc, SRC add, DST y, const struct gemm_
         float sum = parts[i];
         for (int s = 1; s < p->split_k; s++)
             sum += parts[s * count + i];
-        y[FN(result_offset)(b, a->y_n, a) + row * a->y_m + col] =
-            GEMM_RESULT(a->alpha * sum, mc, add + FN(result_offset)(b, a->add_n, a), row, col, a);
+        y[FN(batch_offset)(b, a->y_b, a) + row * a->y_m + col] =
+            GEMM_RESULT(a->alpha * sum, mc, add + FN(batch_offset)(b, a->add_b, a), row, col, a);
     }
 }
 

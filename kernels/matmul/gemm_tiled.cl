@@ -88,8 +88,8 @@ void FN(body)(ulong group, SRC ma, SRC mb, SRC mc, SRC add, DST y, const struct 
 #if SPLIT
     DST yt = y + outer * a->m * a->n;
 #else
-    DST yt = y + FN(result_offset)(b, a->y_n, a);
-    SRC addt = add + FN(result_offset)(b, a->add_n, a);
+    DST yt = y + FN(batch_offset)(b, a->y_b, a);
+    SRC addt = add + FN(batch_offset)(b, a->add_b, a);
 #endif
 #pragma unroll
     for (int i = 0; i < RM; i++)

@@ -168,8 +168,8 @@ void FN(body)(ulong group, SRC x, SRC w, SRC mc, SRC add, DST y, const struct ge
             FN(quad)(total + o, xr, w, scales + o, (const global int *)scales + TO + o, k, count);
     }
 
-    DST yt = y + FN(result_offset)(b, a->y_n, a);
-    SRC addt = add + FN(result_offset)(b, a->add_n, a);
+    DST yt = y + FN(batch_offset)(b, a->y_b, a);
+    SRC addt = add + FN(batch_offset)(b, a->add_b, a);
     for (int o = 0; o < TO && n0 + o < a->n; o++)
         for (int t = 0; t < TB && m0 + t < a->m; t++)
             yt[(m0 + t) * a->y_m + n0 + o] = GEMM_RESULT(FN(sum)(total[o][t]), mc, addt, m0 + t, n0 + o, a);

@@ -145,8 +145,8 @@ void FN(body)(ulong group, SRC ma, SRC w, SRC mc, SRC add, DST y, const struct g
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
 
-    DST yt = y + FN(result_offset)(b, a->y_n, a);
-    SRC addt = add + FN(result_offset)(b, a->add_n, a);
+    DST yt = y + FN(batch_offset)(b, a->y_b, a);
+    SRC addt = add + FN(batch_offset)(b, a->add_b, a);
     if (lane == 0)
 #pragma unroll
         for (int o = 0; o < TO; o++)

@@ -11,7 +11,7 @@ static bool masked(const struct problem *p)
 }
 
 /* Strides along items, heads, rows and columns of an operand whose last dimensions these are, and along runs of one item. */
-static void strides_of(const struct operand *o, i64 out[ATTENTION_STRIDES])
+static void strides_of(const struct operand *o, i64 out[VIEW_STRIDES])
 {
     int64_t strides[CLCNN_MAX_RANK];
     const int skipped = 4 - o->shape.rank;
@@ -19,12 +19,6 @@ static void strides_of(const struct operand *o, i64 out[ATTENTION_STRIDES])
     for (int i = 0; i < 4; i++)
         out[i] = i < skipped ? 0 : strides[i - skipped];
     out[4] = out[0];
-}
-
-static void view_strides(const struct attention_view *view, const struct operand *o, int count, i64 *out)
-{
-    for (int i = 0; i < count; i++)
-        out[i] = view->items[i] * o->batch_stride + view->elements[i];
 }
 
 /* A mask in two parts, as a rewrite has found it. */
@@ -64,18 +58,18 @@ struct attention_args attention_args_of(const struct problem *p)
     i64 *const strides[] = {a.q, a.k, a.v};
     for (int i = 0; i < COUNT_OF(strides); i++) {
         if (at->viewed)
-            view_strides(&at->in[i], &p->in[i], ATTENTION_STRIDES, strides[i]);
+            operand_view_strides(&at->in[i], &p->in[i], VIEW_STRIDES, strides[i]);
         else
             strides_of(&p->in[i], strides[i]);
     }
     if (at->viewed)
-        view_strides(&at->out, &p->out[0], ATTENTION_STRIDES, a.y);
+        operand_view_strides(&at->out, &p->out[0], VIEW_STRIDES, a.y);
     else
         strides_of(&p->out[0], a.y);
     if (in_parts(p)) {
         a.wide = at->wide;
-        view_strides(&at->mask[0], &p->in[MASK], 4, a.mask);
-        view_strides(&at->mask[1], &p->in[OUTER], 4, a.outer);
+        operand_view_strides(&at->mask[0], &p->in[MASK], 4, a.mask);
+        operand_view_strides(&at->mask[1], &p->in[OUTER], 4, a.outer);
         a.period = a.n;
     } else if (masked(p)) {
         mask_strides(p, &a);

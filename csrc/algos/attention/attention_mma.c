@@ -24,7 +24,7 @@ static unsigned cores(const struct problem *p)
 {
     const struct attention_args a = attention_args_of(p);
     bool whole = a.e > 0 && a.e % 8 == 0 && a.y[3] == 1 && channels_of(p) % a.e == 0;
-    for (int i = 0; whole && i < ATTENTION_STRIDES; i++)
+    for (int i = 0; whole && i < VIEW_STRIDES; i++)
         whole = i == 3 || a.y[i] % a.e == 0;
     return whole ? CORES_DST : 0;
 }

@@ -104,6 +104,12 @@ void operand_broadcast(const struct operand *o, const struct clcnn_shape *to, in
     }
 }
 
+void operand_view_strides(const struct operand_view *view, const struct operand *o, int count, i64 *out)
+{
+    for (int i = 0; i < count; i++)
+        out[i] = view->items[i] * o->batch_stride + view->elements[i];
+}
+
 struct items operand_items(const struct operand *o)
 {
     const int64_t all = shape_count(&o->shape);

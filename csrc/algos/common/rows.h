@@ -23,6 +23,8 @@ void rows_cost(struct step *s, const struct problem *p, double macs);
 void operand_strides(const struct operand *o, int64_t stride[CLCNN_MAX_RANK]);
 /* Strides for reading o as if it had the shape `to`: NumPy broadcasting, 0 along repeated dimensions. */
 void operand_broadcast(const struct operand *o, const struct clcnn_shape *to, int64_t stride[CLCNN_MAX_RANK]);
+/* The first `count` strides of a view of it, in elements. */
+void operand_view_strides(const struct operand_view *view, const struct operand *o, int count, i64 *out);
 /* An operand as items of contiguous elements: one item when it is dense. */
 struct items {
     int64_t count, size, stride;

@@ -22,10 +22,7 @@ static int merged_loops(const struct gemm_args *a, struct loop out[6])
     for (int d = 0; d < 6; d++) {
         if (a->batch[d] == 1)
             continue;
-        int64_t y = (int64_t)a->m * a->n;
-        for (int i = d + 1; i < 6; i++)
-            y *= a->batch[i];
-        const struct loop next = {(size_t)a->batch[d], a->a_b[d], a->b_b[d], d == 0 ? a->y_n : y};
+        const struct loop next = {(size_t)a->batch[d], a->a_b[d], a->b_b[d], a->y_b[d]};
         struct loop *last = n > 0 ? &out[n - 1] : NULL;
         const int64_t count = (int64_t)next.count;
         if (last && last->a == count * next.a && last->b == count * next.b && last->y == count * next.y)
@@ -90,6 +87,8 @@ void emit_gemm_clblast(struct emit *e, const struct problem *p, const struct gem
     const struct loops l = loops_of(a);
     for (size_t i = 0; i < calls(&l); i++) {
         struct gemm_call call = l.call;
+        call.a_off = (size_t)g->at[0];
+        call.b_off = (size_t)g->at[1];
         size_t rest = i;
         for (int d = l.n - 2; d >= 0; d--) {
             const int64_t at = (int64_t)(rest % l.loop[d].count);

@@ -3,6 +3,7 @@
 
 #include "algos/cost/cost.h"
 #include "algos/cost/profile.h"
+#include "algos/common/rows.h"
 
 enum { SMALL_TILE = 64, LEAST_FILLED = 16 }; /* rows and columns; a sixteenth of a tile */
 
@@ -35,9 +36,9 @@ static void set_results(struct gemm_args *a, const struct problem *p, int batche
     strides_of(&p->out[0], y);
     if (p->add.present)
         strides_of(&p->add, add);
-    if (batches > 0) {
-        a->y_n = y[0];
-        a->add_n = add[0];
+    for (int d = 0; d < batches; d++) {
+        a->y_b[d] = y[d];
+        a->add_b[d] = add[d];
     }
     if (a->m > 1) {
         a->y_m = y[batches];
@@ -88,8 +89,45 @@ static void set_batch(struct gemm_args *a, int64_t *stride, const struct operand
     }
 }
 
+/* Strides of matrices that are views: along batch dimensions (runs of items, items, heads), rows and columns. */
+static void view_as_gemm(const struct operand_view *view, const struct operand *o, i64 batch[6], i64 *row,
+                         i64 *column)
+{
+    i64 strides[VIEW_STRIDES];
+    operand_view_strides(view, o, VIEW_STRIDES, strides);
+    batch[0] = strides[4];
+    batch[1] = strides[0];
+    batch[2] = strides[1];
+    *row = strides[2];
+    *column = strides[3];
+}
+
+static struct gemm_problem views_as_gemm(const struct problem *p)
+{
+    const struct matmul_attrs *at = p->attrs;
+    struct gemm_args a = common_args(p);
+    i64 unused;
+    const int32_t batch[] = {at->size[0] / at->run, at->run, at->size[1]};
+    for (int d = 0; d < COUNT_OF(batch); d++)
+        a.batch[d] = batch[d];
+    a.m = at->size[2];
+    a.n = at->size[3];
+    a.k = at->size[4];
+    a.alpha = at->alpha;
+    view_as_gemm(&at->in[0], &p->in[0], a.a_b, &a.a_m, &a.a_k);
+    view_as_gemm(&at->in[1], &p->in[1], a.b_b, &a.b_k, &a.b_n);
+    view_as_gemm(&at->out, &p->out[0], a.y_b, &a.y_m, &unused);
+    if (p->add.present) /* it has the result's shape */
+        view_as_gemm(&at->out, &p->add, a.add_b, &a.add_m, &unused);
+    if (a.k == 1)
+        a.a_k = 1;
+    return (struct gemm_problem){.args = a, .at = {at->in[0].offset, at->in[1].offset}};
+}
+
 struct gemm_problem matmul_as_gemm(const struct problem *p)
 {
+    if (((const struct matmul_attrs *)p->attrs)->viewed)
+        return views_as_gemm(p);
     const struct operand *l = &p->in[0], *r = &p->in[1];
     const int lr = l->shape.rank, rr = r->shape.rank;
     struct gemm_args a = common_args(p);
@@ -112,7 +150,7 @@ struct gemm_problem matmul_as_gemm(const struct problem *p)
     set_batch(&a, a.a_b, l, ls, batches);
     set_batch(&a, a.b_b, r, rs, batches);
     set_results(&a, p, batches);
-    return (struct gemm_problem){.args = a, .c = NULL};
+    return (struct gemm_problem){.args = a};
 }
 
 struct gemm_problem gemm_as_gemm(const struct problem *p)
@@ -152,21 +190,21 @@ size_t gemm_items(const struct gemm_args *a)
 void gemm_merge_items(struct gemm_args *a, bool c, bool add)
 {
     const size_t items = gemm_items(a);
+    const int64_t row = a->m > 1 ? a->y_m : a->n;
     int64_t dense = a->m;
     if (items == 1 || (c && a->c_m != 0) || items * (size_t)a->m > INT32_MAX)
         return;
     for (int d = COUNT_OF(a->batch) - 1; d >= 0; dense *= a->batch[d], d--) {
         if (a->batch[d] == 1)
             continue;
-        const int64_t y = dense * a->n;
-        if (a->b_b[d] != 0 || a->a_b[d] != dense * a->a_m ||
-            (d == 0 && (a->y_n != y || (add && a->add_n != y))))
+        if (a->b_b[d] != 0 || a->a_b[d] != dense * a->a_m || a->y_b[d] != dense * row ||
+            (add && a->add_b[d] != a->y_b[d]))
             return;
     }
     for (int d = 0; d < COUNT_OF(a->batch); d++)
         a->batch[d] = 1;
     a->m *= (int32_t)items;
-    a->y_m = a->add_m = a->n;
+    a->y_m = a->add_m = row;
 }
 
 bool linear_can_skip(const struct problem *p, struct why *why)
@@ -193,19 +231,20 @@ double gemm_stream_effort(const struct problem *p, double bytes)
 
 void gemm_cost(struct step *s, const struct problem *p, const struct gemm_args *a)
 {
-    double bytes = 0.0;
-    for (int i = 0; i < p->n_in; i++)
+    const bool viewed = p->op == &op_matmul && ((const struct matmul_attrs *)p->attrs)->viewed;
+    const double y = (double)gemm_items(a) * a->m * a->n;
+    double bytes = viewed ? 4.0 * (double)gemm_items(a) * a->k * ((double)a->m + a->n) : 0.0;
+    for (int i = 0; i < p->n_in && !viewed; i++)
         if (p->in[i].present)
             bytes += 4.0 * (double)shape_count(&p->in[i].shape);
-    const double y = (double)gemm_items(a) * a->m * a->n;
     step_cost(s, y * a->k, bytes + 4.0 * y * (p->add.present ? 2.0 : 1.0));
 }
 
 /* The operands that all these kernels take, in their order. */
 static void finish_step(struct step *s, const struct problem *p, const struct gemm_problem *g)
 {
-    step_read(s, p->in[0].view);
-    step_read(s, p->in[1].view);
+    step_read_at(s, p->in[0].view, g->at[0]);
+    step_read_at(s, p->in[1].view, g->at[1]);
     step_epilogue(s, p, g->c);
     step_write(s, p->out[0].view);
     step_args(s, &g->args, sizeof g->args);

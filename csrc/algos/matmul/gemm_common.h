@@ -10,6 +10,7 @@
  * NULL in matmul or absent. */
 struct gemm_problem {
     struct gemm_args args;
+    int64_t at[2]; /* where a and b begin in in[0] and in[1], in elements */
     const struct operand *c;
 };
 struct gemm_problem linear_as_gemm(const struct problem *p);

@@ -97,8 +97,8 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
     step_define(s, "B_DEEP", a.b_k == 1);
     step_define(s, "SPLIT", split);
     step_define(s, "PRODUCTS", (int)products);
-    step_read(s, p->in[0].view);
-    step_read(s, p->in[1].view);
+    step_read_at(s, p->in[0].view, g->at[0]);
+    step_read_at(s, p->in[1].view, g->at[1]);
     step_write(s, partial);
     step_update(s, split ? emit_counters(e, each) : VIEW_NONE);
     step_epilogue(s, p, g->c);

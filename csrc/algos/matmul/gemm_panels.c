@@ -31,10 +31,11 @@ struct panels {
     bool in_place;
 };
 
-/* Of an item of b. */
+/* Of an item of b, with what lies between its rows. */
 static size_t right_bytes(const struct gemm_args *a)
 {
-    return sizeof(float) * (size_t)a->k * (size_t)a->n;
+    const size_t columns = a->b_n == 1 && a->b_k > a->n ? (size_t)a->b_k : (size_t)a->n;
+    return sizeof(float) * (size_t)a->k * columns;
 }
 
 static size_t item_floats(const struct panels *s)
@@ -73,9 +74,9 @@ static size_t workspace(const struct problem *p, const struct gemm_problem *g)
     return p->in[1].constant || s.in_place ? 0 : packed_bytes(&s);
 }
 
-/* Panels of every item of b that differs, and their strides in place of b's own. */
-static int emit_panels(struct emit *e, const struct problem *p, enum act act, const struct panels *s,
-                       i64 b_b[6])
+/* Panels of every item of b that differs, the first one at `at`, and their strides in place of b's own. */
+static int emit_panels(struct emit *e, const struct problem *p, enum act act, int64_t at,
+                       const struct panels *s, i64 b_b[6])
 {
     struct gemm_args a = s->gemm;
     int64_t stride = (int64_t)item_floats(s);
@@ -96,7 +97,7 @@ static int emit_panels(struct emit *e, const struct problem *p, enum act act, co
         step_define(setup, "V", p->block);
         if (!p->in[1].constant) /* a program with the product */
             step_define_id(setup, "EPI_ACT", act_identifier(act));
-        step_read(setup, p->in[1].view);
+        step_read_at(setup, p->in[1].view, at);
         step_write(setup, view);
         step_args(setup, &a, sizeof a);
         step_cost(setup, 0.0, 4.0 * (double)shape_count(&p->in[1].shape) + (double)packed_bytes(s));
@@ -198,13 +199,13 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
     args.gemm.p0 = clipped.p0;
     args.gemm.p1 = clipped.p1;
     share_out(p, &s, &args);
-    const int b = s.in_place ? p->in[1].view : emit_panels(e, p, clipped.act, &s, args.gemm.b_b);
+    const int b = s.in_place ? p->in[1].view : emit_panels(e, p, clipped.act, g->at[1], &s, args.gemm.b_b);
     const size_t groups = gemm_items(&s.gemm) * (size_t)args.across * (size_t)args.down;
     struct step *step = emit_step(e, "gemm_panels", "main", groups, 1);
     step_define(step, "V", p->block);
     step_define_id(step, "EPI_ACT", act_identifier(clipped.act));
-    step_read(step, p->in[0].view);
-    step_read(step, b);
+    step_read_at(step, p->in[0].view, g->at[0]);
+    step_read_at(step, b, s.in_place ? g->at[1] : 0);
     step_read(step, g->c ? g->c->view : VIEW_NONE);
     step_read(step, p->add.present ? p->add.view : VIEW_NONE);
     step_write(step, p->out[0].view);
@@ -227,7 +228,9 @@ static bool applicable(const struct problem *p, const struct gemm_problem *g, st
     PREFER(why, p->op != &op_linear || p->in[1].constant || s.in_place || !few_rows(&s.gemm),
            "few rows: dot products read weights that every run changes where they lie");
     const double macs = (double)gemm_items(&s.gemm) * s.gemm.m * s.gemm.n * s.gemm.k;
-    PREFER(why, s.in_place || p->in[1].constant || macs >= GEMM_PANELS_PACK_MACS,
+    const bool viewed = p->op == &op_matmul && ((const struct matmul_attrs *)p->attrs)->viewed;
+    /* a view is packed in place of a transpose */
+    PREFER(why, s.in_place || p->in[1].constant || viewed || macs >= GEMM_PANELS_PACK_MACS,
            "few products: a step that packs the right operand would take longer");
     return true;
 }

@@ -107,8 +107,8 @@ static void emit_product(struct emit *e, const struct problem *p, const struct g
                                (size_t)c.tile.size);
     step_define(s, "BM", c.tile.side);
     step_define(s, "BN", c.tile.side);
-    step_read(s, p->in[0].view);
-    step_read(s, p->in[1].view);
+    step_read_at(s, p->in[0].view, g->at[0]);
+    step_read_at(s, p->in[1].view, g->at[1]);
     gemm_cost(s, p, &g->args);
     if (!split) {
         finish_step(s, p, g, &args);

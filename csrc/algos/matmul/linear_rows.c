@@ -7,8 +7,8 @@ struct linear_rows linear_rows_of(const struct problem *p)
     gemm_merge_items(&r.gemm, p->in[2].present, p->add.present);
     r.conv = (struct conv_args){
         .src_n = r.gemm.a_b[0],
-        .dst_n = r.gemm.y_n,
-        .add_n = r.gemm.add_n,
+        .dst_n = r.gemm.y_b[0],
+        .add_n = r.gemm.add_b[0],
         .w_k = r.gemm.b_n,
         .n = (int)gemm_items(&r.gemm),
         .c = r.gemm.k,
