@@ -101,8 +101,8 @@ def test_linear_attention(device):
     """As EfficientViT has it: keys and values are multiplied first; one head, and three dimensions."""
     net = Net()
     q, k, v = (net.layer("relu", n, net.input(f"in_{n}", B, N, D)) for n in "qkv")
-    both = net.layer("matmul", "first", net.layer("transpose", "turn", k, perm=(0, 2, 1)), v)
-    y = net.layer("mul", "scale", net.layer("matmul", "second", q, both), net.weight(1, low=0.5))
+    pairs = net.layer("matmul", "first", net.layer("transpose", "turn", k, perm=(0, 2, 1)), v)
+    y = net.layer("mul", "scale", net.layer("matmul", "second", q, pairs), net.weight(1, low=0.5))
     net.output(net.layer("relu", "relu", net.layer("transpose", "back", y, perm=(0, 2, 1))))
     _check(device, net, ["relu", "relu", "relu", "matmul", "matmul"])
 
