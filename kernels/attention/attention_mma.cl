@@ -5,15 +5,18 @@
  * Everything is in registers: rows of k and v come in blocks of 32, straight from where they lie; the fragment of
  * scores that a product leaves is the one that the next product takes, with the rows of v in another order. The
  * maximum, the sum and the result are those of the blocks so far. `split` warps share the rows of k and v of one tile,
- * and put their results together through local memory. Products are of float32 as sums of two tf32 values (mma.clh);
+ * and put their results together through local memory; with COLUMNS all warps of the group share its columns instead,
+ * and put the parts of the scores together. Products are of float32 as sums of two tf32 values (mma.clh);
  * with PRODUCTS 1 the weights and v are tf32 in their product. What is not a number is computed again by its
  * definition, since the split of an infinity is not one.
  * Layouts: any strides, struct attention_args; reads vectors where columns lie side by side and aligned. D at most
- * 8 * ND, E at most 8 * NE. With CAUSAL a row l sees the rows s up to l.
- * Index map: group = block of WARPS / split tiles; tile = (n * heads + h) * ceil(L / 16) + rows of q.
+ * 8 * ND, E at most 8 * NE, times WARPS with COLUMNS. With CAUSAL a row l sees the rows s up to l.
+ * Index map: group = block of WARPS / split tiles, with COLUMNS one tile; tile = (n * heads + h) * ceil(L / 16) + rows
+ * of q.
  * Work-group: WG. Local memory: the results of all warps.
  * Defines: WG 128 or 256, PRODUCTS (1 or 3), ND, NE (1 to 16: steps of 8 columns), MASK (attention_mask.clh, 0: none),
- * CAUSAL (0 or 1), CORES (0: default, 1: y is scaled halves in cores, common/cores.clh); ND is required by FN(main). */
+ * CAUSAL, COLUMNS (0 or 1), CORES (0: default, 1: y is scaled halves in cores, common/cores.clh); ND is required by
+ * FN(main). */
 #include "common/clcnn.clh"
 #include "attention/attention_args.h"
 #include "conv_nvidia/mma.clh"
@@ -29,6 +32,9 @@
 #ifndef CAUSAL
 #define CAUSAL 0
 #endif
+#ifndef COLUMNS
+#define COLUMNS 0
+#endif
 #ifndef CORES
 #define CORES 0
 #endif
@@ -40,7 +46,7 @@
 #define CUT 4                                      /* steps of 8 columns that a sum inside the tensor core runs over */
 #define DW (ND % 2 ? 2 : 4)                        /* columns of q and k that a work-item reads at once */
 #define EW (NE % 4 == 0 ? 4 : NE % 2 == 0 ? 2 : 1) /* of v */
-#define KEPT (4 * NE + 4)                          /* floats that a work-item hands to another warp */
+#define KEPT (COLUMNS ? 4 * TILES : 4 * NE + 4)    /* floats that a work-item hands to another warp */
 #define AHEAD(row, stride) ((long)(int)(row) * (int)(stride)) /* in one instruction */
 #define MASK_TIMES AHEAD
 #include "attention/attention_mask.clh"
@@ -50,10 +56,11 @@
         (v)[clear_j][2] = (v)[clear_j][3] = 0.0f
 #define EXP2(out, x) asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(out) : "f"(x))
 
-/* A warp's tile: rows l0 and up, `there` of them; rows from..end-1 of k and v. */
+/* A warp's tile: rows l0 and up, `there` of them; rows from..end-1 of k and v; of q and k columns d0..d0+d-1, and e of
+ * v, from where its pointer stands. */
 struct FN(tile) {
     int g, t; /* row and column of this work-item in fragments, as mma.clh has them */
-    int there, l0, from, end;
+    int there, l0, from, end, d0, d, e;
     bool wide_y; /* vectors can be written */
 };
 
@@ -173,8 +180,8 @@ __attribute__((always_inline)) void FN(products)(float score[TILES][4], const fl
         float kv[TILES][2 * CUT], sum[TILES][4];
 #pragma unroll
         for (int j = 0; j < TILES; j++)
-            FN(read_columns)(kv[j], k + AHEAD(min(s0 + 8 * j + t->g, a->s - 1), a->k[2]), first, count, a->k[3], a->d,
-                             wide, t->t);
+            FN(read_columns)(kv[j], k + t->d0 * a->k[3] + AHEAD(min(s0 + 8 * j + t->g, a->s - 1), a->k[2]), first,
+                             count, a->k[3], t->d, wide, t->t);
         CLEAR(sum, TILES);
 #pragma unroll
         for (int i = 0; i < CUT; i++) {
@@ -278,7 +285,7 @@ __attribute__((always_inline)) void FN(add_rows)(struct FN(state) *state, const 
 #pragma unroll
             for (int i = 0; i < 2; i++)
                 FN(read_values)(vv[j][i], v + AHEAD(min(s0 + 8 * j + 2 * t->t + i, a->s - 1), a->v[2]),
-                                8 * EW * b + EW * t->g, a->v[3], a->e, wide);
+                                8 * EW * b + EW * t->g, a->v[3], t->e, wide);
         CLEAR(sum, EW);
 #pragma unroll
         for (int j = 0; j < TILES; j++) {
@@ -299,9 +306,12 @@ __attribute__((always_inline)) void FN(add_rows)(struct FN(state) *state, const 
     }
 }
 
-/* All rows of k and v that are this warp's. */
+#include "attention/attention_mma_share.clh"
+
+/* All rows of k and v that are this warp's; `parts` as FN(add_parts) has it. */
 __attribute__((always_inline)) void FN(rows)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, SRC outer,
-                                             bool wide, const struct FN(tile) *t, const struct attention_args *a)
+                                             bool wide, local float *parts, int warp, const struct FN(tile) *t,
+                                             const struct attention_args *a)
 {
     float qv[2][2 * ND], score[TILES][4], scale[2], other;
     CLEAR(state->result, NE);
@@ -309,8 +319,8 @@ __attribute__((always_inline)) void FN(rows)(struct FN(state) *state, SRC q, SRC
     for (int r = 0; r < 2; r++) {
 #pragma unroll
         for (int first = 0; first < ND; first += CUT)
-            FN(read_columns)(qv[r] + 2 * first, q + min(t->g + 8 * r, t->there - 1) * a->q[2], first,
-                             ND - first < CUT ? ND - first : CUT, a->q[3], a->d, wide, t->t);
+            FN(read_columns)(qv[r] + 2 * first, q + t->d0 * a->q[3] + min(t->g + 8 * r, t->there - 1) * a->q[2], first,
+                             ND - first < CUT ? ND - first : CUT, a->q[3], t->d, wide, t->t);
 #pragma unroll
         for (int i = 0; i < 2 * ND; i++)
             qv[r][i] *= a->scale;
@@ -319,6 +329,9 @@ __attribute__((always_inline)) void FN(rows)(struct FN(state) *state, SRC q, SRC
     }
     for (int s0 = t->from; s0 < t->end; s0 += BLOCK) {
         FN(products)(score, qv, k, s0, wide, t, a);
+#if COLUMNS
+        FN(add_parts)(score, parts, warp);
+#endif
         FN(hide)(score, q, k, mask, outer, s0, t, a);
         FN(weights)(score, state, scale);
         FN(add_rows)(state, score, scale, v, s0, wide, t, a);
@@ -329,43 +342,6 @@ __attribute__((always_inline)) void FN(rows)(struct FN(state) *state, SRC q, SRC
         state->sum[r] += other;
         FROM_LANE(other, state->sum[r], 2);
         state->sum[r] += other;
-    }
-}
-
-/* What the other warps of the tile have kept joins this one's: parts of KEPT floats a work-item. */
-void FN(join)(struct FN(state) *state, const local float *parts, int split)
-{
-    for (int w = 1; w < split; w++) {
-        const local float *part = parts + w * (32 * KEPT);
-#pragma unroll
-        for (int r = 0; r < 2; r++) {
-            const float theirs = part[(4 * NE + r) * 32], top = fmax(state->top[r], theirs);
-            const float base = top == -INFINITY ? 0.0f : top;
-            float mine, scale;
-            EXP2(mine, (state->top[r] - base) * LOG2_E);
-            EXP2(scale, (theirs - base) * LOG2_E);
-            state->top[r] = top;
-            state->sum[r] = fma(state->sum[r], mine, part[(4 * NE + 2 + r) * 32] * scale);
-#pragma unroll
-            for (int j = 0; j < NE; j++)
-#pragma unroll
-                for (int i = 2 * r; i < 2 * r + 2; i++)
-                    state->result[j][i] = fma(state->result[j][i], mine, part[(4 * j + i) * 32] * scale);
-        }
-    }
-}
-
-void FN(keep)(local float *part, const struct FN(state) *state)
-{
-#pragma unroll
-    for (int j = 0; j < NE; j++)
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            part[(4 * j + i) * 32] = state->result[j][i];
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        part[(4 * NE + r) * 32] = state->top[r];
-        part[(4 * NE + 2 + r) * 32] = state->sum[r];
     }
 }
 
@@ -405,7 +381,7 @@ void FN(finish)(struct FN(state) *state, SRC q, SRC k, SRC v, SRC mask, SRC oute
         const int e = at / (4 * EW) * (8 * EW) + EW * (2 * t->t + at % 2) + at / 4 % EW;
         const float sum = r ? state->sum[1] : state->sum[0];
         float y = NAN;
-        if (row < t->there && e < a->e && sum > 0.0f && isfinite(sum))
+        if (row < t->there && e < t->e && sum > 0.0f && isfinite(sum))
             y = FN(define)(q, k, v, mask, outer, row, e, r ? state->top[1] : state->top[0], sum, t->l0, a);
 #pragma unroll
         for (int j = 0; j < NE; j++)
@@ -423,16 +399,19 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, cons
 {
     const struct attention_args *a = &ma->attention;
     const int tiles = (a->l + ROWS - 1) / ROWS, split = ma->split, warp = LANE / 32, lane = LANE % 32;
-    const int part = warp % split;
-    const long tile = (long)group * (WARPS / split) + warp / split, head = tile / tiles;
+    const int part = COLUMNS ? 0 : warp % split, across = COLUMNS ? warp : 0;
+    const long tile = COLUMNS ? (long)group : (long)group * (WARPS / split) + warp / split, head = tile / tiles;
     const long n = head / a->heads, h = head % a->heads;
-    local float *kept = (local float *)scratch + warp * (32 * KEPT) + lane;
+    local float *parts = (local float *)scratch + lane, *kept = parts + warp * (32 * KEPT);
     struct FN(tile) t;
     struct FN(state) state;
     t.g = lane / 4;
     t.t = lane % 4;
     t.l0 = (int)(tile % tiles) * ROWS;
     t.there = min(ROWS, a->l - t.l0);
+    t.d0 = across * (8 * ND);
+    t.d = a->d - t.d0;
+    t.e = a->e - across * (8 * NE);
     t.from = part * ma->share;
     t.end = n < a->n ? min(t.from + ma->share, CAUSAL ? min(a->s, t.l0 + t.there) : a->s) : 0;
     const bool wide =
@@ -442,14 +421,14 @@ void FN(body)(ulong group, SRC q, SRC k, SRC v, SRC mask, SRC outer, DST y, cons
     if (n < a->n) {
         q += ATTENTION_ITEM(n, a->q, a->run) + h * a->q[1] + t.l0 * a->q[2];
         k += ATTENTION_ITEM(n, a->k, a->run) + h * a->k[1];
-        v += ATTENTION_ITEM(n, a->v, a->run) + h * a->v[1];
+        v += ATTENTION_ITEM(n, a->v, a->run) + h * a->v[1] + across * (8 * NE) * a->v[3];
         mask += n % a->period * a->mask[0] + h * a->mask[1] + t.l0 * a->mask[2];
         outer += n * a->outer[0] + h * a->outer[1] + t.l0 * a->outer[2];
-        from = ATTENTION_ITEM(n, a->y, a->run) + h * a->y[1] + t.l0 * a->y[2];
+        from = ATTENTION_ITEM(n, a->y, a->run) + h * a->y[1] + t.l0 * a->y[2] + across * (8 * NE) * a->y[3];
         if (wide) /* two copies, since the one with vectors then fits the cache of instructions */
-            FN(rows)(&state, q, k, v, mask, outer, true, &t, a);
+            FN(rows)(&state, q, k, v, mask, outer, true, parts, warp, &t, a);
         else
-            FN(rows)(&state, q, k, v, mask, outer, false, &t, a);
+            FN(rows)(&state, q, k, v, mask, outer, false, parts, warp, &t, a);
         if (part > 0)
             FN(keep)(kept, &state);
     }

@@ -91,6 +91,7 @@ ON_NVIDIA = (
     "matmul [2,40,33] [2,33,65]",
     "gemm [40,33] [65,33] trans_b=1",
     "scaled_dot_product_attention [1,1,3,129] [1,1,3,129] [1,1,3,129]",
+    "scaled_dot_product_attention [1,1,3,513] [1,1,5,513] [1,1,5,3]",
 )
 # The same for algorithms that looser precisions alone allow.
 LOOSELY = (

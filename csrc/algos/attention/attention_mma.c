@@ -2,7 +2,15 @@
  * kernels/attention/attention_mma.cl. */
 #include "algos/attention/attention.h"
 
-enum { WARPS = 4, WARP = 32, ROWS = 16, STEP = 8, MOST_COLUMNS = 128, BLOCK = 32, WARPS_A_UNIT = 8 };
+enum {
+    WARPS = 4,
+    WARP = 32,
+    ROWS = 16,
+    STEP = 8,
+    MOST_COLUMNS = 128 /* of a warp */,
+    BLOCK = 32,
+    WARPS_A_UNIT = 8
+};
 
 /* Whether 32 bits hold the strides that the kernel multiplies by rows. */
 static bool near(const struct attention_args *a)
@@ -34,8 +42,8 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct attention_args a = attention_args_of(p);
     REQUIRE(why, device_traits(p->device).tensor_cores,
             "an NVIDIA GPU of compute capability 8.0 or later is needed");
-    REQUIRE(why, a.d <= MOST_COLUMNS && a.e <= MOST_COLUMNS && near(&a),
-            "rows of q or v have more than 128 elements, which registers do not hold, or lie 2^31 apart");
+    REQUIRE(why, a.d <= WARPS * MOST_COLUMNS && a.e <= WARPS * MOST_COLUMNS && near(&a),
+            "rows of q or v have more than 512 elements, which registers do not hold, or lie 2^31 apart");
     return true;
 }
 
@@ -63,14 +71,23 @@ static void emit_products(const struct problem *p, struct emit *e, int products)
 {
     const struct attention_args a = attention_args_of(p);
     const size_t tiles = (size_t)a.n * (size_t)a.heads * ceil_div((size_t)a.l, ROWS);
-    struct attention_mma_args ma = {
-        .attention = a, .split = split_of(p, &a, tiles), .channels = channels_of(p), .up = p->out[0].cores};
-    ma.share = (int)round_up(ceil_div((size_t)a.s, (size_t)ma.split), STEP);
-    struct step *s = emit_step(e, "attention_mma", "main", ceil_div(tiles, (size_t)(WARPS / ma.split)),
-                               (size_t)WARPS * WARP);
+    const bool columns = a.d > MOST_COLUMNS || a.e > MOST_COLUMNS; /* are shared by the warps */
+    const int split = columns ? 1 : split_of(p, &a, tiles), across = columns ? WARPS : 1;
+    const struct attention_mma_args ma = {
+        .attention = a,
+        .split = split,
+        .share = (int)round_up(ceil_div((size_t)a.s, (size_t)split), STEP),
+        .channels = channels_of(p),
+        .up = p->out[0].cores,
+    };
+    struct step *s =
+        emit_step(e, "attention_mma", "main", columns ? tiles : ceil_div(tiles, (size_t)(WARPS / split)),
+                  (size_t)WARPS * WARP);
     step_define(s, "PRODUCTS", products);
-    step_define(s, "ND", steps_of(a.d));
-    step_define(s, "NE", steps_of(a.e));
+    step_define(s, "ND", steps_of((int)ceil_div((size_t)a.d, (size_t)across)));
+    step_define(s, "NE", steps_of((int)ceil_div((size_t)a.e, (size_t)across)));
+    if (columns)
+        step_define(s, "COLUMNS", 1);
     if (p->out[0].cores != 0.0f)
         step_define(s, "CORES", 1);
     attention_finish(s, p, &a);
