@@ -26,6 +26,7 @@ struct operand {
     bool fp16; /* elements are halves, see FP16_SRC; float32 by shape.dtype all the same */
     /* not 0: halves in cores (kernels/common/cores.clh), each value times this power of two; float32 by shape.dtype all the same */
     float cores;
+    bool pairs; /* of such a map: each value is two halves */
     int block; /* 0: row-major as above. B = 8 or 16: an item is [ceil(C/B)][spatial...][B], channels innermost in blocks;
                       lanes past C hold anything finite, producers write them, consumers must not let them count */
 };
@@ -179,7 +180,7 @@ enum operand_part operand_part(const struct op_def *op, const struct clcnn_shape
  * outputs, the epilogue's add; FP16_SAME: every operand, all stored alike, as it only moves elements. */
 enum { FP16_SRC = 1, FP16_DST = 2, FP16_ADD = 4, FP16_SAME = 8, FP16_CONV = FP16_SRC | FP16_DST | FP16_ADD };
 /* The same of halves in cores (plan/maps_in_cores.c). */
-enum { CORES_SRC = 1, CORES_DST = 2 };
+enum { CORES_SRC = 1, CORES_DST = 2, CORES_PAIRS = 4 /* they are pairs */ };
 
 struct emit; /* collects step descriptions for one plan */
 

@@ -107,7 +107,7 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
         TRY(graph_rewrite(bp->graph, &rewrites, &bp->notes, err));
     TRY(blueprint_take_apart(bp, options, err));
     graph_note_rectified(bp->graph);
-    if (options->precision == CLCNN_PRECISION_HIGH && traits.warpgroups) /* see maps_in_cores.c */
+    if (traits.warpgroups && plan_has_cores(options))
         graph_note_bounds(bp->graph);
 done:
     return st;

@@ -1,5 +1,5 @@
-/* maps_in_cores.c: which maps are left as scaled halves in cores (kernels/common/cores.clh) for products on Hopper's tensor cores, at
- * precision "high". The step that makes such a map rounds it as tensor cores would, and those who multiply it read half the bytes
+/* maps_in_cores.c: which maps are left as scaled halves in cores (kernels/common/cores.clh) for products on Hopper's tensor cores: at
+ * precision "high" as halves, at "highest" as pairs of them, which hold 22 bits. The step that makes such a map rounds it as tensor cores would, and those who multiply it read half the bytes
  * and convert nothing. One scale serves the whole map, since it is known beforehand how large its values can get
  * (graph/bounds.c; where that is not noted, nothing is left so). So the algorithm that makes it, and all that read it, must take halves, and be preferred so. */
 #include "plan/plan.h"
@@ -64,12 +64,24 @@ static bool is_whole(const struct cores_chooser *h, int value)
            operand_dense(o) && o->shape.dtype == CLCNN_FLOAT32 && !o->fp16 && !o->of;
 }
 
+bool plan_has_cores(const struct clcnn_plan_options *options)
+{
+    return options->precision == CLCNN_PRECISION_HIGH || options->precision == CLCNN_PRECISION_HIGHEST;
+}
+
+static bool in_pairs(const struct cores_chooser *h)
+{
+    return h->options->precision == CLCNN_PRECISION_HIGHEST;
+}
+
 /* Gives all values of a storage that form, or takes it from them: 0. */
 static void set_cores(const struct cores_chooser *h, int storage, float scale)
 {
     for (int i = 0; i < h->bp->graph->n_values; i++)
-        if (storage_of(h, i) == storage)
+        if (storage_of(h, i) == storage) {
             h->views->operand[i].cores = scale;
+            h->views->operand[i].pairs = scale != 0.0f && in_pairs(h);
+        }
 }
 
 /* Whether the rules take an algorithm for the node that takes its values as they lie now. */
@@ -155,10 +167,11 @@ static enum clcnn_status consider(const struct cores_chooser *h, const struct no
     }
     struct storage *s = &h->bp->storages[storage]; /* two halves in each float */
     s->items = 1;
-    s->item_elems = s->stride = (int64_t)round_up((size_t)as.count, TOGETHER) * as.channels / 2;
+    s->item_elems = s->stride =
+        (int64_t)round_up((size_t)as.count, TOGETHER) * as.channels / (in_pairs(h) ? 1 : 2);
     TRY(notes_add(&h->bp->notes, h->err,
-                  "leave the map of %s as halves for those who multiply it: at most %.3g", s->name,
-                  (double)bound));
+                  "leave the map of %s as %shalves for those who multiply it: at most %.3g", s->name,
+                  in_pairs(h) ? "pairs of " : "", (double)bound));
 done:
     return st;
 }

@@ -290,6 +290,8 @@ enum clcnn_status choose_fp16_activations(struct blueprint *bp, const struct val
                                           const struct clcnn_plan_options *options, struct clcnn_err *err);
 
 /* maps_in_cores.c: chooses the maps that are left as scaled halves for those who multiply them, after all of this. */
+/* Whether precision asks for it. */
+bool plan_has_cores(const struct clcnn_plan_options *options);
 enum clcnn_status choose_cores(struct blueprint *bp, struct value_views *views,
                                const struct clcnn_plan_options *options, struct clcnn_err *err);
 

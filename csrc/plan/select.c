@@ -92,10 +92,12 @@ static bool takes_fp16(const struct algo_def *a, const struct problem *p)
 
 static bool takes_cores(const struct algo_def *a, const struct problem *p)
 {
-    unsigned wanted = p->out[0].cores != 0.0f ? CORES_DST : 0;
-    if (p->n_in > 0 && p->in[0].cores != 0.0f)
-        wanted |= CORES_SRC;
-    return !wanted || (wanted & ~algo_cores(a, p)) == 0;
+    const bool src = p->n_in > 0 && p->in[0].cores != 0.0f, dst = p->out[0].cores != 0.0f;
+    if (!src && !dst)
+        return true;
+    const bool pairs = src ? p->in[0].pairs : p->out[0].pairs; /* all maps of a plan or none */
+    const unsigned wanted = (src ? CORES_SRC : 0) | (dst ? CORES_DST : 0), taken = algo_cores(a, p);
+    return (wanted & ~taken) == 0 && ((taken & CORES_PAIRS) != 0) == pairs;
 }
 
 static bool takes_halves(const struct algo_def *a, const struct problem *p)
@@ -312,8 +314,8 @@ static const struct operand *operand_at(const struct problem *p, int i)
 static bool looks_same(const struct operand *a, const struct operand *b)
 {
     return a->present == b->present && a->constant == b->constant && a->fp16 == b->fp16 &&
-           a->cores == b->cores && a->shape.dtype == b->shape.dtype && shape_equal(&a->shape, &b->shape) &&
-           operand_dense(a) && operand_dense(b);
+           a->cores == b->cores && a->pairs == b->pairs && a->shape.dtype == b->shape.dtype &&
+           shape_equal(&a->shape, &b->shape) && operand_dense(a) && operand_dense(b);
 }
 
 /* Whether algorithms would see what they were judged for. What is not compared is the node's own or the plan's. What can have

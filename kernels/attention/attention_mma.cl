@@ -15,7 +15,8 @@
  * of q.
  * Work-group: WG. Local memory: the results of all warps.
  * Defines: WG 128 or 256, PRODUCTS (1 or 3), ND, NE (1 to 16: steps of 8 columns), MASK (attention_mask.clh, 0: none),
- * CAUSAL, COLUMNS (0 or 1), CORES (0: default, 1: y is scaled halves in cores, common/cores.clh); ND is required by
+ * CAUSAL, COLUMNS (0 or 1), CORES (0: default, 1: y is scaled halves in cores, with PAIRS 1 pairs of
+ * them, common/cores.clh); ND is required by
  * FN(main). */
 #include "common/clcnn.clh"
 #include "attention/attention_args.h"
@@ -37,6 +38,9 @@
 #endif
 #ifndef CORES
 #define CORES 0
+#endif
+#ifndef PAIRS
+#define PAIRS 0
 #endif
 #include "common/cores.clh"
 #define WARPS (WG / 32)

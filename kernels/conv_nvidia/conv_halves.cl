@@ -20,6 +20,7 @@
 #ifndef KEPT
 #error "KEPT is required, and so is a device with PTX"
 #else /* NVIDIA's compiler crashes on the errors that would follow */
+#define PAIRS 0
 #include "common/half_scale.clh"
 #include "conv_nvidia/mma.clh"
 #include "common/cores.clh"

@@ -7,14 +7,16 @@
  * the first TEAMS warpgroups multiplies its share of a tile's positions; one work-item behind them copies. Positions
  * are pixels of all images one behind another; with DEEP 1 images are one pixel, as rows of linear layers are.
  * Layouts: x in cores (common/cores.clh): with GIVEN 0 by conv_halves.cl, with what undoes the scale of each position;
- * with GIVEN 1 as the step before has left it, with one scale. w packed by conv_wgmma_scaled_pack.cl, with ALL_FILTERS
+ * with GIVEN 1 as the step before has left it, with one scale; with PAIRS 1 as pairs of halves, as w is, of whose four
+ * products three are taken (what is left out is below 2^-22 of a product), and whose sums are added up in float32 every
+ * CUT channels, since tensor cores cut theirs. w packed by conv_wgmma_scaled_pack.cl, with ALL_FILTERS
  * 1 or GAINS 0. add NCHW with a batch stride, and y, too, or in cores with CORES 1.
  * Index map: a group computes tiles group, group + at_once, ...; tile = tile of positions * blocks of BM filters +
  * block.
  * Work-group: WG. Local memory: HALVES_LOCAL(BN) bytes (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 384, or 160 with BN 64; DEEP, GIVEN, CORES 0 or 1; BM 192, 128, 64 or 32, BN 64 or a multiple of 128 (BM
- * * BN / 128 / TEAMS results of a work-item fit registers), DEPTH 64 or 32, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh);
- * all but the last three required. */
+ * Defines: WG 384, or 160 with BN 64; DEEP, GIVEN, PAIRS, CORES 0 or 1; BM 192, 128, 64 or 32, BN 64 or a multiple of
+ * 128 (BM * BN / 128 / TEAMS results of a work-item fit registers), DEPTH 64 or 32, EPI_BIAS, EPI_ADD, EPI_ACT
+ * (epilogue.clh); all but the last three required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -40,13 +42,17 @@
 #define RESULTS (BM / 2)       /* and results, of such a row */
 #define COLUMNS (BM / 8)       /* of eight filters */
 /* Columns of what is added that a work-item holds: few are asked for before the products. */
-#define EARLY (EPI_ADD && TEAMS == 1)
+#define EARLY (EPI_ADD && TEAMS == 1 && BM <= (PAIRS ? 64 : 128))
 #define HELD (EARLY ? COLUMNS : 2)
-#define STAGE ((BN + BM) * DEPTH * 2)
+#define STAGE ((BN + BM) * DEPTH * 2 * CORES_PARTS)
+#define CUT 32 /* divides DEPTH */
 #define MOST_STAGES 8
 #define COPY_REGISTERS 24
 #define MULTIPLY_REGISTERS 240
-#define PIXELS (BN * DEPTH * 2) /* bytes of a stage: 64 positions after 64 positions, then filters */
+/* Bytes of a stage: 64 positions after 64 positions, then filters. */
+#define PIXELS_64 (64 * DEPTH * 2 * CORES_PARTS)
+#define PIXELS (BN / 64 * PIXELS_64)
+#define FILTERS (BM * DEPTH * 2 * CORES_PARTS)
 /* Local memory: barriers of stages; for two tiles, what undoes the scales of their filters, and their biases;
  * stages. */
 #define EMPTY_AT (8 * MOST_STAGES)
@@ -78,23 +84,59 @@ void FN(load)(uint group, SRC x, SRC w, uint to, const struct conv_halves_args *
     const int c = h->conv.c;
     for (uint tile = group; tile < (uint)h->tiles; tile += (uint)h->at_once) {
         const struct FN(tile) t = FN(tile_of)(tile, h);
-        const global float *from_x = x + (long)t.first * (c / 2);
-        const global float *from_w = w + (long)t.block * (BM * (c / 2));
+        const global float *from_x = x + (long)t.first * (c / 2 * CORES_PARTS);
+        const global float *from_w = w + (long)t.block * (BM * (c / 2 * CORES_PARTS));
         for (int chunk = 0; chunk < h->chunks; chunk++) {
             const uint bar = to + r.stage * 8, stage = to + STAGES_AT + r.stage * STAGE;
             FN(wait)(bar + EMPTY_AT, r.parity);
             BARRIER_EXPECT(bar, STAGE);
 #pragma unroll
             for (int i = 0; i < BN / 64; i++)
-                BULK_COPY(stage + i * (64 * DEPTH * 2), from_x + i * 64 * (c / 2), 64 * DEPTH * 2, bar);
-            BULK_COPY(stage + PIXELS, from_w, BM * DEPTH * 2, bar);
-            from_x += 64 * DEPTH / 2;
-            from_w += BM * DEPTH / 2;
+                BULK_COPY(stage + i * PIXELS_64, from_x + i * 64 * (c / 2 * CORES_PARTS), PIXELS_64, bar);
+            BULK_COPY(stage + PIXELS, from_w, FILTERS, bar);
+            from_x += PIXELS_64 / 4;
+            from_w += FILTERS / 4;
             r = FN(next)(r, STAGES);
         }
     }
 }
 
+#if PAIRS
+/* The sums of a warpgroup's work-item; `team`: which warpgroup it is. */
+void FN(multiply)(float sum[ROWS][RESULTS], struct FN(pipeline) *pipeline, int team, uint to,
+                  const struct conv_halves_args *h)
+{
+    struct FN(pipeline) r = *pipeline;
+    float d[RESULTS];
+#pragma unroll
+    for (int i = 0; i < RESULTS; i++)
+        d[i] = 0.0f;
+#pragma unroll 1
+    for (int chunk = 0; chunk < h->chunks; chunk++) {
+        const uint stage = to + STAGES_AT + r.stage * STAGE, x = stage + team * PIXELS_64, w = stage + PIXELS;
+        FN(wait)(to + r.stage * 8, r.parity);
+#pragma unroll
+        for (int first = 0; first < DEPTH / 16; first += CUT / 16) {
+            WGMMA_OPEN;
+#pragma unroll
+            for (int part = 0; part < 3; part++) /* the small products first */
+#pragma unroll
+                for (int q = first; q < first + CUT / 16; q++)
+                    WGMMA_LOCAL(d, LOCAL_MATRIX(x + q * 4096 + (part == 0) * 2048, 128, 256),
+                                LOCAL_MATRIX(w + q * (BM * 64) + (part == 1) * (BM * 32), 128, 256), part + q - first);
+            WGMMA_CLOSE;
+            WGMMA_LEFT(0);
+            KEEP_RESULTS(d);
+#pragma unroll
+            for (int i = 0; i < RESULTS; i++)
+                sum[0][i] += d[i];
+        }
+        FN(release)(to + EMPTY_AT + r.stage * 8);
+        r = FN(next)(r, STAGES);
+    }
+    *pipeline = r;
+}
+#else
 /* The sums of a warpgroup's work-item; `team`: which warpgroup it is. */
 void FN(multiply)(float d[ROWS][RESULTS], struct FN(pipeline) *pipeline, int team, uint to,
                   const struct conv_halves_args *h)
@@ -103,15 +145,14 @@ void FN(multiply)(float d[ROWS][RESULTS], struct FN(pipeline) *pipeline, int tea
     uint before = 0;
 #pragma unroll 1
     for (int chunk = 0; chunk < h->chunks; chunk++) {
-        const uint stage = to + STAGES_AT + r.stage * STAGE, x = stage + team * (ROWS * 64 * DEPTH * 2),
-                   w = stage + PIXELS;
+        const uint stage = to + STAGES_AT + r.stage * STAGE, x = stage + team * (ROWS * PIXELS_64), w = stage + PIXELS;
         FN(wait)(to + r.stage * 8, r.parity);
         WGMMA_OPEN;
 #pragma unroll
         for (int q = 0; q < DEPTH / 16; q++)
 #pragma unroll
             for (int m = 0; m < ROWS; m++)
-                WGMMA_LOCAL(d[m], LOCAL_MATRIX(x + m * (64 * DEPTH * 2) + q * 2048, 128, 256),
+                WGMMA_LOCAL(d[m], LOCAL_MATRIX(x + m * PIXELS_64 + q * 2048, 128, 256),
                             LOCAL_MATRIX(w + q * (BM * 32), 128, 256), chunk + q);
         WGMMA_CLOSE;
         if (chunk > 0) {
@@ -128,6 +169,7 @@ void FN(multiply)(float d[ROWS][RESULTS], struct FN(pipeline) *pipeline, int tea
         KEEP_RESULTS(d[m]);
     FN(release)(before);
 }
+#endif
 
 /* Where y and add have filter 0 of this work-item's positions, and what undoes their scales; `there`: bit i tells
  * whether there is position i. */
@@ -193,10 +235,17 @@ void FN(put)(float2 v, DST to, int there, const struct FN(columns) *c)
 /* Two channels of a position in cores: a warp's are a whole core. */
 void FN(put_halves)(float2 v, DST y, int at, bool there)
 {
-    uint of;
-    HALVES_OF(of, v.x, v.y);
+    global uint *to = (global uint *)((global ushort *)y + at);
+    uint of, low;
+#if PAIRS
+    TWO_HALVES_OF(of, low, v.x, v.y);
     if (there)
-        *(global uint *)((global ushort *)y + at) = of;
+        to[CORES_LOW / 2] = low;
+#else
+    HALVES_OF(of, v.x, v.y);
+#endif
+    if (there)
+        to[0] = of;
 }
 
 /* Stores the sums of a work-item. `undo`: what undoes the scales of its filters, and their biases BM further, in local
@@ -242,7 +291,7 @@ void FN(compute)(uint group, SRC back, SRC w, SRC bias, SRC add, DST y, const st
     const struct conv_args *a = &h->conv;
     const int lane = LANE % 128, ahead = LANE / 128 * (BN / TEAMS), chunks = a->c / SCALED_CHANNELS(1);
     const int row = lane / 32 * 16 + lane % 32 / 4, column = lane % 4 * 2;
-    const global float *undo = w + (long)FN(blocks)(h) * (a->c / 2 * BM + chunks * SCALED_GAINS(1));
+    const global float *undo = w + (long)FN(blocks)(h) * (a->c / 2 * BM * CORES_PARTS + chunks * SCALED_GAINS(1));
     local float *filters = floats + FILTERS_AT / 4;
     struct FN(pipeline) pipeline = {0, 0};
     struct FN(columns) columns;

@@ -17,8 +17,9 @@
  * Windows that are volumes have `planes` planes of taps, and channel p*c + i of dst is channel i of the source in plane
  * p.
  * With GAINS 0 all gains are 1: those of pixels that became halves before it was known who reads them.
- * Local memory: BM + 34 floats. Defines: WG (any), BM (a multiple of 8, default 128), ALL_FILTERS 0 (default) or 1,
- * GAINS 0 or 1 (default). */
+ * With PAIRS 1 what a half leaves of its value lies behind the halves of each q and t, as another half.
+ * Local memory: BM + 34 floats. Defines: WG (any), BM (a multiple of 8, default 128), ALL_FILTERS, PAIRS 0
+ * (default) or 1, GAINS 0 or 1 (default). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -33,6 +34,10 @@
 #ifndef GAINS
 #define GAINS 1
 #endif
+#ifndef PAIRS
+#define PAIRS 0
+#endif
+#define PARTS (1 + PAIRS)
 #include "conv/conv_weight.clh"
 #include "common/half_scale.clh"
 #include "conv_nvidia/conv_scales.clh"
@@ -92,15 +97,20 @@ void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_p
         differ[i] = 0.0f;
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
-    global half *to = (global half *)dst + (long)b * slabs * (BM * 16);
+    global half *to = (global half *)dst + (long)b * slabs * (BM * 16 * PARTS);
 #pragma unroll 8
     for (int i = first * (BM * 16) + LANE; i < end * (BM * 16); i += WG) {
         const int slab = i / (BM * 16), inside = i % (BM * 16), k = inside / 128 * 8 + inside / 8 % 8;
         const int c = slab / a->taps * 16 + inside / 64 % 2 * 8 + inside % 8;
         const float by_channel = differ[(c - c0) / each] != 0.0f ? FN(scale_of)(of_channel[c - c0]).x : 1.0f;
-        vstore_half_rte(FN(filter)(w, b, k, c, slab % a->taps, a) * FN(scale_of)(of_filter[k]).x * by_channel, i, to);
+        const float v = FN(filter)(w, b, k, c, slab % a->taps, a) * FN(scale_of)(of_filter[k]).x * by_channel;
+        const long at = i + PAIRS * (long)slab * (BM * 16);
+        vstore_half_rte(v, at, to);
+#if PAIRS
+        vstore_half_rte(v - vload_half(at, to), at + BM * 16, to);
+#endif
     }
-    DST gains = dst + blocks * slabs * (BM * 8) + (long)b * (channels / each) * (each + 4);
+    DST gains = dst + blocks * slabs * (BM * 8 * PARTS) + (long)b * (channels / each) * (each + 4);
     for (int i = LANE; i < count; i += WG)
         if ((c0 + i) / 16 * a->taps >= first) { /* the channel's first tap is this group's */
             DST chunk = gains + (long)((c0 + i) / each) * (each + 4);
@@ -109,7 +119,7 @@ void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_p
             if (i % each < 4)
                 chunk[each + i % each] = i % each == 0 ? other : 0.0f;
         }
-    DST unscale = dst + blocks * (slabs * (BM * 8) + channels / each * (each + 4)) + (long)b * BM;
+    DST unscale = dst + blocks * (slabs * (BM * 8 * PARTS) + channels / each * (each + 4)) + (long)b * BM;
     for (int k = LANE; first == 0 && k < BM; k += WG)
         unscale[k] = FN(scale_of)(of_filter[k]).y;
     barrier(CLK_LOCAL_MEM_FENCE);

@@ -113,8 +113,8 @@ void FN(products)(const float *rows, int count, SRC b, long step, int next, SRC 
     }
 }
 
-/* The same where the elements of a column are neighbours: V columns at a time are turned in registers, as far as V rows of
- * them are there. */
+/* The same where the elements of a column are neighbours: V columns at a time are turned in registers, as far as V rows
+ * of them are there. */
 void FN(bring_turned)(SRC a, long a_k, int count, int left, int depth, float *rows)
 {
     int k = 0;

@@ -1,7 +1,7 @@
 /* rows_norm_cores.cl: layer and RMS norm whose results are scaled halves in cores (common/cores.clh), for
  * conv_wgmma_halves.cl.
  *
- *   y[u][c] = the half nearest to up * act( norm_c x[n][c][p] )
+ *   y[u][c] = the half nearest to up * act( norm_c x[n][c][p] ), or with PAIRS 1 that and what it leaves
  *
  * Position u of all items one behind another is pixel p of item n, and its channels are one row of the norm; with DEEP
  * 1 items are one pixel, and the channels of a position are neighbours. A position is read once, and stays in
@@ -11,7 +11,7 @@
  * Index map: group = TOGETHER positions, 8 with DEEP 1, else 32.
  * Work-group: WG. Local memory: WG pairs of floats.
  * Defines: WG (a multiple of 32), DEEP 0 or 1, KEPT (common/octets.clh; a work-item's octets are all of them), KIND 0
- * (default) or 1, EPI_ACT act_*; all but KIND required. */
+ * (default) or 1, PAIRS 0 or 1, EPI_ACT act_*; all but KIND required. */
 #include "common/clcnn.clh"
 #include "norm_reduce/norm_reduce_args.h"
 #include "common/epilogue.clh"

@@ -21,7 +21,8 @@ from runner import adds_nothing, compile_case, merges, quick_cases, try_case
 
 # But for those on maps of bytes and in cores: tests/plan/test_bytes.py, tests/plan/test_maps_in_cores.py.
 OPERATORS = {op: row for op, row in _core.ops().items() if op not in ON_BYTES}
-PAIRS = [(op, algo) for op, row in OPERATORS.items() for algo in row["algos"] if algo != "cores"]
+IN_CORES = {"cores", "pairs", "wgmma_pairs"}
+PAIRS = [(op, algo) for op, row in OPERATORS.items() for algo in row["algos"] if algo not in IN_CORES]
 
 
 @cache

@@ -12,7 +12,6 @@ from rewritten import Both, Net
 
 B, N, H, D = 2, 19, 3, 8
 MANY = 270  # too many columns for attention in one kernel
-ALGORITHMS = ["ref", "tiled", "panels"]
 
 
 class Heads(Net):
@@ -50,9 +49,15 @@ class Heads(Net):
         return self.layer("linear", "projection", x, self.weight(H * D, H * D), self.weight(H * D))
 
 
+def _algorithms(device: Any) -> list[str]:
+    """Those of products that the device can run."""
+    special = ["panels"] if device.type == "cpu" else ["mma"] if device.compute_capability >= 80 else []
+    return ["ref", "tiled", *special]
+
+
 def _check(device: Any, net: Net, wanted: list[str]) -> None:
     """Operators of the steps, by every algorithm of the products."""
-    for forced in [None, *ALGORITHMS]:
+    for forced in [None, *_algorithms(device)]:
         names = ("first", "second")[: wanted.count("matmul")]
         both = Both(device, net, dict.fromkeys(names, forced) if forced else {})
         steps = {row["layer"]: row["op"] for row in both.steps}

@@ -47,6 +47,12 @@ static bool applicable(const struct problem *p, struct why *why)
     return true;
 }
 
+static unsigned pairs(const struct problem *p)
+{
+    const unsigned taken = cores(p);
+    return taken ? taken | CORES_PAIRS : 0;
+}
+
 /* Warps that share the rows of k and v of a tile: as many as there is room for beside the other tiles. */
 static int split_of(const struct problem *p, const struct attention_args *a, size_t tiles)
 {
@@ -88,8 +94,10 @@ static void emit_products(const struct problem *p, struct emit *e, int products)
     step_define(s, "NE", steps_of((int)ceil_div((size_t)a.e, (size_t)across)));
     if (columns)
         step_define(s, "COLUMNS", 1);
-    if (p->out[0].cores != 0.0f)
+    if (p->out[0].cores != 0.0f) {
         step_define(s, "CORES", 1);
+        step_define(s, "PAIRS", p->out[0].pairs);
+    }
     attention_finish(s, p, &a);
     step_args(s, &ma, sizeof ma);
 }
@@ -110,6 +118,7 @@ const struct algo_def algo_scaled_dot_product_attention_mma = {
     .devices = DEVICES_AMPERE,
     .error = ERROR_HIGHEST,
     .rounding = ROUNDING_TF32_PARTS,
+    .cores_of = pairs,
     .deterministic = true,
     .applicable = applicable,
     .emit = emit_mma,

@@ -29,6 +29,13 @@ static const struct tile tiles[] = {
     {128, 256, 210.0f, 6700.0f, 4650.0f, 2200.0f}, {192, 256, 270.0f, 9600.0f, 13700.0f, 0.0f},
 };
 
+/* The same of pairs of halves. */
+static const struct tile pair_tiles[] = {
+    {32, 64, 135.0f, 2200.0f, 300.0f, 600.0f},     {64, 64, 165.0f, 2300.0f, 400.0f, 1000.0f},
+    {128, 64, 240.0f, 2200.0f, 1600.0f, 2800.0f},  {128, 128, 321.0f, 2700.0f, 2700.0f, 1200.0f},
+    {192, 128, 405.0f, 4500.0f, 6000.0f, 2200.0f},
+};
+
 struct choice {
     const struct tile *tile;
     int depth;        /* channels of a chunk */
@@ -82,7 +89,7 @@ static float start_of(const struct problem *p, const struct conv_args *a, const 
 static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
     struct choice c = {.tile = t};
-    c.depth = a->c % 64 == 0 && t->filters + t->positions <= WIDE_TILE ? 64 : 32;
+    c.depth = a->c % 64 == 0 && t->filters + t->positions <= WIDE_TILE && !p->in[0].pairs ? 64 : 32;
     c.each = ceil_div(positions_of(a), (size_t)t->positions);
     c.all = c.each * (size_t)conv_blocks(a, t->filters);
     const float full = (float)c.all / (float)p->device->compute_units;
@@ -97,23 +104,45 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
 static struct choice choose(const struct problem *p, const struct conv_args *a)
 {
     struct choice best = {.tile = NULL};
-    for (int i = 0; i < COUNT_OF(tiles); i++) {
-        const bool small = tiles[i].positions <= SMALL;
-        if ((mma_long_activation(p) && tiles[i].activated == 0.0f) || (small && !is_given(p)))
+    const struct tile *of = p->in[0].pairs ? pair_tiles : tiles;
+    const int count = p->in[0].pairs ? COUNT_OF(pair_tiles) : COUNT_OF(tiles);
+    for (int i = 0; i < count; i++) {
+        const bool small = of[i].positions <= SMALL;
+        if ((mma_long_activation(p) && of[i].activated == 0.0f) || (small && !is_given(p)))
             continue;
-        const struct choice c = with_tile(p, a, &tiles[i]);
+        const struct choice c = with_tile(p, a, &of[i]);
         if (best.tile == NULL || c.time < best.time)
             best = c;
     }
     return best;
 }
 
-bool halves_may(const struct problem *p, const struct conv_args *a, struct why *why)
+static bool fits(const struct conv_args *a, struct why *why)
 {
     REQUIRE(why,
             a->groups == 1 && a->c % SCALED_CHANNELS(1) == 0 && a->n * a->dst_n < MAX_VALUES &&
                 a->n * a->add_n < MAX_VALUES,
             "one group of channels, a multiple of 32, and maps of fewer than 2^30 values are needed");
+    return true;
+}
+
+bool pairs_may(const struct problem *p, const struct conv_args *a, struct why *why)
+{
+    if (!fits(a, why))
+        return false;
+    REQUIRE(why, p->in[0].pairs, "the map comes as float32, not as pairs of halves");
+    const struct choice c = choose(p, a);
+    const bool more = p->add.present || mma_long_activation(p);
+    DECIDE(p, c);
+    PREFER(why, c.time < mma_shortest(p, a, MMA_FLOAT32) * (more ? HALVES_MMA_RATIO : 1.0f),
+           "the tiles of mma and wgmma are expected to be faster");
+    return true;
+}
+
+bool halves_may(const struct problem *p, const struct conv_args *a, struct why *why)
+{
+    if (!fits(a, why))
+        return false;
     const struct choice c = choose(p, a);
     const bool more = p->add.present || mma_long_activation(p); /* mma's expected time counts nothing of it */
     DECIDE(p, c);
@@ -136,7 +165,15 @@ size_t halves_workspace(const struct problem *p, const struct conv_args *a)
     struct choice c;
     DECIDED(p, c);
     return halves_bytes(p, a, &c) + back_bytes(p, &c) +
-           (p->in[1].constant ? 0 : filter_halves_bytes(a, c.tile->filters) + filter_sizes_bytes(a));
+           (p->in[1].constant
+                ? 0
+                : filter_halves_bytes(a, c.tile->filters, p->in[0].pairs) + filter_sizes_bytes(a));
+}
+
+static bool may_pairs(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = conv_args_of(p);
+    return local_takes(p, &a, why) && pairs_may(p, &a, why);
 }
 
 static size_t workspace(const struct problem *p)
@@ -176,7 +213,8 @@ struct step *emit_halves(struct emit *e, const struct problem *p, const struct c
         .back = given ? 1.0f / p->in[0].cores : 1.0f,
         .up = cores ? p->out[0].cores : 1.0f,
     };
-    const int packed = emit_filter_halves(e, p, a, c.tile->filters, given ? GAINS_NONE : GAINS_OF_ALL);
+    const int packed =
+        emit_filter_halves(e, p, a, c.tile->filters, given ? GAINS_NONE : GAINS_OF_ALL, p->in[0].pairs);
     const int halves = given ? p->in[0].view : emit_workspace(e, halves_bytes(p, a, &c)),
               back = given ? VIEW_NONE : emit_workspace(e, back_bytes(p, &c));
     if (!given)
@@ -187,6 +225,7 @@ struct step *emit_halves(struct emit *e, const struct problem *p, const struct c
     step_define(s, "DEEP", local_is_deep(a));
     step_define(s, "GIVEN", given);
     step_define(s, "CORES", cores);
+    step_define(s, "PAIRS", p->in[0].pairs);
     step_define(s, "BM", c.tile->filters);
     step_define(s, "BN", c.tile->positions);
     step_define(s, "DEPTH", c.depth);
@@ -214,6 +253,18 @@ const struct algo_def algo_conv_wgmma_halves = {
     .cores = CORES_SRC | CORES_DST,
     .deterministic = true,
     .applicable = may,
+    .workspace = workspace,
+    .emit = emit,
+};
+
+const struct algo_def algo_conv_wgmma_pairs = {
+    .name = "wgmma_pairs",
+    .doc = "GEMM of single pixels on Hopper's tensor cores, of pairs of scaled halves that the map is",
+    .devices = DEVICES_HOPPER,
+    .error = ERROR_HIGHEST,
+    .cores = CORES_SRC | CORES_DST | CORES_PAIRS,
+    .deterministic = true,
+    .applicable = may_pairs,
     .workspace = workspace,
     .emit = emit,
 };

@@ -171,11 +171,11 @@ static bool may(const struct problem *p, struct why *why)
     return scaled_may(p, &a, why);
 }
 
-size_t filter_halves_bytes(const struct conv_args *a, int block)
+size_t filter_halves_bytes(const struct conv_args *a, int block, bool pairs)
 {
     const size_t blocks = (size_t)conv_blocks(a, block), each = (size_t)(a->c / a->groups * conv_taps(a));
     const size_t chunks = (size_t)(a->ker[0] * a->c / a->groups / SCALED_CHANNELS(a->ker[2]));
-    return blocks * (sizeof(uint16_t) * each * (size_t)block +
+    return blocks * ((pairs ? 2 : 1) * sizeof(uint16_t) * each * (size_t)block +
                      sizeof(float) * (chunks * SCALED_GAINS(a->ker[2]) + (size_t)block));
 }
 
@@ -183,7 +183,7 @@ size_t scaled_workspace(const struct problem *p, const struct conv_args *a)
 {
     struct choice c;
     DECIDED(p, c);
-    return p->in[1].constant ? 0 : filter_halves_bytes(a, c.tile->filters) + filter_sizes_bytes(a);
+    return p->in[1].constant ? 0 : filter_halves_bytes(a, c.tile->filters, false) + filter_sizes_bytes(a);
 }
 
 static size_t workspace(const struct problem *p)
@@ -193,7 +193,7 @@ static size_t workspace(const struct problem *p)
 }
 
 int emit_filter_halves(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
-                       enum filter_gains gains)
+                       enum filter_gains gains, bool pairs)
 {
     const struct conv_scaled_pack_args args = {
         .w_k = a->w_k,
@@ -203,11 +203,11 @@ int emit_filter_halves(struct emit *e, const struct problem *p, const struct con
         .taps = a->ker[1] * a->ker[2],
         .planes = a->ker[0],
     };
-    const size_t bytes = filter_halves_bytes(a, block);
+    const size_t bytes = filter_halves_bytes(a, block, pairs);
     const size_t parts = (size_t)(args.planes * args.c / 16 * args.taps / SCALED_PACK_SLABS(args.taps));
     char name[96];
-    snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d p%d b%d a%d", args.groups, args.kg,
-             args.c, args.taps, args.planes, block, (int)gains);
+    snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d p%d b%d a%d h%d", args.groups,
+             args.kg, args.c, args.taps, args.planes, block, (int)gains, 1 + pairs);
     const int sizes = emit_filter_sizes(e, p, a, 0);
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
@@ -218,6 +218,8 @@ int emit_filter_halves(struct emit *e, const struct problem *p, const struct con
             step_define(setup, "ALL_FILTERS", 1);
         if (gains == GAINS_NONE)
             step_define(setup, "GAINS", 0);
+        if (pairs)
+            step_define(setup, "PAIRS", 1);
         step_read(setup, p->in[1].view);
         step_read(setup, sizes);
         step_write(setup, view);
@@ -246,7 +248,7 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
         .positions = (int32_t)(images_of(a) * image_of(a)),
         .chunks = a->ker[0] * a->c / a->groups / SCALED_CHANNELS(a->ker[2]),
     };
-    const int packed = emit_filter_halves(e, p, a, c.tile->filters, GAINS_OF_BLOCK);
+    const int packed = emit_filter_halves(e, p, a, c.tile->filters, GAINS_OF_BLOCK, false);
     struct step *s = emit_step(e, "conv_wgmma_scaled", "main", (size_t)args.at_once, group_of(a, c.tile));
     step_define(s, "SIDE", a->ker[2]);
     step_define(s, "BM", c.tile->filters);

@@ -17,8 +17,9 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
 /* What pixels undo of the filters' channels: of each block of filters, one set for all blocks of a conv group, nothing. */
 enum filter_gains { GAINS_OF_BLOCK, GAINS_OF_ALL, GAINS_NONE };
 /* The filters that it takes, packed in blocks. */
-size_t filter_halves_bytes(const struct conv_args *a, int block);
+/* pairs: each as two halves. */
+size_t filter_halves_bytes(const struct conv_args *a, int block, bool pairs);
 int emit_filter_halves(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
-                       enum filter_gains gains);
+                       enum filter_gains gains, bool pairs);
 
 #endif

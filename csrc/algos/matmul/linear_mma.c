@@ -84,6 +84,12 @@ ROWS(halves)
 ROWS(local)
 ROWS(scaled)
 
+static bool may_pairs(const struct problem *p, struct why *why)
+{
+    const struct conv_args a = args_of(p);
+    return on_device(p, MMA_HOPPER, why) && pairs_may(p, &a, why);
+}
+
 #define MAY(name, kernel, products)                                  \
     static bool may_##name(const struct problem *p, struct why *why) \
     {                                                                \
@@ -210,6 +216,18 @@ const struct algo_def algo_linear_wgmma_halves = {
     .cores = CORES_SRC | CORES_DST,
     .deterministic = true,
     .applicable = may_halves,
+    .workspace = workspace_halves,
+    .emit = emit_rows_halves,
+};
+
+const struct algo_def algo_linear_wgmma_pairs = {
+    .name = "wgmma_pairs",
+    .doc = "tiles on Hopper's tensor cores, of pairs of scaled halves that the rows are",
+    .devices = DEVICES_HOPPER,
+    .error = ERROR_HIGHEST,
+    .cores = CORES_SRC | CORES_DST | CORES_PAIRS,
+    .deterministic = true,
+    .applicable = may_pairs,
     .workspace = workspace_halves,
     .emit = emit_rows_halves,
 };

@@ -42,20 +42,23 @@ static void emit(const struct problem *p, struct emit *e)
     };
     struct step *s = emit_octets(e, "rows_norm_cores", (size_t)a.positions, deep, a.channels / 8, MOST_KEPT);
     step_define(s, "KIND", norm_kind(p));
+    step_define(s, "PAIRS", p->out[0].pairs);
     step_read(s, p->in[0].view);
     norm_finish_with(p, s, VIEW_NONE, &a, sizeof a);
 }
 
-#define CORES_ALGO(op)                                                                   \
-    const struct algo_def algo_##op##_cores = {                                          \
-        .name = "cores",                                                                 \
+#define CORES_ALGO(op, of, class, form)                                                  \
+    const struct algo_def algo_##op##_##of = {                                           \
+        .name = #of,                                                                     \
         .doc = "several work-items a row, which becomes halves for the products behind", \
         .devices = DEVICES_HOPPER,                                                       \
-        .error = ERROR_HIGH,                                                             \
-        .cores = CORES_DST,                                                              \
+        .error = class,                                                                  \
+        .cores = form,                                                                   \
         .deterministic = true,                                                           \
         .applicable = applicable,                                                        \
         .emit = emit,                                                                    \
     }
-CORES_ALGO(layer_norm);
-CORES_ALGO(rms_norm);
+CORES_ALGO(layer_norm, cores, ERROR_HIGH, CORES_DST);
+CORES_ALGO(rms_norm, cores, ERROR_HIGH, CORES_DST);
+CORES_ALGO(layer_norm, pairs, ERROR_HIGHEST, CORES_DST | CORES_PAIRS);
+CORES_ALGO(rms_norm, pairs, ERROR_HIGHEST, CORES_DST | CORES_PAIRS);
