@@ -1,4 +1,4 @@
-/* rewrite_recurrent.c: a step of an LSTM or a GRU that was written out becomes one operator, on CPU devices:
+/* rewrite_recurrent.c: a step of an LSTM or a GRU that was written out becomes one operator:
  *
  *   a = linear(h, r) + x; i, o, f = sigmoid(a[:3H]); d = f c + i tanh(a[3H:]); o tanh(d)      =>   lstm_cell
  *   a = linear(h, r, b); z, s = sigmoid(a[:2H] + x[:2H]); m = tanh(s a[2H:] + x[2H:]); m + z (h - m)   =>   gru_cell
@@ -9,7 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_ROWS 16 /* of the batch: register tiles use weights for more rows at a time than a cell does */
+/* Of the batch on a CPU device: register tiles use weights for more rows at a time than a cell does. */
+#define MOST_ROWS 16
+/* Multiply-adds and units on a GPU: beyond, tensor cores and more groups gain more than one launch instead of six. */
+#define MOST_MACS (1 << 25)
+#define MOST_UNITS 512
 
 struct cell {
     struct match m;          /* all nodes but the last one */
@@ -66,7 +70,9 @@ static bool is_product(const struct rewriter *r, struct cell *c, int value, int 
     c->w = n->in[1];
     c->b = bias ? n->in[2] : -1;
     const struct clcnn_shape *h = shape_of(r, c->h), *w = shape_of(r, c->w);
-    return h->rank == 2 && h->dim[0] <= MOST_ROWS && h->dim[1] == c->units && w->dim[0] == gates * c->units &&
+    return h->rank == 2 && h->dim[1] == c->units && w->dim[0] == gates * c->units &&
+           (r->options->gpu ? c->units <= MOST_UNITS && shape_count(w) * h->dim[0] <= MOST_MACS
+                            : h->dim[0] <= MOST_ROWS) &&
            rewrite_is_constant(r, c->w);
 }
 
@@ -265,7 +271,8 @@ enum clcnn_status rewrite_find_cells(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
     struct cell c;
-    for (int i = 0; r->options->block > 0 && i < r->g->n_nodes; i++) {
+    const bool pays = r->options->block > 0 || r->options->gpu;
+    for (int i = 0; pays && i < r->g->n_nodes; i++) {
         struct node *n = &r->g->nodes[i];
         if (n->dead || n->epi.act != ACT_none || n->epi.add >= 0)
             continue;

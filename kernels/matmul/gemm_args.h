@@ -67,6 +67,7 @@ struct linear_pack_args {
 /* A step of a recurrent layer: cell_ref. */
 struct cell_args {
     i64 x_n, h_n, c_n, y_n, d_n; /* batch strides of the inputs and the results */
+    i64 w_n;                     /* elements between rows of the weights' source */
     i32 n, size;                 /* rows, and units of each gate */
 };
 struct cell_pack_args {

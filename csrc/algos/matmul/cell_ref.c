@@ -2,16 +2,10 @@
  * kernels/matmul/cell_ref.cl. */
 #include <stdio.h>
 
-#include "algos/algo.h"
 #include "algos/common/rows.h"
-#include "plan/emit.h"
-#include "matmul/gemm_args.h"
+#include "algos/matmul/cell.h"
 
-/* What in[] of either operator is, -1: it has none. */
-struct cell {
-    int gates, x, h, c, w, b;
-};
-static const struct cell lstm = {4, 0, 1, 2, 3, -1}, gru = {3, 0, 1, -1, 2, 3};
+const struct cell cell_lstm = {4, 0, 1, 2, 3, -1}, cell_gru = {3, 0, 1, -1, 2, 3};
 
 static int vector_of(const struct problem *p)
 {
@@ -50,35 +44,47 @@ static void read_if(struct step *s, const struct problem *p, int input)
     step_read(s, input >= 0 ? p->in[input].view : VIEW_NONE);
 }
 
-static void emit_cell(const struct problem *p, struct emit *e, const struct cell *c)
+struct cell_args cell_args_of(const struct problem *p, const struct cell *c)
 {
     const struct operand *h = &p->in[c->h];
-    const int n = h->shape.dim[0], size = h->shape.dim[1], v = vector_of(p);
-    const int rows = n == 1 ? 1 : v == 16 ? 4 : 2; /* whose sums fit the registers */
-    const struct cell_args args = {
+    return (struct cell_args){
         .x_n = p->in[c->x].batch_stride,
         .h_n = h->batch_stride,
         .c_n = c->c >= 0 ? p->in[c->c].batch_stride : 0,
         .y_n = p->out[0].batch_stride,
         .d_n = p->n_out > 1 ? p->out[1].batch_stride : 0,
-        .n = n,
-        .size = size,
+        .w_n = p->in[c->w].batch_stride,
+        .n = h->shape.dim[0],
+        .size = h->shape.dim[1],
     };
-    const int w = emit_weights(p, e, c);
-    struct step *s = emit_step(e, "cell_ref", "main",
-                               ceil_div((size_t)size, (size_t)v) * ceil_div((size_t)n, (size_t)rows), 1);
-    step_define(s, "V", v);
+}
+
+void cell_finish(struct step *s, const struct problem *p, const struct cell *c, int w, size_t bytes)
+{
+    const struct cell_args args = cell_args_of(p, c);
     step_define(s, "GATES", c->gates);
-    step_define(s, "TB", rows);
     step_read(s, p->in[c->x].view);
-    step_read(s, h->view);
+    step_read(s, p->in[c->h].view);
     read_if(s, p, c->c);
     step_read(s, w);
     read_if(s, p, c->b);
     step_write(s, p->out[0].view);
     step_write(s, p->n_out > 1 ? p->out[1].view : VIEW_NONE);
     step_args(s, &args, sizeof args);
-    step_cost(s, (double)n * c->gates * size * size, sizeof(float) * (double)packed_count(p, c));
+    step_cost(s, (double)args.n * c->gates * args.size * args.size, (double)bytes);
+}
+
+static void emit_cell(const struct problem *p, struct emit *e, const struct cell *c)
+{
+    const struct operand *h = &p->in[c->h];
+    const int n = h->shape.dim[0], size = h->shape.dim[1], v = vector_of(p);
+    const int rows = n == 1 ? 1 : v == 16 ? 4 : 2; /* whose sums fit the registers */
+    const int w = emit_weights(p, e, c);
+    struct step *s = emit_step(e, "cell_ref", "main",
+                               ceil_div((size_t)size, (size_t)v) * ceil_div((size_t)n, (size_t)rows), 1);
+    step_define(s, "V", v);
+    step_define(s, "TB", rows);
+    cell_finish(s, p, c, w, sizeof(float) * packed_count(p, c));
 }
 
 static size_t bytes_of(const struct problem *p, const struct cell *c)
@@ -88,22 +94,22 @@ static size_t bytes_of(const struct problem *p, const struct cell *c)
 
 static size_t lstm_workspace(const struct problem *p)
 {
-    return bytes_of(p, &lstm);
+    return bytes_of(p, &cell_lstm);
 }
 
 static size_t gru_workspace(const struct problem *p)
 {
-    return bytes_of(p, &gru);
+    return bytes_of(p, &cell_gru);
 }
 
 static void lstm_emit(const struct problem *p, struct emit *e)
 {
-    emit_cell(p, e, &lstm);
+    emit_cell(p, e, &cell_lstm);
 }
 
 static void gru_emit(const struct problem *p, struct emit *e)
 {
-    emit_cell(p, e, &gru);
+    emit_cell(p, e, &cell_gru);
 }
 
 const struct algo_def algo_lstm_cell_ref = {
