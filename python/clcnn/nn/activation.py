@@ -1,129 +1,189 @@
-"""Activations. Each adds one element-wise operator; producers take them into their epilogues when a plan is
-compiled. `inplace` is accepted for compatibility and means nothing: the planner owns the memory."""
+"""Activations, with those of rectifier.py. Each adds one element-wise operator, or few; producers take them
+into their epilogues when a plan is compiled."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from clcnn import _arguments, ops
-from clcnn.errors import ArgumentError, ShapeError, UnsupportedError
-from clcnn.nn import init
-from clcnn.nn._args import positive
-from clcnn.nn.module import Layer, Parameter
+from clcnn.errors import ArgumentError, ShapeError
+from clcnn.nn._unary import _Activation, _InplaceActivation
+from clcnn.nn.module import Layer
+from clcnn.nn.rectifier import (
+    CELU,
+    ELU,
+    SELU,
+    Hardtanh,
+    LeakyReLU,
+    PReLU,
+    ReLU,
+    ReLU6,
+    RReLU,
+    Threshold,
+)
+
+__all__ = [
+    "CELU",
+    "ELU",
+    "GELU",
+    "GLU",
+    "Hardshrink",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LeakyReLU",
+    "LogSigmoid",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "RReLU",
+    "ReLU",
+    "ReLU6",
+    "SELU",
+    "SiLU",
+    "Sigmoid",
+    "Softmax",
+    "Softmax2d",
+    "Softmin",
+    "Softplus",
+    "Softshrink",
+    "Softsign",
+    "Tanh",
+    "Tanhshrink",
+    "Threshold",
+]
 
 SAME_AS_X = 17.0  # from here on log(1 + exp(x)) is x in float32
 
 
-class _Activation(Layer):
-    """One unary operator `_op` with the attributes in `_attrs` (name of the operator's attribute -> own
-    attribute)."""
-
-    _op: str
-    _attrs: dict[str, str] = {}
-
-    def forward(self, x: Any) -> Any:
-        attrs = {theirs: getattr(self, mine) for theirs, mine in self._attrs.items()}
-        return getattr(ops, self._op)(x, name=self.layer_name, **attrs)
-
-    def extra_repr(self) -> str:
-        return ", ".join(f"{mine}={getattr(self, mine)!r}" for mine in self._attrs.values())
-
-
-class _InplaceActivation(_Activation):
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-
-
-class ReLU(_InplaceActivation):
-    """max(x, 0)."""
-
-    _op = "relu"
-
-
-class ReLU6(_InplaceActivation):
-    """min(max(x, 0), 6)."""
-
-    _op = "relu6"
-
-
 class SiLU(_InplaceActivation):
-    """x * sigmoid(x), also called swish."""
+    """y = x * sigmoid(x), also called swish. Source: Elfwing et al. 2018.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.SiLU(), (3,))([-2, 0, 2]).round(2))
+    [-0.24  0.    1.76]
+    """
 
     _op = "silu"
 
 
 class Hardswish(_InplaceActivation):
-    """x * clip(x / 6 + 1/2, 0, 1)."""
+    """y = x * min(max(x / 6 + 1/2, 0), 1). Source: Howard et al. 2019 (MobileNetV3).
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Hardswish(), (3,))([-2, 0, 3]).round(2))
+    [-0.33  0.    3.  ]
+    """
 
     _op = "hard_swish"
 
 
 class Hardsigmoid(_InplaceActivation):
-    """clip(x / 6 + 1/2, 0, 1)."""
+    """y = min(max(x / 6 + 1/2, 0), 1).
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Hardsigmoid(), (3,))([-6, 0, 6]))
+    [0.  0.5 1. ]
+    """
 
     _op = "hard_sigmoid"
 
 
 class Sigmoid(_Activation):
-    """1 / (1 + exp(-x))."""
+    """y = 1 / (1 + exp(-x)): the logistic function. Takes no arguments.
+
+    Works on each element: x float32 of any shape -> the same shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Sigmoid(), (3,))([-2, 0, 2]).round(2))
+    [0.12 0.5  0.88]
+    """
 
     _op = "sigmoid"
 
 
 class Tanh(_Activation):
-    """tanh(x)."""
+    """y = tanh(x) = (exp(x) - exp(-x)) / (exp(x) + exp(-x)). Takes no arguments.
+
+    Works on each element: x float32 of any shape -> the same shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Tanh(), (3,))([-1, 0, 1]).round(2))
+    [-0.76  0.    0.76]
+    """
 
     _op = "tanh"
 
 
-class LeakyReLU(_Activation):
-    """x where x >= 0, negative_slope * x elsewhere."""
-
-    _op = "leaky_relu"
-    _attrs = {"negative_slope": "negative_slope"}
-
-    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
-        super().__init__()
-        self.negative_slope = float(negative_slope)
-
-
-class ELU(_Activation):
-    """x where x >= 0, alpha * (exp(x) - 1) elsewhere."""
-
-    _op = "elu"
-    _attrs = {"alpha": "alpha"}
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = float(alpha)
-
-
-class CELU(ELU):
-    """max(x, 0) + min(alpha * (exp(x / alpha) - 1), 0)."""
-
-    _op = "celu"
-
-
-class SELU(_InplaceActivation):
-    """scale * (x where x > 0, alpha * (exp(x) - 1) elsewhere). Source: Klambauer et al. 2017."""
-
-    _op = "selu"
-
-
 class Mish(_InplaceActivation):
-    """x * tanh(softplus(x)). Source: Misra 2019."""
+    """y = x * tanh(log(1 + exp(x))). Source: Misra 2019.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Mish(), (3,))([-2, 0, 2]).round(2))
+    [-0.25  0.    1.94]
+    """
 
     _op = "mish"
 
 
 class Softsign(_Activation):
-    """x / (1 + |x|)."""
+    """y = x / (1 + |x|). Takes no arguments.
+
+    Works on each element: x float32 of any shape -> the same shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Softsign(), (3,))([-1, 0, 3]).round(2))
+    [-0.5   0.    0.75]
+    """
 
     _op = "softsign"
 
 
 class Softplus(Layer):
-    """log(1 + exp(beta * x)) / beta; x itself where beta * x > threshold."""
+    """y = log(1 + exp(beta * x)) / beta, and x itself where beta * x > threshold.
+
+    Works on each element: x float32 of any shape -> the same shape. Source: Dugas et al. 2001.
+
+    Parameters
+    ----------
+    beta : float
+        Above 0; the larger, the nearer to max(x, 0).
+    threshold : float
+        From where on x is taken. From 17 on it changes nothing in float32.
+
+    Raises
+    ------
+    ArgumentError
+        Where beta is not above 0.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Softplus(), (3,))([-2, 0, 30]).round(2))
+    [ 0.13  0.69 30.  ]
+    """
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -144,21 +204,61 @@ class Softplus(Layer):
 
 
 class LogSigmoid(Layer):
-    """log(1 / (1 + exp(-x)))."""
+    """y = log(1 / (1 + exp(-x))). Takes no arguments.
+
+    Works on each element: x float32 of any shape -> the same shape. Large negative x do not overflow.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.LogSigmoid(), (3,))([-100, 0, 2]).round(2))
+    [-100.     -0.69   -0.13]
+    """
 
     def forward(self, x: Any) -> Any:
         return ops.neg(ops.softplus(-x), name=self.layer_name)
 
 
 class Tanhshrink(Layer):
-    """x - tanh(x)."""
+    """y = x - tanh(x). Takes no arguments.
+
+    Works on each element: x float32 of any shape -> the same shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Tanhshrink(), (3,))([-2, 0, 2]).round(2))
+    [-1.04  0.    1.04]
+    """
 
     def forward(self, x: Any) -> Any:
         return ops.sub(x, ops.tanh(x), name=self.layer_name)
 
 
 class Hardshrink(Layer):
-    """x where |x| > lambd, 0 elsewhere."""
+    """y = x where |x| > lambd, 0 elsewhere.
+
+    Works on each element: x float32 of any shape -> the same shape.
+
+    Parameters
+    ----------
+    lambd : float
+        At least 0.
+
+    Raises
+    ------
+    ArgumentError
+        Where lambd is below 0.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Hardshrink(0.5), (3,))([-2, 0.5, 2]))
+    [-2.  0.  2.]
+    """
 
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
@@ -178,47 +278,57 @@ class Hardshrink(Layer):
 
 
 class Softshrink(Hardshrink):
-    """x nearer to 0 by lambd, and 0 where |x| <= lambd."""
+    """y = x - lambd where x > lambd, x + lambd where x < -lambd, 0 elsewhere.
+
+    Works on each element: x float32 of any shape -> the same shape. It is the soft threshold of Donoho 1995.
+
+    Parameters
+    ----------
+    lambd : float
+        At least 0.
+
+    Raises
+    ------
+    ArgumentError
+        Where lambd is below 0.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Softshrink(0.5), (3,))([-2, 0.5, 2]))
+    [-1.5  0.   1.5]
+    """
 
     @property
     def _bias(self) -> float:
         return self.lambd
 
 
-class Threshold(Layer):
-    """x where x > threshold, `value` elsewhere."""
-
-    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        super().__init__()
-        self.threshold, self.value = float(threshold), float(value)
-
-    def forward(self, x: Any) -> Any:
-        return ops.where(x > self.threshold, x, self.value, name=self.layer_name)
-
-    def extra_repr(self) -> str:
-        return f"threshold={self.threshold}, value={self.value}"
-
-
-class RReLU(Layer):
-    """x where x >= 0, (lower + upper) / 2 * x elsewhere, as at inference; not offered for training."""
-
-    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
-        super().__init__()
-        self.lower, self.upper = float(lower), float(upper)
-
-    def forward(self, x: Any) -> Any:
-        if self.training and x.graph.training:
-            raise UnsupportedError(
-                f"RReLU {self.layer_name or ''}: random slopes are not offered in training"
-            )
-        return ops.leaky_relu(x, negative_slope=(self.lower + self.upper) / 2, name=self.layer_name)
-
-    def extra_repr(self) -> str:
-        return f"lower={self.lower}, upper={self.upper}"
-
-
 class GLU(Layer):
-    """a * sigmoid(b), a and b being the halves of x along `dim`. Source: Dauphin et al. 2017."""
+    """y = a * sigmoid(b), where a and b are the halves of x along dim: x [..., 2 * n, ...] -> [..., n, ...].
+
+    Source: Dauphin et al. 2017.
+
+    Parameters
+    ----------
+    dim : int
+        The dimension that is halved; negative ones count from the end.
+
+    Raises
+    ------
+    DtypeError
+        Where dim is no whole number.
+    ShapeError
+        When called on x whose dimension dim is odd, or that has no such dimension.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.GLU(), (1, 4))([[1, 2, 0, 0]]).round(2))
+    [[0.5 1. ]]
+    """
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -235,7 +345,28 @@ class GLU(Layer):
 
 
 class GELU(_Activation):
-    """x * Phi(x); approximate="tanh" uses the tanh formula."""
+    """y = x * Phi(x), where Phi is the normal distribution function. Source: Hendrycks and Gimpel 2016.
+
+    Works on each element: x float32 of any shape -> the same shape.
+
+    Parameters
+    ----------
+    approximate : {"none", "tanh"}
+        "none" computes (1 + erf(x / sqrt(2))) / 2 for Phi(x); "tanh" takes
+        (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2.
+
+    Raises
+    ------
+    ArgumentError
+        When called, where approximate is another word.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.GELU(), (3,))([-2, 0, 2]).round(2))
+    [-0.05  0.    1.95]
+    """
 
     _op = "gelu"
     _attrs = {"approximate": "approximate"}
@@ -245,20 +376,30 @@ class GELU(_Activation):
         self.approximate = approximate
 
 
-class Hardtanh(_Activation):
-    """x clipped to [min_val, max_val]."""
-
-    _op = "clip"
-    _attrs = {"min": "min_val", "max": "max_val"}
-
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.min_val = float(min_val)
-        self.max_val = float(max_val)
-
-
 class Softmax(_Activation):
-    """exp(x) / sum(exp(x)) along `dim`."""
+    """y = exp(x) / sum(exp(x)) along dim: x float32 of any shape -> the same shape, each sum 1.
+
+    The largest element is subtracted first, so that nothing overflows.
+
+    Parameters
+    ----------
+    dim : int
+        The dimension that is summed over; negative ones count from the end.
+
+    Raises
+    ------
+    DtypeError
+        Where dim is no whole number.
+    ShapeError
+        When called on x that has no dimension dim.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Softmax(), (1, 3))([[0, 0, 5]]).round(2))
+    [[0.01 0.01 0.99]]
+    """
 
     _op = "softmax"
     _attrs = {"dim": "dim"}
@@ -269,39 +410,75 @@ class Softmax(_Activation):
 
 
 class Softmax2d(Softmax):
-    """Softmax over the channels of x [N, C, H, W]."""
+    """Softmax over the channels at each pixel: x [N, C, H, W] or [C, H, W] -> the same shape.
+
+    Takes no arguments.
+
+    Raises
+    ------
+    ShapeError
+        When called on x of fewer than 3 dimensions.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Softmax2d(), (1, 2, 1, 1))([[[[3]], [[3]]]]).ravel().round(2))
+    [0.5 0.5]
+    """
 
     def __init__(self) -> None:
         super().__init__(-3)
 
 
 class Softmin(Softmax):
-    """Softmax of -x along `dim`."""
+    """y = exp(-x) / sum(exp(-x)) along dim: x float32 of any shape -> the same shape, each sum 1.
+
+    Parameters
+    ----------
+    dim : int
+        The dimension that is summed over; negative ones count from the end.
+
+    Raises
+    ------
+    DtypeError
+        Where dim is no whole number.
+    ShapeError
+        When called on x that has no dimension dim.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Softmin(), (1, 3))([[0, 0, 5]]).round(2))
+    [[0.5 0.5 0. ]]
+    """
 
     def forward(self, x: Any) -> Any:
         return super().forward(-x)
 
 
 class LogSoftmax(Softmax):
-    """log(softmax(x)) along `dim`."""
+    """y = x - log(sum(exp(x))) along dim, the logarithm of Softmax: x float32 of any shape -> the same shape.
+
+    Parameters
+    ----------
+    dim : int
+        The dimension that is summed over; negative ones count from the end.
+
+    Raises
+    ------
+    DtypeError
+        Where dim is no whole number.
+    ShapeError
+        When called on x that has no dimension dim.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.LogSoftmax(), (1, 2))([[1, 1]]).round(2))
+    [[-0.69 -0.69]]
+    """
 
     _op = "log_softmax"
-
-
-class PReLU(Layer):
-    """x where x >= 0, weight * x elsewhere; weight [num_parameters] per channel (dim 1), or one for all."""
-
-    def __init__(self, num_parameters: int = 1, init_value: float = 0.25, **kwargs: Any) -> None:
-        super().__init__()
-        if "init" in kwargs:  # torch's name for the start value
-            init_value = kwargs.pop("init")
-        if kwargs:
-            raise TypeError(f"PReLU: unexpected arguments {sorted(kwargs)}")
-        self.num_parameters = positive("PReLU", "num_parameters", num_parameters)
-        self.weight = Parameter((num_parameters,), init.constant(float(init_value)))
-
-    def forward(self, x: Any) -> Any:
-        return ops.prelu(x, self.constant(x.graph, "weight"), name=self.layer_name)
-
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"

@@ -22,23 +22,34 @@ def _glorot(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
 
 
 class Embedding(Layer):
-    """Rows of a table: x [...] int64 or int32 -> [..., embedding_dim]; weight [num_embeddings,
-    embedding_dim].
+    """Rows of a table: x [...] int64 or int32 -> [..., embedding_dim] float32; see torch.nn.Embedding.
 
-    Indices outside the table give zeros or, below 0, count from its end.
+    weight [num_embeddings, embedding_dim] starts from the standard normal distribution, as PyTorch's. Indices
+    below 0 count from the end of the table; those outside it give NaN.
 
     Parameters
     ----------
-    num_embeddings, embedding_dim : int
+    num_embeddings : int
+        Rows of the table.
+    embedding_dim : int
+        Elements of a row.
     padding_idx : int, optional
         A row that begins as zeros, as in PyTorch.
+    max_norm : None
+        Accepted for compatibility, as are norm_type, scale_grad_by_freq and sparse: no other values.
+    norm_type : float
+        Means nothing without max_norm.
+    scale_grad_by_freq, sparse : bool
+        Only False.
 
     Raises
     ------
-    ArgumentError, UnsupportedError
-        For arguments.
+    ArgumentError
+        For sizes below 1 and a padding_idx outside the table.
+    UnsupportedError
+        For a max_norm, scale_grad_by_freq=True or sparse=True.
     DtypeError
-        When called on indices that are no integers.
+        When called on indices that are not int64 or int32.
 
     Examples
     --------
@@ -91,33 +102,49 @@ class Embedding(Layer):
 
 
 class MultiheadAttention(Layer):
-    """Attention of num_heads heads, each on its part of embed_dim; see torch.nn. Source: Vaswani et al. 2017,
+    """softmax(q k^T / sqrt(embed_dim / num_heads)) v for each head, on its part of embed_dim.
+
+    q, k and v are products of query, key and value with in_proj_weight, the result is one with
+    out_proj.weight; names and shapes are those of torch.nn.MultiheadAttention. Source: Vaswani et al. 2017,
     section 3.2.
 
-    Called as module(query, key, value): query [L, N, embed_dim], key [S, N, kdim], value [S, N, vdim]; with
-    batch_first [N, L, embed_dim] and so on; without a batch [L, embed_dim] and so on. Gives the result, of
-    query's shape, and the weights [N, L, S], the mean of the heads; with average_attn_weights=False
-    [N, heads, L, S]; with need_weights=False None, which is faster.
+    Called as module(query, key, value), on float32: query [L, N, embed_dim], key [S, N, kdim], value
+    [S, N, vdim]; with batch_first [N, L, embed_dim] and so on; without a batch [L, embed_dim] and so on.
+    Gives the result, of query's shape, and the weights [N, L, S], the mean of the heads; with
+    average_attn_weights=False [N, heads, L, S]; with need_weights=False None, which is faster.
 
     Parameters
     ----------
-    embed_dim, num_heads : int
+    embed_dim : int
+        Size of query and of the result, a multiple of num_heads.
+    num_heads : int
+        Parts of embed_dim that attend by themselves.
     dropout : float
-        Share of the weights that a training step sets to 0.
+        Share of the weights that a training step sets to 0, from 0 to 1. Default 0.
     bias : bool
+        Adds in_proj_bias and out_proj.bias. Default True.
+    add_bias_kv, add_zero_attn : bool
+        Accepted for compatibility: only False.
     kdim, vdim : int, optional
-        Of key and value, embed_dim where not given.
+        Sizes of key and value, embed_dim where not given.
     batch_first : bool
-
-    Masks are values or buffers: key_padding_mask [N, S] and attn_mask [L, S] or [N * heads, L, S], where True
-    leaves out and numbers are added; is_causal=True alone leaves out what comes later.
+        The batch is the first dimension, not the second. Default False.
 
     Raises
     ------
-    ArgumentError, UnsupportedError
-        For arguments.
+    ArgumentError
+        For sizes below 1, an embed_dim that num_heads does not divide, and a dropout outside 0 to 1.
+    UnsupportedError
+        For add_bias_kv=True and add_zero_attn=True.
+    DtypeError
+        When called on values that are not float32.
     ShapeError
         When called on shapes that do not fit.
+
+    Notes
+    -----
+    Masks are values or buffers: key_padding_mask [N, S] and attn_mask [L, S] or [N * heads, L, S], where True
+    leaves out and numbers are added; is_causal=True alone leaves out what comes later.
 
     Examples
     --------

@@ -10,15 +10,15 @@ from clcnn.nn.module import Layer, Module
 
 
 class _Numbered(Module):
-    """Modules in a row, found by name ("0", "1", ...)."""
+    # Modules in a row, found by name ("0", "1", ...).
 
     def append(self, module: Module) -> Any:
-        """Adds a module under the next number. Returns self."""
+        """Adds a module under the next number. Returns self. Raises ArgumentError (no module)."""
         self.add_module(str(len(self._modules)), module)
         return self
 
     def extend(self, modules: Iterable[Module]) -> Any:
-        """Adds modules under the next numbers. Returns self."""
+        """Adds modules under the next numbers. Returns self. Raises ArgumentError (no module)."""
         for module in modules:
             self.append(module)
         return self
@@ -47,7 +47,31 @@ class _Numbered(Module):
 
 
 class ModuleList(_Numbered):
-    """A list of modules that are found by name ("0", "1", ...); forward() is the owner's business."""
+    """A list of modules, named "0", "1" ...: index, slice, append and iterate as with a list.
+
+    It is not called: forward() of its owner says what each module is for.
+
+    Parameters
+    ----------
+    modules : iterable of Module
+        The first entries, by default none.
+
+    Raises
+    ------
+    ArgumentError
+        Where an entry is no module.
+    IndexError
+        Where an index is outside.
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> blocks = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+    >>> len(blocks), blocks[-1].weight.shape
+    (3, (4, 4))
+    >>> list(blocks.state_dict())[:2]
+    ['0.weight', '0.bias']
+    """
 
     def __init__(self, modules: Iterable[Module] = ()) -> None:
         super().__init__()
@@ -64,14 +88,40 @@ class ModuleList(_Numbered):
 
 
 class ModuleDict(Module):
-    """Modules by name; forward() is the owner's business."""
+    """Modules by name: index, update and iterate as with a dict.
+
+    It is not called: forward() of its owner says what each module is for.
+
+    Parameters
+    ----------
+    modules : dict of Module by name, or iterable of pairs
+        The first entries, by default none.
+
+    Raises
+    ------
+    ArgumentError
+        Where an entry is no module, and for names that are empty or contain ".".
+    KeyError
+        Where there is no module of a name.
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> heads = nn.ModuleDict({"box": nn.Linear(8, 4), "label": nn.Linear(8, 10)})
+    >>> list(heads)
+    ['box', 'label']
+    >>> heads["label"].weight.shape
+    (10, 8)
+    """
 
     def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] = ()) -> None:
         super().__init__()
         self.update(modules)
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Adds modules, in the place of those of the same names."""
+        """Adds modules, in the place of those of the same names. Raises ArgumentError (no module, or such
+        a name).
+        """
         for name, module in dict(modules).items():
             self[name] = module
 
@@ -88,7 +138,7 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def pop(self, name: str) -> Any:
-        """Takes a module out and returns it."""
+        """Takes a module out and returns it. Raises KeyError (no such name)."""
         return self._modules.pop(name)
 
     def clear(self) -> None:
@@ -115,12 +165,21 @@ class ModuleDict(Module):
 
 
 class Sequential(_Numbered, Layer):
-    """Modules one after the other.
+    """Modules one after the other: each is called on the result of the one before.
+
+    A result that is a tuple gives several arguments.
 
     Parameters
     ----------
     *modules : Module
         Named "0", "1" ...; or one dict of modules by name.
+
+    Raises
+    ------
+    ArgumentError
+        Where an entry is no module; when called, where there is none.
+    IndexError
+        Where an index is outside.
 
     Examples
     --------
@@ -128,6 +187,8 @@ class Sequential(_Numbered, Layer):
     >>> net = nn.Sequential(nn.Conv2d(3, 8, 3), nn.ReLU())
     >>> list(net.state_dict())
     ['0.weight', '0.bias']
+    >>> net[1]
+    ReLU()
     """
 
     def __init__(self, *modules: Module | dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Convolutions and Linear."""
+"""Convolutions, transposed convolutions and Linear, on float32."""
 
 from __future__ import annotations
 
@@ -14,7 +14,36 @@ PadMode = Literal["constant", "reflect", "edge", "wrap"]
 
 
 class _ConvNd(Layer):
-    """What convolutions of every rank share. x [N, in_channels, *spatial] float32."""
+    """x, the result and the parameters are float32; the parameters start from a uniform distribution between
+    -1 / sqrt(fan_in) and 1 / sqrt(fan_in), fan_in being the product of weight.shape[1:], as PyTorch's.
+
+    Parameters
+    ----------
+    in_channels : int
+        C, the channels of x.
+    out_channels : int
+        K, the channels of the result.
+    kernel_size : int or tuple of int
+        Size of the kernel; a tuple has a number for each spatial dimension.
+    stride : int or tuple of int
+        Distance from one place of the kernel to the next. Default 1.
+    dilation : int or tuple of int
+        Distance of neighbouring elements of the kernel. Default 1.
+    groups : int
+        Parts of the channels that are computed by themselves; divides in_channels and out_channels.
+        groups=in_channels is a depthwise convolution. Default 1.
+    bias : bool
+        Adds a number for each channel of the result. Default True.
+
+    Raises
+    ------
+    ArgumentError
+        For arguments.
+    DtypeError
+        When called on x that is not float32.
+    ShapeError
+        When called on a shape that does not fit.
+    """
 
     _rank: int
     _padding_modes: dict[str, PadMode] = {"zeros": "constant"}  # torch's word: that of ops.pad()
@@ -75,30 +104,18 @@ class _ConvNd(Layer):
 
 
 class _Conv(_ConvNd):
-    """Convolution (cross-correlation): weight [out, in/groups, *kernel_size], bias [out]; see torch.nn.
+    """y[n, k] = bias[k] + the sum over c of weight[k, c] * x[n, c], `*` being a cross-correlation; weight
+    [out_channels, in_channels / groups, *kernel_size], bias [out_channels]. Of W elements of x in a
+    dimension, y has floor((W + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) + 1.
 
     Parameters
     ----------
-    in_channels, out_channels : int
-    kernel_size, stride, dilation : int, or one for each dimension
-    padding : int, one for each dimension, "valid" or "same"
-        "same" for stride 1 only; an odd surplus goes to the end, as in PyTorch.
-    groups : int
-    bias : bool
+    padding : int, tuple of int, "valid" or "same"
+        Elements added at both ends of each spatial dimension. "valid": none. "same": as many as keep the
+        size, for stride 1 only; an odd surplus goes to the end, as in PyTorch. Default 0.
     padding_mode : {"zeros", "reflect", "replicate", "circular"}
-
-    Raises
-    ------
-    ArgumentError
-        For arguments.
-    ShapeError
-        When called on a shape that does not fit.
-
-    Examples
-    --------
-    >>> from clcnn import nn
-    >>> nn.Conv2d(3, 8, 3, padding="same").weight.shape
-    (8, 3, 3, 3)
+        What padding consists of: zeros; elements mirrored at the outermost ones; the outermost elements;
+        those of the other end.
     """
 
     _padding_modes = {"zeros": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
@@ -152,28 +169,68 @@ class _Conv(_ConvNd):
 
 
 class Conv1d(_Conv):
-    """x [N, C, W] -> [N, K, Q]; see torch.nn.Conv1d."""
+    """Convolution: x [N, C, W] -> [N, K, Q]; see torch.nn.Conv1d.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> layer = clcnn.nn.Conv1d(3, 8, 3, stride=2, padding=1)
+    >>> layer.weight.shape
+    (8, 3, 3)
+    >>> layer(clcnn.Graph().input("x", (1, 3, 8))).shape
+    (1, 8, 4)
+    """
 
     _rank = 1
 
 
 class Conv2d(_Conv):
-    """x [N, C, H, W] -> [N, K, P, Q]; see torch.nn.Conv2d."""
+    """Convolution: x [N, C, H, W] -> [N, K, P, Q]; see torch.nn.Conv2d.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> layer = clcnn.nn.Conv2d(3, 8, 3, padding="same")
+    >>> layer.weight.shape
+    (8, 3, 3, 3)
+    >>> layer(clcnn.Graph().input("x", (1, 3, 8, 8))).shape
+    (1, 8, 8, 8)
+    """
 
     _rank = 2
 
 
 class Conv3d(_Conv):
-    """x [N, C, D, H, W] -> [N, K, O, P, Q]; see torch.nn.Conv3d."""
+    """Convolution: x [N, C, D, H, W] -> [N, K, O, P, Q]; see torch.nn.Conv3d.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> layer = clcnn.nn.Conv3d(3, 8, 3)
+    >>> layer.weight.shape
+    (8, 3, 3, 3, 3)
+    >>> layer(clcnn.Graph().input("x", (1, 3, 8, 8, 8))).shape
+    (1, 8, 6, 6, 6)
+    """
 
     _rank = 3
 
 
 class _ConvTranspose(_ConvNd):
-    """Transposed convolution (the adjoint of a convolution): weight [in, out/groups, *kernel_size], bias
-    [out].
+    """The adjoint of a convolution of the same arguments: each element of x adds a multiple of the kernel to
+    the result. weight [in_channels, out_channels / groups, *kernel_size], bias [out_channels]. Of W elements
+    of x in a dimension, the result has
+    (W - 1) * stride - 2 * padding + dilation * (kernel_size - 1) + output_padding + 1.
 
-    Output size: (in - 1) * stride - 2 * padding + dilation * (kernel - 1) + output_padding + 1.
+    Parameters
+    ----------
+    padding : int or tuple of int
+        Elements left out at both ends of each spatial dimension of the result. Default 0.
+    output_padding : int or tuple of int
+        Elements that the result has more at the end of each dimension; smaller than stride or dilation.
+        Default 0.
+    padding_mode : {"zeros"}
+        Accepted for compatibility.
     """
 
     def __init__(
@@ -212,25 +269,86 @@ class _ConvTranspose(_ConvNd):
 
 
 class ConvTranspose1d(_ConvTranspose):
-    """x [N, C, W]; see torch.nn.ConvTranspose1d."""
+    """Transposed convolution: x [N, C, W] -> [N, K, Q]; see torch.nn.ConvTranspose1d.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> layer = clcnn.nn.ConvTranspose1d(3, 8, 4, stride=2, padding=1)
+    >>> layer.weight.shape
+    (3, 8, 4)
+    >>> layer(clcnn.Graph().input("x", (1, 3, 8))).shape
+    (1, 8, 16)
+    """
 
     _rank = 1
 
 
 class ConvTranspose2d(_ConvTranspose):
-    """x [N, C, H, W]; see torch.nn.ConvTranspose2d."""
+    """Transposed convolution: x [N, C, H, W] -> [N, K, P, Q]; see torch.nn.ConvTranspose2d.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> layer = clcnn.nn.ConvTranspose2d(3, 8, 4, stride=2, padding=1)
+    >>> layer.weight.shape
+    (3, 8, 4, 4)
+    >>> layer(clcnn.Graph().input("x", (1, 3, 8, 8))).shape
+    (1, 8, 16, 16)
+    """
 
     _rank = 2
 
 
 class ConvTranspose3d(_ConvTranspose):
-    """x [N, C, D, H, W]; see torch.nn.ConvTranspose3d."""
+    """Transposed convolution: x [N, C, D, H, W] -> [N, K, O, P, Q]; see torch.nn.ConvTranspose3d.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> layer = clcnn.nn.ConvTranspose3d(3, 8, 4, stride=2, padding=1)
+    >>> layer.weight.shape
+    (3, 8, 4, 4, 4)
+    >>> layer(clcnn.Graph().input("x", (1, 3, 8, 8, 8))).shape
+    (1, 8, 16, 16, 16)
+    """
 
     _rank = 3
 
 
 class Linear(Layer):
-    """y = x W^T + b: x [..., in_features] -> [..., out_features]; weight [out, in], bias [out]."""
+    """y = x W^T + b: x [..., in_features] -> [..., out_features]; see torch.nn.Linear.
+
+    weight W [out_features, in_features] and bias b [out_features], float32 as x and y, start from a uniform
+    distribution between -1 / sqrt(in_features) and 1 / sqrt(in_features), as PyTorch's.
+
+    Parameters
+    ----------
+    in_features : int
+        Size of the last dimension of x.
+    out_features : int
+        Size of the last dimension of y.
+    bias : bool
+        Adds b. Default True.
+
+    Raises
+    ------
+    ArgumentError
+        For sizes below 1.
+    DtypeError
+        When called on x that is not float32.
+    ShapeError
+        When called on x that does not end in in_features.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> layer = clcnn.nn.Linear(8, 5)
+    >>> layer.weight.shape
+    (5, 8)
+    >>> layer(clcnn.Graph().input("x", (2, 7, 8))).shape
+    (2, 7, 5)
+    """
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True) -> None:
         super().__init__()

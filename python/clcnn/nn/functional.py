@@ -10,86 +10,173 @@ Each function adds what the layer of its name adds; modules remain the home of d
 
 from __future__ import annotations
 
-import math
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-import numpy as np
-
 from clcnn import ops
-from clcnn.errors import ArgumentError, ShapeError
-from clcnn.nn import activation, padding, pool, shape
-from clcnn.nn._args import Ints, ntuple
+from clcnn.errors import ArgumentError
+from clcnn.nn import _docs, activation, padding, pool, shape
+from clcnn.nn._args import Ints
+from clcnn.nn._normalised import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    local_response_norm,
+    normalize,
+    rms_norm,
+)
+from clcnn.nn._weighted import (
+    conv1d,
+    conv2d,
+    conv3d,
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+    linear,
+    prelu,
+    scaled_dot_product_attention,
+)
 from clcnn.nn.module import Layer
 from clcnn.value import Value
 
+SHAPE = (1, 4, 8, 8)  # of x in examples
 
-def _of(layer: type[Layer]) -> Callable[..., Value]:
-    """The function of a layer without parameters: F.elu(x, alpha=1.0) for ELU(alpha=1.0)(x)."""
+
+def _of(
+    name: str,
+    layer: type[Layer],
+    args: str = "",
+    gives: tuple[int, ...] = SHAPE,
+    given: tuple[int, ...] = SHAPE,
+) -> Callable[..., Value]:
+    """The function of a layer without parameters: F.elu(x, alpha=1.0) for ELU(alpha=1.0)(x). Its example has
+    the arguments `args`, and these shapes of x and of the result."""
 
     def function(input: Value, *args: Any, **kwargs: Any) -> Value:
         return layer(*args, **kwargs)(input)
 
-    function.__name__ = function.__qualname__ = layer.__name__.lower()
-    function.__doc__ = f"What nn.{layer.__name__}(...) does to `input`: {layer.__doc__}"
+    first = inspect.Parameter("input", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation="Value")
+    takes = inspect.signature(layer).parameters.values()
+    signature = inspect.Signature([first, *takes], return_annotation="Value")
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _docs.of_layer(function, layer, args, given, gives)
     return function
 
 
-celu = _of(activation.CELU)
-elu = _of(activation.ELU)
-gelu = _of(activation.GELU)
-glu = _of(activation.GLU)
-hardshrink = _of(activation.Hardshrink)
-hardsigmoid = _of(activation.Hardsigmoid)
-hardswish = _of(activation.Hardswish)
-hardtanh = _of(activation.Hardtanh)
-leaky_relu = _of(activation.LeakyReLU)
-logsigmoid = _of(activation.LogSigmoid)
-mish = _of(activation.Mish)
-relu = _of(activation.ReLU)
-relu6 = _of(activation.ReLU6)
-selu = _of(activation.SELU)
-sigmoid = _of(activation.Sigmoid)
-silu = _of(activation.SiLU)
-softmin = _of(activation.Softmin)
-softplus = _of(activation.Softplus)
-softshrink = _of(activation.Softshrink)
-softsign = _of(activation.Softsign)
-tanh = _of(activation.Tanh)
-tanhshrink = _of(activation.Tanhshrink)
-threshold = _of(activation.Threshold)
+def _pool(name: str, layer: type[pool._Pool | pool._AdaptivePool], args: str) -> Callable[..., Value]:
+    """The function of a pooling layer, whose example goes from 8 elements in each dimension to 4."""
+    return _of(name, layer, args, (1, 3, *[4] * layer._rank), (1, 3, *[8] * layer._rank))
 
-adaptive_avg_pool1d = _of(pool.AdaptiveAvgPool1d)
-adaptive_avg_pool2d = _of(pool.AdaptiveAvgPool2d)
-adaptive_avg_pool3d = _of(pool.AdaptiveAvgPool3d)
-adaptive_max_pool1d = _of(pool.AdaptiveMaxPool1d)
-adaptive_max_pool2d = _of(pool.AdaptiveMaxPool2d)
-adaptive_max_pool3d = _of(pool.AdaptiveMaxPool3d)
-avg_pool1d = _of(pool.AvgPool1d)
-avg_pool2d = _of(pool.AvgPool2d)
-avg_pool3d = _of(pool.AvgPool3d)
-lp_pool1d = _of(pool.LPPool1d)
-lp_pool2d = _of(pool.LPPool2d)
-lp_pool3d = _of(pool.LPPool3d)
 
-channel_shuffle = _of(shape.ChannelShuffle)
-pixel_shuffle = _of(shape.PixelShuffle)
-pixel_unshuffle = _of(shape.PixelUnshuffle)
+celu = _of("celu", activation.CELU)
+elu = _of("elu", activation.ELU)
+gelu = _of("gelu", activation.GELU)
+glu = _of("glu", activation.GLU, "dim=1", (1, 2, 8, 8))
+hardshrink = _of("hardshrink", activation.Hardshrink)
+hardsigmoid = _of("hardsigmoid", activation.Hardsigmoid)
+hardswish = _of("hardswish", activation.Hardswish)
+hardtanh = _of("hardtanh", activation.Hardtanh)
+leaky_relu = _of("leaky_relu", activation.LeakyReLU)
+logsigmoid = _of("logsigmoid", activation.LogSigmoid)
+mish = _of("mish", activation.Mish)
+relu = _of("relu", activation.ReLU)
+relu6 = _of("relu6", activation.ReLU6)
+selu = _of("selu", activation.SELU)
+sigmoid = _of("sigmoid", activation.Sigmoid)
+silu = _of("silu", activation.SiLU)
+softmin = _of("softmin", activation.Softmin)
+softplus = _of("softplus", activation.Softplus)
+softshrink = _of("softshrink", activation.Softshrink)
+softsign = _of("softsign", activation.Softsign)
+tanh = _of("tanh", activation.Tanh)
+tanhshrink = _of("tanhshrink", activation.Tanhshrink)
+threshold = _of("threshold", activation.Threshold, "0.1, 20.0")
+
+adaptive_avg_pool1d = _pool("adaptive_avg_pool1d", pool.AdaptiveAvgPool1d, "4")
+adaptive_avg_pool2d = _pool("adaptive_avg_pool2d", pool.AdaptiveAvgPool2d, "4")
+adaptive_avg_pool3d = _pool("adaptive_avg_pool3d", pool.AdaptiveAvgPool3d, "4")
+adaptive_max_pool1d = _pool("adaptive_max_pool1d", pool.AdaptiveMaxPool1d, "4")
+adaptive_max_pool2d = _pool("adaptive_max_pool2d", pool.AdaptiveMaxPool2d, "4")
+adaptive_max_pool3d = _pool("adaptive_max_pool3d", pool.AdaptiveMaxPool3d, "4")
+avg_pool1d = _pool("avg_pool1d", pool.AvgPool1d, "2")
+avg_pool2d = _pool("avg_pool2d", pool.AvgPool2d, "2")
+avg_pool3d = _pool("avg_pool3d", pool.AvgPool3d, "2")
+lp_pool1d = _pool("lp_pool1d", pool.LPPool1d, "2, 2")
+lp_pool2d = _pool("lp_pool2d", pool.LPPool2d, "2, 2")
+lp_pool3d = _pool("lp_pool3d", pool.LPPool3d, "2, 2")
+
+channel_shuffle = _of("channel_shuffle", shape.ChannelShuffle, "2")
+pixel_shuffle = _of("pixel_shuffle", shape.PixelShuffle, "2", (1, 1, 16, 16))
+pixel_unshuffle = _of("pixel_unshuffle", shape.PixelUnshuffle, "2", (1, 16, 4, 4))
 
 
 def softmax(input: Value, dim: int = -1) -> Value:
-    """exp(x) / sum(exp(x)) along dim."""
+    """exp(x) / sum(exp(x)) along dim: x [...] -> the same shape.
+
+    Parameters
+    ----------
+    input : Value
+        x, float32, symbolic in a graph.
+    dim : int
+        The dimension to sum over, negative from the end. Default -1, the last.
+
+    Returns
+    -------
+    Value
+        The probabilities, float32.
+
+    Raises
+    ------
+    DtypeError
+        For x that is not float32.
+    ShapeError
+        For a dim that x does not have.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> import clcnn.nn.functional as F
+    >>> x = clcnn.Graph().input("x", (2, 10))
+    >>> F.softmax(x, dim=1).shape
+    (2, 10)
+    """
     return input.softmax(dim)
 
 
 def log_softmax(input: Value, dim: int = -1) -> Value:
-    """log(softmax(x)) along dim."""
+    """log(softmax(x)) along dim, x - log(sum(exp(x))): x [...] -> the same shape.
+
+    Parameters
+    ----------
+    input : Value
+        x, float32, symbolic in a graph.
+    dim : int
+        The dimension to sum over, negative from the end. Default -1, the last.
+
+    Returns
+    -------
+    Value
+        The logarithms of the probabilities, float32.
+
+    Raises
+    ------
+    DtypeError
+        For x that is not float32.
+    ShapeError
+        For a dim that x does not have.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> import clcnn.nn.functional as F
+    >>> x = clcnn.Graph().input("x", (2, 10))
+    >>> F.log_softmax(x, dim=1).shape
+    (2, 10)
+    """
     return input.log_softmax(dim)
-
-
-def prelu(input: Value, weight: Any) -> Value:
-    """x where x >= 0, weight * x elsewhere; weight [C], or [1] for all channels."""
-    return ops.prelu(input, weight)
 
 
 # ---- pooling: torch's order of arguments is another one than its modules' ----
@@ -108,196 +195,14 @@ def _max_pool(layer: type[pool._MaxPool]) -> Callable[..., Value]:
         return layer(kernel_size, stride, padding, dilation, return_indices, ceil_mode)(input)
 
     function.__name__ = function.__qualname__ = f"max_pool{layer._rank}d"
-    function.__doc__ = f"What nn.{layer.__name__}(...) does to `input`: {layer.__doc__}"
+    sizes = (1, 3, *[8] * layer._rank), (1, 3, *[4] * layer._rank)
+    function.__doc__ = _docs.of_layer(function, layer, "2", *sizes)
     return function
 
 
 max_pool1d = _max_pool(pool.MaxPool1d)
 max_pool2d = _max_pool(pool.MaxPool2d)
 max_pool3d = _max_pool(pool.MaxPool3d)
-
-
-# ---- layers whose weights are arguments ----
-
-
-def linear(input: Value, weight: Any, bias: Any = None) -> Value:
-    """x W^T + b: x [..., in], weight [out, in], bias [out]."""
-    return ops.linear(input, weight, bias)
-
-
-def _conv(rank: int) -> Callable[..., Value]:
-    def function(
-        input: Value,
-        weight: Any,
-        bias: Any = None,
-        stride: Ints = 1,
-        padding: Ints | str = 0,
-        dilation: Ints = 1,
-        groups: int = 1,
-    ) -> Value:
-        owner = f"conv{rank}d"
-        sizes = _rank(owner, input, weight, rank)
-        far = ntuple(owner, "dilation", dilation, rank, 1)
-        if padding == "same":
-            total = [d * (k - 1) for d, k in zip(far, sizes)]
-            pads = [t // 2 for t in total] + [t - t // 2 for t in total]
-            if any(s != 1 for s in ntuple(owner, "stride", stride, rank, 1)):
-                raise ArgumentError(f"{owner}: padding='same' needs stride 1, not {stride}")
-        elif isinstance(padding, str) and padding != "valid":
-            raise ArgumentError(f"{owner}: padding={padding!r} must be 'same', 'valid' or ints")
-        else:
-            pads = list(ntuple(owner, "padding", 0 if padding == "valid" else padding, rank, 0))
-        steps = ntuple(owner, "stride", stride, rank, 1)
-        return ops.conv(input, weight, bias, stride=steps, padding=pads, dilation=far, groups=groups)
-
-    function.__name__ = function.__qualname__ = f"conv{rank}d"
-    function.__doc__ = f"Convolution in {rank} dimensions: weight [out, in/groups, *kernel], bias [out]."
-    return function
-
-
-def _conv_transpose(rank: int) -> Callable[..., Value]:
-    def function(
-        input: Value,
-        weight: Any,
-        bias: Any = None,
-        stride: Ints = 1,
-        padding: Ints = 0,
-        output_padding: Ints = 0,
-        groups: int = 1,
-        dilation: Ints = 1,
-    ) -> Value:
-        owner = f"conv_transpose{rank}d"
-        _rank(owner, input, weight, rank)
-        given = {"stride": (stride, 1), "padding": (padding, 0), "output_padding": (output_padding, 0)}
-        given["dilation"] = (dilation, 1)
-        attrs: dict[str, Any] = {
-            name: ntuple(owner, name, x, rank, least) for name, (x, least) in given.items()
-        }
-        return ops.conv_transpose(input, weight, bias, groups=groups, **attrs)
-
-    function.__name__ = function.__qualname__ = f"conv_transpose{rank}d"
-    function.__doc__ = f"Transposed convolution in {rank} dimensions: weight [in, out/groups, *kernel]."
-    return function
-
-
-def _rank(owner: str, x: Value, weight: Any, rank: int) -> tuple[int, ...]:
-    """The kernel's size. Raises ShapeError for another rank."""
-    have = tuple(weight.shape)
-    if len(have) != rank + 2 or x.ndim != rank + 2:
-        raise ShapeError(f"{owner}: input {list(x.shape)} and weight {list(have)} must have rank {rank + 2}")
-    return have[2:]
-
-
-conv1d, conv2d, conv3d = _conv(1), _conv(2), _conv(3)
-conv_transpose1d, conv_transpose2d, conv_transpose3d = (
-    _conv_transpose(1),
-    _conv_transpose(2),
-    _conv_transpose(3),
-)
-
-
-def batch_norm(
-    input: Value,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
-    training: bool = False,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Value:
-    """(x - running_mean) / sqrt(running_var + eps) * weight + bias per channel. Raises ArgumentError for
-    training=True: nn.BatchNorm2d keeps running statistics."""
-    if training:
-        raise ArgumentError(
-            "batch_norm: training=True has no place for running statistics; use nn.BatchNorm2d"
-        )
-    ones, zeros = np.ones(input.shape[1], np.float32), np.zeros(input.shape[1], np.float32)
-    return ops.batch_norm(
-        input,
-        ones if weight is None else weight,
-        zeros if bias is None else bias,
-        running_mean,
-        running_var,
-        eps=eps,
-    )
-
-
-def layer_norm(
-    input: Value, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Value:
-    """nn.LayerNorm with its weights as arguments."""
-    _check_last("layer_norm", input, normalized_shape)
-    return ops.layer_norm(input, weight, bias, dim=-len(normalized_shape), eps=eps)
-
-
-def rms_norm(
-    input: Value, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None
-) -> Value:
-    """nn.RMSNorm with its weight as an argument."""
-    _check_last("rms_norm", input, normalized_shape)
-    least = float(np.finfo(np.float32).eps) if eps is None else eps
-    return ops.rms_norm(input, weight, dim=-len(normalized_shape), eps=least)
-
-
-def _check_last(owner: str, x: Value, wanted: Sequence[int]) -> None:
-    if not wanted or tuple(x.shape[-len(wanted) :]) != tuple(wanted):
-        raise ShapeError(f"{owner}: input {list(x.shape)} must end in {list(wanted)}")
-
-
-def group_norm(
-    input: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Value:
-    """nn.GroupNorm with its weights as arguments."""
-    return ops.group_norm(input, weight, bias, groups=num_groups, eps=eps)
-
-
-def instance_norm(
-    input: Value,
-    running_mean: None = None,
-    running_var: None = None,
-    weight: Any = None,
-    bias: Any = None,
-    use_input_stats: bool = True,
-    momentum: float = 0.1,
-    eps: float = 1e-5,
-) -> Value:
-    """nn.InstanceNorm2d with its weights as arguments, by the input's own statistics."""
-    if not use_input_stats or running_mean is not None or running_var is not None:
-        raise ArgumentError("instance_norm: running statistics are not offered")
-    return ops.instance_norm(input, weight, bias, eps=eps)
-
-
-def local_response_norm(
-    input: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Value:
-    """nn.LocalResponseNorm."""
-    return ops.local_response_norm(input, size=size, alpha=alpha, beta=beta, k=k)
-
-
-def normalize(input: Value, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Value:
-    """x / max(its 2-norm along dim, eps). Raises ArgumentError for another p."""
-    if p != 2:
-        raise ArgumentError(f"normalize: p={p!r}: only the norm p=2 is offered")
-    return ops.l2_norm(input, dim=dim, eps=eps)
-
-
-def scaled_dot_product_attention(
-    query: Value,
-    key: Value,
-    value: Value,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-) -> Value:
-    """softmax(scale * q k^T + attn_mask) v; scale: 1 / sqrt(D) where None. dropout_p must be 0."""
-    if dropout_p:
-        raise ArgumentError(f"scaled_dot_product_attention: dropout_p={dropout_p} is not offered")
-    return ops.scaled_dot_product_attention(
-        query, key, value, attn_mask, scale=1 / math.sqrt(query.shape[-1]) if scale is None else scale,
-        is_causal=is_causal,
-    )  # fmt: skip
 
 
 # ---- shapes ----
@@ -316,7 +221,43 @@ def pad(
     mode: Literal["constant", "reflect", "replicate", "circular"] = "constant",
     value: float | None = None,
 ) -> Value:
-    """x with elements around its last dimensions: (left, right[, top, bottom[, front, back]])."""
+    """x with elements added around its last one to three dimensions.
+
+    Parameters
+    ----------
+    input : Value
+        x, of any dtype, symbolic in a graph.
+    pad : sequence of int
+        (left, right[, top, bottom[, front, back]]): how many elements to add to the last dimension, the one
+        before it, and so on; negative numbers crop.
+    mode : {"constant", "reflect", "replicate", "circular"}
+        What is added: `value`; elements mirrored at the outermost ones; the outermost elements; those of the
+        other end.
+    value : float, optional
+        Of mode "constant", 0 where not given; other modes take none.
+
+    Returns
+    -------
+    Value
+        x with its new size.
+
+    Raises
+    ------
+    ArgumentError
+        For another mode, and for a pad without 2, 4 or 6 numbers.
+    ShapeError
+        For a pad that leaves nothing, or that has more dimensions than x.
+    TypeError
+        For a value with another mode than "constant".
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> import clcnn.nn.functional as F
+    >>> x = clcnn.Graph().input("x", (1, 4, 8, 8))
+    >>> F.pad(x, (1, 1, 2, 2), "reflect").shape
+    (1, 4, 12, 10)
+    """
     if mode not in _PADS:
         raise ArgumentError(f"pad: mode={mode!r} is none of {', '.join(map(repr, _PADS))}")
     if len(pad) not in (2, 4, 6):
@@ -335,14 +276,88 @@ def interpolate(
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
 ) -> Value:
-    """nn.Upsample; antialias must be False."""
+    """x [N, C, *spatial] resized to `size`, or by `scale_factor`: the function of `nn.Upsample`.
+
+    Parameters
+    ----------
+    input : Value
+        x, float32, symbolic in a graph.
+    size : int or sequence of int, optional
+        The new spatial size; give this or scale_factor.
+    scale_factor : float or sequence of float, optional
+        By what the spatial size is multiplied.
+    mode : str
+        "nearest" (default), "nearest-exact", or "linear", "bilinear", "trilinear" (all of them: linear in
+        every spatial dimension) and "bicubic".
+    align_corners : bool, optional
+        True keeps the outermost elements in place; for linear modes and "bicubic" only. Default False.
+    recompute_scale_factor : bool, optional
+        True takes coordinates from the sizes, not from scale_factor.
+    antialias : bool
+        Only False: ops.resize() offers it.
+
+    Returns
+    -------
+    Value
+        The resized x, float32.
+
+    Raises
+    ------
+    ArgumentError
+        For arguments.
+    DtypeError
+        For x that is not float32.
+    ShapeError
+        For a scale_factor that leaves nothing.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> import clcnn.nn.functional as F
+    >>> x = clcnn.Graph().input("x", (1, 4, 8, 8))
+    >>> F.interpolate(x, scale_factor=2).shape
+    (1, 4, 16, 16)
+    """
     if antialias:
         raise ArgumentError("interpolate: antialias=True is not offered; see ops.resize(antialias=True)")
     return shape.Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor)(input)
 
 
 def dropout(input: Value, p: float = 0.5, training: bool = True, inplace: bool = False) -> Value:
-    """nn.Dropout; with training=False, and at inference, x itself."""
+    """x with each element set to 0 with probability p, the others divided by 1 - p, in a training step.
+
+    x itself with training=False, and in plans of clcnn.compile(), which are for inference. Source: Srivastava
+    et al. 2014, section 10.
+
+    Parameters
+    ----------
+    input : Value
+        x, symbolic in a graph.
+    p : float
+        Probability, from 0 to 1. Default 0.5.
+    training : bool
+        False never drops anything; pass `self.training` of a module. Default True.
+    inplace : bool
+        Accepted for compatibility, changes nothing.
+
+    Returns
+    -------
+    Value
+        Of the shape of x.
+
+    Raises
+    ------
+    ArgumentError
+        For a p outside 0 to 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> import clcnn.nn.functional as F
+    >>> x = clcnn.Graph().input("x", (1, 4, 8, 8))
+    >>> F.dropout(x, 0.1).shape
+    (1, 4, 8, 8)
+    """
     layer = shape.Dropout(p)
     return layer.train(training)(input)  # type: ignore[no-any-return]
 
@@ -354,15 +369,117 @@ def grid_sample(
     padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
     align_corners: bool = False,
 ) -> Value:
-    """x [N, C, H, W] at the places of grid [N, P, Q, 2], which go from -1 to 1."""
+    """x [N, C, H, W] at the places of grid [N, P, Q, 2] -> [N, C, P, Q]; likewise in 3 dimensions.
+
+    The last dimension of grid holds places (along W, along H), where -1 and 1 are the ends of x. Source:
+    Jaderberg et al. 2015, section 3.3.
+
+    Parameters
+    ----------
+    input : Value
+        x, float32, symbolic in a graph.
+    grid : Value or array
+        The places, float32.
+    mode : {"bilinear", "nearest", "bicubic"}
+        How the elements around a place are weighed.
+    padding_mode : {"zeros", "border", "reflection"}
+        What stands outside x: zeros, the outermost elements, or x mirrored.
+    align_corners : bool
+        True: -1 and 1 are the centres of the outermost elements; False (default): their outer edges.
+
+    Returns
+    -------
+    Value
+        The elements found, float32.
+
+    Raises
+    ------
+    ArgumentError
+        For another padding_mode.
+    DtypeError
+        For x or a grid that is not float32.
+    KeyError
+        For another mode.
+    ShapeError
+        For a grid whose shape does not fit.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> import clcnn.nn.functional as F
+    >>> import numpy as np
+    >>> x = clcnn.Graph().input("x", (1, 4, 8, 8))
+    >>> F.grid_sample(x, np.zeros((1, 3, 5, 2), np.float32)).shape
+    (1, 4, 3, 5)
+    """
     words: dict[str, Any] = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
     return ops.grid_sample(
         input, grid, mode=words[mode], padding_mode=padding_mode, align_corners=align_corners
     )
 
 
-__all__ = sorted(
-    name
-    for name, thing in globals().items()
-    if not name.startswith("_") and getattr(thing, "__module__", "") == __name__
-)  # noqa: PLE0605
+__all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
+    "celu",
+    "channel_shuffle",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "dropout",
+    "elu",
+    "gelu",
+    "glu",
+    "grid_sample",
+    "group_norm",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "instance_norm",
+    "interpolate",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "local_response_norm",
+    "log_softmax",
+    "logsigmoid",
+    "lp_pool1d",
+    "lp_pool2d",
+    "lp_pool3d",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
+    "mish",
+    "normalize",
+    "pad",
+    "pixel_shuffle",
+    "pixel_unshuffle",
+    "prelu",
+    "relu",
+    "relu6",
+    "rms_norm",
+    "scaled_dot_product_attention",
+    "selu",
+    "sigmoid",
+    "silu",
+    "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "threshold",
+]

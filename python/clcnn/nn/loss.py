@@ -18,8 +18,22 @@ LEAST_NORMAL = float(np.finfo(np.float32).tiny)
 
 
 class _Loss(Layer):
-    """Base of all losses: takes the mean or the sum of what a subclass computes for each element or sample,
-    or none of them."""
+    """The result is float32: a scalar, or with reduction="none" the losses themselves.
+
+    Parameters
+    ----------
+    reduction : {"mean", "sum", "none"}
+        What becomes of the losses: their mean (default), their sum, or nothing.
+
+    Raises
+    ------
+    ArgumentError
+        For arguments.
+    DtypeError
+        When called on other dtypes.
+    ShapeError
+        When called on shapes that do not fit.
+    """
 
     target_dtype = "float32"
 
@@ -89,9 +103,16 @@ class _Loss(Layer):
 
 
 class MSELoss(_Loss):
-    """(x - target)^2, its mean over all elements.
+    """(x - target)^2, the squared error: x and target [...], float32 of one shape -> [].
 
-    reduction: "mean", "sum" or "none". Called on float32 of one shape. Raises ArgumentError, ShapeError.
+    Examples
+    --------
+    >>> import clcnn
+    >>> graph = clcnn.Graph()
+    >>> x, target = graph.input("x", (3,)), graph.input("target", (3,))
+    >>> graph.output(clcnn.nn.MSELoss()(x, target))
+    >>> print(clcnn.compile(graph)([1, 2, 3], [1, 2, 6]))
+    3.0
     """
 
     def __init__(self, *, reduction: Reduction = "mean") -> None:
@@ -104,9 +125,15 @@ class MSELoss(_Loss):
 
 
 class L1Loss(_Loss):
-    """|x - target|, its mean over all elements.
+    """|x - target|, the absolute error: x and target [...], float32 of one shape -> [].
 
-    reduction: "mean", "sum" or "none". Called on float32 of one shape. Raises ArgumentError, ShapeError.
+    Examples
+    --------
+    >>> import clcnn
+    >>> graph = clcnn.Graph()
+    >>> x, target = graph.input("x", (4, 3)), graph.input("target", (4, 3))
+    >>> clcnn.nn.L1Loss(reduction="none")(x, target).shape
+    (4, 3)
     """
 
     def __init__(self, *, reduction: Reduction = "mean") -> None:
@@ -118,10 +145,22 @@ class L1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """d^2 / 2 for d = |x - target| up to delta, delta * (d - delta / 2) from there on. Source: Huber 1964.
+    """d^2 / 2 for d = |x - target| <= delta, delta * (d - delta / 2) above: x and target [...] -> [].
 
-    reduction: "mean", "sum" or "none". delta: above 0. Called on float32 of one shape. Raises ArgumentError,
-    ShapeError.
+    x and target are float32 of one shape. Source: Huber 1964.
+
+    Parameters
+    ----------
+    delta : float
+        Distance from which on the loss grows linearly, above 0. Default 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> graph = clcnn.Graph()
+    >>> x, target = graph.input("x", (4, 3)), graph.input("target", (4, 3))
+    >>> clcnn.nn.HuberLoss(delta=2.0)(x, target).shape
+    ()
     """
 
     def __init__(self, reduction: Reduction = "mean", delta: float = 1.0) -> None:
@@ -137,10 +176,23 @@ class HuberLoss(_Loss):
 
 
 class SmoothL1Loss(_Loss):
-    """HuberLoss(delta=beta) over beta; for beta 0, L1Loss. Source: Girshick 2015, section 2.3.
+    """d^2 / (2 * beta) for d = |x - target| <= beta, d - beta / 2 above: x and target [...] -> [].
 
-    reduction: "mean", "sum" or "none". beta: 0 or more. Called on float32 of one shape. Raises ArgumentError,
-    ShapeError.
+    HuberLoss(delta=beta) divided by beta; for beta 0, L1Loss. x and target are float32 of one shape. Source:
+    Girshick 2015 (Fast R-CNN), section 2.3.
+
+    Parameters
+    ----------
+    beta : float
+        Distance from which on the loss grows linearly, 0 or more. Default 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> graph = clcnn.Graph()
+    >>> x, target = graph.input("x", (4, 3)), graph.input("target", (4, 3))
+    >>> clcnn.nn.SmoothL1Loss(beta=0.5)(x, target).shape
+    ()
     """
 
     def __init__(self, *, reduction: Reduction = "mean", beta: float = 1.0) -> None:
@@ -165,11 +217,23 @@ def _huber(x: Any, target: Any, delta: float) -> Any:
 
 
 class BCELoss(_Loss):
-    """-(y log p + (1 - y) log(1 - p)) for probabilities p, which nn.Sigmoid gives; logarithms are at least
-    -100, and have no slope there. nn.BCEWithLogitsLoss loses fewer digits.
+    """-(t log x + (1 - t) log(1 - x)), the binary cross-entropy: x and target t [...] -> [].
 
-    weight: factors of the losses, as broadcasting takes them. reduction: "mean", "sum" or "none". Called on
-    float32 of one shape, both from 0 to 1. Raises ArgumentError, DtypeError, ShapeError.
+    x are probabilities, which nn.Sigmoid gives; both are float32 of one shape, from 0 to 1. Logarithms are at
+    least -100, as PyTorch's, and have no slope there. nn.BCEWithLogitsLoss loses fewer digits.
+
+    Parameters
+    ----------
+    weight : array, optional
+        Factors of the losses, 0 or more, of a shape that broadcasts to theirs.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> graph = clcnn.Graph()
+    >>> x, target = graph.input("x", (4, 3)), graph.input("target", (4, 3))
+    >>> clcnn.nn.BCELoss()(x, target).shape
+    ()
     """
 
     def __init__(self, weight: ArrayLike | None = None, *, reduction: Reduction = "mean") -> None:
@@ -189,12 +253,25 @@ def _log(p: Any) -> Any:
 
 
 class BCEWithLogitsLoss(_Loss):
-    """BCELoss of sigmoid(x), as pos_weight * y * softplus(-x) + (1 - y) * softplus(x), which overflows
-    nowhere and loses no digits.
+    """pos_weight * t * softplus(-x) + (1 - t) * softplus(x): logits x and target t [...] -> [].
 
-    weight: factors of the losses. reduction: "mean", "sum" or "none". pos_weight: factors of the losses of
-    positive targets. Both as broadcasting takes them. Called on float32 of one shape, targets from 0 to 1.
-    Raises ArgumentError, DtypeError, ShapeError.
+    BCELoss of sigmoid(x) in a form that overflows nowhere and loses no digits. x and target are float32 of
+    one shape, targets from 0 to 1.
+
+    Parameters
+    ----------
+    weight : array, optional
+        Factors of the losses, 0 or more, of a shape that broadcasts to theirs.
+    pos_weight : array, optional
+        Factors of the losses of positive targets, likewise.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> graph = clcnn.Graph()
+    >>> x, target = graph.input("x", (4, 3)), graph.input("target", (4, 3))
+    >>> clcnn.nn.BCEWithLogitsLoss(pos_weight=[1, 1, 5])(x, target).shape
+    ()
     """
 
     def __init__(
@@ -216,7 +293,15 @@ class BCEWithLogitsLoss(_Loss):
 
 
 class _LabelLoss(_Loss):
-    """Base of the losses whose target is the number of a class."""
+    """Labels are the indices of classes, int64.
+
+    Parameters
+    ----------
+    weight : array, optional
+        A factor for each class, 0 or more; the mean is then over the sum of the labels' factors.
+    ignore_index : int, optional
+        A label that counts for nothing. Without it every label must be a class; PyTorch's default is -100.
+    """
 
     target_dtype = "int64"
 
@@ -274,13 +359,17 @@ class _LabelLoss(_Loss):
 
 
 class NLLLoss(_LabelLoss):
-    """-x at the label, for logarithms of probabilities x, which nn.LogSoftmax gives.
+    """-x at the label, the negative log likelihood: x [N, C, ...] and labels [N, ...] -> [].
 
-    weight: a factor for each class; the mean is then over the sum of the labels' factors. ignore_index: a
-    label that counts for nothing; None: every label must be a class (PyTorch: -100). reduction: "mean",
-    "sum" or "none".
+    x are logarithms of probabilities, float32, which nn.LogSoftmax gives.
 
-    Called on float32 (N, C, ...) and labels (N, ...) of int64. Raises ArgumentError, DtypeError, ShapeError.
+    Examples
+    --------
+    >>> import clcnn
+    >>> graph = clcnn.Graph()
+    >>> x, labels = graph.input("x", (2, 5, 8, 8)), graph.input("labels", (2, 8, 8), "int64")
+    >>> clcnn.nn.NLLLoss(reduction="none")(x, labels).shape
+    (2, 8, 8)
     """
 
     def __init__(
@@ -298,13 +387,25 @@ class NLLLoss(_LabelLoss):
 
 
 class CrossEntropyLoss(_LabelLoss):
-    """NLLLoss of log_softmax; without weights and ignored labels, and for logits (N, C), in one operator.
+    """-log(softmax(x)) at the label: logits x [N, C, ...] and labels [N, ...] -> [].
 
-    weight, ignore_index, reduction: as NLLLoss. label_smoothing: this share of each label is spread evenly
-    over all classes (Szegedy et al. 2016, section 7).
+    NLLLoss of the log_softmax; without weights and ignored labels, and for x [N, C], in one operator. x is
+    float32.
 
-    Called on logits (N, C, ...) of float32 and labels (N, ...) of int64. Raises ArgumentError (reduction,
-    label_smoothing outside 0 to 1), DtypeError, ShapeError.
+    Parameters
+    ----------
+    label_smoothing : float
+        This share of each label, from 0 to 1, is spread evenly over all classes. Default 0. Source: Szegedy
+        et al. 2016, section 7.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> graph = clcnn.Graph()
+    >>> x, labels = graph.input("x", (2, 3)), graph.input("labels", (2,), "int64")
+    >>> graph.output(clcnn.nn.CrossEntropyLoss()(x, labels))
+    >>> print(clcnn.compile(graph)([[2, 0, 0], [0, 2, 0]], [0, 2]).round(3))
+    1.24
     """
 
     def __init__(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from types import FunctionType
@@ -15,6 +14,7 @@ import numpy as np
 from clcnn import _arguments, _arrays
 from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError
 from clcnn.nn import init
+from clcnn.nn._docs import merged
 from clcnn.report import html_table
 from clcnn.value import Value
 
@@ -42,7 +42,10 @@ class Parameter:
 
     Raises
     ------
-    ArgumentError, DtypeError
+    ArgumentError
+        For a dimension below 1, and 2^40 elements or more.
+    DtypeError
+        For an array that does not hold real numbers.
 
     Examples
     --------
@@ -183,11 +186,8 @@ class Module:
     """Base of all layers and nets: subclass it, create layers in __init__, and write forward().
 
     Attributes that are modules, parameters or buffers (Parameters given to register_buffer) are found by
-    name, as in PyTorch. forward() receives and returns symbolic values, see `clcnn.Value`.
-
-    Parameters
-    ----------
-    No arguments: subclasses have their own, and call super().__init__() first.
+    name, as in PyTorch. forward() receives and returns symbolic values, see `clcnn.Value`. Takes no
+    arguments: subclasses have their own, and call super().__init__() first.
 
     Examples
     --------
@@ -212,11 +212,13 @@ class Module:
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Python's words on wrong arguments name the class: "Conv2d() missing ...", not _Conv.__init__(); and
-        its docstring goes on with that of a private base."""
+        its docstring takes in the text and the sections of a private base."""
         super().__init_subclass__(**options)
+        code = getattr(cls.__init__, "__code__", None)
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
         for base in cls.__bases__:
             if base.__name__.startswith("_") and base.__doc__ and cls.__dict__.get("__doc__"):
-                cls.__doc__ = f"{inspect.cleandoc(cls.__doc__ or '')}\n\n{inspect.cleandoc(base.__doc__)}"
+                cls.__doc__ = merged(cls.__doc__ or "", base.__doc__, names)
         theirs = cls.__init__
         if isinstance(theirs, FunctionType):
             own = FunctionType(

@@ -15,10 +15,36 @@ from clcnn.nn.module import Layer, Parameter
 
 
 class _BatchNorm(Layer):
-    """(x - running_mean) / sqrt(running_var + eps) * weight + bias per channel (dim 1); folded into a
-    convolution before it when a plan is compiled. In a training step, unless eval() was called: mean and
-    variance are those of the batch, and the running ones move towards them by `momentum` (the variance with
-    n - 1, as PyTorch's). Source: Ioffe and Szegedy 2015."""
+    """y = (x - running_mean) / sqrt(running_var + eps) * weight + bias for each channel (dimension 1). It is
+    folded into a convolution before it when a plan is compiled.
+
+    In a trainer's step, unless eval() or freeze() was called, mean and variance are those of the batch, and
+    the running ones move towards them by `momentum` (there, as in PyTorch, the variance divides by n - 1).
+    Source: Ioffe and Szegedy 2015.
+
+    Parameters
+    ----------
+    num_features : int
+        The number of channels C. weight, bias, running_mean and running_var are [C], float32.
+    eps : float
+        Added to the variance.
+    momentum : float or None
+        The weight of a batch in the running statistics. None, an average of all steps, is not offered for
+        training.
+    affine : bool
+        False has neither weight nor bias: 1 and 0.
+    track_running_stats : bool
+        Has to be True.
+
+    Raises
+    ------
+    ArgumentError
+        Where num_features is no int of at least 1.
+    ShapeError
+        When called on x of another rank or of other channels; in training also where a channel has one value.
+    UnsupportedError
+        For track_running_stats=False; in training for momentum=None.
+    """
 
     _ranks: tuple[int, ...]
 
@@ -80,26 +106,76 @@ class _BatchNorm(Layer):
 
 
 class BatchNorm1d(_BatchNorm):
-    """x [N, C] or [N, C, W]."""
+    """Normalises the channels of a batch of vectors or sequences: x [N, C] or [N, C, W] -> the same shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.BatchNorm1d(2), (1, 2))([[1, 2]]).round(2))
+    [[1. 2.]]
+    >>> list(nn.BatchNorm1d(2).state_dict())
+    ['weight', 'bias', 'running_mean', 'running_var']
+    """
 
     _ranks = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
-    """x [N, C, H, W]."""
+    """Normalises the channels of a batch of images: x [N, C, H, W] -> the same shape.
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> nn.BatchNorm2d(16).running_mean.shape
+    (16,)
+    >>> nn.Sequential(nn.Conv2d(3, 16, 3, bias=False), nn.BatchNorm2d(16), nn.ReLU())[1]
+    BatchNorm2d(16, eps=1e-05, momentum=0.1, affine=True)
+    """
 
     _ranks = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
-    """x [N, C, D, H, W]."""
+    """Normalises the channels of a batch of volumes: x [N, C, D, H, W] -> the same shape.
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> nn.BatchNorm3d(16).running_mean.shape
+    (16,)
+    """
 
     _ranks = (5,)
 
 
 class LocalResponseNorm(Layer):
-    """x / (k + alpha / size * sum of x^2 over `size` neighbouring channels)^beta (Krizhevsky et al. 2012,
-    section 3.3, with PyTorch's alpha / size)."""
+    """Divides by the size of neighbouring channels: x [N, C, ...] -> the same shape.
+
+    y = x / (k + alpha / size * sum of x^2 over `size` neighbouring channels)^beta. Source: Krizhevsky
+    et al. 2012, section 3.3, with PyTorch's alpha / size in the place of alpha.
+
+    Parameters
+    ----------
+    size : int
+        How many channels are summed, the one itself among them.
+    alpha, beta, k : float
+        The constants of the formula.
+
+    Raises
+    ------
+    ArgumentError
+        Where size is no int of at least 1.
+    ShapeError
+        When called on x without a channel dimension.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.LocalResponseNorm(1, 3.0, 0.5), (1, 2, 1))([[[0], [1]]]).ravel().round(2))
+    [0.  0.5]
+    """
 
     def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> None:
         super().__init__()
@@ -116,8 +192,37 @@ class LocalResponseNorm(Layer):
 
 
 class GroupNorm(Layer):
-    """(x - mean) / sqrt(variance + eps) * weight + bias over groups of channels of each item of x [N, C,
-    ...]. Source: Wu and He 2018."""
+    """Normalises groups of channels of each item: x [N, C, ...] -> the same shape.
+
+    y = (x - mean) / sqrt(variance + eps) * weight + bias. Mean and variance are those of each group of
+    C / num_groups channels, in training as well; the variance divides by the number of elements. Source: Wu
+    and He 2018.
+
+    Parameters
+    ----------
+    num_groups : int
+        Divides num_channels.
+    num_channels : int
+        The number of channels C. weight and bias are [C], float32.
+    eps : float
+        Added to the variance.
+    affine : bool
+        False has neither weight nor bias: 1 and 0.
+
+    Raises
+    ------
+    ArgumentError
+        For numbers below 1, and where num_groups does not divide num_channels.
+    ShapeError
+        When called on x of other channels.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.GroupNorm(2, 4), (1, 4, 1))([[[1], [3], [10], [20]]]).ravel().round(2))
+    [-1.  1. -1.  1.]
+    """
 
     def __init__(self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True) -> None:
         super().__init__()
@@ -140,8 +245,32 @@ class GroupNorm(Layer):
 
 
 class _InstanceNorm(Layer):
-    """(x - mean) / sqrt(variance + eps), and with affine * weight + bias, over each channel of each item.
-    Source: Ulyanov et al. 2016."""
+    """y = (x - mean) / sqrt(variance + eps), with affine also * weight + bias. Mean and variance are those of
+    each channel of each item, in training as well; the variance divides by the number of elements. Source:
+    Ulyanov et al. 2016.
+
+    Parameters
+    ----------
+    num_features : int
+        The number of channels C.
+    eps : float
+        Added to the variance.
+    momentum : float or None
+        Accepted for compatibility, changes nothing.
+    affine : bool
+        True has weight and bias, [C], float32.
+    track_running_stats : bool
+        Has to be False.
+
+    Raises
+    ------
+    ArgumentError
+        Where num_features is no int of at least 1.
+    ShapeError
+        When called on x of another rank or of other channels.
+    UnsupportedError
+        For track_running_stats=True.
+    """
 
     _rank: int
 
@@ -172,25 +301,55 @@ class _InstanceNorm(Layer):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """x [N, C, W]."""
+    """Normalises each channel of each sequence: x [N, C, W] -> the same shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.InstanceNorm1d(1), (1, 1, 4))([[[1, 1, 3, 3]]]).round(2))
+    [[[-1. -1.  1.  1.]]]
+    """
 
     _rank = 3
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """x [N, C, H, W]."""
+    """Normalises each channel of each image: x [N, C, H, W] -> the same shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.InstanceNorm2d(1), (1, 1, 2, 2))([[[[1, 1], [3, 3]]]])[0, 0].round(2))
+    [[-1. -1.]
+     [ 1.  1.]]
+    >>> nn.InstanceNorm2d(8, affine=True).weight.shape
+    (8,)
+    """
 
     _rank = 4
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """x [N, C, D, H, W]."""
+    """Normalises each channel of each volume: x [N, C, D, H, W] -> the same shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.InstanceNorm3d(1), (1, 1, 1, 2, 2))([[[[[1, 1], [3, 3]]]]])[0, 0].round(2))
+    [[[-1. -1.]
+      [ 1.  1.]]]
+    >>> nn.InstanceNorm3d(8, affine=True).weight.shape
+    (8,)
+    """
 
     _rank = 5
 
 
 class _OverLast(Layer):
-    """A norm over the last dimensions, which have normalized_shape."""
+    # A norm over the last dimensions, which have normalized_shape.
 
     def __init__(self, normalized_shape: Ints, eps: float, weight: bool, bias: bool) -> None:
         super().__init__()
@@ -210,8 +369,38 @@ class _OverLast(Layer):
 
 
 class LayerNorm(_OverLast):
-    """(x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions, which have
-    normalized_shape. Source: Ba et al. 2016."""
+    """Normalises over the last dimensions: x [..., *normalized_shape] -> the same shape.
+
+    y = (x - mean) / sqrt(variance + eps) * weight + bias, where the variance divides by the number of
+    elements. Source: Ba et al. 2016.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        The sizes of the last dimensions, and the shape of weight and bias (float32). One int: the last one.
+    eps : float
+        Added to the variance.
+    elementwise_affine : bool
+        False has neither weight nor bias: 1 and 0.
+    bias : bool
+        False has no bias.
+
+    Raises
+    ------
+    ArgumentError
+        Where a size is no int of at least 1.
+    ShapeError
+        When called on x that does not end in normalized_shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.LayerNorm(4), (1, 4))([[1, 1, 3, 3]]).round(2))
+    [[-1. -1.  1.  1.]]
+    >>> nn.LayerNorm((2, 3)).weight.shape
+    (2, 3)
+    """
 
     def __init__(
         self, normalized_shape: Ints, eps: float = 1e-5, elementwise_affine: bool = True, bias: bool = True
@@ -227,8 +416,33 @@ class LayerNorm(_OverLast):
 
 
 class RMSNorm(_OverLast):
-    """x / sqrt(mean square + eps) * weight over the last dimensions, which have normalized_shape; eps=None is
-    float32's 1.19e-7. Source: Zhang and Sennrich 2019."""
+    """Divides by the root mean square over the last dimensions: x [..., *normalized_shape] -> the same shape.
+
+    y = x / sqrt(mean(x^2) + eps) * weight. Source: Zhang and Sennrich 2019.
+
+    Parameters
+    ----------
+    normalized_shape : int or sequence of int
+        The sizes of the last dimensions, and the shape of weight (float32). One int: the last dimension.
+    eps : float or None
+        Added to the mean square. None: float32's 1.19e-7.
+    elementwise_affine : bool
+        False has no weight: 1.
+
+    Raises
+    ------
+    ArgumentError
+        Where a size is no int of at least 1.
+    ShapeError
+        When called on x that does not end in normalized_shape.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.RMSNorm(4), (1, 4))([[3, 3, 4, 4]]).round(2))
+    [[0.85 0.85 1.13 1.13]]
+    """
 
     def __init__(
         self, normalized_shape: Ints, eps: float | None = None, elementwise_affine: bool = True

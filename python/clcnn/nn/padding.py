@@ -10,8 +10,21 @@ from clcnn.nn.module import Layer
 
 
 class _Pad(Layer):
-    """Pads the last dimensions: (left, right[, top, bottom[, front, back]]), or one int for all. Negative
-    values crop."""
+    """Leading dimensions may be of any number. Negative padding crops.
+
+    Parameters
+    ----------
+    padding : int, or 2 ints for each dimension that is padded
+        How many elements: (left, right) of the last dimension, then (top, bottom) of the one before, then
+        (front, back). One int stands for all of them.
+
+    Raises
+    ------
+    ArgumentError
+        Where padding is of another type or length.
+    ShapeError
+        When called on x of too few dimensions, or where cropping leaves nothing.
+    """
 
     _rank: int
     _mode: Literal["constant", "reflect", "edge", "wrap"] = "constant"
@@ -35,6 +48,14 @@ class _Pad(Layer):
 
 
 class _ConstantPad(_Pad):
+    """As numpy.pad's mode "constant".
+
+    Parameters
+    ----------
+    value : float
+        What is put around x.
+    """
+
     def __init__(self, padding: Ints, value: float = 0.0) -> None:
         super().__init__(padding)
         self.value = float(value)
@@ -44,105 +65,282 @@ class _ConstantPad(_Pad):
 
 
 class ConstantPad1d(_ConstantPad):
-    """Pads the last dimension."""
+    """Pads the last dimension with one value: x [N, C, W] -> [N, C, Q].
+
+    Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ConstantPad1d((2, 1), 9.0), (1, 1, 3))([[[1, 2, 3]]]))
+    [[[9. 9. 1. 2. 3. 9.]]]
+    """
 
     _rank = 1
 
 
 class ConstantPad2d(_ConstantPad):
-    """Pads the last two dimensions."""
+    """Pads the last two dimensions with one value: x [N, C, H, W] -> [N, C, P, Q].
+
+    P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ConstantPad2d((1, 0, 0, 1), 9.0), (1, 1, 2, 2))([[[[1, 2], [3, 4]]]])[0, 0])
+    [[9. 1. 2.]
+     [9. 3. 4.]
+     [9. 9. 9.]]
+    """
 
     _rank = 2
 
 
 class ConstantPad3d(_ConstantPad):
-    """Pads the last three dimensions."""
+    """Pads the last three dimensions with one value: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    O = D + front + back, P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ConstantPad3d(1, 9.0), (1, 1, 1, 1, 2))([[[[[1, 2]]]]])[0, 0, 1])
+    [[9. 9. 9. 9.]
+     [9. 1. 2. 9.]
+     [9. 9. 9. 9.]]
+    """
 
     _rank = 3
 
 
-class ZeroPad1d(ConstantPad1d):
-    """ConstantPad1d with 0."""
+class _ZeroPad(_Pad):
+    """It is ConstantPad with the value 0."""
 
     def __init__(self, padding: Ints) -> None:
-        super().__init__(padding, 0.0)
+        super().__init__(padding)
+        self.value = 0.0
 
 
-class ZeroPad2d(ConstantPad2d):
-    """ConstantPad2d with 0."""
+class ZeroPad1d(_ZeroPad, ConstantPad1d):
+    """Pads the last dimension with zeros: x [N, C, W] -> [N, C, Q].
 
-    def __init__(self, padding: Ints) -> None:
-        super().__init__(padding, 0.0)
+    Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ZeroPad1d((2, 1)), (1, 1, 3))([[[1, 2, 3]]]))
+    [[[0. 0. 1. 2. 3. 0.]]]
+    """
 
 
-class ZeroPad3d(ConstantPad3d):
-    """ConstantPad3d with 0."""
+class ZeroPad2d(_ZeroPad, ConstantPad2d):
+    """Pads the last two dimensions with zeros: x [N, C, H, W] -> [N, C, P, Q].
 
-    def __init__(self, padding: Ints) -> None:
-        super().__init__(padding, 0.0)
+    P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ZeroPad2d((1, 0, 0, 1)), (1, 1, 2, 2))([[[[1, 2], [3, 4]]]])[0, 0])
+    [[0. 1. 2.]
+     [0. 3. 4.]
+     [0. 0. 0.]]
+    """
+
+
+class ZeroPad3d(_ZeroPad, ConstantPad3d):
+    """Pads the last three dimensions with zeros: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    O = D + front + back, P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ZeroPad3d(1), (1, 1, 1, 1, 2))([[[[[1, 2]]]]])[0, 0, 1])
+    [[0. 0. 0. 0.]
+     [0. 1. 2. 0.]
+     [0. 0. 0. 0.]]
+    """
 
 
 class _ReflectionPad(_Pad):
+    """The outermost elements are not repeated. Padding as wide as the dimension or wider goes to and fro, as
+    numpy.pad's mode "reflect" does.
+    """
+
     _mode = "reflect"
 
 
 class ReflectionPad1d(_ReflectionPad):
-    """Pads the last dimension with their elements mirrored at the outermost ones."""
+    """Pads the last dimension by mirroring at the border: x [N, C, W] -> [N, C, Q].
+
+    Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ReflectionPad1d((2, 1)), (1, 1, 3))([[[1, 2, 3]]]))
+    [[[3. 2. 1. 2. 3. 2.]]]
+    """
 
     _rank = 1
 
 
 class ReflectionPad2d(_ReflectionPad):
-    """Pads the last two dimensions with their elements mirrored at the outermost ones."""
+    """Pads the last two dimensions by mirroring at the border: x [N, C, H, W] -> [N, C, P, Q].
+
+    P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ReflectionPad2d((1, 0, 0, 1)), (1, 1, 2, 2))([[[[1, 2], [3, 4]]]])[0, 0])
+    [[2. 1. 2.]
+     [4. 3. 4.]
+     [2. 1. 2.]]
+    """
 
     _rank = 2
 
 
 class ReflectionPad3d(_ReflectionPad):
-    """Pads the last three dimensions with their elements mirrored at the outermost ones."""
+    """Pads the last three dimensions by mirroring at the border: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    O = D + front + back, P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ReflectionPad3d(1), (1, 1, 1, 1, 2))([[[[[1, 2]]]]])[0, 0, 1])
+    [[2. 1. 2. 1.]
+     [2. 1. 2. 1.]
+     [2. 1. 2. 1.]]
+    """
 
     _rank = 3
 
 
 class _ReplicationPad(_Pad):
+    """As numpy.pad's mode "edge"."""
+
     _mode = "edge"
 
 
 class ReplicationPad1d(_ReplicationPad):
-    """Pads the last dimension with their outermost elements."""
+    """Pads the last dimension with the outermost elements: x [N, C, W] -> [N, C, Q].
+
+    Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ReplicationPad1d((2, 1)), (1, 1, 3))([[[1, 2, 3]]]))
+    [[[1. 1. 1. 2. 3. 3.]]]
+    """
 
     _rank = 1
 
 
 class ReplicationPad2d(_ReplicationPad):
-    """Pads the last two dimensions with their outermost elements."""
+    """Pads the last two dimensions with the outermost elements: x [N, C, H, W] -> [N, C, P, Q].
+
+    P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ReplicationPad2d((1, 0, 0, 1)), (1, 1, 2, 2))([[[[1, 2], [3, 4]]]])[0, 0])
+    [[1. 1. 2.]
+     [3. 3. 4.]
+     [3. 3. 4.]]
+    """
 
     _rank = 2
 
 
 class ReplicationPad3d(_ReplicationPad):
-    """Pads the last three dimensions with their outermost elements."""
+    """Pads the last three dimensions with the outermost elements: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    O = D + front + back, P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ReplicationPad3d(1), (1, 1, 1, 1, 2))([[[[[1, 2]]]]])[0, 0, 1])
+    [[1. 1. 2. 2.]
+     [1. 1. 2. 2.]
+     [1. 1. 2. 2.]]
+    """
 
     _rank = 3
 
 
 class _CircularPad(_Pad):
+    """As numpy.pad's mode "wrap": padding wider than the dimension begins anew."""
+
     _mode = "wrap"
 
 
 class CircularPad1d(_CircularPad):
-    """Pads the last dimension with their elements over again."""
+    """Pads the last dimension from the other end: x [N, C, W] -> [N, C, Q].
+
+    Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.CircularPad1d((2, 1)), (1, 1, 3))([[[1, 2, 3]]]))
+    [[[2. 3. 1. 2. 3. 1.]]]
+    """
 
     _rank = 1
 
 
 class CircularPad2d(_CircularPad):
-    """Pads the last two dimensions with their elements over again."""
+    """Pads the last two dimensions from the other end: x [N, C, H, W] -> [N, C, P, Q].
+
+    P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.CircularPad2d((1, 0, 0, 1)), (1, 1, 2, 2))([[[[1, 2], [3, 4]]]])[0, 0])
+    [[2. 1. 2.]
+     [4. 3. 4.]
+     [2. 1. 2.]]
+    """
 
     _rank = 2
 
 
 class CircularPad3d(_CircularPad):
-    """Pads the last three dimensions with their elements over again."""
+    """Pads the last three dimensions from the other end: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    O = D + front + back, P = H + top + bottom, Q = W + left + right.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.CircularPad3d(1), (1, 1, 1, 1, 2))([[[[[1, 2]]]]])[0, 0, 1])
+    [[2. 1. 2. 1.]
+     [2. 1. 2. 1.]
+     [2. 1. 2. 1.]]
+    """
 
     _rank = 3

@@ -1,4 +1,4 @@
-"""Pooling."""
+"""Pooling: windows of x [N, C, *spatial] float32, each reduced to one element."""
 
 from __future__ import annotations
 
@@ -14,8 +14,29 @@ from clcnn.nn.module import Layer
 
 
 class _Pool(Layer):
-    """Windows of kernel_size, `stride` apart (default: kernel_size), over the spatial dimensions of x [N, C,
-    *spatial]."""
+    """As torch.nn's layer of this name; x and the result are float32.
+
+    Parameters
+    ----------
+    kernel_size : int or tuple of int
+        Size of a window, in elements; a tuple has a number for each spatial dimension.
+    stride : int or tuple of int, optional
+        Distance from one window to the next; kernel_size where not given.
+    padding : int or tuple of int
+        Elements added at both ends of each spatial dimension, at most half of kernel_size. Default 0.
+    ceil_mode : bool
+        Rounds the number of windows up: the last one may be cut off, but begins inside x or the padding
+        before it. Default False.
+
+    Raises
+    ------
+    ArgumentError
+        For arguments.
+    DtypeError
+        When called on x that is not float32.
+    ShapeError
+        When called on x that is smaller than a window.
+    """
 
     _rank: int
 
@@ -39,9 +60,16 @@ class _Pool(Layer):
 
 
 class _MaxPool(_Pool):
-    """Largest element of each window; NaN wins. Padding never wins.
+    """A NaN wins over every number; padding never wins. Of W elements of x in a dimension, the result has
+    floor((W + 2 * padding - dilation * (kernel_size - 1) - 1) / stride) + 1.
 
-    With return_indices=True also where it was found, int64, counted over the spatial dimensions of its map.
+    Parameters
+    ----------
+    dilation : int or tuple of int
+        Distance of neighbouring elements of a window. Default 1.
+    return_indices : bool
+        True also gives where each element was found: a pair of the result and int64 of the same shape,
+        counted over the spatial dimensions of one channel. Default False.
     """
 
     def __init__(
@@ -74,7 +102,20 @@ class _MaxPool(_Pool):
 
 
 class _AvgPool(_Pool):
-    """Mean of each window; count_include_pad counts padding as zeros."""
+    """Of W elements of x in a dimension, the result has floor((W + 2 * padding - kernel_size) / stride) + 1.
+
+    Parameters
+    ----------
+    count_include_pad : bool
+        Counts padding as zeros (default); False: the mean is that of the elements of x alone.
+    divisor_override : None
+        Accepted for compatibility: only None.
+
+    Raises
+    ------
+    UnsupportedError
+        For a divisor_override.
+    """
 
     def __init__(
         self,
@@ -103,7 +144,23 @@ class _AvgPool(_Pool):
 
 
 class _AdaptivePool(Layer):
-    """Windows chosen so that the output has `output_size`; None keeps a dimension."""
+    """Of W elements in a dimension and Q in the result, window i goes from floor(i * W / Q) to, without it,
+    ceil((i + 1) * W / Q); windows may overlap. As torch.nn's layer of this name; float32.
+
+    Parameters
+    ----------
+    output_size : int, None, or tuple of them
+        Spatial size of the result, a number for each dimension or one for all. None keeps the size of x.
+
+    Raises
+    ------
+    ArgumentError
+        For an output_size that is below 1 or has another number of dimensions.
+    DtypeError
+        When called on x that is not float32.
+    ShapeError
+        When called on x of another rank.
+    """
 
     _rank: int
     _op: str
@@ -126,80 +183,183 @@ class _AdaptivePool(Layer):
 
 
 class MaxPool1d(_MaxPool):
-    """x [N, C, W]."""
+    """Largest element of each window: x [N, C, W] -> [N, C, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8))
+    >>> clcnn.nn.MaxPool1d(2)(x).shape
+    (1, 3, 4)
+    """
 
     _rank = 1
 
 
 class MaxPool2d(_MaxPool):
-    """x [N, C, H, W]."""
+    """Largest element of each window: x [N, C, H, W] -> [N, C, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8))
+    >>> clcnn.nn.MaxPool2d(2)(x).shape
+    (1, 3, 4, 4)
+    """
 
     _rank = 2
 
 
 class MaxPool3d(_MaxPool):
-    """x [N, C, D, H, W]."""
+    """Largest element of each window: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8, 8))
+    >>> clcnn.nn.MaxPool3d((1, 2, 2))(x).shape
+    (1, 3, 8, 4, 4)
+    """
 
     _rank = 3
 
 
 class AvgPool1d(_AvgPool):
-    """x [N, C, W]."""
+    """Mean of each window: x [N, C, W] -> [N, C, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8))
+    >>> clcnn.nn.AvgPool1d(3, stride=2, padding=1)(x).shape
+    (1, 3, 4)
+    """
 
     _rank = 1
 
 
 class AvgPool2d(_AvgPool):
-    """x [N, C, H, W]."""
+    """Mean of each window: x [N, C, H, W] -> [N, C, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8))
+    >>> clcnn.nn.AvgPool2d(3, stride=2, padding=1)(x).shape
+    (1, 3, 4, 4)
+    """
 
     _rank = 2
 
 
 class AvgPool3d(_AvgPool):
-    """x [N, C, D, H, W]."""
+    """Mean of each window: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8, 8))
+    >>> clcnn.nn.AvgPool3d(3, stride=2, padding=1)(x).shape
+    (1, 3, 4, 4, 4)
+    """
 
     _rank = 3
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
-    """x [N, C, W]."""
+    """Mean of windows that give a result of `output_size`: x [N, C, W] -> [N, C, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8))
+    >>> clcnn.nn.AdaptiveAvgPool1d(1)(x).shape
+    (1, 3, 1)
+    """
 
     _rank, _op = 1, "adaptive_avg_pool"
 
 
 class AdaptiveAvgPool2d(_AdaptivePool):
-    """x [N, C, H, W]."""
+    """Mean of windows that give a result of `output_size`: x [N, C, H, W] -> [N, C, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8))
+    >>> clcnn.nn.AdaptiveAvgPool2d((None, 1))(x).shape
+    (1, 3, 8, 1)
+    """
 
     _rank, _op = 2, "adaptive_avg_pool"
 
 
 class AdaptiveAvgPool3d(_AdaptivePool):
-    """x [N, C, D, H, W]."""
+    """Mean of windows that give a result of `output_size`: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8, 8))
+    >>> clcnn.nn.AdaptiveAvgPool3d(1)(x).shape
+    (1, 3, 1, 1, 1)
+    """
 
     _rank, _op = 3, "adaptive_avg_pool"
 
 
 class AdaptiveMaxPool1d(_AdaptivePool):
-    """x [N, C, W]."""
+    """Largest element of windows that give a result of `output_size`: x [N, C, W] -> [N, C, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8))
+    >>> clcnn.nn.AdaptiveMaxPool1d(2)(x).shape
+    (1, 3, 2)
+    """
 
     _rank, _op = 1, "adaptive_max_pool"
 
 
 class AdaptiveMaxPool2d(_AdaptivePool):
-    """x [N, C, H, W]."""
+    """Largest element of windows that give a result of `output_size`: x [N, C, H, W] -> [N, C, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8))
+    >>> clcnn.nn.AdaptiveMaxPool2d(2)(x).shape
+    (1, 3, 2, 2)
+    """
 
     _rank, _op = 2, "adaptive_max_pool"
 
 
 class AdaptiveMaxPool3d(_AdaptivePool):
-    """x [N, C, D, H, W]."""
+    """Largest element of windows that give a result of `output_size`: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8, 8))
+    >>> clcnn.nn.AdaptiveMaxPool3d(2)(x).shape
+    (1, 3, 2, 2, 2)
+    """
 
     _rank, _op = 3, "adaptive_max_pool"
 
 
 class _LPPool(_Pool):
-    """The p-th root of the sum of |x|^p over each window, p = norm_type; PyTorch adds up x^p, which
-    is another sum where p is odd and x negative."""
+    """The p-th root of the sum of |x|^p, p = norm_type. PyTorch adds up x^p, which is another sum where p is
+    odd and x negative. Of W elements of x in a dimension, the result has
+    floor((W - kernel_size) / stride) + 1.
+
+    Parameters
+    ----------
+    norm_type : int
+        The power p, at least 1.
+    """
 
     def __init__(
         self, norm_type: int, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
@@ -222,18 +382,42 @@ class _LPPool(_Pool):
 
 
 class LPPool1d(_LPPool):
-    """x [N, C, W]."""
+    """p-norm of each window: x [N, C, W] -> [N, C, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8))
+    >>> clcnn.nn.LPPool1d(2, 2)(x).shape
+    (1, 3, 4)
+    """
 
     _rank = 1
 
 
 class LPPool2d(_LPPool):
-    """x [N, C, H, W]."""
+    """p-norm of each window: x [N, C, H, W] -> [N, C, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8))
+    >>> clcnn.nn.LPPool2d(2, 2)(x).shape
+    (1, 3, 4, 4)
+    """
 
     _rank = 2
 
 
 class LPPool3d(_LPPool):
-    """x [N, C, D, H, W]."""
+    """p-norm of each window: x [N, C, D, H, W] -> [N, C, O, P, Q].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> x = clcnn.Graph().input("x", (1, 3, 8, 8, 8))
+    >>> clcnn.nn.LPPool3d(2, 2)(x).shape
+    (1, 3, 4, 4, 4)
+    """
 
     _rank = 3

@@ -14,7 +14,20 @@ from clcnn.nn.module import Layer
 
 
 class Identity(Layer):
-    """y = x; any arguments are accepted, as in PyTorch."""
+    """y = x, of any shape.
+
+    Parameters
+    ----------
+    *args, **kwargs
+        Accepted as in PyTorch, change nothing.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Identity(), (3,))([1, 2, 3]))
+    [1. 2. 3.]
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
@@ -24,8 +37,30 @@ class Identity(Layer):
 
 
 class Dropout(Layer):
-    """Passes its input on at inference. In a training step, unless eval() was called, each element becomes
-    0 with probability p, and the others are divided by 1 - p. Source: Srivastava et al. 2014, section 10."""
+    """Passes x on at inference; in training sets elements to 0 at random: x of any shape -> the same shape.
+
+    In a trainer's step, unless eval() was called, each element becomes 0 with probability p, and the others
+    are divided by 1 - p. Source: Srivastava et al. 2014, section 10.
+
+    Parameters
+    ----------
+    p : float
+        The probability of 0, in [0, 1].
+    inplace : bool
+        Accepted for compatibility, changes nothing: the planner owns the memory.
+
+    Raises
+    ------
+    ArgumentError
+        Where p is outside [0, 1].
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Dropout(0.2), (3,))([1, 2, 3]))
+    [1. 2. 3.]
+    """
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
@@ -46,25 +81,85 @@ class Dropout(Layer):
 
 
 class _ChannelDropout(Dropout):
+    """In a trainer's step, unless eval() was called, each channel of each item becomes 0 with probability p,
+    and the others are divided by 1 - p. At inference x is passed on. Source: Tompson et al. 2015
+    (SpatialDropout).
+
+    Parameters
+    ----------
+    p : float
+        The probability of 0, in [0, 1].
+    inplace : bool
+        Accepted for compatibility, changes nothing: the planner owns the memory.
+
+    Raises
+    ------
+    ArgumentError
+        Where p is outside [0, 1].
+    """
+
     def _train(self, x: Any) -> Any:
         channels = x.graph.constant(np.ones((*x.shape[:2], *(1 for _ in x.shape[2:])), np.float32))
         return x * x.graph.dropout(channels, self.p, self.layer_name)
 
 
 class Dropout1d(_ChannelDropout):
-    """Drops whole channels of x [N, C, W] in a training step."""
+    """Drops whole channels of x [N, C, W] in training.
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> nn.Dropout1d(0.2)
+    Dropout1d(p=0.2)
+    """
 
 
 class Dropout2d(_ChannelDropout):
-    """Drops whole channels of x [N, C, H, W] in a training step."""
+    """Drops whole channels of x [N, C, H, W] in training.
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> nn.Dropout2d(0.2)
+    Dropout2d(p=0.2)
+    """
 
 
 class Dropout3d(_ChannelDropout):
-    """Drops whole channels of x [N, C, D, H, W] in a training step."""
+    """Drops whole channels of x [N, C, D, H, W] in training.
+
+    Examples
+    --------
+    >>> from clcnn import nn
+    >>> nn.Dropout3d(0.2)
+    Dropout3d(p=0.2)
+    """
 
 
 class Flatten(Layer):
-    """Merges dimensions start_dim..end_dim into one."""
+    """Merges neighbouring dimensions into one: x [N, C, H, W] -> [N, C * H * W] by default.
+
+    Parameters
+    ----------
+    start_dim, end_dim : int
+        The first and the last dimension that are merged; negative ones count from the end.
+
+    Raises
+    ------
+    DtypeError
+        Where an argument is no whole number.
+    ShapeError
+        When called on x without these dimensions.
+    ArgumentError
+        When called on x where start_dim comes after end_dim.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Flatten(), (1, 2, 1, 2))([[[[1, 2]], [[3, 4]]]]))
+    [[1. 2. 3. 4.]]
+    """
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -79,7 +174,28 @@ class Flatten(Layer):
 
 
 class Unflatten(Layer):
-    """Splits dimension `dim` into `unflattened_size`."""
+    """Splits a dimension into several: x [..., n, ...] -> [..., *unflattened_size, ...].
+
+    Parameters
+    ----------
+    dim : int
+        The dimension that is split; negative ones count from the end.
+    unflattened_size : sequence of int
+        The new sizes, whose product is n. One of them may be -1: what is left.
+
+    Raises
+    ------
+    ShapeError
+        When called on x without this dimension, or of another n.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Unflatten(1, (2, 2)), (1, 4))([[1, 2, 3, 4]]))
+    [[[1. 2.]
+      [3. 4.]]]
+    """
 
     def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
         super().__init__()
@@ -99,8 +215,30 @@ class Unflatten(Layer):
 
 
 class PixelShuffle(Layer):
-    """x [N, C * r^2, H, W] -> [N, C, H * r, W * r], r = upscale_factor: blocks of channels become blocks of
-    pixels. Source: Shi et al. 2016."""
+    """Turns blocks of channels into blocks of pixels: x [N, C * r^2, H, W] -> [N, C, H * r, W * r].
+
+    r is upscale_factor. Source: Shi et al. 2016.
+
+    Parameters
+    ----------
+    upscale_factor : int
+        How many times as high and as wide the result is.
+
+    Raises
+    ------
+    ArgumentError
+        Where upscale_factor is no int of at least 1.
+    ShapeError
+        When called on x of another rank, or whose channels r^2 does not divide.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.PixelShuffle(2), (1, 4, 1, 1))([[[[1]], [[2]], [[3]], [[4]]]])[0, 0])
+    [[1. 2.]
+     [3. 4.]]
+    """
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -119,7 +257,29 @@ class PixelShuffle(Layer):
 
 
 class PixelUnshuffle(Layer):
-    """x [N, C, H * r, W * r] -> [N, C * r^2, H, W], r = downscale_factor: undoes PixelShuffle."""
+    """Turns blocks of pixels into blocks of channels: x [N, C, H * r, W * r] -> [N, C * r^2, H, W].
+
+    r is downscale_factor. Undoes PixelShuffle.
+
+    Parameters
+    ----------
+    downscale_factor : int
+        How many times lower and narrower the result is.
+
+    Raises
+    ------
+    ArgumentError
+        Where downscale_factor is no int of at least 1.
+    ShapeError
+        When called on x of another rank, or whose height or width r does not divide.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.PixelUnshuffle(2), (1, 1, 2, 2))([[[[1, 2], [3, 4]]]]).ravel())
+    [1. 2. 3. 4.]
+    """
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -138,7 +298,29 @@ class PixelUnshuffle(Layer):
 
 
 class ChannelShuffle(Layer):
-    """The channels of x [N, C, ...] as a matrix of `groups` rows, transposed. Source: Zhang et al. 2018."""
+    """Mixes the channels of groups: x [N, C, ...] -> the same shape.
+
+    The channels, as a matrix of `groups` rows, are transposed. Source: Zhang et al. 2018 (ShuffleNet).
+
+    Parameters
+    ----------
+    groups : int
+        Divides C.
+
+    Raises
+    ------
+    ArgumentError
+        Where groups is no int of at least 1.
+    ShapeError
+        When called on x of fewer than 3 dimensions, or whose channels groups does not divide.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.ChannelShuffle(2), (1, 4, 1))([[[1], [2], [3], [4]]]).ravel())
+    [1. 3. 2. 4.]
+    """
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -171,10 +353,40 @@ _UPSAMPLE_MODES: dict[str, dict[str, Any]] = {
 
 
 class Upsample(Layer):
-    """Resizes the spatial dimensions of x [N, C, *spatial] to `size`, or by `scale_factor`.
+    """Resizes the spatial dimensions to `size` or by `scale_factor`: x [N, C, *spatial] -> [N, C, *size].
 
-    mode: "nearest", "nearest-exact", or "linear" / "bilinear" / "trilinear" / "bicubic", which take
-    align_corners. recompute_scale_factor: True takes coordinates from the sizes, not from scale_factor.
+    Parameters
+    ----------
+    size : int, or one for each spatial dimension, optional
+        The sizes of the result.
+    scale_factor : float, or one for each spatial dimension, optional
+        How many times as large the result is; a size is rounded down. Either this or size is given.
+    mode : {"nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic"}
+        How values between elements are found. The three linear ones are the same, for x of any rank;
+        "bicubic" is Keys's cubic convolution with a = -0.75.
+    align_corners : bool, optional
+        True puts the outermost elements of x and of the result at the same places, otherwise their outer
+        edges. Not for the nearest modes.
+    recompute_scale_factor : bool, optional
+        True takes places from the sizes, not from scale_factor.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown mode, align_corners with a nearest one, both or neither of size and scale_factor; when
+        called, for factors that are not positive, and for other numbers of sizes or factors than x has
+        spatial dimensions.
+    ShapeError
+        When called on x without 1 to 3 spatial dimensions, or where nothing would be left of one.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.Upsample(scale_factor=2), (1, 1, 3))([[[1, 2, 3]]]))
+    [[[1. 1. 2. 2. 3. 3.]]]
+    >>> print(clcnn.compile(nn.Upsample(5, mode="linear", align_corners=True), (1, 1, 3))([[[1, 2, 3]]]))
+    [[[1.  1.5 2.  2.5 3. ]]]
     """
 
     def __init__(
@@ -217,14 +429,59 @@ class Upsample(Layer):
 
 
 class UpsamplingNearest2d(Upsample):
-    """Upsample(mode="nearest")."""
+    """Resizes to the nearest element: x [N, C, H, W] -> [N, C, P, Q].
+
+    It is Upsample(mode="nearest").
+
+    Parameters
+    ----------
+    size : int or 2 ints, optional
+        (P, Q).
+    scale_factor : float or 2 floats, optional
+        P / H and Q / W. Either this or size is given.
+
+    Raises
+    ------
+    ArgumentError
+        For both or neither of size and scale_factor; when called, for factors that are not positive.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.UpsamplingNearest2d(scale_factor=2), (1, 1, 1, 2))([[[[1, 2]]]])[0, 0])
+    [[1. 1. 2. 2.]
+     [1. 1. 2. 2.]]
+    """
 
     def __init__(self, size: Ints | None = None, scale_factor: float | Sequence[float] | None = None) -> None:
         super().__init__(size, scale_factor, "nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """Upsample(mode="bilinear", align_corners=True)."""
+    """Resizes by linear interpolation: x [N, C, H, W] -> [N, C, P, Q].
+
+    It is Upsample(mode="bilinear", align_corners=True).
+
+    Parameters
+    ----------
+    size : int or 2 ints, optional
+        (P, Q).
+    scale_factor : float or 2 floats, optional
+        P / H and Q / W. Either this or size is given.
+
+    Raises
+    ------
+    ArgumentError
+        For both or neither of size and scale_factor; when called, for factors that are not positive.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import nn
+    >>> print(clcnn.compile(nn.UpsamplingBilinear2d((1, 3)), (1, 1, 1, 2))([[[[1, 2]]]])[0, 0])
+    [[1.  1.5 2. ]]
+    """
 
     def __init__(self, size: Ints | None = None, scale_factor: float | Sequence[float] | None = None) -> None:
         super().__init__(size, scale_factor, "bilinear", True)
