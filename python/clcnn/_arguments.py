@@ -13,7 +13,8 @@ import numpy as np
 
 from clcnn.errors import ArgumentError, DtypeError
 
-Precision = Literal["strict", "highest", "high", "medium"]  # what compile() says of each
+Precision = Literal["strict", "highest", "high", "medium"]
+"""How exactly sums are computed, and how weights and maps are stored: see clcnn.compile()."""
 
 
 def shown(value: object, limit: int = 80) -> str:

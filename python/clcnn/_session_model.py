@@ -12,15 +12,39 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from clcnn import _arguments, _arrays, _core
-from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError
+from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError, UnsupportedError
 
 if TYPE_CHECKING:
     from clcnn.onnx import Model, ValueInfo
 
+# Arguments of onnxruntime's constructor that clcnn has nothing for.
+NOT_OFFERED = ("disabled_optimizers", "enable_fallback", "read_config_from_model")
+
 
 @dataclass(frozen=True, slots=True)
 class ModelMetadata:
-    """What the file says of itself."""
+    """What a model's file says of itself: onnxruntime's attributes.
+
+    Attributes
+    ----------
+    producer_name : str
+        The program that wrote the file.
+    graph_name, graph_description : str
+    domain, description : str
+        Of the model.
+    version : int
+        The model's own version.
+    custom_metadata_map : dict of str
+        Whatever else the file says.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.onnx.save(clcnn.nn.ReLU(), "net.onnx", (2, 3))
+    >>> with clcnn.InferenceSession("net.onnx") as session:
+    ...     session.get_modelmeta().producer_name
+    'clcnn'
+    """
 
     producer_name: str
     graph_name: str
@@ -91,8 +115,24 @@ ELEMENTS = {"float": np.float32, "double": np.float64}  # onnxruntime's words th
 
 @dataclass(frozen=True, slots=True)
 class NodeArg:
-    """An input or output: its name, its shape (a number, a symbol or None, unknown, for each dimension), and
-    its type in onnxruntime's words, "tensor(float)"."""
+    """An input or output of a session's model.
+
+    Attributes
+    ----------
+    name : str
+    shape : list
+        For each dimension a number, a symbol, or None where it is unknown.
+    type : str
+        In onnxruntime's words: "tensor(float)".
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.onnx.save(clcnn.nn.ReLU(), "net.onnx", (2, 3))
+    >>> with clcnn.InferenceSession("net.onnx") as session:
+    ...     session.get_inputs()
+    [NodeArg(name='input', shape=[2, 3], type='tensor(float)')]
+    """
 
     name: str
     shape: list[int | str | None]
@@ -185,3 +225,24 @@ def _check_shape(info: ValueInfo, given: tuple[int, ...]) -> None:
     ):
         words = ", ".join("?" if n is None else str(n) for n in shape)
         raise ShapeError(f"input {info.name!r}: expected shape ({words}), got {given}")
+
+
+def refuse(others: Mapping[str, Any]) -> None:
+    """Raises ArgumentError, UnsupportedError for arguments of a session beyond its own."""
+    for name, value in others.items():
+        if name not in NOT_OFFERED:
+            raise ArgumentError(f"InferenceSession has no argument {name!r}")
+        if value:
+            raise UnsupportedError(f"{name}={value!r}: clcnn has nothing that it could be mapped to")
+
+
+def wanted(infos: Sequence[ValueInfo], output_names: Sequence[str] | None) -> list[str]:
+    """The outputs that run() is asked for; all where none is named. Raises ArgumentError."""
+    known = [info.name for info in infos]
+    if not output_names:
+        return known
+    names = [output_names] if isinstance(output_names, str) else list(output_names)
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise ArgumentError(f"output_names: the model has no output {unknown}; it has {known}")
+    return names

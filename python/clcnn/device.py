@@ -25,9 +25,29 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def parse_bytes(value: int | str, what: str) -> int:
-    """A number of bytes from an int or from text such as "512M" or "1.5 GiB" (powers of 1024).
+    """A number of bytes from an int or from text (powers of 1024).
 
-    Raises ArgumentError that starts with `what`.
+    Parameters
+    ----------
+    value : int or str
+        Such as 1000000, "512M" or "1.5 GiB"; an int is given back as it is.
+    what : str
+        What the message of an error starts with.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ArgumentError
+        The text is no number of bytes.
+
+    Examples
+    --------
+    >>> from clcnn.device import parse_bytes
+    >>> parse_bytes("512M", "memory_limit")
+    536870912
     """
     if not isinstance(value, str):
         return value
@@ -130,7 +150,45 @@ class Device(_core.Device):
 
 @dataclass(frozen=True, slots=True)
 class DeviceInfo:
-    """What a driver says of a device, without opening it. Sizes are in bytes, max_clock in MHz."""
+    """What a driver says of a device, without opening it: a row of clcnn.devices().
+
+    Attributes
+    ----------
+    index : int
+        Its number among all devices, which Device() takes.
+    name, vendor : str
+    type : {"cpu", "gpu", "accelerator", "other"}
+    version, driver : str
+        The version of OpenCL that the device offers, and that of its driver.
+    platform, platform_version : str
+    compute_units : int
+        Cores of a CPU device, multiprocessors of a GPU.
+    max_clock : int
+        MHz.
+    global_mem, max_alloc, local_mem : int
+        Bytes of device memory, of the largest buffer, and of memory that a work-group shares.
+    max_group_size : int
+        Work-items of a work-group.
+    float_width : int
+        Floats of the vectors that it computes with.
+    compute_capability : int
+        Of an NVIDIA GPU: 90 stands for 9.0. 0 elsewhere.
+    host_unified : bool
+        Device and host share their memory.
+    local_is_dedicated : bool
+        Local memory is apart from global memory.
+    has_fp64, has_fp16 : bool
+        Kernels may use doubles; halves.
+    available : bool
+        The driver lets it be opened.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> device = clcnn.devices()[0]
+    >>> device.compute_units > 0
+    True
+    """
 
     index: int
     name: str

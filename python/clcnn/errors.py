@@ -2,6 +2,17 @@
 
 All derive from `Error` and from the builtin that says the same, so that `except ValueError` works too.
 C-level failures of the host's memory are MemoryError, and broken invariants SystemError.
+
+Examples
+--------
+>>> import clcnn
+>>> try:
+...     clcnn.zoo.get("lenet6")
+... except clcnn.ArgumentError as error:
+...     print(isinstance(error, ValueError), str(error)[:39])
+True there is no net 'lenet6' in the zoo; it
+>>> clcnn.DeviceMemoryError.__bases__[0] is clcnn.DeviceError
+True
 """
 
 from __future__ import annotations

@@ -34,7 +34,26 @@ WORDS = {"float32": "float", "float64": "double"}  # onnxruntime's, where they a
 
 
 class OrtDevice:
-    """Where values are: a type ("cpu", "cuda", "opencl") and a number."""
+    """Where values are, as onnxruntime says it.
+
+    Parameters
+    ----------
+    device_type : str
+        "cpu", "cuda" or "opencl"; others are taken where they are used, or refused there.
+    device_id : int
+        The number among devices of this type.
+
+    Raises
+    ------
+    DtypeError
+        device_type is no string.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.OrtDevice.make("opencl", 0).device_type()
+    'opencl'
+    """
 
     def __init__(self, device_type: str = "cpu", device_id: int = 0) -> None:
         self._type, self._id = _arguments.text(device_type, "device_type"), int(device_id)
@@ -84,7 +103,28 @@ class OrtValue:
 
     @staticmethod
     def ortvalue_from_numpy(numpy_obj: Any, device_type: str = "cpu", device_id: int = 0) -> OrtValue:
-        """The array itself for "cpu", else a tensor with its values. Raises ArgumentError, NoDeviceError."""
+        """The array itself for "cpu", else a tensor with its values.
+
+        Parameters
+        ----------
+        numpy_obj : array
+            Or a tensor of another library in host memory.
+        device_type : str
+            "cpu", "cuda_pinned", "opencl", "cuda", "gpu" or "dml".
+        device_id : int
+            The number among devices of this type.
+
+        Returns
+        -------
+        OrtValue
+
+        Raises
+        ------
+        ArgumentError
+            Another device_type.
+        NoDeviceError, DeviceMemoryError
+            There is no such device; its memory is full.
+        """
         array = _arrays.host_array(numpy_obj, "OrtValue")
         if device_type in HOST:
             return OrtValue(array)
@@ -94,7 +134,25 @@ class OrtValue:
     def ortvalue_from_shape_and_type(
         shape: Sequence[int], element_type: DTypeLike, device_type: str = "cpu", device_id: int = 0
     ) -> OrtValue:
-        """Memory for a shape and a NumPy type, not initialised on devices."""
+        """Memory for values of a shape and a type: zeros in host memory, not initialised on devices.
+
+        Parameters
+        ----------
+        shape : sequence of int
+        element_type : NumPy's dtype
+        device_type, device_id
+            As for ortvalue_from_numpy().
+
+        Returns
+        -------
+        OrtValue
+
+        Raises
+        ------
+        ArgumentError, DtypeError, ShapeError
+            Another device_type; a type or shape that a clcnn.Tensor cannot have.
+        NoDeviceError, DeviceMemoryError
+        """
         dtype = np.dtype(element_type)
         if device_type in HOST:
             return OrtValue(np.zeros(tuple(shape), dtype))
@@ -147,7 +205,17 @@ class OrtValue:
         return address
 
     def update_inplace(self, np_arr: Any) -> None:
-        """Other values of the same shape and type. Raises ShapeError, DtypeError."""
+        """Takes other values of the same shape and type.
+
+        Parameters
+        ----------
+        np_arr : array
+
+        Raises
+        ------
+        ArgumentError, ShapeError, DtypeError
+            The shape or the type is another one.
+        """
         if isinstance(self._data, _core.Tensor):
             self._data.write(_arrays.host_array(np_arr, "OrtValue"))
             return
@@ -187,13 +255,44 @@ class IOBinding:
     # ---- inputs ----
 
     def bind_cpu_input(self, name: str, arr_on_cpu: Any) -> None:
-        """An array for an input; kept, not copied. Raises ArgumentError for an unknown name."""
+        """An array for an input.
+
+        Parameters
+        ----------
+        name : str
+        arr_on_cpu : array
+            Kept, not copied.
+
+        Raises
+        ------
+        ArgumentError
+            The model has no such input.
+        """
         self._inputs[self._known(name, self._session.get_inputs())] = arr_on_cpu
 
     def bind_input(
         self, name: str, device_type: str, device_id: int, element_type: Any, shape: Any, buffer_ptr: int
     ) -> None:
-        """Host memory at an address for an input. Raises UnsupportedError for other memory."""
+        """Host memory at an address for an input.
+
+        Parameters
+        ----------
+        name : str
+        device_type : {"cpu", "cuda_pinned"}
+        device_id : int
+            Any.
+        element_type : NumPy's dtype
+        shape : sequence of int
+        buffer_ptr : int
+            The address, which must stay readable until the input is bound anew.
+
+        Raises
+        ------
+        ArgumentError
+            The model has no such input.
+        UnsupportedError
+            Memory of another device.
+        """
         self.bind_cpu_input(name, _at(device_type, element_type, shape, buffer_ptr, name))
 
     def bind_ortvalue_input(self, name: str, ortvalue: Any) -> None:
@@ -211,8 +310,28 @@ class IOBinding:
         shape: Any = None,
         buffer_ptr: int | None = None,
     ) -> None:
-        """Wants an output: in a new array, in a new tensor of the session's device where device_type is not
-        "cpu", or in host memory at an address. Raises ArgumentError, UnsupportedError."""
+        """Wants an output: in a new array, in a new tensor, or in host memory at an address.
+
+        Parameters
+        ----------
+        name : str
+        device_type : str
+            "cpu" or "cuda_pinned": an array. Others: a clcnn.Tensor of the session's device.
+        device_id : int
+            Any.
+        element_type : NumPy's dtype, optional
+        shape : sequence of int, optional
+            Both are needed for an address.
+        buffer_ptr : int, optional
+            The address of host memory that takes the output.
+
+        Raises
+        ------
+        ArgumentError
+            The model has no such output, or element_type or shape is missing.
+        UnsupportedError
+            An address in memory of another device.
+        """
         target: Any = None if device_type in HOST else _NEW_TENSOR
         if buffer_ptr is not None:
             target = _at(device_type, element_type, shape, buffer_ptr, name)

@@ -158,8 +158,21 @@ def explain_text(layers: Sequence[Any], rewrites: Sequence[str], verbose: bool =
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """One kernel launch of a profiled run; times in ns from the first start, bytes that must be read and
-    written."""
+    """One kernel launch of a profiled run: a row of Profile.rows.
+
+    Attributes
+    ----------
+    layer, op : str
+        The layer's name and its operator.
+    algo, kernel, entry : str
+        The algorithm, the kernel's file and the function in it.
+    start_ns, end_ns : int
+        Nanoseconds from the start of the first step.
+    macs : float
+        Multiply-adds.
+    bytes : float
+        Bytes that must be read and written.
+    """
 
     layer: str
     op: str
@@ -188,7 +201,27 @@ class StepTime:
 
 
 class Profile:
-    """Times of one run by device events. Prints as a table; shows as one in notebooks."""
+    """Times of one run by device events: what Plan.profile() returns. Prints as a table, and shows as one in
+    notebooks.
+
+    Parameters
+    ----------
+    device : str
+        The device's name.
+    rows : list of StepTime
+        A row for each step, in order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> with clcnn.compile(clcnn.nn.ReLU(), (2, 3)) as plan:
+    ...     profile = plan.profile(np.zeros((2, 3), np.float32))
+    >>> [row.op for row in profile.rows]
+    ['relu']
+    >>> profile.total_ms > 0
+    True
+    """
 
     def __init__(self, device: str, rows: list[StepTime]) -> None:
         self.device = device
@@ -221,7 +254,16 @@ class Profile:
         return html_table(*self._cells())
 
     def to_chrome_trace(self, path: str | os.PathLike[str]) -> None:
-        """Writes the Trace Event JSON that chrome://tracing and Perfetto open."""
+        """Writes the Trace Event JSON that chrome://tracing and Perfetto open.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        OSError
+        """
         events: list[dict[str, Any]] = [
             {
                 "name": "process_name",

@@ -16,11 +16,9 @@ from __future__ import annotations
 import html
 import os
 import threading
-import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,60 +29,18 @@ from clcnn import device as devices
 from clcnn import zeros as known_zeros
 from clcnn._log import logger
 from clcnn._session_model import ModelMetadata, NodeArg, metadata, opened
-from clcnn.errors import ArgumentError, DtypeError, RunTimeoutError, StateError, UnsupportedError
+from clcnn._session_plans import Clock, Compiled
+from clcnn.errors import ArgumentError, StateError, UnsupportedError
 from clcnn.report import Profile, html_table
 from clcnn.session_options import SessionOptions
 
 if TYPE_CHECKING:
     from clcnn import _core
-    from clcnn.onnx import Model, Program
+    from clcnn.onnx import Model
     from clcnn.ort_values import IOBinding, OrtValue
     from clcnn.plan import Plan
 
 MAX_PLANS = 8
-LONGEST_S = 1e9  # a timeout that is longer is as good as none
-# Arguments of onnxruntime's constructor that clcnn has nothing for.
-NOT_OFFERED = ("disabled_optimizers", "enable_fallback", "read_config_from_model")
-
-
-@dataclass
-class _Compiled:
-    """What runs one combination of shapes; made by the thread that needs it first, under its lock. plan is
-    None where every output is known without running; program has lost its graph and values."""
-
-    lock: threading.Lock = field(default_factory=threading.Lock)
-    program: Program | None = None
-    plan: Plan | None = None
-
-
-class _Clock:
-    """How much of a timeout is left; waiting for other threads counts."""
-
-    def __init__(self, timeout: float | None) -> None:
-        try:
-            self.left = None if timeout is None else min(float(timeout), LONGEST_S)
-        except (TypeError, ValueError) as error:
-            raise DtypeError(f"timeout: must be a number of seconds or None, got {timeout!r}") from error
-        except OverflowError:
-            self.left = LONGEST_S if timeout and timeout > 0 else -1.0
-        if self.left is not None and not self.left > 0:
-            raise ArgumentError(f"timeout: must be a positive number of seconds or None, got {timeout!r}")
-        self._timeout = self.left
-
-    @contextmanager
-    def holding(self, lock: threading.Lock) -> Iterator[None]:
-        """Has the lock, which another thread may hold while it compiles. Raises RunTimeoutError."""
-        start = time.monotonic()
-        if not lock.acquire(timeout=-1 if self.left is None else self.left):
-            raise RunTimeoutError(
-                f"another thread's compile for these shapes did not finish within {self._timeout:g} s"
-            )
-        try:
-            if self.left is not None:
-                self.left = max(self.left - (time.monotonic() - start), 1e-6)
-            yield
-        finally:
-            lock.release()
 
 
 class InferenceSession:
@@ -146,7 +102,7 @@ class InferenceSession:
         max_plans: int = MAX_PLANS,
         **others: Any,
     ) -> None:
-        _refuse(others)
+        _session_model.refuse(others)
         max_plans = _arguments.whole(max_plans, "max_plans", 1)
         if device is not None and providers:
             raise ArgumentError("device and providers both name a device: give one of them")
@@ -174,7 +130,7 @@ class InferenceSession:
         }
         self._max_plans = max_plans
         self._lock = threading.Lock()
-        self._compiled: OrderedDict[Any, _Compiled] = OrderedDict()
+        self._compiled: OrderedDict[Any, Compiled] = OrderedDict()
         self._closed = False
         self._newest: Plan | None = None  # whose kernels serve other shapes, too
         self._donate = False  # whether the model's arrays may be overwritten, since nothing reads them again
@@ -186,7 +142,7 @@ class InferenceSession:
         self._value_inputs = model.value_inputs
         if not self._value_inputs and all(_session_model.is_fixed(info) for info in self._inputs):
             self._donate = self._file is not None and len(self._devices) == 1
-            self._ready({info.name: _session_model.shape_of(info) for info in self._inputs}, {}, _Clock(None))
+            self._ready({info.name: _session_model.shape_of(info) for info in self._inputs}, {}, Clock(None))
             self._donate = False
             if self._file is not None:
                 self._model = None  # the device has the weights; the file has them for whatever else comes
@@ -201,19 +157,38 @@ class InferenceSession:
         *,
         timeout: float | None = None,
     ) -> list[Any]:
-        """One inference: the outputs named, in that order; None or nothing for all of them.
+        """One inference.
 
-        input_feed: {name: array} with every input, of the declared element type and a shape that fits the
-        declared one. run_options: RunOptions, clcnn's or onnxruntime's. timeout: seconds, waiting for other
-        threads included; not what compiling for new shapes takes in this call.
+        Parameters
+        ----------
+        output_names : sequence of str, optional
+            The outputs wanted; None, or none, for all of them.
+        input_feed : {name: array}
+            Every input, of the declared element type and a shape that fits the declared one.
+        run_options : RunOptions, optional
+            clcnn's or onnxruntime's.
+        timeout : float, optional
+            Seconds, waiting for other threads included; not what compiling for new shapes takes in this call.
 
-        Raises ArgumentError (names), DtypeError and ShapeError (which name the input, what was expected and
-        what came), StateError (closed, or in a forked child), RunTimeoutError, DeviceError, and what
-        compiling for new shapes raises.
+        Returns
+        -------
+        list of array
+            In the order of output_names.
+
+        Raises
+        ------
+        ArgumentError
+            Names of inputs or outputs.
+        DtypeError, ShapeError
+            They name the input, what was expected and what came.
+        StateError
+            The session is closed, or this is a forked child.
+        RunTimeoutError, DeviceError
+            And for new shapes, what clcnn.compile() raises.
         """
         session_options.check_run_options(run_options)
-        names = self._wanted(output_names)
-        clock = _Clock(timeout)
+        names = _session_model.wanted(self._outputs, output_names)
+        clock = Clock(timeout)
         found, feed = self._prepared(input_feed, clock)
         program = found.program
         assert program is not None
@@ -222,8 +197,23 @@ class InferenceSession:
         return [outputs[name] for name in names]
 
     def profile(self, input_feed: Mapping[str, Any]) -> Profile:
-        """One inference with device events: time, GFLOP/s and GB/s of every step. Raises as run() does."""
-        found, feed = self._prepared(input_feed, _Clock(None))
+        """One inference with device events: time, GFLOP/s and GB/s of every step.
+
+        Parameters
+        ----------
+        input_feed : {name: array}
+            As for run().
+
+        Returns
+        -------
+        Profile
+
+        Raises
+        ------
+        Error
+            As run() does.
+        """
+        found, feed = self._prepared(input_feed, Clock(None))
         if found.plan is None:
             return Profile(self._device.name, [])
         return found.plan.profile(*(feed[name] for name in found.plan.inputs))
@@ -235,15 +225,28 @@ class InferenceSession:
     ) -> Plan:
         """The plan for these input shapes, compiled if there is none yet: for explain(), summary(), stats.
 
-        shapes: by input name; not needed for inputs of fixed shape. values: arrays of the inputs whose values
-        decide shapes (Model.value_inputs). The plan belongs to the session. Raises as run() does, and
-        UnsupportedError where every output is constant.
+        Parameters
+        ----------
+        shapes : {name: shape}, optional
+            Not needed for inputs of fixed shape.
+        values : {name: array}, optional
+            Of the inputs whose values decide shapes (Model.value_inputs).
+
+        Returns
+        -------
+        Plan
+            It belongs to the session.
+
+        Raises
+        ------
+        UnsupportedError
+            Every output is constant. Others as run() does.
         """
         wanted = {
             info.name: _session_model.shape_of(info) for info in self._inputs if _session_model.is_fixed(info)
         }
         wanted.update((name, tuple(int(n) for n in shape)) for name, shape in (shapes or {}).items())
-        found = self._ready(wanted, dict(values or {}), _Clock(None))
+        found = self._ready(wanted, dict(values or {}), Clock(None))
         if found.plan is None:
             raise UnsupportedError("the model's outputs are all constant: there is nothing to run")
         return found.plan
@@ -276,29 +279,39 @@ class InferenceSession:
 
     def prepared(
         self, input_feed: Mapping[str, Any], timeout: float | None
-    ) -> tuple[_Compiled, dict[str, Any], float | None]:
+    ) -> tuple[Compiled, dict[str, Any], float | None]:
         """For clcnn.ort_values: what runs these inputs, what its plan takes, the seconds left."""
-        clock = _Clock(timeout)
+        clock = Clock(timeout)
         return *self._prepared(input_feed, clock), clock.left
 
     def warm(self, shapes: Iterable[Mapping[str, Sequence[int]] | Sequence[int]]) -> None:
-        """Compiles for these input shapes now, with the best kernels for each, as a program may do that knows
-        what it will run. Other shapes can be run all the same: their first run takes longer.
+        """Compiles for these input shapes now, with the best kernels for each.
 
-        shapes: one dict by input name for each combination (inputs of fixed shape may be left out), or one
-        shape each where the model has one input: [(1, 3, 224, 224), (8, 3, 224, 224)].
+        A program may do so that knows what it will run. Other shapes can be run all the same: their first run
+        takes longer.
 
-        Raises ShapeError (a shape that does not fit the declared one), ArgumentError (an input that the model
-        has not, more combinations than max_plans), UnsupportedError (an input's values decide shapes), and
-        what run() raises.
+        Parameters
+        ----------
+        shapes : iterable of {name: shape}, or of shape
+            One for each combination. Inputs of fixed shape may be left out; a shape alone, such as
+            (8, 3, 224, 224), will do where the model has one input.
+
+        Raises
+        ------
+        ShapeError
+            A shape that does not fit the declared one.
+        ArgumentError
+            An input that the model has not, more combinations than max_plans.
+        UnsupportedError
+            An input's values decide shapes. Others as run() does.
         """
         if self._value_inputs:
             raise UnsupportedError(f"the values of {list(self._value_inputs)} decide shapes: use plan()")
         rows = _session_model.combinations(self._inputs, shapes, self._max_plans)
         for row in rows:
-            self._ready(row, {}, _Clock(None), best=True)
+            self._ready(row, {}, Clock(None), best=True)
 
-    def _prepared(self, input_feed: Mapping[str, Any], clock: _Clock) -> tuple[_Compiled, dict[str, Any]]:
+    def _prepared(self, input_feed: Mapping[str, Any], clock: Clock) -> tuple[Compiled, dict[str, Any]]:
         """What runs these inputs, and what its plan takes."""
         arrays = self._checked(input_feed)
         values = {name: np.asarray(arrays[name]) for name in self._value_inputs}
@@ -311,9 +324,9 @@ class InferenceSession:
         self,
         shapes: dict[str, tuple[int, ...]],
         values: Mapping[str, NDArray[Any]],
-        clock: _Clock,
+        clock: Clock,
         best: bool = False,
-    ) -> _Compiled:
+    ) -> Compiled:
         """The compiled model for these shapes and deciding values, out of the cache or new: with the kernels
         of another size's plan where they serve, or with the `best` ones."""
         self._check_usable()
@@ -322,7 +335,7 @@ class InferenceSession:
             tuple((array.dtype.str, array.shape, array.tobytes()) for array in values.values()),
         )
         with self._lock:
-            found = self._compiled.setdefault(key, _Compiled())
+            found = self._compiled.setdefault(key, Compiled())
             self._compiled.move_to_end(key)
             while len(self._compiled) > self._max_plans:
                 # A plan in use lives on until its last thread is done with it.
@@ -340,7 +353,7 @@ class InferenceSession:
 
     def _compile(
         self,
-        found: _Compiled,
+        found: Compiled,
         shapes: dict[str, tuple[int, ...]],
         values: Mapping[str, NDArray[Any]],
         best: bool,
@@ -360,16 +373,6 @@ class InferenceSession:
             program.graph._forget()
         logger.info("session: %d plans, new for %s", len(self._compiled), shapes)
         found.program = replace(program, graph=None, values={})
-
-    def _wanted(self, output_names: Sequence[str] | None) -> list[str]:
-        known = [info.name for info in self._outputs]
-        if not output_names:
-            return known
-        names = [output_names] if isinstance(output_names, str) else list(output_names)
-        unknown = [name for name in names if name not in known]
-        if unknown:
-            raise ArgumentError(f"output_names: the model has no output {unknown}; it has {known}")
-        return names
 
     def _checked(self, input_feed: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         if not isinstance(input_feed, Mapping):
@@ -486,14 +489,6 @@ class InferenceSession:
 def _restore(data: bytes, arguments: dict[str, Any]) -> InferenceSession:
     """A session out of its pickle."""
     return InferenceSession(data, **arguments)
-
-
-def _refuse(others: Mapping[str, Any]) -> None:
-    for name, value in others.items():
-        if name not in NOT_OFFERED:
-            raise ArgumentError(f"InferenceSession has no argument {name!r}")
-        if value:
-            raise UnsupportedError(f"{name}={value!r}: clcnn has nothing that it could be mapped to")
 
 
 __all__ = ["InferenceSession", "ModelMetadata", "NodeArg"]

@@ -8,18 +8,21 @@ onnxruntime's own objects are accepted wherever these are: only their attributes
 from __future__ import annotations
 
 import difflib
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, Literal
 
-from clcnn import _arguments, _core
-from clcnn import device as devices
+from clcnn import _arguments
 from clcnn._log import logger
+from clcnn._providers import IDLE_PROVIDER_OPTIONS as IDLE_PROVIDER_OPTIONS
+from clcnn._providers import OPENCL as OPENCL
+from clcnn._providers import PROVIDERS as PROVIDERS
+from clcnn._providers import choose as choose
+from clcnn._providers import device_selector as device_selector
+from clcnn._providers import get_all_providers, get_available_providers, get_device
 from clcnn._version import __version__
-from clcnn.device import DeviceInfo
-from clcnn.errors import ArgumentError, Error, NoDeviceError, UnsupportedError
+from clcnn.errors import ArgumentError, UnsupportedError
 
 __all__ = [
     "ExecutionMode",
@@ -42,7 +45,14 @@ __all__ = [
 
 
 class GraphOptimizationLevel(IntEnum):
-    """onnxruntime's levels. ORT_DISABLE_ALL is compile(fuse=False); all others are fuse=True."""
+    """onnxruntime's levels. ORT_DISABLE_ALL is compile(fuse=False); all others are fuse=True.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.SessionOptions().graph_optimization_level.name
+    'ORT_ENABLE_ALL'
+    """
 
     ORT_DISABLE_ALL = 0
     ORT_ENABLE_BASIC = 1
@@ -52,14 +62,28 @@ class GraphOptimizationLevel(IntEnum):
 
 
 class ExecutionMode(IntEnum):
-    """onnxruntime's modes; the device's queue orders the work in both."""
+    """onnxruntime's modes; the device's queue orders the work in both.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.SessionOptions().execution_mode.name
+    'ORT_SEQUENTIAL'
+    """
 
     ORT_SEQUENTIAL = 0
     ORT_PARALLEL = 1
 
 
 class ExecutionOrder(IntEnum):
-    """onnxruntime's orders; a plan's steps are ordered at compile time in all of them."""
+    """onnxruntime's orders; a plan's steps are ordered at compile time in all of them.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.SessionOptions().execution_order.name
+    'DEFAULT'
+    """
 
     DEFAULT = 0
     PRIORITY_BASED = 1
@@ -188,20 +212,55 @@ class SessionOptions:
         object.__setattr__(self, name, value)
 
     def add_free_dimension_override_by_name(self, dim_name: str, dim_value: int) -> None:
-        """Fixes every dimension of this name in the inputs' shapes. Raises ArgumentError for a size below
-        1."""
+        """Fixes every dimension of this name in the inputs' shapes.
+
+        Parameters
+        ----------
+        dim_name : str
+        dim_value : int
+            The size, 1 or more.
+
+        Raises
+        ------
+        ArgumentError
+            A size below 1.
+        """
         if int(dim_value) < 1:
             raise ArgumentError(f"dimension {dim_name!r}: {dim_value} is no size")
         self._overrides[dim_name] = int(dim_value)
 
     def add_session_config_entry(self, key: str, value: str) -> None:
-        """Accepts the keys of IDLE_CONFIG, which have no effect here; UnsupportedError for every other."""
+        """Accepts the keys of IDLE_CONFIG, which have no effect here.
+
+        Parameters
+        ----------
+        key, value : str
+
+        Raises
+        ------
+        UnsupportedError
+            Another key.
+        """
         if key not in IDLE_CONFIG:
             raise UnsupportedError(f"session configuration {key!r}: clcnn has no such entry")
         self._config[key] = str(value)
 
     def get_session_config_entry(self, key: str) -> str:
-        """What add_session_config_entry() was given. Raises ArgumentError where it was not."""
+        """What add_session_config_entry() was given.
+
+        Parameters
+        ----------
+        key : str
+
+        Returns
+        -------
+        str
+
+        Raises
+        ------
+        ArgumentError
+            It was not given.
+        """
         if key not in self._config:
             raise ArgumentError(
                 f"session configuration {key!r} was not given; given are {list(self._config)}"
@@ -228,7 +287,30 @@ class SessionOptions:
 
 
 class RunOptions:
-    """onnxruntime's RunOptions: logging has no effect here, `terminate` must stay False."""
+    """onnxruntime's RunOptions: logging has no effect here, `terminate` must stay False.
+
+    Attributes
+    ----------
+    log_severity_level, log_verbosity_level : int
+    logid : str
+    only_execute_path_to_fetches : bool
+        Without effect.
+    terminate : bool
+        Where it is true, InferenceSession.run() raises UnsupportedError: use its `timeout`.
+
+    Raises
+    ------
+    ArgumentError
+        An unknown attribute is set.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> options = clcnn.RunOptions()
+    >>> options.logid = "first"
+    >>> options.terminate
+    False
+    """
 
     DEFAULTS: ClassVar[dict[str, Any]] = {
         "log_severity_level": -1,
@@ -297,168 +379,91 @@ def own(options: Any) -> SessionOptions:
     return made
 
 
-# ---- providers ----
-
-OPENCL = "OpenCLExecutionProvider"
-
-
-@dataclass(frozen=True)
-class Provider:
-    """Which devices a provider of onnxruntime stands for."""
-
-    type: str | None = None  # "cpu", "gpu"
-    part: str = ""  # of the name or the platform, in any case
-    selector: str | None = None  # what to open, where any device of this kind will do
-
-    def fits(self, device: DeviceInfo) -> bool:
-        """Whether a device is one of those."""
-        text = f"{device.name} {device.platform} {device.vendor}".lower()
-        return self.type in (None, device.type) and self.part in text
-
-
-PROVIDERS: dict[str, Provider] = {
-    OPENCL: Provider(),
-    "CUDAExecutionProvider": Provider("gpu", "nvidia"),
-    "NvTensorRTRTXExecutionProvider": Provider("gpu", "nvidia"),
-    "ROCMExecutionProvider": Provider("gpu", "amd"),
-    "MIGraphXExecutionProvider": Provider("gpu", "amd"),
-    "DmlExecutionProvider": Provider("gpu"),
-    "WebGpuExecutionProvider": Provider("gpu"),
-    "CPUExecutionProvider": Provider("cpu"),
-}
-# Options of a provider: the keyword of InferenceSession that each is, None for the number of the device.
-PROVIDER_OPTIONS = {"device_id": None, "gpu_mem_limit": "memory_limit"}
-# Options of theirs on how memory grows and which of their own algorithms they try: accepted, without effect.
-IDLE_PROVIDER_OPTIONS = (
-    "arena_extend_strategy",
-    "cudnn_conv_algo_search",
-    "cudnn_conv_use_max_workspace",
-    "cudnn_conv1d_pad_to_nc1d",
-    "do_copy_in_default_stream",
-    "tunable_op_enable",
-    "tunable_op_tuning_enable",
-)
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The provider taken, the device it stands for, and the keywords that its options are."""
-
-    name: str
-    device: Any
-    keywords: Mapping[str, Any]
-
-
-def choose(providers: Any, provider_options: Any) -> Choice:
-    """The first of the providers that stands for a device of this machine, as onnxruntime prefers them.
-
-    providers: names, or pairs (name, options). Those that clcnn does not know are skipped with a warning.
-    Raises UnsupportedError (an option that clcnn does not know), ArgumentError (not names), NoDeviceError
-    (none of them has a device: no other one steps in).
-    """
-    given = _pairs(providers, provider_options)
-    if not given:
-        return Choice(OPENCL, None, {})
-    wanted = [(name, options) for name, options in given if name in PROVIDERS]
-    for name in (name for name, _ in given if name not in PROVIDERS):
-        warnings.warn(
-            f"Specified provider {name!r} is not in available provider names. "
-            f"clcnn maps {', '.join(PROVIDERS)}",
-            stacklevel=4,
-        )
-    for name, options in wanted:
-        unknown = set(options) - {*PROVIDER_OPTIONS, *IDLE_PROVIDER_OPTIONS}
-        if unknown:
-            raise UnsupportedError(
-                f"{name}: the options {sorted(unknown)} are not offered; "
-                f"clcnn maps {', '.join(PROVIDER_OPTIONS)}"
-            )
-    present = devices.devices()
-    for name, options in wanted:
-        made = _device_of(name, options, present)
-        if made is not None:
-            keywords = {key: options[old] for old, key in PROVIDER_OPTIONS.items() if key and old in options}
-            return Choice(name, made.device, keywords)
-    raise NoDeviceError(
-        f"providers {[name for name, _ in given]}: no OpenCL device stands for any of them; there are "
-        f"{[d.name for d in present]}"
-    )
-
-
-@dataclass(frozen=True)
-class _Found:
-    device: Any
-
-
-def _device_of(name: str, options: Mapping[str, Any], present: Sequence[DeviceInfo]) -> _Found | None:
-    """The device with the number that the options give among those of this provider; None without one."""
-    if name == OPENCL and "device_id" not in options:
-        return _Found(None)  # the default selection
-    fitting = [device for device in present if PROVIDERS[name].fits(device)]
-    try:
-        number = int(options.get("device_id", 0))
-    except ValueError as error:
-        raise ArgumentError(f"{name}: device_id {options['device_id']!r} is no number") from error
-    return _Found(fitting[number].index) if 0 <= number < len(fitting) else None
-
-
-def _pairs(providers: Any, provider_options: Any) -> list[tuple[str, dict[str, Any]]]:
-    given = [providers] if isinstance(providers, str) else list(providers or ())
-    extra = [provider_options] if isinstance(provider_options, Mapping) else list(provider_options or ())
-    if extra and len(extra) != len(given):
-        raise ArgumentError(
-            f"provider_options: {len(extra)} for {len(given)} providers; each needs one, {{}} for none"
-        )
-    pairs = []
-    for at, item in enumerate(given):
-        name, options = item if isinstance(item, (tuple, list)) and len(item) == 2 else (item, {})
-        if not isinstance(name, str) or not isinstance(options, Mapping):
-            raise ArgumentError(f"providers: expected a name or (name, options), got {item!r}")
-        pairs.append((name, {**options, **(extra[at] if extra else {})}))
-    return pairs
-
-
-def get_available_providers() -> list[str]:
-    """Names of onnxruntime's providers that stand for a device of this machine; the first takes any. No name
-    where there is no device, and then the log says why."""
-    try:
-        present = devices.devices()
-    except Error as error:
-        logger.warning("get_available_providers(): %s", error)
-        return []
-    return [name for name, provider in PROVIDERS.items() if any(provider.fits(d) for d in present)]
-
-
-def get_all_providers() -> list[str]:
-    """Names of onnxruntime's providers that clcnn maps to devices, also to those that this machine lacks."""
-    return list(PROVIDERS)
-
-
 def set_default_logger_severity(severity: int) -> None:
-    """What clcnn's logger lets through, in onnxruntime's numbers: 0 everything, 1 and above information,
-    2 warnings, 3 errors, 4 fatal errors. Raises ArgumentError for another number."""
+    """What clcnn's logger lets through, in onnxruntime's numbers.
+
+    Parameters
+    ----------
+    severity : int
+        0 everything, 1 and above information, 2 warnings, 3 errors, 4 fatal errors.
+
+    Raises
+    ------
+    ArgumentError
+        Another number.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.set_default_logger_severity(5)
+    Traceback (most recent call last):
+    ...
+    clcnn.errors.ArgumentError: severity: expected 0 (verbose) to 4 (fatal), got 5
+    """
     if severity not in range(5):
         raise ArgumentError(f"severity: expected 0 (verbose) to 4 (fatal), got {severity!r}")
     logger.setLevel(10 * (int(severity) + 1))  # the levels of Python's logging
 
 
 def set_default_logger_verbosity(verbosity: int) -> None:
-    """Nothing: clcnn's debug lines have one level. Raises DtypeError for what is no number."""
+    """Nothing: clcnn's debug lines have one level.
+
+    Parameters
+    ----------
+    verbosity : int
+
+    Raises
+    ------
+    DtypeError
+        It is no whole number.
+    """
     _arguments.whole(verbosity, "verbosity")
 
 
 def set_seed(seed: int) -> None:
-    """Nothing: inference draws no random numbers; clcnn.train.Trainer has a seed of its own."""
+    """Nothing: inference draws no random numbers; clcnn.train.Trainer has a seed of its own.
+
+    Parameters
+    ----------
+    seed : int
+
+    Raises
+    ------
+    DtypeError
+        It is no whole number.
+    """
     _arguments.whole(seed, "seed")
 
 
 def get_version_string() -> str:
-    """clcnn's version."""
+    """clcnn's version, which is clcnn.__version__.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.get_version_string() == clcnn.__version__
+    True
+    """
     return __version__
 
 
 def get_build_info() -> str:
-    """What this is, in a line."""
+    """What this is, in a line.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.get_build_info().endswith(": OpenCL")
+    True
+    """
     return f"clcnn {__version__}: OpenCL"
 
 
@@ -470,28 +475,14 @@ disable_telemetry_events = enable_telemetry_events
 
 
 def preload_dlls(cuda: bool = True, cudnn: bool = True, msvc: bool = True, directory: Any = None) -> None:
-    """Nothing: OpenCL's loader finds the drivers."""
+    """Nothing: OpenCL's loader finds the drivers.
 
-
-def get_device() -> str:
-    """The type of the device that is taken where none is named, in onnxruntime's spelling: "CPU", "GPU".
-    "CPU" where there is none, and then the log says why."""
-    try:
-        return str(devices.get().type).upper()
-    except Error as error:
-        logger.warning("get_device(): %s", error)
-        return "CPU"
-
-
-def device_selector(device: Any) -> str | int | list[Any] | None:
-    """A selector that another process understands: the index of an opened device or of a row of
-    clcnn.devices(); a list for a list."""
-    if isinstance(device, (list, tuple)):
-        return [device_selector(one) for one in device]
-    if isinstance(device, (_core.Device, DeviceInfo)):
-        return device.index
-    selector: str | int | None = device
-    return selector
+    Parameters
+    ----------
+    cuda, cudnn, msvc : bool
+    directory : path, optional
+        All without effect.
+    """
 
 
 def _near(name: str, known: Mapping[str, Any]) -> str:

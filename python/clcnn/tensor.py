@@ -57,8 +57,25 @@ class Tensor(_core.Tensor):
     def from_numpy(
         cls, array: NDArray[Any], device: str | int | DeviceInfo | _core.Device | None = None
     ) -> Tensor:
-        """A tensor with the values and the dtype of a C-contiguous array. Raises DtypeError, ShapeError,
-        ArgumentError."""
+        """A tensor with the values and the dtype of an array.
+
+        Parameters
+        ----------
+        array : array
+            C-contiguous, of float32, int64, int32, bool or uint8.
+        device : Device or selector, optional
+            See clcnn.Device.
+
+        Returns
+        -------
+        Tensor
+
+        Raises
+        ------
+        DtypeError, ShapeError, ArgumentError
+            No array or another dtype; an empty one; one that is not contiguous.
+        NoDeviceError, DeviceMemoryError
+        """
         if not isinstance(array, np.ndarray):
             raise DtypeError(f"Tensor.from_numpy: expected a NumPy array, got {type(array).__name__}")
         made = cls(device, array.shape, DTYPES.get(array.dtype, "float32"))
@@ -71,14 +88,39 @@ class Tensor(_core.Tensor):
 
     @classmethod
     def from_dlpack(cls, x: Any, device: str | int | DeviceInfo | _core.Device | None = None) -> Tensor:
-        """A tensor with a copy of the values of another library's tensor in host memory, taken through DLPack
-        or `__array__`. Raises what from_numpy() raises, and ArgumentError for a tensor on another device, a
-        sparse one, and one that needs gradients."""
+        """A tensor with a copy of the values of another library's tensor in host memory.
+
+        Parameters
+        ----------
+        x : object
+            With `__dlpack__` or `__array__`.
+        device : Device or selector, optional
+            See clcnn.Device.
+
+        Returns
+        -------
+        Tensor
+
+        Raises
+        ------
+        ArgumentError
+            A tensor on another device, a sparse one, and one that needs gradients. Others as from_numpy().
+        """
         array = _arrays.host_array(x, "Tensor.from_dlpack")
         return cls.from_numpy(np.require(array, array.dtype.newbyteorder("="), ("C", "A")), device)
 
     def numpy(self) -> NDArray[Any]:
-        """The values as a new NumPy array."""
+        """The values as a new array in host memory.
+
+        Returns
+        -------
+        array
+
+        Raises
+        ------
+        StateError
+            The tensor is closed.
+        """
         return self.read()
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clcnn import _arguments
+from clcnn._arithmetic import Arithmetic
 from clcnn._index import Indexed
 from clcnn.errors import ArgumentError, DtypeError, ShapeError
 
@@ -18,11 +19,10 @@ if TYPE_CHECKING:
     from clcnn.graph import Graph
 
 Dims = int | Sequence[int] | None
-Number = float  # in the class the name is a method's
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Value:
+class Value(Arithmetic):
     """A symbolic array of a graph: what operators take and give.
 
     `+ - * / // % ** @`, comparisons, `& | ^ ~` of bools and `[]` add nodes, whichever side the value stands
@@ -75,6 +75,9 @@ class Value:
             raise DtypeError(f"{self!r} has no dimension, and so no len()")
         return self.shape[0]
 
+    def __pos__(self) -> Value:
+        return self
+
     # ---- looking ----
 
     @property
@@ -87,112 +90,26 @@ class Value:
         return len(self.shape)
 
     def size(self, dim: int | None = None) -> Any:
-        """The shape, or the size of one dimension. Raises ShapeError."""
+        """The shape, or the size of one dimension.
+
+        Parameters
+        ----------
+        dim : int, optional
+
+        Returns
+        -------
+        tuple of int, or int
+
+        Raises
+        ------
+        ShapeError
+            There is no such dimension.
+        """
         return self.shape if dim is None else self.shape[self._axis(dim)]
 
     def numel(self) -> int:
         """The number of elements."""
         return math.prod(self.shape)
-
-    # ---- arithmetic ----
-
-    def __add__(self, other: Any) -> Value:
-        return self.graph.apply("add", self, other)
-
-    def __radd__(self, other: Any) -> Value:
-        return self.graph.apply("add", other, self)
-
-    def __sub__(self, other: Any) -> Value:
-        return self.graph.apply("sub", self, other)
-
-    def __rsub__(self, other: Any) -> Value:
-        return self.graph.apply("sub", other, self)
-
-    def __mul__(self, other: Any) -> Value:
-        return self.graph.apply("mul", self, other)
-
-    def __rmul__(self, other: Any) -> Value:
-        return self.graph.apply("mul", other, self)
-
-    def __truediv__(self, other: Any) -> Value:
-        return self.graph.apply("div", self, other)
-
-    def __rtruediv__(self, other: Any) -> Value:
-        return self.graph.apply("div", other, self)
-
-    def __floordiv__(self, other: Any) -> Value:
-        if self.dtype == "float32":
-            return self.graph.apply("floor", self / other)
-        return self.graph.apply("div", self - self.graph.apply("mod", self, other), other)
-
-    def __mod__(self, other: Any) -> Value:
-        return self.graph.apply("mod", self, other)
-
-    def __rmod__(self, other: Any) -> Value:
-        return self.graph.apply("mod", other, self)
-
-    def __pow__(self, other: Any) -> Value:
-        return self.graph.apply("pow", self, other)
-
-    def __rpow__(self, other: Any) -> Value:
-        return self.graph.apply("pow", other, self)
-
-    def __matmul__(self, other: Any) -> Value:
-        return self.graph.apply("matmul", self, other)
-
-    def __rmatmul__(self, other: Any) -> Value:
-        return self.graph.apply("matmul", other, self)
-
-    def __neg__(self) -> Value:
-        return self.graph.apply("neg", self)
-
-    def __pos__(self) -> Value:
-        return self
-
-    def __abs__(self) -> Value:
-        return self.graph.apply("abs", self)
-
-    # ---- comparisons and logic ----
-
-    def __eq__(self, other: object) -> Any:
-        if other is None or isinstance(other, (str, bytes)):
-            return NotImplemented
-        return self.graph.apply("equal", self, other)
-
-    def __ne__(self, other: object) -> Any:
-        if other is None or isinstance(other, (str, bytes)):
-            return NotImplemented
-        return self.graph.apply("logical_not", self.graph.apply("equal", self, other))
-
-    def __lt__(self, other: Any) -> Value:
-        return self.graph.apply("less", self, other)
-
-    def __le__(self, other: Any) -> Value:
-        return self.graph.apply("less_equal", self, other)
-
-    def __gt__(self, other: Any) -> Value:
-        return self.graph.apply("greater", self, other)
-
-    def __ge__(self, other: Any) -> Value:
-        return self.graph.apply("greater_equal", self, other)
-
-    def __and__(self, other: Any) -> Value:
-        return self.graph.apply("logical_and", self, other)
-
-    __rand__ = __and__
-
-    def __or__(self, other: Any) -> Value:
-        return self.graph.apply("logical_or", self, other)
-
-    __ror__ = __or__
-
-    def __xor__(self, other: Any) -> Value:
-        return self.graph.apply("logical_xor", self, other)
-
-    __rxor__ = __xor__
-
-    def __invert__(self) -> Value:
-        return self.graph.apply("logical_not", self)
 
     # ---- parts ----
 
@@ -212,7 +129,30 @@ class Value:
         return value if value.shape == found.shape else value.reshape(found.shape)
 
     def split(self, size: int | Sequence[int], dim: int = 0) -> tuple[Value, ...]:
-        """Parts of `size` along dim, the last one smaller where it must be, or of the sizes in a sequence."""
+        """Parts along one dimension.
+
+        Parameters
+        ----------
+        size : int, or sequence of int
+            Of each part, the last one smaller where it must be; or the sizes of all parts.
+        dim : int
+
+        Returns
+        -------
+        tuple of Value
+
+        Raises
+        ------
+        ShapeError, ArgumentError
+            There is no such dimension; sizes below 1, or that do not add up.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> x = clcnn.Graph().input("x", (2, 3, 4))
+        >>> [part.shape for part in x.split(2, dim=1)]
+        [(2, 2, 4), (2, 1, 4)]
+        """
         axis = self._axis(dim)
         if isinstance(size, int):
             count, rest = divmod(self.shape[axis], _arguments.whole(size, "split: size", 1))
@@ -220,7 +160,18 @@ class Value:
         return self.graph.node("split", [self], {"sizes": size, "dim": axis})
 
     def chunk(self, chunks: int, dim: int = 0) -> tuple[Value, ...]:
-        """At most `chunks` parts of one size along dim, the last one smaller where it must be."""
+        """At most `chunks` parts of one size along dim, the last one smaller where it must be.
+
+        Parameters
+        ----------
+        chunks : int
+            1 or more.
+        dim : int
+
+        Returns
+        -------
+        tuple of Value
+        """
         count = _arguments.whole(chunks, "chunk: chunks", 1)
         return self.split(-(-self.shape[self._axis(dim)] // count), dim)
 
@@ -232,17 +183,55 @@ class Value:
     # ---- shapes ----
 
     def reshape(self, *shape: Any) -> Value:
-        """The same elements in another shape, one size of which may be -1: the rest. Raises ShapeError."""
+        """The same elements in another shape.
+
+        Parameters
+        ----------
+        *shape : int, or one sequence of int
+            One size may be -1: the rest.
+
+        Returns
+        -------
+        Value
+
+        Raises
+        ------
+        ShapeError
+            The number of elements is another one.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> x = clcnn.Graph().input("x", (2, 3, 4))
+        >>> x.reshape(6, -1).shape
+        (6, 4)
+        """
         return self.graph.apply("reshape", self, shape=_several(shape))
 
     view = reshape
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Value:
-        """Dimensions start_dim to end_dim joined into one."""
+        """Dimensions start_dim to end_dim joined into one.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> x = clcnn.Graph().input("x", (2, 3, 4))
+        >>> x.flatten(1).shape
+        (2, 12)
+        """
         return self.graph.apply("flatten", self, start_dim=start_dim, end_dim=end_dim)
 
     def permute(self, *dims: Any) -> Value:
-        """The dimensions in another order."""
+        """The dimensions in another order: *dims are ints, or one sequence, each dimension once.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> x = clcnn.Graph().input("x", (2, 3, 4))
+        >>> x.permute(2, 0, 1).shape
+        (4, 2, 3)
+        """
         return self.graph.apply("transpose", self, perm=[self._axis(d) for d in _several(dims)])
 
     def transpose(self, dim0: int, dim1: int) -> Value:
@@ -263,7 +252,13 @@ class Value:
         return self.transpose(-2, -1)
 
     def squeeze(self, dim: Dims = None) -> Value:
-        """Without dimensions of size 1: all, or those of `dim`, of which others stay."""
+        """Without dimensions of size 1.
+
+        Parameters
+        ----------
+        dim : int, or sequence of int, optional
+            Those that may go; one of another size stays. None: all.
+        """
         wanted = range(self.ndim) if dim is None else self._axes(dim)
         axes = [axis for axis in wanted if self.shape[axis] == 1]
         return self.graph.apply("squeeze", self, axes=axes) if axes else self
@@ -273,7 +268,24 @@ class Value:
         return self.graph.apply("unsqueeze", self, axes=[dim])
 
     def expand(self, *sizes: Any) -> Value:
-        """Repeated along dimensions of size 1; -1 leaves a dimension as it is."""
+        """Repeated along dimensions of size 1.
+
+        Parameters
+        ----------
+        *sizes : int, or one sequence of int
+            The shape; -1 leaves a dimension as it is. Dimensions may be added in front.
+
+        Raises
+        ------
+        ShapeError
+            A dimension of another size than 1 would change.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> clcnn.Graph().input("x", (3, 1)).expand(2, -1, 4).shape
+        (2, 3, 4)
+        """
         wanted = _several(sizes)
         have = (1,) * (len(wanted) - self.ndim) + self.shape
         return self.graph.apply("expand", self, shape=[n if m < 0 else m for m, n in zip(wanted, have)])
@@ -285,31 +297,77 @@ class Value:
     # ---- reductions ----
 
     def sum(self, dim: Dims = None, keepdim: bool = False) -> Value:
-        """Sum over the dimensions `dim`, or over all."""
+        """Sum over the dimensions `dim`.
+
+        Parameters
+        ----------
+        dim : int, or sequence of int, optional
+            None: all of them.
+        keepdim : bool
+            Leaves them with size 1.
+
+        Returns
+        -------
+        Value
+
+        Raises
+        ------
+        ShapeError, ArgumentError
+            There is no such dimension; one is named twice.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> x = clcnn.Graph().input("x", (2, 3, 4))
+        >>> x.sum((0, 2)).shape
+        (3,)
+        """
         return self._reduced("reduce_sum", dim, keepdim)
 
     def mean(self, dim: Dims = None, keepdim: bool = False) -> Value:
-        """Mean over the dimensions `dim`, or over all."""
+        """Mean over the dimensions `dim`, or over all; arguments as of sum()."""
         return self._reduced("reduce_mean", dim, keepdim)
 
     def prod(self, dim: Dims = None, keepdim: bool = False) -> Value:
-        """Product over the dimensions `dim`, or over all."""
+        """Product over the dimensions `dim`, or over all; arguments as of sum()."""
         return self._reduced("reduce_prod", dim, keepdim)
 
     def amax(self, dim: Dims = None, keepdim: bool = False) -> Value:
-        """Largest element over the dimensions `dim`, or over all."""
+        """Largest element over the dimensions `dim`, or over all; arguments as of sum()."""
         return self._reduced("reduce_max", dim, keepdim)
 
     def amin(self, dim: Dims = None, keepdim: bool = False) -> Value:
-        """Least element over the dimensions `dim`, or over all."""
+        """Least element over the dimensions `dim`, or over all; arguments as of sum()."""
         return self._reduced("reduce_min", dim, keepdim)
 
     def max(self, dim: int | None = None, keepdim: bool = False) -> Any:
-        """The largest element of all; with `dim` the largest along it and their indices, as a pair."""
+        """The largest element of all; with `dim` the largest along it and their int64 indices, as a pair.
+
+        Parameters
+        ----------
+        dim : int, optional
+        keepdim : bool
+            Leaves it with size 1.
+
+        Returns
+        -------
+        Value, or (Value, Value)
+        """
         return self.amax() if dim is None else (self.amax(dim, keepdim), self.argmax(dim, keepdim))
 
     def min(self, dim: int | None = None, keepdim: bool = False) -> Any:
-        """The least element of all; with `dim` the least along it and their indices, as a pair."""
+        """The least element of all; with `dim` the least along it and their int64 indices, as a pair.
+
+        Parameters
+        ----------
+        dim : int, optional
+        keepdim : bool
+            Leaves it with size 1.
+
+        Returns
+        -------
+        Value, or (Value, Value)
+        """
         return self.amin() if dim is None else (self.amin(dim, keepdim), self.argmin(dim, keepdim))
 
     def argmax(self, dim: int | None = None, keepdim: bool = False) -> Value:
@@ -321,8 +379,22 @@ class Value:
         return self._found("argmin", dim, keepdim)
 
     def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Value:
-        """Variance over the dimensions `dim`, or over all: squares are divided by their number less
-        `correction`."""
+        """Variance over the dimensions `dim`: sum((x - mean)^2) / (count - correction).
+
+        Parameters
+        ----------
+        dim : int, or sequence of int, optional
+            None: all of them.
+        correction : int
+            1: of a sample; 0: of all there is.
+        keepdim : bool
+            Leaves them with size 1.
+
+        Raises
+        ------
+        ShapeError
+            There are no more elements than `correction`.
+        """
         count = math.prod(self.shape[axis] for axis in self._axes(dim)) - correction
         if count < 1:
             raise ShapeError(f"var: {self!r} has too few elements for correction={correction}")
@@ -333,74 +405,26 @@ class Value:
         """Root of the variance, see var()."""
         return self.var(dim, correction, keepdim).sqrt()
 
-    # ---- element by element ----
-
-    def abs(self) -> Value:
-        """|x|."""
-        return self.graph.apply("abs", self)
-
-    def exp(self) -> Value:
-        """e to the power of x."""
-        return self.graph.apply("exp", self)
-
-    def log(self) -> Value:
-        """Natural logarithm."""
-        return self.graph.apply("log", self)
-
-    def sqrt(self) -> Value:
-        """Square root."""
-        return self.graph.apply("sqrt", self)
-
-    def rsqrt(self) -> Value:
-        """1 over the square root."""
-        return self.graph.apply("reciprocal", self.sqrt())
-
-    def square(self) -> Value:
-        """x * x."""
-        return self * self
-
-    def pow(self, exponent: Any) -> Value:
-        """x ** exponent."""
-        return self.__pow__(exponent)
-
-    def clamp(self, min: Number | None = None, max: Number | None = None) -> Value:
-        """Limited to min and max, either of which may be left out."""
-        return self.graph.apply("clip", self, min=min, max=max)
-
-    clip = clamp
-
-    def relu(self) -> Value:
-        """max(x, 0)."""
-        return self.graph.apply("relu", self)
-
-    def sigmoid(self) -> Value:
-        """1 / (1 + exp(-x))."""
-        return self.graph.apply("sigmoid", self)
-
-    def tanh(self) -> Value:
-        """tanh(x)."""
-        return self.graph.apply("tanh", self)
-
-    def softmax(self, dim: int) -> Value:
-        """exp(x) / sum(exp(x)) along dim."""
-        return self.graph.apply("softmax", self, dim=dim)
-
-    def log_softmax(self, dim: int) -> Value:
-        """log(softmax(x)) along dim."""
-        return self.graph.apply("log_softmax", self, dim=dim)
-
-    def matmul(self, other: Any) -> Value:
-        """x @ other."""
-        return self.__matmul__(other)
-
-    def masked_fill(self, mask: Value, value: Number) -> Value:
-        """x with `value` wherever the bool mask, broadcast to x, is true."""
-        return self.graph.apply("where", mask, value, self)
-
     # ---- types ----
 
     def to(self, dtype: str) -> Value:
-        """As elements of another type: "float32", "int64", "int32" or "bool". Raises ArgumentError."""
+        """As elements of another type; floats lose what is behind the point.
+
+        Parameters
+        ----------
+        dtype : {"float32", "int64", "int32", "bool"}
+
+        Raises
+        ------
+        ArgumentError
+            Another dtype.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> clcnn.Graph().input("x", (2, 3)).to("int64").dtype
+        'int64'
+        """
         return self if dtype == self.dtype else self.graph.apply("cast", self, to=dtype)
 
     def float(self) -> Value:

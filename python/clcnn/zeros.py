@@ -28,13 +28,30 @@ WEIGHTED = ("conv", "linear", "gemm", "matmul")  # the last two where the second
 
 
 class LayerZeros(NamedTuple):
-    """Shares of zeros, from 0 to 1, in the input of a layer. Zeros that lie together can be left out more
-    cheaply than single ones.
+    """Shares of zeros, from 0 to 1, in the input of a layer.
 
-    element: of its elements. channel: of the channels of an image that are zero everywhere. block: of the
-    blocks of 16 channels of a pixel. window: of the elements of the windows that filters meet, on average,
-    padding not counted. tile: of the channels that are zero wherever a register tile of `winograd` reads (14
-    tiles of 4x4 results one after the other). The inputs of a linear layer are channels of one pixel.
+    Zeros that lie together can be left out more cheaply than single ones. The inputs of a linear layer are
+    channels of one pixel.
+
+    Parameters
+    ----------
+    element : float
+        Of its elements.
+    channel : float
+        Of the channels of an image that are zero everywhere.
+    block : float
+        Of the blocks of 16 channels of a pixel.
+    window : float
+        Of the elements of the windows that filters meet, on average, padding not counted.
+    tile : float
+        Of the channels that are zero wherever a register tile of `winograd` reads (14 tiles of 4x4 results
+        one after the other).
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.LayerZeros(0.5, channel=0.1)
+    LayerZeros(element=0.5, channel=0.1, block=0.0, window=0.0, tile=0.0)
     """
 
     element: float
@@ -104,7 +121,25 @@ class Zeros(Mapping[str, LayerZeros]):
     # ---- files ----
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a JSON file, which appears complete or not at all. Raises OSError."""
+        """Writes a JSON file, which appears complete or not at all.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        OSError
+        DtypeError
+            path is no path.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> clcnn.Zeros({"conv1": 0.5}).save("net.zeros.json")
+        >>> clcnn.Zeros.load("net.zeros.json")["conv1"].element
+        0.5
+        """
         from clcnn.wisdom import replace
 
         rows = json.dumps({KEY: VERSION, "layers": self.rows()}, indent=1)
@@ -112,7 +147,23 @@ class Zeros(Mapping[str, LayerZeros]):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Zeros:
-        """Reads what save() wrote. Raises ArgumentError for a file that is none or is damaged, OSError."""
+        """Reads what save() wrote.
+
+        Parameters
+        ----------
+        path : path
+
+        Returns
+        -------
+        Zeros
+
+        Raises
+        ------
+        ArgumentError
+            The file is none of these, is damaged, or is of another version.
+        OSError
+            It cannot be read.
+        """
         file = Path(_arguments.path(path, "load"))
         try:
             document = json.loads(file.read_text(encoding="utf-8"))

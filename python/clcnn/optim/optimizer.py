@@ -16,16 +16,36 @@ if TYPE_CHECKING:
 class Optimizer:
     """Base of all optimisers: what torch.optim.Optimizer keeps, and the node that updates a group.
 
-    params: parameters, or dicts of a group each: {"params": parameters, "lr": 1e-4, ...}; what a group leaves
-    out is what the optimiser was given.
+    A subclass has moments() and update().
+
+    Parameters
+    ----------
+    params : iterable of Parameter, or of dict
+        Parameters, such as net.parameters(), or a dict for each group, {"params": parameters, "lr": 1e-4}.
+        What a group leaves out is what the optimiser was given.
+    **defaults
+        The settings of groups.
 
     Attributes
     ----------
     param_groups : list of dict
         "params" and the settings of each group; "lr" may be changed between steps, as schedules do.
+    defaults : dict
+        What the optimiser was given.
 
-    Raises ArgumentError: no parameters, one that is given twice, something that is no Parameter, a setting
-    that is unknown or outside its range.
+    Raises
+    ------
+    ArgumentError
+        No parameters, one that is given twice, something that is no Parameter, a setting that is unknown or
+        outside its range.
+
+    Examples
+    --------
+    >>> from clcnn import nn, optim
+    >>> net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 2))
+    >>> groups = [{"params": net[0].parameters(), "lr": 1e-3}, {"params": net[2].parameters()}]
+    >>> [group["lr"] for group in optim.SGD(groups, lr=0.1).param_groups]
+    [0.001, 0.1]
     """
 
     def __init__(self, params: Iterable[Parameter] | Iterable[Mapping[str, Any]], **defaults: Any) -> None:
@@ -57,7 +77,17 @@ class Optimizer:
             self._require(key, group.get(key, 0.0), lambda x: x >= 0, "0 or more")
 
     def moments(self, group: Mapping[str, Any]) -> tuple[str, ...]:
-        """Names of the flat arrays that it keeps beside the parameters of a group."""
+        """Names of the flat arrays that it keeps beside the parameters of a group.
+
+        Parameters
+        ----------
+        group : dict
+            A row of param_groups.
+
+        Returns
+        -------
+        tuple of str
+        """
         raise NotImplementedError
 
     def _require(self, key: str, value: Any, rule: Any, text: str) -> None:
@@ -68,15 +98,41 @@ class Optimizer:
     def update(
         self, group: Mapping[str, Any], p: Value, g: Value, moments: list[Value], hyper: Value
     ) -> tuple[Value, ...]:
-        """Adds the node of a group's step to the graph: the new parameters, then the new moments.
+        """Adds the node of a group's step to the graph.
 
-        p, g and the moments are flat; hyper holds what hyper() gives.
+        Parameters
+        ----------
+        group : dict
+            A row of param_groups.
+        p, g : Value
+            All parameters of the group and their gradients, flat, of float32.
+        moments : list of Value
+            Flat arrays as long as p, one for each name of moments().
+        hyper : Value
+            What hyper() gives.
+
+        Returns
+        -------
+        tuple of Value
+            The new parameters, then the new moments.
         """
         raise NotImplementedError
 
     def hyper(self, group: Mapping[str, Any], step: int) -> tuple[float, ...]:
-        """What differs from step to step: the learning rate, the number of the step from 1 on, the
-        momentum."""
+        """What differs from step to step.
+
+        Parameters
+        ----------
+        group : dict
+            A row of param_groups.
+        step : int
+            The number of the step, from 1 on.
+
+        Returns
+        -------
+        tuple of float
+            The learning rate, the number of the step, the momentum, and what else a rule needs.
+        """
         return float(group["lr"]), float(step), self.momentum(group)
 
     def momentum(self, group: Mapping[str, Any]) -> float:

@@ -25,8 +25,36 @@ class SGD(Optimizer):
     """Stochastic gradient descent with momentum, as torch.optim.SGD.
 
     With d = g + weight_decay * p: m = momentum * m + (1 - dampening) * d, where the first step leaves
-    dampening out, and p = p - lr * m; with nesterov, p = p - lr * (d + momentum * m). maximize: g is taken
-    with the other sign. Source: Sutskever et al. 2013, in PyTorch's form.
+    dampening out, and p = p - lr * m; with nesterov, p = p - lr * (d + momentum * m). Source: Sutskever et
+    al. 2013, in PyTorch's form.
+
+    Parameters
+    ----------
+    params : iterable of Parameter, or of dict
+        Parameters, or a dict for each group of them, see Optimizer.
+    lr : float
+        Learning rate, 0 or more.
+    momentum : float
+        Share of m that is kept, 0 or more.
+    dampening : float
+        Share of the gradient that m does without.
+    weight_decay : float
+        L2 penalty, 0 or more.
+    nesterov : bool
+        Needs a momentum above 0 and no dampening.
+    maximize : bool
+        True takes g with the other sign.
+
+    Raises
+    ------
+    ArgumentError
+        As Optimizer, and for nesterov without momentum or with dampening.
+
+    Examples
+    --------
+    >>> from clcnn import nn, optim
+    >>> optim.SGD(nn.Linear(4, 2).parameters(), lr=0.1, momentum=0.9).param_groups[0]["momentum"]
+    0.9
     """
 
     def __init__(
@@ -90,9 +118,37 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     """Adam, as torch.optim.Adam: weight decay is added to the gradient.
 
-    amsgrad: the largest mean square so far takes the place of the mean square (Reddi, Kale and Kumar 2018,
-    algorithm 2). maximize: the gradient is taken with the other sign. Source: Kingma and Ba 2015, algorithm
-    1.
+    With d = g + weight_decay * p, in step t: m = beta1 * m + (1 - beta1) * d,
+    v = beta2 * v + (1 - beta2) * d^2, and
+    p = p - lr * m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps). Source: Kingma and Ba 2015, algorithm 1.
+
+    Parameters
+    ----------
+    params : iterable of Parameter, or of dict
+        Parameters, or a dict for each group of them, see Optimizer.
+    lr : float
+        Learning rate, 0 or more.
+    betas : pair of float
+        Shares of m and v that are kept, each from 0 to below 1.
+    eps : float
+        Added to the root, 0 or more.
+    weight_decay : float
+        L2 penalty, 0 or more.
+    amsgrad : bool
+        True takes the largest v so far in place of v (Reddi, Kale and Kumar 2018, algorithm 2).
+    maximize : bool
+        True takes g with the other sign.
+
+    Raises
+    ------
+    ArgumentError
+        As Optimizer, and for betas that are not two.
+
+    Examples
+    --------
+    >>> from clcnn import nn, optim
+    >>> optim.Adam(nn.Linear(4, 2).parameters()).param_groups[0]["lr"]
+    0.001
     """
 
     _decoupled = False
@@ -172,8 +228,29 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam with weight decay by itself, as torch.optim.AdamW: p = p - lr * weight_decay * p before the step.
-    amsgrad, maximize: as Adam's. Source: Loshchilov and Hutter 2019, algorithm 2."""
+    """AdamW, as torch.optim.AdamW: weight decay is apart from the gradient.
+
+    As Adam with d = g, and before it p = p * (1 - lr * weight_decay). Source: Loshchilov and Hutter 2019,
+    algorithm 2.
+
+    Parameters
+    ----------
+    params, lr, betas, eps, amsgrad, maximize
+        As for Adam.
+    weight_decay : float
+        Share of p that goes in a step, times lr; 0 or more.
+
+    Raises
+    ------
+    ArgumentError
+        As Adam.
+
+    Examples
+    --------
+    >>> from clcnn import nn, optim
+    >>> optim.AdamW(nn.Linear(4, 2).parameters(), lr=2e-3).param_groups[0]["weight_decay"]
+    0.01
+    """
 
     _decoupled = True
 
@@ -194,10 +271,38 @@ class AdamW(Adam):
 class RMSprop(Optimizer):
     """The gradient over the root of its mean square, as torch.optim.RMSprop.
 
-    With d = g + weight_decay * p: v = alpha * v + (1 - alpha) * d^2, r = d / (sqrt(v) + eps), and
-    p = p - lr * r; with a momentum, b = momentum * b + r and p = p - lr * b. centered: v less the square of
-    the mean of d. maximize: g is taken with the other sign. Source: Tieleman and Hinton 2012, lecture 6.5;
-    centered: Graves 2013, section 4.2.
+    With d = g + weight_decay * p: v = alpha * v + (1 - alpha) * d^2, and p = p - lr * d / (sqrt(v) + eps).
+    Source: Tieleman and Hinton 2012, lecture 6.5; centered: Graves 2013, section 4.2.
+
+    Parameters
+    ----------
+    params : iterable of Parameter, or of dict
+        Parameters, or a dict for each group of them, see Optimizer.
+    lr : float
+        Learning rate, 0 or more.
+    alpha : float
+        Share of v that is kept, from 0 to 1.
+    eps : float
+        Added to the root, 0 or more.
+    weight_decay : float
+        L2 penalty, 0 or more.
+    momentum : float
+        Share of the last move that is added to the next one, 0 or more.
+    centered : bool
+        True takes v less the square of the mean gradient, which is kept likewise.
+    maximize : bool
+        True takes g with the other sign.
+
+    Raises
+    ------
+    ArgumentError
+        As Optimizer.
+
+    Examples
+    --------
+    >>> from clcnn import nn, optim
+    >>> optim.RMSprop(nn.Linear(4, 2).parameters()).param_groups[0]["alpha"]
+    0.99
     """
 
     def __init__(

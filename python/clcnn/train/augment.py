@@ -36,10 +36,27 @@ def affine(
 
 @dataclass(frozen=True)
 class RandomAffine:
-    """Each image by itself moved by up to `shift` pixels along both axes, turned by up to `degrees`, and
-    scaled by up to the share `scale`, all uniformly; what comes in from outside is 0.
+    """Each image by itself moved, turned and scaled at random, all uniformly.
 
-    Called on images (N, C, H, W) and a NumPy generator; gives images of the same shape.
+    Pixels are interpolated bilinearly; what comes in from outside is 0. Called on images (N, C, H, W) of
+    float32 and a NumPy generator, it gives images of the same shape.
+
+    Parameters
+    ----------
+    shift : float
+        Most pixels that an image is moved along each axis.
+    degrees : float
+        Most degrees that it is turned, either way.
+    scale : float
+        Most that its size changes, as a share of it: 0.1 is from 90 % to 110 %.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clcnn import train
+    >>> move = train.RandomAffine(shift=1.0, degrees=5.0)
+    >>> move(np.ones((2, 1, 8, 8), np.float32), np.random.default_rng(0)).shape
+    (2, 1, 8, 8)
     """
 
     shift: float = 2.0

@@ -17,10 +17,36 @@ Augment = Callable[[NDArray[np.float32], np.random.Generator], NDArray[np.float3
 
 
 class Arrays:
-    """Samples and targets in memory: x (N, C, spatial...) of float32, y (N, ...).
+    """Samples and targets in memory, which it gives in batches.
 
-    seed: of the order of samples and of what augmentation draws. epoch: counts the walks in random order;
-    set it to repeat or skip some. Raises ArgumentError (no samples), ShapeError (x and y differ in length).
+    Parameters
+    ----------
+    x : array
+        Samples (N, C, spatial...), taken as float32.
+    y : array
+        Targets (N, ...), such as labels (N,).
+    seed : int
+        Of the order of samples and of what augmentation draws.
+
+    Attributes
+    ----------
+    epoch : int
+        Counts the walks in random order; set it to repeat or skip some.
+
+    Raises
+    ------
+    ShapeError
+        x and y differ in length, or x has no dimension beside N.
+    ArgumentError
+        There are no samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clcnn import train
+    >>> data = train.Arrays(np.zeros((10, 1, 8, 8)), np.arange(10))
+    >>> [len(y) for x, y in data.batches(4)]
+    [4, 4, 2]
     """
 
     def __init__(self, x: ArrayLike, y: ArrayLike, *, seed: int = 0) -> None:
@@ -40,9 +66,27 @@ class Arrays:
     def batches(
         self, size: int, *, shuffle: bool = True, augment: Augment | None = None, drop_last: bool = False
     ) -> Iterator[tuple[NDArray[np.float32], NDArray[Any]]]:
-        """All samples once, as (x, y) of `size` samples; the last one may be shorter, or is left out.
+        """All samples once, in batches.
 
-        shuffle: in an order that `seed` and `epoch` give; counts the epoch. augment: changes each batch.
+        Parameters
+        ----------
+        size : int
+            Samples of a batch; the last one may have fewer.
+        shuffle : bool
+            In an order that `seed` and `epoch` give; counts the epoch. False: in the order of x.
+        augment : function, optional
+            Of (x, NumPy generator): gives x changed at random, in the same shape. See RandomAffine.
+        drop_last : bool
+            Leaves out a last batch of fewer samples.
+
+        Returns
+        -------
+        iterator of (x, y)
+
+        Raises
+        ------
+        ArgumentError, DtypeError
+            size is below 1, or no whole number.
         """
         return ordered_batches(self, self.x, size, shuffle, augment, drop_last)
 
@@ -80,7 +124,24 @@ def _walk(
 
 @dataclass(frozen=True)
 class Split:
-    """A data set in two parts, and how its training samples are varied."""
+    """A data set in two parts, and how its training samples are varied.
+
+    Parameters
+    ----------
+    train, test : Arrays, ImageFolder, or batches
+        What Trainer.fit() and evaluate() take.
+    augment : function, optional
+        Of (x, NumPy generator), for training alone; see RandomAffine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clcnn import train
+    >>> data = train.Arrays(np.zeros((10, 1, 8, 8)), np.arange(10))
+    >>> split = train.Split(data, data, train.RandomAffine(shift=1.0))
+    >>> len(split.train)
+    10
+    """
 
     train: Any  # Arrays, ImageFolder
     test: Any

@@ -12,12 +12,33 @@ TEST_SHARE = 5  # one sample of so many is for testing
 
 
 def digits(seed: int = 0) -> Split:
-    """1797 digits of 8x8, enlarged to (1, 28, 28) and scaled to 0 to 1: four fifths of each class for
-    training, the rest for testing.
+    """1797 handwritten digits, enlarged from 8x8 to (1, 28, 28) and scaled to 0 to 1.
 
-    seed: of the split and of the order of training. `augment` moves them by up to 2 pixels, turns them by up
-    to 10 degrees and scales them by up to 10 %. Source: UCI ML hand-written digits, as scikit-learn ships
-    them. Raises ImportError without scikit-learn.
+    Four fifths of each class are for training, the rest for testing. `augment` moves images by up to 2
+    pixels, turns them by up to 10 degrees and scales them by up to 10 %. Source: UCI ML hand-written
+    digits, as scikit-learn ships them.
+
+    Parameters
+    ----------
+    seed : int
+        Of the split and of the order of training.
+
+    Returns
+    -------
+    Split
+        Of Arrays: x float32 (N, 1, 28, 28), y int64 (N,).
+
+    Raises
+    ------
+    ImportError
+        scikit-learn is not installed.
+
+    Examples
+    --------
+    >>> from clcnn import train
+    >>> data = train.digits()  # doctest: +SKIP
+    >>> len(data.train), len(data.test)  # doctest: +SKIP
+    (1438, 359)
     """
     try:
         from sklearn.datasets import load_digits

@@ -26,11 +26,35 @@ LAST, BEST = "last.ckpt", "best.ckpt"
 
 
 class EarlyStopping:
-    """A callback that stops where the best epoch is `patience` epochs ago.
+    """A callback of Trainer.fit() that stops where the best epoch is `patience` epochs ago.
 
-    monitor: what to go by, a number of the history. min_delta: less of an improvement is none. mode: "min"
-    where less is better, "max" where more is; None: "min" for losses, else "max". It reads the trainer's
-    history alone, so that a resumed run stops where one without a break would. Raises ArgumentError.
+    It reads the trainer's history alone, so that a resumed run stops where one without a break would.
+
+    Parameters
+    ----------
+    monitor : str
+        What to go by: a number of the history, such as "loss" or "val_accuracy".
+    patience : int
+        Epochs to go on for without a better one, 1 or more.
+    min_delta : float
+        Less of an improvement is none.
+    mode : {"min", "max"}, optional
+        Whether less or more is better; None: "min" for losses, else "max".
+
+    Raises
+    ------
+    ArgumentError
+        A mode that is neither, a patience below 1; in fit(), a number that the history lacks.
+    DtypeError
+        A patience that is no whole number.
+
+    Examples
+    --------
+    >>> from clcnn import train
+    >>> stop = train.EarlyStopping("val_accuracy", patience=3)
+    >>> stop.mode
+    'max'
+    >>> trainer.fit(data, 100, callbacks=[stop])  # doctest: +SKIP
     """
 
     def __init__(

@@ -21,17 +21,25 @@ MOST_KEPT = 2 << 30  # bytes of images that are kept in memory
 
 
 class ImageFolder:
-    """Images of `root`/<class>/..., as torchvision.datasets.ImageFolder finds them: classes are numbered in
-    the order of their names, and folders below them are searched too.
+    """Images of `root`/<class>/..., as torchvision.datasets.ImageFolder finds them.
 
-    size: (height, width) or one number, to which each image is resized (antialiased, its sides not kept in
-    proportion). grey: one channel, the mean of three. mean, std: of each channel, for (image / 255 - mean) /
-    std; ImageNet's without them, or for grey ones 0 and 1. seed, epoch: as for Arrays. skip_unreadable:
-    leaves out images that cannot be read, and keeps their names in `skipped`; without it the first one is an
-    ImageError.
+    Classes are numbered in the order of their names, and folders below them are searched too. All images are
+    read once when the data set is made, which is how unreadable ones are found; they are kept as bytes where
+    they take 2 GiB together at most, and are read anew for each batch otherwise.
 
-    All images are read once when the data set is made, which is how unreadable ones are found; they are kept
-    as bytes where they take 2 GiB together at most, and are read anew for each batch otherwise.
+    Parameters
+    ----------
+    root : path
+    size : int or (height, width)
+        To which each image is resized (antialiased, its sides not kept in proportion).
+    grey : bool
+        One channel, the mean of three.
+    mean, std : float, or sequence of float, optional
+        Of each channel, for (image / 255 - mean) / std; ImageNet's without them, or for grey ones 0 and 1.
+    seed : int
+        Of the order of samples and of what augmentation draws.
+    skip_unreadable : bool
+        Leaves out images that cannot be read, and keeps their names in `skipped`.
 
     Attributes
     ----------
@@ -43,9 +51,30 @@ class ImageFolder:
         Their labels.
     skipped : list of Path
         What could not be read.
+    epoch : int
+        Counts the walks in random order; set it to repeat or skip some.
 
-    Raises ArgumentError (no such folder, fewer than two classes, a class without images), ImageError with the
-    file's name, ImportError without Pillow.
+    Raises
+    ------
+    ArgumentError, DtypeError
+        No such folder, fewer than two classes, a class without images; what is wrong with an argument.
+    ImageError
+        An image that cannot be read, with its name.
+    ImportError
+        Pillow is not installed.
+
+    Examples
+    --------
+    >>> import os
+    >>> import numpy as np
+    >>> from PIL import Image
+    >>> from clcnn import train
+    >>> for name in ("cat", "dog"):
+    ...     os.makedirs(f"pets/{name}")
+    ...     Image.fromarray(np.zeros((9, 9, 3), np.uint8)).save(f"pets/{name}/1.png")
+    >>> data = train.ImageFolder("pets", size=8)
+    >>> data.classes, data.y.tolist()
+    (['cat', 'dog'], [0, 1])
     """
 
     def __init__(

@@ -19,8 +19,22 @@ from clcnn.plan import Plan
 class Pixels:
     """A batch of images as bytes (N, C, H, W) that stand for (bytes / 255 - mean) / std.
 
-    mean, std: a number for each channel. np.asarray() gives the float32 that they stand for; Trainer.fit()
-    sends the bytes, and the device makes float32 of them. Raises DtypeError, ShapeError.
+    np.asarray() gives the float32 that they stand for; Trainer.fit() sends the bytes, and the device makes
+    float32 of them.
+
+    Parameters
+    ----------
+    data : array of uint8
+        N, C, spatial...
+    mean, std : tuple of float
+        A number for each channel.
+
+    Raises
+    ------
+    DtypeError
+        The array is of another type.
+    ShapeError
+        The channels of data, mean and std are not as many.
 
     Examples
     --------

@@ -32,6 +32,7 @@ __all__ = ["file_name", "known", "mode", "own_file", "read", "read_times", "reme
 Wisdom = dict[str, str]
 Times = dict[str, dict[str, float]]  # us of each algorithm that was measured, by key
 Tune = Literal["off", "table", "measure"]
+"""Whether compile() follows the rules alone, what was measured before, or measures: see clcnn.compile()."""
 MODES = ("off", "table", "measure")
 SHIPPED = Path(__file__).parent
 TIMES = "#= "

@@ -21,7 +21,23 @@ from clcnn.zoo.vgg import vgg16, vgg19, vgg_a
 
 @dataclass(frozen=True)
 class Net:
-    """A zoo entry: how to build it and what it is fed."""
+    """A zoo entry: how to build a net and what it is fed.
+
+    Parameters
+    ----------
+    build : function
+        Gives the net; its arguments are those that get() passes on.
+    input_shape : (int, int, int)
+        Channels, height and width of an image.
+    preset : str
+        How images are prepared: a name in clcnn.image.PRESETS.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.zoo.NETS["overfeat"].input_shape
+    (3, 231, 231)
+    """
 
     build: Callable[..., nn.Module]
     input_shape: tuple[int, int, int]  # C, H, W
@@ -46,7 +62,28 @@ NETS: dict[str, Net] = {
 
 
 def find(name: str) -> Net:
-    """The entry called `name`. Raises ArgumentError that lists the names."""
+    """The entry of a net.
+
+    Parameters
+    ----------
+    name : str
+        A name in NETS.
+
+    Returns
+    -------
+    Net
+
+    Raises
+    ------
+    ArgumentError
+        There is no such net; lists the names.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.zoo.find("lenet5").input_shape
+    (1, 28, 28)
+    """
     if name not in NETS:
         raise ArgumentError(f"there is no net {name!r} in the zoo; it has {', '.join(NETS)}")
     return NETS[name]

@@ -76,15 +76,91 @@ class OverFeat(nn.Module):
 
 
 def lenet5(num_classes: int = 10) -> LeNet5:
-    """LeNet-5 for 28x28 digits: 0.4 MMACs, 61.7 k parameters."""
+    """LeNet-5 for digits, with ReLU and max pooling: x [N, 1, 28, 28] -> logits [N, num_classes].
+
+    0.42 million multiply-adds an image, 61,706 parameters. Source: LeCun et al. 1998.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    LeNet5
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.lenet5()
+    >>> net.classifier[-1].weight.shape
+    (10, 84)
+    """
     return LeNet5(num_classes)
 
 
 def alexnet(num_classes: int = 1000) -> AlexNet:
-    """AlexNet, one weird trick: 0.714 GMACs, 61.1 M parameters."""
+    """AlexNet, one weird trick: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    0.714 GMACs an image, 61,100,840 parameters, with torchvision's keys (alexnet). Source: Krizhevsky 2014.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    AlexNet
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.alexnet()
+    >>> net.classifier[-1].weight.shape
+    (1000, 4096)
+    """
     return AlexNet(num_classes)
 
 
 def overfeat(num_classes: int = 1000) -> OverFeat:
-    """OverFeat fast: 2.80 GMACs, 145.9 M parameters."""
+    """OverFeat, fast model: x [N, 3, 231, 231] -> logits [N, num_classes].
+
+    2.80 GMACs an image, 145,920,872 parameters; the shapes of convnet-benchmarks. Source: Sermanet et al.
+    2013.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    OverFeat
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.overfeat()
+    >>> net.classifier[-1].weight.shape
+    (1000, 4096)
+    """
     return OverFeat(num_classes)

@@ -88,5 +88,31 @@ class DenseNet(nn.Module):
 
 
 def densenet121(num_classes: int = 1000) -> DenseNet:
-    """DenseNet-121: 2.83 GMACs, 8.0 M parameters."""
+    """DenseNet-121: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    2.83 GMACs an image, 7,978,856 parameters, with torchvision's keys (densenet121). Source: Huang et al.
+    2017.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    DenseNet
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.densenet121()
+    >>> net.classifier.weight.shape
+    (1000, 1024)
+    """
     return DenseNet((6, 12, 24, 16), 32, num_classes)

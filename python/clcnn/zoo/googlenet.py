@@ -107,6 +107,34 @@ def _pool(torchvision: bool) -> nn.MaxPool2d:
 
 
 def googlenet(num_classes: int = 1000, variant: str = "torchvision") -> GoogLeNet:
-    """GoogLeNet: 1.5 GMACs (torchvision's form) or 1.58 GMACs (variant="v1"), 7.0 M parameters without
-    heads."""
+    """GoogLeNet without auxiliary heads: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    1.50 GMACs an image and 6,624,904 parameters, or 1.58 GMACs and 6,998,552 parameters for "v1". Source:
+    Szegedy et al. 2015.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+    variant : {"torchvision", "v1"}
+        "torchvision": batch norm, 3x3 in place of 5x5, torchvision's keys. "v1": the paper's shapes, biases
+        in place of batch norm, no local response normalisation.
+
+    Returns
+    -------
+    GoogLeNet
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1; variant is neither.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.googlenet()
+    >>> net.fc.weight.shape
+    (1000, 1024)
+    """
     return GoogLeNet(num_classes, variant)

@@ -60,5 +60,33 @@ class MobileNetV1(nn.Module):
 
 
 def mobilenet_v1(num_classes: int = 1000, relu6: bool = False) -> MobileNetV1:
-    """MobileNet v1 1.0: 0.569 GMACs, 4.2 M parameters. relu6=True is timm's variant."""
+    """MobileNet v1 1.0: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    0.569 GMACs an image, 4,231,976 parameters, with timm's keys (mobilenetv1_100). Source: Howard et al.
+    2017.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+    relu6 : bool
+        True takes ReLU6, as timm does; False ReLU, as the paper.
+
+    Returns
+    -------
+    MobileNetV1
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.mobilenet_v1()
+    >>> net.classifier.weight.shape
+    (1000, 1024)
+    """
     return MobileNetV1(num_classes, nn.ReLU6 if relu6 else nn.ReLU)

@@ -68,5 +68,31 @@ class RegNet(nn.Module):
 
 
 def regnet_x_16gf(num_classes: int = 1000) -> RegNet:
-    """RegNetX-16GF: 15.9 GMACs, 54.3 M parameters."""
+    """RegNetX-16GF: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    15.9 GMACs an image, 54,278,536 parameters, with torchvision's keys (regnet_x_16gf). Source: Radosavovic
+    et al. 2020.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    RegNet
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.regnet_x_16gf()
+    >>> net.fc.weight.shape
+    (1000, 2048)
+    """
     return RegNet([2, 6, 13, 1], [256, 512, 896, 2048], 128, num_classes)

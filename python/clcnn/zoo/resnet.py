@@ -101,15 +101,64 @@ class ResNet(nn.Module):
 
 
 def resnet18(num_classes: int = 1000, caffe: bool = False) -> ResNet:
-    """ResNet-18, the residual net of 21 weighted layers (17 convolutions, 3 projections, 1 fully connected):
-    1.81 GMACs.
+    """ResNet-18: x [N, 3, 224, 224] -> logits [N, num_classes].
 
-    caffe=True adds the fourth projection (stage 1) that the widespread Caffe port has: 21 convolutions, 1.83
-    GMACs.
+    1.81 GMACs an image, 11,689,512 parameters, with torchvision's keys (resnet18). It has 21 weighted
+    layers: 17 convolutions, 3 projections and 1 fully connected. Source: He et al. 2016.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+    caffe : bool
+        True adds the fourth projection, of stage 1, that the widespread Caffe port has: 1.83 GMACs,
+        11,693,736 parameters.
+
+    Returns
+    -------
+    ResNet
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.resnet18()
+    >>> net.fc.weight.shape
+    (1000, 512)
     """
     return ResNet(BasicBlock, (2, 2, 2, 2), num_classes, project_first=caffe)
 
 
 def resnet50(num_classes: int = 1000) -> ResNet:
-    """ResNet-50 v1.5: 4.09 GMACs, 25.6 M parameters."""
+    """ResNet-50 v1.5, with the stride in the 3x3: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    4.09 GMACs an image, 25,557,032 parameters, with torchvision's keys (resnet50). Source: He et al. 2016.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    ResNet
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.resnet50()
+    >>> net.fc.weight.shape
+    (1000, 2048)
+    """
     return ResNet(Bottleneck, (3, 4, 6, 3), num_classes)

@@ -41,15 +41,93 @@ class VGG(nn.Module):
 
 
 def vgg_a(num_classes: int = 1000) -> VGG:
-    """VGG-A, 11 weighted layers: 7.6 GMACs, 132.9 M parameters."""
+    """VGG-A, 11 weighted layers: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    7.6 GMACs an image, 132,863,336 parameters, with torchvision's keys (vgg11). Source: Simonyan and
+    Zisserman 2015, table 1.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    VGG
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.vgg_a()
+    >>> net.features[0].weight.shape
+    (64, 3, 3, 3)
+    """
     return VGG("A", num_classes)
 
 
 def vgg16(num_classes: int = 1000) -> VGG:
-    """VGG-16 (D): 15.5 GMACs, 138.4 M parameters."""
+    """VGG-16, configuration D: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    15.5 GMACs an image, 138,357,544 parameters, with torchvision's keys (vgg16). Source: Simonyan and
+    Zisserman 2015, table 1.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    VGG
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.vgg16()
+    >>> net.classifier[-1].weight.shape
+    (1000, 4096)
+    """
     return VGG("D", num_classes)
 
 
 def vgg19(num_classes: int = 1000) -> VGG:
-    """VGG-19 (E): 19.6 GMACs, 143.7 M parameters."""
+    """VGG-19, configuration E: x [N, 3, 224, 224] -> logits [N, num_classes].
+
+    19.6 GMACs an image, 143,667,240 parameters, with torchvision's keys (vgg19). Source: Simonyan and
+    Zisserman 2015, table 1.
+
+    Parameters
+    ----------
+    num_classes : int
+        Logits, 1 or more.
+
+    Returns
+    -------
+    VGG
+        In training mode, with random weights; `.load(file)` brings trained ones.
+
+    Raises
+    ------
+    ArgumentError
+        num_classes is below 1.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> net = clcnn.zoo.vgg19()
+    >>> net.classifier[-1].weight.shape
+    (1000, 4096)
+    """
     return VGG("E", num_classes)
