@@ -179,6 +179,13 @@ def test_every_function_is_tried() -> None:
     [
         (lambda x: F.pad(x, (1,)), "expected 2, 4 or 6 numbers"),
         (lambda x: F.pad(x, (1, 1), "mirror"), "mode='mirror' is none of 'constant'"),
+        (lambda x: F.pad(x, (1, 1), "reflect", 2.0), "a value is for mode='constant'"),
+        (lambda x: F.grid_sample(x, x, mode="cubic"), "mode='cubic' is none of 'bilinear'"),
+        (lambda x: F.avg_pool1d(x, 2), r"AvgPool1d : input .* must have rank 3"),
+        (lambda x: F.max_pool3d(x, 2), r"MaxPool3d : input .* must have rank 5"),
+        (lambda x: F.lp_pool1d(x, 2, 2), r"LPPool1d : input .* must have rank 3"),
+        (lambda x: F.adaptive_avg_pool1d(x, 2), r"AdaptiveAvgPool1d : input .* must have rank 3"),
+        (lambda x: F.rms_norm(x, 7), r"rms_norm: input .* must end in \[7\]"),
         (lambda x: F.conv2d(x, W1), r"conv2d: input .* must have rank 4"),
         (lambda x: F.conv2d(x, W2, padding="full"), "padding='full' must be"),
         (lambda x: F.conv2d(x, W2, stride=2, padding="same"), "padding='same' needs stride 1"),

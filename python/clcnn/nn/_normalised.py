@@ -80,7 +80,11 @@ def batch_norm(
 
 
 def layer_norm(
-    input: Value, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5
+    input: Value,
+    normalized_shape: int | Sequence[int],
+    weight: Any = None,
+    bias: Any = None,
+    eps: float = 1e-5,
 ) -> Value:
     """y = (x - mean) / sqrt(variance + eps) * weight + bias over the last dimensions of x [...].
 
@@ -90,7 +94,7 @@ def layer_norm(
     ----------
     input : Value
         x, float32, symbolic in a graph.
-    normalized_shape : sequence of int
+    normalized_shape : int or sequence of int
         Sizes of the dimensions, in which x ends.
     weight, bias : Value or array, optional
         Of this shape; 1 and 0 where not given.
@@ -114,15 +118,15 @@ def layer_norm(
     >>> import clcnn
     >>> import clcnn.nn.functional as F
     >>> x = clcnn.Graph().input("x", (2, 5, 8))
-    >>> F.layer_norm(x, (8,)).shape
+    >>> F.layer_norm(x, 8).shape
     (2, 5, 8)
     """
-    _check_last("layer_norm", input, normalized_shape)
-    return ops.layer_norm(input, weight, bias, dim=-len(normalized_shape), eps=eps)
+    dims = _last_dims("layer_norm", input, normalized_shape)
+    return ops.layer_norm(input, weight, bias, dim=-dims, eps=eps)
 
 
 def rms_norm(
-    input: Value, normalized_shape: Sequence[int], weight: Any = None, eps: float | None = None
+    input: Value, normalized_shape: int | Sequence[int], weight: Any = None, eps: float | None = None
 ) -> Value:
     """y = x / sqrt(mean of x^2 + eps) * weight over the last dimensions of x [...].
 
@@ -132,7 +136,7 @@ def rms_norm(
     ----------
     input : Value
         x, float32, symbolic in a graph.
-    normalized_shape : sequence of int
+    normalized_shape : int or sequence of int
         Sizes of the dimensions, in which x ends.
     weight : Value or array, optional
         Of this shape; 1 where not given.
@@ -159,14 +163,17 @@ def rms_norm(
     >>> F.rms_norm(x, (8,)).shape
     (2, 5, 8)
     """
-    _check_last("rms_norm", input, normalized_shape)
+    dims = _last_dims("rms_norm", input, normalized_shape)
     least = float(np.finfo(np.float32).eps) if eps is None else eps
-    return ops.rms_norm(input, weight, dim=-len(normalized_shape), eps=least)
+    return ops.rms_norm(input, weight, dim=-dims, eps=least)
 
 
-def _check_last(owner: str, x: Value, wanted: Sequence[int]) -> None:
-    if not wanted or tuple(x.shape[-len(wanted) :]) != tuple(wanted):
-        raise ShapeError(f"{owner}: input {list(x.shape)} must end in {list(wanted)}")
+def _last_dims(owner: str, x: Value, wanted: int | Sequence[int]) -> int:
+    """How many dimensions, the last ones of x, are normalised."""
+    sizes = (wanted,) if isinstance(wanted, int) else tuple(wanted)
+    if not sizes or tuple(x.shape[-len(sizes) :]) != sizes:
+        raise ShapeError(f"{owner}: input {list(x.shape)} must end in {list(sizes)}")
+    return len(sizes)
 
 
 def group_norm(

@@ -244,11 +244,9 @@ def pad(
     Raises
     ------
     ArgumentError
-        For another mode, and for a pad without 2, 4 or 6 numbers.
+        For another mode, a pad without 2, 4 or 6 numbers, and a value for another mode than "constant".
     ShapeError
         For a pad that leaves nothing, or that has more dimensions than x.
-    TypeError
-        For a value with another mode than "constant".
 
     Examples
     --------
@@ -262,6 +260,8 @@ def pad(
         raise ArgumentError(f"pad: mode={mode!r} is none of {', '.join(map(repr, _PADS))}")
     if len(pad) not in (2, 4, 6):
         raise ArgumentError(f"pad: expected 2, 4 or 6 numbers, got {list(pad)}")
+    if value is not None and mode != "constant":
+        raise ArgumentError(f"pad: a value is for mode='constant', not for mode={mode!r}")
     layer = _PADS[mode][len(pad) // 2 - 1]
     made: Layer = layer(tuple(pad)) if value is None else layer(tuple(pad), value)  # type: ignore[call-arg]
     return made(input)
@@ -395,11 +395,9 @@ def grid_sample(
     Raises
     ------
     ArgumentError
-        For another padding_mode.
+        For another mode or padding_mode.
     DtypeError
         For x or a grid that is not float32.
-    KeyError
-        For another mode.
     ShapeError
         For a grid whose shape does not fit.
 
@@ -413,6 +411,8 @@ def grid_sample(
     (1, 4, 3, 5)
     """
     words: dict[str, Any] = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
+    if mode not in words:
+        raise ArgumentError(f"grid_sample: mode={mode!r} is none of {', '.join(map(repr, words))}")
     return ops.grid_sample(
         input, grid, mode=words[mode], padding_mode=padding_mode, align_corners=align_corners
     )

@@ -13,6 +13,13 @@ from clcnn.nn._args import Ints, ntuple, positive
 from clcnn.nn.module import Layer
 
 
+def of_rank(layer: Layer, x: Any, rank: int) -> Any:
+    """x, if it has so many spatial dimensions."""
+    if len(x.shape) != rank + 2:
+        raise layer.misfit(x, f"must have rank {rank + 2}")
+    return x
+
+
 class _Pool(Layer):
     """As torch.nn's layer of this name; x and the result are float32.
 
@@ -35,7 +42,7 @@ class _Pool(Layer):
     DtypeError
         When called on x that is not float32.
     ShapeError
-        When called on x that is smaller than a window.
+        When called on x of another rank, or smaller than a window.
     """
 
     _rank: int
@@ -95,8 +102,8 @@ class _MaxPool(_Pool):
             name=self.layer_name,
         )
         if not self.return_indices:
-            return ops.max_pool(x, **windows)
-        y, places = ops.max_pool_indices(x, **windows)  # counted over all of x
+            return ops.max_pool(of_rank(self, x, self._rank), **windows)
+        y, places = ops.max_pool_indices(of_rank(self, x, self._rank), **windows)  # counted over all of x
         plane = np.asarray(math.prod(x.shape[2:]), np.int64)
         return y, ops.mod(places, x.graph.constant(plane))
 
@@ -133,7 +140,7 @@ class _AvgPool(_Pool):
 
     def forward(self, x: Any) -> Any:
         return ops.avg_pool(
-            x,
+            of_rank(self, x, self._rank),
             kernel_size=self.kernel_size,
             stride=self.stride,
             padding=self.padding,
@@ -172,9 +179,7 @@ class _AdaptivePool(Layer):
         self.output_size = sizes
 
     def forward(self, x: Any) -> Any:
-        spatial = tuple(x.shape)[2:]
-        if len(spatial) != self._rank:
-            raise self.misfit(x, f"must have rank {self._rank + 2}")
+        spatial = tuple(of_rank(self, x, self._rank).shape)[2:]
         size = [have if want is None else want for want, have in zip(self.output_size, spatial)]
         return getattr(ops, self._op)(x, output_size=size, name=self.layer_name)
 
@@ -369,7 +374,7 @@ class _LPPool(_Pool):
 
     def forward(self, x: Any) -> Any:
         return ops.lp_pool(
-            x,
+            of_rank(self, x, self._rank),
             kernel_size=self.kernel_size,
             stride=self.stride,
             ceil_mode=self.ceil_mode,
