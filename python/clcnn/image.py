@@ -23,11 +23,20 @@ import io
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from clcnn import _arguments
+from clcnn._image.normalisation import (
+    IMAGENET_MEAN,
+    IMAGENET_STD,
+    FoldedConv,
+    fold_normalization,
+    normalize,
+    pad_channels,
+)
+from clcnn._image.resampling import output_size, pair_of_sizes, resample_axis
 from clcnn.errors import ArgumentError, DtypeError, Error
 
 if TYPE_CHECKING:
@@ -51,10 +60,7 @@ __all__ = [
     "to_tensor",
 ]
 
-IMAGENET_MEAN = (0.485, 0.456, 0.406)
-IMAGENET_STD = (0.229, 0.224, 0.225)
 MAX_PIXELS = 178_956_970  # what Pillow refuses to decode by default: a quarter of a GiB of RGB, twice over
-CUBIC_TENSOR = -0.75  # torch's cubic coefficient without antialiasing; Pillow's, and torch's with it, is -0.5
 
 
 class ImageError(Error, ValueError):
@@ -62,14 +68,38 @@ class ImageError(Error, ValueError):
 
 
 def load(source: Any) -> np.ndarray:
-    """Decode one image to uint8 [H, W, 3].
-
-    source: a path, the bytes of an image file, a PIL image, or an array: uint8 [H, W], [H, W, 1], [H, W, 3]
-    or [H, W, 4] (alpha is dropped, as `convert("RGB")` does).
+    """Decode one image to uint8 [H, W, 3], RGB, row 0 at the top.
 
     The EXIF orientation of files and PIL images is applied. Palette, greyscale, CMYK and alpha images are
     converted by Pillow; 16-bit greyscale is divided by 257. Of several frames the first is taken.
-    Raises ImageError, OSError when the file cannot be opened, ImportError without Pillow.
+
+    Parameters
+    ----------
+    source : path, bytes, PIL image, or array
+        bytes are those of an image file. An array is uint8 [H, W], [H, W, 1], [H, W, 3] or [H, W, 4]; alpha
+        is dropped, as `convert("RGB")` does.
+
+    Returns
+    -------
+    uint8 array [H, W, 3]
+
+    Raises
+    ------
+    ImageError
+        The content is no readable image, or an array is of another kind; the message names the file.
+    OSError
+        The file cannot be opened.
+    ArgumentError, DtypeError
+        source is none of these kinds, or the path has a NUL character.
+    ImportError
+        Pillow is needed and missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.image.load(np.zeros((2, 5), np.uint8)).shape
+    (2, 5, 3)
     """
     if isinstance(source, np.ndarray):
         return from_array(source)
@@ -141,11 +171,37 @@ def resize(
 ) -> np.ndarray:
     """Resample uint8 [H, W, 3] to a new size by torchvision's rules.
 
-    size: one int = the new shorter side, the longer becomes int(size * longer / shorter); or (height, width).
-    interpolation: "bilinear", "bicubic" or "nearest".
-    antialias: widen the filter when shrinking, as Pillow always does and torchvision does by default. False
-    is torchvision's antialias=False on tensors (2 or 4 taps whatever the scale); "nearest" has no filter.
-    Raises ImageError for a result over 179 megapixels, ArgumentError for other arguments.
+    Parameters
+    ----------
+    image : uint8 array [H, W, 3]
+    size : int or (height, width)
+        One int is the new shorter side; the longer becomes int(size * longer / shorter).
+    interpolation : {"bilinear", "bicubic", "nearest"}
+        Default "bilinear".
+    antialias : bool
+        Widen the filter when shrinking, as Pillow always does and torchvision does by default. False is
+        torchvision's antialias=False on tensors: 2 or 4 taps whatever the scale. "nearest" has no filter.
+        Default True.
+
+    Returns
+    -------
+    uint8 array [height, width, 3]
+
+    Raises
+    ------
+    ImageError
+        image is no uint8 image, or the result would be over 179 megapixels.
+    ArgumentError
+        For size and interpolation.
+    ImportError
+        Pillow is needed (antialias=True or "nearest") and missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.image.resize(np.zeros((30, 40, 3), np.uint8), 15, antialias=False).shape
+    (15, 20, 3)
     """
     if interpolation not in ("bilinear", "bicubic", "nearest"):
         raise ArgumentError(f'interpolation is "bilinear", "bicubic" or "nearest", not {interpolation!r}')
@@ -166,56 +222,35 @@ def resize(
     return np.array(resized)
 
 
-def output_size(old: Sequence[int], size: int | Sequence[int]) -> tuple[int, int]:
-    """(height, width) that `Resize(size)` gives an image of `old` (height, width)."""
-    sizes = pair_of_sizes(size, same=False)
-    if len(sizes) == 2:
-        return sizes[0], sizes[1]
-    short, long = sorted(old)
-    new = (sizes[0], int(sizes[0] * long / short))
-    return new if old[0] <= old[1] else new[::-1]
-
-
-def pair_of_sizes(size: int | Sequence[int], same: bool) -> tuple[int, ...]:
-    """The one or two positive sizes of an argument; with `same`, one counts for both."""
-    try:
-        given = (size,) if isinstance(size, (int, np.integer)) else tuple(size)
-        sizes = tuple(int(n) for n in given)
-        good = len(sizes) in (1, 2) and sizes == given and min(sizes) >= 1
-    except (TypeError, ValueError, OverflowError):  # no numbers
-        good = False
-    if not good:
-        raise ArgumentError(f"a size is a positive int or (height, width), not {_arguments.shown(size)}")
-    return sizes * 2 if same and len(sizes) == 1 else sizes
-
-
-def resample_axis(image: np.ndarray, length: int, axis: int, cubic: bool) -> np.ndarray:
-    """Interpolate along one axis at half-pixel centres with 2 or 4 taps, edges repeated."""
-    old = image.shape[axis]
-    position = (np.arange(length) + 0.5) * (old / length) - 0.5
-    first = np.floor(position).astype(int)
-    offsets = np.arange(-1, 3) if cubic else np.arange(2)
-    distance = np.abs(position - first - offsets[:, None])
-    taps = cubic_filter(distance) if cubic else 1 - distance
-    shape = [-1 if i == axis else 1 for i in range(image.ndim)]
-    result: np.ndarray = np.zeros_like(np.take(image, np.zeros(length, int), axis))
-    for offset, weight in zip(offsets, taps, strict=True):
-        result += weight.reshape(shape) * np.take(image, np.clip(first + offset, 0, old - 1), axis)
-    return result
-
-
-def cubic_filter(distance: np.ndarray) -> np.ndarray:
-    """Keys' cubic convolution (1981) at distances 0..2."""
-    a = CUBIC_TENSOR
-    near: np.ndarray = ((a + 2) * distance - (a + 3)) * distance**2 + 1
-    far: np.ndarray = a * (((distance - 5) * distance + 8) * distance - 4)
-    return np.asarray(np.where(distance <= 1, near, far))
-
-
 def center_crop(image: np.ndarray, size: int | Sequence[int]) -> np.ndarray:
-    """Cut `size` (int or (height, width)) out of the middle of [H, W, 3]; a smaller image gets black edges.
+    """Cut the middle out of an image: [H, W, 3] -> [height, width, 3]. A smaller image gets black edges.
 
     The corner is rounded half to even; the odd row or column of padding goes to the end, as in torchvision.
+
+    Parameters
+    ----------
+    image : array [H, W, channels]
+    size : int or (height, width)
+        One int is both.
+
+    Returns
+    -------
+    array [height, width, channels]
+        Of the image's dtype. A view of the image where no edges are added.
+
+    Raises
+    ------
+    ImageError
+        The crop is over 179 megapixels.
+    ArgumentError
+        For size.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.image.center_crop(np.zeros((30, 40, 3), np.uint8), 24).shape
+    (24, 24, 3)
     """
     height, width = pair_of_sizes(size, same=True)
     if height * width > MAX_PIXELS:
@@ -229,26 +264,49 @@ def center_crop(image: np.ndarray, size: int | Sequence[int]) -> np.ndarray:
 
 
 def to_tensor(image: np.ndarray) -> np.ndarray:
-    """uint8 [H, W, 3] to float32 [3, H, W] in 0..1: divided by 255 in float32, as `ToTensor`."""
+    """uint8 [H, W, 3] -> float32 [3, H, W]: x / 255, divided in float32, as torchvision's `ToTensor`.
+
+    Parameters
+    ----------
+    image : uint8 array [H, W, channels]
+
+    Returns
+    -------
+    float32 array [channels, H, W]
+        Values from 0 to 1, C-contiguous.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.image.to_tensor(np.array([[[0, 51, 255]]], np.uint8)).ravel()
+    array([0. , 0.2, 1. ], dtype=float32)
+    """
     return np.ascontiguousarray(image.transpose(2, 0, 1), dtype=np.float32) / np.float32(255)
 
 
 def to_grey(image: np.ndarray) -> np.ndarray:
-    """uint8 [H, W, 3] to the luma of ITU-R BT.601, uint8 [H, W, 1], rounded as Pillow's `convert("L")`."""
+    """uint8 [H, W, 3] -> luma, uint8 [H, W, 1]: 0.299 R + 0.587 G + 0.114 B.
+
+    The weights are those of ITU-R BT.601, in 16-bit fixed point, and rounded as by Pillow's `convert("L")`.
+
+    Parameters
+    ----------
+    image : uint8 array [H, W, 3]
+
+    Returns
+    -------
+    uint8 array [H, W, 1]
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.image.to_grey(np.array([[[255, 0, 0], [0, 255, 0], [0, 0, 255]]], np.uint8)).ravel().tolist()
+    [76, 150, 29]
+    """
     luma = image.astype(np.uint32) @ np.array([19595, 38470, 7471], np.uint32)
     return ((luma + 0x8000) >> 16).astype(np.uint8)[:, :, None]
-
-
-def normalize(
-    tensor: np.ndarray, mean: Sequence[float] = IMAGENET_MEAN, std: Sequence[float] = IMAGENET_STD
-) -> np.ndarray:
-    """(x - mean) / std for each channel of float32 [..., C, H, W], in float32, as `Normalize`."""
-    shift, scale = (np.asarray(values, np.float32).reshape(-1, 1, 1) for values in (mean, std))
-    if tensor.ndim < 3 or not len(shift) == len(scale) == tensor.shape[-3] or not np.all(scale):
-        raise ArgumentError(
-            f"{tensor.shape} needs a mean and a non-zero std for each channel, got {mean} and {std}"
-        )
-    return (tensor - shift) / scale
 
 
 def preprocess(
@@ -311,8 +369,30 @@ def each_image(images: Any) -> Iterable[Any]:
 
 @dataclass(frozen=True)
 class Preset:
-    """How a pretrained network wants its input: `preprocess`'s arguments; mean=None for no normalising,
-    grey=True for one channel."""
+    """How a pretrained network wants its input: the steps of `preprocess`, to be applied to any images.
+
+    `clcnn.image.PRESETS` has those of the nets in clcnn.zoo, by `Net.preset`.
+
+    Parameters
+    ----------
+    resize : int, (height, width), or None
+        The shorter side before the crop; None for no resizing. Default 256.
+    crop : int or (height, width)
+        Size of the centre crop. Default 224.
+    interpolation : {"bilinear", "bicubic", "nearest"}
+        Default "bilinear".
+    mean, std : sequence of float, or None
+        A value a channel, on pixels of 0..1; None leaves values in 0..1. Default those of ImageNet.
+    grey : bool
+        One channel, of `to_grey`, instead of three. Default False.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.image.Preset(resize=None, crop=32).apply(np.zeros((40, 50, 3), np.uint8)).shape
+    (1, 3, 32, 32)
+    """
 
     resize: int | Sequence[int] | None = 256
     crop: int | Sequence[int] = 224
@@ -352,76 +432,3 @@ PRESETS: dict[str, Preset] = {
     "efficientnet_lite": Preset(interpolation="bicubic", mean=(0.5,) * 3, std=(0.5,) * 3),
     "digits": Preset(resize=28, crop=28, mean=(0.1307,), std=(0.3081,), grey=True),  # mean and std of MNIST
 }
-
-
-class FoldedConv(NamedTuple):
-    """A first convolution that takes unnormalised input: `weight`, `bias`, and what to pad its input with."""
-
-    weight: np.ndarray
-    bias: np.ndarray
-    pad_value: np.ndarray
-
-
-def fold_normalization(
-    weight: np.ndarray,
-    bias: np.ndarray | None,
-    mean: Sequence[float] = IMAGENET_MEAN,
-    std: Sequence[float] = IMAGENET_STD,
-    scale: float = 1 / 255,
-) -> FoldedConv:
-    """Absorb y = (x * scale - mean) / std into the convolution that follows it.
-
-    weight: [K, C, ...] with one input channel for each mean; bias: [K] or None. scale: 1/255 for x in 0..255
-    (so that bytes can be fed), 1 for x in 0..1. Computed in float64, returned in weight's dtype:
-    weight [K, C, ...], bias [K], pad_value [C].
-
-    conv(y, weight, bias) == conv(x, folded.weight, folded.bias) wherever the window lies inside of the image.
-    Zeros with which the convolution pads y stand for x = mean / scale, not for x = 0. So with padding the
-    fold is exact only when x is padded with `pad_value` = mean / scale by channel, and the convolution pads
-    nothing:
-
-        padded = pad_channels(x, p, folded.pad_value)
-        conv(y, weight, bias, padding=p) == conv(padded, folded.weight, folded.bias)
-
-    Padding x with zeros instead changes the outputs whose window crosses the border.
-    """
-    shift, spread = np.asarray(mean, np.float64), np.asarray(std, np.float64)
-    if (
-        weight.ndim < 2
-        or not shift.shape == spread.shape == (weight.shape[1],)
-        or not scale
-        or not np.all(spread)
-    ):
-        raise ArgumentError(
-            f"weight {weight.shape} needs a mean and a non-zero std for each of its input channels"
-        )
-    by_channel = (1, -1) + (1,) * (weight.ndim - 2)
-    wide = weight.astype(np.float64) / spread.reshape(by_channel)
-    offset = (wide * shift.reshape(by_channel)).reshape(len(weight), -1).sum(axis=1)
-    new_bias = (0 if bias is None else np.asarray(bias, np.float64)) - offset
-    return FoldedConv(
-        (wide * scale).astype(weight.dtype),
-        new_bias.astype(weight.dtype),
-        (shift / scale).astype(weight.dtype),
-    )
-
-
-def pad_channels(
-    x: np.ndarray, padding: int | Sequence[int], value: Sequence[float] | np.ndarray
-) -> np.ndarray:
-    """Pad the spatial axes of [N, C, *spatial] with a value a channel, in the common dtype of both.
-
-    padding: one int, one for each spatial axis, or begins then ends, as the convolution's.
-    """
-    axes = x.ndim - 2
-    amounts = (padding,) * axes if isinstance(padding, int) else tuple(padding)
-    begins, ends = (amounts, amounts) if len(amounts) == axes else (amounts[:axes], amounts[axes:])
-    fill = np.asarray(value)
-    if len(ends) != axes or fill.shape != (x.shape[1],) or min(amounts, default=0) < 0:
-        raise ArgumentError(f"padding {padding!r} with {fill.shape} values does not fit {x.shape}")
-    spatial = [begin + n + end for begin, n, end in zip(begins, x.shape[2:], ends, strict=True)]
-    result = np.empty((*x.shape[:2], *spatial), np.result_type(x, fill))
-    result[...] = fill.reshape(1, -1, *(1,) * axes)
-    inside = tuple(slice(begin, begin + n) for begin, n in zip(begins, x.shape[2:], strict=True))
-    result[(slice(None), slice(None), *inside)] = x
-    return result

@@ -29,8 +29,32 @@ def pyplot() -> Any:
 
 
 def top_bars(predictions: Sequence[Prediction], image: np.ndarray | None = None, title: str = "") -> Figure:
-    """Horizontal bars of probabilities, likeliest on top; beside them the photo, uint8 [H, W, 3], when
-    given."""
+    """Horizontal bars of probabilities, the likeliest on top, with the photo beside them when given.
+
+    Parameters
+    ----------
+    predictions : sequence of clcnn.classify.Prediction
+        In the order of the bars, from the top.
+    image : uint8 array [H, W, 3], optional
+        The photo.
+    title : str
+        Above the figure. Default "".
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    MissingExtraError
+        matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> cat = clcnn.classify.Prediction(281, "tabby, tabby cat", 0.7)
+    >>> clcnn.plot.top_bars([cat]).savefig("bars.png")  # doctest: +SKIP
+    """
     columns = 1 if image is None else 2
     figure: Figure
     figure, axes = pyplot().subplots(
@@ -52,15 +76,37 @@ def top_bars(predictions: Sequence[Prediction], image: np.ndarray | None = None,
 
 
 def feature_maps(maps: np.ndarray, limit: int = 16, title: str = "") -> Figure:
-    """The first `limit` channels of a layer's output, [C, H, W] or [1, C, H, W], each in its own range of
-    greys.
+    """A grid of the first channels of a layer's output, each in its own range of greys.
 
-    Raises ShapeError.
+    Parameters
+    ----------
+    maps : array [C, H, W] or [1, C, H, W]
+    limit : int
+        How many channels to show, at least 1. Default 16.
+    title : str
+        Above the figure. Default "".
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ShapeError
+        maps is of another shape, or limit is below 1.
+    MissingExtraError
+        matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.plot.feature_maps(np.zeros((6, 28, 28))).savefig("maps.png")  # doctest: +SKIP
     """
     array = np.asarray(maps)
     if array.ndim == 4 and len(array) == 1:
         array = array[0]
-    if array.ndim != 3 or limit < 1:
+    if array.ndim != 3 or not len(array) or limit < 1:
         raise ShapeError(
             f"feature_maps: expected [C, H, W] or [1, C, H, W] and a limit of 1 or more, "
             f"got {list(maps.shape)} and {limit}"

@@ -428,6 +428,8 @@ def test_plots() -> None:
     assert np.array_equal(figure.axes[2].images[0].get_array(), maps[0, 2])
     with pytest.raises(clcnn.ShapeError, match=r"got \[2, 3\] and 16"):
         plot.feature_maps(np.zeros((2, 3)))
+    with pytest.raises(clcnn.ShapeError, match="expected"):
+        plot.feature_maps(np.zeros((0, 3, 3)))
     pyplot.close("all")
 
 

@@ -403,6 +403,8 @@ def test_fold_keeps_dtype_and_checks_channels():
     for mean, std in (((0,), (1,)), ((0, 0, 0), (1, 0, 1))):
         with pytest.raises(ValueError, match="a mean and a non-zero std for each of its input channels"):
             image.fold_normalization(weight, None, mean, std)
+    with pytest.raises(ValueError, match=r"needs a bias of 4, not of \(3,\)"):
+        image.fold_normalization(weight, np.zeros(3, np.float32))
 
 
 def test_pad_channels():

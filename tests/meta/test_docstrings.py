@@ -22,16 +22,17 @@ WHOLE = (
     "clcnn.nn",
     "clcnn.nn.functional",
     "clcnn.nn.init",
+    "clcnn.image",
+    "clcnn.plot",
+    "clcnn.weights",
     "clcnn.optim",
     "clcnn.optim.lr_scheduler",
     "clcnn.train",
     "clcnn.zoo",
 )
 ALSO = {
-    "clcnn.classify": ["Classifier"],
-    "clcnn.image": ["preprocess"],
+    "clcnn.classify": ["Classifier", "class_name", "packaged_weights", "sample_photos", "softmax"],
     "clcnn.onnx": ["load"],
-    "clcnn.weights": ["load"],
 }
 # Rows of facts, and functions that onnxruntime's programs call and that do nothing or take nothing.
 PLAIN = {"DeviceInfo", "LayerZeros", "ModelMetadata", "NodeArg", "OrtDevice", "Profile", "RunOptions"}
@@ -49,7 +50,7 @@ def described() -> Iterator[tuple[str, Any]]:
             yield f"clcnn.{name}", thing
     for module in WHOLE:
         for name, thing in public_names(importlib.import_module(module)):
-            if "." not in name and (inspect.isclass(thing) or inspect.isfunction(thing)):
+            if (inspect.isclass(thing) or inspect.isfunction(thing)) and not is_exception(thing):
                 yield f"{module}.{name}", thing
     for module, names in ALSO.items():
         for name in names:

@@ -108,7 +108,35 @@ def save_safetensors(
 ) -> None:
     """Write a state dict as safetensors. The file appears complete or not at all.
 
-    metadata: text to keep in the header. Raises WeightsError for an array that is not plain numbers, OSError.
+    Parameters
+    ----------
+    path : path
+        Of the file, which is replaced if there is one.
+    state : mapping of str to array
+        Booleans, integers, floats or complex numbers; saved in C order and native byte order.
+    metadata : mapping of str to str, optional
+        Text to keep in the header.
+
+    Raises
+    ------
+    WeightsError
+        A name is no str, or an array is not of plain numbers that safetensors has a dtype for.
+    DtypeError
+        path is no path, or an array is masked.
+    ArgumentError
+        path has a NUL character.
+    OSError
+        The file cannot be written.
+    ImportError
+        The `safetensors` package is missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.weights.save_safetensors("net.safetensors", {"bias": np.zeros(2, np.float32)})
+    >>> clcnn.weights.load("net.safetensors")["bias"]
+    array([0., 0.], dtype=float32)
     """
     arrays = checked(state)
     with replacing(path) as temporary:
@@ -118,7 +146,31 @@ def save_safetensors(
 def save_npz(path: PathLike, state: Mapping[str, np.ndarray]) -> None:
     """Write a state dict as an uncompressed npz. The file appears complete or not at all.
 
-    Raises WeightsError for an array that is not plain numbers, OSError.
+    Parameters
+    ----------
+    path : path
+        Of the file, which is replaced if there is one. No ".npz" is added to it. numpy.load() reads it, too.
+    state : mapping of str to array
+        Booleans, integers, floats or complex numbers; saved in C order and native byte order.
+
+    Raises
+    ------
+    WeightsError
+        A name is no str, or an array is not of plain numbers.
+    DtypeError
+        path is no path, or an array is masked.
+    ArgumentError
+        path has a NUL character.
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> clcnn.weights.save_npz("net.npz", {"bias": np.zeros(2, np.float32)})
+    >>> clcnn.weights.load("net.npz")["bias"]
+    array([0., 0.], dtype=float32)
     """
     arrays = checked(state)
     with replacing(path) as temporary:
@@ -156,12 +208,35 @@ def replacing(path: PathLike) -> Iterator[str]:
 def match(
     state: Mapping[str, np.ndarray], expected: Mapping[str, Sequence[int]], *, strict: bool = True
 ) -> dict[str, np.ndarray]:
-    """The arrays of `state` that `expected` (name -> shape) asks for, in its order.
+    """The arrays of a state dict that a network asks for, in its order, with their shapes checked.
 
-    Raises one WeightsError that lists the names missing, left over and of another shape (the first 10 of each
-    kind, and how many there are). With strict=False only wrong shapes are errors; the result lacks what is
-    missing.
     Names that end in `num_batches_tracked` are ignored on both sides.
+
+    Parameters
+    ----------
+    state : mapping of str to array
+    expected : mapping of str to shape
+    strict : bool
+        Whether names missing and left over are errors. With False only wrong shapes are, and the result lacks
+        what is missing. Default True.
+
+    Returns
+    -------
+    dict of arrays by name
+
+    Raises
+    ------
+    WeightsError
+        Lists all names missing, left over and of another shape: the first 10 of each kind, and how many
+        there are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> state = {"bias": np.zeros(2), "head.bias": np.zeros(9)}
+    >>> list(clcnn.weights.match(state, {"bias": (2,), "scale": (2,)}, strict=False))
+    ['bias']
     """
     wanted = {name: tuple(shape) for name, shape in expected.items() if not is_counter(name)}
     wrong = [

@@ -1,0 +1,1 @@
+"""Parts of clcnn.image, which offers what is public of them."""
