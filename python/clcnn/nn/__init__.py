@@ -6,7 +6,11 @@ graph; nothing is computed in Python. State-dict keys are PyTorch's.
 
 from __future__ import annotations
 
-from clcnn.nn import functional, init
+import importlib
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from clcnn.nn import init
 from clcnn.nn.activation import (
     CELU,
     ELU,
@@ -131,6 +135,9 @@ from clcnn.nn.shape import (
     UpsamplingNearest2d,
 )
 
+if TYPE_CHECKING:
+    from clcnn.nn import functional
+
 __all__ = [
     "AdaptiveAvgPool1d",
     "AdaptiveAvgPool2d",
@@ -238,3 +245,10 @@ __all__ = [
     "functional",
     "init",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """nn.functional, which is imported when it is first used."""
+    if name == "functional":
+        return importlib.import_module("clcnn.nn.functional")
+    raise AttributeError(f"module 'clcnn.nn' has no attribute {name!r}")

@@ -56,6 +56,20 @@ def merged(own: str, base: str, arguments: Sequence[str]) -> str:
     return joined(mine)
 
 
+class Docstring:
+    """A class's docstring, with what its private bases say: put together when someone asks for it, since
+    imports would wait for that of all layers."""
+
+    def __init__(self, own: str, bases: Sequence[type], arguments: Sequence[str]) -> None:
+        self._text, self._bases, self._arguments = own, bases, arguments
+
+    def __get__(self, instance: object, owner: type) -> str:
+        for base in self._bases:
+            self._text = merged(self._text, base.__doc__ or "", self._arguments)
+        self._bases = ()
+        return self._text
+
+
 def _first(head: str) -> str:
     """The first name of "in_channels, out_channels"."""
     return head.partition(",")[0].strip().lstrip("*")

@@ -14,7 +14,7 @@ import numpy as np
 from clcnn import _arguments, _arrays
 from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError
 from clcnn.nn import init
-from clcnn.nn._docs import merged
+from clcnn.nn._docs import Docstring
 from clcnn.report import html_table
 from clcnn.value import Value
 
@@ -216,19 +216,20 @@ class Module:
         super().__init_subclass__(**options)
         code = getattr(cls.__init__, "__code__", None)
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount] if code else ()
-        for base in cls.__bases__:
-            if base.__name__.startswith("_") and base.__doc__ and cls.__dict__.get("__doc__"):
-                cls.__doc__ = merged(cls.__doc__ or "", base.__doc__, names)
+        own = cls.__dict__.get("__doc__")
+        if own:
+            private = [base for base in cls.__bases__ if base.__name__.startswith("_")]
+            cls.__doc__ = Docstring(own, private, names)  # type: ignore[assignment]
         theirs = cls.__init__
         if isinstance(theirs, FunctionType):
-            own = FunctionType(
+            made = FunctionType(
                 theirs.__code__, theirs.__globals__, theirs.__name__, theirs.__defaults__, theirs.__closure__
             )
-            functools.update_wrapper(own, theirs)
-            own.__dict__.pop("__wrapped__")
-            own.__kwdefaults__ = theirs.__kwdefaults__
-            own.__qualname__ = cls.__name__
-            cls.__init__ = own  # type: ignore[method-assign]
+            functools.update_wrapper(made, theirs)
+            made.__dict__.pop("__wrapped__")
+            made.__kwdefaults__ = theirs.__kwdefaults__
+            made.__qualname__ = cls.__name__
+            cls.__init__ = made  # type: ignore[method-assign]
 
     def __init__(self) -> None:
         object.__setattr__(self, "_modules", {})
