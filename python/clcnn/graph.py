@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clcnn import _arguments, _arrays, _core
-from clcnn._graph_records import Record, donatable, given_name, number, repeat, unique_name
-from clcnn._trace import trace
+from clcnn._graph.records import Record, donatable, given_name, number, repeat, unique_name
+from clcnn._graph.trace import trace
 from clcnn.errors import ArgumentError, UnsupportedError
 from clcnn.report import LayerRow, html_table, summary_cells, summary_text
 from clcnn.value import Value

@@ -24,12 +24,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clcnn import _arguments, _session_model, compiler, session_options
+from clcnn import _arguments, compiler, session_options
 from clcnn import device as devices
 from clcnn import zeros as known_zeros
 from clcnn._log import logger
-from clcnn._session_model import ModelMetadata, NodeArg, metadata, opened
-from clcnn._session_plans import Clock, Compiled
+from clcnn._session import model as session_model
+from clcnn._session.model import ModelMetadata, NodeArg, metadata, opened
+from clcnn._session.plans import Clock, Compiled
 from clcnn.errors import ArgumentError, StateError, UnsupportedError
 from clcnn.report import Profile, html_table
 from clcnn.session_options import SessionOptions
@@ -102,7 +103,7 @@ class InferenceSession:
         max_plans: int = MAX_PLANS,
         **others: Any,
     ) -> None:
-        _session_model.refuse(others)
+        session_model.refuse(others)
         max_plans = _arguments.whole(max_plans, "max_plans", 1)
         if device is not None and providers:
             raise ArgumentError("device and providers both name a device: give one of them")
@@ -137,12 +138,12 @@ class InferenceSession:
         self._file, model = opened(path_or_bytes)
         self._model: Model | None = model
         self._meta = metadata(model)
-        self._inputs = [_session_model.overridden(info, dict(settings.overrides)) for info in model.inputs]
+        self._inputs = [session_model.overridden(info, dict(settings.overrides)) for info in model.inputs]
         self._outputs = model.outputs
         self._value_inputs = model.value_inputs
-        if not self._value_inputs and all(_session_model.is_fixed(info) for info in self._inputs):
+        if not self._value_inputs and all(session_model.is_fixed(info) for info in self._inputs):
             self._donate = self._file is not None and len(self._devices) == 1
-            self._ready({info.name: _session_model.shape_of(info) for info in self._inputs}, {}, Clock(None))
+            self._ready({info.name: session_model.shape_of(info) for info in self._inputs}, {}, Clock(None))
             self._donate = False
             if self._file is not None:
                 self._model = None  # the device has the weights; the file has them for whatever else comes
@@ -187,7 +188,7 @@ class InferenceSession:
             And for new shapes, what clcnn.compile() raises.
         """
         session_options.check_run_options(run_options)
-        names = _session_model.wanted(self._outputs, output_names)
+        names = session_model.wanted(self._outputs, output_names)
         clock = Clock(timeout)
         found, feed = self._prepared(input_feed, clock)
         program = found.program
@@ -243,7 +244,7 @@ class InferenceSession:
             Every output is constant. Others as run() does.
         """
         wanted = {
-            info.name: _session_model.shape_of(info) for info in self._inputs if _session_model.is_fixed(info)
+            info.name: session_model.shape_of(info) for info in self._inputs if session_model.is_fixed(info)
         }
         wanted.update((name, tuple(int(n) for n in shape)) for name, shape in (shapes or {}).items())
         found = self._ready(wanted, dict(values or {}), Clock(None))
@@ -307,7 +308,7 @@ class InferenceSession:
         """
         if self._value_inputs:
             raise UnsupportedError(f"the values of {list(self._value_inputs)} decide shapes: use plan()")
-        rows = _session_model.combinations(self._inputs, shapes, self._max_plans)
+        rows = session_model.combinations(self._inputs, shapes, self._max_plans)
         for row in rows:
             self._ready(row, {}, Clock(None), best=True)
 
@@ -383,7 +384,7 @@ class InferenceSession:
         if missing or extra:
             parts = [f"{what} {names}" for what, names in (("missing", missing), ("unknown", extra)) if names]
             raise ArgumentError(f"input_feed: {', '.join(parts)}; the model's inputs are {known}")
-        return {info.name: _session_model.fitting(info, input_feed[info.name]) for info in self._inputs}
+        return {info.name: session_model.fitting(info, input_feed[info.name]) for info in self._inputs}
 
     def _check_usable(self) -> None:
         if self._pid != os.getpid():
@@ -398,11 +399,11 @@ class InferenceSession:
 
     def get_inputs(self) -> list[NodeArg]:
         """The inputs that run() needs, in order."""
-        return [_session_model.node_arg(info) for info in self._inputs]
+        return [session_model.node_arg(info) for info in self._inputs]
 
     def get_outputs(self) -> list[NodeArg]:
         """The outputs, in order."""
-        return [_session_model.node_arg(info) for info in self._outputs]
+        return [session_model.node_arg(info) for info in self._outputs]
 
     def get_overridable_initializers(self) -> list[NodeArg]:
         """None: initialisers are constants, also where the file lists them among the inputs."""

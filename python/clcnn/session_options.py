@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Literal
 
 from clcnn import _arguments
 from clcnn._log import logger
-from clcnn._providers import IDLE_PROVIDER_OPTIONS as IDLE_PROVIDER_OPTIONS
-from clcnn._providers import OPENCL as OPENCL
-from clcnn._providers import PROVIDERS as PROVIDERS
-from clcnn._providers import choose as choose
-from clcnn._providers import device_selector as device_selector
-from clcnn._providers import get_all_providers, get_available_providers, get_device
+from clcnn._session.providers import IDLE_PROVIDER_OPTIONS as IDLE_PROVIDER_OPTIONS
+from clcnn._session.providers import OPENCL as OPENCL
+from clcnn._session.providers import PROVIDERS as PROVIDERS
+from clcnn._session.providers import choose as choose
+from clcnn._session.providers import device_selector as device_selector
+from clcnn._session.providers import get_all_providers, get_available_providers, get_device
 from clcnn._version import __version__
 from clcnn.errors import ArgumentError, UnsupportedError
 

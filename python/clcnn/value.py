@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clcnn import _arguments
-from clcnn._arithmetic import Arithmetic
+from clcnn._graph.arithmetic import Arithmetic
 from clcnn._index import Indexed
 from clcnn.errors import ArgumentError, DtypeError, ShapeError
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clcnn import image
-from clcnn._session_model import dtype_of
+from clcnn._session.model import dtype_of
 from clcnn.cli import options
 from clcnn.errors import ArgumentError
 
