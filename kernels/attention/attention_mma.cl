@@ -124,10 +124,10 @@ __attribute__((always_inline)) void FN(read_values)(float *v, SRC row, int e, i6
     }
 }
 
-/* Operands of the tensor core; those of one side are rounded, which leaves the missing products no bias. */
-__attribute__((always_inline)) void FN(divide)(float x, bool rounded, uint *high, uint *low)
+/* Operands of the tensor core. */
+__attribute__((always_inline)) void FN(divide)(float x, uint *high, uint *low)
 {
-    *high = rounded ? TF32_ROUNDED(x) : TF32_HIGH(x);
+    *high = TF32_ROUNDED(x);
     *low = TF32_LOW(x, *high);
 }
 
@@ -138,13 +138,13 @@ __attribute__((always_inline)) void FN(multiply)(float (*sum)[4], const float a[
     uint ah[4], al[4], bh[TILES][2], bl[TILES][2];
 #pragma unroll
     for (int i = 0; i < 4; i++)
-        FN(divide)(a[i], true, &ah[i], &al[i]);
+        FN(divide)(a[i], &ah[i], &al[i]);
 #pragma unroll
     for (int j = 0; j < TILES; j++)
 #pragma unroll
         for (int i = 0; i < 2; i++)
             if (j < count)
-                FN(divide)(b[j][i], false, &bh[j][i], &bl[j][i]);
+                FN(divide)(b[j][i], &bh[j][i], &bl[j][i]);
 #pragma unroll
     for (int j = 0; j < TILES; j++)
         if (j < count && products == 3)

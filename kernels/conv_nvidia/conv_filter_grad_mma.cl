@@ -4,7 +4,7 @@
  *   dw[k][c][t] = sum over n, o of dy[n][k][o] * x[n][g*C/g + c][o*stride - pad + t*dil]; g is the group of k
  *
  * A row of a tile is a filter of a conv group, a column a position (c, t) of its windows. PRODUCTS 3 multiplies float32
- * as sums of two tf32 values and adds up BK of depth at a time in float32; PRODUCTS 1 rounds operands to tf32. Of a
+ * as sums of two tf32 values and adds up 8 of depth at a time in float32; PRODUCTS 1 rounds operands to tf32. Of a
  * split depth, group `split` computes chunks split*share.., and y is partial[split][K][C/groups*taps] for
  * conv_sum_parts.cl. A sum that is no finite number is computed again by its definition.
  * Layouts: x, dy NCHW with batch strides; dw [K][C/groups][H][W].

@@ -196,7 +196,7 @@ void FN(take)(uint high[4], uint low[4], const local float *v, int apart, int st
         const int at = (depth >> wide) * r->segment + (depth & ((1 << wide) - 1)) * r->grad.conv.stride[2];
         const float x = v[at + i % 2 * apart];
 #if PRODUCTS == 3
-        high[i] = TF32_HIGH(x);
+        high[i] = TF32_ROUNDED(x);
         low[i] = TF32_LOW(x, high[i]);
 #else
         high[i] = TF32_NEAR(x);

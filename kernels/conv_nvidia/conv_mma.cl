@@ -6,7 +6,7 @@
  *
  * (and the same with a third dimension in front) with depth d = tap * padded + c, tap = r * S + s; `padded` >=
  * C/groups, and what lies beyond the channels or the window counts for nothing. PRODUCTS 3 multiplies float32 as sums
- * of two tf32 values (hi*lo + lo*hi + hi*hi) and adds up BK of depth at a time in float32: the error of a float32 sum.
+ * of two tf32 values (hi*lo + lo*hi + hi*hi) and adds up 8 of depth at a time in float32: the error of a float32 sum.
  * PRODUCTS 1 rounds operands to tf32, PRODUCTS 0 pixels to halves, as which filters are stored.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_mma_pack.cl. With SPLIT 1 and 2 group `split` of a
  * tile's `split_k` computes chunks split*share.. of the depth, and y is partial[split][K][N*P*Q] for conv_sum_parts.cl,
@@ -113,8 +113,8 @@ void FN(read_pixels)(float v[2][NJ], const local PIXEL_T *bs, int at, uint odd)
 #endif
 }
 
-/* d += a b for every pair of fragments. */
-void FN(add_products)(float d[MI][NJ][4], uint a[MI][4], uint b[NJ][2])
+/* d = a b (`first`) or d += a b for every pair of fragments. */
+void FN(add_products)(float d[MI][NJ][4], uint a[MI][4], uint b[NJ][2], bool first)
 {
 #pragma unroll
     for (int i = 0; i < MI; i++)
@@ -123,7 +123,10 @@ void FN(add_products)(float d[MI][NJ][4], uint a[MI][4], uint b[NJ][2])
 #if PRODUCTS == 0
             MMA_HALF(d[i][j], a[i], b[j]);
 #else
-            MMA(d[i][j], a[i], b[j]);
+            if (first)
+                MMA_FIRST(d[i][j], a[i], b[j]);
+            else
+                MMA(d[i][j], a[i], b[j]);
 #endif
 }
 
@@ -187,15 +190,16 @@ void FN(read_step)(struct FN(fragments) *f, const local float *mine, const local
 #endif
 }
 
-/* d += filters by pixels of one step. */
-void FN(multiply_step)(float d[MI][NJ][4], struct FN(fragments) *f)
+/* sum += filters by pixels of one step. */
+void FN(multiply_step)(float sum[MI][NJ][4], struct FN(fragments) *f)
 {
 #if PRODUCTS == 3
+    float d[MI][NJ][4];
     uint al[MI][4], bl[NJ][2];
 #pragma unroll
     for (int i = 0; i < MI * 4; i++) {
         const float w = as_float(f->a[i / 4][i % 4]);
-        f->a[i / 4][i % 4] = TF32_HIGH(w);
+        f->a[i / 4][i % 4] = TF32_ROUNDED(w);
         al[i / 4][i % 4] = TF32_LOW(w, f->a[i / 4][i % 4]);
     }
 #pragma unroll
@@ -204,14 +208,20 @@ void FN(multiply_step)(float d[MI][NJ][4], struct FN(fragments) *f)
         f->b[j / 2][j % 2] = TF32_ROUNDED(v);
         bl[j / 2][j % 2] = TF32_LOW(v, f->b[j / 2][j % 2]);
     }
-    FN(add_products)(d, al, f->b);
-    FN(add_products)(d, f->a, bl);
-#elif PRODUCTS == 1 /* who packed the filters rounded them */
+    FN(add_products)(d, al, f->b, true);
+    FN(add_products)(d, f->a, bl, false);
+    FN(add_products)(d, f->a, f->b, false);
+#pragma unroll
+    for (int i = 0; i < MI * NJ * 4; i++)
+        sum[i / 4 / NJ][i / 4 % NJ][i % 4] += d[i / 4 / NJ][i / 4 % NJ][i % 4];
+#else             /* rounding operands loses more than cutting sums */
+#if PRODUCTS == 1 /* who packed the filters rounded them */
 #pragma unroll
     for (int j = 0; j < NJ * 2; j++)
         f->b[j / 2][j % 2] = TF32_NEAR(as_float(f->b[j / 2][j % 2]));
 #endif
-    FN(add_products)(d, f->a, f->b);
+    FN(add_products)(sum, f->a, f->b, false);
+#endif
 }
 
 void FN(clear)(float d[MI][NJ][4])
@@ -231,27 +241,12 @@ void FN(multiply)(const local float *as, const local PIXEL_T *bs, const local fl
 {
     const int lane = LANE % 32, warp = LANE / 32;
     const local float *mine = as + (warp % WM) * MI * BK * BLOCK_FLOATS + lane * 4;
-#if PRODUCTS == 3
-    float d[MI][NJ][4];
-    FN(clear)(d);
-#else /* rounding operands loses more than cutting sums */
-    float(*d)[NJ][4] = sum;
-#endif
 #pragma unroll
     for (int step = 0; step < STEPS; step++) {
         struct FN(fragments) f;
         FN(read_step)(&f, mine, bs, of, step, odd, ma);
-        FN(multiply_step)(d, &f);
+        FN(multiply_step)(sum, &f);
     }
-#if PRODUCTS == 3
-#pragma unroll
-    for (int i = 0; i < MI; i++)
-#pragma unroll
-        for (int j = 0; j < NJ; j++)
-#pragma unroll
-            for (int e = 0; e < 4; e++)
-                sum[i][j][e] += d[i][j][e];
-#endif
 }
 
 /* Biases of filters first + 8 * h, of which there are `left` from the first on: they arrive together, ahead of

@@ -112,14 +112,6 @@ void FN(multiply)(float sum[MI][NJ][4], SRC w, int block, const local float *win
     for (int i = 0; i < MI * NJ * 4; i++)
         sum[i / 4 / NJ][i / 4 % NJ][i % 4] = 0.0f;
     for (int d = 0; d < ma->depth; d += 16) {
-#if PRODUCTS == 3
-        float part[MI][NJ][4];
-#pragma unroll
-        for (int i = 0; i < MI * NJ * 4; i++)
-            part[i / 4 / NJ][i / 4 % NJ][i % 4] = 0.0f;
-#else
-        float(*const part)[NJ][4] = sum;
-#endif
 #pragma unroll
         for (int step = 0; step < 2; step++) {
             uint ah[MI][4], al[MI][4], bh[NJ][2], bl[NJ][2];
@@ -129,7 +121,7 @@ void FN(multiply)(float sum[MI][NJ][4], SRC w, int block, const local float *win
                 vstore4(*(const global float4 *)(from[i] + (d + step * 8) * 16), 0, v);
 #pragma unroll
                 for (int e = 0; e < 4; e++) {
-                    ah[i][e] = PRODUCTS == 3 ? TF32_HIGH(v[e]) : TF32_NEAR(v[e]);
+                    ah[i][e] = PRODUCTS == 3 ? TF32_ROUNDED(v[e]) : TF32_NEAR(v[e]);
                     al[i][e] = TF32_LOW(v[e], ah[i][e]);
                 }
             }
@@ -144,22 +136,25 @@ void FN(multiply)(float sum[MI][NJ][4], SRC w, int block, const local float *win
                 }
             }
 #if PRODUCTS == 3
+            float part[MI][NJ][4];
 #pragma unroll
             for (int i = 0; i < MI * NJ; i++)
-                MMA(part[i / NJ][i % NJ], al[i / NJ], bh[i % NJ]);
+                MMA_FIRST(part[i / NJ][i % NJ], al[i / NJ], bh[i % NJ]);
 #pragma unroll
             for (int i = 0; i < MI * NJ; i++)
                 MMA(part[i / NJ][i % NJ], ah[i / NJ], bl[i % NJ]);
+#else
+            float(*const part)[NJ][4] = sum;
 #endif
 #pragma unroll
             for (int i = 0; i < MI * NJ; i++)
                 MMA(part[i / NJ][i % NJ], ah[i / NJ], bh[i % NJ]);
-        }
 #if PRODUCTS == 3
 #pragma unroll
-        for (int i = 0; i < MI * NJ * 4; i++)
-            sum[i / 4 / NJ][i / 4 % NJ][i % 4] += part[i / 4 / NJ][i / 4 % NJ][i % 4];
+            for (int i = 0; i < MI * NJ * 4; i++)
+                sum[i / 4 / NJ][i / 4 % NJ][i % 4] += part[i / 4 / NJ][i / 4 % NJ][i % 4];
 #endif
+        }
     }
 }
 

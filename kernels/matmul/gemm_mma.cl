@@ -1,7 +1,7 @@
 /* gemm_mma.cl: matrix products of any batch on NVIDIA's tensor cores (gemm_operands.clh has the formula), both operands
  * brought to local memory as they lie and cut for tensor cores on the way to registers.
  *
- * PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi + hi*hi) and adds up BK of depth at a time in
+ * PRODUCTS 3 multiplies float32 as sums of two tf32 values (hi*lo + lo*hi + hi*hi) and adds up 8 of depth at a time in
  * float32: the error of a float32 sum. PRODUCTS 1 rounds operands to tf32, PRODUCTS 0 to halves.
  * Layouts: a dense along k (A_DEEP 1: in local memory [BM][BK], with steps of 8 of depth exchanged against bank
  * conflicts) or along m (A_DEEP 0: [BK][BM + 4]); b along k or n likewise (B_DEEP); c of any strides (0: broadcast); y
