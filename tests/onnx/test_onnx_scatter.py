@@ -50,6 +50,29 @@ def test_slices(device, indices):
     both(proto_of("ScatterND", indices, shape), X, RNG.integers(-9, 9, shape), device)
 
 
+BOXES = [
+    (slice(0, 3), slice(1, 4)),
+    (slice(1, 2), slice(0, 4), slice(2, 5)),
+    (slice(0, 3), slice(0, 4), slice(0, 5)),
+]
+
+
+@pytest.mark.parametrize("box", BOXES)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_boxes_are_put_between_what_is_around_them(device, box, dtype):
+    """As exporters write x[:, 1:, 2:4] = u; nothing is gathered."""
+    lines = np.meshgrid(*(np.arange(s.start, s.stop) for s in box), indexing="ij")
+    indices = np.stack(lines, -1)
+    x, updates = X.astype(dtype), RNG.integers(-9, 9, (*indices.shape[:-1], *X.shape[len(box) :]))
+    proto = proto_of("ScatterND", indices, updates.shape, x)
+    both(proto, x, updates, device)
+    used = {r.op for r in load(proto).graph().records if r.kind == "node"}
+    assert used <= {"slice", "concat", "identity"}
+    turned = np.stack(lines[::-1], -1)  # axes that count up along other dimensions
+    if len(box) == 3 and all(turned[..., i].max() < n for i, n in enumerate(X.shape)):
+        both(proto_of("ScatterND", turned, updates.shape, x), x, updates, device)
+
+
 @pytest.mark.parametrize("reduction", ["add", "mul", "max", "min"])
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
 def test_several_updates_of_one_element(device, reduction, dtype):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -29,11 +30,24 @@ def _dequantized(attrs: dict[str, Any], x: Any, scale: Any, zero: Any = None) ->
     return quantised.dequantize_array(x, scale, zero, attrs.get("axis", 1), attrs.get("block_size", 0))
 
 
-# What is not left to the reference, which checks neither scales nor zero points.
+def _expanded(attrs: dict[str, Any], x: Any, shape: Any) -> NDArray[Any]:
+    try:
+        return np.broadcast_to(x, np.broadcast_shapes(x.shape, tuple(shape.tolist())))
+    except (ValueError, TypeError) as error:
+        raise Refusal(f"its constant inputs could not be evaluated: {error}") from error
+
+
+# What is not left to the reference, which checks neither scales nor zero points, and copies what it repeats.
 _OWN: dict[str, Callable[..., NDArray[Any]]] = {
+    "Expand": _expanded,
     "QuantizeLinear": _quantized,
     "DequantizeLinear": _dequantized,
 }
+
+
+def held_bytes(array: NDArray[Any]) -> int:
+    """Memory behind an array, of which dimensions that only repeat take none."""
+    return array.itemsize * math.prod(n for n, step in zip(array.shape, array.strides) if step)
 
 
 def can_fold(domain: str, op: str) -> bool:

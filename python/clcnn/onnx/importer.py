@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -23,7 +23,8 @@ from clcnn.weights.errors import shown
 if TYPE_CHECKING:
     from clcnn.onnx.model import Model, ValueInfo
 
-MAX_FOLDED = 1 << 30  # bytes of all constants that importing makes, besides
+MAX_FOLDED = 1 << 30  # bytes of the constants that importing makes and has yet to read, besides
+ROUNDS = 16  # as many bytes made and left behind
 PASSES = 8  # results of the size of the model's own, as where weights are stored as halves or transposed
 # What a builder meets on attributes and inputs of wrong kinds, which the schema's check does not see.
 _WRONG = (
@@ -62,7 +63,7 @@ class Walk:
         self.lengths = Lengths(self.graph)
         self.unsupported: list[Unsupported] = []
         self.count = 0
-        self.folded = 0
+        self.folded = self.made = 0
         self.evaluator = fold.Evaluator()
         self.most = MAX_FOLDED + PASSES * sum(array.nbytes for array in model.arrays.values())
 
@@ -73,9 +74,14 @@ class Walk:
         scope: Scope,
         opsets: dict[str, int],
         bindings: functions.Bindings,
+        outputs: Iterable[str],
     ) -> None:
-        """All nodes of a graph or function, results into `scope`."""
-        for node in (functions.resolved(nodes[i], bindings) for i in order):
+        """All nodes of a graph or function, results into `scope`, those that are its outputs for long."""
+        order = list(order)
+        last = _last_uses(nodes, order, outputs)
+        passing: dict[str, int] = {}  # bytes of constants that were made here and will be read again
+        for position, node in enumerate(functions.resolved(nodes[i], bindings) for i in order):
+            before = self.folded
             self.count += 1
             if self.count > check.MAX_NODES:
                 raise ModelError(f"the model expands to more than {check.MAX_NODES} nodes")
@@ -97,8 +103,14 @@ class Walk:
             except _WRONG as error:
                 raise ModelError(f"{check.label(node)}: {type(error).__name__}: {error}") from error
             for i, name in enumerate(node.output):
+                result = results[i] if i < len(results) else None
                 if name:
-                    scope.names[name] = results[i] if i < len(results) else None
+                    scope.names[name] = result
+                if name and self.folded > before and result is not None and result.array is not None:
+                    passing[name] = fold.held_bytes(result.array)
+            for name in [name for name in passing if last.get(name, position) <= position]:
+                self.folded -= passing.pop(name)
+                del scope.names[name]
 
     def node(self, node: onnx.NodeProto, scope: Scope, opsets: dict[str, int]) -> Sequence[Operand | None]:
         """One node's results."""
@@ -153,9 +165,14 @@ class Walk:
         self, node: onnx.NodeProto, inputs: list[Operand | None], opsets: dict[str, int]
     ) -> list[Operand | None]:
         arrays = self.evaluator.evaluate(node, opsets, [x.array if x else None for x in inputs])
-        self.folded += sum(a.nbytes for a in arrays if a is not None)
-        if self.folded > self.most:
-            raise ModelError(f"constants made from constants take more than {self.most} bytes in all")
+        size = sum(fold.held_bytes(a) for a in arrays if a is not None)
+        self.folded += size
+        self.made += size
+        if self.folded > self.most or self.made > ROUNDS * self.most:
+            most, when = (
+                (ROUNDS * self.most, "in all") if self.folded <= self.most else (self.most, "at a time")
+            )
+            raise ModelError(f"constants made from constants take more than {most} bytes {when}")
         made = [None if a is None else Operand(a) for a in arrays]
         if node.op_type == "DequantizeLinear" and made[0] is not None:
             return [quantised.remembering(made[0], inputs, functions.attributes(node))]
@@ -189,7 +206,7 @@ class Walk:
             inner.names[tensor.name] = Operand(tensors.to_array(tensor, None, f"initialiser {tensor.name!r}"))
         nodes = list(branch.node)
         order = check.node_order(nodes, lambda name: _visible(name, inner))
-        self.body(nodes, order, inner, opsets, {})
+        self.body(nodes, order, inner, opsets, {}, [o.name for o in branch.output])
         return [inner.get(o.name) for o in branch.output]
 
     def _expand(
@@ -212,9 +229,24 @@ class Walk:
         nodes = [_without_inputs(n, absent) if absent else n for n in function.node]
         nodes = [_prefixed(n, node.name) for n in nodes]
         order = check.node_order(nodes, lambda name: name in inner.names)
-        self.body(nodes, order, inner, own, functions.bindings_of(function, schema, node))
+        self.body(nodes, order, inner, own, functions.bindings_of(function, schema, node), function.output)
         wanted = zip(function.output, node.output)
         return [inner.get(name) if given else None for name, given in wanted]
+
+
+def _last_uses(nodes: Sequence[onnx.NodeProto], order: list[int], outputs: Iterable[str]) -> dict[str, int]:
+    """Where in the order each name is read last, by a branch too; outputs never are."""
+    last = {name: i for i, k in enumerate(order) for name in _read(nodes[k])}
+    return last | dict.fromkeys(outputs, len(order))
+
+
+def _read(node: onnx.NodeProto) -> Iterator[str]:
+    yield from node.input
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            yield from (output.name for output in graph.output)
+            for inner in graph.node:
+                yield from _read(inner)
 
 
 def _unless_empty(
@@ -255,7 +287,7 @@ def specialise(
             held = own if own != dtype and own != "float16" else ""
             scope.names[info.name] = Operand(value=value, wide=held)
             feeds[info.name] = own
-    walk.body(model.nodes, model.order, scope, model.opsets, {})
+    walk.body(model.nodes, model.order, scope, model.opsets, {}, [o.name for o in model.graph_proto.output])
     if walk.unsupported:
         raise UnsupportedError(unsupported_text(walk.unsupported))
     check_declared(model, scope)

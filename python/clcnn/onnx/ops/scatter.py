@@ -1,6 +1,7 @@
 """ScatterElements and ScatterND.
 
-By indices that are known when the graph is built they are gathers. Where nothing is reduced the result is a
+By indices that are known when the graph is built they are gathers, or, where these name a box of the input
+(`x[:, 1:, 2:4] = updates`), what is around the box beside the updates. Where nothing is reduced the result is a
 gather from x and the updates side by side. A reduction takes as many gathers as an element has updates at
 most, in the order of the updates, so that sums are the same each time. By computed indices they are the
 core's scatter, which leaves out those that are outside.
@@ -58,6 +59,9 @@ def _scatter_nd(call: Call) -> Operand:
     indices = _indices(call)
     whole = (*indices.shape[:-1], *(1,) * (x.rank - axes))
     at = [_inside(indices[..., i], x.shape[i], i).reshape(whole) for i in range(axes)]
+    starts = _box(at, axes) if indices.ndim == axes + 1 else None
+    if starts is not None and str(call.attr("reduction", "none")) == "none":
+        return _placed(call, x, updates, starts)
     rest = np.indices(x.shape[axes:], np.int64, sparse=True)
     lead = (1,) * (indices.ndim - 1)
     at += [r.reshape((*lead, *r.shape)) for r in rest]
@@ -183,6 +187,42 @@ def _flat(at: list[Indices], shape: tuple[int, ...]) -> Indices:
     for index, n in zip(at, shape, strict=True):
         total = total * n + index
     return total
+
+
+def _box(at: list[Indices], axes: int) -> list[int] | None:
+    """The first index of each axis, if those of axis i count up along dimension i and nowhere else."""
+    starts = []
+    for i, index in enumerate(at):
+        if not index.size:
+            return None
+        line = np.arange(index.shape[i]).reshape([-1 if d == i else 1 for d in range(index.ndim)])
+        first = int(index.flat[0])
+        if not np.array_equal(index, np.broadcast_to(first + line, index.shape)):
+            return None
+        starts.append(first)
+    return starts
+
+
+def _placed(call: Call, x: Operand, updates: Operand, starts: list[int]) -> Operand:
+    """x with updates in the box that begins at starts: from the last axis on what is before and after it."""
+    made = updates
+    for axis in reversed(range(len(starts))):
+        bounds = [(first, first + n) for first, n in zip(starts[:axis], updates.shape)]
+        first, past = starts[axis], starts[axis] + updates.shape[axis]
+        around = [(0, first), (past, x.shape[axis])]
+        before, after = (_part(call, x, [*bounds, one]) if one[0] < one[1] else None for one in around)
+        pieces = [piece for piece in (before, made, after) if piece is not None]
+        made = pieces[0] if len(pieces) == 1 else call.emit("concat", *pieces, dim=axis)
+    return made
+
+
+def _part(call: Call, x: Operand, bounds: list[tuple[int, int]]) -> Operand:
+    """x between bounds of its first axes."""
+    cut = [i for i, (first, past) in enumerate(bounds) if (first, past) != (0, x.shape[i])]
+    if not cut:
+        return x
+    starts, ends = [bounds[i][0] for i in cut], [bounds[i][1] for i in cut]
+    return call.emit("slice", x, starts=starts, ends=ends, axes=cut, steps=[1] * len(cut))
 
 
 def _scattered(call: Call, x: Operand, updates: Operand, at: Indices) -> Operand:
