@@ -120,6 +120,9 @@ struct line_attrs { /* argmax, argmin, cumsum: along one dimension */
 struct topk_attrs {
     int32_t k, dim, largest, sorted;
 };
+struct sequence_attrs { /* lstm, gru */
+    int32_t reverse;
+};
 struct reduce_attrs {
     struct ints axes;
     int32_t keepdims;
@@ -188,6 +191,7 @@ struct squeeze_excite_attrs { /* made by the rewriter: means of channels, a laye
     int32_t mid_act;          /* enum act */
     float mid_p0, mid_p1;
 };
+#define SEQUENCE_MOST_UNITS 112    /* of an lstm or a gru whose weights stay in registers */
 #define ATTENTION_MOST_COLUMNS 256 /* of q and v for attention in one kernel */
 struct attention_attrs {
     float scale;

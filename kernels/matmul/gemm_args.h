@@ -75,4 +75,12 @@ struct cell_pack_args {
     i32 size, tiles;
 };
 
+/* All steps of a recurrent layer: sequence_ref, sequence_persistent. */
+struct sequence_args {
+    i64 x_n, h_n, c_n, y_n, d_n; /* batch strides of the inputs and the results */
+    i64 w_n;                     /* elements between rows of the weights' source */
+    i32 n, size;                 /* rows of the state, and units of each gate */
+    i32 steps, reverse;          /* reverse: the last step comes first */
+};
+
 #endif

@@ -29,6 +29,7 @@ MANY_OUTPUTS = (
     "batch_norm_train",
     "batch_norm_train_grad",
     "lstm_cell",
+    "lstm",
 )
 # Of these, those on maps of bytes.
 ON_BYTES = ("to_bytes", "from_bytes", "byte_conv", "byte_max_pool", "byte_mean")

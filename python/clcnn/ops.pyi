@@ -65,6 +65,7 @@ __all__ = [
     "greater_equal",
     "grid_sample",
     "group_norm",
+    "gru",
     "gru_cell",
     "hard_sigmoid",
     "hard_swish",
@@ -86,6 +87,7 @@ __all__ = [
     "logical_or",
     "logical_xor",
     "lp_pool",
+    "lstm",
     "lstm_cell",
     "matmul",
     "max_pool",
@@ -519,6 +521,15 @@ def group_norm(
     eps: float = 1e-05,
     name: str | None = None,
 ) -> Value: ...
+def gru(
+    x: Operand,
+    h: Operand,
+    r: Operand,
+    b: Operand,
+    *,
+    reverse: bool = False,
+    name: str | None = None,
+) -> Value: ...
 def gru_cell(
     x: Operand,
     h: Operand,
@@ -659,6 +670,15 @@ def lp_pool(
     p: int = 2,
     name: str | None = None,
 ) -> Value: ...
+def lstm(
+    x: Operand,
+    h: Operand,
+    c: Operand,
+    r: Operand,
+    *,
+    reverse: bool = False,
+    name: str | None = None,
+) -> tuple[Value, ...]: ...
 def lstm_cell(
     x: Operand,
     h: Operand,

@@ -348,6 +348,27 @@ def _gru_cell(x: Tensor, h: Tensor, r: Tensor, b: Tensor) -> Tensor:
     return torch.gru_cell(_gates(x, order, 1), h, _eye(x), _gates(r, order), None, _gates(b, order))
 
 
+def _steps(x: Tensor, h: Tensor, reverse: int) -> list[Tensor]:
+    steps = list(x.split(len(h)))
+    return steps[::-1] if reverse else steps
+
+
+def _lstm(x: Tensor, h: Tensor, c: Tensor, r: Tensor, reverse: int) -> tuple[Tensor, Tensor]:
+    made = []
+    for step in _steps(x, h, reverse):
+        h, c = _lstm_cell(step, h, c, r)
+        made.append(h)
+    return torch.cat(made[::-1] if reverse else made), c
+
+
+def _gru(x: Tensor, h: Tensor, r: Tensor, b: Tensor, reverse: int) -> Tensor:
+    made = []
+    for step in _steps(x, h, reverse):
+        h = _gru_cell(step, h, r, b)
+        made.append(h)
+    return torch.cat(made[::-1] if reverse else made)
+
+
 PLAIN: dict[str, Function] = {
     **torch_ops_onnx.PLAIN,
     "lstm_cell": _lstm_cell,
@@ -380,6 +401,8 @@ BUILT: dict[str, Callable[..., Function]] = {
     "conv": _conv,
     "conv_transpose": _conv_transpose,
     "gemm": _gemm,
+    "lstm": lambda shape, reverse: lambda x, h, c, r: _lstm(x, h, c, r, reverse),
+    "gru": lambda shape, reverse: lambda x, h, r, b: _gru(x, h, r, b, reverse),
     "max_pool": _max_pool,
     "avg_pool": _avg_pool,
     "adaptive_avg_pool": _adaptive(F.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d),

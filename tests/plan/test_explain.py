@@ -106,6 +106,7 @@ LOOSELY = (
     "conv n1 c32 h9 w9 k64 r1 s1",
     "conv n1 c32 h9 w9 k16 r1 s1",
 )
+SMALL_GROUPS = ("lstm [4,192] [2,48] [2,48] w[192,48]",)  # as ON_GPUS, where groups have 128 work-items at most
 SEPARABLE = ("separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",)  # the same, with "fused"
 SQUEEZED = tuple(f"squeeze_excite n1 c{c} h2 w1 k160 linear" for c in (1024, 4000))  # with "split"
 TENSOR_CORES = {"attention_mma", "conv_sum_parts", "gemm_mma", "gemm_sum_parts", "rows_norm_cores"}
@@ -308,6 +309,8 @@ def test_every_reason_is_given_for_some_case(seen, device, tmp_path):
         given |= set(json.loads(printed.splitlines()[-1]))
     soon = ["conv n1 c32 h9 w9 k32 r3 s3 p1 g2", "linear [1,16] w[10,16]"]
     printed = device_face.run(tmp_path, CHILD, "", json.dumps({"quick": True}), "cpu", *soon, kind="CPU")
+    given |= set(json.loads(printed.splitlines()[-1]))
+    printed = device_face.run(tmp_path, CHILD, "ref", "{}", "gpu", *SMALL_GROUPS, FACE_GROUP="128")
     given |= set(json.loads(printed.splitlines()[-1]))
     for script in (HALVES, RECTIFIED):
         given |= set(json.loads(device_face.run(tmp_path, script).splitlines()[-1]))

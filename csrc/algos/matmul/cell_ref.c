@@ -59,9 +59,8 @@ struct cell_args cell_args_of(const struct problem *p, const struct cell *c)
     };
 }
 
-void cell_finish(struct step *s, const struct problem *p, const struct cell *c, int w, size_t bytes)
+void cell_operands(struct step *s, const struct problem *p, const struct cell *c, int w)
 {
-    const struct cell_args args = cell_args_of(p, c);
     step_define(s, "GATES", c->gates);
     step_read(s, p->in[c->x].view);
     step_read(s, p->in[c->h].view);
@@ -70,6 +69,12 @@ void cell_finish(struct step *s, const struct problem *p, const struct cell *c, 
     read_if(s, p, c->b);
     step_write(s, p->out[0].view);
     step_write(s, p->n_out > 1 ? p->out[1].view : VIEW_NONE);
+}
+
+void cell_finish(struct step *s, const struct problem *p, const struct cell *c, int w, size_t bytes)
+{
+    const struct cell_args args = cell_args_of(p, c);
+    cell_operands(s, p, c, w);
     step_args(s, &args, sizeof args);
     step_cost(s, (double)args.n * c->gates * args.size * args.size, (double)bytes);
 }

@@ -1,4 +1,4 @@
-"""A step of a recurrent layer."""
+"""A step of a recurrent layer, and all of its steps."""
 
 from __future__ import annotations
 
@@ -26,8 +26,34 @@ def gru_cell(x: np.ndarray, h: np.ndarray, r: np.ndarray, b: np.ndarray) -> np.n
     return new + z * (h - new)
 
 
+def _rows(x: np.ndarray, h: np.ndarray, reverse: int) -> list[slice]:
+    """Those of each step, in the order of the steps."""
+    n = len(h)
+    steps = [slice(at, at + n) for at in range(0, len(x), n)]
+    return steps[::-1] if reverse else steps
+
+
+def lstm(x: np.ndarray, h: np.ndarray, c: np.ndarray, r: np.ndarray, *, reverse: int = 0) -> list[np.ndarray]:
+    """h of every step, and the last c."""
+    y = np.zeros((len(x), h.shape[1]))
+    for rows in _rows(x, h, reverse):
+        h, c = lstm_cell(x[rows], h, c, r)
+        y[rows] = h
+    return [y, c]
+
+
+def gru(x: np.ndarray, h: np.ndarray, r: np.ndarray, b: np.ndarray, *, reverse: int = 0) -> np.ndarray:
+    """h of every step."""
+    y = np.zeros((len(x), h.shape[1]))
+    for rows in _rows(x, h, reverse):
+        y[rows] = h = gru_cell(x[rows], h, r, b)
+    return y
+
+
 # What products of some hundred units are off by, of which functions of slope 1 at most leave as much.
 BOUND = Bound(32, 4e-6)
+# The same of some steps, each of which hands on what it is off by.
+BOUND_OF_STEPS = Bound(32, 1e-5)
 SPECS: dict[str, Spec] = {
     "lstm_cell": Spec(
         lstm_cell,
@@ -44,6 +70,24 @@ SPECS: dict[str, Spec] = {
         (
             Use(((1, 48), (1, 16), (48, 16), (48,)), fed=2),
             Use(((3, 33), (3, 11), (33, 11), (33,)), fed=2),
+        ),
+        roles=("x", "x", "weight", "bias"),
+    ),
+    "lstm": Spec(
+        lstm,
+        BOUND_OF_STEPS,
+        (
+            Use(((3, 64), (1, 16), (1, 16), (64, 16)), fed=3),
+            Use(((6, 44), (3, 11), (3, 11), (44, 11)), {"reverse": 1}, fed=3),
+        ),
+        roles=("x", "x", "x", "weight"),
+    ),
+    "gru": Spec(
+        gru,
+        BOUND_OF_STEPS,
+        (
+            Use(((3, 48), (1, 16), (48, 16), (48,)), fed=2),
+            Use(((6, 33), (3, 11), (33, 11), (33,)), {"reverse": 1}, fed=2),
         ),
         roles=("x", "x", "weight", "bias"),
     ),

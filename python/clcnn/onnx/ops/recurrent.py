@@ -262,7 +262,7 @@ def _lengths(call: Call, steps: int, n: int) -> np.ndarray | None:
     return np.arange(steps)[:, None] < np.array(lengths)
 
 
-# ---- written as what a step is made of ---------------------------------------------------------------------
+# ---- written -----------------------------------------------------------------------------------------------
 
 
 def _columns(step: Written, x: str, first: int, past: int) -> str:
@@ -297,4 +297,40 @@ def _write_gru_cell(step: Written) -> None:
     step.add("Add", new, step.middle("Mul", z, step.middle("Sub", h, new)))
 
 
-WRITE: dict[str, Emit] = {"lstm_cell": _write_lstm_cell, "gru_cell": _write_gru_cell}
+def _write_sequence(step: Written, op: str, states: int, weights: int, bias: int | None) -> None:
+    """ONNX's operator, with the identity in place of the inputs' weights."""
+    columns, size = step.shapes[weights]
+    steps = step.shape[0] // step.shapes[1][0]
+
+    def shaped(value: str, *shape: int) -> str:
+        return step.middle("Reshape", value, step.integers(shape))
+
+    eye = step.writer.constant(np.eye(columns, dtype=np.float32)[None], step.name)
+    given = [shaped(step.x, steps, -1, columns), eye, shaped(step.inputs[weights], 1, columns, size)]
+    if bias is not None:
+        both = step.middle("Concat", step.full((columns,), 0.0), step.inputs[bias], axis=0)
+        given.append(shaped(both, 1, 2 * columns))
+    given += [""] * (5 - len(given)) + [shaped(step.inputs[1 + k], 1, -1, size) for k in range(states)]
+    more = {"linear_before_reset": 1} if op == "GRU" else {}
+    direction = "reverse" if step.attrs["reverse"] else "forward"
+    made = [step.writer.fresh(name) for name in step.outputs]
+    outputs = [made[0], *([""] if len(made) > 1 else []), *made[1:]]
+    step.add(op, *given, outputs=outputs, hidden_size=size, direction=direction, **more)
+    for inner, name in zip(made, step.outputs, strict=True):
+        step.add("Reshape", inner, step.integers([-1, size]), outputs=[name])
+
+
+def _write_lstm(step: Written) -> None:
+    _write_sequence(step, "LSTM", 2, 3, None)
+
+
+def _write_gru(step: Written) -> None:
+    _write_sequence(step, "GRU", 1, 2, 3)
+
+
+WRITE: dict[str, Emit] = {
+    "lstm_cell": _write_lstm_cell,
+    "gru_cell": _write_gru_cell,
+    "lstm": _write_lstm,
+    "gru": _write_gru,
+}
