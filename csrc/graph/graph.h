@@ -136,6 +136,8 @@ struct rewrite_options {
     bool gpu;
     bool byte_products; /* maps may be bytes (struct device_traits) */
     bool arrivals;      /* a group can tell whether it is the last one to arrive */
+    /* work-items of a group that can keep the weights of a recurrent layer in registers, at most; 0: none */
+    size_t keepers;
 };
 enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,
                                 struct notes *notes, struct clcnn_err *err);

@@ -25,6 +25,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_move_factors,    /* before attention, which they would forbid */
         rewrite_merge_attention, /* before moves are joined: it knows them as exporters write them */
         rewrite_find_cells,      /* before additions become epilogues of their products */
+        rewrite_find_sequences,  /* of these, and before slices are joined with other moves */
         rewrite_join_moves,
         rewrite_drop_identities,  /* again: moves that undo each other became such */
         rewrite_find_activations, /* before epilogues, which take them */

@@ -81,6 +81,7 @@ enum clcnn_status rewrite_find_rolls(struct rewriter *r);
 enum clcnn_status rewrite_move_factors(struct rewriter *r);
 enum clcnn_status rewrite_merge_attention(struct rewriter *r);
 enum clcnn_status rewrite_find_cells(struct rewriter *r);
+enum clcnn_status rewrite_find_sequences(struct rewriter *r);
 enum clcnn_status rewrite_find_activations(struct rewriter *r);
 enum clcnn_status rewrite_find_row_norms(struct rewriter *r);
 enum clcnn_status rewrite_cancel_transposes(struct rewriter *r);

@@ -97,9 +97,15 @@ static enum clcnn_status rewrite(struct blueprint *bp, const struct clcnn_graph 
 {
     enum clcnn_status st = CLCNN_OK;
     const struct device_traits traits = device_traits(&bp->dev->info);
-    const struct rewrite_options rewrites = {options->overrides,   options->override_count,
-                                             traits.channel_block, !cpu_device(&bp->dev->info),
-                                             traits.byte_products, traits.tensor_cores};
+    const struct rewrite_options rewrites = {
+        .overrides = options->overrides,
+        .override_count = options->override_count,
+        .block = traits.channel_block,
+        .gpu = !cpu_device(&bp->dev->info),
+        .byte_products = traits.byte_products,
+        .arrivals = traits.tensor_cores,
+        .keepers = traits.integrated_gpu ? 0 : bp->dev->info.max_group_size,
+    };
     TRY(graph_check(graph, err));
     TRY(graph_copy(&bp->graph, graph, err));
     TRY(graph_set_zeros(bp->graph, graph, options->zeros, options->zeros_count, err));

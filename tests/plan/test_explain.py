@@ -106,7 +106,8 @@ LOOSELY = (
     "conv n1 c32 h9 w9 k64 r1 s1",
     "conv n1 c32 h9 w9 k16 r1 s1",
 )
-SMALL_GROUPS = ("lstm [4,192] [2,48] [2,48] w[192,48]",)  # as ON_GPUS, where groups have 128 work-items at most
+# As ON_GPUS, where groups have 128 work-items at most.
+SMALL_GROUPS = ("lstm [4,192] [2,48] [2,48] w[192,48]",)
 SEPARABLE = ("separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",)  # the same, with "fused"
 SQUEEZED = tuple(f"squeeze_excite n1 c{c} h2 w1 k160 linear" for c in (1024, 4000))  # with "split"
 TENSOR_CORES = {"attention_mma", "conv_sum_parts", "gemm_mma", "gemm_sum_parts", "rows_norm_cores"}

@@ -3,10 +3,13 @@ against the same graph compiled with fuse=False."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable
 
 import pytest
 
+import device_face
 from rewritten import Both, Net
 from runner import has_blocks
 
@@ -136,13 +139,36 @@ def test_near_misses_of_a_gru(device, miss):
     assert found(device, net, "gru_cell") == 0
 
 
-def test_many_rows_keep_their_products(device):
-    """Register tiles, or tensor cores, use each weight for more rows at a time."""
+def test_many_rows_keep_their_products(device, monkeypatch):
+    """Register tiles, or tensor cores, use each weight for more rows at a time; GPUs, of many units."""
     net = Net()
+    if device.type != "cpu":
+        monkeypatch.setattr(sys.modules[__name__], "UNITS", 120)
     rows = 17 if device.type == "cpu" else (1 << 25) // (4 * UNITS**2) + 1
     x, h, c = (net.input(n, rows, k * UNITS) for n, k in (("x", 4), ("h", 1), ("c", 1)))
     net.output(*lstm(net, x, h, c))
     assert found(device, net, "lstm_cell") == 0
+
+
+MANY_ROWS = """
+import json
+import test_cells as t
+from clcnn import _core
+from rewritten import Net
+counts = []
+with _core.Device("gpu") as device:
+    for units, rows in ((5, (1 << 25) // 100 + 1), (120, (1 << 25) // (4 * 120**2) + 1)):
+        t.UNITS, net = units, Net()
+        x, h, c = (net.input(n, rows, k * units) for n, k in (("x", 4), ("h", 1), ("c", 1)))
+        net.output(*t.lstm(net, x, h, c))
+        with _core.Plan(device, net.graph) as plan:
+            counts.append(sum(row["op"] == "lstm_cell" for row in plan.layers()))
+print(json.dumps(counts))
+"""
+
+
+def test_gpus_have_cells_of_few_units_for_any_rows(tmp_path):
+    assert json.loads(device_face.run(tmp_path, MANY_ROWS).splitlines()[-1]) == [1, 0]
 
 
 def test_what_reads_the_cell_before_the_state_is_there(device):

@@ -173,9 +173,12 @@ def _results(call: Call, rows: list[list[Operand]], ends: list[State], by_batch:
     """Y and the last states as the node gives them."""
     n, size = rows[0][0].shape
     steps, count = len(rows[0]), len(rows)
-    pieces = [rows[d][t] for t in range(steps) for d in range(count)]
-    y = pieces[0] if len(pieces) == 1 else call.emit("concat", *pieces, dim=0)
-    results = [call.reshape(y, (steps, count, n, size))]
+    each = [one[0] if steps == 1 else call.emit("concat", *one, dim=0) for one in rows]
+    if count == 1:
+        results = [call.reshape(each[0], (steps, 1, n, size))]
+    else:  # exporters turn Y back at once: states of both directions side by side
+        y = call.reshape(call.emit("concat", *each, dim=1), (steps, n, count, size))
+        results = [call.transpose(y, (0, 2, 1, 3))]
     for one in zip(*ends, strict=True):
         last = one[0] if count == 1 else call.emit("concat", *one, dim=0)
         results.append(call.reshape(last, (count, n, size)))

@@ -11,7 +11,8 @@
 
 /* Of the batch on a CPU device: register tiles use weights for more rows at a time than a cell does. */
 #define MOST_ROWS 16
-/* Multiply-adds and units on a GPU: beyond, tensor cores and more groups gain more than one launch instead of six. */
+/* Multiply-adds and units on a GPU: beyond, tensor cores and more groups gain more than one launch instead of six. Few units make
+ * few products of each number that six launches would write and read: then it is one, however many rows there are. */
 #define MOST_MACS (1 << 25)
 #define MOST_UNITS 512
 
@@ -60,6 +61,13 @@ static int cut_from(const struct rewriter *r, struct cell *c, int value, int fir
                : -1;
 }
 
+static bool fits_cell(const struct rewriter *r, int64_t weights, int rows, int units)
+{
+    if (!r->options->gpu)
+        return rows <= MOST_ROWS;
+    return units <= SEQUENCE_MOST_UNITS || (units <= MOST_UNITS && weights * rows <= MOST_MACS);
+}
+
 /* The state's product with the weights, [rows, gates * units]; its input, weights and bias are the cell's. */
 static bool is_product(const struct rewriter *r, struct cell *c, int value, int gates, bool bias)
 {
@@ -71,9 +79,7 @@ static bool is_product(const struct rewriter *r, struct cell *c, int value, int 
     c->b = bias ? n->in[2] : -1;
     const struct clcnn_shape *h = shape_of(r, c->h), *w = shape_of(r, c->w);
     return h->rank == 2 && h->dim[1] == c->units && w->dim[0] == gates * c->units &&
-           (r->options->gpu ? c->units <= MOST_UNITS && shape_count(w) * h->dim[0] <= MOST_MACS
-                            : h->dim[0] <= MOST_ROWS) &&
-           rewrite_is_constant(r, c->w);
+           fits_cell(r, shape_count(w), h->dim[0], c->units) && rewrite_is_constant(r, c->w);
 }
 
 static bool same_shape(const struct rewriter *r, int a, int b)
