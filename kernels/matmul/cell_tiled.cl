@@ -78,12 +78,12 @@ void FN(multiply)(float sum[TB][GATES], const local float *ws, const local float
 #define CELL_TANH(v) act_tanh(v, 0.0f, 0.0f)
 
 void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, const struct cell_args *a,
-              local float *scratch)
+              local float4 *scratch)
 {
     const int size = a->size, across = (size + UNITS - 1) / UNITS;
     const int u0 = (int)(group % across) * UNITS, m0 = (int)(group / across) * ROWS;
     const int u = LANE % UNITS, row = LANE / UNITS, unit = min(u0 + u, size - 1);
-    local float *ws = scratch, *hs = scratch + DEPTH * APART_W;
+    local float *ws = (local float *)scratch, *hs = ws + DEPTH * APART_W;
     float wv[EACH_W], hv[EACH_H], sum[TB][GATES], given[TB][GATES], before[TB];
     w += u0 * a->w_n;
     FN(fetch)(wv, hv, w, h + m0 * a->h_n, 0, size - u0, a->n - m0, a);
@@ -130,6 +130,6 @@ void FN(body)(ulong group, SRC x, SRC h, SRC c, SRC w, SRC b, DST y, DST d, cons
 KERNEL FN(main)(SRC x, ulong x_off, SRC h, ulong h_off, SRC c, ulong c_off, SRC w, ulong w_off, SRC b, ulong b_off,
                 DST y, ulong y_off, DST d, ulong d_off, const struct cell_args a)
 {
-    local float scratch[DEPTH * APART_W + ROWS * APART_H];
+    local float4 scratch[(DEPTH * APART_W + ROWS * APART_H + 3) / 4];
     FN(body)(GROUP, x + x_off, h + h_off, c + c_off, w + w_off, b + b_off, y + y_off, d + d_off, &a, scratch);
 }
