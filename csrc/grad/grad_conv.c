@@ -53,6 +53,23 @@ void grad_conv(struct grad *g)
         grad_give(g, 2, grad_sum_channels(g, dy));
 }
 
+/* That of a convolution of the maps with channels first. */
+void grad_depthwise_nhwc(struct grad *g)
+{
+    static const int32_t first[] = {0, 3, 1, 2}, last[] = {0, 2, 3, 1};
+    const struct conv_attrs *a = g->node.attrs;
+    const int x = g->node.in[0], w = g->node.in[1];
+    const int map = grad_transpose(g, x, first), dy = grad_transpose(g, g->dy[0], first);
+    const struct clcnn_shape shape = grad_shape(g, map), taps = grad_shape(g, w);
+
+    if (grad_wants(g, 0))
+        grad_give(g, 0, grad_transpose(g, conv_back(g, dy, w, a, &shape), last));
+    if (grad_wants(g, 1))
+        grad_give(g, 1, filters(g, map, dy, a, &taps));
+    if (grad_wants(g, 2))
+        grad_give(g, 2, grad_sum_channels(g, dy));
+}
+
 void grad_conv_transpose(struct grad *g)
 {
     const struct conv_attrs *a = g->node.attrs;

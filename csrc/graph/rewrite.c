@@ -39,6 +39,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_fold_batch_norm,   /* again: a norm of a sum may be one of a convolution now */
         rewrite_norm_into_readers, /* after layers before it; before epilogues: an activation forbids it */
         rewrite_patches_to_rows,   /* after norms became weights, and before moves are joined */
+        rewrite_depthwise_tokens,  /* after norms became weights; before moves are joined, and epilogues */
         rewrite_join_moves,        /* again: reshapes around a norm that became weights undo each other */
         rewrite_drop_identities,
         rewrite_transposed_to_conv, /* before merges, which take convolutions */

@@ -93,6 +93,7 @@ enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_merge_branches(struct rewriter *r);
 enum clcnn_status rewrite_products(struct rewriter *r);
 enum clcnn_status rewrite_patches_to_rows(struct rewriter *r);
+enum clcnn_status rewrite_depthwise_tokens(struct rewriter *r);
 enum clcnn_status rewrite_find_splits(struct rewriter *r);
 enum clcnn_status rewrite_split_products(struct rewriter *r);
 enum clcnn_status rewrite_view_products(struct rewriter *r);

@@ -45,6 +45,7 @@ __all__ = [
     "cross_entropy_grad",
     "cumsum",
     "deform_conv",
+    "depthwise_nhwc",
     "div",
     "dropout",
     "dropout_train",
@@ -384,6 +385,16 @@ def deform_conv(
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
     offset_groups: int = 1,
+    name: str | None = None,
+) -> Value: ...
+def depthwise_nhwc(
+    x: Operand,
+    w: Operand,
+    b: Operand | None = None,
+    *,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1,
     name: str | None = None,
 ) -> Value: ...
 def div(

@@ -444,13 +444,15 @@ def _parse_elementwise(text: str, op: str, words: list[str], label: str) -> Case
 
 
 def _products(op: str, shapes: list[tuple[int, ...]], attrs: dict[str, Any]) -> tuple[int, int]:
-    """Terms of one output and multiply-adds of all, for matrix products, attention and sequences; (1, 0) for
-    others."""
+    """Terms of one output and multiply-adds of all, for sums of products; (1, 0) for others."""
     if op == "scaled_dot_product_attention":
         q, k, v = shapes[:3]
         return k[-1] + k[-2], math.prod(q[:-1]) * k[-2] * (q[-1] + v[-1])
     if op in ("lstm", "gru"):
         return shapes[1][1], math.prod(shapes[0]) * shapes[1][1]
+    if op == "depthwise_nhwc":
+        taps = math.prod(shapes[1][2:])
+        return taps, math.prod(shapes[0]) * taps
     if op not in ("linear", "matmul", "gemm"):
         return 1, 0
     a, b = shapes[:2]

@@ -21,7 +21,9 @@ from clcnn import _core
 from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS
 
 MAIN = "y0"  # name of the layer that computes a case's first operator
-CONVOLUTIONS = frozenset({"conv", "conv_transpose", "separable", "conv_pool", "squeeze_excite"})
+CONVOLUTIONS = frozenset(
+    {"conv", "depthwise_nhwc", "conv_transpose", "separable", "conv_pool", "squeeze_excite"}
+)
 PRODUCTS = CONVOLUTIONS | {"linear", "matmul", "gemm"}
 
 

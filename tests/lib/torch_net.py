@@ -126,6 +126,12 @@ def _conv(shape: Shape, stride: Any, padding: Any, dilation: Any, groups: int) -
     return lambda x, w, b=None: function(F.pad(x, pads), w, b, steps, 0, holes, groups)
 
 
+def _depthwise_nhwc(shape: Shape, stride: Any, padding: Any, dilation: Any) -> Function:
+    n, *spatial, channels = shape
+    conv = _conv((n, channels, *spatial), stride, padding, dilation, channels)
+    return lambda x, w, b=None: conv(x.permute(0, 3, 1, 2), w, b).permute(0, 2, 3, 1)
+
+
 def _conv_transpose(
     shape: Shape, stride: Any, padding: Any, dilation: Any, output_padding: Any, groups: int
 ) -> Function:
@@ -399,6 +405,7 @@ PLAIN: dict[str, Function] = {
 BUILT: dict[str, Callable[..., Function]] = {
     **torch_ops_onnx.BUILT,
     "conv": _conv,
+    "depthwise_nhwc": _depthwise_nhwc,
     "conv_transpose": _conv_transpose,
     "gemm": _gemm,
     "lstm": lambda shape, reverse: lambda x, h, c, r: _lstm(x, h, c, r, reverse),

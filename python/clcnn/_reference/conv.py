@@ -61,6 +61,24 @@ def conv(
     return out if b is None else out + b.reshape(-1, *[1] * n)
 
 
+def depthwise_nhwc(
+    x: np.ndarray,
+    w: np.ndarray,
+    b: np.ndarray | None = None,
+    *,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+) -> np.ndarray:
+    """`conv` of x[N,height,width,C] with one filter w[C,1,*kernel] for each channel; channels stay last."""
+    if x.ndim != 4 or w.ndim != 4 or w.shape[:2] != (x.shape[-1], 1):
+        raise ValueError(f"x {x.shape} and w {w.shape} do not match")
+    y = conv(
+        np.moveaxis(x, -1, 1), w, b, stride=stride, padding=padding, dilation=dilation, groups=x.shape[-1]
+    )
+    return np.moveaxis(y, 1, -1)
+
+
 def conv_transpose_output_shape(
     x_shape: Sequence[int],
     w_shape: Sequence[int],
@@ -216,6 +234,18 @@ SPECS: dict[str, Spec] = {
             _layer((2, 12, 10, 8), (18, 4, 3, 2), False, dilation=2, padding=(2, 0, 1, 3), groups=3),
             _layer((3, 4, 17), (6, 4, 3), stride=2, padding=1),
             _layer((1, 3, 5, 6, 7), (4, 3, 2, 3, 3), padding=1),
+        ),
+        whole=True,
+        roles=("x", "weight", "bias"),
+        domain=_rectified,
+    ),
+    "depthwise_nhwc": Spec(
+        depthwise_nhwc,
+        FP32,
+        (
+            _layer((2, 11, 9, 16), (16, 1, 3, 3), padding=1),
+            _layer((2, 11, 9, 5), (5, 1, 5, 5), False, stride=2, padding=(1, 2, 2, 1)),
+            _layer((1, 14, 14, 64), (64, 1, 7, 7), padding=3),
         ),
         whole=True,
         roles=("x", "weight", "bias"),

@@ -227,6 +227,20 @@ def _write_conv(step: Step) -> None:
     )
 
 
+def _write_depthwise_nhwc(step: Step) -> None:
+    conv = step.middle(
+        "Conv",
+        step.middle("Transpose", step.x, perm=[0, 3, 1, 2]),
+        *step.inputs[1:],
+        kernel_shape=list(step.shapes[1][2:]),
+        strides=step.ints("stride", 2),
+        pads=step.pads(),
+        dilations=step.ints("dilation", 2),
+        group=step.shape[-1],
+    )
+    step.add("Transpose", conv, perm=[0, 2, 3, 1])
+
+
 def _write_linear(step: Step) -> None:
     if len(step.shape) == 2:
         step.add("Gemm", *step.inputs, transB=1)
@@ -254,6 +268,7 @@ def _write_deform_conv(step: Step) -> None:
 
 WRITE: dict[str, Emit] = {
     "conv": _write_conv,
+    "depthwise_nhwc": _write_depthwise_nhwc,
     "conv_transpose": _write_conv,
     "linear": _write_linear,
     "matmul": plain("MatMul"),

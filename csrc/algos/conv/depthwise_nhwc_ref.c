@@ -1,0 +1,62 @@
+/* depthwise_nhwc_ref: by the definition, for every problem; see kernels/conv/depthwise_nhwc_ref.cl. */
+#include "algos/conv/depthwise_nhwc.h"
+
+struct conv_args depthwise_nhwc_args(const struct problem *p)
+{
+    const struct conv_attrs *at = p->attrs;
+    const struct operand *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
+    struct conv_args a = {
+        .src_n = x->batch_stride,
+        .dst_n = y->batch_stride,
+        .add_n = p->add.present ? p->add.batch_stride : 0,
+        .w_k = w->batch_stride,
+        .n = x->shape.dim[0],
+        .c = x->shape.dim[3],
+        .k = x->shape.dim[3],
+        .groups = x->shape.dim[3],
+        .in = {1, x->shape.dim[1], x->shape.dim[2]},
+        .out = {1, y->shape.dim[1], y->shape.dim[2]},
+        .ker = {1, w->shape.dim[2], w->shape.dim[3]},
+        .stride = {1, at->stride.v[0], at->stride.v[1]},
+        .pad = {0, at->padding.v[0], at->padding.v[1]},
+        .dil = {1, at->dilation.v[0], at->dilation.v[1]},
+        .p0 = p->p0,
+        .p1 = p->p1,
+    };
+    return a;
+}
+
+void depthwise_nhwc_finish(struct step *s, const struct problem *p, int w, const struct conv_args *a)
+{
+    const double x = (double)shape_count(&p->in[0].shape), y = (double)shape_count(&p->out[0].shape),
+                 filters = (double)shape_count(&p->in[1].shape);
+    step_read(s, p->in[0].view);
+    step_read(s, w);
+    step_epilogue(s, p, &p->in[2]);
+    step_write(s, p->out[0].view);
+    step_args(s, a, sizeof *a);
+    step_cost(s, y * conv_taps(a), 4.0 * (x + filters + (p->add.present ? 2.0 : 1.0) * y));
+}
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    (void)p, (void)why;
+    return true;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct conv_args a = depthwise_nhwc_args(p);
+    const size_t results = (size_t)shape_count(&p->out[0].shape);
+    struct step *s = emit_step(e, "depthwise_nhwc_ref", "main", ceil_div(results, GROUP_SIZE), GROUP_SIZE);
+    depthwise_nhwc_finish(s, p, p->in[1].view, &a);
+}
+
+const struct algo_def algo_depthwise_nhwc_ref = {
+    .name = "ref",
+    .doc = "by the definition, one work-item an output",
+    .error = ERROR_STRICT,
+    .deterministic = true,
+    .applicable = applicable,
+    .emit = emit,
+};

@@ -1,0 +1,301 @@
+/* rewrite_depthwise_tokens.c: depthwise convolutions that stand between two transposes of tokens and maps work on the tokens as they
+ * lie, and the transposes are gone:
+ *
+ *   tokens[N][H W][C] . transpose . map[N][C][H][W] . conv . transpose   =>   depthwise_nhwc of [N][H][W][C]
+ *
+ * Element-wise functions, batch norms, sums of maps, and parts of channels may lie between, in any graph of which all maps come of such
+ * tokens and go to such tokens (csrc/graph/moves/token_region.h). Where others read a map that tokens were turned to, its transpose
+ * stays for these alone. GPUs only: a transpose is a launch there, and no faster than the convolution itself; CPU devices have
+ * channel blocks. */
+#include "graph/match.h"
+#include "graph/moves/token_region.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct clcnn_shape channels_last(const struct clcnn_shape *s)
+{
+    struct clcnn_shape last = *s;
+    last.dim[1] = s->dim[2];
+    last.dim[2] = s->dim[3];
+    last.dim[3] = s->dim[1];
+    return last;
+}
+
+/* Whether the user forces it to an algorithm that convolutions with channels first do not have. */
+static bool is_asked_for(const struct rewriter *r, const struct node *n)
+{
+    for (int i = 0; i < r->options->override_count; i++) {
+        const struct clcnn_override *o = &r->options->overrides[i];
+        if (strcmp(o->layer, n->name) == 0)
+            return op_algo_find(&op_depthwise_nhwc, o->algo) >= 0 && op_algo_find(&op_conv, o->algo) < 0;
+    }
+    return false;
+}
+
+static bool is_wanted(const struct rewriter *r, const struct token_region *g)
+{
+    bool wanted = r->options->gpu;
+    for (int i = 0; i < g->n_layers; i++)
+        wanted = wanted || is_asked_for(r, &r->g->nodes[g->layer[i]]);
+    return wanted;
+}
+
+/* ---- layers ------------------------------------------------------------------------------------------------ */
+
+/* A batch norm is a convolution by windows of one pixel. */
+static enum clcnn_status norm_to_depthwise(struct rewriter *r, struct node *n)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const int32_t channels = r->g->values[n->in[0]].shape.dim[1];
+    const struct clcnn_shape w_shape = {.rank = 4, .dim = {channels, 1, 1, 1}},
+                             b_shape = {.rank = 1, .dim = {channels}};
+    struct conv_attrs *a = clcnn_calloc(1, sizeof *a);
+    int w = -1, b = -1;
+    if (!a)
+        return clcnn_fail_mem(r->err, sizeof *a);
+    TRY(rewrite_constant(r, &w_shape, &w));
+    TRY(rewrite_constant(r, &b_shape, &b));
+    for (int32_t c = 0; c < channels; c++) {
+        r->g->values[w].owned[c] = (float)rewrite_norm_scale(r->g, n, c);
+        r->g->values[b].owned[c] = (float)rewrite_norm_shift(r->g, n, c);
+    }
+    *a = (struct conv_attrs){
+        .stride = {.n = 2, .v = {1, 1}},
+        .padding = {.n = 4},
+        .dilation = {.n = 2, .v = {1, 1}},
+        .output_padding = {.n = 2},
+        .groups = channels,
+    };
+    free(n->attrs);
+    n->attrs = a;
+    n->in[1] = w;
+    n->in[2] = b;
+    n->n_in = 3;
+    n->op = &op_depthwise_nhwc;
+    return CLCNN_OK;
+done:
+    free(a);
+    return st;
+}
+
+/* Constants for each channel vary along the last dimension. */
+static enum clcnn_status turn_constants(struct rewriter *r, struct node *n)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int k = 0; k < n->n_in; k++) {
+        if (!rewrite_is_constant(r, n->in[k]))
+            continue;
+        const struct clcnn_shape line = {.rank = 1,
+                                         .dim = {(int32_t)shape_count(&r->g->values[n->in[k]].shape)}};
+        TRY(rewrite_reshaped(r, &n->in[k], &line));
+    }
+done:
+    return st;
+}
+
+static void turn_slice(struct slice_attrs *a)
+{
+    struct ints *const list[] = {&a->starts, &a->ends, &a->steps};
+    for (int i = 0; i < COUNT_OF(list); i++) {
+        const struct ints was = *list[i];
+        for (int d = 1; d < 4; d++)
+            list[i]->v[d] = was.v[d == 3 ? 1 : d + 1];
+    }
+}
+
+/* Lets a layer work on tokens; its shapes are still those of maps. */
+static enum clcnn_status turn(struct rewriter *r, struct node *n)
+{
+    if (rewrite_is(n, &op_conv))
+        n->op = &op_depthwise_nhwc;
+    else if (rewrite_is(n, &op_batch_norm))
+        return norm_to_depthwise(r, n);
+    else if (rewrite_is(n, &op_concat))
+        ((struct dim_attrs *)n->attrs)->dim = 3;
+    else if (rewrite_is(n, &op_split))
+        ((struct split_attrs *)n->attrs)->dim = 3;
+    else if (rewrite_is(n, &op_slice))
+        turn_slice(n->attrs);
+    else
+        return turn_constants(r, n);
+    return CLCNN_OK;
+}
+
+static enum clcnn_status turn_layers(struct rewriter *r, const struct token_region *g)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < g->n_layers; i++)
+        TRY(turn(r, &r->g->nodes[g->layer[i]]));
+    for (int i = 0; i < g->n_layers; i++) {
+        const struct node *n = &r->g->nodes[g->layer[i]];
+        for (int k = 0; k < n->n_out; k++)
+            r->g->values[n->out[k]].shape = channels_last(&r->g->values[n->out[k]].shape);
+    }
+done:
+    return st;
+}
+
+/* ---- ends -------------------------------------------------------------------------------------------------- */
+
+/* Whoever reads `value` reads `other` instead. */
+static void read_instead(struct rewriter *r, int value, int other)
+{
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        struct node *n = &r->g->nodes[i];
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k] == value)
+                n->in[k] = other;
+        if (n->epi.add == value)
+            n->epi.add = other;
+    }
+}
+
+static bool is_output(const struct clcnn_graph *g, int value)
+{
+    for (int i = 0; i < g->n_outputs; i++)
+        if (g->outputs[i].value == value)
+            return true;
+    return false;
+}
+
+/* The transpose at an end is a reshape of `map`, which has channels last now; or nothing, where the shapes are equal. */
+static enum clcnn_status turn_end(struct rewriter *r, struct node *n, int map)
+{
+    const struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
+    if (shape_equal(y, &r->g->values[map].shape) && !is_output(r->g, n->out[0])) {
+        read_instead(r, n->out[0], map);
+        n->dead = true;
+        return CLCNN_OK;
+    }
+    struct shape_attrs *a = clcnn_calloc(1, sizeof *a);
+    if (!a)
+        return clcnn_fail_mem(r->err, sizeof *a);
+    a->shape.n = y->rank;
+    memcpy(a->shape.v, y->dim, (size_t)y->rank * sizeof *y->dim);
+    free(n->attrs);
+    n->attrs = a;
+    n->op = &op_reshape;
+    n->in[0] = map;
+    return CLCNN_OK;
+}
+
+/* ---- sources ----------------------------------------------------------------------------------------------- */
+
+/* The tokens of map `source` with the dimensions of a map: themselves, or a reshape of them that is appended. */
+static enum clcnn_status tokens_as_map(struct rewriter *r, int source, int *value)
+{
+    const int tokens = region_tokens(r, source);
+    const struct clcnn_shape shape = channels_last(&r->g->values[source].shape);
+    char name[CLCNN_NAME_MAX + 16];
+    *value = tokens;
+    if (shape_equal(&shape, &r->g->values[tokens].shape))
+        return CLCNN_OK;
+    struct shape_attrs a = {.shape = {.n = 4}};
+    memcpy(a.shape.v, shape.dim, 4 * sizeof *shape.dim);
+    snprintf(name, sizeof name, "%s:tokens", r->g->nodes[r->g->values[source].producer].name);
+    return graph_append(r->g, &op_reshape, name, &a, &tokens, 1, value, r->err);
+}
+
+/* The region's layers read `value` for `source`. */
+static void read_tokens(struct rewriter *r, const struct token_region *g, int source, int value)
+{
+    for (int i = 0; i < g->n_layers; i++) {
+        struct node *n = &r->g->nodes[g->layer[i]];
+        for (int k = 0; k < n->n_in; k++)
+            if (n->in[k] == source)
+                n->in[k] = value;
+        if (n->epi.add == source)
+            n->epi.add = value;
+    }
+}
+
+static int by_producer(const struct rewriter *r, int source)
+{
+    return r->g->values[source].producer;
+}
+
+/* Sources in the order of the moves that make them. */
+static void sort_sources(const struct rewriter *r, struct token_region *g)
+{
+    for (int i = 1; i < g->n_sources; i++)
+        for (int k = i; k > 0 && by_producer(r, g->source[k]) < by_producer(r, g->source[k - 1]); k--) {
+            const int was = g->source[k];
+            g->source[k] = g->source[k - 1];
+            g->source[k - 1] = was;
+        }
+}
+
+static enum clcnn_status turn_sources(struct rewriter *r, struct token_region *g)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct places places = places_of(r);
+    sort_sources(r, g);
+    for (int i = 0; i < g->n_sources; i++) {
+        int value = -1;
+        TRY(tokens_as_map(r, g->source[i], &value));
+        TRY(places_add(r, &places, r->g->values[g->source[i]].producer));
+        read_tokens(r, g, g->source[i], value);
+    }
+    TRY(places_take(r, &places));
+done:
+    free(places.of);
+    return st;
+}
+
+/* ---- regions ----------------------------------------------------------------------------------------------- */
+
+static enum clcnn_status count_anew(struct rewriter *r)
+{
+    free(r->uses);
+    r->uses = clcnn_calloc((size_t)r->g->n_values + 1, sizeof *r->uses);
+    if (!r->uses)
+        return clcnn_fail_mem(r->err, (size_t)r->g->n_values * sizeof *r->uses);
+    rewrite_count_uses(r);
+    return CLCNN_OK;
+}
+
+/* Moves that no one reads any more are gone, the last ones first. */
+static enum clcnn_status drop_moves(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    TRY(count_anew(r));
+    for (int i = r->g->n_nodes - 1; i >= 0; i--) {
+        struct node *n = &r->g->nodes[i];
+        if (!n->dead && rewrite_is_move(n) && r->uses[n->out[0]] == 0)
+            match_remove(r, n);
+    }
+done:
+    return st;
+}
+
+static enum clcnn_status turn_region(struct rewriter *r, struct token_region *g)
+{
+    enum clcnn_status st = CLCNN_OK;
+    int map[REGION_ENDS];
+    for (int i = 0; i < g->n_ends; i++)
+        map[i] = region_map(r, &r->g->nodes[g->end[i]]);
+    TRY(turn_layers(r, g));
+    for (int i = 0; i < g->n_ends; i++)
+        TRY(turn_end(r, &r->g->nodes[g->end[i]], map[i]));
+    TRY(turn_sources(r, g)); /* last: it changes the places of nodes */
+    TRY(drop_moves(r));
+done:
+    return st;
+}
+
+enum clcnn_status rewrite_depthwise_tokens(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    for (int i = 0; i < r->g->n_nodes; i++) {
+        struct token_region g;
+        if (!region_find(r, i, &g) || !is_wanted(r, &g))
+            continue;
+        TRY(rewrite_note(r, "let %d layers up to transpose %s work on tokens", g.n_layers,
+                         r->g->nodes[i].name));
+        TRY(turn_region(r, &g));
+    }
+done:
+    return st;
+}

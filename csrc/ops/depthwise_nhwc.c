@@ -1,0 +1,81 @@
+/* depthwise_nhwc.c: a depthwise convolution of a map whose channels come last, as tokens lie: [N, H, W, C]. Rewrites make it of
+ * convolutions between two transposes. */
+#include "ops/rules.h"
+
+enum { X, W, B };
+
+/* Rows and columns of the result, between its first and last dimension. */
+static enum clcnn_status push_windows(const struct infer *in, const struct conv_attrs *a,
+                                      struct clcnn_shape *out, struct clcnn_err *err)
+{
+    const struct clcnn_shape *x = &in->in[X], *w = &in->in[W];
+    enum clcnn_status st = CLCNN_OK;
+
+    for (int i = 0; i < 2; i++) {
+        const int64_t extent = window_extent(w->dim[2 + i], a->dilation.v[i]);
+        const int64_t room = (int64_t)x->dim[1 + i] + a->padding.v[i] + a->padding.v[2 + i];
+        if (room > INT32_MAX)
+            return shape_fail(in, err, "the padded input would be %lld in dimension %d", (long long)room,
+                              1 + i);
+        if (extent > room)
+            return shape_fail(in, err,
+                              "kernel %d with dilation %d spans %lld, more than the padded input of %lld in "
+                              "dimension %d",
+                              (int)w->dim[2 + i], (int)a->dilation.v[i], (long long)extent, (long long)room,
+                              1 + i);
+        TRY(rule_push(in, out, (room - extent) / a->stride.v[i] + 1, err));
+    }
+done:
+    return st;
+}
+
+static enum clcnn_status infer_depthwise_nhwc(struct infer *in, struct clcnn_err *err)
+{
+    struct conv_attrs *a = in->attrs;
+    const struct clcnn_shape *x = &in->in[X], *w = &in->in[W];
+    enum clcnn_status st;
+
+    if (x->rank != 4)
+        return shape_fail(in, err, "input %s must be [N, height, width, C]", SHAPE(x));
+    if (w->rank != 4 || w->dim[0] != x->dim[3] || w->dim[1] != 1)
+        return shape_fail(in, err,
+                          "weights %s must be [%d, 1, height, width], one filter for each channel of %s",
+                          SHAPE(w), (int)x->dim[3], SHAPE(x));
+    TRY(rule_spread(in, "stride", &a->stride, 2, 1, err));
+    TRY(rule_spread(in, "dilation", &a->dilation, 2, 1, err));
+    TRY(rule_padding(in, &a->padding, 2, err));
+    TRY(rule_vector(in, B, "bias", x->dim[3], err));
+    a->output_padding = (struct ints){.n = 2};
+    a->groups = x->dim[3];
+    in->out[0] = (struct clcnn_shape){.rank = 1, .dim = {x->dim[0]}};
+    TRY(push_windows(in, a, &in->out[0], err));
+    TRY(rule_push(in, &in->out[0], x->dim[3], err));
+    in->n_out = 1;
+done:
+    return st;
+}
+
+static double macs_depthwise_nhwc(const struct infer *in)
+{
+    return conv_macs_of(&in->in[W], &in->out[0]);
+}
+
+static const struct clcnn_attr_info table[] = {
+    ATTR(INTS, conv_attrs, stride, 1, "step of the window, for all or for each spatial dimension"),
+    ATTR(INTS, conv_attrs, padding, 0,
+         "zeros around the input: one number, one a spatial dimension, or all begins and then all ends"),
+    ATTR(INTS, conv_attrs, dilation, 1, "distance between the taps of the kernel"),
+};
+
+const struct op_def op_depthwise_nhwc = {
+    .name = "depthwise_nhwc",
+    .doc =
+        "depthwise convolution of x[N,height,width,C], whose channels come last, with w[C,1,*kernel], plus "
+        "b[C]; made by rewrites on GPUs",
+    .inputs = "x w b?",
+    ATTRS(table, conv_attrs),
+    .infer = infer_depthwise_nhwc,
+    .macs = macs_depthwise_nhwc,
+    .fuses = true,
+    .by_item = true,
+};
