@@ -145,6 +145,32 @@ def test_tokens_of_an_output_with_dimensions_of_a_map(device):
     assert moves(Both(device, net, QUADS)) == ["depthwise_nhwc"]
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_what_is_added_to_the_tokens(device, swapped):
+    """Without a step: reshapes go behind the sum."""
+    net = Net()
+    x = tokens(net)
+    both = (to_tokens(net, depthwise(net, to_map(net, x))), x)
+    net.output(end(net, net.layer("add", "sum", *(both[::-1] if swapped else both))))
+    both = Both(device, net, QUADS)
+    assert both.fused("dw") == "add"
+    assert both.names == ["x_rows", "dw", "end"]
+
+
+def test_heads_are_items(device):
+    """Pooling of queries and keys (MViTv2): each head is an image, and its channels are few."""
+    net = Net()
+    heads = C // 2
+    x = net.layer("reshape", "apart", tokens(net), shape=(N, H * W, heads, 2))
+    x = net.layer("transpose", "heads", x, perm=(0, 2, 1, 3))
+    x = net.layer("transpose", "turn", net.layer("sin", "sin", x), perm=(0, 1, 3, 2))
+    x = depthwise(net, net.layer("reshape", "map", x, shape=(N * heads, 2, H, W)), stride=2)
+    n, c, h, w = net.graph.shape(x)
+    x = net.layer("reshape", "flat", x, shape=(N, heads, 2, h * w))
+    net.output(end(net, net.layer("transpose", "back", x, perm=(0, 1, 3, 2))))
+    assert moves(Both(device, net, QUADS)) == ["transpose", "depthwise_nhwc"]
+
+
 def test_one_after_the_other(device):
     net = Net()
     x = tokens(net)

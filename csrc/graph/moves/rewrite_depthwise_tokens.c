@@ -42,6 +42,18 @@ static bool is_wanted(const struct rewriter *r, const struct token_region *g)
     return wanted;
 }
 
+/* Appends a reshape of `value`, which becomes what it gives. */
+static enum clcnn_status reshaped(struct rewriter *r, const char *layer, const char *what,
+                                  const struct clcnn_shape *to, int *value)
+{
+    char name[CLCNN_NAME_MAX + 16];
+    const int from = *value;
+    struct shape_attrs a = {.shape = {.n = to->rank}};
+    memcpy(a.shape.v, to->dim, (size_t)to->rank * sizeof *to->dim);
+    snprintf(name, sizeof name, "%s:%s", layer, what);
+    return graph_append(r->g, &op_reshape, name, &a, &from, 1, value, r->err);
+}
+
 /* ---- layers ------------------------------------------------------------------------------------------------ */
 
 /* A batch norm is a convolution by windows of one pixel. */
@@ -188,14 +200,10 @@ static enum clcnn_status tokens_as_map(struct rewriter *r, int source, int *valu
 {
     const int tokens = region_tokens(r, source);
     const struct clcnn_shape shape = channels_last(&r->g->values[source].shape);
-    char name[CLCNN_NAME_MAX + 16];
     *value = tokens;
-    if (shape_equal(&shape, &r->g->values[tokens].shape))
-        return CLCNN_OK;
-    struct shape_attrs a = {.shape = {.n = 4}};
-    memcpy(a.shape.v, shape.dim, 4 * sizeof *shape.dim);
-    snprintf(name, sizeof name, "%s:tokens", r->g->nodes[r->g->values[source].producer].name);
-    return graph_append(r->g, &op_reshape, name, &a, &tokens, 1, value, r->err);
+    return shape_equal(&shape, &r->g->values[tokens].shape)
+               ? CLCNN_OK
+               : reshaped(r, r->g->nodes[r->g->values[source].producer].name, "tokens", &shape, value);
 }
 
 /* The region's layers read `value` for `source`. */
@@ -285,6 +293,63 @@ done:
     return st;
 }
 
+/* ---- sums of tokens ---------------------------------------------------------------------------------------- */
+
+/* The convolution of which n's input k is a reshape that no one else reads, if it could add the other input; NULL: none. */
+static struct node *summed(const struct rewriter *r, const struct node *n, int k)
+{
+    const struct node *flat = rewrite_sole_producer(r, n->in[k]);
+    struct node *p = flat && rewrite_is_reshape(flat) ? rewrite_sole_producer(r, flat->in[0]) : NULL;
+    const struct clcnn_shape *y = &r->g->values[n->out[0]].shape;
+    return p && rewrite_is(p, &op_depthwise_nhwc) && p->epi.add < 0 && p->epi.act == ACT_none &&
+                   shape_equal(&r->g->values[n->in[1 - k]].shape, y)
+               ? p
+               : NULL;
+}
+
+/* Node i adds what the convolution gives as it is to a reshape of its other input; its result is a reshape of that. */
+static enum clcnn_status add_maps(struct rewriter *r, struct places *places, int i, int k, int map)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct node sum = r->g->nodes[i];
+    const struct clcnn_shape shape = r->g->values[map].shape, y = r->g->values[sum.out[0]].shape;
+    int other = sum.in[1 - k], result = sum.out[0];
+    TRY(reshaped(r, sum.name, "map", &shape, &other));
+    TRY(places_add(r, places, i - 1));
+    TRY(reshaped(r, sum.name, "tokens", &y, &result));
+    TRY(places_add(r, places, i));
+    struct node *last = &r->g->nodes[r->g->n_nodes - 1];
+    sum.in[k] = map;
+    sum.in[1 - k] = other;
+    last->in[0] = result;
+    last->out[0] = sum.out[0];
+    sum.out[0] = result;
+    r->g->values[result].shape = shape;
+done:
+    return st;
+}
+
+/* The sum of tokens and of what a convolution makes of them is one of maps, for the convolution's epilogue to take. */
+static enum clcnn_status add_before_reshapes(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct places places = places_of(r);
+    for (int i = 0; i < places.nodes; i++) {
+        const struct node *n = &r->g->nodes[i], *p = NULL;
+        if (n->dead || !rewrite_is(n, &op_add) || rewrite_is_overridden(r, n))
+            continue;
+        const int k = summed(r, n, 0) ? 0 : 1;
+        p = summed(r, n, k);
+        if (p)
+            TRY(add_maps(r, &places, i, k, p->out[0]));
+    }
+    TRY(places_take(r, &places));
+    TRY(drop_moves(r));
+done:
+    free(places.of);
+    return st;
+}
+
 enum clcnn_status rewrite_depthwise_tokens(struct rewriter *r)
 {
     enum clcnn_status st = CLCNN_OK;
@@ -296,6 +361,7 @@ enum clcnn_status rewrite_depthwise_tokens(struct rewriter *r)
                          r->g->nodes[i].name));
         TRY(turn_region(r, &g));
     }
+    TRY(add_before_reshapes(r));
 done:
     return st;
 }

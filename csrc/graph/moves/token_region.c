@@ -14,56 +14,68 @@ static bool is_map(const struct rewriter *r, int value)
 
 /* ---- moves ------------------------------------------------------------------------------------------------- */
 
-static bool turns(const struct rewriter *r, const struct node *n, int rank, const int32_t *perm)
+/* Whether a transpose brings dimension `from` to place `to` and leaves the others in their order. */
+static bool brings(const struct ints *perm, int from, int to)
 {
-    const struct ints *p = &((const struct axes_attrs *)n->attrs)->axes;
-    if (n->dead || !rewrite_is(n, &op_transpose) || p->n != rank || rewrite_is_overridden(r, n))
-        return false;
-    for (int d = 0; d < rank; d++)
-        if (p->v[d] != perm[d])
+    int next = 0;
+    for (int d = 0; d < perm->n; d++) {
+        next += next == from;
+        if (perm->v[d] != (d == to ? from : next))
             return false;
+        next += d != to;
+    }
     return true;
 }
 
-static bool turns_rows(const struct rewriter *r, const struct node *n)
+/* Whether dimension `channels` of a shape has those of the map, what is before it the items and what is behind it the pixels. */
+static bool is_like(const struct clcnn_shape *flat, int channels, const struct clcnn_shape *map)
 {
-    return turns(r, n, 3, (const int32_t[]){0, 2, 1});
+    int64_t items = 1;
+    for (int d = 0; d < channels; d++)
+        items *= flat->dim[d];
+    return items == map->dim[0] && flat->dim[channels] == map->dim[1] &&
+           shape_count_from(flat, channels + 1) == shape_count_from(map, 2);
 }
 
-static bool turns_to_tokens(const struct rewriter *r, const struct node *n)
+/* Whether a node turns a map, or a reshape of it, to tokens: channels come last. */
+static bool turns_to_tokens(const struct rewriter *r, const struct node *n, int map)
 {
-    return turns(r, n, 4, (const int32_t[]){0, 2, 3, 1});
-}
-
-/* Whether `flat` is [N, C, H * W] of `map`. */
-static bool is_flat(const struct clcnn_shape *flat, const struct clcnn_shape *map)
-{
-    return flat->rank == 3 && flat->dim[0] == map->dim[0] && flat->dim[1] == map->dim[1];
+    if (n->dead || !rewrite_is(n, &op_transpose) || rewrite_is_overridden(r, n))
+        return false;
+    const struct ints *perm = &((const struct axes_attrs *)n->attrs)->axes;
+    const int last = perm->n - 1;
+    return brings(perm, perm->v[last], last) &&
+           is_like(shape_of(r, n->in[0]), perm->v[last], shape_of(r, map));
 }
 
 int region_tokens(const struct rewriter *r, int map)
 {
-    const struct node *n = match_producer(r, map), *before;
-    if (!n)
+    const struct node *n = is_map(r, map) ? match_producer(r, map) : NULL;
+    if (n && rewrite_is_reshape(n))
+        n = match_producer(r, n->in[0]);
+    if (!n || !rewrite_is(n, &op_transpose) || rewrite_is_overridden(r, n))
         return -1;
-    if (turns(r, n, 4, (const int32_t[]){0, 3, 1, 2}))
-        return n->in[0];
-    if (!rewrite_is_reshape(n) || !is_map(r, map) || !is_flat(shape_of(r, n->in[0]), shape_of(r, map)))
-        return -1;
-    before = match_op(r, n->in[0], &op_transpose);
-    return before && turns_rows(r, before) ? before->in[0] : -1;
+    const struct ints *perm = &((const struct axes_attrs *)n->attrs)->axes;
+    for (int to = 0; to < perm->n; to++)
+        if (perm->v[to] == perm->n - 1)
+            return brings(perm, perm->n - 1, to) && is_like(shape_of(r, n->out[0]), to, shape_of(r, map))
+                       ? n->in[0]
+                       : -1;
+    return -1;
 }
 
 int region_map(const struct rewriter *r, const struct node *transpose)
 {
-    if (turns_to_tokens(r, transpose))
-        return is_map(r, transpose->in[0]) ? transpose->in[0] : -1;
-    if (!turns_rows(r, transpose))
+    if (transpose->dead || !rewrite_is(transpose, &op_transpose))
         return -1;
-    const struct node *flat = match_producer(r, transpose->in[0]);
-    const bool found = flat && rewrite_is_reshape(flat) && is_map(r, flat->in[0]) &&
-                       is_flat(shape_of(r, flat->out[0]), shape_of(r, flat->in[0]));
-    return found ? flat->in[0] : -1;
+    const int x = transpose->in[0];
+    if (is_map(r, x) && turns_to_tokens(r, transpose, x))
+        return x;
+    const struct node *flat = match_producer(r, x);
+    return flat && rewrite_is_reshape(flat) && is_map(r, flat->in[0]) &&
+                   turns_to_tokens(r, transpose, flat->in[0])
+               ? flat->in[0]
+               : -1;
 }
 
 /* ---- layers ------------------------------------------------------------------------------------------------ */
@@ -184,7 +196,7 @@ static int reads(const struct node *n, int value)
     return n->dead ? 0 : count;
 }
 
-/* The ends among who reads `map`, or [N, C, H * W] of it. How many reads that is, -1: there are others. */
+/* Those who read a reshape of a map; false unless all of them are ends. */
 static bool add_ends_of_flat(const struct rewriter *r, struct token_region *g, const struct node *flat)
 {
     int left = r->uses[flat->out[0]];
@@ -192,7 +204,7 @@ static bool add_ends_of_flat(const struct rewriter *r, struct token_region *g, c
         const struct node *n = &r->g->nodes[i];
         if (reads(n, flat->out[0]) == 0)
             continue;
-        if (!turns_rows(r, n))
+        if (!turns_to_tokens(r, n, flat->in[0]))
             return false;
         add(g, g->end, &g->n_ends, REGION_ENDS, i);
         left--;
@@ -210,9 +222,9 @@ static bool add_readers(const struct rewriter *r, struct token_region *g, const 
         if (count == 0)
             continue;
         left -= count;
-        if (turns_to_tokens(r, n))
+        if (turns_to_tokens(r, n, map)) {
             add(g, g->end, &g->n_ends, REGION_ENDS, i);
-        else if (rewrite_is_reshape(n) && is_flat(shape_of(r, n->out[0]), shape_of(r, map))) {
+        } else if (rewrite_is_reshape(n)) {
             if (!add_ends_of_flat(r, g, n))
                 return false;
         } else if (!add_layer(r, g, i)) {

@@ -17,7 +17,7 @@ struct token_region {
 
 /* A depthwise convolution of a map, one filter a channel. */
 bool region_is_depthwise(const struct rewriter *r, const struct node *n);
-/* The tokens [N, H, W, C], or [N, H * W, C], of which a map is made by moves alone; -1: it is not. */
+/* The tokens [N, H, W, C], in whatever dimensions, of which a map is made by moves alone; -1: it is not. */
 int region_tokens(const struct rewriter *r, int map);
 /* The map that a transpose makes such tokens of; -1: it does something else. */
 int region_map(const struct rewriter *r, const struct node *transpose);
