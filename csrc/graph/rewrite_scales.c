@@ -4,8 +4,8 @@
  *   c (w x + b) + d   =>   w' = c w,  b' = c b + d
  *   w (x + d) + b     =>   b' = b + w d              convolutions that pad nothing
  *
- * Layers are convolutions, linear layers and normalisations; a transpose may stand between the two, or what only looks at signs
- * (relu), if c is positive. Group normalisation is
+ * Layers are convolutions, linear layers and normalisations; a transpose, of flattened pixels or not, may stand between the two, or
+ * what only looks at signs (relu), if c is positive. Group normalisation is
  * recognised here too, since exporters write it as one of instances, which is scaled afterwards. */
 #include "graph/match.h"
 
@@ -54,13 +54,25 @@ static bool channels_of(const struct rewriter *r, struct node *n, struct scaled 
     return true;
 }
 
-/* Finds the layer that computes `value`, alone or by way of one transpose or relu. */
+/* The layer of which `n` only flattens the pixels, the channels staying where they are; else `n`. */
+static struct node *before_flattening(const struct rewriter *r, struct node *n)
+{
+    struct node *layer = n && rewrite_is_reshape(n) ? rewrite_sole_producer(r, n->in[0]) : NULL;
+    if (!layer || (!rewrite_is(layer, &op_conv) && !is_channel_norm(layer)))
+        return n;
+    const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *y = &r->g->values[n->out[0]].shape;
+    return y->rank > 2 && y->dim[0] == x->dim[0] && y->dim[1] == x->dim[1] ? layer : n;
+}
+
+/* Finds the layer that computes `value`, alone or by way of one transpose, perhaps of flattened pixels, or relu. */
 static bool find_layer(const struct rewriter *r, int value, struct scaled *s)
 {
     struct node *n = rewrite_sole_producer(r, value);
     const bool signs = n && (rewrite_is(n, &op_relu) || rewrite_is(n, &op_leaky_relu));
     const bool between = signs || (n && rewrite_is(n, &op_transpose));
     struct node *layer = between ? rewrite_sole_producer(r, n->in[0]) : n;
+    if (between && !signs)
+        layer = before_flattening(r, layer);
     if (!layer || !channels_of(r, layer, s))
         return false;
     if (!between)

@@ -157,6 +157,18 @@ def test_what_is_added_to_the_tokens(device, swapped):
     assert both.names == ["x_rows", "dw", "end"]
 
 
+def test_a_scale_of_the_tokens(device):
+    """It goes into the filters, on every device, and a residual behind it into the epilogue."""
+    net = Net()
+    x = tokens(net)
+    y = to_tokens(net, depthwise(net, to_map(net, x)))
+    net.output(end(net, net.layer("add", "sum", x, net.layer("mul", "scale", net.weight(C), y))))
+    assert "take mul scale into the weights of conv dw" in Both(device, net).notes
+    both = Both(device, net, QUADS)
+    assert moves(both) == ["depthwise_nhwc"]
+    assert both.fused("dw") == "add"
+
+
 def test_heads_are_items(device):
     """Pooling of queries and keys (MViTv2): each head is an image, and its channels are few."""
     net = Net()
@@ -233,7 +245,10 @@ def test_a_map_in_between_that_is_read_elsewhere(device):
 def test_a_map_that_is_flattened_elsewhere(device):
     net = Net()
     y = depthwise(net, to_map(net, tokens(net)))
-    net.output(end(net, to_tokens(net, y)), net.layer("softmax", "soft", net.layer("flatten", "all", y, start_dim=2), dim=2))
+    net.output(
+        end(net, to_tokens(net, y)),
+        net.layer("softmax", "soft", net.layer("flatten", "all", y, start_dim=2), dim=2),
+    )
     stays(device, net)
 
 
