@@ -271,7 +271,7 @@ static enum clcnn_status drop_moves(struct rewriter *r)
     TRY(count_anew(r));
     for (int i = r->g->n_nodes - 1; i >= 0; i--) {
         struct node *n = &r->g->nodes[i];
-        if (!n->dead && rewrite_is_move(n) && r->uses[n->out[0]] == 0)
+        if (!n->dead && rewrite_is_move(n) && r->uses[n->out[0]] == 0 && !rewrite_is_overridden(r, n))
             match_remove(r, n);
     }
 done:
@@ -343,6 +343,8 @@ static enum clcnn_status add_before_reshapes(struct rewriter *r)
         if (p)
             TRY(add_maps(r, &places, i, k, p->out[0]));
     }
+    if (places.n == 0)
+        return CLCNN_OK;
     TRY(places_take(r, &places));
     TRY(drop_moves(r));
 done:
