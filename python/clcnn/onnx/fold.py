@@ -47,7 +47,7 @@ _OWN: dict[str, Callable[..., NDArray[Any]]] = {
 
 def held_bytes(array: NDArray[Any]) -> int:
     """Memory behind an array, of which dimensions that only repeat take none."""
-    return array.itemsize * math.prod(n for n, step in zip(array.shape, array.strides) if step)
+    return int(array.itemsize * math.prod(n for n, step in zip(array.shape, array.strides) if step))
 
 
 def can_fold(domain: str, op: str) -> bool:

@@ -1,8 +1,8 @@
 """ScatterElements and ScatterND.
 
 By indices that are known when the graph is built they are gathers, or, where these name a box of the input
-(`x[:, 1:, 2:4] = updates`), what is around the box beside the updates. Where nothing is reduced the result is a
-gather from x and the updates side by side. A reduction takes as many gathers as an element has updates at
+(`x[:, 1:, 2:4] = updates`), what is around the box beside the updates. Where nothing is reduced the result is
+a gather from x and the updates side by side. A reduction takes as many gathers as an element has updates at
 most, in the order of the updates, so that sums are the same each time. By computed indices they are the
 core's scatter, which leaves out those that are outside.
 """
