@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+import clcnn
 from clcnn import nn
 from clcnn.errors import ArgumentError, ShapeError
 from clcnn.nn import init
@@ -93,3 +94,35 @@ def test_bad_arguments_are_refused():
         init.kaiming_normal_(fresh(), mode="fan")
     with pytest.raises(ArgumentError, match="too little between 5 and 6"):
         init.trunc_normal_(fresh(), a=5, b=6)
+
+
+class Wide(nn.Module):
+    """Enough elements for its parameters to be drawn by threads."""
+
+    def __init__(self, initializer: nn.init.Initializer) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(*(nn.Conv2d(n, 64, 3) for n in (3, 64, 64)))
+        self.table = nn.Parameter((1024, 1024), initializer)
+
+    def forward(self, x):
+        return self.layers(x).mean((2, 3)) * self.table[0, :64]
+
+
+def test_values_are_the_same_whoever_draws_them():
+    """All at once for a graph, or one by one, in any order."""
+    traced, read = [], []
+    for values in (traced, read):
+        nn.init.manual_seed(5)
+        net = Wide(nn.init.he_normal(9))
+        if values is traced:
+            clcnn.graph.trace(net, (1, 3, 9, 9))
+        values += [p.data for p in reversed(list(net.parameters()))]
+    assert all(np.array_equal(a, b) for a, b in zip(traced, read, strict=True))
+
+
+def test_what_an_initialiser_raises_comes_with_its_layer():
+    def broken(shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray:
+        raise RuntimeError("no such numbers")
+
+    with pytest.raises(RuntimeError, match="no such numbers"):
+        clcnn.graph.trace(Wide(broken), (1, 3, 9, 9))

@@ -15,6 +15,7 @@ from clcnn import _arguments, _arrays
 from clcnn.errors import ArgumentError, DtypeError, ShapeError, StateError
 from clcnn.nn import init
 from clcnn.nn._docs import Docstring
+from clcnn.nn._drawing import draw
 from clcnn.report import html_table
 from clcnn.value import Value
 
@@ -408,6 +409,7 @@ class Module:
 
     def build(self, graph: Graph, *inputs: Value) -> Any:
         """Traces the module into `graph`; layers are named by their dotted paths."""
+        draw([parameter for _, parameter in self._named_state() if parameter._data is None])
         with self._named_paths(graph):
             return self(*inputs)
 
