@@ -229,13 +229,13 @@ def center_crop(image: np.ndarray, size: int | Sequence[int]) -> np.ndarray:
 
     Parameters
     ----------
-    image : array [H, W, channels]
+    image : array [H, W, channels] or [H, W]
     size : int or (height, width)
         One int is both.
 
     Returns
     -------
-    array [height, width, channels]
+    array [height, width, channels] or [height, width]
         Of the image's dtype. A view of the image where no edges are added.
 
     Raises
@@ -257,7 +257,7 @@ def center_crop(image: np.ndarray, size: int | Sequence[int]) -> np.ndarray:
         raise ImageError(f"a crop of {width}x{height} is over {MAX_PIXELS} pixels")
     short = [max(new - old, 0) for new, old in zip((height, width), image.shape, strict=False)]
     if any(short):
-        image = np.pad(image, [(n // 2, n - n // 2) for n in short] + [(0, 0)])
+        image = np.pad(image, [(n // 2, n - n // 2) for n in short] + [(0, 0)] * (image.ndim - 2))
     top = round((image.shape[0] - height) / 2)
     left = round((image.shape[1] - width) / 2)
     return image[top : top + height, left : left + width]

@@ -258,6 +258,7 @@ def test_center_crop_pads_small_images():
         cropped[1:4], pixels[:, 2:8]
     )  # 1 row above, 2 below; (9 - 6) / 2 = 1.5 -> 2
     assert not cropped[0].any() and not cropped[4:].any()
+    np.testing.assert_array_equal(image.center_crop(pixels[..., 0], 6), cropped[..., 0])
 
 
 def test_to_tensor_and_normalize_are_float32_operations():

@@ -106,6 +106,7 @@ WEIGHTED: list[tuple[Callable[..., Any], tuple[int, ...]]] = [
     (lambda f, x, w: f.normalize(x, 2.0, -1), MAP),
     (lambda f, x, w: f.scaled_dot_product_attention(x, x, x), MAP),
     (lambda f, x, w: f.scaled_dot_product_attention(x, x, x, is_causal=True, scale=0.3), MAP),
+    (lambda f, x, w: f.scaled_dot_product_attention(x, x, x, w(np.tri(7, dtype=np.bool_))), MAP),
     (lambda f, x, w: f.grid_sample(x, w(np.tanh(X[:, :3, :5, :2].copy())), align_corners=False), MAP),
     (lambda f, x, w: f.channel_shuffle(x, 2), MAP),
 ]  # fmt: skip

@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from clcnn import ops
 from clcnn.errors import ArgumentError, ShapeError
 from clcnn.nn import _docs, conv
@@ -223,7 +225,7 @@ def scaled_dot_product_attention(
     query, key, value : Value or array
         q, k and v, float32, which differ in their last two dimensions only; one at least is a Value.
     attn_mask : Value or array, optional
-        float32 that broadcasts to [..., L, S]; -inf leaves an element out.
+        Broadcasts to [..., L, S]. float32 is added, where -inf leaves an element out; of bool, True keeps it.
     dropout_p : float
         Accepted for compatibility: only 0.
     is_causal : bool
@@ -241,7 +243,7 @@ def scaled_dot_product_attention(
     ArgumentError
         For another dropout_p.
     DtypeError
-        For operands that are not float32, a mask of bool too.
+        For operands that are not float32, or a mask that is neither float32 nor bool.
     ShapeError
         For shapes that do not fit.
 
@@ -255,6 +257,11 @@ def scaled_dot_product_attention(
     """
     if dropout_p:
         raise ArgumentError(f"scaled_dot_product_attention: dropout_p={dropout_p} is not offered")
+    operands = (query, key, value, attn_mask)
+    if attn_mask is not None and np.dtype(attn_mask.dtype) == np.bool_:
+        graph = next(x.graph for x in operands if isinstance(x, Value))
+        kept, left_out = (graph.constant(np.asarray(x, np.float32)) for x in (0.0, -np.inf))
+        attn_mask = ops.where(attn_mask, kept, left_out)
     return ops.scaled_dot_product_attention(
         query, key, value, attn_mask, scale=1 / math.sqrt(query.shape[-1]) if scale is None else scale,
         is_causal=is_causal,

@@ -151,7 +151,8 @@ def save_npz(path: PathLike, state: Mapping[str, np.ndarray]) -> None:
     path : path
         Of the file, which is replaced if there is one. No ".npz" is added to it. numpy.load() reads it, too.
     state : mapping of str to array
-        Booleans, integers, floats or complex numbers; saved in C order and native byte order.
+        Booleans, integers, floats or complex numbers of any size but long double; saved in C order and native
+        byte order.
 
     Raises
     ------
@@ -182,7 +183,7 @@ def checked(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     arrays = {}
     for name, value in state.items():
         array = np.asarray(_arguments.plain(value, f"tensor {shown(name)}"), order="C")
-        if not isinstance(name, str) or array.dtype.kind not in "biufc":
+        if not isinstance(name, str) or not npz.is_plain(array.dtype):
             raise WeightsError(
                 f"tensor {shown(name)}: only arrays of numbers with str names are saved, not {array.dtype}"
             )

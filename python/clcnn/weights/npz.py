@@ -43,6 +43,11 @@ def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
         raise WeightsError(f"array {shown(info.filename)}: {error}") from error
 
 
+def is_plain(dtype: np.dtype) -> bool:
+    """Whether these are numbers that all platforms have: no long double."""
+    return dtype.kind in "biufc" and dtype.itemsize <= (8 if dtype.kind == "f" else 16)
+
+
 def read_npy(stream: IO[bytes], size: int) -> np.ndarray:
     """The array in a .npy stream of `size` bytes."""
     try:
@@ -51,7 +56,7 @@ def read_npy(stream: IO[bytes], size: int) -> np.ndarray:
         Exception
     ) as error:  # NumPy evaluates the header: from SyntaxError to TokenError and RecursionError
         raise WeightsError(f"not a .npy header: {shown(str(error), 200)}") from error
-    if dtype.kind not in "biufc" or dtype.itemsize > 16 or (dtype.kind == "f" and dtype.itemsize > 8):
+    if not is_plain(dtype):
         raise WeightsError(f"dtype {shown(dtype)} is not a plain number")
     count = element_count(shape, dtype.itemsize)
     if count * dtype.itemsize != size - stream.tell():
