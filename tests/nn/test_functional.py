@@ -21,6 +21,8 @@ W1, W3 = W2[..., 0].copy(), W2[..., None].copy()
 WT = RNG.standard_normal((4, 6, 3, 3)).astype(np.float32)
 B, V = RNG.standard_normal(6).astype(np.float32), np.abs(RNG.standard_normal(4).astype(np.float32)) + 0.5
 WL = RNG.standard_normal((5, 6)).astype(np.float32)
+OTHER, LABELS = X[::-1].copy(), (X[:, 0] > 0).astype(np.int64)
+SHARES = (1 / (1 + np.exp(-OTHER))).astype(np.float32)
 LINE, BOX = (2, 4, 9), (2, 4, 5, 4, 3)
 
 # A call, the shape of its input, and the layer that does the same; None where torch alone says it.
@@ -109,6 +111,14 @@ WEIGHTED: list[tuple[Callable[..., Any], tuple[int, ...]]] = [
     (lambda f, x, w: f.scaled_dot_product_attention(x, x, x, w(np.tri(7, dtype=np.bool_))), MAP),
     (lambda f, x, w: f.grid_sample(x, w(np.tanh(X[:, :3, :5, :2].copy())), align_corners=False), MAP),
     (lambda f, x, w: f.channel_shuffle(x, 2), MAP),
+    (lambda f, x, w: f.mse_loss(x, w(OTHER)), MAP),
+    (lambda f, x, w: f.l1_loss(x, w(OTHER), reduction="none"), MAP),
+    (lambda f, x, w: f.huber_loss(x, w(OTHER), delta=0.5), MAP),
+    (lambda f, x, w: f.smooth_l1_loss(x, w(OTHER), reduction="sum", beta=0.5), MAP),
+    (lambda f, x, w: f.binary_cross_entropy(f.sigmoid(x), w(SHARES)), MAP),
+    (lambda f, x, w: f.binary_cross_entropy_with_logits(x, w(SHARES)), MAP),
+    (lambda f, x, w: f.cross_entropy(x, w(LABELS), label_smoothing=0.1), MAP),
+    (lambda f, x, w: f.nll_loss(f.log_softmax(x, dim=1), w(LABELS), reduction="none"), MAP),
 ]  # fmt: skip
 
 

@@ -14,10 +14,19 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from clcnn import ops
 from clcnn.errors import ArgumentError
 from clcnn.nn import _docs, activation, padding, pool, shape
 from clcnn.nn._args import Ints
+from clcnn.nn._losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
 from clcnn.nn._normalised import (
     batch_norm,
     group_norm,
@@ -27,6 +36,7 @@ from clcnn.nn._normalised import (
     normalize,
     rms_norm,
 )
+from clcnn.nn._sampled import grid_sample, interpolate
 from clcnn.nn._weighted import (
     conv1d,
     conv2d,
@@ -267,62 +277,6 @@ def pad(
     return made(input)
 
 
-def interpolate(
-    input: Value,
-    size: Ints | None = None,
-    scale_factor: float | Sequence[float] | None = None,
-    mode: str = "nearest",
-    align_corners: bool | None = None,
-    recompute_scale_factor: bool | None = None,
-    antialias: bool = False,
-) -> Value:
-    """x [N, C, *spatial] resized to `size`, or by `scale_factor`: the function of `nn.Upsample`.
-
-    Parameters
-    ----------
-    input : Value
-        x, float32, symbolic in a graph.
-    size : int or sequence of int, optional
-        The new spatial size; give this or scale_factor.
-    scale_factor : float or sequence of float, optional
-        By what the spatial size is multiplied.
-    mode : str
-        "nearest" (default), "nearest-exact", or "linear", "bilinear", "trilinear" (all of them: linear in
-        every spatial dimension) and "bicubic".
-    align_corners : bool, optional
-        True keeps the outermost elements in place; for linear modes and "bicubic" only. Default False.
-    recompute_scale_factor : bool, optional
-        True takes coordinates from the sizes, not from scale_factor.
-    antialias : bool
-        Only False: ops.resize() offers it.
-
-    Returns
-    -------
-    Value
-        The resized x, float32.
-
-    Raises
-    ------
-    ArgumentError
-        For arguments.
-    DtypeError
-        For x that is not float32.
-    ShapeError
-        For a scale_factor that leaves nothing.
-
-    Examples
-    --------
-    >>> import clcnn
-    >>> import clcnn.nn.functional as F
-    >>> x = clcnn.Graph().input("x", (1, 4, 8, 8))
-    >>> F.interpolate(x, scale_factor=2).shape
-    (1, 4, 16, 16)
-    """
-    if antialias:
-        raise ArgumentError("interpolate: antialias=True is not offered; see ops.resize(antialias=True)")
-    return shape.Upsample(size, scale_factor, mode, align_corners, recompute_scale_factor)(input)
-
-
 def dropout(input: Value, p: float = 0.5, training: bool = True, inplace: bool = False) -> Value:
     """x with each element set to 0 with probability p, the others divided by 1 - p, in a training step.
 
@@ -362,62 +316,6 @@ def dropout(input: Value, p: float = 0.5, training: bool = True, inplace: bool =
     return layer.train(training)(input)  # type: ignore[no-any-return]
 
 
-def grid_sample(
-    input: Value,
-    grid: Any,
-    mode: Literal["bilinear", "nearest", "bicubic"] = "bilinear",
-    padding_mode: Literal["zeros", "border", "reflection"] = "zeros",
-    align_corners: bool = False,
-) -> Value:
-    """x [N, C, H, W] at the places of grid [N, P, Q, 2] -> [N, C, P, Q]; likewise in 3 dimensions.
-
-    The last dimension of grid holds places (along W, along H), where -1 and 1 are the ends of x. Source:
-    Jaderberg et al. 2015, section 3.3.
-
-    Parameters
-    ----------
-    input : Value
-        x, float32, symbolic in a graph.
-    grid : Value or array
-        The places, float32.
-    mode : {"bilinear", "nearest", "bicubic"}
-        How the elements around a place are weighed.
-    padding_mode : {"zeros", "border", "reflection"}
-        What stands outside x: zeros, the outermost elements, or x mirrored.
-    align_corners : bool
-        True: -1 and 1 are the centres of the outermost elements; False (default): their outer edges.
-
-    Returns
-    -------
-    Value
-        The elements found, float32.
-
-    Raises
-    ------
-    ArgumentError
-        For another mode or padding_mode.
-    DtypeError
-        For x or a grid that is not float32.
-    ShapeError
-        For a grid whose shape does not fit.
-
-    Examples
-    --------
-    >>> import clcnn
-    >>> import clcnn.nn.functional as F
-    >>> import numpy as np
-    >>> x = clcnn.Graph().input("x", (1, 4, 8, 8))
-    >>> F.grid_sample(x, np.zeros((1, 3, 5, 2), np.float32)).shape
-    (1, 4, 3, 5)
-    """
-    words: dict[str, Any] = {"bilinear": "linear", "nearest": "nearest", "bicubic": "cubic"}
-    if mode not in words:
-        raise ArgumentError(f"grid_sample: mode={mode!r} is none of {', '.join(map(repr, words))}")
-    return ops.grid_sample(
-        input, grid, mode=words[mode], padding_mode=padding_mode, align_corners=align_corners
-    )
-
-
 __all__ = [
     "adaptive_avg_pool1d",
     "adaptive_avg_pool2d",
@@ -429,6 +327,8 @@ __all__ = [
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "celu",
     "channel_shuffle",
     "conv1d",
@@ -437,6 +337,7 @@ __all__ = [
     "conv_transpose1d",
     "conv_transpose2d",
     "conv_transpose3d",
+    "cross_entropy",
     "dropout",
     "elu",
     "gelu",
@@ -447,8 +348,10 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "huber_loss",
     "instance_norm",
     "interpolate",
+    "l1_loss",
     "layer_norm",
     "leaky_relu",
     "linear",
@@ -462,6 +365,8 @@ __all__ = [
     "max_pool2d",
     "max_pool3d",
     "mish",
+    "mse_loss",
+    "nll_loss",
     "normalize",
     "pad",
     "pixel_shuffle",
@@ -474,6 +379,7 @@ __all__ = [
     "selu",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
     "softmax",
     "softmin",
     "softplus",
