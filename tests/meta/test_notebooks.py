@@ -141,6 +141,17 @@ def test_training(executed):
         assert "image/png" in shown(notebook, figure), figure
 
 
+def test_detector(executed):
+    notebook = executed(ROOT / "notebooks" / "05_detector.ipynb")
+    losses = [float(loss) for loss in re.findall(r"loss ([\d.]+)", printed(notebook, "train"))]
+    assert len(losses) == 8 and losses[-1] < 0.05 * losses[0]
+    precision, recall = map(float, re.findall(r"[\d.]+", printed(notebook, "score")))
+    assert precision > 0.95 and recall > 0.9
+    assert printed(notebook, "keep") == "the same boxes: True\n"
+    for figure in ("data", "found"):
+        assert "image/png" in shown(notebook, figure), figure
+
+
 def test_every_notebook_has_a_test():
     assert [path.stem for path in NOTEBOOKS] == [
         "01_quickstart",
@@ -148,4 +159,5 @@ def test_every_notebook_has_a_test():
         "03_algorithms",
         "04_sparsity",
         "04_training",
+        "05_detector",
     ]
