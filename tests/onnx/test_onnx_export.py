@@ -97,7 +97,6 @@ KNOWN: dict[str, dict[str, Callable[[Case], bool]]] = {
         "fails, or lacks it": lambda c: c.op in ("max_roi_pool", "nms"),
     },
     "clcnn": {
-        "rows of a number that depends on data are counted": lambda c: c.op in ("nms", "nonzero"),
         "refuses to set an element twice": lambda c: c.op == "scatter" and "reduction" not in c.attrs,
     },
 }

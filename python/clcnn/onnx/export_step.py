@@ -85,12 +85,12 @@ class Step:
     def add_counted(self, found: str) -> None:
         """This step's two outputs made of rows of which data say how many: a fixed number, -1 behind those
         found, and how many they are."""
-        rank = len(self.out_shapes[0])
+        shape = self.out_shapes[0]
+        none = self.middle("Expand", self.number(-1, "int64"), self.integers(shape))
+        both = self.middle("Concat", found, none, axis=0)
+        ends = (self.integers([n]) for n in (0, shape[0], 0))
+        self.add("Slice", both, *ends, outputs=self.outputs[:1])
         count = self.middle("Slice", self.middle("Shape", found), *(self.integers([n]) for n in (0, 1)))
-        ends = self.middle("Sub", self.integers([self.out_shapes[0][0]]), count)
-        pads = [self.integers([0] * rank), ends, *([self.integers([0] * (rank - 1))] if rank > 1 else [])]
-        padded = self.middle("Concat", *pads, axis=0)
-        self.add("Pad", found, padded, self.number(-1, "int64"), outputs=self.outputs[:1])
         self.add("Identity", count, outputs=self.outputs[1:])
 
     def integers(self, values: Sequence[int]) -> str:
