@@ -75,23 +75,25 @@ def test_what_people_call_has_sections() -> None:
 
 
 def examples() -> Iterator[doctest.DocTest]:
-    """The examples of everything public, and of their methods, each once."""
+    """The examples of everything public, and of their methods, those of bases in this package too, each
+    once."""
     finder, seen = doctest.DocTestFinder(exclude_empty=True), set()
     for name in PUBLIC_MODULES:
         module = importlib.import_module(name)
-        things: list[tuple[str, Any]] = [(name, module)]
-        things += [(f"{name}.{path}", thing) for path, thing in public_names(module)]
-        for path, thing in things:
-            if inspect.ismodule(thing) and path != name:
+        found = finder.find(module.__doc__ or "", name)
+        for path, thing in public_names(module):
+            if inspect.ismodule(thing):
                 continue
-            home = importlib.import_module(getattr(thing, "__module__", name)) if path != name else module
-            for test in (
-                finder.find(thing, path, home) if path != name else finder.find(thing.__doc__ or "", path)
-            ):
-                text = test.docstring or ""
-                if test.examples and text not in seen:
-                    seen.add(text)
-                    yield test
+            bases = thing.__mro__[1:] if inspect.isclass(thing) else ()
+            ours = [base for base in bases if base.__module__.startswith("clcnn.")]
+            for kind, label in [(thing, f"{name}.{path}"), *((base, base.__qualname__) for base in ours)]:
+                home = importlib.import_module(getattr(kind, "__module__", name))
+                found += finder.find(kind, label, home)
+        for test in found:
+            text = test.docstring or ""
+            if test.examples and text not in seen:
+                seen.add(text)
+                yield test
 
 
 @pytest.mark.parametrize("test", [pytest.param(test, id=test.name) for test in examples()])
