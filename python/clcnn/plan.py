@@ -13,8 +13,9 @@ from clcnn import _arguments, _arrays, _core
 from clcnn._background.building import Job, Watch
 from clcnn._background.mapping import mapped
 from clcnn._log import logger
+from clcnn._plan.facts import Facts
 from clcnn.errors import ArgumentError, DtypeError, Error
-from clcnn.report import LayerRow, Profile, StepTime, explain_text, html_table, summary_cells, summary_text
+from clcnn.report import LayerRow, Profile, StepTime
 
 Array = ArrayLike | _core.Tensor  # of an input
 HELD = 3  # batches that map() holds: two at work, and the one that follows
@@ -22,7 +23,7 @@ Target = NDArray[Any] | _core.Tensor  # of an output
 _CHANGING = threading.Lock()  # of the kernels of any plan
 
 
-class Plan:
+class Plan(Facts):
     """What clcnn.compile() returns: `y = plan(x)`.
 
     Inputs are arrays, torch tensors, nested lists or whatever else NumPy or DLPack makes an array of, or
@@ -109,7 +110,35 @@ class Plan:
 
         The outputs, and everything else in the run, see the states as they were before. The states change
         together or not at all, whatever ends the run: after Ctrl-C or an error they are those before the step
-        or those after it. Raises what calling the plan raises; ArgumentError if the graph assigns no state.
+        or those after it.
+
+        Parameters
+        ----------
+        *inputs, out, timeout
+            As for calling the plan.
+
+        Returns
+        -------
+        array, or tuple of arrays
+            The model's output, a tuple if the model has several.
+
+        Raises
+        ------
+        ArgumentError
+            The graph assigns no state. And what calling the plan raises.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> g = clcnn.Graph()
+        >>> count = g.state("count", (1,))
+        >>> g.assign(count, count + 1)
+        >>> g.output(count)
+        >>> with clcnn.State({"count": np.zeros(1, np.float32)}) as state:
+        ...     plan = clcnn.compile(g, state=state, device=state.device)
+        ...     [plan.step().item() for _ in range(3)], state["count"].item()
+        ([0.0, 1.0, 2.0], 3.0)
         """
         results = self._run(inputs, self._all(out), timeout, True)[: len(self._main)]
         return results[0] if len(results) == 1 else tuple(results)
@@ -166,10 +195,35 @@ class Plan:
         outputs: Mapping[str, Target] | None = None,
         timeout: float | None = None,
     ) -> dict[str, Any]:
-        """One inference by name: every output, those of compile(outputs=...) too, as {name: array}.
+        """One inference by name: every output, those of compile(outputs=...) too.
 
-        inputs: {name: array}, a sequence in order, or the one array. outputs: {name: array or tensor to write
-        to} for some of them. Raises as calling the plan does.
+        Parameters
+        ----------
+        inputs : {name: array}, sequence of arrays, or the one array
+            A sequence is in the order of `inputs`.
+        outputs : {name: array or Tensor}, optional
+            What to write some of the outputs to, instead of new arrays.
+        timeout : float, optional
+            Seconds.
+
+        Returns
+        -------
+        dict of arrays
+            By the names in `outputs`, in their order; what was given to write to as it was given.
+
+        Raises
+        ------
+        ArgumentError
+            There are no such names. And what calling the plan raises.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> with clcnn.compile(clcnn.zoo.lenet5(), (1, 1, 28, 28), outputs=["features.0"]) as plan:
+        ...     found = plan.run({"input": np.zeros((1, 1, 28, 28), np.float32)})
+        >>> {name: array.shape for name, array in found.items()}
+        {'output': (1, 10), 'features.0': (1, 6, 28, 28)}
         """
         names = self._names
         to = _arguments.mapping(outputs, "outputs", "{name: array}")
@@ -195,8 +249,35 @@ class Plan:
         """Results for a stream of batches, in order, as calling the plan gives them.
 
         Two clones work in turn in two threads, so that one batch is copied while another is computed; on
-        processors, which copy nothing, there is one. At most three batches are held at once. Every batch must
-        have the compiled shape, the last one too. An exception is raised in its batch's place.
+        processors, which copy nothing, there is one. At most three batches are held at once.
+
+        Parameters
+        ----------
+        batches : iterable of arrays, or of sequences of arrays
+            What each call takes. Every batch must have the compiled shape, the last one too.
+        timeout : float, optional
+            Seconds for each batch.
+
+        Yields
+        ------
+        array, or tuple of arrays
+            A batch's output, a tuple if the model has several.
+
+        Raises
+        ------
+        ShapeError, DtypeError, ArgumentError, StateError, DeviceError, RunTimeoutError
+            As calling the plan, in the place of the batch that it is about; no results follow.
+        UnsupportedError
+            The graph assigns states.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> batches = [np.full((1, 2), n, np.float32) for n in (-1, 2, 3)]
+        >>> with clcnn.compile(clcnn.nn.ReLU(), (1, 2)) as plan:
+        ...     [y.sum().item() for y in plan.map(batches)]
+        [0.0, 4.0, 6.0]
         """
 
         def work(worker: Plan, batch: Array | Sequence[Array]) -> Any:
@@ -212,7 +293,32 @@ class Plan:
                 worker.close()
 
     def profile(self, *inputs: Array) -> Profile:
-        """One inference with device events: time, GFLOP/s and GB/s of every step."""
+        """One inference with device events: time, GFLOP/s and GB/s of every step.
+
+        Parameters
+        ----------
+        *inputs : array or Tensor
+            As for calling the plan.
+
+        Returns
+        -------
+        Profile
+            The outputs are dropped.
+
+        Raises
+        ------
+        ShapeError, DtypeError, ArgumentError, StateError, DeviceError
+            As calling the plan.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> with clcnn.compile(clcnn.nn.ReLU(), (2, 3)) as plan:
+        ...     profile = plan.profile(np.zeros((2, 3), np.float32))
+        >>> [(row.layer, row.op) for row in profile.rows]
+        [('relu_1', 'relu')]
+        """
         steps = self._core.steps()
         try:
             times = self._core.profile(inputs)[1]  # type: ignore[arg-type] # as there
@@ -297,12 +403,35 @@ class Plan:
     # ---- life ----
 
     def clone(self) -> Plan:
-        """A plan for another thread: shares weights and programs, has its own activations and queue. Raises
-        UnsupportedError where the graph assigns states, whose runs take turns anyway."""
+        """A plan for another thread: shares weights and programs, has its own activations and queue.
+
+        Returns
+        -------
+        Plan
+            To be closed by itself.
+
+        Raises
+        ------
+        UnsupportedError
+            The graph assigns states: its runs take turns anyway.
+        StateError
+            The plan is closed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> with clcnn.compile(clcnn.nn.ReLU(), (1, 2)) as plan, plan.clone() as other:
+        ...     other(np.array([[-1.0, 1.0]], np.float32)).tolist()
+        [[0.0, 1.0]]
+        """
         return Plan(self._core.clone(), self._main, self.rows)
 
     def close(self) -> None:
-        """Gives the plan's device memory back; using it then raises StateError. Closing twice is fine."""
+        """Gives the plan's device memory back; using it then raises StateError.
+
+        Waits for a run in another thread. Closing twice is fine.
+        """
         self._keep()
         self._core.close()
 
@@ -313,98 +442,14 @@ class Plan:
         self.close()
 
     def check_guards(self) -> None:
-        """For compile(guard=True): raises SystemError naming the buffer that a kernel overran."""
-        self._core.check_guards()
+        """For compile(guard=True): looks whether a kernel wrote outside of its buffers.
 
-    # ---- looking ----
-
-    @property
-    def closed(self) -> bool:
-        """Whether close() was called."""
-        return self._core.closed
-
-    @property
-    def device(self) -> _core.Device:
-        """The device that the plan was compiled for."""
-        return self._core.device
-
-    @property
-    def inputs(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the inputs by name, in order."""
-        return dict(self._core.inputs)
-
-    @property
-    def outputs(self) -> dict[str, tuple[int, ...]]:
-        """Shapes of the outputs by name: the model's own first, then those of compile(outputs=...)."""
-        return dict(self._core.outputs)
-
-    @property
-    def input_dtypes(self) -> dict[str, str]:
-        """Types of the inputs by name: "float32", "int64", "int32" or "bool"."""
-        return dict(self._core.input_dtypes)
-
-    @property
-    def output_dtypes(self) -> dict[str, str]:
-        """Types of the outputs by name, in the order of `outputs`."""
-        return dict(self._core.output_dtypes)
-
-    @property
-    def stats(self) -> dict[str, Any]:
-        """Memory and compile time: arena_bytes, weights_bytes, workspace_bytes, peak_bytes, live_bytes
-        (largest set of activations alive at once), step_count, chained_steps (run inside one kernel with
-        others), launch_count (kernels and library calls of a run), called (1: runs without a deadline call
-        the kernels' code instead), program_count, shared_ends (inputs and outputs that steps use where
-        the caller has them), select_ms, build_ms, weights_ms, warm_ms."""
-        return dict(self._core.stats())
-
-    @property
-    def peak_bytes(self) -> int:
-        """Device memory of activations, workspace and weights."""
-        return self._core.stats()["peak_bytes"]
-
-    @property
-    def steps(self) -> list[dict[str, Any]]:
-        """The kernel launches of a run in order: layer, op, algo, kernel, entry, defines, groups, group_size,
-        macs, bytes."""
-        return [dict(step) for step in self._core.steps()]
-
-    @property
-    def layers(self) -> list[dict[str, Any]]:
-        """The layers after rewriting, each with the algorithm chosen and all its candidates."""
-        return [dict(layer) for layer in self._core.layers()]
-
-    @property
-    def rewrites(self) -> list[str]:
-        """What was folded, fused and removed, one line each."""
-        return self._core.rewrites()
-
-    def explain(self, verbose: bool = False) -> str:
-        """Why each layer is computed as it is.
-
-        Parameters
-        ----------
-        verbose : bool
-            Tell of every candidate algorithm; else of the one chosen, the one that would be taken next, and
-            those expected to take at most twice the least time.
-
-        Returns
-        -------
-        str
-            For every layer its candidates with verdict, reason, workspace, and the time that the rules expect
-            over the least of the candidates'; then the rewrites.
+        Raises
+        ------
+        SystemError
+            Names the buffer.
         """
-        return explain_text(self._core.layers(), self._core.rewrites(), verbose)
-
-    def summary(self) -> str:
-        """A table of the model's layers: shape, parameters, multiply-adds, algorithm and workspace."""
-        return summary_text(self.rows, self._core.layers())
-
-    def __repr__(self) -> str:
-        state = "closed" if self.closed else f"{self._core.stats()['step_count']} steps"
-        return f"<clcnn.Plan on {self.device.name}: {self.inputs} -> {self.outputs}, {state}>"
-
-    def _repr_html_(self) -> str:
-        return html_table(*summary_cells(self.rows, self._core.layers()))
+        self._core.check_guards()
 
 
 def copies_nothing(device: _core.Device) -> bool:

@@ -1,0 +1,1 @@
+"""Parts of clcnn.plan, which offers what is public of them."""
