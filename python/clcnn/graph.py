@@ -12,7 +12,6 @@ no device. Graphs are not for several threads to build at once; once built, any 
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -23,17 +22,14 @@ from numpy.typing import NDArray
 from clcnn import _arguments, _arrays, _core
 from clcnn._graph.records import Record, donatable, given_name, number, repeat, unique_name
 from clcnn._graph.trace import trace
+from clcnn._graph.training import Training
 from clcnn.errors import ArgumentError, UnsupportedError
-from clcnn.report import LayerRow, html_table, summary_cells, summary_text
 from clcnn.value import Value
 
 __all__ = ["Graph", "Record", "Value", "trace"]
 
-# Inputs at the end of an operator's list that are statistics, not parameters that training would change.
-STATISTICS = {"batch_norm": 2}
 
-
-class Graph:
+class Graph(Training):
     """A network as values and nodes.
 
     Names are unique among inputs, constants and states, and among nodes; one that is taken gets a number
@@ -76,6 +72,7 @@ class Graph:
         shape : sequence of int
             N, C, spatial...; each dimension at least 1.
         dtype : {"float32", "int64", "int32", "bool", "uint8"}
+            Default "float32".
 
         Returns
         -------
@@ -85,6 +82,12 @@ class Graph:
         ------
         ArgumentError, ShapeError, DtypeError
             The name is taken; what is wrong with shape or dtype.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> clcnn.Graph().input("labels", (8,), "int64").dtype
+        'int64'
         """
         self._core.input(name, shape, dtype)
         self._value_names[name] += 1
@@ -144,79 +147,30 @@ class Graph:
         parameter : nn.Parameter
             Or anything with `.data`, an array.
         name : str
+            Of the constant, where it is made.
 
         Returns
         -------
         Value
+
+        Raises
+        ------
+        DtypeError, ShapeError, ArgumentError
+            As of constant().
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> g, weight = clcnn.Graph(), clcnn.nn.Parameter(np.ones((4, 3), np.float32))
+        >>> g.parameter(weight, "weight") is g.parameter(weight, "weight")
+        True
         """
         known = self._parameters.get(id(parameter))
         if known is None:
             known = (parameter, self.constant(parameter.data, name))
             self._parameters[id(parameter)] = known
         return known[1]
-
-    def state(self, name: str, shape: Sequence[int], dtype: str = "float32") -> Value:
-        """An array that outlives runs: that of this name in the clcnn.State which a plan is compiled with.
-
-        Every step finds it as it was when the run began; assign() says what is in it afterwards.
-
-        Parameters
-        ----------
-        name : str
-        shape : sequence of int
-        dtype : {"float32", "int64", "int32", "bool", "uint8"}
-
-        Returns
-        -------
-        Value
-
-        Raises
-        ------
-        ArgumentError, ShapeError, DtypeError
-            The name is taken; what is wrong with shape or dtype.
-        """
-        self._core.state(name, shape, dtype)
-        self._value_names[name] += 1
-        value = self._new_value()
-        self._records.append(Record("state", name, (value.id,), shape=value.shape, dtype=dtype))
-        return value
-
-    def assign(self, state: Value, value: Any) -> None:
-        """What a run that commits, Plan.step(), leaves in a state; other runs leave it as it is.
-
-        Parameters
-        ----------
-        state : Value
-            Given by state(), and assigned to once.
-        value : Value, array or number
-            Of the same shape and dtype.
-
-        Raises
-        ------
-        ArgumentError, ShapeError, DtypeError
-            `state` is none, or was assigned to; `value` does not fit.
-        """
-        to, new = self.value(state), self.value(value)
-        self._core.assign(to.id, new.id)
-        name = next(r.name for r in self._records if to.id in r.values)
-        self._records.append(Record("assign", name, (), inputs=(to.id, new.id)))
-
-    def commit_when(self, value: Value) -> None:
-        """The condition of all that is assigned: a step that finds it false leaves every state as it is.
-
-        Parameters
-        ----------
-        value : Value
-            One bool.
-
-        Raises
-        ------
-        ArgumentError, ShapeError, DtypeError
-            There is a condition already; `value` is not one bool.
-        """
-        at = self.value(value).id
-        self._core.commit_when(at)
-        self._records.append(Record("commit_when", "commit_when", (), inputs=(at,)))
 
     def node(
         self, op: str, inputs: Iterable[Any], attrs: Mapping[str, Any] | None = None, name: str | None = None
@@ -271,52 +225,52 @@ class Graph:
         ----------
         op : str
         *inputs : Value, array or number
+            None for an optional input that is absent.
         name : str, optional
+            The layer's.
         **attrs
             The attributes.
-        """
-        return self.node(op, inputs, attrs, name)[0]
-
-    def gradients(self, loss: Value, wrt: Iterable[Value]) -> list[Value | None]:
-        """Gradients of a value with respect to others; clcnn.grad() says more.
-
-        Parameters
-        ----------
-        loss : Value
-            float32 of one element.
-        wrt : iterable of Value
 
         Returns
         -------
-        list of Value
-            None where the loss does not depend on a value.
+        Value
 
         Raises
         ------
-        UnsupportedError
-            An operator on the way has no gradient.
         ArgumentError, ShapeError, DtypeError
+            With the layer's name.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> g = clcnn.Graph()
+        >>> g.apply("max_pool", g.input("x", (1, 3, 8, 8)), name="pool", kernel_size=2).shape
+        (1, 3, 4, 4)
         """
-        ids = [self.value(x).id for x in (loss, *wrt)]
-        known = {row["name"] for row in self._core.nodes()}
-        found, count = self._core.gradients(ids[0], ids[1:])
-        made = tuple(self._new_value().id for _ in range(len(self._values), count))
-        self._node_names.update(row["name"] for row in self._core.nodes() if row["name"] not in known)
-        self._records.append(Record("gradients", "gradients", made, inputs=tuple(ids)))
-        return [None if i is None else self._values[i] for i in found]
+        return self.node(op, inputs, attrs, name)[0]
 
     def output(self, value: Value, name: str = "output") -> None:
-        """Makes a value an output of the graph.
+        """Makes a value an output of the graph; one value may be several.
 
         Parameters
         ----------
         value : Value
         name : str
+            Default "output".
 
         Raises
         ------
         ArgumentError
             The name is taken, or the value is of another graph.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> g = clcnn.Graph()
+        >>> x = g.input("x", (2, 3))
+        >>> g.output(x.relu(), "y")
+        >>> list(g.outputs)
+        ['y']
         """
         at = self.value(value).id
         self._core.output(at, name)
@@ -329,7 +283,7 @@ class Graph:
         ----------
         x : Value, array, nn.Parameter or number
         dtype : str
-            Of a number, if that can hold it, else float32.
+            Of a number, if that can hold it, else float32. Default "float32".
 
         Returns
         -------
@@ -339,6 +293,12 @@ class Graph:
         ------
         ArgumentError
             A value of another graph, or none of these.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> clcnn.Graph().value(2, "int64").shape
+        (1,)
         """
         if isinstance(x, Value):
             if x.graph is not self:
@@ -361,102 +321,47 @@ class Graph:
         self._values.append(value)
         return value
 
-    # ---- looking ----
-
-    @property
-    def records(self) -> tuple[Record, ...]:
-        """All steps of building, in order."""
-        return tuple(self._records)
-
-    @property
-    def inputs(self) -> dict[str, Value]:
-        """The inputs by name, in the order they were made."""
-        return {r.name: self._values[r.values[0]] for r in self._records if r.kind == "input"}
-
-    @property
-    def states(self) -> dict[str, Value]:
-        """The states by name, in the order they were made."""
-        return {r.name: self._values[r.values[0]] for r in self._records if r.kind == "state"}
-
-    @property
-    def outputs(self) -> dict[str, Value]:
-        """The outputs by name, in the order they were named."""
-        return {r.name: self._values[r.inputs[0] or 0] for r in self._records if r.kind == "output"}
-
-    @property
-    def constants(self) -> dict[str, NDArray[Any]]:
-        """The arrays of all constants by name."""
-        return {r.name: r.array for r in self._records if r.array is not None}
+    # ---- life ----
 
     def check_no_states(self, what: str) -> None:
-        """For `what`, which has no place for states. Raises ArgumentError that names one."""
+        """For what has no place for states, such as a file.
+
+        Parameters
+        ----------
+        what : str
+            What the message of the error starts with.
+
+        Raises
+        ------
+        ArgumentError
+            The graph has states; names one.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> clcnn.Graph().check_no_states("export")
+        """
         for name in self.states:
             raise ArgumentError(
                 f"{what}: state {name}: a file has no states; build the graph with its arrays as constants"
             )
 
-    def shape(self, id: int) -> tuple[int, ...]:
-        """Shape of the value with this id, as records hold it. Raises ArgumentError, DtypeError."""
-        return self._core.shape(id)
-
-    def layer(self, name: str) -> Value:
-        """The first output of a node.
-
-        Parameters
-        ----------
-        name : str
-            The layer's.
+    def copy(self) -> Graph:
+        """A graph of its own with the same values, nodes and ids; the arrays are shared.
 
         Returns
         -------
-        Value
-
-        Raises
-        ------
-        ArgumentError
-            There is no such layer; lists similar names.
-        """
-        nodes = {row["name"]: row["outputs"][0] for row in self._core.nodes()}
-        name = _arguments.text(name, "layer")
-        if name in nodes:
-            return self._values[nodes[name]]
-        import difflib
-
-        near = difflib.get_close_matches(name, nodes, 4, 0.3)
-        hint = f"; did you mean {', '.join(map(repr, near))}?" if near else ""
-        raise ArgumentError(f"there is no layer {_arguments.shown(name)}{hint}")
-
-    def rows(self) -> list[LayerRow]:
-        """A row for each node: name, op, output shape, parameters (a shared one counts where it comes first),
-        MACs."""
-        arrays = {r.values[0]: r.array for r in self._records if r.array is not None and not r.literal}
-        rows = []
-        for r in self._core.nodes():
-            own = r["inputs"][: len(r["inputs"]) - STATISTICS.get(r["op"], 0)]
-            parameters = sum(math.prod(arrays.pop(i).shape) for i in own if i in arrays)
-            shape = self._values[r["outputs"][0]].shape
-            rows.append(LayerRow(r["name"], r["op"], shape, parameters, r["macs"]))
-        return rows
-
-    def summary(self) -> str:
-        """A table of layers: operator, output shape, parameters, multiply-adds.
-
-        Returns
-        -------
-        str
+        Graph
 
         Examples
         --------
         >>> import clcnn
         >>> g = clcnn.Graph()
-        >>> y = g.input("x", (1, 3, 8, 8)).relu()
-        >>> print(g.summary().splitlines()[-1])
-        1 layers, 0 parameters, 0 multiply-adds
+        >>> x = g.input("x", (2, 3))
+        >>> other = g.copy()
+        >>> other.inputs["x"] is x, other.inputs["x"].id == x.id
+        (False, True)
         """
-        return summary_text(self.rows())
-
-    def copy(self) -> Graph:
-        """A graph of its own with the same values, nodes and ids; the arrays are shared."""
         return Graph.from_records(self._records)
 
     def _donate(self, kept: Iterable[NDArray[Any]]) -> None:
@@ -475,7 +380,29 @@ class Graph:
 
     @classmethod
     def from_records(cls, records: Iterable[Record]) -> Graph:
-        """Repeats the steps of another graph's `records` (or those read from a file)."""
+        """Repeats the steps of another graph's `records`, or those read from a file.
+
+        Parameters
+        ----------
+        records : iterable of Record
+            Each may use what earlier ones made.
+
+        Returns
+        -------
+        Graph
+
+        Raises
+        ------
+        ArgumentError, ShapeError, DtypeError
+            A step is refused, as when it was called.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> g = clcnn.graph.trace(clcnn.nn.ReLU(), (2, 3))
+        >>> clcnn.Graph.from_records(g.records).outputs["output"].shape
+        (2, 3)
+        """
         graph = cls()
         repeat(graph, records)
         return graph
@@ -489,10 +416,3 @@ class Graph:
         """Raises UnsupportedError for a graph with gradients, of which `what` keeps no nodes."""
         if any(r.kind == "gradients" for r in self._records):
             raise UnsupportedError(f"a graph with gradients cannot be {what}; do so with the network itself")
-
-    def __repr__(self) -> str:
-        nodes = len(self._core.nodes())
-        return f"<clcnn.Graph: {nodes} nodes, inputs {list(self.inputs)}, outputs {list(self.outputs)}>"
-
-    def _repr_html_(self) -> str:
-        return html_table(*summary_cells(self.rows()))
