@@ -43,7 +43,16 @@ SAMPLES = ("chelsea.png", "coffee.png", "astronaut.png", "rocket.jpg")
 
 
 class MissingExtraError(Error, ImportError):
-    """A package of an optional extra is not installed: the message says how to install it."""
+    """A package of an optional extra is not installed: the message says how to install it.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> try:
+    ...     clcnn.classify.sample_photos()  # doctest: +SKIP
+    ... except clcnn.classify.MissingExtraError as error:
+    ...     print(error)
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +307,7 @@ class Classifier:
             Each is what clcnn.image.load() takes: a path, bytes, a PIL image, a uint8 array [H, W, 3]. An
             array [N, H, W, 3] is N images.
         top : int
-            Classes in a result.
+            Classes in a result. Default 5.
 
         Returns
         -------
@@ -322,8 +331,31 @@ class Classifier:
     def stream(self, images: Iterable[Any], top: int = 5) -> Iterator[Result]:
         """A Result for each image, in order, as soon as its batch is full.
 
-        images: as for calling the classifier, one by one. An image that cannot be read gives a Result with
-        `error`; the others go on. top: classes in a result. Raises what running a plan raises.
+        Parameters
+        ----------
+        images : iterable of images
+            Each is what clcnn.image.load() takes. They are read one by one, so it may be endless.
+        top : int
+            Classes in a result. Default 5.
+
+        Yields
+        ------
+        Result
+            With `error` for an image that cannot be read; the others go on.
+
+        Raises
+        ------
+        ArgumentError
+            top below 1. And what running a plan raises.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> with clcnn.classify.Classifier(batch=8) as classifier:  # doctest: +SKIP
+        ...     for result in classifier.stream(["cat.jpg", "dog.jpg"], top=1):
+        ...         print(result.source, result.error or result.predictions[0].name)
+        cat.jpg tabby, tabby cat
+        dog.jpg golden retriever
         """
         if top < 1:
             raise ArgumentError(f"top={top} must be at least 1")

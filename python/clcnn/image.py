@@ -64,7 +64,17 @@ MAX_PIXELS = 178_956_970  # what Pillow refuses to decode by default: a quarter 
 
 
 class ImageError(Error, ValueError):
-    """An input is no readable image or of no usable size: the message names the file and the rule."""
+    """An input is no readable image or of no usable size: the message names the file and the rule.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> try:
+    ...     clcnn.image.load(b"no image")
+    ... except clcnn.image.ImageError as error:
+    ...     print(str(error)[:31])
+    <8 bytes>: not a readable image
+    """
 
 
 def load(source: Any) -> np.ndarray:
@@ -402,14 +412,62 @@ class Preset:
     grey: bool = False
 
     def apply(self, images: Any) -> np.ndarray:
-        """float32 [N, 3, crop, crop] (1 channel when grey); images and errors as of `preprocess`."""
+        """Images as the network takes them.
+
+        Parameters
+        ----------
+        images : image, or iterable of images
+            Each is what `load` takes; an array [N, H, W, 3] is N images.
+
+        Returns
+        -------
+        float32 array [N, 3, height, width]
+            Of the size of `crop`; one channel where `grey`.
+
+        Raises
+        ------
+        ImageError
+            Naming the file.
+        ArgumentError
+            No image was given, or a field has no such value.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> clcnn.image.PRESETS["digits"].apply([np.zeros((40, 50, 3), np.uint8)] * 2).shape
+        (2, 1, 28, 28)
+        """
         tensors = [self.apply_one(image) for image in each_image(images)]
         if not tensors:
             raise ArgumentError("no image was given")
         return np.stack(tensors)
 
     def apply_one(self, source: Any) -> np.ndarray:
-        """float32 [3, crop, crop] of one image; 1 channel when grey."""
+        """One image as the network takes it, without the dimension of the batch.
+
+        Parameters
+        ----------
+        source : image
+            What `load` takes.
+
+        Returns
+        -------
+        float32 array [3, height, width]
+            Of the size of `crop`; one channel where `grey`.
+
+        Raises
+        ------
+        ImageError, ArgumentError
+            As of apply().
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> clcnn.image.Preset(crop=32).apply_one(np.zeros((40, 50, 3), np.uint8)).shape
+        (3, 32, 32)
+        """
         image = load(source)
         try:
             if self.resize is not None:

@@ -81,6 +81,12 @@ class PlanGroup(Plan):
         return results[0] if len(self._main) == 1 else tuple(results)
 
     def step(self, *inputs: Array, out: Any = None, timeout: float | None = None) -> Any:
+        """Refused: clcnn.train.Trainer(device=[...]) is what changes states on several devices.
+
+        Raises
+        ------
+        UnsupportedError
+        """
         raise UnsupportedError("plans on several devices change no states: train.Trainer(device=[...]) does")
 
     def _run(
@@ -253,8 +259,33 @@ class PlanGroup(Plan):
         bits that its plan gives.
 
         Two clones on each device work in turn, so that one batch is copied while another is computed; on
-        processors there is one. Every batch must have the compiled shape. An exception is raised in its
-        batch's place; map() can be called again after one.
+        processors there is one. At most three batches for each device are held at once.
+
+        Parameters
+        ----------
+        batches : iterable of arrays, or of sequences of arrays
+            What each call takes, all of the compiled shape.
+        timeout : float, optional
+            Seconds for each batch.
+
+        Yields
+        ------
+        array, or tuple of arrays
+            A batch's output, a tuple if the model has several.
+
+        Raises
+        ------
+        ShapeError, DtypeError, ArgumentError, StateError, DeviceError, RunTimeoutError
+            As calling the group, in the place of the batch that it is about; map() can be called again then.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> batches = [np.full((1, 2), n, np.float32) for n in (-1, 2, 3)]
+        >>> with clcnn.compile(clcnn.nn.ReLU(), (1, 2), device=[clcnn.Device()]) as group:
+        ...     [y.sum().item() for y in group.map(batches)]
+        [0.0, 4.0, 6.0]
         """
         usable = self._usable()
         workers: list[tuple[Plan, Plan]] = []
@@ -278,23 +309,49 @@ class PlanGroup(Plan):
                 clone.close()
 
     def profile(self, *inputs: Array) -> Profile:
-        """A profile of the whole batch on the first device that is in use; `plans` has the others."""
+        """A profile of the whole batch on the first device that is in use; `plans` has the others.
+
+        Parameters
+        ----------
+        *inputs : array or Tensor
+            As for calling the group.
+
+        Returns
+        -------
+        Profile
+
+        Raises
+        ------
+        StateError
+            The group is closed, or all devices have failed. And what Plan.profile() raises.
+        """
         return self._usable()[0].profile(*inputs)
 
     # ---- life ----
 
     def clone(self) -> Plan:
-        """Refused: threads may share a group, whose calls take turns."""
+        """Refused: threads may share a group, whose calls take turns.
+
+        Raises
+        ------
+        UnsupportedError
+        """
         raise UnsupportedError("plans on several devices have no clones: compile another one, or use map()")
 
     def close(self) -> None:
-        """Gives the memory back on all devices."""
+        """Gives the memory back on all devices. Closing twice is fine."""
         self._threads.close()
         self._forget_parts()
         for plan in self.plans:
             plan.close()
 
     def check_guards(self) -> None:
+        """Plan.check_guards() of each device's plan.
+
+        Raises
+        ------
+        SystemError
+        """
         for plan in self.plans:
             plan.check_guards()
 
@@ -307,7 +364,7 @@ class PlanGroup(Plan):
 
     @property
     def stats(self) -> dict[str, Any]:
-        """The stats of the plan for the whole batch on each device, as {"device 0 (name)": {...}}."""
+        """The stats of the plan for the whole batch on each device: {"device 0 (name)": Plan.stats}."""
         return {named(plan.device): plan.stats for plan in self.plans}
 
     @property
@@ -318,12 +375,30 @@ class PlanGroup(Plan):
 
     @property
     def parts(self) -> dict[str, int]:
-        """How many items of a call's batch each device takes; empty before the first call, and where calls
-        are not divided."""
+        """How many items of a call's batch each device takes, {"device 0 (name)": 5}; empty before the first
+        call, and where calls are not divided.
+        """
         return {named(whole.device): part.stop - part.start for whole, _, part in self._parts or []}
 
     def explain(self, verbose: bool = False) -> str:
-        """Plan.explain() of each device, under its name."""
+        """Plan.explain() of each device, under its name.
+
+        Parameters
+        ----------
+        verbose : bool
+            As there. Default False.
+
+        Returns
+        -------
+        str
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> with clcnn.compile(clcnn.nn.ReLU(), (1, 2), device=[clcnn.Device(0)]) as group:
+        ...     group.explain().startswith("device 0 (")
+        True
+        """
         return "\n".join(f"{named(plan.device)}:\n{plan.explain(verbose)}" for plan in self.plans)
 
     def __repr__(self) -> str:

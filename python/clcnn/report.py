@@ -60,7 +60,18 @@ def _cell(x: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class LayerRow:
-    """A layer as it was written: output shape, number of parameters, multiply-adds."""
+    """A layer as it was written: a row of Graph.rows().
+
+    Attributes
+    ----------
+    name, op : str
+    shape : tuple of int
+        Of its first output.
+    parameters : int
+        How many elements its parameters have.
+    macs : float
+        Multiply-adds.
+    """
 
     name: str
     op: str
@@ -172,6 +183,15 @@ class StepTime:
         Multiply-adds.
     bytes : float
         Bytes that must be read and written.
+    ms, gflops, gbytes : float
+        Milliseconds that it took; GFLOP/s (two operations for each multiply-add) and GB/s in them.
+
+    Examples
+    --------
+    >>> from clcnn.report import StepTime
+    >>> row = StepTime("fc", "linear", "gemv", "gemv", "main", 0, 2_000_000, macs=1e9, bytes=4e6)
+    >>> row.ms, row.gflops, row.gbytes
+    (2.0, 1000.0, 2.0)
     """
 
     layer: str
@@ -229,7 +249,7 @@ class Profile:
 
     @property
     def total_ms(self) -> float:
-        """From the start of the first step to the end of the last one."""
+        """Milliseconds from the start of the first step to the end of the last one."""
         return max((row.end_ns for row in self.rows), default=0) * MS
 
     def _cells(self) -> tuple[list[str], list[list[Any]]]:
@@ -259,10 +279,19 @@ class Profile:
         Parameters
         ----------
         path : path
+            A file, which is replaced.
 
         Raises
         ------
         OSError
+            It cannot be written.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> with clcnn.compile(clcnn.nn.ReLU(), (2, 3)) as plan:
+        ...     plan.profile(np.zeros((2, 3), np.float32)).to_chrome_trace("run.json")
         """
         events: list[dict[str, Any]] = [
             {

@@ -75,6 +75,14 @@ class Tensor(_core.Tensor):
         DtypeError, ShapeError, ArgumentError
             No array or another dtype; an empty one; one that is not contiguous.
         NoDeviceError, DeviceMemoryError
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> with clcnn.Tensor.from_numpy(np.zeros((2, 3), np.int64)) as tensor:
+        ...     tensor.shape, tensor.dtype, tensor.nbytes
+        ((2, 3), dtype('int64'), 48)
         """
         if not isinstance(array, np.ndarray):
             raise DtypeError(f"Tensor.from_numpy: expected a NumPy array, got {type(array).__name__}")
@@ -93,7 +101,7 @@ class Tensor(_core.Tensor):
         Parameters
         ----------
         x : object
-            With `__dlpack__` or `__array__`.
+            With `__dlpack__` or `__array__`, such as a torch.Tensor.
         device : Device or selector, optional
             See clcnn.Device.
 
@@ -105,21 +113,39 @@ class Tensor(_core.Tensor):
         ------
         ArgumentError
             A tensor on another device, a sparse one, and one that needs gradients. Others as from_numpy().
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> with clcnn.Tensor.from_dlpack(np.ones((2, 3), np.float32).T) as tensor:
+        ...     tensor.shape
+        (3, 2)
         """
         array = _arrays.host_array(x, "Tensor.from_dlpack")
         return cls.from_numpy(np.require(array, array.dtype.newbyteorder("="), ("C", "A")), device)
 
     def numpy(self) -> NDArray[Any]:
-        """The values as a new array in host memory.
+        """The values as a new array in host memory; read(out) writes them to an array that is there.
 
         Returns
         -------
         array
+            C-contiguous, of the tensor's shape and dtype.
 
         Raises
         ------
         StateError
             The tensor is closed.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> with clcnn.compile(clcnn.nn.ReLU(), (1, 2)) as plan:
+        ...     y = clcnn.Tensor(plan.device, (1, 2))
+        ...     plan([[-1.0, 2.0]], out=y).numpy().tolist()
+        [[0.0, 2.0]]
         """
         return self.read()
 

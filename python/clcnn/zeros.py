@@ -163,6 +163,10 @@ class Zeros(Mapping[str, LayerZeros]):
             The file is none of these, is damaged, or is of another version.
         OSError
             It cannot be read.
+
+        Examples
+        --------
+        See save().
         """
         file = Path(_arguments.path(path, "load"))
         try:
@@ -181,7 +185,20 @@ class Zeros(Mapping[str, LayerZeros]):
             raise ArgumentError(f"{file}: a damaged file of clcnn.Zeros: {error}") from error
 
     def rows(self) -> dict[str, dict[str, Any]]:
-        """As JSON has them: shares by name, and the shape of the layer's weights, where it is known."""
+        """The layers as JSON has them.
+
+        Returns
+        -------
+        {layer: dict}
+            Shares by the names of LayerZeros' fields, and "weights", the shape of the layer's weights, where
+            it is known.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> clcnn.Zeros({"conv1": 0.5}).rows()["conv1"]["element"]
+        0.5
+        """
         return {
             name: shares._asdict() | ({"weights": list(self.weights[name])} if name in self.weights else {})
             for name, shares in self.items()
@@ -189,7 +206,28 @@ class Zeros(Mapping[str, LayerZeros]):
 
     @classmethod
     def from_rows(cls, rows: Any) -> Zeros:
-        """What rows() gave. Raises ArgumentError, DtypeError."""
+        """What rows() gave.
+
+        Parameters
+        ----------
+        rows : {layer: dict}
+
+        Returns
+        -------
+        Zeros
+
+        Raises
+        ------
+        ArgumentError, DtypeError
+            A share is missing, is no number, or not from 0 to 1.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> rows = clcnn.Zeros({"conv1": 0.5}).rows()
+        >>> list(clcnn.Zeros.from_rows(rows))
+        ['conv1']
+        """
         layers, weights = {}, {}
         for name, row in _object(rows, "layers").items():
             fields = _object(row, f"layer {_arguments.shown(name)}")

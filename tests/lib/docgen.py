@@ -70,7 +70,7 @@ def exceptions() -> str:
     rows = []
     for kind in (*core, WeightsError, ModelFileError, ImageError, MissingExtraError):
         home = "clcnn" if kind in core else kind.__module__.removesuffix(".errors")
-        doc = inspect.cleandoc(kind.__doc__ or "").replace("\n", " ")
+        doc = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
         sentences = [s for s in re.split(r"(?<=\.) ", doc) if not re.match(r"Also an? |A \w+ and a ", s)]
         rows.append([f"`{home}.{kind.__name__}`", codes(builtin_bases(kind)), " ".join(sentences)])
     return table(["exception", "is also", "when"], rows)
