@@ -31,7 +31,25 @@ SELECTORS = {"CPU": "cpu", "CUDA": "nvidia"}
 
 
 class ClcnnRep(base.BackendRep):
-    """A model ready for one device. The plan of the last shapes is kept."""
+    """A model ready for one device: what prepare() returns. The plan of the last shapes is kept.
+
+    Parameters
+    ----------
+    model : clcnn.onnx.Model
+    device : Device
+    options : dict
+        Of clcnn.compile().
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> from clcnn.onnx import backend
+    >>> rep = backend.prepare(clcnn.onnx.to_model(clcnn.nn.ReLU(), (1, 2)))
+    >>> rep.run([np.float32([[-1, 1]])])[0].tolist()
+    [[0.0, 1.0]]
+    >>> rep.close()
+    """
 
     def __init__(self, model: Model, device: Any, options: Mapping[str, Any]) -> None:
         self.model = model
@@ -40,9 +58,24 @@ class ClcnnRep(base.BackendRep):
         self._last: tuple[Any, Program, Plan | None] | None = None
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[NDArray[Any], ...]:
-        """inputs: arrays in the order of the model's inputs (one array if it has one), or a dict by name.
-        Returns all outputs in order. Raises ArgumentError (count, names) and what Model.specialise(),
-        clcnn.compile() and Plan.run() raise."""
+        """One inference.
+
+        Parameters
+        ----------
+        inputs : sequence of arrays, {name: array}, or the one array
+            A sequence is in the order of the model's inputs.
+
+        Returns
+        -------
+        tuple of arrays
+            All outputs in order.
+
+        Raises
+        ------
+        ArgumentError
+            How many inputs there are, or their names. And what Model.specialise(), clcnn.compile() and
+            Plan.run() raise.
+        """
         if kwargs:
             raise ArgumentError(f"run: unknown arguments {sorted(kwargs)}")
         given = self._by_name(inputs)
@@ -77,18 +110,48 @@ class ClcnnRep(base.BackendRep):
         return program, plan
 
     def close(self) -> None:
-        """Gives the plan's device memory back."""
+        """Gives the plan's device memory back. run() compiles another one."""
         if self._last is not None and self._last[2] is not None:
             self._last[2].close()
         self._last = None
 
 
 class ClcnnBackend(base.Backend):
-    """onnx.backend.base.Backend on OpenCL devices."""
+    """onnx.backend.base.Backend on OpenCL devices; its methods are functions of this module too.
+
+    Examples
+    --------
+    >>> from clcnn.onnx import backend
+    >>> backend.ClcnnBackend.selector("CUDA:1"), backend.ClcnnBackend.selector("CPU")
+    ('nvidia', 'cpu')
+    """
 
     @classmethod
     def is_compatible(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> bool:
-        """Whether every operator of the model is supported."""
+        """Whether every operator of a model is supported.
+
+        Parameters
+        ----------
+        model : onnx.ModelProto
+        device : str
+            Any.
+
+        Returns
+        -------
+        bool
+
+        Raises
+        ------
+        ModelError
+            The model is damaged.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> from clcnn.onnx import backend
+        >>> backend.is_compatible(clcnn.onnx.to_model(clcnn.nn.ReLU(), (1, 2)))
+        True
+        """
         try:
             load(model.SerializeToString())
         except UnsupportedError:
@@ -97,7 +160,23 @@ class ClcnnBackend(base.Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """Whether there is such an OpenCL device."""
+        """Whether there is such an OpenCL device.
+
+        Parameters
+        ----------
+        device : str
+            In ONNX's way: "CPU", "CUDA", "CUDA:1"; or any selector of clcnn.Device.
+
+        Returns
+        -------
+        bool
+
+        Examples
+        --------
+        >>> from clcnn.onnx import backend
+        >>> backend.supports_device("abacus")
+        False
+        """
         try:
             devices.get(cls.selector(device))
         except (NoDeviceError, ArgumentError):
@@ -106,13 +185,47 @@ class ClcnnBackend(base.Backend):
 
     @classmethod
     def selector(cls, device: str) -> str:
-        """clcnn's selector for a device as ONNX names it: "CPU", "CUDA", "CUDA:1"."""
+        """clcnn's selector for a device as ONNX names it.
+
+        Parameters
+        ----------
+        device : str
+            As of supports_device().
+
+        Returns
+        -------
+        str
+            "cpu" for "CPU", "nvidia" for "CUDA" with any number, and others as they are.
+        """
         return SELECTORS.get(device.partition(":")[0], device)
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **kwargs: Any) -> ClcnnRep:
-        """Checks the model and opens the device. kwargs are those of clcnn.compile(). Raises what load()
-        raises, NoDeviceError."""
+        """Checks a model and opens the device.
+
+        Parameters
+        ----------
+        model : onnx.ModelProto
+        device : str
+            As of supports_device(). Default "CPU".
+        **kwargs
+            Options of clcnn.compile().
+
+        Returns
+        -------
+        ClcnnRep
+
+        Raises
+        ------
+        ModelError, UnsupportedError
+            As clcnn.onnx.load().
+        NoDeviceError
+            There is no such device.
+
+        Examples
+        --------
+        See ClcnnRep.
+        """
         checked = load(model.SerializeToString())
         return ClcnnRep(checked, devices.get(cls.selector(device)), kwargs)
 
@@ -125,7 +238,38 @@ class ClcnnBackend(base.Backend):
         outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[NDArray[Any], ...]:
-        """Runs one node as a model of its own. kwargs: opset_version (the newest when absent)."""
+        """Runs one node as a model of its own.
+
+        Parameters
+        ----------
+        node : onnx.NodeProto
+        inputs : sequence of arrays, or the one array
+            Of those inputs of the node that have names.
+        device : str
+            As of supports_device(). Default "CPU".
+        outputs_info : sequence of (dtype, shape), optional
+            Of the outputs. Without it they are of the first input's dtype.
+        **kwargs
+            opset_version, the newest when absent, and options of clcnn.compile().
+
+        Returns
+        -------
+        tuple of arrays
+
+        Raises
+        ------
+        ArgumentError
+            The node has another number of inputs. And what prepare() and ClcnnRep.run() raise.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from onnx import helper
+        >>> from clcnn.onnx import backend
+        >>> node = helper.make_node("Relu", ["x"], ["y"])
+        >>> backend.run_node(node, [np.float32([-1, 1])])[0].tolist()
+        [0.0, 1.0]
+        """
         opset = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
         arrays = [np.asarray(a) for a in (inputs if isinstance(inputs, (list, tuple)) else [inputs])]
         names = [name for name in node.input if name]

@@ -142,8 +142,30 @@ def distinct(wanted: str, taken: set[str], mark: str = "#") -> str:
 
 
 def to_model(model: Any, input_shape: Any = None, *, dynamic_batch: bool = False) -> onnx.ModelProto:
-    """What save() writes, as an onnx.ModelProto that onnx.checker has accepted. Arguments and errors are
-    those of save()."""
+    """What save() writes, as an onnx.ModelProto.
+
+    Parameters
+    ----------
+    model, input_shape, dynamic_batch
+        As of save().
+
+    Returns
+    -------
+    onnx.ModelProto
+        Which onnx.checker has accepted.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, UnsupportedError
+        As of save().
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> made = clcnn.onnx.to_model(clcnn.nn.ReLU(), (1, 2))
+    >>> [node.op_type for node in made.graph.node]
+    ['Relu']
+    """
     graph = graph_of(model, input_shape)
     writer = Writer(graph, dynamic_batch)
     batches = _batches(graph, model, writer) if dynamic_batch else set()
@@ -178,13 +200,33 @@ def save(
 ) -> None:
     """Writes a model as an ONNX file (opset 21), which appears complete or not at all.
 
-    model: a clcnn.Graph; an nn.Module (or anything with build()), which needs the input_shape that
-    clcnn.compile() would take, N,C,spatial...; or a model that clcnn.load() or clcnn.onnx.load() gave.
-    dynamic_batch: leave the first dimension of the inputs open ("N") instead of fixing it. The file is
-    checked by onnx.checker.
+    The file is checked by onnx.checker first.
 
-    Raises ArgumentError (also where dynamic_batch is asked of a model that only fits one batch size),
-    ShapeError, UnsupportedError (no equivalent in ONNX, or more than 2 GiB), OSError.
+    Parameters
+    ----------
+    model : Graph, nn.Module, or a model that clcnn.load() or clcnn.onnx.load() gave
+        An nn.Module (or anything with build()) needs input_shape.
+    path : path
+    input_shape
+        As clcnn.compile() takes it, N,C,spatial...
+    dynamic_batch : bool
+        Leave the first dimension of the inputs open ("N") instead of fixing it. Default False.
+
+    Raises
+    ------
+    ArgumentError, ShapeError
+        What is wrong with an argument; dynamic_batch is asked of a model that only fits one batch size.
+    UnsupportedError
+        There is no equivalent in ONNX, or there are more than 2 GiB.
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.onnx.save(clcnn.zoo.lenet5(), "lenet5.onnx", (1, 1, 28, 28), dynamic_batch=True)
+    >>> clcnn.onnx.load("lenet5.onnx").inputs[0].shape
+    ('N', 1, 28, 28)
     """
     made = to_model(model, input_shape, dynamic_batch=dynamic_batch)
     with weights.replacing(path) as temporary, open(temporary, "wb") as stream:

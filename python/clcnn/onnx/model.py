@@ -31,9 +31,23 @@ MAX_BYTES = 2**31 - 1  # of a protobuf message
 
 
 class ValueInfo(NamedTuple):
-    """An input or output of a model. shape: a number, a symbol such as "batch" or None (unknown) for each
-    dimension; None in place of the tuple when not even the rank is declared. type: onnxruntime's words, such
-    as "tensor(float)"."""
+    """An input or output of a model.
+
+    Attributes
+    ----------
+    name : str
+    shape : tuple, or None
+        For each dimension a number, a symbol such as "batch", or None where it is unknown. None in place of
+        the tuple when not even the rank is declared.
+    type : str
+        In onnxruntime's words, such as "tensor(float)".
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.onnx.ValueInfo("x", ("batch", 3, None, None), "tensor(float)").shape
+    ('batch', 3, None, None)
+    """
 
     name: str
     shape: tuple[int | str | None, ...] | None
@@ -43,9 +57,35 @@ class ValueInfo(NamedTuple):
 class Model:
     """What load() returns. It does not change, and any number of threads may use it.
 
-    inputs, outputs: ValueInfo of each; initialisers that are listed among the graph's inputs are no inputs.
-    opset: version of ONNX's own operators. opsets: versions of all domains. value_inputs: names of inputs
-    whose values decide shapes or attributes (the `shape` of a Reshape, say): graphs are specialised on them.
+    clcnn.compile() takes it as it is; the methods here are for what looks into models.
+
+    Attributes
+    ----------
+    inputs, outputs : list of ValueInfo
+        Initialisers that are listed among the graph's inputs are no inputs.
+    opset : int
+        Version of ONNX's own operators.
+    opsets : {domain: int}
+        Versions of all domains.
+    nodes : list of onnx.NodeProto
+        In the order of the file.
+    arrays : {name: array}
+        Initialisers and tensor constants, read-only.
+    value_inputs : tuple of str
+        Inputs whose values decide shapes or attributes (the `shape` of a Reshape, say): graphs are
+        specialised on them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> data = clcnn.onnx.to_model(clcnn.zoo.lenet5(), (1, 1, 28, 28)).SerializeToString()
+    >>> model = clcnn.onnx.load(data)
+    >>> [info.name for info in model.inputs], len(model.nodes)
+    (['input'], 12)
+    >>> with clcnn.compile(model) as plan:
+    ...     plan(np.zeros((1, 1, 28, 28), np.float32)).shape
+    (1, 10)
     """
 
     def __init__(self, parsed: parse.Parsed, folder: Path | None) -> None:
@@ -89,7 +129,24 @@ class Model:
         return self._skeleton.graph
 
     def serialized(self) -> bytes:
-        """The model as one ONNX file, external data included. Raises ModelError above 2 GB."""
+        """The model as one ONNX file, external data included.
+
+        Returns
+        -------
+        bytes
+
+        Raises
+        ------
+        ModelError
+            It would have more than 2 GB.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> data = clcnn.onnx.to_model(clcnn.nn.ReLU(), (1, 2)).SerializeToString()
+        >>> clcnn.onnx.load(clcnn.onnx.load(data).serialized()).opset
+        21
+        """
         whole = onnx.ModelProto()
         whole.CopyFrom(self._skeleton)
         whole.ir_version = max(whole.ir_version, 4)  # before, initialisers had to be inputs too
@@ -105,10 +162,36 @@ class Model:
     ) -> Program:
         """A graph for these shapes, with constants and the arithmetic on shapes folded.
 
-        shapes: by input name; not needed for inputs without unknown dimensions. values: arrays of
-        `value_inputs`. Raises ShapeError (names input, expected and given), ArgumentError (unknown name,
-        value missing), UnsupportedError that lists all nodes that are not supported, and ModelError (the
-        model contradicts itself).
+        Parameters
+        ----------
+        shapes : {name: shape}, optional
+            Not needed for inputs without unknown dimensions.
+        values : {name: array}, optional
+            Of `value_inputs`, all of them.
+
+        Returns
+        -------
+        Program
+            The graph, and the outputs that need none.
+
+        Raises
+        ------
+        ShapeError
+            A shape does not fit; names input, expected and given.
+        ArgumentError
+            A name is unknown, or a value is missing.
+        UnsupportedError
+            Lists all nodes that are not supported.
+        ModelError
+            The model contradicts itself.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> made = clcnn.onnx.to_model(clcnn.nn.MaxPool2d(2), (1, 3, 8, 8), dynamic_batch=True)
+        >>> program = clcnn.onnx.load(made.SerializeToString()).specialise({"input": (4, 3, 8, 8)})
+        >>> program.graph.outputs["output"].shape
+        (4, 3, 4, 4)
         """
         return self._specialised(shapes, values, whole=False)
 
@@ -117,8 +200,29 @@ class Model:
         shapes: Mapping[str, Sequence[int]] | None = None,
         values: Mapping[str, NDArray[Any]] | None = None,
     ) -> Graph:
-        """The graph of specialise(), in which outputs that hang on no input come last. Raises as it does, and
-        UnsupportedError when nothing is left to run."""
+        """The graph of specialise(), in which outputs that hang on no input come last.
+
+        Parameters
+        ----------
+        shapes, values
+            As of specialise().
+
+        Returns
+        -------
+        Graph
+
+        Raises
+        ------
+        UnsupportedError
+            Nothing is left to run. And what specialise() raises.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> data = clcnn.onnx.to_model(clcnn.nn.ReLU(), (1, 2)).SerializeToString()
+        >>> [row.op for row in clcnn.onnx.load(data).graph().rows()]
+        ['relu']
+        """
         graph = self._specialised(shapes, values, whole=True).graph
         if graph is None:
             raise UnsupportedError("the model's outputs are all constant: there is nothing to run")

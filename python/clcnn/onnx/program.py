@@ -34,15 +34,39 @@ def first_of(array: NDArray[Any], axis: int, count: int) -> NDArray[Any]:
 
 @dataclass(frozen=True)
 class Program:
-    """A graph, and the outputs that need no graph.
+    """What a model becomes for given shapes: a graph, and the outputs that need no graph.
 
-    graph: None when every output is known without running. feeds: the model's inputs that the graph takes, in
-    its order, and the NumPy names of their element types; inputs without elements and those whose values are
-    built in are not among them. outputs: names of all outputs of the model, in order. fixed: outputs known
-    now. cuts: what of an output is real (non-max suppression finds fewer boxes than there is room for).
-    casts: output -> NumPy dtype it is converted to at the end. values: the value of the graph, or the
-    constant, behind each name of the model. lengths: of those of which only the first elements along an axis
-    are real, the axis and the value that says how many.
+    Attributes
+    ----------
+    graph : Graph, or None
+        None when every output is known without running.
+    feeds : {name: str}
+        The model's inputs that the graph takes, in its order, and the NumPy names of their element types;
+        inputs without elements and those whose values are built in are not among them.
+    outputs : tuple of str
+        All outputs of the model, in order.
+    fixed : {name: array}
+        Outputs known now.
+    cuts : {name: Cut}
+        What of an output is real (non-max suppression finds fewer boxes than there is room for).
+    casts : {name: str}
+        The NumPy dtype that an output is converted to at the end.
+    values : {name: Value or array}
+        The value of the graph, or the constant, behind each name of the model.
+    lengths : {name: (int, Value)}
+        Of those of which only the first elements along an axis are real, the axis and the value that says
+        how many.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> data = clcnn.onnx.to_model(clcnn.nn.ReLU(), (1, 2)).SerializeToString()
+    >>> program = clcnn.onnx.load(data).specialise()
+    >>> with clcnn.compile(program.graph) as plan:
+    ...     results = plan.run(program.feed({"input": np.float32([[-1, 1]])}))
+    >>> program.collect(results)["output"].tolist()
+    [[0.0, 1.0]]
     """
 
     graph: Graph | None
@@ -55,8 +79,24 @@ class Program:
     lengths: Mapping[str, tuple[int, Value]] = field(default_factory=dict)
 
     def feed(self, inputs: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The arrays that the plan of `graph` takes, from those of the model: C-contiguous, in element types
-        that devices have. Raises DtypeError, and ArgumentError for unsigned numbers beyond int64."""
+        """The arrays that the plan of `graph` takes: C-contiguous, in element types that devices have.
+
+        Parameters
+        ----------
+        inputs : {name: array}
+            All of the model's inputs.
+
+        Returns
+        -------
+        {name: array}
+
+        Raises
+        ------
+        DtypeError
+            An array is of another type than the model's.
+        ArgumentError
+            Unsigned numbers beyond int64.
+        """
         fed = {}
         for name, dtype in self.feeds.items():
             if isinstance(inputs[name], _core.Tensor):
@@ -70,11 +110,31 @@ class Program:
         return fed
 
     def is_direct(self, name: str) -> bool:
-        """Whether an output of the model is an output of the plan as it is."""
+        """Whether an output of the model is an output of the plan as it is.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        bool
+        """
         return not any(name in rows for rows in (self.fixed, self.cuts, self.casts))
 
     def collect(self, results: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """The model's outputs by name, from what Plan.run() gave (an empty dict when there is no graph)."""
+        """The model's outputs by name.
+
+        Parameters
+        ----------
+        results : {name: array}
+            What Plan.run() gave; an empty dict when there is no graph.
+
+        Returns
+        -------
+        {name: array}
+            In the order of `outputs`, in the types that the model declares.
+        """
         collected = {}
         for name in self.outputs:
             array = self.fixed[name] if name in self.fixed else results[name]

@@ -45,9 +45,26 @@ LAST = "definitions"  # asked where all others have no answer
 
 @dataclass(frozen=True, slots=True)
 class NodeCheck:
-    """What became of one node. verdict: "agrees", "departs" or "not checked"; error: the largest error over
-    the root mean square of the expected output, 0 where not checked; by: who it was compared with; note: why
-    it was not checked, or how it departs."""
+    """What became of one node.
+
+    Attributes
+    ----------
+    node, op : str
+        Its name and its operator; "(fused)" for an output of the model as it normally runs.
+    verdict : {"agrees", "departs", "not checked"}
+    error : float
+        The largest error over the root mean square of the expected output, 0 where not checked.
+    by : str
+        Who it was compared with.
+    note : str
+        Why it was not checked, or how it departs.
+
+    Examples
+    --------
+    >>> from clcnn.onnx import verify
+    >>> verify.NodeCheck("conv_1", "Conv", "agrees", 1e-7, "reference").verdict
+    'agrees'
+    """
 
     node: str
     op: str
@@ -59,8 +76,21 @@ class NodeCheck:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How an output compares. error: largest error over the root mean square of the expected finite values;
-    note: empty where it is within bounds."""
+    """How an output compares: what difference() returns.
+
+    Attributes
+    ----------
+    error : float
+        The largest error over the root mean square of the expected finite values.
+    note : str
+        Empty where it is within bounds.
+
+    Examples
+    --------
+    >>> from clcnn.onnx import verify
+    >>> verify.Difference(0.0, "").note
+    ''
+    """
 
     error: float
     note: str
@@ -76,8 +106,34 @@ def verify(
 ) -> list[NodeCheck]:
     """A check of every node in order, and one of each output of the model as it normally runs.
 
-    inputs: an array for every input of the model. device, precision: as of clcnn.compile(). against: whom to
-    ask, in this order; those not installed are passed over. Raises what running the model raises.
+    Parameters
+    ----------
+    model : clcnn.onnx.Model
+    inputs : {name: array}
+        For every input of the model.
+    device, precision
+        As of clcnn.compile().
+    against : sequence of {"reference", "onnxruntime", "definitions"}
+        Whom to ask, in this order; those not installed are passed over.
+
+    Returns
+    -------
+    list of NodeCheck
+
+    Raises
+    ------
+    Error
+        What specialising, compiling and running the model raise.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import clcnn
+    >>> from clcnn.onnx import verify
+    >>> data = clcnn.onnx.to_model(clcnn.nn.ReLU(), (1, 2)).SerializeToString()
+    >>> checks = verify.verify(clcnn.onnx.load(data), {"input": np.float32([[-1, 1]])})
+    >>> [(check.op, check.verdict) for check in checks]
+    [('Relu', 'agrees'), ('(fused)', 'agrees')]
     """
     values = {name: inputs[name] for name in model.value_inputs}
     program = model.specialise({name: np.shape(array) for name, array in inputs.items()}, values)
@@ -107,7 +163,24 @@ def verify(
 
 
 def first_departure(checks: Sequence[NodeCheck]) -> NodeCheck | None:
-    """The first node that departs."""
+    """The first node that departs.
+
+    Parameters
+    ----------
+    checks : sequence of NodeCheck
+        What verify() returned.
+
+    Returns
+    -------
+    NodeCheck, or None
+
+    Examples
+    --------
+    >>> from clcnn.onnx import verify
+    >>> rows = [verify.NodeCheck("a", "Relu", "agrees"), verify.NodeCheck("b", "Exp", "departs", 0.5)]
+    >>> verify.first_departure(rows).node
+    'b'
+    """
     return next((check for check in checks if check.verdict == "departs"), None)
 
 

@@ -44,7 +44,31 @@ def without_zeros(key: str) -> str:
 
 
 def read(path: Path) -> Wisdom:
-    """The table in a file. Raises ArgumentError naming the line that is not one, and OSError."""
+    """The table in a file.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    {key: algorithm}
+
+    Raises
+    ------
+    ArgumentError
+        Names the line that is not one of a table.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from clcnn import wisdom
+    >>> wisdom.write(Path("table.txt"), {"a layer's key": "blocked"}, "an example")
+    >>> wisdom.read(Path("table.txt"))
+    {"a layer's key": 'blocked'}
+    """
     table: Wisdom = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         if line and not line.startswith("#"):
@@ -56,7 +80,30 @@ def read(path: Path) -> Wisdom:
 
 
 def read_times(path: Path) -> Times:
-    """The times that a file keeps; a line that is damaged counts for nothing. Raises OSError."""
+    """The times that a file keeps; a line that is damaged counts for nothing.
+
+    Parameters
+    ----------
+    path : Path
+
+    Returns
+    -------
+    {key: {algorithm: float}}
+        Microseconds.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from clcnn import wisdom
+    >>> wisdom.write(Path("times.txt"), {}, "an example", {"a key": {"rows": 3.0, "blocked": 2.5}})
+    >>> wisdom.read_times(Path("times.txt"))
+    {'a key': {'blocked': 2.5, 'rows': 3.0}}
+    """
     times: Times = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         key, *cells = line.removeprefix(TIMES).split("\t")
@@ -69,7 +116,26 @@ def read_times(path: Path) -> Times:
 def write(
     path: Path, table: Mapping[str, str], about: str, times: Mapping[str, Mapping[str, float]] = {}
 ) -> None:
-    """Writes a table in the order of its keys, under a comment, and the times of candidates."""
+    """Writes a table in the order of its keys, under a comment, and the times of candidates.
+
+    Parameters
+    ----------
+    path : Path
+    table : {key: algorithm}
+    about : str
+        The comment, of one line.
+    times : {key: {algorithm: float}}
+        Microseconds. Default {}.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    See read() and read_times().
+    """
     lines = [f"# {about}", *(f"{key}\t{table[key]}" for key in sorted(table))]
     for key in sorted(times):
         cells = (f"{name}={us:.1f}" for name, us in sorted(times[key].items(), key=lambda cell: cell[1]))
@@ -78,7 +144,27 @@ def write(
 
 
 def replace(path: Path, text: str) -> None:
-    """Writes a file; readers see the old one or the new one, and of two writers one wins."""
+    """Writes a file; readers see the old one or the new one, and of two writers one wins.
+
+    Parameters
+    ----------
+    path : Path
+        Its folder is made where there is none.
+    text : str
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from clcnn import wisdom
+    >>> wisdom.replace(Path("notes/today.txt"), "done")
+    >>> Path("notes/today.txt").read_text()
+    'done'
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
@@ -91,12 +177,47 @@ def replace(path: Path, text: str) -> None:
 
 
 def file_name(*names: str) -> str:
-    """ "NVIDIA H200" -> "nvidia_h200.txt"."""
+    """The name of a device's file.
+
+    Parameters
+    ----------
+    *names : str
+        Such as the device's and its driver's.
+
+    Returns
+    -------
+    str
+        Lower case, with an underscore for whatever is no letter and no digit.
+
+    Examples
+    --------
+    >>> from clcnn import wisdom
+    >>> wisdom.file_name("NVIDIA H200")
+    'nvidia_h200.txt'
+    """
     return re.sub(r"[^a-z0-9]+", "_", " ".join(names).lower()).strip("_") + ".txt"
 
 
 def own_file(device: _core.Device) -> Path | None:
-    """Where the user's choices for a device and its driver are kept; None when the cache is off."""
+    """Where the user's choices for a device and its driver are kept.
+
+    Parameters
+    ----------
+    device : Device
+
+    Returns
+    -------
+    Path, or None
+        None when the cache is off. The file need not be there.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import wisdom
+    >>> with clcnn.Device() as device:
+    ...     print(wisdom.own_file(device))  # doctest: +SKIP
+    /home/me/.cache/clcnn/kernels/wisdom/nvidia_h200_580_65_06.txt
+    """
     folder = cache_folder()
     return folder / "wisdom" / file_name(device.name, device.driver) if folder else None
 
@@ -108,8 +229,25 @@ def _shipped(name: str) -> Wisdom:
 
 
 def known(device: _core.Device) -> Wisdom:
-    """What is known of a device: the package's table, and over it the user's. A file of the user's that
-    cannot be read counts for nothing."""
+    """What is known of a device: the package's table, and over it the user's.
+
+    Parameters
+    ----------
+    device : Device
+
+    Returns
+    -------
+    {key: algorithm}
+        A file of the user's that cannot be read counts for nothing.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import wisdom
+    >>> with clcnn.Device() as device:
+    ...     type(wisdom.known(device))
+    <class 'dict'>
+    """
     table = dict(_shipped(device.name))
     if path := own_file(device):
         with contextlib.suppress(OSError, ArgumentError, UnicodeDecodeError):
@@ -118,8 +256,33 @@ def known(device: _core.Device) -> Wisdom:
 
 
 def remember(device: _core.Device, table: Mapping[str, str], times: Times) -> Path | None:
-    """Keeps a table, and times beside those that are known, in the user's file of a device; None where the
-    cache is off."""
+    """Keeps a table, and times beside those that are known, in the user's file of a device.
+
+    Parameters
+    ----------
+    device : Device
+    table : {key: algorithm}
+        It takes the place of the one that was there.
+    times : {key: {algorithm: float}}
+        Microseconds.
+
+    Returns
+    -------
+    Path, or None
+        The file; None where the cache is off.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn import wisdom
+    >>> with clcnn.Device() as device:
+    ...     path = wisdom.remember(device, wisdom.known(device), {})  # doctest: +SKIP
+    """
     path = own_file(device)
     if path:
         before: Times = {}
@@ -130,7 +293,28 @@ def remember(device: _core.Device, table: Mapping[str, str], times: Times) -> Pa
 
 
 def mode(tune: str | None) -> str:
-    """The argument, or CLCNN_TUNE, or "table". Raises ArgumentError for a word that is none."""
+    """How compile() chooses.
+
+    Parameters
+    ----------
+    tune : {"off", "table", "measure"}, or None
+
+    Returns
+    -------
+    str
+        The argument, or CLCNN_TUNE, or "table".
+
+    Raises
+    ------
+    ArgumentError
+        The word is none of these.
+
+    Examples
+    --------
+    >>> from clcnn import wisdom
+    >>> wisdom.mode("measure")
+    'measure'
+    """
     chosen = tune if tune is not None else os.environ.get("CLCNN_TUNE") or "table"
     if not isinstance(chosen, str) or chosen not in MODES:
         raise ArgumentError(

@@ -38,14 +38,40 @@ Inputs = list[NDArray[Any]]
 
 @dataclass
 class Measured:
-    """What measure() found. `times` has the least of each candidate in us, `rules` what the rules choose."""
+    """What measure() found.
+
+    Attributes
+    ----------
+    choices : {key: algorithm}
+        Layers for which another algorithm than the rules' is faster.
+    times : {key: {algorithm: float}}
+        The least time of each candidate, in microseconds.
+    rules : {key: algorithm}
+        What the rules choose.
+
+    Examples
+    --------
+    >>> from clcnn.wisdom.measure import Measured
+    >>> Measured({"a": "rows"}, rules={"a": "blocked", "b": "gemv"}).into({"b": "few"})
+    {'b': 'gemv', 'a': 'rows'}
+    """
 
     choices: Wisdom = field(default_factory=dict)
     times: Times = field(default_factory=dict)
     rules: Wisdom = field(default_factory=dict)
 
     def into(self, table: Wisdom) -> Wisdom:
-        """A table with these choices; where it has others for these layers, the rules' were faster."""
+        """A table with these choices; where it has others for these layers, the rules' were faster.
+
+        Parameters
+        ----------
+        table : {key: algorithm}
+
+        Returns
+        -------
+        {key: algorithm}
+            A new one.
+        """
         again = {
             key: algorithm
             for key, algorithm in self.rules.items()
@@ -116,17 +142,48 @@ def measure(
 ) -> Measured:
     """The layers of a graph for which another algorithm than the rules' is faster, in place in the net.
 
-    Candidate i of every layer at once runs in one plan. These plans live together and run in turn, `rounds`
-    times, by device events, so that what changes on the machine meanwhile changes them alike; the least time
-    counts, with what a step costs besides (a launch) for each of the layer's. A candidate that is twice as
-    slow as the best so far leaves. `every`: also those whose arithmetic alone takes three times the least
-    one's. A choice stays if the whole net is faster with it in paired runs, and its outputs agree: all
+    Candidate i of every layer at once runs in one plan. These plans live together and run in turn, by device
+    events, so that what changes on the machine meanwhile changes them alike; the least time counts, with what
+    a step costs besides (a launch) for each of the layer's. A candidate that is twice as slow as the best so
+    far leaves. A choice stays if the whole net is faster with it in paired runs, and its outputs agree: all
     choices together first, and halves of those that are not, down to single ones, as long as what is tried
-    could make a difference. Parts of merged layers are not tried by themselves, nor is `ref`. `profile`: what
-    the rules know of the device. `zeros`: of layers, whose inputs then have about so many. `state`: what the
-    plan is compiled with, which stays as it is.
+    could make a difference. Parts of merged layers are not tried by themselves, nor is `ref`.
 
-    Raises what compiling by the rules raises.
+    Parameters
+    ----------
+    graph : Graph
+    device : Device
+    precision, workspace_limit
+        As of clcnn.compile().
+    profile : {row: float}
+        What the rules know of the device: see clcnn.wisdom.profile. Default {}.
+    zeros : {layer: LayerZeros}
+        Of layers whose inputs then have about so many. Default {}.
+    state : State, optional
+        What the plan is compiled with, which stays as it is.
+    rounds : int
+        How often the plans run in turn. Default 8.
+    every : bool
+        Also candidates whose arithmetic alone takes three times the least one's. Default False.
+
+    Returns
+    -------
+    Measured
+
+    Raises
+    ------
+    Error
+        What compiling by the rules raises.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn.wisdom.measure import measure
+    >>> graph = clcnn.graph.trace(clcnn.nn.Linear(8, 4), (1, 8))
+    >>> with clcnn.Device() as device:
+    ...     found = measure(graph, device, rounds=1)
+    >>> [key.split()[0] for key in found.times]
+    ['linear']
     """
     nets = _Nets(
         graph,
@@ -163,7 +220,25 @@ def _faster(found: Measured, often: Mapping[str, int]) -> dict[str, _Trial]:
 
 
 def usable(row: Mapping[str, Any]) -> list[str]:
-    """The algorithms that may compute a layer, of its row of `Plan.layers`; not the reference."""
+    """The algorithms that may compute a layer; not the reference.
+
+    Parameters
+    ----------
+    row : dict
+        Of `Plan.layers`.
+
+    Returns
+    -------
+    list of str
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn.wisdom.measure import usable
+    >>> with clcnn.compile(clcnn.nn.ReLU(), (2, 3)) as plan:
+    ...     plan.layers[0]["algo"] in usable(plan.layers[0])
+    True
+    """
     return [c["algo"] for c in row["candidates"] if c["verdict"] in USABLE and c["algo"] != "ref"]
 
 

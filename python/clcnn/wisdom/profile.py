@@ -44,7 +44,22 @@ SLOWEST = 20.0  # a factor beyond this, or its inverse, is no measurement
 
 
 class Machine(NamedTuple):
-    """What a profile belongs to."""
+    """What a profile belongs to.
+
+    Attributes
+    ----------
+    device, driver : str
+    units : int
+        Compute units.
+    version : str
+        Of clcnn. Default this one.
+
+    Examples
+    --------
+    >>> from clcnn.wisdom.profile import Machine
+    >>> Machine("a processor", "1.0", 8).units
+    8
+    """
 
     device: str
     driver: str
@@ -53,7 +68,24 @@ class Machine(NamedTuple):
 
 
 def machine_of(device: _core.Device) -> Machine:
-    """What a profile of this device belongs to."""
+    """What a profile of this device belongs to.
+
+    Parameters
+    ----------
+    device : Device
+
+    Returns
+    -------
+    Machine
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn.wisdom import profile
+    >>> with clcnn.Device() as device:
+    ...     profile.machine_of(device).units == device.compute_units
+    True
+    """
     return Machine(device.name, device.driver, device.compute_units)
 
 
@@ -110,12 +142,29 @@ def _off(timed: _Timed) -> float:
 
 
 def measure(device: _core.Device) -> tuple[Profile, list[str]]:
-    """A profile of a CPU device, and the rows that are not in it as their times are not sure; both are empty
-    for other devices.
+    """A profile of a CPU device, which takes about two seconds.
 
     Each algorithm and `blocked` run in turn, all pairs in every round, by device events; the least time of
     each counts. A row is not sure where two halves of the rounds do not agree. One whose layer cannot be
     computed so is left out, and nothing is wrong with that.
+
+    Parameters
+    ----------
+    device : Device
+
+    Returns
+    -------
+    factors : {row: float}
+        Times over those that the rules expect; see clcnn.wisdom.profile. Empty for other devices.
+    unsure : list of str
+        The rows that are not in it as their times are not sure.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn.wisdom import profile
+    >>> with clcnn.Device("cpu") as device:  # doctest: +SKIP
+    ...     factors, unsure = profile.measure(device)
     """
     with ExitStack() as stack:
         timed: dict[str, tuple[_Timed, _Timed]] = {}
@@ -163,7 +212,24 @@ def _factor(pair: tuple[_Timed, _Timed], halves: Iterable[Mapping[_Timed, float]
 
 
 def own_file(machine: Machine) -> Path | None:
-    """Where the user's profile of a device and its driver is kept; None when the cache is off."""
+    """Where the user's profile of a device and its driver is kept.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Returns
+    -------
+    Path, or None
+        None when the cache is off. The file need not be there.
+
+    Examples
+    --------
+    >>> from clcnn.wisdom import profile
+    >>> path = profile.own_file(profile.Machine("a processor", "1.0", 8))
+    >>> path.name  # doctest: +SKIP
+    'profile_a_processor_1_0.txt'
+    """
     folder = cache_folder()
     return folder / "wisdom" / file_name("profile", machine.device, machine.driver) if folder else None
 
@@ -177,7 +243,25 @@ def _text(machine: Machine, factors: Mapping[str, float]) -> str:
 
 
 def read(path: Path, machine: Machine) -> Profile | None:
-    """The profile in a file; None where it is damaged, not of this machine, or not there."""
+    """The profile in a file.
+
+    Parameters
+    ----------
+    path : Path
+    machine : Machine
+
+    Returns
+    -------
+    {row: float}, or None
+        None where it is damaged, not of this machine, or not there.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from clcnn.wisdom import profile
+    >>> profile.read(Path("nowhere.txt"), profile.Machine("a processor", "1.0", 8)) is None
+    True
+    """
     try:
         text = path.read_text(encoding="utf-8")
         cells = [line.split("\t") for line in text.splitlines()[len(machine) : -1]]
@@ -190,13 +274,51 @@ def read(path: Path, machine: Machine) -> Profile | None:
 
 
 def known(machine: Machine) -> Profile:
-    """What is known of a device, {} where nothing is."""
+    """What is known of a device.
+
+    Parameters
+    ----------
+    machine : Machine
+
+    Returns
+    -------
+    {row: float}
+        {} where nothing is.
+
+    Examples
+    --------
+    >>> from clcnn.wisdom import profile
+    >>> profile.known(profile.Machine("no such processor", "1.0", 8))
+    {}
+    """
     path = own_file(machine)
     return (read(path, machine) if path else None) or {}
 
 
 def remember(machine: Machine, factors: Mapping[str, float]) -> Path | None:
-    """Keeps a profile in the user's file of a device; None where the cache is off."""
+    """Keeps a profile in the user's file of a device.
+
+    Parameters
+    ----------
+    machine : Machine
+    factors : {row: float}
+
+    Returns
+    -------
+    Path, or None
+        The file; None where the cache is off.
+
+    Raises
+    ------
+    OSError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> from clcnn.wisdom import profile
+    >>> machine = profile.Machine("a processor", "1.0", 8)
+    >>> path = profile.remember(machine, {})  # doctest: +SKIP
+    """
     path = own_file(machine)
     if path:
         replace(path, _text(machine, factors))
@@ -204,8 +326,28 @@ def remember(machine: Machine, factors: Mapping[str, float]) -> Path | None:
 
 
 def of(device: _core.Device, *, measured: bool) -> Profile:
-    """What is known of a device. `measured`: a CPU device of which nothing is known is measured first, unless
-    the cache is off, and that is remembered where all of it is sure."""
+    """What is known of a device, measured first where that is wanted.
+
+    Parameters
+    ----------
+    device : Device
+    measured : bool
+        A CPU device of which nothing is known is measured, unless the cache is off, and that is remembered
+        where all of it is sure.
+
+    Returns
+    -------
+    {row: float}
+        {} where nothing is known.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> from clcnn.wisdom import profile
+    >>> with clcnn.Device() as device:
+    ...     type(profile.of(device, measured=False))
+    <class 'dict'>
+    """
     machine = machine_of(device)
     path = own_file(machine)
     found = read(path, machine) if path else None
