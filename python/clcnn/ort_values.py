@@ -11,14 +11,14 @@ Device memory is that of clcnn.Tensor; pointers are taken in host memory alone.
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from clcnn import _arguments, _arrays, _core, session_options
+from clcnn._session.targets import HOST, NEW_TENSOR, at_address, run_into
 from clcnn.errors import ArgumentError, UnsupportedError
 from clcnn.tensor import Tensor
 
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["IOBinding", "OrtDevice", "OrtValue"]
 
-HOST = ("cpu", "cuda_pinned")  # onnxruntime's names of memory that the host can read
 PROVIDER_OF = {"cuda": "CUDAExecutionProvider", "gpu": "CUDAExecutionProvider", "dml": "DmlExecutionProvider"}
 OPENCL = "opencl"  # the device that is taken where none is named
 WORDS = {"float32": "float", "float64": "double"}  # onnxruntime's, where they are not NumPy's
@@ -60,7 +59,17 @@ class OrtDevice:
 
     @staticmethod
     def make(ort_device_name: str, device_id: int) -> OrtDevice:
-        """As the constructor."""
+        """As the constructor.
+
+        Parameters
+        ----------
+        ort_device_name : str
+        device_id : int
+
+        Returns
+        -------
+        OrtDevice
+        """
         return OrtDevice(ort_device_name, device_id)
 
     def device_type(self) -> str:
@@ -110,9 +119,9 @@ class OrtValue:
         numpy_obj : array
             Or a tensor of another library in host memory.
         device_type : str
-            "cpu", "cuda_pinned", "opencl", "cuda", "gpu" or "dml".
+            "cpu", "cuda_pinned", "opencl", "cuda", "gpu" or "dml". Default "cpu".
         device_id : int
-            The number among devices of this type.
+            The number among devices of this type. Default 0.
 
         Returns
         -------
@@ -124,6 +133,13 @@ class OrtValue:
             Another device_type.
         NoDeviceError, DeviceMemoryError
             There is no such device; its memory is full.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> clcnn.OrtValue.ortvalue_from_numpy(np.zeros((2, 3), np.float32), "opencl").device_name()
+        'opencl'
         """
         array = _arrays.host_array(numpy_obj, "OrtValue")
         if device_type in HOST:
@@ -152,6 +168,13 @@ class OrtValue:
         ArgumentError, DtypeError, ShapeError
             Another device_type; a type or shape that a clcnn.Tensor cannot have.
         NoDeviceError, DeviceMemoryError
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> clcnn.OrtValue.ortvalue_from_shape_and_type((2, 3), np.int64).data_type()
+        'tensor(int64)'
         """
         dtype = np.dtype(element_type)
         if device_type in HOST:
@@ -160,7 +183,24 @@ class OrtValue:
 
     @staticmethod
     def from_dlpack(data: Any, is_bool_tensor: bool = False) -> OrtValue:
-        """A tensor of another library in host memory, without a copy."""
+        """A tensor of another library in host memory, without a copy.
+
+        Parameters
+        ----------
+        data : object
+            With `__dlpack__` or `__array__`.
+        is_bool_tensor : bool
+            Its bytes are bools. Default False.
+
+        Returns
+        -------
+        OrtValue
+
+        Raises
+        ------
+        ArgumentError
+            A tensor on another device, a sparse one, and one that needs gradients.
+        """
         array = _arrays.host_array(data, "OrtValue")
         return OrtValue(array.view(np.bool_) if is_bool_tensor else array)
 
@@ -170,7 +210,7 @@ class OrtValue:
         return self._data
 
     def numpy(self) -> NDArray[Any]:
-        """The values in host memory."""
+        """The values in host memory: the array itself, or a copy of the tensor's."""
         return np.asarray(self._data)
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[Any]:
@@ -194,7 +234,7 @@ class OrtValue:
         return True
 
     def has_value(self) -> bool:
-        """True."""
+        """True: no value is optional."""
         return True
 
     def data_ptr(self) -> int:
@@ -231,6 +271,8 @@ class OrtValue:
 class IOBinding:
     """Where a session's run finds its inputs and leaves its outputs.
 
+    Kernels write straight to what is bound, unless an output has to be cut or cast at the end.
+
     Parameters
     ----------
     session : InferenceSession
@@ -249,7 +291,7 @@ class IOBinding:
     def __init__(self, session: InferenceSession) -> None:
         self._session = session
         self._inputs: dict[str, Any] = {}
-        self._outputs: dict[str, Any] = {}  # None: a new array; _NEW_TENSOR: a new tensor
+        self._outputs: dict[str, Any] = {}  # None: a new array; NEW_TENSOR: a new tensor
         self._results: dict[str, Any] = {}
 
     # ---- inputs ----
@@ -293,10 +335,22 @@ class IOBinding:
         UnsupportedError
             Memory of another device.
         """
-        self.bind_cpu_input(name, _at(device_type, element_type, shape, buffer_ptr, name))
+        self.bind_cpu_input(name, at_address(device_type, element_type, shape, buffer_ptr, name))
 
     def bind_ortvalue_input(self, name: str, ortvalue: Any) -> None:
-        """An OrtValue, or a clcnn.Tensor, for an input."""
+        """An OrtValue, or a clcnn.Tensor, for an input.
+
+        Parameters
+        ----------
+        name : str
+        ortvalue : OrtValue or Tensor
+            Kept, not copied.
+
+        Raises
+        ------
+        ArgumentError
+            The model has no such input.
+        """
         self.bind_cpu_input(name, ortvalue.data if isinstance(ortvalue, OrtValue) else ortvalue)
 
     # ---- outputs ----
@@ -332,13 +386,25 @@ class IOBinding:
         UnsupportedError
             An address in memory of another device.
         """
-        target: Any = None if device_type in HOST else _NEW_TENSOR
+        target: Any = None if device_type in HOST else NEW_TENSOR
         if buffer_ptr is not None:
-            target = _at(device_type, element_type, shape, buffer_ptr, name)
+            target = at_address(device_type, element_type, shape, buffer_ptr, name)
         self._outputs[self._known(name, self._session.get_outputs())] = target
 
     def bind_ortvalue_output(self, name: str, ortvalue: Any) -> None:
-        """An OrtValue, or a clcnn.Tensor, that takes an output."""
+        """An OrtValue, or a clcnn.Tensor, that takes an output.
+
+        Parameters
+        ----------
+        name : str
+        ortvalue : OrtValue or Tensor
+            Of the output's shape and type.
+
+        Raises
+        ------
+        ArgumentError
+            The model has no such output.
+        """
         target = ortvalue.data if isinstance(ortvalue, OrtValue) else ortvalue
         self._outputs[self._known(name, self._session.get_outputs())] = target
 
@@ -347,7 +413,7 @@ class IOBinding:
         return [OrtValue(self._results[name]) for name in self._outputs if name in self._results]
 
     def copy_outputs_to_cpu(self) -> list[NDArray[Any]]:
-        """The same as arrays."""
+        """The outputs of the last run as arrays, in the order in which they were bound."""
         return [value.numpy() for value in self.get_outputs()]
 
     def synchronize_inputs(self) -> None:
@@ -366,7 +432,18 @@ class IOBinding:
         self._results.clear()
 
     def run(self, timeout: float | None = None) -> None:
-        """What session.run_with_iobinding() does. Raises as session.run() does."""
+        """What session.run_with_iobinding() does.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds.
+
+        Raises
+        ------
+        ArgumentError
+            No output is bound. And what session.run() raises.
+        """
         if not self._outputs:
             raise ArgumentError("run_with_iobinding: no output is bound; see bind_output()")
         self._results = run_into(self._session, self._inputs, self._outputs, timeout)
@@ -377,62 +454,3 @@ class IOBinding:
         if name not in names:
             raise ArgumentError(f"io_binding: there is no {_arguments.shown(name)}; the model has {names}")
         return name
-
-
-_NEW_TENSOR = object()
-
-
-def _at(device_type: str, element_type: Any, shape: Any, address: int, name: str) -> NDArray[Any]:
-    """Host memory as an array."""
-    if device_type not in HOST:
-        raise UnsupportedError(
-            f"{name}: an address in the memory of {device_type!r} cannot be used; bind a clcnn.Tensor with "
-            "bind_ortvalue_input() or bind_ortvalue_output()"
-        )
-    if element_type is None or shape is None:
-        raise ArgumentError(f"{name}: an address needs element_type and shape")
-    dtype = np.dtype(element_type)
-    count = int(np.prod(tuple(shape), dtype=np.int64))
-    memory = (ctypes.c_char * (count * dtype.itemsize)).from_address(int(address))
-    return np.frombuffer(memory, dtype).reshape(tuple(shape))
-
-
-def run_into(
-    session: InferenceSession, feed: Mapping[str, Any], targets: Mapping[str, Any], timeout: float | None
-) -> dict[str, Any]:
-    """One run of a session whose outputs go where `targets` says (see IOBinding). Kernels write straight to
-    what is bound, unless the output still has to be cut or cast. Raises as session.run() does."""
-    found, fed, left = session.prepared(feed, timeout)
-    program, plan = found.program, found.plan
-    assert program is not None
-    given = {}
-    for name, target in targets.items():
-        if plan is not None and target is not None and program.is_direct(name):
-            fresh = target is _NEW_TENSOR
-            given[name] = (
-                Tensor(session.device, plan.outputs[name], plan.output_dtypes[name]) if fresh else target
-            )
-    made = program.collect(plan.run(fed, given, timeout=left) if plan is not None else {})
-    results = {}
-    for name, target in targets.items():
-        value: Any = made[name]
-        if target is _NEW_TENSOR and not isinstance(value, _core.Tensor):
-            value = Tensor.from_dlpack(value, session.device)
-        elif target is not None and target is not _NEW_TENSOR and value is not target:
-            _write(target, value, name)
-            value = target
-        results[name] = value
-    return results
-
-
-def _write(target: Any, array: NDArray[Any], name: str) -> None:
-    """The values of an output into what was bound for it. Raises ShapeError, DtypeError, ArgumentError."""
-    if isinstance(target, _core.Tensor):
-        target.write(np.ascontiguousarray(array))
-    elif target.shape != array.shape or target.dtype != array.dtype:
-        raise ArgumentError(
-            f"output {name}: expected {array.dtype} {list(array.shape)}, bound is {target.dtype} "
-            f"{list(target.shape)}"
-        )
-    else:
-        np.copyto(target, array)

@@ -13,7 +13,6 @@ the next ones, so that a new size builds hardly any. warm() builds the best kern
 
 from __future__ import annotations
 
-import html
 import os
 import threading
 from collections import OrderedDict
@@ -29,22 +28,20 @@ from clcnn import device as devices
 from clcnn import zeros as known_zeros
 from clcnn._log import logger
 from clcnn._session import model as session_model
+from clcnn._session.bound import Bound
 from clcnn._session.model import ModelMetadata, NodeArg, metadata, opened
 from clcnn._session.plans import Clock, Compiled
 from clcnn.errors import ArgumentError, StateError, UnsupportedError
-from clcnn.report import Profile, html_table
-from clcnn.session_options import SessionOptions
+from clcnn.report import Profile
 
 if TYPE_CHECKING:
-    from clcnn import _core
     from clcnn.onnx import Model
-    from clcnn.ort_values import IOBinding, OrtValue
     from clcnn.plan import Plan
 
 MAX_PLANS = 8
 
 
-class InferenceSession:
+class InferenceSession(Bound):
     """A model of an ONNX file, ready to run.
 
     Threads may share a session: results are the same bits, runs of one combination of shapes wait for each
@@ -186,6 +183,17 @@ class InferenceSession:
             The session is closed, or this is a forked child.
         RunTimeoutError, DeviceError
             And for new shapes, what clcnn.compile() raises.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> clcnn.onnx.save(clcnn.nn.ReLU(), "net.onnx", (1, 2), dynamic_batch=True)
+        >>> with clcnn.InferenceSession("net.onnx") as session:
+        ...     for n in (1, 3):  # compiled for each size
+        ...         (y,) = session.run(["output"], {"input": np.zeros((n, 2), np.float32)})
+        >>> y.shape
+        (3, 2)
         """
         session_options.check_run_options(run_options)
         names = session_model.wanted(self._outputs, output_names)
@@ -213,6 +221,16 @@ class InferenceSession:
         ------
         Error
             As run() does.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import clcnn
+        >>> clcnn.onnx.save(clcnn.nn.ReLU(), "net.onnx", (1, 2))
+        >>> with clcnn.InferenceSession("net.onnx") as session:
+        ...     profile = session.profile({"input": np.zeros((1, 2), np.float32)})
+        >>> [row.op for row in profile.rows]
+        ['relu']
         """
         found, feed = self._prepared(input_feed, Clock(None))
         if found.plan is None:
@@ -242,6 +260,14 @@ class InferenceSession:
         ------
         UnsupportedError
             Every output is constant. Others as run() does.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> clcnn.onnx.save(clcnn.nn.ReLU(), "net.onnx", (1, 2), dynamic_batch=True)
+        >>> with clcnn.InferenceSession("net.onnx") as session:
+        ...     session.plan({"input": (8, 2)}).outputs
+        {'output': (8, 2)}
         """
         wanted = {
             info.name: session_model.shape_of(info) for info in self._inputs if session_model.is_fixed(info)
@@ -251,39 +277,6 @@ class InferenceSession:
         if found.plan is None:
             raise UnsupportedError("the model's outputs are all constant: there is nothing to run")
         return found.plan
-
-    def run_with_iobinding(
-        self, iobinding: IOBinding, run_options: Any = None, *, timeout: float | None = None
-    ) -> None:
-        """One inference from what is bound to what is bound: see io_binding(). Raises as run() does."""
-        session_options.check_run_options(run_options)
-        iobinding.run(timeout)
-
-    def run_with_ort_values(
-        self,
-        output_names: Sequence[str] | None,
-        input_dict_ort_values: Mapping[str, Any],
-        run_options: Any = None,
-    ) -> list[OrtValue]:
-        """One inference from OrtValues to OrtValues in host memory. Raises as run() does."""
-        from clcnn.ort_values import OrtValue
-
-        feed = {name: getattr(x, "data", x) for name, x in input_dict_ort_values.items()}
-        return [OrtValue(x) for x in self.run(output_names, feed, run_options)]
-
-    def io_binding(self) -> IOBinding:
-        """Binds inputs and outputs to arrays, and to tensors that stay on the device:
-        clcnn.ort_values.IOBinding."""
-        from clcnn.ort_values import IOBinding
-
-        return IOBinding(self)
-
-    def prepared(
-        self, input_feed: Mapping[str, Any], timeout: float | None
-    ) -> tuple[Compiled, dict[str, Any], float | None]:
-        """For clcnn.ort_values: what runs these inputs, what its plan takes, the seconds left."""
-        clock = Clock(timeout)
-        return *self._prepared(input_feed, clock), clock.left
 
     def warm(self, shapes: Iterable[Mapping[str, Sequence[int]] | Sequence[int]]) -> None:
         """Compiles for these input shapes now, with the best kernels for each.
@@ -305,6 +298,13 @@ class InferenceSession:
             An input that the model has not, more combinations than max_plans.
         UnsupportedError
             An input's values decide shapes. Others as run() does.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> clcnn.onnx.save(clcnn.nn.ReLU(), "net.onnx", (1, 2), dynamic_batch=True)
+        >>> with clcnn.InferenceSession("net.onnx") as session:
+        ...     session.warm([(1, 2), (8, 2)])
         """
         if self._value_inputs:
             raise UnsupportedError(f"the values of {list(self._value_inputs)} decide shapes: use plan()")
@@ -395,50 +395,6 @@ class InferenceSession:
         if self._closed:
             raise StateError("the session is closed")
 
-    # ---- looking ----
-
-    def get_inputs(self) -> list[NodeArg]:
-        """The inputs that run() needs, in order."""
-        return [session_model.node_arg(info) for info in self._inputs]
-
-    def get_outputs(self) -> list[NodeArg]:
-        """The outputs, in order."""
-        return [session_model.node_arg(info) for info in self._outputs]
-
-    def get_overridable_initializers(self) -> list[NodeArg]:
-        """None: initialisers are constants, also where the file lists them among the inputs."""
-        return []
-
-    def get_modelmeta(self) -> ModelMetadata:
-        """What the file says of itself."""
-        return self._meta
-
-    def get_providers(self) -> list[str]:
-        """The provider taken, alone: no other one steps in for it."""
-        return [self._provider]
-
-    def get_provider_options(self) -> dict[str, dict[str, str]]:
-        """The device that stands for the provider."""
-        return {self._provider: {"device_id": str(self._device.index), "device_name": self._device.name}}
-
-    def get_session_options(self) -> SessionOptions:
-        """The session options as they were given."""
-        return session_options.own(self._arguments["sess_options"])
-
-    @property
-    def device(self) -> _core.Device:
-        """The device that the session runs on."""
-        return self._device
-
-    @property
-    def model(self) -> Model:
-        """The model, as clcnn.onnx.load() gives it; read from its file again where the session has no more
-        use for it. Raises StateError where that file has changed or is gone."""
-        if self._model is not None:
-            return self._model
-        assert self._file is not None
-        return self._file.load()
-
     # ---- life ----
 
     def close(self) -> None:
@@ -467,24 +423,6 @@ class InferenceSession:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _restore, (self.model.serialized(), self._arguments)
-
-    def __repr__(self) -> str:
-        def words(rows: list[NodeArg]) -> str:
-            return ", ".join(f"{row.name}{row.shape}" for row in rows)
-
-        state = "closed" if self._closed else f"{len(self._compiled)} plans"
-        return (
-            f"<clcnn.InferenceSession on {self._device.name}: {words(self.get_inputs())} -> "
-            f"{words(self.get_outputs())}, {state}>"
-        )
-
-    def _repr_html_(self) -> str:
-        rows = [("input", i.name, str(i.shape), i.type) for i in self.get_inputs()]
-        rows += [("output", o.name, str(o.shape), o.type) for o in self.get_outputs()]
-        state = "closed" if self._closed else f"{len(self._compiled)} plans"
-        name = html.escape(self._device.name)
-        table = html_table(["", "name", "shape", "type"], rows)
-        return f"<code>clcnn.InferenceSession</code> on {name}, {state}{table}"
 
 
 def _restore(data: bytes, arguments: dict[str, Any]) -> InferenceSession:

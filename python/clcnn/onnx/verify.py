@@ -253,8 +253,27 @@ def _fused_outputs(fused: Arrays, known: Arrays) -> list[NodeCheck]:
 
 
 def difference(ours: NDArray[Any], expected: NDArray[Any], slack: float = 1.0) -> Difference:
-    """Compares an output with what it should be. Floats: within OF_RMS and OF_VALUE, times slack, with NaN
-    and infinity in the same places; everything else: equal."""
+    """Compares an output with what it should be.
+
+    Parameters
+    ----------
+    ours, expected : array
+        Floats must be within OF_RMS and OF_VALUE, with NaN and infinity in the same places; everything else
+        must be equal.
+    slack : float
+        What the bounds are multiplied by. Default 1.
+
+    Returns
+    -------
+    Difference
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from clcnn.onnx import verify
+    >>> verify.difference(np.arange(3), np.array([0, 1, 5])).note
+    '1 of 3 values differ'
+    """
     if ours.shape != expected.shape:
         return Difference(np.inf, f"shape {ours.shape} instead of {expected.shape}")
     if ours.dtype.kind != "f":
