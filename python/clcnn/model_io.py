@@ -31,7 +31,8 @@ from clcnn import _arguments, _core, weights
 from clcnn.errors import ArgumentError, Error
 from clcnn.graph import Graph, Record, Value, trace
 from clcnn.nn import init
-from clcnn.nn.module import Module, Parameter
+from clcnn.nn.module import Module
+from clcnn.nn.parameter import Parameter
 from clcnn.weights.errors import shown
 from clcnn.zeros import Given, Zeros, of_graph, of_model
 

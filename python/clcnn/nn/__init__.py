@@ -69,10 +69,7 @@ from clcnn.nn.loss import (
     NLLLoss,
     SmoothL1Loss,
 )
-from clcnn.nn.module import (
-    Module,
-    Parameter,
-)
+from clcnn.nn.module import Module
 from clcnn.nn.norm import (
     BatchNorm1d,
     BatchNorm2d,
@@ -102,6 +99,7 @@ from clcnn.nn.padding import (
     ZeroPad2d,
     ZeroPad3d,
 )
+from clcnn.nn.parameter import Parameter
 from clcnn.nn.pool import (
     AdaptiveAvgPool1d,
     AdaptiveAvgPool2d,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from clcnn._background.threads import Task, Threads
 
 if TYPE_CHECKING:
-    from clcnn.nn.module import Parameter
+    from clcnn.nn.parameter import Parameter
 
 MANY = 1 << 20  # elements: fewer are drawn in less time than threads take to begin
 

@@ -12,7 +12,8 @@ from clcnn.errors import ArgumentError, DtypeError, ShapeError, UnsupportedError
 from clcnn.nn import init
 from clcnn.nn._args import positive
 from clcnn.nn.conv import Linear
-from clcnn.nn.module import Layer, Parameter
+from clcnn.nn.module import Layer
+from clcnn.nn.parameter import Parameter
 from clcnn.value import Value
 
 

@@ -8,7 +8,8 @@ from clcnn import ops
 from clcnn.errors import ArgumentError
 from clcnn.nn import init
 from clcnn.nn._args import Ints, ntuple, positive
-from clcnn.nn.module import Layer, Parameter
+from clcnn.nn.module import Layer
+from clcnn.nn.parameter import Parameter
 
 PadMode = Literal["constant", "reflect", "edge", "wrap"]
 

@@ -28,7 +28,7 @@ from clcnn.nn._initial import (
 )
 
 if TYPE_CHECKING:
-    from clcnn.nn.module import Parameter
+    from clcnn.nn.parameter import Parameter
 
 __all__ = [
     "calculate_gain",

@@ -11,7 +11,8 @@ from clcnn import ops
 from clcnn.errors import ArgumentError, ShapeError, UnsupportedError
 from clcnn.nn import init
 from clcnn.nn._args import Ints, positive
-from clcnn.nn.module import Layer, Parameter
+from clcnn.nn.module import Layer
+from clcnn.nn.parameter import Parameter
 
 
 class _BatchNorm(Layer):

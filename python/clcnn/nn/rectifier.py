@@ -10,7 +10,8 @@ from clcnn.errors import UnsupportedError
 from clcnn.nn import init
 from clcnn.nn._args import positive
 from clcnn.nn._unary import _Activation, _InplaceActivation
-from clcnn.nn.module import Layer, Parameter
+from clcnn.nn.module import Layer
+from clcnn.nn.parameter import Parameter
 
 
 class ReLU(_InplaceActivation):

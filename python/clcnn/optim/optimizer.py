@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from clcnn.errors import ArgumentError
-from clcnn.nn.module import Parameter
+from clcnn.nn.parameter import Parameter
 
 if TYPE_CHECKING:
     from clcnn.graph import Value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from clcnn import ops
 from clcnn.errors import ArgumentError
-from clcnn.nn.module import Parameter
+from clcnn.nn.parameter import Parameter
 from clcnn.optim.optimizer import Optimizer
 
 if TYPE_CHECKING:

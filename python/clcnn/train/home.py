@@ -16,7 +16,8 @@ from clcnn.train.step import PROGRESS, GradientRules, gathered_state, moment_sta
 from clcnn.train.team import Mirrors, Team
 
 if TYPE_CHECKING:
-    from clcnn.nn.module import Module, Parameter
+    from clcnn.nn.module import Module
+    from clcnn.nn.parameter import Parameter
 
 
 class Home:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from clcnn import ops
 from clcnn.errors import ArgumentError
 from clcnn.graph import Graph, Value, trace
-from clcnn.nn.module import Module, Parameter
+from clcnn.nn.module import Module
+from clcnn.nn.parameter import Parameter
 from clcnn.optim import Optimizer
 
 STATISTICS = "statistics"
