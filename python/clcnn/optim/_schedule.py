@@ -53,32 +53,79 @@ class LRScheduler:
         self._set()
 
     def factor(self, at: int) -> float:
-        """What the first learning rates are multiplied by after `at` steps, a float."""
+        """What the first learning rates are multiplied by.
+
+        Parameters
+        ----------
+        at : int
+            After so many steps.
+
+        Returns
+        -------
+        float
+        """
         raise NotImplementedError
 
     def rates(self, at: int) -> list[float]:
-        """The learning rate of each group after `at` steps."""
+        """The learning rate of each group.
+
+        Parameters
+        ----------
+        at : int
+            After so many steps.
+
+        Returns
+        -------
+        list of float
+        """
         return [rate * self.factor(at) for rate in self.base_lrs]
 
     def momenta(self, at: int) -> list[float] | None:
-        """The momentum of each group after `at` steps; None where it stays as it is."""
+        """The momentum of each group.
+
+        Parameters
+        ----------
+        at : int
+            After so many steps.
+
+        Returns
+        -------
+        list of float, or None
+            None where it stays as it is.
+        """
         return None
 
     def step(self) -> None:
-        """Goes on by one."""
+        """Goes on by one step. A trainer that has the schedule does so after each update."""
         self.last_epoch += 1
         self._set()
 
     def get_last_lr(self) -> list[float]:
-        """The learning rate of each group now."""
+        """The learning rate of each group now.
+
+        Returns
+        -------
+        list of float
+        """
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """What load_state_dict() needs to go on from here."""
+        """What load_state_dict() needs to go on from here.
+
+        Returns
+        -------
+        dict
+            "last_epoch", the number of steps.
+        """
         return {"last_epoch": self.last_epoch}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from where state_dict() was taken."""
+        """Goes on from where state_dict() was taken.
+
+        Parameters
+        ----------
+        state : dict
+        """
         self.last_epoch = int(state["last_epoch"])
         self._set()
 

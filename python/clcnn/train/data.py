@@ -73,20 +73,30 @@ class Arrays:
         size : int
             Samples of a batch; the last one may have fewer.
         shuffle : bool
-            In an order that `seed` and `epoch` give; counts the epoch. False: in the order of x.
+            In an order that `seed` and `epoch` give; counts the epoch. False: in the order of x. Default
+            True.
         augment : function, optional
             Of (x, NumPy generator): gives x changed at random, in the same shape. See RandomAffine.
         drop_last : bool
-            Leaves out a last batch of fewer samples.
+            Leaves out a last batch of fewer samples. Default False.
 
         Returns
         -------
         iterator of (x, y)
+            float32 [n, C, *spatial], and targets [n].
 
         Raises
         ------
         ArgumentError, DtypeError
             size is below 1, or no whole number.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from clcnn import train
+        >>> data = train.Arrays(np.zeros((10, 1, 8, 8)), np.arange(10))
+        >>> [len(x) for x, y in data.batches(4)]
+        [4, 4, 2]
         """
         return ordered_batches(self, self.x, size, shuffle, augment, drop_last)
 

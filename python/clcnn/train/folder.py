@@ -144,7 +144,18 @@ class ImageFolder:
         return len(self.files)
 
     def pixels(self, at: NDArray[Any]) -> Pixels:
-        """The samples of these numbers as bytes."""
+        """Samples as bytes.
+
+        Parameters
+        ----------
+        at : int array
+            Their numbers.
+
+        Returns
+        -------
+        Pixels
+            uint8 [n, C, H, W], and what makes float32 of them.
+        """
         numbers = np.atleast_1d(at)
         kept = self._kept
         images = np.stack([self._read(self.files[i]) if kept is None else kept[i] for i in numbers])
@@ -163,13 +174,40 @@ class ImageFolder:
         drop_last: bool = False,
         as_bytes: bool = False,
     ) -> Iterator[tuple[Any, NDArray[Any]]]:
-        """As Arrays.batches(). as_bytes: x is Pixels, for a device to make float32 of; not where `augment`
-        changes it."""
+        """All samples once, in batches, as of Arrays.batches().
+
+        Parameters
+        ----------
+        size, shuffle, augment, drop_last
+            As there.
+        as_bytes : bool
+            x is Pixels, for a device to make float32 of; not where `augment` changes it. Default False.
+
+        Returns
+        -------
+        iterator of (x, y)
+            float32 [n, C, H, W], and labels [n].
+
+        Raises
+        ------
+        ArgumentError, DtypeError
+            size is below 1, or no whole number.
+        """
         samples = _Bytes(self) if as_bytes and augment is None else self
         return ordered_batches(self, samples, size, shuffle, augment, drop_last)
 
     def subset(self, numbers: Any) -> ImageFolder:
-        """The samples of these numbers, of the same classes."""
+        """Some of the samples, with the same classes.
+
+        Parameters
+        ----------
+        numbers : sequence of int
+            Of the samples.
+
+        Returns
+        -------
+        ImageFolder
+        """
         at = np.asarray(numbers, np.int64)
         part = object.__new__(type(self))
         part.__dict__ |= self.__dict__
@@ -178,8 +216,24 @@ class ImageFolder:
         return part
 
     def split(self, share: float = 0.2, seed: int = 0) -> Split:
-        """Two parts: `share` of each class for testing, at least one image, and the rest for training. Raises
-        ArgumentError (a share outside 0 to 1, a class of one image)."""
+        """Two parts, for training and for testing.
+
+        Parameters
+        ----------
+        share : float
+            Of each class, for testing: at least one image. Default 0.2.
+        seed : int
+            Of which images. Default 0.
+
+        Returns
+        -------
+        Split
+
+        Raises
+        ------
+        ArgumentError
+            A share outside 0 to 1, a class of one image.
+        """
         if not 0 < share < 1:
             raise ArgumentError(f"split(): share must be between 0 and 1, got {share!r}")
         rng = np.random.default_rng(seed)

@@ -54,7 +54,13 @@ class Metric(Protocol):
         """
 
     def value(self) -> Any:
-        """What it found."""
+        """What it found.
+
+        Returns
+        -------
+        any
+            A number, or whatever else the epoch's dict is to have.
+        """
 
 
 class Accuracy:
@@ -92,13 +98,25 @@ class Accuracy:
         self._right = self._count = 0
 
     def add(self, result: NDArray[Any], target: NDArray[Any]) -> None:
-        """Counts a batch: results [M, C] and labels [M]."""
+        """Counts a batch.
+
+        Parameters
+        ----------
+        result : array [M, C]
+        target : int64 array [M]
+            Labels.
+        """
         best = np.argsort(-result, axis=1, kind="stable")[:, : self.top]
         self._right += int(np.count_nonzero(best == target[:, None]))
         self._count += len(target)
 
     def value(self) -> float:
-        """The share, from 0 to 1; not a number where nothing was counted."""
+        """The share, from 0 to 1; not a number where nothing was counted.
+
+        Returns
+        -------
+        float
+        """
         return self._right / self._count if self._count else float("nan")
 
 
@@ -128,12 +146,24 @@ class ConfusionMatrix:
         self._counts: NDArray[np.int64] | None = None
 
     def add(self, result: NDArray[Any], target: NDArray[Any]) -> None:
-        """Counts a batch: results [M, C] and labels [M]."""
+        """Counts a batch.
+
+        Parameters
+        ----------
+        result : array [M, C]
+        target : int64 array [M]
+            Labels.
+        """
         classes = result.shape[1]
         found = np.bincount(target * classes + result.argmax(axis=1), minlength=classes**2)
         counts = found.reshape(classes, classes).astype(np.int64)
         self._counts = counts if self._counts is None else self._counts + counts
 
     def value(self) -> NDArray[np.int64]:
-        """The counts; an array of no rows where nothing was counted."""
+        """The counts; an array of no rows where nothing was counted.
+
+        Returns
+        -------
+        int64 array [C, C]
+        """
         return np.zeros((0, 0), np.int64) if self._counts is None else self._counts

@@ -85,18 +85,46 @@ class Ranks:
         return self.rank == 0
 
     def all(self, value: T) -> list[T]:
-        """The values of all ranks, in order."""
+        """The values of all ranks; each rank must call it.
+
+        Parameters
+        ----------
+        value : any
+            What pickle takes.
+
+        Returns
+        -------
+        list
+            In the order of the ranks.
+        """
         found: list[T] = self._comm.allgather(value)
         return found
 
     def of_first(self, value: T) -> T:
-        """The value of rank 0."""
+        """The value of rank 0; each rank must call it.
+
+        Parameters
+        ----------
+        value : any
+            What pickle takes.
+
+        Returns
+        -------
+        any
+        """
         found: T = self._comm.bcast(value)
         return found
 
     def add(self, array: NDArray[np.float32]) -> None:
-        """Makes a flat array the sum of those of all ranks, taken in their order: each rank adds one part of
-        it up, which all get then."""
+        """Makes a flat array the sum of those of all ranks, taken in their order.
+
+        Each rank adds one part of it up, which all get then.
+
+        Parameters
+        ----------
+        array : float32 array
+            Of one dimension, of the same size on all ranks; it is changed.
+        """
         for at in range(0, array.size, PIECE):
             piece = array[at : at + PIECE]
             part = -(-piece.size // self.size)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -15,27 +14,24 @@ import clcnn
 from clcnn import _arguments, _core
 from clcnn import device as device_list
 from clcnn.device import Selector, parse_bytes
-from clcnn.errors import ArgumentError, NonFiniteError, RunTimeoutError, StateError, UnsupportedError
-from clcnn.graph import Graph
+from clcnn.errors import ArgumentError, UnsupportedError
 from clcnn.nn.module import Module
 from clcnn.optim import Optimizer
 from clcnn.optim.lr_scheduler import LRScheduler
-from clcnn.plan import Plan
-from clcnn.state import State
 from clcnn.train import batches, checkpoint
 from clcnn.train.data import Arrays, Augment
 from clcnn.train.fit import Callback, fit
 from clcnn.train.home import Home
 from clcnn.train.metrics import Accuracy, Metric
 from clcnn.train.ranks import Ranks
-from clcnn.train.shared import SharedEvaluation, SharedStep, cut
-from clcnn.train.step import GradientRules, Recipe, evaluation_graph, first_not_finite, training_graph
-from clcnn.train.team import Mirrors, check_alike
+from clcnn.train.step import GradientRules
+from clcnn.train.stepping import Stepping
+from clcnn.train.team import check_alike
 
 PRECISIONS = ("strict", "highest", "high")
 
 
-class Trainer:
+class Trainer(Stepping):
     """Trains a net on one device, or on several of one kind.
 
     Parameters, moments and running statistics live on the device; net.state_dict() fetches them when they
@@ -152,88 +148,12 @@ class Trainer:
         return self.devices[0]
 
     @property
-    def steps(self) -> int:
-        """How many steps were done."""
-        if self._unsure and not self._timed_out:
-            self._advance_to(self._bound.progress)
-        return self._steps
-
-    @property
     def sends_to(self) -> _core.Device | None:
         """The device that fit() sends batches to ahead of their steps; None: they stay on the host, as where
         several devices take parts of them."""
         return self.device if len(self.devices) == 1 and self.ranks is None else None
 
     # ---- training ----
-
-    def step(self, x: ArrayLike | clcnn.Tensor, y: ArrayLike, *, timeout: float | None = None) -> float:
-        """One step on a batch: forward, backward, update. Returns the loss before the update.
-
-        x: float32 (N, C, spatial...), or a clcnn.Tensor of the trainer's device. y: the target, for
-        nn.CrossEntropyLoss integers (N,). timeout: seconds; after RunTimeoutError the trainer refuses all
-        work until restore(). After Ctrl-C the step was done as a whole or not at all, and `steps` tells
-        which.
-
-        Raises before anything is sent: ShapeError, DtypeError, ArgumentError (a label outside the classes: it
-        names sample, label and classes). Raises NonFiniteError where the loss or a gradient is not finite;
-        parameters stay as they were then.
-        """
-        self._check_usable()
-        inputs = self._batch(x, y)
-        every = self.rules.accumulate
-        plan = self._plan("step" if (self.steps + 1) % every == 0 else "gather", inputs)
-        given = self._given(inputs)
-        self._unsure = True  # until the new number of steps is noted: exceptions may come anywhere
-        self._bound.changed()
-        try:
-            loss, finite = plan.step(*(given[name] for name in plan.inputs), timeout=timeout)
-        except RunTimeoutError:
-            self._timed_out = True
-            raise
-        if not finite.all():
-            self._unsure = False
-            self._tell_not_finite(float(loss.ravel()[0]), given)
-        self._advance_to(self._steps + 1)
-        return float(loss.ravel()[0])
-
-    def _given(self, inputs: list[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-        """What a step may take, by name."""
-        begun = self.steps % self.rules.accumulate > 0
-        given = {
-            "x": inputs[0],
-            "y": inputs[1],
-            "key": np.array([self.seed, self.steps], np.int64),
-            "kept": np.array([begun], np.float32),
-        }
-        for number, group in enumerate(self.optimizer.param_groups):
-            settings = self.optimizer.hyper(group, self.steps // self.rules.accumulate + 1)
-            given[f"hyper_{number}"] = np.array(settings, np.float32)
-        return given
-
-    def _advance_to(self, steps: int) -> None:
-        """Notes that so many steps were committed, and does with the schedule what belongs to it."""
-        self._steps = steps
-        updates = self._schedule_start + steps // self.rules.accumulate
-        if self.schedule is not None:  # also one that Ctrl-C left between its number and its rates
-            self.schedule.load_state_dict({**self.schedule.state_dict(), "last_epoch": updates})
-        self._unsure = False
-
-    def _check_usable(self) -> None:
-        """Finds out whether a step that was interrupted was committed. Raises StateError after a time-out."""
-        if self._timed_out:
-            raise StateError("the last step timed out: restore() a checkpoint before anything else")
-        if self._unsure:
-            self._advance_to(self._bound.progress)
-
-    def _tell_not_finite(self, loss: float, given: dict[str, NDArray[Any]]) -> None:
-        parts = [
-            {**given, "x": given["x"][part], "y": given["y"][part]}
-            for part in cut(len(given["x"]), len(self.devices))
-        ]
-        what = first_not_finite(self.net, self.loss, self._bound.layout, parts, self._bound.first)
-        raise NonFiniteError(
-            f"step {self.steps + 1}: the loss is {loss:g}; {what}. Parameters are those of step {self.steps}"
-        )
 
     def fit(
         self,
@@ -250,21 +170,59 @@ class Trainer:
         progress: bool = True,
         prefetch: int = 2,
     ) -> list[dict[str, Any]]:
-        """Trains until `epochs` epochs are done, those of a checkpoint that was resumed included. Returns the
-        history, a dict for each: "epoch", "loss" (the mean over its steps), "lr", "seconds", and what
-        evaluate() says of the validation data, as "val_loss" and so on.
+        """Trains until `epochs` epochs are done, those of a checkpoint that was resumed included.
 
-        data: Arrays, ImageFolder, or batches (x, y) that can be walked again and again; or a Split, which has
-        the validation data and the augmentation too. metrics: of the validation. callbacks: functions of
-        (trainer, the epoch's dict), called in the end of each; one that returns true ends the training, such
-        as EarlyStopping(); optim.lr_scheduler.ReduceLROnPlateau is one, too. checkpoint: a folder, in which
-        "last.ckpt" is written after each epoch, and "best.ckpt" after one that is the best by `monitor`
-        ("val_loss", or "loss" without validation data; less is better for losses, more for others). progress:
-        prints a line for each epoch. prefetch: so many batches are made ready ahead, by a thread that reads
-        the data and sends it to the device while that is at work, images of an ImageFolder as bytes; 0: none,
-        for data that look at the trainer.
+        Parameters
+        ----------
+        data : Arrays, ImageFolder, Split, or iterable of batches (x, y)
+            Batches must bear to be walked again and again. A Split has the validation data and the
+            augmentation, too.
+        epochs : int
+        batch : int
+            Samples of a batch. Default 32.
+        validation : as data, optional
+            What evaluate() is called on after each epoch.
+        augment : function, optional
+            Of (x, NumPy generator): gives x changed at random. See RandomAffine.
+        metrics : iterable of metrics, optional
+            Of the validation, as of evaluate().
+        callbacks : iterable of functions
+            Of (trainer, the epoch's dict), called in the end of each; one that returns true ends the
+            training, such as EarlyStopping(). optim.lr_scheduler.ReduceLROnPlateau is one, too. Default ().
+        checkpoint : path, optional
+            A folder, in which "last.ckpt" is written after each epoch, and "best.ckpt" after one that is the
+            best by `monitor`.
+        monitor : str, optional
+            A key of the epoch's dict; less is better for losses, more for others. None: "val_loss", or "loss"
+            without validation data.
+        progress : bool
+            Prints a line for each epoch. Default True.
+        prefetch : int
+            So many batches are made ready ahead, by a thread that reads the data and sends it to the device
+            while that is at work, images of an ImageFolder as bytes; 0: none, for data that look at the
+            trainer. Default 2.
 
-        Raises what step() and evaluate() raise; ArgumentError also where there is no batch.
+        Returns
+        -------
+        list of dict
+            The history, a dict for each epoch: "epoch", "loss" (the mean over its steps), "lr", "seconds",
+            and what evaluate() says of the validation data, as "val_loss" and so on.
+
+        Raises
+        ------
+        ArgumentError
+            There is no batch. And what step() and evaluate() raise.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from clcnn import nn, optim, train
+        >>> net = nn.Linear(2, 3)
+        >>> data = train.Arrays(np.ones((8, 2), np.float32), np.zeros(8, np.int64))
+        >>> with train.Trainer(net, nn.CrossEntropyLoss(), optim.SGD(net.parameters(), 0.1)) as trainer:
+        ...     history = trainer.fit(data, epochs=2, batch=4, validation=data, progress=False)
+        >>> sorted(history[-1])
+        ['epoch', 'loss', 'lr', 'seconds', 'val_accuracy', 'val_loss']
         """
         return fit(
             self,
@@ -284,7 +242,30 @@ class Trainer:
     # ---- evaluating ----
 
     def predict(self, x: ArrayLike | clcnn.Tensor) -> NDArray[np.float32]:
-        """The net's result for a batch, computed as at inference."""
+        """The net's result for a batch, computed as at inference.
+
+        Parameters
+        ----------
+        x : float32 array [N, C, *spatial], or Tensor
+
+        Returns
+        -------
+        float32 array [N, ...]
+
+        Raises
+        ------
+        ShapeError, DtypeError, ArgumentError, StateError, DeviceError
+            As step().
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from clcnn import nn, optim, train
+        >>> net = nn.Linear(2, 3)
+        >>> with train.Trainer(net, nn.MSELoss(), optim.SGD(net.parameters(), 0.1)) as trainer:
+        ...     trainer.predict(np.ones((4, 2), np.float32)).shape
+        (4, 3)
+        """
         self._check_usable()
         images = batches.images(x)
         result: NDArray[np.float32] = self._plan("predict", [images])(images)
@@ -296,13 +277,36 @@ class Trainer:
         batch: int = 256,
         metrics: Iterable[Metric] | None = None,
     ) -> dict[str, Any]:
-        """What the net does with a data set, computed as at inference: {"loss": ...} and a value for each
-        metric, by its name.
+        """What the net does with a data set, computed as at inference.
 
-        data: clcnn.train.Arrays, or what else has batches(); it is walked in batches of `batch`. Or batches
-        (x, y). metrics: of clcnn.train, such as Accuracy(top=5); None: Accuracy() where targets are labels.
-        "loss" is the mean over all samples, also of a loss that sums them up. Raises as step() does, and
-        ArgumentError where there is nothing to evaluate.
+        Parameters
+        ----------
+        data : Arrays, or what else has batches(), or iterable of batches (x, y)
+        batch : int
+            Samples of a batch. Default 256.
+        metrics : iterable of metrics, optional
+            Of clcnn.train, such as Accuracy(top=5); None: Accuracy() where targets are labels.
+
+        Returns
+        -------
+        dict
+            "loss", the mean over all samples, also of a loss that sums them up; and a value for each metric,
+            by its name.
+
+        Raises
+        ------
+        ArgumentError
+            There is nothing to evaluate. And what step() raises.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from clcnn import nn, optim, train
+        >>> net = nn.Linear(2, 3)
+        >>> data = train.Arrays(np.ones((8, 2), np.float32), np.zeros(8, np.int64))
+        >>> with train.Trainer(net, nn.CrossEntropyLoss(), optim.SGD(net.parameters(), 0.1)) as trainer:
+        ...     sorted(trainer.evaluate(data))
+        ['accuracy', 'loss']
         """
         self._check_usable()
         labelled = self._target_dtype == "int64"
@@ -330,16 +334,43 @@ class Trainer:
     # ---- files ----
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a checkpoint: parameters, statistics, moments, the step, the schedule. A file of that name
-        is replaced at once, when the new one is whole. Of ranks the first one writes. Raises OSError,
-        StateError before the first batch."""
+        """Writes a checkpoint: parameters, statistics, moments, the step, the schedule.
+
+        A file of that name is replaced at once, when the new one is whole. Of ranks the first one writes.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        StateError
+            Before the first batch.
+        OSError
+            The file cannot be written.
+
+        Examples
+        --------
+        See resume().
+        """
         self._check_usable()
         if self.ranks is None or self.ranks.first:
             checkpoint.save(self, path)
 
     def restore(self, path: str | os.PathLike[str]) -> None:
-        """Goes back (or on) to where a checkpoint of this trainer, or of one like it, was written. Raises as
-        resume(), and StateError while the device is busy with a step that timed out."""
+        """Goes back (or on) to where a checkpoint of this trainer, or of one like it, was written.
+
+        Parameters
+        ----------
+        path : path
+
+        Raises
+        ------
+        CheckpointError
+            As resume().
+        StateError
+            The device is busy with a step that timed out.
+        """
         checkpoint.load(self, path)
         self._unsure = self._timed_out = False
 
@@ -349,8 +380,38 @@ class Trainer:
     ) -> Trainer:
         """A trainer that goes on where a checkpoint was written, with the same bits on the same device.
 
-        net, loss, optimizer and options: as for Trainer(). Raises CheckpointError, with all differences in
-        one message, where the file is damaged or of another net or optimiser; nothing is changed then.
+        Parameters
+        ----------
+        path : path
+        net, loss, optimizer, **options
+            As for Trainer().
+
+        Returns
+        -------
+        Trainer
+
+        Raises
+        ------
+        CheckpointError
+            The file is damaged, or of another net or optimiser: all differences in one message. Nothing is
+            changed then.
+        OSError
+            The file cannot be read.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from clcnn import nn, optim, train
+        >>> net = nn.Linear(2, 1)
+        >>> x, y = np.ones((4, 2), np.float32), np.zeros((4, 1), np.float32)
+        >>> with train.Trainer(net, nn.MSELoss(), optim.SGD(net.parameters(), 0.1)) as trainer:
+        ...     _ = trainer.step(x, y)
+        ...     trainer.save("last.ckpt")
+        >>> again = nn.Linear(2, 1)
+        >>> sgd = optim.SGD(again.parameters(), 0.1)
+        >>> with train.Trainer.resume("last.ckpt", again, nn.MSELoss(), sgd) as trainer:
+        ...     trainer.steps
+        1
         """
         trainer = cls(net, loss, optimizer, **options)
         checkpoint.load(trainer, path)
@@ -374,71 +435,6 @@ class Trainer:
     def __repr__(self) -> str:
         where = ", ".join(device.name for device in self.devices)
         return f"<clcnn.train.Trainer of {type(self.net).__name__} on {where}: {self.steps} steps>"
-
-    # ---- inside ----
-
-    @property
-    def _bound(self) -> Home:
-        assert self._home is not None
-        return self._home
-
-    def _begin(self, input_shape: tuple[int, ...]) -> None:
-        """Moves parameters to the device, once."""
-        if self._home is None:
-            self._home = Home(self.net, self.optimizer, self.rules, self.devices, input_shape, self.ranks)
-            for name in self._home.layout.unused:
-                warnings.warn(f"the net's result does not depend on parameter {name!r}", stacklevel=4)
-
-    def _plan(self, kind: str, inputs: list[NDArray[Any]]) -> Any:
-        shapes = tuple(x.shape for x in inputs)
-        key = (kind, shapes)
-        self._begin(shapes[0])
-        if any(p.requires_grad for p in self._bound.layout.frozen):
-            raise StateError("a parameter was unfrozen after the first batch: close() this trainer first")
-        if key not in self._plans:
-            self._plans[key] = self._make(kind, shapes)
-        return self._plans[key]
-
-    def _make(self, kind: str, shapes: tuple[tuple[int, ...], ...]) -> Any:
-        layout, state = self._bound.layout, self._bound.state
-        recipe = Recipe(self.net, self.loss, self.optimizer, layout, self.rules)
-        train = kind in ("step", "gather")
-        if isinstance(state, Mirrors):
-            if train:
-                return SharedStep(recipe, state, shapes, kind == "step", self._compile, self.ranks)
-            return SharedEvaluation(recipe, state, shapes, kind == "evaluate", self._compile)
-        if train:
-            graph = training_graph(recipe, shapes, kind == "step")
-        else:
-            graph = evaluation_graph(self.net, self.loss if kind == "evaluate" else None, layout, shapes)
-        return self._compile(graph, self.device, state)
-
-    def _compile(self, graph: Graph, device: _core.Device, state: State) -> Plan:
-        limit = self.memory_limit
-        return clcnn.compile(graph, device=device, precision=self.precision, memory_limit=limit, state=state)
-
-    def _classes(self, shape: tuple[int, ...]) -> int:
-        """Of the net's result: dimension 1."""
-        if not hasattr(self, "_class_count"):
-            graph = clcnn.graph.trace(self.net, (1, *shape[1:]))
-            self._class_count = next(iter(graph.outputs.values())).shape[1]
-        return self._class_count
-
-    @property
-    def _target_dtype(self) -> str:
-        return str(getattr(self.loss, "target_dtype", "float32"))
-
-    @property
-    def _ignored(self) -> int | None:
-        """The label that counts for nothing."""
-        return getattr(self.loss, "ignore_index", None)
-
-    def _batch(self, x: ArrayLike | clcnn.Tensor, y: ArrayLike) -> list[NDArray[Any]]:
-        images = batches.images(x)
-        target = batches.target(y, images.shape[0], self._target_dtype)
-        if self._target_dtype == "int64":
-            batches.check_labels(target, self._classes(images.shape), self._ignored)
-        return [images, target]
 
 
 def _rules(clip_norm: float | None, clip_value: float | None, accumulate: int) -> GradientRules:
