@@ -102,15 +102,32 @@ class Device(_core.Device):
     threads : int, optional
         Cores of a CPU device that runs may use, None for all of them.
 
+    Attributes
+    ----------
+    name, type, compute_units, global_mem, ...
+        All that clcnn.DeviceInfo has.
+    closed : bool
+        Whether close() was called: tensors and plans of the device raise StateError from then on.
+
     Raises
     ------
-    NoDeviceError, DeviceError, ArgumentError
+    NoDeviceError
+        No device fits the selector; names those there are.
+    DeviceError, ArgumentError
+        The driver does not open it; what is wrong with an argument.
 
     Examples
     --------
     >>> import clcnn
     >>> with clcnn.Device() as device:
     ...     device.type in ("cpu", "gpu", "accelerator")
+    True
+
+    Its stats() tell what it has, in bytes of device memory, programs and objects:
+
+    >>> with clcnn.Device(memory_limit="1G") as device:
+    ...     tensor = clcnn.Tensor(device, (256,))
+    ...     device.stats()["bytes_now"] >= tensor.nbytes
     True
     """
 

@@ -49,7 +49,19 @@ DTYPES = ("float32", "int64", "int32", "bool", "uint8")  # of inputs and tensors
 
 
 class ModelFileError(Error, ValueError):
-    """A model file broke a rule: the message names the file, the node and the rule."""
+    """A model file broke a rule: the message names the file, the node and the rule.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import clcnn
+    >>> _ = Path("net.clcnn").write_bytes(b"no model")
+    >>> try:
+    ...     clcnn.load("net.clcnn")
+    ... except clcnn.model_io.ModelFileError as error:
+    ...     print(str(error)[:27])
+    net.clcnn: not a model file
+    """
 
 
 # ---- saving ----
@@ -178,8 +190,19 @@ class GraphModel(Module):
     """A model out of a file: an nn.Module whose layers are the file's nodes and whose parameters its tensors
     of float32; those of other types, such as indices, are constants of its graph.
 
-    Compile it at the saved shapes (`input_shapes`) or, if its operators allow, at any other batch size.
-    state_dict() and load_state_dict() work as for every module.
+    load() makes it. Compile it at the saved shapes (`input_shapes`) or, if its operators allow, at any other
+    batch size. state_dict() and load_state_dict() work as for every module.
+
+    Examples
+    --------
+    >>> import clcnn
+    >>> clcnn.save(clcnn.zoo.lenet5(), "lenet5.clcnn", (1, 1, 28, 28))
+    >>> net = clcnn.load("lenet5.clcnn")
+    >>> net.input_shapes
+    {'input': (1, 1, 28, 28)}
+    >>> with clcnn.compile(net, (8, 1, 28, 28)) as plan:
+    ...     plan.outputs
+    {'output': (8, 10)}
     """
 
     def __init__(self, document: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> None:
@@ -206,7 +229,7 @@ class GraphModel(Module):
 
     @property
     def zeros(self) -> Zeros | None:
-        """What save() was told of the zeros in the inputs of its layers, which compile() takes."""
+        """What save() was told of the zeros in the inputs of its layers, which compile() takes; or None."""
         return self._zeros
 
     def forward(self, *inputs: Value) -> Any:

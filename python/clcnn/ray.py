@@ -19,12 +19,29 @@ __all__ = ["Predictor"]
 class Predictor:
     """Computes columns from columns of a batch {name: array}.
 
-    model: what clcnn.compile() takes; a path, since actors are made in other processes. batch_size: rows that
-    the model is compiled for, by the first batch; fewer are filled up, more are taken in pieces. columns: one
-    name or several, for the inputs in order. results: names for the outputs, None for the model's own.
-    devices: indices of clcnn.devices(); each actor of a machine takes one that no other has, since Ray hides
-    no OpenCL devices. None: all share the default one. options: for clcnn.compile().
-    Raises ArgumentError (a column is missing), StateError (no device is left), and as clcnn.compile().
+    Parameters
+    ----------
+    model : what clcnn.compile() takes
+        A path, since actors are made in other processes.
+    batch_size : int
+        Rows that the model is compiled for, by the first batch; fewer are filled up, more are taken in
+        pieces.
+    columns : str, or sequence of str
+        The model's inputs, in order.
+    results : sequence of str, optional
+        Names for the outputs. None: the model's own.
+    devices : sequence of int, optional
+        Indices of clcnn.devices(); each actor of a machine takes one that no other has, since Ray hides no
+        OpenCL devices. None: all share the default one.
+    **options
+        Of clcnn.compile().
+
+    Raises
+    ------
+    StateError
+        No device is left.
+    ArgumentError
+        A column is missing in a batch. Others as clcnn.compile(), at the first batch.
 
     Examples
     --------

@@ -115,9 +115,30 @@ class Value(Shapes, Reductions, Arithmetic):
     # ---- parts ----
 
     def __getitem__(self, key: Any) -> Value:
-        """`[]` as NumPy has it: ints, slices with any step, None, `...`, and one array or list of ints.
+        """`[]` as NumPy has it.
 
-        Raises ShapeError (an index outside, a part without elements), ArgumentError.
+        Parameters
+        ----------
+        key : int, slice, None, `...`, or array or list of ints, or a tuple of these
+            Slices may have any step. There may be one array or list.
+
+        Returns
+        -------
+        Value
+
+        Raises
+        ------
+        ShapeError
+            An index is outside, or a part has no elements.
+        ArgumentError
+            What else NumPy takes, such as masks.
+
+        Examples
+        --------
+        >>> import clcnn
+        >>> x = clcnn.Graph().input("x", (2, 3, 8, 8))
+        >>> x[0].shape, x[..., ::-2].shape, x[:, [2, 0]].shape
+        ((3, 8, 8), (2, 3, 8, 4), (2, 2, 8, 8))
         """
         found = Indexed.of(self.shape, key)
         value = self

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import DEVICE
-from test_docs import PUBLIC_MODULES, is_exception, public_names
+from test_docs import PUBLIC_MODULES, is_exception, members, public_names
 
 import clcnn
 from helpers import none_missing
@@ -29,14 +29,40 @@ WHOLE = (
     "clcnn.optim.lr_scheduler",
     "clcnn.train",
     "clcnn.zoo",
+    "clcnn.model_io",
+    "clcnn.onnx",
+    "clcnn.onnx.backend",
+    "clcnn.onnx.verify",
+    "clcnn.ort_values",
+    "clcnn.plan_group",
+    "clcnn.report",
+    "clcnn.session",
+    "clcnn.state",
+    "clcnn.wisdom",
+    "clcnn.wisdom.measure",
+    "clcnn.wisdom.profile",
 )
 ALSO = {
     "clcnn.classify": ["Classifier", "class_name", "packaged_weights", "sample_photos", "softmax"],
-    "clcnn.onnx": ["load"],
+    "clcnn.calibration": ["calibrate"],
+    "clcnn.graph": ["trace"],
+    "clcnn.ray": ["Predictor"],
+    "clcnn.zeros": ["LayerZeros", "Zeros"],
 }
-# Rows of facts, and functions that onnxruntime's programs call and that do nothing or take nothing.
-PLAIN = {"DeviceInfo", "LayerZeros", "ModelMetadata", "NodeArg", "OrtDevice", "Profile", "RunOptions"}
-PLAIN |= {name for name in clcnn.__all__ if re.match(r"(get|set|enable|disable|preload)_", name)}
+# Functions that onnxruntime's programs call and that do nothing or take nothing.
+PLAIN = {name for name in clcnn.__all__ if re.match(r"(get|set|enable|disable|preload)_", name)}
+# What compile() and load() make, not people.
+MADE = {"clcnn.Plan", "clcnn.model_io.GraphModel"}
+# Classes of which every method that takes arguments has a section for them, for what it gives, and examples.
+METHODS = ("Graph", "InferenceSession", "Plan", "PlanGroup", "Profile", "Tensor", "Value", "Zeros")
+METHODS += ("classify.Classifier", "image.Preset", "nn.Module", "onnx.Model", "train.Trainer")
+# Methods whose example is that of another one, or of the class.
+ELSEWHERE = {"Module.forward", "PlanGroup.profile", "Trainer.restore"}
+ELSEWHERE |= {
+    f"Module.{name}" for name in ("build", "constant", "register_parameter", "requires_grad_", "train")
+}
+# Methods that only refuse, or that the package alone calls.
+INNER = {"InferenceSession.prepared", "PlanGroup.step"}
 
 
 def described() -> Iterator[tuple[str, Any]]:
@@ -50,11 +76,22 @@ def described() -> Iterator[tuple[str, Any]]:
             yield f"clcnn.{name}", thing
     for module in WHOLE:
         for name, thing in public_names(importlib.import_module(module)):
-            if (inspect.isclass(thing) or inspect.isfunction(thing)) and not is_exception(thing):
+            if (inspect.isclass(thing) or inspect.isroutine(thing)) and not is_exception(thing):
                 yield f"{module}.{name}", thing
     for module, names in ALSO.items():
         for name in names:
             yield f"{module}.{name}", getattr(importlib.import_module(module), name)
+
+
+def lacks(thing: Any, *titles: str) -> bool:
+    """Whether a docstring has none of these sections."""
+    text = inspect.getdoc(thing) or ""
+    return not any(f"{title}\n{'-' * len(title)}\n" in text for title in titles)
+
+
+def takes(thing: Any) -> list[str]:
+    """The arguments of a function, a method or a class."""
+    return [p for p in inspect.signature(thing).parameters if p not in ("self", "args", "kwargs")]
 
 
 def test_what_people_call_has_sections() -> None:
@@ -64,13 +101,41 @@ def test_what_people_call_has_sections() -> None:
         for title in re.findall(r"^(\w[\w ]*)\n-{3,}$", text, re.MULTILINE):
             rule = text.partition(f"{title}\n")[2].splitlines()[0]
             assert len(rule) == len(title), f"{name}: the rule below {title}"
-        takes = [p for p in inspect.signature(thing).parameters if p not in ("self", "args", "kwargs")]
-        made = ("clcnn.Plan", "clcnn.PlanGroup", "clcnn.Value", "clcnn.Graph")  # by compile() and graphs
-        inner = name in made
-        if takes and not inner and "Parameters\n----------" not in text:
+        facts = ["Attributes"] if inspect.isclass(thing) else []  # of rows, and of what compile() gives
+        if takes(thing) and name not in MADE and lacks(thing, "Parameters", *facts):
             missing.append(f"{name}: Parameters")
-        if "Examples\n--------" not in text or ">>> " not in text:
+        if lacks(thing, "Examples"):
             missing.append(f"{name}: Examples")
+    none_missing(missing, "the docstring", "python -m pytest tests/meta/test_docstrings.py")
+
+
+def test_methods_that_take_something_have_sections() -> None:
+    missing = []
+    for path in METHODS:
+        module, _, name = f"clcnn.{path}".rpartition(".")
+        kind = getattr(importlib.import_module(module), name)
+        for method in members(kind):
+            thing, called = getattr(kind, method), f"{name}.{method}"
+            ours = inspect.isfunction(thing) or inspect.ismethod(thing)  # the core's are described in C
+            if not ours or not takes(thing) or called in INNER:
+                continue
+            needed = [("Parameters",)]
+            if inspect.signature(thing).return_annotation not in ("None", None):
+                needed.append(("Returns", "Yields"))
+            if called not in ELSEWHERE:
+                needed.append(("Examples",))
+            missing += [f"{called}: {' or '.join(titles)}" for titles in needed if lacks(thing, *titles)]
+    none_missing(missing, "the docstring", "python -m pytest tests/meta/test_docstrings.py")
+
+
+def test_exceptions_have_an_example() -> None:
+    found = {
+        thing.__name__: thing
+        for module in PUBLIC_MODULES
+        for _, thing in public_names(importlib.import_module(module))
+        if is_exception(thing)
+    }
+    missing = [f"{name}: Examples" for name, thing in found.items() if lacks(thing, "Examples")]
     none_missing(missing, "the docstring", "python -m pytest tests/meta/test_docstrings.py")
 
 

@@ -119,8 +119,24 @@ class ModuleDict(Module):
         self.update(modules)
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Adds modules, in the place of those of the same names. Raises ArgumentError (no module, or such
-        a name).
+        """Adds modules, in the place of those of the same names.
+
+        Parameters
+        ----------
+        modules : {name: Module}, or iterable of (name, Module)
+
+        Raises
+        ------
+        ArgumentError
+            No module, or no name for one.
+
+        Examples
+        --------
+        >>> from clcnn import nn
+        >>> heads = nn.ModuleDict({"a": nn.Linear(2, 3)})
+        >>> heads.update({"b": nn.Linear(2, 4)})
+        >>> list(heads.keys())
+        ['a', 'b']
         """
         for name, module in dict(modules).items():
             self[name] = module
@@ -138,7 +154,21 @@ class ModuleDict(Module):
         return self._modules.items()
 
     def pop(self, name: str) -> Any:
-        """Takes a module out and returns it. Raises KeyError (no such name)."""
+        """Takes a module out.
+
+        Parameters
+        ----------
+        name : str
+
+        Returns
+        -------
+        Module
+
+        Raises
+        ------
+        KeyError
+            There is no such name.
+        """
         return self._modules.pop(name)
 
     def clear(self) -> None:

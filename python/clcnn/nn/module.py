@@ -163,8 +163,17 @@ class Module(Tree):
     # ---- tracing ----
 
     def _no_forward(self, *inputs: Value) -> Any:
-        """Adds operators to the graph of the symbolic inputs, returns the result. Every subclass writes its
-        own."""
+        """Adds operators to the graph of the symbolic inputs. Every subclass writes its own; see Module's
+        example.
+
+        Parameters
+        ----------
+        *inputs : Value
+
+        Returns
+        -------
+        Value, or a sequence or dict of them
+        """
         raise TypeError(f"{type(self).__name__} defines no forward()")
 
     # A method called forward would bind subclasses to its parameters; each has its own.
@@ -191,7 +200,8 @@ class Module(Tree):
 
         Returns
         -------
-        What forward() returns
+        Value, or a sequence or dict of them
+            What forward() returns.
         """
         draw([parameter for _, parameter in self._named_state() if parameter._data is None])
         with self._named_paths(graph):

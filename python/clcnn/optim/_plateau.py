@@ -104,7 +104,23 @@ class ReduceLROnPlateau:
         self.num_bad_epochs = self.cooldown_counter = 0
 
     def step(self, metrics: float) -> None:
-        """Notes one more number, and reduces the rates where it is time."""
+        """Notes one more number, and reduces the rates where it is time.
+
+        Parameters
+        ----------
+        metrics : float
+            The number that is watched, such as an epoch's loss.
+
+        Examples
+        --------
+        >>> from clcnn import nn, optim
+        >>> sgd = optim.SGD(nn.Linear(2, 1).parameters(), lr=1.0)
+        >>> plateau = optim.lr_scheduler.ReduceLROnPlateau(sgd, patience=0)
+        >>> for loss in (0.5, 0.6):
+        ...     plateau.step(loss)
+        >>> plateau.get_last_lr()
+        [0.1]
+        """
         number = float(metrics)
         if self._better(number):
             self.best, self.num_bad_epochs = number, 0
@@ -127,11 +143,26 @@ class ReduceLROnPlateau:
         return sign * number > sign * self.best + self.threshold
 
     def get_last_lr(self) -> list[float]:
-        """The learning rate of each group now."""
+        """The learning rate of each group now.
+
+        Returns
+        -------
+        list of float
+        """
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def catch_up(self, trainer: Any) -> None:
-        """Sets what follows from the trainer's history, from the first rates on."""
+        """Sets what follows from a trainer's history, from the first rates on.
+
+        Parameters
+        ----------
+        trainer : Trainer
+
+        Raises
+        ------
+        ArgumentError
+            The trainer has a schedule, or its history has not what is monitored.
+        """
         if trainer.schedule is not None:
             raise ArgumentError(f"{type(self).__name__}: the trainer has a schedule, which sets the rates")
         self._begin()

@@ -136,19 +136,42 @@ class Optimizer:
         return float(group["lr"]), float(step), self.momentum(group)
 
     def momentum(self, group: Mapping[str, Any]) -> float:
-        """Of a group: its "momentum", or the first of its "betas"."""
+        """Momentum of a group, as schedules read it.
+
+        Parameters
+        ----------
+        group : dict
+            A row of param_groups.
+
+        Returns
+        -------
+        float
+            Its "momentum", or the first of its "betas".
+        """
         return float(group["momentum"] if "momentum" in group else group["betas"][0])
 
     def set_momentum(self, group: dict[str, Any], value: float) -> None:
-        """Changes a group's momentum, as schedules do."""
+        """Changes a group's momentum, as schedules do.
+
+        Parameters
+        ----------
+        group : dict
+            A row of param_groups.
+        value : float
+        """
         if "momentum" in group:
             group["momentum"] = value
         else:
             group["betas"] = (value, *group["betas"][1:])
 
     def describe(self) -> dict[str, Any]:
-        """What a checkpoint must agree with: the rule and its settings other than those that schedules
-        change."""
+        """What a checkpoint must agree with.
+
+        Returns
+        -------
+        dict
+            "rule", the name, and "groups", the settings other than those that schedules change.
+        """
         left_out = {"params", *self.varied}
         fixed = [{k: v for k, v in group.items() if k not in left_out} for group in self.param_groups]
         return {"rule": type(self).__name__, "groups": fixed}
