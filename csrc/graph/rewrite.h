@@ -36,6 +36,8 @@ bool rewrite_all_equal(const struct ints *list, int32_t wanted);
 bool rewrite_norm_is_constant(const struct rewriter *r, const struct node *bn);
 double rewrite_norm_scale(const struct clcnn_graph *g, const struct node *bn, int64_t channel);
 double rewrite_norm_shift(const struct clcnn_graph *g, const struct node *bn, int64_t channel);
+/* It becomes a convolution by windows of one pixel, with this operator: depthwise, channels first or last. */
+enum clcnn_status rewrite_norm_as_depthwise(struct rewriter *r, struct node *bn, const struct op_def *op);
 /* A 2-D convolution of 1x1 filters, stride 1, no padding, one group. */
 bool rewrite_is_pointwise(const struct rewriter *r, const struct node *n);
 enum clcnn_status rewrite_note(struct rewriter *r, const char *fmt, ...)

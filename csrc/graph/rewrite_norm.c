@@ -123,7 +123,7 @@ static void fill(const struct clcnn_graph *g, const struct node *bn, int w, int 
     }
 }
 
-static enum clcnn_status to_depthwise(struct rewriter *r, struct node *bn)
+enum clcnn_status rewrite_norm_as_depthwise(struct rewriter *r, struct node *bn, const struct op_def *op)
 {
     enum clcnn_status st = CLCNN_OK;
     const int32_t channels = r->g->values[bn->in[0]].shape.dim[1];
@@ -133,8 +133,8 @@ static enum clcnn_status to_depthwise(struct rewriter *r, struct node *bn)
     int w = -1, b = -1;
     if (!a)
         return clcnn_fail_mem(r->err, sizeof *a);
-    TRY(graph_owned_constant(r->g, &w_shape, &w, r->err));
-    TRY(graph_owned_constant(r->g, &b_shape, &b, r->err));
+    TRY(rewrite_constant(r, &w_shape, &w));
+    TRY(rewrite_constant(r, &b_shape, &b));
     fill(r->g, bn, w, b);
     *a = (struct conv_attrs){
         .stride = {.n = 2, .v = {1, 1}},
@@ -146,7 +146,7 @@ static enum clcnn_status to_depthwise(struct rewriter *r, struct node *bn)
     free(bn->attrs);
     bn->attrs = a;
     a = NULL;
-    bn->op = &op_conv;
+    bn->op = op;
     bn->in[1] = w;
     bn->in[2] = b;
     bn->n_in = 3;
@@ -167,7 +167,7 @@ enum clcnn_status rewrite_norm_to_depthwise(struct rewriter *r)
             continue;
         TRY(rewrite_note(r, "turn batch_norm %s before 1x1 conv %s into a depthwise conv", bn->name,
                          pw->name));
-        TRY(to_depthwise(r, bn));
+        TRY(rewrite_norm_as_depthwise(r, bn, &op_conv));
     }
 done:
     return st;

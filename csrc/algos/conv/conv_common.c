@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-struct conv_args conv_args_of(const struct problem *p)
+struct conv_args conv_args_at(const struct problem *p, int channels, int spatial)
 {
     const struct conv_attrs *at = p->attrs;
     const struct operand *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
@@ -14,8 +14,8 @@ struct conv_args conv_args_of(const struct problem *p)
         .add_n = p->add.present ? p->add.batch_stride : 0,
         .w_k = w->batch_stride,
         .n = x->shape.dim[0],
-        .c = x->shape.dim[1],
-        .k = y->shape.dim[1],
+        .c = x->shape.dim[channels],
+        .k = y->shape.dim[channels],
         .groups = at->groups,
         .in = {1, 1, 1},
         .out = {1, 1, 1},
@@ -28,14 +28,19 @@ struct conv_args conv_args_of(const struct problem *p)
     const int n = x->shape.rank - 2;
     for (int i = 0; i < n; i++) {
         const int d = 3 - n + i;
-        a.in[d] = x->shape.dim[2 + i];
-        a.out[d] = y->shape.dim[2 + i];
+        a.in[d] = x->shape.dim[spatial + i];
+        a.out[d] = y->shape.dim[spatial + i];
         a.ker[d] = w->shape.dim[2 + i];
         a.stride[d] = at->stride.v[i];
         a.pad[d] = at->padding.v[i];
         a.dil[d] = at->dilation.v[i];
     }
     return a;
+}
+
+struct conv_args conv_args_of(const struct problem *p)
+{
+    return conv_args_at(p, 1, 2);
 }
 
 int conv_taps(const struct conv_args *a)

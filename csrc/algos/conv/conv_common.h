@@ -7,6 +7,8 @@
 
 /* The argument block of a conv or conv_transpose problem with 1 to 3 spatial dimensions. */
 struct conv_args conv_args_of(const struct problem *p);
+/* The same of maps whose channels, and the first of their spatial dimensions, are these. */
+struct conv_args conv_args_at(const struct problem *p, int channels, int spatial);
 /* The same, but volumes whose windows have one pixel a slice are images: a row for each slice. */
 struct conv_args conv_args_of_slices(const struct problem *p);
 int conv_taps(const struct conv_args *a);      /* of the window */

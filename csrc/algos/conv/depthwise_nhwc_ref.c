@@ -3,26 +3,8 @@
 
 struct conv_args depthwise_nhwc_args(const struct problem *p)
 {
-    const struct conv_attrs *at = p->attrs;
-    const struct operand *x = &p->in[0], *w = &p->in[1], *y = &p->out[0];
-    struct conv_args a = {
-        .src_n = x->batch_stride,
-        .dst_n = y->batch_stride,
-        .add_n = p->add.present ? p->add.batch_stride : 0,
-        .w_k = w->batch_stride,
-        .n = x->shape.dim[0],
-        .c = x->shape.dim[3],
-        .k = x->shape.dim[3],
-        .groups = x->shape.dim[3],
-        .in = {1, x->shape.dim[1], x->shape.dim[2]},
-        .out = {1, y->shape.dim[1], y->shape.dim[2]},
-        .ker = {1, w->shape.dim[2], w->shape.dim[3]},
-        .stride = {1, at->stride.v[0], at->stride.v[1]},
-        .pad = {0, at->padding.v[0], at->padding.v[1]},
-        .dil = {1, at->dilation.v[0], at->dilation.v[1]},
-        .p0 = p->p0,
-        .p1 = p->p1,
-    };
+    struct conv_args a = conv_args_at(p, 3, 1);
+    a.groups = a.c;
     return a;
 }
 

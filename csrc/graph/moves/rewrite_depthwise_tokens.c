@@ -56,42 +56,6 @@ static enum clcnn_status reshaped(struct rewriter *r, const char *layer, const c
 
 /* ---- layers ------------------------------------------------------------------------------------------------ */
 
-/* A batch norm is a convolution by windows of one pixel. */
-static enum clcnn_status norm_to_depthwise(struct rewriter *r, struct node *n)
-{
-    enum clcnn_status st = CLCNN_OK;
-    const int32_t channels = r->g->values[n->in[0]].shape.dim[1];
-    const struct clcnn_shape w_shape = {.rank = 4, .dim = {channels, 1, 1, 1}},
-                             b_shape = {.rank = 1, .dim = {channels}};
-    struct conv_attrs *a = clcnn_calloc(1, sizeof *a);
-    int w = -1, b = -1;
-    if (!a)
-        return clcnn_fail_mem(r->err, sizeof *a);
-    TRY(rewrite_constant(r, &w_shape, &w));
-    TRY(rewrite_constant(r, &b_shape, &b));
-    for (int32_t c = 0; c < channels; c++) {
-        r->g->values[w].owned[c] = (float)rewrite_norm_scale(r->g, n, c);
-        r->g->values[b].owned[c] = (float)rewrite_norm_shift(r->g, n, c);
-    }
-    *a = (struct conv_attrs){
-        .stride = {.n = 2, .v = {1, 1}},
-        .padding = {.n = 4},
-        .dilation = {.n = 2, .v = {1, 1}},
-        .output_padding = {.n = 2},
-        .groups = channels,
-    };
-    free(n->attrs);
-    n->attrs = a;
-    n->in[1] = w;
-    n->in[2] = b;
-    n->n_in = 3;
-    n->op = &op_depthwise_nhwc;
-    return CLCNN_OK;
-done:
-    free(a);
-    return st;
-}
-
 /* Constants for each channel vary along the last dimension. */
 static enum clcnn_status turn_constants(struct rewriter *r, struct node *n)
 {
@@ -123,7 +87,7 @@ static enum clcnn_status turn(struct rewriter *r, struct node *n)
     if (rewrite_is(n, &op_conv))
         n->op = &op_depthwise_nhwc;
     else if (rewrite_is(n, &op_batch_norm))
-        return norm_to_depthwise(r, n);
+        return rewrite_norm_as_depthwise(r, n, &op_depthwise_nhwc);
     else if (rewrite_is(n, &op_concat))
         ((struct dim_attrs *)n->attrs)->dim = 3;
     else if (rewrite_is(n, &op_split))
