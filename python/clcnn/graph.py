@@ -298,7 +298,7 @@ class Graph(Training):
         --------
         >>> import clcnn
         >>> clcnn.Graph().value(2, "int64").shape
-        (1,)
+        ()
         """
         if isinstance(x, Value):
             if x.graph is not self:

@@ -156,6 +156,14 @@ def test_whole_numbers_stay_whole(device: clcnn.Device, call: Call) -> None:
         assert y.dtype == dtype and (y == call(NUMBERS)).all()
 
 
+def test_numbers_have_no_dimensions() -> None:
+    """As PyTorch's: what is computed from all elements and a number has none either."""
+    x = Graph().input("x", X)
+    for made in (x.sum() / 4, 1 - x.mean(), x.var(), x.std(), x.amax() > 0):
+        assert made.shape == (), made
+    assert x.std(dim=1, keepdim=True).shape == (2, 1, 4, 5)
+
+
 def test_looking() -> None:
     x = Graph().input("x", X)
     assert x.size() == X and x.size(-1) == 5 and x.dim() == x.ndim == 4 and x.numel() == 120 and len(x) == 2

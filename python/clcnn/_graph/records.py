@@ -69,10 +69,10 @@ def memory(array: NDArray[Any]) -> tuple[int, int]:
 
 
 def number(x: Any, dtype: str) -> NDArray[Any]:
-    """An array of one number."""
+    """An array without dimensions."""
     whole = float(x).is_integer()
     fits = {"bool": isinstance(x, (bool, np.bool_)), "int64": whole, "int32": whole}.get(dtype, False)
-    return np.full(1, x, dtype if fits else np.float32)
+    return np.full((), x, dtype if fits else np.float32)
 
 
 def unique_name(wanted: str, taken: Counter[str]) -> str:
