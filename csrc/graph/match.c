@@ -60,6 +60,15 @@ void match_remove(struct rewriter *r, struct node *n)
     n->dead = true;
 }
 
+void match_drop_unread(struct rewriter *r, bool (*kind)(const struct node *n))
+{
+    for (int i = r->g->n_nodes - 1; i >= 0; i--) {
+        struct node *n = &r->g->nodes[i];
+        if (!n->dead && kind(n) && r->uses[n->out[0]] == 0 && !rewrite_is_overridden(r, n))
+            match_remove(r, n);
+    }
+}
+
 /* Brings attributes into canonical form, as when a node is made. */
 static enum clcnn_status check_shape(struct rewriter *r, const struct node *n)
 {

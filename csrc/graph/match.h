@@ -27,6 +27,8 @@ enum clcnn_status match_replace(struct rewriter *r, const struct match *m, struc
                                 const struct match_result *result);
 /* A dead node uses its inputs no longer. */
 void match_remove(struct rewriter *r, struct node *n);
+/* Nodes of this kind that no one reads are gone, the last ones first. */
+void match_drop_unread(struct rewriter *r, bool (*kind)(const struct node *n));
 
 /* The live node with one output that computes `value`, whoever else uses it; NULL for inputs and constants. */
 struct node *match_producer(const struct rewriter *r, int value);

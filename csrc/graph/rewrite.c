@@ -5,12 +5,8 @@
 
 static enum clcnn_status run_pass(struct rewriter *r, enum clcnn_status (*pass)(struct rewriter *r))
 {
-    free(r->uses);
-    r->uses = clcnn_calloc((size_t)r->g->n_values + 1, sizeof *r->uses);
-    if (!r->uses)
-        return clcnn_fail_mem(r->err, (size_t)r->g->n_values * sizeof *r->uses);
-    rewrite_count_uses(r);
-    return pass(r);
+    const enum clcnn_status st = rewrite_count_anew(r);
+    return st == CLCNN_OK ? pass(r) : st;
 }
 
 enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_options *options,

@@ -64,6 +64,8 @@ bool rewrite_takes_affine(const struct rewriter *r, const struct node *n, const 
 /* Gives it these weights, with which it is to read x. */
 enum clcnn_status rewrite_take_affine(struct rewriter *r, struct node *n, const struct rewrite_affine *a);
 void rewrite_count_uses(struct rewriter *r);
+/* The same where values have been added since the last count. */
+enum clcnn_status rewrite_count_anew(struct rewriter *r);
 /* Moves `from` to the position of `to`, computing to's output; `to` is gone. */
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
 

@@ -150,6 +150,17 @@ void rewrite_count_uses(struct rewriter *r)
         r->uses[g->outputs[i].value]++;
 }
 
+enum clcnn_status rewrite_count_anew(struct rewriter *r)
+{
+    int *uses = clcnn_calloc((size_t)r->g->n_values + 1, sizeof *uses);
+    if (!uses)
+        return clcnn_fail_mem(r->err, (size_t)r->g->n_values * sizeof *uses);
+    free(r->uses);
+    r->uses = uses;
+    rewrite_count_uses(r);
+    return CLCNN_OK;
+}
+
 /* The later position is the safe one: whatever the fused node reads has been computed there. */
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to)
 {

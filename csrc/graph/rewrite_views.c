@@ -320,12 +320,9 @@ static bool is_left_out(const struct node *n)
 
 enum clcnn_status view_drop_unread(struct rewriter *r, const struct node *last)
 {
-    const size_t bytes = ((size_t)r->g->n_values + 1) * sizeof *r->uses;
-    free(r->uses);
-    r->uses = clcnn_calloc(1, bytes);
-    if (!r->uses)
-        return clcnn_fail_mem(r->err, bytes);
-    rewrite_count_uses(r);
+    const enum clcnn_status st = rewrite_count_anew(r);
+    if (st != CLCNN_OK)
+        return st;
     for (struct node *n = r->g->nodes + (last - r->g->nodes); n-- > r->g->nodes;) {
         bool stays = n->dead || !is_left_out(n);
         for (int i = 0; i < n->n_out && !stays; i++)

@@ -25,26 +25,26 @@ done:
     return st;
 }
 
-static enum clcnn_status push_windows(const struct infer *in, const struct conv_attrs *a,
-                                      const struct clcnn_shape *x, const struct clcnn_shape *w,
-                                      struct clcnn_shape *out, struct clcnn_err *err)
+enum clcnn_status rule_windows(const struct infer *in, const struct conv_attrs *a,
+                               const struct clcnn_shape *x, int spatial, const struct clcnn_shape *w,
+                               struct clcnn_shape *out, struct clcnn_err *err)
 {
     int n = x->rank - 2;
 
     for (int i = 0; i < n; i++) {
-        int32_t size = x->dim[i + 2], kernel = w->dim[i + 2];
+        int32_t size = x->dim[i + spatial], kernel = w->dim[i + 2];
         int64_t extent = window_extent(kernel, a->dilation.v[i]);
         int64_t room = (int64_t)size + a->padding.v[i] + a->padding.v[i + n];
         if (room > INT32_MAX)
             return shape_fail(in, err, "the padded input would be %lld in dimension %d", (long long)room,
-                              i + 2);
+                              i + spatial);
         if (extent > room) {
             return shape_fail(
                 in, err,
                 "kernel %d with dilation %d spans %lld, more than the padded input of %lld (%d + %d + %d) in "
                 "dimension %d",
                 (int)kernel, (int)a->dilation.v[i], (long long)extent, (long long)room, (int)size,
-                (int)a->padding.v[i], (int)a->padding.v[i + n], i + 2);
+                (int)a->padding.v[i], (int)a->padding.v[i + n], i + spatial);
         }
         enum clcnn_status st = rule_push(in, out, (room - extent) / a->stride.v[i] + 1, err);
         if (st != CLCNN_OK)
@@ -69,7 +69,7 @@ enum clcnn_status rule_conv(const struct infer *in, struct conv_attrs *a, const 
     }
     a->output_padding = (struct ints){.n = x->rank - 2};
     *out = (struct clcnn_shape){.rank = 2, .dim = {x->dim[0], w->dim[0]}};
-    TRY(push_windows(in, a, x, w, out, err));
+    TRY(rule_windows(in, a, x, 2, w, out, err));
 done:
     return st;
 }

@@ -4,31 +4,6 @@
 
 enum { X, W, B };
 
-/* Rows and columns of the result, between its first and last dimension. */
-static enum clcnn_status push_windows(const struct infer *in, const struct conv_attrs *a,
-                                      struct clcnn_shape *out, struct clcnn_err *err)
-{
-    const struct clcnn_shape *x = &in->in[X], *w = &in->in[W];
-    enum clcnn_status st = CLCNN_OK;
-
-    for (int i = 0; i < 2; i++) {
-        const int64_t extent = window_extent(w->dim[2 + i], a->dilation.v[i]);
-        const int64_t room = (int64_t)x->dim[1 + i] + a->padding.v[i] + a->padding.v[2 + i];
-        if (room > INT32_MAX)
-            return shape_fail(in, err, "the padded input would be %lld in dimension %d", (long long)room,
-                              1 + i);
-        if (extent > room)
-            return shape_fail(in, err,
-                              "kernel %d with dilation %d spans %lld, more than the padded input of %lld in "
-                              "dimension %d",
-                              (int)w->dim[2 + i], (int)a->dilation.v[i], (long long)extent, (long long)room,
-                              1 + i);
-        TRY(rule_push(in, out, (room - extent) / a->stride.v[i] + 1, err));
-    }
-done:
-    return st;
-}
-
 static enum clcnn_status infer_depthwise_nhwc(struct infer *in, struct clcnn_err *err)
 {
     struct conv_attrs *a = in->attrs;
@@ -48,7 +23,7 @@ static enum clcnn_status infer_depthwise_nhwc(struct infer *in, struct clcnn_err
     a->output_padding = (struct ints){.n = 2};
     a->groups = x->dim[3];
     in->out[0] = (struct clcnn_shape){.rank = 1, .dim = {x->dim[0]}};
-    TRY(push_windows(in, a, &in->out[0], err));
+    TRY(rule_windows(in, a, x, 1, w, &in->out[0], err));
     TRY(rule_push(in, &in->out[0], x->dim[3], err));
     in->n_out = 1;
 done:

@@ -77,6 +77,10 @@ static inline int64_t window_extent(int32_t kernel, int32_t dilation)
     return (int64_t)dilation * (kernel - 1) + 1;
 }
 
+/* Appends how many windows there are along each spatial dimension of x, the first of which is dimension `spatial`. */
+enum clcnn_status rule_windows(const struct infer *in, const struct conv_attrs *a,
+                               const struct clcnn_shape *x, int spatial, const struct clcnn_shape *w,
+                               struct clcnn_shape *out, struct clcnn_err *err);
 /* The rule of conv without its bias, for operators that contain one: fills out and makes `a` canonical. */
 enum clcnn_status rule_conv(const struct infer *in, struct conv_attrs *a, const struct clcnn_shape *x,
                             const struct clcnn_shape *w, struct clcnn_shape *out, struct clcnn_err *err);

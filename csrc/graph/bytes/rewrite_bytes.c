@@ -95,22 +95,19 @@ done:
 static enum clcnn_status drop_unread(struct byte_pass *b)
 {
     struct rewriter *r = b->r;
-    int *uses = clcnn_calloc((size_t)r->g->n_values + 1, sizeof *uses);
-    if (!uses)
-        return clcnn_fail_mem(r->err, (size_t)r->g->n_values * sizeof *uses);
-    free(r->uses);
-    r->uses = uses;
-    rewrite_count_uses(r);
+    const enum clcnn_status st = rewrite_count_anew(r);
+    if (st != CLCNN_OK)
+        return st;
     for (int i = r->g->n_nodes - 1; i >= 0; i--) {
         struct node *n = &r->g->nodes[i];
         int read = 0;
         for (int k = 0; k < n->n_out; k++)
-            read += uses[n->out[k]];
+            read += r->uses[n->out[k]];
         if (n->dead || read)
             continue;
         match_remove(r, n);
         if (n->epi.add >= 0)
-            uses[n->epi.add]--;
+            r->uses[n->epi.add]--;
     }
     return CLCNN_OK;
 }

@@ -218,27 +218,11 @@ done:
 
 /* ---- regions ----------------------------------------------------------------------------------------------- */
 
-static enum clcnn_status count_anew(struct rewriter *r)
-{
-    free(r->uses);
-    r->uses = clcnn_calloc((size_t)r->g->n_values + 1, sizeof *r->uses);
-    if (!r->uses)
-        return clcnn_fail_mem(r->err, (size_t)r->g->n_values * sizeof *r->uses);
-    rewrite_count_uses(r);
-    return CLCNN_OK;
-}
-
-/* Moves that no one reads any more are gone, the last ones first. */
 static enum clcnn_status drop_moves(struct rewriter *r)
 {
-    enum clcnn_status st = CLCNN_OK;
-    TRY(count_anew(r));
-    for (int i = r->g->n_nodes - 1; i >= 0; i--) {
-        struct node *n = &r->g->nodes[i];
-        if (!n->dead && rewrite_is_move(n) && r->uses[n->out[0]] == 0 && !rewrite_is_overridden(r, n))
-            match_remove(r, n);
-    }
-done:
+    const enum clcnn_status st = rewrite_count_anew(r);
+    if (st == CLCNN_OK)
+        match_drop_unread(r, rewrite_is_move);
     return st;
 }
 

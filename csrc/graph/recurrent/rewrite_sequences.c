@@ -39,15 +39,10 @@ static bool has_c(const struct node *n)
     return rewrite_is(n, &op_lstm_cell);
 }
 
-/* Moves that no one reads: files name the last states of a layer, and the reader joins them, whether anyone wants them or not. */
-static void drop_unread(struct rewriter *r)
+/* What may be read by no one: files name the last states of a layer, and the reader joins them, whether anyone wants them or not. */
+static bool joins_states(const struct node *n)
 {
-    for (int i = r->g->n_nodes - 1; i >= 0; i--) {
-        struct node *n = &r->g->nodes[i];
-        const bool moves = rewrite_is_move(n) || rewrite_is(n, &op_concat) || rewrite_is(n, &op_slice);
-        if (!n->dead && moves && r->uses[n->out[0]] == 0 && !rewrite_is_overridden(r, n))
-            match_remove(r, n);
-    }
+    return rewrite_is_move(n) || rewrite_is(n, &op_concat) || rewrite_is(n, &op_slice);
 }
 
 /* ---- steps that follow each other ------------------------------------------------------------------------- */
@@ -241,7 +236,7 @@ enum clcnn_status rewrite_find_sequences(struct rewriter *r)
     enum clcnn_status st = CLCNN_OK;
     struct places places = places_of(r);
     struct sequence s = {0};
-    drop_unread(r);
+    match_drop_unread(r, joins_states);
     for (int i = 0; r->options->gpu && i < places.nodes; i++) {
         TRY(find(r, i, &s));
         if (s.n > 0)

@@ -176,11 +176,11 @@ def node_order(nodes: Any, known: Callable[[str], bool]) -> list[int]:
 
     Names that graphs inside a node read from outside count too.
     """
-    reads = [[n for n in _reads(node) if n and not known(n)] for node in nodes]
+    read = [[n for n in reads(node) if n and not known(n)] for node in nodes]
     made = {name: i for i, node in enumerate(nodes) for name in node.output if name}
     users: list[list[int]] = [[] for _ in nodes]
     missing = [0] * len(nodes)
-    for i, names in enumerate(reads):
+    for i, names in enumerate(read):
         for name in names:
             if name not in made:
                 raise ModelError(f"{label(nodes[i])}: its input {shown(name)} is produced by nothing")
@@ -201,13 +201,13 @@ def node_order(nodes: Any, known: Callable[[str], bool]) -> list[int]:
     return order
 
 
-def _reads(node: onnx.NodeProto) -> list[str]:
+def reads(node: onnx.NodeProto) -> list[str]:
     """Names that a node reads, its inner graphs' free names included."""
     names = list(node.input)
     for inner in subgraphs(node):
         own = {i.name for i in inner.input} | {t.name for t in inner.initializer}
         own |= {name for n in inner.node for name in n.output}
-        names += [name for n in inner.node for name in _reads(n) if name not in own]
+        names += [name for n in inner.node for name in reads(n) if name not in own]
         names += [o.name for o in inner.output if o.name not in own]
     return names
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -236,17 +236,8 @@ class Walk:
 
 def _last_uses(nodes: Sequence[onnx.NodeProto], order: list[int], outputs: Iterable[str]) -> dict[str, int]:
     """Where in the order each name is read last, by a branch too; outputs never are."""
-    last = {name: i for i, k in enumerate(order) for name in _read(nodes[k])}
+    last = {name: i for i, k in enumerate(order) for name in check.reads(nodes[k])}
     return last | dict.fromkeys(outputs, len(order))
-
-
-def _read(node: onnx.NodeProto) -> Iterator[str]:
-    yield from node.input
-    for attribute in node.attribute:
-        for graph in (attribute.g, *attribute.graphs):
-            yield from (output.name for output in graph.output)
-            for inner in graph.node:
-                yield from _read(inner)
 
 
 def _unless_empty(
