@@ -45,6 +45,7 @@ struct device_traits device_traits(const struct clcnn_device_info *info)
         .tensor_cores = capability >= AMPERE,   /* the first with mma.sync on tf32 and with cp.async */
         .warpgroups = capability == HOPPER,     /* wgmma is Hopper's alone */
         .waiting_groups = capability >= AMPERE, /* from which on chains of groups have been tried */
+        .fixed_addresses = capability > 0,
         .null_operands = capability > 0,
         .unit_local_bytes = unit_local_bytes(capability),
         .most_local_bytes = capability == HOPPER ? HOPPER_LOCAL_BYTES : info->local_mem_bytes,

@@ -169,6 +169,16 @@ done:
     return st;
 }
 
+/* Bytes of an element. Kernels take what is packed for floats, whatever is in it. */
+static size_t view_elem(const struct blueprint *bp, const struct view *s)
+{
+    if (s->storage >= 0)
+        return bp->storages[s->storage].elem;
+    if (s->packed >= 0 && !bp->packed[s->packed].setup)
+        return clcnn_dtype_bytes(bp->graph->values[bp->packed[s->packed].value].shape.dtype);
+    return s->state >= 0 ? clcnn_dtype_bytes(bp->state->array[s->state].info.shape.dtype) : sizeof(float);
+}
+
 /* Of every view; malloc'd. */
 static enum clcnn_status find_bindings(struct binding **out, struct clcnn_plan *plan, struct clcnn_err *err)
 {
@@ -194,10 +204,14 @@ static enum clcnn_status find_bindings(struct binding **out, struct clcnn_plan *
         else if (bp->packed[s->packed].weight)
             bindings[i] = (struct binding){.mem = bp->packed[s->packed].weight->memory.mem};
         bindings[i].offset += s->offset;
-        bindings[i].elem = s->storage >= 0 ? bp->storages[s->storage].elem : sizeof(float);
+        bindings[i].elem = view_elem(bp, s);
     }
-    *out = bindings;
-    return CLCNN_OK;
+    const enum clcnn_status st = bindings_address(bindings, bp->n_views, bp->dev, err);
+    if (st != CLCNN_OK)
+        free(bindings);
+    else
+        *out = bindings;
+    return st;
 }
 
 enum clcnn_status plan_bind(struct clcnn_plan *plan, struct clcnn_err *err)

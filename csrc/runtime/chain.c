@@ -28,7 +28,7 @@ _Static_assert(CHAIN_STEP_BUFFERS == MAX_STEP_BUFFERS && sizeof(struct chain_arg
 
 struct unit chain_unit(const struct step *const *variants, int n_variants)
 {
-    return (struct unit){.file = "chain",
+    return (struct unit){.file = CHAIN_FILE,
                          .entry = {"main"},
                          .n_entries = 1,
                          .variants = variants,
@@ -143,37 +143,6 @@ static void deal_out(const struct chain *c, struct chain_step *rows)
             rows[i].at = (i32)((size_t)(rows[i - 1].at + rows[i - 1].groups) % c->members);
 }
 
-/* Asks the device for the addresses of all memory objects, a few at a time. */
-static enum clcnn_status find_addresses(cl_ulong *out, const struct chain *c, struct clcnn_device *dev,
-                                        struct program *program, struct clcnn_err *err)
-{
-    enum clcnn_status st = CLCNN_OK;
-    const size_t one = 1;
-    struct memory there = {.mem = NULL};
-    cl_kernel kernel = NULL;
-
-    TRY(memory_create(&there, dev, (size_t)(c->n_used + CHAIN_MEMORIES) * sizeof *out,
-                      "addresses of the plan", err));
-    TRY(program_kernel(&kernel, dev, program, "addresses", err));
-    CL_TRY(dev->api, clSetKernelArg, kernel, 0, sizeof(cl_mem), &there.mem);
-    for (cl_int at = 0; at < c->n_used; at += CHAIN_MEMORIES) {
-        CL_TRY(dev->api, clSetKernelArg, kernel, 1, sizeof at, &at);
-        for (int i = 0; i < CHAIN_MEMORIES; i++)
-            CL_TRY(dev->api, clSetKernelArg, kernel, (cl_uint)(2 + i), sizeof(cl_mem),
-                   at + i < c->n_used ? &c->used[at + i] : &dev->dummy);
-        CL_TRY(dev->api, clEnqueueNDRangeKernel, dev->queue, kernel, 1, NULL, &one, NULL, 0, NULL, NULL);
-    }
-    CL_TRY(dev->api, clEnqueueReadBuffer, dev->queue, there.mem, CL_TRUE, 0, (size_t)c->n_used * sizeof *out,
-           out, 0, NULL, NULL);
-done:
-    if (kernel != NULL) {
-        dev->api->clReleaseKernel(kernel);
-        device_count(dev, -1);
-    }
-    memory_release(&there, dev);
-    return st;
-}
-
 /* The table has addresses: a launch with a hundred memory objects takes drivers long, and they stay where they are. What a run
  * may replace is a parameter, and the table has offsets in it. */
 static enum clcnn_status resolve(struct chain *c, struct chain_step *rows, struct clcnn_device *dev,
@@ -184,7 +153,7 @@ static enum clcnn_status resolve(struct chain *c, struct chain_step *rows, struc
 
     if (address == NULL)
         return clcnn_fail_mem(err, (size_t)c->n_used * sizeof *address);
-    TRY(find_addresses(address, c, dev, program, err));
+    TRY(addresses_find(address, c->used, c->n_used, dev, program, err));
     for (int i = 0; i < c->count; i++)
         for (int k = 0; k < CHAIN_STEP_BUFFERS; k++) {
             const int index = rows[i].buffer[k];

@@ -15,9 +15,13 @@ static int transpose_of(bool yes)
 static struct binding binding_at(const struct clcnn_device *dev, int view, int64_t offset,
                                  const struct binding *bindings)
 {
-    if (view == VIEW_NONE)
-        return (struct binding){.mem = dev->dummy, .offset = 0};
-    return (struct binding){.mem = bindings[view].mem, .offset = bindings[view].offset + offset};
+    struct binding at = {.mem = dev->dummy};
+
+    if (view != VIEW_NONE) {
+        at = bindings[view];
+        at.offset += offset;
+    }
+    return at;
 }
 
 static struct binding binding_of(const struct clcnn_device *dev, const struct step *step, int i,
@@ -61,13 +65,15 @@ static bool absent(const struct clcnn_device *dev, const struct step *step, int 
     return device_traits(&dev->info).null_operands && step->buffer[i].view == VIEW_NONE;
 }
 
+/* A memory object and the element in it; or no object, and the element counted from address 0 (D-117). */
 static enum clcnn_status set_operand(const struct launch *l, struct clcnn_device *dev, cl_uint n,
                                      const struct binding *at, bool present, struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    const cl_ulong offset = (cl_ulong)at->offset;
+    const bool named = present && at->address == 0;
+    const cl_ulong offset = (cl_ulong)at->offset + (at->address == 0 ? 0 : at->address / at->elem);
 
-    CL_TRY(dev->api, clSetKernelArg, l->kernel, n, sizeof at->mem, present ? &at->mem : NULL);
+    CL_TRY(dev->api, clSetKernelArg, l->kernel, n, sizeof at->mem, named ? &at->mem : NULL);
     CL_TRY(dev->api, clSetKernelArg, l->kernel, n + 1, sizeof offset, &offset);
 done:
     return st;

@@ -192,10 +192,14 @@ bool cores_pin_safe(void);  /* pinning.h, asked about this process */
 
 struct binding { /* the memory of a view */
     cl_mem mem;
-    int64_t offset; /* elements */
-    size_t elem;    /* bytes of one, for chains, */
-    bool moves;     /* and whether chain_set_memory() may replace it */
+    int64_t offset;   /* elements */
+    size_t elem;      /* bytes of one */
+    bool moves;       /* chain_set_memory() or launch_set_memory() may replace it */
+    cl_ulong address; /* 0: not known, kernels are handed the object; see bindings_address() */
 };
+/* Finds the addresses of what does not move, on devices whose kernels may be handed these instead of memory objects. */
+enum clcnn_status bindings_address(struct binding *bindings, int count, struct clcnn_device *dev,
+                                   struct clcnn_err *err);
 
 struct queue;
 struct launch {       /* one step, bound: nothing is left to decide */

@@ -88,7 +88,9 @@ enum clcnn_status source_paste(struct text *out, const char *dir, const char *na
                                int depth, struct clcnn_err *err);
 /* The operand of a chain's steps that is the address of the word on which a step hangs; 0: on none. */
 #define CHAIN_ONLY_IF (MAX_STEP_BUFFERS - 1)
-/* source_chain.c: the text of a unit of a chain. */
+/* What the units have for a file whose text is made by source_chain.c. */
+#define CHAIN_FILE "chain"
+/* The text of a chain; without variants, of the kernel alone that finds addresses. */
 enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct unit *unit,
                                struct clcnn_err *err);
 /* The defines of a unit in order of their names: "A=1 B=act_relu". malloc'd, NULL without memory. */
@@ -102,6 +104,12 @@ char *unit_defines(const struct unit *unit);
 bool ptx_is_marked(const char *source);
 /* A binary of a marked source as PTX for the architecture's own instructions; malloc'd, NULL when out of memory. */
 unsigned char *ptx_unmarked(const unsigned char *binary, size_t bytes, size_t *out_bytes);
+
+/* ---- addresses.c ----------------------------------------------------------------------------------------------- */
+
+/* Of `count` memory objects, by a program that has the kernel of kernels/chain/chain_table.clh. */
+enum clcnn_status addresses_find(cl_ulong *out, const cl_mem *mem, int count, struct clcnn_device *dev,
+                                 struct program *program, struct clcnn_err *err);
 
 /* ---- program.c ------------------------------------------------------------------------------------------------- */
 

@@ -41,7 +41,7 @@ enum clcnn_status unit_source(char **out, const char *kernel_dir, const struct u
         .entry = unit->entry, .n_entries = unit->n_entries, .keep = true, .only_if = unit->only_if};
     char file[96];
 
-    if (unit->n_variants > 0)
+    if (strcmp(unit->file, CHAIN_FILE) == 0)
         return chain_source(out, kernel_dir, unit, err);
     sort_defines(sorted, unit);
     snprintf(file, sizeof file, "%.80s.cl", unit->file);

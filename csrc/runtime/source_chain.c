@@ -84,11 +84,17 @@ static void add_head(struct text *t, const struct unit *unit)
         text_print(t, "#define CHAIN_WG %zu\n", unit->group_size);
 }
 
-/* The switch over the variants, and how the walk comes by the memory of steps. */
-static void add_tail(struct text *t, const struct unit *unit, const struct text *run)
+/* Memory objects as parameters, and their addresses. */
+static void add_memories(struct text *t)
 {
     add_list(t, "CHAIN_PARAMETERS", "global float *");
     add_list(t, "CHAIN_ADDRESSES", "(ulong)");
+}
+
+/* The switch over the variants, and how the walk comes by the memory of steps. */
+static void add_tail(struct text *t, const struct unit *unit, const struct text *run)
+{
+    add_memories(t);
     text_print(t, "#define CHAIN_SCRATCH chain_%d_most\n#define CHAIN_RUN ", unit->n_variants);
     if (unit->only_if)
         text_print(t, "if (p[%d] == 0 || *(const global uint *)p[%d] != 0) ", CHAIN_ONLY_IF, CHAIN_ONLY_IF);
@@ -97,20 +103,39 @@ static void add_tail(struct text *t, const struct unit *unit, const struct text 
     text_print(t, " }\n");
 }
 
+static enum clcnn_status add_chain(struct text *t, const char *kernel_dir, const struct unit *unit,
+                                   struct clcnn_err *err)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct text run = {.at = NULL};
+    const bool alone = unit->group_size == 1;
+
+    add_head(t, unit);
+    TRY(source_paste(t, kernel_dir, "chain/chain_args.h", NULL, 1, err));
+    for (int i = 0; i < unit->n_variants; i++)
+        TRY(add_variant(t, &run, kernel_dir, unit->variants[i], i, alone, err));
+    add_tail(t, unit, &run);
+    t->failed |= run.failed;
+    st = source_paste(t, kernel_dir, alone ? "chain/chain.clh" : "chain/chain_groups.clh", NULL, 1, err);
+done:
+    free(run.at);
+    return st;
+}
+
+static enum clcnn_status add_addresses(struct text *t, const char *kernel_dir, struct clcnn_err *err)
+{
+    add_memories(t);
+    return source_paste(t, kernel_dir, "chain/chain_table.clh", NULL, 1, err);
+}
+
 enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct unit *unit,
                                struct clcnn_err *err)
 {
     enum clcnn_status st = CLCNN_OK;
-    struct text t = {.at = NULL}, run = {.at = NULL};
-    const bool alone = unit->group_size == 1;
+    struct text t = {.at = NULL};
 
-    add_head(&t, unit);
-    TRY(source_paste(&t, kernel_dir, "chain/chain_args.h", NULL, 1, err));
-    for (int i = 0; i < unit->n_variants; i++)
-        TRY(add_variant(&t, &run, kernel_dir, unit->variants[i], i, alone, err));
-    add_tail(&t, unit, &run);
-    TRY(source_paste(&t, kernel_dir, alone ? "chain/chain.clh" : "chain/chain_groups.clh", NULL, 1, err));
-    if (t.failed || run.failed) {
+    TRY(unit->n_variants > 0 ? add_chain(&t, kernel_dir, unit, err) : add_addresses(&t, kernel_dir, err));
+    if (t.failed) {
         st = clcnn_fail_mem(err, t.capacity);
         goto done;
     }
@@ -118,6 +143,5 @@ enum clcnn_status chain_source(char **out, const char *kernel_dir, const struct 
     t.at = NULL;
 done:
     free(t.at);
-    free(run.at);
     return st;
 }
