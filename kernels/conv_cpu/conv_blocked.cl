@@ -72,7 +72,11 @@
 #define LOW low
 #define HIGH high
 #define UNROLL_PART _Pragma("unroll 1")
-#else
+#elif V == 16
+#define LOW 0
+#define HIGH high
+#define UNROLL_PART UNROLL_CHANNELS
+#else /* unrolled: the channels that are missing in the last block, too */
 #define LOW 0
 #define HIGH V
 #define UNROLL_PART UNROLL_CHANNELS
@@ -80,10 +84,13 @@
 
 /* One tap on the channels LOW to HIGH - 1 of a block, for the tile's pixels from `left` up to `right` before its end;
  * row: the column under the first pixel. */
-#define SOON_OF(v) PREFETCH_SOON(wp + (SOON * KV + (v)) * V)
-#define TAP(row, left, right)                                  \
-    UNROLL_PART for (int c = LOW; c < HIGH; c++, wp += KV * V) \
-        MULTIPLY_CHANNEL(row, V *SW, c, wp, left, T - (right), SOON_OF)
+#define SOON_OF(v) PREFETCH_SOON(wt + (SOON * KV + (v)) * V)
+#define TAP(row, left, right)                                               \
+    {                                                                       \
+        SRC wt = wp;                                                        \
+        UNROLL_PART for (int c = LOW; c < HIGH; c++, wt += KV * V)          \
+            MULTIPLY_CHANNEL(row, V *SW, c, wt, left, T - (right), SOON_OF) \
+    }
 
 /* Brings near what a tile reads at src AHEAD blocks of channels later, every so many pixels. */
 #define PREFETCH_LATER(src, every)                                                                       \
@@ -181,6 +188,7 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
                 PREFETCH(next);
             PREFETCH_LATER(src, LINE_PIXELS)
             TAP(src, 0, 0)
+            wp += V * (KV * V);
         }
     }
 #endif
@@ -189,6 +197,8 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
         const int low = max(to->from_c - cb * V, 0), high = min(to->past_c - cb * V, V);
         if (high <= 0)
             break; /* other groups have parts of one block more */
+#elif V == 16
+        const int high = min(a->cg - cb * V, V);
 #endif
         for (int td = 0, id = front; td < a->ker[0]; td++, id += a->dil[0])
             for (int r = 0; r < a->ker[1]; r++, w += a->ker[2] * (V * KV * V)) {
@@ -219,18 +229,17 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
                     }
                 }
 #elif EDGE == 0
-                for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
+                for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += V * (KV * V))
                     TAP(src, 0, 0)
 #else
 #if V == 8
                 if (inside) {
-                    for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
+                    for (int s = 0; s < a->ker[2]; s++, src += a->dil[2] * V, wp += V * (KV * V))
                         TAP(src, 0, 0)
                     continue;
                 }
 #endif
-                for (int s = 0, at = col; s < a->ker[2];
-                     s++, at += a->dil[2], src += a->dil[2] * V, wp += (V - HIGH + LOW) * (KV * V))
+                for (int s = 0, at = col; s < a->ker[2]; s++, at += a->dil[2], src += a->dil[2] * V, wp += V * (KV * V))
                     switch (STEPS(-at, SW) - STEPS(at + (T - 1) * SW - width + 1, SW)) {
                     case 0:
                         TAP(src, 0, 0)
