@@ -17,6 +17,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
     enum clcnn_status (*const passes[])(struct rewriter *) = {
         rewrite_to_bytes,        /* first: others move steps of rounding away from the sums that they round */
         rewrite_drop_identities, /* before all others: they hide the patterns below */
+        rewrite_drop_expands,
         rewrite_find_rolls,
         rewrite_move_factors,    /* before attention, which they would forbid */
         rewrite_merge_attention, /* before moves are joined: it knows them as exporters write them */

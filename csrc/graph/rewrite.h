@@ -81,6 +81,7 @@ enum clcnn_status places_take(struct rewriter *r, const struct places *p);
 
 enum clcnn_status rewrite_to_bytes(struct rewriter *r);
 enum clcnn_status rewrite_drop_identities(struct rewriter *r);
+enum clcnn_status rewrite_drop_expands(struct rewriter *r);
 enum clcnn_status rewrite_find_rolls(struct rewriter *r);
 enum clcnn_status rewrite_move_factors(struct rewriter *r);
 enum clcnn_status rewrite_merge_attention(struct rewriter *r);

@@ -198,11 +198,6 @@ static enum clcnn_status match_by_mean(struct rewriter *r, struct node *last, bo
 static int over_limit(const struct rewriter *r, int value, struct match *m, double *limit)
 {
     struct node *n = rewrite_sole_producer(r, value);
-    if (n && rewrite_is(n, &op_expand)) {
-        match_add(m, n);
-        value = n->in[0];
-        n = rewrite_sole_producer(r, value);
-    }
     if (!n)
         return -1;
     const struct eltwise_attrs *a = n->attrs;
