@@ -19,6 +19,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_drop_identities, /* before all others: they hide the patterns below */
         rewrite_drop_expands,
         rewrite_find_rolls,
+        rewrite_find_rotary,     /* before moves are joined: it knows them as exporters write them */
         rewrite_move_factors,    /* before attention, which they would forbid */
         rewrite_merge_attention, /* before moves are joined: it knows them as exporters write them */
         rewrite_find_cells,      /* before additions become epilogues of their products */

@@ -83,6 +83,7 @@ enum clcnn_status rewrite_to_bytes(struct rewriter *r);
 enum clcnn_status rewrite_drop_identities(struct rewriter *r);
 enum clcnn_status rewrite_drop_expands(struct rewriter *r);
 enum clcnn_status rewrite_find_rolls(struct rewriter *r);
+enum clcnn_status rewrite_find_rotary(struct rewriter *r);
 enum clcnn_status rewrite_move_factors(struct rewriter *r);
 enum clcnn_status rewrite_merge_attention(struct rewriter *r);
 enum clcnn_status rewrite_find_cells(struct rewriter *r);

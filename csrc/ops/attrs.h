@@ -166,6 +166,9 @@ struct resize_attrs {
     int32_t exclude_outside, antialias;
     struct floats roi; /* starts, then ends, over the size less one */
 };
+struct rotary_attrs {
+    int32_t interleaved;
+};
 struct dropout_attrs {
     float p;
     int32_t layer;

@@ -2,7 +2,7 @@
 #ifndef CLCNN_ATTENTION_ARGS_H
 #define CLCNN_ATTENTION_ARGS_H
 
-#include "common/args_base.h"
+#include "common/strided_args.h"
 
 /* y[n][h][l] = sum_s softmax_s(scale * q[n][h][l] . k[n][h][s] + mask[n % period][h][l][s]) v[n][h][s]
  * A mask in two parts is mask[n][h][l][s % wide] + outer[n][h][l][s / wide]. */
@@ -24,6 +24,19 @@ struct attention_mma_args {
     struct attention_args attention;
     i32 split, share, channels;
     f32 up;
+};
+
+/* Rotary embeddings: rotary_embedding_ref, _vector. */
+struct rotary_args {
+    struct strided_args walk; /* x, cos, sin, y */
+    i64 columns;
+};
+struct rotary_vector_args {
+    i64 x_n, cos_n, sin_n, y_n; /* batch strides */
+    i64 rows, item_rows;        /* in all, of an item of x and y */
+    i64 table_rows, table_item_rows;
+    i64 row_run; /* rows of a group */
+    i64 columns;
 };
 
 #endif

@@ -120,6 +120,7 @@ __all__ = [
     "resize",
     "rms_norm",
     "roi_align",
+    "rotary_embedding",
     "round",
     "scaled_dot_product_attention",
     "scatter",
@@ -918,6 +919,14 @@ def roi_align(
     sampling_ratio: int = 0,
     spatial_scale: float = 1.0,
     coordinates: Literal["half_pixel", "output_half_pixel"] = "half_pixel",
+    name: str | None = None,
+) -> Value: ...
+def rotary_embedding(
+    x: Operand,
+    cos: Operand,
+    sin: Operand,
+    *,
+    interleaved: bool = False,
     name: str | None = None,
 ) -> Value: ...
 def round(

@@ -109,6 +109,10 @@ NORMS = [lambda x: 2.0 * x, _positive, lambda x: x]
 TRIES: dict[str, list[Try]] = {
     "conv": [Try(shapes, attrs) for shapes, attrs in CONVS] + [Try([(1, 2, 4, 4), (3, 2, 2, 2)])],
     "conv_transpose": [Try(shapes, attrs) for shapes, attrs in TRANSPOSED],
+    "rotary_embedding": [
+        Try([(2, 3, 6), (3, 6), (3, 6)]),
+        Try([(2, 3, 2, 4), (3, 2, 4), (3, 2, 4)], {"interleaved": True}),
+    ],
     "depthwise_nhwc": [
         Try([(2, 5, 4, 3), (3, 1, 3, 3), (3,)], {"padding": 1}),
         Try([(1, 6, 5, 4), (4, 1, 2, 3)], {"stride": (2, 1), "padding": (1, 0, 0, 2), "dilation": (1, 2)}),

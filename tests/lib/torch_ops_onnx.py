@@ -244,7 +244,19 @@ PLAIN: dict[str, Function] = {
     "greater_equal": torch.ge,
 }
 
+
+def _rotary_embedding(shape: Shape, interleaved: bool) -> Function:
+    def turned(x: Tensor) -> Tensor:
+        if not interleaved:
+            first, second = x.chunk(2, -1)
+            return torch.cat([-second, first], -1)
+        return torch.stack([-x[..., 1::2], x[..., ::2]], -1).reshape(x.shape)
+
+    return lambda x, cos, sin: x * cos + turned(x) * sin
+
+
 BUILT: dict[str, Callable[..., Function]] = {
+    "rotary_embedding": _rotary_embedding,
     "scaled_dot_product_attention": _attention,
     "grid_sample": _grid_sample,
     "argmax": _arg(torch.argmax),

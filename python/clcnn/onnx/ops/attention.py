@@ -72,4 +72,21 @@ def _write_attention(step: Step) -> None:
     step.add("MatMul", step.middle("Softmax", scores, axis=-1), step.inputs[2])
 
 
-WRITE: dict[str, Emit] = {"scaled_dot_product_attention": _write_attention}
+def _write_rotary_embedding(step: Step) -> None:
+    """In its parts: ONNX has the operator from opset 23 on."""
+    columns = step.shape[-1]
+    where = np.arange(columns)
+    if step.attrs["interleaved"]:
+        first, other = where % 2 == 0, where ^ 1
+    else:
+        first, other = where < columns // 2, (where + columns // 2) % columns
+    sign = step.writer.constant(np.where(first, -1.0, 1.0).astype(np.float32), step.name)
+    turned = step.middle("Gather", step.x, step.integers(other.tolist()), axis=-1)
+    sine = step.middle("Mul", step.middle("Mul", turned, sign), step.inputs[2])
+    step.add("Add", step.middle("Mul", step.x, step.inputs[1]), sine)
+
+
+WRITE: dict[str, Emit] = {
+    "scaled_dot_product_attention": _write_attention,
+    "rotary_embedding": _write_rotary_embedding,
+}
