@@ -130,6 +130,16 @@ struct node *match_op(const struct rewriter *r, int value, const struct op_def *
     return n && rewrite_is(n, op) ? n : NULL;
 }
 
+bool match_slices_along(const struct rewriter *r, const struct node *slice, int d)
+{
+    const struct slice_attrs *a = slice->attrs;
+    const struct clcnn_shape *x = &r->g->values[slice->in[0]].shape;
+    for (int i = 0; i < x->rank; i++)
+        if (i != d && (a->starts.v[i] != 0 || a->ends.v[i] != x->dim[i] || a->steps.v[i] != 1))
+            return false;
+    return true;
+}
+
 bool match_scalar(const struct rewriter *r, int value, double *number)
 {
     if (!rewrite_is_constant(r, value))

@@ -34,6 +34,8 @@ void match_drop_unread(struct rewriter *r, bool (*kind)(const struct node *n));
 struct node *match_producer(const struct rewriter *r, int value);
 /* The same, if it is of this operator. */
 struct node *match_op(const struct rewriter *r, int value, const struct op_def *op);
+/* Whether a slice takes all of every dimension but d. */
+bool match_slices_along(const struct rewriter *r, const struct node *slice, int d);
 /* Whether a value is a constant of one float. */
 bool match_scalar(const struct rewriter *r, int value, double *number);
 /* Of a node with two inputs, one of them such a constant: its place, and -1 when there is none. */

@@ -24,15 +24,7 @@ void FN(body)(ulong group, SRC x, SRC cos, SRC sin, DST y, const struct rotary_a
     const INDEX row = ROW_OF(group, s->pieces);
     if (row < (INDEX)s->rows) {
         const long first = FIRST_COLUMN(group, s->pieces);
-        INDEX rest = row;
-        long x0 = 0, cos0 = 0, sin0 = 0, y0 = 0;
-        for (int d = s->rank - 2; d >= 0; d--) {
-            TAKE_DIGIT(digit, rest, s->size[d]);
-            x0 += digit * s->stride[0].of[d];
-            cos0 += digit * s->stride[1].of[d];
-            sin0 += digit * s->stride[2].of[d];
-            y0 += digit * s->stride[3].of[d];
-        }
+        ROW_STARTS_4(s, row, x0, cos0, sin0, y0)
         const long x_step = STEP_OF(s, 0), cos_step = STEP_OF(s, 1), sin_step = STEP_OF(s, 2), y_step = STEP_OF(s, 3);
         const long apart = INTERLEAVED ? 1 : a->columns / 2;
         FOR_COLUMNS(i, first, s->size[s->rank - 1])

@@ -19,15 +19,7 @@ void FN(body)(ulong group, SRC_OF(uchar) cond, SRC_OF(T) a, SRC_OF(T) b, DST_OF(
     const INDEX row = ROW_OF(group, s->pieces);
     if (row < (INDEX)s->rows) {
         const long first = FIRST_COLUMN(group, s->pieces);
-        INDEX rest = row;
-        long c0 = 0, a0 = 0, b0 = 0, y0 = 0;
-        for (int d = s->rank - 2; d >= 0; d--) {
-            TAKE_DIGIT(digit, rest, s->size[d]);
-            c0 += digit * s->stride[0].of[d];
-            a0 += digit * s->stride[1].of[d];
-            b0 += digit * s->stride[2].of[d];
-            y0 += digit * s->stride[3].of[d];
-        }
+        ROW_STARTS_4(s, row, c0, a0, b0, y0)
         const long c_step = STEP_OF(s, 0), a_step = STEP_OF(s, 1), b_step = STEP_OF(s, 2), y_step = STEP_OF(s, 3);
         const int inner = s->size[s->rank - 1];
         FOR_COLUMNS(i, first, inner)

@@ -59,15 +59,7 @@ void FN(body)(ulong group, SRC_OF(T) x, SRC_OF(int) first, SRC_OF(int) next, SRC
     const INDEX row = ROW_OF(group, s->pieces);
     if (row < (INDEX)s->rows) {
         const long column = FIRST_COLUMN(group, s->pieces);
-        INDEX rest = row;
-        long x0 = 0, f0 = 0, u0 = 0, y0 = 0;
-        for (int d = s->rank - 2; d >= 0; d--) {
-            TAKE_DIGIT(digit, rest, s->size[d]);
-            x0 += digit * s->stride[0].of[d];
-            f0 += digit * s->stride[1].of[d];
-            u0 += digit * s->stride[2].of[d];
-            y0 += digit * s->stride[3].of[d];
-        }
+        ROW_STARTS_4(s, row, x0, f0, u0, y0)
         const long x_step = STEP_OF(s, 0), f_step = STEP_OF(s, 1), u_step = STEP_OF(s, 2), y_step = STEP_OF(s, 3);
         FOR_COLUMNS(i, column, s->size[s->rank - 1])
         {

@@ -11,12 +11,7 @@ static bool is_part(const struct rewriter *r, int value, int x, int d, int32_t f
     if (!n || n->in[0] != x)
         return false;
     const struct slice_attrs *a = n->attrs;
-    const struct clcnn_shape *s = &r->g->values[x].shape;
-    for (int i = 0; i < s->rank; i++)
-        if (a->starts.v[i] != (i == d ? from : 0) || a->ends.v[i] != (i == d ? to : s->dim[i]) ||
-            a->steps.v[i] != 1)
-            return false;
-    return true;
+    return match_slices_along(r, n, d) && a->starts.v[d] == from && a->ends.v[d] == to && a->steps.v[d] == 1;
 }
 
 /* The roll that gives x, if it leaves dimension d as it is and no one uses x but two slices; NULL otherwise. */

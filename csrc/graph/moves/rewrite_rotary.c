@@ -33,15 +33,11 @@ struct part {
     int32_t first, step;
 };
 
-static bool is_slice_along(const struct rewriter *r, const struct node *n, int d, struct part *part)
+static bool part_of(const struct rewriter *r, const struct node *slice, int d, struct part *part)
 {
-    const struct slice_attrs *a = n->attrs;
-    const struct clcnn_shape *x = shape_of(r, n->in[0]);
-    for (int i = 0; i < x->rank; i++)
-        if (i != d && (a->starts.v[i] != 0 || a->ends.v[i] != x->dim[i] || a->steps.v[i] != 1))
-            return false;
-    *part = (struct part){n->in[0], a->starts.v[d], a->steps.v[d]};
-    return true;
+    const struct slice_attrs *a = slice->attrs;
+    *part = (struct part){slice->in[0], a->starts.v[d], a->steps.v[d]};
+    return match_slices_along(r, slice, d);
 }
 
 /* Whether `value` is half of the columns of something. */
@@ -55,7 +51,7 @@ static bool half_of(const struct rewriter *r, int value, struct match *m, struct
     if (rewrite_is(n, &op_split) && n->n_out == 2 && ((const struct split_attrs *)n->attrs)->dim == last &&
         r->uses[value] == 1)
         *part = (struct part){n->in[0], value == n->out[1] ? v->shape.dim[last] : 0, 1};
-    else if (!rewrite_is(n, &op_slice) || !is_slice_along(r, n, last, part))
+    else if (!rewrite_is(n, &op_slice) || !part_of(r, n, last, part))
         return false;
     add_once(m, n);
     return true;
@@ -222,7 +218,7 @@ static enum clcnn_status match_rows_before(struct rewriter *r, struct node *last
     if (!rotary || ((const struct dim_attrs *)last->attrs)->dim != d)
         return CLCNN_OK;
     struct node *first = match_op(r, last->in[0], &op_slice), *rest = match_op(r, rotary->in[0], &op_slice);
-    if (!first || !rest || !is_slice_along(r, first, d, &before) || !is_slice_along(r, rest, d, &behind))
+    if (!first || !rest || !part_of(r, first, d, &before) || !part_of(r, rest, d, &behind))
         return CLCNN_OK;
     const int32_t rows = shape_of(r, last->in[0])->dim[d];
     match_add(&m, first);

@@ -118,17 +118,6 @@ static bool has_constants(const struct rewriter *r, const struct node *n)
     return false;
 }
 
-/* Takes channels alone. */
-static bool slices_channels(const struct rewriter *r, const struct node *n)
-{
-    const struct slice_attrs *a = n->attrs;
-    const struct clcnn_shape *x = shape_of(r, n->in[0]);
-    for (int d = 0; d < x->rank; d++)
-        if (d != 1 && (a->starts.v[d] != 0 || a->ends.v[d] != x->dim[d] || a->steps.v[d] != 1))
-            return false;
-    return true;
-}
-
 /* Whether a node can work on tokens. Its inputs that are no constants, and its outputs, are maps. */
 static bool is_layer(const struct rewriter *r, const struct node *n)
 {
@@ -147,7 +136,7 @@ static bool is_layer(const struct rewriter *r, const struct node *n)
     if (rewrite_is(n, &op_split))
         return ((const struct split_attrs *)n->attrs)->dim == 1;
     if (rewrite_is(n, &op_slice))
-        return slices_channels(r, n);
+        return match_slices_along(r, n, 1);
     if (rewrite_is(n, &op_batch_norm))
         return rewrite_norm_is_constant(r, n);
     return eltwise_is_unary(n->op) || is_arithmetic(r, n);
