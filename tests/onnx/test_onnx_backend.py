@@ -74,7 +74,7 @@ IN_FULL = (
         "QLinearMatMul",
         "QuantizeLinear",
     ),
-    *("RNN", "RoiAlign", "ScatterElements", "ScatterND", "TopK"),
+    *("RNN", "RoiAlign", "RotaryEmbedding", "ScatterElements", "ScatterND", "TopK"),
 )
 LIGHT = 9
 

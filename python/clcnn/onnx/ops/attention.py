@@ -57,6 +57,48 @@ def _attention(call: Call) -> Operand:
     return call.reshape(call.transpose(y, (0, 2, 1, 3)), (n, length, heads * width))
 
 
+def _taken(call: Call, x: Operand, indices: Operand, dim: int) -> Operand:
+    """Elements of x along a dimension, now if they are known."""
+    if x.array is not None and indices.array is not None:
+        return call.constant(np.take(x.array, indices.array, dim))
+    return call.emit("gather", x, indices, dim=dim)
+
+
+def _table(call: Call, index: int, x: Operand, columns: int) -> Operand:
+    """The cosines or sines of x [N, heads, L, D], a number for each of its first columns: [L, columns], or of
+    its shape."""
+    table, (n, heads, length, _) = call.input(index), x.shape
+    if call.has(3):
+        table = _taken(call, table, call.input(3), 0)
+    if table.shape != (n, length, columns // 2):
+        name = "cos_cache" if index == 1 else "sin_cache"
+        raise Refusal(f"input {name}: {list(table.shape)} for {n} x {length} tokens of {columns} columns")
+    where = np.arange(columns)
+    pairs = where // 2 if call.attr("interleaved", 0) else where % (columns // 2)
+    table = call.reshape(_taken(call, table, call.constant(pairs), 2), (n, 1, length, columns))
+    if n == 1:
+        return call.reshape(table, (length, columns))
+    return _taken(call, table, call.constant(np.zeros(heads, np.int64)), 1)
+
+
+@row("RotaryEmbedding", 23)
+def _rotary_embedding(call: Call) -> Operand:
+    x = _heads(call, call.input(0), "num_heads")
+    columns = int(call.attr("rotary_embedding_dim", 0)) or x.shape[3]
+    if x.rank != 4 or columns > x.shape[3] or columns % 2:
+        raise Refusal(f"attribute rotary_embedding_dim: {columns} for an input of shape {list(x.shape)}")
+    turned, rest = x, None
+    if columns < x.shape[3]:
+        turned, rest = call.emit_many("split", x, sizes=[columns, x.shape[3] - columns], dim=-1)
+    tables = [_table(call, index, x, columns) for index in (1, 2)]
+    y = call.emit("rotary_embedding", turned, *tables, interleaved=bool(call.attr("interleaved", 0)))
+    if rest is not None:
+        y = call.emit("concat", y, rest, dim=-1)
+    if call.input(0).rank == 4:
+        return y
+    return call.reshape(call.transpose(y, (0, 2, 1, 3)), call.input(0).shape)
+
+
 def _write_attention(step: Step) -> None:
     """In its parts: ONNX has the operator from opset 23 on."""
     rank, rows, others = len(step.shape), step.shape[-2], step.shapes[1][-2]
