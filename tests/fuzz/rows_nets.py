@@ -251,6 +251,20 @@ def _attention(net: Net) -> str:
     return net.node("Attention", q, k, v, mask, scale=net.one(None, 0.3), is_causal=net.one(None, 0, 1))
 
 
+@ROWS("RotaryEmbedding", first=23)
+def _rotary_embedding(net: Net) -> str:
+    x = net.pick(4, where=lambda a: a.shape[3] % 2 == 0)
+    n, _, length, columns = net.shape(x)
+    turned = 2 * net.rng.randint(1, columns // 2)
+    tables = [net.const(net.random((length + 2, turned // 2))) for _ in range(2)]
+    positions = [[net.rng.randint(0, length + 1) for _ in range(length)] for _ in range(n)]
+    attrs = {
+        "interleaved": net.one(None, 0, 1),
+        "rotary_embedding_dim": None if turned == columns else turned,
+    }
+    return net.node("RotaryEmbedding", x, *tables, net.const(np.array(positions, np.int64)), **attrs)
+
+
 @ROWS("LRN")
 def _lrn(net: Net) -> str:
     attrs = {"alpha": net.one(None, 0.1), "beta": net.one(None, 0.5), "bias": net.one(None, 2.0)}
