@@ -66,7 +66,7 @@ static int plain(const struct rewriter *r, int value, struct match *m, bool *neg
             *negative = !*negative;
         else if (!rewrite_is(n, &op_reshape) && !rewrite_is(n, &op_unsqueeze))
             break;
-        add_once(m, n);
+        match_add(m, n);
         value = n->in[0];
     }
     return value;
@@ -123,23 +123,19 @@ static bool table_shape(const struct clcnn_shape *table, const struct clcnn_shap
            memcmp(out->dim, x->dim + x->rank - out->rank, (size_t)out->rank * sizeof *out->dim) == 0;
 }
 
-/* The operand of a product with x, a constant; -1: it is none. */
-static int factor_of(const struct rewriter *r, const struct node *mul, int x)
+/* Which operand of a product with x is a constant; -1: none. */
+static int constant_beside(const struct rewriter *r, const struct node *mul, int x)
 {
     for (int k = 0; k < 2; k++)
-        if (mul->in[k] == x && rewrite_is_constant(r, mul->in[1 - k]))
-            return mul->in[1 - k];
+        if (mul->in[1 - k] == x && rewrite_is_constant(r, mul->in[k]))
+            return k;
     return -1;
 }
 
-/* A table of its own, in this shape. */
-static enum clcnn_status copy_table(struct rewriter *r, int table, const struct clcnn_shape *shape, int *out)
+/* Gives a table this shape. */
+static enum clcnn_status reshape_table(struct rewriter *r, int *table, const struct clcnn_shape *shape)
 {
-    enum clcnn_status st = CLCNN_OK;
-    TRY(rewrite_constant(r, shape, out));
-    memcpy(r->g->values[*out].owned, r->g->values[table].data, shape_bytes(shape));
-done:
-    return st;
+    return shape_equal(shape_of(r, *table), shape) ? CLCNN_OK : rewrite_reshaped(r, table, shape);
 }
 
 static enum clcnn_status become(struct rewriter *r, const struct match *m, struct node *last, int x,
@@ -164,20 +160,19 @@ static enum clcnn_status match_rotary(struct rewriter *r, struct node *last, str
         struct match m = {0};
         bool interleaved;
         struct clcnn_shape shape[2];
-        int table[2];
         const int x = match_turned(r, sines->in[k], &m, &interleaved);
         if (x < 0 || !shape_equal(shape_of(r, x), shape_of(r, last->out[0])))
             continue;
-        const int cos = factor_of(r, cosines, x), sin = factor_of(r, sines, sines->in[k]);
+        const int c = constant_beside(r, cosines, x), s = constant_beside(r, sines, sines->in[k]);
         match_add(&m, cosines);
         match_add(&m, sines);
-        if (cos < 0 || sin < 0 || !table_shape(shape_of(r, cos), shape_of(r, x), &shape[0]) ||
-            !table_shape(shape_of(r, sin), shape_of(r, x), &shape[1]) || !shape_equal(&shape[0], &shape[1]) ||
-            !match_closed(r, &m, last, &op_rotary_embedding))
+        if (c < 0 || s < 0 || !table_shape(shape_of(r, cosines->in[c]), shape_of(r, x), &shape[0]) ||
+            !table_shape(shape_of(r, sines->in[s]), shape_of(r, x), &shape[1]) ||
+            !shape_equal(&shape[0], &shape[1]) || !match_closed(r, &m, last, &op_rotary_embedding))
             continue;
-        TRY(copy_table(r, cos, shape, &table[0]));
-        TRY(copy_table(r, sin, shape, &table[1]));
-        return become(r, &m, last, x, table, interleaved);
+        TRY(reshape_table(r, &cosines->in[c], shape));
+        TRY(reshape_table(r, &sines->in[s], shape));
+        return become(r, &m, last, x, (const int[]){cosines->in[c], sines->in[s]}, interleaved);
     }
 done:
     return st;
