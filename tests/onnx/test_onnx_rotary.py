@@ -55,3 +55,11 @@ def test_constant_tables_are_made_while_importing(device, items, interleaved):
 def test_what_does_not_fit_is_refused_by_name(tables, attrs, words):
     with pytest.raises(clcnn.UnsupportedError, match=words):
         load(rotary(1, tables, **attrs)).graph({"x": (1, HEADS, LENGTH, COLUMNS)})
+
+
+def test_positions_that_the_tables_lack():
+    """LENGTH + 2 of them are asked for."""
+    with pytest.raises(clcnn.ModelError, match="indices are outside of axis 0, which has 4 elements"):
+        load(rotary(1, {name: table[:4] for name, table in TABLES.items()})).graph(
+            {"x": (1, HEADS, LENGTH, COLUMNS)}
+        )

@@ -6,6 +6,7 @@ import numpy as np
 
 from clcnn.onnx.call import Call, Operand, Refusal
 from clcnn.onnx.export_step import Emit, Step
+from clcnn.onnx.ops.index import check_indices
 from clcnn.onnx.table import row
 
 _OUTPUTS = {1: "present_key", 2: "present_value", 3: "qk_matmul_output"}
@@ -59,6 +60,7 @@ def _attention(call: Call) -> Operand:
 
 def _taken(call: Call, x: Operand, indices: Operand, dim: int) -> Operand:
     """Elements of x along a dimension, now if they are known."""
+    check_indices(x, indices, dim)
     if x.array is not None and indices.array is not None:
         return call.constant(np.take(x.array, indices.array, dim))
     return call.emit("gather", x, indices, dim=dim)

@@ -14,13 +14,18 @@ from clcnn.onnx.lengths import Length
 from clcnn.onnx.table import row
 
 
+def check_indices(x: Operand, indices: Operand, axis: int) -> None:
+    """ModelError if known ones are no elements of that axis of x."""
+    known = indices.array
+    if known is not None and known.size and not -x.shape[axis] <= known.min() <= known.max() < x.shape[axis]:
+        raise ModelError(f"its indices are outside of axis {axis}, which has {x.shape[axis]} elements")
+
+
 @row("Gather")
 def _gather(call: Call) -> Operand:
     x, indices = call.input(0), call.input(1)
     axis = call.axis(x.rank, 0)
-    known = indices.array
-    if known is not None and known.size and not -x.shape[axis] <= known.min() <= known.max() < x.shape[axis]:
-        raise ModelError(f"its indices are outside of axis {axis}, which has {x.shape[axis]} elements")
+    check_indices(x, indices, axis)
     return call.emit("gather", x, indices, dim=axis)
 
 
