@@ -22,22 +22,9 @@
 #error "RED is required: red_sum, red_max or red_min"
 #endif
 #define SCRATCH ((WG + 3) / 4)
+#include "norm_reduce/kept_offset.clh"
 
 LANES_SHARE(FN(share), float, RED)
-
-/* Where output number `rest` of the kept dimensions begins in x (.x) and in y (.y). Unrolled: an argument block that is
- * picked from by an index would be copied to memory. */
-long2 FN(kept_offset)(INDEX rest, const struct lanes_reduce_args *a)
-{
-    long2 offset = (long2)(0, 0);
-#pragma unroll
-    for (int d = 7; d >= 0; d--)
-        if (d < a->kept) {
-            TAKE_DIGIT(digit, rest, a->size[d]);
-            offset += (long2)(digit * a->x[d], digit * a->y[d]);
-        }
-    return offset;
-}
 
 void FN(body)(ulong group, SRC x, DST y, const struct lanes_reduce_args *a, local float4 *scratch)
 {

@@ -107,6 +107,30 @@ size_t reduction_workspace(const struct reduction *r)
     return r->args.parts > 1 ? (size_t)(r->outputs * r->args.parts) * sizeof(float) : 0;
 }
 
+struct lanes_reduce_args reduction_lanes_args(const struct reduction *r, int64_t pieces)
+{
+    const struct reduce_args *cut = &r->args;
+    const int inner = r->columns ? cut->kept - 1 : -1;
+    struct lanes_reduce_args a = {
+        .pieces = pieces,
+        .inner = inner >= 0 ? cut->size[inner] : 1,
+        .parts = cut->parts,
+        .chunk = cut->chunk,
+        .length = r->length,
+        .x_step = cut->x[cut->rank - 1],
+        .y_step = inner >= 0 ? cut->y[inner] : 0,
+        .kept = cut->kept - r->columns,
+        .divisor = cut->divisor,
+    };
+    for (int d = 0; d < a.kept; d++) {
+        a.size[d] = cut->size[d];
+        a.x[d] = cut->x[d];
+        a.y[d] = cut->y[d];
+    }
+    a.rows = r->outputs * a.parts / a.inner;
+    return a;
+}
+
 /* The pass over the results of parts, in scratch, where each output has them in a row; `first` will write them so. */
 static struct reduction second_pass(struct reduction *first)
 {

@@ -18,6 +18,9 @@ struct reduction reduction_of(const struct problem *p);
 void reduction_cut(const struct problem *p, struct reduction *r, int64_t parts);
 size_t reduction_workspace(const struct reduction *r);
 
+/* The argument block of a pass for GPUs, whose work-items take the innermost kept dimension in `pieces` where columns are reduced. */
+struct lanes_reduce_args reduction_lanes_args(const struct reduction *r, int64_t pieces);
+
 /* Emits a pass over the view `from`, whose results go to `to`; red: what combines two numbers. */
 typedef void reduction_pass(const struct problem *p, struct emit *e, const struct reduction *r,
                             const char *red, int from, int to);

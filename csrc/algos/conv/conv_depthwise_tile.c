@@ -1,13 +1,13 @@
 /* conv_depthwise_tile: tiles of outputs in registers, over which a window of known size slides; see
  * kernels/conv/conv_depthwise_tile.cl. */
 #include "algos/conv/conv_common.h"
+#include "algos/conv/window_tile.h"
 
-enum { COLUMNS = 4, MOST_TAPS = 81, MOST_PIXELS = 24, ENOUGH = 512 };
+enum { ENOUGH = 512 };
 
 static size_t items_of(const struct conv_args *a, int rows)
 {
-    return (size_t)a->n * (size_t)a->k * ceil_div((size_t)a->out[1], (size_t)rows) *
-           ceil_div((size_t)a->out[2], COLUMNS);
+    return (size_t)a->k * window_tiles(a, rows);
 }
 
 /* Rows of a tile, which share what they read, if there are enough other tiles to hide the time that reading takes. Single pixels
@@ -24,10 +24,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     if (!conv_depthwise_applicable(p, why))
         return false;
-    REQUIRE(why,
-            conv_taps(&a) <= MOST_TAPS &&
-                (COLUMNS - 1) * a.stride[2] + (a.ker[2] - 1) * a.dil[2] < MOST_PIXELS,
-            "the window and the pixels of a row under it must fit registers");
+    REQUIRE(why, window_tile_fits(&a), WINDOW_TILE_FITS);
     PREFER(why, !cpu_device(p->device), "tiles that work-items compute by themselves are meant for GPUs");
     return true;
 }
@@ -38,14 +35,7 @@ static void emit(const struct problem *p, struct emit *e)
     const int rows = rows_of(p, &a);
     const size_t wg = any_group_size(p);
     struct step *s = emit_step(e, "conv_depthwise_tile", "main", ceil_div(items_of(&a, rows), wg), wg);
-    step_define(s, "RY", rows);
-    step_define(s, "KH", a.ker[1]);
-    step_define(s, "KW", a.ker[2]);
-    step_define(s, "SH", a.stride[1]);
-    step_define(s, "SW", a.stride[2]);
-    step_define(s, "DH", a.dil[1]);
-    step_define(s, "DW", a.dil[2]);
-    step_define(s, "PAD_W", a.pad[2]);
+    step_define_window(s, &a, rows);
     step_read_map(s, &p->in[0]);
     step_read(s, p->in[1].view);
     step_epilogue(s, p, &p->in[2]);

@@ -48,26 +48,8 @@ static struct reduction cut_reduction(const struct problem *p)
 static void emit_pass(const struct problem *p, struct emit *e, const struct reduction *r, const char *red,
                       int from, int to)
 {
-    const struct reduce_args *cut = &r->args;
     const struct lanes l = shares_of(p, r);
-    const int last = cut->rank - 1, inner = r->columns ? cut->kept - 1 : -1;
-    struct lanes_reduce_args a = {
-        .pieces = l.tiles,
-        .inner = inner >= 0 ? cut->size[inner] : 1,
-        .parts = cut->parts,
-        .chunk = cut->chunk,
-        .length = r->length,
-        .x_step = cut->x[last],
-        .y_step = inner >= 0 ? cut->y[inner] : 0,
-        .kept = cut->kept - r->columns,
-        .divisor = cut->divisor,
-    };
-    for (int d = 0; d < a.kept; d++) {
-        a.size[d] = cut->size[d];
-        a.x[d] = cut->x[d];
-        a.y[d] = cut->y[d];
-    }
-    a.rows = r->outputs * a.parts / a.inner;
+    const struct lanes_reduce_args a = reduction_lanes_args(r, l.tiles);
     struct step *s = lanes_emit(p, e, "reduce_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.rows);
     step_define_id(s, "RED", red);
     step_read(s, from);

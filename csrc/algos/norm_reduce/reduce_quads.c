@@ -1,0 +1,52 @@
+/* reduce_quads: sum, mean, max and min of a few elements along a dimension that is not the innermost one, for GPUs; see
+ * kernels/norm_reduce/reduce_quads.cl. */
+#include "algos/common/norm_rows.h"
+#include "algos/common/reduction.h"
+
+enum { QUAD = 4, MOST = 16 };
+
+static bool applicable(const struct problem *p, struct why *why)
+{
+    REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "elements are no floats");
+    const struct reduction r = reduction_of(p);
+    REQUIRE(why, r.args.outer == 1, "what is reduced is not one walk");
+    REQUIRE(why, r.columns, "no neighbours that are kept");
+    REQUIRE(why, r.length <= MOST, "longer sums are for work-items that share them");
+    PREFER(why, !cpu_device(p->device), "vectors of four are meant for GPUs");
+    return true;
+}
+
+static void emit_pass(const struct problem *p, struct emit *e, const struct reduction *r, const char *red,
+                      int from, int to)
+{
+    const int64_t inner = r->args.size[r->args.kept - 1];
+    const struct lanes_reduce_args a = reduction_lanes_args(r, (int64_t)ceil_div((size_t)inner, QUAD));
+    const size_t wg = any_group_size(p), groups = ceil_div((size_t)(a.rows * a.pieces), wg);
+    struct step *s = emit_step(e, "reduce_quads", "main", groups, wg);
+    step_define_id(s, "RED", red);
+    step_define_id(s, "INDEX", groups * wg * QUAD <= UINT32_MAX ? "uint" : "ulong");
+    step_read(s, from);
+    step_write(s, to);
+    step_args(s, &a, sizeof a);
+    rows_cost(s, p, (double)shape_count(&p->in[0].shape));
+}
+
+/* One algorithm an operator: they differ in what combines two numbers. */
+#define REDUCE_ALGO(op, red, mean, class)                                                              \
+    static void emit_##op(const struct problem *p, struct emit *e)                                     \
+    {                                                                                                  \
+        reduction_emit(p, e, reduction_of(p), red, mean, emit_pass);                                   \
+    }                                                                                                  \
+    const struct algo_def algo_##op##_quads = {                                                        \
+        .name = "quads",                                                                               \
+        .doc = "a few elements along a dimension whose neighbours are kept, four outputs a work-item", \
+        .devices = DEVICES_GPU,                                                                        \
+        .error = class,                                                                                \
+        .deterministic = true,                                                                         \
+        .applicable = applicable,                                                                      \
+        .emit = emit_##op,                                                                             \
+    }
+REDUCE_ALGO(reduce_sum, "red_sum", false, ERROR_STRICT);
+REDUCE_ALGO(reduce_mean, "red_sum", true, ERROR_STRICT);
+REDUCE_ALGO(reduce_max, "red_max", false, ERROR_EXACT);
+REDUCE_ALGO(reduce_min, "red_min", false, ERROR_EXACT);
