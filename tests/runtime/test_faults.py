@@ -180,7 +180,7 @@ def cache(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
-EVERY = [5, pytest.param(1, marks=pytest.mark.slow)]  # all of them take three minutes
+EVERY = [7, pytest.param(1, marks=pytest.mark.slow)]  # all of them take three minutes
 
 
 @pytest.mark.parametrize("step", EVERY)

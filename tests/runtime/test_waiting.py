@@ -152,7 +152,7 @@ def test_a_fork_in_a_handler_that_interrupts_a_run() -> None:
 # ---- the clock ----
 
 TIMEOUT = """
-slow = make(least=2.0)
+slow = make(least=1.4)
 own = slow.plan.clone()
 for timeout in (0.2, np.float32(0.2)):
     thread = behind(lambda: slow.plan(slow.x))
@@ -216,7 +216,7 @@ def test_a_session_that_another_thread_compiles() -> None:
 # ---- Ctrl-C ----
 
 INTERRUPTS = """
-slow = make(least=1.5)
+slow = make(least=1.2)
 calls = {"run": lambda: slow.plan(slow.x), "run by name": lambda: slow.plan.run({"x": slow.x}, timeout=60),
          "profile": lambda: slow.plan.profile(slow.x), "close": slow.plan.close}
 for what, call in calls.items():
