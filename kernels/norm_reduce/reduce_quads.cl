@@ -3,8 +3,8 @@
  *
  * A work-item combines four neighbours at a time, which lie on a boundary of four where all strides are multiples.
  * Layouts: any strides, neighbours side by side; struct lanes_reduce_args with one part. NaN wins maximum and minimum.
- * Index map: item = row * ceil(inner / 4) + quad; a row is all outputs along the innermost kept dimension, whose
- * `inner` elements lie y_step apart in y.
+ * Index map: item = row * pieces + quad, with ceil(inner / 4) pieces; a row is all outputs along the innermost kept
+ * dimension, whose `inner` elements lie y_step apart in y.
  * Work-group: WG items. Local memory: none.
  * Defines: RED (required: red_sum, red_max, red_min), WG; INDEX, uint or ulong: that of items. */
 #include "common/clcnn.clh"
@@ -38,7 +38,7 @@ float4 FN(quad)(const global float *p, int count)
 
 void FN(body)(ulong group, SRC x, DST y, const struct lanes_reduce_args *a)
 {
-    const INDEX item = (INDEX)group * WG + LANE, pieces = ((INDEX)a->inner + 3) / 4, row = item / pieces;
+    const INDEX item = (INDEX)group * WG + LANE, pieces = (INDEX)a->pieces, row = item / pieces;
     if (row < (INDEX)a->rows) {
         const INDEX column = (item - row * pieces) * 4;
         const long2 at = FN(kept_offset)(row, a);

@@ -107,12 +107,11 @@ size_t reduction_workspace(const struct reduction *r)
     return r->args.parts > 1 ? (size_t)(r->outputs * r->args.parts) * sizeof(float) : 0;
 }
 
-struct lanes_reduce_args reduction_lanes_args(const struct reduction *r, int64_t pieces)
+struct lanes_reduce_args reduction_lanes_args(const struct reduction *r)
 {
     const struct reduce_args *cut = &r->args;
     const int inner = r->columns ? cut->kept - 1 : -1;
     struct lanes_reduce_args a = {
-        .pieces = pieces,
         .inner = inner >= 0 ? cut->size[inner] : 1,
         .parts = cut->parts,
         .chunk = cut->chunk,

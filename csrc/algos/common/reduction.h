@@ -18,8 +18,8 @@ struct reduction reduction_of(const struct problem *p);
 void reduction_cut(const struct problem *p, struct reduction *r, int64_t parts);
 size_t reduction_workspace(const struct reduction *r);
 
-/* The argument block of a pass for GPUs, whose work-items take the innermost kept dimension in `pieces` where columns are reduced. */
-struct lanes_reduce_args reduction_lanes_args(const struct reduction *r, int64_t pieces);
+/* The argument block of a pass for GPUs but `pieces`, in which work-items take the innermost kept dimension where columns are reduced. */
+struct lanes_reduce_args reduction_lanes_args(const struct reduction *r);
 
 /* Emits a pass over the view `from`, whose results go to `to`; red: what combines two numbers. */
 typedef void reduction_pass(const struct problem *p, struct emit *e, const struct reduction *r,
@@ -27,5 +27,20 @@ typedef void reduction_pass(const struct problem *p, struct emit *e, const struc
 /* The pass `first`; where it has parts, another one over their results. mean: divided by how many elements an output has. */
 void reduction_emit(const struct problem *p, struct emit *e, struct reduction first, const char *red,
                     bool mean, reduction_pass *pass);
+
+/* Algorithm `algo` of the operators whose first pass over floats is of(p); emit_pass() emits it, and the rest are fields of
+ * struct algo_def. */
+#define REDUCTION_ALGOS(algo, of, ...)                                                 \
+    REDUCTION_ALGO(algo, of, reduce_sum, "red_sum", false, ERROR_STRICT, __VA_ARGS__); \
+    REDUCTION_ALGO(algo, of, reduce_mean, "red_sum", true, ERROR_STRICT, __VA_ARGS__); \
+    REDUCTION_ALGO(algo, of, reduce_max, "red_max", false, ERROR_EXACT, __VA_ARGS__);  \
+    REDUCTION_ALGO(algo, of, reduce_min, "red_min", false, ERROR_EXACT, __VA_ARGS__)
+#define REDUCTION_ALGO(algo, of, op, red, mean, class, ...)        \
+    static void emit_##op(const struct problem *p, struct emit *e) \
+    {                                                              \
+        reduction_emit(p, e, of(p), red, mean, emit_pass);         \
+    }                                                              \
+    const struct algo_def algo_##op##_##algo = {                   \
+        .name = #algo, .error = class, .deterministic = true, .emit = emit_##op, __VA_ARGS__}
 
 #endif

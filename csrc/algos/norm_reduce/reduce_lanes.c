@@ -49,7 +49,8 @@ static void emit_pass(const struct problem *p, struct emit *e, const struct redu
                       int from, int to)
 {
     const struct lanes l = shares_of(p, r);
-    const struct lanes_reduce_args a = reduction_lanes_args(r, l.tiles);
+    struct lanes_reduce_args a = reduction_lanes_args(r);
+    a.pieces = l.tiles;
     struct step *s = lanes_emit(p, e, "reduce_lanes", "main", lanes_groups(p, &l, a.rows), &l, a.rows);
     step_define_id(s, "RED", red);
     step_read(s, from);
@@ -64,23 +65,6 @@ static size_t workspace(const struct problem *p)
     return reduction_workspace(&r);
 }
 
-/* One algorithm an operator: they differ in what combines two numbers. */
-#define REDUCE_ALGO(op, red, mean, class)                                                    \
-    static void emit_##op(const struct problem *p, struct emit *e)                           \
-    {                                                                                        \
-        reduction_emit(p, e, cut_reduction(p), red, mean, emit_pass);                        \
-    }                                                                                        \
-    const struct algo_def algo_##op##_lanes = {                                              \
-        .name = "lanes",                                                                     \
-        .doc = "several work-items an output along one walk, in parts when outputs are few", \
-        .devices = DEVICES_GPU,                                                              \
-        .error = class,                                                                      \
-        .deterministic = true,                                                               \
-        .applicable = applicable,                                                            \
-        .workspace = workspace,                                                              \
-        .emit = emit_##op,                                                                   \
-    }
-REDUCE_ALGO(reduce_sum, "red_sum", false, ERROR_STRICT);
-REDUCE_ALGO(reduce_mean, "red_sum", true, ERROR_STRICT);
-REDUCE_ALGO(reduce_max, "red_max", false, ERROR_EXACT);
-REDUCE_ALGO(reduce_min, "red_min", false, ERROR_EXACT);
+REDUCTION_ALGOS(lanes, cut_reduction,
+                .doc = "several work-items an output along one walk, in parts when outputs are few",
+                .devices = DEVICES_GPU, .applicable = applicable, .workspace = workspace);

@@ -19,8 +19,8 @@ static bool applicable(const struct problem *p, struct why *why)
 static void emit_pass(const struct problem *p, struct emit *e, const struct reduction *r, const char *red,
                       int from, int to)
 {
-    const int64_t inner = r->args.size[r->args.kept - 1];
-    const struct lanes_reduce_args a = reduction_lanes_args(r, (int64_t)ceil_div((size_t)inner, QUAD));
+    struct lanes_reduce_args a = reduction_lanes_args(r);
+    a.pieces = (int64_t)ceil_div((size_t)a.inner, QUAD);
     const size_t wg = any_group_size(p), groups = ceil_div((size_t)(a.rows * a.pieces), wg);
     struct step *s = emit_step(e, "reduce_quads", "main", groups, wg);
     step_define_id(s, "RED", red);
@@ -31,22 +31,6 @@ static void emit_pass(const struct problem *p, struct emit *e, const struct redu
     rows_cost(s, p, (double)shape_count(&p->in[0].shape));
 }
 
-/* One algorithm an operator: they differ in what combines two numbers. */
-#define REDUCE_ALGO(op, red, mean, class)                                                              \
-    static void emit_##op(const struct problem *p, struct emit *e)                                     \
-    {                                                                                                  \
-        reduction_emit(p, e, reduction_of(p), red, mean, emit_pass);                                   \
-    }                                                                                                  \
-    const struct algo_def algo_##op##_quads = {                                                        \
-        .name = "quads",                                                                               \
-        .doc = "a few elements along a dimension whose neighbours are kept, four outputs a work-item", \
-        .devices = DEVICES_GPU,                                                                        \
-        .error = class,                                                                                \
-        .deterministic = true,                                                                         \
-        .applicable = applicable,                                                                      \
-        .emit = emit_##op,                                                                             \
-    }
-REDUCE_ALGO(reduce_sum, "red_sum", false, ERROR_STRICT);
-REDUCE_ALGO(reduce_mean, "red_sum", true, ERROR_STRICT);
-REDUCE_ALGO(reduce_max, "red_max", false, ERROR_EXACT);
-REDUCE_ALGO(reduce_min, "red_min", false, ERROR_EXACT);
+REDUCTION_ALGOS(quads, reduction_of,
+                .doc = "a few elements along a dimension whose neighbours are kept, four outputs a work-item",
+                .devices = DEVICES_GPU, .applicable = applicable);
