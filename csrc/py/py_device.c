@@ -158,11 +158,24 @@ static void device_dealloc(PyObject *op)
 
 /* ---- methods ---- */
 
-PyDoc_STRVAR(
-    stats_doc,
-    "stats($self, /)\n--\n\n"
-    "Counters as a dict: bytes_now, bytes_peak, weights_bytes (device memory), programs_built,\n"
-    "programs_loaded (from source, from the disk cache), live_objects (OpenCL objects not yet released).");
+PyDoc_STRVAR(stats_doc, "stats($self, /)\n--\n\n"
+                        "Counters of the device, as they are now.\n"
+                        "\n"
+                        "Returns\n"
+                        "-------\n"
+                        "dict of str to int\n"
+                        "    bytes_now, bytes_peak, weights_bytes: device memory in bytes, of all buffers "
+                        "now, at most so far, and of\n"
+                        "    packed weights. programs_built, programs_loaded: from source, and from the disk "
+                        "cache. live_objects: OpenCL\n"
+                        "    objects that are not yet released.\n"
+                        "\n"
+                        "Examples\n"
+                        "--------\n"
+                        ">>> import clcnn\n"
+                        ">>> with clcnn.Device() as device, clcnn.Tensor(device, (256, 4)) as tensor:\n"
+                        "...     device.stats()[\"bytes_now\"] >= tensor.nbytes\n"
+                        "True");
 
 static PyObject *device_stats(PyObject *op, PyObject *Py_UNUSED(unused))
 {
@@ -175,16 +188,42 @@ static PyObject *device_stats(PyObject *op, PyObject *Py_UNUSED(unused))
         (unsigned long long)stats.programs_loaded, "live_objects", (unsigned long long)stats.live_objects);
 }
 
-PyDoc_STRVAR(info_doc, "info($self, /)\n--\n\nThe device's row of devices(), as a dict.");
+PyDoc_STRVAR(info_doc,
+             "info($self, /)\n--\n\n"
+             "What the driver says of the device.\n"
+             "\n"
+             "Returns\n"
+             "-------\n"
+             "dict\n"
+             "    The device's row of `clcnn.devices()`: clcnn.DeviceInfo tells what each key means.\n"
+             "\n"
+             "Examples\n"
+             "--------\n"
+             ">>> import clcnn\n"
+             ">>> with clcnn.Device() as device:\n"
+             "...     device.info()[\"name\"] == device.name\n"
+             "True");
 
 static PyObject *device_info(PyObject *op, PyObject *Py_UNUSED(unused))
 {
     return py_device_info_dict(clcnn_device_get_info(((struct device_object *)op)->handle));
 }
 
-PyDoc_STRVAR(finish_doc,
-             "finish($self, /)\n--\n\n"
-             "Waits until the device has done everything it was given. Raises DeviceError, StateError.");
+PyDoc_STRVAR(finish_doc, "finish($self, /)\n--\n\n"
+                         "Waits until the device has done everything that it was given.\n"
+                         "\n"
+                         "Raises\n"
+                         "------\n"
+                         "DeviceError\n"
+                         "    The driver reports an error.\n"
+                         "StateError\n"
+                         "    The device is closed, or was opened before the process was forked.\n"
+                         "\n"
+                         "Examples\n"
+                         "--------\n"
+                         ">>> import clcnn\n"
+                         ">>> with clcnn.Device() as device:\n"
+                         "...     device.finish()");
 
 static PyObject *device_finish(PyObject *op, PyObject *Py_UNUSED(unused))
 {
@@ -195,10 +234,17 @@ static PyObject *device_finish(PyObject *op, PyObject *Py_UNUSED(unused))
     return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
-PyDoc_STRVAR(close_doc,
-             "close($self, /)\n--\n\n"
-             "Gives everything on the device back; its tensors and plans raise StateError from then on.\n"
-             "Closing twice is fine.");
+PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\n"
+                        "Gives everything on the device back; its tensors and plans raise StateError from "
+                        "then on. Closing twice is fine.\n"
+                        "\n"
+                        "Examples\n"
+                        "--------\n"
+                        ">>> import clcnn\n"
+                        ">>> device = clcnn.Device()\n"
+                        ">>> device.close()\n"
+                        ">>> device.closed\n"
+                        "True");
 
 static PyObject *device_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {

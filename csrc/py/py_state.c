@@ -144,12 +144,33 @@ static int view(struct states_object *self, int at, PyObject *array, enum array_
     return rc;
 }
 
-PyDoc_STRVAR(
-    write_doc,
-    "write($self, /, name, array)\n--\n\n"
-    "Copies a C-contiguous array of the same shape and dtype to the device; waits for a run in another "
-    "thread.\n\n"
-    "Raises ArgumentError, DtypeError, ShapeError, DeviceError, StateError.");
+PyDoc_STRVAR(write_doc, "write($self, /, name, array)\n--\n\n"
+                        "Copies an array to the device; waits for a run in another thread.\n"
+                        "\n"
+                        "Parameters\n"
+                        "----------\n"
+                        "name : str\n"
+                        "    One of `names()`.\n"
+                        "array : numpy.ndarray\n"
+                        "    C-contiguous, of the same shape and dtype as that array.\n"
+                        "\n"
+                        "Raises\n"
+                        "------\n"
+                        "ArgumentError\n"
+                        "    There is no such name, or the array is not C-contiguous.\n"
+                        "DtypeError, ShapeError\n"
+                        "    The array has another dtype or shape.\n"
+                        "DeviceError, StateError\n"
+                        "    The driver reports an error; the state or its device is closed.\n"
+                        "\n"
+                        "Examples\n"
+                        "--------\n"
+                        ">>> import numpy as np\n"
+                        ">>> import clcnn\n"
+                        ">>> with clcnn.State({\"w\": np.zeros(2, np.float32)}) as state:\n"
+                        "...     state.write(\"w\", np.array([1, 2], np.float32))\n"
+                        "...     state.read(\"w\").tolist()\n"
+                        "[1.0, 2.0]");
 
 static PyObject *states_write(PyObject *op, PyObject *args, PyObject *kwargs)
 {
@@ -171,8 +192,36 @@ static PyObject *states_write(PyObject *op, PyObject *args, PyObject *kwargs)
 
 PyDoc_STRVAR(read_doc,
              "read($self, /, name, out=None)\n--\n\n"
-             "Copies an array to the host: into `out` or a new one; waits for a run in another thread.\n\n"
-             "Raises ArgumentError, DtypeError, ShapeError, DeviceError, StateError.");
+             "Copies an array to the host; waits for a run in another thread.\n"
+             "\n"
+             "Parameters\n"
+             "----------\n"
+             "name : str\n"
+             "    One of `names()`.\n"
+             "out : numpy.ndarray, optional\n"
+             "    Where to: C-contiguous, writable, of the same shape and dtype. None for a new array.\n"
+             "\n"
+             "Returns\n"
+             "-------\n"
+             "numpy.ndarray\n"
+             "    `out`, or the new array.\n"
+             "\n"
+             "Raises\n"
+             "------\n"
+             "ArgumentError\n"
+             "    There is no such name, or `out` is read-only or not C-contiguous.\n"
+             "DtypeError, ShapeError\n"
+             "    `out` has another dtype or shape.\n"
+             "DeviceError, StateError\n"
+             "    The driver reports an error; the state or its device is closed.\n"
+             "\n"
+             "Examples\n"
+             "--------\n"
+             ">>> import numpy as np\n"
+             ">>> import clcnn\n"
+             ">>> with clcnn.State({\"w\": np.zeros(2, np.float32)}) as state:\n"
+             "...     state.read(\"w\").tolist()\n"
+             "[0.0, 0.0]");
 
 static PyObject *states_read(PyObject *op, PyObject *args, PyObject *kwargs)
 {
@@ -200,7 +249,23 @@ static PyObject *states_read(PyObject *op, PyObject *args, PyObject *kwargs)
     return array;
 }
 
-PyDoc_STRVAR(names_doc, "names($self, /)\n--\n\nNames of the arrays, a list in the order they were given.");
+PyDoc_STRVAR(
+    names_doc,
+    "names($self, /)\n--\n\n"
+    "Names of the arrays.\n"
+    "\n"
+    "Returns\n"
+    "-------\n"
+    "list of str\n"
+    "    In the order in which they were given.\n"
+    "\n"
+    "Examples\n"
+    "--------\n"
+    ">>> import numpy as np\n"
+    ">>> import clcnn\n"
+    ">>> with clcnn.State({\"w\": np.zeros((3, 2), np.float32), \"b\": np.zeros(3, np.float32)}) as state:\n"
+    "...     state.names()\n"
+    "['w', 'b']");
 
 static PyObject *states_names(PyObject *op, PyObject *Py_UNUSED(unused))
 {
@@ -215,7 +280,30 @@ static PyObject *states_names(PyObject *op, PyObject *Py_UNUSED(unused))
     return list;
 }
 
-PyDoc_STRVAR(shape_doc, "shape($self, name, /)\n--\n\nShape of an array, a tuple of int.");
+PyDoc_STRVAR(shape_doc, "shape($self, name, /)\n--\n\n"
+                        "Shape of an array.\n"
+                        "\n"
+                        "Parameters\n"
+                        "----------\n"
+                        "name : str\n"
+                        "    One of `names()`.\n"
+                        "\n"
+                        "Returns\n"
+                        "-------\n"
+                        "tuple of int\n"
+                        "\n"
+                        "Raises\n"
+                        "------\n"
+                        "ArgumentError\n"
+                        "    There is no such name.\n"
+                        "\n"
+                        "Examples\n"
+                        "--------\n"
+                        ">>> import numpy as np\n"
+                        ">>> import clcnn\n"
+                        ">>> with clcnn.State({\"w\": np.zeros((3, 2), np.float32)}) as state:\n"
+                        "...     state.shape(\"w\")\n"
+                        "(3, 2)");
 
 static PyObject *states_shape(PyObject *op, PyObject *name)
 {
@@ -226,7 +314,17 @@ static PyObject *states_shape(PyObject *op, PyObject *name)
 
 PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\n"
                         "Gives the device memory back; waits for a run in another thread. Plans that were "
-                        "compiled with it\nraise StateError from then on. Closing twice is fine.");
+                        "compiled with it raise StateError\n"
+                        "from then on. Closing twice is fine.\n"
+                        "\n"
+                        "Examples\n"
+                        "--------\n"
+                        ">>> import numpy as np\n"
+                        ">>> import clcnn\n"
+                        ">>> state = clcnn.State({\"w\": np.zeros(2, np.float32)})\n"
+                        ">>> state.close()\n"
+                        ">>> state.closed\n"
+                        "True");
 
 static PyObject *states_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {

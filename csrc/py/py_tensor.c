@@ -66,10 +66,31 @@ static int view(struct tensor_object *self, PyObject *array, enum array_use use,
                : py_shape_mismatch(self->state, "Tensor", &self->shape, &out->shape);
 }
 
-PyDoc_STRVAR(write_doc,
-             "write($self, /, array)\n--\n\n"
-             "Copies a C-contiguous array of the tensor's shape and dtype to the device.\n\n"
-             "Raises DtypeError, ShapeError, ArgumentError (not contiguous), DeviceError, StateError.");
+PyDoc_STRVAR(write_doc, "write($self, /, array)\n--\n\n"
+                        "Copies an array to the device.\n"
+                        "\n"
+                        "Parameters\n"
+                        "----------\n"
+                        "array : numpy.ndarray\n"
+                        "    C-contiguous, of the tensor's shape and dtype.\n"
+                        "\n"
+                        "Raises\n"
+                        "------\n"
+                        "DtypeError, ShapeError\n"
+                        "    The array has another dtype or shape.\n"
+                        "ArgumentError\n"
+                        "    It is not C-contiguous.\n"
+                        "DeviceError, StateError\n"
+                        "    The driver reports an error; the tensor or its device is closed.\n"
+                        "\n"
+                        "Examples\n"
+                        "--------\n"
+                        ">>> import numpy as np\n"
+                        ">>> import clcnn\n"
+                        ">>> with clcnn.Device() as device, clcnn.Tensor(device, (2,)) as tensor:\n"
+                        "...     tensor.write(np.array([1, 2], np.float32))\n"
+                        "...     tensor.read().tolist()\n"
+                        "[1.0, 2.0]");
 
 static PyObject *tensor_write(PyObject *op, PyObject *args, PyObject *kwargs)
 {
@@ -86,10 +107,37 @@ static PyObject *tensor_write(PyObject *op, PyObject *args, PyObject *kwargs)
     return status ? py_error_raise(self->state, &err) : Py_NewRef(Py_None);
 }
 
-PyDoc_STRVAR(read_doc, "read($self, /, out=None)\n--\n\n"
-                       "Copies the tensor to the host: into `out` (C-contiguous, writable, same dtype and "
-                       "shape) or a new array.\n\n"
-                       "Raises DtypeError, ShapeError, ArgumentError, DeviceError, StateError.");
+PyDoc_STRVAR(read_doc,
+             "read($self, /, out=None)\n--\n\n"
+             "Copies the values to the host.\n"
+             "\n"
+             "Parameters\n"
+             "----------\n"
+             "out : numpy.ndarray, optional\n"
+             "    Where to: C-contiguous, writable, of the tensor's shape and dtype. None for a new array.\n"
+             "\n"
+             "Returns\n"
+             "-------\n"
+             "numpy.ndarray\n"
+             "    `out`, or the new array.\n"
+             "\n"
+             "Raises\n"
+             "------\n"
+             "DtypeError, ShapeError\n"
+             "    `out` has another dtype or shape.\n"
+             "ArgumentError\n"
+             "    It is not C-contiguous, or read-only.\n"
+             "DeviceError, StateError\n"
+             "    The driver reports an error; the tensor or its device is closed.\n"
+             "\n"
+             "Examples\n"
+             "--------\n"
+             ">>> import numpy as np\n"
+             ">>> import clcnn\n"
+             ">>> with clcnn.Tensor.from_numpy(np.ones((1, 3), np.float32)) as tensor:\n"
+             "...     out = np.empty((1, 3), np.float32)\n"
+             "...     tensor.read(out) is out\n"
+             "True");
 
 static PyObject *tensor_read(PyObject *op, PyObject *args, PyObject *kwargs)
 {
@@ -114,7 +162,17 @@ static PyObject *tensor_read(PyObject *op, PyObject *args, PyObject *kwargs)
     return array;
 }
 
-PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\nGives the device memory back. Closing twice is fine.");
+PyDoc_STRVAR(close_doc, "close($self, /)\n--\n\n"
+                        "Gives the device memory back. Closing twice is fine.\n"
+                        "\n"
+                        "Examples\n"
+                        "--------\n"
+                        ">>> import numpy as np\n"
+                        ">>> import clcnn\n"
+                        ">>> tensor = clcnn.Tensor.from_numpy(np.ones(3, np.float32))\n"
+                        ">>> tensor.close()\n"
+                        ">>> tensor.closed\n"
+                        "True");
 
 static PyObject *tensor_close(PyObject *op, PyObject *Py_UNUSED(unused))
 {

@@ -54,13 +54,26 @@ PLAIN = {name for name in clcnn.__all__ if re.match(r"(get|set|enable|disable|pr
 # What compile() and load() make, not people.
 MADE = {"clcnn.Plan", "clcnn.model_io.GraphModel"}
 # Classes of which every method that takes arguments has a section for them, for what it gives, and examples.
-METHODS = ("Graph", "InferenceSession", "Plan", "PlanGroup", "Profile", "Tensor", "Value", "Zeros")
+METHODS = (
+    "Device",
+    "Graph",
+    "InferenceSession",
+    "Plan",
+    "PlanGroup",
+    "Profile",
+    "State",
+    "Tensor",
+    "Value",
+    "Zeros",
+)
 METHODS += ("classify.Classifier", "image.Preset", "nn.Module", "onnx.Model", "train.Trainer")
 # Methods whose example is that of another one, or of the class.
 ELSEWHERE = {"Module.forward", "PlanGroup.profile", "Trainer.restore"}
 ELSEWHERE |= {
     f"Module.{name}" for name in ("build", "constant", "register_parameter", "requires_grad_", "train")
 }
+# Methods in C that give nothing, which their signatures cannot tell.
+NOTHING = {"State.write", "Tensor.write"}
 # Methods that only refuse, or that the package alone calls.
 INNER = {"InferenceSession.prepared", "PlanGroup.step"}
 
@@ -116,11 +129,11 @@ def test_methods_that_take_something_have_sections() -> None:
         kind = getattr(importlib.import_module(module), name)
         for method in members(kind):
             thing, called = getattr(kind, method), f"{name}.{method}"
-            ours = inspect.isfunction(thing) or inspect.ismethod(thing)  # the core's are described in C
+            ours = inspect.isfunction(thing) or inspect.ismethod(thing) or inspect.ismethoddescriptor(thing)
             if not ours or not takes(thing) or called in INNER:
                 continue
             needed = [("Parameters",)]
-            if inspect.signature(thing).return_annotation not in ("None", None):
+            if called not in NOTHING and inspect.signature(thing).return_annotation not in ("None", None):
                 needed.append(("Returns", "Yields"))
             if called not in ELSEWHERE:
                 needed.append(("Examples",))
