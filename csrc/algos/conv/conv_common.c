@@ -121,6 +121,11 @@ bool conv_is_pointwise(const struct conv_args *a)
     return true;
 }
 
+bool conv_is_dense(const struct conv_args *a)
+{
+    return a->stride[1] == 1 && a->stride[2] == 1 && a->dil[1] == 1 && a->dil[2] == 1;
+}
+
 bool conv_is_depthwise(const struct conv_args *a)
 {
     return a->c == a->groups;

@@ -62,8 +62,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, a.k / a.groups <= MOST_FILTERS, "the filters of a group must fit registers");
-    REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
-            "pixels that are neighbours must share taps that are neighbours");
+    REQUIRE(why, conv_is_dense(&a), "pixels that are neighbours must share taps that are neighbours");
     REQUIRE(why, local_bytes(&a) <= p->device->local_mem_bytes,
             "a tile and its weights must fit local memory");
     const struct choice c = choose(p, &a);

@@ -48,11 +48,6 @@ static int most_channels(const struct problem *p, const struct conv_args *a)
     return a->groups > 1 && exact && quads && enough(p, a, largest(a)) ? 24 : 15;
 }
 
-static bool strided(const struct conv_args *a)
-{
-    return a->stride[1] > 1 || a->stride[2] > 1 || a->dil[1] > 1 || a->dil[2] > 1;
-}
-
 static struct conv_packing packing_of(struct choice c)
 {
     return (struct conv_packing){.block = c.filters};
@@ -68,7 +63,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const int most = most_channels(p, &a);
     PREFER(why, a.c / a.groups <= most && a.k / a.groups <= most,
            "tiles by themselves are meant for groups of few channels and filters");
-    PREFER(why, strided(&a) || a.c / a.groups < SHARED || enough(p, &a, c),
+    PREFER(why, !conv_is_dense(&a) || a.c / a.groups < SHARED || enough(p, &a, c),
            "work-items share channels where there are few tiles");
     PREFER(why, !cpu_device(p->device), "tiles that work-items compute by themselves are meant for GPUs");
     return true;

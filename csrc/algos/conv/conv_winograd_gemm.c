@@ -159,8 +159,7 @@ static bool fits(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, conv_is_2d(p), "3-D convolutions are left to im2col and ref");
     REQUIRE(why, a.ker[1] == 3 && a.ker[2] == 3, "minimal filtering is for 3x3 filters");
-    REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
-            "minimal filtering is for stride 1 and dilation 1");
+    REQUIRE(why, conv_is_dense(&a), "minimal filtering is for stride 1 and dilation 1");
     REQUIRE(why, a.c / a.groups <= MOST_OF_F4, TOO_MANY_CHANNELS);
     return true;
 }

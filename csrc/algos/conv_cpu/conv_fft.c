@@ -101,8 +101,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, conv_is_2d(p), "transforms of tiles are for one and two dimensions");
-    REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1,
-            "transforms of tiles are for stride 1 and dilation 1");
+    REQUIRE(why, conv_is_dense(&a), "transforms of tiles are for stride 1 and dilation 1");
     REQUIRE(why, a.ker[1] * a.ker[2] >= LEAST_TAPS,
             "transforms of tiles are for filters of 25 taps or more, as 5x5");
     REQUIRE(why, a.ker[1] <= 32 && a.ker[2] <= 32, "the filters exceed a tile of 32x32");

@@ -91,7 +91,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = conv_filter_grad_args(p);
     REQUIRE(why, p->block > 0, NO_BLOCKS);
     REQUIRE(why, conv_is_2d(p) && a.ker[1] == 3 && a.ker[2] == 3, "minimal filtering is for 3x3 filters");
-    REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1 && a.dil[1] == 1 && a.dil[2] == 1 && a.groups == 1,
+    REQUIRE(why, conv_is_dense(&a) && a.groups == 1,
             "minimal filtering is for stride 1, dilation 1 and one group");
     const struct cut c = cut_of(p, &a);
     DECIDE(p, c);
