@@ -7,6 +7,7 @@
  * linear layers are, and the channels of a position are neighbours. scale[u] is a power of two that brings the
  * position's largest finite value to where halves have all of their bits; back[u] undoes it. gain[c] is what packed
  * filters ask for (conv_wgmma_scaled_pack.cl).
+ * Channels from c on, up to `padded`, are zeros; both are multiples of 8.
  * Layouts: x NCHW with a batch stride; y in cores (common/cores.clh), where what lies behind the last position is left
  * as it is.
  * Index map: group = TOGETHER positions, 8 with DEEP 1, else 32.
@@ -26,7 +27,7 @@
 #include "common/cores.clh"
 #include "common/octets.clh"
 
-/* FN(take_octets), times their gains. */
+/* FN(take_octets), times their gains; zeros behind the last one. */
 void FN(take)(float v[KEPT][8], const global float *from, int first, int plane, bool wide, const global float *gains,
               const struct conv_halves_args *h)
 {
@@ -36,20 +37,21 @@ void FN(take)(float v[KEPT][8], const global float *from, int first, int plane, 
     for (int i = 0; i < KEPT; i++) {
         const int o = min(first + i * ACROSS, last);
         const global float4 *gain = (const global float4 *)(gains + o / 4 * SCALED_GAINS(1) + o % 4 * 8);
-        vstore4(vload4(0, v[i]) * gain[0], 0, v[i]);
-        vstore4(vload4(1, v[i]) * gain[1], 1, v[i]);
+        const bool present = first + i * ACROSS <= last;
+        vstore4(present ? vload4(0, v[i]) * gain[0] : (float4)(0.0f), 0, v[i]);
+        vstore4(present ? vload4(1, v[i]) * gain[1] : (float4)(0.0f), 1, v[i]);
     }
 }
 
 void FN(body)(ulong group, SRC x, SRC w, DST y, DST back, const struct conv_halves_args *h, local uint *largest)
 {
     const struct conv_args *a = &h->conv;
-    const int u = (int)group * TOGETHER + SPOT, plane = DEEP ? 1 : a->in[1] * a->in[2], octets = a->c / 8;
+    const int u = (int)group * TOGETHER + SPOT, plane = DEEP ? 1 : a->in[1] * a->in[2], octets = h->padded / 8;
     const uint at = (uint)min(u, h->positions - 1), n = DEEP ? at : at / (uint)plane,
                pixel = DEEP ? 0 : at - n * (uint)plane;
     const bool present = u < h->positions, wide = ((ulong)x & 15) == 0 && a->src_n % 4 == 0;
     const global float *from = x + n * a->src_n + pixel;
-    const global float *gains = w + (long)((a->k + BM - 1) / BM) * (a->c / 16) * (BM * 8);
+    const global float *gains = w + (long)((a->k + BM - 1) / BM) * (h->padded / 16) * (BM * 8);
     float v[KEPT][8], most = 0.0f;
     for (int i = LANE; i < TOGETHER; i += WG)
         largest[i] = 0;

@@ -158,7 +158,7 @@ struct conv_window_pack_args {
 };
 
 /* Windows of side x side as products of scaled halves: conv_wgmma_scaled, whose chunks have SCALED_CHANNELS(side)
- * channels. */
+ * channels; what the last one of a plane lacks is zeros. */
 #define SCALED_CHANNELS(side) ((side) == 1 ? 32 : 16)
 /* Slabs of filters, taps of 16 channels, that a group of conv_wgmma_scaled_pack packs: parts of one chunk. */
 #define SCALED_PACK_SLABS(taps) ((taps) == 1 ? 2 : (taps) == 9 ? 3 : 5)
@@ -188,7 +188,8 @@ struct conv_scaled_args {
  * window that is a volume, whose channels lie behind one another plane by plane when packed. */
 struct conv_scaled_pack_args {
     i64 w_k; /* elements between filters of the source */
-    i32 groups, kg, c, taps, planes, unused;
+    i32 groups, kg, c, taps, planes;
+    i32 padded; /* channels of a plane when packed, a multiple of SCALED_CHANNELS */
 };
 
 /* Single pixels and rows as products of scaled halves: conv_halves makes them, conv_wgmma_halves multiplies. back: what
@@ -201,7 +202,7 @@ struct conv_halves_args {
     i32 at_once, chunks; /* groups of the launch; chunks of channels */
     i32 positions;       /* of all images */
     f32 back, up;
-    i32 unused;
+    i32 padded; /* channels of a position as halves, a multiple of SCALED_CHANNELS(1) */
 };
 
 #endif

@@ -81,7 +81,7 @@ struct FN(tile) FN(tile_of)(uint tile, const struct conv_halves_args *h)
 void FN(load)(uint group, SRC x, SRC w, uint to, const struct conv_halves_args *h)
 {
     struct FN(pipeline) r = {0, 1};
-    const int c = h->conv.c;
+    const int c = h->padded;
     for (uint tile = group; tile < (uint)h->tiles; tile += (uint)h->at_once) {
         const struct FN(tile) t = FN(tile_of)(tile, h);
         const global float *from_x = x + (long)t.first * (c / 2 * CORES_PARTS);
@@ -289,9 +289,9 @@ void FN(compute)(uint group, SRC back, SRC w, SRC bias, SRC add, DST y, const st
                  local float *floats, uint to)
 {
     const struct conv_args *a = &h->conv;
-    const int lane = LANE % 128, ahead = LANE / 128 * (BN / TEAMS), chunks = a->c / SCALED_CHANNELS(1);
+    const int lane = LANE % 128, ahead = LANE / 128 * (BN / TEAMS), chunks = h->padded / SCALED_CHANNELS(1);
     const int row = lane / 32 * 16 + lane % 32 / 4, column = lane % 4 * 2;
-    const global float *undo = w + (long)FN(blocks)(h) * (a->c / 2 * BM * CORES_PARTS + chunks * SCALED_GAINS(1));
+    const global float *undo = w + (long)FN(blocks)(h) * (h->padded / 2 * BM * CORES_PARTS + chunks * SCALED_GAINS(1));
     local float *filters = floats + FILTERS_AT / 4;
     struct FN(pipeline) pipeline = {0, 0};
     struct FN(columns) columns;

@@ -34,6 +34,11 @@
 #endif
 #include "conv_nvidia/packed_store.clh"
 
+int FN(is_depth)(int d, const struct conv_mma_pack_args *a)
+{
+    return (d % a->padded < a->c) & (d / a->padded < a->taps);
+}
+
 /* Filter k of block b of all at depth d; read whether there is one or not, from another place: loads behind a condition
  * would wait for one another. */
 float FN(filter)(SRC w, int b, int k, int d, const struct conv_mma_pack_args *a)
@@ -42,8 +47,7 @@ float FN(filter)(SRC w, int b, int k, int d, const struct conv_mma_pack_args *a)
     k += b % blocks * BM;
     const float v = FN(weight)(w, b / blocks, min(k, a->kg - 1), min(c, a->c - 1), min(t, a->taps - 1), a->kg, a->taps,
                                a->groups, a->w_k);
-    const int there = (k < a->kg) & (c < a->c) & (t < a->taps);
-    return there ? v : 0.0f;
+    return (k < a->kg) & FN(is_depth)(d, a) ? v : 0.0f;
 }
 
 /* Which filter of the block and depth of the slab element i of a slab of halves belongs to, and the weight. */
@@ -74,8 +78,8 @@ void FN(largest_of_depths)(local float *largest, const local float *of, SRC w, i
     volatile local uint *bits = (volatile local uint *)largest; /* ordered as the numbers are */
     const int d = LANE % count, apart = WG / count; /* a work-item has one depth, and many filters at once */
     float most = 0.0f;
-    for (int i = LANE; i < count; i += WG)
-        bits[i] = 0;
+    for (int i = LANE; i < count; i += WG) /* depths that there are not are as large as all others are to be */
+        bits[i] = FN(is_depth)(d0 + i, a) ? 0 : as_uint(SCALE_TOP);
     barrier(CLK_LOCAL_MEM_FENCE);
 #pragma unroll 8
     for (int k = LANE / count; k < BM; k += apart)

@@ -30,7 +30,8 @@
  * or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256, 256 and 128; with SIDE above 1 also 64
  * and 64, 128 or 256, with SIDE 1 and nothing to add 224 and 192), SPAN positions in local memory, a multiple of 128,
  * BN with SIDE 1, ADD_STAGES 0 or (SIDE 1) 1: what is added comes through stages, VOLUME 0 (default) or (SIDE above 1)
- * 1, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last five required. */
+ * 1, RAGGED 0 (default) or 1: the channels of a conv group are no multiple of CHANNELS, EPI_BIAS, EPI_ADD, EPI_ACT
+ * (epilogue.clh); all but the last six required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -46,6 +47,9 @@
 #endif
 #ifndef VOLUME
 #define VOLUME 0
+#endif
+#ifndef RAGGED
+#define RAGGED 0
 #endif
 #ifndef SIDE
 #error "SIDE is required, and so is a device with PTX"

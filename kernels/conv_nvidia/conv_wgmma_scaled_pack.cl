@@ -14,8 +14,8 @@
  * filters are `sizes` (conv_filter_sizes.cl).
  * With ALL_FILTERS 1 gains are those of all filters of a conv group, the same for each of its blocks: those of
  * pixels that become halves once for all of them (conv_halves.cl).
- * Windows that are volumes have `planes` planes of taps, and channel p*c + i of dst is channel i of the source in plane
- * p.
+ * Windows that are volumes have `planes` planes of taps, and channel p*padded + i of dst is channel i of the source in
+ * plane p; those from channel c of a plane on are zeros.
  * With GAINS 0 all gains are 1: those of pixels that became halves before it was known who reads them.
  * With PAIRS 1 what a half leaves of its value lies behind the halves of each q and t, as another half.
  * Local memory: BM + 34 floats. Defines: WG (any), BM (a multiple of 8, default 128), ALL_FILTERS, PAIRS 0
@@ -42,15 +42,16 @@
 #include "common/half_scale.clh"
 #include "conv_nvidia/conv_scales.clh"
 
-/* Read whether there is such a filter or not, from another one: loads behind a condition would wait for one another. */
+/* Read whether there is such a filter and channel or not, from another one: loads behind a condition would wait for one
+ * another. */
 float FN(filter)(SRC w, int b, int k, int c, int t, const struct conv_scaled_pack_args *a)
 {
     const int blocks = (a->kg + BM - 1) / BM, last = a->kg - 1;
     k += b % blocks * BM;
-    const int plane = c / a->c, of = c - plane * a->c;
-    const float v =
-        FN(weight)(w, b / blocks, min(k, last), of, plane * a->taps + t, a->kg, a->planes * a->taps, a->groups, a->w_k);
-    return k <= last ? v : 0.0f;
+    const int plane = c / a->padded, of = c - plane * a->padded;
+    const float v = FN(weight)(w, b / blocks, min(k, last), min(of, a->c - 1), plane * a->taps + t, a->kg,
+                               a->planes * a->taps, a->groups, a->w_k);
+    return k <= last && of < a->c ? v : 0.0f;
 }
 
 /* largest[i]: that of the block's scaled filters, of channel c0 + i, for i < count. `of`: those of its filters;
@@ -68,8 +69,8 @@ void FN(largest_of_channels)(local float *largest, const local float *of, SRC si
     volatile local uint *bits = (volatile local uint *)largest; /* ordered as the numbers are */
     const int c = LANE % count, apart = WG / count; /* a work-item has one channel, and many filters at once */
     float most = 0.0f;
-    for (int i = LANE; i < count; i += WG)
-        bits[i] = 0;
+    for (int i = LANE; i < count; i += WG) /* channels that there are not are as large as all others are to be */
+        bits[i] = (c0 + i) % a->padded < a->c ? 0 : as_uint(SCALE_TOP);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int t = 0; t < a->taps && LANE < apart * count; t++)
 #pragma unroll 8
@@ -82,8 +83,8 @@ void FN(largest_of_channels)(local float *largest, const local float *of, SRC si
 void FN(body)(ulong group, SRC w, SRC sizes, DST dst, const struct conv_scaled_pack_args *a, local float *scratch)
 {
     local float *of_filter = scratch, *of_channel = of_filter + BM, *differ = of_channel + SCALED_CHANNELS(1);
-    const int channels = a->planes * a->c, slabs = channels / 16 * a->taps, parts = slabs / SCALED_PACK_SLABS(a->taps),
-              each = SCALED_CHANNELS(a->taps);
+    const int channels = a->planes * a->padded, slabs = channels / 16 * a->taps,
+              parts = slabs / SCALED_PACK_SLABS(a->taps), each = SCALED_CHANNELS(a->taps);
     const int b = (int)(group / parts), first = (int)(group % parts) * SCALED_PACK_SLABS(a->taps),
               end = first + SCALED_PACK_SLABS(a->taps);
     const int c0 = first / a->taps * 16, count = ((end - 1) / a->taps + 1) * 16 - c0;

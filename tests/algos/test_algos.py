@@ -76,6 +76,8 @@ LARGE_TILES = [
     ("wgmma_halves", "DEEP=0 BM=128 BN=256 DEPTH=32", "conv n31 c96 h14 w14 k383 r1 s1 e:add"),
     ("wgmma_halves", "DEEP=0 BM=128 BN=128 DEPTH=32", "conv n32 c96 h56 w56 k384 r1 s1 e:gelu"),
     ("wgmma_halves", "DEEP=0 BM=128 KEPT=12", "conv n2 c1600 h13 w13 k130 r1 s1"),
+    ("wgmma_halves", "DEEP=0 DEPTH=32", "conv n32 c728 h19 w19 k728 r1 s1"),
+    ("wgmma_halves", "DEEP=1 DEPTH=32", "linear [6301,360] w[720,360] w[720] e:relu"),
     ("wgmma_local", "DEEP=1 BM=128 BN=128 LOADERS=8", "linear [6304,192] w[768,192] w[768]"),
     ("wgmma_local", "DEEP=1 BM=64 BN=64 LOADERS=8 SPLIT=2", "linear [196,2048] w[512,2048] w[512]"),
     ("wgmma_local", "DEEP=0 BM=64 BN=64 LOADERS=4 SPLIT=2", "conv n1 c768 h14 w14 k384 r1 s1 e:add"),
@@ -88,6 +90,13 @@ LARGE_TILES = [
     ("wgmma_scaled", "BM=224 BN=192", "conv n31 c64 h27 w29 k200 r1 s1 b0"),
     ("wgmma_scaled", "DEEP=1 BM=224 BN=192", "linear [6304,192] w[768,192] w[768]"),
     ("wgmma_scaled", "DEEP=1 BM=256 BN=128", "linear [25088,192] w[768,192] w[768]"),
+    ("wgmma_scaled", "RAGGED=1 SIDE=1", "conv n32 c72 h28 w28 k200 r1 s1 e:add"),
+    ("wgmma_scaled", "RAGGED=1 SIDE=1", "conv n33 c75 h27 w27 k216 r1 s1"),
+    ("wgmma_scaled", "RAGGED=1 DEEP=1", "linear [6304,186] w[768,186] w[768]"),
+    ("wgmma_scaled", "RAGGED=1 DEEP=1", "linear [6304,204] w[768,204] w[768]"),
+    ("wgmma_scaled", "RAGGED=1 SIDE=3", "conv n32 c72 h28 w28 k72 r3 s3 p1 e:relu"),
+    ("wgmma_scaled", "RAGGED=1 SIDE=3 VOLUME=1", "conv n2 c25 d6 h56 w56 k64 t3 r3 s3 p1"),
+    ("wgmma_scaled", "RAGGED=1 SIDE=5", "conv n9 c50 g2 h28 w28 k96 r5 s5 p2"),
     ("wgmma_scaled", "DEEP=1 BM=128 BN=128", "linear [6305,192] w[190,192] w[190]"),
 ]
 

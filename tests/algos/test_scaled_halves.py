@@ -41,6 +41,8 @@ LAYERS = {
     "1x1 of one image": Layer((1, 512, 14, 14), (256, 512, 1, 1)),
     "1x1 of single pixels": Layer((700, 96, 1, 1), (200, 96, 1, 1)),
     "1x1 of single pixels, added": Layer((6300, 128, 1, 1), (257, 128, 1, 1), added=True),
+    "1x1 of 104 channels": Layer((32, 104, 28, 28), (224, 104, 1, 1), added=True),
+    "3x3 of 72 channels": Layer((16, 72, 28, 28), (144, 72, 3, 3), {"padding": (1,)}),
     "1x1 strided": Layer((8, 96, 28, 28), (200, 96, 1, 1), {"stride": (2,)}),
 }
 

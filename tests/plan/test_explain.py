@@ -105,6 +105,8 @@ LOOSELY = (
     "conv n1 c16 h9 w9 k16 r3 s3 p1",
     "conv n1 c32 h9 w9 k64 r1 s1",
     "conv n1 c32 h9 w9 k16 r1 s1",
+    "conv n1 c64 h9 w9 k64 r1 s1 g2",
+    "conv n1 c18 h9 w16 k16 r3 s3 p1",
 )
 # As ON_GPUS, where groups have 128 work-items at most.
 SMALL_GROUPS = ("lstm [4,192] [2,48] [2,48] w[192,48]",)
@@ -346,7 +348,7 @@ from clcnn import _core
 from caselib import parse_case
 from runner import compile_case, main_layer
 with _core.Device("gpu") as device:
-    case, first = parse_case("conv n1 c3 h16 w16 k32 r3 s3 p1"), {}
+    case, first = parse_case("conv n1 c3 h16 w16 k32 r7 s7 p3"), {}
     for precision in ("highest", "high"):
         with compile_case(device, case, case.data(), "ref", precision=precision) as plan:
             usable = [c["algo"] for c in main_layer(plan)["candidates"] if c["verdict"] == "not needed"]

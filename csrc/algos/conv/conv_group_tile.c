@@ -2,8 +2,9 @@
  * kernels/conv/conv_group_tile.cl. */
 #include "algos/conv/conv_common.h"
 #include "algos/conv/window_tile.h"
+#include "algos/cost/cost.h"
 
-enum { MOST_FILTERS = 8, ENOUGH = 192, SHARED = 8 };
+enum { MOST_FILTERS = 8, ENOUGH = 192, SHARED = 8, FRAGMENT = 16 };
 
 struct choice {
     int filters, rows; /* of a tile */
@@ -39,6 +40,23 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     return c;
 }
 
+/* Whether a convolution of few channels, as networks begin with, has less to do here than fragments of tensor cores, which it fills
+ * in part. */
+static bool beats_fragments(const struct problem *p, const struct conv_args *a)
+{
+    const int taps = conv_taps(a);
+    const bool first = a->c <= GROUP_TILE_FIRST_CHANNELS && taps <= GROUP_TILE_HIGH_TAPS;
+    if (a->groups > 1 || taps == 1 || !device_traits(p->device).tensor_cores ||
+        !(first || enough(p, a, largest(a))))
+        return false;
+    if (p->precision >= CLCNN_PRECISION_HIGH)
+        return taps <= GROUP_TILE_HIGH_TAPS && a->k <= GROUP_TILE_HIGH_FILTERS &&
+               a->k * a->c * taps <= GROUP_TILE_HIGH_PRODUCTS;
+    const bool fills = 4 * a->c >= 3 * (int)round_up((size_t)a->c, FRAGMENT);
+    return taps <= GROUP_TILE_TAPS &&
+           (fills ? a->c <= FRAGMENT && a->k <= GROUP_TILE_FULL_FILTERS : a->k <= GROUP_TILE_FILTERS);
+}
+
 /* Channels or filters of a group. Sixteen fill the fragments of tensor cores, but products of all bits take these three times. */
 static int most_channels(const struct problem *p, const struct conv_args *a)
 {
@@ -61,7 +79,7 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct choice c = choose(p, &a);
     DECIDE(p, c);
     const int most = most_channels(p, &a);
-    PREFER(why, a.c / a.groups <= most && a.k / a.groups <= most,
+    PREFER(why, (a.c / a.groups <= most && a.k / a.groups <= most) || beats_fragments(p, &a),
            "tiles by themselves are meant for groups of few channels and filters");
     PREFER(why, !conv_is_dense(&a) || a.c / a.groups < SHARED || enough(p, &a, c),
            "work-items share channels where there are few tiles");
@@ -92,7 +110,8 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_group_tile = {
     .name = "group_tile",
-    .doc = "groups of few channels: a tile of outputs of several filters in registers under a sliding window",
+    .doc = "groups of few channels, first layers: a tile of outputs of several filters in registers under a "
+           "sliding window",
     .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,

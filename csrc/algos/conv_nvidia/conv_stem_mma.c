@@ -1,8 +1,15 @@
 /* conv_stem_mma: few channels on NVIDIA's tensor cores, windows in local memory; see kernels/conv_nvidia/conv_stem_mma.cl. */
+#include <math.h>
+
 #include "algos/conv_nvidia/conv_mma_common.h"
+#include "algos/conv_nvidia/conv_wgmma_scaled.h"
 #include "conv_nvidia/conv_nvidia_args.h"
 
-enum { STEP = 16, LEAST_FILTERS = 12 }; /* filters of a tensor core's tile, and how many are worth one */
+enum {
+    STEP = 16,          /* filters of a tensor core's tile, */
+    LEAST_FILTERS = 12, /* and how many are worth one */
+    MOST_CHANNELS = 8,  /* where wgmma_scaled serves, too */
+};
 
 /* Floats of local memory: the window of a tile and a zero, and an offset for each depth. */
 static size_t floats_of(const struct conv_args *a)
@@ -28,6 +35,11 @@ static size_t tiles_of(const struct conv_args *a)
     return ceil_div((size_t)a->out[1], STEM_TILE_HIGH) * ceil_div((size_t)a->out[2], STEM_TILE_WIDE);
 }
 
+static bool halves_serve(const struct problem *p, const struct conv_args *a)
+{
+    return mma_cheapest(p) == MMA_TF32 && mma_on_device(p, MMA_HOPPER) && isfinite(scaled_expected(p, a));
+}
+
 static bool takes(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
@@ -39,6 +51,8 @@ static bool takes(const struct problem *p, struct why *why)
     PREFER(why, 4 * outputs_of(&a) >= STEM_TILE_HIGH * STEM_TILE_WIDE * tiles_of(&a),
            "tiles of 8 x 16 outputs would be less than a quarter full");
     PREFER(why, a.k >= LEAST_FILTERS, "tiles of 16 filters would be mostly empty");
+    PREFER(why, a.c <= MOST_CHANNELS || !halves_serve(p, &a),
+           "wgmma_scaled takes more than 8 channels in less time");
     return true;
 }
 

@@ -14,6 +14,7 @@ enum {
     SMALL = 64,           /* positions of tiles that one warpgroup computes, */
     GROUP = 384,          /* and work-items of a group, otherwise and then */
     SMALL_GROUP = 160,
+    OCTET = 8, /* channels that become halves together */
 };
 
 /* What a group computes; in ns, measured on an H200, what 16 channels of a tile cost a multiprocessor, a tile beside them, what is
@@ -55,7 +56,8 @@ static size_t positions_of(const struct conv_args *a)
 
 static size_t halves_bytes(const struct problem *p, const struct conv_args *a, const struct choice *c)
 {
-    return is_given(p) ? 0 : sizeof(uint16_t) * c->each * (size_t)c->tile->positions * (size_t)a->c;
+    return is_given(p) ? 0
+                       : sizeof(uint16_t) * c->each * (size_t)c->tile->positions * (size_t)scaled_channels(a);
 }
 
 static size_t back_bytes(const struct problem *p, const struct choice *c)
@@ -75,7 +77,7 @@ static float rounds_of(const struct problem *p, const struct choice *c)
 /* What it takes beside the tiles: making the halves, and filters that are packed in every run, each block of which looks at all. */
 static float start_of(const struct problem *p, const struct conv_args *a, const struct choice *c)
 {
-    const float passes = a->c / 8 > octets_most(local_is_deep(a), MOST_KEPT) ? 2.0f : 1.0f;
+    const float passes = a->c / OCTET > octets_most(local_is_deep(a), MOST_KEPT) ? 2.0f : 1.0f;
     const float map = (float)positions_of(a) * (float)a->c * (passes * sizeof(float) + sizeof(uint16_t));
     const float packing = p->in[1].constant ? 0.0f
                                             : (float)conv_blocks(a, c->tile->filters) * (float)a->k *
@@ -89,14 +91,15 @@ static float start_of(const struct problem *p, const struct conv_args *a, const 
 static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
     struct choice c = {.tile = t};
-    c.depth = a->c % 64 == 0 && t->filters + t->positions <= WIDE_TILE && !p->in[0].pairs ? 64 : 32;
+    c.depth =
+        scaled_channels(a) % 64 == 0 && t->filters + t->positions <= WIDE_TILE && !p->in[0].pairs ? 64 : 32;
     c.each = ceil_div(positions_of(a), (size_t)t->positions);
     c.all = c.each * (size_t)conv_blocks(a, t->filters);
     const float full = (float)c.all / (float)p->device->compute_units;
     const float chunk =
         t->chunk * (full < 1.0f ? 0.5f + 0.5f * full : 1.0f); /* copies of few share the L2 cache */
-    const float one = (float)(a->c / 16) * chunk + t->tile + (p->add.present ? t->added : 0.0f) +
-                      (mma_long_activation(p) ? t->activated : 0.0f);
+    const float one = (float)(scaled_channels(a) / 16) * chunk + t->tile +
+                      (p->add.present ? t->added : 0.0f) + (mma_long_activation(p) ? t->activated : 0.0f);
     c.time = start_of(p, a, &c) + rounds_of(p, &c) * one;
     return c;
 }
@@ -117,18 +120,18 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     return best;
 }
 
-static bool fits(const struct conv_args *a, struct why *why)
+static bool fits(const struct problem *p, const struct conv_args *a, struct why *why)
 {
-    REQUIRE(why,
-            a->groups == 1 && a->c % SCALED_CHANNELS(1) == 0 && a->n * a->dst_n < MAX_VALUES &&
-                a->n * a->add_n < MAX_VALUES,
-            "one group of channels, a multiple of 32, and maps of fewer than 2^30 values are needed");
+    REQUIRE(why, a->groups == 1 && a->n * a->dst_n < MAX_VALUES && a->n * a->add_n < MAX_VALUES,
+            "one group of channels and maps of fewer than 2^30 values are needed");
+    REQUIRE(why, a->c % (is_given(p) ? SCALED_CHANNELS(1) : OCTET) == 0,
+            "channels that are a multiple of 8, or of 32 of maps that are halves, are needed");
     return true;
 }
 
 bool pairs_may(const struct problem *p, const struct conv_args *a, struct why *why)
 {
-    if (!fits(a, why))
+    if (!fits(p, a, why))
         return false;
     REQUIRE(why, p->in[0].pairs, "the map comes as float32, not as pairs of halves");
     const struct choice c = choose(p, a);
@@ -141,7 +144,7 @@ bool pairs_may(const struct problem *p, const struct conv_args *a, struct why *w
 
 bool halves_may(const struct problem *p, const struct conv_args *a, struct why *why)
 {
-    if (!fits(a, why))
+    if (!fits(p, a, why))
         return false;
     const struct choice c = choose(p, a);
     const bool more = p->add.present || mma_long_activation(p); /* mma's expected time counts nothing of it */
@@ -187,8 +190,8 @@ static void emit_halves_of(struct emit *e, const struct problem *p, const struct
                            const struct tile *t, int packed, int halves, int back)
 {
     const struct conv_args *a = &args->conv;
-    struct step *s =
-        emit_octets(e, "conv_halves", (size_t)args->positions, local_is_deep(a), a->c / 8, MOST_KEPT);
+    struct step *s = emit_octets(e, "conv_halves", (size_t)args->positions, local_is_deep(a),
+                                 args->padded / OCTET, MOST_KEPT);
     step_define(s, "BM", t->filters);
     step_read(s, p->in[0].view);
     step_read(s, packed);
@@ -208,10 +211,11 @@ struct step *emit_halves(struct emit *e, const struct problem *p, const struct c
         .conv = *a,
         .tiles = (int64_t)c.all,
         .at_once = (int32_t)(c.all < most ? c.all : most),
-        .chunks = a->c / c.depth,
+        .chunks = scaled_channels(a) / c.depth,
         .positions = (int32_t)positions_of(a),
         .back = given ? 1.0f / p->in[0].cores : 1.0f,
         .up = cores ? p->out[0].cores : 1.0f,
+        .padded = scaled_channels(a),
     };
     const int packed =
         emit_filter_halves(e, p, a, c.tile->filters, given ? GAINS_NONE : GAINS_OF_ALL, p->in[0].pairs);

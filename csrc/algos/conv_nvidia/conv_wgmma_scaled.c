@@ -42,6 +42,11 @@ struct choice {
     float time, added; /* all of it, and what something added takes of it */
 };
 
+int scaled_channels(const struct conv_args *a)
+{
+    return (int)round_up((size_t)(a->c / a->groups), (size_t)SCALED_CHANNELS(a->ker[2]));
+}
+
 static int margin_of(const struct conv_args *a)
 {
     return a->ker[2] / 2;
@@ -81,6 +86,13 @@ static bool adds_come_as_pixels(const struct conv_args *a)
     return a->ker[2] == 1 && a->out[1] * a->out[2] % 4 == 0;
 }
 
+/* Whether neighbouring pixels of x lie in fours, or the channels of single pixels do. */
+static bool loads_fours(const struct conv_args *a)
+{
+    const int map = a->in[1] * a->in[2];
+    return a->stride[1] * a->stride[2] == 1 && (map == 1 ? a->src_n : map) % 4 == 0;
+}
+
 /* What this tile would do, and in what time. */
 static struct choice with_tile(const struct problem *p, const struct conv_args *a, const struct tile *t)
 {
@@ -88,12 +100,11 @@ static struct choice with_tile(const struct problem *p, const struct conv_args *
     const size_t all = each * (size_t)conv_blocks(a, t->filters);
     const float waves = (float)ceil_div(all, p->device->compute_units);
     const int taps = a->ker[1] * a->ker[2], span = span_of(a, t);
-    const float strided =
-        a->stride[1] * a->stride[2] > 1 ? WGMMA_SCALED_STRIDED_NS * (float)t->positions : 0.0f;
-    const float chunk = taps == 1 ? t->chunk + strided : (float)taps * t->tap + t->position * (float)span;
+    const float ones = loads_fours(a) ? 0.0f : WGMMA_SCALED_ONES_NS * (float)t->positions;
+    const float chunk = taps == 1 ? t->chunk + ones : (float)taps * t->tap + t->position * (float)span;
     const float acted = taps == 1 && image_of(a) > 1 && mma_long_activation(p) ? WGMMA_SCALED_ACT_NS : 0.0f;
     const float sums =
-        (taps == 1 ? t->tile : t->window) + acted + (float)(a->ker[0] * a->c / a->groups / 16) * chunk;
+        (taps == 1 ? t->tile : t->window) + acted + (float)(a->ker[0] * scaled_channels(a) / 16) * chunk;
     const bool early = !p->times && adds_come_as_pixels(a);
     const float added = t->added * (p->add.present ? early ? 1.0f : WGMMA_SCALED_LATE_RATIO : 0.0f);
     return (struct choice){t, span, each, all, MMA_START_NS + waves * (sums + added), waves * added};
@@ -138,7 +149,7 @@ static bool fills_blocks(const struct conv_args *a)
 
 float scaled_expected(const struct problem *p, const struct conv_args *a)
 {
-    if (!window_fits(a) || a->c / a->groups % SCALED_CHANNELS(a->ker[2]) != 0 || !fills_blocks(a))
+    if (!window_fits(a) || !fills_blocks(a))
         return INFINITY;
     const struct choice c = choose(p, a);
     return takes(a, &c) ? c.time : INFINITY;
@@ -146,9 +157,6 @@ float scaled_expected(const struct problem *p, const struct conv_args *a)
 
 bool scaled_may(const struct problem *p, const struct conv_args *a, struct why *why)
 {
-    const int side = a->ker[2];
-    REQUIRE(why, a->c / a->groups % SCALED_CHANNELS(side) == 0,
-            "channels of a group that are a multiple of 16, or of 32 for 1x1, are needed");
     const struct choice c = choose(p, a);
     REQUIRE(why, takes(a, &c), "rows are too long, images too small or maps too large for the kernel");
     DECIDE(p, c);
@@ -173,8 +181,8 @@ static bool may(const struct problem *p, struct why *why)
 
 size_t filter_halves_bytes(const struct conv_args *a, int block, bool pairs)
 {
-    const size_t blocks = (size_t)conv_blocks(a, block), each = (size_t)(a->c / a->groups * conv_taps(a));
-    const size_t chunks = (size_t)(a->ker[0] * a->c / a->groups / SCALED_CHANNELS(a->ker[2]));
+    const size_t blocks = (size_t)conv_blocks(a, block), each = (size_t)(scaled_channels(a) * conv_taps(a));
+    const size_t chunks = (size_t)(a->ker[0] * scaled_channels(a) / SCALED_CHANNELS(a->ker[2]));
     return blocks * ((pairs ? 2 : 1) * sizeof(uint16_t) * each * (size_t)block +
                      sizeof(float) * (chunks * SCALED_GAINS(a->ker[2]) + (size_t)block));
 }
@@ -202,9 +210,10 @@ int emit_filter_halves(struct emit *e, const struct problem *p, const struct con
         .c = a->c / a->groups,
         .taps = a->ker[1] * a->ker[2],
         .planes = a->ker[0],
+        .padded = scaled_channels(a),
     };
     const size_t bytes = filter_halves_bytes(a, block, pairs);
-    const size_t parts = (size_t)(args.planes * args.c / 16 * args.taps / SCALED_PACK_SLABS(args.taps));
+    const size_t parts = (size_t)(args.planes * args.padded / 16 * args.taps / SCALED_PACK_SLABS(args.taps));
     char name[96];
     snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d p%d b%d a%d h%d", args.groups,
              args.kg, args.c, args.taps, args.planes, block, (int)gains, 1 + pairs);
@@ -246,7 +255,7 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
         .at_once = (int32_t)(c.all < most ? c.all : most),
         .tiles_each = (int32_t)c.each,
         .positions = (int32_t)(images_of(a) * image_of(a)),
-        .chunks = a->ker[0] * a->c / a->groups / SCALED_CHANNELS(a->ker[2]),
+        .chunks = a->ker[0] * scaled_channels(a) / SCALED_CHANNELS(a->ker[2]),
     };
     const int packed = emit_filter_halves(e, p, a, c.tile->filters, GAINS_OF_BLOCK, false);
     struct step *s = emit_step(e, "conv_wgmma_scaled", "main", (size_t)args.at_once, group_of(a, c.tile));
@@ -260,6 +269,8 @@ struct step *emit_scaled(struct emit *e, const struct problem *p, const struct c
         step_define(s, "DEEP", 1);
     if (conv_is_volume(a))
         step_define(s, "VOLUME", 1);
+    if (scaled_channels(a) > a->c / a->groups)
+        step_define(s, "RAGGED", 1);
     step_read_map(s, &p->in[0]);
     step_read(s, packed);
     step_epilogue(s, p, &p->in[2]);

@@ -14,6 +14,9 @@ size_t scaled_workspace(const struct problem *p, const struct conv_args *a);
 /* The step, whose cost is the caller's to state. */
 struct step *emit_scaled(struct emit *e, const struct problem *p, const struct conv_args *a);
 
+/* Channels of a conv group's plane as filters and halves have them: zeros fill the last chunk. */
+int scaled_channels(const struct conv_args *a);
+
 /* What pixels undo of the filters' channels: of each block of filters, one set for all blocks of a conv group, nothing. */
 enum filter_gains { GAINS_OF_BLOCK, GAINS_OF_ALL, GAINS_NONE };
 /* The filters that it takes, packed in blocks. */
