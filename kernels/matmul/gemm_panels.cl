@@ -39,7 +39,7 @@
 #define T 14       /* 28 sums, 2 vectors of b and one of a in 32 registers */
 #define TOGETHER 1 /* tiles that take a panel's part one after the other */
 #define PREFETCH_AHEAD(v) PREFETCH_NEAREST(b + SOON * step + (v)*next)
-#define SUMS 32 /* tiles of a chunk whose sums wait, when there are more than `depth` products */
+#define SUMS 64 /* tiles of a chunk whose sums wait, when there are more than `depth` products */
 #else
 #define P 16
 #define T 6 /* 12 sums in 16 registers */

@@ -37,7 +37,16 @@ def test_vectors_of_eight(tmp_path):
 
 # Rows of every tile, depths around what is added at a time, one vector and two, whole and not; operands where
 # they lie, packed for the device, and packed in every run.
-SIZES = [(1, 1, 16), (3, 255, 17), (8, 256, 31), (14, 257, 32), (15, 513, 33), (57, 600, 49), (200, 70, 200)]
+SIZES = [
+    (1, 1, 16),
+    (3, 255, 17),
+    (8, 256, 31),
+    (14, 257, 32),
+    (15, 513, 33),
+    (57, 600, 49),
+    (200, 70, 200),
+    (197, 600, 300),
+]
 
 
 @pytest.mark.parametrize("right", ["[{k},{n}]", "w[{k},{n}]", "[{n},{k}] trans_b=1", "w[{n},{k}] trans_b=1"])

@@ -13,12 +13,11 @@ enum {
     DEPTH = 256,     /* products that are added at a time, at most, */
     NEAR_DEPTH =
         32, /* and where a computed right operand comes from memory: as many rows of it as have pages at hand */
-    WIDE_SUMS = 32, /* tiles of a chunk, when there are more, */
+    WIDE_SUMS = 64, /* tiles of a chunk, when there are more, */
     NARROW_SUMS = 128,
     TOGETHER = 16, /* tiles of 8 lanes that take a panel one after the other */
     PACK_ROWS = 64,
-    WIDE_ITEMS_PER_UNIT = 32, /* so that a core that is held up leaves its share to the others */
-    NARROW_ITEMS_PER_UNIT = 16,
+    NARROW_ITEMS_PER_UNIT = 16, /* so that a core that is held up leaves its share to the others */
 };
 
 /* How a product is shared out, and how its panels lie. */
@@ -115,56 +114,64 @@ static size_t chunks_of(const struct panels *s, struct chunk c)
     return gemm_items(&s->gemm) * ceil_div(s->panels, c.panels) * ceil_div(s->tiles, c.tiles);
 }
 
-static size_t chunks_wanted(const struct problem *p)
-{
-    return (p->block == 16 ? WIDE_ITEMS_PER_UNIT : NARROW_ITEMS_PER_UNIT) * device_units(p->device);
-}
-
-/* As many panels as stay in a core's cache beside the next ones, and tiles that use them; fewer of both where there would
- * be too few chunks for all cores. */
-static struct chunk wide_chunk(const struct problem *p, const struct panels *s, size_t depth, size_t most)
-{
-    const size_t near = GEMM_PANELS_CHUNK_BYTES / (sizeof(float) * depth * s->columns);
-    struct chunk c = {ceil_div(s->panels, ceil_div(s->panels, near > 1 ? near : 1)), s->tiles};
-    if (c.panels > most)
-        c.panels = most;
-    if (c.tiles * c.panels > most)
-        c.tiles = most / c.panels;
-    while (c.tiles > 1 && chunks_of(s, c) < chunks_wanted(p))
-        c.tiles--;
-    while (c.panels > 1 && chunks_of(s, c) < chunks_wanted(p))
-        c.panels--;
-    return c;
-}
+/* Parts of the time of a tile's products with a panel. */
+struct shares {
+    double rows, panel; /* copying the tile's rows, and bringing the panel's part near */
+};
 
 /* What a chunk brings near for each product of a tile and a panel, in parts of the time of such a product: the tiles' rows
- * for its panels, and the panels for its tiles. Chunks that do not fill the last row or column of chunks cost time too. */
+ * for its panels, and the panels for its tiles. */
+static double brought(struct shares s, struct chunk c)
+{
+    return 1.0 + s.rows / (double)c.panels + s.panel / (double)c.tiles;
+}
+
+/* All chunks take as long as a whole one, and the last ones may keep one core busy while others wait. */
+static double wide_cost(const struct problem *p, const struct panels *s, struct chunk c)
+{
+    static const struct shares shares = {GEMM_PANELS_WIDE_ROWS_SHARE, GEMM_PANELS_WIDE_PANEL_SHARE};
+    const size_t units = device_units(p->device), rounds = ceil_div(chunks_of(s, c), units);
+    const double whole = (double)(rounds * units * c.tiles * c.panels);
+    return brought(shares, c) * (whole + GEMM_PANELS_WIDE_WAIT_SHARE * (double)(units * c.tiles * c.panels));
+}
+
+/* Chunks that do not fill the last row or column of chunks cost time too. */
 static double narrow_cost(const struct problem *p, const struct panels *s, struct chunk c)
 {
-    const double each =
-        1.0 + GEMM_PANELS_ROWS_SHARE / (double)c.panels + GEMM_PANELS_PANEL_SHARE / (double)c.tiles;
-    const size_t chunks = chunks_of(s, c), wanted = chunks_wanted(p);
+    static const struct shares shares = {GEMM_PANELS_ROWS_SHARE, GEMM_PANELS_PANEL_SHARE};
+    const size_t chunks = chunks_of(s, c), wanted = NARROW_ITEMS_PER_UNIT * device_units(p->device);
+    const double each = brought(shares, c);
     return chunks >= wanted
                ? each
                : each * (1.0 + GEMM_PANELS_WAIT_SHARE * (double)(wanted - chunks) / (double)wanted);
 }
 
-/* The cheapest one: with it a tile's rows are copied once for all panels, and a panel stays in the first cache for all
- * tiles. */
-static struct chunk narrow_chunk(const struct problem *p, const struct panels *s, size_t most)
+/* The cheapest one of at most so many tiles, panels, and sums of both. */
+static struct chunk cheapest(const struct problem *p, const struct panels *s, struct chunk most, size_t sums)
 {
     struct chunk best = {1, 1};
     double least = INFINITY;
-    for (size_t tiles = 1; tiles <= TOGETHER && tiles <= s->tiles; tiles++)
-        for (size_t panels = 1; panels <= s->panels && panels * tiles <= most; panels++) {
+    for (size_t tiles = 1; tiles <= most.tiles && tiles <= s->tiles; tiles++)
+        for (size_t panels = 1; panels <= most.panels && panels <= s->panels && panels * tiles <= sums;
+             panels++) {
             const struct chunk c = {panels, tiles};
-            const double cost = narrow_cost(p, s, c);
+            const double cost = p->block == 16 ? wide_cost(p, s, c) : narrow_cost(p, s, c);
             if (cost < least) {
                 least = cost;
                 best = c;
             }
         }
     return best;
+}
+
+/* On vectors of 16 as many panels as stay in a core's second cache serve a tile, whose rows are copied once for them; on vectors of 8
+ * a panel that stays in the first cache serves as many tiles as take turns. */
+static struct chunk most_of(const struct problem *p, const struct panels *s, size_t depth)
+{
+    const size_t near = GEMM_PANELS_CHUNK_BYTES / (sizeof(float) * depth * s->columns);
+    if (p->block == 16)
+        return (struct chunk){near > 1 ? near : 1, SIZE_MAX};
+    return (struct chunk){SIZE_MAX, TOGETHER};
 }
 
 static void share_out(const struct problem *p, const struct panels *s, struct gemm_panels_args *args)
@@ -175,7 +182,7 @@ static void share_out(const struct problem *p, const struct panels *s, struct ge
                  depth = (size_t)s->gemm.k < deepest ? (size_t)s->gemm.k : deepest;
     const bool wide = p->block == 16, waits = s->gemm.k > args->depth;
     const size_t sums = wide ? WIDE_SUMS : NARROW_SUMS, most = waits ? sums : 4 * sums;
-    const struct chunk c = wide ? wide_chunk(p, s, depth, most) : narrow_chunk(p, s, most);
+    const struct chunk c = cheapest(p, s, most_of(p, s, depth), most);
     const size_t across = ceil_div(s->panels, c.panels);
     args->across = (i32)across;
     args->panels = (i32)ceil_div(s->panels, across);
