@@ -341,7 +341,7 @@ void FN(store)(const float d[TILES][RESULTS], const local float *biases, int k0,
     struct FN(spot) at, next = FN(spot_at)(u, 0, first, kg - k0, sa);
     float more[2][BATCH];
 #if DEEP
-    const bool pairs = (((ulong)y / 4 | a->dst_n) & 1) == 0;
+    const bool pairs = (((ulong)y / 4 | a->dst_n | first) & 1) == 0;
     float even = 0.0f;
 #endif
 #if LATE_ADD

@@ -97,6 +97,8 @@ LARGE_TILES = [
     ("wgmma_scaled", "RAGGED=1 SIDE=3", "conv n32 c72 h28 w28 k72 r3 s3 p1 e:relu"),
     ("wgmma_scaled", "RAGGED=1 SIDE=3 VOLUME=1", "conv n2 c25 d6 h56 w56 k64 t3 r3 s3 p1"),
     ("wgmma_scaled", "RAGGED=1 SIDE=5", "conv n9 c50 g2 h28 w28 k96 r5 s5 p2"),
+    ("wgmma_scaled", "DEEP=1", "conv n700 c128 h1 w1 k66 r1 s1 g2 e:add"),
+    ("wgmma_scaled", "RAGGED=1 DEEP=1", "conv n700 c108 h1 w1 k66 r1 s1 g2"),
     ("wgmma_scaled", "DEEP=1 BM=128 BN=128", "linear [6305,192] w[190,192] w[190]"),
 ]
 

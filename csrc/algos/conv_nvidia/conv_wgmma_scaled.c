@@ -90,7 +90,8 @@ static bool adds_come_as_pixels(const struct conv_args *a)
 static bool loads_fours(const struct conv_args *a)
 {
     const int map = a->in[1] * a->in[2];
-    return a->stride[1] * a->stride[2] == 1 && (map == 1 ? a->src_n : map) % 4 == 0;
+    const int64_t apart = map > 1 ? map : a->groups > 1 ? a->c / a->groups : a->src_n;
+    return a->stride[1] * a->stride[2] == 1 && apart % 4 == 0;
 }
 
 /* What this tile would do, and in what time. */
