@@ -40,7 +40,7 @@ static struct choice choose(const struct problem *p, const struct conv_args *a)
     return c;
 }
 
-/* Whether a convolution of few channels, as networks begin with, has less to do here than fragments of tensor cores, which it fills
+/* Whether a convolution of few channels, as networks begin with, takes less time here than on tensor cores, whose fragments it fills
  * in part. */
 static bool beats_fragments(const struct problem *p, const struct conv_args *a)
 {
