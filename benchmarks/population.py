@@ -277,7 +277,7 @@ def arguments() -> Namespace:
         "--nets",
         type=common.names,
         default=["all"],
-        help="names, groups, patterns, timm:NAME; -NAME takes one away",
+        help="names, groups, patterns, timm:NAME; -NAME takes one away, NAME@160x192 has other images",
     )
     parser.add_argument("--list", action="store_true", help="tell the networks and groups, and stop")
     parser.add_argument("--batch", type=common.ints, default=[1], help="batch sizes (default 1)")

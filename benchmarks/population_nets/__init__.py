@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 IMAGE = (3, 224, 224)
@@ -134,12 +134,12 @@ def groups() -> dict[str, list[str]]:
 
 def select(wanted: Iterable[str]) -> dict[str, Entry]:
     """The networks of names, groups, patterns ("mobilenet*") and library names ("timm:edgenext_xx_small"),
-    each once, in the order asked for. "-" in front takes away again. Raises ValueError for one that is
-    nothing of these."""
+    each once, in the order asked for. "-" in front takes away again; "@160x192" behind is another size of
+    images. Raises ValueError for one that is nothing of these."""
     known = groups()
     chosen: dict[str, Entry] = {}
     for word in wanted:
-        away, name = word.startswith("-"), word.removeprefix("-")
+        away, (name, _, size) = word.startswith("-"), word.removeprefix("-").partition("@")
         if name in known:
             found = {n: NETS[n] for n in known[name]}
         elif name.startswith(("timm:", "torchvision:")):
@@ -150,9 +150,18 @@ def select(wanted: Iterable[str]) -> dict[str, Entry]:
             raise ValueError(
                 f"no network or group {name!r}; networks: {', '.join(NETS)}; groups: {', '.join(known)}"
             )
-        for n, entry in found.items():
+        for n, entry in (_resized(found, size) if size else found).items():
             if away:
                 chosen.pop(n, None)
             else:
                 chosen.setdefault(n, entry)
     return chosen
+
+
+def _resized(nets: dict[str, Entry], size: str) -> dict[str, Entry]:
+    """The networks for images of "HEIGHTxWIDTH"; those that know no channels of their own take three."""
+    sides = tuple(int(side) for side in size.split("x"))
+    return {
+        f"{name}@{size}": replace(entry, shape=((entry.shape or IMAGE)[0], *sides))
+        for name, entry in nets.items()
+    }

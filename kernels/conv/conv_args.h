@@ -14,12 +14,4 @@ struct conv_args {
     f32 p0, p1; /* of the epilogue's activation */
 };
 
-/* conv_transpose_spread: `cells` of a channel, and of all of them. */
-struct conv_spread_args {
-    struct conv_args conv;
-    i64 count;
-    i32 cells[3];
-    i32 unused;
-};
-
 #endif

@@ -160,8 +160,6 @@ struct conv_window_pack_args {
 /* Windows of side x side as products of scaled halves: conv_wgmma_scaled, whose chunks have SCALED_CHANNELS(side)
  * channels; what the last one of a plane lacks is zeros. */
 #define SCALED_CHANNELS(side) ((side) == 1 ? 32 : 16)
-/* Slabs of filters, taps of 16 channels, that a group of conv_wgmma_scaled_pack packs: parts of one chunk. */
-#define SCALED_PACK_SLABS(taps) ((taps) == 1 ? 2 : (taps) == 9 ? 3 : 5)
 /* Floats that a chunk of pixels is multiplied by: one a channel, and one that says whether any of them is not 1. */
 #define SCALED_GAINS(side) (SCALED_CHANNELS(side) + 4)
 /* images that a tile with the pixels around it may touch, with windows of more than one pixel */

@@ -134,7 +134,7 @@ def costs_of(family: str) -> Callable[[], str]:
     """Makes the table of a family's constants (csrc/algos/cost/), in their order."""
 
     def cells(row: costs.Row) -> list[str]:
-        record = next((ROOT / "docs" / "decisions").glob(f"{row.decision[2:]}-*.md")).name
+        (record,) = (path.name for path in (ROOT / "docs" / "decisions").glob(f"{row.decision[2:]}-*.md"))
         shown = [f"`{row.name}`", row.value] if row.type else [f"`{row.name}`", f"table in `{row.value}`"]
         decision = f"[{row.decision}](../decisions/{record})"
         return [*shown, row.unit, row.meaning, row.device, f"`{row.benchmark}`", decision]

@@ -72,7 +72,6 @@ SHARED_KERNELS = {
     "conv_pack": "conv_common.c",
     "conv_sum_parts": "conv_common.c",
     "conv_transpose_mma_pack": "conv_mma_common.c",
-    "conv_transpose_spread": "conv_transpose_as_conv.c",
     "conv_transpose_pack": "conv_common.c",
     "conv_wgmma": "conv_mma_common.c",
     "conv_wgmma_pack": "conv_mma_common.c",

@@ -49,6 +49,7 @@ ON_GPUS = (
     "conv_pool n1 c3 h40 w40 k16 r3 s3 p1 e:relu+maxpool2",
     "conv_transpose n1 c16 h5 w6 k40 r3 s3 u2",
     "conv_transpose n1 c16 h1 w1 k16 r3 s3",
+    "conv_transpose n1 c9 h1 w1 k9 r3 s3 g9",
     "linear [40,33] w[65,33] w[65]",
     "matmul [5,9001] [9001,7]",
     "scaled_dot_product_attention [1,2,9,8] [1,2,9,8] [1,2,9,8]",
@@ -233,7 +234,7 @@ def seen(device) -> Seen:
         case = parse_case(text)
         with compile_case(device, case, case.data(), zeros=little) as plan:
             seen.take(plan)
-    strided = ("as_conv", _graph_with_computed_weights(8, "conv_transpose", 2, size=1))
+    strided = ("col2im", _graph_with_computed_weights(8, "conv_transpose", 2, size=1))
     for algo, graph in (*((n, _graph_with_computed_weights(16)) for n in ("mma", "wgmma")), strided):
         with (
             suppress(_core.UnsupportedError),

@@ -2,19 +2,27 @@
  * kernels/conv/conv_filter_grad_depthwise.cl. */
 #include "algos/common/rows.h"
 #include "algos/conv/conv_filter_grad.h"
+#include "algos/conv/window_tile.h"
 #include "conv/conv_tile_args.h"
 
-/* Taps that a work-item has sums of; groups that a compute unit is given; outputs of a work-item at least. */
-enum { MOST_TAPS = 49, GROUPS_EACH = 16, LEAST_EACH = 16 };
+/* Taps that a work-item has sums of, and those with many rows a tile; groups that a compute unit is given; tiles of a work-item
+ * at least. */
+enum { MOST_TAPS = 49, FEW_TAPS = 25, GROUPS_EACH = 16, LEAST_EACH = 4 };
+
+/* Rows of a tile: where windows are spread the rows under it are not shared. */
+static int rows_of(const struct conv_args *a)
+{
+    return a->dil[1] > 1 ? 1 : conv_taps(a) <= FEW_TAPS ? 4 : 2;
+}
 
 static struct filter_grad_parts_args args_of(const struct problem *p)
 {
     struct filter_grad_parts_args f = {.conv = conv_filter_grad_args(p)};
-    const size_t wg = any_group_size(p), outputs = conv_pixels(&f.conv);
+    const size_t wg = any_group_size(p), tiles = window_tiles(&f.conv, rows_of(&f.conv));
     const size_t wanted = ceil_div(device_units(p->device) * GROUPS_EACH, (size_t)f.conv.k);
-    const size_t most = ceil_div(outputs, wg * LEAST_EACH), parts = wanted < most ? wanted : most;
-    f.chunk = (int64_t)round_up(ceil_div(outputs, parts), wg);
-    f.parts = (int32_t)ceil_div(outputs, (size_t)f.chunk);
+    const size_t most = ceil_div(tiles, wg * LEAST_EACH), parts = wanted < most ? wanted : most;
+    f.chunk = (int64_t)round_up(ceil_div(tiles, parts), wg);
+    f.parts = (int32_t)ceil_div(tiles, (size_t)f.chunk);
     return f;
 }
 
@@ -45,8 +53,7 @@ static void emit(const struct problem *p, struct emit *e)
     const int parts = emit_workspace(e, parts_bytes(&f));
     struct step *s = emit_step(e, "conv_filter_grad_depthwise", "main", (size_t)f.conv.k * (size_t)f.parts,
                                any_group_size(p));
-    step_define(s, "KH", f.conv.ker[1]);
-    step_define(s, "KW", f.conv.ker[2]);
+    step_define_window(s, &f.conv, rows_of(&f.conv));
     step_read(s, p->in[0].view);
     step_read(s, p->in[1].view);
     step_write(s, parts);

@@ -168,9 +168,9 @@ size_t halves_workspace(const struct problem *p, const struct conv_args *a)
     struct choice c;
     DECIDED(p, c);
     return halves_bytes(p, a, &c) + back_bytes(p, &c) +
-           (p->in[1].constant
-                ? 0
-                : filter_halves_bytes(a, c.tile->filters, p->in[0].pairs) + filter_sizes_bytes(a));
+           (p->in[1].constant ? 0
+                              : filter_halves_bytes(a, c.tile->filters, p->in[0].pairs) +
+                                    filter_sizes_bytes(a) + channel_sizes_bytes(a, c.tile->filters));
 }
 
 static bool may_pairs(const struct problem *p, struct why *why)

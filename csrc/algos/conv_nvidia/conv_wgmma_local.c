@@ -109,22 +109,29 @@ static float scaled_time(const struct problem *p, const struct conv_args *a)
                                                       : 1.0f);
 }
 
+/* Results that a multiprocessor finishes. */
+static float results_of(const struct problem *p, const struct choice *c)
+{
+    const size_t each = ceil_div(c->of_depth * (size_t)c->split, p->device->compute_units);
+    return (float)each * (float)(c->tile->filters * c->tile->positions);
+}
+
 float local_expected(const struct problem *p, const struct conv_args *a)
 {
     const struct choice c = choose(p, a);
-    const size_t each = ceil_div(c.of_depth * (size_t)c.split, p->device->compute_units);
-    const float results = (float)each * (float)(c.tile->filters * c.tile->positions);
     const float acted = local_is_deep(a) ? LOCAL_PAIR_ACT_NS : LOCAL_PAIR_MAPS_ACT_NS;
     const float ends =
         (p->add.present ? LOCAL_PAIR_ADDED_NS : 0.0f) + (mma_long_activation(p) ? acted : 0.0f);
-    const float local = c.time + results * ends, scaled = scaled_time(p, a);
+    const float local = c.time + results_of(p, &c) * ends, scaled = scaled_time(p, a);
     return local < scaled ? local : scaled;
 }
 
 bool local_may(const struct problem *p, const struct conv_args *a, struct why *why)
 {
     const struct choice c = choose(p, a);
-    const float mma = mma_shortest(p, a, MMA_TF32), scaled = scaled_time(p, a);
+    const float mma = mma_shortest(p, a, MMA_TF32);
+    const float added = !local_is_deep(a) && p->add.present ? results_of(p, &c) * LOCAL_PAIR_ADDED_NS : 0.0f;
+    const float scaled = scaled_time(p, a) - added; /* which counts what is added to maps */
     DECIDE(p, c);
     PREFER(why, mma_cheapest(p) == MMA_TF32, "one product of as many bits as tf32's is for precision high");
     PREFER(why, a->n * conv_map(a) > 4, "four rows or fewer: dot products read the weights as fast");

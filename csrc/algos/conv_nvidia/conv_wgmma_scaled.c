@@ -188,11 +188,18 @@ size_t filter_halves_bytes(const struct conv_args *a, int block, bool pairs)
                      sizeof(float) * (chunks * SCALED_GAINS(a->ker[2]) + (size_t)block));
 }
 
+size_t channel_sizes_bytes(const struct conv_args *a, int block)
+{
+    return sizeof(float) * (size_t)conv_blocks(a, block) * (size_t)(a->ker[0] * scaled_channels(a));
+}
+
 size_t scaled_workspace(const struct problem *p, const struct conv_args *a)
 {
     struct choice c;
     DECIDED(p, c);
-    return p->in[1].constant ? 0 : filter_halves_bytes(a, c.tile->filters, false) + filter_sizes_bytes(a);
+    return p->in[1].constant ? 0
+                             : filter_halves_bytes(a, c.tile->filters, false) + filter_sizes_bytes(a) +
+                                   channel_sizes_bytes(a, c.tile->filters);
 }
 
 static size_t workspace(const struct problem *p)
@@ -201,10 +208,9 @@ static size_t workspace(const struct problem *p)
     return scaled_workspace(p, &a);
 }
 
-int emit_filter_halves(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
-                       enum filter_gains gains, bool pairs)
+static struct conv_scaled_pack_args pack_args(const struct conv_args *a)
 {
-    const struct conv_scaled_pack_args args = {
+    return (struct conv_scaled_pack_args){
         .w_k = a->w_k,
         .groups = a->groups,
         .kg = a->k / a->groups,
@@ -213,25 +219,62 @@ int emit_filter_halves(struct emit *e, const struct problem *p, const struct con
         .planes = a->ker[0],
         .padded = scaled_channels(a),
     };
+}
+
+static void define_pack(struct step *s, int block, enum filter_gains gains)
+{
+    step_define(s, "BM", block);
+    if (gains == GAINS_OF_ALL)
+        step_define(s, "ALL_FILTERS", 1);
+}
+
+/* The largest scaled weight of each channel, for filters that have gains together. */
+static int emit_channel_sizes(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
+                              enum filter_gains gains, int sizes)
+{
+    const struct conv_scaled_pack_args args = pack_args(a);
+    const size_t channels = channel_sizes_bytes(a, block) / sizeof(float);
+    char name[96];
+    snprintf(name, sizeof name, "conv_channel_sizes g%d k%d c%d t%d p%d b%d a%d", args.groups, args.kg,
+             args.c, args.taps, args.planes, block, (int)gains);
+    struct step *setup;
+    const int view =
+        emit_packed(e, &p->in[1], name, channels * sizeof(float), "conv_wgmma_scaled_pack", "channels",
+                    ceil_div(channels, GROUP_SIZE / FILTER_TEAM), GROUP_SIZE, &setup);
+    if (setup) {
+        define_pack(setup, block, gains);
+        step_read(setup, p->in[1].view);
+        step_read(setup, sizes);
+        step_write(setup, view);
+        step_args(setup, &args, sizeof args);
+        step_cost(setup, 0.0, 4.0 * (double)a->k * args.c * args.taps);
+    }
+    return view;
+}
+
+int emit_filter_halves(struct emit *e, const struct problem *p, const struct conv_args *a, int block,
+                       enum filter_gains gains, bool pairs)
+{
+    const struct conv_scaled_pack_args args = pack_args(a);
     const size_t bytes = filter_halves_bytes(a, block, pairs);
-    const size_t parts = (size_t)(args.planes * args.padded / 16 * args.taps / SCALED_PACK_SLABS(args.taps));
+    const size_t slabs = (size_t)(args.planes * args.padded / 16 * args.taps);
     char name[96];
     snprintf(name, sizeof name, "conv_wgmma_scaled_pack g%d k%d c%d t%d p%d b%d a%d h%d", args.groups,
              args.kg, args.c, args.taps, args.planes, block, (int)gains, 1 + pairs);
     const int sizes = emit_filter_sizes(e, p, a, 0);
+    const int largest = gains == GAINS_NONE ? VIEW_NONE : emit_channel_sizes(e, p, a, block, gains, sizes);
     struct step *setup;
     const int view = emit_packed(e, &p->in[1], name, bytes, "conv_wgmma_scaled_pack", "main",
-                                 (size_t)conv_blocks(a, block) * parts, GROUP_SIZE, &setup);
+                                 (size_t)conv_blocks(a, block) * slabs, GROUP_SIZE, &setup);
     if (setup) {
-        step_define(setup, "BM", block);
-        if (gains == GAINS_OF_ALL)
-            step_define(setup, "ALL_FILTERS", 1);
+        define_pack(setup, block, gains);
         if (gains == GAINS_NONE)
             step_define(setup, "GAINS", 0);
         if (pairs)
             step_define(setup, "PAIRS", 1);
         step_read(setup, p->in[1].view);
         step_read(setup, sizes);
+        step_read(setup, largest);
         step_write(setup, view);
         step_args(setup, &args, sizeof args);
         step_cost(setup, 0.0, 2.0 * (double)bytes);
