@@ -36,7 +36,6 @@ def _own(name: str, *groups: str, shape: tuple[int, ...], **options: Any) -> Ent
     return Entry(f"own:{name}", shape, groups, options)
 
 
-NO_BACKBONE = {"weights_backbone": None}
 NETS: dict[str, Entry] = {
     # decoders and pictures to pictures
     "dcgan": _own("pictures.dcgan", "core", "decoders", shape=(100, 1, 1)),
@@ -85,8 +84,8 @@ NETS: dict[str, Entry] = {
     "repvgg_branches": _own("branches.repvgg", "branches", shape=(3, 224, 224)),
     "mobileone_branches": _own("branches.mobileone", "branches", shape=(3, 224, 224)),
     # a value for each pixel, and boxes
-    "fcn_resnet50": _torchvision("fcn_resnet50", "core", "segmentation", **NO_BACKBONE),
-    "deeplabv3_resnet50": _torchvision("deeplabv3_resnet50", "segmentation", **NO_BACKBONE),
+    "fcn_resnet50": _torchvision("fcn_resnet50", "core", "segmentation"),
+    "deeplabv3_resnet50": _torchvision("deeplabv3_resnet50", "segmentation"),
     "yolo": _own("detectors.yolo", "detection", shape=(3, 416, 416)),
     "retinanet": _own("detectors.retinanet", "detection", shape=(3, 320, 320)),
     # small ones

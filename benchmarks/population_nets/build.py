@@ -10,6 +10,7 @@ import ast
 import hashlib
 import importlib
 import importlib.metadata
+import inspect
 import math
 import os
 import warnings
@@ -51,7 +52,9 @@ def _bare(entry: Entry) -> nn.Module:
         return timm.create_model(name, pretrained=False, **entry.options)
     from torchvision import models
 
-    net = models.get_model(name, weights=None, **entry.options)
+    builder = models.get_model_builder(name)
+    without = {"weights", "weights_backbone"} & set(inspect.signature(builder).parameters)
+    net = builder(**dict.fromkeys(without), **entry.options)
     kinds = (models.segmentation.FCN, models.segmentation.DeepLabV3, models.segmentation.LRASPP)
     return _First(net) if isinstance(net, kinds) else net
 

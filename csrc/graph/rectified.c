@@ -37,8 +37,8 @@ static bool is_rectified(const struct clcnn_graph *g, const struct node *n)
     const struct conv_pool_attrs *pooled = n->op == &op_conv_pool ? n->attrs : NULL;
     if (pooled && pooled->average)
         return false;
-    if (norm)
-        return norm->low == 0.0f;
+    if (norm && act == ACT_none)
+        return norm->low == 0.0f && n->epi.add < 0;
     if (act != ACT_none || act_of_op(n->op, n->attrs, &act, &p0, &p1))
         return gives_zeros(act, p0, p1);
     return keeps_zeros(n) && all_inputs_are_rectified(g, n);

@@ -68,6 +68,8 @@ void rewrite_count_uses(struct rewriter *r);
 enum clcnn_status rewrite_count_anew(struct rewriter *r);
 /* Moves `from` to the position of `to`, computing to's output; `to` is gone. */
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to);
+/* `from` computes to's output as its first one where it stands; `to` is gone. */
+void rewrite_take_result(struct rewriter *r, struct node *from, struct node *to);
 
 /* Where nodes belong that a pass appends: behind those that it found, in ascending order. free(of) after use. */
 struct places {

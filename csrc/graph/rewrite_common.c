@@ -161,6 +161,16 @@ enum clcnn_status rewrite_count_anew(struct rewriter *r)
     return CLCNN_OK;
 }
 
+void rewrite_take_result(struct rewriter *r, struct node *from, struct node *to)
+{
+    const int given = to->out[0];
+    to->out[0] = from->out[0];
+    from->out[0] = given;
+    r->g->values[given].producer = (int)(from - r->g->nodes);
+    r->g->values[to->out[0]].producer = (int)(to - r->g->nodes);
+    to->dead = true;
+}
+
 /* The later position is the safe one: whatever the fused node reads has been computed there. */
 void rewrite_move(struct rewriter *r, struct node *from, struct node *to)
 {

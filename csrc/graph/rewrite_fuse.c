@@ -15,6 +15,30 @@ static bool can_take(const struct node *producer, bool times)
            (times || producer->epi.act == ACT_none);
 }
 
+/* Who computes `value`, which n alone reads, as its first result. What has more results stays where it is, since others may
+ * read those before n: then all that n reads must be there. */
+static struct node *producer_for(const struct rewriter *r, int value, const struct node *n)
+{
+    const struct value *v = r->g->values;
+    if (v[value].kind != VALUE_NODE || r->uses[value] != 1)
+        return NULL;
+    struct node *p = &r->g->nodes[v[value].producer];
+    if (p->dead || p->out[0] != value)
+        return NULL;
+    for (int i = 0; p->n_out > 1 && i < n->n_in; i++)
+        if (n->in[i] != value && v[n->in[i]].kind == VALUE_NODE && v[n->in[i]].producer > v[value].producer)
+            return NULL;
+    return p;
+}
+
+static void give_result(struct rewriter *r, struct node *p, struct node *n)
+{
+    if (p->n_out > 1)
+        rewrite_take_result(r, p, n);
+    else
+        rewrite_move(r, p, n);
+}
+
 /* y = producer(...) + other, or times. The other operand must not need broadcasting. */
 static enum clcnn_status fuse_operand(struct rewriter *r, struct node *n, bool times, bool *fused)
 {
@@ -22,7 +46,7 @@ static enum clcnn_status fuse_operand(struct rewriter *r, struct node *n, bool t
     const struct value *v = r->g->values;
     int best = -1;
     for (int i = 0; i < 2; i++) {
-        struct node *p = rewrite_sole_producer(r, n->in[i]);
+        struct node *p = producer_for(r, n->in[i], n);
         if (!can_take(p, times) || !shape_equal(&v[n->in[0]].shape, &v[n->in[1]].shape))
             continue;
         /* of two candidates, the one computed later: its result need not wait in memory */
@@ -35,7 +59,7 @@ static enum clcnn_status fuse_operand(struct rewriter *r, struct node *n, bool t
     TRY(rewrite_note(r, "fuse %s %s into %s %s", n->op->name, n->name, p->op->name, p->name));
     p->epi.add = n->in[1 - best];
     p->epi.times = times;
-    rewrite_move(r, p, n);
+    give_result(r, p, n);
     *fused = true;
 done:
     return st;
@@ -61,13 +85,14 @@ done:
     return st;
 }
 
-/* What computes a value before it is moved: a function of elements does not care where they lie. */
-static struct node *producer_before_moves(const struct rewriter *r, int value)
+/* What computes n's operand before it is moved: a function of elements does not care where they lie. An activation alone becomes
+ * limits of a norm that has statistics, which its gradient understands (rewrite_masks.c). */
+static struct node *producer_before_moves(const struct rewriter *r, const struct node *n)
 {
-    struct node *p = rewrite_sole_producer(r, value);
+    struct node *p = producer_for(r, n->in[0], n);
     while (p && rewrite_is_move(p))
         p = rewrite_sole_producer(r, p->in[0]);
-    return p;
+    return p && p->n_out > 1 && p->epi.add < 0 ? NULL : p;
 }
 
 static enum clcnn_status fuse_activation(struct rewriter *r, struct node *n)
@@ -76,16 +101,16 @@ static enum clcnn_status fuse_activation(struct rewriter *r, struct node *n)
     struct epilogue act = {.add = -1};
     if (!act_of_op(n->op, n->attrs, &act.act, &act.p0, &act.p1))
         return CLCNN_OK;
-    struct node *p = rewrite_sole_producer(r, n->in[0]);
+    struct node *p = producer_for(r, n->in[0], n);
     if (p && rewrite_is(p, &op_concat) && parts_can_take(r, p)) {
         for (int i = 0; i < p->n_in; i++)
             TRY(give_activation(r, rewrite_sole_producer(r, p->in[i]), n, &act));
-    } else if (can_act(producer_before_moves(r, n->in[0]))) {
-        TRY(give_activation(r, producer_before_moves(r, n->in[0]), n, &act));
+    } else if (can_act(producer_before_moves(r, n))) {
+        TRY(give_activation(r, producer_before_moves(r, n), n, &act));
     } else {
         return CLCNN_OK;
     }
-    rewrite_move(r, p, n);
+    give_result(r, p, n);
 done:
     return st;
 }

@@ -36,18 +36,13 @@ static enum clcnn_status clip_norm(struct rewriter *r, struct node *n)
     if (!act_of_op(n->op, n->attrs, &act, &low, &high) || act_as_clip(act, &low, &high) != ACT_clip)
         return CLCNN_OK;
     struct node *norm = norm_of(r, n->in[0]);
-    if (!norm || r->uses[n->in[0]] != 1 || is_clipped(norm) || !(low < high))
+    if (!norm || r->uses[n->in[0]] != 1 || is_clipped(norm) || norm->epi.add >= 0 || !(low < high))
         return CLCNN_OK;
     TRY(rewrite_note(r, "fuse %s %s into %s %s", n->op->name, n->name, norm->op->name, norm->name));
     struct norm_train_attrs *a = norm->attrs;
     a->low = low;
     a->high = high;
-    const int clipped = n->out[0];
-    n->out[0] = norm->out[0];
-    norm->out[0] = clipped;
-    r->g->values[clipped].producer = (int)(norm - r->g->nodes);
-    r->g->values[n->out[0]].producer = (int)(n - r->g->nodes);
-    n->dead = true;
+    rewrite_take_result(r, norm, n);
 done:
     return st;
 }

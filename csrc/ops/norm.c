@@ -129,6 +129,7 @@ const struct op_def op_batch_norm_train = {
     .inputs = "x weight bias",
     ATTRS(batch_norm_train_table, norm_train_attrs),
     .infer = infer_batch_norm_train,
+    .fuses = true,
 };
 
 const struct op_def op_batch_norm_train_grad = {

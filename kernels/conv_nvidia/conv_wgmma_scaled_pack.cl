@@ -10,8 +10,8 @@
  * Behind all of them lie, as floats, for each g, b and chunk of SCALED_CHANNELS channels their gains, 1 if one of them
  * is not 1, and three zeros; and behind those unscale[k] = 1 / scale[k], BM for each block. Zeros where there is no
  * such filter.
- * FN(channels) finds each channel's largest scaled weight: largest[set][channel], for sets of filters that have gains of
- * their own, blocks of them. `sizes` are the largest weights of filters (conv_filter_sizes.cl).
+ * FN(channels) finds each channel's largest scaled weight: largest[set][channel], for sets of filters that have gains
+ * of their own, blocks of them. `sizes` are the largest weights of filters (conv_filter_sizes.cl).
  * Work-group: WG; one tap of 16 channels of a block; FN(channels): WG / FILTER_TEAM channels of a set.
  * With ALL_FILTERS 1 sets are all filters of a conv group, whose gains are the same for each of its blocks: those of
  * pixels that become halves once for all of them (conv_halves.cl).
@@ -19,8 +19,8 @@
  * plane p; those from channel c of a plane on are zeros.
  * With GAINS 0 all gains are 1: those of pixels that became halves before it was known who reads them.
  * With PAIRS 1 what a half leaves of its value lies behind the halves of each q and t, as another half.
- * Local memory: BM + 33 floats; FN(channels): WG floats. Defines: WG (any), BM (a multiple of 8, default 128), ALL_FILTERS, PAIRS 0
- * (default) or 1, GAINS 0 or 1 (default). */
+ * Local memory: BM + 33 floats; FN(channels): WG floats. Defines: WG (any), BM (a multiple of 8, default 128),
+ * ALL_FILTERS, PAIRS 0 (default) or 1, GAINS 0 or 1 (default). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -43,8 +43,8 @@
 #include "common/half_scale.clh"
 #include "conv_nvidia/conv_scales.clh"
 
-/* Channel c of filter k of conv group g, read whether there are such or not, from another one: loads behind a condition would
- * wait for one another. */
+/* Channel c of filter k of conv group g, read whether there are such or not, from another one: loads behind a condition
+ * would wait for one another. */
 float FN(filter)(SRC w, int g, int k, int c, int t, const struct conv_scaled_pack_args *a)
 {
     const int plane = c / a->padded, of = c - plane * a->padded;

@@ -1,7 +1,7 @@
 /* batch_norm_train_groups.cl: normalisation by the mean and variance of the batch, which are results, too: for GPUs, in
  * two passes over x.
  *
- *   y = (x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], clipped to [low, high]
+ *   y = act( clip((x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], low, high) + add )
  *   with mean and biased variance of channel c over all items
  *
  * FN(moments): a group takes count, mean and sum of squared differences to the mean of its chunk, those of work-items
@@ -10,8 +10,9 @@
  * Layouts: N,C,(...) with batch strides; parts [C][parts][2], mean and sum of squares.
  * Index map: group = c * parts + part (channel_chunks.clh). Work-group: WG, at least as many as parts, a power of two.
  * Local memory: 3 * WG floats.
- * Defines: WG, QUAD (channel_chunks.clh). */
+ * Defines: WG, QUAD (channel_chunks.clh), EPI_ADD, EPI_ACT (epilogue.clh; EPI_BIAS stays 0). */
 #include "common/clcnn.clh"
+#include "common/epilogue.clh"
 #ifndef FN
 #define FN(x) batch_norm_train_groups_##x
 #endif
@@ -108,7 +109,18 @@ KERNEL FN(moments_of)(SRC x, ulong x_off, DST parts, ulong parts_off, const stru
     FN(moments_body)(GROUP, x + x_off, parts + parts_off, &a, scratch);
 }
 
-void FN(body)(ulong group, SRC x, SRC parts, SRC weight, SRC bias, DST y, DST mean, DST var,
+/* A quad as the epilogue leaves it; add: where its other operand is. */
+float4 FN(finished)(float4 v, SRC add, const struct channel_chunks_args *a)
+{
+    float4 other = 0.0f;
+#if EPI_ADD
+    other = QUAD_AT(add);
+#endif
+    return (float4)(EPILOGUE_END(v.x, other.x, a), EPILOGUE_END(v.y, other.y, a), EPILOGUE_END(v.z, other.z, a),
+                    EPILOGUE_END(v.w, other.w, a));
+}
+
+void FN(body)(ulong group, SRC x, SRC parts, SRC weight, SRC bias, SRC add, DST y, DST mean, DST var,
               const struct channel_chunks_args *a, local float4 *scratch)
 {
     struct FN(chunk_walk) w = FN(first_of)(group, a);
@@ -126,19 +138,21 @@ void FN(body)(ulong group, SRC x, SRC parts, SRC weight, SRC bias, DST y, DST me
     }
     SRC xc = x + w.c * a->length;
     DST yc = y + w.c * a->length;
+    SRC ac = add + w.c * a->length;
     while (w.left > 0) {
         const float4 v = fma(QUAD_AT(xc + w.n * a->x_n + w.i) - all.mean, scale, shift);
         const float4 above = select((float4)a->low, v, !(v < a->low)); /* NaN stays */
-        QUAD_TO(yc + w.n * a->y_n + w.i, select((float4)a->high, above, !(above > a->high)));
+        const float4 clipped = select((float4)a->high, above, !(above > a->high));
+        QUAD_TO(yc + w.n * a->y_n + w.i, FN(finished)(clipped, ac + w.n * a->add_n + w.i, a));
         FN(go_on)(&w, a);
     }
 }
 
 KERNEL FN(main)(SRC x, ulong x_off, SRC parts, ulong parts_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off,
-                DST y, ulong y_off, DST mean, ulong mean_off, DST var, ulong var_off,
+                SRC add, ulong add_off, DST y, ulong y_off, DST mean, ulong mean_off, DST var, ulong var_off,
                 const struct channel_chunks_args a)
 {
     local float4 scratch[SCRATCH];
-    FN(body)(GROUP, x + x_off, parts + parts_off, weight + weight_off, bias + bias_off, y + y_off, mean + mean_off,
-             var + var_off, &a, scratch);
+    FN(body)(GROUP, x + x_off, parts + parts_off, weight + weight_off, bias + bias_off, add + add_off, y + y_off,
+             mean + mean_off, var + var_off, &a, scratch);
 }

@@ -1,14 +1,14 @@
 /* batch_norm_train_ref.cl: normalisation by the mean and variance of the batch, which are results, too.
  *
- *   y = (x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], clipped to [low, high]
+ *   y = act( clip((x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], low, high) + add )
  *   with mean and biased variance of channel c over all items
  *
  * The mean is taken first, and the variance from the differences to it, which also tell how far the mean is off.
  * Layouts: N,C,(...) with batch strides; struct batch_norm_train_args.
  * Work-group: LANES work-items a channel, WG / LANES channels. Local memory: WG floats.
- * Defines: WG, LANES (reduce.clh). */
+ * Defines: WG, LANES (reduce.clh), EPI_ADD, EPI_ACT (epilogue.clh; EPI_BIAS stays 0). */
 #include "common/clcnn.clh"
-#include "common/activation.clh"
+#include "common/epilogue.clh"
 #include "norm_reduce/norm_reduce_args.h"
 #ifndef LANES
 #define LANES WG
@@ -34,8 +34,8 @@ float2 FN(sums)(SRC x, float mean, bool mine, const struct batch_norm_train_args
     return all;
 }
 
-void FN(body)(ulong group, SRC x, SRC weight, SRC bias, DST y, DST mean, DST var, const struct batch_norm_train_args *a,
-              local float4 *scratch)
+void FN(body)(ulong group, SRC x, SRC weight, SRC bias, SRC add, DST y, DST mean, DST var,
+              const struct batch_norm_train_args *a, local float4 *scratch)
 {
     local float *buf = (local float *)scratch;
     const int c = (int)group * (WG / LANES) + LANE / LANES;
@@ -48,9 +48,10 @@ void FN(body)(ulong group, SRC x, SRC weight, SRC bias, DST y, DST mean, DST var
     if (mine) {
         const float scale = weight[c] / sqrt(variance + a->eps), shift = bias[c];
         for (int n = 0; n < a->n; n++)
-            for (long i = LANE % LANES; i < a->length; i += LANES)
-                y[n * a->y_n + c * a->length + i] =
-                    act_clip(fma(xc[n * a->x_n + i] - centre - rest.x, scale, shift), a->low, a->high);
+            for (long i = LANE % LANES; i < a->length; i += LANES) {
+                const float v = act_clip(fma(xc[n * a->x_n + i] - centre - rest.x, scale, shift), a->low, a->high);
+                y[n * a->y_n + c * a->length + i] = EPILOGUE(v, bias, c, add, n * a->add_n + c * a->length + i, a);
+            }
         if (LANE % LANES == 0) {
             mean[c] = centre + rest.x;
             var[c] = variance;
@@ -58,10 +59,11 @@ void FN(body)(ulong group, SRC x, SRC weight, SRC bias, DST y, DST mean, DST var
     }
 }
 
-KERNEL FN(main)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, DST y, ulong y_off,
-                DST mean, ulong mean_off, DST var, ulong var_off, const struct batch_norm_train_args a)
+KERNEL FN(main)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+                DST y, ulong y_off, DST mean, ulong mean_off, DST var, ulong var_off,
+                const struct batch_norm_train_args a)
 {
     local float4 scratch[SCRATCH];
-    FN(body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, y + y_off, mean + mean_off, var + var_off, &a,
-             scratch);
+    FN(body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, add + add_off, y + y_off, mean + mean_off,
+             var + var_off, &a, scratch);
 }

@@ -24,27 +24,30 @@ struct cross_entropy_args {
 /* Batch norm by the batch's own statistics, and its gradient: n items of c channels of `length` elements. y_n: of y, or
  * of dx. low, high: what results are clipped to. */
 struct batch_norm_train_args {
-    i64 x_n, dy_n, y_n, length;
+    i64 x_n, dy_n, y_n, add_n, length;
     i32 n, c;
     f32 eps, low, high;
+    f32 p0, p1; /* of the epilogue's activation */
     i32 unused;
 };
 
 /* The same on channel blocks, whose pixels are numbered item by item and cut into `parts` parts of `run`. */
 struct channel_parts_args {
-    i64 x_n, dy_n, y_n, run;
+    i64 x_n, dy_n, y_n, add_n, run;
     i32 n, c, pixels, parts;
     f32 eps, low, high;
     i32 unused;
+    struct blocked_epilogue epi; /* bias is 0: the shift is part of the sum */
 };
 
 /* The same in chunks of `chunk` elements, `parts` a channel (channel_chunks.clh). step_n, step_i: items and elements
  * that lie between a work-item's elements and its next ones. */
 struct channel_chunks_args {
-    i64 x_n, dy_n, y_n, length, step_i;
+    i64 x_n, dy_n, y_n, add_n, length, step_i;
     i32 n, c, chunk, parts;
     i32 step_n;
     f32 eps, low, high;
+    f32 p0, p1; /* of the epilogue's activation */
 };
 
 /* batch_norm of channel blocks. */

@@ -295,6 +295,38 @@ def test_a_batch_norm_that_others_read_keeps_its_relu(device: clcnn.Device) -> N
         assert not any("into batch_norm_train" in note for note in plan.rewrites)
 
 
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("channels", [3, 20])
+def test_batch_norms_take_what_is_added_to_them(device: clcnn.Device, channels: int, later: bool) -> None:
+    """A residual block: the norm adds and rectifies, forward and backward are those of the definitions. Not
+    so where the shortcut is computed after the norm, whose statistics others read before."""
+    rng = np.random.default_rng(6)
+    g, shape = Graph(), (2, channels, 9, 7)
+    feed = {name: rng.standard_normal(shape) for name in ("x", "shortcut", "dy")}
+    feed |= {"gamma": 1.0 + rng.standard_normal(channels), "beta": rng.standard_normal(channels)}
+    x, shortcut, dy, gamma, beta = (g.input(name, value.shape) for name, value in feed.items())
+    y, mean, _ = ops.batch_norm_train(x, gamma, beta, name="norm")
+    g.output(ops.mul(mean, mean), "mean")
+    other = ops.softmax(shortcut, dim=1) if later else shortcut
+    out = ops.relu(ops.add(y, other, name="sum"), name="end")
+    g.output(out, "y")
+    dx, dother = clcnn.grad(ops.reduce_sum(ops.mul(out, dy), keepdims=False), [x, other])
+    g.output(dx, "dx")
+    g.output(dother, "dother")
+    given = {name: value.astype(np.float32) for name, value in feed.items()}
+    with clcnn.compile(g, device=device, tune="off") as plan:
+        assert sum("into batch_norm_train norm" in note for note in plan.rewrites) == (0 if later else 2)
+        got = dict(zip(g.outputs, plan(*given.values())))
+    wide = {name: value.astype(np.float64) for name, value in given.items()}
+    normed, mean, var = REFERENCE["batch_norm_train"](wide["x"], wide["gamma"], wide["beta"])
+    added = REFERENCE["softmax"](wide["shortcut"], dim=1) if later else wide["shortcut"]
+    want = np.maximum(normed + added, 0.0)
+    slope = wide["dy"] * (want > 0.0)
+    back = REFERENCE["batch_norm_train_grad"](slope, wide["x"], wide["gamma"], mean, var, wide["beta"])
+    for name, wanted in {"mean": mean * mean, "y": want, "dx": back[0], "dother": slope}.items():
+        np.testing.assert_allclose(got[name], wanted, rtol=1e-4, atol=1e-4, err_msg=name)
+
+
 # ---- errors ------------------------------------------------------------------------------------------------
 
 

@@ -155,7 +155,8 @@ class Case:
         known: dict[str | None, Any] = {None: None}
         known.update(zip((i.name for i in self.inputs), data, strict=True))
         for node in self.nodes:
-            known[node.output] = REFERENCE[node.op](*(known[name] for name in node.inputs), **node.attrs)
+            given = (_first(known[name]) for name in node.inputs)
+            known[node.output] = REFERENCE[node.op](*given, **node.attrs)
         return known[self.nodes[-1].output]
 
     def check(self, got: Any, data: Sequence[np.ndarray], error_class: str | None = None) -> None:
@@ -396,6 +397,11 @@ def _value(kind: str, text: str) -> Any:
     return tuple(one(v) for v in text.split(",") if v) if kind in ("ints", "floats") else one(text)
 
 
+def _first(result: Any) -> Any:
+    """Of an operator with several results, which what follows reads the first of."""
+    return result[0] if isinstance(result, (list, tuple)) else result
+
+
 def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
     attrs: dict[str, Any] = {}
     tensors: list[re.Match[str]] = []
@@ -422,8 +428,10 @@ def _parse_general(text: str, op: str, words: list[str], label: str) -> Case:
         for i, (tensor, shape, role) in enumerate(zip(tensors, shapes, roles))
     ]
     nodes = [Node(op, tuple(i.name for i in inputs), attrs, "y0")]
+    if after:
+        shape = np.shape(_first(REFERENCE[op](*map(np.zeros, shapes), **attrs)))
     for name in after:
-        _follow(name, np.shape(REFERENCE[op](*map(np.zeros, shapes), **attrs)), inputs, nodes)
+        _follow(name, shape, inputs, nodes)
     return Case(text, tuple(inputs), tuple(nodes), after, label, values, macs, terms)
 
 

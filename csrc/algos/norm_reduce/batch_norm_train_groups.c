@@ -27,6 +27,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_read(s, parts);
     for (int i = 1; i < 3; i++)
         step_read(s, p->in[i].view);
+    norm_epilogue(s, p);
     for (int i = 0; i < 3; i++)
         step_write(s, p->out[i].view);
     step_args(s, &a, sizeof a);

@@ -6,7 +6,7 @@ enum { GROUPS_EACH = 24, LEAST_EACH = 16 };
 
 static int quad_of(const struct channel_chunks_args *a)
 {
-    return (a->length | a->x_n | a->dy_n) % 4 == 0 ? 4 : 1;
+    return (a->length | a->x_n | a->dy_n | a->add_n) % 4 == 0 ? 4 : 1;
 }
 
 struct channel_chunks_args channel_chunks_of(const struct problem *p, const struct operand *x,
@@ -17,12 +17,15 @@ struct channel_chunks_args channel_chunks_of(const struct problem *p, const stru
         .x_n = x->batch_stride,
         .dy_n = dy != NULL ? dy->batch_stride : 0,
         .y_n = p->out[0].batch_stride,
+        .add_n = p->add.present ? p->add.batch_stride : 0,
         .length = shape_count_from(&x->shape, 2),
         .n = x->shape.dim[0],
         .c = x->shape.dim[1],
         .eps = attrs->eps,
         .low = attrs->low,
         .high = attrs->high,
+        .p0 = p->p0,
+        .p1 = p->p1,
     };
     const size_t wg = any_group_size(p), quad = (size_t)quad_of(&a), all = (size_t)(a.n * a.length);
     const size_t wanted = ceil_div(device_units(p->device) * GROUPS_EACH, (size_t)a.c);
@@ -43,6 +46,13 @@ bool channel_chunks_applicable(const struct problem *p, struct why *why)
 size_t channel_chunks_bytes(const struct channel_chunks_args *a)
 {
     return 2 * sizeof(float) * (size_t)a->c * (size_t)a->parts;
+}
+
+void norm_epilogue(struct step *s, const struct problem *p)
+{
+    step_define(s, "EPI_ADD", epilogue_add(p));
+    step_define_id(s, "EPI_ACT", act_identifier(p->act));
+    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
 }
 
 struct step *channel_chunks_step(struct emit *e, const struct problem *p, const char *file, const char *entry,

@@ -22,12 +22,14 @@ static struct channel_parts_args args_of(const struct problem *p, const struct o
         .x_n = x->batch_stride,
         .dy_n = p->in[0].batch_stride,
         .y_n = p->out[0].batch_stride,
+        .add_n = p->add.present ? p->add.batch_stride : 0,
         .n = x->shape.dim[0],
         .c = x->shape.dim[1],
         .pixels = (i32)shape_count_from(&x->shape, 2),
         .eps = attrs->eps,
         .low = attrs->low,
         .high = attrs->high,
+        .epi = blocked_epilogue_of(p, NULL),
     };
     const size_t all = (size_t)a.n * (size_t)a.pixels, run = ceil_div(all, MOST_PARTS);
     a.run = (i64)(run < LEAST_PART ? LEAST_PART : run);
@@ -82,6 +84,11 @@ void channel_parts_emit(const struct problem *p, struct emit *e, const char *fil
         step_update(s, sums);
     else
         step_read(s, sums);
+    if (p->op->fuses) {
+        float p0, p1;
+        step_define_id(s, "EPI_ACT", act_identifier(act_as_clip(p->act, &p0, &p1)));
+        step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+    }
     for (int i = 0; i < p->n_out; i++)
         step_write(s, p->out[i].view);
     step_args(s, &a, sizeof a);
