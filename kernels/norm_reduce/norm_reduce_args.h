@@ -146,6 +146,13 @@ struct line_args {
     i32 exclusive, reverse; /* cumsum */
 };
 
+/* topk_sorted, topk_places: `all` lines, which `groups` groups share. */
+struct topk_args {
+    struct line_args lines;
+    i64 all;
+    i32 groups, unused;
+};
+
 /* Reductions of elements of any type: the walk over what is kept, and the reduced dimensions of x. */
 struct typed_reduce_args {
     struct strided_args walk;

@@ -3,7 +3,7 @@
  * Number j is the best of what comes after number j - 1 in the order (value, index); NaN is above all numbers.
  * Layouts: any strides; struct line_args with the operands x, values, indices.
  * Work-group: WG work-items over rows and pieces of lines as in rows.clh. Local memory: none.
- * Defines: T (types.clh), LEAST (1: the smallest first; default 0), STEP0, STEP1, STEP2 (strided.clh: x, values,
+ * Defines: T (types.clh), LEAST (topk_lines.clh), STEP0, STEP1, STEP2 (strided.clh: x, values,
  * indices), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "common/clcnn.clh"
 #include "norm_reduce/norm_reduce_args.h"
@@ -13,11 +13,7 @@
 #ifndef FN
 #define FN(x) topk_ref_##x
 #endif
-#ifndef LEAST
-#define LEAST 0
-#endif
-#define ABOVE(a, b) ((a) > (b) || ((a) != (a) && (b) == (b)))
-#define BETTER(a, b) (LEAST ? ABOVE(b, a) : ABOVE(a, b))
+#include "norm_reduce/topk_lines.clh"
 
 void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) values, DST_OF(long) indices, const struct line_args *a)
 {

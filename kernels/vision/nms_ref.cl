@@ -6,34 +6,14 @@
  * write:  the lists one after the other as rows (item, class, box), -1 in the rows behind, and the number of rows
  * Layouts: boxes[B][N][4], scores[B][C][N] with batch strides; kept[lists][most], counts[lists]; struct nms_args.
  * Work-group: WG work-items, one a pair of item and class. Local memory: none.
- * Defines: CENTER (1: boxes are x, y of the centre, width, height; 0, the default: y, x of two corners), WG. */
+ * Defines: CENTER (boxes.clh), WG. */
 #include "common/clcnn.clh"
 #include "vision/vision_args.h"
 #include "common/types.clh"
 #ifndef FN
 #define FN(x) nms_ref_##x
 #endif
-#ifndef CENTER
-#define CENTER 0
-#endif
-
-/* y and x of the lower corner, then of the upper one. */
-float4 FN(corners)(SRC b)
-{
-    if (CENTER) {
-        const float w = b[2] / 2.0f, h = b[3] / 2.0f;
-        return (float4)(b[1] - h, b[0] - w, b[1] + h, b[0] + w);
-    }
-    return (float4)(fmin(b[0], b[2]), fmin(b[1], b[3]), fmax(b[0], b[2]), fmax(b[1], b[3]));
-}
-
-bool FN(overlap)(float4 a, float4 b, float limit)
-{
-    const float high = fmin(a.z, b.z) - fmax(a.x, b.x), wide = fmin(a.w, b.w) - fmax(a.y, b.y);
-    const float one = (a.z - a.x) * (a.w - a.y), two = (b.z - b.x) * (b.w - b.y), both = high * wide;
-    const bool any = high > 0.0f && wide > 0.0f && one > 0.0f && two > 0.0f && one + two - both > 0.0f;
-    return any && both / (one + two - both) > limit;
-}
+#include "vision/boxes.clh"
 
 void FN(select_body)(ulong group, SRC boxes, SRC scores, DST_OF(long) kept, DST_OF(long) counts,
                      const struct nms_args *a)

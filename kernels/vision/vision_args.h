@@ -33,6 +33,12 @@ struct nms_args {
     f32 iou, score;
 };
 
+/* nms_sorted: groups that share the lists, and elements between the rows of what each keeps. */
+struct nms_sorted_args {
+    struct nms_args nms;
+    i32 groups, padded;
+};
+
 /* Resampling: output index i of a dimension reads at (i * mul + add) / div, in exact integers. A row is one (n, block,
  * depth, height) of the output, a block being `block` channels of the c. */
 struct resize_args {

@@ -19,20 +19,32 @@ struct roi_args roi_args_of(const struct problem *p)
     };
 }
 
-static void emit(const struct problem *p, struct emit *e)
+struct roi_args roi_align_args(const struct problem *p)
 {
     const struct roi_attrs *attrs = p->attrs;
-    const enum clcnn_dtype index = p->in[2].shape.dtype;
     struct roi_args a = roi_args_of(p);
     a.offset = attrs->coordinates == 0 ? 0.5f : 0.0f;
     a.least = attrs->coordinates != 0;
-    struct step *s = rows_step(e, p, "roi_align_ref", "main", a.rows, a.out[1], &a.pieces);
+    return a;
+}
+
+void roi_align_operands(struct step *s, const struct problem *p)
+{
+    const struct roi_attrs *attrs = p->attrs;
+    const enum clcnn_dtype index = p->in[2].shape.dtype;
     step_define(s, "MOST", attrs->mode);
     if (index != CLCNN_INT64)
         step_define_type(s, "I", index);
     for (int i = 0; i < 3; i++)
         step_read(s, p->in[i].view);
     step_write(s, p->out[0].view);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct roi_args a = roi_align_args(p);
+    struct step *s = rows_step(e, p, "roi_align_ref", "main", a.rows, a.out[1], &a.pieces);
+    roi_align_operands(s, p);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }
