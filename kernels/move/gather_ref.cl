@@ -20,6 +20,20 @@
 #define I long
 #endif
 
+/* Where the indices at index0 point to, -1 where one of them is outside of its dimension. */
+long FN(place)(SRC_OF(I) index, long x0, const struct gather_args *a)
+{
+    long at = x0;
+    bool inside = true;
+    for (int k = 0; k < a->axes; k++) {
+        long picked = index[k * a->index_step];
+        picked += picked < 0 ? a->axis_size[k] : 0;
+        inside = inside && picked >= 0 && picked < a->axis_size[k];
+        at += picked * a->axis_step[k];
+    }
+    return inside ? at : -1;
+}
+
 void FN(body)(ulong group, SRC_OF(T) x, SRC_OF(I) index, DST_OF(T) y, const struct gather_args *a)
 {
     const struct strided_args *s = &a->walk;
@@ -34,20 +48,29 @@ void FN(body)(ulong group, SRC_OF(T) x, SRC_OF(I) index, DST_OF(T) y, const stru
             index0 += digit * s->stride[1].of[d];
             y0 += digit * s->stride[2].of[d];
         }
-        const long x_step = STEP_OF(s, 0), i_step = STEP_OF(s, 1), y_step = STEP_OF(s, 2);
+        const long x_step = STEP_OF(s, 0), y_step = STEP_OF(s, 2);
+#if STEP1
+        const long i_step = STEP_OF(s, 1);
+#endif
         const int inner = s->size[s->rank - 1];
+#if STEP1 == 0 /* the same for the whole row */
+        const long begin = FN(place)(index + index0, x0, a);
+        SRC_OF(T) xr = x + max(begin, 0L);
+        DST_OF(T) yr = y + y0;
+        if (begin >= 0) {
+            FOR_COLUMNS(i, first, inner)
+            yr[i * y_step] = xr[i * x_step];
+        } else {
+            FOR_COLUMNS(i, first, inner)
+            yr[i * y_step] = (T)OUTSIDE;
+        }
+#else
         FOR_COLUMNS(i, first, inner)
         {
-            long at = x0 + i * x_step;
-            bool inside = true;
-            for (int k = 0; k < a->axes; k++) {
-                long picked = index[index0 + i * i_step + k * a->index_step];
-                picked += picked < 0 ? a->axis_size[k] : 0;
-                inside = inside && picked >= 0 && picked < a->axis_size[k];
-                at += picked * a->axis_step[k];
-            }
-            y[y0 + i * y_step] = inside ? x[inside ? at : 0] : (T)OUTSIDE;
+            const long at = FN(place)(index + index0 + i * i_step, x0 + i * x_step, a);
+            y[y0 + i * y_step] = at >= 0 ? x[max(at, 0L)] : (T)OUTSIDE;
         }
+#endif
     }
 }
 

@@ -58,25 +58,28 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) y, const struct pad_args *a)
         }
         const long begin = a->begin[last], end = inside ? begin + a->x_size[last] : begin;
         const long size = a->y_size[last], x_step = a->x[last], y_step = a->y[last];
+#ifdef SOURCE
+#define BESIDE(i) (xr[SOURCE_NAME(SOURCE)((i)-begin, a->x_size[last]) * x_step])
+#else
         const T value = (T)a->value;
+#define BESIDE(i) value
+#endif
         SRC_OF(T) xr = x + (inside ? x0 : 0);
         DST_OF(T) yr = y + y0;
-#ifdef SOURCE
-        FOR_COLUMNS(i, first, size)
-        yr[i * y_step] = xr[SOURCE_NAME(SOURCE)(i - begin, a->x_size[last]) * x_step];
-#elif defined(RUNS) && RUNS /* three plain loops instead of a choice inside of one */
+#if defined(RUNS) && RUNS /* three plain loops instead of a choice inside of one */
         FOR_COLUMNS(before, first, min(begin, size))
-        yr[before * y_step] = value;
+        yr[before * y_step] = BESIDE(before);
         const long past = min(first + ELEMS, min(end, size));
         for (long i = max(first, begin); i < past; i++)
             yr[i * y_step] = xr[(i - begin) * x_step];
         const long rest_end = min(first + ELEMS, size);
         for (long i = max(first, end); i < rest_end; i++)
-            yr[i * y_step] = value;
+            yr[i * y_step] = BESIDE(i);
 #else
         FOR_COLUMNS(i, first, size)
-        yr[i * y_step] = i >= begin && i < end ? xr[(i - begin) * x_step] : value;
+        yr[i * y_step] = i >= begin && i < end ? xr[(i - begin) * x_step] : BESIDE(i);
 #endif
+#undef BESIDE
     }
 }
 

@@ -1,6 +1,7 @@
 /* topk_ref.cl: the best elements of each line in order, with their indices.
  *
- * Number j is the best of what comes after number j - 1 in the order (value, index); NaN is above all numbers.
+ * Up to FEW results are kept in order in one pass; of more, number j is the best of what comes after number j - 1 in
+ * the order (value, index). NaN is above all numbers.
  * Layouts: any strides; struct line_args with the operands x, values, indices.
  * Work-group: WG work-items over rows and pieces of lines as in rows.clh. Local memory: none.
  * Defines: T (types.clh), LEAST (topk_lines.clh), STEP0, STEP1, STEP2 (strided.clh: x, values,
@@ -14,6 +15,31 @@
 #define FN(x) topk_ref_##x
 #endif
 #include "norm_reduce/topk_lines.clh"
+#define FEW 8
+
+void FN(few)(SRC_OF(T) line, DST_OF(T) values, long v_step, DST_OF(long) indices, long i_step, long step, int length,
+             int count)
+{
+    T best[FEW];
+    int at[FEW];
+    int n = 0;
+    for (int l = 0; l < length; l++) {
+        const T v = line[l * step];
+        if (n < count || BETTER(v, best[count - 1])) {
+            int j = n < count ? n++ : count - 1;
+            for (; j > 0 && BETTER(v, best[j - 1]); j--) {
+                best[j] = best[j - 1];
+                at[j] = at[j - 1];
+            }
+            best[j] = v;
+            at[j] = l;
+        }
+    }
+    for (int j = 0; j < count; j++) {
+        values[j * v_step] = best[j];
+        indices[j * i_step] = at[j];
+    }
+}
 
 void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) values, DST_OF(long) indices, const struct line_args *a)
 {
@@ -33,9 +59,12 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) values, DST_OF(long) indices, 
         FOR_COLUMNS(i, first, s->size[s->rank - 1])
         {
             SRC_OF(T) line = x + x0 + i * x_step;
+            if (a->count <= FEW)
+                FN(few)(line, values + v0 + i * v_step, a->step[1], indices + i0 + i * i_step, a->step[2], a->step[0],
+                        a->length, a->count);
             T last = 0;
             int last_at = -1;
-            for (int j = 0; j < a->count; j++) {
+            for (int j = 0; a->count > FEW && j < a->count; j++) {
                 T best = 0;
                 int at = -1;
                 for (int l = 0; l < a->length; l++) {
