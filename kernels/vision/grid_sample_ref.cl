@@ -7,8 +7,7 @@
  * the coordinate. The cubic is that of Keys with slope -0.75. A coordinate that is NaN lies outside.
  * Layouts: N,C,(D,)H,W and N,(D,)H,W,coordinates (x first) with batch strides; struct grid_args.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
- * Defines: KIND (0: linear, the default, 1: nearest, 2: cubic), PADDING (0 to 2), ALIGN (0 or 1), DIMS (2, the default,
- * or 3), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
+ * Defines: KIND, PADDING, ALIGN, DIMS (grid.clh), WG, LANES, ELEMS, RUNS, INDEX (rows.clh). */
 #include "common/clcnn.clh"
 #include "vision/vision_args.h"
 #include "common/rows.clh"
@@ -16,66 +15,7 @@
 #ifndef FN
 #define FN(x) grid_sample_ref_##x
 #endif
-#ifndef KIND
-#define KIND 0
-#endif
-#ifndef PADDING
-#define PADDING 0
-#endif
-#ifndef ALIGN
-#define ALIGN 0
-#endif
-#ifndef DIMS
-#define DIMS 2
-#endif
-
-/* A coordinate brought into the input. */
-float FN(inside)(float at, int size)
-{
-    if (PADDING == 0)
-        return at;
-    if (PADDING == 2) {
-        const float low = ALIGN ? 0.0f : -0.5f, span = (float)(ALIGN ? size - 1 : size);
-        const float from = fabs(at - low), extra = span > 0.0f ? fmod(from, span) : 0.0f;
-        const float flips = span > 0.0f ? floor(from / span) : 0.0f;
-        at = span == 0.0f ? 0.0f : fmod(flips, 2.0f) == 0.0f ? extra + low : span - extra + low;
-    }
-    return at >= 0.0f ? fmin(at, (float)(size - 1)) : 0.0f;
-}
-
-/* Where the taps of a dimension begin, and the weight of each. */
-struct FN(taps) {
-    int first;
-    float weight[4];
-};
-
-struct FN(taps) FN(taps_of)(float g, int size)
-{
-    float at = ALIGN ? (g + 1.0f) * 0.5f * (float)(size - 1) : ((g + 1.0f) * (float)size - 1.0f) * 0.5f;
-    struct FN(taps) t;
-    at = KIND == 2 ? at : FN(inside)(at, size);
-    at = isnan(at) ? -1e9f : clamp(at, -1e9f, 1e9f);
-    const float low = KIND == 1 ? rint(at) : floor(at), part = at - low;
-    t.first = (int)low - (KIND == 2);
-    t.weight[0] = KIND == 1 ? 1.0f : 1.0f - part;
-    t.weight[1] = part;
-    if (KIND == 2) {
-        const float c = -0.75f, far = 1.0f + part, other = 1.0f - part, last = 2.0f - part;
-        t.weight[0] = ((c * far - 5.0f * c) * far + 8.0f * c) * far - 4.0f * c;
-        t.weight[1] = ((c + 2.0f) * part - (c + 3.0f)) * part * part + 1.0f;
-        t.weight[2] = ((c + 2.0f) * other - (c + 3.0f)) * other * other + 1.0f;
-        t.weight[3] = ((c * last - 5.0f * c) * last + 8.0f * c) * last - 4.0f * c;
-    }
-    return t;
-}
-
-/* The element that index i of a dimension stands for, -1 for none. */
-int FN(index)(int i, int size)
-{
-    if (KIND == 2)
-        i = (int)FN(inside)((float)i, size);
-    return i >= 0 && i < size ? i : -1;
-}
+#include "vision/grid.clh"
 
 void FN(body)(ulong group, SRC x, SRC grid, DST y, const struct grid_args *a)
 {

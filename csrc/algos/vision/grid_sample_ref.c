@@ -1,10 +1,8 @@
 /* grid_sample_ref: sampling by a grid; see kernels/vision/grid_sample_ref.cl. */
-#include "algos/common/rows.h"
-#include "vision/vision_args.h"
+#include "algos/vision/grid.h"
 
-static void emit(const struct problem *p, struct emit *e)
+struct grid_args grid_args_of(const struct problem *p)
 {
-    const struct grid_sample_attrs *attrs = p->attrs;
     const struct operand *x = &p->in[0], *y = &p->out[0];
     const int dims = x->shape.rank - 2;
     struct grid_args a = {
@@ -20,16 +18,28 @@ static void emit(const struct problem *p, struct emit *e)
         a.out[3 - dims + i] = y->shape.dim[2 + i];
     }
     a.rows = (int64_t)x->shape.dim[0] * a.c * a.out[0] * a.out[1];
-    struct step *s = rows_step(e, p, "grid_sample_ref", "main", a.rows, a.out[2], &a.pieces);
+    return a;
+}
+
+void grid_step(struct step *s, const struct problem *p, const struct grid_args *a)
+{
+    const struct grid_sample_attrs *attrs = p->attrs;
     step_define(s, "KIND", attrs->mode);
     step_define(s, "PADDING", attrs->padding_mode);
     step_define(s, "ALIGN", attrs->align_corners);
-    step_define(s, "DIMS", dims);
-    step_read(s, x->view);
+    step_define(s, "DIMS", p->in[0].shape.rank - 2);
+    step_read(s, p->in[0].view);
     step_read(s, p->in[1].view);
-    step_write(s, y->view);
-    step_args(s, &a, sizeof a);
+    step_write(s, p->out[0].view);
+    step_args(s, a, sizeof *a);
     rows_cost(s, p, 0);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct grid_args a = grid_args_of(p);
+    struct step *s = rows_step(e, p, "grid_sample_ref", "main", a.rows, a.out[2], &a.pieces);
+    grid_step(s, p, &a);
 }
 
 const struct algo_def algo_grid_sample_ref = {
