@@ -22,6 +22,7 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) values, DST_OF(long) indices, 
         SRC_OF(T) xl = x + at.of[0];
         const T own = xl[mine * a->step[0]];
         int place = 0;
+#pragma unroll 8
         for (int i = 0; i < a->length; i++) {
             const T v = xl[i * a->step[0]];
             place += BETTER(v, own) || (i < mine && !BETTER(own, v));

@@ -16,6 +16,7 @@
 #define FN(x) nms_groups_##x
 #endif
 #include "vision/boxes.clh"
+#define AT_ONCE 8 /* kept boxes that are asked for together */
 
 void FN(rank_body)(ulong group, SRC scores, DST_OF(int) order, const struct nms_args *a)
 {
@@ -26,6 +27,7 @@ void FN(rank_body)(ulong group, SRC scores, DST_OF(int) order, const struct nms_
         const float own = score[mine];
         int place = 0;
         if (own > a->score) {
+#pragma unroll 8
             for (int i = 0; i < a->boxes; i++)
                 place += score[i] > own || (score[i] == own && i < mine);
             order[list * a->boxes + place] = mine;
@@ -64,8 +66,10 @@ void FN(select_body)(ulong group, SRC boxes, SRC scores, SRC_OF(int) order, DST 
         const int mine = there ? order[list * a->boxes + first + LANE] : 0;
         const float4 own = FN(corners)(box + (long)mine * 4);
         bool free = there;
-        for (int k = 0; k < count && free; k++)
-            free = !FN(overlap)(own, found[k], a->iou);
+        for (int k = 0; k < count && free; k += AT_ONCE)
+#pragma unroll
+            for (int u = 0; u < AT_ONCE; u++) /* the last one again where there are no more */
+                free = free & !FN(overlap)(own, found[min(k + u, count - 1)], a->iou);
         corners[LANE] = own;
         alive[LANE] = free;
         barrier(CLK_LOCAL_MEM_FENCE);
