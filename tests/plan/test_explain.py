@@ -55,6 +55,7 @@ ON_GPUS = (
     "scaled_dot_product_attention [1,2,9,8] [1,2,9,8] [1,2,9,8]",
     "separable n1 c9 h9 w9 k19 r3 s3 p1 m:relu",
     "softmax [3,40]",
+    "topk [20000,40] k=1",
     "transpose [3,40] perm=1,0",
 )
 # The same with pooling; they run with "direct".

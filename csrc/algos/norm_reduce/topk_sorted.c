@@ -21,7 +21,6 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct topk_attrs *attrs = p->attrs;
     REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "keys that are sorted are made of floats");
     PREFER(why, attrs->k > FEW, "a pass for each of few results takes less time");
-    PREFER(why, cpu_device(p->device), "lines that a work-item sorts by itself are meant for CPUs");
     return true;
 }
 

@@ -7,7 +7,6 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct grid_sample_attrs *attrs = p->attrs;
     REQUIRE(why, p->in[0].shape.rank == 4 && attrs->mode != CUBIC, "volumes and cubic taps are left to ref");
-    PREFER(why, cpu_device(p->device), "rows that a work-item takes with all channels are meant for CPUs");
     return true;
 }
 

@@ -28,12 +28,6 @@ static size_t near_bytes(const struct nms_sorted_args *a)
     return sizeof(float) * 5 * (size_t)a->groups * (size_t)a->padded;
 }
 
-static bool applicable(const struct problem *p, struct why *why)
-{
-    PREFER(why, cpu_device(p->device), "lists that a work-item sorts by itself are meant for CPUs");
-    return true;
-}
-
 static size_t workspace(const struct problem *p)
 {
     const struct nms_sorted_args a = args_of(p);
@@ -67,7 +61,7 @@ const struct algo_def algo_nms_sorted = {
     .devices = DEVICES_CPU,
     .error = ERROR_EXACT,
     .deterministic = true,
-    .applicable = applicable,
+    .applicable = rows_always,
     .workspace = workspace,
     .emit = emit,
 };
