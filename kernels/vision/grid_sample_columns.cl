@@ -25,17 +25,34 @@ struct FN(reads) {
     int there[READS][COLUMNS];
 };
 
-void FN(look)(struct FN(reads) *r, SRC grid, int count, const struct grid_args *a)
+/* The taps of the coordinates at `grid`, which lie two apart; one loop of vectors. */
+void FN(places)(int first[COLUMNS], float weight[TAPS][COLUMNS], SRC grid, int count, int size)
 {
     for (int i = 0; i < count; i++) {
-        const struct FN(taps) w = FN(taps_of)(grid[2 * i], a->in[2]), h = FN(taps_of)(grid[2 * i + 1], a->in[1]);
-        for (int k = 0; k < READS; k++) {
-            const int v = FN(index)(h.first + k / TAPS, a->in[1]), u = FN(index)(w.first + k % TAPS, a->in[2]);
-            r->there[k][i] = v >= 0 && u >= 0;
-            r->from[k][i] = v >= 0 && u >= 0 ? v * a->in[2] + u : 0;
-            r->weight[k][i] = h.weight[k / TAPS] * w.weight[k % TAPS];
-        }
+        const struct FN(taps) t = FN(taps_of)(grid[2 * i], size);
+        first[i] = t.first;
+#pragma unroll
+        for (int k = 0; k < TAPS; k++)
+            weight[k][i] = t.weight[k];
     }
+}
+
+void FN(look)(struct FN(reads) *r, SRC grid, int count, const struct grid_args *a)
+{
+    int down[COLUMNS], across[COLUMNS];
+    float high[TAPS][COLUMNS], wide[TAPS][COLUMNS];
+    const int height = a->in[1], width = a->in[2];
+    FN(places)(across, wide, grid, count, width);
+    FN(places)(down, high, grid + 1, count, height);
+#pragma unroll
+    for (int k = 0; k < READS; k++)
+        for (int i = 0; i < count; i++) {
+            const int v = down[i] + k / TAPS, u = across[i] + k % TAPS;
+            const int there = (v >= 0) & (v < height) & (u >= 0) & (u < width);
+            r->there[k][i] = there;
+            r->from[k][i] = there ? v * width + u : 0;
+            r->weight[k][i] = high[k / TAPS][i] * wide[k % TAPS][i];
+        }
 }
 
 void FN(body)(ulong group, SRC x, SRC grid, DST y, const struct grid_args *args)
