@@ -75,7 +75,8 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     const struct conv_tile tile = stem_tile(p, &a);
     DECIDE(p, tile);
-    PREFER(why, p->in[0].shape.dim[1] <= 4, "more than 4 channels fill channel blocks better");
+    const int channels = p->in[0].shape.dim[1];
+    PREFER(why, channels <= 4 || channels * 2 < p->block, "more channels fill channel blocks better");
     return true;
 }
 
