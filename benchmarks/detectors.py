@@ -42,33 +42,21 @@ def exported(name: str) -> bytes:
     return file.getvalue()
 
 
-def measure(name: str, args: Any) -> dict[str, Any]:
-    """A result. Raises common.Wrong."""
-    import onnxruntime
-
-    import clcnn
-
-    data = exported(name)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = common.cores()
-    theirs = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    ours = clcnn.InferenceSession(data, device=args.device)
-    (given,) = theirs.get_inputs()
+def feed_of(inputs: list[Any]) -> dict[str, np.ndarray]:
+    """An image, with the batch's dimension where the model has one."""
     image = np.random.default_rng(0).random((1, 3, SIDE, SIDE), np.float32)
-    feed = {given.name: image if len(given.shape) == 4 else image[0]}
+    return {inputs[0].name: image if len(inputs[0].shape) == 4 else image[0]}
+
+
+def error_of(got: list[np.ndarray], want: list[np.ndarray]) -> float:
+    """The largest rms error of boxes and scores. Raises common.Wrong, also for other numbers of boxes."""
     error = 0.0
-    for got, want in zip(ours.run(None, feed), theirs.run(None, feed), strict=True):
-        if want.size and want.dtype == np.float32:
-            error = max(error, common.checked(got, want, LIMIT)["rms_error"])
-        elif got.shape != want.shape:
-            raise common.Wrong(f"a result's shape is {got.shape}, not {want.shape}")
-    runs = {"clcnn": lambda: ours.run(None, feed), "onnxruntime": lambda: theirs.run(None, feed)}
-    times = common.interleave(runs, args.rounds, args.seconds)
-    mine, other = times["clcnn"]["min"], times["onnxruntime"]["min"]
-    return {
-        "case": name, "batch": 1, "precision": "highest", "clcnn_ms": mine, "peer": "onnxruntime",
-        "peer_ms": other, "ratio": other / mine, "rms_error": error,
-    }  # fmt: skip
+    for mine, other in zip(got, want, strict=True):
+        if mine.shape != other.shape:
+            raise common.Wrong(f"a result's shape is {mine.shape}, not {other.shape}")
+        if other.size and other.dtype == np.float32:
+            error = max(error, common.checked(mine, other, LIMIT)["rms_error"])
+    return error
 
 
 def main() -> int:
@@ -76,9 +64,12 @@ def main() -> int:
     parser.add_argument("--nets", type=common.names, default=list(NETS), help=f"of {', '.join(NETS)}")
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     args = parser.parse_args()
+    import sessions
+
     results: list[dict[str, Any]] = []
     for name in args.nets:
-        results.append(row := measure(name, args))
+        row = sessions.beside_onnxruntime(name, exported(name), feed_of, error_of, args)
+        results.append(row)
         print(
             f"{name:12} clcnn {row['clcnn_ms']:8.1f} ms  onnxruntime {row['peer_ms']:8.1f} ms  "
             f"ratio {row['ratio']:5.2f}  rms error {row['rms_error']:.0e}",

@@ -78,25 +78,9 @@ def model_of(op: str, inputs: list[Any], attributes: dict[str, Any]) -> tuple[by
     return model.SerializeToString(), feed
 
 
-def measure(label: str, case: Case, args: Any) -> dict[str, Any]:
-    """A result. Raises common.Wrong."""
-    import onnxruntime
-
-    import clcnn
-
-    data, feed = model_of(*case)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = common.cores()
-    theirs = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    ours = clcnn.InferenceSession(data, device=args.device)
-    error = common.checked(ours.run(None, feed)[0], theirs.run(None, feed)[0], LIMIT)["rms_error"]
-    runs = {"clcnn": lambda: ours.run(None, feed), "onnxruntime": lambda: theirs.run(None, feed)}
-    times = common.interleave(runs, args.rounds, args.seconds)
-    mine, other = times["clcnn"]["min"], times["onnxruntime"]["min"]
-    return {
-        "case": label, "batch": 1, "precision": "highest", "clcnn_ms": mine, "peer": "onnxruntime",
-        "peer_ms": other, "ratio": other / mine, "rms_error": error,
-    }  # fmt: skip
+def error_of(got: list[np.ndarray], want: list[np.ndarray]) -> float:
+    """The rms error of the first result. Raises common.Wrong."""
+    return common.checked(got[0], want[0], LIMIT)["rms_error"]
 
 
 def main() -> int:
@@ -104,10 +88,14 @@ def main() -> int:
     parser.add_argument("--match", default="", help="only cases whose label contains this")
     parser.add_argument("--device", default="cpu", help="OpenCL device (default cpu)")
     args = parser.parse_args()
+    import sessions
+
     results: list[dict[str, Any]] = []
     for label, case in cases().items():
         if args.match in label:
-            results.append(row := measure(label, case, args))
+            data, feed = model_of(*case)
+            row = sessions.beside_onnxruntime(label, data, lambda _, feed=feed: feed, error_of, args)
+            results.append(row)
             print(
                 f"{label:22} clcnn {row['clcnn_ms']:8.3f} ms  onnxruntime {row['peer_ms']:8.3f} ms  "
                 f"ratio {row['ratio']:6.2f}",

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import common
 import numpy as np
 
 import clcnn
@@ -50,3 +51,29 @@ def opened(name: str) -> clcnn.Device | None:
     except clcnn.NoDeviceError as error:
         print(f"skipped: {str(error).splitlines()[0]}")
         return None
+
+
+def beside_onnxruntime(
+    case: str,
+    data: bytes,
+    feed_of: Callable[[list[Any]], dict[str, np.ndarray]],
+    error_of: Callable[[list[np.ndarray], list[np.ndarray]], float],
+    args: Any,
+) -> dict[str, Any]:
+    """A result for an ONNX model in sessions of both. feed_of: of the model's inputs; error_of: of all
+    results, before anything is timed, raises common.Wrong. args: device, rounds, seconds."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = common.cores()
+    theirs = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    ours = clcnn.InferenceSession(data, device=args.device)
+    feed = feed_of(theirs.get_inputs())
+    error = error_of(ours.run(None, feed), theirs.run(None, feed))
+    runs = {"clcnn": lambda: ours.run(None, feed), "onnxruntime": lambda: theirs.run(None, feed)}
+    times = common.interleave(runs, args.rounds, args.seconds)
+    mine, other = times["clcnn"]["min"], times["onnxruntime"]["min"]
+    return {
+        "case": case, "batch": 1, "precision": "highest", "clcnn_ms": mine, "peer": "onnxruntime",
+        "peer_ms": other, "ratio": other / mine, "rms_error": error,
+    }  # fmt: skip

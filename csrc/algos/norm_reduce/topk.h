@@ -6,5 +6,7 @@
 
 /* The lines of x, values and indices; pieces and groups are left to the algorithm. */
 struct topk_args topk_args_of(const struct problem *p);
+/* LEAST, and x, values and indices. */
+void topk_operands(struct step *s, const struct problem *p);
 
 #endif

@@ -1,9 +1,8 @@
 /* topk_places: each element finds its place; see kernels/norm_reduce/topk_places.cl. */
 #include "algos/norm_reduce/topk.h"
 
-enum {
-    PARALLEL = 1024
-}; /* comparisons at once of a compute unit, over those of work-items that have a line each */
+/* Comparisons at once of a compute unit, over those of work-items that have a line each. */
+enum { PARALLEL = 1024 };
 
 static bool applicable(const struct problem *p, struct why *why)
 {
@@ -17,16 +16,11 @@ static bool applicable(const struct problem *p, struct why *why)
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct topk_attrs *attrs = p->attrs;
     struct topk_args a = topk_args_of(p);
     const size_t wg = any_group_size(p);
     struct step *s = emit_step(e, "topk_places", "main", ceil_div((size_t)(a.all * a.lines.length), wg), wg);
     step_define_type(s, "T", p->in[0].shape.dtype);
-    if (!attrs->largest)
-        step_define(s, "LEAST", 1);
-    step_read(s, p->in[0].view);
-    step_write(s, p->out[0].view);
-    step_write(s, p->out[1].view);
+    topk_operands(s, p);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

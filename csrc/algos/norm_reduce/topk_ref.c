@@ -13,17 +13,22 @@ struct topk_args topk_args_of(const struct problem *p)
     return a;
 }
 
-static void emit(const struct problem *p, struct emit *e)
+void topk_operands(struct step *s, const struct problem *p)
 {
     const struct topk_attrs *attrs = p->attrs;
-    struct line_args a = topk_args_of(p).lines;
-    struct step *s = strided_step(e, p, "topk_ref", &a.walk, 3);
-    step_define_type(s, "T", p->in[0].shape.dtype);
     if (!attrs->largest)
         step_define(s, "LEAST", 1);
     step_read(s, p->in[0].view);
     step_write(s, p->out[0].view);
     step_write(s, p->out[1].view);
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    struct line_args a = topk_args_of(p).lines;
+    struct step *s = strided_step(e, p, "topk_ref", &a.walk, 3);
+    step_define_type(s, "T", p->in[0].shape.dtype);
+    topk_operands(s, p);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
 }

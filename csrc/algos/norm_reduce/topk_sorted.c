@@ -32,15 +32,10 @@ static size_t workspace(const struct problem *p)
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct topk_attrs *attrs = p->attrs;
     const struct topk_args a = args_of(p);
     const int order = emit_workspace_of(e, CLCNN_INT64, order_count(&a));
     struct step *s = emit_step(e, "topk_sorted", "main", (size_t)a.groups, 1);
-    if (!attrs->largest)
-        step_define(s, "LEAST", 1);
-    step_read(s, p->in[0].view);
-    step_write(s, p->out[0].view);
-    step_write(s, p->out[1].view);
+    topk_operands(s, p);
     step_write(s, order);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);

@@ -12,6 +12,8 @@ struct nms_lists {
 };
 size_t nms_bytes(const struct problem *p);
 struct nms_lists emit_nms_lists(struct emit *e, const struct problem *p);
+/* Operands of a step that finds them by an order of boxes and the corners of kept ones, which are workspaces; and CENTER. */
+void nms_operands(struct step *s, const struct problem *p, int order, int near, struct nms_lists l);
 /* The step that writes them as rows. */
 void emit_nms_rows(struct emit *e, const struct problem *p, struct nms_lists l);
 

@@ -25,7 +25,6 @@ static size_t workspace(const struct problem *p)
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct nms_attrs *attrs = p->attrs;
     const struct nms_args a = nms_args_of(p);
     const struct nms_lists l = emit_nms_lists(e, p);
     const int order = emit_workspace_of(e, CLCNN_INT32, order_count(&a)),
@@ -37,15 +36,8 @@ static void emit(const struct problem *p, struct emit *e)
     step_args(s, &a, sizeof a);
     rows_cost(s, p, 0);
     s = emit_step(e, "nms_groups", "select", (size_t)a.lists, wg);
-    step_define(s, "CENTER", attrs->center_point_box);
-    step_read(s, p->in[0].view);
-    step_read(s, p->in[1].view);
-    step_read(s, order);
-    step_write(s, near);
-    step_write(s, l.kept);
-    step_write(s, l.counts);
+    nms_operands(s, p, order, near, l);
     step_args(s, &a, sizeof a);
-    rows_cost(s, p, 0);
     emit_nms_rows(e, p, l);
 }
 

@@ -45,6 +45,19 @@ static struct step *step_of(struct emit *e, const struct problem *p, const char 
     return s;
 }
 
+void nms_operands(struct step *s, const struct problem *p, int order, int near, struct nms_lists l)
+{
+    const struct nms_attrs *attrs = p->attrs;
+    step_define(s, "CENTER", attrs->center_point_box);
+    step_read(s, p->in[0].view);
+    step_read(s, p->in[1].view);
+    step_update(s, order);
+    step_write(s, near);
+    step_write(s, l.kept);
+    step_write(s, l.counts);
+    rows_cost(s, p, 0);
+}
+
 void emit_nms_rows(struct emit *e, const struct problem *p, struct nms_lists l)
 {
     const struct nms_args a = nms_args_of(p);

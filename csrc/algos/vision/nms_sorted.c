@@ -36,22 +36,14 @@ static size_t workspace(const struct problem *p)
 
 static void emit(const struct problem *p, struct emit *e)
 {
-    const struct nms_attrs *attrs = p->attrs;
     const struct nms_sorted_args a = args_of(p);
     const struct nms_lists l = emit_nms_lists(e, p);
     const int order = emit_workspace_of(e, CLCNN_INT64, (int64_t)(order_bytes(&a) / sizeof(int64_t)));
     const int near = emit_workspace(e, near_bytes(&a));
     struct step *s = emit_step(e, "nms_sorted", "select", (size_t)a.groups, 1);
     step_define(s, "V", lanes_of(p));
-    step_define(s, "CENTER", attrs->center_point_box);
-    step_read(s, p->in[0].view);
-    step_read(s, p->in[1].view);
-    step_write(s, order);
-    step_write(s, near);
-    step_write(s, l.kept);
-    step_write(s, l.counts);
+    nms_operands(s, p, order, near, l);
     step_args(s, &a, sizeof a);
-    rows_cost(s, p, 0);
     emit_nms_rows(e, p, l);
 }
 
