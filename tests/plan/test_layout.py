@@ -337,6 +337,7 @@ REMAINDERS = (
             "adaptive_avg_pool [2,{c},7,9] output_size=1",
             "batch_norm [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
             "batch_norm_train [2,{c},7,9] w[{c}] w[{c}]",
+            "batch_norm_train [2,{c},7,9] w[{c}] w[{c}] e:add+relu",
             "batch_norm_train_grad [2,{c},7,9] [2,{c},7,9] w[{c}] w[{c}] w[{c}] w[{c}]",
             "instance_norm [2,{c},7,9] w[{c}] w[{c}]",
             "group_norm [2,{c},40,45] w[{c}] w[{c}] groups=1",
@@ -355,6 +356,7 @@ REMAINDERS = (
             "pad [2,{c},7,9] pads=0,0,2,3,0,0,0,4 mode=reflect",
             "resize [2,{c},7,9] size=15,13",
             "resize [2,{c},7,9] size=15,13 mode=linear",
+            "roi_align [2,{c},10,12] [5,4] [5]:int64 output_size=3,4",
         )
     )
     + tuple(  # and for what takes halves of whole blocks only
