@@ -20,7 +20,7 @@ from typing import Any
 import common
 import numpy as np
 import torch
-from sessions import Session
+from sessions import Session, onnxruntime_session
 
 import clcnn
 from torch_net import TorchNet, onnx_bytes
@@ -90,11 +90,7 @@ def _openvino(model: Model, x: np.ndarray) -> Session:
 
 
 def _onnxruntime(model: Model, x: np.ndarray) -> Session:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = common.cores()
-    session = onnxruntime.InferenceSession(model.onnx, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime_session(model.onnx)
     return _on_host(lambda x: session.run(None, {"x0": x})[0], x)
 
 

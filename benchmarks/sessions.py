@@ -53,6 +53,15 @@ def opened(name: str) -> clcnn.Device | None:
         return None
 
 
+def onnxruntime_session(data: bytes) -> Any:
+    """onnxruntime's session of a model, on all cores that this process may use."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = common.cores()
+    return onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+
+
 def beside_onnxruntime(
     case: str,
     data: bytes,
@@ -62,11 +71,7 @@ def beside_onnxruntime(
 ) -> dict[str, Any]:
     """A result for an ONNX model in sessions of both. feed_of: of the model's inputs; error_of: of all
     results, before anything is timed, raises common.Wrong. args: device, rounds, seconds."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = common.cores()
-    theirs = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    theirs = onnxruntime_session(data)
     ours = clcnn.InferenceSession(data, device=args.device)
     feed = feed_of(theirs.get_inputs())
     error = error_of(ours.run(None, feed), theirs.run(None, feed))

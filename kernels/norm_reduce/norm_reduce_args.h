@@ -146,6 +146,7 @@ struct line_args {
     i32 exclusive, reverse; /* cumsum */
 };
 
+#define TOPK_FEW 8 /* results that topk_ref keeps in order in one pass */
 /* topk_sorted, topk_places: `all` lines, which `groups` groups share. */
 struct topk_args {
     struct line_args lines;

@@ -1,7 +1,7 @@
 /* topk_ref.cl: the best elements of each line in order, with their indices.
  *
- * Up to FEW results are kept in order in one pass; of more, number j is the best of what comes after number j - 1 in
- * the order (value, index). NaN is above all numbers.
+ * Up to TOPK_FEW results are kept in order in one pass; of more, number j is the best of what comes after number j - 1
+ * in the order (value, index). NaN is above all numbers.
  * Layouts: any strides; struct line_args with the operands x, values, indices.
  * Work-group: WG work-items over rows and pieces of lines as in rows.clh. Local memory: none.
  * Defines: T (types.clh), LEAST (topk_lines.clh), STEP0, STEP1, STEP2 (strided.clh: x, values,
@@ -15,13 +15,12 @@
 #define FN(x) topk_ref_##x
 #endif
 #include "norm_reduce/topk_lines.clh"
-#define FEW 8
 
 void FN(few)(SRC_OF(T) line, DST_OF(T) values, long v_step, DST_OF(long) indices, long i_step, long step, int length,
              int count)
 {
-    T best[FEW];
-    int at[FEW];
+    T best[TOPK_FEW];
+    int at[TOPK_FEW];
     int n = 0;
     for (int l = 0; l < length; l++) {
         const T v = line[l * step];
@@ -59,12 +58,12 @@ void FN(body)(ulong group, SRC_OF(T) x, DST_OF(T) values, DST_OF(long) indices, 
         FOR_COLUMNS(i, first, s->size[s->rank - 1])
         {
             SRC_OF(T) line = x + x0 + i * x_step;
-            if (a->count <= FEW)
+            if (a->count <= TOPK_FEW)
                 FN(few)(line, values + v0 + i * v_step, a->step[1], indices + i0 + i * i_step, a->step[2], a->step[0],
                         a->length, a->count);
             T last = 0;
             int last_at = -1;
-            for (int j = 0; a->count > FEW && j < a->count; j++) {
+            for (int j = 0; a->count > TOPK_FEW && j < a->count; j++) {
                 T best = 0;
                 int at = -1;
                 for (int l = 0; l < a->length; l++) {

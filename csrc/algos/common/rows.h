@@ -42,6 +42,9 @@ int merge_dims(int rank, int32_t *size, int64_t (*stride)[CLCNN_MAX_RANK], int o
 void strided_merge(struct strided_args *a, int operands);
 /* The dimension along which the first operand is contiguous; the last one when there is none. */
 int strided_contiguous_dim(const struct strided_args *a);
+/* Defines and operand of a norm's epilogue, whose bias is part of the sum: EPI_ADD, EPI_ACT, ADD_HALF; reads add (VIEW_NONE when
+ * absent). */
+void norm_epilogue(struct step *s, const struct problem *p);
 /* Merges and emits; buffers and arguments are still to be added. Defines STEP<i>: the inner stride of
  * operand i when it is 0 or 1, else 2. */
 struct step *strided_step(struct emit *e, const struct problem *p, const char *file, struct strided_args *a,

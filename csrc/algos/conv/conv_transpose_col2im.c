@@ -3,7 +3,7 @@
 #include "algos/conv/conv_transpose_common.h"
 #include "algos/cost/cost.h"
 
-enum { LEAST_ROWS = 8, MOST_ROWS = 32, MOST_TAPS = 128 };
+enum { MOST_TAPS = 128 };
 
 static bool is_strided(const struct conv_args *a)
 {
@@ -33,7 +33,7 @@ static bool beats_phases(const struct problem *p, const struct conv_args *a)
 static bool applicable(const struct problem *p, struct why *why)
 {
     const struct conv_args a = conv_args_of(p);
-    REQUIRE(why, conv_taps(&a) <= MOST_TAPS && a.stride[1] <= MOST_ROWS,
+    REQUIRE(why, conv_taps(&a) <= MOST_TAPS && a.stride[1] <= MOST_COLUMN_STRIDE,
             "windows of more than 128 taps, and strides of more than 32 rows, are left to others");
     PREFER(why, !cpu_device(p->device), "phases have kernels of their own for CPUs");
     PREFER(why, is_strided(&a), "at stride 1 each pixel meets all taps");
@@ -96,21 +96,10 @@ static struct operand emit_products(const struct problem *p, struct emit *e, con
 static void emit_sums(const struct problem *p, struct emit *e, const struct operand *z)
 {
     struct conv_args a = conv_args_of(p);
-    const int rows = (int)round_up(LEAST_ROWS, (size_t)a.stride[1]), every = conv_phase_of(&a, 2, 0).every;
-    const size_t blocks = ceil_div((size_t)(a.out[1] + a.pad[1] % a.stride[1]), (size_t)rows),
-                 wg = any_group_size(p);
-    const size_t items = (size_t)a.n * (size_t)a.k * (size_t)a.out[0] * blocks * (size_t)a.out[2];
     a.src_n = z->batch_stride;
-    struct step *s = emit_step(e, "conv_transpose_col2im", "main", ceil_div(items, wg), wg);
-    step_define_id(s, "INDEX", items <= UINT32_MAX - wg ? "uint" : "ulong");
-    step_define(s, "KH", a.ker[1]);
-    step_define(s, "KW", a.ker[2]);
-    step_define(s, "SH", a.stride[1]);
-    step_define(s, "SW", a.stride[2]);
-    step_define(s, "DH", a.dil[1]);
+    struct step *s = conv_transpose_columns(e, p, "conv_transpose_col2im", &a);
     step_define(s, "DW", a.dil[2]);
-    step_define(s, "EVERY", every);
-    step_define(s, "ROWS", rows);
+    step_define(s, "EVERY", conv_phase_of(&a, 2, 0).every);
     step_read(s, z->view);
     step_epilogue(s, p, &p->in[2]);
     step_write(s, p->out[0].view);

@@ -1,6 +1,8 @@
 /* conv_transpose_common.c: what the algorithms of transposed convolutions share. */
 #include "algos/conv/conv_transpose_common.h"
 
+enum { LEAST_ROWS = 8 }; /* of a block */
+
 struct conv_args conv_transpose_args_of(const struct problem *p)
 {
     struct conv_args a = conv_args_of(p);
@@ -40,6 +42,24 @@ struct conv_transpose_args conv_transpose_block(const struct conv_args *a, size_
         .p0 = a->p0,
         .p1 = a->p1,
     };
+}
+
+struct step *conv_transpose_columns(struct emit *e, const struct problem *p, const char *file,
+                                    const struct conv_args *a)
+{
+    const int rows = (int)round_up(LEAST_ROWS, (size_t)a->stride[1]);
+    const size_t blocks = ceil_div((size_t)(a->out[1] + a->pad[1] % a->stride[1]), (size_t)rows),
+                 wg = any_group_size(p);
+    const size_t items = (size_t)a->n * (size_t)a->k * (size_t)a->out[0] * blocks * (size_t)a->out[2];
+    struct step *s = emit_step(e, file, "main", ceil_div(items, wg), wg);
+    step_define_id(s, "INDEX", items <= UINT32_MAX - wg ? "uint" : "ulong");
+    step_define(s, "KH", a->ker[1]);
+    step_define(s, "KW", a->ker[2]);
+    step_define(s, "SH", a->stride[1]);
+    step_define(s, "SW", a->stride[2]);
+    step_define(s, "DH", a->dil[1]);
+    step_define(s, "ROWS", rows);
+    return s;
 }
 
 void conv_transpose_cost(struct step *s, const struct problem *p)

@@ -12,6 +12,11 @@ struct conv_args conv_transpose_args_of(const struct problem *p);
 struct conv_packing conv_transpose_packing(const struct conv_args *a, int block, int c_block);
 /* The argument block of row-major maps; tiles: of the largest phase, over the batch. */
 struct conv_transpose_args conv_transpose_block(const struct conv_args *a, size_t tiles, int split_k);
+/* A step whose work-items compute a column of a block of rows each: its defines KH, KW, SH, SW, DH, ROWS and INDEX. Blocks begin
+ * where a row with its padding is a multiple of the stride, which is at most MOST_COLUMN_STRIDE. */
+enum { MOST_COLUMN_STRIDE = 32 };
+struct step *conv_transpose_columns(struct emit *e, const struct problem *p, const char *file,
+                                    const struct conv_args *a);
 /* Multiply-adds of a transposed convolution, and bytes with every operand read or written once. */
 void conv_transpose_cost(struct step *s, const struct problem *p);
 

@@ -11,11 +11,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_read_map(s, &p->in[0]);
     for (int i = 1; i < 5; i++) /* weight, bias, mean, variance */
         step_read(s, p->in[i].view);
-    step_define(s, "EPI_ADD", epilogue_add(p));
-    step_define_id(s, "EPI_ACT", act_identifier(p->act));
-    if (p->add.present && p->add.fp16)
-        step_define(s, "ADD_HALF", 1);
-    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
+    norm_epilogue(s, p);
     step_write_map(s, &p->out[0]);
     step_args(s, &a, sizeof a);
     rows_cost(s, p, (double)shape_count(&p->out[0].shape));

@@ -1,5 +1,5 @@
 /* batch_norm_train_ref: batch norm by its own statistics; see kernels/norm_reduce/batch_norm_train_ref.cl. */
-#include "algos/norm_reduce/channel_chunks.h"
+#include "algos/common/rows.h"
 
 static void emit(const struct problem *p, struct emit *e)
 {

@@ -48,13 +48,6 @@ size_t channel_chunks_bytes(const struct channel_chunks_args *a)
     return 2 * sizeof(float) * (size_t)a->c * (size_t)a->parts;
 }
 
-void norm_epilogue(struct step *s, const struct problem *p)
-{
-    step_define(s, "EPI_ADD", epilogue_add(p));
-    step_define_id(s, "EPI_ACT", act_identifier(p->act));
-    step_read(s, p->add.present ? p->add.view : VIEW_NONE);
-}
-
 struct step *channel_chunks_step(struct emit *e, const struct problem *p, const char *file, const char *entry,
                                  const struct channel_chunks_args *a)
 {

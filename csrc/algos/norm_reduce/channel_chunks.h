@@ -12,8 +12,6 @@ struct channel_chunks_args channel_chunks_of(const struct problem *p, const stru
 bool channel_chunks_applicable(const struct problem *p, struct why *why);
 /* Bytes of two sums for each chunk. */
 size_t channel_chunks_bytes(const struct channel_chunks_args *a);
-/* Defines and operand of a norm's epilogue, whose bias is part of the sum: EPI_ADD, EPI_ACT; reads add (VIEW_NONE when absent). */
-void norm_epilogue(struct step *s, const struct problem *p);
 /* A step with a group for each chunk. */
 struct step *channel_chunks_step(struct emit *e, const struct problem *p, const char *file, const char *entry,
                                  const struct channel_chunks_args *a);

@@ -1,7 +1,7 @@
 /* topk_sorted: lines sorted by work-items; see kernels/norm_reduce/topk_sorted.cl. */
 #include "algos/norm_reduce/topk.h"
 
-enum { GROUPS_EACH = 4, FEW = 8 }; /* groups of a core; results for which as many passes take less time */
+enum { GROUPS_EACH = 4 }; /* of a core */
 
 static struct topk_args args_of(const struct problem *p)
 {
@@ -20,7 +20,7 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct topk_attrs *attrs = p->attrs;
     REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "keys that are sorted are made of floats");
-    PREFER(why, attrs->k > FEW, "a pass for each of few results takes less time");
+    PREFER(why, attrs->k > TOPK_FEW, "few results are kept in order in one pass");
     return true;
 }
 
