@@ -10,6 +10,8 @@ static const char TOO_MUCH_WORKSPACE[] = "workspace above the limit";
 static const char TURNED[] = "it does not read weights of a transposed convolution";
 static const char OUTSIDE_PRECISION[] = "error class outside the precision";
 static const char OTHER_LAYOUT[] = "the operands have another layout here";
+static const char FOR_CPUS[] = "its kernels are meant for CPU devices";
+static const char FOR_GPUS[] = "its kernels are meant for GPUs";
 static const char NO_HALVES[] = "maps are stored as halves here, which it does not take";
 static const char BETTER_CHOSEN[] = "a preferred algorithm applies";
 
@@ -100,14 +102,15 @@ static bool takes_cores(const struct algo_def *a, const struct problem *p)
     return (wanted & ~taken) == 0 && ((taken & CORES_PAIRS) != 0) == pairs;
 }
 
-static bool takes_halves(const struct algo_def *a, const struct problem *p)
+/* Others say themselves which GPUs they require. */
+static bool applies(const struct algo_def *a, const struct problem *p, struct why *why)
 {
-    return takes_fp16(a, p) && takes_cores(a, p);
-}
-
-static bool takes_turned(const struct algo_def *a, const struct problem *p)
-{
-    return a->turned || p->n_in < 2 || !p->in[1].present || !p->in[1].turned;
+    const bool cpu = cpu_device(p->device);
+    if (!a->applicable(p, why))
+        return false;
+    PREFER(why, cpu || a->devices != DEVICES_CPU, FOR_CPUS);
+    PREFER(why, !cpu || a->devices != DEVICES_GPU, FOR_GPUS);
+    return true;
 }
 
 static void judge(struct candidate *c, struct decision *decision, const struct problem *of)
@@ -117,18 +120,19 @@ static void judge(struct candidate *c, struct decision *decision, const struct p
     const struct algo_def *a = c->algo;
     p.asked = &c->asked;
     p.decision = decision;
-    const bool yes = a->applicable(&p, &why);
+    const bool yes = applies(a, &p, &why);
     c->verdict = yes ? CANDIDATE_APPLIES : why.passed_over ? CANDIDATE_PASSED_OVER : CANDIDATE_REJECTED;
     c->reason = yes ? BETTER_CHOSEN : why.reason;
     if (!yes && !why.passed_over)
         return;
     c->workspace = a->workspace ? a->workspace(&p) : 0;
     c->effort = a->effort_of ? a->effort_of(&p) : cpu_device(p.device) ? a->effort : 0.0;
-    const char *refused = c->workspace > p.workspace_limit  ? TOO_MUCH_WORKSPACE
-                          : a->error > LOOSEST[p.precision] ? OUTSIDE_PRECISION
-                          : !takes_halves(a, &p)            ? NO_HALVES
-                          : !takes_turned(a, &p)            ? TURNED
-                                                            : NULL;
+    const bool turned = p.n_in > 1 && p.in[1].present && p.in[1].turned;
+    const char *refused = c->workspace > p.workspace_limit             ? TOO_MUCH_WORKSPACE
+                          : a->error > LOOSEST[p.precision]            ? OUTSIDE_PRECISION
+                          : !(takes_fp16(a, &p) && takes_cores(a, &p)) ? NO_HALVES
+                          : turned && !a->turned                       ? TURNED
+                                                                       : NULL;
     if (refused) {
         c->verdict = CANDIDATE_REJECTED;
         c->reason = refused;

@@ -1,16 +1,18 @@
 /* batch_norm_train_groups.cl: normalisation by the mean and variance of the batch, which are results, too: for GPUs, in
- * two passes over x.
+ * two passes over x or in one.
  *
  *   y = act( clip((x - mean[c]) / sqrt(var[c] + eps) * weight[c] + bias[c], low, high) + add )
  *   with mean and biased variance of channel c over all items
  *
  * FN(moments): a group takes count, mean and sum of squared differences to the mean of its chunk, those of work-items
  * put together in pairs (Chan, Golub and LeVeque 1979), so that nothing is lost where the mean is large. FN(main):
- * every group puts those of its channel together in the same order, and normalises its chunk.
+ * every group puts those of its channel together in the same order, and normalises its chunk. FN(held): both, where a
+ * work-item holds its part of the chunk in registers and groups may wait for each other, or each has a channel.
  * Layouts: N,C,(...) with batch strides; parts [C][parts][2], mean and sum of squares.
  * Index map: group = c * parts + part (channel_chunks.clh). Work-group: WG, at least as many as parts, a power of two.
  * Local memory: 3 * WG floats.
- * Defines: WG, QUAD (channel_chunks.clh), EPI_ADD, EPI_ACT (epilogue.clh; EPI_BIAS stays 0). */
+ * Defines: WG, QUAD, WAITS (channel_chunks.clh), HELD floats of a work-item, EPI_ADD, EPI_ACT (epilogue.clh; EPI_BIAS
+ * stays 0). */
 #include "common/clcnn.clh"
 #include "common/epilogue.clh"
 #ifndef FN
@@ -19,6 +21,10 @@
 #include "norm_reduce/channel_chunks.clh"
 #define SCRATCH ((3 * WG + 3) / 4)
 #define BATCH 4 /* quads whose mean is taken at once */
+#ifndef HELD
+#define HELD 8
+#endif
+#define HELD_QUADS (HELD / QUAD)
 
 /* count, mean, sum of squared differences to it */
 struct FN(moments) {
@@ -120,30 +126,53 @@ float4 FN(finished)(float4 v, SRC add, const struct channel_chunks_args *a)
                     EPILOGUE_END(v.w, other.w, a));
 }
 
+/* What all elements of a channel become: v * scale + shift, once the mean is off. */
+struct FN(change) {
+    float mean, variance, scale, shift;
+};
+
+struct FN(change) FN(change_of)(struct FN(moments) all, int c, SRC weight, SRC bias,
+                                const struct channel_chunks_args *a)
+{
+    struct FN(change) to = {.mean = all.mean, .variance = all.squares / all.count, .shift = bias[c]};
+    to.scale = weight[c] / sqrt(to.variance + a->eps);
+    return to;
+}
+
+float4 FN(changed)(float4 x, struct FN(change) to, SRC add, const struct channel_chunks_args *a)
+{
+    const float4 v = fma(x - to.mean, to.scale, to.shift);
+    const float4 above = select((float4)a->low, v, !(v < a->low)); /* NaN stays */
+    return FN(finished)(select((float4)a->high, above, !(above > a->high)), add, a);
+}
+
+/* The moments of a channel from those of its parts. */
+struct FN(moments) FN(of_parts)(SRC parts, const struct channel_chunks_args *a, local float *buf)
+{
+    struct FN(moments) one = {0.0f, 0.0f, 0.0f};
+    if (LANE < a->parts) {
+        SRC from = parts + LANE * 2;
+        one = (struct FN(moments)){FN(count_of)(LANE, a), from[0], from[1]};
+    }
+    return FN(together)(one, buf);
+}
+
 void FN(body)(ulong group, SRC x, SRC parts, SRC weight, SRC bias, SRC add, DST y, DST mean, DST var,
               const struct channel_chunks_args *a, local float4 *scratch)
 {
     struct FN(chunk_walk) w = FN(first_of)(group, a);
-    struct FN(moments) all = {0.0f, 0.0f, 0.0f};
-    if (LANE < a->parts) {
-        SRC from = parts + ((long)w.c * a->parts + LANE) * 2;
-        all = (struct FN(moments)){FN(count_of)(LANE, a), from[0], from[1]};
-    }
-    all = FN(together)(all, (local float *)scratch);
-    const float variance = all.squares / all.count;
-    const float scale = weight[w.c] / sqrt(variance + a->eps), shift = bias[w.c];
+    const struct FN(moments) all = FN(of_parts)(parts + (long)w.c * a->parts * 2, a, (local float *)scratch);
+    const struct FN(change) to = FN(change_of)(all, w.c, weight, bias, a);
     if (w.part == 0 && LANE == 0) {
-        mean[w.c] = all.mean;
-        var[w.c] = variance;
+        mean[w.c] = to.mean;
+        var[w.c] = to.variance;
     }
     SRC xc = x + w.c * a->length;
     DST yc = y + w.c * a->length;
     SRC ac = add + w.c * a->length;
     while (w.left > 0) {
-        const float4 v = fma(QUAD_AT(xc + w.n * a->x_n + w.i) - all.mean, scale, shift);
-        const float4 above = select((float4)a->low, v, !(v < a->low)); /* NaN stays */
-        const float4 clipped = select((float4)a->high, above, !(above > a->high));
-        QUAD_TO(yc + w.n * a->y_n + w.i, FN(finished)(clipped, ac + w.n * a->add_n + w.i, a));
+        const float4 v = QUAD_AT(xc + w.n * a->x_n + w.i);
+        QUAD_TO(yc + w.n * a->y_n + w.i, FN(changed)(v, to, ac + w.n * a->add_n + w.i, a));
         FN(go_on)(&w, a);
     }
 }
@@ -155,4 +184,81 @@ KERNEL FN(main)(SRC x, ulong x_off, SRC parts, ulong parts_off, SRC weight, ulon
     local float4 scratch[SCRATCH];
     FN(body)(GROUP, x + x_off, parts + parts_off, weight + weight_off, bias + bias_off, add + add_off, y + y_off,
              mean + mean_off, var + var_off, &a, scratch);
+}
+
+/* The moments of a channel from those of its parts, which others have just written. */
+struct FN(moments) FN(of_held)(const volatile global float *parts, const struct channel_chunks_args *a,
+                               local float2 *buf)
+{
+    const int part = min(LANE, a->parts - 1);
+    const float count = LANE < a->parts ? FN(count_of)(part, a) : 0.0f, base = parts[0];
+    const float mean = parts[part * 2], squares = LANE < a->parts ? parts[part * 2 + 1] : 0.0f;
+    struct FN(moments) all = {.count = (float)a->n * (float)a->length};
+    all.mean = base + FN(total)((float2)(count * (mean - base), 0.0f), buf).x / all.count;
+    const float apart = mean - all.mean;
+    all.squares = FN(total)((float2)(fma(count * apart, apart, squares), 0.0f), buf).x;
+    return all;
+}
+
+void FN(held_body)(ulong group, SRC x, SRC weight, SRC bias, SRC add, DST y, DST mean, DST var, global uint *meeting,
+                   const struct channel_chunks_args *a, local float4 *scratch)
+{
+#if WAITS
+    group = FN(turn)(meeting, a, (local uint *)scratch);
+#endif
+    const struct FN(chunk_walk) first = FN(first_of)(group, a);
+    const int c = first.c;
+    SRC xc = x + c * a->length;
+    DST yc = y + c * a->length;
+    SRC ac = add + c * a->length;
+    float4 v[HELD_QUADS], sum = 0.0f, squares = 0.0f;
+    struct FN(chunk_walk) w = first;
+#pragma unroll
+    for (int b = 0; b < HELD_QUADS; b++) {
+        v[b] = w.left > 0 ? QUAD_AT(xc + w.n * a->x_n + w.i) : (float4)(0.0f);
+        FN(go_on)(&w, a);
+    }
+#pragma unroll
+    for (int b = 0; b < HELD_QUADS; b++)
+        sum += v[b];
+    struct FN(moments) all = {.count = FN(count_of)(first.part, a)};
+    all.mean = FN(total)((float2)(sum.x + sum.y + sum.z + sum.w, 0.0f), (local float2 *)scratch).x / all.count;
+    const int taken = (first.left + WG * QUAD - 1) / (WG * QUAD);
+#pragma unroll
+    for (int b = 0; b < HELD_QUADS; b++) {
+        const float4 apart = v[b] - all.mean;
+        squares = b < taken ? fma(apart, apart, squares) : squares;
+    }
+    sum.x = QUAD == 4 ? squares.x + squares.y + squares.z + squares.w : squares.x;
+    all.squares = FN(total)((float2)(sum.x, 0.0f), (local float2 *)scratch).x;
+#if WAITS
+    DST parts = FN(sums_at)(meeting, c, a);
+    if (LANE == 0) {
+        parts[first.part * 2] = all.mean;
+        parts[first.part * 2 + 1] = all.squares;
+    }
+    FN(meet)(meeting, c, a);
+    all = FN(of_held)(parts, a, (local float2 *)scratch);
+#endif
+    const struct FN(change) to = FN(change_of)(all, c, weight, bias, a);
+    if (first.part == 0 && LANE == 0) {
+        mean[c] = to.mean;
+        var[c] = to.variance;
+    }
+    w = first;
+#pragma unroll
+    for (int b = 0; b < HELD_QUADS; b++) {
+        if (w.left > 0)
+            QUAD_TO(yc + w.n * a->y_n + w.i, FN(changed)(v[b], to, ac + w.n * a->add_n + w.i, a));
+        FN(go_on)(&w, a);
+    }
+}
+
+KERNEL FN(held)(SRC x, ulong x_off, SRC weight, ulong weight_off, SRC bias, ulong bias_off, SRC add, ulong add_off,
+                DST y, ulong y_off, DST mean, ulong mean_off, DST var, ulong var_off, global uint *meeting,
+                ulong meeting_off, const struct channel_chunks_args a)
+{
+    local float4 scratch[SCRATCH];
+    FN(held_body)(GROUP, x + x_off, weight + weight_off, bias + bias_off, add + add_off, y + y_off, mean + mean_off,
+                  var + var_off, meeting + meeting_off, &a, scratch);
 }

@@ -71,6 +71,7 @@ POOLED = (
 )
 # As MORE, for NVIDIA GPUs with tensor cores; they run with "ref", for there are none.
 ON_NVIDIA = (
+    "batch_norm_train [4,8,150,150] w[8] w[8]",
     "conv n1 c3 h9 w9 k4 r3 s3 p1",
     "conv n1 c16 h9 w9 k4 r3 s3 p1",
     "conv n1 c16 h9 w9 k4 r3 s3",

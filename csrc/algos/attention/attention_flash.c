@@ -10,7 +10,6 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct attention_args a = attention_args_of(p);
     REQUIRE(why, a.d <= ATTENTION_MOST_COLUMNS && a.e <= ATTENTION_MOST_COLUMNS,
             "rows of q or v have more than 256 elements");
-    PREFER(why, cpu_device(p->device), "register tiles of float vectors are for CPU devices");
     return true;
 }
 

@@ -7,7 +7,6 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct attention_args a = attention_args_of(p);
     REQUIRE(why, a.e <= ATTENTION_MOST_COLUMNS, "rows of v have more than 256 elements");
-    PREFER(why, !cpu_device(p->device), "local memory is slow on a CPU device");
     return true;
 }
 

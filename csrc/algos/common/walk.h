@@ -5,9 +5,8 @@
 #include "algos/common/rows.h"
 #include "common/walk_args.h"
 
-/* For REQUIRE and PREFER. */
+/* For REQUIRE. */
 #define WALK_TOO_LARGE "more dimensions or elements than its numbers can tell"
-#define WALK_FOR_GPUS "a CPU is faster with runs of elements"
 
 /* What is walked over; the last operand is the result. */
 struct walk_sizes {

@@ -25,7 +25,6 @@ static bool applicable(const struct problem *p, struct why *why)
     if (!conv_depthwise_applicable(p, why))
         return false;
     REQUIRE(why, window_tile_fits(&a), WINDOW_TILE_FITS);
-    PREFER(why, !cpu_device(p->device), "tiles that work-items compute by themselves are meant for GPUs");
     return true;
 }
 

@@ -72,7 +72,6 @@ static bool applicable(const struct problem *p, struct why *why)
     PREFER(why, conv_pixels(&a) / (size_t)a.n >= WIDE, "smaller maps leave most of a tile empty");
     PREFER(why, a.k / a.groups < MOST_FILTERS || !device_traits(p->device).tensor_cores,
            "16 filters fill the fragments of tensor cores");
-    PREFER(why, !cpu_device(p->device), "tiles in local memory are meant for GPUs");
     return true;
 }
 

@@ -37,7 +37,6 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, conv_is_depthwise(&a), "each group must have one input channel");
     REQUIRE(why, !conv_is_volume(&a), "windows with a depth are left to others");
     REQUIRE(why, conv_taps(&a) <= MOST_TAPS, "the sums of more than 49 taps do not fit registers");
-    PREFER(why, !cpu_device(p->device), "sums that groups share are meant for GPUs");
     return true;
 }
 

@@ -83,7 +83,6 @@ static bool applicable(const struct problem *p, struct why *why)
            "tiles by themselves are meant for groups of few channels and filters");
     PREFER(why, !conv_is_dense(&a) || a.c / a.groups < SHARED || enough(p, &a, c),
            "work-items share channels where there are few tiles");
-    PREFER(why, !cpu_device(p->device), "tiles that work-items compute by themselves are meant for GPUs");
     return true;
 }
 

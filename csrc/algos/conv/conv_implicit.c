@@ -124,7 +124,6 @@ static bool applicable(const struct problem *p, struct why *why)
     DECIDE(p, c);
     PREFER(why, a.k / a.groups > 32 || conv_is_pointwise(&a),
            "32 filters a group or fewer leave half of the tile empty");
-    PREFER(why, !cpu_device(p->device), "tiles in local memory are meant for GPUs");
     return true;
 }
 

@@ -15,7 +15,6 @@ static bool applicable(const struct problem *p, struct why *why)
     struct conv_attrs turned;
     REQUIRE(why, turned_of(p, &turned),
             "a stride of 1 is needed, and a map that is padded by no more than the filters reach");
-    PREFER(why, !cpu_device(p->device), "phases have kernels of their own for CPUs");
     PREFER(why, !conv_is_depthwise(&a) || a.c != a.k || a.in[2] % 4 == 0,
            "depthwise rows that are no multiple of four pixels take less time by columns");
     PREFER(why, !p->in[1].constant, "constant filters are packed once, for phases");

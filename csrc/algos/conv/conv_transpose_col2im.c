@@ -35,7 +35,6 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = conv_args_of(p);
     REQUIRE(why, conv_taps(&a) <= MOST_TAPS && a.stride[1] <= MOST_COLUMN_STRIDE,
             "windows of more than 128 taps, and strides of more than 32 rows, are left to others");
-    PREFER(why, !cpu_device(p->device), "phases have kernels of their own for CPUs");
     PREFER(why, is_strided(&a), "at stride 1 each pixel meets all taps");
     PREFER(why, beats_phases(p, &a), "phases are expected to be faster than all taps' products");
     return true;

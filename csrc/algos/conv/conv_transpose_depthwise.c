@@ -11,7 +11,6 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, a.c == a.groups && a.k == a.groups, "each group must have one channel and one filter");
     REQUIRE(why, conv_taps(&a) <= MOST_TAPS && a.stride[1] <= MOST_COLUMN_STRIDE,
             "windows of more than 81 taps, and strides of more than 32 rows, are left to ref");
-    PREFER(why, !cpu_device(p->device), "pixels that work-items compute by themselves are meant for GPUs");
     return true;
 }
 

@@ -100,7 +100,6 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, conv_is_dense(&a), "minimal filtering is for stride 1 and dilation 1");
     const struct choice c = choose(p, &a);
     DECIDE(p, c);
-    PREFER(why, !cpu_device(p->device), "tiles in local memory are meant for GPUs");
     PREFER(why, a.k / a.groups > 16, "16 filters a group or fewer leave half of the tile empty");
     PREFER(why, c.time < implicit_time(p, &a), "the products by the definition are expected to be faster");
     return true;

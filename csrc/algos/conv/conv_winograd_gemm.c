@@ -172,7 +172,6 @@ static bool may_gemm(const struct problem *p, struct why *why)
     const struct scheme s = scheme_of(p, &c, false);
     DECIDE(p, s);
     const int least = c.conv.c < c.conv.k ? c.conv.c : c.conv.k;
-    PREFER(why, !cpu_device(p->device), "tiles in local memory are meant for GPUs");
     PREFER(why, least / c.conv.groups >= WINOGRAD_GEMM_LEAST_CHANNELS && c.tiles >= WINOGRAD_GEMM_LEAST_TILES,
            "too few tiles, channels or filters to pay for the transforms");
     return true;

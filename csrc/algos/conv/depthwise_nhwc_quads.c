@@ -42,7 +42,6 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args a = depthwise_nhwc_args(p);
     REQUIRE(why, conv_taps(&a) <= MOST_TAPS && pixels_under(&a, 1) <= MOST_PIXELS,
             "the window, and the pixels of a row under it, must be few enough to unroll");
-    PREFER(why, !cpu_device(p->device), "neighbouring work-items have neighbouring channels, for GPUs");
     return true;
 }
 

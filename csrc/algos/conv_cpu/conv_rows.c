@@ -80,7 +80,6 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct conv_args whole = row_tile_args(p);
     const struct row_tile tile = row_tile_best(p, &whole, 1);
     DECIDE(p, tile);
-    PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
     return true;
 }
 

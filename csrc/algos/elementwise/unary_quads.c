@@ -14,7 +14,6 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     struct walk_args w;
     REQUIRE(why, walk_operands(p, &w), WALK_TOO_LARGE);
-    PREFER(why, !cpu_device(p->device), WALK_FOR_GPUS);
     return true;
 }
 

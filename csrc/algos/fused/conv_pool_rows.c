@@ -11,7 +11,6 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, row_tile_fits(&a.conv), "the input row of a tile must fit 128 columns");
     const struct row_tile tile = row_tile_best(p, &a.conv, conv_pool_window(p, 1));
     DECIDE(p, tile);
-    PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
     PREFER(why, conv_pool_same_conv(p, &algo_conv_rows), CONVOLVED_FASTER);
     return true;
 }

@@ -22,7 +22,6 @@ static bool applicable(const struct problem *p, struct why *why)
     DECIDE(p, filters);
     PREFER(why, p->in[1].shape.dim[0] <= 32 && p->out[0].shape.dim[1] <= 128,
            "more than 32 middle channels or 128 filters: two kernels are faster");
-    PREFER(why, !cpu_device(p->device), "tiles in local memory are meant for GPUs");
     return true;
 }
 

@@ -43,7 +43,6 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct scheme s = {tile_of(p), channels_of(p)};
     REQUIRE(why, s.channels > 0, "a row tile of up to 2048 middle channels must fit local memory");
     DECIDE(p, s);
-    PREFER(why, cpu_device(p->device), "float16 register tiles are meant for CPU devices");
     return true;
 }
 

@@ -1,13 +1,8 @@
 /* cell_tiled: steps of recurrent layers by tiles in local memory; see kernels/matmul/cell_tiled.cl. */
+#include "algos/common/rows.h"
 #include "algos/matmul/cell.h"
 
 enum { GROUP = 128, UNITS = 16, MOST_ROWS = 4 /* of a work-item */ };
-
-static bool applicable(const struct problem *p, struct why *why)
-{
-    PREFER(why, !cpu_device(p->device), "local memory is slow on a CPU device");
-    return true;
-}
 
 static void emit_cell(const struct problem *p, struct emit *e, const struct cell *c)
 {
@@ -40,7 +35,7 @@ static void emit_gru(const struct problem *p, struct emit *e)
         .devices = DEVICES_GPU,                           \
         .error = ERROR_STRICT,                            \
         .deterministic = true,                            \
-        .applicable = applicable,                         \
+        .applicable = rows_always,                        \
         .emit = function,                                 \
     }
 CELL_ALGO(lstm_cell, emit_lstm);

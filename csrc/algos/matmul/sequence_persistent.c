@@ -34,7 +34,6 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->in[1].shape.dim[1] <= SEQUENCE_MOST_UNITS, "its weights would not fit registers");
     REQUIRE(why, PARTS * depth_of(p) <= p->device->max_group_size,
             "a group of this device cannot have all units");
-    PREFER(why, !cpu_device(p->device), "a CPU has no registers for the weights of a layer");
     return true;
 }
 

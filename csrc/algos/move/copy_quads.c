@@ -33,10 +33,9 @@ static void emit_copy(const struct problem *p, void *e, struct end from, struct 
     step_args(s, &w, sizeof w);
 }
 
-static bool fits_gpu(const struct problem *p, struct why *why, bool fits)
+static bool may_walk(struct why *why, bool fits)
 {
     REQUIRE(why, fits, WALK_TOO_LARGE);
-    PREFER(why, !cpu_device(p->device), WALK_FOR_GPUS);
     return true;
 }
 
@@ -45,7 +44,7 @@ static bool fits_gpu(const struct problem *p, struct why *why, bool fits)
     {                                                                     \
         bool fits = true;                                                 \
         op##_copies(p, try_copy, &fits);                                  \
-        return fits_gpu(p, why, fits);                                    \
+        return may_walk(why, fits);                                       \
     }                                                                     \
     static void emit_##op(const struct problem *p, struct emit *e)        \
     {                                                                     \

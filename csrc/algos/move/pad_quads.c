@@ -25,7 +25,6 @@ static bool applicable(const struct problem *p, struct why *why)
     struct pad_walk_args w;
     int64_t offset;
     REQUIRE(why, pad_walk_of(p, &w, &offset), WALK_TOO_LARGE);
-    PREFER(why, !cpu_device(p->device), WALK_FOR_GPUS);
     return true;
 }
 

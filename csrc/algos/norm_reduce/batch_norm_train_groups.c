@@ -40,7 +40,7 @@ const struct algo_def algo_batch_norm_train_groups = {
     .devices = DEVICES_GPU,
     .error = ERROR_STRICT,
     .deterministic = true,
-    .applicable = channel_chunks_applicable,
+    .applicable = rows_always,
     .workspace = workspace,
     .emit = emit,
 };

@@ -13,7 +13,6 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "elements are no floats");
     const struct reduction r = reduction_of(p);
     REQUIRE(why, r.args.outer == 1, "what is reduced is not one walk");
-    PREFER(why, !cpu_device(p->device), "work-items that share rows are meant for GPUs");
     return true;
 }
 

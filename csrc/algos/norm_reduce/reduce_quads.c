@@ -12,7 +12,6 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, r.args.outer == 1, "what is reduced is not one walk");
     REQUIRE(why, r.columns, "no neighbours that are kept");
     REQUIRE(why, r.length <= MOST, "longer sums are for work-items that share them");
-    PREFER(why, !cpu_device(p->device), "vectors of four are meant for GPUs");
     return true;
 }
 

@@ -9,8 +9,6 @@
 #define NO_VECTORS "only CPU devices with vectors of 8 floats or more compute rows in vectors"
 #define FEW_NEIGHBOURS "fewer rows lie side by side than a vector has floats"
 #define SEVERAL_ITEMS "a row has several dimensions of several items"
-/* For PREFER, where work-items share rows. */
-#define SHARED_ROWS "work-items that share rows are meant for GPUs"
 
 /* What a norm's last step has behind its view of x: parameters, `sums` of parts or VIEW_NONE, the result and its activation;
  * args: its argument block. */

@@ -6,7 +6,6 @@ enum { PART_KEPT = 16, MOST_PARTS = 1024 };
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, norm_is_rows(p), SEVERAL_ITEMS);
-    PREFER(why, !cpu_device(p->device), SHARED_ROWS);
     return true;
 }
 

@@ -1,12 +1,6 @@
 /* softmax_lanes: softmax and log_softmax by several work-items a row, for GPUs; see kernels/norm_reduce/softmax_lanes.cl. */
 #include "algos/norm_reduce/rows_norm.h"
 
-static bool applicable(const struct problem *p, struct why *why)
-{
-    PREFER(why, !cpu_device(p->device), SHARED_ROWS);
-    return true;
-}
-
 static void emit_softmax(const struct problem *p, struct emit *e, bool logarithm)
 {
     struct softmax_args a = softmax_rows_of(p);
@@ -17,4 +11,4 @@ static void emit_softmax(const struct problem *p, struct emit *e, bool logarithm
 }
 
 SOFTMAX_ALGOS(lanes, .doc = "several work-items a row, which is read once", .devices = DEVICES_GPU,
-              .applicable = applicable);
+              .applicable = rows_always);

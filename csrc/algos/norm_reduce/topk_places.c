@@ -8,7 +8,6 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct topk_args a = topk_args_of(p);
     const int64_t at_once = (int64_t)(PARALLEL * device_units(p->device));
-    PREFER(why, !cpu_device(p->device), "elements that work-items look at by themselves are meant for GPUs");
     PREFER(why, a.all * a.lines.length <= at_once * a.lines.count,
            "many long lines keep a GPU busy with a work-item each");
     return true;

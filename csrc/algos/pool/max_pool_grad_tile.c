@@ -45,7 +45,6 @@ static bool applicable(const struct problem *p, struct why *why)
             "windows that are too large, or too far apart, to be told apart in registers are left to ref");
     REQUIRE(why, (t.high + seen(a, 1) - 1) * (t.wide + seen(a, 2) - 1) <= MOST_WINDOWS,
             "the windows that meet a tile must fit local memory");
-    PREFER(why, !cpu_device(p->device), "tiles that groups share are meant for GPUs");
     return true;
 }
 

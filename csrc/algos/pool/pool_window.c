@@ -14,7 +14,6 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->in[0].shape.rank <= 4, "windows with a depth are left to ref");
     REQUIRE(why, small(&a, 1) && small(&a, 2),
             "windows and strides up to 3 without dilation have a kernel of their own");
-    PREFER(why, !cpu_device(p->device), "columns side by side are meant for GPUs");
     return true;
 }
 

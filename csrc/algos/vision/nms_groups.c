@@ -11,12 +11,6 @@ static size_t near_bytes(const struct problem *p)
     return sizeof(float) * 4 * (size_t)p->out[0].shape.dim[0];
 }
 
-static bool applicable(const struct problem *p, struct why *why)
-{
-    PREFER(why, !cpu_device(p->device), "boxes that groups take together are meant for GPUs");
-    return true;
-}
-
 static size_t workspace(const struct problem *p)
 {
     const struct nms_args a = nms_args_of(p);
@@ -47,7 +41,7 @@ const struct algo_def algo_nms_groups = {
     .devices = DEVICES_GPU,
     .error = ERROR_EXACT,
     .deterministic = true,
-    .applicable = applicable,
+    .applicable = rows_always,
     .workspace = workspace,
     .emit = emit,
 };
