@@ -33,6 +33,13 @@ struct nms_args {
     f32 iou, score;
 };
 
+/* nms_masks: boxes in order of their scores from `first` on, `slab` of them, a multiple of 32. */
+#define NMS_MOST_SLAB 2048
+struct nms_masks_args {
+    struct nms_args nms;
+    i32 first, slab;
+};
+
 /* nms_sorted: groups that share the lists, and elements between the rows of what each keeps. */
 struct nms_sorted_args {
     struct nms_args nms;
