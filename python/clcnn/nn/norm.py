@@ -83,10 +83,10 @@ class _BatchNorm(Layer):
             weight = x.graph.constant(np.ones(self.num_features, np.float32))
             bias = x.graph.constant(np.zeros(self.num_features, np.float32))
         if self.training and not self.frozen and x.graph.training:
-            return self._train(x, weight, bias, mean, var)
+            return self._train(x, weight, bias)
         return ops.batch_norm(x, weight, bias, mean, var, eps=self.eps, name=self.layer_name)
 
-    def _train(self, x: Any, weight: Any, bias: Any, mean: Any, var: Any) -> Any:
+    def _train(self, x: Any, weight: Any, bias: Any) -> Any:
         name = f"{type(self).__name__} {self.layer_name or ''}".rstrip()
         n = math.prod(x.shape) // x.shape[1]
         if n == 1:
@@ -97,9 +97,8 @@ class _BatchNorm(Layer):
             )
         m = float(self.momentum)
         y, batch_mean, batch_var = ops.batch_norm_train(x, weight, bias, eps=self.eps, name=self.layer_name)
-        # as one line of functions, which GPUs compute in one launch
-        x.graph.update(self.running_mean, mean + (batch_mean - mean) * m)
-        x.graph.update(self.running_var, var + (batch_var * (n / (n - 1)) - var) * m)
+        x.graph.follow(self.running_mean, batch_mean, m)
+        x.graph.follow(self.running_var, batch_var, m, factor=n / (n - 1))
         return y
 
     def extra_repr(self) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,11 +91,19 @@ class Layout:
         return np.concatenate([slot.parameter.data.ravel() for slot in self.of_state(state)])
 
 
+class Target(NamedTuple):
+    """What a buffer moves towards: factor * value, by `momentum` of the way."""
+
+    value: Value
+    momentum: float
+    factor: float
+
+
 class BoundGraph(Graph):
     """A graph in which the parameters of a layout are slices of states instead of constants.
 
-    training: whether modules that are in training mode compute as in training; what they want to change of
-    their buffers is in `updates`.
+    training: whether modules that are in training mode compute as in training; what their buffers then move
+    towards is in `targets`.
     """
 
     def __init__(self, layout: Layout, training: bool) -> None:
@@ -103,7 +112,7 @@ class BoundGraph(Graph):
         self.layout = layout
         for name, size in layout.sizes.items():
             self.state(name, (size,))
-        self.updates: dict[int, Value] = {}
+        self.targets: dict[int, Target] = {}
         self.dropouts = 0
 
     def parameter(self, parameter: Any, name: str) -> Value:
@@ -125,9 +134,35 @@ class BoundGraph(Graph):
         piece = ops.slice(flat, starts=[slot.offset], ends=[slot.end], axes=[0])
         return ops.reshape(piece, shape=slot.parameter.shape, name=name)
 
-    def update(self, parameter: Parameter, value: Value) -> None:
-        """Notes what a buffer becomes when the step is committed."""
-        self.updates[id(parameter)] = value
+    def follow(self, parameter: Parameter, value: Value, momentum: float, factor: float = 1.0) -> None:
+        """Notes that a buffer moves towards factor * value, by `momentum` of the way, when the step is
+        committed."""
+        self.targets[id(parameter)] = Target(value, momentum, factor)
+
+    def statistics(self) -> Value | None:
+        """What the flat statistics become, if any buffer moves; others stay as they are. All that lie side by
+        side are computed together: a net has many of few elements."""
+        if not self.targets:
+            return None
+        flat, pieces = self.states[STATISTICS], []
+        for moves, run in itertools.groupby(
+            self.layout.of_state(STATISTICS), lambda slot: id(slot.parameter) in self.targets
+        ):
+            slots = list(run)
+            old = ops.slice(flat, starts=[slots[0].offset], ends=[slots[-1].end], axes=[0])
+            pieces.append(self._moved(old, slots) if moves else old)
+        return joined(pieces)
+
+    def _moved(self, old: Value, slots: list[Slot]) -> Value:
+        targets = [self.targets[id(slot.parameter)] for slot in slots]
+        sizes = [slot.parameter.size for slot in slots]
+        new = joined([ops.reshape(target.value, shape=(-1,)) for target in targets])
+        factors, momenta = ([getattr(t, name) for t in targets] for name in ("factor", "momentum"))
+        return old + (new * self._each(factors, sizes) - old) * self._each(momenta, sizes)
+
+    def _each(self, numbers: list[float], sizes: list[int]) -> Value:
+        """numbers[i] for sizes[i] elements."""
+        return self.constant(np.repeat(np.array(numbers, np.float32), sizes))
 
     def flatten(self, state: str, values: Mapping[int, Value]) -> Value:
         """The flat value of a state, from the values of its parameters (by id); those missing stay as they

@@ -72,9 +72,9 @@ def gradient_graph(recipe: Recipe, shapes: Shapes) -> Graph:
         for slots in buckets(layout.of_state(layout.group_state(number))):
             pieces = [ops.reshape(found[id(slot.parameter)], shape=(-1,)) for slot in slots]
             graph.output(joined(pieces), bucket_name(slots))
-    if graph.updates:
-        samples = graph.input("samples", (1,))
-        graph.output(graph.flatten(STATISTICS, graph.updates) * samples, STATISTICS)
+    statistics = graph.statistics()
+    if statistics is not None:
+        graph.output(statistics * graph.input("samples", (1,)), STATISTICS)
     return graph
 
 

@@ -69,8 +69,7 @@ def training_graph(recipe: Recipe, shapes: tuple[tuple[int, ...], ...], update: 
         number: graph.flatten(layout.group_state(number), found)
         for number, found in gradients_of(graph, recipe.optimizer, value).items()
     }
-    statistics = graph.flatten(STATISTICS, graph.updates) if graph.updates else None
-    apply(graph, recipe, value, flats, statistics, update)
+    apply(graph, recipe, value, flats, graph.statistics(), update)
     return graph
 
 
