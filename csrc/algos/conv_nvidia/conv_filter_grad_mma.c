@@ -6,7 +6,6 @@
 #include "conv_nvidia/conv_nvidia_args.h"
 
 #define MAX_SPLIT_K 512 /* filters are few, and pixels many */
-#define LEAST_FILTERS 8 /* of a group: half of a fragment */
 
 static int positions_of(const struct conv_args *a)
 {
@@ -110,8 +109,6 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, filter_grad_fits(&a), "windows with a depth, and very large maps, are left to others");
     const struct filter_grad_choice c = filter_grad_choose_mma(p, &a);
     DECIDE(p, c);
-    PREFER(why, a.k / a.groups >= LEAST_FILTERS,
-           "fewer than 8 filters a group leave most of a fragment empty");
     return true;
 }
 
