@@ -5,6 +5,9 @@
 enum { GROUPS_EACH = 24, LEAST_EACH = 16 };
 /* Floats of a work-item that holds its part of a chunk: one of three numbers, so that kernels are shared. */
 enum { HELD_LEAST = 8, HELD_MOST = 32 };
+/* A channel has half as many groups as there are compute units, at most. A unit has room for two or more: so four launches may
+ * each have a channel that waits for its last group, and there is room for one of these. */
+enum { SHARE = 2 };
 
 static int quad_of(const struct channel_chunks_args *a)
 {
@@ -65,7 +68,7 @@ struct channel_chunks_args channel_chunks_held(const struct problem *p, const st
 
 bool channel_chunks_may_hold(const struct problem *p, const struct channel_chunks_args *a, struct why *why)
 {
-    const size_t units = device_units(p->device), most = units < GROUP_SIZE ? units : GROUP_SIZE;
+    const size_t share = device_units(p->device) / SHARE, most = share < GROUP_SIZE ? share : GROUP_SIZE;
     REQUIRE(why, a->parts == 1 || device_traits(p->device).waiting_groups,
             "several groups have a channel, and cannot wait for each other here");
     REQUIRE(why, (size_t)a->parts <= most, "groups that wait for each other would fill the device");
