@@ -76,7 +76,7 @@ static void collect(struct walk *w, struct grad *g, int value, int gradient)
     const char *name = v->producer >= 0 ? w->graph->nodes[v->producer].name : v->name ? v->name : "value";
 
     snprintf(g->label, sizeof g->label, "%.200s:dy", name);
-    w->dy[value] = w->dy[value] < 0 ? gradient : grad_add(g, w->dy[value], gradient);
+    w->dy[value] = w->dy[value] < 0 ? gradient : grad_together(g, w->dy[value], gradient);
 }
 
 static enum clcnn_status run_rule(struct walk *w, struct grad *g)

@@ -35,6 +35,8 @@ void grad_outputs(struct grad *g, const struct op_def *op, const void *attrs, co
 int grad_of(struct grad *g, const struct op_def *op, int x);
 int grad_of_two(struct grad *g, const struct op_def *op, int a, int b);
 int grad_add(struct grad *g, int a, int b);
+/* The sum of two gradients of a value: those of parts that lie side by side are joined (grad_move.c). */
+int grad_together(struct grad *g, int a, int b);
 int grad_sub(struct grad *g, int a, int b);
 int grad_mul(struct grad *g, int a, int b);
 int grad_div(struct grad *g, int a, int b);

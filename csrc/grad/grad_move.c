@@ -3,6 +3,8 @@
 
 #define DY (g->dy[0])
 
+enum { MOST_PARTS = 16 }; /* of a value that are joined at once */
+
 void grad_reshape_rule(struct grad *g)
 {
     const struct clcnn_shape x = grad_shape(g, g->node.in[0]);
@@ -94,6 +96,63 @@ static int turned(struct grad *g, int x, int dim)
         .starts = {1, {size - 1}}, .ends = {1, {-size - 1}}, .axes = {1, {dim}}, .steps = {1, {-1}}};
 
     return grad_node(g, &op_slice, &a, &x, 1);
+}
+
+/* A value that zeros were put around along one dimension. */
+struct padded {
+    int value, dim;
+    int32_t begin, end;
+};
+
+static bool is_padded(const struct grad *g, int value, struct padded *p)
+{
+    const struct value *v = &g->graph->values[value];
+    const struct node *n = v->kind == VALUE_NODE ? &g->graph->nodes[v->producer] : NULL;
+    const struct pad_attrs *a = n && n->op == &op_pad ? n->attrs : NULL;
+    const int rank = v->shape.rank;
+
+    if (!a || a->mode != 0 || a->value != 0.0f)
+        return false;
+    *p = (struct padded){n->in[0], -1, 0, 0};
+    for (int d = 0; d < rank; d++) {
+        const int32_t begin = a->pads.v[d], end = a->pads.v[d + rank];
+        if ((begin || end) && (p->dim >= 0 || begin < 0 || end < 0))
+            return false;
+        if (begin || end)
+            *p = (struct padded){n->in[0], d, begin, end};
+    }
+    return p->dim >= 0;
+}
+
+/* The parts of a value that was joined along dim, or the value; how many. */
+static int parts_of(const struct grad *g, int value, int dim, int parts[MOST_PARTS])
+{
+    const struct value *v = &g->graph->values[value];
+    const struct node *n = v->kind == VALUE_NODE ? &g->graph->nodes[v->producer] : NULL;
+
+    parts[0] = value;
+    if (!n || n->op != &op_concat || ((const struct dim_attrs *)n->attrs)->dim != dim || n->n_in > MOST_PARTS)
+        return 1;
+    for (int i = 0; i < n->n_in; i++)
+        parts[i] = n->in[i];
+    return n->n_in;
+}
+
+int grad_together(struct grad *g, int a, int b)
+{
+    struct padded one, two;
+    int parts[2 * MOST_PARTS];
+
+    if (g->st != CLCNN_OK || !is_padded(g, a, &one) || !is_padded(g, b, &two) || one.dim != two.dim)
+        return grad_add(g, a, b);
+    const int dim = one.dim;
+    const struct padded first = one.begin < two.begin ? one : two, second = one.begin < two.begin ? two : one;
+    if (first.begin + grad_shape(g, first.value).dim[dim] != second.begin)
+        return grad_add(g, a, b);
+    int n = parts_of(g, first.value, dim, parts);
+    n += parts_of(g, second.value, dim, parts + n);
+    const int joined = grad_node(g, &op_concat, &(struct dim_attrs){dim}, parts, n);
+    return pad(g, joined, dim, first.begin, second.end);
 }
 
 void grad_slice(struct grad *g)
