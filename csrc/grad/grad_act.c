@@ -3,7 +3,6 @@
 
 #include "grad/grad.h"
 
-#define SQRT_HALF 0.70710678118654752
 #define X (g->node.in[0])
 #define Y (g->node.out[0])
 #define DY (g->dy[0])
@@ -66,13 +65,7 @@ RULE(hard_sigmoid, grad_scale(g, between(g, Y, 0.0, 1.0), ATTRS->p0))
 RULE(thresholded_relu, grad_masked(g, DY, grad_plus(g, X, -(double)ATTRS->p0)))
 RULE(shrink, grad_masked(g, DY, grad_plus(g, OF(abs, X), -(double)ATTRS->p0)))
 
-static int hard_swish(struct grad *g)
-{
-    const int inside = MUL(between(g, X, -3.0, 3.0), grad_plus(g, grad_scale(g, X, 1.0 / 3.0), 0.5));
-
-    return ADD(inside, grad_masked(g, DY, grad_plus(g, X, -3.0)));
-}
-RULE(hard_swish, hard_swish(g))
+RULE(hard_swish, grad_of_two(g, &op_hard_swish_grad, DY, X))
 
 /* 0 where `cond` is true; the limits themselves let gradients through. */
 static int drop(struct grad *g, int dy, int cond)
@@ -116,13 +109,7 @@ SLOPE(softplus, OF(sigmoid, X))
 SLOPE(softsign, over(g, SQUARED(grad_plus(g, OF(abs, X), 1.0))))
 SLOPE(erf, grad_scale(g, OF(exp, OF(neg, SQUARED(X))), 1.1283791670955126))
 
-static int silu(struct grad *g)
-{
-    const int s = OF(sigmoid, X);
-
-    return MUL(s, grad_plus(g, MUL(X, SUB(N(1.0), s)), 1.0));
-}
-SLOPE(silu, silu(g))
+RULE(silu, grad_of_two(g, &op_silu_grad, DY, X))
 
 static int mish(struct grad *g)
 {
@@ -131,14 +118,6 @@ static int mish(struct grad *g)
     return ADD(t, MUL(MUL(X, OF(sigmoid, X)), SUB(N(1.0), SQUARED(t))));
 }
 SLOPE(mish, mish(g))
-
-static int gelu_of_erf(struct grad *g)
-{
-    const int share = grad_scale(g, grad_plus(g, OF(erf, grad_scale(g, X, SQRT_HALF)), 1.0), 0.5);
-    const int density = grad_scale(g, OF(exp, grad_scale(g, SQUARED(X), -0.5)), 0.3989422804014327);
-
-    return ADD(share, MUL(X, density));
-}
 
 static int gelu_of_tanh(struct grad *g)
 {
@@ -149,7 +128,7 @@ static int gelu_of_tanh(struct grad *g)
 
     return ADD(grad_scale(g, grad_plus(g, t, 1.0), 0.5), MUL(MUL(X, inner), SUB(N(1.0), SQUARED(t))));
 }
-SLOPE(gelu, ATTRS->choice ? gelu_of_tanh(g) : gelu_of_erf(g))
+RULE(gelu, ATTRS->choice ? MUL(DY, gelu_of_tanh(g)) : grad_of_two(g, &op_gelu_grad, DY, X))
 
 /* ---- others ---- */
 

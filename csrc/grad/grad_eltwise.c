@@ -86,6 +86,51 @@ void grad_relu_grad(struct grad *g)
         give(g, 0, grad_masked(g, DY, B));
 }
 
+/* Gradients of functions: A times the slope at B. `bend` is the second derivative at B. */
+static void grad_slope(struct grad *g, int (*bend)(struct grad *g, int b))
+{
+    if (grad_wants(g, 0))
+        give(g, 0, grad_of_two(g, g->node.op, DY, B));
+    if (grad_wants(g, 1))
+        give(g, 1, grad_mul(g, grad_mul(g, DY, A), bend(g, B)));
+}
+
+/* The density of the normal distribution, times 2 - b^2. */
+static int gelu_bend(struct grad *g, int b)
+{
+    const int squared = grad_mul(g, b, b), e = grad_of(g, &op_exp, grad_scale(g, squared, -0.5));
+    return grad_mul(g, grad_scale(g, e, 0.3989422804014327), grad_sub(g, grad_number(g, 2.0), squared));
+}
+
+/* s (1 - s) (2 + b (1 - 2 s)), s the sigmoid of b */
+static int silu_bend(struct grad *g, int b)
+{
+    const int s = grad_of(g, &op_sigmoid, b), rest = grad_sub(g, grad_number(g, 1.0), s);
+    return grad_mul(g, grad_mul(g, s, rest), grad_plus(g, grad_mul(g, b, grad_sub(g, rest, s)), 2.0));
+}
+
+/* 1/3 between -3 and 3 */
+static int hard_swish_bend(struct grad *g, int b)
+{
+    const int apart = grad_sub(g, grad_number(g, 3.0), grad_of(g, &op_abs, b));
+    return grad_masked(g, grad_number(g, 1.0 / 3.0), apart);
+}
+
+void grad_gelu_grad(struct grad *g)
+{
+    grad_slope(g, gelu_bend);
+}
+
+void grad_silu_grad(struct grad *g)
+{
+    grad_slope(g, silu_bend);
+}
+
+void grad_hard_swish_grad(struct grad *g)
+{
+    grad_slope(g, hard_swish_bend);
+}
+
 void grad_prelu(struct grad *g)
 {
     const int x = A, rank = grad_shape(g, x).rank;

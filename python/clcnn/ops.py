@@ -44,9 +44,12 @@ TRAINING = (
     "cross_entropy",
     "cross_entropy_grad",
     "dropout_train",
+    "gelu_grad",
+    "hard_swish_grad",
     "max_pool_grad",
     "relu_grad",
     "sgd_update",
+    "silu_grad",
 )
 _KINDS = {
     "int": "int",

@@ -61,6 +61,7 @@ __all__ = [
     "gather_elements",
     "gather_nd",
     "gelu",
+    "gelu_grad",
     "gemm",
     "greater",
     "greater_equal",
@@ -70,6 +71,7 @@ __all__ = [
     "gru_cell",
     "hard_sigmoid",
     "hard_swish",
+    "hard_swish_grad",
     "identity",
     "instance_norm",
     "is_inf",
@@ -130,6 +132,7 @@ __all__ = [
     "sigmoid",
     "sign",
     "silu",
+    "silu_grad",
     "sin",
     "sinh",
     "slice",
@@ -492,6 +495,12 @@ def gelu(
     approximate: Literal["none", "tanh"] = "none",
     name: str | None = None,
 ) -> Value: ...
+def gelu_grad(
+    a: Operand,
+    b: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
 def gemm(
     a: Operand,
     b: Operand,
@@ -559,6 +568,12 @@ def hard_sigmoid(
 ) -> Value: ...
 def hard_swish(
     x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def hard_swish_grad(
+    a: Operand,
+    b: Operand,
     *,
     name: str | None = None,
 ) -> Value: ...
@@ -990,6 +1005,12 @@ def sign(
 ) -> Value: ...
 def silu(
     x: Operand,
+    *,
+    name: str | None = None,
+) -> Value: ...
+def silu_grad(
+    a: Operand,
+    b: Operand,
     *,
     name: str | None = None,
 ) -> Value: ...

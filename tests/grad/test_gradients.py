@@ -115,35 +115,6 @@ def test_uses_add_up(device: clcnn.Device) -> None:
     np.testing.assert_array_equal(got, 2.0 * np.arange(4) + 3.0)
 
 
-PARTS = {  # of nine channels, in the order in which they are used; whether their gradients are joined
-    "in order": (((0, 3), (3, 6), (6, 9)), True),
-    "in another order": (((6, 9), (0, 3), (3, 6)), True),
-    "not all": (((1, 4), (4, 8)), True),
-    "apart": (((0, 3), (6, 9)), False),
-    "overlapping": (((0, 5), (3, 9)), False),
-}
-
-
-@pytest.mark.parametrize("which", PARTS)
-def test_parts_side_by_side_are_joined(device: clcnn.Device, which: str) -> None:
-    """What slices give back is no sum of maps that are mostly zeros, and the same."""
-    g, rng = Graph(), np.random.default_rng(7)
-    parts, joined = PARTS[which]
-    x, want, loss = g.input("x", (2, 9, 5)), np.zeros((2, 9, 5)), None
-    for first, end in parts:
-        factor = rng.integers(1, 9, (2, end - first, 5))
-        part = ops.mul(x[:, first:end], g.constant(factor.astype(np.float32)))
-        total = ops.reduce_sum(part, axes=(0, 1, 2), keepdims=False)
-        loss = total if loss is None else loss + total
-        want[:, first:end] += factor
-    g.output(clcnn.grad(loss, [x])[0], "dx")
-    made = [row.op for row in g.rows()]
-    sums = sum(op == "add" for op in made) - (len(parts) - 1)
-    assert (sums == 0) == joined and ("concat" in made) == joined
-    got = run(device, g, {"x": rng.standard_normal((2, 9, 5))})["dx"]
-    np.testing.assert_array_equal(got, want)
-
-
 def test_inner_values_and_the_loss_itself(device: clcnn.Device) -> None:
     g = Graph()
     x = g.input("x", (3,))

@@ -286,6 +286,8 @@ TRIES: dict[str, list[Try]] = {
         for sign in ("divisor", "dividend")
     ],
     "relu_grad": [Try([(2, 3, 4), (3, 1)], {}, [lambda x: x, None])],
+    **{op: [Try([(2, 3, 4), (2, 3, 4)]), Try([(2, 3, 4), (3, 1)])] for op in ("gelu_grad", "silu_grad")},
+    "hard_swish_grad": [Try([(2, 3, 4), (3, 1)], {}, [lambda x: x, lambda x: 3.0 * _apart(x)])],
     "gather": [
         Try([(4, 3), (5,)], {}, [lambda x: x, _indices(4)]),
         Try([(2, 5, 3), (2, 3)], {"dim": 1}, [lambda x: x, _indices(5)]),

@@ -138,6 +138,22 @@ def relu_grad(a: Array, b: Array) -> Array:
     return np.where(b > 0.0, a, 0.0)
 
 
+def gelu_grad(a: Array, b: Array) -> Array:
+    near = np.clip(b, -40.0, 40.0)
+    density = np.exp(-0.5 * near * near) / math.sqrt(2.0 * math.pi)
+    return a * (0.5 * _erfc(-b / math.sqrt(2.0)) + near * density)
+
+
+def silu_grad(a: Array, b: Array) -> Array:
+    near = np.clip(b, -400.0, 400.0)
+    share = sigmoid(near)
+    return a * share * (1.0 + near * (1.0 - share))
+
+
+def hard_swish_grad(a: Array, b: Array) -> Array:
+    return a * np.where(b < -3.0, 0.0, np.where(b > 3.0, 1.0, b / 3.0 + 0.5))
+
+
 def mod(a: np.ndarray, b: np.ndarray, *, sign: str = "divisor") -> np.ndarray:
     return np.fmod(a, b) if sign == "dividend" else np.mod(a, b)
 
@@ -275,6 +291,15 @@ SPECS: dict[str, Spec] = {
     "pow": Spec(pow_, Bound(16.0), BROADCAST, domain=lambda x, first: np.abs(x) + 0.1 if first else x),
     "mod": Spec(mod, Bound(1.0), TWO, domain=lambda x, first: 3.0 * x if first else _away_from_zero(x)),
     "relu_grad": Spec(relu_grad, EXACT, BROADCAST, zeros=True),
+    "gelu_grad": Spec(gelu_grad, Bound(18.0, 3e-6), BROADCAST),
+    "silu_grad": Spec(silu_grad, Bound(18.0, 3e-7), BROADCAST),
+    "hard_swish_grad": Spec(
+        hard_swish_grad,
+        Bound(4.0, 3e-7),
+        BROADCAST,
+        domain=lambda x, first: x if first else 3.0 * x,
+        zeros=True,
+    ),
     "minimum": Spec(np.minimum, EXACT, BROADCAST),
     "maximum": Spec(np.maximum, EXACT, BROADCAST),
 }
