@@ -104,12 +104,19 @@ struct padded {
     int32_t begin, end;
 };
 
-static bool is_padded(const struct grad *g, int value, struct padded *p)
+/* The node that makes a value, if it is of this operator. */
+static const struct node *made_by(const struct grad *g, int value, const struct op_def *op)
 {
     const struct value *v = &g->graph->values[value];
     const struct node *n = v->kind == VALUE_NODE ? &g->graph->nodes[v->producer] : NULL;
-    const struct pad_attrs *a = n && n->op == &op_pad ? n->attrs : NULL;
-    const int rank = v->shape.rank;
+    return n && n->op == op ? n : NULL;
+}
+
+static bool is_padded(const struct grad *g, int value, struct padded *p)
+{
+    const struct node *n = made_by(g, value, &op_pad);
+    const struct pad_attrs *a = n ? n->attrs : NULL;
+    const int rank = g->graph->values[value].shape.rank;
 
     if (!a || a->mode != 0 || a->value != 0.0f)
         return false;
@@ -127,11 +134,10 @@ static bool is_padded(const struct grad *g, int value, struct padded *p)
 /* The parts of a value that was joined along dim, or the value; how many. */
 static int parts_of(const struct grad *g, int value, int dim, int parts[MOST_PARTS])
 {
-    const struct value *v = &g->graph->values[value];
-    const struct node *n = v->kind == VALUE_NODE ? &g->graph->nodes[v->producer] : NULL;
+    const struct node *n = made_by(g, value, &op_concat);
 
     parts[0] = value;
-    if (!n || n->op != &op_concat || ((const struct dim_attrs *)n->attrs)->dim != dim || n->n_in > MOST_PARTS)
+    if (!n || ((const struct dim_attrs *)n->attrs)->dim != dim || n->n_in > MOST_PARTS)
         return 1;
     for (int i = 0; i < n->n_in; i++)
         parts[i] = n->in[i];

@@ -109,10 +109,7 @@ KERNEL FN(main)(SRC dy, ulong dy_off, SRC x, ulong x_off, SRC parts, ulong parts
 void FN(held_body)(ulong group, SRC dy, SRC x, SRC weight, SRC mean, SRC var, SRC bias, DST dx, DST dweight, DST dbias,
                    global uint *meeting, const struct channel_chunks_args *a, local float4 *scratch)
 {
-#if WAITS
-    group = FN(turn)(meeting, a, (local uint *)scratch);
-#endif
-    const struct FN(chunk_walk) first = FN(first_of)(group, a);
+    const struct FN(chunk_walk) first = FN(held_of)(group, meeting, a, (local uint *)scratch);
     const int c = first.c;
     const float count = (float)a->n * (float)a->length, over = 1.0f / sqrt(var[c] + a->eps), centre = mean[c];
     const float scale = weight[c] * over, shift = bias[c];
@@ -136,13 +133,7 @@ void FN(held_body)(ulong group, SRC dy, SRC x, SRC weight, SRC mean, SRC var, SR
     }
     float2 sums = FN(total)(FN(of_quads)(slopes, products), (local float2 *)scratch);
 #if WAITS
-    DST parts = FN(sums_at)(meeting, c, a);
-    if (LANE == 0) {
-        parts[first.part * 2] = sums.x;
-        parts[first.part * 2 + 1] = sums.y;
-    }
-    FN(meet)(meeting, c, a);
-    sums = FN(of_parts)(parts, a, (local float2 *)scratch);
+    sums = FN(of_parts)(FN(exchange)(meeting, c, first.part, sums, a), a, (local float2 *)scratch);
 #endif
     if (first.part == 0 && LANE == 0) {
         dweight[c] = sums.y * over;

@@ -203,10 +203,7 @@ struct FN(moments) FN(of_held)(const volatile global float *parts, const struct 
 void FN(held_body)(ulong group, SRC x, SRC weight, SRC bias, SRC add, DST y, DST mean, DST var, global uint *meeting,
                    const struct channel_chunks_args *a, local float4 *scratch)
 {
-#if WAITS
-    group = FN(turn)(meeting, a, (local uint *)scratch);
-#endif
-    const struct FN(chunk_walk) first = FN(first_of)(group, a);
+    const struct FN(chunk_walk) first = FN(held_of)(group, meeting, a, (local uint *)scratch);
     const int c = first.c;
     SRC xc = x + c * a->length;
     DST yc = y + c * a->length;
@@ -232,13 +229,8 @@ void FN(held_body)(ulong group, SRC x, SRC weight, SRC bias, SRC add, DST y, DST
     sum.x = QUAD == 4 ? squares.x + squares.y + squares.z + squares.w : squares.x;
     all.squares = FN(total)((float2)(sum.x, 0.0f), (local float2 *)scratch).x;
 #if WAITS
-    DST parts = FN(sums_at)(meeting, c, a);
-    if (LANE == 0) {
-        parts[first.part * 2] = all.mean;
-        parts[first.part * 2 + 1] = all.squares;
-    }
-    FN(meet)(meeting, c, a);
-    all = FN(of_held)(parts, a, (local float2 *)scratch);
+    const float2 mine = (float2)(all.mean, all.squares);
+    all = FN(of_held)(FN(exchange)(meeting, c, first.part, mine, a), a, (local float2 *)scratch);
 #endif
     const struct FN(change) to = FN(change_of)(all, c, weight, bias, a);
     if (first.part == 0 && LANE == 0) {

@@ -15,7 +15,7 @@ size_t channel_chunks_bytes(const struct channel_chunks_args *a);
 struct step *channel_chunks_step(struct emit *e, const struct problem *p, const char *file, const char *entry,
                                  const struct channel_chunks_args *a);
 
-/* The same for groups that hold their chunks in registers, in one step: whether they may and should; the step; and its last
+/* The same for groups that hold their chunks in registers, in one step: whether they may; the step; and its last
  * operand, by which those of a channel meet. */
 struct channel_chunks_args channel_chunks_held(const struct problem *p, const struct operand *x,
                                                const struct operand *dy);

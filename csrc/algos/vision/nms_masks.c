@@ -34,13 +34,17 @@ static size_t workspace(const struct problem *p)
     return nms_bytes(p) + sizeof(int32_t) * (size_t)words;
 }
 
-static struct step *items_step(struct emit *e, const struct problem *p, const char *entry, int64_t items)
+static struct step *masks_step(struct emit *e, const struct problem *p, const char *entry, size_t groups)
 {
     const struct nms_attrs *attrs = p->attrs;
-    const size_t wg = any_group_size(p);
-    struct step *s = emit_step(e, "nms_masks", entry, ceil_div((size_t)items, wg), wg);
+    struct step *s = emit_step(e, "nms_masks", entry, groups, any_group_size(p));
     step_define(s, "CENTER", attrs->center_point_box);
     return s;
+}
+
+static struct step *items_step(struct emit *e, const struct problem *p, const char *entry, int64_t items)
+{
+    return masks_step(e, p, entry, ceil_div((size_t)items, any_group_size(p)));
 }
 
 static void emit(const struct problem *p, struct emit *e)
@@ -66,8 +70,7 @@ static void emit(const struct problem *p, struct emit *e)
         step_read(s, alive);
         step_write(s, masks);
         step_args(s, &m, sizeof m);
-        s = emit_step(e, "nms_masks", "scan", (size_t)m.nms.lists, any_group_size(p));
-        step_define(s, "CENTER", ((const struct nms_attrs *)p->attrs)->center_point_box);
+        s = masks_step(e, p, "scan", (size_t)m.nms.lists);
         step_read(s, order);
         step_read(s, alive);
         step_read(s, masks);
