@@ -8,7 +8,7 @@
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_pack.cl: [groups][blocks][C/groups][R][S][4*FL*KC],
  * zeros for missing filters.
  * Index map: group = block of filters of all groups * ceil(N*OH*OW / P) + block of pixels.
- * Work-group: WG. Local memory: ECR_SCRATCH, for lists of 16 KiB.
+ * Work-group: WG. Local memory: ECR_SCRATCH, up to 20 KiB.
  * Defines: WG 256 or 128, FL, KC, PT (ecr.clh), EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh). */
 #include "common/clcnn.clh"
 #include "common/epilogue.clh"
@@ -24,15 +24,22 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const int cg = a->c / a->groups, kg = a->k / a->groups, blocks = (kg + WIDTH - 1) / WIDTH;
     const long map = (long)a->out[1] * a->out[2], pixels = map * a->n, tiles = (pixels + P - 1) / P;
     const int block = (int)(group / tiles), g = block / blocks;
-    const long first = (long)(group % tiles) * P, listed = min(first + LANE % P, pixels - 1);
-    const int at = (int)(listed % map);
-    SRC xg = x + listed / map * a->src_n + (long)g * cg * a->in[1] * a->in[2];
-    float4 acc[PT][KC];
-    FN(sums)(acc, xg, w + (long)block * cg * a->ker[1] * a->ker[2] * WIDTH, at / a->out[2] * a->stride[1] - a->pad[1],
-             at % a->out[2] * a->stride[2] - a->pad[2], a, args->skip, scratch);
+    const long first = (long)(group % tiles) * P + LANE / FL * PT;
+    long at[PT];
+    int ih[PT], iw[PT];
 #pragma unroll
     for (int t = 0; t < PT; t++) {
-        const long pixel = first + LANE / FL * PT + t, n = pixel / map;
+        const long pixel = min(first + t, pixels - 1), n = pixel / map;
+        const int of = (int)(pixel - n * map);
+        ih[t] = of / a->out[2] * a->stride[1] - a->pad[1];
+        iw[t] = of % a->out[2] * a->stride[2] - a->pad[2];
+        at[t] = n * a->src_n + ((long)g * cg * a->in[1] + ih[t]) * a->in[2] + iw[t];
+    }
+    float4 acc[PT][KC];
+    FN(sums)(acc, x, at, ih, iw, w + (long)block * cg * a->ker[1] * a->ker[2] * WIDTH, a, args->skip, scratch);
+#pragma unroll
+    for (int t = 0; t < PT; t++) {
+        const long pixel = first + t, n = pixel / map;
         if (pixel < pixels) {
 #pragma unroll
             for (int j = 0; j < KC; j++) {

@@ -10,7 +10,7 @@
  * Layouts: x, y, add NCHW with batch strides, add of the convolution's size; w packed by conv_pack.cl:
  * [groups][blocks][C/groups][R][S][4*FL*KC], zeros for missing filters.
  * Index map: group = block of filters of all groups * ceil(N * pixels of y / windows) + block of so many windows.
- * Work-group: WG. Local memory: ECR_SCRATCH, for lists of 16 KiB.
+ * Work-group: WG. Local memory: ECR_SCRATCH, up to 24 KiB.
  * Defines: WG 256 or 128, FL, KC, PT = PH * PW (ecr.clh), PH, PW, AVG (conv_pool.clh), EPI_BIAS, EPI_ADD, EPI_ACT
  * (epilogue.clh). */
 #include "common/clcnn.clh"
@@ -33,12 +33,17 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
     const long first = (long)(group % tiles) * WINDOWS;
     float4 acc[PT][KC];
     {
-        const long window = min(first + LANE % P / PT, windows - 1);
-        const int at = (int)(window % pooled_map), t = LANE % P % PT;
-        const int oh = at / args->pooled[1] * PH + t / PW, ow = at % args->pooled[1] * PW + t % PW;
-        SRC xg = x + window / pooled_map * a->src_n + (long)g * cg * a->in[1] * a->in[2];
-        FN(sums)(acc, xg, w + (long)block * cg * a->ker[1] * a->ker[2] * WIDTH, oh * a->stride[1] - a->pad[1],
-                 ow * a->stride[2] - a->pad[2], a, args->skip, scratch);
+        const long window = min(first + LANE / FL, windows - 1), n = window / pooled_map;
+        const int of = (int)(window - n * pooled_map);
+        long at[PT];
+        int ih[PT], iw[PT];
+#pragma unroll
+        for (int t = 0; t < PT; t++) {
+            ih[t] = (of / args->pooled[1] * PH + t / PW) * a->stride[1] - a->pad[1];
+            iw[t] = (of % args->pooled[1] * PW + t % PW) * a->stride[2] - a->pad[2];
+            at[t] = n * a->src_n + ((long)g * cg * a->in[1] + ih[t]) * a->in[2] + iw[t];
+        }
+        FN(sums)(acc, x, at, ih, iw, w + (long)block * cg * a->ker[1] * a->ker[2] * WIDTH, a, args->skip, scratch);
     }
     const long window = first + LANE / FL, n = window / pooled_map, at = window % pooled_map;
     const long corner = at / args->pooled[1] * PH * a->out[2] + at % args->pooled[1] * PW;

@@ -26,6 +26,14 @@ struct max_pool_grad_args {
     i64 dx_n;
 };
 
+/* The same by strips of columns: pool.rows counts maps, pool.pieces those of a map, each of `cells` rows of cells. */
+struct max_strips_args {
+    struct pool_args pool;
+    i64 dx_n;
+    i32 cells;
+    i32 unused;
+};
+
 /* Maxima and where they are: step[d] is what a step along dimension d of the input adds to an index. */
 struct max_indices_args {
     struct pool_args pool;

@@ -4,20 +4,59 @@
 
 #include <float.h>
 
-enum { LANES_MOST = 64, LANES_ENOUGH = 16, LANES_LEAST = 8 };
+enum { GROUP = 128, TEAM_PIXELS = 4, MOST_LANES = 32 };
 
-/* Few filters at a time, so that those of the places of one piece stay near while many pixels meet them, and as few as
- * possible past the last one. A window that is pooled belongs to one work-item. */
+/* Blocks of filters, and what one of their filters takes beside one of the widest blocks, where all are full. */
+static const struct {
+    int lanes, vectors;
+    float time;
+} blocks[] = {{16, 2, 1.0f}, {8, 2, 1.25f}, {8, 1, 2.0f}};
+
+static int block_of(int filters)
+{
+    int best = COUNT_OF(blocks) - 1;
+    float least = FLT_MAX;
+    for (int i = 0; i < (int)COUNT_OF(blocks); i++) {
+        const size_t width = (size_t)(4 * blocks[i].lanes * blocks[i].vectors);
+        const float time = (float)round_up((size_t)filters, width) * blocks[i].time;
+        if (time < least) {
+            least = time;
+            best = i;
+        }
+    }
+    return best;
+}
+
+/* Fewer pixels a group, until each compute unit has one. */
+static void shrink(struct ecr_cut *c, const struct problem *p, const struct conv_args *a)
+{
+    const size_t wanted = device_units(p->device), pixels = conv_pixels(a);
+    while (ceil_div(pixels, (size_t)ecr_group_pixels(c)) * (size_t)conv_blocks(a, ecr_packing(c).block) <
+           wanted) {
+        if (c->vectors == 2) {
+            c->lanes = c->lanes < MOST_LANES ? 2 * c->lanes : c->lanes;
+            c->vectors = 1;
+        } else if (c->pixels > 1) {
+            c->pixels /= 2;
+        } else {
+            return;
+        }
+    }
+}
+
 struct ecr_cut ecr_cut_of(const struct problem *p, const struct conv_args *a, int pixels)
 {
-    const int filters = a->k / a->groups;
+    const int block = block_of(a->k / a->groups);
     struct ecr_cut c = {
-        .wg = (int)any_group_size(p), .lanes = LANES_LEAST, .vectors = 1, .pixels = pixels ? pixels : 1};
-    while ((c.lanes < LANES_ENOUGH && 4 * c.lanes < filters) || (c.lanes < LANES_MOST && c.lanes < pixels))
+        .wg = any_group_size(p) < GROUP ? (int)any_group_size(p) : GROUP,
+        .lanes = blocks[block].lanes,
+        .vectors = blocks[block].vectors,
+        .pixels = pixels ? pixels : TEAM_PIXELS,
+    };
+    if (pixels == 0)
+        shrink(&c, p, a);
+    while (c.lanes < 2 * (c.pixels - 1)) /* lists fit local memory */
         c.lanes *= 2;
-    const size_t wide = (size_t)(8 * c.lanes), narrow = wide / 2;
-    if (4 * c.lanes < filters && round_up((size_t)filters, wide) == round_up((size_t)filters, narrow))
-        c.vectors = 2;
     return c;
 }
 
@@ -34,9 +73,9 @@ struct conv_packing ecr_packing(const struct ecr_cut *cut)
 struct step *emit_ecr(struct emit *e, const struct conv_args *a, const struct ecr_cut *cut, const char *file,
                       size_t pixels)
 {
-    const size_t blocks = (size_t)conv_blocks(a, ecr_packing(cut).block);
+    const size_t strips = (size_t)conv_blocks(a, ecr_packing(cut).block);
     struct step *s =
-        emit_step(e, file, "main", blocks * ceil_div(pixels, (size_t)ecr_group_pixels(cut)), (size_t)cut->wg);
+        emit_step(e, file, "main", strips * ceil_div(pixels, (size_t)ecr_group_pixels(cut)), (size_t)cut->wg);
     step_define(s, "FL", cut->lanes);
     step_define(s, "KC", cut->vectors);
     step_define(s, "PT", cut->pixels);
