@@ -48,7 +48,7 @@
 #define HIGH (KH > SH ? KH : SH)
 
 /* The larger of two maxima of which v comes later: NaN is the largest, and of equal ones the first stays. */
-#define LATER_WINS(v, best) ((best) == (best) & !((v) <= (best)))
+#define LATER_WINS(v, best) (((best) == (best)) & !((v) <= (best)))
 
 /* `count` sums of a row; `whole`: all of them, and `to` lies on a boundary of as many. */
 void FN(put)(DST to, const float sum[COLS], int count, bool whole)

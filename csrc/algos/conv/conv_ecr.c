@@ -10,15 +10,15 @@ enum { GROUP = 128, TEAM_PIXELS = 4, MOST_LANES = 32 };
 static const struct {
     int lanes, vectors;
     float time;
-} blocks[] = {{16, 2, 1.0f}, {8, 2, 1.25f}, {8, 1, 2.0f}};
+} BLOCKS[] = {{16, 2, 1.0f}, {8, 2, ECR_BLOCK_64_RATIO}, {8, 1, ECR_BLOCK_32_RATIO}};
 
 static int block_of(int filters)
 {
-    int best = COUNT_OF(blocks) - 1;
+    int best = COUNT_OF(BLOCKS) - 1;
     float least = FLT_MAX;
-    for (int i = 0; i < (int)COUNT_OF(blocks); i++) {
-        const size_t width = (size_t)(4 * blocks[i].lanes * blocks[i].vectors);
-        const float time = (float)round_up((size_t)filters, width) * blocks[i].time;
+    for (int i = 0; i < (int)COUNT_OF(BLOCKS); i++) {
+        const size_t width = (size_t)(4 * BLOCKS[i].lanes * BLOCKS[i].vectors);
+        const float time = (float)round_up((size_t)filters, width) * BLOCKS[i].time;
         if (time < least) {
             least = time;
             best = i;
@@ -49,8 +49,8 @@ struct ecr_cut ecr_cut_of(const struct problem *p, const struct conv_args *a, in
     const int block = block_of(a->k / a->groups);
     struct ecr_cut c = {
         .wg = any_group_size(p) < GROUP ? (int)any_group_size(p) : GROUP,
-        .lanes = blocks[block].lanes,
-        .vectors = blocks[block].vectors,
+        .lanes = BLOCKS[block].lanes,
+        .vectors = BLOCKS[block].vectors,
         .pixels = pixels ? pixels : TEAM_PIXELS,
     };
     if (pixels == 0)
@@ -73,9 +73,9 @@ struct conv_packing ecr_packing(const struct ecr_cut *cut)
 struct step *emit_ecr(struct emit *e, const struct conv_args *a, const struct ecr_cut *cut, const char *file,
                       size_t pixels)
 {
-    const size_t strips = (size_t)conv_blocks(a, ecr_packing(cut).block);
+    const size_t blocks = (size_t)conv_blocks(a, ecr_packing(cut).block);
     struct step *s =
-        emit_step(e, file, "main", strips * ceil_div(pixels, (size_t)ecr_group_pixels(cut)), (size_t)cut->wg);
+        emit_step(e, file, "main", blocks * ceil_div(pixels, (size_t)ecr_group_pixels(cut)), (size_t)cut->wg);
     step_define(s, "FL", cut->lanes);
     step_define(s, "KC", cut->vectors);
     step_define(s, "PT", cut->pixels);
