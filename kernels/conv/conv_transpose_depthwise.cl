@@ -17,20 +17,9 @@
 #define INDEX ulong
 #endif
 #include "common/strided.clh"
+#include "common/strided_window.clh"
 #ifndef FN
 #define FN(x) conv_transpose_depthwise_##x
-#endif
-#ifndef KH
-#define KH 3
-#endif
-#ifndef KW
-#define KW 3
-#endif
-#ifndef SH
-#define SH 2
-#endif
-#ifndef SW
-#define SW 2
 #endif
 #ifndef DH
 #define DH 1

@@ -13,23 +13,12 @@
  * maximum is not positive give nothing. */
 #include "common/clcnn.clh"
 #include "pool/pool_args.h"
+#include "common/strided_window.clh"
 #ifndef FN
 #define FN(x) max_pool_grad_strips_##x
 #endif
 #ifndef COLS
 #define COLS 4
-#endif
-#ifndef KH
-#define KH 3
-#endif
-#ifndef KW
-#define KW 3
-#endif
-#ifndef SH
-#define SH 2
-#endif
-#ifndef SW
-#define SW 2
 #endif
 #ifndef PHASE
 #define PHASE 0

@@ -12,6 +12,7 @@
  * maximum is not positive give nothing. */
 #include "common/clcnn.clh"
 #include "pool/pool_args.h"
+#include "common/strided_window.clh"
 #ifndef FN
 #define FN(x) max_pool_grad_tile_##x
 #endif
@@ -20,18 +21,6 @@
 #endif
 #ifndef CW
 #define CW 8
-#endif
-#ifndef KH
-#define KH 3
-#endif
-#ifndef KW
-#define KW 3
-#endif
-#ifndef SH
-#define SH 2
-#endif
-#ifndef SW
-#define SW 2
 #endif
 #ifndef RECTIFIED
 #define RECTIFIED 0
