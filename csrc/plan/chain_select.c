@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_VARIANTS 24 /* more would take too long to build: the steps of the others stay launches */
+/* Variants of a chain: the steps of others stay launches, of programs that each take their time to build. In a chain of groups
+ * each needs the registers of the one that needs most. */
+enum { MAX_VARIANTS = 48, MAX_GROUP_VARIANTS = 24 };
 #define CHAIN_UNITS 192 /* multiprocessors that chain_groups.clh can count */
 #define LEAST_GROUP 64  /* work-items of a group there; */
 /* Those of wgmma are larger, and their kernels are no plain OpenCL C (runtime/ptx.c). */
@@ -55,7 +57,8 @@ static int variant_of(struct blueprint *bp, const struct step *s, size_t group_s
     for (int i = 0; i < bp->n_variants; i++)
         if (same_variant(bp->variants[i], s))
             return i;
-    if (bp->n_variants == MAX_VARIANTS || (bp->like && bp->like->n_variants > 0))
+    if (bp->n_variants == (group_size > 1 ? MAX_GROUP_VARIANTS : MAX_VARIANTS) ||
+        (bp->like && bp->like->n_variants > 0))
         return -1;
     bp->variants[bp->n_variants] = s;
     return bp->n_variants++;
