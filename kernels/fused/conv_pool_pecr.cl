@@ -10,9 +10,9 @@
  * Layouts: x, y, add NCHW with batch strides, add of the convolution's size; w packed by conv_pack.cl:
  * [groups][blocks][C/groups][R][S][4*FL*KC], zeros for missing filters.
  * Index map: group = block of filters of all groups * ceil(N * pixels of y / windows) + block of so many windows.
- * Work-group: WG. Local memory: ECR_SCRATCH, up to 24 KiB.
- * Defines: WG 256 or 128, FL, KC, PT = PH * PW (ecr.clh), PH, PW, AVG (conv_pool.clh), EPI_BIAS, EPI_ADD, EPI_ACT
- * (epilogue.clh). */
+ * Work-group: WG. Local memory: ECR_SCRATCH, up to 21 KiB.
+ * Defines: WG (a multiple of FL), FL, KC, PT = PH * PW (ecr.clh), PH, PW, AVG (conv_pool.clh), EPI_BIAS, EPI_ADD,
+ * EPI_ACT (epilogue.clh). */
 #include "common/clcnn.clh"
 #include "common/epilogue.clh"
 #ifndef FN

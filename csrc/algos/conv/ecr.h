@@ -8,9 +8,9 @@
 struct ecr_cut {
     int wg;
     int lanes, vectors; /* work-items side by side along the filters, 4-vectors of filters of each */
-    int pixels;         /* of a team, a block's work-items */
+    int pixels;         /* of a team, the work-items of one block of filters */
 };
-/* For a convolution whose teams take `pixels` pixels, 0: as many as suit. */
+/* For a convolution whose teams take `pixels` pixels; 0: as many as suit. */
 struct ecr_cut ecr_cut_of(const struct problem *p, const struct conv_args *a, int pixels);
 int ecr_group_pixels(const struct ecr_cut *cut); /* of a work-group */
 struct conv_packing ecr_packing(const struct ecr_cut *cut);
