@@ -39,7 +39,7 @@ static void emit(const struct problem *p, struct emit *e)
     step_define(s, "LINEAR", attrs->mode == RESIZE_LINEAR);
     step_define(s, "DIMS", p->in[0].shape.rank - 2);
     step_define_id(s, "COORD", resize_fits_int(a.mul, a.add, a.div, a.in, a.out) ? "int" : "long");
-    s->alone = true; /* not measured in chains */
+    s->alone = !cpu_device(p->device); /* not measured in chains of groups */
     step_read(s, p->in[0].view);
     step_write(s, p->out[0].view);
     step_args(s, &a, sizeof a);
