@@ -4,7 +4,6 @@
 enum {
     CPU_ELEMS = 64, /* a run is one vector loop; groups of one work-item are what a CPU's chains take */
     GPU_ELEMS = 4,
-    GPU_RESIDENT = 2048, /* work-items that a compute unit holds at once */
 };
 
 bool rows_always(const struct problem *p, struct why *why)

@@ -5,6 +5,8 @@
 #include "plan/emit.h"
 #include "norm_reduce/norm_reduce_args.h"
 
+enum { GPU_RESIDENT = 2048 }; /* work-items that a GPU's compute unit holds at once */
+
 /* `applicable` of an algorithm without limits. */
 bool rows_always(const struct problem *p, struct why *why);
 

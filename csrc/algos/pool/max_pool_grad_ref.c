@@ -16,6 +16,28 @@ void max_pool_grad_operands(struct step *s, const struct problem *p)
     step_write(s, p->out[0].view);
 }
 
+bool max_pool_grad_flat(const struct problem *p, const struct pool_args *a, struct why *why)
+{
+    REQUIRE(why, p->in[0].shape.rank <= 4, "windows with a depth are left to ref");
+    REQUIRE(why, a->dil[1] == 1 && a->dil[2] == 1, "dilated windows are left to ref");
+    return true;
+}
+
+void max_pool_grad_windows(struct step *s, const struct problem *p, const struct pool_args *a)
+{
+    step_define(s, "KH", a->ker[1]);
+    step_define(s, "KW", a->ker[2]);
+    step_define(s, "SH", a->stride[1]);
+    step_define(s, "SW", a->stride[2]);
+    max_pool_grad_operands(s, p);
+    rows_cost(s, p, (double)shape_count(&p->in[1].shape) * a->ker[1] * a->ker[2]);
+}
+
+int max_pool_grad_cells(const struct pool_args *a, int d)
+{
+    return (a->in[d] + a->pad[d] - 1) / a->stride[d] + 1;
+}
+
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct problem pool = max_pool_of(p);

@@ -4,7 +4,6 @@
 enum {
     MOST_WINNERS = 30, /* of the rows of the windows that see a strip, kept in registers */
     MOST_SUMS = 30,    /* of the rows that later windows still see */
-    RESIDENT = 2048,   /* work-items that a compute unit holds at once */
     LEAST_CELLS = 4,   /* down a piece of a map, since two neighbours compare the rows between them */
 };
 
@@ -31,8 +30,8 @@ static bool applicable(const struct problem *p, struct why *why)
     const struct strips s = strips_of(p);
     const struct pool_args *a = &s.args.pool;
     const int high = a->ker[1] > a->stride[1] ? a->ker[1] : a->stride[1];
-    REQUIRE(why, p->in[0].shape.rank <= 4, "windows with a depth are left to ref");
-    REQUIRE(why, a->dil[1] == 1 && a->dil[2] == 1, "dilated windows are left to ref");
+    if (!max_pool_grad_flat(p, a, why))
+        return false;
     REQUIRE(why, a->ker[1] * s.windows <= MOST_WINNERS && high * s.columns <= MOST_SUMS,
             "what is known of the rows of a strip's windows must fit registers");
     return true;
@@ -42,10 +41,10 @@ static bool applicable(const struct problem *p, struct why *why)
 static void cut(struct strips *s, const struct problem *p)
 {
     struct pool_args *a = &s->args.pool;
-    const size_t cells = (size_t)((a->in[1] + a->pad[1] - 1) / a->stride[1] + 1);
+    const size_t cells = (size_t)max_pool_grad_cells(a, 1);
     const size_t maps = (size_t)p->in[0].shape.dim[0] * (size_t)a->c;
     const size_t strips = ceil_div((size_t)a->in[2], (size_t)s->columns);
-    size_t pieces = ceil_div(device_units(p->device) * RESIDENT, maps * strips);
+    size_t pieces = ceil_div(device_units(p->device) * GPU_RESIDENT, maps * strips);
     if (pieces > cells / LEAST_CELLS)
         pieces = cells / LEAST_CELLS;
     s->args.cells = (int)ceil_div(cells, pieces > 0 ? pieces : 1);
@@ -62,15 +61,10 @@ static void emit(const struct problem *p, struct emit *e)
     const size_t wg = any_group_size(p);
     struct step *s = emit_step(e, "max_pool_grad_strips", "main", ceil_div(items, wg), wg);
     step_define(s, "COLS", t.columns);
-    step_define(s, "KH", a->ker[1]);
-    step_define(s, "KW", a->ker[2]);
-    step_define(s, "SH", a->stride[1]);
-    step_define(s, "SW", a->stride[2]);
     step_define(s, "PHASE", t.phase);
     step_define_id(s, "INDEX", items + wg <= UINT32_MAX ? "uint" : "ulong");
-    max_pool_grad_operands(s, p);
+    max_pool_grad_windows(s, p, a);
     step_args(s, &t.args, sizeof t.args);
-    rows_cost(s, p, (double)shape_count(&p->in[1].shape) * a->ker[1] * a->ker[2]);
 }
 
 const struct algo_def algo_max_pool_grad_strips = {

@@ -23,7 +23,7 @@ static struct tile tile_of(const struct problem *p)
     struct tile t = {.args = {.pool = pool_args_of(&pool, p->attrs), .dx_n = p->out[0].batch_stride}};
     const struct pool_args *a = &t.args.pool;
     for (int d = 1; d < 3; d++)
-        t.cells[d - 1] = (a->in[d] + a->pad[d] - 1) / a->stride[d] + 1;
+        t.cells[d - 1] = max_pool_grad_cells(a, d);
     t.high = (int)ceil_div((size_t)side(a->in[1], HIGHEST), (size_t)a->stride[1]);
     t.wide = (int)ceil_div((size_t)side(a->in[2], WIDEST), (size_t)a->stride[2]);
     return t;
@@ -39,8 +39,8 @@ static bool applicable(const struct problem *p, struct why *why)
 {
     const struct tile t = tile_of(p);
     const struct pool_args *a = &t.args.pool;
-    REQUIRE(why, p->in[0].shape.rank <= 4, "windows with a depth are left to ref");
-    REQUIRE(why, a->dil[1] == 1 && a->dil[2] == 1, "dilated windows are left to ref");
+    if (!max_pool_grad_flat(p, a, why))
+        return false;
     REQUIRE(why, a->stride[1] * a->stride[2] <= MOST_CELL && seen(a, 1) * seen(a, 2) <= MOST_SEEN,
             "windows that are too large, or too far apart, to be told apart in registers are left to ref");
     REQUIRE(why, (t.high + seen(a, 1) - 1) * (t.wide + seen(a, 2) - 1) <= MOST_WINDOWS,
@@ -58,13 +58,8 @@ static void emit(const struct problem *p, struct emit *e)
     struct step *s = emit_step(e, "max_pool_grad_tile", "main", planes * tiles, any_group_size(p));
     step_define(s, "CH", t.high);
     step_define(s, "CW", t.wide);
-    step_define(s, "KH", a->ker[1]);
-    step_define(s, "KW", a->ker[2]);
-    step_define(s, "SH", a->stride[1]);
-    step_define(s, "SW", a->stride[2]);
-    max_pool_grad_operands(s, p);
+    max_pool_grad_windows(s, p, a);
     step_args(s, &t.args, sizeof t.args);
-    rows_cost(s, p, (double)shape_count(&p->in[1].shape) * a->ker[1] * a->ker[2]);
 }
 
 const struct algo_def algo_max_pool_grad_tile = {

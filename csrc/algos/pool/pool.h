@@ -12,6 +12,11 @@ struct pool_args pool_args_of(const struct problem *p, const struct pool_attrs *
 struct problem max_pool_of(const struct problem *grad);
 /* What all algorithms of such a gradient tell their step: RECTIFIED, x, dy and dx. */
 void max_pool_grad_operands(struct step *s, const struct problem *p);
+/* The same of those whose windows are flat and without holes: whether these are; what they tell their step beside that, and its
+ * cost; and how many cells a map has along dimension d, of as many elements as the stride, those that begin before it, too. */
+bool max_pool_grad_flat(const struct problem *p, const struct pool_args *a, struct why *why);
+void max_pool_grad_windows(struct step *s, const struct problem *p, const struct pool_args *a);
+int max_pool_grad_cells(const struct pool_args *a, int d);
 
 /* The same on channel blocks: rank 3 is a single row, rank 4 a single slice. `rows` is left to the step. pool_blocked_sizes() leaves windows to
  * pool_blocked_windows(), which sets them, and `kind`, as for maxima. */
