@@ -94,6 +94,23 @@ struct reduction reduction_of(const struct problem *p)
     return r;
 }
 
+void reduction_take_apart(struct reduction *r)
+{
+    struct reduce_args *a = &r->args;
+    const struct reduce_args old = *a;
+    const int inner = r->columns ? a->kept - 1 : a->kept; /* stays the last one that is kept */
+    r->walks = a->rank - a->kept - 1;
+    a->kept += r->walks;
+    r->outputs *= a->outer;
+    a->outer = 1;
+    for (int d = inner; d < a->kept; d++) {
+        const int from = d < inner + r->walks ? d + old.kept - inner : inner;
+        a->size[d] = old.size[from];
+        a->x[d] = old.x[from];
+        a->y[d] = old.y[from];
+    }
+}
+
 void reduction_cut(const struct problem *p, struct reduction *r, int64_t parts)
 {
     if (parts < 2 || (size_t)(r->outputs * parts) * sizeof(float) > p->workspace_limit)
@@ -104,7 +121,7 @@ void reduction_cut(const struct problem *p, struct reduction *r, int64_t parts)
 
 size_t reduction_workspace(const struct reduction *r)
 {
-    return r->args.parts > 1 ? (size_t)(r->outputs * r->args.parts) * sizeof(float) : 0;
+    return r->args.parts > 1 || r->walks > 0 ? (size_t)(r->outputs * r->args.parts) * sizeof(float) : 0;
 }
 
 struct lanes_reduce_args reduction_lanes_args(const struct reduction *r)
@@ -130,30 +147,29 @@ struct lanes_reduce_args reduction_lanes_args(const struct reduction *r)
     return a;
 }
 
-/* The pass over the results of parts, in scratch, where each output has them in a row; `first` will write them so. */
+/* The pass over the results of walks and parts, in scratch, where each output has them in a row; `first` will write them so. */
 static struct reduction second_pass(struct reduction *first)
 {
-    const int64_t parts = first->args.parts;
-    struct reduction second = {.outputs = first->outputs,
-                               .length = parts,
-                               .args = {
-                                   .rank = first->args.kept + 1,
-                                   .kept = first->args.kept,
-                                   .outer = 1,
-                                   .parts = 1,
-                                   .chunk = parts,
-                                   .divisor = 1.0f,
-                               }};
-    const int last = second.args.kept;
-    int64_t step = parts; /* in the workspace each output has its parts in a row */
-    for (int d = last - 1; d >= 0; d--) {
-        second.args.size[d] = first->args.size[d];
-        second.args.y[d] = first->args.y[d];
-        first->args.y[d] = second.args.x[d] = step;
-        step *= first->args.size[d];
+    struct reduce_args *from = &first->args;
+    const int last = from->kept - first->walks, begin = last - first->columns, end = begin + first->walks;
+    struct reduction second = {
+        .outputs = 1, .args = {.rank = last + 1, .kept = last, .outer = 1, .parts = 1, .divisor = 1.0f}};
+    int64_t step = from->parts;
+    for (int d = end - 1; d >= begin; d--) { /* walks */
+        from->y[d] = step;
+        step *= from->size[d];
     }
-    second.args.size[last] = (i32)parts;
+    second.length = second.args.chunk = step;
+    second.args.size[last] = (i32)step;
     second.args.x[last] = 1;
+    for (int d = last - 1; d >= 0; d--) {
+        const int of = d < begin ? d : d + first->walks;
+        second.args.size[d] = from->size[of];
+        second.args.y[d] = from->y[of];
+        from->y[of] = second.args.x[d] = step;
+        step *= from->size[of];
+        second.outputs *= from->size[of];
+    }
     return second;
 }
 
@@ -161,8 +177,9 @@ void reduction_emit(const struct problem *p, struct emit *e, struct reduction fi
                     bool mean, reduction_pass *pass)
 {
     const int x = p->in[0].view, y = p->out[0].view;
-    const float divisor = mean ? (float)((double)shape_count(&p->in[0].shape) / (double)first.outputs) : 1.0f;
-    if (first.args.parts == 1) {
+    const float divisor =
+        mean ? (float)((double)shape_count(&p->in[0].shape) / (double)shape_count(&p->out[0].shape)) : 1.0f;
+    if (first.args.parts == 1 && first.walks == 0) {
         first.args.divisor = divisor;
         pass(p, e, &first, red, x, y);
         return;

@@ -11,9 +11,12 @@ struct reduction {
     struct reduce_args args; /* of the last reduced dimension, one part */
     bool columns;            /* the innermost dimension is kept */
     int64_t outputs, length; /* length: of the last reduced dimension */
+    int walks;               /* dimensions that reduction_take_apart() has made outputs */
 };
 /* Depends on strides, which layouts change after applicable(), so that it is nothing to DECIDE. */
 struct reduction reduction_of(const struct problem *p);
+/* Makes outputs of the reduced dimensions but the last: the first pass takes one walk each, whose results are parts of an output. */
+void reduction_take_apart(struct reduction *r);
 /* Cuts the last reduced dimension into up to `parts` parts, as many as scratch for their results allows. */
 void reduction_cut(const struct problem *p, struct reduction *r, int64_t parts);
 size_t reduction_workspace(const struct reduction *r);

@@ -8,11 +8,18 @@ enum {
     FILL = 4          /* groups for a unit */
 };
 
+/* Where what is reduced is not one walk, each walk is by itself first. */
+static struct reduction walks_of(const struct problem *p)
+{
+    struct reduction r = reduction_of(p);
+    if (r.args.outer > 1)
+        reduction_take_apart(&r);
+    return r;
+}
+
 static bool applicable(const struct problem *p, struct why *why)
 {
     REQUIRE(why, p->in[0].shape.dtype == CLCNN_FLOAT32, "elements are no floats");
-    const struct reduction r = reduction_of(p);
-    REQUIRE(why, r.args.outer == 1, "what is reduced is not one walk");
     return true;
 }
 
@@ -30,7 +37,7 @@ static struct lanes shares_of(const struct problem *p, const struct reduction *r
 /* Few outputs leave a device idle, and sums of many blocks add up their errors. */
 static struct reduction cut_reduction(const struct problem *p)
 {
-    struct reduction r = reduction_of(p);
+    struct reduction r = walks_of(p);
     const struct lanes l = shares_of(p, &r);
     const int64_t rows = r.columns ? r.outputs / r.args.size[r.args.kept - 1] : r.outputs;
     const int64_t groups = (int64_t)lanes_groups(p, &l, rows), block = (int64_t)l.lanes * l.kept;
@@ -65,5 +72,5 @@ static size_t workspace(const struct problem *p)
 }
 
 REDUCTION_ALGOS(lanes, cut_reduction,
-                .doc = "several work-items an output along one walk, in parts when outputs are few",
+                .doc = "several work-items an output, walk by walk, in parts when outputs are few",
                 .devices = DEVICES_GPU, .applicable = applicable, .workspace = workspace);
