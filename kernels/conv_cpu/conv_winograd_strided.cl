@@ -1,4 +1,4 @@
-/* conv_winograd_strided.cl: 3x3 convolution at stride 2 by minimal filtering of its phases, for CPU devices.
+/* conv_winograd_strided.cl: 3x3 and 4x4 convolution at stride 2 by minimal filtering of its phases, for CPU devices.
  *
  *   y = act( A^T [ sum_c sum_phases (G w[k][c] G'^T) * (B^T x[c] B') ] A + bias[k] + add ), element-wise products, a
  *   tile of 4x4 pixels
@@ -6,21 +6,22 @@
  * In one dimension y[i] = w0 x[2i] + w2 x[2i + 2] + w1 x[2i + 1]: two taps on the even pixels and one on the odd ones,
  * F(4, 2) and F(4, 1). Both take the points 0, 1, -1 and 2, and F(4, 2) infinity besides, so their products have one
  * inverse transform and are added up as those of channels are: 9 products instead of 12, 81 instead of 144 for a tile.
+ * Filters of 4x4 have two taps on the odd pixels as well, so both are F(4, 2): 100 products instead of 256.
  * (Toom-Cook's points as in Lavin and Gray 2016; the phases as in Yepez and Ko, Stride 2 1-D, 2-D, and 3-D Winograd for
  * convolutional neural networks, 2020.) x, y, add [ceil(C/V)][H][W][V] with batch strides. C/groups and K/groups are
  * multiples of V when there are groups; lanes of y past K are written as zeros. w as conv_pack.cl packs it: [blocks of
- * KV*V filters][C/groups][9][KV*V].
+ * KV*V filters][C/groups][KER*KER][KV*V].
  * The 5x5 sums of a tile have up to four products each: even and even, even and odd, odd and even, odd and odd rows and
- * columns of the input, without odd ones at infinity. Odd taps are not transformed, so a filter has 36 values for these
- * 81.
+ * columns of the input, with 3x3 filters without odd ones at infinity. Their odd taps are not transformed, so such a
+ * filter has 36 values for these 81.
  * Index map: a work-item computes up to FILTER_BLOCKS blocks of a group's filters for t_step tiles, at most TILE_BLOCKS
  * blocks of T, a channel block at a time; all that it uses again lies in private memory and stays in the core's cache.
  * Tiles are numbered over the batch, rows and columns. group = (first block of filters / FILTER_BLOCKS) * ranges of
  * tiles + range.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; T tiles and KV vectors of filters of a register tile (T * KV + KV + 1 vector
- * registers); TILE_BLOCKS and FILTER_BLOCKS, whose product bounds the sums in private memory; EPI_ACT act_*
- * (blocked_store.clh). */
+ * Defines: V channels of a block, 16 or 8; KER side of a filter, 3 or 4; T tiles and KV vectors of filters of a
+ * register tile (T * KV + KV + 1 vector registers); TILE_BLOCKS and FILTER_BLOCKS, whose product bounds the sums in
+ * private memory; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -55,20 +56,33 @@
 #ifndef FILTER_BLOCKS
 #define FILTER_BLOCKS 4
 #endif
-#define SPAN 9 /* rows and columns of the input under a tile */
-#define ODD A  /* of transformed rows and columns: 0 to 4 are of the even ones, 5 to 8 of the odd ones */
+#ifndef KER
+#define KER 3
+#endif
+#define SPAN (KER + 6) /* rows and columns of the input under a tile, and of its values */
+/* of transformed rows and columns: 0 to 4 are of the even ones, the others of the odd ones */
+#define ODD A
+#define ODD_SUMS (SPAN - A) /* sums of a row or column that odd ones take part in */
+#if KER == 3
+#define B_T_ODD B_T_FINITE
+#define ODD_TAPS 1 /* values of a row of filters for odd columns */
+#else
+#define B_T_ODD B_T
+#define ODD_TAPS A
+#endif
+#define ROW_VALUES (A + ODD_TAPS)
 /* floats between values of filters; no power of two, so that they spread over a cache's sets */
 #define U_STEP (V * KV * V + V)
-#define PLACES (SPAN * SPAN)  /* values of a tile */
-#define V_STEP (T * V)        /* floats between values of tiles */
-#define TAPS (9 * V * KV * V) /* floats of raw filters for a block of channels */
+#define PLACES (SPAN * SPAN)          /* values of a tile */
+#define V_STEP (T * V)                /* floats between values of tiles */
+#define TAPS (KER * KER * V * KV * V) /* floats of raw filters for a block of channels */
 
-/* Values of a tile in one dimension: out(0 .. 4) of the even ones of in(0 .. 8), out(5 .. 8) of the odd ones. */
+/* Values of a tile in one dimension: out(0 .. 4) of the even ones of in(0 .. SPAN - 1), the others of the odd ones. */
 #define EVEN_IN(i) FROM(2 * (i))
 #define ODD_IN(i) FROM(2 * (i) + 1)
 #define ODD_OUT(i) TO(ODD + (i))
 
-/* v: the tile's vector of the first of 9 x 9 values, which lie V_STEP apart. */
+/* v: the tile's vector of the first of SPAN x SPAN values, which lie V_STEP apart. */
 void FN(transform)(SRC x, float *v, int top, int left, const struct conv_winograd_args *a)
 {
     float half_way[SPAN * SPAN * V] __attribute__((aligned(64)));
@@ -93,7 +107,7 @@ void FN(transform)(SRC x, float *v, int top, int left, const struct conv_winogra
 #define FROM(i) d[i]
 #define TO(i) e[i]
         B_T(TO, EVEN_IN);
-        B_T_FINITE(ODD_OUT, ODD_IN);
+        B_T_ODD(ODD_OUT, ODD_IN);
 #undef FROM
 #undef TO
 #pragma unroll
@@ -106,7 +120,7 @@ void FN(transform)(SRC x, float *v, int top, int left, const struct conv_winogra
 #define FROM(i) LOADV(half_way, (r * SPAN + (i)) * V)
 #define TO(i) out[i]
         B_T(TO, EVEN_IN);
-        B_T_FINITE(ODD_OUT, ODD_IN);
+        B_T_ODD(ODD_OUT, ODD_IN);
 #undef FROM
 #undef TO
 #pragma unroll
@@ -142,30 +156,41 @@ void FN(inputs)(SRC x, float *v, int first, const struct conv_winograd_args *a)
 }
 
 /* A row of a block's transformed filters for V channels, zeros past the first `channels`: of `first` times the taps of
- * row 0 plus `last` times those of row 2 or, with odd, of those of row 1. Values 0 to 4 are for even columns, the last
- * one is for odd ones. */
-void FN(filters)(SRC w, float *u, int channels, bool odd, float first, float last)
+ * row `row` plus, where `last` is not 0, `last` times those two rows below. Values 0 to 4 are for even columns, the
+ * others for odd ones. */
+void FN(filters)(SRC w, float *u, int channels, int row, float first, float last)
 {
-    for (int c = 0; c < V; c++, w += 9 * KV * V, u += KV * V)
+    for (int c = 0; c < V; c++, w += KER * KER * KV * V, u += KV * V)
 #pragma unroll
         for (int k = 0; k < KV; k++) {
-            FV row[3], out[A];
+            FV taps[KER], out[A];
 #pragma unroll
-            for (int s = 0; s < 3; s++) {
-                row[s] = 0.0f;
-                if (c < channels)
-                    row[s] = odd ? LOADV(w, ((3 + s) * KV + k) * V)
-                                 : fma(last, LOADV(w, ((6 + s) * KV + k) * V), first * LOADV(w, (s * KV + k) * V));
+            for (int s = 0; s < KER; s++) {
+                taps[s] = 0.0f;
+                if (c < channels) {
+                    taps[s] = first * LOADV(w, ((row * KER + s) * KV + k) * V);
+                    if (last != 0.0f)
+                        taps[s] = fma(last, LOADV(w, (((row + 2) * KER + s) * KV + k) * V), taps[s]);
+                }
             }
-#define TAP(i) row[2 * (i)]
+#define EVEN_TAP(i) taps[2 * (i)]
+#define ODD_TAP(i) taps[2 * (i) + 1]
 #define TO(i) out[i]
-            G_(TO, TAP);
-#undef TAP
-#undef TO
+            G_(TO, EVEN_TAP);
 #pragma unroll
             for (int s = 0; s < A; s++)
                 KEEPV(out[s], u, s * U_STEP + k * V);
-            KEEPV(row[1], u, A * U_STEP + k * V);
+#if KER == 3
+            out[0] = ODD_TAP(0);
+#else
+            G_(TO, ODD_TAP);
+#endif
+#undef EVEN_TAP
+#undef ODD_TAP
+#undef TO
+#pragma unroll
+            for (int s = 0; s < ODD_TAPS; s++)
+                KEEPV(out[s], u, (A + s) * U_STEP + k * V);
         }
 }
 
@@ -173,7 +198,7 @@ void FN(filters)(SRC w, float *u, int channels, bool odd, float first, float las
  * even_v is of its even and even product; rows, of filters: even row i, and the odd one. */
 void FN(product)(const float *even_v, const float *rows, float *m, bool fresh, int i, int j)
 {
-    const int columns = j < M ? 2 : 1, phases = i < M ? 2 * columns : columns;
+    const int columns = j < ODD_SUMS ? 2 : 1, phases = i < ODD_SUMS ? 2 * columns : columns;
     FV acc[T][KV];
 #pragma unroll
     for (int t = 0; t < T; t++)
@@ -183,7 +208,7 @@ void FN(product)(const float *even_v, const float *rows, float *m, bool fresh, i
     for (int phase = 0; phase < phases; phase++) {
         const int down = phase >= columns, right = phase - down * columns;
         const float *v = even_v + (down * ODD * SPAN + right * ODD) * V_STEP;
-        const float *u = rows + (down * (A + 1) + (right ? A : j)) * U_STEP;
+        const float *u = rows + (down * ROW_VALUES + (right ? A + j % ODD_TAPS : j)) * U_STEP;
 #pragma unroll 1
         for (int c = 0; c < V; c++, u += KV * V) {
             FV f[KV];
@@ -215,10 +240,10 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
               block = g * a->k_blocks + low;
     const int tile_blocks = (min(a->t_step, a->tiles - first) + T - 1) / T;
     const int each = (T + count * A - 1) / (count * A), lines = (TAPS / 16 + A * tile_blocks - 1) / (A * tile_blocks);
-    const long plane = (long)a->in[0] * a->in[1] * V, filter = (long)a->cg * (9 * KV * V);
+    const long plane = (long)a->in[0] * a->in[1] * V, filter = (long)a->cg * (KER * KER * KV * V);
     const float last[A] = {0.0f, 1.0f, -1.0f, 2.0f, 1.0f}; /* the points; at infinity the last tap alone counts */
     float v[TILE_BLOCKS][PLACES * V_STEP] __attribute__((aligned(64)));
-    float u[2 * (A + 1)][U_STEP] __attribute__((aligned(64)));
+    float u[2 * ROW_VALUES][U_STEP] __attribute__((aligned(64)));
     float m[FILTER_BLOCKS * TILE_BLOCKS][A * A][KV * T * V] __attribute__((aligned(64)));
     x += g * a->c_blocks * plane;
     w += block * filter;
@@ -228,9 +253,12 @@ void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct 
         for (int f = 0; f < count; f++) {
             SRC wf = w + f * filter;
             SRC next = f + 1 < count ? wf + filter : w + TAPS;
-            FN(filters)(wf, u[A + 1], a->cg - cb * V, true, 0.0f, 0.0f);
+            if (KER == 3)
+                FN(filters)(wf, u[ROW_VALUES], a->cg - cb * V, 1, 1.0f, 0.0f);
             for (int i = 0; i < A; i++) {
-                FN(filters)(wf, u[0], a->cg - cb * V, false, i < M, last[i]);
+                FN(filters)(wf, u[0], a->cg - cb * V, 0, i < M, last[i]);
+                if (KER == 4)
+                    FN(filters)(wf, u[ROW_VALUES], a->cg - cb * V, 1, i < M, last[i]);
                 for (int t = 0; t < tile_blocks; t++) {
                     if (cb + 1 < a->c_blocks)
                         FN(approach)(x + plane, first + t * T, (f * A + i) * each, each, a);

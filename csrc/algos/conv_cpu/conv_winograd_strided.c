@@ -1,4 +1,4 @@
-/* conv_winograd_strided: 3x3 filters at stride 2 by minimal filtering of phases, over channel blocks, for CPU devices; see
+/* conv_winograd_strided: 3x3 and 4x4 filters at stride 2 by minimal filtering of phases, over channel blocks, for CPU devices; see
  * kernels/conv_cpu/conv_winograd_strided.cl. */
 #include "algos/conv_cpu/conv_tiles.h"
 #include "algos/conv_cpu/conv_winograd.h"
@@ -6,11 +6,9 @@
 #include "algos/cost/profile.h"
 
 enum {
-    M = 4,              /* pixels of a tile in one dimension */
-    PRODUCTS = 81,      /* of a tile */
-    TILE_BLOCKS = 2,    /* blocks of tiles of a work-item, at most */
-    FILTER_BLOCKS = 4,  /* blocks of filters of a work-item, at most */
-    ITEMS_PER_UNIT = 4, /* at least: the direct kernel cuts a layer into smaller pieces */
+    M = 4,             /* pixels of a tile in one dimension */
+    TILE_BLOCKS = 2,   /* blocks of tiles of a work-item, at most */
+    FILTER_BLOCKS = 4, /* blocks of filters of a work-item, at most */
 };
 
 /* How a problem is cut. */
@@ -34,27 +32,35 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a)
     return c;
 }
 
-/* Time in multiply-adds at the peak. */
+/* Products of a tile, as many as values of its input. */
+static int products_of(const struct conv_args *a)
+{
+    const int span = a->ker[1] + 2 * (M - 1);
+    return span * span;
+}
+
+/* Time in multiply-adds at the peak. What transforms take is of 3x3 filters. */
 static double cost_of(const struct problem *p, const struct conv_args *a, const struct cut *cut)
 {
     const struct cut c = *cut;
     const double channels = (double)(c.c_blocks * (size_t)p->block);
     const double filters =
         (double)((size_t)a->groups * c.k_blocks * (size_t)(c.tile.kv * p->block)) * channels;
+    const double values = products_of(a), larger = values / 81.0;
     const double products =
-        (double)(c.tile_blocks * (size_t)c.tile.t) * filters * PRODUCTS / WINOGRAD_STRIDED_PEAK_RATIO;
-    const double transforms = (double)c.ranges * WINOGRAD_STRIDED_FILTER_MACS * filters +
-                              (double)c.tiles * (WINOGRAD_STRIDED_IN_MACS * (double)c.chunks * a->c +
+        (double)(c.tile_blocks * (size_t)c.tile.t) * filters * values / WINOGRAD_STRIDED_PEAK_RATIO;
+    const double transforms = (double)c.ranges * WINOGRAD_STRIDED_FILTER_MACS * larger * filters +
+                              (double)c.tiles * (WINOGRAD_STRIDED_IN_MACS * larger * (double)c.chunks * a->c +
                                                  WINOGRAD_STRIDED_OUT_MACS * a->k);
     return (products + transforms) * profile_factor(p->device, PROFILE_winograd_strided_small, conv_macs(a));
 }
 
-/* Whether it is faster than the direct kernel. */
+/* Whether it is faster than the direct kernel, which cuts a layer into smaller pieces: with few, cores wait at the end. */
 static bool worthwhile(const struct problem *p, const struct conv_args *a, const struct cut *c)
 {
     const size_t items = c->ranges * c->chunks * (size_t)a->groups;
-    return items >= ITEMS_PER_UNIT * device_units(p->device) &&
-           cost_of(p, a, c) < WINOGRAD_STRIDED_WORTH_RATIO * blocked_direct_cost(a);
+    const double uneven = (double)round_up(items, device_units(p->device)) / (double)items;
+    return cost_of(p, a, c) * uneven < WINOGRAD_STRIDED_WORTH_RATIO * blocked_direct_cost(a);
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -63,9 +69,9 @@ static bool applicable(const struct problem *p, struct why *why)
     REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
     REQUIRE(why, conv_is_2d(p), "minimal filtering is for one and two dimensions");
     REQUIRE(why,
-            a.ker[0] == 1 && a.ker[1] == 3 && a.ker[2] == 3 && a.stride[1] == 2 && a.stride[2] == 2 &&
-                a.dil[1] == 1 && a.dil[2] == 1,
-            "minimal filtering of phases is for 3x3 filters at stride 2 without dilation");
+            a.ker[0] == 1 && (a.ker[1] == 3 || a.ker[1] == 4) && a.ker[2] == a.ker[1] && a.stride[1] == 2 &&
+                a.stride[2] == 2 && a.dil[1] == 1 && a.dil[2] == 1,
+            "minimal filtering of phases is for 3x3 and 4x4 filters at stride 2 without dilation");
     REQUIRE(why, !conv_groups_in_parts(&a, p->block), GROUPS_IN_PARTS);
     const struct cut c = cut_of(p, &a);
     DECIDE(p, c);
@@ -101,6 +107,7 @@ static void emit(const struct problem *p, struct emit *e)
     const int packed = emit_conv_packed(e, p, &a, winograd_raw_packing(p, c.tile.kv));
     struct step *s = emit_step(e, "conv_winograd_strided", "main", ranges * c.chunks * (size_t)a.groups, 1);
     step_define(s, "V", p->block);
+    step_define(s, "KER", a.ker[1]);
     step_define(s, "T", c.tile.t);
     step_define(s, "KV", c.tile.kv);
     step_define(s, "TILE_BLOCKS", TILE_BLOCKS);
@@ -110,7 +117,7 @@ static void emit(const struct problem *p, struct emit *e)
 
 const struct algo_def algo_conv_winograd_strided = {
     .name = "winograd_strided",
-    .doc = "minimal filtering of 3x3 filters at stride 2, tiles of 4x4, over channel blocks",
+    .doc = "minimal filtering of 3x3 and 4x4 filters at stride 2, tiles of 4x4, over channel blocks",
     .devices = DEVICES_CPU,
     .error = ERROR_HIGHEST,
     .bound = BOUND_NORMWISE,
