@@ -39,14 +39,14 @@ static int products_of(const struct conv_args *a)
     return span * span;
 }
 
-/* Time in multiply-adds at the peak. What transforms take is of 3x3 filters. */
+/* Time in multiply-adds at the peak. */
 static double cost_of(const struct problem *p, const struct conv_args *a, const struct cut *cut)
 {
     const struct cut c = *cut;
     const double channels = (double)(c.c_blocks * (size_t)p->block);
     const double filters =
         (double)((size_t)a->groups * c.k_blocks * (size_t)(c.tile.kv * p->block)) * channels;
-    const double values = products_of(a), larger = values / 81.0;
+    const double values = products_of(a), larger = values / WINOGRAD_STRIDED_PRODUCTS;
     const double products =
         (double)(c.tile_blocks * (size_t)c.tile.t) * filters * values / WINOGRAD_STRIDED_PEAK_RATIO;
     const double transforms = (double)c.ranges * WINOGRAD_STRIDED_FILTER_MACS * larger * filters +
