@@ -25,9 +25,9 @@
  *          tiles. Group = block of filters.
  * Tiles are numbered over the batch, rows and columns; `in` and `main` treat `tiles` of them from first_tile on.
  * Work-group: WG = 1. Local memory: none.
- * Defines: M and R 4 and 3, 2 and 3, or 2 and 5; SPREAD (winograd_pixels.clh); V channels of a block, 16 or 8; T tiles
- * and KV vectors of filters of a register tile (T * KV + KV + 1 vector registers), which `in` takes at run time;
- * TILE_BLOCKS of fresh; EPI_ACT act_* (blocked_store.clh). */
+ * Defines: M and R 4 and 3, 2 and 3, 3 and 4, or 2 and 5; SPREAD (winograd_pixels.clh); V channels of a block, 16 or 8;
+ * T tiles and KV vectors of filters of a register tile (T * KV + KV + 1 vector registers), which `in` takes at run
+ * time; TILE_BLOCKS of fresh; EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif

@@ -47,6 +47,7 @@ LAYERS = {
     "fresh wide": Layer("winograd", (1, 72, 4, 4), 64),
     "F(2,3)": Layer("winograd2", (1, 70, 22, 23), 40),
     "F(2,3) fresh": Layer("winograd2", (1, 100, 6, 6), 40),
+    "F(3,4)": Layer("winograd4", (1, 48, 19, 20), 40, kernel=4),
     "F(2,5)": Layer("winograd5", (1, 48, 19, 20), 40, kernel=5),
     "F(2,5) fresh": Layer("winograd5", (1, 48, 6, 6), 40, kernel=5),
     "one channel": Layer("winograd", (1, 1, 13, 13), 17),
@@ -128,7 +129,7 @@ def check(layer: Layer, y: Array, x: Array, w: Array, b: Array) -> None:
     """Whole numbers come out exactly, but for Winograd's larger tiles, whose factors are no halves."""
     exact = wanted(layer, x, w, b)
     off = np.abs(y - exact).max()
-    rounded = layer.algorithm in ("winograd", "winograd5")
+    rounded = layer.algorithm in ("winograd", "winograd4", "winograd5")
     assert off <= (2e-5 * max(1.0, np.abs(exact).max()) if rounded else 0)
 
 

@@ -1,4 +1,4 @@
-/* conv_winograd: F(4x4, 3x3), F(2x2, 3x3) and F(2x2, 5x5) over channel blocks, for CPU devices; see
+/* conv_winograd: F(4x4, 3x3), F(2x2, 3x3), F(3x3, 4x4) and F(2x2, 5x5) over channel blocks, for CPU devices; see
  * kernels/conv_cpu/conv_winograd.cl. */
 #include "algos/conv_cpu/conv_winograd.h"
 
@@ -25,7 +25,7 @@ struct filtering {
 };
 
 const struct filtering winograd_f4x3 = {4, 3, 496.0, 400.0}, winograd_f2x3 = {2, 3, 124.0, 100.0};
-static const struct filtering f2x5 = {2, 5, 496.0, 240.0};
+static const struct filtering f3x4 = {3, 4, 496.0, 320.0}, f2x5 = {2, 5, 496.0, 240.0};
 
 /* How a problem is cut. */
 struct cut {
@@ -221,10 +221,11 @@ bool winograd_applicable(const struct problem *p, struct why *why, const struct 
     REQUIRE(why, p->block > 0, "channel blocks are for CPU devices with vectors of 8 or 16 floats");
     const bool fits = a.ker[1] == f->r && a.ker[2] == f->r;
     REQUIRE(why, fits || f->r != 3, "minimal filtering is for 3x3 filters");
+    REQUIRE(why, fits || f->r != 4, "F(3x3, 4x4) is for 4x4 filters");
     REQUIRE(why, fits || f->r != 5, "F(2x2, 5x5) is for 5x5 filters");
     REQUIRE(why, a.stride[1] == 1 && a.stride[2] == 1, "minimal filtering is for stride 1");
     const int summed = a.c / a.groups * a.ker[0];
-    REQUIRE(why, f->m < 4 || summed <= MOST_OF_F4, TOO_MANY_CHANNELS);
+    REQUIRE(why, f->m < 3 || summed <= MOST_OF_F4, TOO_MANY_CHANNELS);
     const struct cut c = cut_of(p, &a, f);
     REQUIRE(why, c.c_blocks <= (size_t)(MASKED * c.points), "more channels than the workspace has masks for");
     DECIDE(p, c);
@@ -250,11 +251,6 @@ double winograd_effort(const struct problem *p)
 double winograd2_effort(const struct problem *p)
 {
     return effort_of(p, &winograd_f2x3);
-}
-
-static double effort5(const struct problem *p)
-{
-    return effort_of(p, &f2x5);
 }
 
 static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
@@ -426,73 +422,38 @@ void emit_winograd(const struct problem *p, struct emit *e, const struct operand
             emit_slice(e, p, &buffers, &args, block);
 }
 
-static bool applicable4(const struct problem *p, struct why *why)
-{
-    return winograd_applicable(p, why, &winograd_f4x3);
-}
-
 static void emit(const struct problem *p, struct emit *e)
 {
     emit_winograd(p, e, &p->out[0], 0);
 }
 
-static bool applicable2(const struct problem *p, struct why *why)
-{
-    return winograd_applicable(p, why, &winograd_f2x3);
-}
-
-static bool applicable5(const struct problem *p, struct why *why)
-{
-    return winograd_applicable(p, why, &f2x5);
-}
-
-const struct algo_def algo_conv_winograd = {
-    .name = "winograd",
-    .doc = "Winograd's F(4x4, 3x3) over channel blocks",
-    .devices = DEVICES_CPU,
-    .error = ERROR_HIGHEST,
-    .bound = BOUND_NORMWISE,
-    .deterministic = true,
-    .turned = true,
-    .effort = WINOGRAD_EFFORT_PERCENT,
-    .effort_of = winograd_effort,
-    .src = LAYOUT_BLOCKED,
-    .dst = LAYOUT_BLOCKED,
-    .applicable = applicable4,
-    .workspace = winograd_workspace,
-    .emit = emit,
-};
-
-const struct algo_def algo_conv_winograd2 = {
-    .name = "winograd2",
-    .doc = "Winograd's F(2x2, 3x3) over channel blocks",
-    .devices = DEVICES_CPU,
-    .error = ERROR_STRICT,
-    .bound = BOUND_NORMWISE,
-    .deterministic = true,
-    .turned = true,
-    .effort = WINOGRAD2_EFFORT_PERCENT,
-    .effort_of = winograd2_effort,
-    .src = LAYOUT_BLOCKED,
-    .dst = LAYOUT_BLOCKED,
-    .applicable = applicable2,
-    .workspace = winograd_workspace,
-    .emit = emit,
-};
-
-const struct algo_def algo_conv_winograd5 = {
-    .name = "winograd5",
-    .doc = "Winograd's F(2x2, 5x5) over channel blocks",
-    .devices = DEVICES_CPU,
-    .error = ERROR_HIGHEST,
-    .bound = BOUND_NORMWISE,
-    .deterministic = true,
-    .turned = true,
-    .effort = WINOGRAD5_EFFORT_PERCENT,
-    .effort_of = effort5,
-    .src = LAYOUT_BLOCKED,
-    .dst = LAYOUT_BLOCKED,
-    .applicable = applicable5,
-    .workspace = winograd_workspace,
-    .emit = emit,
-};
+/* One algorithm a filtering. */
+#define WINOGRAD_ALGO(algo, filtering, tile, class, percent)                \
+    static bool applicable_##algo(const struct problem *p, struct why *why) \
+    {                                                                       \
+        return winograd_applicable(p, why, &filtering);                     \
+    }                                                                       \
+    static double effort_##algo(const struct problem *p)                    \
+    {                                                                       \
+        return effort_of(p, &filtering);                                    \
+    }                                                                       \
+    const struct algo_def algo_conv_##algo = {                              \
+        .name = #algo,                                                      \
+        .doc = "Winograd's " tile " over channel blocks",                   \
+        .devices = DEVICES_CPU,                                             \
+        .error = class,                                                     \
+        .bound = BOUND_NORMWISE,                                            \
+        .deterministic = true,                                              \
+        .turned = true,                                                     \
+        .effort = percent,                                                  \
+        .effort_of = effort_##algo,                                         \
+        .src = LAYOUT_BLOCKED,                                              \
+        .dst = LAYOUT_BLOCKED,                                              \
+        .applicable = applicable_##algo,                                    \
+        .workspace = winograd_workspace,                                    \
+        .emit = emit,                                                       \
+    }
+WINOGRAD_ALGO(winograd, winograd_f4x3, "F(4x4, 3x3)", ERROR_HIGHEST, WINOGRAD_EFFORT_PERCENT);
+WINOGRAD_ALGO(winograd2, winograd_f2x3, "F(2x2, 3x3)", ERROR_STRICT, WINOGRAD2_EFFORT_PERCENT);
+WINOGRAD_ALGO(winograd4, f3x4, "F(3x3, 4x4)", ERROR_HIGHEST, WINOGRAD4_EFFORT_PERCENT);
+WINOGRAD_ALGO(winograd5, f2x5, "F(2x2, 5x5)", ERROR_HIGHEST, WINOGRAD5_EFFORT_PERCENT);
