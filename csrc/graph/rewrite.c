@@ -54,6 +54,7 @@ enum clcnn_status graph_rewrite(struct clcnn_graph *g, const struct rewrite_opti
         rewrite_norm_to_depthwise,
         rewrite_merge_separable, /* before the next, which takes what convolutions are left */
         rewrite_merge_conv_pool,
+        rewrite_whole_maps, /* after folds and epilogues, which it carries, and merges, which take convolutions */
         rewrite_tokens_to_maps,   /* after all that joins moves, which would take it back */
         rewrite_mean_to_pool,     /* late: means are parts of other patterns */
         rewrite_squeeze_excite,   /* after means became pools, and activations epilogues */

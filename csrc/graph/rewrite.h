@@ -80,6 +80,9 @@ struct places places_of(const struct rewriter *r);
 /* All that was appended since the last call belongs behind `node`. */
 enum clcnn_status places_add(struct rewriter *r, struct places *p, int node);
 enum clcnn_status places_take(struct rewriter *r, const struct places *p);
+/* Appends a node of one input, "layer:what": *value is its input, then its output. */
+enum clcnn_status rewrite_append(struct rewriter *r, const struct op_def *op, const char *layer,
+                                 const char *what, const void *attrs, int *value);
 
 enum clcnn_status rewrite_to_bytes(struct rewriter *r);
 enum clcnn_status rewrite_drop_identities(struct rewriter *r);
@@ -100,6 +103,7 @@ enum clcnn_status rewrite_tokens_to_maps(struct rewriter *r);
 enum clcnn_status rewrite_fold_batch_norm(struct rewriter *r);
 enum clcnn_status rewrite_merge_branches(struct rewriter *r);
 enum clcnn_status rewrite_products(struct rewriter *r);
+enum clcnn_status rewrite_whole_maps(struct rewriter *r);
 enum clcnn_status rewrite_patches_to_rows(struct rewriter *r);
 enum clcnn_status rewrite_depthwise_tokens(struct rewriter *r);
 enum clcnn_status rewrite_find_splits(struct rewriter *r);

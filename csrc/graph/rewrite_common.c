@@ -338,3 +338,12 @@ enum clcnn_status places_take(struct rewriter *r, const struct places *p)
     free(order);
     return st;
 }
+
+enum clcnn_status rewrite_append(struct rewriter *r, const struct op_def *op, const char *layer,
+                                 const char *what, const void *attrs, int *value)
+{
+    char name[CLCNN_NAME_MAX + 16];
+    const int in = *value;
+    snprintf(name, sizeof name, "%s:%s", layer, what);
+    return graph_append(r->g, op, name, attrs, &in, 1, value, r->err);
+}

@@ -1,9 +1,10 @@
 /* rewrite_products.c: matrix products with constant weights become linear layers, whose algorithms take a bias and pack the
- * weights once.
+ * weights once; and so do convolutions whose filters cover the whole map, which have one sum a filter, with any weights.
  *
  *   matmul(x, W[K,N])                      =>  linear(x, W transposed)
  *   gemm(x, W, c[N]), no factors           =>  linear(x, W, or its transpose, c)
  *   linear(x, W) + b, b a constant row     =>  linear(x, W, b)
+ *   conv(x[N,C,H,W], w[K,C,H,W], b)        =>  linear(x[N,CHW], w[K,CHW], b) as [N,K,1,1]
  */
 #include "graph/rewrite.h"
 
@@ -11,6 +12,8 @@
 #include <string.h>
 
 enum { BLOCK = 32 }; /* of rows and columns, which a core's cache holds while they are transposed */
+
+/* ---- matrix products --------------------------------------------------------------------------------------- */
 
 static void transpose(float *to, const float *from, int64_t rows, int64_t columns)
 {
@@ -154,5 +157,75 @@ enum clcnn_status rewrite_products(struct rewriter *r)
             TRY(take_bias(r, n));
     }
 done:
+    return st;
+}
+
+/* ---- convolutions of whole maps ----------------------------------------------------------------------------- */
+
+/* Whether a filter meets each pixel once. Maps of a single pixel stay: other rewrites know 1x1 convolutions. */
+static bool covers_map(const struct rewriter *r, const struct node *n)
+{
+    if (n->dead || !rewrite_is(n, &op_conv) || rewrite_is_constant(r, n->in[0]))
+        return false;
+    const struct conv_attrs *a = n->attrs;
+    const struct clcnn_shape *x = &r->g->values[n->in[0]].shape, *w = &r->g->values[n->in[1]].shape;
+    for (int d = 2; d < x->rank; d++)
+        if (w->dim[d] != x->dim[d])
+            return false;
+    return a->groups == 1 && rewrite_all_equal(&a->padding, 0) && shape_count_from(w, 2) > 1 &&
+           shape_count_from(w, 1) <= INT32_MAX;
+}
+
+/* Makes a value rows: a constant itself, another one through a reshape. */
+static enum clcnn_status as_rows(struct rewriter *r, const char *layer, const char *what, int *value)
+{
+    const struct clcnn_shape s = r->g->values[*value].shape;
+    const struct clcnn_shape rows = {
+        .rank = 2, .dtype = s.dtype, .dim = {s.dim[0], (int32_t)shape_count_from(&s, 1)}};
+    const struct shape_attrs attrs = {.shape = {.n = 2, .v = {rows.dim[0], rows.dim[1]}}};
+    return rewrite_is_constant(r, *value) ? rewrite_reshaped(r, value, &rows)
+                                          : rewrite_append(r, &op_reshape, layer, what, &attrs, value);
+}
+
+/* Appends what computes node i's output. */
+static enum clcnn_status from_conv(struct rewriter *r, int i)
+{
+    enum clcnn_status st = CLCNN_OK;
+    const struct node conv = r->g->nodes[i];
+    const struct clcnn_shape y = r->g->values[conv.out[0]].shape;
+    struct shape_attrs map = {.shape = {.n = y.rank}};
+    struct epilogue epi = conv.epi;
+    int in[3] = {conv.in[0], conv.in[1], conv.n_in > 2 ? conv.in[2] : -1}, value = -1;
+    for (int d = 0; d < y.rank; d++)
+        map.shape.v[d] = y.dim[d];
+
+    TRY(rewrite_note(r, "turn conv %s of whole maps into a linear layer", conv.name));
+    TRY(as_rows(r, conv.name, "rows", &in[0]));
+    TRY(as_rows(r, conv.name, "filters", &in[1]));
+    if (epi.add >= 0)
+        TRY(as_rows(r, conv.name, "other", &epi.add));
+    TRY(graph_append(r->g, &op_linear, conv.name, "", in, 3, &value, r->err));
+    r->g->nodes[r->g->n_nodes - 1].epi = epi;
+    r->g->nodes[r->g->n_nodes - 1].zeros = conv.zeros;
+    TRY(rewrite_append(r, &op_reshape, conv.name, "map", &map, &value));
+    rewrite_take_result(r, &r->g->nodes[r->g->n_nodes - 1], &r->g->nodes[i]);
+done:
+    return st;
+}
+
+enum clcnn_status rewrite_whole_maps(struct rewriter *r)
+{
+    enum clcnn_status st = CLCNN_OK;
+    struct places places = places_of(r);
+    for (int i = 0; i < places.nodes; i++) {
+        if (!covers_map(r, &r->g->nodes[i]) || rewrite_is_forced(r, &r->g->nodes[i], &op_linear))
+            continue;
+        TRY(from_conv(r, i));
+        TRY(places_add(r, &places, i));
+        TRY(rewrite_count_anew(r)); /* the next one may share its weights */
+    }
+    TRY(places_take(r, &places));
+done:
+    free(places.of);
     return st;
 }

@@ -30,7 +30,7 @@ MORE = (
     "conv n4 c48 h10 w10 k48 r5 s5 p2",
     "conv n1 c4097 h1 w2 k2 r1 s1",
     "matmul [65,2,3,4] [2,4,5]",
-    "conv n1 c1 h64 w64 k16 r64 s64",
+    "conv n1 c1 h64 w65 k16 r64 s64",
     "conv_transpose n1 c1 h2 w2 k1 r2 s2 u17",
     "scaled_dot_product_attention [1,1,3,4] [1,1,5,4] [1,1,5,257]",
     "separable n1 c2049 h1 w1 k2 r1 s1",

@@ -6,7 +6,6 @@
  * tile near them, which those of a patch of 32x32 do not fit; a matrix product reads its operands once. */
 #include "graph/rewrite.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -46,16 +45,6 @@ static bool is_patches(const struct rewriter *r, const struct node *n, struct pa
     return p->count > 1 && p->depth >= (r->options->gpu ? DEEP_GPU : DEEP_CPU);
 }
 
-/* Appends one node of the chain: *value is its input, then its output. */
-static enum clcnn_status then(struct rewriter *r, const struct op_def *op, const char *layer,
-                              const char *what, const void *attrs, int *value)
-{
-    char name[CLCNN_NAME_MAX + 16];
-    const int in = *value;
-    snprintf(name, sizeof name, "%s:%s", layer, what);
-    return graph_append(r->g, op, name, attrs, &in, 1, value, r->err);
-}
-
 /* The patches of x as rows [N][P Q][C r s]. */
 static enum clcnn_status rows_of(struct rewriter *r, const char *layer, const struct patches *p, int *value)
 {
@@ -70,9 +59,9 @@ static enum clcnn_status rows_of(struct rewriter *r, const char *layer, const st
         order.axes.v[2 + p->n + d] = 3 + 2 * d;
     }
     const struct shape_attrs rows = {.shape = {.n = 3, .v = {p->batch, p->count, p->depth}}};
-    TRY(then(r, &op_reshape, layer, "apart", &apart, value));
-    TRY(then(r, &op_transpose, layer, "order", &order, value));
-    TRY(then(r, &op_reshape, layer, "rows", &rows, value));
+    TRY(rewrite_append(r, &op_reshape, layer, "apart", &apart, value));
+    TRY(rewrite_append(r, &op_transpose, layer, "order", &order, value));
+    TRY(rewrite_append(r, &op_reshape, layer, "rows", &rows, value));
 done:
     return st;
 }
@@ -95,8 +84,8 @@ static enum clcnn_status to_linear(struct rewriter *r, int i, const struct patch
     TRY(rewrite_reshaped(r, &in[1], &w));
     TRY(rows_of(r, conv.name, p, &in[0]));
     TRY(graph_append(r->g, &op_linear, conv.name, "", in, 3, &value, r->err));
-    TRY(then(r, &op_transpose, conv.name, "turn", &turn, &value));
-    TRY(then(r, &op_reshape, conv.name, "whole", &whole, &value));
+    TRY(rewrite_append(r, &op_transpose, conv.name, "turn", &turn, &value));
+    TRY(rewrite_append(r, &op_reshape, conv.name, "whole", &whole, &value));
     struct node *last = &r->g->nodes[r->g->n_nodes - 1], *from = &r->g->nodes[i];
     last->out[0] = conv.out[0];
     from->out[0] = value;
