@@ -79,6 +79,15 @@ def test_weights_of_two_layers(device):
     assert rewritten(Both(device, net))
 
 
+def test_layers_of_two_weights_each(device):
+    """More is looked up of the second pair's weights than there was before the first pair was rewritten."""
+    net = Net()
+    x, weights = net.input("x", 1, 3, 64, 64), [net.weight(4, 3, 32, 32) for _ in range(2)]
+    y = [net.layer("conv", f"conv{i}", x, weights[i // 2], stride=(32,)) for i in range(4)]
+    net.output(*y)
+    assert sum(RULE in note for note in Both(device, net).notes) == 4
+
+
 @pytest.mark.parametrize(
     ("shape", "kernel", "attrs"),
     [

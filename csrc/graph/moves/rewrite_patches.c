@@ -104,6 +104,7 @@ enum clcnn_status rewrite_patches_to_rows(struct rewriter *r)
             continue;
         TRY(to_linear(r, i, &p));
         TRY(places_add(r, &places, i));
+        TRY(rewrite_count_anew(r)); /* the next one may share its weights */
     }
     TRY(places_take(r, &places));
 done:
