@@ -125,8 +125,8 @@ def test_impulse_shows_the_weights(conv, rng, algo):
         impulse[1, c, 3, 4] = 1.0
         y = f(impulse, weights)
         group = c // w[1]
-        wanted = np.zeros((*y.shape[:2], *x[2:]), np.float32)
-        window = np.s_[3 - radius : 4 + radius], np.s_[4 - radius : 5 + radius]
+        wanted = np.zeros((*y.shape[:2], *(n + 2 * radius - w[2] + 1 for n in x[2:])), np.float32)
+        window = np.s_[4 + radius - w[2] : 4 + radius], np.s_[5 + radius - w[3] : 5 + radius]
         filters = slice(group * each, (group + 1) * each)
         wanted[1, filters, *window] = weights[filters, c % w[1], ::-1, ::-1]
         _agree(f, y, wanted[:, :, ::stride, ::stride])

@@ -317,6 +317,7 @@ REMAINDERS = (
         for text in (
             "conv n2 c{c} h7 w9 k{c} r3 s3 p1 e:add+relu",
             "conv n2 c{c} h7 w9 k{c} r1 s1",
+            "conv n2 c{c} h7 w9 k{c} r4 s4 p2 e:add+relu",
             "conv n2 c{c} h7 w9 k{c} r5 s5 p2 e:add+relu",
             "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 e:add+relu6",
             "conv n2 c{c} h7 w9 k{c} r3 s3 u2 p1 g{c} e:relu6",
