@@ -3,6 +3,8 @@
 #include "algos/conv/conv_transpose_common.h"
 #include "algos/cost/cost.h"
 
+#include <stdio.h>
+
 enum { MOST_TAPS = 128 };
 
 static bool is_strided(const struct conv_args *a)
@@ -24,8 +26,9 @@ static bool beats_phases(const struct problem *p, const struct conv_args *a)
     const float pixels = (float)a->n * (float)(a->in[1] * a->in[2]);
     const float padded = weights / (float)taps * (float)(conv_phase_taps(a) * phases) * (float)a->n *
                          (float)conv_phase_pixels(a);
-    const float mine = COL2IM_START_NS + COL2IM_WEIGHT_NS * weights +
-                       COL2IM_VALUE_NS * pixels * (float)(a->k * taps) +
+    const float start =
+        p->in[1].constant ? COL2IM_CONSTANT_START_NS : COL2IM_START_NS + COL2IM_WEIGHT_NS * weights;
+    const float mine = start + COL2IM_VALUE_NS * pixels * (float)(a->k * taps) +
                        (high ? COL2IM_HIGH_MAC_NS : COL2IM_MAC_NS) * pixels * weights;
     return mine < PHASES_RESULT_NS * results + (high ? PHASES_HIGH_MAC_NS : PHASES_MAC_NS) * padded;
 }
@@ -44,7 +47,8 @@ static bool applicable(const struct problem *p, struct why *why)
 static struct operand filters_of(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    struct operand filters = {.shape = p->in[1].shape, .present = true, .view = VIEW_NONE};
+    struct operand filters = {
+        .shape = p->in[1].shape, .present = true, .constant = p->in[1].constant, .view = VIEW_NONE};
     filters.shape.dim[0] = (int64_t)a.k * conv_taps(&a);
     filters.shape.dim[1] = a.c / a.groups;
     for (int d = 2; d < filters.shape.rank; d++)
@@ -55,7 +59,7 @@ static struct operand filters_of(const struct problem *p)
 
 static size_t workspace(const struct problem *p)
 {
-    return shape_bytes(&p->in[1].shape);
+    return p->in[1].constant ? 0 : shape_bytes(&p->in[1].shape);
 }
 
 static struct ints all_of(const struct ints *like, int value)
@@ -106,17 +110,29 @@ static void emit_sums(const struct problem *p, struct emit *e, const struct oper
     step_cost(s, 0.0, (double)shape_bytes(&z->shape) + (double)shape_bytes(&p->out[0].shape));
 }
 
-static void emit(const struct problem *p, struct emit *e)
+/* The taps' filters, made once of constants. */
+static struct operand emit_filters(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
     struct operand filters = filters_of(p);
     const size_t count = (size_t)shape_count(&filters.shape), wg = any_group_size(p);
-    filters.view = emit_workspace(e, workspace(p));
-    struct step *s = emit_step(e, "conv_transpose_col2im", "filters", ceil_div(count, wg), wg);
-    step_read(s, p->in[1].view);
-    step_write(s, filters.view);
-    step_args(s, &a, sizeof a);
-    step_cost(s, 0.0, 8.0 * (double)count);
+    char name[64];
+    struct step *s;
+    snprintf(name, sizeof name, "conv_transpose_col2im g%d", a.groups);
+    filters.view = emit_packed(e, &p->in[1], name, shape_bytes(&filters.shape), "conv_transpose_col2im",
+                               "filters", ceil_div(count, wg), wg, &s);
+    if (s) {
+        step_read(s, p->in[1].view);
+        step_write(s, filters.view);
+        step_args(s, &a, sizeof a);
+        step_cost(s, 0.0, 8.0 * (double)count);
+    }
+    return filters;
+}
+
+static void emit(const struct problem *p, struct emit *e)
+{
+    const struct operand filters = emit_filters(p, e);
     const struct operand z = emit_products(p, e, &filters);
     emit_sums(p, e, &z);
 }

@@ -25,7 +25,8 @@ struct filtering {
 };
 
 const struct filtering winograd_f4x3 = {4, 3, 496.0, 400.0}, winograd_f2x3 = {2, 3, 124.0, 100.0};
-static const struct filtering f3x4 = {3, 4, 496.0, 320.0}, f2x5 = {2, 5, 496.0, 240.0};
+static const struct filtering f3x4 = {3, 4, 496.0, 320.0};
+static const struct filtering f2x5 = {2, 5, 496.0, 240.0};
 
 /* How a problem is cut. */
 struct cut {
