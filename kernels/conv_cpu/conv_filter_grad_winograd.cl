@@ -1,26 +1,38 @@
-/* conv_filter_grad_winograd.cl: the gradient of 3x3 filters at stride 1 by Winograd's minimal filtering, for CPU
- * devices: tiles of 4x4 pixels of dy are the filters of a convolution whose outputs are the 3x3 taps.
+/* conv_filter_grad_winograd.cl: the gradient of 3x3 filters at stride 1, and of 3x3 and 4x4 filters at stride 2, by
+ * Winograd's minimal filtering, for CPU devices: tiles of 4x4 pixels of dy are the filters of a convolution whose
+ * outputs are the taps.
  *
  *   dw[k][c] = A^T [ sum_tiles (G dy[tile][k] G^T) * (B^T x[tile][c] B) ] A,  element-wise products
  *
- * (Lavin and Gray 2016; the matrices of F(3x3, 4x4) are in winograd.clh.) x, dy [ceil(C/V)][H][W][V] with batch
- * strides; dw [K][C][3][3].
- *   in     v [A*A][blocks of x, then of dy][tiles][V], V floats between the A*A: a slice of the batch's tiles, zeros
- *          outside of the images. Group = block * runs + run of RUN tiles.
- *   main   sums [A*A][tiles of filters][c_tiles][CT][KV*V], V floats between the A*A: sums over the slice's tiles, CT
- *          channels by KV vectors of filters in registers, added to those of the slices before. Group = point * shares
- *          + share of the tiles of filters.
- *   join   dw. Group = (tile of filters * KV + vector) * c_tiles + tile of channels.
+ * (Lavin and Gray 2016; the matrices of F(3x3, 4x4) and F(2x2, 4x4) are in winograd.clh.) At stride 2 each of the four
+ * phases of x, its even or odd rows and columns, meets taps of its own, up to 2x2 of them: channels are those of all
+ * phases, one after another. x, dy [ceil(C/V)][H][W][V] with batch strides; dw [K][C][KER][KER].
+ *   in     v [A*A][phases][blocks of x, then of dy][tiles][V], V floats between the A*A: a slice of the batch's tiles,
+ *          zeros outside of the images. Group = block * runs + run of RUN tiles.
+ *   main   sums [A*A][tiles of filters][phases][c_tiles][CT][KV*V], V floats between the A*A: sums over the slice's
+ *          tiles, CT channels by KV vectors of filters in registers, added to those of the slices before. Group = point
+ *          * shares + share of the tiles of filters.
+ *   join   dw. Group = ((tile of filters * KV + vector) * phases + phase) * c_tiles + tile of channels.
  * Work-group: WG = 1. Local memory: none.
- * Defines: V channels of a block, 16 or 8; CT a divisor of V; KV (CT * KV + KV + 1 vector registers). */
+ * Defines: V channels of a block, 16 or 8; STRIDE 1 (default) or 2; KER 3 (default) or, at stride 2, 4; CT a divisor of
+ * V; KV (CT * KV + KV + 1 vector registers). */
 #ifndef WG
 #define WG 1
 #endif
 #ifndef V
 #define V 16
 #endif
-#define M 3
+#ifndef STRIDE
+#define STRIDE 1
+#endif
+#ifndef KER
+#define KER 3
+#endif
+#undef M
+#undef R
+#define M (STRIDE == 1 ? 3 : 2) /* taps of a phase, at most */
 #define R 4
+#define PHASE_COUNT (STRIDE * STRIDE)
 #include "common/clcnn.clh"
 #include "conv_cpu/filter_grad_args.h"
 #include "common/vec.clh"
@@ -39,20 +51,20 @@
 /* Elements of one of the A*A matrices of v, and of the sums: no powers of two, which would share a set of the cache. */
 long FN(v_step)(const struct filter_grad_winograd_args *a)
 {
-    return (long)(a->c_blocks + a->k_blocks) * a->tiles * V + V;
+    return (long)(PHASE_COUNT * a->c_blocks + a->k_blocks) * a->tiles * V + V;
 }
 
 long FN(sums_step)(const struct filter_grad_winograd_args *a)
 {
-    return (long)a->k_tiles * a->c_tiles * (CT * KV * V) + V;
+    return (long)a->k_tiles * (PHASE_COUNT * a->c_tiles) * (CT * KV * V) + V;
 }
 
-/* `side` rows and columns of a map of `size` from (top, left) on, zeros outside of it. */
-#define LOAD_PATCH(patch, side, map, size, top, left)                          \
+/* `side` rows and columns of a map of `size`, every step-th from (top, left) on, zeros outside of it. */
+#define LOAD_PATCH(patch, side, step, map, size, top, left)                    \
     for (int r = 0; r < side; r++)                                             \
         _Pragma("unroll") for (int c = 0; c < side; c++)                       \
         {                                                                      \
-            const int h = (top) + r, w = (left) + c;                           \
+            const int h = (top) + r * (step), w = (left) + c * (step);         \
             const bool there = h >= 0 && h < size[0] && w >= 0 && w < size[1]; \
             FV value = 0.0f;                                                   \
             if (there)                                                         \
@@ -79,7 +91,7 @@ long FN(sums_step)(const struct filter_grad_winograd_args *a)
 void FN(window)(SRC x, DST v, long step, int top, int left, const struct filter_grad_winograd_args *a)
 {
     float patch[A * A * V] __attribute__((aligned(64)));
-    LOAD_PATCH(patch, A, x, a->in, top, left)
+    LOAD_PATCH(patch, A, STRIDE, x, a->in, top, left)
 #define PIXEL(i) LOADV(patch, ((i)*A + c) * V)
     TRANSFORM(B_T, patch, A, v, step);
 #undef PIXEL
@@ -88,7 +100,7 @@ void FN(window)(SRC x, DST v, long step, int top, int left, const struct filter_
 void FN(slopes)(SRC dy, DST v, long step, int top, int left, const struct filter_grad_winograd_args *a)
 {
     float patch[R * R * V] __attribute__((aligned(64)));
-    LOAD_PATCH(patch, R, dy, a->out, top, left)
+    LOAD_PATCH(patch, R, 1, dy, a->out, top, left)
 #define PIXEL(i) LOADV(patch, ((i)*R + c) * V)
     TRANSFORM(G_, patch, R, v, step);
 #undef PIXEL
@@ -97,15 +109,16 @@ void FN(slopes)(SRC dy, DST v, long step, int top, int left, const struct filter
 void FN(in_body)(ulong group, SRC x, SRC dy, DST v, const struct filter_grad_winograd_args *a)
 {
     const int runs = (a->tiles + RUN - 1) / RUN, block = (int)(group / runs), first = (int)(group % runs) * RUN;
-    const int per_image = a->tiles_high * a->tiles_wide, k = block - a->c_blocks;
+    const int per_image = a->tiles_high * a->tiles_wide, k = block - PHASE_COUNT * a->c_blocks;
+    const int phase = block / a->c_blocks, c = block % a->c_blocks; /* of x */
     const long step = FN(v_step)(a);
     for (int t = first; t < min(first + RUN, a->tiles); t++) {
         const int tile = a->first_tile + t, n = tile / per_image;
         const int h = tile % per_image / a->tiles_wide * R, w = tile % a->tiles_wide * R;
         DST to = v + ((long)block * a->tiles + t) * V;
         if (k < 0)
-            FN(window)(x + n * a->src_n + (long)block * a->in[0] * a->in[1] * V, to, step, h - a->pad[0], w - a->pad[1],
-                       a);
+            FN(window)(x + n * a->src_n + (long)c * a->in[0] * a->in[1] * V, to, step,
+                       h * STRIDE - a->pad[0] + phase / STRIDE, w * STRIDE - a->pad[1] + phase % STRIDE, a);
         else
             FN(slopes)(dy + n * a->dst_n + (long)k * a->out[0] * a->out[1] * V, to, step, h, w, a);
     }
@@ -154,16 +167,18 @@ void FN(body)(ulong group, SRC v, DST sums, const struct filter_grad_winograd_ar
     const int low = a->k_tiles * share / a->shares, high = a->k_tiles * (share + 1) / a->shares;
     const long block = (long)a->tiles * V;
     SRC x = v + point * FN(v_step)(a);
-    SRC dy = x + a->c_blocks * block;
+    SRC dy = x + PHASE_COUNT * a->c_blocks * block;
     DST to = sums + point * FN(sums_step)(a);
     for (int kt = low; kt < high; kt++) {
         long vectors[KV];
 #pragma unroll
         for (int i = 0; i < KV; i++)
             vectors[i] = min(kt * KV + i, a->k_blocks - 1) * block;
-        for (int ct = 0; ct < a->c_tiles; ct++)
-            FN(product)(x + ct * CT / V * block + ct * CT % V, dy, vectors,
-                        to + ((long)kt * a->c_tiles + ct) * (CT * KV * V), a);
+        for (int i = 0; i < PHASE_COUNT * a->c_tiles; i++) {
+            const int phase = i / a->c_tiles, first = i % a->c_tiles * CT;
+            FN(product)(x + (phase * a->c_blocks + first / V) * block + first % V, dy, vectors,
+                        to + ((long)kt * (PHASE_COUNT * a->c_tiles) + i) * (CT * KV * V), a);
+        }
     }
 }
 
@@ -174,10 +189,11 @@ KERNEL FN(main)(SRC v, ulong v_off, DST sums, ulong sums_off, const struct filte
 
 void FN(join_body)(ulong group, SRC sums, DST dw, const struct filter_grad_winograd_args *a)
 {
-    const int ct = (int)(group % a->c_tiles), kv = (int)(group / a->c_tiles);
+    const int c_tiles = PHASE_COUNT * a->c_tiles, i_tile = (int)(group % c_tiles), kv = (int)(group / c_tiles);
+    const int phase = i_tile / a->c_tiles, ct = i_tile % a->c_tiles;
     const int k = kv * V, filters = min(V, a->k - k);
     const long step = FN(sums_step)(a);
-    SRC at = sums + ((long)(kv / KV) * a->c_tiles + ct) * (CT * KV * V) + kv % KV * V;
+    SRC at = sums + ((long)(kv / KV) * c_tiles + i_tile) * (CT * KV * V) + kv % KV * V;
     for (int i = 0; i < CT && ct * CT + i < a->c; i++, at += KV * V) {
         FV half_way[M][A];
         float taps[M * M * V];
@@ -195,10 +211,11 @@ void FN(join_body)(ulong group, SRC sums, DST dw, const struct filter_grad_winog
             for (int c = 0; c < M; c++)
                 KEEPV(out[c], taps, (r * M + c) * V);
         }
-        DST to = dw + k * a->w_k + (long)(ct * CT + i) * (M * M);
+        DST to = dw + k * a->w_k + (long)(ct * CT + i) * (KER * KER);
         for (int j = 0; j < filters; j++, to += a->w_k)
-            for (int tap = 0; tap < M * M; tap++)
-                to[tap] = taps[tap * V + j];
+            for (int r = phase / STRIDE; r < KER; r += STRIDE)
+                for (int s = phase % STRIDE; s < KER; s += STRIDE)
+                    to[r * KER + s] = taps[(r / STRIDE * M + s / STRIDE) * V + j];
     }
 }
 
