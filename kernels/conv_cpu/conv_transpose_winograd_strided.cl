@@ -35,29 +35,16 @@
 #include "common/activation_vec.clh"
 #include "common/blocked_store.clh"
 #include "conv/conv_phases.clh"
-#ifndef T
-#define T 14
-#endif
-#ifndef KV
-#define KV 2
-#endif
-#undef M
-#undef R
-#define M 4
-#define R 2
-#include "conv/winograd.clh"
-#ifndef TILE_BLOCKS
-#define TILE_BLOCKS 2
-#endif
-#ifndef FILTER_BLOCKS
-#define FILTER_BLOCKS 4
-#endif
+#include "conv_cpu/winograd_sums.clh"
 #ifndef CHANNEL_BLOCKS
 #define CHANNEL_BLOCKS 4
 #endif
-/* floats between values of filters; no power of two, so that they spread over a cache's sets */
-#define U_STEP (V * KV * V + V)
-#define V_STEP (T * V) /* floats between values of tiles */
+
+/* What stands in a transform's place where a dimension has one tap. */
+#define SINGLE(y, m)                                               \
+    do {                                                           \
+        _Pragma("unroll") for (int i = 0; i < M; i++) y(i) = m(i); \
+    } while (0)
 
 /* A phase in both dimensions, and its tiles in an image. */
 struct FN(tiles) {
@@ -98,13 +85,10 @@ void FN(transform)(SRC x, float *v, int top, int left, const struct FN(tiles) *f
     for (int r = 0; r < high; r++) {
         FV e[A];
 #define FROM(i) LOADV(half_way, (r * A + (i)) * V)
-        if (wide == A) {
+        if (wide == A)
             B_T(TO, FROM);
-        } else {
-#pragma unroll
-            for (int c = 0; c < M; c++)
-                e[c] = FROM(c);
-        }
+        else
+            SINGLE(TO, FROM);
 #undef FROM
 #undef TO
         for (int c = 0; c < wide; c++)
@@ -160,31 +144,10 @@ void FN(filters)(SRC w, float *u, int i, long down, long right, const struct FN(
 void FN(product)(const float *v, const float *u, float *m, bool fresh, int blocks)
 {
     FV acc[T][KV];
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-        for (int k = 0; k < KV; k++)
-            acc[t][k] = 0.0f;
+    CLEAR_SUMS(acc);
     for (int cb = 0; cb < blocks; cb++, v += A * A * V_STEP, u += A * U_STEP)
-#pragma unroll 1
-        for (int c = 0; c < V; c++) {
-            FV f[KV];
-#pragma unroll
-            for (int k = 0; k < KV; k++)
-                f[k] = LOADV(u, (c * KV + k) * V);
-#pragma unroll
-            for (int t = 0; t < T; t++) {
-                const FV value = v[t * V + c];
-#pragma unroll
-                for (int k = 0; k < KV; k++)
-                    acc[t][k] = fma(value, f[k], acc[t][k]);
-            }
-        }
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-        for (int k = 0; k < KV; k++)
-            KEEPV(fresh ? acc[t][k] : acc[t][k] + LOADV(m, (k * T + t) * V), m, (k * T + t) * V);
+        ADD_CHANNELS(acc, v, u)
+    KEEP_SUMS(acc, m, fresh);
 }
 
 /* The pixels of a tile, out[M * M], from its products, `step` elements apart in m. */
@@ -197,13 +160,10 @@ void FN(inverse)(const float *m, int step, float *out, const struct FN(tiles) *f
 #define IN(i) LOADV(m, ((i)*A + c) * step)
 #define OUT(i) n[i][c]
         if (c < M || two) {
-            if (two_rows) {
+            if (two_rows)
                 A_T(OUT, IN);
-            } else {
-#pragma unroll
-                for (int r = 0; r < M; r++)
-                    OUT(r) = IN(r);
-            }
+            else
+                SINGLE(OUT, IN);
         }
 #undef IN
 #undef OUT
@@ -213,13 +173,10 @@ void FN(inverse)(const float *m, int step, float *out, const struct FN(tiles) *f
         FV y[M];
 #define IN(i) n[r][i]
 #define OUT(i) y[i]
-        if (two) {
+        if (two)
             A_T(OUT, IN);
-        } else {
-#pragma unroll
-            for (int c = 0; c < M; c++)
-                OUT(c) = IN(c);
-        }
+        else
+            SINGLE(OUT, IN);
 #undef IN
 #undef OUT
 #pragma unroll

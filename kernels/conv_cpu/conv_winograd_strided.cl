@@ -38,24 +38,8 @@
 #include "common/activation_vec.clh"
 #include "common/blocked_store.clh"
 #include "common/prefetch.clh"
-#ifndef T
-#define T 14
-#endif
-#ifndef KV
-#define KV 2
-#endif
-#undef M
-#undef R
-#define M 4
-#define R 2
-#include "conv/winograd.clh"
+#include "conv_cpu/winograd_sums.clh"
 #include "conv_cpu/winograd_pixels.clh"
-#ifndef TILE_BLOCKS
-#define TILE_BLOCKS 2
-#endif
-#ifndef FILTER_BLOCKS
-#define FILTER_BLOCKS 4
-#endif
 #ifndef KER
 #define KER 3
 #endif
@@ -71,10 +55,7 @@
 #define ODD_TAPS A
 #endif
 #define ROW_VALUES (A + ODD_TAPS)
-/* floats between values of filters; no power of two, so that they spread over a cache's sets */
-#define U_STEP (V * KV * V + V)
 #define PLACES (SPAN * SPAN)          /* values of a tile */
-#define V_STEP (T * V)                /* floats between values of tiles */
 #define TAPS (KER * KER * V * KV * V) /* floats of raw filters for a block of channels */
 
 /* Values of a tile in one dimension: out(0 .. 4) of the even ones of in(0 .. SPAN - 1), the others of the odd ones. */
@@ -200,35 +181,14 @@ void FN(product)(const float *even_v, const float *rows, float *m, bool fresh, i
 {
     const int columns = j < ODD_SUMS ? 2 : 1, phases = i < ODD_SUMS ? 2 * columns : columns;
     FV acc[T][KV];
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-        for (int k = 0; k < KV; k++)
-            acc[t][k] = 0.0f;
+    CLEAR_SUMS(acc);
     for (int phase = 0; phase < phases; phase++) {
         const int down = phase >= columns, right = phase - down * columns;
         const float *v = even_v + (down * ODD * SPAN + right * ODD) * V_STEP;
         const float *u = rows + (down * ROW_VALUES + (right ? A + j % ODD_TAPS : j)) * U_STEP;
-#pragma unroll 1
-        for (int c = 0; c < V; c++, u += KV * V) {
-            FV f[KV];
-#pragma unroll
-            for (int k = 0; k < KV; k++)
-                f[k] = LOADV(u, k * V);
-#pragma unroll
-            for (int t = 0; t < T; t++) {
-                const FV value = v[t * V + c];
-#pragma unroll
-                for (int k = 0; k < KV; k++)
-                    acc[t][k] = fma(value, f[k], acc[t][k]);
-            }
-        }
+        ADD_CHANNELS(acc, v, u)
     }
-#pragma unroll
-    for (int t = 0; t < T; t++)
-#pragma unroll
-        for (int k = 0; k < KV; k++)
-            KEEPV(fresh ? acc[t][k] : acc[t][k] + LOADV(m, (k * T + t) * V), m, (k * T + t) * V);
+    KEEP_SUMS(acc, m, fresh);
 }
 
 void FN(body)(ulong group, SRC x, SRC w, SRC bias, SRC add, DST y, const struct conv_winograd_args *a)

@@ -23,8 +23,6 @@ struct conv_winograd_args winograd_args_of(const struct problem *conv, const str
                                            int t, int kv);
 /* Filters to be transformed where they are used: [groups][blocks of filters][C/groups][R*R][filters of a block]. */
 struct conv_packing winograd_raw_packing(const struct problem *conv, int kv);
-/* Products of a tile of 4x4 pixels by 3x3 filters at stride 2, which the costs of transforms at stride 2 are of. */
-enum { WINOGRAD_STRIDED_PRODUCTS = 81 };
 /* y is the convolution's output with pool 0, else what POOL_MAX or POOL_MEAN (kernels/common/args_base.h) makes of its windows of 2x2. */
 void emit_winograd(const struct problem *conv, struct emit *e, const struct operand *y, int pool);
 

@@ -1,30 +1,29 @@
 /* conv_winograd_strided: 3x3 and 4x4 filters at stride 2 by minimal filtering of phases, over channel blocks, for CPU devices; see
  * kernels/conv_cpu/conv_winograd_strided.cl. */
-#include "algos/conv_cpu/conv_tiles.h"
+#include "algos/conv_cpu/conv_winograd_strided.h"
 #include "algos/conv_cpu/conv_winograd.h"
 #include "algos/cost/cost.h"
 #include "algos/cost/profile.h"
 
 enum {
-    M = 4,             /* pixels of a tile in one dimension */
-    TILE_BLOCKS = 2,   /* blocks of tiles of a work-item, at most */
-    FILTER_BLOCKS = 4, /* blocks of filters of a work-item, at most */
+    TILE_BLOCKS = 2,    /* blocks of tiles of a work-item, at most */
+    FILTER_BLOCKS = 4,  /* blocks of filters of a work-item, at most */
+    LEAST_PRODUCTS = 81 /* of a tile by 3x3 filters, which the costs of transforms are of */
 };
 
-/* How a problem is cut. */
-struct cut {
-    struct conv_tile tile;
-    size_t tiles, tile_blocks, ranges; /* of the batch; blocks of tile.t; work-items of a block of filters */
-    size_t c_blocks, k_blocks, chunks; /* of a group; chunks are FILTER_BLOCKS of filters */
-};
+/* ---- what transposed convolutions share ------------------------------------------------------------------- */
 
-static struct cut cut_of(const struct problem *p, const struct conv_args *a)
+struct strided_cut strided_cut_of(const struct problem *p, const struct conv_args *a, size_t tiles,
+                                  size_t phases, double products, double macs)
 {
-    struct cut c = {
+    struct strided_cut c = {
         .tile = p->block == 16 ? (struct conv_tile){14, 2, 1.0} : (struct conv_tile){6, 2, 1.0},
+        .tiles = tiles,
+        .phases = phases,
         .c_blocks = ceil_div((size_t)(a->c / a->groups), (size_t)p->block),
+        .products = products,
+        .macs = macs,
     };
-    c.tiles = winograd_tiles(a, M);
     c.tile_blocks = ceil_div(c.tiles, (size_t)c.tile.t);
     c.ranges = ceil_div(c.tile_blocks, TILE_BLOCKS);
     c.k_blocks = ceil_div((size_t)(a->k / a->groups), (size_t)(c.tile.kv * p->block));
@@ -32,35 +31,51 @@ static struct cut cut_of(const struct problem *p, const struct conv_args *a)
     return c;
 }
 
-/* Products of a tile, as many as values of its input. */
-static int products_of(const struct conv_args *a)
+size_t strided_items(const struct conv_args *a, const struct strided_cut *c)
 {
-    const int span = a->ker[1] + 2 * (M - 1);
-    return span * span;
+    return c->ranges * c->chunks * c->phases * (size_t)a->groups;
 }
 
-/* Time in multiply-adds at the peak. */
-static double cost_of(const struct problem *p, const struct conv_args *a, const struct cut *cut)
+double strided_cost(const struct problem *p, const struct conv_args *a, const struct strided_cut *c)
 {
-    const struct cut c = *cut;
-    const double channels = (double)(c.c_blocks * (size_t)p->block);
-    const double filters =
-        (double)((size_t)a->groups * c.k_blocks * (size_t)(c.tile.kv * p->block)) * channels;
-    const double values = products_of(a), larger = values / WINOGRAD_STRIDED_PRODUCTS;
+    const double filters = (double)((size_t)a->groups * c->k_blocks * (size_t)(c->tile.kv * p->block)) *
+                           (double)(c->c_blocks * (size_t)p->block);
     const double products =
-        (double)(c.tile_blocks * (size_t)c.tile.t) * filters * values / WINOGRAD_STRIDED_PEAK_RATIO;
-    const double transforms = (double)c.ranges * WINOGRAD_STRIDED_FILTER_MACS * larger * filters +
-                              (double)c.tiles * (WINOGRAD_STRIDED_IN_MACS * larger * (double)c.chunks * a->c +
-                                                 WINOGRAD_STRIDED_OUT_MACS * a->k);
-    return (products + transforms) * profile_factor(p->device, PROFILE_winograd_strided_small, conv_macs(a));
+        (double)(c->tile_blocks * (size_t)c->tile.t) * filters * c->products / WINOGRAD_STRIDED_PEAK_RATIO;
+    const double values = c->products / LEAST_PRODUCTS;
+    const double transforms =
+        (double)c->ranges * WINOGRAD_STRIDED_FILTER_MACS * values * filters +
+        (double)c->tiles * (WINOGRAD_STRIDED_IN_MACS * values * (double)c->chunks * a->c +
+                            WINOGRAD_STRIDED_OUT_MACS * (double)c->phases * a->k);
+    return (products + transforms) * profile_factor(p->device, PROFILE_winograd_strided_small, c->macs);
 }
 
-/* Whether it is faster than the direct kernel, which cuts a layer into smaller pieces: with few, cores wait at the end. */
-static bool worthwhile(const struct problem *p, const struct conv_args *a, const struct cut *c)
+/* The direct kernel cuts a layer into smaller pieces: with few, cores wait at the end. */
+bool strided_worthwhile(const struct problem *p, const struct conv_args *a, const struct strided_cut *c)
 {
-    const size_t items = c->ranges * c->chunks * (size_t)a->groups;
+    const size_t items = strided_items(a, c);
     const double uneven = (double)round_up(items, device_units(p->device)) / (double)items;
-    return cost_of(p, a, c) * uneven < WINOGRAD_STRIDED_WORTH_RATIO * blocked_direct_cost(a);
+    return strided_cost(p, a, c) * uneven < WINOGRAD_STRIDED_WORTH_RATIO * c->macs / DIRECT_PEAK_RATIO;
+}
+
+struct step *emit_strided(struct emit *e, const struct problem *p, const struct conv_args *a,
+                          const char *file, const struct strided_cut *c)
+{
+    struct step *s = emit_step(e, file, "main", strided_items(a, c), 1);
+    step_define(s, "V", p->block);
+    step_define(s, "T", c->tile.t);
+    step_define(s, "KV", c->tile.kv);
+    step_define(s, "TILE_BLOCKS", TILE_BLOCKS);
+    step_define(s, "FILTER_BLOCKS", FILTER_BLOCKS);
+    return s;
+}
+
+/* ---- convolutions ------------------------------------------------------------------------------------------ */
+
+static struct strided_cut cut_of(const struct problem *p, const struct conv_args *a)
+{
+    const int span = a->ker[1] + 2 * (STRIDED_SIDE - 1);
+    return strided_cut_of(p, a, winograd_tiles(a, STRIDED_SIDE), 1, span * span, conv_macs(a));
 }
 
 static bool applicable(const struct problem *p, struct why *why)
@@ -73,25 +88,25 @@ static bool applicable(const struct problem *p, struct why *why)
                 a.stride[2] == 2 && a.dil[1] == 1 && a.dil[2] == 1,
             "minimal filtering of phases is for 3x3 and 4x4 filters at stride 2 without dilation");
     REQUIRE(why, !conv_groups_in_parts(&a, p->block), GROUPS_IN_PARTS);
-    const struct cut c = cut_of(p, &a);
+    const struct strided_cut c = cut_of(p, &a);
     DECIDE(p, c);
     PREFER(why, a.c >= 8, "fewer than 8 channels leave most of a block empty");
-    PREFER(why, worthwhile(p, &a, &c), "too few tiles or filters to pay for the transforms");
+    PREFER(why, strided_worthwhile(p, &a, &c), "too few tiles or filters to pay for the transforms");
     return true;
 }
 
 static double effort_of(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    struct cut c;
+    struct strided_cut c;
     DECIDED(p, c);
-    return blocked_effort(&a, cost_of(p, &a, &c));
+    return blocked_effort(&a, strided_cost(p, &a, &c));
 }
 
 static size_t workspace(const struct problem *p)
 {
     const struct conv_args a = conv_args_of(p);
-    struct cut c;
+    struct strided_cut c;
     DECIDED(p, c);
     return conv_packing_workspace(p, &a, winograd_raw_packing(p, c.tile.kv));
 }
@@ -99,19 +114,13 @@ static size_t workspace(const struct problem *p)
 static void emit(const struct problem *p, struct emit *e)
 {
     const struct conv_args a = conv_args_of(p);
-    struct cut c;
+    struct strided_cut c;
     DECIDED(p, c);
-    struct conv_winograd_args args = winograd_args_of(p, &a, M, c.tile.t, c.tile.kv);
+    struct conv_winograd_args args = winograd_args_of(p, &a, STRIDED_SIDE, c.tile.t, c.tile.kv);
     args.t_step = (i32)ceil_div(c.tile_blocks, c.ranges) * c.tile.t;
-    const size_t ranges = ceil_div(c.tiles, (size_t)args.t_step);
     const int packed = emit_conv_packed(e, p, &a, winograd_raw_packing(p, c.tile.kv));
-    struct step *s = emit_step(e, "conv_winograd_strided", "main", ranges * c.chunks * (size_t)a.groups, 1);
-    step_define(s, "V", p->block);
+    struct step *s = emit_strided(e, p, &a, "conv_winograd_strided", &c);
     step_define(s, "KER", a.ker[1]);
-    step_define(s, "T", c.tile.t);
-    step_define(s, "KV", c.tile.kv);
-    step_define(s, "TILE_BLOCKS", TILE_BLOCKS);
-    step_define(s, "FILTER_BLOCKS", FILTER_BLOCKS);
     blocked_conv_step(s, p, packed, &args, sizeof args);
 }
 
