@@ -8,6 +8,7 @@
 enum {
     TILE_BLOCKS = 2,    /* blocks of tiles of a work-item, at most */
     FILTER_BLOCKS = 4,  /* blocks of filters of a work-item, at most */
+    ITEMS_PER_UNIT = 2, /* at least: for less the kernel is not worth its build */
     LEAST_PRODUCTS = 81 /* of a tile by 3x3 filters, which the costs of transforms are of */
 };
 
@@ -54,8 +55,10 @@ double strided_cost(const struct problem *p, const struct conv_args *a, const st
 bool strided_worthwhile(const struct problem *p, const struct conv_args *a, const struct strided_cut *c)
 {
     const size_t items = strided_items(a, c);
-    const double uneven = (double)round_up(items, device_units(p->device)) / (double)items;
-    return strided_cost(p, a, c) * uneven < WINOGRAD_STRIDED_WORTH_RATIO * c->macs / DIRECT_PEAK_RATIO;
+    const size_t units = device_units(p->device);
+    const double uneven = (double)round_up(items, units) / (double)items;
+    return items >= ITEMS_PER_UNIT * units &&
+           strided_cost(p, a, c) * uneven < WINOGRAD_STRIDED_WORTH_RATIO * c->macs / DIRECT_PEAK_RATIO;
 }
 
 struct step *emit_strided(struct emit *e, const struct problem *p, const struct conv_args *a,
