@@ -1,6 +1,8 @@
 /* conv_transpose_common.c: what the algorithms of transposed convolutions share. */
 #include "algos/conv/conv_transpose_common.h"
 
+#include "algos/common/blocked.h"
+
 enum { LEAST_ROWS = 8 }; /* of a block */
 
 struct conv_args conv_transpose_args_of(const struct problem *p)
@@ -41,6 +43,23 @@ struct conv_transpose_args conv_transpose_block(const struct conv_args *a, size_
         .split_k = split_k,
         .p0 = a->p0,
         .p1 = a->p1,
+    };
+}
+
+struct conv_transpose_blocked_args conv_transpose_blocked_block(const struct problem *p,
+                                                                const struct conv_args *a)
+{
+    return (struct conv_transpose_blocked_args){
+        .src_n = a->src_n,
+        .dst_n = a->dst_n,
+        .add_n = a->add_n,
+        .n = a->n,
+        .k = a->k,
+        .kg = a->k / a->groups,
+        .groups = a->groups,
+        .phases = conv_phases_of(a),
+        .depth = conv_depth_phases_of(a),
+        .epi = blocked_epilogue_of(p, &p->in[2]),
     };
 }
 

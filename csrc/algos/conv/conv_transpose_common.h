@@ -12,6 +12,9 @@ struct conv_args conv_transpose_args_of(const struct problem *p);
 struct conv_packing conv_transpose_packing(const struct conv_args *a, int block, int c_block);
 /* The argument block of row-major maps; tiles: of the largest phase, over the batch. */
 struct conv_transpose_args conv_transpose_block(const struct conv_args *a, size_t tiles, int split_k);
+/* The argument block of maps on channel blocks but for how tiles are shared out; its depth is one of images. */
+struct conv_transpose_blocked_args conv_transpose_blocked_block(const struct problem *p,
+                                                                const struct conv_args *a);
 /* A step whose work-items compute a column of a block of rows each: its defines KH, KW, SH, SW, DH, ROWS and INDEX. Blocks begin
  * where a row with its padding is a multiple of the stride, which is at most MOST_COLUMN_STRIDE. */
 enum { MOST_COLUMN_STRIDE = 32 };

@@ -62,25 +62,14 @@ static void emit(const struct problem *p, struct emit *e)
     const size_t input = sizeof(float) * (size_t)a.n * (size_t)operand_item(&p->in[0]) / (size_t)a.groups;
     const struct conv_shares shares = conv_shares_of(p, 1, tiles, parts, input);
     const size_t c_blocks = ceil_div((size_t)(a.c / a.groups), (size_t)p->block);
-    const struct conv_transpose_blocked_args args = {
-        .src_n = a.src_n,
-        .dst_n = a.dst_n,
-        .add_n = a.add_n,
-        .n = a.n,
-        .k = a.k,
-        .kg = a.k / a.groups,
-        .groups = a.groups,
-        .c_blocks = (i32)c_blocks,
-        .k_blocks = conv_blocks(&a, tile.kv * p->block) / a.groups,
-        .chunks = (i32)shares.chunks,
-        .per_item = (i32)shares.per_item,
-        .span = (i32)shares.span,
-        .c_step =
-            (i32)conv_channel_step(p, &tile, (size_t)conv_phase_taps(&a), c_blocks, CONV_BLOCKED_STEP_BYTES),
-        .phases = phases,
-        .depth = depth,
-        .epi = blocked_epilogue_of(p, &p->in[2]),
-    };
+    struct conv_transpose_blocked_args args = conv_transpose_blocked_block(p, &a);
+    args.c_blocks = (i32)c_blocks;
+    args.k_blocks = conv_blocks(&a, tile.kv * p->block) / a.groups;
+    args.chunks = (i32)shares.chunks;
+    args.per_item = (i32)shares.per_item;
+    args.span = (i32)shares.span;
+    args.c_step =
+        (i32)conv_channel_step(p, &tile, (size_t)conv_phase_taps(&a), c_blocks, CONV_BLOCKED_STEP_BYTES);
     struct step *s = emit_step(e, "conv_transpose_blocked", "main", shares.chunks * parts, 1);
     step_define(s, "V", p->block);
     step_define(s, "T", tile.t);

@@ -66,21 +66,11 @@ static void emit(const struct problem *p, struct emit *e)
     struct strided_cut c;
     DECIDED(p, c);
     const int packed = emit_conv_packed(e, p, &a, packing_of(p, &a, &c));
-    const struct conv_transpose_blocked_args args = {
-        .src_n = a.src_n,
-        .dst_n = a.dst_n,
-        .add_n = a.add_n,
-        .n = a.n,
-        .k = a.k,
-        .kg = a.k / a.groups,
-        .groups = a.groups,
-        .c_blocks = (i32)c.c_blocks,
-        .k_blocks = (i32)c.k_blocks,
-        .chunks = (i32)c.ranges,
-        .per_item = (i32)ceil_div(c.tile_blocks, c.ranges),
-        .phases = conv_phases_of(&a),
-        .epi = blocked_epilogue_of(p, &p->in[2]),
-    };
+    struct conv_transpose_blocked_args args = conv_transpose_blocked_block(p, &a);
+    args.c_blocks = (i32)c.c_blocks;
+    args.k_blocks = (i32)c.k_blocks;
+    args.chunks = (i32)c.ranges;
+    args.per_item = (i32)ceil_div(c.tile_blocks, c.ranges);
     struct step *s = emit_strided(e, p, &a, "conv_transpose_winograd_strided", &c);
     step_define(s, "CHANNEL_BLOCKS", CHANNEL_BLOCKS);
     blocked_step(s, p, packed, &args, sizeof args);
