@@ -7,8 +7,8 @@
  * (Lavin and Gray 2016; the matrices of F(3x3, 4x4) and F(2x2, 4x4) are in winograd.clh.) At stride 2 each of the four
  * phases of x, its even or odd rows and columns, meets taps of its own, up to 2x2 of them: channels are those of all
  * phases, one after another. x, dy [ceil(C/V)][H][W][V] with batch strides; dw [K][C][KER][KER].
- *   in     v [A*A][phases][blocks of x, then of dy][tiles][V], V floats between the A*A: a slice of the batch's tiles,
- *          zeros outside of the images. Group = block * runs + run of RUN tiles.
+ *   in     v [A*A][blocks of x, phase by phase, then of dy][tiles][V], V floats between the A*A: a slice of the batch's
+ *          tiles, zeros outside of the images. Group = block * runs + run of RUN tiles.
  *   main   sums [A*A][tiles of filters][phases][c_tiles][CT][KV*V], V floats between the A*A: sums over the slice's
  *          tiles, CT channels by KV vectors of filters in registers, added to those of the slices before. Group = point
  *          * shares + share of the tiles of filters.

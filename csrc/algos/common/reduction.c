@@ -119,9 +119,15 @@ void reduction_cut(const struct problem *p, struct reduction *r, int64_t parts)
     r->args.parts = (int64_t)ceil_div((size_t)r->length, (size_t)r->args.chunk);
 }
 
+/* Whether results of walks or parts are left to add up. */
+static bool has_second_pass(const struct reduction *r)
+{
+    return r->args.parts > 1 || r->walks > 0;
+}
+
 size_t reduction_workspace(const struct reduction *r)
 {
-    return r->args.parts > 1 || r->walks > 0 ? (size_t)(r->outputs * r->args.parts) * sizeof(float) : 0;
+    return has_second_pass(r) ? (size_t)(r->outputs * r->args.parts) * sizeof(float) : 0;
 }
 
 struct lanes_reduce_args reduction_lanes_args(const struct reduction *r)
@@ -179,7 +185,7 @@ void reduction_emit(const struct problem *p, struct emit *e, struct reduction fi
     const int x = p->in[0].view, y = p->out[0].view;
     const float divisor =
         mean ? (float)((double)shape_count(&p->in[0].shape) / (double)shape_count(&p->out[0].shape)) : 1.0f;
-    if (first.args.parts == 1 && first.walks == 0) {
+    if (!has_second_pass(&first)) {
         first.args.divisor = divisor;
         pass(p, e, &first, red, x, y);
         return;

@@ -1,9 +1,12 @@
-/* conv_filter_grad_winograd: F(3x3, 4x4), and of phases at stride 2 F(2x2, 4x4), over channel blocks, for CPU devices; see kernels/conv_cpu/conv_filter_grad_winograd.cl. */
+/* conv_filter_grad_winograd: F(3x3, 4x4), and of phases at stride 2 F(2x2, 4x4), over channel blocks, for CPU devices; see
+ * kernels/conv_cpu/conv_filter_grad_winograd.cl. */
 #include "algos/conv_cpu/conv_filter_grad_parts.h"
 #include "algos/cost/cost.h"
 
 enum {
-    SIDE = 4,         /* of a tile of dy */
+    SIDE = 4,    /* of a tile of dy */
+    POINTS = 36, /* of F(3x3, 4x4), which the cost of transforms is of */
+    PHASE_POINTS = 25,
     RUN = 16,         /* as in the kernel */
     MOST_TILES = 512, /* of a slice, so that no sum has more terms: its rounding errors grow with them */
 };
@@ -23,7 +26,7 @@ static size_t phases_of(const struct conv_args *a)
 /* Products of a tile, for a channel of a phase and a filter. */
 static size_t points_of(const struct conv_args *a)
 {
-    return a->stride[1] == 1 ? 36 : 25;
+    return a->stride[1] == 1 ? POINTS : PHASE_POINTS;
 }
 
 static size_t blocks_of(const struct problem *p, int channels)
@@ -93,7 +96,7 @@ static double cost_of(const struct conv_args *a, const struct cut *c)
 {
     const double weights = (double)c->sums_bytes / sizeof(float);
     return (double)c->tiles * weights * c->tile.cost / FILTER_GRAD_PEAK_RATIO +
-           (double)c->tiles * FILTER_GRAD_TILE_MACS * (double)points_of(a) / 36 *
+           (double)c->tiles * FILTER_GRAD_TILE_MACS * (double)points_of(a) / POINTS *
                ((double)phases_of(a) * a->c + a->k) +
            (double)c->slices * FILTER_GRAD_SUM_MACS * weights;
 }

@@ -244,16 +244,6 @@ static double effort_of(const struct problem *p, const struct filtering *f)
     return blocked_effort(&a, cost_of(p, &a, f, &c));
 }
 
-double winograd_effort(const struct problem *p)
-{
-    return effort_of(p, &winograd_f4x3);
-}
-
-double winograd2_effort(const struct problem *p)
-{
-    return effort_of(p, &winograd_f2x3);
-}
-
 static size_t transformed_bytes(const struct cut *c, const struct conv_args *a)
 {
     return c->part_bytes * (size_t)a->groups * (c->ranges ? c->ranges : c->slice);

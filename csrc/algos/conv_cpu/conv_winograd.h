@@ -11,10 +11,8 @@ struct filtering;
 extern const struct filtering winograd_f4x3, winograd_f2x3;
 
 bool winograd_applicable(const struct problem *conv, struct why *why, const struct filtering *f);
-/* These and emit_winograd() take up what winograd_applicable() has decided. */
+/* This and emit_winograd() take up what winograd_applicable() has decided. */
 size_t winograd_workspace(const struct problem *conv);
-double winograd_effort(const struct problem *conv),
-    winograd2_effort(const struct problem *conv); /* F(4x4, 3x3), F(2x2, 3x3) */
 /* Expected time of F(2x2, 5x5), in multiply-adds at the peak. */
 double winograd5_cost(const struct problem *conv, const struct conv_args *a);
 size_t winograd_tiles(const struct conv_args *a, int m); /* of m x m pixels, in the batch */

@@ -31,14 +31,14 @@ static double effort4(const struct problem *p)
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
-    return winograd_effort(&parts.conv);
+    return algo_conv_winograd.effort_of(&parts.conv);
 }
 
 static double effort2(const struct problem *p)
 {
     struct conv_pool parts;
     conv_pool_parts(p, &parts);
-    return winograd2_effort(&parts.conv);
+    return algo_conv_winograd2.effort_of(&parts.conv);
 }
 
 static void emit(const struct problem *p, struct emit *e)

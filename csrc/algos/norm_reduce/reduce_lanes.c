@@ -12,8 +12,7 @@ enum {
 static struct reduction walks_of(const struct problem *p)
 {
     struct reduction r = reduction_of(p);
-    if (r.args.outer > 1)
-        reduction_take_apart(&r);
+    reduction_take_apart(&r);
     return r;
 }
 
