@@ -15,8 +15,10 @@ IMAGE = (3, 224, 224)
 
 @dataclass(frozen=True)
 class Entry:
-    """A network. source: "torchvision:NAME", "timm:NAME", or "own:FILE.FUNCTION" of this folder. shape: of
-    its input without the batch; None asks the library. options: for its constructor."""
+    """A network. source: "torchvision:NAME", "timm:NAME",
+    "smp:DECODER/ENCODER" of segmentation_models_pytorch,
+    or "own:FILE.FUNCTION" of this folder. shape: of its input without the batch; None asks the library.
+    options: for its constructor."""
 
     source: str
     shape: tuple[int, ...] | None = IMAGE
@@ -44,6 +46,13 @@ NETS: dict[str, Entry] = {
     "edsr": _own("pictures.edsr", "pictures", shape=(3, 96, 96)),
     "style": _own("pictures.style", "pictures", shape=(3, 256, 256)),
     "cyclegan": _own("pictures.cyclegan", "pictures", "decoders", shape=(3, 128, 128)),
+    # the two sides of generative networks, and autoencoders
+    "pix2pix": _own("gans.pix2pix", "gans", "decoders", shape=(3, 256, 256)),
+    "patchgan": _own("gans.patchgan", "gans", shape=(6, 256, 256)),
+    "discriminator": _own("gans.discriminator", "gans", shape=(3, 64, 64)),
+    "vae": _own("gans.vae", "gans", "decoders", shape=(3, 64, 64)),
+    "dncnn": _own("gans.dncnn", "gans", "pictures", shape=(1, 128, 128)),
+    "srresnet": _own("gans.srresnet", "gans", "pictures", shape=(3, 64, 64)),
     # transformers and what came of them
     "convnext_tiny": _torchvision("convnext_tiny", "core", "transformers"),
     "vit_tiny": _timm("vit_tiny_patch16_224", "core", "transformers"),
@@ -141,7 +150,7 @@ def select(wanted: Iterable[str]) -> dict[str, Entry]:
         away, (name, _, size) = word.startswith("-"), word.removeprefix("-").partition("@")
         if name in known:
             found = {n: NETS[n] for n in known[name]}
-        elif name.startswith(("timm:", "torchvision:")):
+        elif name.startswith(("timm:", "torchvision:", "smp:")):
             found = {name: Entry(name, None)}
         else:
             found = {n: entry for n, entry in NETS.items() if fnmatch.fnmatchcase(n, name)}

@@ -50,6 +50,11 @@ def _bare(entry: Entry) -> nn.Module:
         import timm
 
         return timm.create_model(name, pretrained=False, **entry.options)
+    if library == "smp":
+        import segmentation_models_pytorch
+
+        decoder, _, encoder = name.partition("/")
+        return segmentation_models_pytorch.create_model(decoder, encoder, None, **entry.options)
     from torchvision import models
 
     builder = models.get_model_builder(name)

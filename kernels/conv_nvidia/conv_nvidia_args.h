@@ -157,37 +157,47 @@ struct conv_window_pack_args {
     i32 k, c;
 };
 
-/* Windows of side x side as products of scaled halves: conv_wgmma_scaled, whose chunks have SCALED_CHANNELS(side)
- * channels; what the last one of a plane lacks is zeros. */
-#define SCALED_CHANNELS(side) ((side) == 1 ? 32 : 16)
+/* Windows as products of scaled halves: conv_wgmma_scaled. taps: of a window in a plane of channels, 1: single pixels.
+ * Chunks have SCALED_CHANNELS(taps) channels; what the last one of a plane lacks is zeros. */
+#define SCALED_CHANNELS(taps) ((taps) == 1 ? 32 : 16)
 /* Floats that a chunk of pixels is multiplied by: one a channel, and one that says whether any of them is not 1. */
-#define SCALED_GAINS(side) (SCALED_CHANNELS(side) + 4)
+#define SCALED_GAINS(taps) (SCALED_CHANNELS(taps) + 4)
 /* images that a tile with the pixels around it may touch, with windows of more than one pixel */
 #define SCALED_SCALES 16
-/* Bytes of filters that come at once, and stages of the pipelines in local memory for tiles of bm filters by bn
- * positions, of `span` with those around. */
-#define SCALED_STEP(side, bm) ((bm)*32 * ((side) == 1 ? 2 : (side)))
-#define SCALED_FILTER_STAGE(side, bm) (SCALED_STEP(side, bm) + 4 * (bm)) /* with what undoes the filters' scales */
-#define SCALED_RAW_STAGES(side, span) ((side) == 1 && (span) <= 192 ? 4 : (span) <= 512 ? 3 : 2)
-#define SCALED_HALF_STAGES(side, bn) ((side) == 1 && (bn) <= 192 ? 3 : 2)
-#define SCALED_PITCH(side, span) ((span) + ((side) == 1 ? 4 : 0)) /* between filters of what is added */
-#define SCALED_RAW(side, span) (4 * SCALED_RAW_STAGES(side, span) * SCALED_PITCH(side, span))
-#define SCALED_PIXELS(side, bn, span) \
-    (SCALED_CHANNELS(side) * (SCALED_RAW(side, span) + 2 * SCALED_HALF_STAGES(side, bn) * (span)))
-#define SCALED_FILTER_STAGES(side, bm, bn, span) \
-    ((220000 - SCALED_PIXELS(side, bn, span)) / SCALED_FILTER_STAGE(side, bm))
+/* Bytes of filters that come at once, those of a row of a window, and stages of the pipelines in local memory for tiles
+ * of bm filters by bn positions, of `span` with those around; windows of high x wide taps. */
+#define SCALED_STEP(high, wide, bm) ((bm)*32 * ((high) * (wide) == 1 ? 2 : (wide)))
+#define SCALED_FILTER_STAGE(high, wide, bm) \
+    (SCALED_STEP(high, wide, bm) + 4 * (bm)) /* with what undoes the filters' scales */
+#define SCALED_RAW_STAGES(taps, span) ((taps) == 1 && (span) <= 192 ? 4 : (span) <= 512 ? 3 : 2)
+#define SCALED_HALF_STAGES(taps, bn) ((taps) == 1 && (bn) <= 192 ? 3 : 2)
+#define SCALED_PITCH(taps, span) ((span) + ((taps) == 1 ? 4 : 0)) /* between filters of what is added */
+#define SCALED_RAW(taps, span) (4 * SCALED_RAW_STAGES(taps, span) * SCALED_PITCH(taps, span))
+#define SCALED_PIXELS(taps, bn, span) \
+    (SCALED_CHANNELS(taps) * (SCALED_RAW(taps, span) + 2 * SCALED_HALF_STAGES(taps, bn) * (span)))
+#define SCALED_FILTER_STAGES(high, wide, bm, bn, span) \
+    ((220000 - SCALED_PIXELS((high) * (wide), bn, span)) / SCALED_FILTER_STAGE(high, wide, bm))
+/* Pixels i * stride + phase of a dimension are a map of their own at stride 1: the first place of a window of that
+ * phase, and where it begins in that map, before the output's pixel. */
+#define SCALED_FIRST(phase, pad, stride) (((phase) + (pad)) % (stride))
+#define SCALED_BEFORE(phase, pad, stride) (((phase) + (pad)) / (stride))
 struct conv_scaled_args {
     struct conv_args conv;
     i64 tiles;               /* of all conv groups and blocks of filters */
     i32 at_once, tiles_each; /* groups; tiles of positions */
     i32 positions, chunks;   /* of all images with their zeros; of a conv group's channels in all planes of a window */
+    i32 line[2];             /* rows and columns of an image with its zeros */
+    i32 ahead, behind;       /* positions before and behind a tile that its windows see */
 };
 /* Also how conv_filter_sizes and conv_wgmma_pack find filters' largest weights, with all taps together. planes: of a
- * window that is a volume, whose channels lie behind one another plane by plane when packed. */
+ * window that is a volume, or phases of a strided one, whose channels lie behind one another plane by plane when
+ * packed.
+ */
 struct conv_scaled_pack_args {
     i64 w_k; /* elements between filters of the source */
     i32 groups, kg, c, taps, planes;
-    i32 padded; /* channels of a plane when packed, a multiple of SCALED_CHANNELS */
+    i32 padded;                                  /* channels of a plane when packed, a multiple of SCALED_CHANNELS */
+    i32 ker[2], stride[2], pad[2], wide, unused; /* of a strided window; taps of a row of a phase */
 };
 
 /* Single pixels and rows as products of scaled halves: conv_halves makes them, conv_wgmma_halves multiplies. back: what

@@ -1,37 +1,43 @@
 /* conv_wgmma_scaled.cl: convolutions on Hopper's tensor cores (compute capability 9.0) as products of scaled halves
- * that lie in local memory: windows of SIDE x SIDE at stride 1, padded to the size of the input, and of one pixel at
- * any stride; with VOLUME 1 several such planes behind one another.
+ * that lie in local memory: windows of HIGH x WIDE taps, and of one pixel at any stride; with VOLUME 1 several such
+ * planes behind one another.
  *
- *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][g*C/g + c][i*sh + r - MARGIN][j*sw + s - MARGIN] + bias[k] +
- *   add )
+ *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][g*C/g + c][i*sh + r*dh - ph][j*sw + s*dw - pw] + bias[k] + add
+ *   )
  *
- * Positions u = (n (H + MARGIN) + i) (W + MARGIN) + j of y, where rows from H on and columns from W on are zeros, put
- * all images in one line, in which a tap is a shift: what lies left of a row is the end of the row before it. So each
- * pixel becomes a half once, and every tap's left factor begins at another address.
+ * Positions u = (n L0 + i) L1 + j of y, for lines of L0 x L1 that are longer than maps by zeros, put all images in one
+ * line, in which a tap is a shift: what lies left of a row is the end of the row before it. So each pixel becomes a
+ * half once, and every tap's left factor begins at another address.
+ *
+ * With STRIDED 1 (strides of 1 and 2) every sh-th row and sw-th column, from each of the first ones on, are a map of
+ * their own, whose windows have a part of the taps and stride 1. These phases follow one another as channels do; HIGH
+ * and WIDE are the taps of the largest one.
  *
  * With VOLUME 1 each plane of a volume is such an image, and the channels of its neighbours, which the other planes of
  * a window see, follow its own.
  *
  * A half has as many bits as a tf32 value, but a narrower range. So operands are scaled by powers of two: each filter
  * by one, and channels whose weights differ much in size by one each, which pixels undo (conv_wgmma_scaled_pack.cl), so
- * that filters and channels of any size may stand side by side; pixels by one for each image of a tile, with SIDE 1 for
- * each pixel of it. It is chosen by the first chunk of channels that has a finite value other than zero, whose largest
- * one comes to where values may grow by 2^6, and those down to 2^-22 of it keep all bits. Where a later chunk has
- * larger ones, the scale changes, and so do the sums so far.
+ * that filters and channels of any size may stand side by side; pixels by one for each image of a tile, with single
+ * pixels for each one of it. It is chosen by the first chunk of channels that has a finite value other than zero, whose
+ * largest one comes to where values may grow by 2^6, and those down to 2^-22 of it keep all bits. Where a later chunk
+ * has larger ones, the scale changes, and so do the sums so far.
  * Layouts: x, y, add NCHW with batch strides; w packed by conv_wgmma_scaled_pack.cl. With DEEP 1 images are one pixel,
  * as rows of linear layers are: the channels of a position are neighbours, not the positions of a channel.
  * Index map: a group computes tiles group, group + at_once, ...; tile = (conv group * tiles of BN positions + tile) *
  * blocks of BM filters + block. Two warpgroups multiply, BN / 2 positions each. Three warps of the third one load
- * pixels, CHANNELS channels at a time, to one of RAW_STAGES, and a work-item of the last warp filters, SLABS taps (SIDE
- * 1: 16 channels) of a chunk at a time, to one of FILTER_STAGES; the fourth warpgroup makes halves of pixels, in one of
- * HALF_STAGES. Where BN is no multiple of 128 the two that multiply take BM / 2 filters each instead.
+ * pixels, CHANNELS channels at a time, to one of RAW_STAGES, and a work-item of the last warp filters, SLABS taps
+ * (single pixels: 16 channels) of a chunk at a time, to one of FILTER_STAGES; the fourth warpgroup makes halves of
+ * pixels, in one of HALF_STAGES. Where BN is no multiple of 128 the two that multiply take BM / 2 filters each instead.
  * Work-group: WG. Local memory: stages, scales and barriers, up to 227 KiB (LOCAL_BYTES of wgmma.clh).
- * Defines: WG 512, or 640 with twice as many that make halves (BM 64 and BN up to 256), DEEP 0 or (SIDE 1) 1, SIDE 1, 3
- * or 5, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256, 256 and 128; with SIDE above 1 also 64
- * and 64, 128 or 256, with SIDE 1 and nothing to add 224 and 192), SPAN positions in local memory, a multiple of 128,
- * BN with SIDE 1, ADD_STAGES 0 or (SIDE 1) 1: what is added comes through stages, VOLUME 0 (default) or (SIDE above 1)
- * 1, RAGGED 0 (default) or 1: the channels of a conv group are no multiple of CHANNELS, EPI_BIAS, EPI_ADD, EPI_ACT
- * (epilogue.clh); all but the last six required. */
+ * Defines: WG 512, or 640 with twice as many that make halves (BM 64 and BN up to 256), HIGH and WIDE (up to 7; both 1:
+ * single pixels), DEEP 0 or (single pixels) 1, BM filters and BN positions of a tile (64 and 512, 128 and 128 or 256,
+ * 256 and 128; with windows also 64 and 64, 128 or 256, with single pixels and nothing to add 224 and 192), SPAN
+ * positions in local memory, a multiple of 128, BN with single pixels, ADD_STAGES 0 or (single pixels) 1: what is added
+ * comes through stages, TOGETHER pixels of a row that are copied at once where they lie on boundaries (1, 2, default 4;
+ * lines are multiples of it), STRIDED, VOLUME 0 (default) or (windows) 1, one of them at most, RAGGED 0 (default) or 1:
+ * the channels of a conv group are no multiple of CHANNELS, EPI_BIAS, EPI_ADD, EPI_ACT (epilogue.clh); all but the last
+ * eight required. */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #include "common/epilogue.clh"
@@ -48,11 +54,17 @@
 #ifndef VOLUME
 #define VOLUME 0
 #endif
+#ifndef STRIDED
+#define STRIDED 0
+#endif
 #ifndef RAGGED
 #define RAGGED 0
 #endif
-#ifndef SIDE
-#error "SIDE is required, and so is a device with PTX"
+#ifndef TOGETHER
+#define TOGETHER 4
+#endif
+#ifndef WIDE
+#error "WIDE is required, and so is a device with PTX"
 #else /* NVIDIA's compiler crashes on the errors that would follow */
 #include "conv_nvidia/mma.clh"
 #define PRODUCTS 1
@@ -65,14 +77,14 @@
 #include "conv_nvidia/wgmma_local.clh"
 #include "conv_nvidia/wgmma_ring.clh"
 #include "common/half_scale.clh"
-#define MARGIN (SIDE / 2)
-#define CHANNELS SCALED_CHANNELS(SIDE)
+#define TAPS (HIGH * WIDE)
+#define CHANNELS SCALED_CHANNELS(TAPS)
 #define UNITS (CHANNELS / 16)
-#define SLABS (SIDE == 1 ? UNITS : SIDE)
-#define STEPS (SIDE == 1 ? 1 : SIDE)              /* of filters for a chunk */
+#define SLABS (TAPS == 1 ? UNITS : WIDE)
 #define ROWS (SHARE_FILTERS ? BN / 64 : BN / 128) /* of tiles of 64 positions, for each warpgroup */
 #define TILES (ROWS * MINE / WGMMA_WIDTH)
 #define RESULTS (WGMMA_WIDTH / 2) /* of such a tile, for each work-item */
+#define UNROLLED (STRIDED || HIGH > 5 ? 1 : HIGH)
 #define COPIERS 96
 #define COPIER (LANE - 256)
 #define MAKERS (WG - 384)
@@ -85,21 +97,21 @@
 #define BATCH (MINE / 8 % 4 == 0 ? 8 : 4) /* results of a position that a work-item stores at once */
 #define EACH (MINE / 8 / (BATCH / 2))     /* batches of a position */
 #define BATCHES (ROWS * 2 * EACH)
-#define SCALES (SIDE == 1 ? BN : SCALED_SCALES)
+#define SCALES (TAPS == 1 ? BN : SCALED_SCALES)
 #define COPY_REGISTERS 40
 #define MAKE_REGISTERS (MAKERS < 256 && SHARE_FILTERS ? 56 : 88)
 #define MULTIPLY_REGISTERS (MAKERS == 256 ? 128 : SHARE_FILTERS ? 208 : 192)
 /* Bytes of stages, and how many there are. */
-#define PITCH SCALED_PITCH(SIDE, SPAN) /* between filters of what is added, which keeps banks apart */
+#define PITCH SCALED_PITCH(TAPS, SPAN) /* between filters of what is added, which keeps banks apart */
 #define RAW (PITCH * CHANNELS * 4)
 #define HALF (SPAN * CHANNELS * 2)
 #define SLAB (BM * 32)
-#define FILTERS SCALED_STEP(SIDE, BM)
+#define FILTERS SCALED_STEP(HIGH, WIDE, BM)
 /* for filters, and at the tile's last step what undoes their scales */
-#define FILTER_STAGE SCALED_FILTER_STAGE(SIDE, BM)
-#define RAW_STAGES SCALED_RAW_STAGES(SIDE, SPAN)
-#define HALF_STAGES SCALED_HALF_STAGES(SIDE, BN)
-#define FITTING SCALED_FILTER_STAGES(SIDE, BM, BN, SPAN)
+#define FILTER_STAGE SCALED_FILTER_STAGE(HIGH, WIDE, BM)
+#define RAW_STAGES SCALED_RAW_STAGES(TAPS, SPAN)
+#define HALF_STAGES SCALED_HALF_STAGES(TAPS, BN)
+#define FITTING SCALED_FILTER_STAGES(HIGH, WIDE, BM, BN, SPAN)
 #define FILTER_STAGES (FITTING > 9 ? 9 : FITTING)
 /* Where they lie. */
 #define HALVES_AT (RAW_STAGES * RAW)
@@ -138,18 +150,20 @@ struct FN(tile) FN(tile_of)(uint tile, const struct conv_scaled_args *sa)
 
 int FN(image_of)(int u, const struct conv_scaled_args *sa)
 {
-    return max(u, 0) / ((sa->conv.out[1] + MARGIN) * (sa->conv.out[2] + MARGIN));
+    return max(u, 0) / (sa->line[0] * sa->line[1]);
 }
 
-/* Image and pixel at position u, of x or else of y; false where there is none. */
-bool FN(pixel_at)(int u, bool of_x, int *n, int *pixel, const struct conv_scaled_args *sa)
+/* Image and pixel at position u of a map of rows [0] and columns [1] whose places are every stride-th one from the
+ * first on; false where there is none. */
+bool FN(pixel_at)(int u, const int size[2], const int first[2], const int stride[2], int *n, int *pixel,
+                  const struct conv_scaled_args *sa)
 {
-    const int pitch = sa->conv.out[2] + MARGIN, item = (sa->conv.out[1] + MARGIN) * pitch;
+    const int pitch = sa->line[1], item = sa->line[0] * pitch;
     *n = FN(image_of)(u, sa);
-    const int rest = u - *n * item, row = rest / pitch, column = rest - row * pitch;
-    *pixel =
-        of_x ? row * sa->conv.stride[1] * sa->conv.in[2] + column * sa->conv.stride[2] : row * sa->conv.out[2] + column;
-    return u >= 0 && u < sa->positions && row < sa->conv.out[1] && column < sa->conv.out[2];
+    const int rest = u - *n * item, line = rest / pitch;
+    const int row = line * stride[0] + first[0], column = (rest - line * pitch) * stride[1] + first[1];
+    *pixel = row * size[1] + column;
+    return u >= 0 && u < sa->positions && row < size[0] && column < size[1];
 }
 
 /* Elements of a channel of x, and of y. */
@@ -168,25 +182,20 @@ long FN(image_at)(int n, int ahead, long item, const int size[3])
     return plane < 0 || plane >= size[0] ? -1 : volume * item + (long)plane * size[1] * size[2];
 }
 
-int FN(halo)(const struct conv_scaled_args *sa)
-{
-    return MARGIN * (sa->conv.out[2] + MARGIN + 1);
-}
-
 /* Which of the tile's scales position `ahead` of the tile has. */
 int FN(scale_at)(int ahead, const struct FN(tile) *t, const struct conv_scaled_args *sa)
 {
-    return SIDE == 1
+    return TAPS == 1
                ? ahead
-               : clamp(FN(image_of)(t->first + ahead, sa) - FN(image_of)(t->first - FN(halo)(sa), sa), 0, SCALES - 1);
+               : clamp(FN(image_of)(t->first + ahead, sa) - FN(image_of)(t->first - sa->ahead, sa), 0, SCALES - 1);
 }
 
 /* Scales behind the packed filters: chunks of gains of block `of` of all; what undoes those of its filters. */
 const global float *FN(gains_of)(SRC w, int of, const struct conv_scaled_args *sa)
 {
     const int blocks = (sa->conv.k / sa->conv.groups + BM - 1) / BM;
-    return w + (long)blocks * sa->conv.groups * sa->chunks * (STEPS * FILTERS / 4) +
-           (long)of * sa->chunks * SCALED_GAINS(SIDE);
+    return w + (long)blocks * sa->conv.groups * sa->chunks * (HIGH * FILTERS / 4) +
+           (long)of * sa->chunks * SCALED_GAINS(TAPS);
 }
 
 const global float *FN(unscale)(SRC w, int of, const struct conv_scaled_args *sa)
@@ -216,16 +225,34 @@ void FN(unscale_sums)(float d[TILES][RESULTS], const local float *back, const lo
     }
 }
 
+/* Products of `wide` taps of a row of a window; `pixels`, `slab`: where the first one's are in local memory, `right`:
+ * positions to the next one's; `more`: 0 for the first products of all. */
+__attribute__((always_inline)) void FN(taps)(float d[TILES][RESULTS], int wide, uint pixels, uint slab, int right,
+                                             int more)
+{
+    WGMMA_OPEN;
+#pragma unroll
+    for (int s = 0; s < wide; s++)
+#pragma unroll
+        for (int m = 0; m < TILES; m++) {
+            const uint at = pixels + m % ROWS * 1024 + s * (TAPS == 1 ? SPAN * 32 : right * 16);
+            const uint columns = slab + s * SLAB + m / ROWS * (WGMMA_WIDTH * 32);
+            WGMMA_LOCAL(d[m], LOCAL_MATRIX(at, SPAN * 16, 128), LOCAL_MATRIX(columns, 128, 256), more + s);
+        }
+    WGMMA_CLOSE;
+}
+
 /* The sums of a warpgroup's work-item; `ahead`, `k`: the warpgroup's first position and filter in the tile; `scale`:
  * which scales its rows have. */
 void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int ahead, int k, const int scale[ROWS][2],
                   const local float *scratch, uint to, const struct FN(bars) *bars, const struct conv_scaled_args *sa)
 {
     struct FN(pipeline) rh = pipelines->halves, rf = pipelines->filters;
-    const int pitch = sa->conv.out[2] + MARGIN;
+    const int down = sa->conv.dil[1] * sa->line[1], right = sa->conv.dil[2], each = STRIDED ? FN(chunks_each)(sa) : 1;
     for (int chunk = 0; chunk < sa->chunks; chunk++) {
         const local float *back = scratch + BACK_AT / 4 + rh.stage * SCALES, *factor = back + HALF_STAGES * SCALES;
-        const uint pixels = to + HALVES_AT + rh.stage * HALF + ahead * 16;
+        const struct FN(window) window = FN(window_of)(chunk, each, sa);
+        const uint pixels = to + HALVES_AT + rh.stage * HALF + (ahead + window.at) * 16;
         uint before = 0;
         int last = 0; /* stage of filters, which also has what undoes their scales at the end of the tile */
         FN(wait)(bars->halves_full + rh.stage * 8, rh.parity);
@@ -236,21 +263,14 @@ void FN(multiply)(struct FN(pipelines) *pipelines, float d[TILES][RESULTS], int 
                 for (int i = 0; i < RESULTS; i++)
                     d[m][i] *= factor[scale[m % ROWS][i / 2 % 2]];
         }
-#pragma unroll
-        for (int step = 0; step < STEPS; step++) {
+#pragma unroll UNROLLED
+        for (int step = 0; step < window.high; step++) {
             const uint slab = to + FILTERS_AT + rf.stage * FILTER_STAGE + k * 32;
             FN(wait)(bars->filters_full + rf.stage * 8, rf.parity);
-            WGMMA_OPEN;
-#pragma unroll
-            for (int s = 0; s < SLABS; s++)
-#pragma unroll
-                for (int m = 0; m < TILES; m++) {
-                    const uint at = pixels + m % ROWS * 1024 + (SIDE == 1 ? s * SPAN * 32 : (step * pitch + s) * 16);
-                    const uint columns = slab + s * SLAB + m / ROWS * (WGMMA_WIDTH * 32);
-                    WGMMA_LOCAL(d[m], LOCAL_MATRIX(at, SPAN * 16, 128), LOCAL_MATRIX(columns, 128, 256),
-                                chunk + step + s);
-                }
-            WGMMA_CLOSE;
+            if (STRIDED && window.wide < WIDE)
+                FN(taps)(d, SLABS - 1, pixels + step * down * 16, slab, right, chunk + step);
+            else
+                FN(taps)(d, SLABS, pixels + step * down * 16, slab, right, chunk + step);
             if (step > 0) {
                 WGMMA_LEFT(1);
                 FN(release)(before);
@@ -312,7 +332,8 @@ struct FN(spot) FN(spot_at)(int u, int spot, int first, int left, const struct c
     const struct conv_args *a = &sa->conv;
     const long plane = FN(plane)(a->out);
     int n, pixel;
-    const bool present = FN(pixel_at)(u + spot / 2 * 64 + spot % 2 * 8, false, &n, &pixel, sa);
+    const int origin[2] = {0, 0}, each[2] = {1, 1};
+    const bool present = FN(pixel_at)(u + spot / 2 * 64 + spot % 2 * 8, a->out + 1, origin, each, &n, &pixel, sa);
     return (struct FN(spot)){FN(image_at)(n, 0, a->dst_n, a->out) + first * plane + pixel,
                              FN(image_at)(n, 0, a->add_n, a->out) + first * plane + pixel, present ? left : 0};
 }

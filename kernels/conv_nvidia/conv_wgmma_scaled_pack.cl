@@ -16,11 +16,13 @@
  * With ALL_FILTERS 1 sets are all filters of a conv group, whose gains are the same for each of its blocks: those of
  * pixels that become halves once for all of them (conv_halves.cl).
  * Windows that are volumes have `planes` planes of taps, and channel p*padded + i of dst is channel i of the source in
- * plane p; those from channel c of a plane on are zeros.
+ * plane p; those from channel c of a plane on are zeros. With STRIDED 1 planes are the phases of a strided window
+ * (conv_wgmma_scaled.cl), of taps / wide x wide taps each, and those that a phase does not have are zeros.
  * With GAINS 0 all gains are 1: those of pixels that became halves before it was known who reads them.
  * With PAIRS 1 what a half leaves of its value lies behind the halves of each q and t, as another half.
  * Local memory: BM + 33 floats; FN(channels): WG floats. Defines: WG (any), BM (a multiple of 8, default 128),
- * ALL_FILTERS, PAIRS 0 (default) or 1, GAINS 0 or 1 (default). */
+ * ALL_FILTERS, PAIRS, STRIDED 0 (default) or 1, GAINS 0 or 1
+ * (default). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN
@@ -38,6 +40,9 @@
 #ifndef PAIRS
 #define PAIRS 0
 #endif
+#ifndef STRIDED
+#define STRIDED 0
+#endif
 #define PARTS (1 + PAIRS)
 #include "conv/conv_weight.clh"
 #include "common/half_scale.clh"
@@ -48,9 +53,18 @@
 float FN(filter)(SRC w, int g, int k, int c, int t, const struct conv_scaled_pack_args *a)
 {
     const int plane = c / a->padded, of = c - plane * a->padded;
-    const float v = FN(weight)(w, g, min(k, a->kg - 1), min(of, a->c - 1), plane * a->taps + t, a->kg,
-                               a->planes * a->taps, a->groups, a->w_k);
-    return k < a->kg && of < a->c ? v : 0.0f;
+#if STRIDED
+    const int down = plane / a->stride[1], right = plane - down * a->stride[1];
+    const int i = SCALED_FIRST(down, a->pad[0], a->stride[0]) + t / a->wide * a->stride[0],
+              j = SCALED_FIRST(right, a->pad[1], a->stride[1]) + t % a->wide * a->stride[1];
+    const int tap = min(i, a->ker[0] - 1) * a->ker[1] + min(j, a->ker[1] - 1), taps = a->ker[0] * a->ker[1];
+    const bool there = k < a->kg && of < a->c && i < a->ker[0] && j < a->ker[1];
+#else
+    const int tap = plane * a->taps + t, taps = a->planes * a->taps;
+    const bool there = k < a->kg && of < a->c;
+#endif
+    const float v = FN(weight)(w, g, min(k, a->kg - 1), min(of, a->c - 1), tap, a->kg, taps, a->groups, a->w_k);
+    return there ? v : 0.0f;
 }
 
 void FN(channels_body)(ulong group, SRC w, SRC sizes, DST largest, const struct conv_scaled_pack_args *a,

@@ -43,6 +43,11 @@ LAYERS = {
     "1x1 of single pixels, added": Layer((6300, 128, 1, 1), (257, 128, 1, 1), added=True),
     "1x1 of 104 channels": Layer((32, 104, 28, 28), (224, 104, 1, 1), added=True),
     "3x3 of 72 channels": Layer((16, 72, 28, 28), (144, 72, 3, 3), {"padding": (1,)}),
+    "4x4 strided": Layer((8, 64, 64, 64), (128, 64, 4, 4), {"padding": (1,), "stride": (2,)}),
+    "4x4": Layer((8, 96, 32, 32), (160, 96, 4, 4), {"padding": (1,)}),
+    "5x5 strided": Layer((8, 32, 56, 57), (96, 32, 5, 5), {"padding": (2,), "stride": (2,)}),
+    "7x1": Layer((16, 64, 17, 17), (96, 64, 7, 1), {"padding": (3, 0)}),
+    "3x3 dilated": Layer((8, 64, 40, 40), (96, 64, 3, 3), {"padding": (2,), "dilation": (2,)}),
     "1x1 strided": Layer((8, 96, 28, 28), (200, 96, 1, 1), {"stride": (2,)}),
 }
 

@@ -36,7 +36,7 @@ MORE = (
     "separable n1 c2049 h1 w1 k2 r1 s1",
     "separable n1 c6656 h1 w42 k64 r1 s1",
     "conv_pool n1 c1 h9 w1200 k8 r3 s3 p1 e:relu+maxpool3s2p1",
-    "separable n1 c512 h1 w1 k513 r1 s1",
+    "separable n1 c2048 h1 w1 k2048 r1 s1",
     "linear [64,4096] w[1100,4096]",
     "layer_norm [1,2,16,5] w[16] dim=2 dims=1",
 )
