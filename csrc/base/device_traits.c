@@ -40,6 +40,7 @@ struct device_traits device_traits(const struct clcnn_device_info *info)
         /* PoCL hands assembly on to LLVM; Intel's runtime refuses it. */
         .byte_products =
             block == 16 && info->byte_products && strcmp(info->platform, "Portable Computing Language") == 0,
+        .fetches_maps = block > 0 && strcmp(info->cpu_vendor, "GenuineIntel") == 0,
         .core_cache_bytes = info->core_cache_bytes ? info->core_cache_bytes : (size_t)1 << 20,
         .integrated_gpu = info->type == CLCNN_DEVICE_GPU && info->host_unified,
         .tensor_cores = capability >= AMPERE,   /* the first with mma.sync on tf32 and with cp.async */

@@ -7,9 +7,10 @@
 #include "base/base.h"
 
 struct device_traits {
-    int channel_block;       /* floats of a vector, which channel blocks fill: 16 or 8; 0: no such vectors */
-    bool separate_adders;    /* vector adders that work beside the multiply-adders (D-021) */
-    bool byte_products;      /* vpdpbusd on vectors of 64 bytes, which kernels reach by assembly (D-098) */
+    int channel_block;    /* floats of a vector, which channel blocks fill: 16 or 8; 0: no such vectors */
+    bool separate_adders; /* vector adders that work beside the multiply-adders (D-021) */
+    bool byte_products;   /* vpdpbusd on vectors of 64 bytes, which kernels reach by assembly (D-098) */
+    bool fetches_maps; /* cores bring maps near by themselves: prefetches take time from products (D-132) */
     size_t core_cache_bytes; /* second-level cache of a CPU's core; unknown: 1 MiB */
     bool integrated_gpu;     /* built into a processor: no memory of its own, fewer registers */
     bool tensor_cores;       /* mma.sync on tf32, and cp.async (D-025) */

@@ -10,8 +10,8 @@
  * ends anywhere: w has its filters and channels in the lanes that they have in y and x; only the group's channels are
  * read, and of a block that two groups share each writes its own lanes.
  * Order: the weights of c_step channel blocks serve up to TILES tiles before the next ones are read, and those are
- * prefetched meanwhile, as what tiles with EDGE >= 0 read is: a network's weights come from memory, and so does a
- * batch.
+ * prefetched meanwhile, as with ASK_MAPS 1 is what tiles with EDGE >= 0 read, and what all of them overwrite: a
+ * network's weights come from memory, and so does a batch.
  * Tile: T pixels of an output row by KV vectors of B filters, accumulators in registers. EDGE >= 0: the input is read
  * where it lies; rows have at least T pixels, and the last tile of one overlaps its neighbour and stores what is new; a
  * tap misses at most EDGE pixels of a tile on either side of the image, and leaves those out. EDGE -1: a
@@ -22,8 +22,8 @@
  * blocks of filters + block * chunks of the span + chunk.
  * Work-group: WG = 1. Local memory: none.
  * Defines: V channels of a block, 16 or 8; T pixels of a tile and KV vectors of filters (T * KV + KV + 1 vector
- * registers); TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; PARTS 0 or 1; EPI_ACT act_*
- * (blocked_store.clh). */
+ * registers); TILES tiles whose sums are kept; SW stride along a row; EDGE -1, 0, 1 or 2; PARTS 0 or 1; ASK_MAPS 0
+ * or 1 (default); EPI_ACT act_* (blocked_store.clh). */
 #ifndef WG
 #define WG 1
 #endif
@@ -58,6 +58,9 @@
 #endif
 #ifndef PARTS
 #define PARTS 0
+#endif
+#ifndef ASK_MAPS
+#define ASK_MAPS 1
 #endif
 #define SOON 16 /* channels from the weights that are read to those on their way to the first cache */
 #define LINE_PIXELS (SW > 1 ? 1 : 2) /* of 8 channels, in a cache line */
@@ -94,7 +97,7 @@
 
 /* Brings near what a tile reads at src AHEAD blocks of channels later, every so many pixels. */
 #define PREFETCH_LATER(src, every)                                                                       \
-    {                                                                                                    \
+    if (ASK_MAPS) {                                                                                      \
         SRC later = src + (cb + AHEAD < past ? AHEAD * plane : (AHEAD - c_blocks) * plane + T * SW * V); \
         _Pragma("unroll") for (int t = 0; t < T; t += every) PREFETCH(later + t * SW * V);               \
     }
@@ -170,7 +173,7 @@ void FN(tile)(SRC x, SRC w, float *sums, bool fresh, bool last, int cb, int c_bl
 #if V == 8 && EDGE > 0
     const bool inside = col >= 0 && col + (T - 1) * SW + (a->ker[2] - 1) * a->dil[2] < width;
 #endif
-    if (last)
+    if (ASK_MAPS && last)
         FN(approach)(to, a);
     FV acc[T][KV];
 #pragma unroll

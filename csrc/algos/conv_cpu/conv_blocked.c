@@ -150,6 +150,8 @@ static void define_tile(struct step *s, const struct problem *p, const struct co
     step_define(s, "KV", c->tile.kv);
     step_define(s, "SW", a->stride[2]);
     step_define(s, "PARTS", c->parts);
+    if (device_traits(p->device).fetches_maps)
+        step_define(s, "ASK_MAPS", 0);
     const int edge = edge_of(p, a, &c->tile);
     if (edge >= 0)
         step_define_at_least(s, "EDGE", edge);
