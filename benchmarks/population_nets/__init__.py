@@ -15,10 +15,9 @@ IMAGE = (3, 224, 224)
 
 @dataclass(frozen=True)
 class Entry:
-    """A network. source: "torchvision:NAME", "timm:NAME",
-    "smp:DECODER/ENCODER" of segmentation_models_pytorch,
-    or "own:FILE.FUNCTION" of this folder. shape: of its input without the batch; None asks the library.
-    options: for its constructor."""
+    """A network. source: "torchvision:NAME", "timm:NAME", "smp:DECODER/ENCODER" (the package
+    segmentation_models_pytorch), or "own:FILE.FUNCTION" of this folder. shape: of its input without the
+    batch; None asks the library. options: for its constructor."""
 
     source: str
     shape: tuple[int, ...] | None = IMAGE
@@ -46,13 +45,13 @@ NETS: dict[str, Entry] = {
     "edsr": _own("pictures.edsr", "pictures", shape=(3, 96, 96)),
     "style": _own("pictures.style", "pictures", shape=(3, 256, 256)),
     "cyclegan": _own("pictures.cyclegan", "pictures", "decoders", shape=(3, 128, 128)),
+    "srresnet": _own("pictures.srresnet", "pictures", shape=(3, 64, 64)),
+    "dncnn": _own("pictures.dncnn", "pictures", shape=(1, 128, 128)),
     # the two sides of generative networks, and autoencoders
     "pix2pix": _own("gans.pix2pix", "gans", "decoders", shape=(3, 256, 256)),
     "patchgan": _own("gans.patchgan", "gans", shape=(6, 256, 256)),
     "discriminator": _own("gans.discriminator", "gans", shape=(3, 64, 64)),
     "vae": _own("gans.vae", "gans", "decoders", shape=(3, 64, 64)),
-    "dncnn": _own("gans.dncnn", "gans", "pictures", shape=(1, 128, 128)),
-    "srresnet": _own("gans.srresnet", "gans", "pictures", shape=(3, 64, 64)),
     # transformers and what came of them
     "convnext_tiny": _torchvision("convnext_tiny", "core", "transformers"),
     "vit_tiny": _timm("vit_tiny_patch16_224", "core", "transformers"),

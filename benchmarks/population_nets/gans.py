@@ -7,8 +7,8 @@ from torch import Tensor, nn
 
 
 def _down(a: int, b: int, norm: bool = True, stride: int = 2) -> list[nn.Module]:
-    layers: list[nn.Module] = [nn.Conv2d(a, b, 4, stride, 1, bias=not norm)]
-    return [*layers, nn.BatchNorm2d(b), nn.LeakyReLU(0.2)] if norm else [*layers, nn.LeakyReLU(0.2)]
+    between = [nn.BatchNorm2d(b)] if norm else []
+    return [nn.Conv2d(a, b, 4, stride, 1, bias=not norm), *between, nn.LeakyReLU(0.2)]
 
 
 def _up(a: int, b: int) -> list[nn.Module]:
@@ -73,42 +73,4 @@ def vae(width: int = 32, latent: int = 128) -> nn.Module:
     return nn.Sequential(
         *downs, nn.Flatten(), nn.Linear(128 * w, latent), nn.Linear(latent, 128 * w),
         nn.Unflatten(1, (8 * w, 4, 4)), *ups, nn.ConvTranspose2d(w, 3, 4, 2, 1), nn.Sigmoid(),
-    )  # fmt: skip
-
-
-def dncnn(width: int = 64, depth: int = 17) -> nn.Module:
-    """DnCNN, which takes noise away: one kind of layer, from end to end at the picture's size."""
-    layers: list[nn.Module] = [nn.Conv2d(1, width, 3, padding=1), nn.ReLU()]
-    for _ in range(depth - 2):
-        layers += [nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Conv2d(width, 1, 3, padding=1))
-
-
-class _Shortcut(nn.Sequential):
-    def forward(self, x: Tensor) -> Tensor:
-        return x + super().forward(x)
-
-
-def srresnet(width: int = 64, blocks: int = 16) -> nn.Module:
-    """SRResNet, four times the pixels: 9x9 at both ends, PReLU, pixel shuffle."""
-
-    def conv(a: int, b: int, window: int = 3) -> nn.Module:
-        return nn.Conv2d(a, b, window, padding=window // 2)
-
-    trunk: list[nn.Module] = []
-    for _ in range(blocks):
-        body = [
-            conv(width, width),
-            nn.BatchNorm2d(width),
-            nn.PReLU(),
-            conv(width, width),
-            nn.BatchNorm2d(width),
-        ]
-        trunk.append(_Shortcut(*body))
-    ups: list[nn.Module] = []
-    for _ in range(2):
-        ups += [conv(width, 4 * width), nn.PixelShuffle(2), nn.PReLU()]
-    return nn.Sequential(
-        conv(3, width, 9), nn.PReLU(),
-        _Shortcut(*trunk, conv(width, width), nn.BatchNorm2d(width)), *ups, conv(width, 3, 9),
     )  # fmt: skip

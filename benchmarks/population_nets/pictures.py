@@ -76,17 +76,41 @@ class _Residual(nn.Module):
         return x + (y * self.scale if self.scale != 1.0 else y)
 
 
+def _same(a: int, b: int, window: int = 3) -> nn.Conv2d:
+    """A convolution that keeps the picture's size."""
+    return nn.Conv2d(a, b, window, padding=window // 2)
+
+
 def edsr(width: int = 64, blocks: int = 16) -> nn.Module:
     """EDSR of the baseline's size, twice the pixels: residual blocks without normalisation."""
-
-    def conv(a: int, b: int) -> nn.Module:
-        return nn.Conv2d(a, b, 3, padding=1)
-
-    trunk = [_Residual(conv(width, width), nn.ReLU(), conv(width, width), scale=0.1) for _ in range(blocks)]
+    trunk = [_Residual(_same(width, width), nn.ReLU(), _same(width, width), scale=0.1) for _ in range(blocks)]
     return nn.Sequential(
-        conv(3, width), _Residual(*trunk, conv(width, width)),
-        conv(width, 4 * width), nn.PixelShuffle(2), conv(width, 3),
+        _same(3, width), _Residual(*trunk, _same(width, width)),
+        _same(width, 4 * width), nn.PixelShuffle(2), _same(width, 3),
     )  # fmt: skip
+
+
+def srresnet(width: int = 64, blocks: int = 16) -> nn.Module:
+    """SRResNet, four times the pixels: 9x9 at both ends, PReLU, pixel shuffle."""
+
+    def normed() -> list[nn.Module]:
+        return [_same(width, width), nn.BatchNorm2d(width)]
+
+    trunk = [_Residual(*normed(), nn.PReLU(), *normed()) for _ in range(blocks)]
+    ups: list[nn.Module] = []
+    for _ in range(2):
+        ups += [_same(width, 4 * width), nn.PixelShuffle(2), nn.PReLU()]
+    return nn.Sequential(
+        _same(3, width, 9), nn.PReLU(), _Residual(*trunk, *normed()), *ups, _same(width, 3, 9),
+    )  # fmt: skip
+
+
+def dncnn(width: int = 64, depth: int = 17) -> nn.Module:
+    """DnCNN, which takes noise away: one kind of layer, from end to end at the picture's size."""
+    layers: list[nn.Module] = [_same(1, width), nn.ReLU()]
+    for _ in range(depth - 2):
+        layers += [nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+    return nn.Sequential(*layers, _same(width, 1))
 
 
 def _reflected(a: int, b: int, window: int, stride: int = 1) -> list[nn.Module]:

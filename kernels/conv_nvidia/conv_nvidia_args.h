@@ -191,8 +191,7 @@ struct conv_scaled_args {
 };
 /* Also how conv_filter_sizes and conv_wgmma_pack find filters' largest weights, with all taps together. planes: of a
  * window that is a volume, or phases of a strided one, whose channels lie behind one another plane by plane when
- * packed.
- */
+ * packed. */
 struct conv_scaled_pack_args {
     i64 w_k; /* elements between filters of the source */
     i32 groups, kg, c, taps, planes;

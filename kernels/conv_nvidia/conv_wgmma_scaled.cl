@@ -2,8 +2,8 @@
  * that lie in local memory: windows of HIGH x WIDE taps, and of one pixel at any stride; with VOLUME 1 several such
  * planes behind one another.
  *
- *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][g*C/g + c][i*sh + r*dh - ph][j*sw + s*dw - pw] + bias[k] + add
- *   )
+ *   y[n][k][i][j] = act( sum_{c,r,s} w[k][c][r][s] x[n][g*C/g + c][i*sh + r*dh - ph][j*sw + s*dw - pw] + bias[k]
+ *                        + add )
  *
  * Positions u = (n L0 + i) L1 + j of y, for lines of L0 x L1 that are longer than maps by zeros, put all images in one
  * line, in which a tap is a shift: what lies left of a row is the end of the row before it. So each pixel becomes a

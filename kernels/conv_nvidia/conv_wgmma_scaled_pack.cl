@@ -21,8 +21,7 @@
  * With GAINS 0 all gains are 1: those of pixels that became halves before it was known who reads them.
  * With PAIRS 1 what a half leaves of its value lies behind the halves of each q and t, as another half.
  * Local memory: BM + 33 floats; FN(channels): WG floats. Defines: WG (any), BM (a multiple of 8, default 128),
- * ALL_FILTERS, PAIRS, STRIDED 0 (default) or 1, GAINS 0 or 1
- * (default). */
+ * ALL_FILTERS, PAIRS, STRIDED 0 (default) or 1, GAINS 0 or 1 (default). */
 #include "common/clcnn.clh"
 #include "conv_nvidia/conv_nvidia_args.h"
 #ifndef FN

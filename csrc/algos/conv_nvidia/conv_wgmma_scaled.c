@@ -64,7 +64,9 @@ static int together_of(const struct conv_args *a)
 
 static struct side side_of(const struct conv_args *a, int d)
 {
-    const int stride = conv_taps(a) == 1 ? 1 : a->stride[d], pad = a->pad[d];
+    if (conv_taps(a) == 1)
+        return (struct side){.taps = 1, .line = a->out[d]};
+    const int stride = a->stride[d], pad = a->pad[d];
     struct side s = {.taps = (int)ceil_div((size_t)a->ker[d], (size_t)stride)};
     for (int phase = 0; phase < stride; phase++) {
         const int first = SCALED_FIRST(phase, pad, stride), before = SCALED_BEFORE(phase, pad, stride);
@@ -73,8 +75,8 @@ static struct side side_of(const struct conv_args *a, int d)
         s.end = last > s.end ? last : s.end;
     }
     const int in = (int)ceil_div((size_t)a->in[d], (size_t)stride) + s.begin, out = a->out[d] + s.end;
-    s.line = conv_taps(a) == 1 ? a->out[d] : in > out ? in : out;
-    if (d == 2 && conv_taps(a) > 1)
+    s.line = in > out ? in : out;
+    if (d == 2)
         s.line = (int)round_up((size_t)s.line, (size_t)together_of(a));
     return s;
 }
