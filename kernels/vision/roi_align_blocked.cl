@@ -94,7 +94,7 @@ struct FN(side) FN(side_of)(float first, float past, int d, const struct roi_arg
     s.first = first * a->scale - a->offset;
     const float length = past * a->scale - a->offset - s.first;
     s.bin = (a->least ? fmax(length, 1.0f) : length) / (float)a->out[d];
-    s.many = a->samples > 0 ? a->samples : min(convert_int_sat(ceil(s.bin)), 1024);
+    s.many = a->samples > 0 ? a->samples : clamp(convert_int_sat(ceil(s.bin)), 0, 1024);
     s.size = a->in[d];
     return s;
 }
@@ -111,7 +111,7 @@ void FN(body)(ulong group, SRC x, SRC rois, SRC_OF(I) batch_indices, DST y, cons
     struct FN(tap) taps[KEPT];
     for (int i = 0; kept && i < a->out[1] * wide.many; i++)
         taps[i] = FN(tap_of)(i / wide.many, i % wide.many, &wide);
-    const float count = (float)max(high.many * wide.many, 1);
+    const float count = fmax((float)high.many * (float)wide.many, 1.0f);
     for (int block = first; block < past; block++) {
         SRC xb = x + (known ? item * a->x_n : 0) + (long)block * a->in[0] * a->in[1] * V;
         DST yb = y + r * a->y_n + (long)block * bins * V;

@@ -62,8 +62,8 @@ void FN(body)(ulong group, SRC x, SRC rois, SRC_OF(I) batch_indices, DST y, cons
         wide = a->least ? fmax(wide, 1.0f) : wide;
         high = a->least ? fmax(high, 1.0f) : high;
         const float bin_h = high / (float)a->out[0], bin_w = wide / (float)a->out[1];
-        const int many_h = a->samples > 0 ? a->samples : min(convert_int_sat(ceil(bin_h)), 1024);
-        const int many_w = a->samples > 0 ? a->samples : min(convert_int_sat(ceil(bin_w)), 1024);
+        const int many_h = a->samples > 0 ? a->samples : clamp(convert_int_sat(ceil(bin_h)), 0, 1024);
+        const int many_w = a->samples > 0 ? a->samples : clamp(convert_int_sat(ceil(bin_w)), 0, 1024);
         const bool known = item >= 0 && item < a->n;
         SRC xc = x + (known ? item * a->x_n : 0) + c * a->in[0] * a->in[1];
         FOR_COLUMNS(ow, first, a->out[1])
@@ -80,7 +80,7 @@ void FN(body)(ulong group, SRC x, SRC rois, SRC_OF(I) batch_indices, DST y, cons
                     seen = true;
                 }
             if (!MOST)
-                all /= (float)max(many_h * many_w, 1);
+                all /= fmax((float)many_h * (float)many_w, 1.0f);
             y[r * a->y_n + (c * a->out[0] + oh) * a->out[1] + ow] = all;
         }
     }

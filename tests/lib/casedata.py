@@ -1,4 +1,5 @@
-"""Other ranges of input data than the usual one, which a case asks for by `values=`, and places of zeros."""
+"""Other ranges of input data than the usual one, which a case asks for by `values=`, places of zeros, and
+numbers that mean nothing."""
 
 from __future__ import annotations
 
@@ -87,3 +88,16 @@ PLACES: dict[str, Callable[[np.random.Generator, tuple[int, ...], float], np.nda
 def thinned(x: np.ndarray, name: str, density: str) -> np.ndarray:
     """A map that is not zero at such places only; zeros have either sign."""
     return x * PLACES[name](np.random.default_rng(11), x.shape, float(density))
+
+
+def any_numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Half of them random bits, half powers of two of either sign up to the ends of int32 and int64."""
+    kind = np.dtype(dtype)
+    bits = rng.integers(0, 256, (*shape, kind.itemsize), np.uint8)
+    if kind.kind == "b":
+        return bits[..., 0] % 2 == 1
+    noise = bits.view(kind).reshape(shape)
+    powers = rng.choice([-1.0, 1.0], shape) * np.exp2(rng.uniform(0, 8 * kind.itemsize + 1, shape))
+    if kind.kind in "iu":
+        powers = np.clip(powers, np.iinfo(kind).min / 2, np.iinfo(kind).max / 2)
+    return np.where(rng.random(shape) < 0.5, noise, powers.astype(kind))

@@ -2,9 +2,9 @@
 and uninitialised reads.
 
 Runs the cases marked `@oclgrind` in tests/cases/ with every algorithm, each case between guard bands and in
-a process of its own, and compares the results with the definitions, too. Algorithms on channel blocks, and
-those in vectors, run with 8 and 16 floats, the simulator passing for a CPU (device_face.c). What CLBlast's
-own kernels do is not our business.
+a process of its own: once compared with the definitions, once on numbers that mean nothing. Algorithms on
+channel blocks, and those in vectors, run with 8 and 16 floats, the simulator passing for a CPU
+(device_face.c). What CLBlast's own kernels do is not our business.
 Arguments restrict the cases to those that contain one of them, `--blocks` the algorithms to those on channel
 blocks: `make oclgrind ARGS="separable"`. The exit status is 1 when Oclgrind had something to say, or a result
 was wrong.
@@ -23,7 +23,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 import device_face
+from casedata import any_numbers
 from caselib import Case, marked_cases, parse_case
 
 ICD = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
@@ -60,6 +63,8 @@ def run_one(text: str, algo: str) -> int:
                 return REJECTED
             with compile_case(device, case, data, algo, guard=True) as plan:
                 case.check(run_case(plan, case, data), data, checked_class(case, plan))
+                rng = np.random.default_rng(0)
+                run_case(plan, case, [any_numbers(rng, given.shape, given.dtype) for given in case.inputs])
                 plan.check_guards()
     except _core.UnsupportedError:
         return REJECTED

@@ -386,7 +386,7 @@ REMAINDERS = (
 FOR_BLOCKS = frozenset(pair for pair in ON_BLOCKS if pair[1] != "vector")
 
 
-@pytest.mark.parametrize(("op", "algo"), sorted(FOR_BLOCKS), ids="-".join)
+@pytest.mark.parametrize(("op", "algo"), sorted(FOR_BLOCKS), ids=[f"{o}-{a}" for o, a in sorted(FOR_BLOCKS)])
 def test_channels_that_fill_no_block(device, op, algo):
     """Between guard bands and from memory full of NaN; to the last bit on whole numbers where the operator
     and the error class allow it."""

@@ -1,0 +1,40 @@
+"""Every algorithm on numbers that mean nothing: no kernel reads or writes outside of its buffers for them.
+
+A user can hand in such numbers, and the first run of a plan computes on whatever its memory holds. Indices,
+regions, grids and counts are then of any size.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from casedata import any_numbers
+from caselib import Case
+from clcnn import _core
+from clcnn.ops import ON_BYTES
+from runner import compile_case, merges, quick_cases, run_case
+
+OPERATORS = {op: row for op, row in _core.ops().items() if op not in ON_BYTES}
+RUNS = 8
+
+
+def try_any(device: _core.Device, case: Case, algo: str | None) -> bool:
+    """Whether the algorithm takes the case."""
+    try:
+        plan = compile_case(device, case, case.data(), algo, guard=True)
+    except (_core.UnsupportedError, _core.ArgumentError):
+        return False
+    with plan:
+        rng = np.random.default_rng(0)
+        for _ in range(RUNS):
+            run_case(plan, case, [any_numbers(rng, given.shape, given.dtype) for given in case.inputs])
+            plan.check_guards()
+    return True
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_any_data(device, op):
+    cases = [case for case in quick_cases() if case.op == op and merges(device, case)]
+    ran = {algo for algo in OPERATORS[op]["algos"] if any(try_any(device, case, algo) for case in cases)}
+    assert ran or any(try_any(device, case, None) for case in cases)  # views have no algorithm
