@@ -20,6 +20,7 @@
 #ifndef FN
 #define FN(x) roi_align_blocked_##x
 #endif
+#include "vision/roi_align.clh"
 #ifndef MOST
 #define MOST 0
 #endif
@@ -94,7 +95,7 @@ struct FN(side) FN(side_of)(float first, float past, int d, const struct roi_arg
     s.first = first * a->scale - a->offset;
     const float length = past * a->scale - a->offset - s.first;
     s.bin = (a->least ? fmax(length, 1.0f) : length) / (float)a->out[d];
-    s.many = a->samples > 0 ? a->samples : clamp(convert_int_sat(ceil(s.bin)), 0, 1024);
+    s.many = FN(samples_of)(s.bin, a);
     s.size = a->in[d];
     return s;
 }

@@ -4,7 +4,6 @@
  *
  * A sample is blended from the four elements around; beyond one element outside it is 0. With MOST a bin gives the
  * largest of the four weighted elements of any sample, as ONNX defines it.
- * A bin has at most 1024 samples along a dimension, so that no region can stop the device.
  * Layouts: N,C,H,W with batch strides; struct roi_args. A row is one (region, c, height) of the output.
  * Work-group: WG work-items over rows and pieces as in rows.clh. Local memory: none.
  * Defines: MOST (0, the default, or 1), I (type of batch_indices: long, the default, or int), WG, LANES, ELEMS, RUNS,
@@ -17,6 +16,7 @@
 #ifndef FN
 #define FN(x) roi_align_ref_##x
 #endif
+#include "vision/roi_align.clh"
 #ifndef MOST
 #define MOST 0
 #endif
@@ -62,8 +62,7 @@ void FN(body)(ulong group, SRC x, SRC rois, SRC_OF(I) batch_indices, DST y, cons
         wide = a->least ? fmax(wide, 1.0f) : wide;
         high = a->least ? fmax(high, 1.0f) : high;
         const float bin_h = high / (float)a->out[0], bin_w = wide / (float)a->out[1];
-        const int many_h = a->samples > 0 ? a->samples : clamp(convert_int_sat(ceil(bin_h)), 0, 1024);
-        const int many_w = a->samples > 0 ? a->samples : clamp(convert_int_sat(ceil(bin_w)), 0, 1024);
+        const int many_h = FN(samples_of)(bin_h, a), many_w = FN(samples_of)(bin_w, a);
         const bool known = item >= 0 && item < a->n;
         SRC xc = x + (known ? item * a->x_n : 0) + c * a->in[0] * a->in[1];
         FOR_COLUMNS(ow, first, a->out[1])

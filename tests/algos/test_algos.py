@@ -15,12 +15,10 @@ import pytest
 import device_face
 from caselib import LARGE_DIR, Case, case_files, layers_of_nets, parse_case
 from clcnn import _core
-from clcnn.ops import ON_BYTES
 from helpers import need_blocks, need_tensor_cores, none_missing
-from runner import adds_nothing, compile_case, merges, quick_cases, try_case
+from runner import OPERATORS, adds_nothing, compile_case, merges, quick_cases, try_case
 
 # But for those on maps of bytes and in cores: tests/plan/test_bytes.py, tests/plan/test_maps_in_cores.py.
-OPERATORS = {op: row for op, row in _core.ops().items() if op not in ON_BYTES}
 IN_CORES = {"cores", "pairs", "wgmma_pairs"}
 PAIRS = [(op, algo) for op, row in OPERATORS.items() for algo in row["algos"] if algo not in IN_CORES]
 

@@ -6,16 +6,12 @@ regions, grids and counts are then of any size.
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from casedata import any_numbers
 from caselib import Case
 from clcnn import _core
-from clcnn.ops import ON_BYTES
-from runner import compile_case, merges, quick_cases, run_case
+from runner import OPERATORS, compile_case, merges, quick_cases, run_on_any_numbers
 
-OPERATORS = {op: row for op, row in _core.ops().items() if op not in ON_BYTES}
 RUNS = 8
 
 
@@ -26,10 +22,7 @@ def try_any(device: _core.Device, case: Case, algo: str | None) -> bool:
     except (_core.UnsupportedError, _core.ArgumentError):
         return False
     with plan:
-        rng = np.random.default_rng(0)
-        for _ in range(RUNS):
-            run_case(plan, case, [any_numbers(rng, given.shape, given.dtype) for given in case.inputs])
-            plan.check_guards()
+        run_on_any_numbers(plan, case, RUNS)
     return True
 
 

@@ -23,10 +23,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
 import device_face
-from casedata import any_numbers
 from caselib import Case, marked_cases, parse_case
 
 ICD = "/usr/lib/oclgrind/liboclgrind-rt-icd.so"
@@ -53,7 +50,7 @@ REJECTED = 3  # exit status of a run whose algorithm does not apply
 def run_one(text: str, algo: str) -> int:
     """The child: one case with one algorithm; prints what is wrong with the result."""
     from clcnn import _core
-    from runner import MAIN, checked_class, compile_case, merges, run_case
+    from runner import MAIN, checked_class, compile_case, merges, run_case, run_on_any_numbers
 
     case = parse_case(text)
     data = case.data()
@@ -63,9 +60,8 @@ def run_one(text: str, algo: str) -> int:
                 return REJECTED
             with compile_case(device, case, data, algo, guard=True) as plan:
                 case.check(run_case(plan, case, data), data, checked_class(case, plan))
-                rng = np.random.default_rng(0)
-                run_case(plan, case, [any_numbers(rng, given.shape, given.dtype) for given in case.inputs])
                 plan.check_guards()
+                run_on_any_numbers(plan, case)
     except _core.UnsupportedError:
         return REJECTED
     except _core.ArgumentError as why:

@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from casedata import any_numbers
 from caselib import LARGE_DIR, Case, case_files, layers_of_nets, load_cases, parse_case
 from clcnn import _core
-from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS
+from clcnn.ops import MADE_BY_LAYOUT, MANY_OUTPUTS, ON_BYTES
 
 MAIN = "y0"  # name of the layer that computes a case's first operator
 CONVOLUTIONS = frozenset(
@@ -40,6 +41,8 @@ SUMS = PRODUCTS | ATTENTION | {"conv_filter_grad"}  # whose operands may be roun
 ON_BLOCKS = _with_fact("blocked")
 # Those that need a CPU device with such vectors: these, and those in vectors as wide on row-major operands.
 ON_VECTORS = _with_fact("vectors")
+# What cases are of: not what only maps of bytes have.
+OPERATORS = {op: row for op, row in _core.ops().items() if op not in ON_BYTES}
 # Activations are the same code in every kernel, on numbers (epilogue.clh) or on vectors (blocked_store.clh):
 # these algorithms try them all, the others two.
 ALL_ACTIVATIONS = frozenset({"ref", "blocked"})
@@ -108,6 +111,14 @@ def run_case(plan: _core.Plan, case: Case, data: Sequence[np.ndarray]) -> np.nda
     outputs by nature, else one array."""
     outputs = plan.run([a for a, given in zip(data, case.inputs) if not given.constant])
     return outputs if case.graph[-1].op in MANY_OUTPUTS else outputs[0]
+
+
+def run_on_any_numbers(plan: _core.Plan, case: Case, runs: int = 1) -> None:
+    """Runs a guarded plan on numbers that mean nothing; raises when a guard band has changed."""
+    rng = np.random.default_rng(0)
+    for _ in range(runs):
+        run_case(plan, case, [any_numbers(rng, given.shape, given.dtype) for given in case.inputs])
+        plan.check_guards()
 
 
 def main_layer(plan: _core.Plan) -> dict[str, Any] | None:
